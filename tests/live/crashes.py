@@ -10,7 +10,7 @@ import threading
 import time
 
 import harness
-from harness import Scene, Stack, check, end, processes_of_eft, sh, sha256_of, wait_until
+from harness import TOPOLOGIES, Scene, Stack, check, end, processes_of_eft, sh, sha256_of, wait_until
 from programs import PORT, nginx_config
 from watchdog import ECHO, Connections
 
@@ -41,10 +41,10 @@ def why_linux_retransmitted(stack):
                           "TcpExtTCPSpuriousRTOs", "TcpExtTCPLostRetransmit", "TcpExtTCPSlowStartRetrans")
 
 
-def killed_under_load(component, rounds, kind="tap", lossless=True):
+def killed_under_load(component, rounds, kind="tap", lossless=True, topology=None):
     with Scene(f"crash-{component}") as scene:
         # A namespace of its own on the far side, so that its counters are this test's alone.
-        stack = Stack(scene, kind=kind)
+        stack = Stack(scene, kind=kind, topology=topology)
         _, want = scene.file("www/big", 128 << 20)
         config = nginx_config(scene, stack.address, 1)
         scene.start(*stack.on("nginx", "-c", str(config)))
@@ -86,6 +86,7 @@ for _ in range(16):
             stack.kill(name)
         for t in threads:
             t.join()
+        died_together(stack, component, rounds)
         check(result.get("sum") == want, "the download differs")
         check(result.get("up"), "the upload differs")
         after, linux_after = retransmissions(stack), linux_retransmissions(stack)
@@ -101,6 +102,16 @@ for _ in range(16):
             check(lost <= 0, f"killing {component} caused {lost} retransmissions of Linux: {why}; drops: {drops(stack)}")
 
 
+def died_together(stack, component, deaths):
+    """Who shares a process with the component died and came back with it, and nobody else."""
+    components = stack.components()
+    killed = next(c for name, c in components.items() if name.split(":")[0] == component)
+    for name, c in components.items():
+        shares = c is killed or (c["process"] is not None and c["process"] == killed["process"])
+        check((c["pid"] == killed["pid"]) == shares, f"{name} has the wrong process: {components}")
+        check(c["deaths"] == (deaths if shares else 0), f"{name} died {c['deaths']} times: {components}")
+
+
 def ip_killed_under_load():
     killed_under_load("ip", 3, kind="veth")
 
@@ -111,6 +122,20 @@ def filter_killed_under_load():
 
 def nic_killed_under_load():
     killed_under_load("nic", 3, kind="veth", lossless=False)
+
+
+def edge_killed_under_load():
+    # One process of three: whichever is killed, all die. The nic takes along what it had sent and not said.
+    for component in ("ip", "nic"):
+        killed_under_load(component, 3, kind="veth", lossless=False, topology=TOPOLOGIES / "edge.toml")
+
+
+def stack_killed_under_load():
+    killed_under_load("tcp", 3, kind="tap", lossless=False, topology=TOPOLOGIES / "stack.toml")
+
+
+def whole_killed_under_load():
+    killed_under_load("sockets", 3, kind="veth", lossless=False, topology=TOPOLOGIES / "whole.toml")
 
 
 def tcp_killed_under_load():
@@ -317,6 +342,6 @@ def only_keeper(stack):
 CASES = [
     everything_but_the_keeper_is_killed,
     tcp_killed_under_load, ip_killed_under_load, filter_killed_under_load, nic_killed_under_load, sockets_killed_under_load,
-    udp_killed_under_load, a_component_that_always_dies_is_tried_again, a_start_that_fails_is_tried_again,
+    edge_killed_under_load, stack_killed_under_load, whole_killed_under_load, udp_killed_under_load, a_component_that_always_dies_is_tried_again, a_start_that_fails_is_tried_again,
     a_start_that_hangs_is_ended,
 ]

@@ -2,8 +2,10 @@
 name. No CPU's state is changed; all affinities are as before at the end."""
 
 import contextlib
+import functools
 import json
 import os
+import pathlib
 import shutil
 import socket
 import sys
@@ -11,7 +13,7 @@ import tempfile
 import threading
 import time
 
-from harness import EFT, Scene, check, sh, wait_until
+from harness import EFT, ROOT, Scene, check, sh, wait_until
 
 QEMU = "qemu-system-x86_64"
 SPIN = "while True: pass"
@@ -19,14 +21,40 @@ ALL = os.sched_getaffinity(0)
 NOBODY = 65534
 
 
-def boot_sector(path):
-    """Jumps to itself for ever."""
-    path.write_bytes(b"\xeb\xfe".ljust(510, b"\0") + b"\x55\xaa")
+def with_qemu(case):
+    """Without QEMU there is no guest to boot."""
+    @functools.wraps(case)
+    def run():
+        if shutil.which(QEMU):
+            case()
+        else:
+            print(f"        (no {QEMU} here)")
+    return run
+
+
+SPINS = b"\xeb\xfe"
+
+
+def boot_sector(path, code):
+    path.write_bytes(code.ljust(510, b"\0") + b"\x55\xaa")
     return path
 
 
-def qemu(scene, name, *options):
-    disk = boot_sector(scene.dir / f"{name.split(',')[0]}.img")
+# Stands for a guest's ACPI driver: ejects each of the CPUs 1 to 3 that QEMU wants back, by the ports of QEMU's
+# docs/specs/acpi_cpu_hotplug.
+EJECTS = bytes.fromhex(
+    "31c0 ba00af ee"  # the newer interface: write 0 to the selector
+    "e6e9"  # say on the debug port that it is there
+    "66b901000000"  # again: mov ecx, 1
+    "ba00af 6689c8 66ef"  # next: select CPU ecx
+    "ba04af ec a804 7403"  # is its removal wanted?
+    "b008 ee"  # eject it
+    "41 83f904 72e7"  # inc cx; cmp cx, 4; jb next
+    "ebdf")  # jmp again
+
+
+def qemu(scene, name, *options, code=SPINS):
+    disk = boot_sector(scene.dir / f"{name.split(',')[0]}.img", code)
     return scene.start(QEMU, "-accel", "tcg,thread=multi", "-m", "16", "-display", "none", "-serial", "none", "-monitor", "none",
                        "-nic", "none", "-drive", f"file={disk},format=raw,if=floppy", "-boot", "a", "-name", name, *options)
 
@@ -37,8 +65,8 @@ class Monitor:
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(10)
-        wait_until(path.exists, 10, f"{path} to appear")
-        self.socket.connect(str(path))
+        # A path is there before anybody listens on it.
+        wait_until(lambda: self.socket.connect_ex(str(path)) == 0, 20, f"QEMU to listen on {path}")
         self.lines = self.socket.makefile("rw")
         self.lines.readline()
         self("qmp_capabilities")
@@ -104,6 +132,7 @@ def two_cpus():
     return set(sorted(ALL)[:2]), sorted(ALL)[2]
 
 
+@with_qemu
 def guests_are_found_by_qmp_and_by_thread_names():
     with Scene("guests-found") as scene:
         both, by_qmp = sockets(scene, "lt-qmp")
@@ -122,6 +151,7 @@ def guests_are_found_by_qmp_and_by_thread_names():
         check(named.poll() is None and nameless.poll() is None, "a guest has ended")
 
 
+@with_qemu
 def guests_are_followed():
     with Scene("guests-followed") as scene:
         both, by_qmp = sockets(scene, "lt-grows")
@@ -138,6 +168,7 @@ def guests_are_followed():
         monitor("stop")
         check(watch("--guest", "lt-grows")[0]["lt-grows"]["is_paused"], "it is paused")
         wait_until(lambda: not any(v["is_active"] for v in run.top()), 30, "paused vCPUs to be asleep")
+        wait_until(lambda: all(v["is_paused"] for v in run.top()), 30, "eft vm top to say that they are paused")
         monitor("cont")
         wait_until(lambda: any(v["is_active"] for v in run.top()), 30, "a vCPU to be awake again")
         monitor("quit")
@@ -146,6 +177,39 @@ def guests_are_followed():
         wait_until(lambda: not run.top(), 10, "no vCPU in eft vm top")
         log = run.end()
         check(run.process.returncode == 0 and "no guests" in log, log)
+
+
+@with_qemu
+def vcpus_that_are_plugged_and_unplugged_are_followed():
+    with Scene("guests-hotplug") as scene:
+        both, by_qmp = sockets(scene, "lt-plugs")
+        said = scene.dir / "said"
+        qemu(scene, "lt-plugs", "-smp", "1,maxcpus=4", "-debugcon", f"file:{said}", *by_qmp, code=EJECTS)
+        monitor = Monitor(both[1])
+        wait_until(lambda: said.exists() and b"\0" in said.read_bytes(), 60, "the guest to boot")
+        run = Run(scene, "--guest", "lt-plugs", "--cpus", str(min(ALL)))
+        first = monitor.vcpus()
+
+        def is_followed(count):
+            wait_until(lambda: len(monitor.vcpus()) == count, 20, f"the guest to have {count} vCPUs")
+            now = monitor.vcpus()
+            wait_until(lambda: sorted(v["tid"] for v in run.top()) == now, 30, f"{now} in eft vm top; it said {run.log()}")
+            wait_until(lambda: all(os.sched_getaffinity(tid) == {min(ALL)} for tid in now), 20, "all to be placed")
+
+        is_followed(1)
+        free = [cpu for cpu in monitor("query-hotpluggable-cpus") if "qom-path" not in cpu]
+        for i, cpu in enumerate(free):
+            monitor("device_add", driver=cpu["type"], id=f"plugged{i}", **cpu["props"])
+        is_followed(4)
+        # Not the last one only. None is plugged in again: QEMU 7.2 itself crashes on that now and then.
+        for count, i in enumerate((1, 0, 2)):
+            monitor("device_del", id=f"plugged{i}")
+            is_followed(3 - count)
+        log = run.end()
+        check("has gone" not in log and "somebody else" not in log and "panicked" not in log, log)
+        check(monitor.vcpus() == first and os.sched_getaffinity(first[0]) == ALL, "not as before")
+        left = sh(EFT, "vm", "restore", "--state-dir", run.dir).stdout
+        check(left == "0 threads are as they were before\n", left)
 
 
 def affinities_are_as_before_after_an_end_and_after_a_crash():
@@ -160,9 +224,12 @@ def affinities_are_as_before_after_an_end_and_after_a_crash():
         os.sched_setaffinity(guest.pid, ALL - {other})
         run = Run(scene, *options)
         wait_until(lambda: os.sched_getaffinity(guest.pid) <= cpus, 10, "the guest to be placed again")
+        wait_until(run.top, 10, "eft vm top to show the guest")
         run.process.kill()
         run.process.wait()
         check(os.sched_getaffinity(guest.pid) <= cpus, "nobody has put it back yet")
+        out = sh(EFT, "vm", "top", "--state-dir", run.dir, ok=False)
+        check(out.returncode == 1 and "'eft vm restore' does" in out.stderr, out)
         out = sh(EFT, "vm", "restore", "--state-dir", run.dir).stdout
         check(out == "1 threads are as they were before\n", out)
         check(os.sched_getaffinity(guest.pid) == ALL - {other}, "not as before after a crash")
@@ -244,6 +311,7 @@ def lies(stream, _):
         lines.flush()
 
 
+@with_qemu
 def monitors_that_lie_hang_and_close():
     with Scene("guests-monitors") as scene:
         both, by_qmp = sockets(scene, "lt-false")
@@ -272,6 +340,7 @@ def monitors_that_lie_hang_and_close():
         check(os.sched_getaffinity(vcpus_of(real)[0]) == ALL and guest.poll() is None, "not as before")
 
 
+@with_qemu
 def a_monitor_that_another_holds_costs_no_guest():
     with Scene("guests-held") as scene:
         both, by_qmp = sockets(scene, "lt-held")
@@ -371,6 +440,69 @@ def the_configuration_file_is_kept():
             check(out.returncode == 1 and out.stderr.count("\n") == 1, f"{bad}: {out.returncode} {out.stderr}")
 
 
+@contextlib.contextmanager
+def cgroup(*pids):
+    """A cgroup with these processes, which go back to its parent."""
+    v1, v2 = pathlib.Path("/sys/fs/cgroup/cpu"), pathlib.Path("/sys/fs/cgroup")
+    group = (v1 if v1.is_dir() else v2) / f"eft-live-{os.getpid()}"
+    group.mkdir()
+    try:
+        for pid in pids:
+            (group / "cgroup.procs").write_text(str(pid))
+        yield group
+    finally:
+        for pid in pids:
+            with contextlib.suppress(OSError):
+                (group.parent / "cgroup.procs").write_text(str(pid))
+        group.rmdir()
+
+
+def every_policy_manages_cgroups_and_processes():
+    cpus, _ = two_cpus()
+    with Scene("guests-policies") as scene:
+        inside, second, outside = spinner(scene), spinner(scene), spinner(scene)
+        with cgroup(inside.pid, second.pid) as group:
+            options = ["--groups-only", "--group", f"cgroup={group}", "--group", f"plain={outside.pid}", "--interval", "0.5"]
+            options += ["--cpus", ",".join(map(str, cpus))]
+            for policy in ("amp-vm", "amp-vcpu", "amp-fair", "amp-fair:40", "adaptive-fair", "adaptive-fair:10"):
+                run = Run(scene, *options, "--policy", policy)
+                wait_until(lambda: len(run.top()) == 3, 10, f"both guests under {policy}")
+                guests = {v["tid"]: v["guest"] for v in run.top()}
+                check(guests == {inside.pid: "cgroup", second.pid: "cgroup", outside.pid: "plain"}, guests)
+                wait_until(lambda: os.sched_getaffinity(second.pid) <= cpus, 10, "the cgroup to be placed")
+                shown = sh(EFT, "vm", "top", "--state-dir", run.dir).stdout
+                check(shown.startswith(f"policy {policy}") and "2 vCPU" in shown, shown)
+                check("panicked" not in run.end(), run.log())
+                check(all(os.sched_getaffinity(g.pid) == ALL for g in (inside, second, outside)), "not as before")
+        # Its last member has gone, and the cgroup too: no guests, and one line.
+        out = sh(EFT, "vm", "run", "--state-dir", scene.dir / "gone", "--seconds", "1", "--groups-only", "--group", f"c={group}")
+        check(out.stderr.count("cannot be read") == 1 and "no guests" in out.stdout, out)
+
+
+def the_unit_is_sound():
+    """As systemd sees it, and its command line with the example of a configuration."""
+    packaging = ROOT / "packaging"
+    unit = (packaging / "eft-vm.service").read_text().replace("/usr/local/bin/eft", EFT)
+    with Scene("guests-unit") as scene:
+        path = scene.dir / "eft-vm.service"
+        path.write_text(unit)
+        if shutil.which("systemd-analyze"):
+            out = sh("systemd-analyze", "verify", path, ok=False)
+            check(out.returncode == 0 and not out.stderr, out)
+        else:
+            print("        (no systemd-analyze here)")
+        start = next(line for line in unit.splitlines() if line.startswith("ExecStart=")).partition("=")[2]
+        words = start.replace("/etc/eft", str(packaging)).split()
+        guest = spinner(scene)
+        more = ["--groups-only", "--group", f"g={guest.pid}", "--state-dir", scene.dir / "run", "--seconds", "2"]
+        out = sh(*words, *more)
+        check(out.stdout.startswith("ready\npolicy amp-vm\n") and os.sched_getaffinity(guest.pid) == ALL, out)
+        taken = socket.create_server(("127.0.0.1", 0))
+        address = "127.0.0.1:%d" % taken.getsockname()[1]
+        out = sh(*words, *more, "--metrics", address, ok=False)
+        check(out.returncode == 1 and out.stderr == f"eft: cannot listen at {address}: Address already in use (os error 98)\n", out)
+
+
 def advising_touches_nothing_and_metrics_are_served():
     with Scene("guests-advice") as scene:
         busy = spinner(scene)
@@ -378,6 +510,7 @@ def advising_touches_nothing_and_metrics_are_served():
         group = ["--groups-only", "--group", f"busy={busy.pid}", "--group", f"paced={paced.pid}"]
         out = sh(EFT, "vm", "advise", "--json", "--seconds", "4", *group, "--state-dir", scene.dir / "none")
         advice = json.loads(out.stdout)
+        check("busy is watched now" in out.stderr and "managed" not in out.stderr, out.stderr)
         use = {v["guest"]: v["utilisation"] + v["waiting"] for v in advice["view"]["vcpus"]}
         check(use["busy"] > 0.8 and use["paced"] < use["busy"], use)
         check(os.sched_getaffinity(busy.pid) == ALL and not (scene.dir / "none").exists(), "something was touched")
@@ -391,8 +524,8 @@ def advising_touches_nothing_and_metrics_are_served():
         run.end()
 
 
-CASES = [guests_are_found_by_qmp_and_by_thread_names, guests_are_followed,
+CASES = [guests_are_found_by_qmp_and_by_thread_names, guests_are_followed, vcpus_that_are_plugged_and_unplugged_are_followed,
          affinities_are_as_before_after_an_end_and_after_a_crash, what_somebody_else_places_is_left_alone,
          monitors_that_lie_hang_and_close, a_monitor_that_another_holds_costs_no_guest, threads_that_vanish_are_no_trouble,
          without_permission_nothing_is_touched_and_one_line_says_so, the_configuration_file_is_kept,
-         advising_touches_nothing_and_metrics_are_served]
+         every_policy_manages_cgroups_and_processes, the_unit_is_sound, advising_touches_nothing_and_metrics_are_served]

@@ -7,7 +7,7 @@ import threading
 import time
 
 from crashes import keepers
-from harness import EFT, Scene, Stack, check, end, sh, sha256_of, wait_until
+from harness import EFT, TOPOLOGIES, Scene, Stack, check, end, sh, sha256_of, wait_until
 from programs import PORT, nginx_config
 from watchdog import ECHO, Connections
 
@@ -25,9 +25,20 @@ def take_over(stack, turn):
     check(old.wait(10) == 0, "the end of a handover is no failure")
 
 
-def goes_on(kind, again):
+def put_otherwise_into_processes(stack, turn):
+    """Which components share a process changes while connections live."""
+    name, processes = (("edge", 4), ("stack", 2), ("default", 6), ("whole", 1))[turn % 4]
+    old = stack.process
+    stack.up("--keep", "20", "--take-over", "--topology", str(TOPOLOGIES / f"{name}.toml"), log=f"-{turn}")
+    check(old.wait(10) == 0, "the end of a handover is no failure")
+    components = stack.components()
+    pids = {c["pid"] for name, c in components.items() if name != "cores"}
+    check(len(pids) == processes, f"{components}")
+
+
+def goes_on(kind, again, topology=None):
     with Scene("handover") as scene:
-        stack = Stack(scene, kind=kind, extra=("--keep", "20"))
+        stack = Stack(scene, kind=kind, topology=topology, extra=("--keep", "20"))
         _, want = scene.file("www/big", 48 << 20)
         config = nginx_config(scene, stack.address, 1)
         scene.start(*stack.on("nginx", "-c", str(config)))
@@ -116,6 +127,14 @@ def another_up_takes_over_over_veth():
     goes_on("veth", take_over)
 
 
+def a_restart_of_shared_processes_ends_no_connection():
+    goes_on("tap", restart, TOPOLOGIES / "edge.toml")
+
+
+def another_up_puts_components_otherwise_into_processes():
+    goes_on("tap", put_otherwise_into_processes)
+
+
 def a_pair_outlives_a_restart_of_either_side():
     with Scene("handover-pair") as scene:
         path = scene.dir / "pair"
@@ -178,5 +197,6 @@ def a_stop_that_nobody_follows_leaves_nothing():
 
 CASES = [
     a_restart_ends_no_connection, a_restart_ends_no_connection_over_veth, another_up_takes_over, another_up_takes_over_over_veth,
+    a_restart_of_shared_processes_ends_no_connection, another_up_puts_components_otherwise_into_processes,
     a_pair_outlives_a_restart_of_either_side, a_stop_that_nobody_follows_leaves_nothing,
 ]

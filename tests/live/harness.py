@@ -22,6 +22,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EFT = str(ROOT / "target/release/eft")
 WORK = ROOT / "target/live-tests"
+TOPOLOGIES = ROOT / "topologies"
 
 
 class Failure(Exception):
@@ -145,15 +146,17 @@ class Stack:
     """A stack on a TAP device, or on a veth pair whose other end lies in a namespace."""
 
     usual_kind = "tap"
+    # The IP version by which a case speaks to it; then it has no address of the other.
+    usual_version = 4
 
     def __init__(self, scene, name="lt", kind=None, net=77, topology=None, extra=(), program=EFT, env=None):
         self.scene, self.name, self.kind = scene, name, kind or Stack.usual_kind
-        self.address, self.host = f"10.{net}.3.2", f"10.{net}.3.1"
+        self.address, self.host, length = addresses(net)
         self.netns = None
         options = ["--name", name]
         if self.kind == "tap":
             self.device = f"eft{name}"
-            options += ["--device", f"tap:{self.device}", "--host-address", f"{self.host}/24"]
+            options += ["--device", f"tap:{self.device}", "--host-address", f"{self.host}/{length}"]
         else:
             self.device, self.netns = f"eftv{name}", f"eft-{name}"
             sh("ip", "netns", "add", self.netns)
@@ -161,11 +164,11 @@ class Stack:
             sh("ip", "link", "add", self.device, "type", "veth", "peer", "name", "far", "netns", self.netns)
             scene.undo("ip", "link", "del", self.device)
             sh("ip", "link", "set", self.device, "up")
-            sh("ip", "-n", self.netns, "addr", "add", f"{self.host}/24", "dev", "far")
+            add_address(self.netns, f"{self.host}/{length}", "far")
             for link in ("far", "lo"):
                 sh("ip", "-n", self.netns, "link", "set", link, "up")
             options += ["--device", f"packet:{self.device}"]
-        options += ["--address", f"{self.address}/24"]
+        options += ["--address", f"{self.address}/{length}"]
         if topology:
             options += ["--topology", str(topology)]
         self.options, self.program, self.env = options, program, env
@@ -220,19 +223,36 @@ class Stack:
         wait_until(there, seconds, f"a datagram socket at port {port}")
 
 
+def addresses(net):
+    """The stack's address, its host's, and the length of their network's prefix."""
+    if Stack.usual_version == 6:
+        return f"fd{net}:3::2", f"fd{net}:3::1", 64
+    return f"10.{net}.3.2", f"10.{net}.3.1", 24
+
+
+def add_address(namespace, address, link):
+    # An IPv6 address would be tried out for a second first.
+    sh("ip", "-n", namespace, "addr", "add", address, "dev", link, *(["nodad"] if ":" in address else []))
+
+
+def in_url(address):
+    """An address before a port."""
+    return f"[{address}]" if ":" in address else address
+
+
 class Kernel:
     """What a stack is compared with: the kernel at both ends of a veth pair between two namespaces. Programs run on it as
     they run on a `Stack`."""
 
     def __init__(self, scene, name="ltk", net=78):
-        self.address, self.host = f"10.{net}.3.2", f"10.{net}.3.1"
+        self.address, self.host, length = addresses(net)
         self.netns, far = f"eft-{name}", f"eft-{name}-far"
         for namespace in (self.netns, far):
             sh("ip", "netns", "add", namespace)
             scene.undo("ip", "netns", "del", namespace)
         sh("ip", "-n", self.netns, "link", "add", "near", "type", "veth", "peer", "name", "far", "netns", far)
         for namespace, link, address in ((self.netns, "near", self.address), (far, "far", self.host)):
-            sh("ip", "-n", namespace, "addr", "add", f"{address}/24", "dev", link)
+            add_address(namespace, f"{address}/{length}", link)
             sh("ip", "-n", namespace, "link", "set", link, "up")
             sh("ip", "-n", namespace, "link", "set", "lo", "up")
         self.far = far
@@ -373,6 +393,19 @@ def over_veth(case):
         finally:
             Stack.usual_kind, limit_of_seconds = "tap", 1 << 30
     run.__name__ = f"{case.__name__}_over_veth"
+    return run
+
+
+def over_ipv6(case):
+    """The case on a stack with IPv6 addresses alone: shorter, since only the packets are others."""
+    def run():
+        global limit_of_seconds
+        Stack.usual_version, limit_of_seconds = 6, 6
+        try:
+            case()
+        finally:
+            Stack.usual_version, limit_of_seconds = 4, 1 << 30
+    run.__name__ = f"{case.__name__}_over_ipv6"
     return run
 
 

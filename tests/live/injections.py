@@ -5,7 +5,7 @@ import os
 import shutil
 import socket
 
-from harness import EFT, Scene, Stack, check, sh, wait_until
+from harness import EFT, TOPOLOGIES, Scene, Stack, check, sh, wait_until
 from inputs import refused
 from watchdog import ECHO, Connections
 
@@ -40,6 +40,26 @@ def deadly_faults_end_no_connection():
             wait_until(lambda: (c := stack.components()["udp"])["generation"] > before["generation"]
                        and c["state"] == "running", 20, "udp to come back")
         check("udp died 4 times in a row" in stack.process.log.read_text(), "a real death does not count")
+        connections.use()
+
+
+def a_fault_in_a_shared_process_ends_no_connection():
+    with Scene("inject-edge") as scene:
+        stack = Stack(scene, topology=TOPOLOGIES / "edge.toml")
+        scene.start(*stack.on("python3", "-c", ECHO.format(address=stack.address)), log="echo.log")
+        stack.listening(7300)
+        connections = Connections(stack, 20)
+        shared = ("ip", "filter", f"nic:{stack.device}")
+        for component in shared:
+            for kind in ("kill", "segv", "loop"):
+                before = stack.components()
+                stack.eft("inject", component, kind)
+                wait_until(lambda: connections.use() or all(
+                    (c := stack.components()[name])["generation"] == before[name]["generation"] + 1
+                    and c["state"] == "running" for name in shared), 20, f"the successors of {component} after {kind}")
+        parts = stack.components()
+        check(all(c["deaths"] == (9 if name in shared else 0) for name, c in parts.items()), f"{parts}")
+        check("times in a row" not in stack.process.log.read_text(), "an injected death slowed a restart down")
         connections.use()
 
 
@@ -96,6 +116,7 @@ def wrong_injections_are_refused():
 
 CASES = [
     deadly_faults_end_no_connection,
+    a_fault_in_a_shared_process_ends_no_connection,
     who_accuses_without_evidence_is_replaced,
     wrong_injections_are_refused,
 ]

@@ -40,9 +40,24 @@ def wrong_command_lines():
         refused(*up, "--device", "tap:eftlt", "--topology", topology, says="unknown component `upd`")
         topology.write_text(good.replace('["ip", "filter"]', '["tcp", "filter"]'))
         refused(*up, "--device", "tap:eftlt", "--topology", topology, says="forbidden")
+        for name, more, says in (("ip", "Edge", "`Edge` is no name of a process: use 1 to 32 of a-z, 0-9, `-`"),
+                                 ("cores", "a", "`cores` has rights that no other may have")):
+            topology.write_text(good.replace(f'name = "{name}"', f'name = "{name}"\nprocess = "{more}"'))
+            refused(*up, "--device", "tap:eftlt", "--topology", topology, says=says)
+        topology.write_text(good.replace('name = "tcp"', 'name = "tcp"\nprocess = "a"\ncpu = 0')
+                            .replace('name = "nic"', 'name = "nic"\nprocess = "a"'))
+        refused(*up, "--device", "tap:eftlt", "--topology", topology, says="give them the same `cpu`")
         refused(EFT, "run", "--name", "nosuch", "--", "true", says="there is no running stack `nosuch`")
         refused(EFT, "ps", "--name", "nosuch", says="there is no running stack `nosuch`")
         check("eftlt" not in sh("ip", "-o", "link").stdout, "a refused start left a device")
+
+
+def what_shared_processes_cannot():
+    with Scene("shared") as scene:
+        stack = Stack(scene, topology=ROOT / "topologies/edge.toml")
+        refused(EFT, "update", "--name", stack.name, "ip", says="share a process, and cannot be updated as yet")
+        refused(EFT, "sched", "--name", stack.name, "policy", "adaptive", says="only `fixed` is possible")
+        check("killed with what shares its process: " in stack.eft("kill", "filter").stdout, "who dies with it")
 
 
 def names_and_addresses_in_use():
@@ -336,7 +351,7 @@ def pair():
 
 
 CASES = [
-    wrong_command_lines, names_and_addresses_in_use, programs_that_cannot_be_preloaded, no_io_uring, no_privilege,
+    wrong_command_lines, what_shared_processes_cannot, names_and_addresses_in_use, programs_that_cannot_be_preloaded, no_io_uring, no_privilege,
     programs_with_libraries_of_their_own, a_library_that_is_none, a_run_within_a_run, a_namespace_without_loopback,
     queues_of_what_was_read, segments_of_a_size_set_before_connect,
     low_ports_after_setuid, a_connect_that_cannot_begin, filter_rules,

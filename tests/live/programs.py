@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 
-from harness import ROOT, Failure, Kernel, Scene, Stack, check, end, over_veth, scaled, seconds, sh, sha256_of, wait_until
+from harness import ROOT, Failure, Kernel, Scene, Stack, check, end, in_url, over_ipv6, over_veth, scaled, seconds, sh, sha256_of, wait_until
 
 PORT = 8080
 
@@ -23,7 +23,7 @@ http {{
     access_log off; sendfile on; tcp_nopush on; keepalive_requests 1000000;
     client_body_temp_path {d}/body; proxy_temp_path {d}/proxy; fastcgi_temp_path {d}/fcgi;
     uwsgi_temp_path {d}/uwsgi; scgi_temp_path {d}/scgi;
-    server {{ listen {address}:{PORT} {extra}; root {d}/www; location /hello {{ return 200 "hello\\n"; }} }}
+    server {{ listen {in_url(address)}:{PORT} {extra}; root {d}/www; location /hello {{ return 200 "hello\\n"; }} }}
 }}
 """)
     return config
@@ -31,7 +31,7 @@ http {{
 
 def wrk(stack, path, duration, connections=32, on_stack=False, address=None):
     """Requests made, and errors by kind."""
-    command = ["wrk", "-t2", f"-c{connections}", f"-d{duration}s", f"http://{address or stack.address}:{PORT}{path}"]
+    command = ["wrk", "-t2", f"-c{connections}", f"-d{duration}s", f"http://{in_url(address or stack.address)}:{PORT}{path}"]
     command = stack.on(*command) if on_stack else stack.beside(*command)
     output = sh(*command, timeout=duration + 60).stdout
     requests = int(re.search(r"(\d+) requests in", output).group(1))
@@ -98,7 +98,7 @@ def nginx(kind, workers):
             return server
 
         def download(side):
-            check(sha256_of(side.beside("curl", "-sf", f"http://{side.address}:{PORT}/big")) == want, "a download differs")
+            check(sha256_of(side.beside("curl", "-sf", f"http://{in_url(side.address)}:{PORT}/big")) == want, "a download differs")
 
         server = start(stack)
         download(stack)
@@ -140,14 +140,14 @@ def lighttpd():
         def start(side):
             config = scene.dir / "lighttpd.conf"
             config.write_text(f'server.document-root = "{scene.dir}/www"\nserver.port = {PORT}\nserver.max-worker = 2\n'
-                              f'server.bind = "{side.address}"\nserver.max-keep-alive-requests = 100000\n')
+                              f'server.bind = "{in_url(side.address)}"\nserver.max-keep-alive-requests = 100000\n')
             # Its master ends its whole process group.
             server = scene.start(*side.on("lighttpd", "-D", "-f", config), process_group=0)
             side.listening(PORT)
             return server
 
         server = start(stack)
-        check(sha256_of(stack.beside("curl", "-sf", f"http://{stack.address}:{PORT}/big")) == want, "a download differs")
+        check(sha256_of(stack.beside("curl", "-sf", f"http://{in_url(stack.address)}:{PORT}/big")) == want, "a download differs")
         quiet_wrk(stack, "/small", half)
         errors = disturbed(stack, server, "/small", half, kill_a_worker)
         end(server)
@@ -198,14 +198,14 @@ def clients_curl_and_wget():
         path, want = scene.file("www/big", scaled(64 << 20))
         config = nginx_config(scene, stack.host, 1)
         scene.start(*stack.beside("nginx", "-c", str(config)))
-        url = f"http://{stack.host}:{PORT}/big"
+        url = f"http://{in_url(stack.host)}:{PORT}/big"
         wait_until(lambda: sh(*stack.beside("curl", "-sf", "-o", "/dev/null", "-r", "0-0", url), ok=False).returncode == 0, 10, "nginx")
         limit = time.monotonic() + seconds()
         while time.monotonic() < limit:
             check(sha256_of(stack.on("curl", "-sf", url)) == want, "curl's download differs")
             check(sha256_of(stack.on("wget", "-q", "-O", "-", url)) == want, "wget's download differs")
         # Refused and unreachable look as they do on the kernel.
-        refused = sh(*stack.on("curl", "-s", f"http://{stack.host}:9/"), ok=False)
+        refused = sh(*stack.on("curl", "-s", f"http://{in_url(stack.host)}:9/"), ok=False)
         check(refused.returncode == 7, f"curl on a closed port: {refused.returncode}")
 
 
@@ -254,11 +254,11 @@ def python_server_and_clients():
         stack.listening(PORT)
         limit = time.monotonic() + seconds() / 2
         while time.monotonic() < limit:
-            check(sha256_of(stack.beside("curl", "-sf", f"http://{stack.address}:{PORT}/big")) == want, "a download differs")
+            check(sha256_of(stack.beside("curl", "-sf", f"http://{in_url(stack.address)}:{PORT}/big")) == want, "a download differs")
         client = scene.dir / "client.py"
         client.write_text(f"""
 import asyncio, hashlib, sys, time, urllib.request
-url = "http://{stack.host}:{PORT}/big"
+url = "http://{in_url(stack.host)}:{PORT}/big"
 end = time.monotonic() + {seconds() / 2}
 async def fetch():
     reader, writer = await asyncio.open_connection("{stack.host}", {PORT})
@@ -282,20 +282,20 @@ print("fine")
 
 def socat_both_ways():
     with Scene("socat") as scene:
-        stack = Stack(scene)
+        stack, v = Stack(scene), Stack.usual_version
         path, want = scene.file("data", scaled(16 << 20))
         limit = time.monotonic() + seconds() / 3
-        scene.start(*stack.on("socat", "-U", f"TCP-LISTEN:7001,bind={stack.address},fork,reuseaddr", f"OPEN:{path},rdonly"))
+        scene.start(*stack.on("socat", "-U", f"TCP{v}-LISTEN:7001,bind={in_url(stack.address)},fork,reuseaddr", f"OPEN:{path},rdonly"))
         stack.listening(7001)
         while time.monotonic() < limit:
-            got = sha256_of(stack.beside("socat", "-u", f"TCP:{stack.address}:7001", "-"))
+            got = sha256_of(stack.beside("socat", "-u", f"TCP{v}:{in_url(stack.address)}:7001", "-"))
             check(got == want, "what socat served differs")
-        scene.start(*stack.beside("socat", "-U", f"TCP-LISTEN:7002,bind={stack.host},fork,reuseaddr", f"OPEN:{path},rdonly"))
+        scene.start(*stack.beside("socat", "-U", f"TCP{v}-LISTEN:7002,bind={in_url(stack.host)},fork,reuseaddr", f"OPEN:{path},rdonly"))
         stack.listening_beside(7002)
-        check(sha256_of(stack.on("socat", "-u", f"TCP:{stack.host}:7002", "-")) == want, "what socat fetched differs")
-        scene.start(*stack.on("socat", f"UDP-LISTEN:7003,bind={stack.address},fork", "EXEC:cat"))
+        check(sha256_of(stack.on("socat", "-u", f"TCP{v}:{in_url(stack.host)}:7002", "-")) == want, "what socat fetched differs")
+        scene.start(*stack.on("socat", f"UDP{v}-LISTEN:7003,bind={in_url(stack.address)},fork", "EXEC:cat"))
         stack.bound(7003)
-        out = sh(*stack.beside("bash", "-c", f"echo over udp | timeout 3 socat -t1 - UDP:{stack.address}:7003"), ok=False)
+        out = sh(*stack.beside("bash", "-c", f"echo over udp | timeout 3 socat -t1 - UDP{v}:{in_url(stack.address)}:7003"), ok=False)
         check("over udp" in out.stdout, f"a datagram did not come back: {out.stdout!r} {out.stderr!r}")
 
 
@@ -378,4 +378,8 @@ CASES = [
 CASES += map(over_veth, (
     lighttpd, redis_server, redis_benchmark_on_the_stack, clients_curl_and_wget, wrk_on_the_stack, iperf3_both_ways,
     python_server_and_clients, socat_both_ways,
+))
+CASES += map(over_ipv6, (
+    nginx_one_worker, lighttpd, redis_server, redis_benchmark_on_the_stack, clients_curl_and_wget, wrk_on_the_stack,
+    iperf3_both_ways, python_server_and_clients, socat_both_ways,
 ))

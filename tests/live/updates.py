@@ -181,7 +181,8 @@ def programs_that_do_not_work_change_nothing():
 
 
 def next_release():
-    """An eft whose tcp keeps a later layout of its state. It is built for this test alone."""
+    """An eft whose tcp keeps a later layout of its state, and whose programs' pages have a later version. It is built for these
+    tests alone."""
     target = harness.ROOT / "target/next"
     quick = {"CARGO_PROFILE_RELEASE_LTO": "off", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16", "CARGO_PROFILE_RELEASE_DEBUG": "0"}
     sh("cargo", "build", "--offline", "--release", "--quiet", "-p", "eft", "--features", "next-layout", "--target-dir", target,
@@ -227,6 +228,11 @@ def a_stack_is_handed_over_to_a_later_version():
         check(before.wait(10) == 0, "the end of a handover is no failure")
         load.lives()
         check(all(program_of(c) == str(program) for c in stack.components().values()), "everybody runs the new program")
+        # Programs have the library of the release before: those that run get new sockets, and others may start.
+        _, want = scene.file("www/small", 1 << 20)
+        url = f"http://{stack.address}:{PORT}/small"
+        check(sha256_of(stack.beside("curl", "-sf", url)) == want, "a server of the release before accepts")
+        check(sha256_of(stack.on("curl", "-sf", url)) == want, "a program of the release before starts and connects")
         load.finish()
 
 

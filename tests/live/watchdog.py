@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 
-from harness import Scene, Stack, check, end, sh, wait_until
+from harness import TOPOLOGIES, Scene, Stack, check, end, sh, wait_until
 
 # An instruction that jumps to itself.
 ENDLESS = {"x86_64": b"\xeb\xfe", "aarch64": b"\x00\x00\x00\x14"}[platform.machine()]
@@ -47,6 +47,22 @@ def a_hung_server_is_replaced():
         check("0% packet loss" in sh("ping", "-c", "2", "-i", "0.2", "-W", "2", stack.address).stdout, "no answer afterwards")
         after = stack.components()
         check(all(after[c]["deaths"] == (c in ("ip", "tcp", "filter")) for c in after), f"others died: {after}")
+
+
+def a_hung_process_of_several_is_replaced():
+    with Scene("hang-edge") as scene:
+        stack = Stack(scene, topology=TOPOLOGIES / "edge.toml")
+        before = stack.components()
+        make_endless(before["ip"]["pid"])
+        subprocess.run(stack.beside("bash", "-c", f"exec 3<>/dev/tcp/{stack.address}/9"), capture_output=True, timeout=60)
+        nic = f"nic:{stack.device}"
+        shared = ("ip", "filter", nic)
+        wait_until(lambda: all((c := stack.components()[name])["generation"] > before[name]["generation"]
+                               and c["state"] == "running" for name in shared), 30, "the process to be replaced")
+        said_once(stack, ", ".join(shared))
+        check("0% packet loss" in sh("ping", "-c", "2", "-i", "0.2", "-W", "2", stack.address).stdout, "no answer afterwards")
+        after = stack.components()
+        check(all(after[c]["deaths"] == (c in shared) for c in after), f"others died: {after}")
 
 
 def a_server_in_a_debugger_is_left_alone():
@@ -193,4 +209,4 @@ def stolen_time_kills_nobody():
         check("hangs" not in stack.process.log.read_text(), "somebody was said to hang")
 
 
-CASES = [a_hung_server_is_replaced, a_server_in_a_debugger_is_left_alone, stolen_time_kills_nobody]
+CASES = [a_hung_server_is_replaced, a_hung_process_of_several_is_replaced, a_server_in_a_debugger_is_left_alone, stolen_time_kills_nobody]

@@ -1,6 +1,12 @@
 //! Addresses. Messages always carry 16 bytes ([`WireAddress`], IPv4 as IPv4-mapped IPv6,
-//! RFC 4291 §2.5.5.2), so that IPv6 needs no new message.
+//! RFC 4291 §2.5.5.2), so that both versions are the same to all that only hands them on.
+//!
+//! **Zones.** A link-local IPv6 address means something only together with its link (RFC 4007 §5). Within the stack it
+//! carries the number of its zone in its third and fourth byte, which are zero on the wire (RFC 4291 §2.5.6): so an
+//! address alone says which neighbour is meant, in connections, routes and rules alike. ip puts the zone in when a packet
+//! comes and leaves it out when one goes; the shim translates to and from `sin6_scope_id`.
 
+use crate::hash::Key;
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::str::FromStr;
@@ -27,6 +33,52 @@ impl From<WireAddress> for IpAddr {
     fn from(a: WireAddress) -> Self {
         Ipv6Addr::from(a.0).to_canonical()
     }
+}
+
+/// The zone of what a device is connected to: the index by which programs know the interface (1 is `lo`).
+pub const fn zone_of_nic(nic: u8) -> u16 {
+    nic as u16 + 2
+}
+
+/// Whether an address needs a zone: link-local ones, and multicast groups of a link or less (RFC 4007 §5) that are not
+/// made from a prefix or an interface identifier (RFC 3306, RFC 4489), whose bytes all mean something.
+pub const fn needs_zone(a: Ipv6Addr) -> bool {
+    let [first, second, ..] = a.octets();
+    match first {
+        0xfe => second & 0xc0 == 0x80,
+        0xff => second & 0x0f <= 2 && second & 0x20 == 0,
+        _ => false,
+    }
+}
+
+/// The zone that an address carries; 0: none.
+pub const fn zone(a: Ipv6Addr) -> u16 {
+    if needs_zone(a) { a.segments()[1] } else { 0 }
+}
+
+/// The address in this zone, if it is one that needs a zone; 0 takes it out.
+pub const fn with_zone(a: Ipv6Addr, zone: u16) -> Ipv6Addr {
+    if !needs_zone(a) {
+        return a;
+    }
+    let [a, _, c, d, e, f, g, h] = a.segments();
+    Ipv6Addr::new(a, zone, c, d, e, f, g, h)
+}
+
+/// An address as it is on the wire, or as a person writes it.
+pub const fn without_zone(a: IpAddr) -> IpAddr {
+    match a {
+        IpAddr::V4(_) => a,
+        IpAddr::V6(a) => IpAddr::V6(with_zone(a, 0)),
+    }
+}
+
+/// The link-local address of an interface with this link address: stable, and not the one that the link address is part
+/// of, which a kernel that shares the interface has (RFC 7217, RFC 8064).
+pub fn link_local(mac: MacAddress) -> Ipv6Addr {
+    const FIXED: Key = Key([0x6566_7420_6c69_6e6b, 0x2d6c_6f63_616c_2031]);
+    let identifier = FIXED.hash(b'L', &mac);
+    Ipv6Addr::from_bits(0xfe80 << 112 | identifier as u128)
 }
 
 /// One end of a transport connection.

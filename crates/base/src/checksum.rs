@@ -1,5 +1,6 @@
 //! The Internet checksum (RFC 1071).
 
+use crate::address::with_zone;
 use core::net::IpAddr;
 
 /// A running ones'-complement sum. Pieces may be added in any order as long as each but the last
@@ -41,11 +42,13 @@ impl Checksum {
         self
     }
 
-    /// Adds the pseudo-header of RFC 793 §3.1 or RFC 8200 §8.1.
+    /// Adds the pseudo-header of RFC 793 §3.1 or RFC 8200 §8.1. Zones are not on the wire, so they do not count.
     pub fn add_pseudo_header(self, source: IpAddr, destination: IpAddr, protocol: u8, length: u32) -> Self {
         let sum = match (source, destination) {
             (IpAddr::V4(s), IpAddr::V4(d)) => self.add_bytes(&s.octets()).add_bytes(&d.octets()),
-            (IpAddr::V6(s), IpAddr::V6(d)) => self.add_bytes(&s.octets()).add_bytes(&d.octets()),
+            (IpAddr::V6(s), IpAddr::V6(d)) => {
+                self.add_bytes(&with_zone(s, 0).octets()).add_bytes(&with_zone(d, 0).octets())
+            }
             _ => self,
         };
         sum.add_u16(protocol as u16).add_u32(length)

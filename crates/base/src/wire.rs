@@ -12,6 +12,7 @@ pub const ETHERTYPE_IPV6: u16 = 0x86dd;
 pub const PROTOCOL_ICMP: u8 = 1;
 pub const PROTOCOL_TCP: u8 = 6;
 pub const PROTOCOL_UDP: u8 = 17;
+pub const PROTOCOL_ICMPV6: u8 = 58;
 
 /// Ethernet II header, 14 bytes.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -68,7 +69,61 @@ impl Ipv4Header {
     }
 }
 
-/// ICMP header (RFC 792), 8 bytes; the meaning of `rest` depends on the type.
+/// IPv6 header (RFC 8200 §3), 40 bytes.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Ipv6Header {
+    /// Version (6) in the highest four bits, traffic class in the next eight, flow label in the rest.
+    pub version_class_flow: U32,
+    /// Bytes that follow this header, extension headers included.
+    pub payload_len: U16,
+    pub next_header: u8,
+    pub hop_limit: u8,
+    pub source: [u8; 16],
+    pub destination: [u8; 16],
+}
+
+impl Ipv6Header {
+    pub fn version(&self) -> u8 {
+        (self.version_class_flow.get() >> 28) as u8
+    }
+
+    pub fn traffic_class(&self) -> u8 {
+        (self.version_class_flow.get() >> 20) as u8
+    }
+}
+
+/// Fragment header (RFC 8200 §4.5), 8 bytes.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub struct Ipv6Fragment {
+    pub next_header: u8,
+    pub reserved: u8,
+    /// Offset in units of 8 bytes in the high 13 bits, more fragments in the lowest.
+    pub offset_more: U16,
+    pub id: U32,
+}
+
+pub const IPV6_HOP_BY_HOP: u8 = 0;
+pub const IPV6_ROUTING: u8 = 43;
+pub const IPV6_FRAGMENT: u8 = 44;
+pub const IPV6_NO_NEXT: u8 = 59;
+pub const IPV6_DESTINATION: u8 = 60;
+
+pub const ICMPV6_UNREACHABLE: u8 = 1;
+pub const ICMPV6_TOO_BIG: u8 = 2;
+pub const ICMPV6_TIME_EXCEEDED: u8 = 3;
+pub const ICMPV6_PARAMETER_PROBLEM: u8 = 4;
+/// Types below are errors (RFC 4443 §2.1).
+pub const ICMPV6_INFORMATIONAL: u8 = 128;
+pub const ICMPV6_ECHO_REQUEST: u8 = 128;
+pub const ICMPV6_ECHO_REPLY: u8 = 129;
+pub const ICMPV6_ROUTER_SOLICITATION: u8 = 133;
+pub const ICMPV6_ROUTER_ADVERTISEMENT: u8 = 134;
+pub const ICMPV6_NEIGHBOUR_SOLICITATION: u8 = 135;
+pub const ICMPV6_NEIGHBOUR_ADVERTISEMENT: u8 = 136;
+
+/// ICMP header (RFC 792, RFC 4443 §2.1), 8 bytes; the meaning of `rest` depends on the type.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct IcmpHeader {

@@ -37,7 +37,7 @@ pub fn run(arguments: &LatencyArguments) -> Result<(), String> {
         for _ in 0..common.rounds {
             for (address, to) in [(&on_stack, &mut eft), (&on_kernel, &mut kernel)] {
                 let (n, s) = (connections.to_string(), arguments.seconds.to_string());
-                let [rate, median] = ask(host_peer(&["ask", address, &n, &s])?)?;
+                let [rate, median, _] = ask(host_peer(&["ask", address, &n, &s])?)?;
                 to[0].push(rate);
                 to[1].push(median);
             }
@@ -56,12 +56,13 @@ pub fn run(arguments: &LatencyArguments) -> Result<(), String> {
     print("latency", &figures, &[stolen.describe()], common.json)
 }
 
-fn ask(mut command: Command) -> Result<[f64; 2], String> {
+/// Requests a second; the median and the longest round trip in microseconds.
+pub fn ask(mut command: Command) -> Result<[f64; 3], String> {
     let output = command.output().map_err(|e| e.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut words = text.split_whitespace().map(str::parse::<f64>);
-    match (words.next(), words.next()) {
-        (Some(Ok(rate)), Some(Ok(median))) => Ok([rate, median]),
+    match (words.next(), words.next(), words.next()) {
+        (Some(Ok(rate)), Some(Ok(median)), Some(Ok(longest))) => Ok([rate, median, longest]),
         _ => Err(format!("a client failed: {}", String::from_utf8_lossy(&output.stderr).trim())),
     }
 }

@@ -16,6 +16,7 @@ mod figure;
 pub mod ground;
 mod idle;
 mod impaired;
+mod isolation;
 mod latency;
 mod link;
 pub mod load;
@@ -51,6 +52,8 @@ pub enum Bench {
     Commit(commit::CommitArguments),
     /// What a stack with nothing to do uses
     Idle(idle::IdleArguments),
+    /// Speed and what a crash costs, for each way to put components into processes, beside two kernels
+    Isolation(isolation::IsolationArguments),
     /// One connection over wires that lose, delay and reorder, beside two kernels
     Impaired(impaired::ImpairedArguments),
     /// What looking at a stack costs, as the scheduler does it
@@ -97,6 +100,7 @@ pub fn run(bench: &Bench, names: CounterNames) -> Result<(), String> {
         Bench::Commit(a) => commit::run(a),
         Bench::Idle(a) => idle::run(a),
         Bench::Impaired(a) => impaired::run(a),
+        Bench::Isolation(a) => isolation::run(a),
         Bench::Observe(a) => observe::run(a, names),
         Bench::Campaign(a) => campaign::run(a),
         Bench::Reconfigure(a) => reconfigure::run(a),

@@ -37,7 +37,7 @@ pub enum Peer {
     },
     /// What `campaign` runs on the stack; its counts lie in the folder
     Campaign { address: String, folder: PathBuf },
-    /// Send so many bytes and wait for them; print requests a second and the median in microseconds
+    /// Send so many bytes and wait for them; print requests a second, the median and the longest in microseconds
     Ask {
         address: String,
         connections: usize,
@@ -190,6 +190,7 @@ fn ask(
         all.extend(t.join().map_err(|_| std::io::Error::other("a thread died"))??);
     }
     let rate = all.len() as f64 / seconds;
-    println!("{rate} {}", crate::samples::Samples::new(all).median);
+    let longest = all.iter().copied().fold(0.0, f64::max);
+    println!("{rate} {} {longest}", crate::samples::Samples::new(all).median);
     Ok(())
 }

@@ -28,9 +28,17 @@ impl Stack {
     }
 
     pub fn start_on(device: &str, addresses: &[&str], topology: Option<&Path>) -> Result<Stack, String> {
-        let name = format!("bench{}", std::process::id());
+        Stack::start_as(&format!("bench{}", std::process::id()), device, addresses, topology)
+    }
+
+    pub fn start_as(
+        name: &str,
+        device: &str,
+        addresses: &[&str],
+        topology: Option<&Path>,
+    ) -> Result<Stack, String> {
         let mut command = Command::new(exe()?);
-        command.args(["up", "--name", &name, "--device", device]).args(addresses);
+        command.args(["up", "--name", name, "--device", device]).args(addresses);
         if let Some(t) = topology {
             command.arg("--topology").arg(t);
         }
@@ -40,7 +48,7 @@ impl Stack {
         if let Some(out) = child.stdout.take() {
             BufReader::new(out).read_line(&mut line).map_err(|e| e.to_string())?;
         }
-        let stack = Stack { child, name };
+        let stack = Stack { child, name: name.into() };
         if line.trim() == "ready" { Ok(stack) } else { Err("the stack did not start".into()) }
     }
 

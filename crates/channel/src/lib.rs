@@ -32,6 +32,7 @@ pub mod pool;
 pub mod queue;
 pub mod requests;
 #[cfg(not(loom))]
+mod seen;
 pub mod segment;
 pub mod shared;
 #[cfg(not(loom))]
@@ -47,5 +48,6 @@ pub use pool::Pool;
 pub use queue::{Consumer, Line, Producer};
 pub use requests::Requests;
 #[cfg(not(loom))]
+pub use seen::Seen;
 pub use segment::Segment;
 pub use shared::Shared;

@@ -36,9 +36,23 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use eft_base::{ComponentId, Role, WireAddress};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Version of everything in this module. A program keeps the shim that it started with, so a server
-/// refuses a family of another version instead of misreading it.
+/// Version of everything in this module and of the requests that programs send: it grows when a release changes them.
+///
+/// A program keeps the shim that it started with, and shares its pages with programs that started later. So a version may only
+/// give a meaning to bytes that were 0 before, and must do without what the previous one neither writes nor reads
+/// ([`SocketPage::owner_of`] shows how).
+#[cfg(not(feature = "next-layout"))]
 pub const LAYOUT_VERSION: u32 = 6;
+#[cfg(feature = "next-layout")]
+pub const LAYOUT_VERSION: u32 = 7;
+/// The oldest version that a server speaks: the previous release's. None was released before 6.
+pub const LAYOUT_OLDEST: u32 = 6;
+const _: () = assert!(LAYOUT_OLDEST + 1 >= LAYOUT_VERSION);
+
+/// Whether a server speaks to programs of this version. Those of others are refused instead of being misread.
+pub fn speaks(version: u32) -> bool {
+    (LAYOUT_OLDEST..=LAYOUT_VERSION).contains(&version)
+}
 
 /// Bytes before slot 0.
 pub const ARENA_HEADER_LEN: usize = 65536;

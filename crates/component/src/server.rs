@@ -34,6 +34,18 @@ pub struct Port {
     pub peer_state: Shared<StateWord>,
     /// The peer's bell at us, to sleep on.
     pub incoming: Shared<Doorbell>,
+    /// The peer runs in the same thread: it looks at its queues before that thread sleeps, and nobody need wake it.
+    pub same_thread: bool,
+}
+
+/// What a turn comprises.
+enum Extent {
+    /// Messages, and what the engine looks for by itself.
+    All,
+    /// Messages alone.
+    Messages,
+    /// Also what lies behind something that is no message.
+    Rest,
 }
 
 struct Connected {
@@ -191,15 +203,21 @@ impl<C: Component> Server<C> {
 
     /// A peer is dead or has a successor: takes all that was said, also behind what is no message.
     pub fn take_rest(&mut self, world: &mut impl World<Effect = C::Effect>) {
-        self.turn(world, usize::MAX, true);
+        self.turn(world, usize::MAX, Extent::Rest);
     }
 
     /// One turn: at most `budget` messages per peer.
     pub fn step(&mut self, world: &mut impl World<Effect = C::Effect>, budget: usize) -> Step {
-        self.turn(world, budget, false)
+        self.turn(world, budget, Extent::All)
     }
 
-    fn turn(&mut self, world: &mut impl World<Effect = C::Effect>, budget: usize, to_the_end: bool) -> Step {
+    /// A turn for what peers said alone: a device is not looked at again.
+    pub fn answer(&mut self, world: &mut impl World<Effect = C::Effect>, budget: usize) -> Step {
+        self.turn(world, budget, Extent::Messages)
+    }
+
+    fn turn(&mut self, world: &mut impl World<Effect = C::Effect>, budget: usize, extent: Extent) -> Step {
+        let to_the_end = matches!(extent, Extent::Rest);
         self.status.account().leave(Phase::Busy);
         let now = world.now();
         self.account_from(now);
@@ -249,8 +267,10 @@ impl<C: Component> Server<C> {
         }
         work += received;
         let mut cx = Context { now, random: &mut self.random, memory: &self.memory, status: &self.status };
-        self.component.begin(Occasion::Poll);
-        work += self.component.poll(&mut cx, budget, &mut self.out);
+        if !matches!(extent, Extent::Messages) {
+            self.component.begin(Occasion::Poll);
+            work += self.component.poll(&mut cx, budget, &mut self.out);
+        }
         if self.component.deadline().is_some_and(|d| d <= now) {
             self.component.begin(Occasion::Expire);
             self.component.expire(&mut cx, &mut self.out);
@@ -293,7 +313,7 @@ impl<C: Component> Server<C> {
 
     /// The bells to sleep on.
     pub fn bells(&self) -> impl Iterator<Item = &Shared<Doorbell>> {
-        self.ports.iter().map(|c| &c.port.incoming)
+        self.ports.iter().filter(|c| !c.port.same_thread).map(|c| &c.port.incoming)
     }
 
     fn refresh_room(&mut self) {
@@ -348,6 +368,10 @@ impl<C: Component> Server<C> {
         let mut backlog = 0;
         for c in &mut self.ports {
             backlog = backlog.max(c.backlog.len());
+            if c.port.same_thread {
+                (c.unrung, c.quiet) = (false, 0);
+                continue;
+            }
             if core::mem::take(&mut c.unrung) || c.quiet >= QUIET_MAX {
                 c.quiet = 0;
                 let how = c.ringer.ring(&c.port.doorbell, &c.port.peer_state);

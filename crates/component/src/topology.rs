@@ -4,7 +4,7 @@
 //! A topology file is checked as a whole before anything starts; every error is one line that names
 //! what is wrong.
 
-use crate::scheduling::Scheduling;
+use crate::scheduling::{PolicyName, Scheduling};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -17,6 +17,12 @@ use serde::Deserialize;
 
 /// The topology that a stack has unless it is told another one.
 pub const DEFAULT: &str = include_str!("../../../topologies/default.toml");
+/// What stands between the transports and the wire in one process.
+pub const EDGE: &str = include_str!("../../../topologies/edge.toml");
+/// All that a packet passes in one process; what programs ask for in another.
+pub const STACK: &str = include_str!("../../../topologies/stack.toml");
+/// All but `cores` in one process.
+pub const WHOLE: &str = include_str!("../../../topologies/whole.toml");
 
 /// A checked topology.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -47,6 +53,9 @@ pub struct ComponentSpec {
     /// Alone on its CPU: it may poll for a bounded time before it sleeps.
     #[serde(default)]
     pub dedicated: bool,
+    /// Components that name the same process run in one, and die and are reborn together; absent: a process of its own.
+    #[serde(default)]
+    pub process: Option<String>,
 }
 
 /// A pair of queues.
@@ -185,6 +194,7 @@ impl Topology {
                 }
             }
         }
+        self.check_processes()?;
         let m = &self.memory;
         for (name, value) in
             [("send_ring_bytes", m.send_ring_bytes), ("receive_ring_bytes", m.receive_ring_bytes)]
@@ -212,9 +222,42 @@ impl Topology {
                 Err("[scheduling] needs a component that follows it: add [[component]] name = \"cores\""
                     .into())
             }
+            Some(s) if s.policy != PolicyName::Fixed && self.shares_processes() => Err(format!(
+                "policy `{}` places every component for itself: it needs a topology without `process`",
+                s.policy
+            )),
             Some(s) => s.check(),
             None => Ok(()),
         }
+    }
+
+    fn check_processes(&self) -> Result<(), String> {
+        for (i, c) in self.component.iter().enumerate() {
+            let Some(process) = &c.process else { continue };
+            let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+            if !(1..=32).contains(&process.len()) || !process.bytes().all(fits) {
+                return Err(format!(
+                    "component `{}`: `{process}` is no name of a process: use 1 to 32 of a-z, 0-9, `-`",
+                    c.name
+                ));
+            }
+            if c.name == "cores" {
+                return Err("component `cores` has rights that no other may have: it runs alone".into());
+            }
+            let mut earlier = self.component[..i].iter().filter(|d| d.process == c.process);
+            if let Some(other) = earlier.find(|d| (d.cpu, d.dedicated) != (c.cpu, c.dedicated)) {
+                return Err(format!(
+                    "components `{}` and `{}` share process `{process}`: give them the same `cpu` and `dedicated`",
+                    other.name, c.name
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether some components share a process.
+    pub fn shares_processes(&self) -> bool {
+        self.component.iter().any(|c| c.process.is_some())
     }
 
     pub fn has(&self, name: &str) -> bool {
@@ -290,6 +333,43 @@ mod tests {
         assert!(error("capacity = 1024", "capacity = 1000").contains("power of two"));
         assert!(error("name = \"filter\"", "name = \"filter\"\nfoo = 1").contains("foo"));
         assert!(error("name = \"filter\"", "name = \"filter\"\ndedicated = true").contains("no `cpu`"));
+    }
+
+    #[test]
+    fn components_of_one_process_are_checked_together() {
+        let edge = Topology::parse(EDGE).unwrap();
+        let process = |name: &str| edge.component.iter().find(|c| c.name == name).unwrap().process.as_deref();
+        assert_eq!([process("nic"), process("ip"), process("filter")], [Some("edge"); 3]);
+        assert_eq!((process("tcp"), edge.shares_processes()), (None, true));
+        let together = |text: &str| {
+            let t = Topology::parse(text).unwrap();
+            let mut names: Vec<_> =
+                t.component.into_iter().filter_map(|c| c.process.map(|_| c.name)).collect();
+            names.sort();
+            names.join(" ")
+        };
+        assert_eq!(together(DEFAULT), "");
+        assert_eq!(together(EDGE), "filter ip nic");
+        assert_eq!(together(STACK), "filter ip nic tcp udp");
+        assert_eq!(together(WHOLE), "filter ip nic sockets tcp udp");
+        let filter = |more: &str| error("name = \"filter\"", &format!("name = \"filter\"\n{more}"));
+        for bad in ["", "Edge", "a b", &"x".repeat(33)] {
+            assert!(filter(&format!("process = \"{bad}\"")).contains("no name of a process"), "{bad}");
+        }
+        assert!(error("name = \"cores\"", "name = \"cores\"\nprocess = \"a\"").contains("runs alone"));
+        let apart = DEFAULT.replacen("name = \"ip\"", "name = \"ip\"\nprocess = \"a\"\ncpu = 1", 1);
+        let apart = apart.replacen("name = \"filter\"", "name = \"filter\"\nprocess = \"a\"\ncpu = 0", 1);
+        assert!(Topology::parse(&apart).unwrap_err().contains("give them the same `cpu`"));
+        assert!(
+            filter("process = \"a\"\nprocess = \"b\"").contains("process"),
+            "two processes of one component"
+        );
+        assert!(filter("process = [\"a\", \"b\"]").contains("process"), "two processes of one component");
+        let twice = "name = \"filter\"\nprocess = \"a\"\n[[component]]\nname = \"filter\"\nprocess = \"b\"";
+        assert!(error("name = \"filter\"", twice).contains("twice"), "{}", error("name = \"filter\"", twice));
+        let placed = DEFAULT.replacen("name = \"ip\"", "name = \"ip\"\nprocess = \"a\"", 1);
+        let placed = format!("{placed}\n[scheduling]\npolicy = \"adaptive\"\nmanaged = \"0-1\"\n");
+        assert!(Topology::parse(&placed).unwrap_err().contains("without `process`"));
     }
 
     #[test]

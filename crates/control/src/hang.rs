@@ -45,8 +45,8 @@ pub struct Sample {
     pub stage: Stage,
 }
 
-/// Where it is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Where it is in its life. Several in one process are as far as the last of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// It waits for messages that the supervisor could not send yet.
     Waiting,

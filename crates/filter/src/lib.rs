@@ -9,7 +9,7 @@
 //!   they begin a connection (`flags S/SA`) unless other `flags` are written, as in pf.
 //! - A state matches its packets in both directions on every interface; TCP sequence numbers are
 //!   not tracked, since ip does not tell them.
-//! - ICMP errors (unreachable, time exceeded, parameter problem) pass by the state of the packet that
+//! - ICMP errors (unreachable, time exceeded, parameter problem; of ICMPv6 packet too big as well) pass by the state of the packet that
 //!   they quote, in both directions, without a rule. What is compared is the quoted addresses,
 //!   protocol and ports, and that the end that is said to have sent it has sent something; sequence
 //!   numbers tcp itself checks.
@@ -18,6 +18,8 @@
 //!   them, at a limited rate. What the host itself sends and may not is answered in the same way, so
 //!   that its program sees `connection refused`. Codes and TTLs in brackets, and `return-icmp6`, are
 //!   refused.
+//! - Neighbour discovery is not asked about, as ARP is not: `block all` leaves neighbours reachable by IPv6, too. Rules
+//!   name link-local addresses without their link; `on` says which is meant.
 //! - Lists stay one rule instead of being expanded, which matches the same packets.
 //! - The packets of the host to itself leave by the interface `lo` and are judged once.
 //!

@@ -3,6 +3,7 @@
 use crate::rule::Flags;
 use core::net::IpAddr;
 use eft_base::Cidr;
+use eft_base::wire::PROTOCOL_ICMPV6;
 
 /// `10.0.0.1`, `10.0.0.0/8` or the same in IPv6.
 pub(crate) fn read_network(word: &str) -> Option<Cidr> {
@@ -97,7 +98,18 @@ pub(crate) const ICMP_TYPES: [(&str, u8); 10] = [
     ("timereq", 13),
 ];
 
-pub(crate) fn read_icmp(word: &str) -> Option<u8> {
-    let named = ICMP_TYPES.iter().find(|(name, _)| *name == word);
+pub(crate) const ICMP6_TYPES: [(&str, u8); 6] =
+    [("unreach", 1), ("toobig", 2), ("timex", 3), ("paramprob", 4), ("echoreq", 128), ("echorep", 129)];
+
+/// What the types of an ICMP are called, after the keyword that begins them in a rule.
+pub(crate) fn icmp_types(protocol: u8) -> (&'static str, &'static [(&'static str, u8)]) {
+    match protocol {
+        PROTOCOL_ICMPV6 => ("icmp6-type", &ICMP6_TYPES),
+        _ => ("icmp-type", &ICMP_TYPES),
+    }
+}
+
+pub(crate) fn read_icmp(protocol: u8, word: &str) -> Option<u8> {
+    let named = icmp_types(protocol).1.iter().find(|(name, _)| *name == word);
     named.map(|(_, n)| *n).or_else(|| word.parse().ok())
 }

@@ -5,7 +5,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use eft_base::Cidr;
-use eft_base::wire::{PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
+use eft_base::address::without_zone;
+use eft_base::wire::{
+    PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_TCP, PROTOCOL_UDP, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN,
+};
 use eft_messages::filter::Judgement;
 
 /// What is known of a packet.
@@ -63,6 +66,11 @@ pub enum Action {
     Block(Return),
 }
 
+/// Whether a protocol is ICMP of either version.
+pub fn is_icmp(protocol: u8) -> bool {
+    matches!(protocol, PROTOCOL_ICMP | PROTOCOL_ICMPV6)
+}
+
 /// What the sender of a blocked packet is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Return {
@@ -83,9 +91,7 @@ impl Action {
             (Action::Pass, _) => Judgement::Pass,
             (Action::Block(Return::Fitting | Return::Reset), PROTOCOL_TCP) => Judgement::Reset,
             // About ICMP no error is sent (RFC 1122 §3.2.2), nor by pf about its queries.
-            (Action::Block(Return::Fitting | Return::Icmp), p) if p != PROTOCOL_ICMP => {
-                Judgement::Unreachable
-            }
+            (Action::Block(Return::Fitting | Return::Icmp), p) if !is_icmp(p) => Judgement::Unreachable,
             (Action::Block(_), _) => Judgement::Drop,
         }
     }
@@ -228,10 +234,11 @@ impl Rule {
             && family
             && (self.protocols.is_empty() || self.protocols.contains(&p.protocol))
             && (has_ports || (self.from.ports.is_empty() && self.to.ports.is_empty()))
-            && self.from.matches(p.source, p.source_port, tables)
-            && self.to.matches(p.destination, p.destination_port, tables)
+            // Rules name addresses as people write them.
+            && self.from.matches(without_zone(p.source), p.source_port, tables)
+            && self.to.matches(without_zone(p.destination), p.destination_port, tables)
             && (p.protocol != PROTOCOL_TCP || self.flags.is_none_or(|f| p.tcp_flags & f.mask == f.set))
-            && (self.icmp.is_empty() || (p.protocol == PROTOCOL_ICMP && self.icmp.iter().any(icmp)))
+            && (self.icmp.is_empty() || (is_icmp(p.protocol) && self.icmp.iter().any(icmp)))
     }
 }
 

@@ -1,9 +1,10 @@
 //! Rules and states as text in pfctl's style. A shown rule can be read again.
 
-use crate::names::{FLAG_LETTERS, ICMP_TYPES, PROTOCOLS};
+use crate::names::{FLAG_LETTERS, PROTOCOLS, icmp_types};
 use crate::rule::*;
 use core::fmt::{self, Display, Formatter};
 use eft_base::Cidr;
+use eft_base::wire::PROTOCOL_ICMP;
 
 /// `a`, or `{ a, b }`.
 fn list<T: Display>(f: &mut Formatter<'_>, items: &[T]) -> fmt::Result {
@@ -110,10 +111,13 @@ pub(crate) fn protocol(number: u8) -> impl Display {
     Named(&PROTOCOLS, number)
 }
 
-impl Display for IcmpMatch {
+/// A type by the name that it has among these.
+struct Icmp<'a>(&'a IcmpMatch, &'static [(&'static str, u8)]);
+
+impl Display for Icmp<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", Named(&ICMP_TYPES, self.kind))?;
-        match self.code {
+        write!(f, "{}", Named(self.1, self.0.kind))?;
+        match self.0.code {
             Some(code) => write!(f, " code {code}"),
             None => Ok(()),
         }
@@ -161,8 +165,10 @@ impl Display for Rule {
             None => {}
         }
         if !self.icmp.is_empty() {
-            f.write_str(" icmp-type ")?;
-            list(f, &self.icmp)?;
+            let (keyword, names) = icmp_types(self.protocols.first().copied().unwrap_or(PROTOCOL_ICMP));
+            write!(f, " {keyword} ")?;
+            let all: alloc::vec::Vec<_> = self.icmp.iter().map(|m| Icmp(m, names)).collect();
+            list(f, &all)?;
         }
         f.write_str(if self.keep_state { " keep state" } else { "" })
     }

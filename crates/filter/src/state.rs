@@ -3,26 +3,40 @@
 //! A state is found by its packets' addresses, protocol and ports, in either direction. How long it
 //! lives depends on what has been seen of it; the times are pf's defaults.
 
-use crate::rule::{Packet, Quoted};
+use crate::rule::{Packet, Quoted, is_icmp};
 use core::net::IpAddr;
 use core::time::Duration;
 use eft_base::wire::{
-    ICMP_PARAMETER_PROBLEM, ICMP_TIME_EXCEEDED, ICMP_UNREACHABLE, PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP,
-    TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN,
+    ICMP_PARAMETER_PROBLEM, ICMP_TIME_EXCEEDED, ICMP_UNREACHABLE, ICMPV6_PARAMETER_PROBLEM,
+    ICMPV6_TIME_EXCEEDED, ICMPV6_TOO_BIG, ICMPV6_UNREACHABLE, PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_TCP,
+    PROTOCOL_UDP, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN,
 };
 use eft_base::{Instant, WireAddress};
 use eft_messages::filter::{Flow, is_ordinary};
 
-/// ICMP queries and their replies, by type.
+/// ICMP queries and their replies, by type; echo alone of ICMPv6 (RFC 4443 §4).
 const ICMP_QUERIES: [(u16, u16); 4] = [(8, 0), (13, 14), (15, 16), (17, 18)];
+const ICMPV6_QUERIES: [(u16, u16); 1] = [(128, 129)];
 
 /// The ICMP errors that are matched with the states of what they quote: unreachable (fragmentation
-/// needed among them), time exceeded, parameter problem.
+/// needed among them), time exceeded, parameter problem; of ICMPv6 packet too big as well.
 const ICMP_ERRORS: [u8; 3] = [ICMP_UNREACHABLE, ICMP_TIME_EXCEEDED, ICMP_PARAMETER_PROBLEM];
+const ICMPV6_ERRORS: [u8; 4] =
+    [ICMPV6_UNREACHABLE, ICMPV6_TOO_BIG, ICMPV6_TIME_EXCEEDED, ICMPV6_PARAMETER_PROBLEM];
 
 /// Whether a packet is an ICMP error.
 pub fn is_error(p: &Packet) -> bool {
-    p.protocol == PROTOCOL_ICMP && ICMP_ERRORS.iter().any(|kind| *kind as u16 == p.source_port)
+    let errors = match p.protocol {
+        PROTOCOL_ICMP => &ICMP_ERRORS[..],
+        PROTOCOL_ICMPV6 => &ICMPV6_ERRORS,
+        _ => &[],
+    };
+    errors.iter().any(|kind| *kind as u16 == p.source_port)
+}
+
+/// Queries of an ICMP.
+fn queries(protocol: u8) -> &'static [(u16, u16)] {
+    if protocol == PROTOCOL_ICMP { &ICMP_QUERIES } else { &ICMPV6_QUERIES }
 }
 
 /// The packet that an ICMP error is about. `None` if it cannot be: errors go to whom they are about,
@@ -46,8 +60,9 @@ pub fn quoted_packet(error: &Packet) -> Option<Packet> {
 pub fn flow(p: &Packet) -> Option<(Flow, bool)> {
     let (from, to) = match p.protocol {
         PROTOCOL_TCP | PROTOCOL_UDP => (p.source_port, p.destination_port),
-        PROTOCOL_ICMP => {
-            let (query, _) = ICMP_QUERIES.iter().find(|(q, r)| p.source_port == *q || p.source_port == *r)?;
+        PROTOCOL_ICMP | PROTOCOL_ICMPV6 => {
+            let (query, _) =
+                queries(p.protocol).iter().find(|(q, r)| p.source_port == *q || p.source_port == *r)?;
             (*query, *query)
         }
         _ => (0, 0),
@@ -136,8 +151,8 @@ impl State {
                 let begins = p.tcp_flags & (TCP_SYN | TCP_ACK) == TCP_SYN;
                 !(begins && self.is_finished())
             }
-            PROTOCOL_ICMP => {
-                let is_query = ICMP_QUERIES.iter().any(|(q, _)| p.source_port == *q);
+            PROTOCOL_ICMP | PROTOCOL_ICMPV6 => {
+                let is_query = queries(p.protocol).iter().any(|(q, _)| p.source_port == *q);
                 is_query == (source_is_low == self.opener_is_low)
             }
             _ => true,
@@ -149,7 +164,7 @@ impl State {
     pub fn may_quote(&self, source_is_low: bool, p: &Packet) -> bool {
         let from_opener = source_is_low == self.opener_is_low;
         let sender = if from_opener { self.opener } else { self.other };
-        sender != Seen::Nothing && (self.flow.protocol != PROTOCOL_ICMP || self.admits(source_is_low, p))
+        sender != Seen::Nothing && (!is_icmp(self.flow.protocol) || self.admits(source_is_low, p))
     }
 
     fn is_finished(&self) -> bool {
@@ -204,7 +219,7 @@ impl State {
                 (Seen::Nothing, Seen::First) => 120,
                 _ => 30,
             },
-            PROTOCOL_ICMP => 20,
+            PROTOCOL_ICMP | PROTOCOL_ICMPV6 => 20,
             _ => match least {
                 Seen::Nothing if most == Seen::First => 60,
                 Seen::Nothing => 30,

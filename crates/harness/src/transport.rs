@@ -269,7 +269,7 @@ impl<E: Engine> TransportHost<E> {
     pub fn deliver(&mut self, bytes: &[u8], arrival: Arrival) -> bool {
         let Arrival { header_len, checksum_ok, segment_size } = arrival;
         let Some(packet) = self.put(bytes) else { return false };
-        let message = IpToTransport::Deliver { packet, header_len, checksum_ok, segment_size };
+        let message = IpToTransport::Deliver { packet, header_len, checksum_ok, segment_size, zone: 0 };
         self.receive(ComponentId::IP, In::Ip(message));
         true
     }
@@ -278,7 +278,8 @@ impl<E: Engine> TransportHost<E> {
     pub fn deliver_error(&mut self, bytes: &[u8], quote: Quote) -> bool {
         let Some(packet) = self.put(bytes) else { return false };
         let Quote { header_len, kind, code, info, offender, ttl, tos } = quote;
-        let message = IpToTransport::Error { packet, header_len, kind, code, info, offender, ttl, tos };
+        let message =
+            IpToTransport::Error { packet, header_len, kind, code, info, offender, ttl, tos, zone: 0 };
         self.receive(ComponentId::IP, In::Ip(message));
         true
     }

@@ -1,6 +1,7 @@
 //! Bytes that references point to: in other components' pools, or in ip's own.
 
 use crate::engine::Ip;
+use core::net::IpAddr;
 use eft_base::PacketRef;
 use eft_base::checksum::Checksum;
 use eft_channel::{Memory, Segment};
@@ -14,6 +15,11 @@ pub(crate) struct PieceSum {
 }
 
 impl PieceSum {
+    /// Before anything else is added.
+    pub fn add_pseudo_header(&mut self, source: IpAddr, destination: IpAddr, protocol: u8, len: u32) {
+        self.sum = self.sum.add_pseudo_header(source, destination, protocol, len);
+    }
+
     pub fn add(&mut self, bytes: &[u8]) {
         let piece = Checksum::new().add_bytes(bytes).partial();
         let piece = if self.odd { piece.swap_bytes() } else { piece };

@@ -6,16 +6,18 @@
 //! [[interface]]
 //! index = 0
 //! name = "eft0"
-//! addresses = ["10.77.0.2/24"]
+//! addresses = ["10.77.0.2/24", "fd77::2/64"]
 //!
 //! [[route]]
 //! destination = "0.0.0.0/0"
 //! gateway = "10.77.0.1"
 //! ```
 //!
+//! An interface with an IPv6 address speaks IPv6, and has a link-local address as well: its MAC's, unless one is given.
+//!
 //! It is checked as a whole; an error is one line, and the old configuration stays.
 
-use crate::v4::address;
+use crate::{v4, v6};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -89,7 +91,8 @@ impl Config {
             }
             for cidr in &interface.addresses {
                 check_address(cidr).map_err(|e| format!("interface {name}: {cidr} {e}"))?;
-                if addresses.contains(&cidr.address) {
+                // A link-local address may be the same on every link.
+                if addresses.contains(&cidr.address) && !is_link_local(cidr.address) {
                     return Err(format!("address {} is given twice", cidr.address));
                 }
                 addresses.push(cidr.address);
@@ -117,11 +120,14 @@ impl Config {
     }
 }
 
+fn is_link_local(a: IpAddr) -> bool {
+    matches!(a, IpAddr::V6(a) if v6::address::is_link_local(a))
+}
+
 fn check_address(cidr: &Cidr) -> Result<(), &'static str> {
     match cidr.address {
-        IpAddr::V4(a) => address::check_host(cidr, a),
-        // Kept for the day on which IPv6 packets are understood.
-        IpAddr::V6(_) => Ok(()),
+        IpAddr::V4(a) => v4::address::check_host(cidr, a),
+        IpAddr::V6(a) => v6::address::check_host(cidr, a),
     }
 }
 

@@ -9,6 +9,9 @@ eft_component::counters! {
     LocalBytes => "local_bytes",
     ArpIn => "arp_in",
     ArpOut => "arp_out",
+    /// Neighbour discovery of IPv6.
+    DiscoveryIn => "discovery_in",
+    DiscoveryOut => "discovery_out",
     IcmpIn => "icmp_in",
     IcmpOut => "icmp_out",
     EchoReplies => "echo_replies",
@@ -33,18 +36,26 @@ eft_component::counters! {
     GivenAgain => "given_again",
     Routes => "routes_asked",
     NeighbourTimeouts => "neighbour_timeouts",
-    ArpConflicts => "arp_conflicts",
+    /// Another host says to have an address of ours.
+    AddressConflicts => "address_conflicts",
+    /// IPv6 addresses that another host had first.
+    AddressesGivenUp => "addresses_given_up",
     HeldEarly => "held_early",
     ConfigRefused => "config_refused",
     DropMalformed => "drop_malformed",
+    /// Messages that came twice: the slot may hold something else by now.
+    DropRepeated => "drop_repeated",
     DropHeaderChecksum => "drop_header_checksum",
     DropMartian => "drop_martian",
     DropNotOurs => "drop_not_ours",
     DropSourceRouted => "drop_source_routed",
+    /// The interface has no IPv6 address.
     DropIpv6 => "drop_ipv6",
     DropEthertype => "drop_ethertype",
     DropArp => "drop_arp",
     DropArpSpoofed => "drop_arp_spoofed",
+    DropDiscovery => "drop_discovery",
+    DropDiscoverySpoofed => "drop_discovery_spoofed",
     DropIcmp => "drop_icmp",
     DropFragment => "drop_fragment",
     DropFragmentOverlap => "drop_fragment_overlap",

@@ -4,11 +4,12 @@
 
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
+use crate::family;
 use crate::given::Owner;
 use crate::lane::{Lane, Undelivered};
 use crate::pending::{Arrival, FromPeer, Report, ToPeer};
 use eft_base::errno::ENETUNREACH;
-use eft_base::wire::{PROTOCOL_ICMP, PROTOCOL_TCP};
+use eft_base::wire::{IPV6_NO_NEXT, PROTOCOL_TCP};
 use eft_base::{PacketRef, WireAddress};
 use eft_component::Context;
 use eft_messages::nic::{IpToNic, NicToIp};
@@ -69,7 +70,9 @@ impl Ip {
     /// A packet for this host that may pass.
     pub(crate) fn accept(&mut self, cx: &mut Context, a: Arrival, out: &mut Out) {
         match a.question.protocol {
-            PROTOCOL_ICMP => return self.receive_icmp(cx, a, out),
+            p if p == family::icmp_protocol(a.question.source) => return self.receive_icmp(cx, a, out),
+            // RFC 8200 §4.7.
+            IPV6_NO_NEXT if a.question.source.is_ipv6() => return self.release(a.packet, out),
             PROTOCOL_TCP if a.group => {
                 return self.drop_packet(cx, a.packet, Counter::DropMartian, out);
             }
@@ -83,13 +86,14 @@ impl Ip {
             header_len: a.header_len,
             checksum_ok: a.checksum_ok,
             segment_size: a.segment_size,
+            zone: a.question.zone(),
         };
         self.give(cx, peer, a.packet, message, !a.group, out);
     }
 
     fn refuse_protocol(&mut self, cx: &mut Context, a: Arrival, out: &mut Out) {
         if !a.group {
-            self.send_error(cx, Report::ProtocolUnreachable, a.packet, out);
+            self.send_error(cx, Report::ProtocolUnreachable, a.packet, a.question.zone(), out);
         }
         self.drop_packet(cx, a.packet, Counter::DropProtocol, out);
     }
@@ -184,8 +188,8 @@ impl Ip {
     ) {
         match self.given.take(packet, peer) {
             Some(entry) => {
-                if entry.answerable {
-                    self.send_error(cx, Report::PortUnreachable, entry.packet, out);
+                if let (true, IpToTransport::Deliver { zone, .. }) = (entry.answerable, entry.message) {
+                    self.send_error(cx, Report::PortUnreachable, entry.packet, zone, out);
                 }
                 self.release(entry.packet, out);
             }

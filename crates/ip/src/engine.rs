@@ -11,6 +11,8 @@ use crate::neighbour::Neighbours;
 use crate::pending::{Arrival, Datagram, FromPeer, Origin, Stage, ToPeer, Transmission};
 use crate::reassembly::Reassembly;
 use crate::route::Routes;
+use crate::v6::Tentatives;
+use crate::v6::path::Paths;
 use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
@@ -73,6 +75,8 @@ pub struct Ip {
     pub(crate) grants: Grants,
     pub(crate) neighbours: Neighbours,
     pub(crate) reassembly: Reassembly,
+    pub(crate) paths: Paths,
+    pub(crate) tentatives: Tentatives,
     pub(crate) given: Given,
     pub(crate) limiter: Limiter,
     /// Of resets that the filter orders.
@@ -109,6 +113,8 @@ impl Ip {
             // must fit, and a silent neighbour must not take the slots of all others.
             neighbours: Neighbours::new(frames.slots() / 8 * 7, frames.slots() / 8 * 5),
             reassembly: Reassembly::new(packets.slots() / 2),
+            paths: Paths::default(),
+            tentatives: Tentatives::default(),
             given: Given::new(&packets),
             limiter: Limiter::new(),
             reset_limiter: Limiter::new(),
@@ -123,9 +129,13 @@ impl Ip {
         }
     }
 
-    /// Why the last configuration was refused, in one line.
+    /// Why the last configuration was refused, or what of it cannot be, in one line.
     pub fn last_error(&self) -> Option<&str> {
         self.last_error.as_deref()
+    }
+
+    pub(crate) fn complain(&mut self, what: String) {
+        self.last_error = Some(what);
     }
 
     /// Whether packets in this pool are still referred to here. A dead NIC's pool must stay mapped
@@ -148,6 +158,7 @@ impl Ip {
         }
         let was_up = self.links[i].is_some_and(|l| l.up && l.mac == link.mac);
         self.links[i] = Some(link);
+        self.routes.add_link_local(interface, link.mac);
         if link.up && !was_up {
             self.announce(cx, interface, out);
         }
@@ -166,6 +177,11 @@ impl Ip {
         self.last_error = None;
         self.lanes.expect(config.transports());
         self.routes = Routes::new(&config);
+        for (n, link) in self.links.iter().enumerate() {
+            if let Some(link) = link {
+                self.routes.add_link_local(n as u8, link.mac);
+            }
+        }
         let interfaces: Vec<u8> = self.routes.interfaces().collect();
         for n in 0..self.links.len() as u8 {
             if !interfaces.contains(&n) {
@@ -334,6 +350,7 @@ impl Component for Ip {
         self.open_gate(cx, out);
         self.expire_neighbours(cx, out);
         self.expire_reassembly(cx, out);
+        self.expire_tentatives(cx, out);
         self.expire_grants(cx, out);
     }
 
@@ -342,6 +359,7 @@ impl Component for Ip {
             self.gate.deadline(),
             self.neighbours.deadline(),
             self.reassembly.deadline(),
+            self.tentatives.deadline(),
             self.grants.deadline(),
             self.retry_at,
         ];

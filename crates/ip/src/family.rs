@@ -1,32 +1,27 @@
-//! Where address families part. All of this crate is about addresses of any family, but for what lies in a family's own
-//! folder; these functions choose which. IPv6 is not spoken yet: what [`is_spoken`] refuses gets no further than the
-//! checks, and a `v6` beside [`crate::v4`] would answer here.
+//! Where the two versions of IP part. All of this crate is about addresses of either, but for what lies in a version's own
+//! folder; these functions choose which.
 
 use crate::pending::{ETHERNET_LEN, Outgoing, Report};
-use crate::v4;
+use crate::{v4, v6};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use eft_base::MacAddress;
-use eft_base::wire::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, PROTOCOL_ICMP};
+use eft_base::wire::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, IcmpHeader, PROTOCOL_ICMP, PROTOCOL_ICMPV6};
 use zerocopy::IntoBytes;
 
-/// RFC 8200 §3.
-const IPV6_HEADER_LEN: usize = 40;
-
-pub(crate) fn is_spoken(a: IpAddr) -> bool {
-    a.is_ipv4()
-}
+/// The longest headers before a transport's.
+pub(crate) const HEADERS_MAX: usize = v6::header::HEADERS_MAX;
 
 /// Whether a packet may have these two addresses.
-pub(crate) fn is_spoken_by(source: IpAddr, destination: IpAddr) -> bool {
-    is_spoken(source) && source.is_ipv4() == destination.is_ipv4()
+pub(crate) fn is_pair(source: IpAddr, destination: IpAddr) -> bool {
+    source.is_ipv4() == destination.is_ipv4()
 }
 
 /// Bytes of the IP header of a packet of ours.
 pub(crate) fn header_len(source: IpAddr) -> usize {
     match source {
         IpAddr::V4(_) => v4::header::HEADER_LEN,
-        IpAddr::V6(_) => IPV6_HEADER_LEN,
+        IpAddr::V6(_) => v6::header::HEADER_LEN,
     }
 }
 
@@ -49,9 +44,16 @@ pub(crate) fn len(o: &Outgoing) -> usize {
 
 /// Writes the header of a packet of `len` bytes. `to` is [`header_len`] long.
 pub(crate) fn write_header(o: &Outgoing, len: usize, identification: u16, to: &mut [u8]) {
-    if let (IpAddr::V4(source), IpAddr::V4(destination)) = (o.source, o.destination) {
-        let header = v4::header::build(o, (source, destination), len, identification);
-        to.copy_from_slice(header.as_bytes());
+    match (o.source, o.destination) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => {
+            let header = v4::header::build(o, (source, destination), len, identification);
+            to.copy_from_slice(header.as_bytes());
+        }
+        (IpAddr::V6(source), IpAddr::V6(destination)) => {
+            let header = v6::header::build(o, (source, destination), len);
+            to.copy_from_slice(header.as_bytes());
+        }
+        _ => {}
     }
 }
 
@@ -59,15 +61,57 @@ pub(crate) fn write_header(o: &Outgoing, len: usize, identification: u16, to: &m
 pub(crate) fn make_whole(source: IpAddr, header: &mut [u8], len: usize) -> Option<()> {
     match source {
         IpAddr::V4(_) => v4::reassemble::make_whole(header, len),
-        IpAddr::V6(_) => None,
+        IpAddr::V6(_) => v6::reassemble::make_whole(header, len),
     }
 }
 
-/// An error about a packet, to its sender: protocol and message.
-pub(crate) fn error_message(sender: IpAddr, report: Report, quote: &[u8]) -> Option<(u8, Vec<u8>)> {
+/// The protocol of a whole packet that begins with `head`, and where its header begins. An IPv4 packet of `protocol` has
+/// `header_len` bytes before it; in an IPv6 packet headers may still follow.
+pub(crate) fn transport(source: IpAddr, head: &[u8], protocol: u8, header_len: usize) -> Option<(u8, usize)> {
+    match source {
+        IpAddr::V4(_) => Some((protocol, header_len)),
+        IpAddr::V6(_) => v6::reassemble::transport(head),
+    }
+}
+
+pub(crate) fn icmp_protocol(source: IpAddr) -> u8 {
+    match source {
+        IpAddr::V4(_) => PROTOCOL_ICMP,
+        IpAddr::V6(_) => PROTOCOL_ICMPV6,
+    }
+}
+
+/// As much of a packet as an error about it quotes.
+pub(crate) fn quote_max(packet: &[u8]) -> usize {
+    match packet.first().map(|first| first >> 4) {
+        Some(6) => v6::error::QUOTE_MAX,
+        _ => v4::error::QUOTE_MAX,
+    }
+}
+
+/// Who sent a packet to whom, if its sender may be told of an error about it. `zone`: what it came from.
+pub(crate) fn reportable(packet: &[u8], zone: u16) -> Option<(IpAddr, IpAddr)> {
+    match packet.first()? >> 4 {
+        6 => v6::error::reportable(packet, zone).map(|(s, d)| (s.into(), d.into())),
+        _ => v4::error::reportable(packet).map(|(s, d)| (s.into(), d.into())),
+    }
+}
+
+/// The header of an error that quotes `quote`.
+pub(crate) fn error_header(report: Report, quote: &[u8], source: IpAddr, destination: IpAddr) -> IcmpHeader {
+    match (source, destination) {
+        (IpAddr::V6(source), IpAddr::V6(destination)) => {
+            v6::error::header(report, quote, source, destination)
+        }
+        _ => v4::error::header(report, quote),
+    }
+}
+
+/// An error about a packet, to its sender on this host: protocol and message.
+pub(crate) fn error_message(sender: IpAddr, report: Report, quote: &[u8]) -> (u8, Vec<u8>) {
     match sender {
-        IpAddr::V4(_) => Some((PROTOCOL_ICMP, v4::error::message(report, quote))),
-        IpAddr::V6(_) => None,
+        IpAddr::V4(_) => (PROTOCOL_ICMP, v4::error::message(report, quote)),
+        IpAddr::V6(sender) => (PROTOCOL_ICMPV6, v6::error::message(report, quote, sender)),
     }
 }
 
@@ -75,7 +119,7 @@ pub(crate) fn error_message(sender: IpAddr, report: Report, quote: &[u8]) -> Opt
 pub(crate) fn is_unicast(a: IpAddr) -> bool {
     match a {
         IpAddr::V4(a) => v4::address::is_unicast(a),
-        IpAddr::V6(_) => false,
+        IpAddr::V6(a) => v6::address::is_unicast(a),
     }
 }
 
@@ -83,6 +127,6 @@ pub(crate) fn is_unicast(a: IpAddr) -> bool {
 pub(crate) fn link_group(a: IpAddr) -> Option<MacAddress> {
     match a {
         IpAddr::V4(a) => v4::address::link_group(a),
-        IpAddr::V6(_) => None,
+        IpAddr::V6(a) => v6::address::link_group(a),
     }
 }

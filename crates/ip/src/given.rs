@@ -4,7 +4,7 @@
 use crate::lane::Undelivered;
 use alloc::vec::Vec;
 use eft_base::{PacketRef, PoolId};
-use eft_channel::{Memory, Pool};
+use eft_channel::{Memory, Pool, Seen};
 use eft_messages::ComponentId;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,6 +27,7 @@ struct Table {
     owner: Owner,
     slots: Vec<Option<Entry>>,
     given: usize,
+    seen: Seen,
 }
 
 /// Who has which slot of which pool.
@@ -48,15 +49,16 @@ impl Given {
         if self.pools.len() <= i {
             self.pools.resize_with(i + 1, || None);
         }
-        self.pools[i] = Some(Table { owner, slots: alloc::vec![None; slots], given: 0 });
+        self.pools[i] =
+            Some(Table { owner, slots: alloc::vec![None; slots], given: 0, seen: Seen::default() });
     }
 
     fn table(&mut self, id: PoolId) -> Option<&mut Table> {
         self.pools.get_mut(id.0 as usize)?.as_mut()
     }
 
-    /// Whether NIC `n` may hand over this packet: the slot exists, is not given to anybody, and the
-    /// pool is the NIC's.
+    /// Whether NIC `n` may hand over this packet: the slot exists, is not given to anybody, the pool is the NIC's, and it did
+    /// not hand it over before.
     pub fn admit(&mut self, memory: &Memory, n: u8, packet: PacketRef) -> bool {
         if self.table(packet.pool).is_none() {
             let Some(view) = memory.view(packet.pool) else {
@@ -65,7 +67,9 @@ impl Given {
             self.insert_table(packet.pool, Owner::Nic(n), view.slots);
         }
         self.table(packet.pool).is_some_and(|t| {
-            t.owner == Owner::Nic(n) && matches!(t.slots.get(packet.slot as usize), Some(None))
+            t.owner == Owner::Nic(n)
+                && matches!(t.slots.get(packet.slot as usize), Some(None))
+                && !t.seen.is_repeated(memory, packet)
         })
     }
 

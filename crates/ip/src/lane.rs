@@ -4,6 +4,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use eft_base::wire::{PROTOCOL_TCP, PROTOCOL_UDP};
 use eft_base::{PacketRef, RequestId};
+use eft_channel::Seen;
 use eft_messages::transport::IpToTransport;
 use eft_messages::{ComponentId, Role};
 
@@ -21,6 +22,8 @@ pub(crate) struct Undelivered {
 /// What waits on the way from and to a transport, in order.
 #[derive(Default)]
 pub(crate) struct Lane {
+    /// Descriptors that came.
+    pub seen: Seen,
     /// Requests that wait for a frame slot.
     pub waiting: VecDeque<(RequestId, PacketRef)>,
     /// Packets that wait for room in the transport's queue.
@@ -32,6 +35,7 @@ impl Lane {
     /// not.
     fn reborn(&mut self) {
         self.waiting.clear();
+        self.seen.forget();
     }
 }
 

@@ -1,16 +1,15 @@
-//! The ip engine: IPv4, ARP and ICMP between the transports and the devices.
+//! The ip engine: IPv4 with ARP, IPv6 with neighbour discovery, and ICMP of both between the transports and the devices.
 //!
 //! What goes out is a pending transmission ([`pending`]): built by [`send`], judged by the filter ([`verdict`]),
 //! fragmented if need be ([`datagram`]), addressed by [`resolution`] and [`neighbour`], kept until the NIC
 //! confirms it. What comes in is checked by [`receive`], reassembled ([`reassemble`]), judged, and
-//! given to a transport ([`deliver`]) or, as ICMP, stays here. Packets to one's own address turn round in
-//! [`local`]. What is IPv4's own lies in [`v4`]; [`family`] chooses.
+//! given to a transport ([`deliver`]) or, as ICMP, stays here ([`icmp`]). Packets to one's own address turn round in
+//! [`local`]. What is one version's own lies in [`v4`] and [`v6`]; [`family`] chooses.
 //!
 //! Every packet is held here until whoever has it answers, so a crash of the filter or of a NIC
 //! loses nothing: the successor is asked again, in order. Nothing passes the filter unjudged; what it
 //! blocks, [`reject`] answers if it says so.
-//! Forwarding between devices is off. Messages carry IPv6 addresses; IPv6 packets are counted and
-//! dropped.
+//! Forwarding between devices is off.
 
 #![cfg_attr(not(test), no_std)]
 
@@ -26,6 +25,7 @@ mod family;
 mod gate;
 mod given;
 mod grants;
+mod icmp;
 mod lane;
 mod limit;
 mod local;
@@ -41,6 +41,7 @@ mod send;
 #[cfg(test)]
 mod tests;
 mod v4;
+mod v6;
 mod verdict;
 
 pub use counters::Counter;

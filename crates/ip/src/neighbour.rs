@@ -45,6 +45,14 @@ struct Neighbour {
     waiting: VecDeque<RequestId>,
 }
 
+/// What is learned of a neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Learned {
+    pub mac: MacAddress,
+    /// It answered us, so packets of ours reach it. Else it is asked again when it is first used.
+    pub confirmed: bool,
+}
+
 /// What to do with a packet for a neighbour.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Lookup {
@@ -137,13 +145,28 @@ impl Neighbours {
         self.entries.contains_key(&(interface, address))
     }
 
+    /// The link address of a neighbour that has one.
+    pub fn mac(&self, interface: u8, address: IpAddr) -> Option<MacAddress> {
+        let n = self.entries.get(&(interface, address))?;
+        matches!(n.state, State::Reachable { .. } | State::Probing { .. }).then_some(n.mac)
+    }
+
+    /// Somebody else says to be the neighbour: it is used on, and its first use asks again.
+    pub fn doubt(&mut self, now: Instant, interface: u8, address: IpAddr) {
+        if let Some(n) = self.entries.get_mut(&(interface, address))
+            && let State::Reachable { until } = &mut n.state
+        {
+            *until = now.min(*until);
+        }
+    }
+
     /// The neighbour said where it is. Returns the packets that waited for that.
     pub fn learn(
         &mut self,
         now: Instant,
         interface: u8,
         address: IpAddr,
-        mac: MacAddress,
+        Learned { mac, confirmed }: Learned,
     ) -> VecDeque<RequestId> {
         if !self.knows(interface, address) && !self.make_room(now) {
             return VecDeque::new();
@@ -154,8 +177,14 @@ impl Neighbours {
             used: now,
             waiting: VecDeque::new(),
         });
+        let news = n.mac != mac || !matches!(n.state, State::Reachable { .. } | State::Probing { .. });
         n.mac = mac;
-        n.state = State::Reachable { until: now + REACHABLE };
+        if confirmed {
+            n.state = State::Reachable { until: now + REACHABLE };
+        } else if news {
+            // Stale.
+            n.state = State::Reachable { until: now };
+        }
         let waiting = core::mem::take(&mut n.waiting);
         self.waiting -= waiting.len();
         waiting

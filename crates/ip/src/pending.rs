@@ -3,9 +3,10 @@
 use crate::LOCAL_INTERFACE;
 use core::convert::Infallible;
 use core::net::IpAddr;
+use eft_base::address::zone;
 use eft_base::wire::{
-    EthernetHeader, ICMP_PARAMETER_PROBLEM, ICMP_TIME_EXCEEDED, ICMP_UNREACHABLE, IcmpHeader, PROTOCOL_ICMP,
-    PROTOCOL_TCP, PROTOCOL_UDP, TcpHeader, UdpHeader,
+    EthernetHeader, ICMP_PARAMETER_PROBLEM, ICMP_TIME_EXCEEDED, ICMP_UNREACHABLE, ICMPV6_INFORMATIONAL,
+    IcmpHeader, PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_TCP, PROTOCOL_UDP, TcpHeader, UdpHeader,
 };
 use eft_base::{MacAddress, PacketRef, RequestId};
 use eft_component::Output;
@@ -175,7 +176,7 @@ impl Outgoing<'_> {
     }
 }
 
-/// What the sender of a packet is told of its fate (ICMP, RFC 792).
+/// What the sender of a packet is told of its fate (ICMP, RFC 792, RFC 4443).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Report {
     ProtocolUnreachable,
@@ -184,6 +185,11 @@ pub(crate) enum Report {
     ReassemblyTimeout,
     /// The filter wants it to be told; as a port that is unreachable.
     Blocked,
+    /// Something in its headers cannot be; `pointer` says where they lie that are meant.
+    ParameterProblem {
+        code: u8,
+        pointer: u32,
+    },
 }
 
 /// What the filter is asked about a packet.
@@ -203,6 +209,15 @@ pub(crate) struct Question {
     pub bare: bool,
 }
 
+/// The IP header of a quoted packet.
+pub(crate) struct QuotedHeader {
+    /// Of all headers before the transport's.
+    pub len: usize,
+    pub source: IpAddr,
+    pub destination: IpAddr,
+    pub protocol: u8,
+}
+
 /// A packet that an ICMP error quotes; at least ports are there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quoted {
@@ -220,7 +235,23 @@ impl Question {
     /// Whether the packet is an ICMP error about another packet.
     pub fn is_error(&self) -> bool {
         let errors = [ICMP_UNREACHABLE, ICMP_TIME_EXCEEDED, ICMP_PARAMETER_PROBLEM];
-        self.protocol == PROTOCOL_ICMP && errors.iter().any(|kind| *kind as u16 == self.source_port)
+        match self.protocol {
+            PROTOCOL_ICMP => errors.iter().any(|kind| *kind as u16 == self.source_port),
+            PROTOCOL_ICMPV6 => self.source_port < ICMPV6_INFORMATIONAL as u16,
+            _ => false,
+        }
+    }
+
+    /// The zone in which the packet's addresses are to be understood; 0: they need none.
+    pub fn zone(&self) -> u16 {
+        let zone_of = |a: IpAddr| match a {
+            IpAddr::V4(_) => 0,
+            IpAddr::V6(a) => zone(a),
+        };
+        match zone_of(self.source) {
+            0 => zone_of(self.destination),
+            zone => zone,
+        }
     }
 
     /// The connection that a grant may be for.
@@ -250,7 +281,7 @@ impl Question {
                 let (h, _) = UdpHeader::ref_from_prefix(transport).ok()?;
                 (h.source_port.get(), h.destination_port.get(), 0)
             }
-            PROTOCOL_ICMP => {
+            PROTOCOL_ICMP | PROTOCOL_ICMPV6 => {
                 let (h, _) = IcmpHeader::ref_from_prefix(transport).ok()?;
                 (h.kind as u16, h.code as u16, 0)
             }

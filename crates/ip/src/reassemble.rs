@@ -1,13 +1,13 @@
 //! Putting fragments together (RFC 815), within limits; what a fragment is, its family says.
 //!
 //! A datagram is collected in one slot of our own pool. Memory, datagrams, fragments of one and
-//! time are bounded. Overlapping fragments spoil the datagram, and what still arrives of it (as
-//! RFC 5722 says for IPv6): no honest sender makes them. A first fragment must carry the whole
+//! time are bounded. Overlapping fragments spoil the datagram, and what still arrives of it (RFC 8200 §4.5 and RFC 5722
+//! say so for IPv6): no honest sender makes them. A first fragment must carry the whole
 //! transport header that the filter is asked about (RFC 1858).
 
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
-use crate::family;
+use crate::family::{self, HEADERS_MAX};
 use crate::pending::{Arrival, Question, Report};
 use crate::reassembly::{Entry, Fit, Fragment, Key};
 use alloc::vec::Vec;
@@ -18,7 +18,7 @@ use eft_component::Context;
 const TIMEOUT: Duration = Duration::from_secs(30);
 const DATAGRAMS_MAX: usize = 256;
 /// Where the body begins in a slot: the longest header fits before it.
-const BODY_AT: usize = 60;
+const BODY_AT: usize = HEADERS_MAX;
 /// That header, and a transport header.
 const HEAD_LEN: usize = BODY_AT + 20;
 
@@ -124,9 +124,11 @@ impl Ip {
         let len = header_len + entry.received;
         let packet = PacketRef { offset: (BODY_AT - header_len) as u32, len: len as u32, ..slot };
         let arrival = self.finish_header(cx, packet, entry.key, header_len).and_then(|head| {
-            let transport = head.get(header_len..)?;
             let k = entry.key;
-            let question = Question::new(k.source, k.destination, k.protocol, transport, len - header_len)?;
+            let head = &head[..len.min(HEAD_LEN)];
+            let (protocol, header_len) = family::transport(k.source, head, k.protocol, header_len)?;
+            let transport = head.get(header_len..)?;
+            let question = Question::new(k.source, k.destination, protocol, transport, len - header_len)?;
             Some(Arrival {
                 packet,
                 interface: entry.interface,
@@ -177,7 +179,7 @@ impl Ip {
                     len: (header_len + first) as u32,
                     ..slot
                 };
-                self.send_error(cx, Report::ReassemblyTimeout, packet, out);
+                self.send_error(cx, Report::ReassemblyTimeout, packet, entry.key.zone(), out);
             }
             self.packets.free(slot);
         }

@@ -3,6 +3,7 @@
 use crate::counters::Counter;
 use alloc::vec::Vec;
 use core::net::IpAddr;
+use eft_base::address::zone;
 use eft_base::{Instant, PacketRef};
 
 const FRAGMENTS_MAX: usize = 256;
@@ -13,6 +14,17 @@ pub(crate) struct Key {
     pub destination: IpAddr,
     pub id: u32,
     pub protocol: u8,
+}
+
+impl Key {
+    /// The zone in which the addresses are to be understood; 0: they need none.
+    pub fn zone(&self) -> u16 {
+        let zone_of = |a: IpAddr| match a {
+            IpAddr::V4(_) => 0,
+            IpAddr::V6(a) => zone(a),
+        };
+        zone_of(self.source).max(zone_of(self.destination))
+    }
 }
 
 pub(crate) struct Entry {
@@ -55,7 +67,7 @@ pub(crate) struct Place {
 pub(crate) struct Fragment<'a> {
     pub key: Key,
     pub place: Place,
-    /// The IP header.
+    /// The IP header, and what else the whole packet has before the fragments' data.
     pub header: &'a [u8],
     /// What follows it.
     pub body: PacketRef,

@@ -1,4 +1,4 @@
-//! Toward the applications: a frame is checked from the outside in (RFC 1122 §3.2.1).
+//! Toward the applications: a frame is checked from the outside in (RFC 1122 §3.2.1, RFC 8200 §4).
 //!
 //! Headers are copied out of the NIC's pool once, then looked at. Lengths are believed only as far
 //! as the frame reaches.
@@ -11,7 +11,7 @@ use eft_base::wire::{ETHERTYPE_ARP, ETHERTYPE_IPV4, ETHERTYPE_IPV6, EthernetHead
 use eft_component::Context;
 use zerocopy::FromBytes;
 
-/// IPv4 header with all its options, and a transport header without.
+/// IPv4 header with all its options, or IPv6 header without extensions, and a transport header without options.
 const HEAD_LEN: usize = 60 + 20;
 
 impl Ip {
@@ -50,7 +50,10 @@ impl Ip {
                 self.receive_arp(cx, nic, ethernet, body, out);
                 self.release(packet, out);
             }
-            ETHERTYPE_IPV6 => self.drop_packet(cx, packet, Counter::DropIpv6, out),
+            ETHERTYPE_IPV6 => {
+                let ip_packet = packet.skip(ETHERNET_LEN as u32);
+                self.receive_ipv6(cx, nic, ip_packet, ethernet, body, checksum_ok, segment_size, out);
+            }
             _ => self.drop_packet(cx, packet, Counter::DropEthertype, out),
         }
     }

@@ -32,7 +32,7 @@ impl Ip {
             Judgement::Pass | Judgement::Drop => {}
             Judgement::Unreachable => {
                 cx.count(Counter::FilterReturned);
-                self.send_error(cx, Report::Blocked, a.packet, out)
+                self.send_error(cx, Report::Blocked, a.packet, a.question.zone(), out)
             }
             Judgement::Reset => {
                 let segment = a.packet.skip(a.header_len as u32);
@@ -93,9 +93,9 @@ impl Ip {
                 reset.map(|reset| (q.destination, PROTOCOL_TCP, reset.as_bytes().to_vec()))
             }
             // The headers are quoted alone: enough to know the socket by.
-            Judgement::Unreachable => d.header.get(ETHERNET_LEN..d.header_len as usize).and_then(|quote| {
-                let (protocol, message) = family::error_message(q.source, Report::Blocked, quote)?;
-                Some((q.source, protocol, message))
+            Judgement::Unreachable => d.header.get(ETHERNET_LEN..d.header_len as usize).map(|quote| {
+                let (protocol, message) = family::error_message(q.source, Report::Blocked, quote);
+                (q.source, protocol, message)
             }),
         };
         match answer {

@@ -112,11 +112,11 @@ impl Ip {
     ) {
         match address {
             IpAddr::V4(address) => self.ask_by_arp(cx, interface, address, mac, out),
-            IpAddr::V6(_) => {}
+            IpAddr::V6(address) => self.ask_by_solicitation(cx, interface, address, mac, out),
         }
     }
 
-    /// Tells the link about our addresses, so that neighbours know them anew.
+    /// Tells the link about our addresses, so that neighbours know them anew; of IPv6 ones, asks first whether they are free.
     pub(crate) fn announce(&mut self, cx: &mut Context, interface: u8, out: &mut Out) {
         let Some(link) = self.link(interface).copied() else {
             return;
@@ -125,7 +125,7 @@ impl Ip {
         for a in addresses {
             match a {
                 IpAddr::V4(a) => self.announce_by_arp(cx, interface, &link, a, out),
-                IpAddr::V6(_) => {}
+                IpAddr::V6(a) => self.try_out(cx, interface, a, out),
             }
         }
     }

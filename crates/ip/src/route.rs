@@ -1,11 +1,13 @@
 //! Which way a packet takes: longest prefix first.
 
 use crate::config::Config;
-use crate::family::{is_spoken, is_unicast, link_group};
+use crate::family::{is_unicast, link_group};
 use crate::pending::{Hop, Next};
+use crate::v6;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv6Addr};
+use eft_base::address::{link_local, with_zone, zone, zone_of_nic};
 use eft_base::{Cidr, MacAddress};
 
 struct Route {
@@ -37,16 +39,7 @@ impl Routes {
         for interface in &config.interface {
             r.interfaces.push((interface.index, interface.name.clone()));
             for cidr in &interface.addresses {
-                if !is_spoken(cidr.address) {
-                    continue;
-                }
-                r.addresses.push(Address {
-                    cidr: *cidr,
-                    address: cidr.address,
-                    broadcast: cidr.broadcast().map(IpAddr::V4),
-                    interface: interface.index,
-                });
-                r.routes.push(Route { destination: *cidr, interface: interface.index, gateway: None });
+                r.insert(interface.index, *cidr);
             }
         }
         for route in &config.route {
@@ -55,9 +48,54 @@ impl Routes {
                 r.routes.push(Route { destination: route.destination, interface, gateway: Some(gateway) });
             }
         }
-        // Stable: of equal prefixes the first named wins.
-        r.routes.sort_by_key(|route| core::cmp::Reverse(route.destination.prefix_len));
+        r.sort();
         r
+    }
+
+    /// Stable: of equal prefixes the first named wins.
+    fn sort(&mut self) {
+        self.routes.sort_by_key(|route| core::cmp::Reverse(route.destination.prefix_len));
+    }
+
+    /// An address of ours, and the way to its network.
+    fn insert(&mut self, interface: u8, cidr: Cidr) {
+        let address = match cidr.address {
+            IpAddr::V4(a) => IpAddr::V4(a),
+            IpAddr::V6(a) => IpAddr::V6(with_zone(a, zone_of_nic(interface))),
+        };
+        let cidr = Cidr { address, ..cidr };
+        let broadcast = cidr.broadcast().map(IpAddr::V4);
+        self.addresses.push(Address { cidr, address, broadcast, interface });
+        self.routes.push(Route { destination: cidr, interface, gateway: None });
+    }
+
+    /// An interface that speaks IPv6 has a link-local address (RFC 4862 §5.3): this one, unless another is configured.
+    pub fn add_link_local(&mut self, interface: u8, mac: MacAddress) {
+        let has = |a: IpAddr| matches!(a, IpAddr::V6(a) if v6::address::is_link_local(a));
+        if self.speaks_ipv6(interface) && !self.addresses_of(interface).any(has) {
+            self.insert(interface, Cidr { address: link_local(mac).into(), prefix_len: 64 });
+            self.sort();
+        }
+    }
+
+    /// It is another host's. What is in its network stays reachable.
+    pub fn remove_address(&mut self, interface: u8, address: IpAddr) {
+        self.addresses.retain(|a| a.interface != interface || a.address != address);
+    }
+
+    /// Whether an interface was given an IPv6 address.
+    pub fn speaks_ipv6(&self, interface: u8) -> bool {
+        self.addresses.iter().any(|a| a.interface == interface && a.address.is_ipv6())
+    }
+
+    /// Whether packets to this multicast address are for us: those for all nodes, and those in which an address of ours is
+    /// asked about (RFC 4291 §2.8).
+    pub fn is_member(&self, interface: u8, group: Ipv6Addr) -> bool {
+        let zone = zone_of_nic(interface);
+        group == v6::address::all_nodes(zone)
+            || self
+                .addresses_of(interface)
+                .any(|a| matches!(a, IpAddr::V6(a) if group == v6::address::solicited_node(a, zone)))
     }
 
     fn interface_of_neighbour(&self, a: IpAddr) -> Option<u8> {
@@ -99,14 +137,23 @@ impl Routes {
             return Some(Hop::LOCAL);
         }
         if let Some(mac) = link_group(destination) {
-            let mut from = self.addresses.iter();
-            let from = from.find(|a| a.address == source).or(self.addresses.first())?;
+            let zoned = matches!(destination, IpAddr::V6(a) if zone(a) != 0);
+            let here = |a: &&Address| match destination {
+                IpAddr::V6(group) if zoned => zone(group) == zone_of_nic(a.interface),
+                _ => a.address == source,
+            };
+            let mut alike = self.addresses.iter().filter(|a| a.address.is_ipv4() == destination.is_ipv4());
+            let from = alike.clone().find(here).or_else(|| alike.next().filter(|_| !zoned))?;
             return Some(Hop { interface: from.interface, next: Next::Group(mac) });
         }
         if !is_unicast(destination) || destination.is_loopback() {
             return None;
         }
-        let route = self.routes.iter().find(|r| r.destination.contains(destination))?;
+        // Link-local ones are reached by their link or not at all (RFC 4291 §2.5.6).
+        let on_link_only = matches!(destination, IpAddr::V6(a) if v6::address::is_link_local(a));
+        let takes =
+            |r: &&Route| r.destination.contains(destination) && !(on_link_only && r.gateway.is_some());
+        let route = self.routes.iter().find(takes)?;
         let next = if route.gateway.is_none() && self.is_broadcast(destination) {
             Next::Group(MacAddress::BROADCAST)
         } else {
@@ -122,7 +169,11 @@ impl Routes {
             Next::Neighbour(a) => a,
             Next::Group(_) => destination,
         };
-        let here = || self.addresses.iter().filter(|a| a.interface == hop.interface);
+        let alike = |a: &&Address| a.interface == hop.interface && a.address.is_ipv4() == toward.is_ipv4();
+        let here = || self.addresses.iter().filter(alike);
+        if let IpAddr::V6(destination) = destination {
+            return v6::address::choose_source(destination, here().map(|a| a.address));
+        }
         let same_network = here().find(|a| a.cidr.contains(toward));
         Some(same_network.or(here().next())?.address)
     }

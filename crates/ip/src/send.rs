@@ -49,6 +49,10 @@ impl Ip {
         let Some(lane) = self.lanes.get_mut(peer) else {
             return;
         };
+        // The first of two has its answer, or will get it.
+        if lane.seen.is_repeated(cx.memory, at) {
+            return cx.count(Counter::DropRepeated);
+        }
         if lane.waiting.is_empty() && self.frames.available() > self.reserve() {
             return self.send_now(cx, peer, request, at, out);
         }
@@ -130,7 +134,7 @@ impl Ip {
         }
         let unreachable = (Counter::NoRoute, ENETUNREACH);
         let (source, destination) = (d.source.into(), d.destination.into());
-        if !family::is_spoken_by(source, destination) {
+        if !family::is_pair(source, destination) {
             return Err(unreachable);
         }
         if !self.routes.is_ours(source) {
@@ -194,7 +198,7 @@ impl Ip {
         let mut question = Question::new(o.source, o.destination, o.protocol, o.header, o.body_len())
             .ok_or((Counter::RefusedSend, EINVAL))?;
         if question.is_error() {
-            question.quoted = o.payload.first().and_then(|quote| self.quoted(cx, *quote));
+            question.quoted = o.payload.first().and_then(|quote| self.quoted(cx, *quote, question.zone()));
         }
         let len = family::len(&o);
         let mut descriptor = self.build(hop, &o, len, segment_size);
@@ -277,7 +281,13 @@ impl Ip {
         let Some(&link) = self.link(transmission.hop.interface) else {
             return self.finish(id, ENETUNREACH, out);
         };
-        let must_cut = transmission.segment_size == 0 && transmission.len > link.mtu as u32;
+        let mtu = match transmission.question.destination {
+            IpAddr::V6(to) if transmission.question.protocol == PROTOCOL_UDP => {
+                self.paths.get(cx.now, to).map_or(link.mtu, |mtu| mtu.min(link.mtu))
+            }
+            _ => link.mtu,
+        };
+        let must_cut = transmission.segment_size == 0 && transmission.len > mtu as u32;
         if d.flags & FRAME_CHECKSUM != 0 && (must_cut || !link.checksum) {
             if transmission.segment_size > 0 {
                 return self.finish(id, EMSGSIZE, out);
@@ -287,7 +297,7 @@ impl Ip {
             }
         }
         if must_cut {
-            return self.fragment(cx, id, d, link.mtu, out);
+            return self.fragment(cx, id, d, mtu, out);
         }
         self.address(cx, id, d, out);
     }
@@ -370,7 +380,7 @@ impl Ip {
 
     /// Source, MTU, segment_max, and whether it is local.
     fn route(&self, source: IpAddr, destination: IpAddr) -> Result<(IpAddr, u16, u32, bool), i32> {
-        if !family::is_spoken(destination) {
+        if !source.is_unspecified() && !family::is_pair(source, destination) {
             return Err(ENETUNREACH);
         }
         let chosen = match source {

@@ -92,7 +92,8 @@ impl Ip {
         }
         if arrival.question.is_error() {
             let message = arrival.packet.skip(arrival.header_len as u32);
-            arrival.question.quoted = self.quoted(cx, message.skip(size_of::<IcmpHeader>() as u32));
+            arrival.question.quoted =
+                self.quoted(cx, message.skip(size_of::<IcmpHeader>() as u32), arrival.question.zone());
         }
         match self.arrivals.insert(arrival) {
             Ok(id) => self.take_way(cx, way, tagged(id), out),

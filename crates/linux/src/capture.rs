@@ -57,7 +57,7 @@ impl CaptureWriter {
 }
 
 fn ends(segment: &Segment) -> Result<(Producer, Consumer)> {
-    let bad = |_| Error("bad capture ring".into());
+    let bad = |_| Error::Protocol("bad capture ring".into());
     // SAFETY: lines and positions are atomics.
     let (lines, position) = unsafe {
         (

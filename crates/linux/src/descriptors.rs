@@ -5,7 +5,7 @@
 //!
 //! At the end of a stream one message more goes into the descriptor, which nobody takes out, and then the far end is shut
 //! down: for sending, or in both directions if the connection is over (the descriptor shows HUP). That message is
-//! the witness of the last close: a far end that was shut down here looks like one whose descriptor is closed, but that
+//! the mark of the last close: a far end that was shut down here looks like one whose descriptor is closed, but that
 //! the message still lies there. See [`is_closed`].
 
 use crate::scm;

@@ -2,7 +2,7 @@
 
 use crate::{Doing, Error, Result};
 use eft_base::{Cidr, MacAddress};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 fn socket() -> Result<OwnedFd> {
@@ -28,11 +28,11 @@ fn ioctl(number: libc::c_ulong, r: &mut libc::ifreq, what: &str, interface: &str
         _ => {
             let e = std::io::Error::last_os_error();
             Err(match e.raw_os_error() {
-                Some(libc::ENODEV) => Error(format!("there is no interface {interface}")),
+                Some(libc::ENODEV) => Error::Missing(format!("there is no interface {interface}")),
                 Some(libc::EPERM) => {
-                    Error(format!("{what} of {interface}: run as root or with CAP_NET_ADMIN"))
+                    Error::Denied(format!("{what} of {interface}: run as root or with CAP_NET_ADMIN"))
                 }
-                _ => Error(format!("{what} of {interface}: {e}")),
+                _ => Error::System(format!("{what} of {interface}: {e}")),
             })
         }
     }
@@ -77,25 +77,59 @@ pub fn set_mtu(interface: &str, mtu: u16) -> Result<()> {
     ioctl(libc::SIOCSIFMTU, &mut r, "MTU", interface)
 }
 
-/// Gives the Linux side of a device its address and brings it up.
-pub fn configure(interface: &str, address: Option<Cidr>) -> Result<()> {
-    if let Some(cidr) = address {
-        let IpAddr::V4(v4) = cidr.address else {
-            return Err(Error("--host-address must be IPv4".into()));
-        };
-        let mut r = request(interface);
-        r.ifr_ifru.ifru_addr = sockaddr(v4);
-        ioctl(libc::SIOCSIFADDR, &mut r, "address", interface)?;
-        let mask = Ipv4Addr::from_bits(u32::MAX.checked_shl(32 - cidr.prefix_len as u32).unwrap_or(0));
-        let mut r = request(interface);
-        r.ifr_ifru.ifru_netmask = sockaddr(mask);
-        ioctl(libc::SIOCSIFNETMASK, &mut r, "netmask", interface)?;
+/// Gives the Linux side of a device its addresses and brings it up.
+pub fn configure(interface: &str, addresses: &[Cidr]) -> Result<()> {
+    for cidr in addresses {
+        match cidr.address {
+            IpAddr::V4(address) => add_ipv4(interface, address, cidr.prefix_len)?,
+            IpAddr::V6(address) => add_ipv6(interface, address, cidr.prefix_len)?,
+        }
     }
     let mut r = request(interface);
     ioctl(libc::SIOCGIFFLAGS, &mut r, "flags", interface)?;
     // SAFETY: SIOCGIFFLAGS filled this member.
     unsafe { r.ifr_ifru.ifru_flags |= (libc::IFF_UP | libc::IFF_RUNNING) as i16 };
     ioctl(libc::SIOCSIFFLAGS, &mut r, "up", interface)
+}
+
+fn add_ipv4(interface: &str, address: Ipv4Addr, prefix_len: u8) -> Result<()> {
+    let mut r = request(interface);
+    r.ifr_ifru.ifru_addr = sockaddr(address);
+    ioctl(libc::SIOCSIFADDR, &mut r, "address", interface)?;
+    let mask = Ipv4Addr::from_bits(u32::MAX.checked_shl(32 - prefix_len as u32).unwrap_or(0));
+    let mut r = request(interface);
+    r.ifr_ifru.ifru_netmask = sockaddr(mask);
+    ioctl(libc::SIOCSIFNETMASK, &mut r, "netmask", interface)
+}
+
+/// The kernel's `struct in6_ifreq`.
+#[repr(C)]
+struct Ipv6Request {
+    address: [u8; 16],
+    prefix_len: u32,
+    index: i32,
+}
+
+fn add_ipv6(interface: &str, address: Ipv6Addr, prefix_len: u8) -> Result<()> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType};
+    // At the other end is the stack alone: the address need not be tried out for a second first.
+    let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{interface}/accept_dad"), "0");
+    let request = Ipv6Request {
+        address: address.octets(),
+        prefix_len: prefix_len.into(),
+        index: interface_index(interface)? as i32,
+    };
+    let what = || format!("address {address} of {interface}");
+    let fd = rustix::net::socket_with(AddressFamily::INET6, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+        .doing(what())?;
+    // SAFETY: on a socket of IPv6 the request takes a pointer to this structure.
+    match unsafe { libc::ioctl(fd.as_raw_fd(), libc::SIOCSIFADDR as _, &raw const request) } {
+        0.. => Ok(()),
+        _ => match std::io::Error::last_os_error() {
+            e if e.raw_os_error() == Some(libc::EEXIST) => Ok(()),
+            e => Err(e).doing(what()),
+        },
+    }
 }
 
 /// Whether an address is one of this host's own (then a stack must not take it). Binding to it does not

@@ -68,7 +68,7 @@ struct Keeper {
 pub fn run(stack: &str, patience: Duration, tables: &[String]) -> Result<()> {
     // SAFETY: fcntl on a number; a bad one gives an error.
     if unsafe { libc::fcntl(CONTROL_FD, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
-        return Err(Error("the keeper is started by `eft up`, not by hand".into()));
+        return Err(Error::Invalid("the keeper is started by `eft up`, not by hand".into()));
     }
     // SAFETY: the supervisor passed this descriptor to us alone.
     let supervisor = unsafe { OwnedFd::from_raw_fd(CONTROL_FD) };
@@ -114,7 +114,7 @@ impl Keeper {
     fn wait(&self, patience: Option<Duration>) -> Result<()> {
         // While the supervisor lives nobody else is listened to.
         let from = self.supervisor.as_ref().or(self.successors.as_ref());
-        let from = from.ok_or_else(|| Error("the supervisor died before it began".into()))?;
+        let from = from.ok_or_else(|| Error::Gone("the supervisor died before it began".into()))?;
         let limit = patience.map(|p| Timespec { tv_sec: p.as_secs() as i64, tv_nsec: p.subsec_nanos() as _ });
         match poll(&mut [PollFd::new(from, PollFlags::IN)], limit.as_ref()) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
@@ -193,7 +193,7 @@ pub fn take_over(socket: &OwnedFd) -> Result<Option<Entries>> {
             Ok(FromKeeper::Entry { name, value }) => drop(entries.insert(name, Entry { value, fds })),
             Ok(FromKeeper::All) => return Ok(Some(entries)),
             Err(_) if n == 0 && entries.is_empty() => return Ok(None),
-            Err(_) => return Err(Error("the keeper ended, or is of another version".into())),
+            Err(_) => return Err(Error::Protocol("the keeper ended, or is of another version".into())),
         }
     }
 }

@@ -4,10 +4,12 @@
 //! [`devices`] are the network devices. What is decided comes from the engines and from `control`;
 //! this crate carries it out.
 
+mod bell;
 pub mod capture;
 pub mod custodian;
 pub mod descriptors;
 pub mod devices;
+mod error;
 pub mod futex;
 pub mod host;
 pub mod inject;
@@ -24,41 +26,4 @@ pub mod stack_sensor;
 pub mod supervisor;
 pub mod ticks;
 
-use std::fmt;
-
-/// What went wrong, in one line that says what to do.
-#[derive(Debug)]
-pub struct Error(pub String);
-
-pub type Result<T> = std::result::Result<T, Error>;
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Error {}
-
-impl From<String> for Error {
-    fn from(s: String) -> Self {
-        Error(s)
-    }
-}
-
-impl From<eft_host::error::Error> for Error {
-    fn from(error: eft_host::error::Error) -> Self {
-        Error(error.to_string())
-    }
-}
-
-/// Adds what was being done to an error of the kernel.
-pub trait Doing<T> {
-    fn doing(self, what: impl fmt::Display) -> Result<T>;
-}
-
-impl<T, E: fmt::Display> Doing<T> for std::result::Result<T, E> {
-    fn doing(self, what: impl fmt::Display) -> Result<T> {
-        self.map_err(|e| Error(format!("{what}: {e}")))
-    }
-}
+pub use error::{Doing, Error, Result};

@@ -74,7 +74,8 @@ pub fn map(fd: &impl AsFd, writable: bool) -> Result<Segment> {
         rustix::mm::mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED | MapFlags::NORESERVE, fd, 0)
     }
     .doing(format_args!("cannot map {len} bytes of shared memory"))?;
-    let pointer = NonNull::new(pointer.cast::<u8>()).ok_or_else(|| crate::Error("mapped at zero".into()))?;
+    let pointer =
+        NonNull::new(pointer.cast::<u8>()).ok_or_else(|| crate::Error::System("mapped at zero".into()))?;
     let keep = Arc::new(Mapping { pointer, len });
     // SAFETY: mapped above with these rights, page-aligned, unmapped when `keep` goes. The memfd is
     // sealed against shrinking, so no access can fault.

@@ -55,14 +55,14 @@ pub fn listen(path: &Path) -> Result<OwnedFd> {
 pub fn connect(name: &str, path: &Path) -> Result<OwnedFd> {
     let fd = seqpacket()?;
     rustix::net::connect(&fd, &unix_address(path)?).map_err(|e| match e {
-        rustix::io::Errno::NOENT | rustix::io::Errno::CONNREFUSED => {
-            Error(format!("there is no running stack `{name}`: start one with `eft up --name {name} …`"))
-        }
-        rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => Error(format!(
+        rustix::io::Errno::NOENT | rustix::io::Errno::CONNREFUSED => Error::Missing(format!(
+            "there is no running stack `{name}`: start one with `eft up --name {name} …`"
+        )),
+        rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => Error::Denied(format!(
             "no permission to use stack `{name}`: its socket {} is its owner's",
             path.display()
         )),
-        e => Error(format!("cannot reach stack `{name}`: {e}")),
+        e => Error::System(format!("cannot reach stack `{name}`: {e}")),
     })?;
     Ok(fd)
 }
@@ -78,21 +78,23 @@ pub fn ask_with(name: &str, request: &Value, fds: &[&OwnedFd]) -> Result<(Value,
     let request = request.to_string();
     if request.len() > PACKET_MAX {
         let (size, most) = (request.len() / 1024, PACKET_MAX / 1024);
-        return Err(Error(format!("{size} KiB are too much: a stack takes at most {most} KiB at once")));
+        return Err(Error::Invalid(format!(
+            "{size} KiB are too much: a stack takes at most {most} KiB at once"
+        )));
     }
     let fds: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
     scm::send(&fd, request.as_bytes(), &fds, false).doing("control socket")?;
     let mut buffer = vec![0; 256 * 1024];
     let (n, mut fds) = scm::receive(&fd, &mut buffer, false).doing("control socket")?;
     if n == 0 {
-        return Err(Error(format!("stack `{name}` closed the connection without an answer")));
+        return Err(Error::Protocol(format!("stack `{name}` closed the connection without an answer")));
     }
     let mut answer: Value = serde_json::from_slice(&buffer[..n]).doing("answer of the stack")?;
     if answer.get("in_memory").is_some() && !fds.is_empty() {
         answer = read_answer(&fds.remove(0))?;
     }
     match answer.get("error").and_then(Value::as_str) {
-        Some(e) => Err(Error(e.to_string())),
+        Some(e) => Err(Error::Refused(e.to_string())),
         None => Ok((answer, fds)),
     }
 }
@@ -100,7 +102,7 @@ pub fn ask_with(name: &str, request: &Value, fds: &[&OwnedFd]) -> Result<(Value,
 fn read_answer(fd: &OwnedFd) -> Result<Value> {
     let segment = crate::memory::map(fd, false)?;
     let mut bytes = vec![0; segment.len()];
-    segment.read(0, &mut bytes).map_err(|_| Error("answer of the stack".into()))?;
+    segment.read(0, &mut bytes).map_err(|_| Error::Protocol("answer of the stack".into()))?;
     serde_json::from_slice(&bytes).doing("answer of the stack")
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// Which language the supervisor and its servers speak: what is in this file, the messages of the edges, queues, status pages.
 /// A program file that speaks another is refused by `eft update`; a whole stack can be replaced by it (`eft up --take-over`).
-pub const PROTOCOL: u32 = 5;
+pub const PROTOCOL: u32 = 6;
 
 /// Bytes of the largest packet.
 pub const PACKET_MAX: usize = 128 * 1024;
@@ -114,7 +114,7 @@ pub enum ToServer {
     Disconnect {
         peer: ComponentId,
     },
-    /// A family's arena. [segment]
+    /// A family's arena; for who may write to it also its bell. [segment, eventfd]
     Family {
         family: FamilyId,
         pool: PoolId,

@@ -113,7 +113,12 @@ struct Watched {
 }
 
 impl Watched {
-    fn cpu_time(&mut self) -> Duration {
+    /// The kernel knows a process's CPU time; of a server that shares one, only its own account says which part is its.
+    fn cpu_time(&mut self, shares: bool) -> Duration {
+        if shares {
+            let account = &self.account;
+            return Duration::from_nanos(account.busy_ns + account.polling_ns + account.waiting_ns);
+        }
         let now = self.view.pid.and_then(clock::process_cpu);
         self.cpu_time = now.unwrap_or(self.cpu_time);
         self.earlier_cpu_time + self.cpu_time
@@ -161,7 +166,7 @@ impl Watched {
         })
     }
 
-    fn sample(&mut self, now: Instant, names: &BTreeMap<u32, String>) -> ComponentSample {
+    fn sample(&mut self, now: Instant, names: &BTreeMap<u32, String>, shares: bool) -> ComponentSample {
         let look = self.status.account().look(now).unwrap_or(self.account);
         let hint = self.hint(&look);
         self.account = look;
@@ -178,7 +183,7 @@ impl Watched {
             polling: Duration::from_nanos(look.polling_ns),
             waiting: Duration::from_nanos(look.waiting_ns),
             sleeping: Duration::from_nanos(look.sleeping_ns),
-            cpu_time: self.cpu_time(),
+            cpu_time: self.cpu_time(shares),
             wake_ups: look.wake_ups,
             wakes_sent: look.wakes_sent,
             wakes_cost: Duration::from_nanos(look.wakes_sent_ns),
@@ -284,9 +289,15 @@ impl StackSensor {
     /// Everything at this moment.
     pub fn sample(&mut self, now: Instant) -> Sample {
         let senders = &self.senders;
+        let pids: Vec<Option<u32>> =
+            self.watched.iter().map(|w| w.view.pid).filter(|pid| pid.is_some()).collect();
         Sample {
             at: now,
-            components: self.watched.iter_mut().map(|w| w.sample(now, senders)).collect(),
+            components: self
+                .watched
+                .iter_mut()
+                .map(|w| w.sample(now, senders, pids.iter().filter(|pid| **pid == w.view.pid).count() > 1))
+                .collect(),
             cpus: self.cpus.read(now),
             energy: self.energy.read(),
         }
@@ -326,7 +337,7 @@ mod tests {
         let mut sensor = StackSensor::new(Tree::live(), names, &"0".parse().unwrap());
         let (tcp, ip) = (Status::heap(), Status::heap());
         sensor.update(view(ComponentId::TCP, 1), tcp.read_only());
-        sensor.update(view(ComponentId::IP, 1), ip.read_only());
+        sensor.update(MemberView { pid: None, ..view(ComponentId::IP, 1) }, ip.read_only());
         (sensor, tcp, ip)
     }
 
@@ -358,6 +369,19 @@ mod tests {
         let after = sensor.sample(Instant(start.0 + 4000));
         assert_eq!(after.components[0].hint, Hint::None);
         assert_eq!((after.components[0].queues[0].high, nanos(after.components[0].sleeping)), (0, 3000));
+    }
+
+    #[test]
+    fn of_a_process_that_two_share_each_has_what_its_own_account_says() {
+        let (mut sensor, tcp, ip) = sensor();
+        sensor.update(view(ComponentId::IP, 1), ip.read_only());
+        let start = clock::now();
+        for (page, busy) in [(&tcp, 3000), (&ip, 1000)] {
+            page.account().open(start);
+            page.account().enter(Phase::Sleeping, Instant(start.0 + busy));
+        }
+        let sample = sensor.sample(Instant(start.0 + 9000));
+        assert_eq!([0, 1].map(|i| nanos(sample.components[i].cpu_time)), [3000, 1000]);
     }
 
     #[test]

@@ -36,7 +36,7 @@ crate::messages! {
     }
 }
 
-/// Ethernet + IPv4 without options + TCP with full options, rounded up.
+/// Ethernet + IPv6 with a fragment header + TCP with full options, rounded up.
 pub const FRAME_HEADER_MAX: usize = 128;
 /// Payload references in a frame.
 pub const FRAME_PAYLOAD_MAX: usize = 4;

@@ -36,15 +36,16 @@ crate::messages! {
         /// The packet was handed to the device (`errno` 0), or could not be sent.
         1 => Sent { request: RequestId, errno: i32 },
         /// A packet for this host. `packet` covers the IP packet from its header on; `header_len`
-        /// is the IP header's length. `checksum_ok`: the device or a local sender vouches for the
+        /// is the length of the IP header and all that stands before the transport's. `checksum_ok`: the device or a local sender vouches for the
         /// transport checksum. `segment_size`: payload per wire segment if this is several merged
-        /// ones, else 0.
-        2 => Deliver { packet: PacketRef, header_len: u16, checksum_ok: bool, segment_size: u16 },
+        /// ones, else 0. `zone`: in which link-local addresses in its header are to be understood; 0: it has none.
+        2 => Deliver { packet: PacketRef, header_len: u16, checksum_ok: bool, segment_size: u16, zone: u16 },
         /// An ICMP error about a packet of ours: `packet` covers the quoted IP header and at least
-        /// 8 bytes of the quoted transport header. `info`: the MTU of "fragmentation needed" (RFC 1191), the
-        /// pointer of "parameter problem". `offender` sent the error, in a packet with `ttl` and `tos`.
+        /// 8 bytes of the quoted transport header. `kind` and `code` are ICMP's or ICMPv6's, as the quoted header's version says.
+        /// `info`: the MTU of "fragmentation needed" (RFC 1191) or "packet too big" (RFC 4443 §3.2), the pointer of
+        /// "parameter problem". `zone`: as in `Deliver`. `offender` sent the error, in a packet with `ttl` and `tos`.
         /// To be answered with `Done`.
-        3 => Error { packet: PacketRef, header_len: u16, kind: u8, code: u8, info: u16, offender: WireAddress, ttl: u8, tos: u8 },
+        3 => Error { packet: PacketRef, header_len: u16, kind: u8, code: u8, info: u16, offender: WireAddress, ttl: u8, tos: u8, zone: u16 },
         /// Answer to `Route`. `segment_max`: largest payload of one `Send` with segmentation (0:
         /// the device does not segment). `local`: the destination is this host itself.
         4 => Routed { request: RequestId, errno: i32, source: WireAddress, mtu: u16, segment_max: u32, local: bool },

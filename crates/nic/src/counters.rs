@@ -10,6 +10,8 @@ eft_component::counters! {
     LargeIn => "large_in",
     /// `Send`s whose descriptor does not hold together.
     DropBadSend => "drop_bad_send",
+    /// Messages that came twice: the slot may hold something else by now.
+    DropRepeated => "drop_repeated",
     DropTooLong => "drop_too_long",
     DropDevice => "drop_device",
     DropPendingFull => "drop_pending_full",

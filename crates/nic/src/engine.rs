@@ -10,7 +10,7 @@ use core::convert::Infallible;
 use core::time::Duration;
 use eft_base::errno::{EINVAL, EMSGSIZE, ENOBUFS};
 use eft_base::{Instant, PacketRef, RequestId};
-use eft_channel::{Memory, Pool};
+use eft_channel::{Memory, Pool, Seen};
 use eft_component::{
     Component, Context, Device, DeviceError, DeviceInfo, Frame, Outbox, Output, ReceivedFrame,
 };
@@ -59,6 +59,8 @@ pub struct Nic<D: Device> {
     interface: u8,
     info: DeviceInfo,
     received: Received,
+    /// Descriptors that came.
+    seen: Seen,
     /// Frames that the device had no room for, in order.
     pending: VecDeque<(RequestId, FrameDescriptor)>,
     connected: bool,
@@ -73,6 +75,7 @@ impl<D: Device> Nic<D> {
         let info = device.info();
         Nic {
             received: Received::new(&pool),
+            seen: Seen::default(),
             device,
             pool,
             interface,
@@ -160,6 +163,10 @@ impl<D: Device> Nic<D> {
     }
 
     fn receive_send(&mut self, cx: &mut Context, request: RequestId, at: PacketRef, out: &mut Outbox<ToIp>) {
+        // The first of two has its answer, or will get it.
+        if self.seen.is_repeated(cx.memory, at) {
+            return cx.count(Counter::DropRepeated);
+        }
         let descriptor = match self.check(cx.memory, at) {
             Ok(d) => d,
             Err((why, errno)) => {
@@ -374,6 +381,7 @@ impl<D: Device> Component for Nic<D> {
         self.connected = true;
         // The transports resubmit to the new ip what the old one had not confirmed.
         self.pending.clear();
+        self.seen.forget();
         self.retry_at = None;
         self.info = self.device.info();
         self.link_check_at = cx.now + LINK_CHECK;

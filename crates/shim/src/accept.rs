@@ -152,7 +152,7 @@ fn attach(
         return Ok(None);
     }
     descriptor::begin(socket, inode);
-    socket.set_bits(bit::CONNECT_TOLD | bit::BOUND | listener.bits() & bit::INET6);
+    socket.set_bits(bit::CONNECT_TOLD | bit::BOUND | listener.bits() & (bit::INET6 | bit::V6ONLY));
     options::inherit(listener, socket);
     // Without a stack the connection is over, and the next one is looked for.
     let told = control::tell(

@@ -1,8 +1,10 @@
 //! Between the kernel's socket addresses and endpoints.
 
+use crate::interfaces;
 use crate::sys::{self, Errno, Result};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use eft_base::Endpoint;
+use eft_base::address::{needs_zone, with_zone, zone};
 use libc::{sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};
 
 /// What a program's socket address means to a socket that may be eft's.
@@ -10,11 +12,11 @@ use libc::{sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};
 pub enum Target {
     /// 127/8 or ::1: the kernel's.
     Loopback,
-    /// An address that only the kernel can serve (other families, real IPv6).
+    /// An address that only the kernel can serve: of other families, or IPv6 where the stack has none.
     Kernel,
     /// AF_UNSPEC: dissolve the association.
     Unspecified,
-    /// An endpoint for eft. The address may be 0.0.0.0.
+    /// An endpoint for eft. The address may be 0.0.0.0 or ::; a link-local one carries its zone.
     Eft(Endpoint),
 }
 
@@ -33,13 +35,13 @@ pub unsafe fn read(address: *const sockaddr, len: socklen_t) -> Result<Target> {
     sys::plausible(address, (len as usize).min(size_of::<sockaddr_in6>()))?;
     // SAFETY: at least the family is there.
     let family = unsafe { (&raw const (*address).sa_family).read_unaligned() } as i32;
-    let ip = match family {
+    let (ip, port) = match family {
         libc::AF_UNSPEC => return Ok(Target::Unspecified),
         libc::AF_INET if len as usize >= size_of::<sockaddr_in>() => {
             // SAFETY: long enough.
             let a = unsafe { address.cast::<sockaddr_in>().read_unaligned() };
             let ip = Ipv4Addr::from(u32::from_be(a.sin_addr.s_addr));
-            (ip, u16::from_be(a.sin_port))
+            (IpAddr::V4(ip), u16::from_be(a.sin_port))
         }
         libc::AF_INET6 if len as usize >= size_of::<sockaddr_in6>() - 4 => {
             // SAFETY: long enough (the scope id may be missing, RFC 2133).
@@ -48,19 +50,56 @@ pub unsafe fn read(address: *const sockaddr, len: socklen_t) -> Result<Target> {
             let mut octets = [0; 16];
             octets.copy_from_slice(&a[8..24]);
             let ip = Ipv6Addr::from(octets);
-            match ip.to_ipv4_mapped() {
-                Some(ip) => (ip, port),
-                None if ip.is_unspecified() => (Ipv4Addr::UNSPECIFIED, port),
-                None => return Ok(Target::Kernel),
+            let elsewhere = !ip.is_unspecified() && !ip.is_loopback() && ip.to_ipv4_mapped().is_none();
+            if elsewhere && !interfaces::speak_ipv6() {
+                return Ok(Target::Kernel);
             }
+            // SAFETY: as above.
+            let zone = unsafe { zone_of(ip, address, len) }?;
+            (with_zone(ip, zone).to_canonical(), port)
         }
         libc::AF_INET | libc::AF_INET6 => return Err(Errno(libc::EINVAL)),
         _ => return Ok(Target::Kernel),
     };
-    if ip.0.is_loopback() {
+    if ip.is_loopback() {
         return Ok(Target::Loopback);
     }
-    Ok(Target::Eft(Endpoint::new(IpAddr::V4(ip.0), ip.1)))
+    Ok(Target::Eft(Endpoint::new(ip, port)))
+}
+
+/// The zone of an address that needs one: `sin6_scope_id`, the index of an interface of the stack's.
+///
+/// # Safety
+/// `address` must be a `sockaddr_in6` of `len` bytes.
+unsafe fn zone_of(ip: Ipv6Addr, address: *const sockaddr, len: socklen_t) -> Result<u16> {
+    if !needs_zone(ip) {
+        return Ok(0);
+    }
+    if (len as usize) < size_of::<sockaddr_in6>() {
+        return Err(Errno(libc::EINVAL));
+    }
+    // SAFETY: long enough.
+    let scope = unsafe { (&raw const (*address.cast::<sockaddr_in6>()).sin6_scope_id).read_unaligned() };
+    // A link-local address without its link is nobody's, as on Linux.
+    let known = interfaces::all().iter().any(|i| i.index == scope && !i.is_loopback());
+    u16::try_from(scope).ok().filter(|_| known).ok_or(Errno(libc::EINVAL))
+}
+
+/// Whether a socket of this kind may have an endpoint as its peer: errors as Linux has them.
+pub fn suits(to: Endpoint, inet6: bool, v6_only: bool) -> Result<()> {
+    match to.address {
+        IpAddr::V6(_) if !inet6 => Err(Errno(libc::EAFNOSUPPORT)),
+        IpAddr::V4(_) if inet6 && v6_only => Err(Errno(libc::ENETUNREACH)),
+        _ => Ok(()),
+    }
+}
+
+/// The wildcard address of a socket's family.
+pub const fn wildcard(inet6: bool) -> IpAddr {
+    match inet6 {
+        true => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        false => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+    }
 }
 
 /// As [`read`], where a socket of AF_INET binds or sends: Linux takes AF_UNSPEC for AF_INET there, as old
@@ -107,8 +146,11 @@ pub fn to_storage(endpoint: Endpoint, inet6: bool) -> (sockaddr_storage, usize) 
             a.sin6_addr.s6_addr = match endpoint.address {
                 IpAddr::V4(v4) if v4.is_unspecified() => [0; 16],
                 IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
-                IpAddr::V6(v6) => v6.octets(),
+                IpAddr::V6(v6) => with_zone(v6, 0).octets(),
             };
+            if let IpAddr::V6(v6) = endpoint.address {
+                a.sin6_scope_id = zone(v6).into();
+            }
             (storage, size_of::<sockaddr_in6>())
         }
     }

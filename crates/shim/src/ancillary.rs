@@ -7,6 +7,8 @@ use crate::socket::{Socket, bit};
 use crate::sys;
 use core::ffi::c_int;
 use core::net::IpAddr;
+use eft_base::WireAddress;
+use eft_base::address::without_zone;
 use libc::msghdr;
 
 /// The number of TCP_INQ's message (`TCP_CM_INQ`).
@@ -97,13 +99,7 @@ pub unsafe fn write(socket: &Socket, received: &Received, message: &mut msghdr) 
         if bits & bit::PACKET_INFO != 0 {
             put_packet_info(&mut writer, bits & bit::INET6 != 0, received);
         }
-        if bits & bit::RECEIVE_TOS != 0 {
-            writer.put(libc::IPPROTO_IP, libc::IP_TOS, &[received.header.tos]);
-        }
-        if bits & bit::RECEIVE_TTL != 0 {
-            let ttl = received.header.ttl as c_int;
-            writer.put(libc::IPPROTO_IP, libc::IP_TTL, &ttl.to_ne_bytes());
-        }
+        put_hop_fields(&mut writer, bits, received);
         if let Some(error) = &received.error {
             let inet6 = bits & bit::INET6 != 0;
             let (bytes, len) = error_queue::extended(error, inet6);
@@ -117,6 +113,32 @@ pub unsafe fn write(socket: &Socket, received: &Received, message: &mut msghdr) 
     writer.finish(message);
 }
 
+/// What a packet's header said of hops and service: by the options of its version.
+///
+/// # Safety
+/// As [`write`].
+unsafe fn put_hop_fields(writer: &mut Writer, bits: u32, received: &Received) {
+    let (ttl, tos) = (received.header.ttl as c_int, received.header.tos);
+    // SAFETY: by the caller.
+    unsafe {
+        if received.from.address.is_ipv6() {
+            if bits & bit::RECEIVE_HOP_LIMIT != 0 {
+                writer.put(libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT, &ttl.to_ne_bytes());
+            }
+            if bits & bit::RECEIVE_CLASS != 0 {
+                writer.put(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, &c_int::from(tos).to_ne_bytes());
+            }
+            return;
+        }
+        if bits & bit::RECEIVE_TOS != 0 {
+            writer.put(libc::IPPROTO_IP, libc::IP_TOS, &[tos]);
+        }
+        if bits & bit::RECEIVE_TTL != 0 {
+            writer.put(libc::IPPROTO_IP, libc::IP_TTL, &ttl.to_ne_bytes());
+        }
+    }
+}
+
 /// # Safety
 /// As [`write`].
 unsafe fn put_packet_info(writer: &mut Writer, inet6: bool, received: &Received) {
@@ -126,7 +148,7 @@ unsafe fn put_packet_info(writer: &mut Writer, inet6: bool, received: &Received)
     unsafe {
         if inet6 {
             let mut bytes = [0u8; 20];
-            bytes[..16].copy_from_slice(&received.header.local.0);
+            bytes[..16].copy_from_slice(&WireAddress::from(without_zone(local)).0);
             bytes[16..].copy_from_slice(&index.to_ne_bytes());
             writer.put(libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, &bytes);
         } else if let IpAddr::V4(v4) = local {

@@ -151,7 +151,7 @@ fn connection() -> Result<c_int> {
     }
     let (fd, answer) = hello(None)?;
     let errno = answer.reply.errno;
-    if let (0, Some(family), [_, status @ ..]) = (errno, family(), &answer.descriptors[..]) {
+    if let (0, Some(family), [_, _, status @ ..]) = (errno, family(), &answer.descriptors[..]) {
         family.renew(status);
     }
     answer.close();

@@ -58,6 +58,7 @@ pub fn to_eft(fd: c_int, stream: bool, inet6: bool, keep: bool) -> Result<(&'sta
     let (near, socket) = open(stream)?;
     if inet6 {
         socket.set_bits(bit::INET6);
+        socket.put_bits(bit::V6ONLY, sys::v6_only(fd));
     }
     if !matches!(table::get(fd), Entry::Undecided { plain: true, .. }) {
         options::carry_over(fd, near, socket);

@@ -9,11 +9,13 @@ use crate::socket::Socket;
 use crate::sys::{Errno, Result};
 use crate::{address, epoll, readiness};
 use core::ffi::c_int;
+use core::net::IpAddr;
 use eft_base::Endpoint;
 use eft_channel::socket::{DatagramHeader, ErrorRecord, Opt, QUOTE_MAX};
 
-/// The value of `ee_origin` for ICMP.
+/// The values of `ee_origin` for ICMP and ICMPv6.
 const ORIGIN_ICMP: u8 = 2;
+const ORIGIN_ICMP6: u8 = 3;
 
 /// IP_RECVERR: what waits when it is taken off is dropped.
 pub fn set(fd: c_int, socket: &Socket, on: bool) {
@@ -71,7 +73,11 @@ pub fn take(fd: c_int, socket: &Socket, to: &mut Buffers) -> Result<Received> {
 pub fn extended(error: &ErrorRecord, inet6: bool) -> ([u8; 64], usize) {
     let mut bytes = [0; 64];
     bytes[..4].copy_from_slice(&error.errno.to_ne_bytes());
-    bytes[4..7].copy_from_slice(&[ORIGIN_ICMP, error.kind, error.code]);
+    let origin = match IpAddr::from(error.destination) {
+        IpAddr::V4(_) => ORIGIN_ICMP,
+        IpAddr::V6(_) => ORIGIN_ICMP6,
+    };
+    bytes[4..7].copy_from_slice(&[origin, error.kind, error.code]);
     bytes[8..12].copy_from_slice(&error.info.to_ne_bytes());
     let (offender, len) = address::to_storage(Endpoint::new(error.offender.into(), 0), inet6);
     // SAFETY: a storage is longer than `len`, which is less than 48: an address of either kind.

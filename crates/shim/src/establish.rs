@@ -8,7 +8,7 @@ use crate::shadow_send;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{confined, control, errno, family, loopback, readiness, real};
+use crate::{confined, control, errno, family, interfaces, loopback, readiness, real};
 use connecting::{connect_eft, disconnect, is_idle, request_connect};
 use core::ffi::c_int;
 use eft_base::{Endpoint, WireAddress};
@@ -26,18 +26,16 @@ pub unsafe fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> Resul
     match table::get(fd) {
         Entry::Undecided { stream, inet6, .. } => {
             // SAFETY: by the caller.
-            let Ok(Target::Eft(to)) = (unsafe { named(address, len, inet6) }) else {
-                let done = in_kernel()?;
-                table::forget(fd);
-                return Ok(done);
-            };
-            let wildcard = to.address.is_unspecified();
-            if inet6 && wildcard && v6_only(fd) {
-                let done = in_kernel()?;
-                table::forget(fd);
-                return Ok(done);
+            match unsafe { named(address, len, inet6) } {
+                Ok(Target::Eft(to)) if belongs(fd, inet6, to) => {
+                    bind_fresh(fd, stream, inet6, to).map(|()| 0)
+                }
+                _ => {
+                    let done = in_kernel()?;
+                    table::forget(fd);
+                    Ok(done)
+                }
             }
-            bind_fresh(fd, stream, inet6, to).map(|()| 0)
         }
         Entry::Eft { .. } => {
             let Some(socket) = table::socket(fd).transpose()? else {
@@ -49,6 +47,12 @@ pub unsafe fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> Resul
             // SAFETY: by the caller.
             match unsafe { named(address, len, socket.has(bit::INET6)) }? {
                 Target::Eft(to) => {
+                    let (inet6, v6_only) = (socket.has(bit::INET6), socket.has(bit::V6ONLY));
+                    // Of the wrong version it is an address that cannot be, not one that cannot be reached.
+                    address::suits(to, inet6, v6_only).map_err(|errno| match errno {
+                        Errno(libc::ENETUNREACH) => Errno(libc::EINVAL),
+                        other => other,
+                    })?;
                     bind_eft(socket, to)?;
                     if !socket.is_stream() && to.address.is_unspecified() {
                         let _ = shadow_send::make(fd, socket);
@@ -79,6 +83,16 @@ unsafe fn named(address: *const sockaddr, len: socklen_t, inet6: bool) -> Result
     }
 }
 
+/// Whether an undecided socket is eft's with this address. Else the kernel has it, or says what is wrong with it: a socket
+/// for IPv6 alone is the kernel's where the stack speaks no IPv6.
+pub fn belongs(fd: c_int, inet6: bool, to: Endpoint) -> bool {
+    match (inet6, to.address.is_ipv6()) {
+        (false, ipv6) => !ipv6,
+        (true, false) => !sys::v6_only(fd),
+        (true, true) => interfaces::speak_ipv6() || !sys::v6_only(fd),
+    }
+}
+
 /// Makes an undecided socket eft's and binds it; at the wildcard address it keeps its kernel socket
 /// for the loopback.
 fn bind_fresh(fd: c_int, stream: bool, inet6: bool, to: Endpoint) -> Result<()> {
@@ -99,26 +113,26 @@ pub fn turn_to_stack(fd: c_int, inet6: bool, begun: bool) -> Result<&'static Soc
     let (socket, kernel) = convert::to_eft(fd, false, inet6, begun)?;
     if let Some(kernel) = kernel {
         let port = address::of_socket(kernel, false).map_or(0, |e| e.port);
-        let same = bind_eft(socket, Endpoint { port, ..Endpoint::UNSPECIFIED });
+        let same = bind_eft(socket, Endpoint::new(address::wildcard(inet6), port));
         if let Err(errno) = same.map(drop).or_else(|_| bind_any(socket)) {
             loopback::give_up(kernel);
             return Err(errno);
         }
         socket.set_bits(bit::ANY_PORT);
         loopback::move_beside(socket, kernel);
+    } else if inet6 {
+        // Else the transport takes the wildcard of the version that it first sends by.
+        bind_any(socket)?;
     }
     Ok(socket)
-}
-
-/// Whether an AF_INET6 socket is for IPv6 alone.
-pub fn v6_only(fd: c_int) -> bool {
-    sys::get_option_int(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY).is_ok_and(|v| v != 0)
 }
 
 /// Asks for the binding; returns the port.
 fn bind_eft(socket: &Socket, to: Endpoint) -> Result<u16> {
     let bits = socket.bits();
-    let reuse = (bits & bit::REUSE_ADDRESS != 0) as u32 | ((bits & bit::REUSE_PORT != 0) as u32) << 1;
+    let reuse = (bits & bit::REUSE_ADDRESS != 0) as u32
+        | ((bits & bit::REUSE_PORT != 0) as u32) << 1
+        | ((bits & bit::V6ONLY != 0) as u32) << 2;
     let reply = control::request(
         Request {
             op: op::BIND,
@@ -142,7 +156,7 @@ pub fn bind_any(socket: &Socket) -> Result<()> {
     if socket.has(bit::BOUND) {
         return Ok(());
     }
-    bind_eft(socket, Endpoint::UNSPECIFIED).map(drop)
+    bind_eft(socket, Endpoint::new(address::wildcard(socket.has(bit::INET6)), 0)).map(drop)
 }
 
 /// `listen`.
@@ -150,12 +164,13 @@ pub fn listen(fd: c_int, backlog: c_int) -> Result<c_int> {
     // SAFETY: plain numbers.
     let in_kernel = || errno::of(unsafe { real::listen.get()(fd, backlog) });
     if let Entry::Undecided { stream: true, inet6, .. } = table::get(fd) {
-        if inet6 && v6_only(fd) {
+        let any = Endpoint::new(address::wildcard(inet6), 0);
+        if !belongs(fd, inet6, any) {
             let done = in_kernel()?;
             table::forget(fd);
             return Ok(done);
         }
-        bind_fresh(fd, true, inet6, Endpoint::UNSPECIFIED)?;
+        bind_fresh(fd, true, inet6, any)?;
     }
     let Some(socket) = table::socket(fd).transpose()? else {
         return in_kernel();
@@ -206,7 +221,7 @@ unsafe fn begin_connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> 
         Entry::Undecided { stream, inet6, begun, .. } => {
             // SAFETY: by the caller.
             match unsafe { address::read(address, len) } {
-                Ok(Target::Eft(to)) if !to.address.is_unspecified() => {
+                Ok(Target::Eft(to)) if !to.address.is_unspecified() && belongs(fd, inet6, to) => {
                     let socket = match stream {
                         true => convert::to_eft(fd, stream, inet6, false)?.0,
                         false => turn_to_stack(fd, inet6, begun)?,
@@ -233,7 +248,10 @@ unsafe fn begin_connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> 
             };
             // SAFETY: by the caller.
             match unsafe { address::read(address, len) }? {
-                Target::Eft(to) if !to.address.is_unspecified() => connect_eft(fd, socket, to),
+                Target::Eft(to) if !to.address.is_unspecified() => {
+                    address::suits(to, socket.has(bit::INET6), socket.has(bit::V6ONLY))?;
+                    connect_eft(fd, socket, to)
+                }
                 // SAFETY: by the caller.
                 Target::Eft(_) | Target::Loopback if !socket.is_stream() => unsafe {
                     connect_shadow(fd, socket, address, len)

@@ -36,6 +36,8 @@ pub struct Family {
     /// The arena's memory, of which [`Family::arena`] is the beginning: each slot is mapped when it is first used,
     /// so that a program's limit of addresses (RLIMIT_AS) counts the sockets that it has.
     memory: AtomicI32,
+    /// An eventfd, for transports that sleep on descriptors.
+    eventfd: AtomicI32,
     tcp: Bell,
     udp: Option<Bell>,
     sockets: Box<[AtomicPtr<Socket>]>,
@@ -75,7 +77,13 @@ pub fn notify_taken(socket: &Socket) {
 
 impl Family {
     /// `None` if memory is out.
-    pub fn new(arena: Arena, memory: c_int, tcp: Status, udp: Option<Status>) -> Option<Family> {
+    pub fn new(
+        arena: Arena,
+        memory: c_int,
+        eventfd: c_int,
+        tcp: Status,
+        udp: Option<Status>,
+    ) -> Option<Family> {
         let bell = |status: Status, transport| Bell {
             state: status.state(),
             doorbell: arena.doorbell(transport),
@@ -89,6 +97,7 @@ impl Family {
             tcp,
             udp,
             memory: AtomicI32::new(memory),
+            eventfd: AtomicI32::new(eventfd),
             keep: Arc::new(()),
             places,
             places_used: AtomicUsize::new(0),
@@ -116,11 +125,13 @@ impl Family {
         };
         let Some(bell) = bell else { return };
         bell.dirty.mark(socket.slot as usize);
-        // A transport never sleeps on descriptors alone, so Wake::Descriptor needs nothing: such a
-        // sleep also ends by the doorbell that it watches. The state that an earlier stack left says
-        // nothing of whether this one sleeps.
-        if ring_once(&bell.doorbell, &bell.state) == Wake::Futex || self.is_stale() {
+        // The state that an earlier stack left says nothing of whether, and how, this one sleeps.
+        let (wake, stale) = (ring_once(&bell.doorbell, &bell.state), self.is_stale());
+        if wake == Wake::Futex || stale {
             sys::futex_wake(bell.doorbell.word().as_ptr());
+        }
+        if wake == Wake::Descriptor || stale {
+            sys::ring_eventfd(self.eventfd.load(Ordering::Relaxed));
         }
     }
 
@@ -195,9 +206,11 @@ impl Family {
         }
     }
 
-    /// The program wants the number of the arena's descriptor. False if it is another's.
-    pub fn move_memory(&self, from: c_int, to: c_int) -> bool {
-        self.memory.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    /// The program wants the number of a descriptor of the family's. False if it is another's.
+    pub fn move_descriptor(&self, from: c_int, to: c_int) -> bool {
+        [&self.memory, &self.eventfd]
+            .iter()
+            .any(|fd| fd.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok())
     }
 
     /// Memory for one handle. Not from malloc: accept and connect may be called in signal handlers.

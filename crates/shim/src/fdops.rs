@@ -83,7 +83,7 @@ fn make_way(to: c_int) {
         crate::exec::note_family_fd(moved);
     } else if control::connection_fd() == to {
         control::set_connection_fd(moved);
-    } else if !family().is_some_and(|family| family.move_memory(to, moved)) {
+    } else if !family().is_some_and(|family| family.move_descriptor(to, moved)) {
         for fd in table::numbers(0, c_int::MAX) {
             if let Some(Ok(socket)) = table::socket(fd) {
                 let _ = socket.loopback.compare_exchange(to, moved, Ordering::AcqRel, Ordering::Acquire);

@@ -159,7 +159,7 @@ fn geometry(reply: &Reply) -> Geometry {
 
 /// Maps what came with the reply to Hello.
 fn map(reply: &Reply, descriptors: &[c_int]) -> Result<Family> {
-    if reply.version != LAYOUT_VERSION || !(2..=3).contains(&descriptors.len()) {
+    if reply.version != LAYOUT_VERSION || !(3..=4).contains(&descriptors.len()) {
         return Err(Errno(libc::EPROTO));
     }
     let geometry = geometry(reply);
@@ -169,15 +169,20 @@ fn map(reply: &Reply, descriptors: &[c_int]) -> Result<Family> {
     has_room(descriptors[0], geometry.arena_len())?;
     let arena = segment(descriptors[0], ARENA_HEADER_LEN, true)?;
     let arena = Arena::head(arena, geometry).map_err(|_| Errno(libc::EPROTO))?;
-    let memory = sys::fcntl(descriptors[0], libc::F_DUPFD_CLOEXEC, 3)? as c_int;
-    let memory = sys::move_high(memory, true)?;
-    table::set(memory, Entry::Hidden);
-    let mut status = descriptors[1..].iter().map(|&fd| {
+    let [memory, eventfd] = [keep(descriptors[0])?, keep(descriptors[1])?];
+    let mut status = descriptors[2..].iter().map(|&fd| {
         segment(fd, STATUS_LEN, false).and_then(|s| Status::new(s).map_err(|_| Errno(libc::EPROTO)))
     });
     let tcp = status.next().ok_or(Errno(libc::EPROTO))??;
     let udp = status.next().transpose()?;
-    Family::new(arena, memory, tcp, udp).ok_or(Errno(libc::ENOMEM))
+    Family::new(arena, memory, eventfd, tcp, udp).ok_or(Errno(libc::ENOMEM))
+}
+
+/// A duplicate under a high number that the program does not see.
+fn keep(fd: c_int) -> Result<c_int> {
+    let kept = sys::move_high(sys::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3)? as c_int, true)?;
+    table::set(kept, Entry::Hidden);
+    Ok(kept)
 }
 
 /// Beyond its end a mapping faults.

@@ -50,9 +50,9 @@ pub unsafe fn ioctl(request: c_ulong, arg: *mut c_void) -> Option<Result<c_int>>
     let read: fn(&Interface) -> Value = match request {
         SIOCGIFFLAGS => |i| bytes(&(i.flags() as i16).to_ne_bytes()),
         SIOCGIFADDR | SIOCGIFDSTADDR => |i| socket_address(i.address),
-        SIOCGIFBRDADDR => |i| match i.is_loopback() {
-            true => socket_address(Ipv4Addr::UNSPECIFIED),
-            false => socket_address(i.broadcast()),
+        SIOCGIFBRDADDR => |i| match i.broadcast().filter(|_| !i.is_loopback()) {
+            None => socket_address(Ipv4Addr::UNSPECIFIED.into()),
+            Some(all) => socket_address(all.into()),
         },
         SIOCGIFNETMASK => |i| socket_address(i.netmask()),
         SIOCGIFMETRIC => |_| bytes(&0i32.to_ne_bytes()),
@@ -62,8 +62,9 @@ pub unsafe fn ioctl(request: c_ulong, arg: *mut c_void) -> Option<Result<c_int>>
         SIOCGIFHWADDR => hardware_address,
         _ => return None,
     };
+    let of_address = (SIOCGIFADDR..=SIOCGIFNETMASK).contains(&request);
     // SAFETY: by the caller.
-    Some(unsafe { answer(arg.cast(), read) })
+    Some(unsafe { answer(arg.cast(), of_address, read) })
 }
 
 fn bytes(from: &[u8]) -> Value {
@@ -72,8 +73,8 @@ fn bytes(from: &[u8]) -> Value {
     value
 }
 
-fn socket_address(address: Ipv4Addr) -> Value {
-    let (storage, _) = address::to_storage(Endpoint::new(IpAddr::V4(address), 0), false);
+fn socket_address(address: IpAddr) -> Value {
+    let (storage, _) = address::to_storage(Endpoint::new(address, 0), false);
     // SAFETY: a storage is larger, and plain bytes.
     let raw = unsafe { core::slice::from_raw_parts((&raw const storage).cast::<u8>(), 16) };
     bytes(raw)
@@ -91,7 +92,7 @@ fn hardware_address(interface: &Interface) -> Value {
 
 /// # Safety
 /// `request` must be valid for a `struct ifreq`.
-unsafe fn answer(request: *mut u8, read: fn(&Interface) -> Value) -> Result<c_int> {
+unsafe fn answer(request: *mut u8, of_address: bool, read: fn(&Interface) -> Value) -> Result<c_int> {
     if request.is_null() {
         return Err(Errno(libc::EFAULT));
     }
@@ -99,9 +100,16 @@ unsafe fn answer(request: *mut u8, read: fn(&Interface) -> Value) -> Result<c_in
     let raw = unsafe { core::slice::from_raw_parts(request, NAME_LEN) };
     // An alias (eth0:1) means its interface.
     let name = raw.split(|&b| b == 0 || b == b':').next().unwrap_or(&[]);
-    let found =
-        interfaces::all().into_iter().find(|i| i.name.as_bytes() == name).ok_or(Errno(libc::ENODEV))?;
-    let value = read(&found);
+    let mut named = interfaces::all();
+    named.retain(|i| i.name.as_bytes() == name);
+    let first = named.first().ok_or(Errno(libc::ENODEV))?;
+    let of_ipv4 = named.iter().find(|i| i.address.is_ipv4());
+    // These are calls of IPv4: what has no address of it has none.
+    let found = match of_address {
+        true => of_ipv4.ok_or(Errno(libc::EADDRNOTAVAIL))?,
+        false => of_ipv4.unwrap_or(first),
+    };
+    let value = read(found);
     // SAFETY: by the caller.
     unsafe {
         core::ptr::copy_nonoverlapping(value.as_ptr(), request.add(NAME_LEN), value.len());
@@ -139,7 +147,7 @@ unsafe fn list(to: *mut Configuration) -> Result<c_int> {
     if to.is_null() {
         return Err(Errno(libc::EFAULT));
     }
-    let all = interfaces::all();
+    let all = interfaces::ipv4();
     // SAFETY: by the caller.
     unsafe {
         if (*to).buffer.is_null() {
@@ -147,9 +155,9 @@ unsafe fn list(to: *mut Configuration) -> Result<c_int> {
             return Ok(0);
         }
         let room = (*to).len.max(0) as usize / IFREQ_LEN;
-        for (i, interface) in all.iter().take(room).enumerate() {
+        for (i, (interface, address)) in all.iter().take(room).enumerate() {
             let request = (*to).buffer.add(i * IFREQ_LEN);
-            let value = socket_address(interface.address);
+            let value = socket_address((*address).into());
             put_name(request, &interface.name);
             core::ptr::copy_nonoverlapping(value.as_ptr(), request.add(NAME_LEN), value.len());
         }

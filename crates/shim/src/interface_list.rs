@@ -2,8 +2,9 @@
 
 use crate::address;
 use crate::interfaces::{self, Interface};
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::IpAddr;
 use eft_base::Endpoint;
+use eft_base::address::with_zone;
 use libc::{ifaddrs, sockaddr, sockaddr_ll, sockaddr_storage};
 
 /// What one entry needs beside its `ifaddrs`.
@@ -55,8 +56,13 @@ fn put_common(entry: &mut Entry, interface: &Interface) {
     entry.head.ifa_flags = interface.flags() as u32;
 }
 
-fn storage(address: Ipv4Addr) -> sockaddr_storage {
-    address::to_storage(Endpoint::new(IpAddr::V4(address), 0), false).0
+/// Link-local addresses come with their interface, as from libc.
+fn storage(address: IpAddr, index: u32) -> sockaddr_storage {
+    let address = match address {
+        IpAddr::V6(a) => with_zone(a, index as u16).into(),
+        v4 => v4,
+    };
+    address::to_storage(Endpoint::new(address, 0), address.is_ipv6()).0
 }
 
 fn pointer(storage: &mut sockaddr_storage) -> *mut sockaddr {
@@ -65,15 +71,15 @@ fn pointer(storage: &mut sockaddr_storage) -> *mut sockaddr {
 
 fn put_address(entry: &mut Entry, interface: &Interface) {
     put_common(entry, interface);
-    entry.parts.address = storage(interface.address);
-    entry.parts.netmask = storage(interface.netmask());
+    entry.parts.address = storage(interface.address, interface.index);
+    entry.parts.netmask = storage(interface.netmask(), 0);
     entry.head.ifa_addr = pointer(&mut entry.parts.address);
     entry.head.ifa_netmask = pointer(&mut entry.parts.netmask);
-    let other = match interface.is_loopback() {
-        true => interface.address,
-        false => interface.broadcast(),
+    let Some(broadcast) = interface.broadcast() else {
+        return;
     };
-    entry.parts.broadcast = storage(other);
+    let other = if interface.is_loopback() { interface.address } else { broadcast.into() };
+    entry.parts.broadcast = storage(other, 0);
     entry.head.ifa_ifu = pointer(&mut entry.parts.broadcast);
 }
 

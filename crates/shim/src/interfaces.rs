@@ -1,7 +1,10 @@
 //! The interfaces that a program may ask for: the stack's, and the kernel's loopback.
 
 use crate::family::family;
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::sync::atomic::{AtomicU64, Ordering};
+use eft_base::Cidr;
+use eft_base::address::{without_zone, zone};
 use eft_messages::control::InterfaceInfo;
 use zerocopy::FromBytes;
 
@@ -9,7 +12,8 @@ use zerocopy::FromBytes;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     pub name: String,
-    pub address: Ipv4Addr,
+    /// Without a zone.
+    pub address: IpAddr,
     pub prefix_len: u8,
     pub mac: [u8; 6],
     pub mtu: i32,
@@ -34,34 +38,68 @@ pub fn records() -> Vec<InterfaceInfo> {
 
 /// Everything that the program sees, the loopback first.
 pub fn all() -> Vec<Interface> {
-    let mut list = vec![Interface {
+    let lo = Interface {
         name: "lo".to_string(),
-        address: Ipv4Addr::LOCALHOST,
+        address: Ipv4Addr::LOCALHOST.into(),
         prefix_len: 8,
         mac: [0; 6],
         mtu: 65536,
         index: 1,
         up: true,
         gateway: None,
-    }];
-    list.extend(records().iter().filter_map(|record| {
-        let IpAddr::V4(address) = record.address.into() else {
-            return None;
-        };
+    };
+    let mut list = vec![lo.clone()];
+    let records = records();
+    if records.iter().any(is_ipv6) {
+        list.push(Interface { address: Ipv6Addr::LOCALHOST.into(), prefix_len: 128, ..lo });
+    }
+    list.extend(records.iter().map(|record| {
+        let address = IpAddr::from(record.address);
         let name = record.name.split(|&b| b == 0).next().unwrap_or(&[]);
-        Some(Interface {
+        Interface {
             // Room for the NUL.
             name: String::from_utf8_lossy(&name[..name.len().min(15)]).into_owned(),
             address,
-            prefix_len: record.prefix_len.min(32),
+            prefix_len: record.prefix_len.min(if address.is_ipv4() { 32 } else { 128 }),
             mac: record.mac,
             mtu: record.mtu as i32,
             index: record.index as u32,
             up: record.up != 0,
             gateway: Some(Ipv4Addr::from(record.gateway)).filter(|g| !g.is_unspecified()),
-        })
+        }
     }));
     list
+}
+
+/// Those with an IPv4 address, and what that is.
+pub fn ipv4() -> Vec<(Interface, Ipv4Addr)> {
+    let v4 = |i: Interface| match i.address {
+        IpAddr::V4(address) => Some((i, address)),
+        IpAddr::V6(_) => None,
+    };
+    all().into_iter().filter_map(v4).collect()
+}
+
+fn is_ipv6(record: &InterfaceInfo) -> bool {
+    IpAddr::from(record.address).is_ipv6()
+}
+
+/// Whether the stack has an IPv6 address; else IPv6 is the kernel's. Asked for every address of IPv6, so the answer is
+/// kept for as long as sockets lives.
+pub fn speak_ipv6() -> bool {
+    /// The generation of sockets, whether there is an address, and whether this is an answer at all.
+    static KNOWN: AtomicU64 = AtomicU64::new(0);
+    let Some(family) = family() else {
+        return false;
+    };
+    let generation = u64::from(family.sockets_generation()) << 2;
+    let known = KNOWN.load(Ordering::Relaxed);
+    if known & 1 != 0 && known & !3 == generation {
+        return known & 2 != 0;
+    }
+    let speaks = records().iter().any(is_ipv6);
+    KNOWN.store(generation | (speaks as u64) << 1 | 1, Ordering::Relaxed);
+    speaks
 }
 
 impl Interface {
@@ -69,12 +107,34 @@ impl Interface {
         self.address.is_loopback()
     }
 
-    pub fn netmask(&self) -> Ipv4Addr {
-        Ipv4Addr::from_bits(u32::MAX.checked_shl(32 - self.prefix_len as u32).unwrap_or(0))
+    pub fn netmask(&self) -> IpAddr {
+        let len = u32::from(self.prefix_len);
+        match self.address {
+            IpAddr::V4(_) => Ipv4Addr::from_bits(u32::MAX.checked_shl(32 - len).unwrap_or(0)).into(),
+            IpAddr::V6(_) => Ipv6Addr::from_bits(u128::MAX.checked_shl(128 - len).unwrap_or(0)).into(),
+        }
     }
 
-    pub fn broadcast(&self) -> Ipv4Addr {
-        Ipv4Addr::from_bits(self.address.to_bits() | !self.netmask().to_bits())
+    /// The first address of its network.
+    pub fn network(&self) -> IpAddr {
+        match (self.address, self.netmask()) {
+            (IpAddr::V4(a), IpAddr::V4(mask)) => (a & mask).into(),
+            (IpAddr::V6(a), IpAddr::V6(mask)) => (a & mask).into(),
+            (a, _) => a,
+        }
+    }
+
+    /// The last address of its network, if that is for all hosts in it.
+    pub fn broadcast(&self) -> Option<Ipv4Addr> {
+        match (self.address, self.netmask()) {
+            (IpAddr::V4(a), IpAddr::V4(mask)) => Some(a | !mask),
+            _ => None,
+        }
+    }
+
+    /// Whether an address lies in its network.
+    pub fn reaches(&self, address: IpAddr) -> bool {
+        Cidr { address: self.address, prefix_len: self.prefix_len }.contains(address)
     }
 
     pub fn flags(&self) -> i32 {
@@ -92,7 +152,13 @@ impl Interface {
 
 /// The index of the interface that has this address; 0 if none has.
 pub fn index_of(address: IpAddr) -> u32 {
-    all().iter().find(|i| IpAddr::V4(i.address) == address).map_or(0, |i| i.index)
+    let zone = match address {
+        IpAddr::V4(_) => 0,
+        IpAddr::V6(a) => u32::from(zone(a)),
+    };
+    let address = without_zone(address);
+    let found = all().into_iter().find(|i| i.address == address && (zone == 0 || i.index == zone));
+    found.map_or(0, |i| i.index)
 }
 
 /// The MTU of the interface that a socket with these addresses sends on: the one with its own address,
@@ -100,12 +166,10 @@ pub fn index_of(address: IpAddr) -> u32 {
 pub fn mtu_towards(local: IpAddr, remote: IpAddr) -> i32 {
     let (mut list, default) = (all(), 1500);
     list.retain(|i| !i.is_loopback());
-    let on_link = |i: &&Interface| match remote {
-        IpAddr::V4(remote) => (i.address.to_bits() ^ remote.to_bits()) & i.netmask().to_bits() == 0,
-        IpAddr::V6(_) => false,
-    };
-    let own = list.iter().find(|i| IpAddr::V4(i.address) == local);
-    own.or_else(|| list.iter().find(on_link)).or_else(|| list.first()).map_or(default, |i| i.mtu)
+    let own = list.iter().find(|i| i.address == without_zone(local));
+    own.or_else(|| list.iter().find(|i| i.reaches(remote)))
+        .or_else(|| list.first())
+        .map_or(default, |i| i.mtu)
 }
 
 /// Whether everybody is meant: by 255.255.255.255, or by the last address of a network of ours. For
@@ -116,7 +180,7 @@ pub fn is_broadcast(address: IpAddr) -> bool {
     if address.to_bits().trailing_ones() < 8 {
         return false;
     }
-    let ours = |i: &Interface| !i.is_loopback() && i.prefix_len <= 24 && i.broadcast() == address;
+    let ours = |i: &Interface| !i.is_loopback() && i.prefix_len <= 24 && i.broadcast() == Some(address);
     address.is_broadcast() || all().iter().any(ours)
 }
 

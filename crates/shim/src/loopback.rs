@@ -1,7 +1,7 @@
 //! The kernel's loopback beside a wildcard socket: its shadow socket.
 //!
-//! A socket that is bound to the wildcard address also has a kernel socket at 127.0.0.1 and the same
-//! port, so that health checks and local tools reach it. That one sits under a hidden number; sockets
+//! A socket that is bound to the wildcard address also has a kernel socket at 127.0.0.1 (for IPv6 alone: ::1) and
+//! the same port, so that health checks and local tools reach it. That one sits under a hidden number; sockets
 //! holds a duplicate, posts the eft socket's token when something comes there, and gives the family's
 //! other processes a duplicate when they first need it. `accept` takes from both, and so does
 //! receiving (see `shadow`). If the port is taken there, a socket does without.
@@ -14,16 +14,40 @@ use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
 use crate::{address, confined, control, errno, process, real};
 use core::ffi::c_int;
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::sync::atomic::Ordering;
 use eft_base::Endpoint;
 use eft_messages::control::{Request, op};
 use libc::{sockaddr, socklen_t};
 
-/// Binds a kernel socket to 127.0.0.1 (mapped, if it is an IPv6 socket).
+/// Binds a kernel socket to the loopback: of IPv4 to 127.0.0.1, of IPv6 alone to ::1; of both, a stream to 127.0.0.1 and
+/// datagrams to either address, by the wildcard on no other device than `lo`, or where that cannot be to 127.0.0.1. A listener
+/// at the wildcard would keep everybody else from the port, at whatever address of the kernel's.
 pub fn bind(kernel: c_int, port: u16, inet6: bool) -> Result<c_int> {
-    let endpoint = Endpoint::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
-    let (storage, len) = address::to_storage(endpoint, inet6);
+    let (v4, v6) = (IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST));
+    if !inet6 {
+        return bind_to(kernel, v4, port, false);
+    }
+    if sys::v6_only(kernel) {
+        return bind_to(kernel, v6, port, true);
+    }
+    if sys::get_option_int(kernel, libc::SOL_SOCKET, libc::SO_TYPE) == Ok(libc::SOCK_STREAM) {
+        return bind_to(kernel, v4, port, true);
+    }
+    let device = |name: &[u8]| sys::set_option(kernel, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, name);
+    if device(b"lo\0").is_ok() {
+        let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+        if let Ok(done) = bind_to(kernel, any, port, true) {
+            return Ok(done);
+        }
+        // Another of a device's can only be taken by who may.
+        device(b"\0")?;
+    }
+    bind_to(kernel, v4, port, true)
+}
+
+fn bind_to(kernel: c_int, address: IpAddr, port: u16, inet6: bool) -> Result<c_int> {
+    let (storage, len) = address::to_storage(Endpoint::new(address, port), inet6);
     // SAFETY: the address is ours.
     errno::of(unsafe { real::bind.get()(kernel, (&raw const storage).cast(), len as libc::socklen_t) })
 }

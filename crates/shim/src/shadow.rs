@@ -11,7 +11,7 @@ use crate::socket::Socket;
 use crate::sys::{self, Errno, Result};
 use crate::{address, loopback};
 use core::ffi::c_int;
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::sync::atomic::Ordering;
 use eft_base::{Endpoint, WireAddress};
 use eft_channel::socket::DatagramHeader;
@@ -69,7 +69,7 @@ pub fn take(socket: &Socket, shadow: c_int, to: &Buffers, peek: bool) -> Result<
     }
     let from = address::from_storage(&name).unwrap_or(Endpoint::UNSPECIFIED);
     // SAFETY: the kernel filled in the control data.
-    let mut header = unsafe { header_of(&message) };
+    let mut header = unsafe { header_of(&message, from.address) };
     header.len = len as u32;
     header.port = from.port;
     header.address = WireAddress::from(from.address);
@@ -89,9 +89,12 @@ pub fn settle(socket: &Socket, shadow: c_int) {
 ///
 /// # Safety
 /// The message must be as `recvmsg` left it.
-unsafe fn header_of(message: &msghdr) -> DatagramHeader {
+unsafe fn header_of(message: &msghdr, from: IpAddr) -> DatagramHeader {
     let mut header = DatagramHeader {
-        local: WireAddress::from(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        local: WireAddress::from(match from {
+            IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        }),
         ttl: 64,
         ..DatagramHeader::default()
     };

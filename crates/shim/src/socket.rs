@@ -36,6 +36,8 @@ pub mod bit {
     pub const RECEIVE_TOS: u32 = 1024;
     pub const RECEIVE_TTL: u32 = 2048;
     pub const OOB_INLINE: u32 = 4096;
+    /// IPV6_V6ONLY.
+    pub const V6ONLY: u32 = 8192;
     /// UDP_CORK is on.
     pub const DATAGRAM_CORK: u32 = 16384;
     /// A datagram socket whose peer sits on the kernel's loopback.

@@ -261,6 +261,11 @@ pub fn get_option(fd: c_int, level: c_int, name: c_int, to: &mut [u8]) -> Result
     Ok(len as usize)
 }
 
+/// Whether an AF_INET6 socket is for IPv6 alone.
+pub fn v6_only(fd: c_int) -> bool {
+    get_option_int(fd, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY).is_ok_and(|v| v != 0)
+}
+
 pub fn get_option_int(fd: c_int, level: c_int, name: c_int) -> Result<c_int> {
     let mut bytes = [0; 4];
     get_option(fd, level, name, &mut bytes)?;
@@ -290,6 +295,15 @@ pub fn futex_wake(word: *const u32) {
     // SAFETY: FUTEX_WAKE does not access the word.
     unsafe {
         let _ = call(libc::SYS_futex, [word as usize, libc::FUTEX_WAKE as usize, 1, 0, 0, 0]);
+    }
+}
+
+/// Makes whoever waits for an eventfd look. A full one has rung already.
+pub fn ring_eventfd(fd: c_int) {
+    let one = 1u64.to_ne_bytes();
+    // SAFETY: the bytes are there.
+    unsafe {
+        let _ = call(libc::SYS_write, [fd as usize, one.as_ptr() as usize, one.len(), 0, 0, 0]);
     }
 }
 

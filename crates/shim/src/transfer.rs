@@ -50,7 +50,10 @@ unsafe fn way(socket: &Socket, to: *const sockaddr, len: socklen_t) -> Result<Wa
     }
     // SAFETY: by the caller.
     match unsafe { address::read_named(to, len, socket.has(bit::INET6)) }? {
-        Target::Eft(to) if !to.address.is_unspecified() => Ok(Way::Stack(Some(to))),
+        Target::Eft(to) if !to.address.is_unspecified() => {
+            address::suits(to, socket.has(bit::INET6), socket.has(bit::V6ONLY))?;
+            Ok(Way::Stack(Some(to)))
+        }
         _ if begun => Ok(Way::Stack(None)),
         Target::Unspecified => Ok(unaddressed),
         // The kernel takes the wildcard address for its own, on the loopback.
@@ -278,7 +281,7 @@ pub unsafe fn decide(
         Entry::Undecided { stream: false, inet6, begun, .. } if !to.is_null() => {
             // SAFETY: by the caller.
             match unsafe { address::read_named(to, len, inet6) } {
-                Ok(Target::Eft(to)) if !to.address.is_unspecified() => {
+                Ok(Target::Eft(to)) if !to.address.is_unspecified() && establish::belongs(fd, inet6, to) => {
                     return Some(establish::turn_to_stack(fd, inet6, begun));
                 }
                 Ok(Target::Loopback | Target::Eft(_)) => table::begun(fd),

@@ -29,6 +29,9 @@ enum Asked {
     Connect,
 }
 
+/// The wildcard of IPv6, which is IPv4's as well.
+const BOTH_VERSIONS: WireAddress = WireAddress([0; 16]);
+
 /// A program.
 #[derive(Default)]
 pub struct Application {
@@ -171,14 +174,12 @@ impl Application {
     fn opened(&mut self, stack: &mut Stack, socket: SocketId, intent: Intent) {
         match intent {
             Intent::Listen { port, plan } => {
-                let address = WireAddress::from(std::net::IpAddr::from([0u8; 4]));
-                let mut request = Request { address, port, ..Request::default() };
+                let mut request = Request { address: BOTH_VERSIONS, port, ..Request::default() };
                 request.args[0] = 1;
                 self.ask(op::BIND, socket, request, Asked::Bind(plan));
             }
             Intent::Datagrams(plan) => {
-                let address = WireAddress::from(std::net::IpAddr::from([0u8; 4]));
-                let request = Request { address, port: plan.port, ..Request::default() };
+                let request = Request { address: BOTH_VERSIONS, port: plan.port, ..Request::default() };
                 self.ask(op::BIND, socket, request, Asked::BindDatagrams(plan));
             }
             Intent::Connect { to, plan } => {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use eft_base::random::Random;
 
+use crate::hardware::power::Chip;
 use crate::parameter::{Parameter, Tag};
 
 #[derive(Clone, Debug)]
@@ -12,6 +13,18 @@ pub struct Calibration(BTreeMap<String, BTreeMap<String, Parameter>>);
 impl Calibration {
     pub fn e5520() -> Result<Self, String> {
         Self::parse("e5520.toml", include_str!("../calibration/e5520.toml"))
+    }
+
+    pub fn opteron_6168() -> Result<Self, String> {
+        Self::parse("opteron-6168.toml", include_str!("../calibration/opteron-6168.toml"))
+    }
+
+    /// With every table of another file that this one does not have.
+    pub fn with_stacks_of(mut self, other: &Self) -> Self {
+        for (name, table) in &other.0 {
+            self.0.entry(name.clone()).or_insert_with(|| table.clone());
+        }
+        self
     }
 
     pub fn parse(file: &str, text: &str) -> Result<Self, String> {
@@ -36,6 +49,16 @@ impl Calibration {
 
     pub fn get(&self, table: &str, name: &str) -> Result<u64, String> {
         self.parameter(table, name).map(|parameter| parameter.value)
+    }
+
+    /// The machine's.
+    pub fn chip(&self) -> Result<Chip, String> {
+        let of = |name: &str| self.get("machine", name);
+        Ok(Chip {
+            lowest: (of("lowest_khz")?, of("lowest_mw")?),
+            highest: (of("highest_khz")?, of("highest_mw")?),
+            cores: of("cores")?,
+        })
     }
 
     pub fn set(&mut self, table: &str, name: &str, value: u64) {

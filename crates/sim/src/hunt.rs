@@ -96,6 +96,8 @@ impl Scenario {
             settings.faults.peers.retain(|peer| *peer != ComponentId::FILTER);
         }
         let most = one_of(r, &[2_000, 30_000, 300_000]);
+        // Not drawn, so that a seed means what it meant.
+        settings.ipv6 = seed % 4 == 3;
         Scenario {
             seed,
             kind,

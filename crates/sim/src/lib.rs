@@ -20,13 +20,17 @@ pub mod hunt;
 pub mod judge;
 pub mod link;
 pub mod machine;
+pub mod multiserver;
 pub mod node;
 pub mod parameter;
 pub mod simulation;
 pub mod sizes;
 pub mod slower_is_faster;
 pub mod stack;
+pub mod sweep;
+pub mod thesis;
 pub mod timed;
+pub mod web;
 pub mod wiring;
 
 pub use application::Application;

@@ -2,11 +2,11 @@
 
 use crate::device::{End, WireFrame};
 use eft_base::checksum::Checksum;
-use eft_base::wire::{EthernetHeader, Ipv4Header, PROTOCOL_TCP, TCP_FIN, TCP_PSH, TcpHeader};
+use eft_base::wire::{EthernetHeader, Ipv4Header, Ipv6Header, PROTOCOL_TCP, TCP_FIN, TCP_PSH, TcpHeader};
 use eft_base::{Instant, Random};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 use zerocopy::FromBytes;
@@ -130,6 +130,13 @@ impl Link {
         }
     }
 
+    /// A frame of somebody else's, whole, on its way to `side`.
+    pub fn inject(&mut self, now: Instant, side: usize, bytes: Vec<u8>) {
+        self.order += 1;
+        let frame = WireFrame { bytes, segment_size: 0, checksum_ok: false };
+        self.flying.insert((now + self.conditions.delay, self.order), (side, frame));
+    }
+
     /// Hands over what has arrived. True for the sides that got something.
     pub fn deliver(&mut self, now: Instant) -> [bool; 2] {
         let mut got = [false; 2];
@@ -149,10 +156,10 @@ impl Link {
 /// Cuts a large TCP segment as a device does: each piece with its own headers and checksums.
 fn cut(frame: &WireFrame) -> Vec<WireFrame> {
     let eth = size_of::<EthernetHeader>();
-    let Ok((ip, _)) = Ipv4Header::read_from_prefix(&frame.bytes[eth..]) else {
+    let Some(ip) = IpHeader::read(&frame.bytes[eth..]) else {
         return Vec::new();
     };
-    let tcp_at = eth + ip.header_len();
+    let tcp_at = eth + ip.len;
     let Ok((tcp, _)) = TcpHeader::read_from_prefix(&frame.bytes[tcp_at..]) else {
         return Vec::new();
     };
@@ -164,22 +171,17 @@ fn cut(frame: &WireFrame) -> Vec<WireFrame> {
     let mut cut = Vec::new();
     for (i, piece) in pieces.into_iter().enumerate() {
         let mut bytes = [headers, piece].concat();
-        let (h, _) = Ipv4Header::mut_from_prefix(&mut bytes[eth..]).expect("as above");
-        h.total_len = ((headers.len() - eth + piece.len()) as u16).into();
-        h.id = ip.id.get().wrapping_add(i as u16).into();
-        h.checksum = 0.into();
-        let sum = Checksum::new().add_bytes(&bytes[eth..tcp_at]).finish();
-        bytes[eth + 10..eth + 12].copy_from_slice(&sum.to_be_bytes());
+        let len = bytes.len() - eth;
+        ip.write_piece(&mut bytes[eth..tcp_at], i as u16, len);
         let (t, _) = TcpHeader::mut_from_prefix(&mut bytes[tcp_at..]).expect("as above");
         t.sequence = tcp.sequence.get().wrapping_add(offset).into();
         if i < last {
             t.flags &= !(TCP_FIN | TCP_PSH);
         }
         t.checksum = 0.into();
-        let (s, d) = (Ipv4Addr::from(ip.source), Ipv4Addr::from(ip.destination));
         let len = (bytes.len() - tcp_at) as u32;
         let sum = Checksum::new()
-            .add_pseudo_header(s.into(), d.into(), PROTOCOL_TCP, len)
+            .add_pseudo_header(ip.source, ip.destination, PROTOCOL_TCP, len)
             .add_bytes(&bytes[tcp_at..])
             .finish();
         bytes[tcp_at + 16..tcp_at + 18].copy_from_slice(&sum.to_be_bytes());
@@ -187,4 +189,44 @@ fn cut(frame: &WireFrame) -> Vec<WireFrame> {
         offset += piece.len() as u32;
     }
     cut
+}
+
+/// What a device that segments knows of an IP header of either version.
+struct IpHeader {
+    len: usize,
+    source: IpAddr,
+    destination: IpAddr,
+    /// IPv4's identification.
+    id: Option<u16>,
+}
+
+impl IpHeader {
+    fn read(bytes: &[u8]) -> Option<IpHeader> {
+        if bytes.first()? >> 4 == 6 {
+            let (h, _) = Ipv6Header::read_from_prefix(bytes).ok()?;
+            let (source, destination) = (IpAddr::from(h.source), IpAddr::from(h.destination));
+            return Some(IpHeader { len: size_of::<Ipv6Header>(), source, destination, id: None });
+        }
+        let (h, _) = Ipv4Header::read_from_prefix(bytes).ok()?;
+        let (source, destination) = (IpAddr::from(h.source), IpAddr::from(h.destination));
+        Some(IpHeader { len: h.header_len(), source, destination, id: Some(h.id.get()) })
+    }
+
+    /// Makes the header that of piece `i`, a packet of `len` bytes.
+    fn write_piece(&self, header: &mut [u8], i: u16, len: usize) {
+        match self.id {
+            None => {
+                let (h, _) = Ipv6Header::mut_from_prefix(header).expect("as read");
+                h.payload_len = ((len - self.len) as u16).into();
+            }
+            Some(id) => {
+                let (h, _) = Ipv4Header::mut_from_prefix(header).expect("as read");
+                h.total_len = (len as u16).into();
+                h.id = id.wrapping_add(i).into();
+                h.checksum = 0.into();
+                let sum = Checksum::new().add_bytes(header).finish();
+                header[10..12].copy_from_slice(&sum.to_be_bytes());
+            }
+        }
+    }
 }

@@ -22,6 +22,8 @@ enum Command {
     Tiers(report::tiers::TiersArguments),
     /// Policies for virtual machines on hosts of today, against the best static pinning
     Hosts(report::hosts::HostsArguments),
+    /// Every setting of the cores' clocks under a load, by the model of batches
+    Sweep(report::sweep::SweepArguments),
     /// Whole stacks whose servers die and err in every way, from seeds; every byte is compared
     Hunt(report::hunt::HuntArguments),
     /// Goodput of TCP over wires that lose, delay and reorder
@@ -34,16 +36,25 @@ enum Paper {
     Asymmetric(report::asymmetric::AsymmetricArguments),
     /// Bolt: Faster Reconfiguration in Operating Systems (USENIX ATC 2015)
     Bolt(report::bolt::BoltArguments),
+    /// Scheduling of Multiserver System Components on Over-provisioned Multicore Systems (2014)
+    Multiserver(report::columns::PaperArguments),
     /// When Slower is Faster: On Heterogeneous Multicores for Reliable Systems (USENIX ATC 2013)
     SlowerIsFaster(report::slower_is_faster::SlowerArguments),
+    /// Efficient Use of Heterogeneous Multicore Architectures in Reliable Multiserver Systems (2012)
+    Thesis(report::columns::PaperArguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Paper(Paper::Asymmetric(arguments)) => report::asymmetric::run(&arguments),
         Command::Paper(Paper::Bolt(arguments)) => report::bolt::run(&arguments),
+        Command::Paper(Paper::Multiserver(arguments)) => {
+            report::columns::run(&report::multiserver::PAPER, &arguments)
+        }
+        Command::Paper(Paper::Thesis(arguments)) => report::columns::run(&report::thesis::PAPER, &arguments),
         Command::Paper(Paper::SlowerIsFaster(arguments)) => report::slower_is_faster::run(&arguments),
         Command::Tiers(arguments) => report::tiers::run(&arguments),
+        Command::Sweep(arguments) => report::sweep::run(&arguments),
         Command::Hunt(arguments) => report::hunt::run(&arguments),
         Command::Impaired(arguments) => report::impaired::run(&arguments),
         Command::Hosts(arguments) => report::hosts::run(&arguments),

@@ -13,6 +13,7 @@ use eft_harness::Plan;
 use eft_messages::ComponentId;
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Once;
 use std::time::Duration;
@@ -66,6 +67,8 @@ pub struct Simulation {
     pub stacks: [Stack; 2],
     pub applications: [Application; 2],
     pub link: Link,
+    /// The address of side 1.
+    server: IpAddr,
     pub faults: Faults,
     /// Side, who, and when it comes back.
     dead: Vec<(usize, ComponentId, Instant)>,
@@ -88,6 +91,15 @@ pub struct Settings {
     pub device: DeviceInfo,
     /// Record ip, the filter, tcp and udp for the replay oracle.
     pub record: bool,
+    /// The stacks have IPv6 addresses as well, and speak to each other by these.
+    pub ipv6: bool,
+}
+
+impl Settings {
+    /// The address by which a side is spoken to.
+    pub fn address(&self, side: usize) -> Cidr {
+        if self.ipv6 { address6(side) } else { address(side) }
+    }
 }
 
 impl Default for Settings {
@@ -96,7 +108,7 @@ impl Default for Settings {
             conditions: Conditions::default(),
             faults: Faults::default(),
             topology: include_str!("../../../topologies/default.toml").to_string(),
-            rules: "block all\npass proto icmp\npass proto { tcp udp } keep state\n".to_string(),
+            rules: "block all\npass proto { icmp icmp6 }\npass proto { tcp udp } keep state\n".to_string(),
             geometry: Geometry { slots: 32, send_len: 1 << 18, receive_len: 1 << 18 },
             device: DeviceInfo {
                 mac: MacAddress::default(),
@@ -106,6 +118,7 @@ impl Default for Settings {
                 segment_max: 60000,
             },
             record: false,
+            ipv6: false,
         }
     }
 }
@@ -124,7 +137,10 @@ impl Simulation {
         });
         let stack = |side: usize| {
             let shape = Shape {
-                address: address(side),
+                addresses: match settings.ipv6 {
+                    true => vec![address(side), address6(side)],
+                    false => vec![address(side)],
+                },
                 rules: settings.rules.clone(),
                 topology: settings.topology.clone(),
                 geometry: settings.geometry,
@@ -140,6 +156,7 @@ impl Simulation {
             stacks: [stack(0), stack(1)],
             applications: Default::default(),
             link: Link::new(settings.conditions, ends.clone()),
+            server: settings.address(1).address,
             faults: settings.faults,
             dead: Vec::new(),
             buried: [0; 2],
@@ -155,7 +172,7 @@ impl Simulation {
 
     /// The same from either side; side 1 then speaks with itself.
     pub fn stream_from(&mut self, side: usize, up: u64, down: u64, write_max: usize) {
-        let to = Endpoint::new(address(1).address, 80);
+        let to = Endpoint::new(self.server, 80);
         let plan = plan(up, down, write_max);
         self.applications[side].connect(to, plan);
     }
@@ -394,7 +411,13 @@ impl Simulation {
     }
 }
 
-/// The address of each side.
+/// The IPv6 address of each side.
+pub fn address6(side: usize) -> Cidr {
+    let text = ["fd77::1/64", "fd77::2/64"][side];
+    text.parse().expect("an address")
+}
+
+/// The IPv4 address of each side.
 pub fn address(side: usize) -> Cidr {
     let text = ["10.77.0.1/24", "10.77.0.2/24"][side];
     text.parse().expect("an address")

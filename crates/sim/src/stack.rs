@@ -41,7 +41,7 @@ const OLD_POOLS: Duration = Duration::from_secs(2);
 /// What a stack is made of.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    pub address: Cidr,
+    pub addresses: Vec<Cidr>,
     /// pf.conf text, for a topology with a filter.
     pub rules: String,
     pub topology: String,

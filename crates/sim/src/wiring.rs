@@ -67,6 +67,7 @@ pub fn edge(
         doorbell: bell_at_b.clone(),
         peer_state: b.1.state(),
         incoming: bell_at_a.clone(),
+        same_thread: false,
     };
     let for_b = Port {
         peer: a.0,
@@ -75,6 +76,7 @@ pub fn edge(
         doorbell: bell_at_a,
         peer_state: a.1.state(),
         incoming: bell_at_b,
+        same_thread: false,
     };
     (for_a, for_b, numbers.into_iter().chain(others).collect())
 }

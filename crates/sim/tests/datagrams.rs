@@ -8,10 +8,10 @@ use std::time::Duration;
 
 /// Side 1 waits on port 53; side 0 will send there.
 fn pair(seed: u64, settings: Settings, count: u64, len_max: u64) -> Simulation {
+    let to = Some(Endpoint::new(settings.address(1).address, 53));
     let mut s = Simulation::new(seed, settings);
     s.applications[1].exchange(Datagrams { port: 53, ..Datagrams::default() });
     s.run(Duration::from_secs(5), |s| s.applications[1].datagrams.len() == 1);
-    let to = Some(Endpoint::new(address(1).address, 53));
     s.applications[0].exchange(Datagrams { port: 0, to, count, len_max });
     s.run(Duration::from_secs(60), |s| s.applications[0].datagrams.iter().any(|d| d.has_sent_all()));
     s
@@ -28,6 +28,20 @@ fn all_arrive_once_on_a_clean_wire() {
             let mut s = pair(seed, Settings::default(), 60, len_max);
             s.run(Duration::from_secs(10), |s| received(s) == 60);
             assert_eq!(s.applications[1].datagrams[0].duplicates, 0, "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn all_arrive_once_over_ipv6() {
+    for seed in 0..4 {
+        for len_max in [500, 4000, 60000] {
+            let settings = Settings { ipv6: true, ..Settings::default() };
+            let mut s = pair(seed, settings, 60, len_max);
+            s.run(Duration::from_secs(10), |s| received(s) == 60);
+            assert_eq!(s.applications[1].datagrams[0].duplicates, 0, "seed {seed}");
+            let frames = s.total(ComponentId::IP, "fragments_in");
+            assert_eq!(frames > 0, len_max > 1452, "seed {seed}: {frames} fragments");
         }
     }
 }

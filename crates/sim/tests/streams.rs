@@ -36,6 +36,20 @@ fn a_clean_wire_carries_both_ways_without_a_retransmission() {
 }
 
 #[test]
+fn ipv6_carries_both_ways_without_a_retransmission() {
+    for seed in 0..6 {
+        let mut settings = Settings { ipv6: true, ..settings() };
+        if seed % 2 == 0 {
+            settings.device = DeviceInfo { checksum: false, segment_max: 0, ..settings.device };
+        }
+        let s = transfer(seed, settings, 2, 2_000_000, 3_000_000);
+        assert_eq!(s.total(ComponentId::TCP, "retransmitted_segments"), 0, "seed {seed}");
+        assert_eq!(s.total(ComponentId::IP, "addresses_given_up"), 0, "seed {seed}");
+        assert!(s.total(ComponentId::IP, "discovery_in") > 0, "seed {seed}: by IPv4");
+    }
+}
+
+#[test]
 fn a_device_without_offloads_and_a_stack_without_filter() {
     for seed in 0..4 {
         let mut settings = settings();
@@ -96,7 +110,7 @@ fn whatever_comes_out_of_order_is_noted() {
 fn without_loss(peers: &[ComponentId], seeds: std::ops::Range<u64>) {
     let mut deaths = 0;
     for seed in seeds {
-        let mut settings = settings();
+        let mut settings = Settings { ipv6: seed % 3 == 2, ..settings() };
         settings.conditions.rate = 500_000_000;
         settings.faults = Faults {
             peers: peers.to_vec(),

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use eft_base::errno::*;
 use eft_base::{FamilyId, Instant, PoolId, RequestId, SocketId, WireAddress};
 use eft_channel::requests::Requests;
-use eft_channel::socket::{Arena, LAYOUT_VERSION};
+use eft_channel::socket::{self, Arena, LAYOUT_VERSION};
 use eft_component::sockets::{ConnectionId, Effect, Event, Handle};
 use eft_component::{Component, Context, Outbox, Output};
 use eft_messages::control::{Reply, Request, op};
@@ -193,7 +193,7 @@ impl Sockets {
         handle: Handle,
         out: &mut Outbox<Out>,
     ) -> Result<(), i32> {
-        if r.version != LAYOUT_VERSION {
+        if !socket::speaks(r.version) {
             return Err(EPROTONOSUPPORT);
         }
         if self.pending.len() >= self.config.requests {
@@ -276,7 +276,7 @@ impl Sockets {
                     incarnation,
                     address,
                     port,
-                    reuse: args[0] as u8 & 3,
+                    reuse: args[0] as u8 & 7,
                 },
                 out,
             ),

@@ -1,7 +1,7 @@
 use super::*;
 use eft_base::errno::*;
 use eft_base::{FamilyId, Instant, Random, RequestId, SocketId, WireAddress};
-use eft_channel::socket::{Arena, Geometry, LAYOUT_VERSION};
+use eft_channel::socket::{Arena, Geometry, LAYOUT_OLDEST, LAYOUT_VERSION};
 use eft_channel::status::Status;
 use eft_channel::{Memory, Segment};
 use eft_component::sockets::{ConnectionId, Effect, Event, Handle};
@@ -69,14 +69,20 @@ impl Bench {
     }
 
     fn request_as(&mut self, family: FamilyId, privileged: bool, request: Request, handle: u64) -> Vec<Out> {
-        let request = Request { version: LAYOUT_VERSION, sequence: 5, ..request };
-        self.event(Event::Request {
-            connection: ConnectionId(1),
-            family,
-            privileged,
-            request,
-            handle: Handle(handle),
-        })
+        self.request_in(LAYOUT_VERSION, family, privileged, request, handle)
+    }
+
+    fn request_in(
+        &mut self,
+        version: u32,
+        family: FamilyId,
+        privileged: bool,
+        request: Request,
+        handle: u64,
+    ) -> Vec<Out> {
+        let request = Request { version, sequence: 5, ..request };
+        let (connection, handle) = (ConnectionId(1), Handle(handle));
+        self.event(Event::Request { connection, family, privileged, request, handle })
     }
 
     fn answer(&mut self, from: ComponentId, request: RequestId, errno: i32, slot: u32) -> Vec<Out> {
@@ -369,4 +375,20 @@ fn requests_are_limited_and_closes_are_not() {
     let closes = b.event(Event::FamilyClosed(FAMILY));
     let sent = closes.iter().filter(|o| matches!(o, Out::Transport(..))).count();
     assert_eq!(sent, 4, "two sockets, and the family at two transports");
+}
+
+#[test]
+fn programs_of_this_release_and_of_the_previous_one_are_spoken_to_and_no_others() {
+    let open = Request { op: op::OPEN, args: [1, 0, 0, 0], value: 77, ..Request::default() };
+    for version in LAYOUT_OLDEST..=LAYOUT_VERSION {
+        let out = Bench::new().request_in(version, FAMILY, false, open, 3);
+        assert!(
+            matches!(out[..], [Out::Transport(ComponentId::TCP, SocketsToTransport::Open { .. })]),
+            "{version}: {out:?}"
+        );
+    }
+    for version in [0, LAYOUT_OLDEST - 1, LAYOUT_VERSION + 1, u32::MAX] {
+        let out = Bench::new().request_in(version, FAMILY, false, open, 3);
+        assert_eq!(errno_of(&out), EPROTONOSUPPORT, "{version}");
+    }
 }

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 use core::net::IpAddr;
+use eft_base::address::{with_zone, without_zone};
 use eft_base::{Cidr, WireAddress};
 
 /// Which addresses an application may bind to. Empty: not told yet, so nothing is refused here and
@@ -22,7 +23,12 @@ impl Addresses {
     /// Whether a socket may be bound to `address`.
     pub fn may_bind(&self, address: WireAddress) -> bool {
         let address = IpAddr::from(address);
-        address.is_unspecified() || self.0.is_empty() || self.0.iter().any(|own| own.address == address)
+        // ip alone knows the link-local addresses.
+        let plain = without_zone(address);
+        address.is_unspecified()
+            || plain != address
+            || self.0.is_empty()
+            || self.0.iter().any(|own| own.address == address)
     }
 
     /// Whether `address` is a broadcast address of one of our networks, or of all.
@@ -39,19 +45,57 @@ pub(crate) fn is_unspecified(address: WireAddress) -> bool {
     IpAddr::from(address).is_unspecified()
 }
 
-/// Whether a socket on `a` and a socket on `b` would get the same packets.
-pub(crate) fn overlap(a: WireAddress, b: WireAddress) -> bool {
-    a == b || is_unspecified(a) || is_unspecified(b)
+/// The most that ip leaves before a transport header: IPv6 with extension headers.
+pub(crate) const IP_HEADERS_MAX: usize = 128;
+
+/// The wildcard of IPv4.
+pub(crate) fn any4() -> WireAddress {
+    IpAddr::from([0u8; 4]).into()
 }
 
-/// The addresses of an IP header; `None` if it is neither version.
-pub(crate) fn ip_addresses(header: &[u8]) -> Option<(WireAddress, WireAddress)> {
+/// The wildcard of IPv6, which is IPv4's as well unless its socket is IPV6_V6ONLY (RFC 3493 §5.3).
+pub(crate) const ANY6: WireAddress = WireAddress([0; 16]);
+
+/// The wildcard that a socket gets that was not bound before it speaks to `remote`.
+pub(crate) fn any_towards(remote: WireAddress) -> WireAddress {
+    if IpAddr::from(remote).is_ipv6() { ANY6 } else { any4() }
+}
+
+/// What a socket is bound to.
+#[derive(Clone, Copy)]
+pub(crate) struct Reach {
+    pub address: WireAddress,
+    /// It is IPV6_V6ONLY: the wildcard means IPv6 alone.
+    pub v6only: bool,
+}
+
+impl Reach {
+    /// Whether a socket that is bound like this gets packets for `address`.
+    pub fn covers(self, address: WireAddress) -> bool {
+        let ipv4 = IpAddr::from(address).is_ipv4();
+        self.address == address
+            || match self.address {
+                ANY6 => !(self.v6only && ipv4),
+                wildcard => wildcard == any4() && ipv4,
+            }
+    }
+}
+
+/// Whether a socket on `a` and a socket on `b` would get the same packets.
+pub(crate) fn overlap(a: Reach, b: Reach) -> bool {
+    a.covers(b.address) || b.covers(a.address)
+}
+
+/// The addresses of an IP header, link-local ones in `zone`; `None` if it is neither version.
+pub(crate) fn ip_addresses(header: &[u8], zone: u16) -> Option<(WireAddress, WireAddress)> {
     let address4 = |at: usize| -> Option<WireAddress> {
         let b: [u8; 4] = header.get(at..at + 4)?.try_into().ok()?;
         Some(IpAddr::from(b).into())
     };
-    let address6 =
-        |at: usize| -> Option<WireAddress> { Some(WireAddress(header.get(at..at + 16)?.try_into().ok()?)) };
+    let address6 = |at: usize| -> Option<WireAddress> {
+        let b: [u8; 16] = header.get(at..at + 16)?.try_into().ok()?;
+        Some(IpAddr::V6(with_zone(b.into(), zone)).into())
+    };
     match header.first()? >> 4 {
         4 if header.len() >= 20 => Some((address4(12)?, address4(16)?)),
         6 if header.len() >= 40 => Some((address6(8)?, address6(24)?)),

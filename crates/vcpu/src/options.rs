@@ -141,12 +141,16 @@ impl Default for Options {
 
 impl Options {
     pub fn check(&self) -> Result<(), String> {
-        let ms = Duration::from_millis(1);
-        if self.tick < ms || self.turn < self.tick || self.window < self.turn || self.interval < self.window {
-            return Err(
-                "times must not shrink in this order, and 1 ms is the least: tick, turn, window, interval"
-                    .to_string(),
-            );
+        if self.tick < Duration::from_millis(1) {
+            return Err(format!("a tick of {:?} is shorter than 1 ms", self.tick));
+        }
+        let times =
+            [("tick", self.tick), ("turn", self.turn), ("window", self.window), ("interval", self.interval)];
+        for pair in times.windows(2) {
+            let ((shorter, least), (longer, time)) = (pair[0], pair[1]);
+            if time < least {
+                return Err(format!("the {longer} of {time:?} is shorter than the {shorter} of {least:?}"));
+            }
         }
         if self.interval > Duration::from_secs(3600) {
             return Err("an interval is an hour at most".to_string());
@@ -186,5 +190,6 @@ mod tests {
             Options { interval: Duration::from_secs(4000), ..Options::default() },
         ];
         assert!(bad.iter().all(|options| options.check().is_err()));
+        assert_eq!(bad[2].check().unwrap_err(), "the interval of 2.5s is shorter than the window of 3s");
     }
 }

@@ -1,10 +1,11 @@
 //! The scheduler of virtual CPUs: windows, dealing, turns and ticks in one engine. [`learn`] takes in what a window
-//! showed, [`share`] deals out by it.
+//! showed, [`share`] deals out by it, [`accounts`] charges what was used of it.
 //!
 //! The world asks [`Scheduler::due`] when to look again and what for, looks, and tells: at a tick how long those on the
 //! faster classes ran ([`Scheduler::tick`]), at a turn how long everybody ran ([`Scheduler::turn`]), at both ends of a
 //! window what the counters say, too. After each call [`Scheduler::entries`] says where everybody belongs.
 
+mod accounts;
 mod learn;
 mod share;
 
@@ -24,6 +25,9 @@ use crate::turns::{self, Entry};
 /// With more vCPUs ticks come half a turn apart at least: looking costs as much as there are, and a core that idles is still
 /// found within 20 ms.
 const MANY: usize = 48;
+/// With so many, those on the slowest class are looked at at every second turn only, and when they leave it: nothing that
+/// they use there counts before.
+const REST_TURNS: usize = 2;
 /// IPC where there are no counters: utilisation alone decides.
 const NO_IPC: u64 = PPM;
 
@@ -32,10 +36,17 @@ const NO_IPC: u64 = PPM;
 pub enum Due {
     /// Run and wait times of those on the faster classes; of all if seats are free there.
     Tick,
-    /// Run and wait times of all.
+    /// Run and wait times of all that are to be watched then.
     Turn,
-    /// As a turn, and counters.
+    /// Run and wait times of all, and counters.
     Window,
+}
+
+/// Somebody who leaves a class, and the group that it leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Leaver {
+    pub index: usize,
+    from: usize,
 }
 
 /// What is known of one vCPU, for whoever wants to see it.
@@ -61,7 +72,9 @@ pub struct Known {
 #[derive(Clone, Debug)]
 struct Memory {
     efficiency: Efficiency,
-    /// At the last turn or tick; ticks look at some only.
+    /// When a turn or window looked at it last.
+    looked: Instant,
+    /// At the last turn that looked at it, and at the last tick; ticks look at some only.
     turn: Seen,
     tick: Seen,
     /// Run time by class at the last turn, where the world tells it.
@@ -76,24 +89,6 @@ struct Memory {
     /// Work that it would do alone on a core, sleeping as long between as it does.
     room_ppm: u64,
     known: Known,
-}
-
-impl Memory {
-    /// What it ran since the last turn, by class, into `all`: as the world tells, which is not beyond `ran` in all; else
-    /// all of it where it was placed.
-    fn by_class(&mut self, host: &Host, told: &[u64], ran: u64, all: &mut [u64]) {
-        all.fill(0);
-        if told.len() == all.len() {
-            let mut left = ran;
-            for (class, (now, then)) in told.iter().zip(&self.by_class_ns).enumerate() {
-                all[class] = now.saturating_sub(*then).min(left);
-                left -= all[class];
-            }
-            self.by_class_ns.copy_from_slice(told);
-        } else if let Some(group) = self.placed {
-            all[host.class_of(group)] = ran;
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -117,6 +112,7 @@ pub struct Scheduler {
     next_tick: Instant,
     last_turn: Instant,
     last_tick: Instant,
+    turns: usize,
     dealt: u64,
 }
 
@@ -140,6 +136,7 @@ impl Scheduler {
             next_tick: zero,
             last_turn: zero,
             last_tick: zero,
+            turns: 0,
             dealt: 0,
         })
     }
@@ -202,6 +199,7 @@ impl Scheduler {
             Known { demand_ppm: PPM, score: NO_IPC, ran_ns: alloc::vec![0; classes], ..Known::default() };
         Memory {
             efficiency: Efficiency::new(&self.host),
+            looked: self.last_turn,
             turn: Seen::default(),
             tick: Seen::default(),
             by_class_ns: alloc::vec![0; classes],
@@ -228,6 +226,14 @@ impl Scheduler {
     /// Whether the world must look at this one at a tick.
     pub fn watched_at_ticks(&self, index: usize) -> bool {
         self.entries[index].group.is_some_and(|group| self.host.class_of(group) + 1 < self.host.classes.len())
+    }
+
+    /// Whether the world must look at this one at the coming turn. What it tells of others is not heard then.
+    pub fn watched_at_turns(&self, index: usize) -> bool {
+        self.entries.len() <= MANY
+            || self.watched_at_ticks(index)
+            || (index + self.turns).is_multiple_of(REST_TURNS)
+            || self.entries[index].group.is_none()
     }
 
     fn tick_length(&self) -> Duration {
@@ -261,25 +267,45 @@ impl Scheduler {
         free.is_some_and(|class| self.entries.iter().any(|entry| below(entry, class)))
     }
 
-    /// The second half of a tick that found free seats: told about everybody, over the time since `began`.
-    pub fn promote(&mut self, all: &[(VcpuId, Since)], length: Duration) -> usize {
+    /// The second half of a tick that found free seats: told about everybody, over the time since `began`. As for a turn,
+    /// the world tells [`Scheduler::left`] of those that leave a class.
+    pub fn promote(&mut self, all: &[(VcpuId, Since)], length: Duration) -> Vec<Leaver> {
         let of = |entry: &Entry| {
             all.iter().find(|(id, _)| *id == entry.vcpu.id).map_or(Since::default(), |(_, s)| *s)
         };
         let since: Vec<Since> = self.entries.iter().map(of).collect();
-        let moved = promote::promote(&self.host, &mut self.entries, &since, nanos(length));
-        if moved > 0 {
+        let mut leavers = self.placed(|_| true);
+        if promote::promote(&self.host, &mut self.entries, &since, nanos(length)) > 0 {
             self.count_moves();
         }
-        moved
+        self.retain_leavers(&mut leavers);
+        leavers
     }
 
-    /// A turn: settles the accounts and places everybody anew.
-    pub fn turn(&mut self, now: Instant, all: &[Progress]) {
-        self.settle(now, all);
+    /// Those of some that have a place, and which.
+    fn placed(&self, is_it: impl Fn(usize) -> bool) -> Vec<Leaver> {
+        let of = |index: usize| Some(Leaver { index, from: self.entries[index].group? });
+        (0..self.entries.len()).filter(|index| is_it(*index)).filter_map(of).collect()
+    }
+
+    fn retain_leavers(&self, leavers: &mut Vec<Leaver>) {
+        leavers.retain(|leaver| {
+            let to = self.entries[leaver.index].group;
+            to.is_some_and(|to| self.host.class_of(to) != self.host.class_of(leaver.from))
+        });
+    }
+
+    /// A turn: settles the accounts and places everybody anew. If somebody leaves a class where this turn did not look at
+    /// it, the world looks at it and calls [`Scheduler::left`].
+    pub fn turn(&mut self, now: Instant, all: &[Progress]) -> Vec<Leaver> {
+        self.settle(now, all, Self::watched_at_turns);
+        let mut leavers = self.placed(|index| !self.watched_at_turns(index));
+        self.turns += 1;
         self.next_turn = later(self.next_turn, self.options.turn, now);
         self.next_tick = now + self.tick_length();
         self.place();
+        self.retain_leavers(&mut leavers);
+        leavers
     }
 
     /// The end or the beginning of a window, which is a turn, too.
@@ -287,8 +313,9 @@ impl Scheduler {
         if self.began.is_none() {
             self.began = Some(now);
             (self.last_turn, self.last_tick) = (now, now);
+            self.memories.iter_mut().for_each(|memory| memory.looked = now);
         }
-        self.settle(now, all);
+        self.settle(now, all, |_, _| true);
         if self.window_open {
             self.close_window(all);
             self.deal();
@@ -322,56 +349,6 @@ impl Scheduler {
                 memory.known.cache_moves += u64::from(self.host.crosses_cache(from, to));
             }
             memory.placed = entry.group.or(memory.placed);
-        }
-    }
-
-    fn progress_of<'a>(all: &'a [Progress<'a>], index: usize, id: VcpuId) -> Option<&'a Progress<'a>> {
-        // Worlds tell in the order of the entries; then nothing has to be searched.
-        all.get(index).filter(|p| p.id == id).or_else(|| all.iter().find(|p| p.id == id))
-    }
-
-    /// What was done since the last tick by those in `all`.
-    fn since(&mut self, all: &[Progress]) -> Vec<Since> {
-        let mut since = Vec::with_capacity(self.entries.len());
-        for (index, (entry, memory)) in self.entries.iter().zip(&mut self.memories).enumerate() {
-            since.push(Self::progress_of(all, index, entry.vcpu.id).map_or(Since::default(), |progress| {
-                let did = Since {
-                    ran_ns: progress.run_ns.saturating_sub(memory.tick.run_ns),
-                    waited_ns: progress.wait_ns.saturating_sub(memory.tick.wait_ns),
-                };
-                memory.tick = Seen { run_ns: progress.run_ns, wait_ns: progress.wait_ns };
-                did
-            }));
-        }
-        since
-    }
-
-    fn settle(&mut self, now: Instant, all: &[Progress]) {
-        let length = nanos(now.saturating_since(self.last_turn));
-        (self.last_turn, self.last_tick) = (now, now);
-        let mut woke = false;
-        let mut by_class = alloc::vec![0; self.host.classes.len()];
-        for (index, (entry, memory)) in self.entries.iter_mut().zip(&mut self.memories).enumerate() {
-            let Some(progress) = Self::progress_of(all, index, entry.vcpu.id) else { continue };
-            let seen = Seen { run_ns: progress.run_ns, wait_ns: progress.wait_ns };
-            let is_first = memory.placed.is_none();
-            let ran = if is_first { 0 } else { seen.run_ns.saturating_sub(memory.turn.run_ns).min(length) };
-            let waited =
-                if is_first { 0 } else { seen.wait_ns.saturating_sub(memory.turn.wait_ns).min(length) };
-            (memory.turn, memory.tick) = (seen, seen);
-            memory.waited_ns += waited;
-            memory.by_class(&self.host, progress.by_class_ns, ran, &mut by_class);
-            memory.known.ran_ns.iter_mut().zip(&by_class).for_each(|(sum, ran)| *sum += ran);
-            entry.settle(length, &by_class, waited);
-            // It slept through a window and works now: it need not wait for the next one to get its part.
-            if entry.saturated && !entry.active {
-                (entry.active, memory.known.demand_ppm, memory.room_ppm, woke) = (true, PPM, PPM, true);
-                memory.known.score = memory.known.ipc_ppm.unwrap_or(NO_IPC);
-            }
-        }
-        turns::level(&self.host, &mut self.entries);
-        if woke {
-            self.deal();
         }
     }
 }

@@ -60,15 +60,27 @@ impl Entry {
 
     /// A turn of `length_ns` has passed, in which it ran for so long on each class.
     pub fn settle(&mut self, length_ns: u64, ran_ns: &[u64], waited_ns: u64) {
+        self.look(length_ns, ran_ns, waited_ns);
+        self.earn(length_ns);
+    }
+
+    /// In the last `length_ns` it ran for so long on each class.
+    pub fn look(&mut self, length_ns: u64, ran_ns: &[u64], waited_ns: u64) {
         let busy = ran_ns.iter().fold(waited_ns, |sum, ran| sum.saturating_add(*ran));
         self.awake = busy > 0;
         self.saturated = ratio_ppm(busy, length_ns) >= WHOLE_PPM;
+        for (owed, ran) in self.owed_ns.iter_mut().zip(ran_ns) {
+            *owed = owed.saturating_sub((*ran).min(i64::MAX as u64 / 4) as i64);
+        }
+    }
+
+    /// A turn of `length_ns` has passed.
+    pub fn earn(&mut self, length_ns: u64) {
         let bound = TURNS_MAX * length_ns.min(i64::MAX as u64 / 64) as i64;
-        for ((owed, share), ran) in self.owed_ns.iter_mut().zip(&self.shares).zip(ran_ns) {
+        for (owed, share) in self.owed_ns.iter_mut().zip(&self.shares) {
             let dealt =
                 if self.awake { u128::from(*share) * u128::from(length_ns) / u128::from(PPM) } else { 0 };
-            let now = *owed + dealt.min(i64::MAX as u128 / 4) as i64 - (*ran).min(i64::MAX as u64 / 4) as i64;
-            *owed = now.clamp(-bound, bound);
+            *owed = owed.saturating_add(dealt.min(i64::MAX as u128 / 4) as i64).clamp(-bound, bound);
         }
     }
 
@@ -150,6 +162,18 @@ pub fn take(host: &Host, entries: &mut [Entry], migration_cost_ns: u64) {
     }
 }
 
+/// A seat in one group, as one entry wants it. The greatest is the one that is worth most; of equals the most urgent, then the
+/// first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Wish {
+    /// Its urgency less what the move costs.
+    worth: i64,
+    stays: bool,
+    urgency: i64,
+    index: core::cmp::Reverse<usize>,
+    size: u64,
+}
+
 /// Seats of one class, one by one, to whoever is worth most there.
 fn seat(
     host: &Host,
@@ -159,54 +183,68 @@ fn seat(
     free: &mut [i64],
     cost_ns: u64,
 ) {
-    let groups: Vec<usize> = host.of_class(class).collect();
     // What a crowded seat must still leave to be worth more than a seat of its own on the next class.
     let slower = host.classes.get(class + 1);
-    let worth = slower
+    let enough = slower
         .map_or(PPM, |next| ratio_ppm(u64::from(next.speed_ppm), u64::from(host.classes[class].speed_ppm)));
-    let mut wishes: Vec<(i64, usize)> =
-        open.iter().filter_map(|index| Some((entries[*index].urgency(host, class)?, *index))).collect();
-    wishes.sort_by_key(|(urgency, index)| (core::cmp::Reverse(*urgency), *index));
-    let mut taken: Vec<usize> = Vec::new();
-    while let Some((group, position)) = best_seat(host, &groups, entries, &wishes, free, worth, cost_ns) {
-        let (_, index) = wishes.remove(position);
-        free[group] -= entries[index].size(class) as i64;
+    let mut queues = queues(host, class, entries, open, cost_ns);
+    let mut taken = vec![false; entries.len()];
+    while let Some((group, wish)) = best_seat(&mut queues, &taken, free, enough) {
+        let index = wish.index.0;
+        free[group] -= wish.size as i64;
         entries[index].group = Some(group);
-        taken.push(index);
+        taken[index] = true;
     }
-    open.retain(|index| !taken.contains(index));
+    open.retain(|index| !taken[*index]);
 }
 
-/// The most urgent wish for which there is room, less what its move costs.
-fn best_seat(
+/// For each group of the class who wants a seat there, the greatest wish last.
+fn queues(
     host: &Host,
-    groups: &[usize],
+    class: usize,
     entries: &[Entry],
-    wishes: &[(i64, usize)],
-    free: &[i64],
-    worth: u64,
+    open: &[usize],
     cost_ns: u64,
-) -> Option<(usize, usize)> {
-    let mut best: Option<((i64, bool, i64), usize, usize)> = None;
-    for (position, (urgency, index)) in wishes.iter().enumerate() {
-        if best.is_some_and(|((value, ..), ..)| value > *urgency) {
-            break;
-        }
+) -> Vec<(usize, Vec<Wish>)> {
+    let mut queues: Vec<(usize, Vec<Wish>)> =
+        host.of_class(class).map(|group| (group, Vec::with_capacity(open.len()))).collect();
+    for index in open {
         let entry = &entries[*index];
-        for group in groups.iter().filter(|group| entry.vcpu.allowed.contains(**group)) {
-            let size = entry.size(host.class_of(*group));
-            let room = free[*group].max(0) as u128;
-            if room == 0 || room * u128::from(PPM) < u128::from(size) * u128::from(worth) {
-                continue;
-            }
+        let Some(urgency) = entry.urgency(host, class) else { continue };
+        let size = entry.size(class);
+        for (group, queue) in queues.iter_mut().filter(|(group, _)| entry.vcpu.allowed.contains(*group)) {
             let cost = entry.group.map_or(0, |from| host.move_cost_ns(from, *group, cost_ns));
-            let value = (urgency - cost, entry.group == Some(*group), free[*group]);
-            if best.is_none_or(|(old, ..)| value > old) {
-                best = Some((value, *group, position));
-            }
+            let (worth, stays) = (urgency - cost, entry.group == Some(*group));
+            queue.push(Wish { worth, stays, urgency, index: core::cmp::Reverse(*index), size });
         }
     }
-    best.map(|(_, group, position)| (group, position))
+    queues.iter_mut().for_each(|(_, queue)| queue.sort_unstable());
+    queues
+}
+
+/// The greatest wish for which there is room; of equals the one for the group with the most room. Wishes that cannot be
+/// granted any more are dropped: room only shrinks.
+fn best_seat(
+    queues: &mut [(usize, Vec<Wish>)],
+    taken: &[bool],
+    free: &[i64],
+    enough: u64,
+) -> Option<(usize, Wish)> {
+    let head = |(group, queue): &mut (usize, Vec<Wish>)| {
+        let room = free[*group].max(0) as u128;
+        let fits = |wish: &Wish| {
+            let least = u128::from(wish.size) * u128::from(enough);
+            room > 0 && room * u128::from(PPM) >= least && !taken[wish.index.0]
+        };
+        while queue.last().is_some_and(|wish| !fits(wish)) {
+            queue.pop();
+        }
+        Some((*group, *queue.last()?))
+    };
+    let rank =
+        |(group, wish): &(usize, Wish)| (wish.worth, wish.stays, free[*group], wish.urgency, wish.index);
+    // Backwards, so that of equals the first counts.
+    queues.iter_mut().rev().filter_map(head).max_by_key(rank)
 }
 
 /// Where a vCPU that sleeps is kept: on the slowest cores that it may use.

@@ -3,14 +3,14 @@
 
 use super::Target;
 use super::ip_bench::{HEADERS, IpBench, PAYLOAD};
-use super::packets::{THEM, US};
+use super::packets::{THEM, THEM6, US, US6};
 use crate::mutate::{hostile_u64, write_edge};
 use crate::source::Source;
 use eft_base::wire::*;
 use eft_base::{PacketRef, PoolId, RequestId, WireAddress};
 use eft_messages::ComponentId;
 use eft_messages::transport::{SEND_SLOT_LEN, SendDescriptor, TransportToIp};
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -32,6 +32,14 @@ fn descriptor(source: &mut Source) -> (ComponentId, SendDescriptor) {
     let to = [THEM, US, Ipv4Addr::new(8, 8, 8, 8), Ipv4Addr::BROADCAST][source.below(4) as usize];
     d.source = IpAddr::V4(US).into();
     d.destination = IpAddr::V4(to).into();
+    if source.chance(0.4) {
+        // One of ours is no packet's source unless the versions are the same.
+        let group = Ipv6Addr::new(0xff02, 2, 0, 0, 0, 0, 0, 1);
+        let to =
+            [THEM6, US6, Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 8), group][source.below(4) as usize];
+        d.source = if source.chance(0.9) { IpAddr::V6(US6).into() } else { d.source };
+        d.destination = IpAddr::V6(to).into();
+    }
     let is_tcp = source.chance(0.5);
     let header_len = if is_tcp { 20 } else { 8 };
     d.header_len = header_len;
@@ -64,14 +72,14 @@ impl Target for Sends {
         let slot = source.below(64) as u32;
         let at = slot as usize * SEND_SLOT_LEN;
         self.bench.headers().write(at, d.as_bytes()).expect("slot lies in the pool");
-        let mut descriptor =
-            PacketRef { pool: HEADERS, generation: 1, slot, offset: 0, len: SEND_SLOT_LEN as u32 };
+        self.next += 1;
+        let (generation, len) = (self.next as u16, SEND_SLOT_LEN as u32);
+        let mut descriptor = PacketRef { pool: HEADERS, generation, slot, offset: 0, len };
         if source.chance(0.05) {
             descriptor.len = hostile_u64(192, source) as u32;
             descriptor.offset = hostile_u64(0, source) as u32;
             descriptor.pool = PoolId(source.below(9) as u16);
         }
-        self.next += 1;
         let request = RequestId { index: self.next, generation: source.below(3) as u32 };
         self.bench.unanswered.insert((peer, request));
         self.bench.transport_says(peer, TransportToIp::Send { request, descriptor });

@@ -1,4 +1,4 @@
-//! Frames from the network into ip: Ethernet, ARP, IPv4 with fragments, ICMP.
+//! Frames from the network into ip: Ethernet, ARP, IPv4 with fragments, ICMP, and the same of IPv6.
 
 use super::Target;
 use super::ip_bench::IpBench;

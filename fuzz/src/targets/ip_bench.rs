@@ -20,8 +20,9 @@ pub const PAYLOAD: PoolId = PoolId(5);
 pub const SLOT: usize = 70000;
 const PEERS: [ComponentId; 4] =
     [ComponentId::TCP, ComponentId::UDP, ComponentId::FILTER, ComponentId::nic(0)];
-const CONFIG: &str = "[[interface]]\nindex = 0\nname = \"eft0\"\naddresses = [\"10.77.0.2/24\"]\n\
-    [[route]]\ndestination = \"0.0.0.0/0\"\ngateway = \"10.77.0.1\"\n";
+const CONFIG: &str = "[[interface]]\nindex = 0\nname = \"eft0\"\naddresses = [\"10.77.0.2/24\", \"fd77::2/64\"]\n\
+    [[route]]\ndestination = \"0.0.0.0/0\"\ngateway = \"10.77.0.1\"\n\
+    [[route]]\ndestination = \"::/0\"\ngateway = \"fd77::1\"\n";
 /// A transmission may need a question to the filter, the neighbour and the device.
 const ROUNDS: usize = 6;
 

@@ -39,7 +39,7 @@ impl Target for OperatorRequests {
                 let text = serde_json::to_vec(&r).expect("a request is JSON");
                 assert_eq!(request::parse(&text).as_ref(), Ok(&r), "{bytes:?}");
             }
-            Err(e) => assert!(!e.chars().any(char::is_control), "an error is one line: {e:?}"),
+            Err(e) => assert!(!e.to_string().chars().any(char::is_control), "an error is one line: {e:?}"),
         }
     }
 }

@@ -4,11 +4,13 @@ use crate::source::Source;
 use eft_base::MacAddress;
 use eft_base::checksum::Checksum;
 use eft_base::wire::*;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use zerocopy::IntoBytes;
 
 pub const US: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 pub const THEM: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
+pub const US6: Ipv6Addr = Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 2);
+pub const THEM6: Ipv6Addr = Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 1);
 pub const OUR_MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 2]);
 pub const THEIR_MAC: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 pub const ETHERNET_LEN: usize = 14;
@@ -44,6 +46,22 @@ pub fn ipv4(source: Ipv4Addr, destination: Ipv4Addr, protocol: u8, fragment: u16
         ttl: 64,
         protocol,
         checksum: 0.into(),
+        source: source.octets(),
+        destination: destination.octets(),
+    };
+    let mut p = [h.as_bytes(), body].concat();
+    fix_ip(&mut p);
+    p
+}
+
+/// An IPv6 packet; `next` is what follows its header.
+pub fn ipv6(source: Ipv6Addr, destination: Ipv6Addr, next: u8, body: &[u8]) -> Vec<u8> {
+    let h = Ipv6Header {
+        version_class_flow: (6 << 28).into(),
+        payload_len: (body.len() as u16).into(),
+        next_header: next,
+        // Neighbour discovery is believed with no other.
+        hop_limit: 255,
         source: source.octets(),
         destination: destination.octets(),
     };
@@ -102,8 +120,11 @@ pub fn tcp(s: &Segment) -> Vec<u8> {
 /// MSS, SACK permitted, timestamps, window scale.
 pub const SYN_OPTIONS: [u8; 20] = [2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7];
 
-/// Makes the IPv4 header's checksum right, if there is a header.
+/// Makes the IPv4 header's checksum right, or that of an ICMPv6 message right behind its header, if there is one.
 pub fn fix_ip(packet: &mut [u8]) {
+    if packet.first().is_some_and(|first| first >> 4 == 6) {
+        return fix_icmpv6(packet);
+    }
     let Some(n) = packet.first().map(|b| (b & 15) as usize * 4).filter(|n| *n >= 20 && *n <= packet.len())
     else {
         return;
@@ -111,6 +132,58 @@ pub fn fix_ip(packet: &mut [u8]) {
     packet[10..12].fill(0);
     let sum = Checksum::new().add_bytes(&packet[..n]).finish();
     packet[10..12].copy_from_slice(&sum.to_be_bytes());
+}
+
+fn fix_icmpv6(packet: &mut [u8]) {
+    if packet.len() < 44 || packet[6] != PROTOCOL_ICMPV6 {
+        return;
+    }
+    let (header, message) = packet.split_at_mut(40);
+    let address = |at: usize| Ipv6Addr::from(<[u8; 16]>::try_from(&header[at..at + 16]).expect("16 bytes"));
+    message[2..4].fill(0);
+    let sum = Checksum::new()
+        .add_pseudo_header(address(8).into(), address(24).into(), PROTOCOL_ICMPV6, message.len() as u32)
+        .add_bytes(message)
+        .finish();
+    message[2..4].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// Frames of every kind that ip knows of IPv6.
+fn frames6(payload: &[u8]) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    let mut ip = |next, body: &[u8]| all.push(ethernet(ETHERTYPE_IPV6, &ipv6(THEM6, US6, next, body)));
+    for (kind, flags, target, option) in [
+        (ICMPV6_NEIGHBOUR_SOLICITATION, 0, US6, 1),
+        (ICMPV6_NEIGHBOUR_ADVERTISEMENT, 0x60, THEM6, 2),
+        (ICMPV6_NEIGHBOUR_ADVERTISEMENT, 0x20, US6, 2),
+    ] {
+        let body = [&target.octets()[..], &[option, 1], &THEIR_MAC.0].concat();
+        ip(PROTOCOL_ICMPV6, &icmp(kind, 0, [flags, 0, 0, 0], &body));
+    }
+    ip(PROTOCOL_ICMPV6, &icmp(ICMPV6_ECHO_REQUEST, 0, [0, 1, 0, 1], &payload[..56]));
+    for (kind, code) in [(ICMPV6_UNREACHABLE, 4), (ICMPV6_TOO_BIG, 0), (ICMPV6_PARAMETER_PROBLEM, 1)] {
+        for protocol in [PROTOCOL_TCP, PROTOCOL_UDP] {
+            let quoted = ipv6(US6, THEM6, protocol, &udp(80, 4000, &payload[..8]));
+            ip(PROTOCOL_ICMPV6, &icmp(kind, code, [0, 0, 5, 0x14], &quoted));
+        }
+    }
+    let datagram = udp(4000, 53, payload);
+    ip(PROTOCOL_UDP, &datagram);
+    let padding = |next| [next, 0, 1, 4, 0, 0, 0, 0];
+    let chain = [
+        &padding(IPV6_ROUTING)[..],
+        &[IPV6_DESTINATION, 0, 0, 0, 0, 0, 0, 0],
+        &padding(PROTOCOL_UDP),
+        &datagram,
+    ];
+    ip(IPV6_HOP_BY_HOP, &chain.concat());
+    ip(IPV6_DESTINATION, &[&[99, 0, 0x9e, 4, 0, 0, 0, 0][..], &payload[..20]].concat());
+    // In three pieces, whole, and overlapping.
+    for (from, to, more) in [(0, 800, 1), (800, 1200, 1), (1200, 1408, 0), (400, 1000, 1), (0, 1408, 0)] {
+        let [a, b] = (from as u16 | more).to_be_bytes();
+        ip(IPV6_FRAGMENT, &[&[PROTOCOL_UDP, 0, a, b, 0, 0, 0, 7], &datagram[from..to]].concat());
+    }
+    all
 }
 
 /// Frames of every kind that ip knows.
@@ -152,5 +225,6 @@ pub fn frames(source: &mut Source) -> Vec<Vec<u8>> {
     ip(PROTOCOL_UDP, 0x1fff, &payload[..200]);
     ip(255, 0, &payload[..20]);
     all.push(ethernet(ETHERTYPE_IPV6, &payload[..60]));
+    all.extend(frames6(&payload));
     all
 }

@@ -57,7 +57,12 @@ const REVIVAL: Duration = Duration::from_secs(8);
 pub fn run(arguments: &CampaignArguments) -> Result<(), String> {
     let kinds: Vec<Kind> = match arguments.kind.is_empty() {
         true => KINDS.iter().map(|(_, kind, _)| *kind).collect(),
-        false => arguments.kind.iter().map(|name| Kind::parse(name)).collect::<Result<_, _>>()?,
+        false => arguments
+            .kind
+            .iter()
+            .map(|name| Kind::parse(name))
+            .collect::<Result<_, _>>()
+            .map_err(|e| e.to_string())?,
     };
     let count = arguments.faults.unwrap_or(if arguments.quick { 5 } else { 100 });
     if let Some(folder) = &arguments.report {
@@ -217,7 +222,7 @@ impl Campaign {
             Ok(done) => trial.what = done.what,
             // A server that has nothing to break, or did nothing meanwhile: no fault, and no success either.
             Err(why) => {
-                trial.what = why;
+                trial.what = why.to_string();
                 trial.struck = false;
             }
         }

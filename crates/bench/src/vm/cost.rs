@@ -111,9 +111,9 @@ fn cost_of(count: u32, counting: Option<&[Pmu]>) -> Result<Cost, String> {
         for (index, sensor) in sensors.iter_mut().enumerate() {
             match due {
                 Due::Window => sensor.look_closely(Some(0), |_| false),
-                Due::Turn => sensor.look(),
+                Due::Turn if scheduler.watched_at_turns(index) => sensor.look(),
                 Due::Tick if scheduler.watched_at_ticks(index) => sensor.look(),
-                Due::Tick => {}
+                Due::Turn | Due::Tick => {}
             }
         }
         measuring += looked.map_or(Duration::ZERO, |then| own_cpu() - then);
@@ -132,7 +132,11 @@ fn cost_of(count: u32, counting: Option<&[Pmu]>) -> Result<Cost, String> {
             .collect();
         match due {
             Due::Tick => drop(scheduler.tick(now, &all)),
-            Due::Turn => scheduler.turn(now, &all),
+            Due::Turn => {
+                let leavers = scheduler.turn(now, &all);
+                leavers.iter().for_each(|leaver| sensors[leaver.index].look());
+                scheduler.left(now, &leavers, &all);
+            }
             Due::Window => scheduler.window(now, &all),
         }
     }

@@ -4,6 +4,9 @@
 //! methods take it modulo the ring, so that nothing leads out of the slot.
 
 mod rings;
+mod room;
+
+pub use room::SendRoom;
 
 use super::{Geometry, Opt, SOCKET_HEADER_LEN, SocketInfo, wish};
 use crate::access::AccessObserver;
@@ -50,49 +53,6 @@ pub const SEND_LOCK: usize = 512;
 pub const RECEIVE_LOCK: usize = 576;
 /// Words for the shim's own use, shared by the family (256 bytes).
 pub const SHIM_WORDS: usize = 640;
-
-/// A writer may go beyond TCP_NOTSENT_LOWAT by this, so that a small one does not cut every write into crumbs.
-const NOT_SENT_STEP: u64 = 16384;
-
-/// What says whether a writer may go on.
-#[derive(Clone, Copy, Debug)]
-pub struct SendRoom {
-    /// Bytes that may lie in the send ring: its length, or less by `SO_SNDBUF`.
-    pub limit: usize,
-    /// Positions of the stream: put in, and given back.
-    pub end: u64,
-    pub released: u64,
-    /// Bytes that may wait to be sent for the first time (TCP_NOTSENT_LOWAT); 0: any number.
-    pub low_water: u32,
-    /// Sent at least once.
-    pub sent: u64,
-}
-
-impl SendRoom {
-    fn free(&self) -> usize {
-        self.limit.saturating_sub(self.end.saturating_sub(self.released) as usize)
-    }
-
-    /// What TCP_NOTSENT_LOWAT allows to wait, and how much does; `None` without it.
-    fn not_sent(&self) -> Option<(u64, u64)> {
-        (self.low_water != 0).then(|| (self.low_water as u64, self.end.saturating_sub(self.sent)))
-    }
-
-    /// Bytes that may be put in now.
-    pub fn sendable(&self) -> usize {
-        match self.not_sent() {
-            Some((low, waiting)) if waiting >= low => 0,
-            Some((low, waiting)) => self.free().min((low - waiting).max(NOT_SENT_STEP) as usize),
-            None => self.free(),
-        }
-    }
-
-    /// Whether a writer that waits should go on: a third of the ring is free, and less than half of what
-    /// TCP_NOTSENT_LOWAT allows waits to be sent, as on Linux.
-    pub fn is_worth_writing(&self) -> bool {
-        self.free() * 3 >= self.limit && self.not_sent().is_none_or(|(low, waiting)| waiting * 2 < low)
-    }
-}
 
 const _: () = assert!(MORE_OPTIONS + (Opt::LAST as usize + 1 - OPTIONS_COUNT) * 4 <= INFO);
 
@@ -430,33 +390,5 @@ impl SocketPage {
         self.store_u32(KIND, if owner.role == Role::Tcp { 1 } else { 2 });
         // Last: by it a successor knows that all this was done.
         self.store_u32(INCARNATION, incarnation);
-    }
-
-    fn send_room(&self) -> SendRoom {
-        SendRoom {
-            limit: self.send_limit(),
-            end: self.send_end(),
-            released: self.send_released(),
-            low_water: self.option(Opt::NotSentLowWater),
-            sent: self.send_sent(),
-        }
-    }
-
-    /// Application: bytes that may be put into the send ring now.
-    pub fn sendable(&self) -> usize {
-        self.send_room().sendable()
-    }
-
-    /// See [`SendRoom::is_worth_writing`].
-    pub fn is_worth_writing(&self) -> bool {
-        self.send_room().is_worth_writing()
-    }
-
-    /// The send ring's length, or less if the application set `SO_SNDBUF` smaller.
-    pub fn send_limit(&self) -> usize {
-        match self.option(Opt::SendBuffer) as usize {
-            0 => self.send_len,
-            n => n.clamp(4096, self.send_len),
-        }
     }
 }

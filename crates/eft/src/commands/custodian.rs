@@ -12,8 +12,8 @@ use std::process::{Command, Stdio};
 pub struct CustodianArguments {
     #[arg(long)]
     stack: String,
-    /// Connection, root and arena
-    #[arg(long, num_args = 3)]
+    /// Connection, root, arena and bell
+    #[arg(long, num_args = 4)]
     descriptors: Vec<i32>,
     /// Slots of the arena, bytes of a send ring, bytes of a receive ring
     #[arg(long, num_args = 3)]
@@ -21,7 +21,7 @@ pub struct CustodianArguments {
 }
 
 /// Starts a custodian as nobody's child, so that the program that we become does not wait for it.
-pub fn leave_behind(stack: &str, shape: &ArenaShape, descriptors: [OwnedFd; 3]) -> Result<(), String> {
+pub fn leave_behind(stack: &str, shape: &ArenaShape, descriptors: [OwnedFd; 4]) -> Result<(), String> {
     let numbers = descriptors.each_ref().map(AsRawFd::as_raw_fd);
     let mut command = Command::new("/proc/self/exe");
     command.arg0("eft").args(["custodian", "--stack", stack, "--descriptors"]);
@@ -47,18 +47,19 @@ pub fn leave_behind(stack: &str, shape: &ArenaShape, descriptors: [OwnedFd; 3]) 
 }
 
 pub fn run(arguments: &CustodianArguments) -> Result<(), String> {
-    let (&[link, root, arena], &[slots, send_len, receive_len]) =
+    let (&[link, root, arena, bell], &[slots, send_len, receive_len]) =
         (&arguments.descriptors[..], &arguments.shape[..])
     else {
         return Err("a custodian is started by `eft run`".into());
     };
-    stand_aside(&[link, root, arena]);
+    stand_aside(&[link, root, arena, bell]);
     // SAFETY: `eft run` passed these and tells nobody else.
-    let [link, root, arena_fd] = [link, root, arena].map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+    let [link, root, arena_fd, bell] =
+        [link, root, arena, bell].map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
     let segment = memory::map(&arena_fd, true).map_err(|e| e.to_string())?;
     let arena = Arena::new(segment, Geometry { slots, send_len, receive_len })
         .map_err(|_| "this is no arena".to_string())?;
-    let charge = Charge { stack: arguments.stack.clone(), link, root, arena, arena_fd };
+    let charge = Charge { stack: arguments.stack.clone(), link, root, arena, arena_fd, bell };
     custodian::run(charge).map_err(|e| e.to_string())
 }
 
@@ -70,7 +71,7 @@ fn stand_aside(own: &[i32]) {
     let mut from = 3;
     for fd in own.into_iter().chain([u32::MAX]) {
         if fd > from {
-            // SAFETY: nothing of ours is open beside the three.
+            // SAFETY: nothing of ours is open beside these.
             unsafe { libc::syscall(libc::SYS_close_range, from, fd - 1, 0) };
         }
         from = fd.saturating_add(1);

@@ -8,10 +8,12 @@ const ENDS: &[(&str, &str)] = &[
 Examples:
   eft up --name web --device tap:eft0 --address 10.0.5.2/24 --host-address 10.0.5.1/24
   eft up --device packet:eth1 --address 192.0.2.7/24 --gateway 192.0.2.1 --nameserver 192.0.2.53
+  eft up --device tap:eft0 --address fd05::2/64 --host-address fd05::1/64
   eft up --config /etc/eft/web.toml
 
-Limits: IPv4 addresses only. The host address lies in the network of the first TAP device. Ends on SIGTERM or
-Ctrl-C. On SIGUSR2 it ends, too, but connections wait for another `eft up` of the name (--keep)."),
+Limits: the first --address is the first device's, the last device has all that are left. A host address lies in the
+network of the first TAP device. Ends on SIGTERM or Ctrl-C. On SIGUSR2 it ends, too, but connections wait for another
+`eft up` of the name (--keep)."),
     ("run", "\
 Examples:
   eft run --name web -- nginx -g 'daemon off;'
@@ -26,15 +28,17 @@ Variables:
   LD_PRELOAD           what it lists is loaded behind the library
   EFT_STACK            (set for the program) the stack's name
 
-Limits: a program and its descendants have at most 4,096 sockets. IPv6, Unix sockets and 127/8 are the kernel's.
+Limits: a program and its descendants have at most 4,096 sockets. Unix sockets, 127/8 and
+::1 are the kernel's, and IPv6 if the stack has no IPv6 address.
 Socket options: docs/options.md. The rest: crates/shim/src/lib.rs."),
     ("ps", "\
 Examples:
   eft ps --name web
   eft ps --json | jq '.components[] | select(.deaths > 0)'
 
---json: {stack, components: [{component, pid, state, mode, generation, deaths, cpu, dedicated, alone, cpu_ms}]}; cpu
-is null if it may be any."),
+--json: {stack, components: [{component, pid, state, mode, generation, deaths, cpu, dedicated, alone, process,
+cpu_ms}]}; cpu is null if it may be any. Components that name the same process share it (docs/isolation.md); process is
+null for the others."),
     ("stat", "\
 Examples:
   eft stat tcp

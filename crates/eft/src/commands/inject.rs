@@ -32,7 +32,13 @@ pub fn run(arguments: &InjectArguments) -> Result<(), String> {
     }
     let (Some(component), Some(kind)) = (&arguments.component, &arguments.kind) else { return Ok(()) };
     let seed = arguments.seed.unwrap_or_else(|| eft_host::clock::now().as_nanos());
-    let injected = inject::in_stack(&arguments.stack.name, component, Kind::parse(kind)?, seed)?;
+    let injected = inject::in_stack(
+        &arguments.stack.name,
+        component,
+        Kind::parse(kind).map_err(|e| e.to_string())?,
+        seed,
+    )
+    .map_err(|e| e.to_string())?;
     match arguments.json {
         true => println!(
             "{}",

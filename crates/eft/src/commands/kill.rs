@@ -13,5 +13,11 @@ pub struct KillArguments {
 
 pub fn run(arguments: &KillArguments) -> Result<(), String> {
     let request = json!({ "op": "kill", "component": arguments.component });
-    operator::ask(&arguments.stack.name, &request).map(drop).map_err(|e| e.to_string())
+    let (answer, _) = operator::ask(&arguments.stack.name, &request).map_err(|e| e.to_string())?;
+    let others: Vec<&str> =
+        answer["with"].as_array().into_iter().flatten().filter_map(|name| name.as_str()).collect();
+    if !others.is_empty() {
+        println!("killed with what shares its process: {}", others.join(", "));
+    }
+    Ok(())
 }

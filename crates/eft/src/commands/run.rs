@@ -93,16 +93,16 @@ fn become_program(arguments: &RunArguments) -> Result<Infallible, Refusal> {
 
 /// Makes a family and leaves its custodian behind; returns what the family's processes inherit.
 fn join(stack: &str) -> Result<OwnedFd, String> {
-    let (link, shape, arena) = new_family(stack)?;
+    let (link, shape, [arena, bell]) = new_family(stack)?;
     let (near, far) = scm::pair().map_err(|e| format!("no socket to spare: {e}"))?;
     let request = Request { version: LAYOUT_VERSION, op: op::ROOT, ..Request::default() };
     scm::send(&link, request.as_bytes(), &[far.as_fd()], false)
         .map_err(|e| format!("stack `{stack}` does not answer: {e}"))?;
-    super::custodian::leave_behind(stack, &shape, [link, far, arena])?;
+    super::custodian::leave_behind(stack, &shape, [link, far, arena, bell])?;
     Ok(near)
 }
 
-fn new_family(stack: &str) -> Result<(OwnedFd, ArenaShape, OwnedFd), String> {
+fn new_family(stack: &str) -> Result<(OwnedFd, ArenaShape, [OwnedFd; 2]), String> {
     let fd = operator::connect(stack, &operator::applications_path(stack)).map_err(|e| e.to_string())?;
     let request = Request { version: LAYOUT_VERSION, op: op::NEW_FAMILY, sequence: 1, ..Request::default() };
     let gone = |e| format!("stack `{stack}` does not answer: {e}");
@@ -112,9 +112,9 @@ fn new_family(stack: &str) -> Result<(OwnedFd, ArenaShape, OwnedFd), String> {
     let reply = Reply::read_from_bytes(&bytes[..n.min(REPLY_LEN)])
         .map_err(|_| format!("stack `{stack}` closed the connection"))?;
     match reply.errno {
-        0 => match fds.into_iter().next() {
-            Some(arena) => Ok((fd, shape(&reply), arena)),
-            None => {
+        0 => match fds.try_into() {
+            Ok(both) => Ok((fd, shape(&reply), both)),
+            Err(_) => {
                 Err(format!("stack `{stack}` gave no memory: is there a limit of descriptors (ulimit -n)?"))
             }
         },

@@ -9,8 +9,8 @@ use eft_linux::capture::{CaptureSlot, Captured};
 use eft_linux::devices::LiveDevice;
 use eft_linux::protocol::{Identity, PROTOCOL};
 use eft_linux::serve::{
-    self, Answering, Applications, CoresSurroundings, Plain, Setup, Surroundings, TransportSurroundings,
-    Versions,
+    self, Answering, Applications, CoresSurroundings, Hosted, Plain, Setup, Surroundings,
+    TransportSurroundings, Versions,
 };
 use eft_messages::Role;
 use eft_record::file;
@@ -25,8 +25,9 @@ use std::os::unix::fs::OpenOptionsExt;
 
 #[derive(clap::Args, Debug)]
 pub struct ServeArguments {
-    /// The component's name, as `eft ps` shows it
-    component: String,
+    /// The components' names, as `eft ps` shows them
+    #[arg(required = true)]
+    components: Vec<String>,
     /// The stack that it belongs to
     #[arg(long)]
     stack: String,
@@ -60,10 +61,19 @@ pub fn run(arguments: &ServeArguments) -> Result<(), String> {
             arguments.protocol
         ));
     }
-    match Setup::receive(&Versions { suits, revert }).map_err(|e| e.to_string())? {
-        Some(setup) => serve(setup).map_err(|e| e.to_string()),
-        None => Ok(()),
+    host_all(arguments.components.len()).map_err(|e| e.to_string())
+}
+
+/// The servers of a process are made one after the other: the supervisor waits for none of them.
+fn host_all(count: usize) -> eft_linux::Result<()> {
+    let mut servers = Vec::new();
+    for nth in 0..count {
+        match Setup::receive(nth, &Versions { suits, revert })? {
+            Some(setup) => servers.push(serve(setup)?),
+            None => return Ok(()),
+        }
     }
+    serve::run(servers)
 }
 
 fn limits_of(identity: &Identity) -> Limits {
@@ -116,7 +126,7 @@ fn revert(identity: &Identity, ours: &Segment, like: &Segment, to: Segment) -> e
     reverted.map_err(refused)
 }
 
-fn serve(mut setup: Setup) -> eft_linux::Result<()> {
+fn serve(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
     let seed = setup.identity.seed;
     let limits = limits_of(&setup.identity);
     match setup.identity.peer.role {
@@ -127,7 +137,7 @@ fn serve(mut setup: Setup) -> eft_linux::Result<()> {
                 ..Default::default()
             };
             let applications = Applications::new(&setup.control, setup.identity.generation)?;
-            serve::run(setup, eft_sockets::Sockets::new(config), applications)
+            Ok(serve::host(setup, eft_sockets::Sockets::new(config), applications))
         }
         Role::Tcp => {
             let (pool, config) = (setup.take_pool()?, tcp_config(&limits, seed, slots(&setup)?));
@@ -140,7 +150,11 @@ fn serve(mut setup: Setup) -> eft_linux::Result<()> {
             }
             let surroundings = TransportSurroundings::new(setup.identity.peer);
             if setup.identity.record.is_none() {
-                return serve::run(setup, Tcp::open(arena, pool, config).map_err(refused)?, surroundings);
+                return Ok(serve::host(
+                    setup,
+                    Tcp::open(arena, pool, config).map_err(refused)?,
+                    surroundings,
+                ));
             }
             let head = Head::of(config, &[&pool], Some(&arena));
             serve_recorded(setup, &head, makes::tcp(arena, pool, config).map_err(refused)?, surroundings)
@@ -153,7 +167,11 @@ fn serve(mut setup: Setup) -> eft_linux::Result<()> {
             )?;
             let surroundings = TransportSurroundings::new(setup.identity.peer);
             if setup.identity.record.is_none() {
-                return serve::run(setup, Udp::open(arena, pool, config).map_err(refused)?, surroundings);
+                return Ok(serve::host(
+                    setup,
+                    Udp::open(arena, pool, config).map_err(refused)?,
+                    surroundings,
+                ));
             }
             let head = Head::of(config, &[&pool], Some(&arena));
             serve_recorded(setup, &head, makes::udp(arena, pool, config).map_err(refused)?, surroundings)
@@ -166,37 +184,37 @@ fn serve(mut setup: Setup) -> eft_linux::Result<()> {
                 .identity
                 .device
                 .clone()
-                .ok_or_else(|| eft_linux::Error("the supervisor gave no device".into()))?;
+                .ok_or_else(|| eft_linux::Error::Protocol("the supervisor gave no device".into()))?;
             let device = LiveDevice::adopt(&device, std::mem::take(&mut setup.device))?;
             let capture = CaptureSlot::default();
             let surroundings = Plain::with_device(&device, capture.clone())?;
             let nic = eft_nic::Nic::new(Captured::new(device, capture), pool, setup.identity.peer.instance);
-            serve::run(setup, nic, surroundings)
+            Ok(serve::host(setup, nic, surroundings))
         }
         Role::Cores => {
             let surroundings =
                 CoresSurroundings::new(&setup.control, &setup.status, super::stat::counters_of)?;
-            serve::run(setup, Cores::default(), surroundings)
+            Ok(serve::host(setup, Cores::default(), surroundings))
         }
     }
 }
 
 /// The slots that the supervisor gave this transport.
 fn slots(setup: &Setup) -> eft_linux::Result<SlotShare> {
-    setup.identity.slots.ok_or_else(|| eft_linux::Error("the supervisor gave no slots".into()))
+    setup.identity.slots.ok_or_else(|| eft_linux::Error::Protocol("the supervisor gave no slots".into()))
 }
 
 fn refused(why: Refused) -> eft_linux::Error {
-    eft_linux::Error(why.to_string())
+    eft_linux::Error::Refused(why.to_string())
 }
 
 /// Serves an engine whose calls are written down. The file is opened before the sandbox closes.
-fn serve_recorded<C: Component<Out: Debug, Event: Recorded>>(
+fn serve_recorded<C: Component<Out: Debug, Event: Recorded> + 'static>(
     setup: Setup,
     head: &Head,
     (engine, make): (C, Make<C>),
-    surroundings: impl Surroundings<Recorder<C, file::Writer<std::fs::File>>>,
-) -> eft_linux::Result<()> {
+    surroundings: impl Surroundings<Recorder<C, file::Writer<std::fs::File>>> + 'static,
+) -> eft_linux::Result<Box<dyn Hosted>> {
     let (path, bytes_max) = setup.identity.record.clone().unwrap_or_default();
     // It holds all that passes, and secrets.
     let mut options = std::fs::OpenOptions::new();
@@ -204,27 +222,27 @@ fn serve_recorded<C: Component<Out: Debug, Event: Recorded>>(
     let log = options
         .open(&path)
         .and_then(|f| file::Writer::new(f, head, bytes_max))
-        .map_err(|e| eft_linux::Error(format!("{}: {e}", path.display())))?;
-    serve::run(setup, Recorder::new(engine, make, log), surroundings)
+        .map_err(|e| eft_linux::Error::System(format!("{}: {e}", path.display())))?;
+    Ok(serve::host(setup, Recorder::new(engine, make, log), surroundings))
 }
 
-fn serve_ip(mut setup: Setup) -> eft_linux::Result<()> {
+fn serve_ip(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
     let (frames, packets) = (setup.take_pool()?, setup.take_pool()?);
     let (with_filter, seed) = (setup.identity.with_filter, setup.identity.seed);
     let config = eft_ip::IpConfig { with_filter, seed };
     if setup.identity.record.is_none() {
-        return serve::run(setup, eft_ip::Ip::new(frames, packets, config), Plain::default());
+        return Ok(serve::host(setup, eft_ip::Ip::new(frames, packets, config), Plain::default()));
     }
     let head = Head::of(config, &[&frames, &packets], None);
     serve_recorded(setup, &head, makes::ip(frames, packets, config), Plain::default())
 }
 
-fn serve_filter(mut setup: Setup) -> eft_linux::Result<()> {
+fn serve_filter(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
     let arena = setup.take_arena()?;
     let answering = Answering::new(&setup.control)?;
     let config = filter_config(setup.identity.seed);
     if setup.identity.record.is_none() {
-        return serve::run(setup, eft_filter::Filter::open(arena, config), answering);
+        return Ok(serve::host(setup, eft_filter::Filter::open(arena, config), answering));
     }
     let head = Head::of(config, &[], Some(&arena));
     serve_recorded(setup, &head, makes::filter(arena, config), answering)

@@ -34,12 +34,12 @@ pub struct UpArguments {
     /// are left
     #[arg(long, required_unless_present = "config")]
     address: Vec<Cidr>,
-    /// Where packets go that no network of ours takes
+    /// Where packets go that no network of ours takes; one of each IP version at most
     #[arg(long)]
-    gateway: Option<IpAddr>,
-    /// Address of the Linux side of the first TAP device
+    gateway: Vec<IpAddr>,
+    /// Address of the Linux side of the first TAP device; may be repeated
     #[arg(long)]
-    host_address: Option<Cidr>,
+    host_address: Vec<Cidr>,
     /// Bytes of the largest IP packet on the devices
     #[arg(long, value_parser = clap::value_parser!(u16).range(576..))]
     mtu: Option<u16>,
@@ -80,8 +80,11 @@ fn options(arguments: &UpArguments) -> Result<Options, String> {
         name: arguments.name.clone().or(file.name),
         device: if arguments.device.is_empty() { file.device } else { arguments.device.clone() },
         address: if arguments.address.is_empty() { file.address } else { arguments.address.clone() },
-        gateway: arguments.gateway.or(file.gateway),
-        host_address: arguments.host_address.or(file.host_address),
+        gateway: if arguments.gateway.is_empty() { file.gateway } else { arguments.gateway.clone() },
+        host_address: match arguments.host_address.is_empty() {
+            true => file.host_address,
+            false => arguments.host_address.clone(),
+        },
         mtu: arguments.mtu.or(file.mtu),
         nameserver: arguments.nameserver.or(file.nameserver),
         keep: arguments.keep.or(file.keep),
@@ -134,8 +137,8 @@ fn config(arguments: Options) -> Result<StackConfig, String> {
         name: arguments.name.clone().unwrap_or_else(|| "eft".into()),
         topology,
         devices: configs.collect(),
-        gateway: arguments.gateway,
-        host_address: arguments.host_address,
+        gateways: arguments.gateway,
+        host_addresses: arguments.host_address,
         mtu: arguments.mtu,
         nameserver: arguments.nameserver,
         keep: Duration::from_secs(arguments.keep.unwrap_or(KEEP_S).into()),

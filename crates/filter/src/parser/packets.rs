@@ -6,7 +6,7 @@ use crate::names::*;
 use crate::rule::*;
 use alloc::format;
 use alloc::string::String;
-use eft_base::wire::{PROTOCOL_ICMP, PROTOCOL_TCP, PROTOCOL_UDP};
+use eft_base::wire::{PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_TCP, PROTOCOL_UDP};
 
 impl Parser {
     pub(super) fn interface(&mut self) -> Result<Not<String>> {
@@ -123,7 +123,13 @@ impl Parser {
                     return self.expected("no `icmp-type` without `proto icmp`");
                 }
                 self.advance();
-                rule.icmp = self.list(Parser::icmp)?;
+                rule.icmp = self.list(|p| p.icmp(PROTOCOL_ICMP))?;
+            } else if self.word() == Some("icmp6-type") {
+                if rule.protocols != [PROTOCOL_ICMPV6] {
+                    return self.expected("no `icmp6-type` without `proto icmp6`");
+                }
+                self.advance();
+                rule.icmp = self.list(|p| p.icmp(PROTOCOL_ICMPV6))?;
             } else if self.word() == Some("keep") {
                 if rule.action != Action::Pass {
                     return self.expected("no state for `block`");
@@ -138,7 +144,7 @@ impl Parser {
                 break;
             } else {
                 return self.expected(
-                    "`from`, `to`, `port`, `flags`, `icmp-type`, `keep state`, `no state` \
+                    "`from`, `to`, `port`, `flags`, `icmp-type`, `icmp6-type`, `keep state`, `no state` \
                      or the end of the line",
                 );
             }
@@ -167,8 +173,8 @@ impl Parser {
         Ok(Some(flags))
     }
 
-    pub(super) fn icmp(&mut self) -> Result<IcmpMatch> {
-        let Some(kind) = self.word().and_then(read_icmp) else {
+    pub(super) fn icmp(&mut self, protocol: u8) -> Result<IcmpMatch> {
+        let Some(kind) = self.word().and_then(|word| read_icmp(protocol, word)) else {
             return self.expected("an ICMP type: echoreq, unreach, … or a number below 256");
         };
         self.advance();

@@ -147,6 +147,37 @@ fn an_icmp_error_of_ours_passes_with_the_state_that_let_its_cause_in() {
 }
 
 #[test]
+fn icmp6_has_queries_and_errors_of_its_own() {
+    const OURS: &str = "fd77::2";
+    const THEIRS: &str = "fd77::1";
+    let mut b = Bench::new("block all\npass out inet6 keep state");
+    let echo = |inbound: bool, from, to, kind| packet(inbound, 58, (from, kind), (to, 0));
+    assert_eq!(b.ask(&echo(true, THEIRS, OURS, 129)), Some(false), "nobody asked");
+    assert_eq!(b.ask(&echo(false, OURS, THEIRS, 128)), Some(true));
+    assert_eq!(b.ask(&echo(true, THEIRS, OURS, 129)), Some(true));
+    assert_eq!(b.ask(&echo(true, THEIRS, OURS, 128)), Some(false), "only the asked may reply");
+    b.pass_time(21);
+    assert_eq!(b.ask(&echo(true, THEIRS, OURS, 129)), Some(false));
+    // Errors pass with what they quote.
+    assert_eq!(b.ask(&packet(false, 17, (OURS, 5000), (THEIRS, 53))), Some(true));
+    let error = |kind: u16, port: u16| {
+        let quoted = Quoted {
+            source: OURS.parse().unwrap(),
+            destination: THEIRS.parse().unwrap(),
+            source_port: port,
+            destination_port: 53,
+            protocol: 17,
+        };
+        Packet { quoted: Some(quoted), ..packet(true, 58, ("2001:db8::1", kind), (OURS, 0)) }
+    };
+    for kind in 1..=4 {
+        assert_eq!(b.ask(&error(kind, 5000)), Some(true), "{kind}");
+        assert_eq!(b.ask(&error(kind, 5001)), Some(false), "{kind}");
+    }
+    assert_eq!(b.ask(&error(137, 5000)), Some(false), "a redirect is no error");
+}
+
+#[test]
 fn a_quote_counts_for_the_question_that_it_belongs_to() {
     let mut b = Bench::new("block in all\npass out keep state");
     b.ask(&packet(false, 17, (US, 5000), (THEM, 53)));

@@ -152,3 +152,26 @@ fn a_block_says_what_its_sender_is_told() {
         assert_eq!(all, [tcp, udp, icmp, gre], "{rules}");
     }
 }
+
+#[test]
+fn icmp6_types_have_their_own_names_and_link_local_addresses_no_zone() {
+    // As ip tells it: the zone is in the address.
+    let ping = packet(true, 58, ("fe80:2::1", 128), ("fe80:2::2", 0));
+    let unreachable = packet(true, 58, ("2001:db8::1", 1), ("2001:db8::2", 4));
+    for (rule, expected) in [
+        ("proto icmp6", [true, true]),
+        ("proto icmp", [false, false]),
+        ("proto icmp6 icmp6-type echoreq", [true, false]),
+        ("proto icmp6 icmp6-type { unreach code 4, 2 }", [false, true]),
+        ("inet6 proto icmp6 icmp6-type unreach code 3", [false, false]),
+        ("from fe80::1 to fe80::/10", [true, false]),
+        ("from fe80:2::1", [false, false]),
+        ("from <t>", [true, false]),
+    ] {
+        let rules = format!("table <t> {{ fe80::/64 }}\nblock {rule}");
+        assert_eq!([&ping, &unreachable].map(|p| !passes(&rules, p)), expected, "{rule}");
+    }
+    // About no ICMP an error is sent.
+    let rules = parse("block return").unwrap();
+    assert_eq!(rules.decide(&ping, None).judgement, Judgement::Drop);
+}

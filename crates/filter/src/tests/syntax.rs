@@ -41,6 +41,10 @@ fn rules_are_shown_as_pfctl_does_and_can_be_read_again() {
             "pass proto icmp all icmp-type { echoreq, unreach code 4 }\n",
         ),
         (
+            "pass proto ipv6-icmp icmp6-type { echoreq, 1 code 4, toobig, 200 }",
+            "pass proto icmp6 all icmp6-type { echoreq, unreach code 4, toobig, 200 }\n",
+        ),
+        (
             "pass proto tcp from port 1 >< 9 to port 3 <> 5",
             "pass proto tcp from any port 1 >< 9 to any port 3 <> 5\n",
         ),
@@ -94,6 +98,8 @@ fn errors_name_the_place_and_what_was_expected() {
         ("pass proto udp flags S/SA", "line 1, column 16: expected no `flags`"),
         ("pass proto tcp flags S/A", "line 1, column 22: expected flags"),
         ("pass proto tcp icmp-type 8", "line 1, column 16: expected no `icmp-type`"),
+        ("pass proto icmp icmp6-type 128", "line 1, column 17: expected no `icmp6-type`"),
+        ("pass proto icmp6 icmp6-type squench", "line 1, column 29: expected an ICMP type"),
         ("block keep state", "line 1, column 7: expected no state for `block`"),
         ("pass keep", "line 1, column 10: expected `state`, found end of file"),
         ("pass from <nobody>", "line 1, column 11: the table <nobody> is not defined"),

@@ -87,18 +87,24 @@ impl Monitor {
 
     fn line(&mut self) -> Result<Value, Error> {
         let mut buffer = [0u8; 4096];
+        // Each byte is looked at once, however much comes without an end of line.
+        let mut searched = 0;
         loop {
-            if let Some(end) = self.bytes.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.bytes.drain(..=end).collect();
+            if let Some(end) = self.bytes[searched..].iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.bytes.drain(..=searched + end).collect();
                 return serde_json::from_slice(&line)
                     .map_err(|_| error!(Invalid, "says something that is no JSON"));
             }
-            let left = self.until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(error!(Busy, "does not answer; somebody else may hold it"));
-            }
+            searched = self.bytes.len();
             if self.bytes.len() > LINE_MAX {
                 return Err(error!(Invalid, "talks without end"));
+            }
+            let left = self.until.saturating_duration_since(Instant::now());
+            if left.is_zero() && self.bytes.is_empty() {
+                return Err(error!(Busy, "does not answer; somebody else may hold it"));
+            }
+            if left.is_zero() {
+                return Err(error!(Invalid, "talks without end, or stops in the middle of a line"));
             }
             self.stream.set_read_timeout(Some(left)).map_err(|error| error!(System, "{error}"))?;
             match self.stream.read(&mut buffer) {
@@ -117,6 +123,18 @@ impl Monitor {
 mod tests {
     use super::*;
     use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn half_a_line_is_not_the_same_as_no_answer() {
+        let (mut there, stream) = UnixStream::pair().unwrap();
+        let mut monitor = Monitor { stream, until: Instant::now(), bytes: Vec::new() };
+        assert!(monitor.line().unwrap_err().to_string().contains("does not answer"));
+        there.write_all(b"{\"QMP\": ").unwrap();
+        let mut buffer = [0u8; 8];
+        monitor.stream.read_exact(&mut buffer).unwrap();
+        monitor.bytes.extend_from_slice(&buffer);
+        assert!(monitor.line().unwrap_err().to_string().ends_with("stops in the middle of a line"));
+    }
 
     /// A monitor that says these lines, one to each that it hears, and then closes or hangs.
     fn monitor(lines: &'static [&'static str], hangs: bool) -> Result<Answer, Error> {

@@ -73,7 +73,10 @@ impl Sensor {
 
     fn hear(&mut self, told: (u64, u64)) {
         let (ran, waited) = (told.0.saturating_sub(self.told.0), told.1.saturating_sub(self.told.1));
-        let occupied = (u128::from(ran) * u128::from(self.stretch_ppm) / u128::from(PPM)) as u64;
+        let occupied = match self.stretch_ppm {
+            PPM => ran,
+            stretch => (u128::from(ran) * u128::from(stretch) / u128::from(PPM)) as u64,
+        };
         self.run_ns += occupied;
         self.wait_ns += waited.saturating_sub(occupied.saturating_sub(ran));
         self.told = told;
@@ -113,8 +116,16 @@ fn add(counts: &mut Vec<Count>, class: u8, instructions: u64, cycles: u64) {
 
 /// Nanoseconds run, nanoseconds waited, time slices.
 fn parse(bytes: &[u8]) -> Option<(u64, u64)> {
-    let mut words = std::str::from_utf8(bytes).ok()?.split_whitespace();
-    Some((words.next()?.parse().ok()?, words.next()?.parse().ok()?))
+    let mut words = bytes.split(|byte| byte.is_ascii_whitespace());
+    Some((number(words.next()?)?, number(words.next()?)?))
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    let add = |sum: u64, digit: &u8| {
+        let digit = digit.checked_sub(b'0').filter(|digit| *digit < 10)?;
+        sum.checked_mul(10)?.checked_add(u64::from(digit))
+    };
+    digits.iter().try_fold(0, add).filter(|_| !digits.is_empty())
 }
 
 #[cfg(test)]
@@ -141,7 +152,18 @@ mod tests {
     #[test]
     fn run_time_is_read_and_an_ended_thread_is_noticed() {
         assert_eq!(parse(b"64323853 122368241 28\n"), Some((64323853, 122368241)));
-        assert_eq!(parse(b""), None);
+        for bad in [
+            &b""[..],
+            b"12",
+            b"12 ",
+            b" 12 7",
+            b"12 x 1",
+            b"-1 5 6",
+            b"12 99999999999999999999 1",
+            b"\xff 1 1",
+        ] {
+            assert_eq!(parse(bad), None, "{bad:?}");
+        }
         let tree = Tree::live();
         let me = tasks::myself(&tree);
         let mut sensor = Sensor::new(&tree, me.tid, me, None);

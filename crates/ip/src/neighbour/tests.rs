@@ -8,6 +8,8 @@ fn id(index: u32) -> RequestId {
     RequestId { index, generation: 1 }
 }
 
+const ASKED: Learned = Learned { mac: MAC, confirmed: true };
+
 #[test]
 fn packets_wait_for_the_answer_in_order_and_within_limits() {
     let mut n = Neighbours::new(8, 4);
@@ -17,7 +19,7 @@ fn packets_wait_for_the_answer_in_order_and_within_limits() {
         assert_eq!(n.lookup(now, 0, A, id(i)), Lookup::Wait { ask: false });
     }
     assert_eq!(n.lookup(now, 0, A, id(5)), Lookup::Full);
-    assert_eq!(n.learn(now, 0, A, MAC), [id(1), id(2), id(3), id(4)]);
+    assert_eq!(n.learn(now, 0, A, ASKED), [id(1), id(2), id(3), id(4)]);
     assert_eq!(n.lookup(now, 0, A, id(6)), Lookup::Send(MAC));
     assert_eq!(n.lookup(now, 1, A, id(6)), Lookup::Wait { ask: true });
 }
@@ -50,11 +52,11 @@ fn the_silent_are_given_up_and_asked_again_later() {
 fn a_stale_entry_is_used_while_it_is_probed() {
     let mut n = Neighbours::new(8, 4);
     let mut now = Instant::from_millis(5);
-    n.learn(now, 0, A, MAC);
+    n.learn(now, 0, A, ASKED);
     now += REACHABLE;
     assert_eq!(n.lookup(now, 0, A, id(1)), Lookup::SendAndProbe(MAC));
     assert_eq!(n.lookup(now, 0, A, id(2)), Lookup::Send(MAC));
-    n.learn(now, 0, A, MAC);
+    n.learn(now, 0, A, ASKED);
     assert_eq!(n.lookup(now, 0, A, id(3)), Lookup::Send(MAC));
     // Silent this time: first by unicast, then by broadcast, then packets wait.
     now += REACHABLE;
@@ -76,8 +78,29 @@ fn the_table_is_bounded() {
     let mut n = Neighbours::new(1 << 20, 1 << 19);
     for i in 0..5000u32 {
         let now = Instant::from_millis(i as u64);
-        n.learn(now, 0, Ipv4Addr::from_bits(0x0a00_0000 + i).into(), MAC);
+        n.learn(now, 0, Ipv4Addr::from_bits(0x0a00_0000 + i).into(), ASKED);
     }
     assert_eq!(n.entries.len(), ENTRIES_MAX);
     assert!(n.knows(0, Ipv4Addr::from_bits(0x0a00_0000 + 4999).into()));
+}
+
+#[test]
+fn what_nobody_was_asked_is_used_and_asked_about() {
+    let mut n = Neighbours::new(8, 4);
+    let now = Instant::from_millis(1);
+    let heard = |mac| Learned { mac, confirmed: false };
+    n.learn(now, 0, A, heard(MAC));
+    assert_eq!(n.mac(0, A), Some(MAC));
+    assert_eq!(n.lookup(now, 0, A, id(1)), Lookup::SendAndProbe(MAC));
+    n.learn(now, 0, A, ASKED);
+    assert_eq!(n.lookup(now, 0, A, id(2)), Lookup::Send(MAC));
+    // The same again is no news; another link address is.
+    n.learn(now, 0, A, heard(MAC));
+    assert_eq!(n.lookup(now, 0, A, id(3)), Lookup::Send(MAC));
+    let other = MacAddress([2, 0, 0, 0, 0, 77]);
+    n.learn(now, 0, A, heard(other));
+    assert_eq!(n.lookup(now, 0, A, id(4)), Lookup::SendAndProbe(other));
+    n.learn(now, 0, A, ASKED);
+    n.doubt(now, 0, A);
+    assert_eq!(n.lookup(now, 0, A, id(5)), Lookup::SendAndProbe(MAC));
 }

@@ -22,6 +22,19 @@ fn a_datagram_is_delivered_without_its_padding_and_given_back() {
     b.assert_idle();
 }
 
+/// The second message about a slot comes when the first has been answered, and the slot may hold another frame by now.
+#[test]
+fn a_frame_that_is_handed_over_twice_is_delivered_once() {
+    let mut b = Bench::new(false);
+    let frame = b.arrive(&packet(PROTOCOL_UDP, 0, 1, &udp(5, 6, &[7; 3])));
+    let (_, p) = delivered(&b.drain()).unwrap();
+    b.transport_says(ComponentId::UDP, TransportToIp::Done { packet: p });
+    assert_eq!(b.drain(), [done(p)]);
+    b.nic_says(NicToIp::Received { packet: frame, checksum_ok: true, segment_size: 0 });
+    assert_eq!(b.drain(), []);
+    b.assert_idle();
+}
+
 #[test]
 fn a_full_transport_costs_what_exceeds_a_burst() {
     let mut b = Bench::new(false);
@@ -212,7 +225,17 @@ fn errors_about_our_packets_reach_their_transport() {
             [
                 ToPeer::Transport(
                     peer,
-                    IpToTransport::Error { packet, header_len: 20, kind, code, info, offender, ttl, tos },
+                    IpToTransport::Error {
+                        packet,
+                        header_len: 20,
+                        kind,
+                        code,
+                        info,
+                        offender,
+                        ttl,
+                        tos,
+                        zone: 0,
+                    },
                 ),
             ] => {
                 assert_eq!((offender, ttl, tos), (IpAddr::V4(THEM).into(), 64, 0));
@@ -259,7 +282,7 @@ fn arp_is_answered_and_believed_within_reason() {
     assert!(!b.ip.neighbours.knows(0, other.into()));
     // Nobody else has our address, and nobody speaks for another network or another host.
     b.arp(ARP_REPLY, THEIR_MAC, US, US);
-    assert_eq!(b.count(Counter::ArpConflicts), 1);
+    assert_eq!(b.count(Counter::AddressConflicts), 1);
     b.arp(ARP_REQUEST, THEIR_MAC, FAR, US);
     b.arp(ARP_REQUEST, MacAddress([2, 6, 6, 6, 6, 6]), other, US);
     b.arp(ARP_REQUEST, THEIR_MAC, Ipv4Addr::new(10, 77, 0, 255), US);

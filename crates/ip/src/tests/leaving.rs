@@ -214,7 +214,7 @@ fn packets_to_oneself_turn_round() {
     assert_eq!(out[0], sent(ComponentId::TCP, 1, 0));
     let ToPeer::Transport(
         ComponentId::TCP,
-        IpToTransport::Deliver { packet, header_len: 20, checksum_ok: true, segment_size: 16384 },
+        IpToTransport::Deliver { packet, header_len: 20, checksum_ok: true, segment_size: 16384, zone: 0 },
     ) = out[1]
     else {
         panic!("{out:?}")

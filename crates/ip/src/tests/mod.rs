@@ -2,6 +2,7 @@
 
 mod arriving;
 mod granting;
+mod ipv6;
 mod leaving;
 mod rebirth;
 mod rejecting;
@@ -195,10 +196,11 @@ impl Bench {
         slot
     }
 
-    fn send(&mut self, peer: ComponentId, index: u32, d: &SendDescriptor) {
+    fn send(&mut self, peer: ComponentId, index: u32, d: &SendDescriptor) -> PacketRef {
         let descriptor = self.descriptor(d);
         let request = request(index);
         self.transport_says(peer, TransportToIp::Send { request, descriptor });
+        descriptor
     }
 
     /// The frame that a `Send` describes, gathered as a device does; checksum offload done.

@@ -6,6 +6,7 @@
 
 use crate::counters::Counter;
 use crate::engine::{Ip, Link, Out};
+use crate::neighbour::Learned;
 use crate::pending::{ETHERNET_LEN, Hop, Next, Origin, Question, Stage, ToPeer, Transmission};
 use core::net::{IpAddr, Ipv4Addr};
 use eft_base::MacAddress;
@@ -132,7 +133,7 @@ impl Ip {
             return cx.count(Counter::DropArpSpoofed);
         }
         if self.routes.is_ours(sender.into()) {
-            return cx.count(Counter::ArpConflicts);
+            return cx.count(Counter::AddressConflicts);
         }
         let for_us = self.routes.addresses_of(interface).any(|a| a == IpAddr::V4(target));
         let asked_us = for_us && operation == ARP_REQUEST;
@@ -142,7 +143,8 @@ impl Ip {
                 return cx.count(Counter::DropArpSpoofed);
             }
             if asked_us || self.neighbours.knows(interface, sender.into()) {
-                let waiting = self.neighbours.learn(cx.now, interface, sender.into(), p.sender_mac);
+                let learned = Learned { mac: p.sender_mac, confirmed: true };
+                let waiting = self.neighbours.learn(cx.now, interface, sender.into(), learned);
                 self.release_waiting(cx, waiting, p.sender_mac, out);
             }
         }

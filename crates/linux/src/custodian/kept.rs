@@ -50,7 +50,7 @@ impl Kept {
     pub fn restore(&mut self, link: &mut Link, slot: u32, page: &SocketPage) -> Result<(), Lost> {
         let args = [self.incarnation, 0, 0, 0];
         let request = Request { op: op::RESTORE, slot, value: page.inode(), args, ..Request::default() };
-        self.due = link.ask(request, Some(&self.far))? == 0;
+        self.due = link.ask(request, &[&self.far])? == 0;
         Ok(())
     }
 
@@ -60,8 +60,8 @@ impl Kept {
             return Ok(());
         }
         for (request, with_shadow) in self.requests(slot) {
-            let with = if with_shadow { self.shadow.as_ref() } else { None };
-            match link.ask(request, with)? {
+            let with: Vec<&OwnedFd> = self.shadow.iter().filter(|_| with_shadow).collect();
+            match link.ask(request, &with)? {
                 0 => {}
                 EEXIST if request.op == op::SHADOW => {}
                 _ => return Ok(()),

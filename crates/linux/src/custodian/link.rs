@@ -50,7 +50,7 @@ impl Link {
     }
 
     /// Asks and waits for the answer; gives its error number.
-    pub fn ask(&mut self, request: Request, with: Option<&OwnedFd>) -> Result<i32, Lost> {
+    pub fn ask(&mut self, request: Request, with: &[&OwnedFd]) -> Result<i32, Lost> {
         self.sequence += 1;
         let request = Request { version: LAYOUT_VERSION, sequence: self.sequence, ..request };
         self.send(&request, with)?;
@@ -70,16 +70,16 @@ impl Link {
         }
     }
 
-    fn send(&self, request: &Request, with: Option<&OwnedFd>) -> Result<(), Lost> {
+    fn send(&self, request: &Request, with: &[&OwnedFd]) -> Result<(), Lost> {
         let with: Vec<_> = with.iter().map(|fd| fd.as_fd()).collect();
         scm::send(&self.fd, request.as_bytes(), &with, false).map_err(|_| Lost)
     }
 
     /// Makes a family with an arena that there is already.
-    pub fn bring_family(&mut self, arena: &Arena, fd: &OwnedFd) -> Result<(), Lost> {
+    pub fn bring_family(&mut self, arena: &Arena, fd: &OwnedFd, bell: &OwnedFd) -> Result<(), Lost> {
         let geometry = arena.geometry();
         let args = [geometry.slots as u32, geometry.send_len as u32, geometry.receive_len as u32, 0];
-        match self.ask(Request { op: op::NEW_FAMILY, args, ..Request::default() }, Some(fd))? {
+        match self.ask(Request { op: op::NEW_FAMILY, args, ..Request::default() }, &[fd, bell])? {
             0 => Ok(()),
             _ => Err(Lost),
         }
@@ -88,7 +88,7 @@ impl Link {
     /// The family's processes say hello to this stack from now on.
     pub fn pass_root(&self, root: &OwnedFd) -> Result<(), Lost> {
         let request = Request { version: LAYOUT_VERSION, op: op::ROOT, ..Request::default() };
-        self.send(&request, Some(root))
+        self.send(&request, &[root])
     }
 }
 

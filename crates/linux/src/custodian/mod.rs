@@ -55,6 +55,8 @@ pub struct Charge {
     pub root: OwnedFd,
     pub arena: Arena,
     pub arena_fd: OwnedFd,
+    /// By which the family wakes its transports.
+    pub bell: OwnedFd,
 }
 
 struct Custodian {
@@ -62,6 +64,7 @@ struct Custodian {
     root: OwnedFd,
     arena: Arena,
     arena_fd: OwnedFd,
+    bell: OwnedFd,
     link: Option<Link>,
     set: OwnedFd,
     kept: BTreeMap<u32, Kept>,
@@ -71,11 +74,11 @@ struct Custodian {
 
 /// Runs until the family's last process is gone.
 pub fn run(charge: Charge) -> Result<()> {
-    let Charge { stack, link, root, arena, arena_fd } = charge;
+    let Charge { stack, link, root, arena, arena_fd, bell } = charge;
     let set = epoll::create(epoll::CreateFlags::CLOEXEC).doing("epoll")?;
     let now = Instant::now();
     let mut custodian =
-        Custodian { stack, root, arena, arena_fd, link: None, set, kept: BTreeMap::new(), until: now };
+        Custodian { stack, root, arena, arena_fd, bell, link: None, set, kept: BTreeMap::new(), until: now };
     custodian.watch(custodian.root.as_fd(), ROOT, epoll::EventFlags::RDHUP);
     custodian.hold(Link::new(link));
     while custodian.turn()? {}
@@ -233,7 +236,7 @@ impl Custodian {
             return;
         };
         let mut link = Link::new(fd);
-        if link.bring_family(&self.arena, &self.arena_fd).is_err() {
+        if link.bring_family(&self.arena, &self.arena_fd, &self.bell).is_err() {
             return;
         }
         for (slot, kept) in &mut self.kept {

@@ -6,6 +6,7 @@ pub mod pair;
 pub mod tap;
 mod vnet;
 
+use crate::error::error;
 use crate::protocol::{DeviceKind, DeviceSetup};
 use crate::{Error, Result};
 use eft_base::PacketRef;
@@ -26,18 +27,20 @@ pub enum DeviceSpec {
 }
 
 impl FromStr for DeviceSpec {
-    type Err = String;
-    fn from_str(s: &str) -> std::result::Result<Self, String> {
+    type Err = Error;
+
+    fn from_str(s: &str) -> Result<Self> {
         let expected = "expected tap:IF, packet:IF or pair:PATH";
-        let (kind, name) = s.split_once(':').ok_or(format!("device `{s}`: {expected}"))?;
+        let (kind, name) = s.split_once(':').ok_or_else(|| error!(Invalid, "device `{s}`: {expected}"))?;
         let spec = match kind {
             "tap" => DeviceSpec::Tap(name.into()),
             "packet" => DeviceSpec::Packet(name.into()),
             "pair" => DeviceSpec::Pair(name.into()),
-            _ => return Err(format!("device `{s}`: {expected}")),
+            _ => return Err(error!(Invalid, "device `{s}`: {expected}")),
         };
         if name.is_empty() || (kind != "pair" && (name.len() > 15 || name.contains('/'))) {
-            return Err(format!(
+            return Err(error!(
+                Invalid,
                 "device `{s}`: `{name}` is no interface name (1 to 15 characters, no slash)"
             ));
         }
@@ -55,7 +58,7 @@ impl LiveDevice {
     /// Takes over a device that the supervisor opened.
     pub fn adopt(setup: &DeviceSetup, fds: Vec<OwnedFd>) -> Result<LiveDevice> {
         let mut fds = fds.into_iter();
-        let first = fds.next().ok_or_else(|| Error("the supervisor gave no device".into()))?;
+        let first = fds.next().ok_or_else(|| Error::Protocol("the supervisor gave no device".into()))?;
         match setup.kind {
             DeviceKind::Tap => Ok(LiveDevice::Vnet(vnet::VnetDevice::new(first, setup))),
             DeviceKind::Packet => Ok(LiveDevice::Vnet(vnet::VnetDevice::new(first, setup))),

@@ -37,9 +37,9 @@ pub fn open(interface: &str) -> Result<Opened> {
     let fd = rustix::net::socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None::<Protocol>)
         .map_err(|e| match e {
             rustix::io::Errno::PERM => {
-                Error("no permission for a packet socket: run as root or with CAP_NET_RAW".into())
+                Error::Denied("no permission for a packet socket: run as root or with CAP_NET_RAW".into())
             }
-            e => Error(format!("packet socket: {e}")),
+            e => Error::System(format!("packet socket: {e}")),
         })?;
     set_option(&fd, PACKET_VNET_HDR, "PACKET_VNET_HDR")?;
     set_option(&fd, PACKET_IGNORE_OUTGOING, "PACKET_IGNORE_OUTGOING")?;
@@ -58,7 +58,27 @@ pub fn open(interface: &str) -> Result<Opened> {
         return Err(std::io::Error::last_os_error())
             .doing(format_args!("cannot bind to interface {interface}"));
     }
+    receive_groups(&fd, index)?;
     Ok(Opened { fd, mac, mtu })
+}
+
+/// Has the interface take frames to all groups: those in which IPv6 asks for addresses depend on the address.
+fn receive_groups(fd: &OwnedFd, index: u32) -> Result<()> {
+    // SAFETY: all-zero is a valid packet_mreq.
+    let mut request: libc::packet_mreq = unsafe { std::mem::zeroed() };
+    request.mr_ifindex = index as i32;
+    request.mr_type = libc::PACKET_MR_ALLMULTI as u16;
+    // SAFETY: a packet_mreq of the right length.
+    let done = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            SOL_PACKET,
+            libc::PACKET_ADD_MEMBERSHIP,
+            (&raw const request).cast(),
+            size_of::<libc::packet_mreq>() as u32,
+        )
+    };
+    if done < 0 { Err(std::io::Error::last_os_error()).doing("PACKET_ADD_MEMBERSHIP") } else { Ok(()) }
 }
 
 fn set_option(fd: &OwnedFd, option: i32, name: &str) -> Result<()> {
@@ -77,36 +97,33 @@ impl Silencer {
     /// Drops what arrives on `interface` for `addresses` before the kernel's own stack sees it.
     pub fn install(stack: &str, interface: &str, addresses: &[Cidr]) -> Result<Silencer> {
         let table = format!("eft_{}_{}", clean(stack), clean(interface));
-        let v4: Vec<String> = addresses
-            .iter()
-            .filter_map(|a| match a.address {
-                IpAddr::V4(a) => Some(a.to_string()),
-                IpAddr::V6(_) => None,
-            })
-            .collect();
-        if v4.is_empty() {
-            return Err(Error("a packet device needs an IPv4 address".into()));
-        }
-        let set = v4.join(", ");
-        let script = format!(
+        let (v4, v6): (Vec<IpAddr>, Vec<IpAddr>) =
+            addresses.iter().map(|a| a.address).partition(IpAddr::is_ipv4);
+        let mut script = format!(
             "add table netdev {table}\ndelete table netdev {table}\nadd table netdev {table}\n\
-             add chain netdev {table} ingress {{ type filter hook ingress device \"{interface}\" priority -500; }}\n\
-             add rule netdev {table} ingress ip daddr {{ {set} }} drop\n\
-             add rule netdev {table} ingress arp daddr ip {{ {set} }} drop\n"
+             add chain netdev {table} ingress {{ type filter hook ingress device \"{interface}\" priority -500; }}\n"
         );
+        // The kernel does not speak for IPv6 addresses that are not its own, but it would note neighbours' answers.
+        for (set, matches) in [(v4, &["ip daddr", "arp daddr ip"][..]), (v6, &["ip6 daddr"])] {
+            let set: Vec<String> = set.iter().map(ToString::to_string).collect();
+            for what in matches.iter().filter(|_| !set.is_empty()) {
+                let set = set.join(", ");
+                script += &format!("add rule netdev {table} ingress {what} {{ {set} }} drop\n");
+            }
+        }
         let help = "cannot keep the kernel from answering for the stack's addresses (nft)";
         let mut child = Command::new("nft")
             .args(["-f", "-"])
             .stdin(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(|e| Error(format!("{help}: {e}: install the package nftables")))?;
+            .map_err(|e| Error::Missing(format!("{help}: {e}: install the package nftables")))?;
         use std::io::Write;
         child.stdin.take().map(|mut i| i.write_all(script.as_bytes()));
         let output = child.wait_with_output().doing(help)?;
         if !output.status.success() {
             let text = String::from_utf8_lossy(&output.stderr);
-            return Err(Error(format!("{help}: {}", text.lines().next().unwrap_or("failed"))));
+            return Err(Error::System(format!("{help}: {}", text.lines().next().unwrap_or("failed"))));
         }
         Ok(Silencer { table })
     }

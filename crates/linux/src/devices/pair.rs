@@ -45,10 +45,12 @@ pub fn open(path: &str) -> Result<Vec<OwnedFd>> {
     let mut hello = [0u8; 16];
     let (n, fds) = scm::receive(&stream, &mut hello, false).doing("pair: the other stack is gone")?;
     if &hello[..n] != b"eft-pair-1" || fds.len() != 3 {
-        return Err(Error(format!("pair:{path}: the other side does not speak this version of eft's pair")));
+        return Err(Error::Protocol(format!(
+            "pair:{path}: the other side does not speak this version of eft's pair"
+        )));
     }
     let mut peer = fds.into_iter();
-    let mut next = || peer.next().ok_or_else(|| Error("pair: descriptor missing".into()));
+    let mut next = || peer.next().ok_or_else(|| Error::Protocol("pair: descriptor missing".into()));
     let (peer_half, peer_taken, peer_event) = (next()?, next()?, next()?);
     Ok(vec![event, half, taken, peer_half, peer_taken, peer_event])
 }
@@ -85,7 +87,7 @@ fn meet(path: &str) -> Result<OwnedFd> {
         }
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    Err(Error(format!("pair:{path}: the path is taken by something that does not answer; remove it")))
+    Err(Error::Busy(format!("pair:{path}: the path is taken by something that does not answer; remove it")))
 }
 
 /// One side of a pair.
@@ -105,7 +107,7 @@ pub struct PairDevice {
 impl PairDevice {
     pub fn new(event: OwnedFd, rest: Vec<OwnedFd>, setup: &DeviceSetup) -> Result<PairDevice> {
         let mut fds = rest.into_iter();
-        let mut next = || fds.next().ok_or_else(|| Error("pair: descriptor missing".into()));
+        let mut next = || fds.next().ok_or_else(|| Error::Protocol("pair: descriptor missing".into()));
         let own = memory::map(&next()?, true)?;
         let own_taken = memory::map(&next()?, true)?;
         let (peer_fd, taken_fd) = (next()?, next()?);
@@ -113,12 +115,12 @@ impl PairDevice {
         let peer_taken = memory::map(&taken_fd, false)?;
         let peer_event = next()?;
         if peer.len() != HALF_LEN || peer_taken.len() != TAKEN_LEN {
-            return Err(Error("pair: the other side's memory has another size".into()));
+            return Err(Error::Protocol("pair: the other side's memory has another size".into()));
         }
         if !is_sealed(&peer_fd) || !is_sealed(&taken_fd) {
-            return Err(Error("pair: the other side's memory could shrink under us".into()));
+            return Err(Error::Protocol("pair: the other side's memory could shrink under us".into()));
         }
-        let bad = |_| Error("pair: bad segment".into());
+        let bad = |_| Error::Protocol("pair: bad segment".into());
         // SAFETY: lines and positions are atomics.
         let (lines, peer_lines, theirs, ours) = unsafe {
             (

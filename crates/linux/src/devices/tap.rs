@@ -10,6 +10,7 @@ const IFF_NO_PI: i16 = 0x1000;
 const IFF_VNET_HDR: i16 = 0x4000;
 const TUN_F_CSUM: libc::c_ulong = 0x01;
 const TUN_F_TSO4: libc::c_ulong = 0x02;
+const TUN_F_TSO6: libc::c_ulong = 0x04;
 const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
 const TUNSETOFFLOAD: libc::c_ulong = 0x4004_54d0;
 const TUNSETVNETHDRSZ: libc::c_ulong = 0x4004_54d8;
@@ -20,7 +21,8 @@ pub fn open(name: &str) -> Result<OwnedFd> {
     let ioctl = |number: libc::c_ulong, argument: *mut libc::c_void| request(&fd, number, argument);
     let mut header_len: libc::c_int = super::vnet::VNET_HEADER_LEN as i32;
     ioctl(TUNSETVNETHDRSZ, (&raw mut header_len).cast()).doing("TUNSETVNETHDRSZ")?;
-    ioctl(TUNSETOFFLOAD, (TUN_F_CSUM | TUN_F_TSO4) as *mut libc::c_void).doing("TUNSETOFFLOAD")?;
+    ioctl(TUNSETOFFLOAD, (TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6) as *mut libc::c_void)
+        .doing("TUNSETOFFLOAD")?;
     Ok(fd)
 }
 
@@ -44,13 +46,13 @@ fn request(
 fn make(name: &str, header: i16) -> Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let fd = rustix::fs::open("/dev/net/tun", flags, Mode::empty()).map_err(|e| match e {
-        rustix::io::Errno::NOENT => Error(
+        rustix::io::Errno::NOENT => Error::Missing(
             "/dev/net/tun does not exist: load the kernel module `tun`, or use --device packet:IF".into(),
         ),
         rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => {
-            Error("no permission to open /dev/net/tun: run as root or with CAP_NET_ADMIN".into())
+            Error::Denied("no permission to open /dev/net/tun: run as root or with CAP_NET_ADMIN".into())
         }
-        e => Error(format!("cannot open /dev/net/tun: {e}")),
+        e => Error::System(format!("cannot open /dev/net/tun: {e}")),
     })?;
     // SAFETY: all-zero is a valid ifreq.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -60,13 +62,15 @@ fn make(name: &str, header: i16) -> Result<OwnedFd> {
     request.ifr_ifru.ifru_flags = IFF_TAP | IFF_NO_PI | header;
     self::request(&fd, TUNSETIFF, (&raw mut request).cast()).map_err(|e| match e.raw_os_error() {
         Some(libc::EBUSY) => {
-            Error(format!("TAP device {name} is in use by another program: choose another name"))
+            Error::Busy(format!("TAP device {name} is in use by another program: choose another name"))
         }
-        Some(libc::EPERM) => {
-            Error(format!("no permission to make TAP device {name}: run as root or with CAP_NET_ADMIN"))
+        Some(libc::EPERM) => Error::Denied(format!(
+            "no permission to make TAP device {name}: run as root or with CAP_NET_ADMIN"
+        )),
+        Some(libc::EINVAL) => {
+            Error::Invalid(format!("{name} exists and is not a TAP device: choose another name"))
         }
-        Some(libc::EINVAL) => Error(format!("{name} exists and is not a TAP device: choose another name")),
-        _ => Error(format!("cannot make TAP device {name}: {e}")),
+        _ => Error::System(format!("cannot make TAP device {name}: {e}")),
     })?;
     Ok(fd)
 }

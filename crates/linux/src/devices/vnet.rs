@@ -3,6 +3,7 @@
 
 use crate::protocol::DeviceSetup;
 use eft_base::PacketRef;
+use eft_base::wire::{ETHERTYPE_IPV6, EthernetHeader};
 use eft_channel::Pool;
 use eft_component::{Device, DeviceError, DeviceInfo, Frame, ReceivedFrame};
 use eft_messages::nic::{FRAME_CHECKSUM, FRAME_PAYLOAD_MAX};
@@ -26,8 +27,8 @@ const _: () = assert!(size_of::<VnetHeader>() == VNET_HEADER_LEN);
 
 const F_NEEDS_CSUM: u8 = 1;
 const F_DATA_VALID: u8 = 2;
-const GSO_NONE: u8 = 0;
 const GSO_TCPV4: u8 = 1;
+const GSO_TCPV6: u8 = 4;
 const GSO_ECN: u8 = 0x80;
 
 /// Largest TCP payload that goes with one frame: 64 KB less all headers.
@@ -57,6 +58,14 @@ fn iovec(base: *const u8, len: usize) -> libc::iovec {
     libc::iovec { iov_base: base.cast_mut().cast(), iov_len: len }
 }
 
+/// How a frame is to be segmented that begins with this Ethernet header.
+fn gso_type(header: &[u8]) -> u8 {
+    match EthernetHeader::ref_from_prefix(header) {
+        Ok((h, _)) if h.ethertype.get() == ETHERTYPE_IPV6 => GSO_TCPV6,
+        _ => GSO_TCPV4,
+    }
+}
+
 fn last_error() -> DeviceError {
     match std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO) {
         libc::EAGAIN | libc::EINTR => DeviceError::WouldBlock,
@@ -81,7 +90,7 @@ impl Device for VnetDevice {
             vnet.csum_offset = d.checksum_offset;
         }
         if d.segment_size != 0 {
-            vnet.gso_type = GSO_TCPV4;
+            vnet.gso_type = gso_type(&d.header);
             vnet.gso_size = d.segment_size;
             vnet.hdr_len = d.header_len;
         }
@@ -122,7 +131,7 @@ impl Device for VnetDevice {
             };
         }
         let len = (n as usize).saturating_sub(VNET_HEADER_LEN) as u32;
-        let segmented = vnet.gso_type & !GSO_ECN == GSO_TCPV4 && vnet.gso_type != GSO_NONE;
+        let segmented = matches!(vnet.gso_type & !GSO_ECN, GSO_TCPV4 | GSO_TCPV6);
         Ok(ReceivedFrame {
             len,
             // NEEDS_CSUM: the frame comes from this machine and was never on a wire.

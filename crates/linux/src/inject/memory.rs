@@ -102,7 +102,7 @@ impl Memory {
         let touched: Vec<(&Mapping, u64)> =
             self.mappings.iter().filter(|m| part.holds(m)).flat_map(|m| self.touched(m)).collect();
         if touched.is_empty() {
-            return Err(Error(format!("it has written no {}", part.name())));
+            return Err(Error::Missing(format!("it has written no {}", part.name())));
         }
         let mut place = (part.name(), 0);
         for _ in 0..LOOKS {
@@ -120,7 +120,7 @@ impl Memory {
     /// A byte of the frames above the stack's end.
     pub fn pick_in_stack(&self, end: u64, random: &mut Random) -> Result<u64> {
         let stack = self.mappings.iter().find(|m| Part::Stack.holds(m) && m.range.contains(&end));
-        let stack = stack.ok_or_else(|| Error("it runs on no stack".into()))?;
+        let stack = stack.ok_or_else(|| Error::Missing("it runs on no stack".into()))?;
         Ok(end + random.below(STACK_IN_USE.min(stack.range.end - end)))
     }
 

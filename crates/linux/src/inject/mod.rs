@@ -10,6 +10,7 @@ mod memory;
 mod stack;
 mod tracee;
 
+use crate::error::error;
 use crate::{Doing, Error, Result};
 use eft_base::Random;
 use eft_component::fault::Fault;
@@ -66,10 +67,10 @@ pub const KINDS: &[(&str, Kind, &str)] = &[
 ];
 
 impl Kind {
-    pub fn parse(name: &str) -> std::result::Result<Kind, String> {
+    pub fn parse(name: &str) -> Result<Kind> {
         let found = KINDS.iter().find(|(n, ..)| *n == name).map(|(_, kind, _)| *kind);
         let names = || KINDS.iter().map(|(n, ..)| *n).collect::<Vec<_>>().join(", ");
-        found.ok_or_else(|| format!("there is no kind of fault `{name}`; there are: {}", names()))
+        found.ok_or_else(|| error!(Invalid, "there is no kind of fault `{name}`; there are: {}", names()))
     }
 
     pub fn name(self) -> &'static str {
@@ -101,7 +102,9 @@ pub fn inject(pid: u32, kind: Kind, random: &mut Random) -> Result<String> {
         Kind::FlipChannel => return flip(&process, Part::Channel, random),
         Kind::FlipPayload => return flip(&process, Part::Payload, random),
         Kind::Enomem => return fail_a_send(&process),
-        Kind::Message(_) => return Err(Error("its own loop does that, and not its debugger".into())),
+        Kind::Message(_) => {
+            return Err(Error::Invalid("its own loop does that, and not its debugger".into()));
+        }
         Kind::Abort | Kind::Loop | Kind::Null | Kind::FlipCode | Kind::FlipStack => {
             return at_a_random_instruction(&process, kind, random);
         }
@@ -118,7 +121,8 @@ struct Process {
 
 impl Process {
     fn open(pid: u32) -> Result<Process> {
-        let number = rustix::process::Pid::from_raw(pid as i32).ok_or_else(|| Error("no process".into()))?;
+        let number =
+            rustix::process::Pid::from_raw(pid as i32).ok_or_else(|| Error::Missing("no process".into()))?;
         let handle =
             rustix::process::pidfd_open(number, rustix::process::PidfdFlags::empty()).doing("the process")?;
         Ok(Process { pid, handle })
@@ -193,7 +197,7 @@ mod tests {
         for (name, kind, _) in KINDS {
             assert_eq!((Kind::parse(name), kind.name()), (Ok(*kind), *name));
         }
-        assert!(Kind::parse("flip").unwrap_err().contains("flip-code, flip-stack"));
+        assert!(Kind::parse("flip").unwrap_err().to_string().contains("flip-code, flip-stack"));
     }
 
     /// A shell that computes for ever.
@@ -231,7 +235,7 @@ mod tests {
         let mut child = busy();
         std::thread::sleep(Duration::from_millis(20));
         let refusal = inject(child.id(), Kind::FlipArena, &mut Random::new(7)).unwrap_err();
-        assert_eq!(refusal.0, "it has written no durable state");
+        assert_eq!(refusal, Error::Missing("it has written no durable state".into()));
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(inject(child.id(), Kind::Abort, &mut Random::new(7)).is_err(), "it has ended");

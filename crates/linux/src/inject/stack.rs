@@ -1,6 +1,7 @@
 //! A fault in a component of a stack, as its supervisor is told of it.
 
 use super::Kind;
+use crate::error::{Result, error};
 use crate::operator;
 use eft_base::Random;
 use eft_component::server::counter;
@@ -18,28 +19,30 @@ pub struct Injected {
 }
 
 /// Tells the supervisor what comes, and does it.
-pub fn in_stack(stack: &str, component: &str, kind: Kind, seed: u64) -> Result<Injected, String> {
+pub fn in_stack(stack: &str, component: &str, kind: Kind, seed: u64) -> Result<Injected> {
     let mut random = Random::new(seed);
     let before = struck(stack, component)?;
     let request = json!({ "op": "inject", "component": component, "fault": kind.fault(), "skip": random.below(SKIP_MAX) });
-    let (answer, _) = operator::ask(stack, &request).map_err(|e| e.to_string())?;
-    let pid =
-        answer["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).ok_or("the stack named no process")?;
+    let (answer, _) = operator::ask(stack, &request)?;
+    let pid = answer["pid"]
+        .as_u64()
+        .and_then(|pid| u32::try_from(pid).ok())
+        .ok_or_else(|| error!(Protocol, "the stack named no process"))?;
     let what = match kind.fault() {
         Some(_) => await_strike(stack, component, before, kind)?,
-        None => super::inject(pid, kind, &mut random).map_err(|e| format!("{component}: {e}"))?,
+        None => super::inject(pid, kind, &mut random).map_err(|e| error!(Refused, "{component}: {e}"))?,
     };
     Ok(Injected { pid, what })
 }
 
 /// Messages of the component that were broken so far.
-fn struck(stack: &str, component: &str) -> Result<u64, String> {
-    let (all, _) = operator::ask(stack, &json!({ "op": "stat" })).map_err(|e| e.to_string())?;
+fn struck(stack: &str, component: &str) -> Result<u64> {
+    let (all, _) = operator::ask(stack, &json!({ "op": "stat" }))?;
     let of = all["components"].as_array().into_iter().flatten().find(|c| c["component"] == component);
     Ok(of.and_then(|c| c["counters"].get(counter::FAULTS_INJECTED)).and_then(Value::as_u64).unwrap_or(0))
 }
 
-fn await_strike(stack: &str, component: &str, before: u64, kind: Kind) -> Result<String, String> {
+fn await_strike(stack: &str, component: &str, before: u64, kind: Kind) -> Result<String> {
     let until = Instant::now() + PATIENCE;
     while struck(stack, component)? == before {
         if Instant::now() > until {
@@ -48,7 +51,8 @@ fn await_strike(stack: &str, component: &str, before: u64, kind: Kind) -> Result
             } else {
                 "sent no message"
             };
-            return Err(format!(
+            return Err(error!(
+                Busy,
                 "{component} {what} for {} s: the fault waits for the next one",
                 PATIENCE.as_secs()
             ));

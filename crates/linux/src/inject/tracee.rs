@@ -43,7 +43,9 @@ impl Tracee {
 
     fn interrupt(&mut self) -> Result<()> {
         request(libc::PTRACE_INTERRUPT, self.pid, 0, 0).doing("it cannot be stopped")?;
-        self.wait(Duration::from_secs(5))?.map(drop).ok_or_else(|| Error("it cannot be stopped".into()))
+        self.wait(Duration::from_secs(5))?
+            .map(drop)
+            .ok_or_else(|| Error::Missing("it cannot be stopped".into()))
     }
 
     /// The status of its next stop; `None`: it goes on all the time.
@@ -68,7 +70,7 @@ impl Tracee {
                 _ if libc::WIFSTOPPED(status) => return Ok(Some(status)),
                 _ => {
                     self.released = true;
-                    return Err(Error("it died meanwhile".into()));
+                    return Err(Error::Gone("it died meanwhile".into()));
                 }
             }
         }
@@ -116,7 +118,7 @@ impl Tracee {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             if self.go_on(libc::PTRACE_SYSCALL, left)?.is_none() || left.is_zero() {
-                return Err(Error(format!(
+                return Err(Error::Missing(format!(
                     "it sent nothing through the kernel for {} s",
                     patience.as_secs_f32()
                 )));
@@ -139,7 +141,7 @@ impl Tracee {
 
     #[cfg(not(target_arch = "x86_64"))]
     pub fn fail_a_send(&mut self, _patience: Duration) -> Result<(&'static str, i32)> {
-        Err(Error("a call can be made to fail on x86-64 only".into()))
+        Err(Error::Missing("a call can be made to fail on x86-64 only".into()))
     }
 
     /// Waking a neighbour cannot fail for want of memory.

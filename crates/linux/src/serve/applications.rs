@@ -9,10 +9,10 @@ mod connections;
 mod loopback;
 
 use super::Surroundings;
-use super::park::Parking;
 use crate::descriptors::is_closed;
 use crate::protocol::{FromServer, Role, ToServer};
-use crate::{Doing, Result, sandbox};
+use crate::sandbox::Users;
+use crate::{Doing, Result};
 use eft_base::errno::EMFILE;
 use eft_base::{ComponentId, FamilyId, SocketId};
 use eft_channel::socket::{Arena, LAYOUT_VERSION};
@@ -40,6 +40,8 @@ struct Connection {
     role: Role,
     /// The sequence number of an unanswered NEW_FAMILY.
     asked: u64,
+    /// Of the layout, as the process speaks it.
+    version: u32,
 }
 
 /// The far end of a descriptor.
@@ -53,6 +55,7 @@ struct Far {
 struct Family {
     arena: Arena,
     arena_fd: OwnedFd,
+    bell: OwnedFd,
 }
 
 impl Family {
@@ -182,10 +185,13 @@ impl Applications {
             let refused = Reply { version: LAYOUT_VERSION, errno: EMFILE, sequence, ..Reply::default() };
             return self.reply(id, refused, &[]);
         };
-        let Ok(arena) = state.arena_fd.try_clone() else { return };
+        let all = [&state.arena_fd, &state.bell];
+        let Ok(fds) = all.into_iter().map(OwnedFd::try_clone).collect::<std::io::Result<Vec<_>>>() else {
+            return;
+        };
         let reply = Reply { sequence, ..state.described(family) };
         self.custodians.insert(family, id);
-        self.reply(id, reply, &[arena]);
+        self.reply(id, reply, &fds);
     }
 
     /// Tells a family's custodian what it is to repeat, with the descriptor that belongs to it. One that
@@ -203,8 +209,8 @@ impl Applications {
 
 impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applications {
     /// Who asks for a privileged port must be known to be root.
-    fn confine(&mut self) -> Result<bool> {
-        sandbox::enter(sandbox::Users::Known)
+    fn users(&self) -> Option<Users> {
+        Some(Users::Known)
     }
 
     fn perform(&mut self, effect: Effect) {
@@ -240,8 +246,8 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
         }
     }
 
-    fn poll(&mut self, parking: &Parking, emit: &mut dyn FnMut(Event)) {
-        if !parking.descriptors_ready() {
+    fn poll(&mut self, ready: bool, emit: &mut dyn FnMut(Event)) {
+        if !ready {
             return;
         }
         let mut events = [const { std::mem::MaybeUninit::<epoll::Event>::uninit() }; 64];
@@ -269,8 +275,9 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
         vec![self.set.as_fd()]
     }
 
-    fn family_opened(&mut self, family: FamilyId, arena: &Arena, fd: OwnedFd) {
-        self.families.insert(family, Family { arena: arena.clone(), arena_fd: fd });
+    fn family_opened(&mut self, family: FamilyId, arena: &Arena, fd: OwnedFd, bell: Option<OwnedFd>) {
+        let Some(bell) = bell else { return };
+        self.families.insert(family, Family { arena: arena.clone(), arena_fd: fd, bell });
     }
 
     fn family_closed(&mut self, family: FamilyId) {
@@ -296,7 +303,8 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
                         self.custodians.insert(family, id);
                     }
                     self.watch(fd.as_fd(), Watched::Connection(id), epoll::EventFlags::IN);
-                    self.connections.insert(id, Connection { fd, family, role, asked: 0 });
+                    self.connections
+                        .insert(id, Connection { fd, family, role, asked: 0, version: LAYOUT_VERSION });
                 }
                 None => self.family_given(ConnectionId(id), family),
             },

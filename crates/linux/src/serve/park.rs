@@ -1,4 +1,4 @@
-//! How a server sleeps.
+//! How the servers of a process sleep.
 //!
 //! On a shared core it goes to the kernel at once; on a dedicated core it watches its bells for a
 //! bounded time first. Engines with peers only sleep in `futex_waitv` on all bells; those that also
@@ -8,13 +8,15 @@ use crate::futex::WaitSet;
 use crate::{Doing, Result, monitor};
 use eft_base::Instant;
 use eft_channel::Shared;
-use eft_channel::account::Phase;
+use eft_channel::account::{Account, Phase};
 use eft_channel::notify::{Doorbell, Mode, StateWord};
 use eft_channel::status::Status;
+use eft_component::server::counter;
 use eft_host::clock;
 use eft_machine::CpuId;
 use rustix::event::epoll;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a dedicated server watches before it goes to the kernel. Longer than waking a sleeper on
@@ -26,69 +28,97 @@ const SHORT_SLEEP: Duration = Duration::from_micros(150);
 /// How long to look around on a shared core.
 const LINGER: Duration = Duration::from_micros(80);
 
-const CONTROL: u64 = 0;
-const EVENTFD: u64 = 1;
-const SURROUNDINGS: u64 = 2;
+/// What one server brings to the sleep of its process.
+pub struct Sleeper<'a> {
+    pub status: Status,
+    pub eventfd: OwnedFd,
+    pub control: BorrowedFd<'a>,
+    /// Its surroundings' descriptors.
+    pub descriptors: Vec<BorrowedFd<'a>>,
+}
 
-/// The means of sleeping of one server.
-pub struct Parking {
+/// A server that sleeps.
+struct Asleep {
     status: Status,
     state: Shared<StateWord>,
-    eventfd: OwnedFd,
-    /// Present if the surroundings have descriptors.
-    epoll: Option<OwnedFd>,
-    dedicated: bool,
-    control_readable: bool,
-    descriptors_ready: bool,
-    waits: WaitSet,
-    /// How long it pays to look around before going to the kernel; see [`Parking::linger`].
-    patience: Duration,
+    /// Open as long as it is in the set.
+    _eventfd: OwnedFd,
     /// The surroundings' descriptors in the set, and whether they are waited for.
     devices: Vec<i32>,
     devices_watched: bool,
+    /// They may have something.
+    ready: bool,
+    /// It has ended, and sleeps for good.
+    retired: bool,
+}
+
+/// What of a server a descriptor of the set is; the server's number is in the other bits.
+const CONTROL: u64 = 0;
+/// It only ends the sleep.
+pub const EVENTFD: u64 = 1;
+const SURROUNDINGS: u64 = 2;
+
+/// The means of sleeping of a process.
+pub struct Parking {
+    servers: Vec<Asleep>,
+    /// Present if the surroundings of any have descriptors.
+    epoll: Option<Arc<OwnedFd>>,
+    dedicated: bool,
+    control_readable: bool,
+    waits: WaitSet,
+    /// How long it pays to look around before going to the kernel; see [`Parking::linger`].
+    patience: Duration,
     /// The values of the bells at the last watch, and the place of the one that rang.
     rung: Vec<u32>,
     likely: usize,
 }
 
 impl Parking {
-    pub fn new(
-        status: Status,
-        eventfd: OwnedFd,
-        control: &OwnedFd,
-        dedicated: bool,
-        descriptors: &[BorrowedFd],
-    ) -> Result<Parking> {
-        let state = status.state();
-        state.awake();
+    pub fn new(sleepers: Vec<Sleeper>) -> Result<Parking> {
         let mut set = None;
-        let mut devices = Vec::new();
-        if !descriptors.is_empty() {
+        if sleepers.iter().any(|sleeper| !sleeper.descriptors.is_empty()) {
             let e = epoll::create(epoll::CreateFlags::CLOEXEC).doing("epoll")?;
-            let level = epoll::EventFlags::IN;
-            epoll::add(&e, control, epoll::EventData::new_u64(CONTROL), level).doing("epoll")?;
-            epoll::add(&e, &eventfd, epoll::EventData::new_u64(EVENTFD), level).doing("epoll")?;
-            for d in descriptors {
-                devices.push(d.as_raw_fd());
-                epoll::add(&e, d, epoll::EventData::new_u64(SURROUNDINGS), level).doing("epoll")?;
+            for (i, sleeper) in sleepers.iter().enumerate() {
+                let add = |fd: BorrowedFd, what: u64, how: epoll::EventFlags| {
+                    let token = epoll::EventData::new_u64((i as u64) << 2 | what);
+                    epoll::add(&e, fd, token, epoll::EventFlags::IN | how).doing("epoll")
+                };
+                add(sleeper.control, CONTROL, epoll::EventFlags::empty())?;
+                // Each write to it is an event of its own, so nobody need read it.
+                add(sleeper.eventfd.as_fd(), EVENTFD, epoll::EventFlags::ET)?;
+                let add = |d: &BorrowedFd| add(*d, SURROUNDINGS, epoll::EventFlags::empty());
+                sleeper.descriptors.iter().try_for_each(add)?;
             }
-            set = Some(e);
+            set = Some(Arc::new(e));
         }
+        let servers = sleepers.into_iter().map(|sleeper| {
+            let state = sleeper.status.state();
+            state.awake();
+            Asleep {
+                devices: sleeper.descriptors.iter().map(AsRawFd::as_raw_fd).collect(),
+                status: sleeper.status,
+                state,
+                _eventfd: sleeper.eventfd,
+                devices_watched: true,
+                ready: true,
+                retired: false,
+            }
+        });
         Ok(Parking {
-            status,
-            state,
-            eventfd,
+            servers: servers.collect(),
             epoll: set,
-            dedicated,
+            dedicated: false,
             control_readable: false,
-            descriptors_ready: true,
             waits: WaitSet::default(),
             patience: Duration::ZERO,
-            devices,
-            devices_watched: true,
             rung: Vec::new(),
             likely: 0,
         })
+    }
+
+    /// What it waits for, if it sleeps on descriptors.
+    pub fn set(&self) -> Option<&Arc<OwnedFd>> {
+        self.epoll.as_ref()
     }
 
     pub fn set_dedicated(&mut self, dedicated: bool) {
@@ -100,67 +130,96 @@ impl Parking {
         self.control_readable
     }
 
-    /// Whether the surroundings' descriptors may have something: false only if the last sleep showed
-    /// that they have not.
-    pub fn descriptors_ready(&self) -> bool {
-        self.descriptors_ready
+    /// Whether the descriptors of a server's surroundings may have something: false only if the last look showed that they
+    /// have not.
+    pub fn is_ready(&self, server: usize) -> bool {
+        self.servers[server].ready
     }
 
-    /// Waits for the surroundings' descriptors from now on, or not. They are level-triggered: one that
-    /// is readable and not read would keep the server awake.
-    pub fn watch_devices(&mut self, wanted: bool) {
-        let Some(set) = self.epoll.as_ref().filter(|_| wanted != self.devices_watched) else { return };
-        self.devices_watched = wanted;
+    /// Asks the kernel which descriptors have something, without a sleep.
+    pub fn look(&mut self) {
+        self.poll_descriptors(Some(Duration::ZERO));
+    }
+
+    /// Waits for a server's surroundings' descriptors from now on, or not. They are level-triggered: one that
+    /// is readable and not read would keep the process awake.
+    pub fn watch_devices(&mut self, server: usize, wanted: bool) {
+        let Some(set) = &self.epoll else { return };
+        let asleep = &mut self.servers[server];
+        if wanted == asleep.devices_watched {
+            return;
+        }
+        asleep.devices_watched = wanted;
         let events = if wanted { epoll::EventFlags::IN } else { epoll::EventFlags::empty() };
-        for raw in &self.devices {
+        for raw in &asleep.devices {
             // SAFETY: the surroundings keep their descriptors open as long as the server runs.
             let device = unsafe { BorrowedFd::borrow_raw(*raw) };
-            let _ = epoll::modify(set, device, epoll::EventData::new_u64(SURROUNDINGS), events);
+            let token = epoll::EventData::new_u64((server as u64) << 2 | SURROUNDINGS);
+            let _ = epoll::modify(set, device, token, events);
         }
+    }
+
+    /// A server has ended: whoever looks at it sees that it sleeps.
+    pub fn retire(&mut self, server: usize) {
+        let asleep = &mut self.servers[server];
+        asleep.retired = true;
+        asleep.state.announce(Mode::Descriptor);
+    }
+
+    fn announce(&self, mode: Mode) {
+        self.servers.iter().filter(|s| !s.retired).for_each(|s| s.state.announce(mode));
+    }
+
+    fn awake(&self) {
+        self.servers.iter().filter(|s| !s.retired).for_each(|s| s.state.awake());
     }
 
     /// Sleeps until something may have happened. `each_bell` is handed a function that takes all
-    /// bells; `has_work` is the last look. Returns whether it went to sleep in the kernel.
+    /// bells; `has_work` is the last look. The time goes to `account`.
     pub fn park(
         &mut self,
+        account: Account,
         deadline: Option<Instant>,
         each_bell: impl Fn(&mut dyn FnMut(&Shared<Doorbell>)),
         has_work: impl Fn() -> bool,
-    ) -> bool {
+    ) {
         self.control_readable = false;
-        if self.dedicated && self.watch(deadline, &each_bell, &has_work) {
-            return false;
+        if self.dedicated && self.watch(account, deadline, &each_bell, &has_work) {
+            return;
         }
-        if !self.dedicated && self.linger(deadline, &has_work) {
-            return false;
+        if !self.dedicated && self.linger(account, deadline, &has_work) {
+            return;
         }
-        self.status.account().leave(Phase::Sleeping);
+        account.leave(Phase::Sleeping);
         let fell_asleep = clock::now();
-        self.status.account().enter(Phase::Sleeping, fell_asleep);
+        account.enter(Phase::Sleeping, fell_asleep);
         let slept = match self.epoll {
             Some(_) => self.sleep_on_descriptors(deadline, &has_work),
             None => self.sleep_on_bells(deadline, &each_bell, &has_work),
         };
-        self.state.awake();
-        self.status.account().leave(Phase::Busy);
+        self.awake();
+        account.leave(Phase::Busy);
         let woke = clock::now();
-        self.status.account().enter(Phase::Busy, woke);
+        account.enter(Phase::Busy, woke);
         if slept {
-            self.status.account().woke_up();
+            account.woke_up();
             let gap = woke.saturating_since(fell_asleep);
             self.patience = if gap < SHORT_SLEEP && !self.dedicated { LINGER } else { Duration::ZERO };
+            self.servers.iter().filter(|s| !s.retired).for_each(|s| s.status.add(counter::SLEEPS, 1));
         }
-        slept
     }
 
     /// On a shared core: while sleeps have been short (traffic flows), lets the others run and looks
     /// again for a moment, because falling asleep and being woken costs sender and sleeper more than
     /// that (13 us and 35 us measured). True if work came.
-    fn linger(&mut self, deadline: Option<Instant>, has_work: &impl Fn() -> bool) -> bool {
+    fn linger(&mut self, account: Account, deadline: Option<Instant>, has_work: &impl Fn() -> bool) -> bool {
         if self.patience.is_zero() {
             return false;
         }
-        let end = clock::now() + self.patience;
+        account.leave(Phase::Polling);
+        let start = clock::now();
+        account.enter(Phase::Polling, start);
+        let end = start + self.patience;
         loop {
             rustix::thread::sched_yield();
             if has_work() || (self.epoll.is_some() && self.poll_descriptors(Some(Duration::ZERO))) {
@@ -180,18 +239,19 @@ impl Parking {
     /// Watches the bells from user space. True if there is work.
     fn watch(
         &mut self,
+        account: Account,
         deadline: Option<Instant>,
         each_bell: &impl Fn(&mut dyn FnMut(&Shared<Doorbell>)),
         has_work: &impl Fn() -> bool,
     ) -> bool {
-        self.status.account().leave(watching());
+        account.leave(watching());
         let start = clock::now();
-        self.status.account().enter(watching(), start);
+        account.enter(watching(), start);
         let end = deadline.map_or(start + WATCH, |d| d.min(start + WATCH));
         let mut values = std::mem::take(&mut self.rung);
         values.clear();
         each_bell(&mut |b| values.push(b.value()));
-        self.state.announce(Mode::Monitoring);
+        self.announce(Mode::Monitoring);
         let mut found = has_work();
         while !found && clock::now() < end {
             self.wait_for_a_ring(each_bell, &values, has_work);
@@ -201,7 +261,7 @@ impl Parking {
             self.likely = place;
         }
         self.rung = values;
-        self.state.awake();
+        self.awake();
         found || deadline.is_some_and(|d| clock::now() >= d)
     }
 
@@ -238,7 +298,7 @@ impl Parking {
         let mut all = true;
         // The values must be read before the last look: a ring after it then ends the wait at once.
         each_bell(&mut |b| all &= waits.add(b.word(), b.value()));
-        self.state.announce(Mode::Futex);
+        self.announce(Mode::Futex);
         if has_work() {
             return false;
         }
@@ -249,7 +309,7 @@ impl Parking {
     }
 
     fn sleep_on_descriptors(&mut self, deadline: Option<Instant>, has_work: &impl Fn() -> bool) -> bool {
-        self.state.announce(Mode::Descriptor);
+        self.announce(Mode::Descriptor);
         if has_work() {
             return false;
         }
@@ -263,21 +323,21 @@ impl Parking {
         let Some(set) = &self.epoll else { return false };
         let timeout = timeout
             .map(|t| rustix::time::Timespec { tv_sec: t.as_secs() as i64, tv_nsec: t.subsec_nanos() as _ });
-        let mut events = [const { std::mem::MaybeUninit::<epoll::Event>::uninit() }; 8];
+        let mut events = [const { std::mem::MaybeUninit::<epoll::Event>::uninit() }; 16];
         let ready = match epoll::wait(set, &mut events, timeout.as_ref()) {
             Ok((ready, _)) => ready,
             Err(_) => return false,
         };
-        self.descriptors_ready = false;
+        self.servers.iter_mut().for_each(|s| s.ready = false);
         let mut any = false;
         for event in ready {
             any = true;
-            match event.data.u64() {
+            let token = event.data.u64();
+            let Some(server) = self.servers.get_mut((token >> 2) as usize) else { continue };
+            match token & 3 {
                 CONTROL => self.control_readable = true,
-                EVENTFD => {
-                    let _ = rustix::io::read(self.eventfd.as_fd(), &mut [0u8; 8]);
-                }
-                _ => self.descriptors_ready = true,
+                EVENTFD => {}
+                _ => server.ready = true,
             }
         }
         any
@@ -310,7 +370,7 @@ pub fn place(cpu: Option<CpuId>) -> Result<()> {
     let mut set = CpuSet::new();
     match cpu {
         Some(CpuId(n)) if (n as usize) < CpuSet::MAX_CPU => set.set(n as usize),
-        Some(n) => return Err(crate::Error(format!("CPU {n} does not exist"))),
+        Some(n) => return Err(crate::Error::Missing(format!("CPU {n} does not exist"))),
         None => (0..CpuSet::MAX_CPU).for_each(|n| set.set(n)),
     }
     sched_setaffinity(None, &set).doing(match cpu {

@@ -32,17 +32,18 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Takes the control socket that the supervisor left at [`CONTROL_FD`] and waits for `Construct`. `None`: it is not to be
-    /// a server, and has done what it was started for.
-    pub fn receive(versions: &Versions) -> Result<Option<Setup>> {
+    /// Takes the control socket that the supervisor left at [`CONTROL_FD`] for the `nth` server of this process, and waits
+    /// for `Construct`. `None`: it is not to be a server, and has done what it was started for.
+    pub fn receive(nth: usize, versions: &Versions) -> Result<Option<Setup>> {
+        let number = CONTROL_FD + nth as i32;
         // SAFETY: fcntl on a number; a bad one gives an error.
-        if unsafe { libc::fcntl(CONTROL_FD, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
-            return Err(Error("`eft serve` is started by `eft up`, not by hand".into()));
+        if unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
+            return Err(Error::Invalid("`eft serve` is started by `eft up`, not by hand".into()));
         }
         // The program was started by the name of a link.
         let _ = rustix::thread::set_name(c"eft");
         // SAFETY: the supervisor passed this descriptor to us alone.
-        let control = unsafe { OwnedFd::from_raw_fd(CONTROL_FD) };
+        let control = unsafe { OwnedFd::from_raw_fd(number) };
         let mut buffer = vec![0; PACKET_MAX];
         let mut next = || -> Result<(ToServer, Vec<OwnedFd>)> {
             let (n, fds) = scm::receive(&control, &mut buffer, false)
@@ -58,7 +59,9 @@ impl Setup {
             first = next()?;
         }
         if let (ToServer::Revert(identity), fds) = &first {
-            let [ours, like, to] = &fds[..] else { return Err(Error("an arena is missing".into())) };
+            let [ours, like, to] = &fds[..] else {
+                return Err(Error::Protocol("an arena is missing".into()));
+            };
             let (ours, like, to) =
                 (memory::map(ours, false)?, memory::map(like, false)?, memory::map(to, true)?);
             let arena_len = to.len();
@@ -67,18 +70,22 @@ impl Setup {
             return Ok(None);
         }
         let (ToServer::Identity(identity), fds) = first else {
-            return Err(Error("the supervisor's first message is not an identity".into()));
+            return Err(Error::Protocol("the supervisor's first message is not an identity".into()));
         };
         let mut fds = fds.into_iter();
-        let mut fd = || fds.next().ok_or_else(|| Error("a descriptor is missing".into()));
-        let status = Status::new(memory::map(&fd()?, true)?).map_err(|_| Error("bad status page".into()))?;
-        ticks::start(&status)?;
-        die_of_faults();
-        leave_no_core();
+        let mut fd = || fds.next().ok_or_else(|| Error::Protocol("a descriptor is missing".into()));
+        let status =
+            Status::new(memory::map(&fd()?, true)?).map_err(|_| Error::Protocol("bad status page".into()))?;
+        // The ticks are the thread's, and the supervisor reads those of its first server.
+        if nth == 0 {
+            ticks::start(&status)?;
+            die_of_faults();
+            leave_no_core();
+        }
         let eventfd = fd()?;
         let bell = memory::map(&fd()?, false)?;
         // SAFETY: Doorbell is one atomic.
-        let bell = unsafe { bell.shared::<Doorbell>(0) }.map_err(|_| Error("bad bell".into()))?;
+        let bell = unsafe { bell.shared::<Doorbell>(0) }.map_err(|_| Error::Protocol("bad bell".into()))?;
         let device = fds.collect();
         let (mut pools, mut arena, mut spare) = (Vec::new(), None, None);
         loop {
@@ -86,17 +93,17 @@ impl Setup {
             let mut fds = fds.into_iter();
             match message {
                 ToServer::OwnPool { id, slot_size } => {
-                    let fd = fds.next().ok_or_else(|| Error("a pool without segment".into()))?;
+                    let fd = fds.next().ok_or_else(|| Error::Protocol("a pool without segment".into()))?;
                     pools.push(Pool::new(id, memory::map(&fd, true)?, slot_size));
                 }
                 ToServer::Arena => {
-                    let fd = fds.next().ok_or_else(|| Error("an arena without segment".into()))?;
+                    let fd = fds.next().ok_or_else(|| Error::Protocol("an arena without segment".into()))?;
                     arena = Some(memory::map(&fd, true)?);
                     spare = fds.next().map(|fd| memory::map(&fd, true)).transpose()?;
                 }
                 ToServer::Construct => break,
-                ToServer::Stop => return Err(Error("stopped during set-up".into())),
-                _ => return Err(Error("an unexpected message during set-up".into())),
+                ToServer::Stop => return Err(Error::Gone("stopped during set-up".into())),
+                _ => return Err(Error::Protocol("an unexpected message during set-up".into())),
             }
         }
         Ok(Some(Setup { identity, control, status, bell, eventfd, device, pools, arena, spare }))
@@ -105,13 +112,13 @@ impl Setup {
     /// The next pool, in the order of `control::plan::pools`.
     pub fn take_pool(&mut self) -> Result<Pool> {
         if self.pools.is_empty() {
-            return Err(Error("the supervisor gave too few pools".into()));
+            return Err(Error::Protocol("the supervisor gave too few pools".into()));
         }
         Ok(self.pools.remove(0))
     }
 
     pub fn take_arena(&mut self) -> Result<Segment> {
-        self.arena.take().ok_or_else(|| Error("the supervisor gave no arena".into()))
+        self.arena.take().ok_or_else(|| Error::Protocol("the supervisor gave no arena".into()))
     }
 
     /// The arena, or what `convert` made of it in an empty one, if it `is_older`.

@@ -1,9 +1,9 @@
 //! What surrounds an engine besides its peers: applications, operators, descriptors.
 
-use super::park::Parking;
 use crate::capture::{CaptureSlot, CaptureWriter};
 use crate::protocol::{ArenaShape, FromServer, ToServer};
-use crate::{Error, Result, memory, sandbox};
+use crate::sandbox::Users;
+use crate::{Error, Result, memory};
 use eft_base::{FamilyId, PoolId};
 use eft_channel::Shared;
 use eft_channel::notify::Doorbell;
@@ -12,13 +12,14 @@ use eft_component::{Answer, Component};
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 /// The hooks of the live loop of a component.
 pub trait Surroundings<C: Component> {
-    /// Gives up every right that a server does not need. Called before anything comes from a neighbour. Returns whether Landlock
-    /// is in force.
-    fn confine(&mut self) -> Result<bool> {
-        sandbox::enter(sandbox::Users::Unknown)
+    /// Whether the sandbox must let it know users by their numbers. `None`: it enters another one in [`Surroundings::begin`], and
+    /// hears from nobody but the supervisor until then.
+    fn users(&self) -> Option<Users> {
+        Some(Users::Unknown)
     }
 
     /// All that the engine has to know before it begins has been told to it.
@@ -29,8 +30,8 @@ pub trait Surroundings<C: Component> {
     /// Carries out an effect of the engine.
     fn perform(&mut self, effect: C::Effect);
 
-    /// Collects news. Called once per turn.
-    fn poll(&mut self, _parking: &Parking, _emit: &mut dyn FnMut(C::Event)) {}
+    /// Collects news. Called once per turn. `ready`: its descriptors may have something.
+    fn poll(&mut self, _ready: bool, _emit: &mut dyn FnMut(C::Event)) {}
 
     /// Whether news wait: part of the last look before sleeping.
     fn pending(&self) -> bool {
@@ -45,8 +46,11 @@ pub trait Surroundings<C: Component> {
         Vec::new()
     }
 
-    /// An epoll set of the surroundings' own, nested into the parking's.
-    fn family_opened(&mut self, _family: FamilyId, _arena: &Arena, _fd: OwnedFd) {}
+    /// The process sleeps on the descriptors of this set, since some server of it has any.
+    fn sleeps_on(&mut self, _set: &Arc<OwnedFd>) {}
+
+    /// `bell`: for who may write to the arena.
+    fn family_opened(&mut self, _family: FamilyId, _arena: &Arena, _fd: OwnedFd, _bell: Option<OwnedFd>) {}
 
     fn family_closed(&mut self, _family: FamilyId) {}
 
@@ -68,7 +72,7 @@ pub struct Plain {
 impl Plain {
     /// `device` becomes readable when there is something to receive; captures are put into `slot`.
     pub fn with_device(device: &impl AsFd, slot: CaptureSlot) -> Result<Plain> {
-        let fd = device.as_fd().try_clone_to_owned().map_err(|e| Error(format!("device: {e}")))?;
+        let fd = device.as_fd().try_clone_to_owned().map_err(|e| Error::System(format!("device: {e}")))?;
         Ok(Plain { device: Some((fd, slot)) })
     }
 }
@@ -96,7 +100,9 @@ pub struct Answering {
 
 impl Answering {
     pub fn new(control: &OwnedFd) -> Result<Answering> {
-        Ok(Answering { control: control.try_clone().map_err(|e| Error(format!("control socket: {e}")))? })
+        Ok(Answering {
+            control: control.try_clone().map_err(|e| Error::System(format!("control socket: {e}")))?,
+        })
     }
 }
 
@@ -124,7 +130,7 @@ impl Families {
         let ArenaShape { slots, send_len, receive_len } = shape;
         let geometry = Geometry { slots, send_len, receive_len };
         let arena = Arena::new(memory::map(fd, writable)?, geometry)
-            .map_err(|_| Error(format!("arena of family {}: bad shape", family.0)))?;
+            .map_err(|_| Error::Protocol(format!("arena of family {}: bad shape", family.0)))?;
         self.pools.insert(family, pool);
         Ok(arena)
     }

@@ -1,7 +1,6 @@
 //! What surrounds tcp and udp: applications that ring, and the far ends of their descriptors.
 
-use super::Surroundings;
-use super::park::Parking;
+use super::{Surroundings, park};
 use crate::descriptors::FarEnds;
 use crate::protocol::ToServer;
 use eft_base::{ComponentId, FamilyId, SocketId};
@@ -11,7 +10,9 @@ use eft_channel::notify::Doorbell;
 use eft_channel::socket::Arena;
 use eft_component::Component;
 use eft_component::transport::{Effect, Event};
+use rustix::event::epoll;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 struct Family {
     id: FamilyId,
@@ -20,6 +21,8 @@ struct Family {
     /// Where the search for marks goes on.
     searched: usize,
     bell: Shared<Doorbell>,
+    /// In the set on which the process sleeps, if it sleeps on descriptors.
+    eventfd: Option<OwnedFd>,
 }
 
 /// The applications of one transport.
@@ -29,6 +32,7 @@ pub struct TransportSurroundings {
     /// Whose marks are taken first.
     first: usize,
     far: FarEnds,
+    set: Option<Arc<OwnedFd>>,
 }
 
 /// Marks taken in one turn, however many sockets have news; a word's worth more.
@@ -36,7 +40,13 @@ const MARKS_PER_TURN: usize = 256;
 
 impl TransportSurroundings {
     pub fn new(transport: ComponentId) -> Self {
-        TransportSurroundings { transport, families: Vec::new(), first: 0, far: FarEnds::default() }
+        TransportSurroundings {
+            transport,
+            families: Vec::new(),
+            first: 0,
+            far: FarEnds::default(),
+            set: None,
+        }
     }
 }
 
@@ -50,7 +60,7 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Transport
         }
     }
 
-    fn poll(&mut self, _parking: &Parking, emit: &mut dyn FnMut(Event)) {
+    fn poll(&mut self, _ready: bool, emit: &mut dyn FnMut(Event)) {
         if self.far.owes() {
             self.far.settle();
         }
@@ -80,19 +90,33 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Transport
         }
     }
 
-    fn family_opened(&mut self, family: FamilyId, arena: &Arena, _fd: OwnedFd) {
+    fn sleeps_on(&mut self, set: &Arc<OwnedFd>) {
+        self.set = Some(set.clone());
+    }
+
+    fn family_opened(&mut self, family: FamilyId, arena: &Arena, _fd: OwnedFd, bell: Option<OwnedFd>) {
         self.families.retain(|f| f.id != family);
+        if let (Some(set), Some(bell)) = (&self.set, &bell) {
+            let token = epoll::EventData::new_u64(park::EVENTFD);
+            let _ = epoll::add(set, bell, token, epoll::EventFlags::IN | epoll::EventFlags::ET);
+        }
         self.families.push(Family {
             id: family,
             arena: arena.clone(),
             dirty: arena.dirty(self.transport),
             searched: 0,
             bell: arena.doorbell(self.transport),
+            eventfd: bell,
         });
     }
 
     fn family_closed(&mut self, family: FamilyId) {
-        self.families.retain(|f| f.id != family);
+        for f in self.families.extract_if(.., |f| f.id == family) {
+            // Its programs may still have it, and so could ring for nothing.
+            if let (Some(set), Some(bell)) = (&self.set, &f.eventfd) {
+                let _ = epoll::delete(set, bell);
+            }
+        }
         self.far.remove_family(family);
     }
 

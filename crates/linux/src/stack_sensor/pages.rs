@@ -19,9 +19,11 @@ pub fn refresh(stack: &str, sensor: &mut StackSensor) -> Result<Vec<MemberView>>
             continue;
         }
         let (_, mut pages) = operator::ask(stack, &json!({ "op": "page", "component": view.name }))?;
-        let page =
-            pages.pop().ok_or_else(|| Error(format!("the stack gave no status page of {}", view.name)))?;
-        let status = Status::new(memory::map(&page, false)?).map_err(|_| Error("bad status page".into()))?;
+        let page = pages
+            .pop()
+            .ok_or_else(|| Error::Protocol(format!("the stack gave no status page of {}", view.name)))?;
+        let status =
+            Status::new(memory::map(&page, false)?).map_err(|_| Error::Protocol("bad status page".into()))?;
         sensor.update(view.clone(), status);
     }
     Ok(views)

@@ -7,31 +7,37 @@ use crate::{Doing, Result, scm};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A process that was started, our end of its control socket, and what it says at its end.
+/// A process that was started, our ends of its servers' control sockets, and what it says at its end.
 pub struct Spawned {
     pub child: Child,
-    pub control: OwnedFd,
+    pub controls: Vec<OwnedFd>,
     pub stderr: Option<ChildStderr>,
 }
 
-/// Starts `eft serve NAME` from a program file, or from our own.
-pub fn spawn(stack: &str, name: &str, program: Option<&Arc<OwnedFd>>) -> Result<Spawned> {
+/// Starts `eft serve NAME…` from a program file, or from our own.
+pub fn spawn(stack: &str, names: &[&str], program: Option<&Arc<OwnedFd>>) -> Result<Spawned> {
     let protocol = PROTOCOL.to_string();
-    let arguments = ["serve", name, "--stack", stack, "--protocol", &protocol];
-    let (mut child, control) = spawn_with(program, &arguments, Stdio::piped(), true)?;
+    let mut arguments = vec!["serve"];
+    arguments.extend(names);
+    arguments.extend(["--stack", stack, "--protocol", &protocol]);
+    let (mut child, controls) = spawn_with(program, &arguments, names.len(), Stdio::piped(), true)?;
     let stderr = child.stderr.take();
     if let Some(stderr) = &stderr {
         let _ = rustix::io::ioctl_fionbio(stderr, true);
     }
-    Ok(Spawned { child, control, stderr })
+    Ok(Spawned { child, controls, stderr })
 }
 
-/// The same file under a number that is not in the way of [`CONTROL_FD`].
+/// The lowest number of a descriptor that no server's control socket has.
+const ABOVE_CONTROL: i32 = CONTROL_FD + 64;
+
+/// The same file under a number that is not in the way of the control sockets.
 pub fn above_control(file: OwnedFd) -> Result<OwnedFd> {
-    rustix::io::fcntl_dupfd_cloexec(&file, CONTROL_FD + 1).doing("the program's descriptor")
+    rustix::io::fcntl_dupfd_cloexec(&file, ABOVE_CONTROL).doing("the program's descriptor")
 }
 
 /// Starts the keeper, which outlives us.
@@ -39,16 +45,24 @@ pub fn spawn_keeper(config: &StackConfig, tables: &[&str]) -> Result<(Child, Own
     let patience = config.keep.as_secs().to_string();
     let mut arguments = vec!["keep", "--stack", &config.name, "--patience", &patience];
     tables.iter().for_each(|table| arguments.extend(["--table", table]));
-    spawn_with(None, &arguments, Stdio::null(), false)
+    let (child, mut controls) = spawn_with(None, &arguments, 1, Stdio::null(), false)?;
+    Ok((child, controls.remove(0)))
 }
 
 fn spawn_with(
     program: Option<&Arc<OwnedFd>>,
     arguments: &[&str],
+    controls: usize,
     stderr: Stdio,
     dies_with_us: bool,
-) -> Result<(Child, OwnedFd)> {
-    let (ours, theirs) = scm::pair().doing("control socket")?;
+) -> Result<(Child, Vec<OwnedFd>)> {
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..controls {
+        let (one, other) = scm::pair().doing("control socket")?;
+        ours.push(one);
+        // Where none of them is in the way of another.
+        theirs.push(above_control(other)?);
+    }
     // Unless told otherwise the file that this process runs, also when an upgrade has replaced or removed it: another version
     // of eft may speak another language.
     let file = program.map_or("/proc/self/exe".into(), |fd| format!("/proc/self/fd/{}", fd.as_raw_fd()));
@@ -63,7 +77,7 @@ fn spawn_with(
         .stderr(stderr)
         // Signals of the terminal are the supervisor's matter.
         .process_group(0);
-    let fd = theirs.as_raw_fd();
+    let fds: Vec<i32> = theirs.iter().map(AsRawFd::as_raw_fd).collect();
     let parent = std::process::id() as i32;
     // SAFETY: only async-signal-safe calls between fork and exec.
     unsafe {
@@ -77,10 +91,10 @@ fn spawn_with(
             let mut none: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&mut none);
             libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
-            if fd == CONTROL_FD {
-                libc::fcntl(fd, libc::F_SETFD, 0);
-            } else if libc::dup2(fd, CONTROL_FD) < 0 {
-                return Err(std::io::Error::last_os_error());
+            for (number, fd) in (CONTROL_FD..).zip(&fds) {
+                if libc::dup2(*fd, number) < 0 {
+                    return Err(std::io::Error::last_os_error());
+                }
             }
             Ok(())
         });
@@ -98,14 +112,18 @@ pub fn how(status: ExitStatus) -> String {
     }
 }
 
-/// The members whose process ended, and how.
+/// A member of each process that ended, and how it did.
 pub fn reap(members: &mut [Member]) -> Vec<(usize, String)> {
     let mut dead = Vec::new();
-    for (i, member) in members.iter_mut().enumerate() {
-        let Some(child) = &mut member.child else { continue };
-        if let Ok(Some(status)) = child.try_wait() {
-            member.child = None;
-            member.forget_process();
+    for i in 0..members.len() {
+        let Some(child) = members[i].child.clone() else { continue };
+        let ended = child.borrow_mut().try_wait();
+        if let Ok(Some(status)) = ended {
+            for member in members.iter_mut() {
+                if member.child.take_if(|other| Rc::ptr_eq(other, &child)).is_some() {
+                    member.forget_process();
+                }
+            }
             dead.push((i, how(status)));
         }
     }
@@ -125,8 +143,8 @@ pub fn end_all(members: &mut [Member]) {
     }
     for member in members {
         member.kill();
-        if let Some(mut child) = member.child.take() {
-            let _ = child.wait();
+        if let Some(child) = member.child.take() {
+            let _ = child.borrow_mut().wait();
         }
     }
 }

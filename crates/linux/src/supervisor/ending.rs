@@ -35,6 +35,7 @@ impl Supervisor {
     fn drain(&mut self) {
         for i in 0..self.members.len() {
             if self.members[i].peer.role == Role::Nic {
+                // Of several in a process it ends alone.
                 self.tell_index(i, &ToServer::Stop, &[]);
             }
         }

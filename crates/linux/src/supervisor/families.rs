@@ -2,8 +2,9 @@
 
 use super::Supervisor;
 use super::kept::{Inheritance, Kept};
+use crate::error::error;
 use crate::protocol::{self, ArenaShape, FromServer, ToServer};
-use crate::{Result, memory};
+use crate::{Result, bell, memory};
 use eft_base::{FamilyId, PoolId, SocketId};
 use eft_channel::socket::Geometry;
 use eft_control::plan;
@@ -17,7 +18,11 @@ struct Family {
     pool: PoolId,
     arena: OwnedFd,
     shape: ArenaShape,
+    bell: OwnedFd,
 }
+
+/// A family's arena, its shape and its bell.
+type Brought = (OwnedFd, ArenaShape, OwnedFd);
 
 /// A new family that not everybody has mapped yet.
 struct Announced {
@@ -59,7 +64,7 @@ impl Keeping {
     /// Leaves everything with the keeper.
     pub fn keep(&self, kept: &mut Kept) {
         for (id, f) in &self.families {
-            kept.put(format!("family/{}", id.0), &(f.pool, f.shape), &[&f.arena]);
+            kept.put(format!("family/{}", id.0), &(f.pool, f.shape), &[&f.arena, &f.bell]);
         }
         self.far.iter().for_each(|(s, far)| kept.put(name_of("far", *s), &far.transport, &[&far.fd]));
         self.loopback.iter().for_each(|(s, fd)| kept.put(name_of("loopback", *s), &(), &[fd]));
@@ -72,9 +77,10 @@ impl Keeping {
     pub fn restore(inherited: &mut Inheritance) -> Keeping {
         let mut keeping = Keeping::default();
         for (numbers, (pool, shape), fds) in inherited.numbered("family") {
-            if let ([id], Some(arena)) = (&numbers[..], fds.into_iter().next()) {
+            let fds: std::result::Result<[OwnedFd; 2], _> = fds.try_into();
+            if let ([id], Ok([arena, bell])) = (&numbers[..], fds) {
                 keeping.next_family = keeping.next_family.max(*id as u16);
-                keeping.families.insert(FamilyId(*id as u16), Family { pool, arena, shape });
+                keeping.families.insert(FamilyId(*id as u16), Family { pool, arena, shape, bell });
             }
         }
         let socket = |numbers: &[u64]| match numbers {
@@ -108,9 +114,10 @@ impl Keeping {
     }
 
     /// A family's arena, read-only, and its shape.
-    pub fn show(&self, family: FamilyId) -> std::result::Result<(Value, Vec<OwnedFd>), String> {
-        let found = self.families.get(&family).ok_or_else(|| format!("there is no family {}", family.0))?;
-        let arena = memory::read_only(&found.arena).map_err(|e| e.to_string())?;
+    pub fn show(&self, family: FamilyId) -> Result<(Value, Vec<OwnedFd>)> {
+        let found =
+            self.families.get(&family).ok_or_else(|| error!(Missing, "there is no family {}", family.0))?;
+        let arena = memory::read_only(&found.arena)?;
         Ok((json!({ "family": family.0, "shape": found.shape }), vec![arena]))
     }
 }
@@ -177,7 +184,7 @@ impl Supervisor {
                 }
             }
             FromServer::NewFamily { id, shape } => {
-                let brought = fds.next().map(|arena| (arena, shape));
+                let brought = fds.next().zip(fds.next()).map(|(arena, bell)| (arena, shape, bell));
                 self.new_family(id, brought)
             }
             FromServer::CloseFamily { family } => self.close_family(family),
@@ -199,7 +206,7 @@ impl Supervisor {
 
     /// Control messages and queues are read independently: a request of the family's, forwarded by sockets, could reach
     /// tcp before the family does. So sockets hears of a family when everybody else has mapped it.
-    fn new_family(&mut self, connection: u64, brought: Option<(OwnedFd, ArenaShape)>) {
+    fn new_family(&mut self, connection: u64, brought: Option<Brought>) {
         if self.keeping.announced.iter().any(|a| a.connection == connection) {
             return;
         }
@@ -252,12 +259,13 @@ impl Supervisor {
 
     /// Makes an arena, or takes one of an earlier stack, and shows it to whoever may map it. `None`: the
     /// limit is reached, or what was brought is no arena.
-    fn make_family(&mut self, brought: Option<(OwnedFd, ArenaShape)>) -> Result<Option<FamilyId>> {
+    fn make_family(&mut self, brought: Option<Brought>) -> Result<Option<FamilyId>> {
         let limits = &self.config.topology.limits;
         if self.keeping.families.len() >= limits.families {
             return Ok(None);
         }
-        if brought.as_ref().is_some_and(|(arena, shape)| !is_arena(arena, shape)) {
+        let is_sound = |(arena, shape, bell): &Brought| is_arena(arena, shape) && bell::is_bell(bell);
+        if brought.as_ref().is_some_and(|brought| !is_sound(brought)) {
             return Ok(None);
         }
         let memory_spec = &self.config.topology.memory;
@@ -273,23 +281,23 @@ impl Supervisor {
                 break id;
             }
         };
-        let (arena, shape) = match brought {
+        let (arena, shape, bell) = match brought {
             Some(brought) => brought,
             None => {
                 let len = geometry(&own).arena_len();
-                (memory::create(&format!("eft-family-{}", family.0), len)?, own)
+                (memory::create(&format!("eft-family-{}", family.0), len)?, own, bell::create()?)
             }
         };
         let pool = self.next_pool_id();
         let shown = memory::read_only(&arena)?;
         for (peer, writable) in plan::family_mappers(&self.config.topology, self.nics()) {
-            let fd = if writable { &arena } else { &shown };
-            self.tell(peer, &ToServer::Family { family, pool, shape, writable }, &[fd]);
+            let fds: &[&OwnedFd] = if writable { &[&arena, &bell] } else { &[&shown] };
+            self.tell(peer, &ToServer::Family { family, pool, shape, writable }, fds);
         }
         if let Some(kept) = &mut self.kept {
-            kept.put(format!("family/{}", family.0), &(pool, shape), &[&arena]);
+            kept.put(format!("family/{}", family.0), &(pool, shape), &[&arena, &bell]);
         }
-        self.keeping.families.insert(family, Family { pool, arena, shape });
+        self.keeping.families.insert(family, Family { pool, arena, shape, bell });
         Ok(Some(family))
     }
 
@@ -316,9 +324,12 @@ impl Supervisor {
         let mappers = plan::family_mappers(&self.config.topology, self.nics());
         if let Some((_, writable)) = mappers.into_iter().find(|(p, _)| *p == peer) {
             for (id, f) in &self.keeping.families {
-                let fd = if writable { f.arena.try_clone().ok() } else { memory::read_only(&f.arena).ok() };
+                let fds = match writable {
+                    true => [&f.arena, &f.bell].into_iter().filter_map(|fd| fd.try_clone().ok()).collect(),
+                    false => memory::read_only(&f.arena).into_iter().collect(),
+                };
                 let message = ToServer::Family { family: *id, pool: f.pool, shape: f.shape, writable };
-                messages.push((message, fd.into_iter().collect()));
+                messages.push((message, fds));
             }
         }
         for (s, Far { fd, transport }) in &self.keeping.far {

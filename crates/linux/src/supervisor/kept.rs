@@ -2,11 +2,12 @@
 
 use super::{StackConfig, Supervisor, Watched, children};
 use crate::devices::packet::Silencer;
+use crate::error::error;
 use crate::keeper::{Entries, Entry, ToKeeper, take_over};
 use crate::protocol::encode;
 use crate::{Error, Result, memory, operator, scm};
 use eft_base::MacAddress;
-use eft_channel::socket::LAYOUT_VERSION;
+use eft_channel::socket::{self, LAYOUT_OLDEST, LAYOUT_VERSION};
 use eft_control::plan;
 use eft_control::store::Store;
 use eft_host::clock;
@@ -100,25 +101,34 @@ const FORMAT: u32 = 2;
 
 /// What makes two configurations the same stack, in words: connections go on only over the same devices, addresses and memory.
 /// Where components run and how long their queues are may change, and arenas may be of an older eft: they are converted.
-fn likeness(config: &StackConfig) -> String {
+fn likeness(config: &StackConfig, pages: u32) -> String {
     let devices = config.devices.iter().map(|d| {
         let addresses: Vec<String> = d.addresses.iter().map(ToString::to_string).collect();
         format!("{} {}", d.text, addresses.join(" "))
     });
     let devices: Vec<String> = devices.collect();
-    format!(
-        "form {FORMAT}, pages {LAYOUT_VERSION}; {}; {}",
-        devices.join(", "),
-        plan::likeness(&config.topology)
-    )
+    format!("form {FORMAT}, pages {pages}; {}; {}", devices.join(", "), plan::likeness(&config.topology))
 }
+
+/// The version of the pages while form 1 was in use.
+const LAYOUT_OF_FORM_1: u32 = 6;
 
 /// The same as an eft before form 2 said it: its running stacks are handed over, too. It changes with the fields of a topology,
 /// so it tells those of today alone.
 fn likeness_of_form_1(config: &StackConfig) -> String {
     let devices: Vec<_> = config.devices.iter().map(|d| (&d.text, &d.addresses)).collect();
     let t = &config.topology;
-    format!("1 {LAYOUT_VERSION} {devices:?} {:?} {:?} {:?} {:?}", t.component, t.edge, t.memory, t.limits)
+    format!("1 {LAYOUT_OF_FORM_1} {devices:?} {:?} {:?} {:?} {:?}", t.component, t.edge, t.memory, t.limits)
+}
+
+/// What a predecessor may have said of itself, newest first: its programs speak a version that this eft speaks, too.
+fn likenesses(config: &StackConfig) -> Vec<String> {
+    let mut all: Vec<String> =
+        (LAYOUT_OLDEST..=LAYOUT_VERSION).rev().map(|pages| likeness(config, pages)).collect();
+    if socket::speaks(LAYOUT_OF_FORM_1) {
+        all.push(likeness_of_form_1(config));
+    }
+    all
 }
 
 /// Asks the running stack of this name, if there is one, to leave everything with its keeper and to end.
@@ -130,7 +140,14 @@ pub fn ask_to_hand_over(config: &StackConfig) -> Result<()> {
         let request = serde_json::json!({ "op": "hand-over", "likeness": likeness });
         operator::ask(&config.name, &request).map(drop)
     };
-    ask(likeness(config)).or_else(|why| ask(likeness_of_form_1(config)).map_err(|_| why))
+    let mut refusal = None;
+    for likeness in likenesses(config) {
+        match ask(likeness) {
+            Ok(()) => return Ok(()),
+            Err(why) => refusal = refusal.or(Some(why)),
+        }
+    }
+    refusal.map_or(Ok(()), Err)
 }
 
 /// What a predecessor of this name left behind, once all its servers are dead. `None`: nothing, or of another stack.
@@ -144,7 +161,7 @@ pub fn inherit(config: &StackConfig) -> Result<Option<(Kept, Inheritance)>> {
     }
     let mut inheritance = Inheritance(entries);
     let left = inheritance.value::<String>("stack");
-    if left != Some(likeness(config)) && left != Some(likeness_of_form_1(config)) {
+    if !left.is_some_and(|left| likenesses(config).contains(&left)) {
         eprintln!(
             "eft {}: a stack of this name died and had other devices, addresses or sizes: its connections end",
             config.name
@@ -162,7 +179,7 @@ fn confirm_death(name: &str, entry: &Entry) -> Result<()> {
     let limit = Timespec { tv_sec: END_S, tv_nsec: 0 };
     match poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&limit)) {
         Ok(1..) => Ok(()),
-        _ => Err(Error(format!("{name} of the stack that died does not end: it waits in the kernel"))),
+        _ => Err(Error::Busy(format!("{name} of the stack that died does not end: it waits in the kernel"))),
     }
 }
 
@@ -218,16 +235,16 @@ impl Inheritance {
 
 impl Supervisor {
     /// Whether connections would go on at a stack of this likeness.
-    pub(super) fn may_hand_over(&self, wanted: &str) -> std::result::Result<(), String> {
-        if wanted != likeness(&self.config) {
-            return Err(format!(
-                "stack `{}` runs with other devices, addresses or sizes: end it first",
-                self.config.name
+    pub(super) fn may_hand_over(&self, wanted: &str) -> Result<()> {
+        if wanted != likeness(&self.config, LAYOUT_VERSION) {
+            return Err(error!(
+                Refused,
+                "stack `{}` runs with other devices, addresses or sizes: end it first", self.config.name
             ));
         }
         match self.kept {
             Some(_) => Ok(()),
-            None => Err(format!("stack `{}` has no keeper at the moment: try again", self.config.name)),
+            None => Err(error!(Busy, "stack `{}` has no keeper at the moment: try again", self.config.name)),
         }
     }
 
@@ -244,7 +261,7 @@ impl Supervisor {
         if let Err(why) = self.watch(&kept.socket, Watched::Keeper) {
             return self.without_keeper(&why);
         }
-        kept.put("stack".into(), &likeness(&self.config), &[]);
+        kept.put("stack".into(), &likeness(&self.config, LAYOUT_VERSION), &[]);
         kept.put("applications".into(), &(), &[&self.applications]);
         for (i, d) in self.config.devices.iter().enumerate() {
             let nic = self.members.iter().find(|m| m.peer == eft_messages::ComponentId::nic(i as u8));
@@ -296,7 +313,7 @@ impl Supervisor {
         let (Some(kept), Some((_, value))) = (&mut self.kept, self.store.get(key)) else { return };
         // A value may be longer than a packet.
         let written = memory::create("eft-store", value.len().max(1)).and_then(|fd| {
-            memory::map(&fd, true)?.write(0, value).map_err(|_| Error("store".into()))?;
+            memory::map(&fd, true)?.write(0, value).map_err(|_| Error::System("store".into()))?;
             Ok(fd)
         });
         if let (Ok(fd), false) = (written, value.is_empty()) {

@@ -1,6 +1,6 @@
 //! One server as the supervisor sees it.
 
-use super::process;
+use super::process::{self, Process};
 use crate::protocol::{ToServer, encode};
 use crate::{futex, scm};
 use eft_base::{Instant, PoolId};
@@ -16,7 +16,6 @@ use eft_messages::{ComponentId, Role};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -44,7 +43,9 @@ pub struct Member {
     pub name: String,
     pub generation: u32,
     pub life: Life,
-    pub child: Option<Child>,
+    /// The name of the process that it shares with others.
+    pub process: Option<String>,
+    pub child: Option<Process>,
     pub control: Option<OwnedFd>,
     pub stderr: Option<std::process::ChildStderr>,
     pub last_words: String,
@@ -105,6 +106,7 @@ impl Member {
             name,
             generation: 0,
             life: Life::Starting,
+            process: None,
             child: None,
             control: None,
             stderr: None,
@@ -147,13 +149,14 @@ impl Member {
     /// It has nothing to do; of a nic: it has ended.
     pub fn is_quiet(&self) -> bool {
         match self.peer.role {
-            Role::Nic => self.child.is_none(),
+            // Of several in a process, one that has ended says that it sleeps.
+            Role::Nic if self.process.is_none() => self.child.is_none(),
             _ => self.child.is_none() || self.status.state().load().0 != Mode::Awake,
         }
     }
 
     pub fn pid(&self) -> Option<u32> {
-        self.child.as_ref().map(Child::id)
+        self.child.as_ref().map(|child| child.borrow().id())
     }
 
     /// Sends a message and rings. Never waits: what a busy server cannot take now waits here.
@@ -209,25 +212,39 @@ impl Member {
     }
 
     pub fn kill(&mut self) {
-        if let Some(child) = &mut self.child {
-            let _ = child.kill();
+        if let Some(child) = &self.child {
+            let _ = child.borrow_mut().kill();
         }
     }
 
-    /// Whether it hangs. Said once: then it is to be killed.
-    pub fn find_hang(&mut self) -> Option<Hang> {
-        let stage = match self.life {
-            Life::Running => Stage::Running,
-            Life::Starting if self.unsent.is_empty() => Stage::Starting,
-            Life::Starting => Stage::Waiting,
-            Life::Waiting(_) => return None,
-        };
+    fn stage(&self) -> Option<Stage> {
+        match self.life {
+            Life::Running => Some(Stage::Running),
+            Life::Starting if self.unsent.is_empty() => Some(Stage::Starting),
+            Life::Starting => Some(Stage::Waiting),
+            Life::Waiting(_) => None,
+        }
+    }
+
+    /// What its process has done and how far it is: with those of its `company`, who run in the same thread.
+    pub fn progress<'a>(company: impl Iterator<Item = &'a Member>) -> Option<(u64, Stage)> {
+        company
+            .map(|m| Some((m.status.progress(), m.stage()?)))
+            .reduce(|all, one| {
+                let ((sum, first), (progress, stage)) = (all?, one?);
+                Some((sum.wrapping_add(progress), first.min(stage)))
+            })
+            .flatten()
+    }
+
+    /// Whether its process hangs, of which it is the first, and whose `progress` is this. Said once: then it is to be killed.
+    pub fn find_hang(&mut self, (progress, stage): (u64, Stage)) -> Option<Hang> {
         let pid = self.pid().filter(|_| !self.condemned)?;
         let mode = self.status.state().load().0;
         // Of one that sleeps by its own word nothing more is asked: at rest this is most of what the stack uses.
         let asks = stage != Stage::Running || mode == Mode::Awake;
         let sample = Sample {
-            progress: self.status.progress(),
+            progress,
             ticks: self.status.ticks(),
             cpu: if stage == Stage::Running { Duration::ZERO } else { clock::process_cpu(pid)? },
             mode,
@@ -267,14 +284,15 @@ impl Member {
         dir.join(format!("{}-{generation}.eftrec", self.name))
     }
 
-    /// Writes a crash report.
-    pub fn keep_report(&mut self, dir: &Path, how: &str) {
+    /// Writes a crash report. `company`: who died with it.
+    pub fn keep_report(&mut self, dir: &Path, how: &str, company: &[String]) {
         let dir = dir.join("crashes");
         let _ = std::fs::create_dir_all(&dir);
         let counters: Vec<String> = (0..64).map(|i| self.status.get(i)).map(|v| v.to_string()).collect();
         let report = format!(
-            "component: {}\ngeneration: {}\nended: {how}\nturns: {}\ncounters: {}\nlast words:\n{}\n",
+            "component: {}\n{}generation: {}\nended: {how}\nturns: {}\ncounters: {}\nlast words:\n{}\n",
             self.name,
+            if company.is_empty() { String::new() } else { format!("with: {}\n", company.join(", ")) },
             self.generation,
             self.status.heartbeat(),
             counters.join(" "),
@@ -283,6 +301,11 @@ impl Member {
         let file = |generation: u32| dir.join(format!("{}-{generation}.txt", self.name));
         let _ = std::fs::write(file(self.generation), report);
         let _ = std::fs::remove_file(file(self.generation.wrapping_sub(REPORTS_MAX)));
+    }
+
+    /// Removes the recording of a life long ago, where those of lives after failures lie.
+    pub fn drop_old_recording(&self, dir: &Path) {
+        let dir = dir.join("crashes");
         let _ = std::fs::remove_file(self.recording(&dir, self.generation.wrapping_sub(RECORDINGS_MAX)));
     }
 }

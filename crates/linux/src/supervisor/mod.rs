@@ -120,7 +120,7 @@ impl Supervisor {
             }
         }
         match self.last_word.take() {
-            Some(word) => Err(Error(word)),
+            Some(word) => Err(Error::System(word)),
             None => Ok(()),
         }
     }
@@ -191,24 +191,39 @@ impl Supervisor {
         self.reap_newcomer();
     }
 
-    /// A server's process ended.
+    /// A process ended, and with it this server and those that share it. What the first of them says holds for all.
     fn died(&mut self, i: usize, how: String) {
         if self.ending.is_some() {
             return;
         }
+        let company = self.company(i);
+        let i = company[0];
         self.members[i].read_last_words();
         if self.replaces(i) {
             return;
         }
-        let on_purpose = std::mem::take(&mut self.members[i].killed_on_purpose) | self.falls_back(i, &how);
-        let by_itself = std::mem::take(&mut self.members[i].hung) || how != "signal 9";
-        self.members[i].failed = by_itself && !on_purpose;
-        let decision = self.members[i].restarts.died(clock::now(), on_purpose);
-        self.members[i].keep_report(&operator::stack_dir(&self.config.name), &how);
-        eprintln!("eft {}: {} ended ({how})", self.config.name, self.members[i].name);
-        self.detach(i);
+        let meant = |m: usize| std::mem::take(&mut self.members[m].killed_on_purpose);
+        let on_purpose = company.iter().copied().map(meant).fold(false, |any, this| any | this);
+        let on_purpose = on_purpose | self.falls_back(i, &how);
+        let hung = |m: usize| std::mem::take(&mut self.members[m].hung);
+        let hung = company.iter().copied().map(hung).fold(false, |any, this| any | this);
+        let failed = (hung || how != "signal 9") && !on_purpose;
+        company.iter().for_each(|j| self.members[*j].failed = failed);
+        let now = clock::now();
+        let decisions: Vec<Decision> =
+            company.iter().map(|j| self.members[*j].restarts.died(now, on_purpose)).collect();
+        let decision = decisions[0];
+        let others: Vec<String> = company[1..].iter().map(|j| self.members[*j].name.clone()).collect();
+        let dir = operator::stack_dir(&self.config.name);
+        self.members[i].keep_report(&dir, &how, &others);
+        company.iter().for_each(|j| self.members[*j].drop_old_recording(&dir));
+        eprintln!("eft {}: {} ended ({how})", self.config.name, self.company_name(i));
+        company.iter().for_each(|j| self.detach(*j));
         match decision {
-            _ if self.reverts(i) => self.members[i].life = Life::Waiting(clock::now() + update::REVERT),
+            _ if self.reverts(i) => {
+                let until = clock::now() + update::REVERT;
+                company.iter().for_each(|j| self.members[*j].life = Life::Waiting(until));
+            }
             Decision::Now => self.restart(i),
             Decision::After(delay) => self.postpone(i, delay),
         }
@@ -222,7 +237,7 @@ impl Supervisor {
             ));
             self.ending = Some(Ending::Whole);
         }
-        self.show_member(i);
+        company.into_iter().for_each(|j| self.show_member(j));
     }
 
     /// Nobody is to expect anything more of a server that ended.
@@ -253,20 +268,24 @@ impl Supervisor {
             self.members[i].kill();
             return;
         }
-        match self.members[i].restarts.died(clock::now(), false) {
+        let company = self.company(i);
+        let now = clock::now();
+        let decisions: Vec<Decision> =
+            company.iter().map(|j| self.members[*j].restarts.died(now, false)).collect();
+        match decisions[0] {
             Decision::Now => self.postpone(i, TICK),
             Decision::After(delay) => self.postpone(i, delay),
         }
     }
 
     fn postpone(&mut self, i: usize, delay: Duration) {
-        let member = &mut self.members[i];
-        member.life = Life::Waiting(clock::now() + delay);
+        let until = clock::now() + delay;
+        self.company(i).into_iter().for_each(|j| self.members[j].life = Life::Waiting(until));
         eprintln!(
             "eft {}: {} died {} times in a row: it is started again in {} s; the rest of the stack runs on",
             self.config.name,
-            member.name,
-            member.restarts.in_a_row(),
+            self.company_name(i),
+            self.members[i].restarts.in_a_row(),
             delay.as_secs_f32()
         );
     }
@@ -335,12 +354,12 @@ impl Supervisor {
                 self.restart(i);
             }
             self.members[i].flush();
-            if let Some(hang) = self.members[i].find_hang() {
+            if let Some(hang) = self.find_hang(i) {
                 let what = match hang {
                     Hang::Spinning => "computes without a turn of its loop",
                     Hang::Blocked => "sleeps where it must not",
                 };
-                eprintln!("eft {}: {} hangs: it {what}; killing it", self.config.name, self.members[i].name);
+                eprintln!("eft {}: {} hangs: it {what}; killing it", self.config.name, self.company_name(i));
                 self.members[i].kill();
             }
         }
@@ -358,6 +377,14 @@ impl Supervisor {
                 self.tell_index(i, &ToServer::DropPool { id }, &[]);
             }
         }
+    }
+
+    /// Whether the process hangs whose first server this is.
+    fn find_hang(&mut self, i: usize) -> Option<Hang> {
+        let company = self.company(i);
+        let progress =
+            Member::progress(company.iter().map(|j| &self.members[*j])).filter(|_| company[0] == i)?;
+        self.members[i].find_hang(progress)
     }
 
     fn index(&self, peer: ComponentId) -> Option<usize> {

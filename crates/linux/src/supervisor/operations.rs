@@ -4,12 +4,14 @@ use super::ending::Ending;
 use super::member::Life;
 use super::request::{self, Request};
 use super::{Supervisor, Watched};
+use crate::error::error;
 use crate::protocol::ToServer;
-use crate::{memory, operator, scm};
+use crate::{Error, Result, memory, operator, scm};
 use eft_component::fault::Fault;
 use eft_messages::ComponentId;
 use serde_json::{Value, json};
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 impl Supervisor {
     pub(super) fn operator_speaks(&mut self, id: u64) {
@@ -23,7 +25,7 @@ impl Supervisor {
         match request.and_then(|request| self.operate(id, request, fds)) {
             Ok(Some((answer, fds))) => self.answer_client(id, &answer, &fds),
             Ok(None) => {}
-            Err(e) => self.answer_client(id, &json!({ "error": e }), &[]),
+            Err(e) => self.answer_client(id, &json!({ "error": e.to_string() }), &[]),
         }
     }
 
@@ -49,7 +51,7 @@ impl Supervisor {
         id: u64,
         request: Request,
         fds: Vec<OwnedFd>,
-    ) -> Result<Option<(Value, Vec<OwnedFd>)>, String> {
+    ) -> Result<Option<(Value, Vec<OwnedFd>)>> {
         match request {
             Request::Ps => Ok(Some((self.describe(), Vec::new()))),
             Request::Info => Ok(Some((self.info(), Vec::new()))),
@@ -62,14 +64,20 @@ impl Supervisor {
             }
             Request::Page { component } => {
                 let m = &self.members[self.find(&component)?];
-                let page = memory::read_only(&m.status_fd).map_err(|e| e.to_string())?;
+                let page = memory::read_only(&m.status_fd)?;
                 Ok(Some((json!({ "page": m.name }), vec![page])))
             }
             Request::Kill { component } => {
                 let i = self.find(&component)?;
                 self.members[i].killed_on_purpose = true;
                 self.members[i].kill();
-                Ok(Some((json!({ "killed": self.members[i].name }), Vec::new())))
+                let others: Vec<&str> = self
+                    .company(i)
+                    .into_iter()
+                    .filter(|j| *j != i)
+                    .map(|j| self.members[j].name.as_str())
+                    .collect();
+                Ok(Some((json!({ "killed": self.members[i].name, "with": others }), Vec::new())))
             }
             Request::Inject { component, fault, skip } => {
                 self.operator_injects(&component, fault, skip).map(|answer| Some((answer, Vec::new())))
@@ -99,19 +107,14 @@ impl Supervisor {
     }
 
     /// From now on this process is not what its operator takes it for: its death is none to be slowed down for.
-    fn operator_injects(
-        &mut self,
-        component: &str,
-        fault: Option<Fault>,
-        skip: u32,
-    ) -> Result<Value, String> {
+    fn operator_injects(&mut self, component: &str, fault: Option<Fault>, skip: u32) -> Result<Value> {
         let i = self.find(component)?;
         let member = &mut self.members[i];
         let pid = member.pid().filter(|_| member.life == Life::Running);
         let pid =
-            pid.ok_or_else(|| format!("{component} does not run now: try again when `eft ps` says so"))?;
+            pid.ok_or_else(|| error!(Busy, "{component} does not run now: try again when `eft ps` says so"))?;
         if fault.is_some() && member.peer == ComponentId::CORES {
-            return Err("cores sends no messages to neighbours that could be broken".into());
+            return Err(Error::Invalid("cores sends no messages to neighbours that could be broken".into()));
         }
         member.killed_on_purpose = true;
         if let Some(fault) = fault {
@@ -120,22 +123,24 @@ impl Supervisor {
         Ok(json!({ "component": component, "pid": pid, "generation": member.generation }))
     }
 
-    pub(super) fn find(&self, component: &str) -> Result<usize, String> {
+    pub(super) fn find(&self, component: &str) -> Result<usize> {
         let names = || self.members.iter().map(|m| m.name.as_str()).collect::<Vec<_>>().join(", ");
         self.members
             .iter()
             .position(|m| m.name == component)
-            .ok_or_else(|| format!("there is no component `{component}`; there are: {}", names()))
+            .ok_or_else(|| error!(Missing, "there is no component `{component}`; there are: {}", names()))
     }
 
     fn describe(&self) -> Value {
         let members: Vec<Value> = self
             .members
             .iter()
-            .map(|m| {
+            .enumerate()
+            .map(|(i, m)| {
                 json!({
                     "component": m.name,
                     "pid": m.pid(),
+                    "process": m.process,
                     "state": format!("{:?}", m.life).split('(').next().unwrap_or_default().to_lowercase(),
                     "mode": format!("{:?}", m.status.state().load().0).to_lowercase(),
                     "generation": m.generation,
@@ -143,13 +148,29 @@ impl Supervisor {
                     "cpu": m.cpu,
                     "dedicated": m.dedicated,
                     "alone": m.alone,
-                    "cpu_ms": m.pid().and_then(eft_host::clock::process_cpu).map(|d| d.as_millis() as u64),
+                    "cpu_ms": self.cpu_time(i).map(|d| d.as_millis() as u64),
                     "turns": m.status.heartbeat(),
                     "landlock": m.landlock,
                 })
             })
             .collect();
         json!({ "stack": self.config.name, "pid": std::process::id(), "components": members })
+    }
+
+    /// CPU time of a server. The kernel knows that of its process; of several they have parts in it by their own accounts.
+    fn cpu_time(&self, i: usize) -> Option<Duration> {
+        let whole = eft_host::clock::process_cpu(self.members[i].pid()?)?;
+        let now = eft_host::clock::now();
+        let awake = |j: usize| {
+            let look = self.members[j].status.account().look(now)?;
+            Some((look.busy_ns + look.polling_ns + look.waiting_ns) as f64)
+        };
+        let company = self.company(i);
+        if company.len() == 1 {
+            return Some(whole);
+        }
+        let all: f64 = company.into_iter().filter_map(awake).sum();
+        Some(whole.mul_f64((awake(i)? / all.max(1.0)).min(1.0)))
     }
 
     fn info(&self) -> Value {
@@ -187,26 +208,21 @@ impl Supervisor {
     }
 
     /// Read-only descriptors of the transports' arenas, for `eft ss`.
-    fn arenas(&self) -> Result<(Value, Vec<OwnedFd>), String> {
+    fn arenas(&self) -> Result<(Value, Vec<OwnedFd>)> {
         let mut names = Vec::new();
         let mut fds = Vec::new();
         for m in self.members.iter().filter(|m| m.peer.role.is_transport()) {
             if let Some(arena) = &m.arena {
-                fds.push(memory::read_only(arena).map_err(|e| e.to_string())?);
+                fds.push(memory::read_only(arena)?);
                 names.push(m.name.clone());
             }
         }
         Ok((json!({ "arenas": names }), fds))
     }
 
-    fn ask_filter(
-        &mut self,
-        id: u64,
-        key: String,
-        value: Vec<u8>,
-    ) -> Result<Option<(Value, Vec<OwnedFd>)>, String> {
+    fn ask_filter(&mut self, id: u64, key: String, value: Vec<u8>) -> Result<Option<(Value, Vec<OwnedFd>)>> {
         if self.index(ComponentId::FILTER).is_none() {
-            return Err("this stack's topology has no filter".into());
+            return Err(Error::Missing("this stack's topology has no filter".into()));
         }
         self.tell(ComponentId::FILTER, &ToServer::Configure { key: key.clone(), value: value.clone() }, &[]);
         // Only kept once the filter has said that the rules are sound.
@@ -233,13 +249,13 @@ impl Supervisor {
         self.answer_client(id, &answer, &[]);
     }
 
-    fn capture(&mut self, interface: u8) -> Result<Option<(Value, Vec<OwnedFd>)>, String> {
+    fn capture(&mut self, interface: u8) -> Result<Option<(Value, Vec<OwnedFd>)>> {
         let known = self.index(ComponentId::nic(interface)).zip(self.config.devices.get(interface as usize));
         let Some((i, device)) = known else {
-            return Err(format!("there is no interface {interface}; this stack has {}", self.nics()));
+            return Err(error!(Missing, "there is no interface {interface}; this stack has {}", self.nics()));
         };
         let len = crate::capture::RING_LEN;
-        let fd = memory::create("eft-capture", len).map_err(|e| e.to_string())?;
+        let fd = memory::create("eft-capture", len)?;
         let answer = json!({ "interface": device.interface, "mtu": device.mtu });
         self.tell_index(i, &ToServer::Capture, &[&fd]);
         Ok(Some((answer, vec![fd])))

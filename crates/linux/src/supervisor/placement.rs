@@ -6,8 +6,9 @@
 
 use super::Supervisor;
 use super::member::{Life, Member};
+use crate::error::error;
 use crate::protocol::ToServer;
-use crate::{futex, memory};
+use crate::{Error, Result, futex, memory};
 use eft_cores::member::{MemberView, Place};
 use eft_host::sensors::{Tree, topology};
 use eft_machine::CpuId;
@@ -55,13 +56,13 @@ impl Member {
 }
 
 /// Whether a component may be sent there.
-pub fn check_cpu(cpu: CpuId) -> Result<(), String> {
+pub fn check_cpu(cpu: CpuId) -> Result<()> {
     let sets = topology::cpu_sets(&Tree::live())?;
     if !sets.present.contains(cpu) {
-        return Err(format!("there is no CPU {cpu}; this machine has {}", sets.present));
+        return Err(error!(Missing, "there is no CPU {cpu}; this machine has {}", sets.present));
     }
     if !sets.online.contains(cpu) {
-        return Err(format!("CPU {cpu} is offline; online are {}", sets.online));
+        return Err(error!(Missing, "CPU {cpu} is offline; online are {}", sets.online));
     }
     Ok(())
 }
@@ -74,10 +75,10 @@ impl Supervisor {
         component: &str,
         cpu: Option<CpuId>,
         dedicated: bool,
-    ) -> Result<Option<Value>, String> {
+    ) -> Result<Option<Value>> {
         let i = self.find(component)?;
         if dedicated && cpu.is_none() {
-            return Err("a dedicated component needs a CPU".into());
+            return Err(Error::Invalid("a dedicated component needs a CPU".into()));
         }
         cpu.map_or(Ok(()), check_cpu)?;
         let ticket = self.assign(i, cpu, dedicated);
@@ -104,15 +105,18 @@ impl Supervisor {
                     }
                 }
             }
-            Err(reason) => self.refuse_plan(&reason),
+            Err(reason) => self.refuse_plan(&reason.to_string()),
         }
     }
 
-    fn check_arrangement(&self, wishes: &[(ComponentId, Place)]) -> Result<Vec<(usize, Place)>, String> {
+    fn check_arrangement(&self, wishes: &[(ComponentId, Place)]) -> Result<Vec<(usize, Place)>> {
         let one = |(peer, place): &(ComponentId, Place)| {
             let i = self.index(*peer).filter(|_| *peer != ComponentId::CORES);
-            let i = i.ok_or_else(|| format!("there is no component {peer} to be placed"))?;
-            place.cpu.map_or(Ok(()), check_cpu).map_err(|e| format!("{}: {e}", self.members[i].name))?;
+            let i = i.ok_or_else(|| error!(Missing, "there is no component {peer} to be placed"))?;
+            place
+                .cpu
+                .map_or(Ok(()), check_cpu)
+                .map_err(|e| error!(Invalid, "{}: {e}", self.members[i].name))?;
             Ok((i, *place))
         };
         wishes.iter().map(one).collect()
@@ -124,10 +128,12 @@ impl Supervisor {
         self.tell(ComponentId::CORES, &message, &[]);
     }
 
-    /// Notes a place, tells the component, and everybody whose way of waiting changes by it.
+    /// Notes a place, tells the component, whose company moves with it, and everybody whose way of waiting changes by it.
     fn assign(&mut self, i: usize, cpu: Option<CpuId>, dedicated: bool) -> u64 {
-        self.members[i].cpu = cpu;
-        self.members[i].dedicated = dedicated;
+        for j in self.company(i) {
+            self.members[j].cpu = cpu;
+            self.members[j].dedicated = dedicated;
+        }
         self.settle_modes(Some(i));
         self.next_ticket
     }
@@ -135,26 +141,30 @@ impl Supervisor {
     /// Grants and withdraws dedicated CPUs as neighbours have come and gone. `moved` is told in any case.
     pub(super) fn settle_modes(&mut self, moved: Option<usize>) {
         // Who must share goes first, so that nobody polls where another has already come to.
+        let moved = moved.map_or_else(Vec::new, |i| self.company(i));
         let mut changed: Vec<(bool, usize)> = (0..self.members.len())
             .map(|i| (self.is_alone(i), i))
-            .filter(|(alone, i)| Some(*i) == moved || *alone != self.members[*i].alone)
+            .filter(|(alone, i)| moved.contains(i) || *alone != self.members[*i].alone)
             .collect();
-        changed.sort_by_key(|(alone, i)| (*alone, Some(*i) == moved));
+        changed.sort_by_key(|(alone, i)| (*alone, moved.contains(i)));
         for (alone, i) in changed {
             self.members[i].alone = alone;
-            if Some(i) != moved {
+            if !moved.contains(&i) {
                 self.send_place(i);
             }
         }
-        if let Some(i) = moved {
+        if !moved.is_empty() {
             self.next_ticket += 1;
-            self.send_place(i);
+            moved.into_iter().for_each(|i| self.send_place(i));
         }
     }
 
     fn is_alone(&self, i: usize) -> bool {
         let m = &self.members[i];
-        let shares = |(j, other): (usize, &Member)| j != i && other.is_neighbour() && other.cpu == m.cpu;
+        let company = self.company(i);
+        let shares = |(j, other): (usize, &Member)| {
+            !company.contains(&j) && other.is_neighbour() && other.cpu == m.cpu
+        };
         m.dedicated && m.cpu.is_some() && !self.members.iter().enumerate().any(shares)
     }
 

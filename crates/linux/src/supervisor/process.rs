@@ -1,8 +1,14 @@
-//! What procfs says of a server's process.
+//! The process of a server, or of several, and what procfs says of it.
 
 use eft_control::hang::ThreadState;
+use std::cell::RefCell;
 use std::fs;
 use std::path::Path;
+use std::process::Child;
+use std::rc::Rc;
+
+/// A process, shared by the members that run in it.
+pub type Process = Rc<RefCell<Child>>;
 
 /// The state letter of /proc/PID/stat. `None`: the process is gone.
 pub fn thread_state(pid: u32) -> Option<ThreadState> {

@@ -2,6 +2,8 @@
 //!
 //! Promise: any bytes give a request whose numbers are in range, or one line that says what is wrong.
 
+use crate::Result;
+use crate::error::error;
 use eft_component::fault::Fault;
 use eft_machine::CpuId;
 use serde::{Deserialize, Serialize};
@@ -115,12 +117,12 @@ impl Shown {
 }
 
 /// Reads a request.
-pub fn parse(bytes: &[u8]) -> Result<Request, String> {
+pub fn parse(bytes: &[u8]) -> Result<Request> {
     // The place in the JSON text is of no use to whoever typed a command.
     serde_json::from_slice(bytes).map_err(|e| {
         let e = e.to_string();
         let reason = e.split(" at line ").next().unwrap_or(&e).replace(char::is_control, " ");
-        format!("the request cannot be read: {reason}")
+        error!(Invalid, "the request cannot be read: {reason}")
     })
 }
 
@@ -163,7 +165,7 @@ mod tests {
             (r#"{"op":"pf-show","what":"secrets"}"#, "unknown variant"),
             (r#"{"op":"inject","component":"tcp","fault":"Explode"}"#, "unknown variant"),
         ] {
-            let e = parse(text.as_bytes()).expect_err(text);
+            let e = parse(text.as_bytes()).expect_err(text).to_string();
             assert!(e.contains(reason) && !e.contains('\n'), "{text}: {e}");
         }
     }

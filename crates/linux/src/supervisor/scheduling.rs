@@ -5,6 +5,8 @@
 use super::Supervisor;
 use super::member::Life;
 use super::request::Scheduling;
+use crate::Result;
+use crate::error::error;
 use crate::protocol::ToServer;
 use eft_control::store::Store;
 use eft_cores::member::Place;
@@ -40,15 +42,28 @@ impl Supervisor {
         client: u64,
         what: Scheduling,
         mut rest: Map<String, Value>,
-    ) -> Result<(), String> {
+    ) -> Result<()> {
         let Some(i) = self.index(ComponentId::CORES) else {
-            return Err(format!(
+            return Err(error!(
+                Missing,
                 "stack `{}` has no cores component: add [[component]] name = \"cores\" to its topology",
                 self.config.name
             ));
         };
         if self.members[i].life != Life::Running {
-            return Err("cores is not running at the moment; the stack goes on under the last plan".into());
+            return Err(error!(
+                Busy,
+                "cores is not running at the moment; the stack goes on under the last plan"
+            ));
+        }
+        if what.name() == "policy"
+            && rest.get("policy").is_some_and(|policy| policy != "fixed")
+            && self.config.topology.shares_processes()
+        {
+            return Err(error!(
+                Refused,
+                "only `fixed` is possible: others place every component for itself, and some of this stack's share a process"
+            ));
         }
         let key = format!("cores.ask:{}:{client}", what.name());
         rest.insert("what".into(), what.name().into());

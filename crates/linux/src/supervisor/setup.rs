@@ -50,9 +50,10 @@ pub struct StackConfig {
     pub name: String,
     pub topology: Topology,
     pub devices: Vec<DeviceConfig>,
-    pub gateway: Option<IpAddr>,
+    /// At most one of each IP version.
+    pub gateways: Vec<IpAddr>,
     /// For the Linux side of the first TAP device.
-    pub host_address: Option<Cidr>,
+    pub host_addresses: Vec<Cidr>,
     pub mtu: Option<u16>,
     pub nameserver: Option<IpAddr>,
     /// A folder for recordings of ip, filter, tcp and udp.
@@ -81,11 +82,11 @@ fn open_device(
         let device = &mut config.devices[i];
         (device.mac, device.mtu) = (mac, mtu);
         if let DeviceSpec::Packet(interface) = &device.spec {
-            silencers.push(Silencer::install(&name, interface, &device.addresses)?);
+            silencers.push(Silencer::install(&name, interface, &configuration::addresses_of(device))?);
         }
         return Ok(fds);
     }
-    let (mtu, host_address) = (config.mtu, config.host_address);
+    let (mtu, host_addresses) = (config.mtu, config.host_addresses.clone());
     let first_tap = config.devices[..i].iter().all(|d| !matches!(d.spec, DeviceSpec::Tap(_)));
     let device = &mut config.devices[i];
     match &device.spec {
@@ -94,7 +95,7 @@ fn open_device(
             if let Some(mtu) = mtu {
                 host::set_mtu(interface, mtu)?;
             }
-            host::configure(interface, host_address.filter(|_| first_tap))?;
+            host::configure(interface, if first_tap { &host_addresses } else { &[] })?;
             device.mtu = host::mtu(interface)?;
             device.mac = local_mac()?;
             Ok(vec![fd])
@@ -103,7 +104,7 @@ fn open_device(
             let opened = packet::open(interface)?;
             device.mac = opened.mac;
             device.mtu = mtu.unwrap_or(opened.mtu).min(opened.mtu);
-            silencers.push(Silencer::install(&name, interface, &device.addresses)?);
+            silencers.push(Silencer::install(&name, interface, &configuration::addresses_of(device))?);
             let list: Vec<String> = device.addresses.iter().map(ToString::to_string).collect();
             eprintln!(
                 "eft {name}: on {interface} the stack uses the interface's MAC {} and answers for {}; the kernel is kept from answering for these",
@@ -140,19 +141,21 @@ fn member(config: &StackConfig, peer: ComponentId, inherited: &mut Option<Inheri
         Some(fd) => fd,
         None => memory::create(&format!("eft-status-{name}"), STATUS_LEN)?,
     };
-    let status = Status::new(memory::map(&status_fd, false)?).map_err(|_| Error("status page".into()))?;
+    let status =
+        Status::new(memory::map(&status_fd, false)?).map_err(|_| Error::Protocol("status page".into()))?;
     let bell_fd = memory::create(&format!("eft-bell-{name}"), 4096)?;
     // SAFETY: Doorbell is one atomic.
-    let bell =
-        unsafe { memory::map(&bell_fd, true)?.shared::<Doorbell>(0) }.map_err(|_| Error("bell".into()))?;
+    let bell = unsafe { memory::map(&bell_fd, true)?.shared::<Doorbell>(0) }
+        .map_err(|_| Error::Protocol("bell".into()))?;
     let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).doing("eventfd")?;
     let mut member = Member::new(peer, name, status_fd, status, event, bell_fd, bell);
     if let Some(spec) = config.topology.spec(peer) {
         if let Some(cpu) = spec.cpu {
-            check_cpu(cpu).map_err(|e| Error(format!("component {}: {e}", member.name)))?;
+            check_cpu(cpu).map_err(|e| Error::Invalid(format!("component {}: {e}", member.name)))?;
         }
         member.cpu = spec.cpu;
         member.dedicated = spec.dedicated;
+        member.process = spec.process.clone();
     }
     member.generation = generation;
     let arena_len = (config.arena_len)(peer, &config.topology);

@@ -8,6 +8,7 @@
 use super::children::{self, Spawned};
 use super::member::{Life, Member};
 use super::{Supervisor, Watched};
+use crate::error::error;
 use crate::protocol::{FromServer, ToServer, encode};
 use crate::{Error, Result, memory, scm};
 use eft_base::Instant;
@@ -73,30 +74,37 @@ impl Supervisor {
         client: u64,
         component: &str,
         program: Option<OwnedFd>,
-    ) -> std::result::Result<(), String> {
+    ) -> Result<()> {
         let i = self.find(component)?;
-        let program = program.ok_or("an update needs the program's descriptor")?;
+        let program = program.ok_or_else(|| error!(Invalid, "an update needs the program's descriptor"))?;
         if let Some(update) = &self.update {
-            return Err(format!(
-                "{} is being updated: wait until that is done",
-                self.members[update.member].name
+            return Err(error!(
+                Busy,
+                "{} is being updated: wait until that is done", self.members[update.member].name
+            ));
+        }
+        if self.company(i).len() > 1 {
+            return Err(error!(
+                Refused,
+                "{} share a process, and cannot be updated as yet",
+                self.company_name(i)
             ));
         }
         if self.members[i].life != Life::Running {
-            return Err(format!("{component} is not running at the moment: try again"));
+            return Err(error!(Busy, "{component} is not running at the moment: try again"));
         }
-        self.examine(i, client, program).map_err(|e| e.to_string())
+        self.examine(i, client, program)
     }
 
     fn examine(&mut self, i: usize, client: u64, program: OwnedFd) -> Result<()> {
         let program = Arc::new(children::above_control(program)?);
-        let newcomer = children::spawn(&self.config.name, &self.members[i].name, Some(&program))?;
-        self.watch(&newcomer.control, Watched::Newcomer)?;
+        let newcomer = self.spawn(i, Some(&program))?;
+        self.watch(&newcomer.controls[0], Watched::Newcomer)?;
         let question = encode(&ToServer::Examine(self.identity(i)?));
         let shown = self.members[i].arena.as_ref().map(memory::read_only).transpose()?;
         let fds: Vec<_> = shown.iter().map(|fd| fd.as_fd()).collect();
         // One that has died already does not hear it, which is known when it is reaped.
-        let _ = scm::send(&newcomer.control, &question, &fds, true);
+        let _ = scm::send(&newcomer.controls[0], &question, &fds, true);
         let until = clock::now() + PATIENCE;
         let stage = Stage::Examining(newcomer);
         self.update = Some(Update { member: i, client, program, stage, unconverted: None, until });
@@ -107,7 +115,7 @@ impl Supervisor {
     pub(super) fn newcomer_speaks(&mut self) {
         let Some(Update { stage, .. }) = &self.update else { return };
         let (Stage::Examining(spawned) | Stage::Reverting { helper: spawned, .. }) = stage else { return };
-        let Ok(control) = spawned.control.try_clone() else { return };
+        let Ok(control) = spawned.controls[0].try_clone() else { return };
         let mut buffer = [0; 4096];
         match scm::receive(&control, &mut buffer, true) {
             Ok((n @ 1.., _)) => {
@@ -135,7 +143,7 @@ impl Supervisor {
         else {
             return;
         };
-        self.unwatch(&newcomer.control, Watched::Newcomer);
+        self.unwatch(&newcomer.controls[0], Watched::Newcomer);
         match self.spare(member, arena_len) {
             Ok(spare) => self.members[member].spare = spare,
             Err(why) => {
@@ -159,7 +167,9 @@ impl Supervisor {
         match len {
             0 => Ok(None),
             len if plan::may_grow(now, len) => memory::create(&format!("eft-arena-{name}"), len).map(Some),
-            len => Err(Error(format!("the new program wants {len} bytes for its state, which has {now}"))),
+            len => Err(Error::Refused(format!(
+                "the new program wants {len} bytes for its state, which has {now}"
+            ))),
         }
     }
 
@@ -227,11 +237,11 @@ impl Supervisor {
             return Ok(());
         };
         let to = memory::create(&format!("eft-arena-{name}"), memory::len(&like)?)?;
-        let helper = children::spawn(&self.config.name, &name, Some(&program))?;
-        self.watch(&helper.control, Watched::Newcomer)?;
+        let helper = children::spawn(&self.config.name, &[&name], Some(&program))?;
+        self.watch(&helper.controls[0], Watched::Newcomer)?;
         let request = encode(&ToServer::Revert(self.identity(i)?));
         // One that has died already does not hear it, which is known when it is reaped.
-        let _ = scm::send(&helper.control, &request, &[ours.as_fd(), shown.as_fd(), to.as_fd()], true);
+        let _ = scm::send(&helper.controls[0], &request, &[ours.as_fd(), shown.as_fd(), to.as_fd()], true);
         let (stage, until) = (Stage::Reverting { helper, to, like }, clock::now() + PATIENCE);
         self.update = Some(Update { member: i, client: 0, program, stage, unconverted: None, until });
         Ok(())
@@ -251,7 +261,7 @@ impl Supervisor {
         else {
             return;
         };
-        self.unwatch(&helper.control, Watched::Newcomer);
+        self.unwatch(&helper.controls[0], Watched::Newcomer);
         // It has done its work, or is dead.
         let _ = helper.child.kill();
         let _ = helper.child.wait();
@@ -299,7 +309,7 @@ impl Supervisor {
         }
         let Some(Update { member, client, stage, .. }) = self.update.take() else { return };
         match stage {
-            Stage::Examining(newcomer) => self.unwatch(&newcomer.control, Watched::Newcomer),
+            Stage::Examining(newcomer) => self.unwatch(&newcomer.controls[0], Watched::Newcomer),
             // The old one is told to end: it is born anew from its own program.
             _ => self.members[member].spare = None,
         }

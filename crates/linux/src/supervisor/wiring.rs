@@ -11,8 +11,12 @@ use eft_base::PoolId;
 use eft_control::plan;
 use eft_host::clock;
 use eft_messages::{ComponentId, Role};
+use std::cell::RefCell;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::process::ChildStderr;
+use std::rc::Rc;
+use std::sync::Arc;
 
 /// Bytes after which a recording is long enough: one that was asked for, and one in case of a second failure.
 const RECORDING_MAX: usize = 256 << 20;
@@ -28,25 +32,56 @@ impl Supervisor {
     }
 
     pub(super) fn start_all(&mut self) -> Result<()> {
-        (0..self.members.len()).try_for_each(|i| self.start(i))
+        (0..self.members.len())
+            .filter(|i| self.company(*i)[0] == *i)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .try_for_each(|i| self.start(i))
     }
 
-    /// Starts a server (again).
+    /// The members that run in the process of this one, in order.
+    pub(super) fn company(&self, i: usize) -> Vec<usize> {
+        match &self.members[i].process {
+            None => vec![i],
+            process => (0..self.members.len()).filter(|j| self.members[*j].process == *process).collect(),
+        }
+    }
+
+    /// What a process is called: as its servers are.
+    pub(super) fn company_name(&self, i: usize) -> String {
+        let names: Vec<&str> = self.company(i).into_iter().map(|j| self.members[j].name.as_str()).collect();
+        names.join(", ")
+    }
+
+    /// Starts a server (again), with those that share its process.
     pub(super) fn start(&mut self, i: usize) -> Result<()> {
-        let spawned =
-            children::spawn(&self.config.name, &self.members[i].name, self.members[i].program.as_ref())?;
+        let spawned = self.spawn(i, self.members[i].program.as_ref())?;
         self.raise(i, spawned)
     }
 
-    /// Makes a process the server, and connects it with whoever lives.
+    pub(super) fn spawn(&self, i: usize, program: Option<&Arc<OwnedFd>>) -> Result<Spawned> {
+        let names: Vec<&str> = self.company(i).into_iter().map(|j| self.members[j].name.as_str()).collect();
+        children::spawn(&self.config.name, &names, program)
+    }
+
+    /// Makes a process the server, and those that share it, and connects them with whoever lives.
     pub(super) fn raise(&mut self, i: usize, spawned: Spawned) -> Result<()> {
-        let Spawned { child, control, stderr } = spawned;
+        let Spawned { child, controls, mut stderr } = spawned;
+        let child = Rc::new(RefCell::new(child));
+        let company = self.company(i);
+        company.iter().for_each(|j| self.members[*j].child = Some(child.clone()));
+        company
+            .into_iter()
+            .zip(controls)
+            .try_for_each(|(j, control)| self.raise_one(j, control, stderr.take()))
+    }
+
+    fn raise_one(&mut self, i: usize, control: OwnedFd, stderr: Option<ChildStderr>) -> Result<()> {
         let watched = self.watch(&control, Watched::Server(i)).and_then(|()| match &stderr {
             Some(stderr) => self.watch(stderr, Watched::LastWords(i)),
             None => Ok(()),
         });
         let member = &mut self.members[i];
-        member.child = Some(child);
         member.control = Some(control);
         member.stderr = stderr;
         member.generation += 1;

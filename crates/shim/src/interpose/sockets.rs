@@ -107,7 +107,7 @@ pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
 }
 
 /// Refuses an option of a socket that may become eft's, if eft would; with its value if it is to be set. A
-/// socket for IPv6 only is the kernel's.
+/// socket for IPv6 only is the kernel's where the stack speaks none.
 ///
 /// # Safety
 /// The value must be null or valid for its length.
@@ -120,7 +120,7 @@ unsafe fn permitted(
     let Entry::Undecided { stream, inet6, .. } = table::get(fd) else {
         return Ok(());
     };
-    if inet6 && establish::v6_only(fd) {
+    if inet6 && sys::v6_only(fd) && !crate::interfaces::speak_ipv6() {
         return Ok(());
     }
     let Some((value, len)) = value else {

@@ -3,7 +3,7 @@
 //! libc turns numbers into the program's list of results; a name is looked up here, and each of its
 //! addresses handed to libc as a number. The lists are joined: libc frees them node by node.
 
-use super::lookup::{self, Failure};
+use super::lookup::{self, Failure, Wanted};
 use crate::{init, real};
 use core::ffi::{CStr, c_char, c_int};
 use core::net::IpAddr;
@@ -47,7 +47,8 @@ pub unsafe fn getaddrinfo(
         let Ok(name) = CStr::from_ptr(node).to_str() else {
             return libc::EAI_NONAME;
         };
-        let found = match lookup::lookup(name) {
+        let kinds = Wanted::by(asked.ai_family, wanted & libc::AI_V4MAPPED != 0);
+        let found = match lookup::lookup(name, kinds) {
             Ok(found) => found,
             Err(failure) => return code(failure),
         };

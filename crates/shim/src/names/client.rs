@@ -26,11 +26,13 @@ impl Connection {
     /// Connects to a server; through the stack, unless it sits on the loopback.
     fn open(server: IpAddr, stream: bool, timeout_ms: u64) -> Result<Connection> {
         let kind = if stream { libc::SOCK_STREAM } else { libc::SOCK_DGRAM };
-        let fd = sys::socket(libc::AF_INET, kind | libc::SOCK_CLOEXEC)?;
+        let inet6 = server.is_ipv6();
+        let domain = if inet6 { libc::AF_INET6 } else { libc::AF_INET };
+        let fd = sys::socket(domain, kind | libc::SOCK_CLOEXEC)?;
         let connection = Connection(fd);
-        table::set(fd, Entry::Undecided { stream, inet6: false, plain: false, begun: false, segment: false });
+        table::set(fd, Entry::Undecided { stream, inet6, plain: false, begun: false, segment: false });
         connection.limit(timeout_ms)?;
-        let (storage, len) = address::to_storage(Endpoint::new(server, PORT), false);
+        let (storage, len) = address::to_storage(Endpoint::new(server, PORT), inet6);
         // SAFETY: the address is ours.
         unsafe { establish::connect(fd, (&raw const storage).cast(), len as libc::socklen_t)? };
         Ok(connection)

@@ -17,7 +17,7 @@ pub fn read() -> Configuration {
     let text = std::fs::read("/etc/resolv.conf")
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         .unwrap_or_default();
-    let mut configuration = parse(&text);
+    let mut configuration = parse(&text, crate::interfaces::speak_ipv6());
     if let Some(family) = family() {
         let first: IpAddr = family.info().0.nameserver.into();
         if !first.is_unspecified() {
@@ -28,7 +28,7 @@ pub fn read() -> Configuration {
     configuration
 }
 
-fn parse(text: &str) -> Configuration {
+fn parse(text: &str, ipv6: bool) -> Configuration {
     let mut c =
         Configuration { servers: Vec::new(), search: Vec::new(), dots: 1, timeout_ms: 5000, attempts: 2 };
     for line in text.lines() {
@@ -36,8 +36,8 @@ fn parse(text: &str) -> Configuration {
         match words.next() {
             Some("nameserver") => {
                 let server = words.next().and_then(|w| w.parse::<IpAddr>().ok());
-                // As libc: three at most. IPv6 servers are out of the stack's reach.
-                if let Some(server) = server.filter(|s| s.is_ipv4())
+                // As libc: three at most. IPv6 servers are out of the reach of a stack without IPv6.
+                if let Some(server) = server.filter(|s| ipv6 || s.is_ipv4())
                     && c.servers.len() < 3
                 {
                     c.servers.push(server);

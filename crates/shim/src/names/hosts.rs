@@ -34,8 +34,6 @@ fn find_addresses(text: &str, name: &str) -> Option<(Vec<IpAddr>, String)> {
     if found.is_empty() && name.eq_ignore_ascii_case("localhost") {
         found.push(IpAddr::from([127, 0, 0, 1]));
     }
-    // eft's network is IPv4: those first.
-    found.sort_by_key(|a| a.is_ipv6());
     let canonical = canonical.unwrap_or_else(|| name.to_string());
     (!found.is_empty()).then_some((found, canonical))
 }

@@ -1,9 +1,11 @@
 //! DNS messages (RFC 1035 §4). What a server sends is checked, not trusted.
 
-use core::net::Ipv4Addr;
+use core::net::IpAddr;
 
 pub const TYPE_A: u16 = 1;
 pub const TYPE_PTR: u16 = 12;
+/// RFC 3596 §2.1.
+pub const TYPE_AAAA: u16 = 28;
 pub const CLASS_IN: u16 = 1;
 
 pub const NO_ERROR: u8 = 0;
@@ -104,15 +106,16 @@ pub fn parse<'a>(bytes: &'a [u8], query: &[u8]) -> Option<Response<'a>> {
 
 impl Response<'_> {
     /// The addresses, and the name that has them.
-    pub fn addresses(&self) -> Vec<(Ipv4Addr, &str)> {
-        self.answers
-            .iter()
-            .filter(|r| r.kind == TYPE_A)
-            .filter_map(|r| {
-                let octets: [u8; 4] = self.bytes.get(r.data.clone())?.try_into().ok()?;
-                Some((Ipv4Addr::from(octets), r.owner.as_str()))
-            })
-            .collect()
+    pub fn addresses(&self) -> Vec<(IpAddr, &str)> {
+        let address = |r: &Record| {
+            let octets = self.bytes.get(r.data.clone())?;
+            match r.kind {
+                TYPE_A => <[u8; 4]>::try_from(octets).map(IpAddr::from).ok(),
+                TYPE_AAAA => <[u8; 16]>::try_from(octets).map(IpAddr::from).ok(),
+                _ => None,
+            }
+        };
+        self.answers.iter().filter_map(|r| Some((address(r)?, r.owner.as_str()))).collect()
     }
 
     /// The names that PTR records give.
@@ -185,9 +188,23 @@ mod tests {
         let query = query(7, "www.x", TYPE_A, CLASS_IN).unwrap();
         let bytes = response(&query);
         let parsed = parse(&bytes, &query).unwrap();
-        assert_eq!(parsed.addresses(), [(Ipv4Addr::new(10, 0, 0, 1), "web.x")]);
+        assert_eq!(parsed.addresses(), [([10, 0, 0, 1].into(), "web.x")]);
         let other = super::query(8, "www.x", TYPE_A, CLASS_IN).unwrap();
         assert!(parse(&bytes, &other).is_none());
+    }
+
+    #[test]
+    fn addresses_of_ipv6_are_read() {
+        let query = query(7, "x", TYPE_AAAA, CLASS_IN).unwrap();
+        let mut bytes = query.clone();
+        (bytes[2], bytes[7]) = (0x81, 2);
+        let address: IpAddr = "2001:db8::7".parse().unwrap();
+        let IpAddr::V6(v6) = address else { panic!() };
+        bytes.extend([0xc0, 12, 0, 28, 0, 1, 0, 0, 0, 9, 0, 16]);
+        bytes.extend(v6.octets());
+        // One of the wrong length.
+        bytes.extend([0xc0, 12, 0, 28, 0, 1, 0, 0, 0, 9, 0, 4, 10, 0, 0, 1]);
+        assert_eq!(parse(&bytes, &query).unwrap().addresses(), [(address, "x")]);
     }
 
     #[test]

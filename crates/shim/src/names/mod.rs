@@ -3,7 +3,7 @@
 //! libc's resolver has its own sockets, past every interposed symbol, so its functions are answered
 //! here: numbers by libc itself, /etc/hosts as usual, everything else by a small DNS client over
 //! eft sockets (RFC 1035), with the name server of the stack first and those of /etc/resolv.conf
-//! after. Addresses found are IPv4, since eft's network is.
+//! after. IPv6 addresses (RFC 3596) are asked for if the stack has one; the best comes first (RFC 6724 §6).
 
 pub mod addresses;
 pub mod client;
@@ -12,5 +12,6 @@ pub mod files;
 pub mod hosts;
 pub mod lookup;
 pub mod message;
+pub mod order;
 pub mod reverse;
 pub mod table;

@@ -1,6 +1,6 @@
 //! The old interface: gethostbyname and gethostbyaddr, with their `hostent`.
 
-use super::lookup::{self, Failure};
+use super::lookup::{self, Failure, Wanted};
 use core::ffi::{c_char, c_int};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use libc::hostent;
@@ -36,7 +36,7 @@ pub fn by_name(name: &str, family: c_int) -> Result<Entry, c_int> {
     let (addresses, canonical) = match literal {
         Some(address) => (vec![address], name.to_string()),
         None => {
-            let found = lookup::lookup(name).map_err(h_errno)?;
+            let found = lookup::lookup(name, Wanted::by(family, false)).map_err(h_errno)?;
             (found.addresses, found.canonical)
         }
     };

@@ -2,7 +2,9 @@
 
 use super::message::{DONE, ERROR, HEADER_LEN, MULTI, Message, Request, attribute, number, requests};
 use crate::interfaces::{self, Interface};
-use core::net::Ipv4Addr;
+use core::net::{IpAddr, Ipv4Addr};
+use eft_base::Cidr;
+use eft_base::address::needs_zone;
 
 const NEWLINK: u16 = 16;
 const GETLINK: u16 = 18;
@@ -47,7 +49,7 @@ const PART_MAX: usize = 3584;
 
 /// A way to a network.
 struct Route {
-    to: Ipv4Addr,
+    to: IpAddr,
     prefix_len: u8,
     by: Interface,
     gateway: Option<Ipv4Addr>,
@@ -70,12 +72,14 @@ fn to_one(request: &Request, port: u32) -> Vec<Vec<u8>> {
         },
         (GETADDR, true) => Ok(asked_addresses(request.body).map(|i| address(begin(NEWADDR), &i)).collect()),
         (GETROUTE, true) => {
-            let all = if is_ipv6(request.body) { Vec::new() } else { routes() };
+            let mut all = routes();
+            all.retain(|r| is_of(request.body, r.to));
             Ok(all.iter().map(|r| route(begin(NEWROUTE), r, false)).collect())
         }
         (GETROUTE, false) => match one_route(request.body) {
             Some((to, found)) => {
-                Ok(vec![route(begin(NEWROUTE), &Route { to, prefix_len: 32, ..found }, true)])
+                let prefix_len = whole(to);
+                Ok(vec![route(begin(NEWROUTE), &Route { to, prefix_len, ..found }, true)])
             }
             None => Err(libc::ENETUNREACH),
         },
@@ -113,8 +117,29 @@ fn parts(messages: Vec<Vec<u8>>, last: Vec<u8>) -> Vec<Vec<u8>> {
     parts
 }
 
-fn is_ipv6(body: &[u8]) -> bool {
-    body.first() == Some(&(libc::AF_INET6 as u8))
+/// Whether an address is of the family that is asked for; none in particular: of any.
+fn is_of(body: &[u8], address: IpAddr) -> bool {
+    match body.first().map(|&family| family.into()) {
+        Some(libc::AF_INET) => address.is_ipv4(),
+        Some(libc::AF_INET6) => address.is_ipv6(),
+        _ => true,
+    }
+}
+
+fn family(address: IpAddr) -> u8 {
+    if address.is_ipv4() { libc::AF_INET as u8 } else { libc::AF_INET6 as u8 }
+}
+
+/// Bits of an address.
+fn whole(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
+}
+
+fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(a) => a.octets().to_vec(),
+        IpAddr::V6(a) => a.octets().to_vec(),
+    }
 }
 
 /// Body: family, pad, kind (16 bits), index, flags, change mask.
@@ -155,23 +180,34 @@ fn one_link(body: &[u8]) -> Option<Interface> {
 
 /// Those of the family and interface that are asked for.
 fn asked_addresses(body: &[u8]) -> impl Iterator<Item = Interface> {
-    let (none, index) = (is_ipv6(body), number(body, 4));
-    interfaces::all().into_iter().filter(move |i| !none && (index == 0 || i.index == index))
+    let mut all = interfaces::all();
+    let index = number(body, 4);
+    all.retain(|i| is_of(body, i.address) && (index == 0 || i.index == index));
+    all.into_iter()
 }
 
 /// Body: family, prefix length, flags, scope, index.
 fn address(message: Message, i: &Interface) -> Vec<u8> {
-    let scope = if i.is_loopback() { SCOPE_HOST } else { SCOPE_UNIVERSE };
-    let message = message
-        .fixed(&[libc::AF_INET as u8, i.prefix_len, PERMANENT, scope])
-        .fixed(&i.index.to_ne_bytes())
-        .attribute(IFA_ADDRESS, &i.address.octets())
-        .attribute(IFA_LOCAL, &i.address.octets());
-    let message = match i.is_loopback() || i.prefix_len >= 31 {
-        true => message,
-        false => message.attribute(IFA_BROADCAST, &i.broadcast().octets()),
+    let scope = match i.address {
+        _ if i.is_loopback() => SCOPE_HOST,
+        IpAddr::V6(a) if needs_zone(a) => SCOPE_LINK,
+        _ => SCOPE_UNIVERSE,
     };
-    message.text(IFA_LABEL, &i.name).attribute(IFA_FLAGS, &u32::from(PERMANENT).to_ne_bytes()).done()
+    let message = message
+        .fixed(&[family(i.address), i.prefix_len, PERMANENT, scope])
+        .fixed(&i.index.to_ne_bytes())
+        .attribute(IFA_ADDRESS, &octets(i.address));
+    let flags = u32::from(PERMANENT).to_ne_bytes();
+    // Linux tells labels and own addresses of IPv4 alone.
+    if i.address.is_ipv6() {
+        return message.attribute(IFA_FLAGS, &flags).done();
+    }
+    let message = message.attribute(IFA_LOCAL, &octets(i.address));
+    let message = match i.broadcast().filter(|_| !i.is_loopback() && i.prefix_len < 31) {
+        None => message,
+        Some(broadcast) => message.attribute(IFA_BROADCAST, &broadcast.octets()),
+    };
+    message.text(IFA_LABEL, &i.name).attribute(IFA_FLAGS, &flags).done()
 }
 
 /// The networks of the stack's addresses, and what lies behind the gateway.
@@ -179,40 +215,36 @@ fn routes() -> Vec<Route> {
     let mut own = interfaces::all();
     own.retain(|i| !i.is_loopback());
     let behind = own.iter().find(|i| i.gateway.is_some()).map(|i| Route {
-        to: Ipv4Addr::UNSPECIFIED,
+        to: Ipv4Addr::UNSPECIFIED.into(),
         prefix_len: 0,
         gateway: i.gateway,
         by: i.clone(),
     });
-    let near = own.iter().map(|i| Route {
-        to: Ipv4Addr::from_bits(i.address.to_bits() & i.netmask().to_bits()),
-        prefix_len: i.prefix_len,
-        gateway: None,
-        by: i.clone(),
-    });
+    let near =
+        own.iter().map(|i| Route { to: i.network(), prefix_len: i.prefix_len, gateway: None, by: i.clone() });
     behind.into_iter().chain(near).collect()
 }
 
 /// The way to the address that is asked for: the one with the longest prefix; to an own address, over `lo`.
-fn one_route(body: &[u8]) -> Option<(Ipv4Addr, Route)> {
-    let to: [u8; 4] = attribute(body, 12, RTA_DST)?.try_into().ok()?;
-    let to = Ipv4Addr::from(to);
+fn one_route(body: &[u8]) -> Option<(IpAddr, Route)> {
+    let to = attribute(body, 12, RTA_DST)?;
+    let to = match (<[u8; 4]>::try_from(to), <[u8; 16]>::try_from(to)) {
+        (Ok(v4), _) => IpAddr::from(v4),
+        (_, Ok(v6)) => IpAddr::from(v6),
+        _ => return None,
+    };
     let own = interfaces::all().into_iter().find(|i| i.address == to || i.is_loopback() && to.is_loopback());
     let found = match own {
         Some(own) => {
             let lo = interfaces::all().into_iter().find(Interface::is_loopback)?;
-            Route { to, prefix_len: 32, gateway: None, by: Interface { address: own.address, ..lo } }
+            Route { to, prefix_len: whole(to), gateway: None, by: Interface { address: own.address, ..lo } }
         }
         None => {
-            let reaches = |r: &Route| (r.to.to_bits() ^ to.to_bits()) & mask(r.prefix_len) == 0;
+            let reaches = |r: &Route| Cidr { address: r.to, prefix_len: r.prefix_len }.contains(to);
             routes().into_iter().filter(reaches).max_by_key(|r| r.prefix_len)?
         }
     };
     Some((to, found))
-}
-
-fn mask(prefix_len: u8) -> u32 {
-    u32::MAX.checked_shl(32 - u32::from(prefix_len)).unwrap_or(0)
 }
 
 /// Body: family, prefix lengths of destination and source, TOS, table, protocol, scope, kind, flags. One that
@@ -228,21 +260,18 @@ fn route(message: Message, r: &Route, asked: bool) -> Vec<u8> {
     let kind = if r.by.index == LOOPBACK { local } else { unicast };
     let flags = if asked { CLONED } else { 0 };
     let message = message
-        .fixed(&[libc::AF_INET as u8, r.prefix_len, 0, 0, TABLE_MAIN, protocol, scope, kind])
+        .fixed(&[family(r.to), r.prefix_len, 0, 0, TABLE_MAIN, protocol, scope, kind])
         .fixed(&flags.to_ne_bytes())
         .attribute(RTA_TABLE, &u32::from(TABLE_MAIN).to_ne_bytes());
     let message = match r.prefix_len {
         0 => message,
-        _ => message.attribute(RTA_DST, &r.to.octets()),
+        _ => message.attribute(RTA_DST, &octets(r.to)),
     };
     let message = match r.gateway {
         Some(gateway) => message.attribute(RTA_GATEWAY, &gateway.octets()),
         None => message,
     };
-    message
-        .attribute(RTA_PREFSRC, &r.by.address.octets())
-        .attribute(RTA_OIF, &r.by.index.to_ne_bytes())
-        .done()
+    message.attribute(RTA_PREFSRC, &octets(r.by.address)).attribute(RTA_OIF, &r.by.index.to_ne_bytes()).done()
 }
 
 #[cfg(test)]

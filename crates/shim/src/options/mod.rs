@@ -202,12 +202,19 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
             page.set_option(Opt::DontFragment, never as u32);
         }
         // Once a socket has its address it is too late for either value, as on Linux.
-        Kind::V6Only if socket.has(bit::BOUND) || number != 0 => return Err(Errno(libc::EINVAL)),
-        Kind::V6Only => return Ok(()),
+        Kind::V6Only if socket.has(bit::BOUND) || is_connected(socket) => return Err(Errno(libc::EINVAL)),
+        Kind::V6Only => {
+            socket.put_bits(bit::V6ONLY, number != 0);
+            return Ok(());
+        }
         _ => return Err(Errno(libc::ENOPROTOOPT)),
     }
     crate::family::notify(socket);
     Ok(())
+}
+
+fn is_connected(socket: &Socket) -> bool {
+    socket.page.flags() & (flag::CONNECTED | flag::CONNECTING | flag::DEAD) != 0
 }
 
 /// The transport's word for an algorithm.
@@ -281,7 +288,7 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
         },
         Kind::PathMtu => path_mtu(socket)?,
         Kind::ErrorQueue => page.option(Opt::ReceiveErrors) as c_int,
-        Kind::V6Only => 0,
+        Kind::V6Only => socket.has(bit::V6ONLY) as c_int,
         Kind::Computed(compute) => compute(socket),
     };
     Ok(copy(&number.to_ne_bytes(), to))
@@ -309,14 +316,15 @@ fn copy(from: &[u8], to: &mut [u8]) -> usize {
 /// IP_MTU: the largest packet to the peer, as far as the shim can tell. What the device takes, or
 /// what a stream's segments show if that is less.
 fn path_mtu(socket: &Socket) -> Result<c_int> {
-    /// Headers of a segment with timestamps.
-    const HEADERS: c_int = 20 + 20 + 12;
+    /// TCP's header with timestamps.
+    const TCP_HEADER: c_int = 20 + 12;
     if !socket.is_connected() {
         return Err(Errno(libc::ENOTCONN));
     }
+    let ip_header = if socket.page.remote().address.is_ipv6() { 40 } else { 20 };
     let device = interfaces::mtu_towards(socket.page.local().address, socket.page.remote().address);
     Ok(match socket.page.info().mss {
-        mss @ 1..=65483 if socket.is_stream() => device.min(mss as c_int + HEADERS),
+        mss @ 1..=65483 if socket.is_stream() => device.min(mss as c_int + ip_header + TCP_HEADER),
         _ => device,
     })
 }

@@ -305,17 +305,11 @@ pub const OPTIONS: &[Row] = &[
         26,
         "IPV6_V6ONLY",
         Kind::V6Only,
-        "a socket with it on is the kernel's; when it is eft's it is off for good",
+        "before the socket has an address; with it on the socket is the kernel's if the stack has no IPv6 address",
     ),
     both(IPV6, 49, "IPV6_RECVPKTINFO", Kind::Bit(bit::PACKET_INFO), ""),
-    both(
-        IPV6,
-        51,
-        "IPV6_RECVHOPLIMIT",
-        Kind::Bit(bit::RECEIVE_HOP_LIMIT),
-        "IPv4 packets bring none, as on Linux",
-    ),
-    both(IPV6, 66, "IPV6_RECVTCLASS", Kind::Bit(bit::RECEIVE_CLASS), "IPv4 packets bring none, as on Linux"),
+    both(IPV6, 51, "IPV6_RECVHOPLIMIT", Kind::Bit(bit::RECEIVE_HOP_LIMIT), "of IPv6 packets, as on Linux"),
+    both(IPV6, 66, "IPV6_RECVTCLASS", Kind::Bit(bit::RECEIVE_CLASS), "of IPv6 packets, as on Linux"),
     both(IPV6, 67, "IPV6_TCLASS", Kind::Word(Opt::Tos), "as IP_TOS"),
 ];
 

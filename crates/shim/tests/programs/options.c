@@ -153,7 +153,7 @@ static void values(void) {
     CHECK(setsockopt(fd, IPPROTO_IP, IP_TOS, &tos, sizeof tos) == 0);
     CHECK(getsockopt(fd, IPPROTO_IP, IP_TOS, &tos, &(socklen_t){sizeof tos}) == 0);
     EQUAL(tos, 0x28);
-    /* One for IPv6 only is the kernel's, with all that the kernel has. */
+    /* One for IPv6 only is the kernel's on a stack without IPv6, with all that the kernel has. */
     int six = socket(AF_INET6, SOCK_STREAM, 0), one = 1;
     if (six < 0) return;
     CHECK(setsockopt(six, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one) == 0);

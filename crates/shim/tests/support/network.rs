@@ -51,10 +51,10 @@ impl Network {
         self.families.len() - 1
     }
 
-    pub fn family_memory(&self, family: usize) -> (Geometry, [RawFd; 3]) {
+    pub fn family_memory(&self, family: usize) -> (Geometry, [RawFd; 4]) {
         let [tcp, udp] = [&self.status[0].0, &self.status[1].0].map(|fd| fd.as_raw_fd());
-        let memory = self.families[family].memory.as_raw_fd();
-        (GEOMETRY, [memory, tcp, udp])
+        let family = &self.families[family];
+        (GEOMETRY, [family.memory.as_raw_fd(), family.bell.as_raw_fd(), tcp, udp])
     }
 
     pub fn reborn(&mut self) {

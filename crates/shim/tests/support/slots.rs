@@ -39,6 +39,8 @@ pub struct Slot {
 pub struct FamilySlots {
     pub arena: Arena,
     pub memory: OwnedFd,
+    /// The fake always sleeps on futexes.
+    pub bell: OwnedFd,
     pub slots: Vec<Option<Slot>>,
 }
 
@@ -48,6 +50,7 @@ impl FamilySlots {
         let family = FamilySlots {
             arena: Arena::new(segment, GEOMETRY).unwrap(),
             memory,
+            bell: sys::eventfd(),
             slots: (0..GEOMETRY.slots).map(|_| None).collect(),
         };
         family.write_info(generation);

@@ -61,6 +61,15 @@ pub fn memory(len: usize) -> (OwnedFd, Segment) {
     }
 }
 
+pub fn eventfd() -> OwnedFd {
+    // SAFETY: a fresh descriptor.
+    unsafe {
+        let fd = libc::eventfd(0, libc::EFD_CLOEXEC);
+        assert!(fd >= 0);
+        OwnedFd::from_raw_fd(fd)
+    }
+}
+
 /// Sends one message, with descriptors. False if the other side is gone or full.
 pub fn send(fd: RawFd, bytes: &[u8], descriptors: &[RawFd]) -> bool {
     let mut iov = libc::iovec { iov_base: bytes.as_ptr() as *mut _, iov_len: bytes.len() };

@@ -302,7 +302,10 @@ impl<'a> World<'a> {
             .collect();
         match due {
             Due::Window => scheduler.window(now, &progress),
-            Due::Turn => scheduler.turn(now, &progress),
+            Due::Turn => {
+                let leavers = scheduler.turn(now, &progress);
+                scheduler.left(now, &leavers, &progress);
+            }
             Due::Tick => {
                 if scheduler.tick(now, &progress) {
                     let since: Vec<(VcpuId, Since)> = (0..guests)
@@ -312,7 +315,9 @@ impl<'a> World<'a> {
                             (VcpuId(vcpu as u64), did)
                         })
                         .collect();
-                    scheduler.promote(&since, Duration::from_millis(self.outcome.ms - self.ticked_at));
+                    let length = Duration::from_millis(self.outcome.ms - self.ticked_at);
+                    let leavers = scheduler.promote(&since, length);
+                    scheduler.left(now, &leavers, &progress);
                 }
             }
         }

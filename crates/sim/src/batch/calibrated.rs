@@ -1,5 +1,6 @@
 //! A [`Profile`] from a calibration file.
 
+use super::looks::Looks;
 use super::profile::{Messages, Network, Profile};
 use crate::calibration::Calibration;
 use crate::hardware::{Costs, PS_PER_NS, Work};
@@ -13,9 +14,12 @@ pub struct Ablation {
     pub no_memory_stalls: bool,
 }
 
-struct Reader<'a> {
-    calibration: &'a Calibration,
-    system: &'a str,
+/// Reads a stack's table of a file.
+pub struct Reader<'a> {
+    pub calibration: &'a Calibration,
+    /// `base`: what the stack's own table does not say is as there.
+    pub system: &'a str,
+    pub base: &'a str,
 }
 
 impl Reader<'_> {
@@ -23,12 +27,12 @@ impl Reader<'_> {
         self.calibration.get("machine", name)
     }
 
-    fn system(&self, name: &str) -> Result<u64, String> {
-        self.calibration.get(self.system, name)
+    pub fn system(&self, name: &str) -> Result<u64, String> {
+        self.calibration.get(self.system, name).or_else(|_| self.calibration.get(self.base, name))
     }
 
     /// A message's cycles, of which a part is waits for memory at the machine's lowest frequency.
-    fn message(&self, name: &str) -> Result<Work, String> {
+    pub fn message(&self, name: &str) -> Result<Work, String> {
         let cycles = self.system(name)? * self.system("message_percent")? / 100;
         let waits = cycles * self.system("stall_percent")? / 100;
         let stall_ps = waits * 1_000_000_000 / self.machine("lowest_khz")?;
@@ -59,7 +63,10 @@ impl Reader<'_> {
 
 /// `system`: the table of the stack, `newtos` or `eft`.
 pub fn profile(calibration: &Calibration, system: &str, ablation: Ablation) -> Result<Profile, String> {
-    let from = Reader { calibration, system };
+    read(&Reader { calibration, system, base: system }, ablation)
+}
+
+pub fn read(from: &Reader, ablation: Ablation) -> Result<Profile, String> {
     let call = (from.system("call_cycles")? > 0).then(|| from.message("call_cycles")).transpose()?;
     let mut profile = Profile {
         costs: from.costs()?,
@@ -73,14 +80,19 @@ pub fn profile(calibration: &Calibration, system: &str, ablation: Ablation) -> R
         tcp: from.messages("tcp")?,
         ip: from.messages("ip")?,
         driver: from.messages("driver")?,
+        filter: None,
+        looks: Looks::default(),
         batch_max: from.system("batch_max")? as usize,
         streams: from.system("streams")? as usize,
         write_bytes: from.system("write_bytes")?,
         window_bytes: from.system("window_bytes")?,
+        // Streams in bulk are long past their beginning.
+        initial_window_bytes: from.system("window_bytes")?,
         buffer_bytes: from.system("buffer_bytes")?,
         segment_bytes: from.system("segment_bytes")?,
         maximum_segment: from.machine("maximum_segment")?,
         flushes: from.system("flushes")? == 1,
+        nagle: true,
         program_ps: from.system("program_ns")? * PS_PER_NS,
         network: Network {
             mbps: from.machine("link_mbps")?,

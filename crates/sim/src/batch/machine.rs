@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::servers::{SERVERS, Server};
+use super::looks::{Looks, TIRELESS};
+use super::server::{SERVERS, Server};
 use crate::hardware::{Clock, Costs, Pipeline, Thread, Work};
 
 /// `W`: what happens outside of the machine.
@@ -73,11 +74,12 @@ pub struct Machine<W, O> {
     home: [usize; SERVERS.len()],
     pub tally: [Tally; SERVERS.len()],
     interrupt_pending: bool,
+    looks: Looks,
 }
 
 impl<W: Ord + Copy, O: Default> Machine<W, O> {
     /// `seats`: of each server, core, hardware thread of it, and the clock of the core.
-    pub fn new(seats: &[(usize, usize, Clock); SERVERS.len()]) -> Self {
+    pub fn new(seats: &[(usize, usize, Clock); SERVERS.len()], looks: Looks) -> Self {
         let mut places: Vec<Place<O>> = Vec::new();
         let mut known: Vec<(usize, usize)> = Vec::new();
         let mut home = [0; SERVERS.len()];
@@ -106,6 +108,7 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
             home,
             tally: Default::default(),
             interrupt_pending: false,
+            looks,
         }
     }
 
@@ -179,7 +182,7 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
             Doing::Asleep => self.wake(costs, place),
             Doing::Polling => {
                 let pipeline = self.sibling_pipeline(place);
-                let look = Work::cycles(costs.empty_poll_cycles);
+                let look = self.looks.one(costs, to);
                 let end = self.places[place].thread.cut(self.now_ps, look, pipeline);
                 self.announce(place, end);
             }
@@ -265,6 +268,12 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
             self.batch(costs, place, server, serve);
             return None;
         }
+        let polls = self.looks.before_sleep(costs, server);
+        let mut looks = Work::cycles(self.looks.one(costs, server).cycles * polls);
+        if !self.looks.sleeps(server) {
+            // Looks that cost nothing take time even so.
+            looks.cycles = looks.cycles.max(TIRELESS);
+        }
         match p.doing {
             Doing::Entering => {
                 self.places[place].doing = Doing::Asleep;
@@ -273,10 +282,10 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
                 self.repace_sibling(place);
                 return Some(server);
             }
-            Doing::Batch(_) | Doing::Leaving | Doing::Switching if count == 1 && costs.polls > 0 => {
-                let looks = Work::cycles(costs.empty_poll_cycles * costs.polls);
+            Doing::Batch(_) | Doing::Leaving | Doing::Switching if count == 1 && polls > 0 => {
                 self.occupy(place, Doing::Polling, looks);
             }
+            Doing::Polling if !self.looks.sleeps(server) => self.occupy(place, Doing::Polling, looks),
             _ => self.occupy(place, Doing::Entering, Work::cycles(costs.enter_cycles)),
         }
         None
@@ -286,7 +295,7 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
         // Whoever was on the way to sleep turns back.
         let turns_back = matches!(self.places[place].doing, Doing::Entering);
         let mut batch = serve(server);
-        batch.work += Work::cycles(costs.empty_poll_cycles);
+        batch.work += self.looks.one(costs, server);
         if turns_back {
             batch.work += Work::cycles(costs.leave_cycles);
         }

@@ -5,10 +5,13 @@
 //! when it ends. Polling is computed: it ends at the next arrival or when the server has polled enough.
 
 pub mod calibrated;
+pub mod inbox;
+pub mod looks;
 pub mod machine;
 pub mod network;
 pub mod profile;
 pub mod run;
+pub mod server;
 pub mod servers;
 pub mod transport;
 

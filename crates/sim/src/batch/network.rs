@@ -18,7 +18,8 @@ impl Wire {
 
     /// When the last byte of this is out.
     pub fn send(&mut self, now_ps: u64, bytes: u64) -> u64 {
-        let frames = bytes.div_ceil(self.maximum_segment);
+        // One without payload is a frame, too.
+        let frames = bytes.div_ceil(self.maximum_segment).max(1);
         let on_wire = bytes + frames * self.network.overhead_bytes;
         self.free_at_ps = self.free_at_ps.max(now_ps) + on_wire * 8 * 1_000_000 / self.network.mbps;
         self.free_at_ps
@@ -28,6 +29,11 @@ impl Wire {
     pub fn arrive(&mut self, stream: usize, bytes: u64) -> bool {
         self.gathered[stream] += bytes;
         !std::mem::replace(&mut self.is_gathering, true)
+    }
+
+    /// What a stream's peer has not acknowledged, for a frame of its own to say.
+    pub fn take(&mut self, stream: usize) -> u64 {
+        std::mem::take(&mut self.gathered[stream])
     }
 
     /// Acknowledgements of what was gathered, one of a stream: tcp answers once a turn, as tier 1 shows.

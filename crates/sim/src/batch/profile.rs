@@ -1,5 +1,6 @@
 //! What a stack and its load cost, message by message and byte by byte.
 
+use super::looks::Looks;
 use crate::hardware::{Costs, Work};
 
 /// Of one server, for each kind of message; cycles with their waits for memory.
@@ -8,6 +9,15 @@ pub struct Messages {
     pub segment: Work,
     pub acknowledgement: Work,
     pub sent: Work,
+}
+
+/// What a packet costs beside what it costs without a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// The filter's.
+    pub question: Work,
+    /// ip's, when the answer comes.
+    pub verdict: Work,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,17 +31,23 @@ pub struct Profile {
     pub tcp: Messages,
     pub ip: Messages,
     pub driver: Messages,
+    pub filter: Option<Filter>,
+    pub looks: Looks,
     /// Messages that a batch takes at most.
     pub batch_max: usize,
     pub streams: usize,
     pub write_bytes: u64,
     /// The peer's window, and what tcp keeps of a stream, sent or not.
     pub window_bytes: u64,
+    /// What a connection may have in flight when it begins.
+    pub initial_window_bytes: u64,
     pub buffer_bytes: u64,
     pub segment_bytes: u64,
     pub maximum_segment: u64,
     /// tcp sends once at the end of a batch, not after each message of it.
     pub flushes: bool,
+    /// A small segment waits for the acknowledgement of the last one (RFC 896).
+    pub nagle: bool,
     /// What a program does between two writes, on a core of its own.
     pub program_ps: u64,
     pub network: Network,

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use eft_base::random::Random;
 
+use super::inbox::Inbox;
 use super::machine::{Batch, Event, Machine, Tally};
 use super::network::Wire;
 use super::profile::Profile;
@@ -24,6 +25,13 @@ pub struct Seat {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
     pub seats: [Seat; SERVERS.len()],
+}
+
+impl Setting {
+    /// Without filter: its seat is on a core of its own, where nobody is.
+    pub fn of([front, tcp, ip, driver]: [Seat; 4]) -> Self {
+        Self { seats: [front, tcp, ip, driver, Seat { core: usize::MAX, thread: 0, clock: front.clock }] }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,36 +70,6 @@ struct Said {
     waits: Vec<(usize, u64)>,
 }
 
-/// What waits for each server, by who sent it.
-#[derive(Default)]
-struct Inbox([[VecDeque<Message>; SOURCES]; SERVERS.len()]);
-
-/// Every server, and the outside.
-const SOURCES: usize = SERVERS.len() + 1;
-
-impl Inbox {
-    fn of(&mut self, server: Server, from: Option<Server>) -> &mut VecDeque<Message> {
-        &mut self.0[server as usize][from.map_or(SERVERS.len(), |from| from as usize)]
-    }
-
-    fn is_empty(&self, server: Server) -> bool {
-        self.0[server as usize].iter().all(VecDeque::is_empty)
-    }
-
-    /// So many of each source, and all that programs wrote, which tcp sees in their pages first.
-    fn take(&mut self, server: Server, budget: usize) -> Vec<Message> {
-        let mut taken = Vec::new();
-        for queue in self.0[server as usize].iter_mut().rev() {
-            let writes =
-                queue.iter().filter(|m| server == Server::Tcp && matches!(m, Message::Write { .. })).count();
-            let count = queue.len().min(budget.max(writes));
-            taken.extend(queue.drain(..count));
-        }
-        taken.sort_by_key(|message| !matches!(message, Message::Write { .. }));
-        taken
-    }
-}
-
 /// What crossed the wire.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sent {
@@ -104,7 +82,7 @@ struct World<'a> {
     profile: &'a Profile,
     sent: Sent,
     machine: Machine<Outside, Said>,
-    inbox: Inbox,
+    inbox: Inbox<Message>,
     streams: Streams,
     wire: Wire,
     /// Acknowledgements on their way, in the order in which they come.
@@ -135,7 +113,7 @@ impl World<'_> {
     fn happened(&mut self, outside: Outside) {
         match outside {
             Outside::Program { stream } if self.profile.call.is_some() => {
-                self.deliver(None, Server::Calls, Message::Write { stream });
+                self.deliver(None, Server::Front, Message::Write { stream });
             }
             Outside::Program { stream } => self.fill(stream),
             Outside::Arrived { stream, bytes } => {
@@ -165,7 +143,7 @@ impl World<'_> {
 
     /// A program writes into its ring, and marks it unless it is marked already.
     fn fill(&mut self, stream: usize) {
-        if self.streams.fill(self.profile, stream) {
+        if self.streams.fill(self.profile, stream, self.profile.write_bytes) {
             let mark = Message::Write { stream };
             if !self.inbox.of(Server::Tcp, None).contains(&mark) {
                 self.deliver(None, Server::Tcp, mark);
@@ -212,7 +190,9 @@ impl World<'_> {
         let inbox = RefCell::new(&mut self.inbox);
         let has_work = |server: Server| !inbox.borrow().is_empty(server);
         self.machine.go_on(&profile.costs, thread, has_work, |server| {
-            let taken = inbox.borrow_mut().take(server, profile.batch_max);
+            let is_write =
+                |message: &Message| server == Server::Tcp && matches!(message, Message::Write { .. });
+            let taken = inbox.borrow_mut().take(server, profile.batch_max, is_write);
             let (messages, mut turn) = (taken.len(), Turn::default());
             serve(profile, streams, server, taken.into_iter(), &mut turn);
             Batch {
@@ -230,10 +210,10 @@ pub fn run(profile: &Profile, setting: &Setting, seed: u64) -> Outcome {
     let seats = setting.seats.map(|seat| (seat.core, seat.thread, seat.clock));
     let mut world = World {
         profile,
-        machine: Machine::new(&seats),
+        machine: Machine::new(&seats, profile.looks),
         inbox: Inbox::default(),
         sent: Sent::default(),
-        streams: Streams::new(profile.streams),
+        streams: Streams::new(profile),
         wire: Wire::new(profile.network, profile.maximum_segment, profile.streams),
         coming: VecDeque::new(),
         random: Random::new(seed),

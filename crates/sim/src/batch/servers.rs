@@ -1,19 +1,9 @@
 //! The servers, what they say to each other, and what a message costs and causes.
 
 use super::profile::{Messages, Profile};
+pub use super::server::{SERVERS, Server};
 use super::transport::{Done, Streams};
 use crate::hardware::Work;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Server {
-    /// The syscall server, where programs make calls.
-    Calls,
-    Tcp,
-    Ip,
-    Driver,
-}
-
-pub const SERVERS: [Server; 4] = [Server::Calls, Server::Tcp, Server::Ip, Server::Driver];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
@@ -33,6 +23,12 @@ pub enum Message {
     },
     /// A receipt, which wakes nobody.
     Sent,
+    /// ip asks the filter about a packet of so many bytes, and gets it back.
+    Question {
+        stream: usize,
+        bytes: u64,
+        outbound: bool,
+    },
     /// tcp's timer: a stream waited long enough for room for a larger piece.
     Piece {
         stream: usize,
@@ -47,6 +43,9 @@ pub enum Target {
     Wire,
 }
 
+/// Streams that begin to wait for a larger piece, and for which time this is.
+pub type Waits = Vec<(usize, u64)>;
+
 /// What a batch costs, and what leaves the server when it ends.
 #[derive(Debug, Default)]
 pub struct Turn {
@@ -56,11 +55,11 @@ pub struct Turn {
     pub out: Vec<(Target, Message)>,
     /// tcp's streams that may have something to send.
     touched: Vec<usize>,
-    /// Streams that begin to wait for a larger piece, and for which time this is.
-    pub waits: Vec<(usize, u64)>,
+    pub waits: Waits,
 }
 
-fn scaled(per_kib: Work, bytes: u64) -> Work {
+/// Of so many bytes.
+pub fn scaled(per_kib: Work, bytes: u64) -> Work {
     Work { cycles: per_kib.cycles * bytes / 1024, stall_ps: per_kib.stall_ps * bytes / 1024 }
 }
 
@@ -69,14 +68,17 @@ fn of(costs: &Messages, message: Message) -> Work {
         Message::Segment { .. } => costs.segment,
         Message::Acknowledgement { .. } => costs.acknowledgement,
         Message::Sent => costs.sent,
-        Message::Write { .. } | Message::Written { .. } | Message::Piece { .. } => Work::default(),
+        Message::Write { .. }
+        | Message::Written { .. }
+        | Message::Piece { .. }
+        | Message::Question { .. } => Work::default(),
     }
 }
 
 /// One message of a batch.
 fn handle(profile: &Profile, streams: &mut Streams, server: Server, message: Message, turn: &mut Turn) {
     match server {
-        Server::Calls => {
+        Server::Front => {
             turn.work += profile.call.unwrap_or_default();
             let to = if matches!(message, Message::Write { .. }) {
                 Target::Server(Server::Tcp)
@@ -88,9 +90,11 @@ fn handle(profile: &Profile, streams: &mut Streams, server: Server, message: Mes
         Server::Tcp => tcp(profile, streams, message, turn),
         Server::Ip => {
             turn.work += of(&profile.ip, message);
-            let is_outbound = matches!(message, Message::Segment { .. });
-            let to = if is_outbound { Server::Driver } else { Server::Tcp };
-            turn.out.push((Target::Server(to), message));
+            ip(profile, message, turn);
+        }
+        Server::Filter => {
+            turn.work += profile.filter.map_or(Work::default(), |filter| filter.question);
+            turn.out.push((Target::Server(Server::Ip), message));
         }
         Server::Driver => {
             turn.work += of(&profile.driver, message);
@@ -104,6 +108,29 @@ fn handle(profile: &Profile, streams: &mut Streams, server: Server, message: Mes
             }
         }
     }
+}
+
+/// With a filter, it is asked about a packet before that goes on.
+fn ip(profile: &Profile, message: Message, turn: &mut Turn) {
+    let (to, message) = match (message, profile.filter) {
+        (Message::Segment { stream, bytes }, Some(_)) => {
+            (Server::Filter, Message::Question { stream, bytes, outbound: true })
+        }
+        (Message::Acknowledgement { stream, bytes }, Some(_)) => {
+            (Server::Filter, Message::Question { stream, bytes, outbound: false })
+        }
+        (Message::Question { stream, bytes, outbound }, filter) => {
+            turn.work += filter.map_or(Work::default(), |filter| filter.verdict);
+            if outbound {
+                (Server::Driver, Message::Segment { stream, bytes })
+            } else {
+                (Server::Tcp, Message::Acknowledgement { stream, bytes })
+            }
+        }
+        (Message::Segment { .. }, None) => (Server::Driver, message),
+        _ => (Server::Tcp, message),
+    };
+    turn.out.push((Target::Server(to), message));
 }
 
 fn tcp(profile: &Profile, streams: &mut Streams, message: Message, turn: &mut Turn) {
@@ -131,7 +158,7 @@ fn tcp(profile: &Profile, streams: &mut Streams, message: Message, turn: &mut Tu
     turn.copying += copying;
     turn.work += copying;
     if accepted {
-        let to = if profile.call.is_some() { Target::Server(Server::Calls) } else { Target::Program };
+        let to = if profile.call.is_some() { Target::Server(Server::Front) } else { Target::Program };
         turn.out.push((to, Message::Written { stream }));
     }
     turn.touched.push(stream);

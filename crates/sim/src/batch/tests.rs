@@ -1,6 +1,7 @@
 use super::*;
 use crate::batch::calibrated::{Ablation, profile};
 use crate::calibration::Calibration;
+use crate::hardware::Work;
 
 fn newtos() -> Profile {
     profile(&Calibration::e5520().unwrap(), "newtos", Ablation::default()).unwrap()
@@ -10,7 +11,7 @@ fn newtos() -> Profile {
 fn setting(seats: [(usize, usize, Clock); 3]) -> Setting {
     let seat = |(core, thread, clock)| Seat { core, thread, clock };
     let [tcp, ip, driver] = seats.map(seat);
-    Setting { seats: [seat((0, 0, Clock::full(1_600_000))), tcp, ip, driver] }
+    Setting::of([seat((0, 0, Clock::full(1_600_000))), tcp, ip, driver])
 }
 
 fn throttled(duty: u64) -> Clock {
@@ -43,7 +44,7 @@ fn an_eighth_of_the_clock_makes_tcp_the_bottleneck_and_keeps_it_awake() {
 fn nothing_exceeds_the_wire() {
     let mut profile = newtos();
     profile.copy_kib = Default::default();
-    profile.window_bytes = 1 << 20;
+    (profile.window_bytes, profile.initial_window_bytes) = (1 << 20, 1 << 20);
     profile.buffer_bytes = 1 << 20;
     let fast = Clock::full(8_000_000);
     let outcome = run(&profile, &dedicated(fast, fast), 1);
@@ -103,4 +104,31 @@ fn a_stack_that_flushes_once_a_batch_sends_larger_segments_than_one_that_flushes
     profile.flushes = false;
     let each = run(&profile, &setting, 1).bytes_per_segment;
     assert!(once > each, "{once} {each}");
+}
+
+#[test]
+fn a_filter_is_asked_about_each_packet_and_ip_pays_for_it() {
+    let (without, clock) = (newtos(), throttled(2));
+    let mut with = without;
+    with.filter =
+        Some(crate::batch::profile::Filter { question: Work::cycles(1000), verdict: Work::cycles(1000) });
+    let setting = dedicated(throttled(8), clock);
+    let (before, after) = (run(&without, &setting, 1), run(&with, &setting, 1));
+    assert!(after.kbps * 100 < before.kbps * 95, "{before:?} {after:?}");
+    assert_eq!(
+        (before.busy_ppm[Server::Filter as usize], after.busy_ppm[Server::Filter as usize] > 0),
+        (0, true)
+    );
+}
+
+#[test]
+fn who_is_tireless_never_sleeps_and_who_polls_longer_sleeps_less() {
+    let (profile, setting) = (newtos(), dedicated(throttled(8), throttled(8)));
+    let sleeps = |profile: &Profile, server: Server| run(profile, &setting, 1).sleeps_per_ms[server as usize];
+    let mut other = profile;
+    other.looks.driver_is_tireless = true;
+    other.looks.ip_polls_percent = 10_000;
+    assert!(sleeps(&profile, Server::Driver) > 0);
+    assert_eq!(sleeps(&other, Server::Driver), 0);
+    assert!(sleeps(&other, Server::Ip) < sleeps(&profile, Server::Ip));
 }

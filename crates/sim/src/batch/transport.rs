@@ -12,6 +12,8 @@ struct Stream {
     kept: u64,
     unsent: u64,
     in_flight: u64,
+    /// What tcp may have in flight: it begins small, and grows by what is acknowledged up to the peer's window.
+    window: u64,
     /// A write waits for room.
     waits: bool,
     /// Written into a ring, and not seen by tcp.
@@ -39,8 +41,14 @@ pub struct Streams {
 }
 
 impl Streams {
-    pub fn new(count: usize) -> Self {
-        Self { all: vec![Stream::default(); count], acknowledged_bytes: 0 }
+    pub fn new(profile: &Profile) -> Self {
+        let fresh = Stream { window: profile.initial_window_bytes, ..Stream::default() };
+        Self { all: vec![fresh; profile.streams], acknowledged_bytes: 0 }
+    }
+
+    /// A new connection takes the place of one that is over.
+    pub fn begin_anew(&mut self, profile: &Profile, stream: usize) {
+        self.all[stream] = Stream { window: profile.initial_window_bytes, ..Stream::default() };
     }
 
     pub fn write(&mut self, profile: &Profile, stream: usize) -> Done {
@@ -48,12 +56,12 @@ impl Streams {
         self.go_on(profile, stream)
     }
 
-    /// A program writes into its ring; false: it waits for room.
-    pub fn fill(&mut self, profile: &Profile, stream: usize) -> bool {
+    /// A program writes so much, at most a write's length, into its ring; false: it waits for room.
+    pub fn fill(&mut self, profile: &Profile, stream: usize, bytes: u64) -> bool {
         let state = &mut self.all[stream];
         state.waits = state.kept + state.unseen + profile.write_bytes > profile.buffer_bytes;
         if !state.waits {
-            state.unseen += profile.write_bytes;
+            state.unseen += bytes;
         }
         !state.waits
     }
@@ -71,6 +79,7 @@ impl Streams {
         let state = &mut self.all[stream];
         state.in_flight -= bytes;
         state.kept -= bytes;
+        state.window = (state.window + bytes).min(profile.window_bytes);
         self.acknowledged_bytes += bytes;
         self.go_on(profile, stream)
     }
@@ -141,7 +150,7 @@ impl Stream {
         }
         // No second small segment before the first is acknowledged (RFC 896, with Minshall's refinement).
         let is_small_in_flight = self.small_end + self.in_flight > self.sent;
-        let tail = if is_small_in_flight { self.unsent % mss } else { 0 };
+        let tail = if profile.nagle && is_small_in_flight { self.unsent % mss } else { 0 };
         let largest = largest(profile);
         let bytes = if self.unsent > largest { largest } else { self.unsent - tail };
         (bytes > 0).then_some(bytes)
@@ -150,12 +159,12 @@ impl Stream {
     /// If the window ends before the data does: what still fits, and whether it waits for room for more. With enough in
     /// the network to bring more acknowledgements it does, for [`PATIENCE_PS`].
     fn piece(&self, profile: &Profile) -> Option<(u64, bool)> {
-        let room = profile.window_bytes - self.in_flight;
+        let room = self.window - self.in_flight;
         if room >= self.unsent {
             return None;
         }
         let full = (room - room % profile.maximum_segment).min(largest(profile));
-        let is_small = full < largest(profile) && full * 3 < profile.window_bytes;
+        let is_small = full < largest(profile) && full * 3 < self.window;
         Some((full, full > 0 && is_small && self.in_flight > 0 && !self.is_impatient))
     }
 }
@@ -174,24 +183,30 @@ mod tests {
     fn eft() -> Profile {
         let mut eft = profile(&Calibration::e5520().unwrap(), "eft", Ablation::default()).unwrap();
         (eft.window_bytes, eft.buffer_bytes, eft.segment_bytes) = (65_536, 131_072, 65_535);
+        (eft.initial_window_bytes, eft.streams) = (65_536, 1);
         eft
     }
 
     #[test]
     fn a_ring_takes_what_fits_and_tcp_sees_all_of_it_at_once() {
-        let (eft, mut streams) = (eft(), Streams::new(1));
-        assert!((0..8).all(|_| streams.fill(&eft, 0)) && !streams.fill(&eft, 0));
+        let (eft, mut streams) = (eft(), Streams::new(&eft()));
+        assert!(
+            (0..8).all(|_| streams.fill(&eft, 0, eft.write_bytes)) && !streams.fill(&eft, 0, eft.write_bytes)
+        );
         assert_eq!(streams.see(0).copied_bytes, 131_072);
         assert_eq!(streams.emit(&eft, 0), [44 * 1460]);
         let done = streams.acknowledge(&eft, 0, 20_000);
-        assert!(done.accepted && streams.fill(&eft, 0), "a program goes on when there is room");
+        assert!(
+            done.accepted && streams.fill(&eft, 0, eft.write_bytes),
+            "a program goes on when there is room"
+        );
     }
 
     #[test]
     fn only_one_small_segment_is_in_flight_and_small_pieces_wait_for_larger_ones() {
-        let (eft, mut streams) = (eft(), Streams::new(1));
+        let (eft, mut streams) = (eft(), Streams::new(&eft()));
         let write = |streams: &mut Streams| {
-            streams.fill(&eft, 0);
+            streams.fill(&eft, 0, eft.write_bytes);
             streams.see(0);
             streams.emit(&eft, 0)
         };
@@ -201,7 +216,7 @@ mod tests {
         assert_eq!(write(&mut streams), [16_384 + 324]);
         // 32,768 of 65,536 bytes are in flight.
         assert_eq!(write(&mut streams), [11 * 1460]);
-        streams.fill(&eft, 0);
+        streams.fill(&eft, 0, eft.write_bytes);
         assert!(write(&mut streams).is_empty(), "a quarter of the window is too little");
         assert_eq!(streams.begins_to_wait(&eft, 0), Some(1));
         assert_eq!(streams.begins_to_wait(&eft, 0), None);

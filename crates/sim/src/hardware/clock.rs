@@ -49,6 +49,14 @@ impl Clock {
         Self { khz, duty: DUTY_STEPS }
     }
 
+    /// So fast on a core whose frequency does not go below `lowest_khz`: below that it is throttled.
+    pub fn at(khz: u64, lowest_khz: u64) -> Self {
+        if khz >= lowest_khz {
+            return Self::full(khz);
+        }
+        Self { khz: lowest_khz, duty: (khz * DUTY_STEPS / lowest_khz).max(1) }
+    }
+
     /// Cycles in a second, thousands of them.
     pub fn effective_khz(self) -> u64 {
         self.khz * self.duty / DUTY_STEPS

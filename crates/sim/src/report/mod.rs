@@ -2,11 +2,16 @@
 
 pub mod asymmetric;
 pub mod bolt;
+pub mod columns;
+pub mod drawn;
 pub mod figures;
 pub mod hosts;
 pub mod hunt;
 pub mod impaired;
 pub mod judged;
+pub mod multiserver;
 pub mod slower_figures;
 pub mod slower_is_faster;
+pub mod sweep;
+pub mod thesis;
 pub mod tiers;

@@ -1,8 +1,6 @@
 //! `eft-sim paper slower-is-faster`: runs, fits, judges, draws.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Args;
 use eft_sim::batch::calibrated::Ablation;
@@ -13,6 +11,7 @@ use eft_sim::slower_is_faster::reasons::reason;
 use eft_sim::slower_is_faster::runs::{ABLATIONS, Bench, ablations as ablations_of, figures};
 use eft_sim::slower_is_faster::{fit, models};
 
+use super::drawn::{Broken, ablation, draws};
 use super::judged::{self, Column, Judged, Totals};
 use super::tiers;
 
@@ -57,7 +56,12 @@ pub fn run(arguments: &SlowerArguments) -> Result<(), String> {
     if nominal != both(&fit::fit(&Calibration::e5520()?, arguments.seed)?, arguments.seed)? {
         return Err("two runs with one seed differ; the simulator is broken".into());
     }
-    let draws = draws(arguments, &fitted)?;
+    let calibration = Calibration::e5520()?;
+    // Each draw is fitted anew.
+    let draws = draws(arguments.draws, arguments.threads, |draw| {
+        let seed = arguments.seed.wrapping_add(1000 + draw);
+        both(&fit::fit_draw(&calibration.draw(seed), &fitted, seed)?, seed)
+    })?;
     let column = |pick: fn(&Both) -> &Figures| -> Vec<Judged> {
         let all: Vec<Figures> = draws.iter().map(|both| pick(both).clone()).collect();
         claims().into_iter().map(|claim| Judged::new(claim, pick(&nominal), &all)).collect()
@@ -73,7 +77,10 @@ pub fn run(arguments: &SlowerArguments) -> Result<(), String> {
         linear: pass(models::linear(&nominal.newtos)),
         draws: arguments.draws,
     };
-    let ablations = ablations(&nominal, &draws);
+    let of_newtos: Vec<Figures> = draws.iter().map(|both| both.newtos.clone()).collect();
+    let judge = |(name, what): (&str, &str)| ablation(name, what, &nominal.newtos, &of_newtos);
+    let ablations: Vec<Broken> =
+        ABLATIONS.map(|(name, ..)| name).into_iter().zip(WITHOUT).map(judge).collect();
     let tiers = tiers(arguments)?;
     if arguments.json {
         let extra = serde_json::json!({ "newtos": nominal.newtos, "eft": nominal.eft });
@@ -110,62 +117,8 @@ fn tiers(arguments: &SlowerArguments) -> Result<Vec<(String, bool)>, String> {
     tiers::SYSTEMS.into_iter().map(of).collect()
 }
 
-/// Each draw is fitted anew; the same for any number of threads.
-fn draws(arguments: &SlowerArguments, fitted: &Calibration) -> Result<Vec<Both>, String> {
-    let calibration = Calibration::e5520()?;
-    let (next, done) = (AtomicU64::new(0), Mutex::new(Vec::new()));
-    let work = || -> Result<(), String> {
-        loop {
-            let draw = next.fetch_add(1, Ordering::Relaxed);
-            if draw >= arguments.draws {
-                return Ok(());
-            }
-            let seed = arguments.seed.wrapping_add(1000 + draw);
-            let figures = both(&fit::fit_draw(&calibration.draw(seed), fitted, seed)?, seed)?;
-            done.lock().map_err(|_| "a thread of the draws failed")?.push((draw, figures));
-        }
-    };
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..arguments.threads).map(|_| scope.spawn(work)).collect();
-        threads
-            .into_iter()
-            .try_for_each(|t| t.join().map_err(|_| "a thread of the draws failed".to_string())?)
-    })?;
-    let mut all = done.into_inner().map_err(|_| "a thread of the draws failed")?;
-    all.sort_by_key(|(draw, _)| *draw);
-    Ok(all.into_iter().map(|(_, figures)| figures).collect())
-}
-
-struct Broken {
-    text: String,
-    breaks: bool,
-}
-
-/// The least that counts as an effect, over 1.
-const EFFECT: f64 = 0.01;
-
-/// Without what is said to cause an effect, the effect is to be gone, wherever it is there: less than half of it is left.
-fn ablations(nominal: &Both, draws: &[Both]) -> Vec<Broken> {
-    let judge = |(name, what): (&str, &str)| {
-        let pair = |both: &Both| {
-            let get =
-                |suffix: &str| both.newtos.get(&format!("{name}/{suffix}")).copied().unwrap_or(f64::NAN);
-            (get("with"), get("without"))
-        };
-        let there: Vec<(f64, f64)> =
-            draws.iter().map(pair).filter(|(with, _)| *with >= 1.0 + EFFECT).collect();
-        let gone = there.iter().filter(|(with, without)| without - 1.0 < (with - 1.0) / 2.0).count();
-        let (with, without) = pair(nominal);
-        let text = format!(
-            "{what}: {with:.3} becomes {without:.3}; of {} draws {} show the effect, of which {gone} lose it",
-            draws.len(),
-            there.len(),
-        );
-        Broken { text, breaks: gone * 10 >= there.len() * 9 }
-    };
-    let what = [
-        "without wake-up latency, ip and driver at 600 MHz over all at 1600 MHz",
-        "without memory stalls, two threads at 400 MHz over two cores at 200 MHz",
-    ];
-    ABLATIONS.iter().map(|(name, ..)| *name).zip(what).map(judge).collect()
-}
+/// What is taken away, and what that is to remove.
+const WITHOUT: [&str; 2] = [
+    "without wake-up latency, ip and driver at 600 MHz over all at 1600 MHz",
+    "without memory stalls, two threads at 400 MHz over two cores at 200 MHz",
+];

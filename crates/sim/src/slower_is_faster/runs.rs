@@ -99,22 +99,13 @@ impl Bench {
         Ok(Self {
             profile: profile(calibration, system, ablation)?,
             lowest_khz: of("lowest_khz")?,
-            chip: Chip {
-                lowest: (of("lowest_khz")?, of("lowest_mw")?),
-                highest: (of("highest_khz")?, of("highest_mw")?),
-                cores: of("cores")?,
-            },
+            chip: calibration.chip()?,
             seed,
         })
     }
 
-    /// Below the lowest frequency the clock is throttled.
     fn clock(&self, mhz: u64) -> Clock {
-        let khz = mhz * 1000;
-        if khz >= self.lowest_khz {
-            return Clock::full(khz);
-        }
-        Clock { khz: self.lowest_khz, duty: (khz * DUTY_STEPS / self.lowest_khz).max(1) }
+        Clock::at(mhz * 1000, self.lowest_khz)
     }
 
     pub fn run(&self, sharing: Sharing, tcp_mhz: u64, other_mhz: u64) -> Outcome {
@@ -127,7 +118,7 @@ impl Bench {
             Sharing::Threads => (seat(1, 0, tcp), seat(2, 0, others), seat(2, 1, others)),
             Sharing::One => (seat(1, 0, tcp), seat(1, 0, tcp), seat(1, 0, tcp)),
         };
-        run(&self.profile, &Setting { seats: [seat(0, 0, calls), tcp, ip, driver] }, self.seed)
+        run(&self.profile, &Setting::of([seat(0, 0, calls), tcp, ip, driver]), self.seed)
     }
 
     pub fn mbps(&self, sharing: Sharing, tcp_mhz: u64, other_mhz: u64) -> f64 {

@@ -174,16 +174,17 @@ impl Stack {
     }
 
     fn configure(&mut self, i: usize) {
-        let address = self.shape.address;
+        let addresses: Vec<String> = self.shape.addresses.iter().map(|a| format!("\"{a}\"")).collect();
         let transports: Vec<String> = self.topology.transports().iter().map(|t| format!("\"{t}\"")).collect();
         let ip = format!(
-            "transports = [{}]\n[[interface]]\nindex = 0\nname = \"eft0\"\naddresses = [\"{address}\"]\n",
-            transports.join(", ")
+            "transports = [{}]\n[[interface]]\nindex = 0\nname = \"eft0\"\naddresses = [{}]\n",
+            transports.join(", "),
+            addresses.join(", ")
         );
         let (key, value) = match self.members[i].peer.role {
             Role::Ip => ("ip", ip),
             Role::Filter => ("filter", self.shape.rules.clone()),
-            Role::Tcp | Role::Udp => ("addresses", format!("{address}\n")),
+            Role::Tcp | Role::Udp => ("addresses", addresses.join("\n").replace('"', "")),
             _ => return,
         };
         let now = self.surroundings.now;

@@ -34,7 +34,7 @@ pub struct Point {
 fn setting(khz: u64, [tcp, others]: [u64; 2], threads: bool) -> Setting {
     let seat = |core, thread, duty| Seat { core, thread, clock: Clock { khz, duty } };
     let driver = if threads { seat(2, 1, others) } else { seat(3, 0, others) };
-    Setting { seats: [seat(0, 0, DUTY_STEPS), seat(1, 0, tcp), seat(2, 0, others), driver] }
+    Setting::of([seat(0, 0, DUTY_STEPS), seat(1, 0, tcp), seat(2, 0, others), driver])
 }
 
 /// What tier 1 has: rings of lengths of powers of two, and timestamps in each segment.

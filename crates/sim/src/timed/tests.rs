@@ -12,7 +12,7 @@ fn newtos() -> Profile {
 
 fn dedicated(tcp: u64, others: u64) -> Setting {
     let seat = |core, duty| Seat { core, thread: 0, clock: Clock { khz: 1_600_000, duty } };
-    Setting { seats: [seat(0, 8), seat(1, tcp), seat(2, others), seat(3, others)] }
+    Setting::of([seat(0, 8), seat(1, tcp), seat(2, others), seat(3, others)])
 }
 
 #[test]

@@ -129,7 +129,7 @@ impl<'a> Rest<'a> {
         match component(server) {
             Some(_) if server == Server::Tcp && !self.programs.unseen.is_empty() => true,
             Some(component) => self.stack.has_work(component, self.now(now_ps)),
-            None => !self.programs.calls.is_empty(),
+            None => server == Server::Front && !self.programs.calls.is_empty(),
         }
     }
 
@@ -142,7 +142,7 @@ impl<'a> Rest<'a> {
         let mut charge = charge(self.profile, &self.stack, server, self.frames(), budget);
         let mut copying = Work::default();
         match server {
-            Server::Calls => {
+            Server::Front => {
                 charge.messages = self.programs.calls.len().min(budget);
                 charge.longest = charge.messages;
                 charge.work += times(self.profile.call.unwrap_or_default(), charge.messages as u64);
@@ -192,7 +192,7 @@ impl World<'_> {
             Outside::Program { stream } if self.rest.profile.call.is_some() => {
                 let was_empty = self.rest.programs.calls.is_empty();
                 self.rest.programs.calls.push_back(Call::Write { stream });
-                self.machine.tell(&self.rest.profile.costs, None, Server::Calls, was_empty);
+                self.machine.tell(&self.rest.profile.costs, None, Server::Front, was_empty);
             }
             Outside::Program { stream } => {
                 let before = self.had_work();
@@ -357,7 +357,7 @@ impl World<'_> {
         for Written { stream, .. } in seen.iter().filter(|written| written.is_over) {
             let was_empty = self.rest.programs.calls.is_empty();
             self.rest.programs.calls.push_back(Call::Written { stream: *stream });
-            self.machine.tell(&self.rest.profile.costs, Some(Server::Tcp), Server::Calls, was_empty);
+            self.machine.tell(&self.rest.profile.costs, Some(Server::Tcp), Server::Front, was_empty);
         }
     }
 

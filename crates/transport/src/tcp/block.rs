@@ -118,6 +118,8 @@ pub mod bit {
     pub const SCALED: u32 = 1 << 18;
     /// Seen to be taken from its listener's ring, and not attached yet.
     pub const TAKEN: u32 = 1 << 19;
+    /// Bound as IPV6_V6ONLY.
+    pub const V6ONLY: u32 = 1 << 27;
 }
 
 /// Both ends of a connection.

@@ -163,9 +163,8 @@ impl Tcp {
     pub(super) fn abort_later(&mut self, cx: &Context, i: u32, errno: i32) {
         match self.view(i).block.state() {
             State::Listen => {
-                let tuple = self.view(i).block.tuple;
                 self.orphan_children(cx, i);
-                self.ports.unlisten(i, tuple.local, tuple.local_port);
+                self.ports.unlisten(i, &self.blocks[i]);
                 self.count_listener(i);
                 self.end(cx, i, errno);
             }
@@ -248,7 +247,7 @@ impl Tcp {
         let block = self.view(i).block;
         let (tuple, is_bound) = (block.tuple, block.has(bit::BOUND));
         if block.state() == State::Listen {
-            self.ports.unlisten(i, tuple.local, tuple.local_port);
+            self.ports.unlisten(i, &self.blocks[i]);
             self.count_listener(i);
         }
         if is_bound {

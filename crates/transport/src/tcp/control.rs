@@ -4,6 +4,7 @@ use super::block::{State, Tuple, bit};
 use super::connection::{Connection, View};
 use super::engine::Tcp;
 use super::ports::Sharing;
+use crate::addresses::any4;
 use crate::edge::Out;
 use crate::families::Families;
 use crate::requests::{Place, Transport};
@@ -139,6 +140,9 @@ impl Tcp {
         if reuse & 2 != 0 {
             flags |= bit::REUSE_PORT;
         }
+        if reuse & 4 != 0 {
+            flags |= bit::V6ONLY;
+        }
         self.bind_to(cx, i, address, port, flags)
     }
 
@@ -178,8 +182,7 @@ impl Tcp {
             return ENOBUFS;
         }
         if !is_bound {
-            let any = WireAddress::from(core::net::IpAddr::from([0u8; 4]));
-            let errno = self.bind_to(cx, i, any, 0, bit::BOUND);
+            let errno = self.bind_to(cx, i, any4(), 0, bit::BOUND);
             if errno != 0 {
                 return errno;
             }
@@ -189,8 +192,7 @@ impl Tcp {
         }
         let mut c = self.connection(i);
         c.begin_listening(backlog);
-        let tuple = c.block.tuple;
-        self.ports.listen(i, tuple.local, tuple.local_port);
+        self.ports.listen(i, &self.blocks[i]);
         if let Some(f) = self.families.get_mut(family) {
             f.listeners += 1;
         }

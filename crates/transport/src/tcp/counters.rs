@@ -43,9 +43,16 @@ eft_component::counters! {
     Timeouts => "connections_timed_out",
     FailedConnects => "failed_connects",
     DropMalformed => "drop_malformed",
+    /// Messages that came twice: the slot may hold something else by now.
+    DropRepeated => "drop_repeated",
     DropChecksum => "drop_checksum",
     DropUnreadable => "drop_unreadable",
     DropNoSocket => "drop_no_socket",
+    /// SYNs that were answered and forgotten, acknowledgments that brought such an answer back, and acknowledgments of no
+    /// connection meanwhile that did not.
+    SynCookiesSent => "syn_cookies_sent",
+    SynCookiesReceived => "syn_cookies_received",
+    SynCookiesFailed => "syn_cookies_failed",
     DropSynBacklog => "drop_syn_backlog",
     DropAcceptQueue => "drop_accept_queue",
     DropNoBlock => "drop_no_block",

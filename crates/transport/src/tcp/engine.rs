@@ -9,6 +9,7 @@ use super::durable::{Blocks, Tables};
 use super::live::{Live, due};
 use super::ports::Ports;
 use super::reassembly::Reassembly;
+use super::syn_cookies::SynCookies;
 use crate::addresses::Addresses;
 use crate::arena::{Arena, Fuse, Refused, Table};
 use crate::docket::{Docket, Finding, Kind, Note};
@@ -27,7 +28,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use eft_base::hash::{Key, Map};
 use eft_base::{Instant, SocketId};
-use eft_channel::{Pool, Requests, Segment};
+use eft_channel::{Pool, Requests, Seen, Segment};
 use eft_component::transport::{Effect, Event};
 use eft_component::{Component, Context, Occasion, Outbox};
 use eft_messages::transport::{IpToTransport, TransportToIp};
@@ -61,9 +62,12 @@ pub struct Tcp {
     /// Connections that have something due.
     pub(super) turns: Turns,
     pub(super) headers: Pool,
+    /// Packets that ip delivered. Its successor may deliver one again.
+    seen: Seen,
     pub(super) requests: Requests<Request>,
     pub(super) rounds: Rounds,
     pub(super) routes: Routes<Path>,
+    pub(super) cookies: SynCookies,
     pub(super) addresses: Addresses,
     pub(super) key: Key,
     pub(super) scratch: Vec<u8>,
@@ -114,9 +118,11 @@ impl Tcp {
             time_wait: VecDeque::new(),
             turns: Turns::new(),
             headers,
+            seen: Seen::default(),
             requests: Requests::new(limit, config.seed as u32),
             rounds: Rounds::new(),
             routes: Routes::new(key),
+            cookies: SynCookies::new(),
             addresses: Addresses::default(),
             key,
             scratch: vec![0; PACKET_MAX],
@@ -199,6 +205,9 @@ impl Tcp {
     fn report_opening(&mut self, cx: &Context) {
         if let Some(reborn) = self.found.take() {
             cx.add(Counter::Rebirths, reborn as u64);
+            if reborn {
+                self.cookies.expect(cx.now);
+            }
             cx.add(Counter::Quarantined, self.quarantined);
             self.limit_waits(cx.now);
             self.gauge_blocks(cx);
@@ -208,12 +217,18 @@ impl Tcp {
 
     fn receive_from_ip(&mut self, cx: &mut Context, message: IpToTransport, out: &mut Outbox<Out>) {
         match message {
-            IpToTransport::Deliver { packet, header_len, checksum_ok, segment_size } => {
-                self.receive_packet(cx, packet, header_len, checksum_ok, segment_size, out);
+            IpToTransport::Deliver { packet, .. } | IpToTransport::Error { packet, .. }
+                if self.seen.is_repeated(cx.memory, packet) =>
+            {
+                cx.count(Counter::DropRepeated);
                 out.push(Out::Ip(TransportToIp::Done { packet }));
             }
-            IpToTransport::Error { packet, header_len, kind, code, info: mtu, .. } => {
-                self.receive_error(cx, packet, header_len, kind, code, mtu);
+            IpToTransport::Deliver { packet, header_len, checksum_ok, segment_size, zone } => {
+                self.receive_packet(cx, packet, header_len, checksum_ok, segment_size, zone, out);
+                out.push(Out::Ip(TransportToIp::Done { packet }));
+            }
+            IpToTransport::Error { packet, header_len, kind, code, info, zone, .. } => {
+                self.receive_error(cx, (packet, header_len, zone), kind, code, info);
                 out.push(Out::Ip(TransportToIp::Done { packet }));
             }
             IpToTransport::Sent { request, errno } => self.receive_sent(cx, request, errno),

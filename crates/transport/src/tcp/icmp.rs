@@ -1,5 +1,5 @@
 //! Errors about our packets: ICMP (RFC 1122 §4.2.3.9, RFC 5461, RFC 5927 against forged ones; RFC
-//! 1191 for "fragmentation needed") and ip's own refusals.
+//! 1191 for "fragmentation needed"), ICMPv6 (RFC 4443; RFC 8201 for "packet too big") and ip's own refusals.
 
 use super::block::{State, Tuple, bit};
 use super::connection::Connection;
@@ -7,17 +7,63 @@ use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
 use super::route::fixed_headers;
-use crate::addresses::ip_addresses;
+use crate::addresses::{IP_HEADERS_MAX, ip_addresses};
+use core::net::IpAddr;
 use eft_base::PacketRef;
-use eft_base::errno::{EACCES, ECONNREFUSED, EHOSTUNREACH, EMSGSIZE, ENETUNREACH, EPERM};
-use eft_base::wire::{ICMP_TIME_EXCEEDED, ICMP_UNREACHABLE};
+use eft_base::errno::{EACCES, ECONNREFUSED, EHOSTUNREACH, EMSGSIZE, ENETUNREACH, EPERM, EPROTO};
+use eft_base::wire::{
+    ICMP_TIME_EXCEEDED, ICMP_UNREACHABLE, ICMPV6_PARAMETER_PROBLEM, ICMPV6_TIME_EXCEEDED, ICMPV6_TOO_BIG,
+    ICMPV6_UNREACHABLE,
+};
 use eft_component::Context;
 
 const FRAGMENTATION_NEEDED: u8 = 4;
 /// Below this a report is forged or the path is hopeless (as Linux's min_pmtu).
 const PATH_MTU_MIN: u16 = 552;
+/// Every IPv6 link takes that (RFC 8201 §4).
+const MTU6_MIN: u16 = 1280;
 /// IP header and 8 bytes of TCP.
-const QUOTE_MAX: usize = 60 + 8;
+const QUOTE_MAX: usize = IP_HEADERS_MAX + 8;
+
+/// What an ICMP error means to a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meaning {
+    TooBig {
+        mtu: u16,
+    },
+    /// `fatal`: to a connection that is being opened.
+    Unreachable {
+        errno: i32,
+        fatal: bool,
+    },
+}
+
+fn meaning4(kind: u8, code: u8, info: u16) -> Option<Meaning> {
+    let errno = match (kind, code) {
+        (ICMP_UNREACHABLE, FRAGMENTATION_NEEDED) => return Some(Meaning::TooBig { mtu: info }),
+        (ICMP_UNREACHABLE, 2 | 3) => ECONNREFUSED,
+        (ICMP_UNREACHABLE, 0 | 6 | 9 | 11) => ENETUNREACH,
+        (ICMP_UNREACHABLE, _) => EHOSTUNREACH,
+        (ICMP_TIME_EXCEEDED, _) => EHOSTUNREACH,
+        _ => return None,
+    };
+    Some(Meaning::Unreachable { errno, fatal: kind == ICMP_UNREACHABLE })
+}
+
+/// RFC 4443 §3; errors as Linux has them.
+fn meaning6(kind: u8, code: u8, info: u16) -> Option<Meaning> {
+    let errno = match (kind, code) {
+        (ICMPV6_TOO_BIG, _) => return Some(Meaning::TooBig { mtu: info.max(MTU6_MIN) }),
+        (ICMPV6_UNREACHABLE, 0) => ENETUNREACH,
+        (ICMPV6_UNREACHABLE, 1 | 5 | 6) => EACCES,
+        (ICMPV6_UNREACHABLE, 4) => ECONNREFUSED,
+        (ICMPV6_UNREACHABLE, _) => EHOSTUNREACH,
+        (ICMPV6_TIME_EXCEEDED, _) => EHOSTUNREACH,
+        (ICMPV6_PARAMETER_PROBLEM, 1) => EPROTO,
+        _ => return None,
+    };
+    Some(Meaning::Unreachable { errno, fatal: kind == ICMPV6_UNREACHABLE })
+}
 
 impl Connection<'_> {
     /// RFC 1191 §6.5: what was too large is cut anew; it was not lost by congestion.
@@ -40,19 +86,22 @@ impl Connection<'_> {
 }
 
 impl Tcp {
-    /// ip passes an ICMP error about a packet that (it says) we sent.
+    /// ip passes an ICMP error about a packet that (it says) we sent: the quoted packet, its IP headers' length and zone.
     pub(super) fn receive_error(
         &mut self,
         cx: &Context,
-        packet: PacketRef,
-        header_len: u16,
+        quote: (PacketRef, u16, u16),
         kind: u8,
         code: u8,
-        mtu: u16,
+        info: u16,
     ) {
-        let counter = match self.quoted(cx, packet, header_len) {
+        let counter = match self.quoted(cx, quote) {
             Some(i) => {
-                self.apply_error(cx, i, kind, code, mtu);
+                let ipv6 = IpAddr::from(self.view(i).block.tuple.remote).is_ipv6();
+                let meaning = if ipv6 { meaning6(kind, code, info) } else { meaning4(kind, code, info) };
+                if let Some(meaning) = meaning {
+                    self.apply_error(cx, i, meaning);
+                }
                 Counter::IcmpApplied
             }
             None => Counter::DropIcmp,
@@ -62,12 +111,12 @@ impl Tcp {
 
     /// The connection that the quoted header belongs to, if the quoted sequence number is in flight
     /// (RFC 5927 §4.1).
-    fn quoted(&mut self, cx: &Context, packet: PacketRef, header_len: u16) -> Option<u32> {
+    fn quoted(&mut self, cx: &Context, (packet, header_len, zone): (PacketRef, u16, u16)) -> Option<u32> {
         let ip_len = header_len as usize;
         let mut bytes = [0; QUOTE_MAX];
         let bytes = bytes.get_mut(..ip_len + 8)?;
         cx.memory.read(packet, bytes)?;
-        let (source, destination) = ip_addresses(bytes.get(..ip_len)?)?;
+        let (source, destination) = ip_addresses(bytes.get(..ip_len)?, zone)?;
         let quote = &bytes[ip_len..];
         let tuple = Tuple {
             local: source,
@@ -80,17 +129,11 @@ impl Tcp {
         self.view(i).block.has_in_flight(seq).then_some(i)
     }
 
-    fn apply_error(&mut self, cx: &Context, i: u32, kind: u8, code: u8, mtu: u16) {
-        let errno = match (kind, code) {
-            (ICMP_UNREACHABLE, FRAGMENTATION_NEEDED) => return self.connection(i).lower_mtu(mtu),
-            (ICMP_UNREACHABLE, 2 | 3) => ECONNREFUSED,
-            (ICMP_UNREACHABLE, 0 | 6 | 9 | 11) => ENETUNREACH,
-            (ICMP_UNREACHABLE, _) => EHOSTUNREACH,
-            (ICMP_TIME_EXCEEDED, _) => EHOSTUNREACH,
-            _ => return,
-        };
-        let fatal = kind == ICMP_UNREACHABLE;
-        self.apply_path_error(cx, i, errno, fatal);
+    fn apply_error(&mut self, cx: &Context, i: u32, meaning: Meaning) {
+        match meaning {
+            Meaning::TooBig { mtu } => self.connection(i).lower_mtu(mtu),
+            Meaning::Unreachable { errno, fatal } => self.apply_path_error(cx, i, errno, fatal),
+        }
     }
 
     /// During the handshake an unreachable destination ends the attempt (RFC 5461 §4.1); later it

@@ -17,13 +17,14 @@ use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
 use super::segment::Segment;
+use crate::edge::Out;
 use crate::timers::NEVER;
 use core::time::Duration;
 use eft_base::Instant;
 use eft_base::errno::{ECONNABORTED, EINVAL};
 use eft_base::wire::{TCP_FIN, TCP_RST};
 use eft_channel::socket::{AcceptRecord, Opt};
-use eft_component::Context;
+use eft_component::{Context, Outbox};
 
 pub(super) const RECORD_LEN: u64 = size_of::<AcceptRecord>() as u64;
 /// How often a connection that is not attached is looked at. Between taking and attaching lie two
@@ -127,28 +128,54 @@ impl Connection<'_> {
 
 impl Tcp {
     /// A SYN for a listener.
-    pub(super) fn receive_syn(&mut self, cx: &Context, listener: u32, segment: &Segment) {
+    pub(super) fn receive_syn(
+        &mut self,
+        cx: &Context,
+        listener: u32,
+        segment: &Segment,
+        out: &mut Outbox<Out>,
+    ) {
         if segment.has(TCP_RST | TCP_FIN) {
             cx.count(Counter::DropMalformed);
             return;
         }
-        let mut parent = self.connection(listener);
+        if let Some(refusal) = self.refuse_child(listener) {
+            return cx.count(refusal);
+        }
+        let parent = self.view(listener);
         let limit = parent.cold.backlog.max(EMBRYONIC_MIN);
-        if parent.queue_is_full() || parent.live.embryonic >= limit {
-            cx.count(Counter::DropSynBacklog);
-            return;
+        if parent.live.embryonic >= limit || self.blocks_are_scarce() {
+            return self.send_cookie(cx, listener, segment, out);
         }
-        let ring = parent.live.page.as_ref().map_or(65535, |p| p.receive_len());
-        let (family, generation) = (parent.block.family, parent.block.generation);
-        let reuse = parent.block.flags & bit::REUSE_ADDRESS;
-        // A peer whose handshake were finished would believe that somebody listens to what it says.
-        if self.families.may_open(family, self.config.sockets_per_family).is_err() {
-            cx.count(Counter::DropNoSlot);
-            return;
+        if let Some(i) = self.begin_child(cx, listener, segment) {
+            self.connection(i).mark(due::ROUTE);
         }
-        let Some(i) = self.allocate(cx) else {
-            return;
-        };
+    }
+
+    /// Why a listener cannot have another connection now, as it is counted. A peer whose handshake were finished would
+    /// believe that somebody listens to what it says.
+    pub(super) fn refuse_child(&mut self, listener: u32) -> Option<Counter> {
+        let mut parent = self.connection(listener);
+        if parent.queue_is_full() {
+            return Some(Counter::DropSynBacklog);
+        }
+        let family = parent.block.family;
+        let refused = self.families.may_open(family, self.config.sockets_per_family).is_err();
+        refused.then_some(Counter::DropNoSlot)
+    }
+
+    /// The receive ring of a listener; its connections' will be as long.
+    pub(super) fn ring_of(&self, listener: u32) -> usize {
+        self.view(listener).live.page.as_ref().map_or(65535, |p| p.receive_len())
+    }
+
+    /// A connection under way, from its SYN.
+    pub(super) fn begin_child(&mut self, cx: &Context, listener: u32, segment: &Segment) -> Option<u32> {
+        let ring = self.ring_of(listener);
+        let parent = self.view(listener).block;
+        let (family, generation) = (parent.family, parent.generation);
+        let reuse = parent.flags & bit::REUSE_ADDRESS;
+        let i = self.allocate(cx)?;
         let tuple = segment.tuple;
         let iss = self.initial_sequence(cx.now, &tuple);
         let ts_offset = self.timestamp_offset(&tuple);
@@ -163,14 +190,15 @@ impl Tcp {
         block.iss = iss;
         block.ts_offset = ts_offset;
         block.receive_scale = scale_for(ring);
-        // Its own ring will be as long as its listener's.
-        block.rcv_adv = (ring as u64 - (1 << block.receive_scale)).min(65535);
         let wished_mss = self.wished_mss(i);
-        self.connection(i).take_syn(cx.now, segment, wished_mss);
+        let mut embryo = self.connection(i);
+        embryo.take_syn(cx.now, segment, wished_mss);
+        let scale = embryo.block.receive_scale;
+        embryo.block.rcv_adv = (ring as u64 - (1 << scale)).min(65535);
         self.ports.add_user(tuple.local, tuple.local_port, reuse != 0);
         self.table.insert(tuple, i);
         self.connection(listener).live.embryonic += 1;
-        self.connection(i).mark(due::ROUTE);
+        Some(i)
     }
 
     pub(super) fn is_plausible_peer(&self, segment: &Segment) -> bool {

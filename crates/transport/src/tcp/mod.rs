@@ -11,6 +11,7 @@
 //! | [`connection`] | a block and its derived state, as the mechanisms see them | |
 //! | [`segment`], [`options`] | arriving headers | RFC 9293 §3.1, RFC 7323, RFC 2018 |
 //! | [`listen`], [`connect`] | opening | RFC 9293 §3.5, RFC 6528 |
+//! | [`syn_cookies`], [`stateless`] | opening without memory | RFC 4987 §3.6 |
 //! | [`acceptable`] | which segments may change anything | RFC 9293 §3.10.7.4, RFC 5961, RFC 7323 §5 |
 //! | [`receive`], [`out_of_order`], [`ack`] | arriving segments | RFC 9293 §3.10.7 |
 //! | [`send`], [`decide`], [`emit`] | what to send, how much, and the segment itself | RFC 9293 §3.8, RFC 5681 |
@@ -70,7 +71,9 @@ mod rtt;
 mod scoreboard;
 mod segment;
 mod send;
+mod stateless;
 mod statistics;
+mod syn_cookies;
 mod tail_probe;
 mod tell;
 mod time_wait;

@@ -1,9 +1,10 @@
 //! Who uses which local port, and who listens where (RFC 9293 §3.9.1, RFC 6056 for choosing one).
 
-use super::block::{NONE, State, Tuple, bit};
+use super::block::{Block, NONE, State, Tuple, bit};
 use super::durable::Blocks;
-use crate::addresses::overlap;
+use crate::addresses::{ANY6, Reach, any4, overlap};
 use alloc::vec::Vec;
+use core::net::IpAddr;
 use eft_base::WireAddress;
 use eft_base::hash::{Key, Map};
 
@@ -30,7 +31,8 @@ struct Port {
 /// Derived tables of ports and listeners.
 pub(super) struct Ports {
     ports: Map<u16, Port>,
-    listeners: Map<(WireAddress, u16), Vec<u32>>,
+    /// By address, whether that is the wildcard of IPv6 alone, and port.
+    listeners: Map<(WireAddress, bool, u16), Vec<u32>>,
     key: Key,
 }
 
@@ -39,6 +41,16 @@ pub(super) struct Ports {
 pub(super) struct Sharing {
     pub flags: u32,
     pub family: u16,
+}
+
+fn reach(block: &Block) -> Reach {
+    Reach { address: block.tuple.local, v6only: block.has(bit::V6ONLY) }
+}
+
+/// Where a listener is found.
+fn place(block: &Block) -> (WireAddress, bool, u16) {
+    let Tuple { local, local_port, .. } = block.tuple;
+    (local, local == ANY6 && block.has(bit::V6ONLY), local_port)
 }
 
 impl Ports {
@@ -55,6 +67,7 @@ impl Ports {
         port: u16,
         sharing: Sharing,
     ) -> bool {
+        let wanted = Reach { address, v6only: sharing.flags & bit::V6ONLY != 0 };
         let Some(p) = self.ports.get(&port) else {
             return true;
         };
@@ -62,11 +75,11 @@ impl Ports {
         let with_bound = p.bound.iter().filter(|i| **i != me).all(|i| {
             let other = &blocks[*i];
             let both = other.flags & sharing.flags;
-            !overlap(other.tuple.local, address)
+            !overlap(reach(other), wanted)
                 || (both & bit::REUSE_PORT != 0 && other.family.0 == sharing.family)
                 || (both & bit::REUSE_ADDRESS != 0 && other.state() != State::Listen)
         });
-        with_bound && p.users.iter().all(|u| !overlap(u.address, address) || (reuse && u.unshared == 0))
+        with_bound && p.users.iter().all(|u| !wanted.covers(u.address) || (reuse && u.unshared == 0))
     }
 
     /// Whether a bound socket `me` may begin to listen.
@@ -78,7 +91,7 @@ impl Ports {
         p.bound.iter().filter(|i| **i != me).all(|i| {
             let other = &blocks[*i];
             other.state() != State::Listen
-                || !overlap(other.tuple.local, block.tuple.local)
+                || !overlap(reach(other), reach(block))
                 || (other.flags & block.flags & bit::REUSE_PORT != 0 && other.family == block.family)
         })
     }
@@ -140,18 +153,19 @@ impl Ports {
         }
     }
 
-    pub fn listen(&mut self, me: u32, address: WireAddress, port: u16) {
-        let listeners = self.listeners.entry((address, port)).or_default();
+    pub fn listen(&mut self, me: u32, block: &Block) {
+        let listeners = self.listeners.entry(place(block)).or_default();
         if !listeners.contains(&me) {
             listeners.push(me);
         }
     }
 
-    pub fn unlisten(&mut self, me: u32, address: WireAddress, port: u16) {
-        if let Some(listeners) = self.listeners.get_mut(&(address, port)) {
+    pub fn unlisten(&mut self, me: u32, block: &Block) {
+        let place = place(block);
+        if let Some(listeners) = self.listeners.get_mut(&place) {
             listeners.retain(|i| *i != me);
             if listeners.is_empty() {
-                self.listeners.remove(&(address, port));
+                self.listeners.remove(&place);
             }
         }
     }
@@ -159,10 +173,13 @@ impl Ports {
     /// The listener for a connection: the specific address before the wildcards; among several that
     /// share (SO_REUSEPORT) the connection's hash decides.
     pub fn listener(&self, tuple: &Tuple) -> Option<u32> {
-        let any6 = WireAddress::default();
-        let any4 = WireAddress::from(core::net::IpAddr::from([0u8; 4]));
+        let among = match IpAddr::from(tuple.local) {
+            IpAddr::V4(_) => [(tuple.local, false), (any4(), false), (ANY6, false)],
+            IpAddr::V6(_) => [(tuple.local, false), (ANY6, true), (ANY6, false)],
+        };
+        let port = tuple.local_port;
         let among =
-            [tuple.local, any4, any6].into_iter().find_map(|a| self.listeners.get(&(a, tuple.local_port)))?;
+            among.into_iter().find_map(|(address, v6only)| self.listeners.get(&(address, v6only, port)))?;
         let index = match among.len() {
             1 => 0,
             n => (self.key.hash(b'L', tuple) % n as u64) as usize,

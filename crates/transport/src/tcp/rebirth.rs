@@ -32,6 +32,10 @@ impl Connection<'_> {
             block.congestion.on_idle(mss);
         }
         self.mark(due::ACK | due::SEND);
+        if !self.block.has(bit::ROUTED) {
+            // Of a cookie; the predecessor died before ip answered it.
+            self.mark(due::ROUTE);
+        }
     }
 
     /// The page of a socket from before the crash says again what the block says.
@@ -129,7 +133,7 @@ impl Tcp {
         }
         match block.state() {
             State::Listen => {
-                self.ports.listen(i, tuple.local, tuple.local_port);
+                self.ports.listen(i, &self.blocks[i]);
                 self.families.enter(block.family).listeners += 1;
             }
             State::TimeWait => self.connection(i).rearm(),

@@ -181,9 +181,10 @@ impl Tcp {
         header_len: u16,
         checksum_ok: bool,
         segment_size: u16,
+        zone: u16,
         out: &mut Outbox<Out>,
     ) {
-        let parsed = parse(cx.memory, &mut self.scratch, packet, header_len, checksum_ok, segment_size);
+        let parsed = parse(cx.memory, &mut self.scratch, packet, header_len, checksum_ok, segment_size, zone);
         let segment = match parsed {
             Ok(segment) => segment,
             Err(why) => {
@@ -202,7 +203,7 @@ impl Tcp {
 
     pub(super) fn receive_segment(&mut self, cx: &Context, segment: &Segment, out: &mut Outbox<Out>) {
         let Some(i) = self.find(&segment.tuple) else {
-            return self.receive_unconnected(cx, segment);
+            return self.receive_unconnected(cx, segment, out);
         };
         let content = [segment.seq as u64, segment.len as u64, segment.flags as u64];
         if !self.enter(cx, Kind::Segment, i, &content) {
@@ -219,7 +220,7 @@ impl Tcp {
     }
 
     /// No connection: LISTEN or CLOSED (§3.10.7.1, §3.10.7.2).
-    fn receive_unconnected(&mut self, cx: &Context, segment: &Segment) {
+    fn receive_unconnected(&mut self, cx: &Context, segment: &Segment, out: &mut Outbox<Out>) {
         if segment.has(TCP_RST) || !self.is_plausible_peer(segment) {
             return cx.count(Counter::DropNoSocket);
         }
@@ -227,7 +228,10 @@ impl Tcp {
             && !segment.has(TCP_ACK)
             && let Some(listener) = self.ports.listener(&segment.tuple)
         {
-            return self.receive_syn(cx, listener, segment);
+            return self.receive_syn(cx, listener, segment, out);
+        }
+        if self.receive_cookie(cx, segment) {
+            return;
         }
         cx.count(Counter::DropNoSocket);
         self.answer_with_reset(cx, segment);
@@ -290,7 +294,7 @@ impl Tcp {
     }
 
     /// SYN-RECEIVED, from a listener or by simultaneous open (§3.10.7.4).
-    fn receive_in_syn_received(&mut self, cx: &Context, i: u32, segment: &Segment) {
+    pub(super) fn receive_in_syn_received(&mut self, cx: &Context, i: u32, segment: &Segment) {
         let mut c = self.connection(i);
         let passive = c.block.has(bit::PASSIVE);
         if segment.has(TCP_SYN) && !segment.has(TCP_RST) && segment.seq == c.block.irs {
@@ -320,6 +324,9 @@ impl Tcp {
             return;
         }
         if segment.ack != self.view(i).block.send_sequence(0) {
+            if self.replace_by_cookie(cx, i, segment) {
+                return;
+            }
             cx.count(Counter::DropAck);
             return self.answer_with_reset(cx, segment);
         }

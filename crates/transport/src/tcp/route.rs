@@ -108,6 +108,7 @@ impl Tcp {
         let tuple = c.block.tuple;
         let answer = if errno == 0 {
             self.routes.put(cx.now, (tuple.local, tuple.remote), path, LIFETIME);
+            self.cookies.note_mtu(path.mtu);
             Ok(path)
         } else {
             Err(errno)
@@ -130,7 +131,7 @@ impl Tcp {
             }
             (_, Ok(path)) => {
                 c.set_path(path);
-                c.mark(due::SEND);
+                c.mark(due::SEND | due::INFO);
             }
             (_, Err(errno)) => c.cold.soft_error = errno,
         }

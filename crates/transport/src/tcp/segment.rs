@@ -2,7 +2,7 @@
 
 use super::block::Tuple;
 use super::options::Options;
-use crate::addresses::ip_addresses;
+use crate::addresses::{IP_HEADERS_MAX, ip_addresses};
 use crate::page::Page;
 use eft_base::checksum::Checksum;
 use eft_base::wire::{PROTOCOL_TCP, TCP_FIN, TCP_SYN, TcpHeader};
@@ -10,8 +10,9 @@ use eft_base::{PacketRef, WireAddress};
 use eft_channel::Memory;
 use zerocopy::FromBytes;
 
-/// Largest IP header (with options) and TCP header.
-const HEADERS_MAX: usize = 60 + 60;
+/// Largest IP header (with options or extension headers) and TCP header.
+const HEADERS_MAX: usize = IP_HEADERS_MAX + TCP_HEADER_MAX;
+const TCP_HEADER_MAX: usize = 60;
 
 /// Why a packet is no segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,14 +92,15 @@ pub fn parse(
     ip_header_len: u16,
     checksum_ok: bool,
     segment_size: u16,
+    zone: u16,
 ) -> Result<Segment, Unfit> {
     let ip_len = ip_header_len as usize;
     let mut bytes = [0; HEADERS_MAX];
-    let copied = (packet.len as usize).min(HEADERS_MAX);
+    let copied = (packet.len as usize).min(ip_len + TCP_HEADER_MAX).min(HEADERS_MAX);
     memory.read(packet, &mut bytes[..copied]).ok_or(Unfit::Unreadable)?;
     let bytes = &bytes[..copied];
     let ip = bytes.get(..ip_len).ok_or(Unfit::Malformed)?;
-    let (source, destination) = ip_addresses(ip).ok_or(Unfit::Malformed)?;
+    let (source, destination) = ip_addresses(ip, zone).ok_or(Unfit::Malformed)?;
     let (header, _) = TcpHeader::read_from_prefix(&bytes[ip_len..]).map_err(|_| Unfit::Malformed)?;
     let header_len = header.header_len();
     if header_len < size_of::<TcpHeader>() {

@@ -3,11 +3,11 @@
 use super::counters::Counter;
 use super::durable::{Block, bit};
 use super::engine::{Live, Udp, due};
-use crate::addresses::{is_unspecified, overlap};
+use crate::addresses::{ANY6, Reach, any_towards, is_unspecified, overlap};
 use crate::edge::Out;
 use crate::families::Families;
 use crate::requests::{POSITION_MAX, Place, Transport, left_to_receive};
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
 use eft_base::errno::{EACCES, EADDRINUSE, EADDRNOTAVAIL, EINVAL, ENOBUFS, EOPNOTSUPP};
 use eft_base::{FamilyId, Instant, RequestId, SocketId, WireAddress};
@@ -152,6 +152,9 @@ impl Udp {
         if reuse & 2 != 0 {
             flags |= bit::REUSE_PORT;
         }
+        if reuse & 4 != 0 {
+            flags |= bit::V6ONLY;
+        }
         self.blocks[i].flags |= flags;
         let errno = self.bind_to(cx, i, address, port);
         if errno != 0 {
@@ -177,6 +180,9 @@ impl Udp {
         }
         let block = &mut self.blocks[i];
         block.flags |= bit::BOUND;
+        if address == ANY6 {
+            block.flags |= bit::ANY6;
+        }
         block.open_request = 0;
         block.local = address;
         block.local_port = port;
@@ -193,7 +199,8 @@ impl Udp {
                 let other = &self.blocks[*o];
                 let shared = other.flags & block.flags & reuse != 0;
                 // Sharing a port is a matter within a family.
-                !overlap(other.local, address) || (shared && other.family == block.family)
+                !overlap(other.reach(), Reach { address, ..block.reach() })
+                    || (shared && other.family == block.family)
             })
         })
     }
@@ -217,14 +224,14 @@ impl Udp {
             return self.reply(out, request, EACCES, socket, Some(i));
         }
         if !self.blocks[i].has(bit::BOUND) {
-            let errno = self.bind_to(cx, i, unspecified(), 0);
+            let errno = self.bind_to(cx, i, any_towards(address), 0);
             if errno != 0 {
                 return self.reply(out, request, errno, socket, Some(i));
             }
         }
         let block = &mut self.blocks[i];
         if block.has(bit::ANY_ADDRESS) {
-            block.local = unspecified();
+            block.local = block.wildcard();
             block.flags &= !bit::ANY_ADDRESS;
         }
         block.open_request = 0;
@@ -235,7 +242,10 @@ impl Udp {
         self.live[i as usize].connect_request = Some(request);
         if IpAddr::from(address).is_loopback() {
             // The shim speaks to it, over the kernel; from the stack nothing must come meanwhile.
-            let source = IpAddr::V4(Ipv4Addr::LOCALHOST).into();
+            let source = match IpAddr::from(address) {
+                IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST).into(),
+                IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST).into(),
+            };
             return self.finish_connect(i, Ok(source), out);
         }
         self.mark(i, due::SEND);
@@ -272,7 +282,7 @@ impl Udp {
         block.remote = WireAddress::default();
         block.remote_port = 0;
         if block.has(bit::ANY_ADDRESS) {
-            block.local = unspecified();
+            block.local = block.wildcard();
         }
         block.flags &= !(bit::CONNECTED | bit::ANY_ADDRESS);
         self.publish(i);
@@ -341,9 +351,4 @@ impl Udp {
         cx.count(Counter::Closed);
         self.gauge_blocks(cx);
     }
-}
-
-/// The IPv4 wildcard.
-pub(super) fn unspecified() -> WireAddress {
-    core::net::IpAddr::from([0u8; 4]).into()
 }

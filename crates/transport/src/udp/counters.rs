@@ -10,6 +10,8 @@ eft_component::counters! {
     /// Gauge: blocks in use.
     Blocks => "blocks",
     DropMalformed => "drop_malformed",
+    /// Messages that came twice: the slot may hold something else by now.
+    DropRepeated => "drop_repeated",
     DropChecksum => "drop_checksum",
     DropUnreadable => "drop_unreadable",
     DropNoSocket => "drop_no_socket",

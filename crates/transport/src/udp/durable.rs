@@ -1,6 +1,7 @@
 //! The durable half of a socket, and what is checked before one from before a crash is believed.
 
 use super::UdpConfig;
+use crate::addresses::{ANY6, Reach, any4};
 use crate::arena::{self, Arena, Layout, Refused, Table};
 use crate::families::NONE;
 use crate::requests::POSITION_MAX;
@@ -25,6 +26,10 @@ pub mod bit {
     pub const ORPHAN: u32 = 128;
     /// Its page lied.
     pub const DEAD: u32 = 256;
+    /// Bound as IPV6_V6ONLY.
+    pub const V6ONLY: u32 = 512;
+    /// Bound to the wildcard of IPv6, whatever address was chosen with the peer.
+    pub const ANY6: u32 = 1024;
 }
 
 /// One socket.
@@ -58,6 +63,15 @@ impl Block {
 
     pub fn has(&self, bits: u32) -> bool {
         self.flags & bits == bits
+    }
+
+    pub(crate) fn reach(&self) -> Reach {
+        Reach { address: self.local, v6only: self.has(bit::V6ONLY) }
+    }
+
+    /// What it is bound to without an address.
+    pub(crate) fn wildcard(&self) -> WireAddress {
+        if self.has(bit::ANY6) { ANY6 } else { any4() }
     }
 
     pub fn local_endpoint(&self) -> Endpoint {

@@ -7,7 +7,7 @@ use super::durable::{self, Block, Blocks, bit};
 use crate::addresses::Addresses;
 use crate::arena::{Arena, Fuse, Refused};
 use crate::edge::{In, Out};
-use crate::families::{Families, NONE};
+use crate::families::Families;
 use crate::free::FreeBlocks;
 use crate::in_flight::InFlight;
 use crate::page::{Page, Stage};
@@ -20,8 +20,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use eft_base::hash::{Key, Map};
 use eft_base::{Instant, PoolId, RequestId, SocketId, WireAddress};
-use eft_channel::socket::{flag, wish};
-use eft_channel::{Pool, Requests, Segment};
+use eft_channel::socket::flag;
+use eft_channel::{Pool, Requests, Seen, Segment};
 use eft_component::transport::{Effect, Event};
 use eft_component::{Component, Context, Outbox};
 use eft_messages::transport::{IpToTransport, TransportToIp};
@@ -67,6 +67,8 @@ pub struct Udp {
     pub(super) timers: Timers,
     turns: Turns,
     pub(super) headers: Pool,
+    /// Packets that ip delivered. Its successor may deliver one again.
+    seen: Seen,
     pub(super) requests: Requests<Request>,
     rounds: Rounds,
     /// Source addresses; an errno where there is no way.
@@ -99,6 +101,7 @@ impl Udp {
             timers: Timers::new(count),
             turns: Turns::new(),
             headers,
+            seen: Seen::default(),
             requests: Requests::new(limit, config.seed as u32),
             rounds: Rounds::new(),
             routes: Routes::new(key),
@@ -224,46 +227,6 @@ impl Udp {
     pub(super) fn gauge_blocks(&self, cx: &Context) {
         cx.gauge(Counter::Blocks, self.free.used() as u64);
     }
-
-    fn tell(&mut self, i: u32, out: &mut Outbox<Out>) {
-        let live = &mut self.live[i as usize];
-        let what = live.due & (due::READABLE | due::WRITABLE | due::END_OF_STREAM | due::HANG_UP);
-        live.due &= !what;
-        let block = &self.blocks[i];
-        if !block.has(bit::USED) || block.has(bit::ORPHAN) || block.slot == NONE {
-            return;
-        }
-        let socket = self.socket(i);
-        if what & due::READABLE != 0 {
-            out.push(Out::Effect(Effect::Readable(socket)));
-        }
-        if what & due::WRITABLE != 0 && self.has_room_for_writer(i) {
-            out.push(Out::Effect(Effect::Writable(socket)));
-        }
-        if what & due::HANG_UP != 0 {
-            out.push(Out::Effect(Effect::HangUp(socket)));
-        }
-        if what & due::END_OF_STREAM != 0 {
-            out.push(Out::Effect(Effect::EndOfStream(socket)));
-        }
-    }
-
-    /// What the application's `shutdown` makes the descriptor show.
-    fn wished_end(&self, i: u32) -> u32 {
-        let wishes = self.live[i as usize].page.as_ref().map_or(0, |page| page.wishes());
-        match (wishes & wish::SHUT_READ != 0, wishes & wish::SHUT_WRITE != 0) {
-            (true, true) => due::HANG_UP,
-            (true, false) => due::END_OF_STREAM,
-            (false, _) => 0,
-        }
-    }
-
-    fn has_room_for_writer(&self, i: u32) -> bool {
-        self.live[i as usize].page.as_ref().is_some_and(|page| {
-            let room = page.is_worth_writing();
-            (room || self.blocks[i].has(bit::DEAD)) && page.is_plugged()
-        })
-    }
 }
 
 impl Component for Udp {
@@ -280,13 +243,29 @@ impl Component for Udp {
     fn receive(&mut self, cx: &mut Context, _from: ComponentId, message: In, out: &mut Outbox<Out>) {
         match message {
             In::Sockets(m) => self.receive_request(cx, m, out),
-            In::Ip(IpToTransport::Deliver { packet, header_len, checksum_ok, .. }) => {
-                let answer = self.receive_packet(cx, packet, header_len, checksum_ok);
+            In::Ip(IpToTransport::Deliver { packet, .. } | IpToTransport::Error { packet, .. })
+                if self.seen.is_repeated(cx.memory, packet) =>
+            {
+                cx.count(Counter::DropRepeated);
+                out.push(Out::Ip(TransportToIp::Done { packet }));
+            }
+            In::Ip(IpToTransport::Deliver { packet, header_len, checksum_ok, zone, .. }) => {
+                let answer = self.receive_packet(cx, packet, header_len, checksum_ok, zone);
                 out.push(Out::Ip(answer));
             }
-            In::Ip(IpToTransport::Error { packet, header_len, kind, code, info, offender, ttl, tos }) => {
+            In::Ip(IpToTransport::Error {
+                packet,
+                header_len,
+                kind,
+                code,
+                info,
+                offender,
+                ttl,
+                tos,
+                zone,
+            }) => {
                 let error = IcmpError { kind, code, info, offender, ttl, tos };
-                self.receive_error(cx, packet, header_len, &error);
+                self.receive_error(cx, (packet, header_len, zone), &error);
                 out.push(Out::Ip(TransportToIp::Done { packet }));
             }
             In::Ip(IpToTransport::Sent { request, errno }) => self.receive_sent(cx, request, errno),

@@ -9,9 +9,13 @@ use super::receive::{Ends, HEADERS_MAX};
 use crate::addresses::ip_addresses;
 use eft_base::PacketRef;
 use eft_base::errno::{
-    ECONNREFUSED, EHOSTDOWN, EHOSTUNREACH, EMSGSIZE, ENETUNREACH, ENONET, ENOPROTOOPT, EOPNOTSUPP, EPROTO,
+    EACCES, ECONNREFUSED, EHOSTDOWN, EHOSTUNREACH, EMSGSIZE, ENETUNREACH, ENONET, ENOPROTOOPT, EOPNOTSUPP,
+    EPROTO,
 };
-use eft_base::wire::{ICMP_PARAMETER_PROBLEM, ICMP_UNREACHABLE, UdpHeader};
+use eft_base::wire::{
+    ICMP_PARAMETER_PROBLEM, ICMP_UNREACHABLE, ICMPV6_PARAMETER_PROBLEM, ICMPV6_TOO_BIG, ICMPV6_UNREACHABLE,
+    UdpHeader,
+};
 use eft_channel::socket::{ErrorRecord, Opt, QUOTE_MAX};
 use eft_component::Context;
 use zerocopy::FromBytes;
@@ -20,13 +24,29 @@ const FRAGMENTATION_NEEDED: (u8, u8) = (ICMP_UNREACHABLE, 4);
 
 impl IcmpError {
     /// The errno for a connected socket without IP_RECVERR; `None`: it does not hear of this error.
-    fn hard(&self) -> Option<i32> {
+    fn hard(&self, ipv6: bool) -> Option<i32> {
+        if ipv6 {
+            let told = matches!(self.kind, ICMPV6_UNREACHABLE | ICMPV6_TOO_BIG);
+            return told.then(|| self.queued6());
+        }
         match (self.kind, self.code) {
             (ICMP_UNREACHABLE, 2 | 3) => Some(ECONNREFUSED),
             FRAGMENTATION_NEEDED => Some(EMSGSIZE),
             (ICMP_UNREACHABLE, 0 | 6 | 9 | 11) => Some(ENETUNREACH),
             (ICMP_UNREACHABLE, _) => Some(EHOSTUNREACH),
             _ => None,
+        }
+    }
+
+    /// The errno in an error queue: Linux's, for ICMPv6.
+    fn queued6(&self) -> i32 {
+        match (self.kind, self.code) {
+            (ICMPV6_UNREACHABLE, 0) => ENETUNREACH,
+            (ICMPV6_UNREACHABLE, 1 | 5 | 6) => EACCES,
+            (ICMPV6_UNREACHABLE, 4) => ECONNREFUSED,
+            (ICMPV6_TOO_BIG, _) => EMSGSIZE,
+            (ICMPV6_PARAMETER_PROBLEM, _) => EPROTO,
+            _ => EHOSTUNREACH,
         }
     }
 
@@ -50,11 +70,10 @@ impl Udp {
     pub(super) fn receive_error(
         &mut self,
         cx: &Context,
-        packet: PacketRef,
-        header_len: u16,
+        (packet, header_len, zone): (PacketRef, u16, u16),
         error: &IcmpError,
     ) {
-        let applied = self.quoted(cx, packet, header_len).and_then(|(i, ends)| {
+        let applied = self.quoted(cx, packet, header_len, zone).and_then(|(i, ends)| {
             let queues =
                 self.live[i as usize].page.as_ref().is_some_and(|p| p.option(Opt::ReceiveErrors) != 0);
             let errno = match queues {
@@ -62,7 +81,7 @@ impl Udp {
                     let data = packet.skip(header_len as u32 + size_of::<UdpHeader>() as u32);
                     self.queue_error(cx, i, &ends, data, error)?
                 }
-                false => error.hard().filter(|_| self.blocks[i].has(bit::CONNECTED))?,
+                false => error.hard(ends.is_ipv6()).filter(|_| self.blocks[i].has(bit::CONNECTED))?,
             };
             Some((i, errno))
         });
@@ -86,7 +105,11 @@ impl Udp {
     ) -> Option<i32> {
         let page = self.live[i as usize].page.as_ref()?;
         // Whose datagrams may be fragmented is not concerned.
-        if (error.kind, error.code) == FRAGMENTATION_NEEDED && page.option(Opt::DontFragment) & 1 == 0 {
+        let too_big = match ends.is_ipv6() {
+            true => error.kind == ICMPV6_TOO_BIG,
+            false => (error.kind, error.code) == FRAGMENTATION_NEEDED,
+        };
+        if too_big && page.option(Opt::DontFragment) & 1 == 0 {
             return None;
         }
         let mut quote = [0; QUOTE_MAX];
@@ -98,7 +121,7 @@ impl Udp {
             local: ends.local,
             port: ends.remote_port,
             len: 0,
-            errno: error.queued(),
+            errno: if ends.is_ipv6() { error.queued6() } else { error.queued() },
             info: error.info as u32,
             kind: error.kind,
             code: error.code,
@@ -109,12 +132,12 @@ impl Udp {
     }
 
     /// The socket whose datagram is quoted, and the datagram's ends.
-    fn quoted(&self, cx: &Context, packet: PacketRef, header_len: u16) -> Option<(u32, Ends)> {
+    fn quoted(&self, cx: &Context, packet: PacketRef, header_len: u16, zone: u16) -> Option<(u32, Ends)> {
         let ip_len = header_len as usize;
         let mut bytes = [0; HEADERS_MAX];
         let bytes = bytes.get_mut(..ip_len + size_of::<UdpHeader>())?;
         cx.memory.read(packet, bytes)?;
-        let (local, remote) = ip_addresses(&bytes[..ip_len])?;
+        let (local, remote) = ip_addresses(&bytes[..ip_len], zone)?;
         let header = UdpHeader::read_from_bytes(&bytes[ip_len..]).ok()?;
         let ends = Ends {
             local,

@@ -4,7 +4,8 @@
 //! with them. Datagrams in flight may be lost, as UDP allows.
 //!
 //! [`engine`] is the component, [`durable`] the arena, [`control`] what sockets asks, [`send`] and
-//! [`receive`] the two ways of a datagram, [`asked`] what was asked of ip, [`inspect`] the arena for `eft ss`.
+//! [`receive`] the two ways of a datagram, [`asked`] what was asked of ip, [`tell`] what
+//! descriptors show, [`inspect`] the arena for `eft ss`.
 //!
 //! It never happens that a datagram reaches a socket truncated without notice or mixed with
 //! another, or that a page that lies costs anybody else.
@@ -18,6 +19,7 @@ mod errors;
 pub mod inspect;
 mod receive;
 mod send;
+mod tell;
 
 pub use durable::{arena_len, convert, examine, revert};
 pub use engine::Udp;

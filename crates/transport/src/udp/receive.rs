@@ -3,7 +3,7 @@
 use super::counters::Counter;
 use super::durable::{Block, bit};
 use super::engine::{Udp, due};
-use crate::addresses::{ip_addresses, is_unspecified};
+use crate::addresses::{IP_HEADERS_MAX, ip_addresses, is_unspecified};
 use core::net::IpAddr;
 use eft_base::checksum::Checksum;
 use eft_base::wire::{PROTOCOL_UDP, UdpHeader};
@@ -13,7 +13,7 @@ use eft_component::Context;
 use eft_messages::transport::TransportToIp;
 use zerocopy::{FromBytes, IntoBytes};
 
-pub(super) const HEADERS_MAX: usize = 60 + size_of::<UdpHeader>();
+pub(super) const HEADERS_MAX: usize = IP_HEADERS_MAX + size_of::<UdpHeader>();
 
 /// Both ends, as we see them, and what the IP header said.
 #[derive(Clone, Copy, Hash)]
@@ -22,6 +22,12 @@ pub(super) struct Ends {
     pub remote: WireAddress,
     pub local_port: u16,
     pub remote_port: u16,
+}
+
+impl Ends {
+    pub fn is_ipv6(&self) -> bool {
+        IpAddr::from(self.remote).is_ipv6()
+    }
 }
 
 struct Datagram {
@@ -42,9 +48,10 @@ impl Udp {
         packet: PacketRef,
         header_len: u16,
         checksum_ok: bool,
+        zone: u16,
     ) -> TransportToIp {
         let done = TransportToIp::Done { packet };
-        let datagram = match self.parse(cx, packet, header_len, checksum_ok) {
+        let datagram = match self.parse(cx, packet, header_len, checksum_ok, zone) {
             Ok(datagram) => datagram,
             Err(counter) => {
                 cx.count(counter);
@@ -69,6 +76,7 @@ impl Udp {
         packet: PacketRef,
         header_len: u16,
         checksum_ok: bool,
+        zone: u16,
     ) -> Result<Datagram, Counter> {
         let ip_len = header_len as usize;
         let mut bytes = [0; HEADERS_MAX];
@@ -78,7 +86,7 @@ impl Udp {
         }
         cx.memory.read(packet, bytes).ok_or(Counter::DropUnreadable)?;
         let (ip, udp) = bytes.split_at(ip_len);
-        let (remote, local) = ip_addresses(ip).ok_or(Counter::DropMalformed)?;
+        let (remote, local) = ip_addresses(ip, zone).ok_or(Counter::DropMalformed)?;
         let (ttl, tos) = match ip[0] >> 4 {
             4 => (ip[8], ip[1]),
             _ => (ip[7], ip[0] << 4 | ip[1] >> 4),
@@ -233,11 +241,8 @@ fn fit(block: &Block, ends: &Ends) -> Option<u32> {
             return None;
         }
         score += 1;
-    } else if IpAddr::from(block.local).is_ipv4() {
-        // An IPv4 wildcard takes IPv4 only; the IPv6 one takes both.
-        if IpAddr::from(ends.local).is_ipv6() {
-            return None;
-        }
+    } else if !block.reach().covers(ends.local) {
+        return None;
     }
     Some(score)
 }

@@ -3,11 +3,11 @@
 mod answers;
 
 use super::asked::Request;
-use super::control::unspecified;
+
 use super::counters::Counter;
 use super::durable::bit;
 use super::engine::{Udp, due};
-use crate::addresses::is_unspecified;
+use crate::addresses::{any_towards, is_unspecified};
 use crate::edge::Out;
 use crate::page::Page;
 use crate::routes::LIFETIME;
@@ -149,7 +149,7 @@ impl Udp {
             return Err((Counter::DropTooLong, EMSGSIZE));
         }
         if !self.blocks[i].has(bit::BOUND) {
-            let errno = self.bind_to(cx, i, unspecified(), 0);
+            let errno = self.bind_to(cx, i, any_towards(header.address), 0);
             if errno != 0 {
                 return Err((Counter::DropUnroutable, errno));
             }

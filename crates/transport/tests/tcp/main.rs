@@ -13,6 +13,7 @@ mod rules;
 mod script;
 mod statistics;
 mod streams;
+mod syn_cookies;
 mod turns;
 mod unacceptable;
 mod windows;

@@ -25,8 +25,18 @@ struct Guest {
     ipc: [u64; 2],
     run_ns: u64,
     wait_ns: u64,
+    /// What the last look showed of these two.
+    told: (u64, u64),
+    looks: u64,
     counts: [Count; 2],
     fast_ns: u64,
+}
+
+impl Guest {
+    fn look(&mut self) {
+        self.told = (self.run_ns, self.wait_ns);
+        self.looks += 1;
+    }
 }
 
 impl Toy {
@@ -40,6 +50,8 @@ impl Toy {
             ipc: *ipc,
             run_ns: 0,
             wait_ns: 0,
+            told: (0, 0),
+            looks: 0,
             counts: [0, 1].map(|class| Count { class, ..Count::default() }),
             fast_ns: 0,
         };
@@ -58,11 +70,34 @@ impl Toy {
             if at > end {
                 return;
             }
-            let progress: Vec<Progress> = self.guests.iter().map(|guest| progress(guest, due)).collect();
-            match due {
-                Due::Tick => drop(self.scheduler.tick(self.now, &progress)),
-                Due::Turn => self.scheduler.turn(self.now, &progress),
-                Due::Window => self.scheduler.window(self.now, &progress),
+            self.step(due);
+        }
+    }
+
+    /// Looks at those alone that are to be watched.
+    fn step(&mut self, due: Due) {
+        for (index, guest) in self.guests.iter_mut().enumerate() {
+            let is_watched = match due {
+                Due::Window => true,
+                Due::Turn => self.scheduler.watched_at_turns(index),
+                Due::Tick => self.scheduler.watched_at_ticks(index),
+            };
+            if is_watched {
+                guest.look();
+            }
+        }
+        let tell = |guests: &[Guest], tell: &mut dyn FnMut(&[Progress])| {
+            tell(&guests.iter().map(|guest| progress(guest, due)).collect::<Vec<_>>());
+        };
+        let (scheduler, now) = (&mut self.scheduler, self.now);
+        match due {
+            Due::Tick => tell(&self.guests, &mut |all| _ = scheduler.tick(now, all)),
+            Due::Window => tell(&self.guests, &mut |all| scheduler.window(now, all)),
+            Due::Turn => {
+                let mut leavers = Vec::new();
+                tell(&self.guests, &mut |all| leavers = scheduler.turn(now, all));
+                leavers.iter().for_each(|leaver| self.guests[leaver.index].look());
+                tell(&self.guests, &mut |all| scheduler.left(now, &leavers, all));
             }
         }
     }
@@ -91,8 +126,8 @@ fn progress(guest: &Guest, due: Due) -> Progress<'_> {
     let counts: &[Count] = if due == Due::Window { &guest.counts } else { &[] };
     Progress {
         id: guest.vcpu.id,
-        run_ns: guest.run_ns,
-        wait_ns: guest.wait_ns,
+        run_ns: guest.told.0,
+        wait_ns: guest.told.1,
         by_class_ns: &[],
         counts,
         own_unit: false,
@@ -142,10 +177,11 @@ fn without_counters_utilisation_decides() {
         let step = at.0.max(bare.now).saturating_since(bare.now);
         bare.pass(step);
         bare.now += step;
+        bare.guests.iter_mut().for_each(Guest::look);
         let all: Vec<Progress> = bare.guests.iter().map(|guest| progress(guest, Due::Turn)).collect();
         match at.1 {
-            Due::Tick => drop(bare.scheduler.tick(bare.now, &all)),
-            Due::Turn => bare.scheduler.turn(bare.now, &all),
+            Due::Tick => _ = bare.scheduler.tick(bare.now, &all),
+            Due::Turn => drop(bare.scheduler.turn(bare.now, &all)),
             Due::Window => bare.scheduler.window(bare.now, &all),
         }
     }
@@ -216,7 +252,10 @@ proptest! {
             }).collect();
             match ms % 3 {
                 0 => drop(scheduler.tick(now, &all)),
-                1 => scheduler.turn(now, &all),
+                1 => {
+                    let leavers = scheduler.turn(now, &all);
+                    scheduler.left(now, &leavers, &all);
+                }
                 _ => scheduler.window(now, &all),
             }
             for entry in scheduler.entries() {
@@ -259,4 +298,23 @@ fn nobody_is_looked_for_who_is_not_there() {
     assert!(looks(&mut equal, Due::Turn) > 30);
     let mut both = Toy::new(2, 2, Policy::AmpVm, &[(0, 500, [1000; 2])]);
     assert!(looks(&mut both, Due::Tick) > 60);
+}
+
+#[test]
+fn of_many_those_on_slow_cores_are_looked_at_less_and_get_what_was_dealt() {
+    let guests: Vec<(u64, u64, [u64; 2])> = (0..96).map(|i| (i / 4, 1000, [2000; 2])).collect();
+    let mut toy = Toy::new(32, 64, Policy::AmpFair(100), &guests);
+    toy.run(SETTLE);
+    toy.guests.iter_mut().for_each(|guest| guest.looks = 0);
+    let known = |toy: &Toy, i: usize| toy.scheduler.known(i).ran_ns[0];
+    let before: Vec<(u64, u64)> = (0..96).map(|i| (known(&toy, i), toy.guests[i].fast_ns)).collect();
+    let fast = toy.fast_ppm(SETTLE);
+    assert!(fast.iter().all(|ppm| ppm.abs_diff(333_333) < 10_000), "{fast:?}");
+    for (i, (known_then, then)) in before.iter().enumerate() {
+        let (known, ran) = (known(&toy, i) - known_then, toy.guests[i].fast_ns - then);
+        assert!(known.abs_diff(ran) < 60_000_000, "vCPU {i}: {known} ns of {ran} on fast cores are known");
+    }
+    // 400 turns and as many ticks: all at each turn and a third at each tick would be 128 looks for each turn.
+    let looks = toy.guests.iter().map(|guest| guest.looks).sum::<u64>() / 400;
+    assert!((96..116).contains(&looks), "{looks} looks for each turn");
 }

@@ -5,6 +5,7 @@ use crate::deal::{By, Claim, Rule, deal};
 use crate::guest::VmId;
 use crate::host::tests::host;
 use crate::host::{Class, Group, GroupSet};
+use proptest::prelude::*;
 
 const TURN_NS: u64 = 30_000_000;
 const COST_NS: u64 = 5_000_000;
@@ -227,4 +228,62 @@ fn sleepers_rest_on_slow_cores_and_not_on_second_threads() {
     let mut all = vec![Entry { active: false, ..Entry::new(Vcpu::new(0, 0), &host) }];
     take(&host, &mut all, COST_NS);
     assert_eq!(all[0].group, Some(1));
+}
+
+/// Of all wishes and groups the seat that is worth most, looked for anew each time.
+fn seat_by_search(host: &Host, class: usize, entries: &[Entry], free: &mut [i64]) -> Vec<Option<usize>> {
+    let slower = host.classes.get(class + 1).map_or(PPM, |next| u64::from(next.speed_ppm));
+    let enough = slower * PPM / u64::from(host.classes[class].speed_ppm);
+    let mut seats = vec![None; entries.len()];
+    loop {
+        let mut best: Option<(_, usize, usize, u64)> = None;
+        for (index, entry) in entries.iter().enumerate().filter(|(index, _)| seats[*index].is_none()) {
+            let Some(urgency) = entry.urgency(host, class) else { continue };
+            for group in host.of_class(class).filter(|group| entry.vcpu.allowed.contains(*group)) {
+                let (size, room) = (entry.size(class), free[group].max(0) as u64);
+                if room == 0 || u128::from(room) * u128::from(PPM) < u128::from(size) * u128::from(enough) {
+                    continue;
+                }
+                let cost = entry.group.map_or(0, |from| host.move_cost_ns(from, group, COST_NS));
+                let order = core::cmp::Reverse((index, group));
+                let value = (urgency - cost, entry.group == Some(group), free[group], urgency, order);
+                if best.is_none_or(|(old, ..)| value > old) {
+                    best = Some((value, index, group, size));
+                }
+            }
+        }
+        let Some((_, index, group, size)) = best else { return seats };
+        seats[index] = Some(group);
+        free[group] -= size as i64;
+    }
+}
+
+proptest! {
+    #[test]
+    fn seats_go_to_whoever_is_worth_most(
+        all in proptest::collection::vec((0i64..6, 0u64..4, 1u64..5, 0usize..5, 0usize..8), 1..24),
+    ) {
+        let mut host = host(2, 3, 0.5);
+        host.groups.push(Group { class: 0, cores: 2, threads: 2, cache: 1, cluster: 0, node: 0 });
+        host.groups.push(Group { class: 1, cores: 3, threads: 3, cache: 1, cluster: 0, node: 0 });
+        let entry = |(i, (owed, share, size, group, pin)): (usize, &(i64, u64, u64, usize, usize))| {
+            let mut entry = Entry::new(Vcpu::new(i as u64, 0), &host);
+            (entry.owed_ns[0], entry.shares) = (owed * 3_000_000, vec![share * 250_000, PPM - share * 250_000]);
+            (entry.sizes, entry.group) = (vec![size * 250_000; 2], (*group < 4).then_some(*group));
+            if *pin < 4 {
+                entry.vcpu.allowed = [*pin].into_iter().collect();
+            }
+            entry
+        };
+        let entries: Vec<Entry> = all.iter().enumerate().map(entry).collect();
+        let free = || host.groups.iter().map(|group| i64::from(group.cores) * PPM as i64).collect::<Vec<_>>();
+        let mut taken = entries.clone();
+        let mut open: Vec<usize> = (0..entries.len()).collect();
+        seat(&host, 0, &mut taken, &mut open, &mut free(), COST_NS);
+        let expected = seat_by_search(&host, 0, &entries, &mut free());
+        for (index, entry) in taken.iter().enumerate() {
+            let got = entry.group.filter(|_| !open.contains(&index));
+            prop_assert_eq!(got, expected[index], "entry {}", index);
+        }
+    }
 }

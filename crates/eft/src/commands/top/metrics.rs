@@ -24,9 +24,20 @@ pub fn serve(source: &mut Source, address: SocketAddr, count: Option<u64>) -> Re
 pub fn serve_pages(
     address: SocketAddr,
     count: Option<u64>,
+    page: impl FnMut() -> Result<String, String>,
+) -> Result<(), String> {
+    serve_at(&listen(address)?, count, page)
+}
+
+pub fn listen(address: SocketAddr) -> Result<TcpListener, String> {
+    TcpListener::bind(address).map_err(|e| format!("cannot listen at {address}: {e}"))
+}
+
+pub fn serve_at(
+    listener: &TcpListener,
+    count: Option<u64>,
     mut page: impl FnMut() -> Result<String, String>,
 ) -> Result<(), String> {
-    let listener = TcpListener::bind(address).map_err(|e| format!("cannot listen at {address}: {e}"))?;
     let count = count.map_or(usize::MAX, |count| count as usize);
     for stream in listener.incoming().flatten().take(count) {
         // A scraper that goes away in the middle is its own matter.

@@ -22,8 +22,8 @@ pub struct Options {
     pub name: Option<String>,
     pub device: Vec<DeviceSpec>,
     pub address: Vec<Cidr>,
-    pub gateway: Option<IpAddr>,
-    pub host_address: Option<Cidr>,
+    pub gateway: Vec<IpAddr>,
+    pub host_address: Vec<Cidr>,
     pub mtu: Option<u16>,
     pub nameserver: Option<IpAddr>,
     pub keep: Option<u32>,
@@ -39,8 +39,10 @@ struct Text {
     device: OneOrMore,
     #[serde(default)]
     address: OneOrMore,
-    gateway: Option<String>,
-    host_address: Option<String>,
+    #[serde(default)]
+    gateway: OneOrMore,
+    #[serde(default)]
+    host_address: OneOrMore,
     mtu: Option<i64>,
     nameserver: Option<String>,
     keep: Option<u32>,
@@ -89,8 +91,13 @@ fn parse(text: &str) -> Result<Options, String> {
         name: text.name,
         device: text.device.all().iter().map(|s| one("device", s)).collect::<Result<_, _>>()?,
         address: text.address.all().iter().map(|s| one("address", s)).collect::<Result<_, _>>()?,
-        gateway: text.gateway.map(|s| one("gateway", &s)).transpose()?,
-        host_address: text.host_address.map(|s| one("host-address", &s)).transpose()?,
+        gateway: text.gateway.all().iter().map(|s| one("gateway", s)).collect::<Result<_, _>>()?,
+        host_address: text
+            .host_address
+            .all()
+            .iter()
+            .map(|s| one("host-address", s))
+            .collect::<Result<_, _>>()?,
         mtu: text.mtu.map(mtu).transpose()?,
         nameserver: text.nameserver.map(|s| one("nameserver", &s)).transpose()?,
         keep: text.keep,
@@ -116,7 +123,7 @@ mod tests {
         .unwrap();
         assert_eq!((options.name.as_deref(), options.mtu), (Some("web"), Some(9000)));
         assert_eq!((options.device.len(), options.address.len()), (1, 2));
-        assert_eq!(options.gateway, Some("10.0.5.1".parse().unwrap()));
+        assert_eq!(options.gateway, ["10.0.5.1".parse::<IpAddr>().unwrap()]);
         assert_eq!(parse(""), Ok(Options::default()));
     }
 

@@ -12,7 +12,7 @@ use eft_host::guests::session::view::View;
 use eft_host::sensors::Tree;
 
 use super::{Common, Deciding, Metrics, settings, show};
-use crate::commands::top::metrics::serve_pages;
+use crate::commands::top::metrics::{listen, serve_at};
 
 #[derive(Args)]
 pub struct RunArguments {
@@ -34,15 +34,16 @@ pub fn run(arguments: &RunArguments) -> Result<(), String> {
     let limit = arguments.seconds.map(|value| super::seconds(value, "--seconds")).transpose()?;
     let settings = settings(&arguments.common, &arguments.deciding)?;
     let status = arguments.common.state_dir.join("status.json");
+    let scrapes = arguments.metrics.metrics.map(listen).transpose()?;
     // Before anything is touched, so that no signal ends this without putting everything back.
     let signals = EndSignals::block()?;
     let mut session = Session::open(&Tree::live(), settings)?;
     let shared = Arc::new(Mutex::new(session.view()));
-    if let Some(address) = arguments.metrics.metrics {
+    if let Some(listener) = scrapes {
         let shared = shared.clone();
         let page = move || Ok(show::page(&shared.lock().unwrap_or_else(|e| e.into_inner())));
         std::thread::spawn(move || {
-            if let Err(reason) = serve_pages(address, None, page) {
+            if let Err(reason) = serve_at(&listener, None, page) {
                 eprintln!("eft: {reason}");
             }
         });

@@ -7,6 +7,8 @@ use std::time::Duration;
 use clap::Args;
 use eft_host::guests::session::STATE_DIR;
 use eft_host::guests::session::view::{VcpuView, View};
+use eft_host::sensors::Tree;
+use eft_host::sensors::tasks::{self, TaskId};
 
 use super::Metrics;
 use crate::commands::cpu;
@@ -39,12 +41,12 @@ pub fn run(arguments: &TopArguments) -> Result<(), String> {
     let mut shown = 0;
     loop {
         let view = read(&path)?;
-        if is_live && count != 1 {
-            // From the upper left corner, on an empty screen.
-            cpu::print("\x1b[H\x1b[J")?;
-        }
         if arguments.json {
             print_json(&view)?
+        } else if is_live && count != 1 {
+            let rows = ratatui::crossterm::terminal::size().map_or(24, |(_, rows)| usize::from(rows));
+            // From the upper left corner, on an empty screen.
+            cpu::print(&format!("\x1b[H\x1b[J{}", fitted(&view, rows)))?
         } else {
             print(&view)?
         }
@@ -64,7 +66,16 @@ fn read(path: &Path) -> Result<View, String> {
         return Err(format!("no 'eft vm run' publishes in {}", path.parent().unwrap_or(path).display()));
     }
     let text = std::fs::read(path).map_err(|error| format!("{} cannot be read ({error})", path.display()))?;
-    serde_json::from_slice(&text).map_err(|error| format!("{} is damaged ({error})", path.display()))
+    let view: View =
+        serde_json::from_slice(&text).map_err(|error| format!("{} is damaged ({error})", path.display()))?;
+    let ended = |by: &TaskId| tasks::leader(&Tree::live(), by.tid).is_none_or(|task| task.id != *by);
+    match view.by.filter(ended) {
+        Some(by) => Err(format!(
+            "the 'eft vm run' of process {} has ended without putting its threads back; 'eft vm restore' does",
+            by.tid
+        )),
+        None => Ok(view),
+    }
 }
 
 pub fn print_json(view: &View) -> Result<(), String> {
@@ -72,11 +83,23 @@ pub fn print_json(view: &View) -> Result<(), String> {
 }
 
 pub fn print(view: &View) -> Result<(), String> {
-    cpu::print(&table(view))
+    cpu::print(&table(view, true))
+}
+
+/// As much as fits so many rows, of which the cursor takes the last: without vCPUs if these do not.
+fn fitted(view: &View, rows: usize) -> String {
+    let room = rows.saturating_sub(1).max(1);
+    let all = table(view, true);
+    if all.lines().count() <= room {
+        return all;
+    }
+    let guests = table(view, false);
+    let first = guests.lines().take(room - 1).chain(["vCPUs do not fit this window; --count 1 shows all"]);
+    first.map(|line| format!("{line}\n")).collect()
 }
 
 /// Fits 80 columns, whatever names and numbers there are.
-fn table(view: &View) -> String {
+fn table(view: &View, with_vcpus: bool) -> String {
     let mut text = format!("policy {}", view.policy);
     if view.even > 0.0 && view.even < 1.0 {
         text += &format!(" ({:.0}% of the fast time evenly)", view.even * 100.0);
@@ -94,7 +117,7 @@ fn table(view: &View) -> String {
     text += &line(head.map(String::from));
     for of_guest in view.vcpus.chunk_by(|a, b| a.guest == b.guest) {
         text += &line(guest_row(of_guest));
-        of_guest.iter().for_each(|vcpu| text += &line(row(vcpu)));
+        of_guest.iter().filter(|_| with_vcpus).for_each(|vcpu| text += &line(row(vcpu)));
     }
     text
 }
@@ -144,7 +167,7 @@ fn guest_row(vcpus: &[VcpuView]) -> [String; 12] {
     [
         vcpus[0].guest.clone(),
         format!("{} vCPU", vcpus.len()),
-        String::new(),
+        if vcpus[0].is_paused { "paused".into() } else { String::new() },
         String::new(),
         percent(sum(|v| v.utilisation)),
         percent(sum(|v| v.waiting)),
@@ -259,12 +282,24 @@ mod tests {
             speed: 1.0,
             ..Default::default()
         }];
-        let table = table(&View { policy: "amp-vm".into(), vcpus, classes, ..View::default() });
+        vcpus[96].is_paused = true;
+        let view = View { policy: "amp-vm".into(), vcpus, classes, ..View::default() };
+        let table = table(&view, true);
         assert!(table.lines().all(|line| line.chars().count() <= 80 && !line.contains('\x1b')), "{table}");
         let rows: Vec<&str> = table.lines().collect();
         assert_eq!(rows.len(), 3 + 1 + 96 + 2, "{table}");
         assert!(rows[3].starts_with("a-guest-wit~ 96 vCPU") && rows[3].contains(" 25% "), "{table}");
         assert!(rows[4].starts_with("  CPU 0/KVM  4194304 fast ~"), "{table}");
+        assert!(rows[100].starts_with("b?[2J        1 vCPU  paused"), "{table}");
+        let short = fitted(&view, 24);
+        assert!(
+            short.contains("96 vCPU") && short.contains("1 vCPU") && short.ends_with("shows all\n"),
+            "{short}"
+        );
+        for height in [0, 1, 4, 24, 102] {
+            assert!(fitted(&view, height).lines().count() < height.max(2), "{height}");
+        }
+        assert_eq!(fitted(&view, 103), table);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use eft_vcpu::host::GroupSet;
 use super::super::discover::{Role, Thread, discover};
 use super::super::place::Placer;
 use super::super::sense::Sensor;
-use super::{Found, Session, Watched};
+use super::{Found, Look, Session, Watched};
 use crate::clock;
 use crate::error::{Error, error};
 use crate::sensors::tasks::TaskId;
@@ -62,8 +62,9 @@ impl Session {
         let now: Vec<String> = guests.iter().map(|guest| guest.name.clone()).collect();
         self.news
             .extend(before.iter().filter(|name| !now.contains(name)).map(|name| format!("{name} has gone")));
+        let how = if self.placer.is_some() { "managed" } else { "watched" };
         self.news.extend(
-            now.iter().filter(|name| !before.contains(name)).map(|name| format!("{name} is managed now")),
+            now.iter().filter(|name| !before.contains(name)).map(|name| format!("{name} is {how} now")),
         );
         self.guests = guests;
         if let Err(reason) = self.survey() {
@@ -116,7 +117,6 @@ impl Session {
         self.watched.retain(|watched| vcpus.iter().any(|vcpu| vcpu.id == watched.id));
         self.watched.sort_by_key(|watched| watched.id);
         self.scheduler.set_vcpus(&vcpus);
-        self.remember(clock::now());
         self.place_helpers();
     }
 
@@ -171,7 +171,8 @@ impl Session {
             }
         }
         sensor.look();
-        self.watched.push(Watched { id, thread, guest, within, class: None, settled: None, sensor });
+        let last = Look::of(&sensor, clock::now());
+        self.watched.push(Watched { id, thread, guest, within, class: None, settled: None, sensor, last });
     }
 
     /// I/O, vhost and emulator threads go to the slowest cores: they wait for devices and for each other.

@@ -77,6 +77,35 @@ struct Watched {
     /// The group on which it lies for sure; `None` after somebody may have changed that.
     settled: Option<usize>,
     sensor: Sensor,
+    /// What the last turn that looked at it saw.
+    last: Look,
+}
+
+/// Run and wait times at one time.
+#[derive(Clone, Copy)]
+struct Look {
+    at: Instant,
+    run_ns: u64,
+    wait_ns: u64,
+}
+
+impl Look {
+    fn of(sensor: &Sensor, at: Instant) -> Self {
+        Self { at, run_ns: sensor.run_ns, wait_ns: sensor.wait_ns }
+    }
+
+    /// What was done since `began`; on average, if that is later than the look.
+    fn since(&self, began: Instant, now: Self) -> Since {
+        let (own, wanted) = (now.at.saturating_since(self.at), now.at.saturating_since(began));
+        let part = |ns: u64| match own > wanted {
+            true => (u128::from(ns) * wanted.as_nanos() / own.as_nanos()) as u64,
+            false => ns,
+        };
+        Since {
+            ran_ns: part(now.run_ns.saturating_sub(self.run_ns)),
+            waited_ns: part(now.wait_ns.saturating_sub(self.wait_ns)),
+        }
+    }
 }
 
 /// What a search for guests found, and what there is to say about it.
@@ -105,9 +134,7 @@ pub struct Session {
     searching: Option<JoinHandle<Found>>,
     /// The machine as it was dealt out last.
     machine: Changing,
-    /// What the last look at everybody saw.
-    full: Vec<(u64, u64)>,
-    full_at: Instant,
+    last_turn: Instant,
 }
 
 /// The machine as it is dealt out.
@@ -184,8 +211,7 @@ impl Session {
             next_search: Instant::ZERO,
             searching: None,
             machine,
-            full: Vec::new(),
-            full_at: clock::now(),
+            last_turn: clock::now(),
         };
         session.search();
         Ok(session)
@@ -249,24 +275,42 @@ impl Session {
         let now = clock::now();
         match due {
             Due::Tick => self.tick(now),
-            Due::Turn => {
-                self.watched.iter_mut().for_each(|watched| watched.sensor.look());
-                self.with_progress(|scheduler, all| scheduler.turn(now, all));
-                self.remember(now);
-            }
+            Due::Turn => self.turn(now),
             Due::Window => {
                 self.siblings.look(&self.tree);
                 for watched in &mut self.watched {
                     watched.sensor.look_closely(watched.class, |class| self.siblings.is_busy(class));
+                    watched.last = Look::of(&watched.sensor, now);
                 }
+                self.last_turn = now;
                 self.with_progress(|scheduler, all| scheduler.window(now, all));
-                self.remember(now);
                 if now >= self.next_search || self.watched.iter().any(|watched| watched.sensor.has_ended) {
                     self.begin_search();
                 }
             }
         }
         self.place();
+    }
+
+    /// Looks at some, who get a new last look.
+    fn look_at(&mut self, now: Instant, indices: impl IntoIterator<Item = usize>) {
+        for index in indices {
+            let watched = &mut self.watched[index];
+            watched.sensor.look();
+            watched.last = Look::of(&watched.sensor, now);
+        }
+    }
+
+    fn turn(&mut self, now: Instant) {
+        let due = (0..self.watched.len()).filter(|index| self.scheduler.watched_at_turns(*index));
+        self.look_at(now, due.collect::<Vec<_>>());
+        self.last_turn = now;
+        let mut leavers = Vec::new();
+        self.with_progress(|scheduler, all| leavers = scheduler.turn(now, all));
+        if !leavers.is_empty() {
+            self.look_at(now, leavers.iter().map(|leaver| leaver.index));
+            self.with_progress(|scheduler, all| scheduler.left(now, &leavers, all));
+        }
     }
 
     fn tick(&mut self, now: Instant) {
@@ -278,25 +322,17 @@ impl Session {
         let mut has_seats = false;
         self.with_progress(|scheduler, all| has_seats = scheduler.tick(now, all));
         if has_seats {
-            self.watched.iter_mut().for_each(|watched| watched.sensor.look());
-            let since = |(watched, (run, wait)): (&Watched, &(u64, u64))| {
-                let sensor = &watched.sensor;
-                let did = Since {
-                    ran_ns: sensor.run_ns.saturating_sub(*run),
-                    waited_ns: sensor.wait_ns.saturating_sub(*wait),
-                };
-                (watched.id, did)
+            let began = self.last_turn;
+            let since = |watched: &mut Watched| {
+                watched.sensor.look();
+                let seen = Look::of(&watched.sensor, now);
+                (watched.id, std::mem::replace(&mut watched.last, seen).since(began, seen))
             };
-            let all: Vec<(VcpuId, Since)> = self.watched.iter().zip(&self.full).map(since).collect();
-            self.scheduler.promote(&all, now.saturating_since(self.full_at));
-            self.remember(now);
+            let all: Vec<(VcpuId, Since)> = self.watched.iter_mut().map(since).collect();
+            let leavers = self.scheduler.promote(&all, now.saturating_since(began));
+            self.with_progress(|scheduler, all| scheduler.left(now, &leavers, all));
+            self.last_turn = now;
         }
-    }
-
-    fn remember(&mut self, now: Instant) {
-        self.full.clear();
-        self.full.extend(self.watched.iter().map(|watched| (watched.sensor.run_ns, watched.sensor.wait_ns)));
-        self.full_at = now;
     }
 
     fn with_progress(&mut self, tell: impl FnOnce(&mut Scheduler, &[Progress])) {

@@ -46,15 +46,43 @@ impl Recorded {
     }
 
     fn session(&self, qmp: Vec<PathBuf>) -> Session {
+        self.session_with(qmp, BTreeMap::new())
+    }
+
+    fn session_with(&self, qmp: Vec<PathBuf>, guests: BTreeMap<String, GuestOptions>) -> Session {
         let group = GroupSpec { name: "g".into(), members: Members::Processes(vec![7]) };
         let settings = Settings {
             wanted: Wanted { groups: vec![group], qmp, groups_only: true, ..Wanted::default() },
             state_dir: self.dir.path().join("state"),
             cpu_state_dir: self.dir.path().join("cpu"),
+            guests,
             ..Settings::default()
         };
         Session::open(&Tree::at(self.dir.path()), settings).unwrap()
     }
+}
+
+/// `docs/vm.md`: where there is no PMU, a counter that the guest offers stands for IPC.
+#[test]
+fn a_counter_that_the_guest_offers_stands_for_ipc() {
+    let recorded = Recorded::new();
+    let path = recorded.dir.path().join("requests");
+    let options = GuestOptions { progress: Some(path.clone()), ..GuestOptions::default() };
+    let mut session = recorded.session_with(Vec::new(), [("g".to_string(), options)].into());
+    let mut ipc = |requests: &str, ran_s: u64| {
+        std::fs::write(&path, requests).unwrap();
+        recorded.put("proc/7/task/7/schedstat", &format!("{} 0 1", ran_s * 1_000_000_000));
+        session.step(Due::Window);
+        session.view().vcpus[0].ipc
+    };
+    assert_eq!(ipc("1000\n", 1), None, "a window has begun");
+    assert_eq!(ipc("5000\n", 3), Some(0.5), "the gain of a fast core, where small ones are half as fast");
+    for nonsense in ["", "many", "-3", "99999999999999999999999"] {
+        assert_eq!(ipc(nonsense, 5), Some(0.5), "{nonsense:?}");
+    }
+    std::fs::remove_file(&path).unwrap();
+    session.step(Due::Window);
+    assert_eq!(session.view().counters, None, "nobody asked for a PMU");
 }
 
 fn classes(session: &Session) -> Vec<String> {

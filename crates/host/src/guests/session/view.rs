@@ -5,10 +5,14 @@ use eft_vcpu::PPM;
 use serde::{Deserialize, Serialize};
 
 use super::{Session, Watched};
+use crate::sensors::tasks::{self, TaskId};
 
 /// What `eft vm run` publishes and `eft vm top` shows. Shares are parts of one.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct View {
+    /// Who schedules.
+    #[serde(default)]
+    pub by: Option<TaskId>,
     pub policy: String,
     /// Part of the fast time dealt out evenly.
     pub even: f64,
@@ -34,6 +38,9 @@ pub struct VcpuView {
     pub group: Option<CpuSet>,
     pub class: Option<String>,
     pub is_active: bool,
+    /// Its guest is, as its monitor said last.
+    #[serde(default)]
+    pub is_paused: bool,
     pub ipc: Option<f64>,
     pub utilisation: f64,
     pub waiting: f64,
@@ -65,6 +72,7 @@ impl Session {
                 group: entry.group.map(|group| self.sets[group].clone()),
                 class: entry.group.map(|group| host.classes[host.class_of(group)].name.clone()),
                 is_active: entry.active,
+                is_paused: self.guests.iter().any(|guest| guest.is_paused && guest.name == watched.guest),
                 ipc: known.ipc_ppm.map(share),
                 utilisation: share(known.ran_ppm),
                 waiting: share(known.waited_ppm),
@@ -79,6 +87,7 @@ impl Session {
             }
         };
         View {
+            by: Some(tasks::myself(&self.tree)),
             policy: self.scheduler.options().policy.to_string(),
             even: self.scheduler.even_ppm() as f64 / PPM as f64,
             deals: self.scheduler.deals(),

@@ -5,7 +5,7 @@ use crate::protocol::{ArenaShape, FromServer, Role};
 use crate::scm;
 use eft_base::errno::{EPERM, EPROTONOSUPPORT};
 use eft_base::{FamilyId, SocketId};
-use eft_channel::socket::LAYOUT_VERSION;
+use eft_channel::socket::{self, LAYOUT_VERSION};
 use eft_component::sockets::{ConnectionId, Event, Handle};
 use eft_messages::control::{REQUEST_LEN, Reply, Request, op};
 use rustix::event::epoll;
@@ -27,7 +27,7 @@ impl Applications {
         // Each request says whose it is: a program may have given up its privilege since it came.
         let _ = rustix::net::sockopt::set_socket_passcred(&fd, true);
         self.watch(fd.as_fd(), Watched::Connection(id), epoll::EventFlags::IN);
-        self.connections.insert(id, Connection { fd, family, role, asked: 0 });
+        self.connections.insert(id, Connection { fd, family, role, asked: 0, version: LAYOUT_VERSION });
         id
     }
 
@@ -60,15 +60,18 @@ impl Applications {
         emit: &mut dyn FnMut(Event),
     ) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
+        if socket::speaks(request.version) {
+            connection.version = request.version;
+        }
         let mut fds = fds.into_iter();
         match (request.op, connection.role, connection.family) {
-            (op::NEW_FAMILY, Role::Custodian, None) if request.version == LAYOUT_VERSION => {
+            (op::NEW_FAMILY, Role::Custodian, None) if socket::speaks(request.version) => {
                 connection.asked = request.sequence;
                 let [slots, send_len, receive_len, _] = request.args.map(|n| n as usize);
                 let shape = ArenaShape { slots, send_len, receive_len };
-                let arena: Vec<OwnedFd> = fds.take(1).collect();
-                let arena: Vec<&OwnedFd> = arena.iter().collect();
-                crate::serve::tell(&self.control, &FromServer::NewFamily { id: id.0, shape }, &arena);
+                let brought: Vec<OwnedFd> = fds.take(2).collect();
+                let brought: Vec<&OwnedFd> = brought.iter().collect();
+                crate::serve::tell(&self.control, &FromServer::NewFamily { id: id.0, shape }, &brought);
             }
             (op::ROOT, Role::Custodian, Some(family)) => {
                 if let Some(fd) = fds.next() {
@@ -81,7 +84,7 @@ impl Applications {
                 }
             }
             (op::HELLO | op::NEW_FAMILY | op::ROOT, ..) | (op::RESTORE, Role::Root | Role::Process, _) => {
-                let errno = if request.version == LAYOUT_VERSION { EPERM } else { EPROTONOSUPPORT };
+                let errno = if socket::speaks(request.version) { EPERM } else { EPROTONOSUPPORT };
                 self.reply(
                     id,
                     Reply { version: LAYOUT_VERSION, errno, sequence: request.sequence, ..Reply::default() },
@@ -124,21 +127,25 @@ impl Applications {
     /// A process of a family says hello, with one end of a connection of its own.
     fn hello(&mut self, fd: OwnedFd, family: FamilyId, request: &Request) {
         let id = self.adopt(fd, Some(family), Role::Process);
+        let known = socket::speaks(request.version);
+        if let Some(connection) = self.connections.get_mut(&id).filter(|_| known) {
+            connection.version = request.version;
+        }
         let Some(state) = self.families.get(&family) else { return };
-        let known = request.version == LAYOUT_VERSION;
         let reply = Reply {
             errno: if known { 0 } else { EPROTONOSUPPORT },
             sequence: request.sequence,
             ..state.described(family)
         };
-        let Ok(arena) = state.arena_fd.try_clone() else { return };
-        let mut fds = vec![arena];
-        fds.extend(self.status_pages.iter().filter_map(|p| p.try_clone().ok()));
+        let all = [&state.arena_fd, &state.bell].into_iter().chain(&self.status_pages);
+        let Ok(fds) = all.map(OwnedFd::try_clone).collect::<std::io::Result<Vec<_>>>() else { return };
         self.reply(id, reply, if known { &fds } else { &[] });
     }
 
+    /// Answers in the version in which the program asks: it takes no other.
     pub(super) fn reply(&self, id: ConnectionId, reply: Reply, fds: &[OwnedFd]) {
         if let Some(connection) = self.connections.get(&id) {
+            let reply = Reply { version: connection.version, ..reply };
             let fds: Vec<_> = fds.iter().map(|f| f.as_fd()).collect();
             // An application that does not read its replies loses them, nothing else.
             let _ = scm::send(&connection.fd, reply.as_bytes(), &fds, true);

@@ -21,8 +21,8 @@ use eft_machine::CpuSet;
 use eft_messages::ComponentId;
 
 use super::Surroundings;
-use super::park::Parking;
 use crate::protocol::{FromServer, ToServer};
+use crate::sandbox::Users;
 use crate::stack_sensor::{CounterNames, StackSensor};
 use crate::{Doing, Result, memory, sandbox};
 use profiles::Saver;
@@ -63,8 +63,10 @@ impl CoresSurroundings {
         self.news.push_back(Event::Sample { purpose, sample, cost });
     }
 
-    fn change(&self, change: &CpuChange) -> std::result::Result<(), String> {
-        let Some(actuator) = &self.actuator else { return Err("no CPU is managed".into()) };
+    fn change(&self, change: &CpuChange) -> Result<()> {
+        let Some(actuator) = &self.actuator else {
+            return Err(crate::Error::Missing("no CPU is managed".into()));
+        };
         // The journal's lock may be another's for a while: that is no hang.
         let state = self.status.state();
         state.announce(Mode::Descriptor);
@@ -80,10 +82,9 @@ impl CoresSurroundings {
 }
 
 impl Surroundings<Cores> for CoresSurroundings {
-    /// Which rights it keeps depends on whether it manages CPUs: see [`Surroundings::begin`]. Until then it hears from
-    /// nobody but the supervisor.
-    fn confine(&mut self) -> Result<bool> {
-        Ok(false)
+    /// Which rights it keeps depends on whether it manages CPUs.
+    fn users(&self) -> Option<Users> {
+        None
     }
 
     fn begin(&mut self, engine: &Cores) -> Result<()> {
@@ -107,10 +108,11 @@ impl Surroundings<Cores> for CoresSurroundings {
             Effect::Sample(purpose) => self.sample(purpose),
             Effect::Survey { profiles, emulate_speeds } => {
                 let survey = survey::survey(&self.managed, profiles.as_deref(), emulate_speeds);
+                let survey = survey.map_err(|e| e.to_string());
                 self.news.push_back(Event::Surveyed(survey.map(Box::new)));
             }
             Effect::Change { ticket, change } => {
-                let result = self.change(&change);
+                let result = self.change(&change).map_err(|e| e.to_string());
                 self.news.push_back(Event::Changed { ticket, result });
             }
             Effect::Arrange(places) => self.tell(&FromServer::Arrange { places }),
@@ -123,7 +125,7 @@ impl Surroundings<Cores> for CoresSurroundings {
         }
     }
 
-    fn poll(&mut self, _parking: &Parking, emit: &mut dyn FnMut(Event)) {
+    fn poll(&mut self, _ready: bool, emit: &mut dyn FnMut(Event)) {
         while let Some(event) = self.news.pop_front() {
             let decides =
                 matches!(&event, Event::Sample { purpose, .. } if !matches!(purpose, Purpose::Show { .. }));

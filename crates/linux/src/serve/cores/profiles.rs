@@ -1,5 +1,6 @@
 //! What a policy learnt goes back into the file that its profiles came from.
 
+use crate::error::{Doing, Result, error};
 use eft_cores::engine::Learnt;
 use eft_cores::profile::file;
 use eft_host::named_file;
@@ -25,15 +26,14 @@ impl Saver {
 
 /// All or nothing: whoever reads meanwhile, and whatever happens, finds the old file or the new one. A file that is not a
 /// profile file of this machine any more is somebody else's, and stays.
-fn write(learnt: &Learnt) -> Result<(), String> {
+fn write(learnt: &Learnt) -> Result<()> {
     let Learnt { path, profiles, machine } = learnt;
-    let told = |e: std::io::Error| format!("{path}: {e}");
-    let before = named_file::regular_text(path).map_err(told)?;
-    let stored = file::read(&before, machine).map_err(|e| format!("{path}: {e}"))?;
-    let text = file::write(&stored.updated(profiles), machine)?;
+    let before = named_file::regular_text(path).doing(path)?;
+    let stored = file::read(&before, machine).map_err(|e| error!(Invalid, "{path}: {e}"))?;
+    let text = file::write(&stored.updated(profiles), machine).doing(path)?;
     let beside = format!("{path}.new");
-    std::fs::write(&beside, text).map_err(told)?;
-    std::fs::rename(&beside, path).map_err(told)
+    std::fs::write(&beside, text).doing(path)?;
+    std::fs::rename(&beside, path).doing(path)
 }
 
 #[cfg(test)]

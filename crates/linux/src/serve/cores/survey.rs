@@ -1,5 +1,6 @@
 //! The machine as a policy that begins has to know it.
 
+use crate::error::{Doing, Result, error};
 use eft_cores::engine::Survey;
 use eft_cores::profile::{Profiles, file};
 use eft_host::actuators::burner;
@@ -9,13 +10,13 @@ use eft_machine::{CpuSet, Machine};
 /// Speeds that duty cycles are set to: the steps of clock modulation, which the emulation follows.
 const EIGHTHS: [f64; 7] = [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875];
 
-pub fn survey(managed: &CpuSet, profiles: Option<&str>, emulate_speeds: bool) -> Result<Survey, String> {
+pub fn survey(managed: &CpuSet, profiles: Option<&str>, emulate_speeds: bool) -> Result<Survey> {
     let machine = managed::machine(managed)?;
     let profiles = match profiles {
         None => Profiles::default(),
         Some(path) => {
-            let text = named_file::regular_text(path).map_err(|e| format!("{path}: {e}"))?;
-            file::read(&text, &machine).map_err(|e| format!("{path}: {e}"))?
+            let text = named_file::regular_text(path).doing(path)?;
+            file::read(&text, &machine).map_err(|e| error!(Invalid, "{path}: {e}"))?
         }
     };
     Ok(Survey { duty_levels: duty_levels(&machine, emulate_speeds), machine, profiles })

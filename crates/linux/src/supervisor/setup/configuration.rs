@@ -1,53 +1,62 @@
 //! What is wrong with a configuration, and what of it the store keeps for servers.
 
-use super::{DEVICES_MAX, StackConfig};
+use super::{DEVICES_MAX, DeviceConfig, StackConfig};
 use crate::devices::DeviceSpec;
 use crate::{Error, Result, host, operator};
-use eft_base::WireAddress;
+use eft_base::address::{link_local, needs_zone, zone_of_nic};
+use eft_base::{Cidr, WireAddress};
 use eft_control::store::Store;
 use eft_messages::ComponentId;
 use eft_messages::control::InterfaceInfo;
 use std::net::IpAddr;
 use zerocopy::IntoBytes;
 
+/// RFC 8200 §5.
+const MTU6_MIN: u16 = 1280;
+
 pub(super) fn check(config: &StackConfig) -> Result<()> {
     let name_ok = !config.name.is_empty()
         && config.name.len() <= 32
         && config.name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
     if !name_ok {
-        return Err(Error(format!(
+        return Err(Error::Invalid(format!(
             "`{}` is no stack name: use 1 to 32 letters, digits, `-` or `_`",
             config.name
         )));
     }
     // Planned as any other, but nothing spreads connections over several yet.
     if let Some(second) = config.topology.transports().into_iter().find(|id| id.instance > 0) {
-        return Err(Error(format!("component `{second}`: a stack runs one tcp and one udp at most as yet")));
+        return Err(Error::Invalid(format!(
+            "component `{second}`: a stack runs one tcp and one udp at most as yet"
+        )));
     }
     if config.devices.is_empty() || config.devices.len() > DEVICES_MAX {
-        return Err(Error(format!("a stack needs 1 to {DEVICES_MAX} devices")));
+        return Err(Error::Invalid(format!("a stack needs 1 to {DEVICES_MAX} devices")));
     }
     if !config.take_over && operator::connect(&config.name, &operator::control_path(&config.name)).is_ok() {
-        return Err(Error(format!(
+        return Err(Error::Busy(format!(
             "a stack named `{}` runs already: choose another --name, or take it over (--take-over)",
             config.name
         )));
     }
     for device in &config.devices {
         for a in &device.addresses {
-            if !a.address.is_ipv4() {
-                return Err(Error(format!("{a}: IPv6 addresses are not supported yet")));
-            }
-            if a.address.is_loopback() || a.address.is_multicast() || a.address.is_unspecified() {
-                return Err(Error(format!("{a} cannot be a stack's address")));
+            let mapped = matches!(a.address, IpAddr::V6(a) if a.to_ipv4_mapped().is_some());
+            if a.address.is_loopback() || a.address.is_multicast() || a.address.is_unspecified() || mapped {
+                return Err(Error::Invalid(format!("{a} cannot be a stack's address")));
             }
             if !a.is_host() {
-                return Err(Error(format!(
+                return Err(Error::Invalid(format!(
                     "{a} is the first or last address of its network, which no host may have"
                 )));
             }
+            if let Some(mtu) = config.mtu.filter(|mtu| a.address.is_ipv6() && *mtu < MTU6_MIN) {
+                return Err(Error::Invalid(format!(
+                    "{a}: --mtu {mtu} is less than the {MTU6_MIN} that IPv6 needs"
+                )));
+            }
             if host::owns(a.address) {
-                return Err(Error(format!("{a} is in use: it is an address of this host")));
+                return Err(Error::Busy(format!("{a} is in use: it is an address of this host")));
             }
         }
     }
@@ -58,7 +67,7 @@ pub(super) fn check(config: &StackConfig) -> Result<()> {
         let text = info["devices"].to_string();
         for a in &wanted {
             if text.contains(&format!("\"{a}/")) {
-                return Err(Error(format!("{a} is in use: stack `{other}` has it")));
+                return Err(Error::Busy(format!("{a} is in use: stack `{other}` has it")));
             }
         }
     }
@@ -68,27 +77,41 @@ pub(super) fn check(config: &StackConfig) -> Result<()> {
 /// Whom the stack will talk to must be others than itself, and within reach.
 fn check_other_ends(config: &StackConfig) -> Result<()> {
     let own = || config.devices.iter().flat_map(|d| &d.addresses);
-    if let Some(host) = config.host_address.filter(|host| own().any(|a| a.address == host.address)) {
-        return Err(Error(format!("--host-address {host} is the stack's own address")));
+    let hosts = &config.host_addresses;
+    if let Some(host) = hosts.iter().find(|host| own().any(|a| a.address == host.address)) {
+        return Err(Error::Invalid(format!("--host-address {host} is the stack's own address")));
     }
     // It goes to the first TAP device, whose networks are what the two share.
     let tap = config.devices.iter().find(|d| matches!(d.spec, DeviceSpec::Tap(_)));
     let shared = tap.map_or(&[][..], |d| &d.addresses);
-    if let Some(host) = config.host_address.filter(|host| !shared.iter().any(|a| a.contains(host.address))) {
-        return Err(Error(match tap {
+    if let Some(host) = hosts.iter().find(|host| !shared.iter().any(|a| a.contains(host.address))) {
+        return Err(Error::Invalid(match tap {
             None => format!("--host-address {host}: there is no TAP device to have it"),
             Some(d) => format!("--host-address {host} is in none of the networks of {}", d.text),
         }));
     }
-    match config.gateway {
-        Some(gateway) if own().any(|a| a.address == gateway) => {
-            Err(Error(format!("--gateway {gateway} is the stack's own address")))
+    for (i, &gateway) in config.gateways.iter().enumerate() {
+        if own().any(|a| a.address == gateway) {
+            return Err(Error::Invalid(format!("--gateway {gateway} is the stack's own address")));
         }
-        Some(gateway) if !own().any(|a| a.contains(gateway)) => {
-            Err(Error(format!("--gateway {gateway} is in none of the stack's networks")))
+        if !own().any(|a| a.contains(gateway)) {
+            return Err(Error::Invalid(format!("--gateway {gateway} is in none of the stack's networks")));
         }
-        _ => Ok(()),
+        if config.gateways[..i].iter().any(|other| other.is_ipv4() == gateway.is_ipv4()) {
+            return Err(Error::Invalid(format!("--gateway {gateway} is the second one of its IP version")));
+        }
     }
+    Ok(())
+}
+
+/// All addresses of a device: an interface that speaks IPv6 has a link-local one, too.
+pub(super) fn addresses_of(d: &DeviceConfig) -> Vec<Cidr> {
+    let mut all = d.addresses.clone();
+    let is_link_local = |a: IpAddr| matches!(a, IpAddr::V6(a) if needs_zone(a));
+    if all.iter().any(|a| a.address.is_ipv6()) && !all.iter().any(|a| is_link_local(a.address)) {
+        all.push(Cidr { address: link_local(d.mac).into(), prefix_len: 64 });
+    }
+    all
 }
 
 fn octets(address: IpAddr) -> [u8; 4] {
@@ -125,7 +148,7 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
             list.join(", ")
         );
         interfaces += &format!("{i} {}\n", d.interface);
-        for a in &d.addresses {
+        for a in addresses_of(d) {
             addresses += &format!("{a}\n");
             let mut name = [0; 16];
             let n = d.interface.len().min(15);
@@ -137,14 +160,15 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
                 mtu: d.mtu,
                 prefix_len: a.prefix_len,
                 up: 1,
-                index: i as u16 + 2,
-                gateway: config.gateway.filter(|g| a.contains(*g)).map_or([0; 4], octets),
+                index: zone_of_nic(i as u8),
+                gateway: config.gateways.iter().find(|g| a.contains(**g)).map_or([0; 4], |g| octets(*g)),
             };
             info.extend_from_slice(record.as_bytes());
         }
     }
-    if let Some(gateway) = config.gateway {
-        ip += &format!("[[route]]\ndestination = \"0.0.0.0/0\"\ngateway = \"{gateway}\"\n");
+    for gateway in &config.gateways {
+        let all = if gateway.is_ipv4() { "0.0.0.0/0" } else { "::/0" };
+        ip += &format!("[[route]]\ndestination = \"{all}\"\ngateway = \"{gateway}\"\n");
     }
     store.publish("ip", ip.into_bytes());
     store.publish("addresses", addresses.into_bytes());

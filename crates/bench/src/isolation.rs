@@ -1,0 +1,200 @@
+//! `eft bench isolation`: speed, and what a crash costs, for each way to put components into processes.
+
+use super::bulk::rate;
+use super::figure::{Aim, Figure};
+use super::latency::ask;
+use super::report::print;
+use super::stack::{FAR, Kernels, NEAR, Serving, Stack, host_peer};
+use super::stolen::Stolen;
+use eft_component::topology::{DEFAULT, EDGE, STACK, WHOLE};
+use serde_json::json;
+use std::process::Command;
+use std::time::Duration;
+
+#[derive(clap::Args)]
+pub struct IsolationArguments {
+    /// Rounds of each setting and of the kernel, in turn; medians are compared
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Seconds of each load
+    #[arg(long, default_value_t = 1.0)]
+    seconds: f64,
+    #[arg(long)]
+    json: bool,
+}
+
+/// One way to put components into processes, with its aims beside the kernel, in the order of [`LOADS`]; without, it is shown.
+struct Setting {
+    name: &'static str,
+    topology: &'static str,
+    aims: Option<[f64; 4]>,
+}
+
+const SETTINGS: [Setting; 4] = [
+    Setting { name: "one process each", topology: DEFAULT, aims: Some([0.7, 1.0, 0.7, 0.6]) },
+    Setting { name: "edge", topology: EDGE, aims: Some([0.75, 1.0, 0.9, 0.7]) },
+    Setting { name: "stack", topology: STACK, aims: Some([0.8, 1.2, 1.0, 0.8]) },
+    Setting { name: "whole", topology: WHOLE, aims: None },
+];
+
+#[derive(Clone, Copy)]
+enum Load {
+    In,
+    Out,
+    Requests(usize),
+}
+
+const LOADS: [(Load, &str, &str); 4] = [
+    (Load::In, "bulk in", "Gb/s"),
+    (Load::Out, "bulk out", "Gb/s"),
+    (Load::Requests(1), "64 B requests, 1 connection", "1/s"),
+    (Load::Requests(32), "64 B requests, 32 connections", "1/s"),
+];
+
+/// The component that dies under load: each setting has one, and its death takes along whatever shares its process.
+const VICTIM: &str = "ip";
+/// How long requests go on around a crash, and when it comes.
+const CRASH_SECONDS: &str = "1";
+const CRASH_AFTER: Duration = Duration::from_millis(400);
+
+const ECHO: u16 = 7;
+const SINK: u16 = 5201;
+const HOST_SINK: u16 = 5202;
+
+/// A stack, or a kernel, with what serves on either side of its wire.
+struct Side {
+    stack: Option<Stack>,
+    kernels: Option<Kernels>,
+    near: String,
+    far: String,
+    sink: Serving,
+    host_sink: Serving,
+    _echo: Serving,
+}
+
+impl Side {
+    fn of_stack(number: usize, topology: &str) -> Result<Side, String> {
+        let id = std::process::id();
+        let (near, far) = (format!("10.79.{}.1", 10 + number), format!("10.79.{}.2", 10 + number));
+        let file = std::env::temp_dir().join(format!("eft-bench-isolation-{id}-{number}.toml"));
+        std::fs::write(&file, topology).map_err(|e| format!("{}: {e}", file.display()))?;
+        let device = format!("tap:eftb{}i{number}", id % 100_000);
+        let addresses = ["--address", &format!("{far}/24"), "--host-address", &format!("{near}/24")];
+        let stack = Stack::start_as(&format!("bench{id}-{number}"), &device, &addresses, Some(&file));
+        let _ = std::fs::remove_file(&file);
+        Side::new(Some(stack?), None, near, far)
+    }
+
+    fn of_kernels() -> Result<Side, String> {
+        Side::new(None, Some(Kernels::start()?), NEAR.into(), FAR.into())
+    }
+
+    fn new(
+        stack: Option<Stack>,
+        kernels: Option<Kernels>,
+        near: String,
+        far: String,
+    ) -> Result<Side, String> {
+        let beyond = |what: &str, port: u16| {
+            let address = format!("{far}:{port}");
+            Serving::start(beyond(&stack, &kernels, &[what, &address])?)
+        };
+        let (echo, sink) = (beyond("echo", ECHO)?, beyond("sink", SINK)?);
+        let host_sink = Serving::start(host_peer(&["sink", &format!("{near}:{HOST_SINK}")])?)?;
+        Ok(Side { stack, kernels, near, far, sink, host_sink, _echo: echo })
+    }
+
+    /// What the load achieves in its unit.
+    fn measure(&mut self, load: Load, seconds: f64) -> Result<f64, String> {
+        let seconds = seconds.to_string();
+        let (source, sink) = match load {
+            Load::Requests(connections) => {
+                let arguments = ["ask", &format!("{}:{ECHO}", self.far), &connections.to_string(), &seconds];
+                return Ok(ask(host_peer(&arguments)?)?[0]);
+            }
+            Load::In => (host_peer(&["source", &format!("{}:{SINK}", self.far), &seconds])?, &mut self.sink),
+            Load::Out => {
+                let arguments = ["source", &format!("{}:{HOST_SINK}", self.near), &seconds];
+                (beyond(&self.stack, &self.kernels, &arguments)?, &mut self.host_sink)
+            }
+        };
+        finish(source)?;
+        rate(&sink.line()?)
+    }
+
+    /// Kills [`VICTIM`] while a connection sends requests, and says for how many milliseconds the longest one waited. That the
+    /// connection breaks is an error.
+    fn crash(&self) -> Result<f64, String> {
+        let Some(stack) = &self.stack else { return Err("a kernel has no component to kill".into()) };
+        let client = host_peer(&["ask", &format!("{}:{ECHO}", self.far), "1", CRASH_SECONDS])?;
+        let client = std::thread::spawn(move || ask(client));
+        std::thread::sleep(CRASH_AFTER);
+        let killed = eft_linux::operator::ask(&stack.name, &json!({ "op": "kill", "component": VICTIM }));
+        let answered = client.join().map_err(|_| "a thread died".to_string())?;
+        killed.map_err(|e| e.to_string())?;
+        let [_, _, longest] = answered.map_err(|e| format!("a crash of {VICTIM} broke a connection: {e}"))?;
+        Ok(longest / 1e3)
+    }
+}
+
+/// A command that runs `eft bench peer …` at the far end of the wire.
+fn beyond(stack: &Option<Stack>, kernels: &Option<Kernels>, arguments: &[&str]) -> Result<Command, String> {
+    match (stack, kernels) {
+        (Some(stack), _) => stack.peer(arguments),
+        (None, Some(kernels)) => kernels.peer(arguments),
+        (None, None) => Err("nobody is at the far end".into()),
+    }
+}
+
+fn finish(mut command: Command) -> Result<(), String> {
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err("a source failed".into()),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
+pub fn run(arguments: &IsolationArguments) -> Result<(), String> {
+    let stolen = Stolen::begin(None);
+    let mut sides = Vec::new();
+    for (number, setting) in SETTINGS.iter().enumerate() {
+        sides.push(Side::of_stack(number, setting.topology)?);
+    }
+    sides.push(Side::of_kernels()?);
+    let mut figures = Vec::new();
+    for (at, (load, name, unit)) in LOADS.iter().enumerate() {
+        let mut rates = vec![Vec::new(); sides.len()];
+        for _ in 0..arguments.rounds {
+            for (side, rates) in sides.iter_mut().zip(&mut rates) {
+                rates.push(side.measure(*load, arguments.seconds)?);
+            }
+        }
+        let kernel = rates.pop().unwrap_or_default();
+        for (setting, rates) in SETTINGS.iter().zip(rates) {
+            let figure = Figure::new(format!("{}: {name}", setting.name), unit, rates)
+                .beside("two kernels over veth", kernel.clone());
+            figures.push(match setting.aims {
+                Some(aims) => figure.aim(Aim::AtLeast(aims[at])),
+                None => figure,
+            });
+        }
+    }
+    figures.extend(crashes(&sides, arguments.rounds)?);
+    print("isolation", &figures, &[stolen.describe()], arguments.json)
+}
+
+/// What a crash costs each setting, beside the one in which it takes nobody along.
+fn crashes(sides: &[Side], rounds: usize) -> Result<Vec<Figure>, String> {
+    let mut pauses = vec![Vec::new(); SETTINGS.len()];
+    for _ in 0..rounds {
+        for (side, pauses) in sides.iter().zip(&mut pauses) {
+            pauses.push(side.crash()?);
+        }
+    }
+    let alone = pauses.first().cloned().unwrap_or_default();
+    let one = |(setting, pauses): (&Setting, Vec<f64>)| {
+        Figure::new(format!("{}: longest request while {VICTIM} dies", setting.name), "ms", pauses)
+            .beside("one process each", alone.clone())
+    };
+    Ok(SETTINGS.iter().zip(pauses).map(one).collect())
+}

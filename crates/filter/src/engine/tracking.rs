@@ -1,0 +1,90 @@
+//! Connections that packets belong to: found, begun and ended.
+
+use super::{Filter, MayGrant, SWEEP, ToIp};
+use crate::counters::Counter;
+use crate::rule::Packet;
+use crate::state::{State, flow, quoted_packet};
+use eft_base::Instant;
+use eft_component::{Context, Outbox};
+use eft_messages::filter::{FilterToIp, Flow};
+
+impl Filter {
+    /// The living connection that a packet belongs to, and whether its low end sent it.
+    fn find_state(&mut self, cx: &Context, p: &Packet) -> Option<(u32, bool)> {
+        let (flow, source_is_low) = flow(p)?;
+        let slot = self.states.find(&flow)?;
+        let state = self.states.get(slot)?;
+        if state.expires <= cx.now && !state.granted {
+            cx.count(Counter::StatesExpired);
+            self.states.remove(slot);
+            return None;
+        }
+        Some((slot, source_is_low))
+    }
+
+    /// Whether a packet belongs to a living connection, which takes note of it.
+    pub(super) fn match_state(&mut self, cx: &Context, p: &Packet) -> Option<MayGrant> {
+        let (slot, source_is_low) = self.find_state(cx, p)?;
+        self.states.get(slot).filter(|s| s.admits(source_is_low, p))?;
+        let mut grant = false;
+        self.states.update(slot, |s| {
+            s.observe(cx.now, source_is_low, p.tcp_flags);
+            grant = s.may_grant(p);
+            s.granted |= grant;
+        });
+        Some(MayGrant(grant))
+    }
+
+    /// Whether an ICMP error is about a packet of a living connection, whose life it does not prolong.
+    pub(super) fn match_quoted(&mut self, cx: &Context, error: &Packet) -> Option<MayGrant> {
+        let quoted = quoted_packet(error)?;
+        let (slot, source_is_low) = self.find_state(cx, &quoted)?;
+        self.states.get(slot).filter(|s| s.may_quote(source_is_low, &quoted))?;
+        Some(MayGrant(false))
+    }
+
+    /// False: there is no room, so the packet may not pass.
+    pub(super) fn begin_state(&mut self, cx: &mut Context, p: &Packet, out: &mut Outbox<ToIp>) -> bool {
+        let Some(state) = State::new(cx.now, p) else {
+            // An ICMP error, say: it passes, and there is nothing to remember.
+            return true;
+        };
+        if let Some(old) = self.states.find(&state.flow) {
+            self.end_state(old, out);
+        }
+        if !self.states.insert(state) {
+            if let Some(victim) = self.states.choose_victim() {
+                self.end_state(victim, out);
+            }
+            if !self.states.insert(state) {
+                cx.count(Counter::StatesFull);
+                return false;
+            }
+            cx.count(Counter::StatesEvicted);
+        }
+        cx.count(Counter::StatesCreated);
+        cx.gauge(Counter::States, self.states.len() as u64);
+        self.sweep_at.get_or_insert(cx.now + SWEEP);
+        true
+    }
+
+    /// Ends a connection before its time. Its next packet is judged anew.
+    pub(super) fn end_state(&mut self, slot: u32, out: &mut Outbox<ToIp>) {
+        if let Some(State { flow, granted: true, .. }) = self.states.get(slot) {
+            out.push(ToIp::ToIp(FilterToIp::Recall { flow: *flow }));
+        }
+        self.states.remove(slot);
+    }
+
+    /// The grant of a connection is over. It may have ended meanwhile.
+    pub(super) fn grant_ended(&mut self, cx: &Context, flow: &Flow, at: Instant) {
+        let Some(slot) = self.states.find(flow) else { return };
+        // What has not happened yet is not believed.
+        self.states.update(slot, |s| s.used(at.min(cx.now)));
+        if self.states.get(slot).is_some_and(|s| s.expires <= cx.now) {
+            cx.count(Counter::StatesExpired);
+            self.states.remove(slot);
+            cx.gauge(Counter::States, self.states.len() as u64);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! What an IPv6 address may stand for (RFC 4291), and which of ours is best for a destination (RFC 6724).
+
+use core::cmp::Ordering;
+use core::net::{IpAddr, Ipv6Addr};
+use eft_base::address::{needs_zone, with_zone, zone};
+use eft_base::{Cidr, MacAddress};
+
+/// A link-local network must not be wider than this, or it would reach into the zone.
+const LINK_LOCAL_PREFIX_MIN: u8 = 64;
+
+/// Whether it may be one host's address.
+pub(crate) fn is_unicast(a: Ipv6Addr) -> bool {
+    !a.is_multicast() && !a.is_unspecified() && a.to_ipv4_mapped().is_none()
+}
+
+pub(crate) fn is_link_local(a: Ipv6Addr) -> bool {
+    needs_zone(a) && !a.is_multicast()
+}
+
+/// Whether an interface may have this address; why not.
+pub(crate) fn check_host(cidr: &Cidr, a: Ipv6Addr) -> Result<(), &'static str> {
+    if !is_unicast(a) || a.is_loopback() {
+        return Err("is no host's address");
+    }
+    if zone(a) != 0 {
+        return Err("is link-local and must have zeroes in its third and fourth byte");
+    }
+    if cidr.prefix_len == 0 {
+        return Err("must have a prefix length of at least 1");
+    }
+    if is_link_local(a) && cidr.prefix_len < LINK_LOCAL_PREFIX_MIN {
+        return Err("is link-local and must have a prefix length of at least 64");
+    }
+    Ok(())
+}
+
+/// The link's group for a multicast address (RFC 2464 §7).
+pub(crate) fn link_group(a: Ipv6Addr) -> Option<MacAddress> {
+    let [.., w, x, y, z] = a.octets();
+    a.is_multicast().then_some(MacAddress([0x33, 0x33, w, x, y, z]))
+}
+
+/// The group in which the owner of an address is asked about it (RFC 4291 §2.7.1), in the zone of a link.
+pub(crate) fn solicited_node(a: Ipv6Addr, zone: u16) -> Ipv6Addr {
+    let [.., high, low] = a.segments();
+    with_zone(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00 | high & 0xff, low), zone)
+}
+
+/// All nodes on a link (RFC 4291 §2.7.1).
+pub(crate) fn all_nodes(zone: u16) -> Ipv6Addr {
+    with_zone(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1), zone)
+}
+
+/// How far an address reaches (RFC 6724 §3.1): multicast groups say it, link-local ones are 2, all others are global.
+fn scope(a: Ipv6Addr) -> u8 {
+    match a.octets() {
+        [0xff, flags_scope, ..] => flags_scope & 0x0f,
+        _ if is_link_local(a) => 2,
+        _ => 14,
+    }
+}
+
+/// Which of two of our addresses is the better source for `destination`: rules 1, 2 and 8 of RFC 6724 §5. We have neither
+/// deprecated nor home addresses, candidates are those of one interface, and there is no table of labels.
+pub(crate) fn better_source(destination: Ipv6Addr, a: Ipv6Addr, b: Ipv6Addr) -> Ordering {
+    let same = |x: Ipv6Addr| x == destination;
+    let prefix = |x: Ipv6Addr| (x.to_bits() ^ destination.to_bits()).leading_zeros().min(64);
+    let wanted = scope(destination);
+    // Of scopes that are large enough the smallest, else the largest.
+    let by_scope = match (scope(a), scope(b)) {
+        (x, y) if x < y => {
+            if x < wanted {
+                Ordering::Less
+            } else {
+                Ordering::Greater
+            }
+        }
+        (x, y) if x > y => {
+            if y < wanted {
+                Ordering::Greater
+            } else {
+                Ordering::Less
+            }
+        }
+        _ => Ordering::Equal,
+    };
+    same(a).cmp(&same(b)).then(by_scope).then(prefix(a).cmp(&prefix(b)))
+}
+
+/// The best of our addresses on an interface; the first of equals.
+pub(crate) fn choose_source(destination: Ipv6Addr, ours: impl Iterator<Item = IpAddr>) -> Option<IpAddr> {
+    let ours = ours.filter_map(|a| match a {
+        IpAddr::V6(a) => Some(a),
+        IpAddr::V4(_) => None,
+    });
+    let best = ours.reduce(|best, a| match better_source(destination, best, a) {
+        Ordering::Less => a,
+        _ => best,
+    });
+    best.map(IpAddr::V6)
+}
+
+#[cfg(test)]
+mod tests;

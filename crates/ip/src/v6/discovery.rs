@@ -1,0 +1,171 @@
+//! Messages of neighbour discovery (RFC 4861 §4): read, checked, written. What they mean is in [`super::neighbours`].
+//!
+//! As ARP, they are not asked about: the filter judges what hosts say to each other, not how a link finds them. They are
+//! believed only from the link itself, which the hop limit shows: no router passes 255 on.
+
+use super::header::Packet;
+use crate::counters::Counter;
+use crate::engine::{Ip, Out};
+use crate::pending::{Hop, Next, Origin, Outgoing};
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv6Addr};
+use eft_base::MacAddress;
+use eft_base::address::{with_zone, zone_of_nic};
+use eft_base::checksum::Checksum;
+use eft_base::wire::{
+    ICMPV6_NEIGHBOUR_ADVERTISEMENT, ICMPV6_NEIGHBOUR_SOLICITATION, ICMPV6_ROUTER_ADVERTISEMENT,
+    ICMPV6_ROUTER_SOLICITATION, IcmpHeader, PROTOCOL_ICMPV6,
+};
+use eft_component::Context;
+use zerocopy::{FromBytes, IntoBytes};
+
+const REDIRECT: u8 = 137;
+/// The hop limit of a packet that no router has passed on (RFC 4861 §6.1.1).
+const HOP_LIMIT: u8 = 255;
+/// Longer messages are not looked at; the longest honest one fits a link's least MTU.
+const MESSAGE_MAX: usize = 1280;
+
+const OPTION_SOURCE: u8 = 1;
+const OPTION_TARGET: u8 = 2;
+
+/// Flags of an advertisement (RFC 4861 §4.4).
+pub(super) const SOLICITED: u8 = 0x40;
+pub(super) const OVERRIDE: u8 = 0x20;
+
+/// A solicitation or advertisement of a neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NeighbourMessage {
+    /// In the zone of the link.
+    pub target: Ipv6Addr,
+    pub flags: u8,
+    /// The link address that it says.
+    pub mac: Option<MacAddress>,
+}
+
+pub(super) fn is_discovery(kind: u8) -> bool {
+    (ICMPV6_ROUTER_SOLICITATION..=REDIRECT).contains(&kind)
+}
+
+/// Reads a message from its ICMPv6 header on, whose checksum is right (RFC 4861 §7.1).
+pub(super) fn parse(message: &[u8], zone: u16) -> Option<NeighbourMessage> {
+    let (header, rest) = IcmpHeader::ref_from_prefix(message).ok()?;
+    let wanted = match header.kind {
+        ICMPV6_NEIGHBOUR_SOLICITATION => OPTION_SOURCE,
+        ICMPV6_NEIGHBOUR_ADVERTISEMENT => OPTION_TARGET,
+        _ => return None,
+    };
+    let (target, options) = rest.split_at_checked(16)?;
+    let target = Ipv6Addr::from(<[u8; 16]>::try_from(target).ok()?);
+    let target_ok = !target.is_multicast() && eft_base::address::zone(target) == 0;
+    (header.code == 0 && target_ok).then_some(())?;
+    Some(NeighbourMessage {
+        target: with_zone(target, zone),
+        flags: header.rest[0],
+        mac: link_address(options, wanted)?,
+    })
+}
+
+/// The link address in the option of this kind, if it is there. `None`: the options do not hold together.
+fn link_address(mut options: &[u8], wanted: u8) -> Option<Option<MacAddress>> {
+    let mut found = None;
+    while let [kind, units, ..] = *options {
+        let (option, rest) = options.split_at_checked(units as usize * 8).filter(|(o, _)| !o.is_empty())?;
+        if kind == wanted && option.len() == 8 {
+            found = Some(MacAddress(option[2..8].try_into().ok()?));
+        }
+        options = rest;
+    }
+    options.is_empty().then_some(found)
+}
+
+/// A message about `target`, from its ICMPv6 header on, with its checksum.
+pub(super) fn message(kind: u8, m: NeighbourMessage, (source, destination): (Ipv6Addr, Ipv6Addr)) -> Vec<u8> {
+    let header = IcmpHeader { kind, code: 0, checksum: 0.into(), rest: [m.flags, 0, 0, 0] };
+    let mut bytes = header.as_bytes().to_vec();
+    bytes.extend_from_slice(&with_zone(m.target, 0).octets());
+    if let Some(mac) = m.mac {
+        let option = if kind == ICMPV6_NEIGHBOUR_SOLICITATION { OPTION_SOURCE } else { OPTION_TARGET };
+        bytes.extend_from_slice(&[option, 1]);
+        bytes.extend_from_slice(&mac.0);
+    }
+    let sum = Checksum::new()
+        .add_pseudo_header(source.into(), destination.into(), PROTOCOL_ICMPV6, bytes.len() as u32)
+        .add_bytes(&bytes)
+        .finish();
+    bytes[2..4].copy_from_slice(&sum.to_be_bytes());
+    bytes
+}
+
+impl Ip {
+    /// Sends a message to somebody on the link whose link address is known, or to many.
+    pub(super) fn send_discovery(
+        &mut self,
+        cx: &mut Context,
+        interface: u8,
+        to: MacAddress,
+        (source, destination): (Ipv6Addr, Ipv6Addr),
+        message: &[u8],
+        out: &mut Out,
+    ) {
+        let outgoing = Outgoing {
+            source: source.into(),
+            destination: destination.into(),
+            protocol: PROTOCOL_ICMPV6,
+            ttl: HOP_LIMIT,
+            tos: 0,
+            dont_fragment: false,
+            header: message,
+            payload: &[],
+            segment_size: 0,
+            checksum_offset: None,
+            ordered: true,
+        };
+        let hop = Hop { interface, next: Next::Group(to) };
+        match self.launch(cx, Origin::Nobody, hop, outgoing, None, out) {
+            Ok(()) => cx.count(Counter::DiscoveryOut),
+            Err((why, _)) => cx.count(why),
+        }
+    }
+
+    /// The packet's buffer stays the caller's.
+    pub(super) fn receive_discovery(
+        &mut self,
+        cx: &mut Context,
+        nic: u8,
+        p: &Packet,
+        from: MacAddress,
+        out: &mut Out,
+    ) {
+        cx.count(Counter::DiscoveryIn);
+        let mut bytes = [0; MESSAGE_MAX];
+        let all = p.packet.skip(p.chain.len as u32);
+        let message = match self.read_head(cx.memory, all, &mut bytes) {
+            Some(message) if message.len() == all.len as usize => message,
+            _ => return cx.count(Counter::DropDiscovery),
+        };
+        let ends: (IpAddr, IpAddr) = (p.source.into(), p.destination.into());
+        let sum = Checksum::new().add_pseudo_header(ends.0, ends.1, PROTOCOL_ICMPV6, all.len);
+        if p.header.hop_limit != HOP_LIMIT || sum.add_bytes(message).finish() != 0 {
+            return cx.count(Counter::DropDiscovery);
+        }
+        if !self.is_neighbours_mac(nic, from) {
+            // Our own frame, come back by a bridge.
+            return cx.count(Counter::DropDiscovery);
+        }
+        let parsed = parse(message, zone_of_nic(nic));
+        match (message.first(), parsed) {
+            (Some(&ICMPV6_NEIGHBOUR_SOLICITATION), Some(m)) => {
+                self.receive_solicitation(cx, nic, p, from, m, out)
+            }
+            (Some(&ICMPV6_NEIGHBOUR_ADVERTISEMENT), Some(m)) => {
+                self.receive_advertisement(cx, nic, p, from, m, out)
+            }
+            // We are no router, and follow none that was not configured.
+            (Some(&(ICMPV6_ROUTER_SOLICITATION | ICMPV6_ROUTER_ADVERTISEMENT | REDIRECT)), _) => {}
+            _ => cx.count(Counter::DropDiscovery),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,15 @@
+//! What is IPv6's own (RFC 8200): its header and addresses, fragments, ICMPv6 (RFC 4443) and neighbour discovery (RFC 4861).
+
+pub(crate) mod address;
+mod discovery;
+pub(crate) mod error;
+mod fragment;
+pub(crate) mod header;
+mod icmp;
+mod neighbours;
+pub(crate) mod path;
+pub(crate) mod reassemble;
+mod receive;
+mod tentative;
+
+pub(crate) use tentative::Tentatives;

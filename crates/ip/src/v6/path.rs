@@ -1,0 +1,60 @@
+//! How large packets may be on their way to a host, as routers on it said (RFC 8201).
+//!
+//! Only for datagrams, which are cut here: tcp keeps what it learned, and believes only what quotes bytes in flight.
+
+use alloc::collections::BTreeMap;
+use core::net::Ipv6Addr;
+use core::time::Duration;
+use eft_base::Instant;
+
+/// What every IPv6 link takes (RFC 8200 §5).
+pub(crate) const MTU_MIN: u16 = 1280;
+/// After that the larger size is tried again (RFC 8201 §4).
+const LIFETIME: Duration = Duration::from_secs(600);
+/// Beyond this many the oldest are forgotten.
+const PATHS_MAX: usize = 1024;
+
+#[derive(Default)]
+pub(crate) struct Paths(BTreeMap<Ipv6Addr, (u16, Instant)>);
+
+impl Paths {
+    /// A router on the way to `destination` takes no more than `mtu`. What was said before counts if it is less.
+    pub fn put(&mut self, now: Instant, destination: Ipv6Addr, mtu: u16) {
+        if self.0.len() >= PATHS_MAX && !self.0.contains_key(&destination) {
+            let oldest = self.0.iter().min_by_key(|(_, (_, until))| *until).map(|(a, _)| *a);
+            oldest.and_then(|a| self.0.remove(&a));
+        }
+        let mtu = mtu.max(MTU_MIN).min(self.get(now, destination).unwrap_or(u16::MAX));
+        self.0.insert(destination, (mtu, now + LIFETIME));
+    }
+
+    pub fn get(&self, now: Instant, destination: Ipv6Addr) -> Option<u16> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let (mtu, until) = self.0.get(&destination)?;
+        (*until > now).then_some(*mtu)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_counts_until_it_is_old() {
+        let mut paths = Paths::default();
+        let (a, start) = (Ipv6Addr::from_bits(1), Instant::from_millis(1));
+        assert_eq!(paths.get(start, a), None);
+        paths.put(start, a, 1400);
+        paths.put(start, a, 1500);
+        assert_eq!(paths.get(start, a), Some(1400));
+        paths.put(start, a, 100);
+        assert_eq!(paths.get(start, a), Some(MTU_MIN));
+        assert_eq!(paths.get(start + LIFETIME, a), None);
+        for i in 0..2 * PATHS_MAX {
+            paths.put(start + Duration::from_millis(i as u64), Ipv6Addr::from_bits(i as u128), 1400);
+        }
+        assert_eq!(paths.0.len(), PATHS_MAX);
+    }
+}

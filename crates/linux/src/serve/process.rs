@@ -1,0 +1,177 @@
+//! The loop of a process: each of its servers has its turn, and they sleep together.
+//!
+//! Servers of one process share a thread. What one says to another lies in the same queues as between processes, but
+//! nobody rings for it: after each round whoever has a message has another turn, until none has, so that a packet goes
+//! its whole way, and its answer back, while it is in the cache.
+
+use super::park::Parking;
+use super::server::{BUDGET, Hosted};
+use crate::Result;
+use crate::sandbox::{self, Users};
+use eft_base::Instant;
+use eft_channel::account::Phase;
+use eft_host::clock;
+use eft_messages::{ComponentId, Role};
+
+/// Messages taken from each peer in one turn beside others in the thread: what a batch touches must still be in the cache
+/// when the next server has its turn, and one message may stand for 64 KB.
+const BUDGET_TOGETHER: usize = 64;
+/// Rounds before the surroundings, the supervisor and the clock are looked at again.
+const ROUNDS: usize = 16;
+/// Turns after which a process that does not sleep asks the kernel which of its descriptors have something.
+const LOOK_AFTER: u32 = 32;
+
+/// Servers that share a thread.
+struct Process {
+    servers: Vec<Box<dyn Hosted>>,
+    parking: Parking,
+    budget: usize,
+    /// Whose account the time goes to.
+    running: usize,
+    /// Turns since the descriptors were looked at.
+    turns: u32,
+}
+
+/// Runs the servers of a process until the supervisor stops them.
+pub fn run(mut servers: Vec<Box<dyn Hosted>>) -> Result<()> {
+    servers.sort_by_key(|server| inbound(server.peer()));
+    servers.iter_mut().for_each(|server| server.settle());
+    let sleepers = servers.iter_mut().map(|server| server.sleeper()).collect::<Result<Vec<_>>>()?;
+    let parking = Parking::new(sleepers)?;
+    if let Some(set) = parking.set() {
+        servers.iter_mut().for_each(|server| server.sleeps_on(set));
+    }
+    let landlock = confine(&servers)?;
+    let company: Vec<ComponentId> = servers.iter().map(|server| server.peer()).collect();
+    for server in &mut servers {
+        server.begin(&company, landlock)?;
+    }
+    let budget = if servers.len() > 1 { BUDGET_TOGETHER } else { BUDGET };
+    let mut process = Process { servers, parking, budget, running: 0, turns: 0 };
+    while process.servers.iter().any(|server| !server.has_ended()) {
+        process.turn()?;
+    }
+    Ok(())
+}
+
+/// Gives up every right that none of them needs. The sandbox is the process's: it is entered when the last server has what only an
+/// open process can make. Returns whether Landlock is in force.
+fn confine(servers: &[Box<dyn Hosted>]) -> Result<bool> {
+    let wanted: Vec<Users> = servers.iter().filter_map(|server| server.users()).collect();
+    match wanted.contains(&Users::Known) {
+        _ if wanted.is_empty() => Ok(false),
+        true => sandbox::enter(Users::Known),
+        false => sandbox::enter(Users::Unknown),
+    }
+}
+
+/// The order in which a packet that arrives comes to the servers.
+fn inbound(peer: ComponentId) -> (u8, ComponentId) {
+    let place = match peer.role {
+        Role::Nic => 0,
+        Role::Ip => 1,
+        Role::Filter => 2,
+        Role::Tcp | Role::Udp => 3,
+        Role::Sockets => 4,
+        Role::Cores => 5,
+    };
+    (place, peer)
+}
+
+impl Process {
+    fn turn(&mut self) -> Result<()> {
+        let mut work = 0;
+        for i in 0..self.servers.len() {
+            if self.servers[i].has_ended() {
+                continue;
+            }
+            self.servers[i].hear(self.parking.control_is_readable())?;
+            if self.servers[i].has_ended() {
+                self.end(i);
+                continue;
+            }
+            self.hand_over(i);
+            work += self.servers[i].turn(self.parking.is_ready(i), self.budget);
+        }
+        if self.servers.len() > 1 {
+            self.go_on();
+        }
+        if self.servers.iter().all(|server| server.has_ended()) {
+            // Now, and not after the next sleep, which nobody would end.
+            return Ok(());
+        }
+        // Alone, a turn that finds nothing comes first. Of several one would look at every queue, and at the devices.
+        if work == 0 || self.servers.len() > 1 && !self.has_work() {
+            self.park();
+        } else {
+            self.look_around();
+        }
+        Ok(())
+    }
+
+    /// What they said to each other is worked off.
+    fn go_on(&mut self) {
+        for _ in 0..ROUNDS {
+            let mut any = false;
+            for i in 0..self.servers.len() {
+                if !self.servers[i].has_ended() && self.servers[i].has_message() {
+                    self.hand_over(i);
+                    self.servers[i].answer(self.budget);
+                    any = true;
+                }
+            }
+            if !any {
+                return;
+            }
+        }
+    }
+
+    /// From now on the time goes to another's account.
+    fn hand_over(&mut self, to: usize) {
+        if to == self.running {
+            return;
+        }
+        // To a server it is as if it slept while another of its thread runs.
+        let account = self.servers[self.running].status().account();
+        account.leave(Phase::Sleeping);
+        account.enter(Phase::Sleeping, clock::now());
+        self.running = to;
+    }
+
+    fn has_work(&self) -> bool {
+        self.servers.iter().any(|server| !server.has_ended() && server.has_work())
+    }
+
+    /// One of several may end before the others: from then on it sleeps.
+    fn end(&mut self, i: usize) {
+        self.servers[i].end();
+        self.parking.retire(i);
+    }
+
+    /// Who never sleeps would never learn which descriptors have something.
+    fn look_around(&mut self) {
+        self.turns += 1;
+        if self.turns >= LOOK_AFTER {
+            self.turns = 0;
+            self.parking.look();
+        }
+    }
+
+    /// Announces the sleep, looks once more, sleeps.
+    fn park(&mut self) {
+        self.turns = 0;
+        let awake = || self.servers.iter().filter(|server| !server.has_ended());
+        let deadline: Option<Instant> = awake().filter_map(|server| server.deadline()).min();
+        for (i, server) in self.servers.iter().enumerate() {
+            self.parking.watch_devices(i, !server.has_ended() && server.wants_device());
+        }
+        self.parking.set_dedicated(awake().all(|server| server.is_dedicated()));
+        let account = self.servers[self.running].status().account();
+        self.parking.park(
+            account,
+            deadline,
+            |watch| awake().for_each(|server| server.bells(&mut *watch)),
+            || awake().any(|server| server.has_work()),
+        );
+    }
+}

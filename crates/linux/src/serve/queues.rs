@@ -1,0 +1,50 @@
+//! The queues between servers, made of the segments that the supervisor hands out.
+
+use super::QUEUE_LINES;
+use crate::Result;
+use eft_channel::notify::Doorbell;
+use eft_channel::queue::{Inspection, Line, Position};
+use eft_channel::status::Status;
+use eft_channel::{Consumer, Producer, Segment, Shared};
+use eft_component::Port;
+use eft_messages::ComponentId;
+
+fn lines(s: &Segment) -> Result<Shared<[Line]>> {
+    // Nobody can choose these sizes but the supervisor, who made and sealed the segments.
+    let count = (s.len() - QUEUE_LINES) / size_of::<Line>();
+    // SAFETY: Line is made of atomics.
+    unsafe { s.shared_slice::<Line>(QUEUE_LINES, count) }
+        .map_err(|_| crate::Error::Protocol("bad queue segment".into()))
+}
+
+fn position(s: &Segment) -> Result<Shared<Position>> {
+    // SAFETY: Position is one atomic.
+    unsafe { s.shared::<Position>(0) }.map_err(|_| crate::Error::Protocol("bad position segment".into()))
+}
+
+/// A queue for who only looks at it.
+pub fn inspect_queue(written: &Segment, taken: &Segment) -> Result<Inspection> {
+    Ok(Inspection::new(lines(written)?, position(taken)?))
+}
+
+pub fn make_port(
+    peer: ComponentId,
+    ours: &Segment,
+    theirs: &Segment,
+    their_position: &Segment,
+    our_position: &Segment,
+    status: Segment,
+) -> Result<Port> {
+    let bad = |_| crate::Error::Protocol(format!("queue with {peer}: bad segment"));
+    // SAFETY: Doorbell is one atomic.
+    let bell = |s: &Segment| unsafe { s.shared::<Doorbell>(0) }.map_err(bad);
+    Ok(Port {
+        peer,
+        producer: Producer::new(lines(ours)?, position(their_position)?),
+        consumer: Consumer::new(lines(theirs)?, position(our_position)?),
+        doorbell: bell(ours)?,
+        incoming: bell(theirs)?,
+        peer_state: Status::new(status).map_err(bad)?.state(),
+        same_thread: false,
+    })
+}

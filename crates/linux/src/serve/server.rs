@@ -1,0 +1,415 @@
+//! One server: its control socket, its surroundings, and its [`Server::step`]. Which of a process's servers has its turn is
+//! the matter of [`super::process`].
+
+use super::park::{self, Sleeper};
+use super::queues::make_port;
+use super::{Families, Setup, Surroundings, tell};
+use crate::protocol::{FromServer, PACKET_MAX, ToServer};
+use crate::sandbox::Users;
+use crate::{Doing, Result, futex, memory, scm};
+use eft_base::Instant;
+use eft_channel::notify::{Doorbell, Wake};
+use eft_channel::status::Status;
+use eft_channel::{PoolView, Shared};
+use eft_component::server::counter;
+use eft_component::{Component, FromWorld, Server, Step, World};
+use eft_cores::member::Place;
+use eft_host::clock;
+use eft_messages::ComponentId;
+use std::collections::HashMap;
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+/// Messages taken from each peer in one turn.
+pub const BUDGET: usize = 128;
+
+/// What the server loop needs from Linux.
+struct Live<C, S> {
+    surroundings: S,
+    component: PhantomData<C>,
+    eventfds: HashMap<ComponentId, OwnedFd>,
+    now: Instant,
+    /// Neighbours that the supervisor is to be told of.
+    accused: Vec<ComponentId>,
+}
+
+impl<C: Component, S: Surroundings<C>> World for Live<C, S> {
+    type Effect = C::Effect;
+
+    fn now(&mut self) -> Instant {
+        self.now = clock::now();
+        self.now
+    }
+
+    fn wake(&mut self, peer: ComponentId, how: Wake, doorbell: &Doorbell) {
+        match how {
+            Wake::None => {}
+            Wake::Futex => futex::wake(doorbell.word()),
+            Wake::Descriptor => {
+                if let Some(fd) = self.eventfds.get(&peer) {
+                    let _ = rustix::io::write(fd, &1u64.to_ne_bytes());
+                }
+            }
+        }
+    }
+
+    fn perform(&mut self, effect: C::Effect) {
+        self.surroundings.perform(effect);
+    }
+
+    fn accuse(&mut self, peer: ComponentId) {
+        self.accused.push(peer);
+    }
+}
+
+/// A server in its process.
+struct Running<C: Component, S: Surroundings<C>> {
+    peer: ComponentId,
+    server: Server<C>,
+    live: Live<C, S>,
+    control: OwnedFd,
+    bell: Shared<Doorbell>,
+    bell_seen: u32,
+    /// Until the process's parking has it.
+    eventfd: Option<OwnedFd>,
+    /// Where it is to run at first, and where it runs.
+    wanted: Place,
+    at: Place,
+    families: Families,
+    /// The other servers of this process.
+    company: Vec<ComponentId>,
+    deadline: Option<Instant>,
+    stop: bool,
+    buffer: Vec<u8>,
+}
+
+/// A server as the loop of its process sees it.
+pub trait Hosted {
+    fn peer(&self) -> ComponentId;
+
+    /// What it brings to the sleep of its process. Asked for once.
+    fn sleeper(&mut self) -> Result<Sleeper<'_>>;
+
+    /// Its process sleeps on the descriptors of this set.
+    fn sleeps_on(&mut self, set: &Arc<OwnedFd>);
+
+    /// Goes to where it is to run.
+    fn settle(&mut self);
+
+    /// What it asks of the sandbox of its process: see [`Surroundings::users`].
+    fn users(&self) -> Option<Users>;
+
+    /// Takes all that it must have before it begins. The servers of `company` run in the same thread; `landlock` is in force.
+    fn begin(&mut self, company: &[ComponentId], landlock: bool) -> Result<()>;
+
+    /// Takes what the supervisor sent, if it rang or its socket `is_readable`.
+    fn hear(&mut self, is_readable: bool) -> Result<()>;
+
+    /// News of the surroundings, whose descriptors may have something if they are `ready`, and one step, with at most `budget` messages of each neighbour. Returns how much was done.
+    fn turn(&mut self, ready: bool, budget: usize) -> usize;
+
+    /// One step for what neighbours of the same thread said since.
+    fn answer(&mut self, budget: usize);
+
+    /// When it wants a turn at the latest.
+    fn deadline(&self) -> Option<Instant>;
+
+    /// Whether a neighbour has sent something.
+    fn has_message(&self) -> bool;
+
+    /// Whether there is anything to be done: the last look before sleeping.
+    fn has_work(&self) -> bool;
+
+    fn bells(&self, watch: &mut dyn FnMut(&Shared<Doorbell>));
+
+    /// Whether it would take something from its descriptors.
+    fn wants_device(&self) -> bool;
+
+    /// It is alone on its CPU, and may poll.
+    fn is_dedicated(&self) -> bool;
+
+    fn status(&self) -> &Status;
+
+    /// It was told to end.
+    fn has_ended(&self) -> bool;
+
+    /// What its engine still wants done is done.
+    fn end(&mut self);
+}
+
+/// Makes a server of a component; [`super::run`] lets it run.
+pub fn host<C: Component + 'static, S: Surroundings<C> + 'static>(
+    setup: Setup,
+    component: C,
+    surroundings: S,
+) -> Box<dyn Hosted> {
+    let Setup { identity, control, status, bell, eventfd, .. } = setup;
+    Box::new(Running {
+        peer: identity.peer,
+        server: Server::new(component, status, identity.seed),
+        live: Live {
+            surroundings,
+            component: PhantomData,
+            eventfds: HashMap::new(),
+            now: clock::now(),
+            accused: Vec::new(),
+        },
+        control,
+        // Something may have been sent, and rung for, before we looked at the bell for the first time:
+        // the first turn looks at the control socket in any case.
+        bell_seen: bell.value().wrapping_sub(1),
+        bell,
+        eventfd: Some(eventfd),
+        wanted: Place { cpu: identity.cpu, dedicated: identity.dedicated },
+        at: Place { cpu: None, dedicated: identity.dedicated },
+        families: Families::default(),
+        company: Vec::new(),
+        deadline: None,
+        stop: false,
+        buffer: vec![0; PACKET_MAX],
+    })
+}
+
+impl<C: Component, S: Surroundings<C>> Hosted for Running<C, S> {
+    fn peer(&self) -> ComponentId {
+        self.peer
+    }
+
+    fn sleeper(&mut self) -> Result<Sleeper<'_>> {
+        let eventfd =
+            self.eventfd.take().ok_or_else(|| crate::Error::Protocol("the eventfd is taken".into()))?;
+        Ok(Sleeper {
+            status: self.server.status().clone(),
+            eventfd,
+            control: self.control.as_fd(),
+            descriptors: self.live.surroundings.descriptors(),
+        })
+    }
+
+    fn sleeps_on(&mut self, set: &Arc<OwnedFd>) {
+        self.live.surroundings.sleeps_on(set);
+    }
+
+    fn settle(&mut self) {
+        match park::place(self.wanted.cpu) {
+            Ok(()) => self.at = self.wanted,
+            // A server that runs somewhere is better than none.
+            Err(reason) => {
+                let placed =
+                    FromServer::Placed { ticket: 0, place: self.at, refusal: Some(reason.to_string()) };
+                tell(&self.control, &placed, &[]);
+            }
+        }
+    }
+
+    fn users(&self) -> Option<Users> {
+        self.live.surroundings.users()
+    }
+
+    fn begin(&mut self, company: &[ComponentId], landlock: bool) -> Result<()> {
+        self.company = company.to_vec();
+        while !self.stop {
+            let (n, fds) = scm::receive(&self.control, &mut self.buffer, false).doing("control socket")?;
+            let Ok(message) = postcard::from_bytes::<ToServer>(&self.buffer[..n]) else {
+                return Err(crate::Error::Protocol(
+                    "the supervisor is gone or speaks another version".into(),
+                ));
+            };
+            if matches!(message, ToServer::Run) {
+                self.live.surroundings.begin(self.server.component())?;
+                tell(&self.control, &FromServer::Ready { landlock }, &[]);
+                return Ok(());
+            }
+            self.handle(message, fds)?;
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, is_readable: bool) -> Result<()> {
+        let rung = self.bell.value();
+        if rung == self.bell_seen && !is_readable {
+            return Ok(());
+        }
+        self.bell_seen = rung;
+        self.take_control()
+    }
+
+    fn turn(&mut self, ready: bool, budget: usize) -> usize {
+        let news = self.take_news(ready);
+        let step = self.server.step(&mut self.live, budget);
+        self.has_stepped(&step);
+        step.work + news
+    }
+
+    fn answer(&mut self, budget: usize) {
+        let step = self.server.answer(&mut self.live, budget);
+        self.has_stepped(&step);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    fn has_message(&self) -> bool {
+        self.server.has_message()
+    }
+
+    fn has_work(&self) -> bool {
+        self.server.has_message() || self.live.surroundings.pending() || self.bell.value() != self.bell_seen
+    }
+
+    fn bells(&self, watch: &mut dyn FnMut(&Shared<Doorbell>)) {
+        watch(&self.bell);
+        self.server.bells().for_each(&mut *watch);
+        self.live.surroundings.bells(watch);
+    }
+
+    fn wants_device(&self) -> bool {
+        self.server.component().wants_device()
+    }
+
+    fn is_dedicated(&self) -> bool {
+        self.at.dedicated
+    }
+
+    fn status(&self) -> &Status {
+        self.server.status()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.stop
+    }
+
+    fn end(&mut self) {
+        let Some(event) = C::Event::end() else { return };
+        self.take_news(true);
+        self.server.event(clock::now(), event);
+        loop {
+            self.server.step(&mut self.live, BUDGET);
+            if self.take_news(true) == 0 {
+                return;
+            }
+        }
+    }
+}
+
+impl<C: Component, S: Surroundings<C>> Running<C, S> {
+    fn take_news(&mut self, ready: bool) -> usize {
+        let now = self.live.now();
+        let server = &mut self.server;
+        let mut news = 0;
+        self.live.surroundings.poll(ready, &mut |event| {
+            news += 1;
+            server.event(now, event);
+        });
+        news
+    }
+
+    fn has_stepped(&mut self, step: &Step) {
+        let calls = self.live.surroundings.take_calls();
+        for peer in self.live.accused.drain(..) {
+            tell(&self.control, &FromServer::Accuse { peer }, &[]);
+        }
+        if calls > 0 {
+            self.server.status().add(counter::DESCRIPTOR_CALLS, calls);
+        }
+        self.deadline = step.deadline;
+    }
+
+    fn take_control(&mut self) -> Result<()> {
+        loop {
+            match scm::receive(&self.control, &mut self.buffer, true) {
+                Ok((0, _)) => {
+                    // The supervisor is gone; without it nobody would restart or stop us.
+                    self.stop = true;
+                    return Ok(());
+                }
+                Ok((n, fds)) => {
+                    if let Ok(message) = postcard::from_bytes::<ToServer>(&self.buffer[..n]) {
+                        self.handle(message, fds)?;
+                    }
+                }
+                Err(rustix::io::Errno::AGAIN) => return Ok(()),
+                Err(e) => return Err(e).doing("control socket"),
+            }
+        }
+    }
+
+    /// Moves, or stays and says why: a CPU that vanished must not cost a server.
+    fn move_to(&mut self, place: Place, ticket: u64) {
+        let refusal = match park::place(place.cpu) {
+            Ok(()) => {
+                self.at = place;
+                None
+            }
+            Err(reason) => Some(reason.to_string()),
+        };
+        tell(&self.control, &FromServer::Placed { ticket, place: self.at, refusal }, &[]);
+    }
+
+    fn handle(&mut self, message: ToServer, fds: Vec<OwnedFd>) -> Result<()> {
+        let mut fds = fds.into_iter();
+        let mut next = || fds.next().ok_or_else(|| crate::Error::Protocol("a descriptor is missing".into()));
+        match message {
+            ToServer::Pool { id, slot_size } => {
+                let segment = memory::map(&next()?, false)?;
+                let slots = segment.len() / slot_size.max(1);
+                self.server.memory.insert(id, PoolView { segment, base: 0, slot_size, slots });
+            }
+            ToServer::DropPool { id } => {
+                self.server.memory.remove(id);
+            }
+            ToServer::Connect { peer } => {
+                // What a predecessor had already said still counts.
+                self.server.take_rest(&mut self.live);
+                let ours = memory::map(&next()?, true)?;
+                let theirs = memory::map(&next()?, false)?;
+                let their_position = memory::map(&next()?, false)?;
+                let our_position = memory::map(&next()?, true)?;
+                let status = memory::map(&next()?, false)?;
+                self.live.eventfds.insert(peer, next()?);
+                let mut port = make_port(peer, &ours, &theirs, &their_position, &our_position, status)?;
+                port.same_thread = self.company.contains(&peer);
+                self.server.connect(&mut self.live, port);
+            }
+            ToServer::Disconnect { peer } => {
+                self.server.take_rest(&mut self.live);
+                self.server.disconnect(peer);
+                // What was to be done about it is done.
+                self.live.accused.retain(|accused| *accused != peer);
+                self.live.eventfds.remove(&peer);
+            }
+            ToServer::Family { family, pool, shape, writable } => {
+                let fd = next()?;
+                let arena = self.families.open(family, pool, shape, &fd, writable)?;
+                self.server.memory.insert(pool, arena.view());
+                self.live.surroundings.family_opened(family, &arena, fd, next().ok());
+                if writable && let Some(event) = C::Event::family_opened(family, pool, arena) {
+                    self.server.event(clock::now(), event);
+                }
+                tell(&self.control, &FromServer::HasFamily { family }, &[]);
+            }
+            ToServer::FamilyClosed { family } => {
+                if let Some(pool) = self.families.close(family) {
+                    self.server.memory.remove(pool);
+                }
+                self.live.surroundings.family_closed(family);
+            }
+            ToServer::Configure { key, value } => {
+                if let Some(event) = C::Event::configure(key, value) {
+                    self.server.event(clock::now(), event);
+                }
+            }
+            ToServer::Place { place, ticket } => self.move_to(place, ticket),
+            ToServer::Stop => self.stop = true,
+            ToServer::Inject { fault, skip } => self.server.inject(fault, skip),
+            other => {
+                let server = &mut self.server;
+                let now = clock::now();
+                self.live.surroundings.control(other, fds.collect(), &mut |event| server.event(now, event));
+            }
+        }
+        Ok(())
+    }
+}

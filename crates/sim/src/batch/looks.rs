@@ -1,0 +1,42 @@
+//! How servers look at their queues, and for how long before they sleep.
+
+use super::server::{SERVERS, Server};
+use crate::hardware::{Costs, Work};
+
+/// How servers look at their queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Looks {
+    /// What a look costs each server, in percent of [`Costs::empty_poll_cycles`].
+    pub percent: [u64; SERVERS.len()],
+    /// Looks before ip sleeps, in percent of [`Costs::polls`].
+    pub ip_polls_percent: u64,
+    /// The driver never sleeps.
+    pub driver_is_tireless: bool,
+}
+
+impl Default for Looks {
+    fn default() -> Self {
+        Self { percent: [100; SERVERS.len()], ip_polls_percent: 100, driver_is_tireless: false }
+    }
+}
+
+/// Looks of who never sleeps, after which it looks as often again.
+pub const TIRELESS: u64 = 1_000_000;
+
+impl Looks {
+    pub fn one(&self, costs: &Costs, server: Server) -> Work {
+        Work::cycles(costs.empty_poll_cycles * self.percent[server as usize] / 100)
+    }
+
+    pub fn before_sleep(&self, costs: &Costs, server: Server) -> u64 {
+        match server {
+            Server::Driver if self.driver_is_tireless => TIRELESS,
+            Server::Ip => costs.polls * self.ip_polls_percent / 100,
+            _ => costs.polls,
+        }
+    }
+
+    pub fn sleeps(&self, server: Server) -> bool {
+        server != Server::Driver || !self.driver_is_tireless
+    }
+}

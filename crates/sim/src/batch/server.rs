@@ -1,0 +1,14 @@
+//! The servers that there can be.
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Server {
+    /// What is in front of tcp: the syscall server where programs make calls, or the program itself.
+    Front,
+    Tcp,
+    Ip,
+    Driver,
+    /// The packet filter, which ip asks about each packet, where there is one.
+    Filter,
+}
+
+pub const SERVERS: [Server; 5] = [Server::Front, Server::Tcp, Server::Ip, Server::Driver, Server::Filter];

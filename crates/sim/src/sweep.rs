@@ -1,0 +1,188 @@
+//! Every setting of three cores' clocks under a load, and what comes of each: jobs that can be done in any order.
+
+use serde::Serialize;
+
+use crate::batch::calibrated::{Ablation, profile};
+use crate::batch::servers::Server;
+use crate::batch::{Seat, Setting};
+use crate::calibration::Calibration;
+use crate::hardware::Clock;
+use crate::hardware::power::Chip;
+use crate::slower_is_faster::fit;
+use crate::web::calibrated::{Stack, web};
+
+/// Steps of a throttled core's clock, and the clocks above, which all cores of a chip have at once; MHz.
+const THROTTLED: [u64; 8] = [200, 400, 600, 800, 1000, 1200, 1400, 1600];
+const WHOLE_CHIP: [u64; 2] = [1867, 2267];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// Streams that send as fast as they can.
+    Bulk,
+    /// A web server with files of so many bytes.
+    Web(u64),
+}
+
+impl std::str::FromStr for Load {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "bulk" {
+            return Ok(Self::Bulk);
+        }
+        let bytes = text.strip_prefix("web:").and_then(|bytes| bytes.parse().ok());
+        match bytes {
+            Some(bytes @ 1..=100_000_000) => Ok(Self::Web(bytes)),
+            _ => Err(format!("load {text}: bulk, or web:BYTES with files of 1 to 100000000 bytes")),
+        }
+    }
+}
+
+impl std::fmt::Display for Load {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Bulk => write!(f, "bulk"),
+            Self::Web(bytes) => write!(f, "web:{bytes}"),
+        }
+    }
+}
+
+/// One run: tcp's, ip's and the driver's clock, MHz, and a draw of what is assumed (0: the nominal values).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Job {
+    pub mhz: [u64; 3],
+    pub draw: u64,
+}
+
+/// All jobs of a sweep, draw by draw.
+pub fn jobs(draws: u64) -> Vec<Job> {
+    let mut all = Vec::new();
+    for draw in 0..=draws {
+        for tcp in THROTTLED {
+            for ip in THROTTLED {
+                all.extend(THROTTLED.map(|driver| Job { mhz: [tcp, ip, driver], draw }));
+            }
+        }
+        all.extend(WHOLE_CHIP.map(|mhz| Job { mhz: [mhz; 3], draw }));
+    }
+    all
+}
+
+/// What came of a job; a line of the sweep's file.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Line {
+    pub job: String,
+    pub tcp_mhz: u64,
+    pub ip_mhz: u64,
+    pub driver_mhz: u64,
+    pub draw: u64,
+    pub mbps: f64,
+    /// Of the stack's chip.
+    pub watts: f64,
+    /// Percent of the time, of tcp, ip and the driver.
+    pub busy: [f64; 3],
+}
+
+/// A sweep's stack, load and seed, on the E5520.
+pub struct Sweep {
+    pub stack: Stack,
+    pub load: Load,
+    pub seed: u64,
+}
+
+/// The calibration of a draw, fitted.
+pub fn calibration(seed: u64, draw: u64) -> Result<Calibration, String> {
+    let nominal = Calibration::e5520()?;
+    let fitted = fit::fit(&nominal, seed)?;
+    if draw == 0 {
+        return Ok(fitted);
+    }
+    let seed = seed.wrapping_add(1000 + draw);
+    fit::fit_draw(&nominal.draw(seed), &fitted, seed)
+}
+
+impl Sweep {
+    /// Names a job among all sweeps' jobs.
+    pub fn name(&self, job: &Job) -> String {
+        let [tcp, ip, driver] = job.mhz;
+        let stack = if self.stack == Stack::Eft { "eft" } else { "newtos" };
+        format!("{stack}/{}/{}/{tcp}x{ip}x{driver}/{}", self.load, self.seed, job.draw)
+    }
+
+    pub fn run(&self, calibration: &Calibration, job: &Job) -> Result<Line, String> {
+        let chip = calibration.chip()?;
+        let setting = self.setting(&chip, job);
+        let (kbps, busy_ppm) = match self.load {
+            Load::Bulk => {
+                let system = if self.stack == Stack::Eft { "eft" } else { "newtos" };
+                let profile = profile(calibration, system, Ablation::default())?;
+                let outcome = crate::batch::run(&profile, &setting, self.seed);
+                (outcome.kbps, outcome.busy_ppm)
+            }
+            Load::Web(bytes) => {
+                let connections = calibration.get("web_server", "connections")? as usize;
+                let web = web(calibration, self.stack, connections, bytes, Ablation::default())?;
+                let outcome = crate::web::run(&web, &setting, self.seed);
+                (outcome.kbps, outcome.busy_ppm)
+            }
+        };
+        let [tcp_mhz, ip_mhz, driver_mhz] = job.mhz;
+        let servers = [Server::Tcp, Server::Ip, Server::Driver].map(|server| server as usize);
+        let cores = servers.map(|server| chip.core_mw(setting.seats[server].clock, busy_ppm[server]));
+        Ok(Line {
+            job: self.name(job),
+            tcp_mhz,
+            ip_mhz,
+            driver_mhz,
+            draw: job.draw,
+            mbps: kbps as f64 / 1000.0,
+            watts: (chip.static_mw() + cores.iter().sum::<u64>()) as f64 / 1000.0,
+            busy: servers.map(|server| busy_ppm[server] as f64 / 10_000.0),
+        })
+    }
+
+    /// The program, or the syscall server, is on a core that is never slowed.
+    fn setting(&self, chip: &Chip, job: &Job) -> Setting {
+        let front = match self.load {
+            Load::Bulk => job.mhz.into_iter().max().unwrap_or(0).max(chip.lowest.0 / 1000),
+            Load::Web(_) => chip.highest.0 / 1000,
+        };
+        let [tcp, ip, driver] = job.mhz;
+        let mut core = 0;
+        Setting::of([front, tcp, ip, driver].map(|mhz| {
+            core += 1;
+            Seat { core, thread: 0, clock: Clock::at(mhz * 1000, chip.lowest.0) }
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_have_names_of_their_own_and_the_same_job_has_the_same_line() {
+        let sweep = Sweep { stack: Stack::Newtos, load: Load::Web(100), seed: 1 };
+        let all = jobs(1);
+        assert_eq!(all.len(), 2 * (512 + 2));
+        let mut names: Vec<String> = all.iter().map(|job| sweep.name(job)).collect();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), all.len());
+        let calibration = Calibration::e5520().unwrap();
+        let (slow, fast) = (all[0], all[511]);
+        assert_eq!(sweep.run(&calibration, &slow), sweep.run(&calibration, &slow));
+        let rate = |job| sweep.run(&calibration, job).unwrap().mbps;
+        assert!(rate(&fast) > rate(&slow));
+    }
+
+    #[test]
+    fn loads_are_read_as_they_are_written() {
+        for text in ["bulk", "web:10", "web:10000000"] {
+            assert_eq!(text.parse::<Load>().unwrap().to_string(), text);
+        }
+        for text in ["", "web", "web:0", "web:x", "web:100000001", "Bulk"] {
+            assert!(text.parse::<Load>().unwrap_err().contains("web:BYTES"), "{text}");
+        }
+    }
+}

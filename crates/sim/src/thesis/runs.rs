@@ -1,0 +1,221 @@
+//! The thesis' configurations, and what came of each, as named figures.
+//!
+//! `opteron/POSIXxTCPxIPxDRIVER/…` and `xeon/POSIXxTCPxFILTERxIPxDRIVER/…` have each server on a core of so many MHz; what
+//! shares cores has a name of its own. Rates are in Mb/s, shares in percent.
+
+use crate::batch::calibrated::{Ablation, Reader, read};
+use crate::batch::profile::Filter;
+use crate::batch::servers::Server;
+use crate::batch::{Outcome, Profile, Seat, Setting, run};
+use crate::calibration::Calibration;
+use crate::hardware::Clock;
+use crate::hardware::power::Chip;
+use crate::judge::Figures;
+
+/// Both machines: the second one's file has the stack, too.
+pub struct Machines {
+    pub opteron: Calibration,
+    pub xeon: Calibration,
+}
+
+impl Machines {
+    /// `fitted`: the E5520 with the stack, as slower-is-faster fits it. `draw`: the seed by which what is assumed of the
+    /// first machine is drawn.
+    pub fn of(fitted: Calibration, draw: Option<u64>) -> Result<Self, String> {
+        let opteron = Calibration::opteron_6168()?;
+        let opteron = draw.map_or(opteron.clone(), |seed| opteron.draw(seed));
+        Ok(Self { opteron: opteron.with_stacks_of(&fitted), xeon: fitted })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stack {
+    Newtos,
+    Eft,
+}
+
+/// A machine with a stack on it.
+struct Bench {
+    profile: Profile,
+    chip: Chip,
+    seed: u64,
+}
+
+impl Bench {
+    fn new(
+        (calibration, stack): (&Calibration, Stack),
+        cards: u64,
+        ablation: Ablation,
+        seed: u64,
+    ) -> Result<Self, String> {
+        let own = Reader { calibration, system: "without_offloads", base: "newtos" };
+        let eft = Reader { calibration, system: "eft", base: "eft" };
+        let mut profile = read(if stack == Stack::Eft { &eft } else { &own }, ablation)?;
+        profile.streams = (own.system("streams_of_card")? * cards) as usize;
+        if stack == Stack::Newtos {
+            profile.looks.percent[Server::Driver as usize] = own.system("driver_look_percent")?;
+            profile.looks.driver_is_tireless = true;
+        }
+        Ok(Self { profile, chip: calibration.chip()?, seed })
+    }
+
+    fn clock(&self, mhz: u64) -> Clock {
+        Clock::at(mhz * 1000, self.chip.lowest.0)
+    }
+
+    /// Each on a core of its own.
+    fn seats(&self, [posix, tcp, ip, driver]: [u64; 4]) -> [Seat; 4] {
+        let mut core = 0;
+        [posix, tcp, ip, driver].map(|mhz| {
+            core += 1;
+            Seat { core, thread: 0, clock: self.clock(mhz) }
+        })
+    }
+
+    fn run(&self, setting: &Setting) -> Outcome {
+        run(&self.profile, setting, self.seed)
+    }
+
+    fn put(&self, figures: &mut Figures, name: &str, setting: &Setting) {
+        let outcome = self.run(setting);
+        figures.insert(format!("{name}/mbps"), outcome.kbps as f64 / 1000.0);
+        let mut mw = self.chip.static_mw();
+        for (server, label) in NAMES {
+            let busy_ppm = outcome.busy_ppm[server as usize];
+            figures.insert(format!("{name}/{label}"), busy_ppm as f64 / 10_000.0);
+            mw += self.chip.core_mw(setting.seats[server as usize].clock, busy_ppm);
+        }
+        figures.insert(format!("{name}/watts"), mw as f64 / 1000.0);
+    }
+}
+
+const NAMES: [(Server, &str); 5] = [
+    (Server::Front, "posix"),
+    (Server::Tcp, "tcp"),
+    (Server::Ip, "ip"),
+    (Server::Driver, "driver"),
+    (Server::Filter, "filter"),
+];
+
+/// Every figure that claims are about.
+pub fn figures(machines: &Machines, stack: Stack, seed: u64) -> Result<Figures, String> {
+    let mut figures = Figures::new();
+    opteron((&machines.opteron, stack), seed, &mut figures)?;
+    for (suffix, ablation) in [("", Ablation::default()), (" free looks", FREE_LOOKS)] {
+        xeon((&machines.xeon, stack), (suffix, ablation), seed, &mut figures)?;
+    }
+    for name in ["with", "without"] {
+        let suffix = if name == "with" { "" } else { " free looks" };
+        let get = |mhz: &str| figures.get(&format!("xeon{suffix}/{mhz}/mbps")).copied();
+        let slowdown =
+            get("2267x2267x2267x2267x2267").zip(get("1600x1600x1600x2267x1600")).map(|(a, b)| a / b);
+        figures.insert(format!("ablation/filter/{name}"), slowdown.unwrap_or(f64::NAN));
+    }
+    Ok(figures)
+}
+
+const FREE_LOOKS: Ablation =
+    Ablation { no_wake_latency: false, free_empty_polls: true, no_memory_stalls: false };
+
+/// Of Figures 4.1 to 4.3: POSIX, tcp, ip and driver, MHz.
+pub const OPTERON: [[u64; 4]; 12] = [
+    [1900, 1900, 1900, 1900],
+    [800, 1900, 1900, 1900],
+    [1900, 1300, 1900, 1900],
+    [1900, 800, 1900, 1900],
+    [1900, 1900, 1700, 1900],
+    [1900, 1900, 1500, 1900],
+    [1900, 1900, 1300, 1900],
+    [1900, 1900, 1000, 1900],
+    [1900, 1900, 800, 1900],
+    [1900, 1900, 1900, 800],
+    [800, 1900, 1300, 800],
+    [800, 800, 800, 800],
+];
+
+fn opteron(of: (&Calibration, Stack), seed: u64, figures: &mut Figures) -> Result<(), String> {
+    let mut bench = Bench::new(of, 5, Ablation::default(), seed)?;
+    for mhz in OPTERON {
+        let [posix, tcp, ip, driver] = mhz;
+        let name = format!("opteron/{posix}x{tcp}x{ip}x{driver}");
+        bench.put(figures, &name, &Setting::of(bench.seats(mhz)));
+    }
+    let full = [1900; 4];
+    let [posix, tcp, ip, driver] = bench.seats(full);
+    let on = |seat: Seat, other: Seat| Seat { core: other.core, ..seat };
+    for (name, seats) in [
+        ("tcp+ip", [posix, tcp, on(ip, tcp), driver]),
+        ("ip+driver", [posix, tcp, ip, on(driver, ip)]),
+        ("tcp+driver", [posix, tcp, ip, on(driver, tcp)]),
+        ("tcp+ip+driver", [posix, tcp, on(ip, tcp), on(driver, tcp)]),
+        ("posix+tcp+ip+driver", [posix, on(tcp, posix), on(ip, posix), on(driver, posix)]),
+    ] {
+        bench.put(figures, &format!("opteron/{name}"), &Setting::of(seats));
+    }
+    // Who shares a core with drivers and servers that do nothing just then.
+    for (name, shared, mhz) in [
+        ("posix, shared", Server::Front, full),
+        ("ip, shared", Server::Ip, full),
+        ("posix 800, shared; ip 1300, driver 800", Server::Front, [800, 1900, 1300, 800]),
+    ] {
+        let mut setting = Setting::of(bench.seats(mhz));
+        setting.seats[Server::Filter as usize] = setting.seats[shared as usize];
+        bench.put(figures, &format!("opteron/{name}"), &setting);
+    }
+    bench.profile.looks.ip_polls_percent = of.0.get("without_offloads", "long_polls")? * 100;
+    bench.put(figures, "opteron/long polls", &Setting::of(bench.seats(full)));
+    Ok(())
+}
+
+/// Of Figures 4.6 and 4.7: POSIX, tcp, filter, ip and driver, MHz; a boosted one has more.
+pub const XEON: [[u64; 5]; 9] = [
+    [2267, 2267, 2267, 2267, 2267],
+    [1600, 2267, 2267, 2267, 2267],
+    [2267, 1600, 2267, 2267, 2267],
+    [2267, 2267, 1600, 2267, 2267],
+    [2267, 2267, 2267, 1600, 2267],
+    [2267, 2267, 2267, 2267, 1600],
+    [1600, 1600, 1600, 2267, 1600],
+    [1600, 2267, 1600, 2267, 1600],
+    [1600, 1600, 2267, 2267, 1600],
+];
+
+fn with_filter(seats: [Seat; 4], filter: Seat) -> Setting {
+    let [posix, tcp, ip, driver] = seats;
+    Setting { seats: [posix, tcp, ip, driver, filter] }
+}
+
+fn xeon(
+    of: (&Calibration, Stack),
+    (suffix, ablation): (&str, Ablation),
+    seed: u64,
+    figures: &mut Figures,
+) -> Result<(), String> {
+    let mut bench = Bench::new(of, 4, ablation, seed)?;
+    let from = Reader { calibration: of.0, system: "without_offloads", base: "newtos" };
+    bench.profile.network.mbps = from.system("link_mbps")?;
+    // eft's ip asks once a flow (docs/performance.md), which bulk does not feel.
+    if of.1 == Stack::Newtos {
+        bench.profile.looks.percent[Server::Ip as usize] = from.system("ip_look_percent")?;
+        bench.profile.filter = Some(Filter {
+            question: from.message("filter_question_cycles")?,
+            verdict: from.message("ip_verdict_cycles")?,
+        });
+    }
+    let boosted = [1600, 1600, 1600, 2267 + from.system("boost_khz")? / 1000, 1600];
+    for mhz in XEON.into_iter().chain([boosted]) {
+        let [posix, tcp, filter, ip, driver] = mhz;
+        let filter_seat = Seat { core: 9, thread: 0, clock: bench.clock(filter) };
+        let setting = with_filter(bench.seats([posix, tcp, ip, driver]), filter_seat);
+        let boosts = if ip > 2267 { "boosted".into() } else { mhz.map(|mhz| mhz.to_string()).join("x") };
+        bench.put(figures, &format!("xeon{suffix}/{boosts}"), &setting);
+    }
+    let [posix, tcp, ip, driver] = bench.seats([2267; 4]);
+    let filter = Seat { core: 9, ..driver };
+    let sibling = |seat: Seat, other: Seat| Seat { core: other.core, thread: 1, ..seat };
+    let threads = with_filter([posix, tcp, sibling(ip, tcp), driver], sibling(filter, driver));
+    bench.put(figures, &format!("xeon{suffix}/threads"), &threads);
+    let shared = with_filter([posix, tcp, Seat { core: tcp.core, ..ip }, driver], filter);
+    bench.put(figures, &format!("xeon{suffix}/tcp+ip"), &shared);
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! A [`Web`] from a calibration file.
+
+use super::profile::{Program, System, Web};
+use crate::batch::calibrated::{Ablation, Reader, read};
+use crate::calibration::Calibration;
+use crate::hardware::{PS_PER_NS, Work};
+
+/// Which stack the web server is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stack {
+    /// Of the paper.
+    Newtos,
+    Eft,
+    /// Linux of the paper's time.
+    Kernel,
+}
+
+impl Stack {
+    fn tables(self) -> [&'static str; 2] {
+        match self {
+            Self::Newtos => ["newtos_buffers", "newtos"],
+            Self::Eft => ["web_eft", "eft"],
+            Self::Kernel => ["web_kernel", "newtos"],
+        }
+    }
+}
+
+/// With so many connections at once; files are of so many bytes.
+pub fn web(
+    calibration: &Calibration,
+    stack: Stack,
+    connections: usize,
+    file_bytes: u64,
+    ablation: Ablation,
+) -> Result<Web, String> {
+    let [system, base] = stack.tables();
+    let from = Reader { calibration, system, base };
+    let server = Reader { calibration, system: "web_server", base: "web_server" };
+    let mut profile = read(&from, ablation)?;
+    profile.streams = connections;
+    profile.initial_window_bytes = from.system("initial_window_bytes")?.min(profile.window_bytes);
+    // Web servers switch it off.
+    profile.nagle = false;
+    // Other servers than the stack's answer most of them, so nothing is fitted.
+    let call = from.system("program_call_cycles")?;
+    let calls = |name: &str| server.system(name).map(|count| Work::cycles(call * count));
+    let cycles = |name: &str| server.system(name).map(Work::cycles);
+    let copy_stall_ps =
+        if ablation.no_memory_stalls { 0 } else { server.system("copy_stall_ns")? * PS_PER_NS };
+    Ok(Web {
+        stack: profile,
+        system: if stack == Stack::Kernel {
+            System::Kernel { call: Work::cycles(call) }
+        } else {
+            System::Servers
+        },
+        program: Program {
+            accept: cycles("accept_cycles")? + calls("calls_of_connection")?,
+            request: cycles("request_cycles")? + calls("calls_of_request")?,
+            close: cycles("close_cycles")?,
+            copy_kib: Work { cycles: server.system("copy_cycles")?, stall_ps: copy_stall_ps },
+        },
+        handshake: from.message("handshake_cycles")?,
+        requests: server.system("requests")?,
+        answer_bytes: file_bytes + server.system("header_bytes")?,
+        client_ps: server.system("client_ns")? * PS_PER_NS,
+        turnaround_ps: server.system("turnaround_ns")? * PS_PER_NS,
+    })
+}

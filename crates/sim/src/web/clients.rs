@@ -1,0 +1,70 @@
+//! Clients: what each has of its answer, and what it says next.
+
+use super::profile::Web;
+
+/// What a client sends. With an amount: so much of the answer it acknowledges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Frame {
+    Syn,
+    /// The third one of the handshake; a request comes with the next frame.
+    Established,
+    Request(u64),
+    Acknowledgement(u64),
+    Fin(u64),
+    /// Of the server's FIN.
+    Closed,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Client {
+    /// Requests of this connection so far.
+    asked: u64,
+    /// Of the present answer.
+    has: u64,
+    is_connected: bool,
+}
+
+pub struct Clients {
+    all: Vec<Client>,
+    pub bytes: u64,
+    pub answers: u64,
+    pub connections: u64,
+}
+
+impl Clients {
+    pub fn new(count: usize) -> Self {
+        Self { all: vec![Client::default(); count], bytes: 0, answers: 0, connections: 0 }
+    }
+
+    /// A part of an answer; whether this completes it.
+    pub fn receive(&mut self, web: &Web, stream: usize, bytes: u64) -> bool {
+        let client = &mut self.all[stream];
+        client.has += bytes;
+        self.bytes += bytes;
+        let is_complete = client.has >= web.answer_bytes;
+        if is_complete {
+            client.has -= web.answer_bytes;
+            self.answers += 1;
+        }
+        is_complete
+    }
+
+    /// What a client does when it had its time: it connects, asks, or closes. `unacknowledged`: of what it received.
+    pub fn act(&mut self, web: &Web, stream: usize, unacknowledged: u64) -> Frame {
+        let client = &mut self.all[stream];
+        if !client.is_connected {
+            return Frame::Syn;
+        }
+        if client.asked == web.requests {
+            *client = Client::default();
+            self.connections += 1;
+            return Frame::Fin(unacknowledged);
+        }
+        client.asked += 1;
+        Frame::Request(unacknowledged)
+    }
+
+    pub fn connected(&mut self, stream: usize) {
+        self.all[stream].is_connected = true;
+    }
+}

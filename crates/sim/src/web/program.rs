@@ -1,0 +1,63 @@
+//! The web server: what it still has to write of its answers.
+
+use super::profile::Web;
+use crate::batch::servers::scaled;
+use crate::batch::transport::Streams;
+use crate::hardware::Work;
+
+/// What tcp tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    Accepted,
+    Request,
+    /// There is room in the ring again.
+    Room,
+    Closed,
+}
+
+pub struct Program {
+    /// Of each connection's answer, bytes that are not in its ring.
+    left: Vec<u64>,
+}
+
+/// What it did: its own work, bytes that went into the ring, and whether it closed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Deed {
+    pub work: Work,
+    pub copying: Work,
+    pub written: u64,
+    pub closes: bool,
+}
+
+impl Program {
+    pub fn new(count: usize) -> Self {
+        Self { left: vec![0; count] }
+    }
+
+    pub fn hear(&mut self, web: &Web, streams: &mut Streams, stream: usize, news: News) -> Deed {
+        let mut deed = Deed::default();
+        match news {
+            News::Accepted => deed.work += web.program.accept,
+            News::Closed => {
+                deed.work += web.program.close;
+                deed.closes = true;
+            }
+            News::Request => {
+                deed.work += web.program.request;
+                self.left[stream] += web.answer_bytes;
+            }
+            News::Room => {}
+        }
+        while self.left[stream] > 0 {
+            let bytes = self.left[stream].min(web.stack.write_bytes);
+            if !streams.fill(&web.stack, stream, bytes) {
+                break;
+            }
+            self.left[stream] -= bytes;
+            deed.written += bytes;
+        }
+        deed.copying = scaled(web.program.copy_kib, deed.written);
+        deed.work += deed.copying;
+        deed
+    }
+}

@@ -1,0 +1,102 @@
+//! What a message costs each server, and what it causes.
+
+use super::profile::{System, Web};
+use super::turn::{Control, Message, Of, State, Target, Turn, receive, send_touched};
+use crate::batch::servers::Server;
+
+fn tcp(web: &Web, state: &mut State, stream: usize, message: Message, turn: &mut Turn) {
+    match message {
+        Message::Frame(frame) => {
+            let (control, news) = receive(web, state, stream, frame, turn);
+            if let Some(control) = control {
+                turn.work += web.stack.tcp.segment;
+                turn.say(Server::Ip, stream, Message::Control(control));
+            }
+            if let Some(news) = news {
+                turn.say(Server::Front, stream, Message::News(news));
+            }
+        }
+        Message::Written => {
+            turn.work += web.stack.write;
+            state.streams.see(stream);
+            turn.touch(stream);
+        }
+        Message::Close => {
+            turn.work += web.stack.write + web.handshake + web.stack.tcp.segment;
+            turn.say(Server::Ip, stream, Message::Control(Control::Fin));
+        }
+        Message::Piece(wait) => {
+            state.streams.lose_patience(stream, wait);
+            turn.touch(stream);
+        }
+        Message::Sent => turn.work += web.stack.tcp.sent,
+        Message::Segment(_) | Message::Control(_) | Message::News(_) => {}
+    }
+    if !web.stack.flushes && !matches!(message, Message::Written) {
+        flush(web, state, turn);
+    }
+}
+
+fn flush(web: &Web, state: &mut State, turn: &mut Turn) {
+    send_touched(web, state, turn, |turn, stream, bytes| {
+        turn.work += web.stack.tcp.segment;
+        turn.say(Server::Ip, stream, Message::Segment(bytes));
+    });
+}
+
+fn ip(web: &Web, stream: usize, message: Message, turn: &mut Turn) {
+    let (costs, to) = match message {
+        Message::Segment(_) | Message::Control(_) => (web.stack.ip.segment, Server::Driver),
+        Message::Sent => (web.stack.ip.sent, Server::Tcp),
+        _ => (web.stack.ip.acknowledgement, Server::Tcp),
+    };
+    turn.work += costs;
+    turn.say(to, stream, message);
+}
+
+fn driver(web: &Web, stream: usize, message: Message, turn: &mut Turn) {
+    if let Message::Frame(_) = message {
+        turn.work += web.stack.driver.acknowledgement;
+        turn.say(Server::Ip, stream, message);
+        return;
+    }
+    // The device takes it at once; cleaning its descriptor up belongs to it.
+    turn.work += web.stack.driver.segment + web.stack.driver.sent;
+    turn.out.push((Target::Wire, (stream, message)));
+    turn.say(Server::Ip, stream, Message::Sent);
+}
+
+fn program(web: &Web, state: &mut State, stream: usize, message: Message, turn: &mut Turn) {
+    let Message::News(news) = message else { return };
+    let deed = state.program.hear(web, &mut state.streams, stream, news);
+    turn.work += deed.work;
+    turn.copying += deed.copying;
+    if deed.written > 0 {
+        turn.say(Server::Tcp, stream, Message::Written);
+    }
+    if deed.closes {
+        turn.say(Server::Tcp, stream, Message::Close);
+    }
+}
+
+/// A whole batch.
+pub fn serve(web: &Web, state: &mut State, server: Server, batch: Vec<Of>) -> Turn {
+    let mut turn = Turn::default();
+    for (stream, message) in batch {
+        match (web.system, server) {
+            (System::Kernel { call }, _) => {
+                super::kernel::handle(web, state, call, (server, stream, message), &mut turn);
+            }
+            (_, Server::Front) => program(web, state, stream, message, &mut turn),
+            (_, Server::Tcp) => tcp(web, state, stream, message, &mut turn),
+            (_, Server::Ip) => ip(web, stream, message, &mut turn),
+            (_, Server::Driver) => driver(web, stream, message, &mut turn),
+            // The paper has none.
+            (_, Server::Filter) => {}
+        }
+    }
+    if web.system == System::Servers {
+        flush(web, state, &mut turn);
+    }
+    turn
+}

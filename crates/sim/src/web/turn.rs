@@ -1,0 +1,121 @@
+//! What servers say to each other, and what tcp's state makes of a frame, on whichever core that is.
+
+use super::clients::Frame;
+use super::profile::Web;
+use super::program::{News, Program};
+use crate::batch::servers::{Server, Waits};
+use crate::batch::transport::Streams;
+use crate::hardware::Work;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// From a client.
+    Frame(Frame),
+    /// To a client.
+    Segment(u64),
+    Control(Control),
+    /// A receipt, which wakes nobody.
+    Sent,
+    /// From tcp to the program.
+    News(News),
+    /// From the program to tcp: there is something in the ring.
+    Written,
+    Close,
+    /// tcp's timer: it waited long enough for room for a larger piece.
+    Piece(u64),
+}
+
+/// Segments without payload, beside acknowledgements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Control {
+    SynAck,
+    /// Answers a client's FIN.
+    FinAck,
+    Fin,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    Server(Server),
+    Wire,
+}
+
+pub type Of = (usize, Message);
+
+/// What a batch costs, and what leaves the server when it ends.
+#[derive(Debug, Default)]
+pub struct Turn {
+    pub work: Work,
+    pub copying: Work,
+    pub out: Vec<(Target, Of)>,
+    pub waits: Waits,
+    touched: Vec<usize>,
+}
+
+/// What changes as messages are handled.
+pub struct State {
+    pub streams: Streams,
+    pub program: Program,
+}
+
+impl Turn {
+    pub fn say(&mut self, to: Server, stream: usize, message: Message) {
+        self.out.push((Target::Server(to), (stream, message)));
+    }
+
+    pub fn touch(&mut self, stream: usize) {
+        if !self.touched.contains(&stream) {
+            self.touched.push(stream);
+        }
+    }
+}
+
+/// What a frame changes of tcp's own state.
+pub fn receive(
+    web: &Web,
+    state: &mut State,
+    stream: usize,
+    frame: Frame,
+    turn: &mut Turn,
+) -> (Option<Control>, Option<News>) {
+    turn.work += web.stack.tcp.acknowledgement;
+    let mut room = |bytes: u64| state.streams.acknowledge(&web.stack, stream, bytes).accepted;
+    match frame {
+        Frame::Syn => {
+            turn.work += web.handshake;
+            state.streams.begin_anew(&web.stack, stream);
+            (Some(Control::SynAck), None)
+        }
+        Frame::Established => (None, Some(News::Accepted)),
+        Frame::Request(bytes) => {
+            room(bytes);
+            (None, Some(News::Request))
+        }
+        Frame::Acknowledgement(bytes) => {
+            turn.touch(stream);
+            let news = room(bytes).then_some(News::Room);
+            (None, news)
+        }
+        Frame::Fin(bytes) => {
+            room(bytes);
+            turn.work += web.handshake;
+            (Some(Control::FinAck), Some(News::Closed))
+        }
+        Frame::Closed => (None, None),
+    }
+}
+
+/// What the streams that were touched may send now.
+pub fn send_touched(
+    web: &Web,
+    state: &mut State,
+    turn: &mut Turn,
+    mut send: impl FnMut(&mut Turn, usize, u64),
+) {
+    for stream in std::mem::take(&mut turn.touched) {
+        for bytes in state.streams.emit(&web.stack, stream) {
+            send(turn, stream, bytes);
+        }
+        turn.waits.extend(state.streams.begins_to_wait(&web.stack, stream).map(|wait| (stream, wait)));
+    }
+}

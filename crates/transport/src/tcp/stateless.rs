@@ -1,0 +1,140 @@
+//! Opening without memory: the answer to a SYN for which there is no room, and what becomes of it ([`super::syn_cookies`]).
+
+use super::asked::MTU_MIN;
+use super::block::{MSS_DEFAULT, NONE, State, Tuple, bit};
+use super::connect::scale_for;
+use super::counters::Counter;
+use super::emit::Outgoing;
+use super::engine::Tcp;
+use super::live::due;
+use super::options::Builder;
+use super::route::fixed_headers;
+use super::segment::Segment;
+use super::syn_cookies::{SIZE_MASK, SIZES, agreed, offered, period, size_index, stamp};
+use crate::edge::Out;
+use eft_base::Instant;
+use eft_base::wire::{TCP_ACK, TCP_RST, TCP_SYN};
+use eft_component::{Context, Outbox};
+
+impl Tcp {
+    /// The last blocks are for handshakes that are done. Those in TIME-WAIT make room for others.
+    pub(super) fn blocks_are_scarce(&self) -> bool {
+        let len = self.blocks.len();
+        len - self.free.used() + self.time_wait.len() <= len / 8
+    }
+
+    /// The sequence number of a SYN-ACK, without the index of a size.
+    fn cookie(&self, tuple: &Tuple, irs: u32, period: u64) -> u32 {
+        self.key.hash(b'C', &(*tuple, irs, period)) as u32 & !SIZE_MASK
+    }
+
+    /// What we take from a peer of whose path we know at best what others' are like.
+    fn cookie_mss(&self, now: Instant, listener: u32, tuple: &Tuple) -> u16 {
+        let known = self.routes.get(now, (tuple.local, tuple.remote));
+        let mtu = known.map_or(self.cookies.mtu, |path| path.mtu.max(MTU_MIN));
+        (mtu - fixed_headers(tuple.remote)).min(self.wished_mss(listener))
+    }
+
+    /// Answers a SYN, and keeps nothing of it. Without room to send it is lost: the peer asks again.
+    pub(super) fn send_cookie(
+        &mut self,
+        cx: &Context,
+        listener: u32,
+        segment: &Segment,
+        out: &mut Outbox<Out>,
+    ) {
+        let (tuple, offer) = (segment.tuple, &segment.options);
+        let size = size_index(offer.mss.unwrap_or(MSS_DEFAULT));
+        let iss = self.cookie(&tuple, segment.seq, period(cx.now)) | size;
+        let ring = self.ring_of(listener);
+        let mut options = Builder::new();
+        options.mss(self.cookie_mss(cx.now, listener, &tuple));
+        let mut scale = 0;
+        if let Some((value, _)) = offer.timestamps {
+            let own = stamp(cx.now, agreed(offer)).wrapping_add(self.timestamp_offset(&tuple));
+            if offer.sack_permitted {
+                options.sack_permitted_and_timestamps(own, value);
+            } else {
+                options.timestamps(own, value);
+            }
+            if offer.scale.is_some() {
+                scale = scale_for(ring);
+                options.scale(scale);
+            }
+        }
+        let window = (ring as u64 - (1 << scale)).min(65535) as u16;
+        let ack = segment.seq.wrapping_add(1);
+        let answer = Outgoing::bare(tuple, iss, ack, TCP_SYN | TCP_ACK, window, options.bytes());
+        if self.transmit_bare(cx, out, NONE, answer) {
+            self.cookies.expect(cx.now);
+            cx.count(Counter::SynCookiesSent);
+        } else {
+            cx.count(Counter::DropSynBacklog);
+        }
+    }
+
+    /// The size that a segment's acknowledgment names, if it acknowledges a cookie of ours.
+    fn read_cookie(&self, now: Instant, segment: &Segment) -> Option<u16> {
+        let (cookie, irs) = (segment.ack.wrapping_sub(1), segment.seq.wrapping_sub(1));
+        let current = period(now);
+        [current, current.wrapping_sub(1)]
+            .into_iter()
+            .any(|period| self.cookie(&segment.tuple, irs, period) == cookie & !SIZE_MASK)
+            .then_some(SIZES[(cookie & SIZE_MASK) as usize])
+    }
+
+    /// A segment of no connection that may end a handshake of which only a cookie is left. False if it does not.
+    pub(super) fn receive_cookie(&mut self, cx: &Context, segment: &Segment) -> bool {
+        let answers = segment.has(TCP_ACK) && !segment.has(TCP_SYN | TCP_RST);
+        if !answers || cx.now > self.cookies.until {
+            return false;
+        }
+        let Some(listener) = self.ports.listener(&segment.tuple) else {
+            return false;
+        };
+        let Some(mss) = self.read_cookie(cx.now, segment) else {
+            cx.count(Counter::SynCookiesFailed);
+            return false;
+        };
+        cx.count(Counter::SynCookiesReceived);
+        if let Some(refusal) = self.refuse_child(listener) {
+            // Dropped as if it had been lost: what the peer says next brings the cookie again.
+            cx.count(refusal);
+            return true;
+        }
+        let options = offered(mss, segment.options.timestamps, self.timestamp_offset(&segment.tuple));
+        let syn = Segment { seq: segment.seq.wrapping_sub(1), flags: TCP_SYN, len: 0, options, ..*segment };
+        let Some(i) = self.begin_child(cx, listener, &syn) else {
+            return true;
+        };
+        let known = self.routes.get(cx.now, (segment.tuple.local, segment.tuple.remote));
+        let mut c = self.connection(i);
+        c.block.iss = segment.ack.wrapping_sub(1);
+        c.block.mss = c.block.mss.min(c.cold.peer_mss);
+        match known {
+            Some(path) => c.set_path(path),
+            None => c.mark(due::ROUTE),
+        }
+        let generation = c.block.generation;
+        self.receive_in_syn_received(cx, i, segment);
+        let c = self.view(i);
+        if c.is_use(generation) && c.block.state() == State::SynReceived {
+            // Not accepted after all, and nothing is to be sent again for it.
+            self.discard_embryonic(cx, i);
+        }
+        self.connection(i).rearm();
+        true
+    }
+
+    /// A handshake under way got an answer to another initial sequence number: to a cookie that was sent before there
+    /// was room for it, maybe. True if so; the cookie's connection has taken its place.
+    pub(super) fn replace_by_cookie(&mut self, cx: &Context, i: u32, segment: &Segment) -> bool {
+        let block = self.view(i).block;
+        let replaceable = block.has(bit::PASSIVE) && block.slot == NONE && cx.now <= self.cookies.until;
+        if !replaceable || self.read_cookie(cx.now, segment).is_none() {
+            return false;
+        }
+        self.discard_embryonic(cx, i);
+        self.receive_cookie(cx, segment)
+    }
+}

@@ -1,0 +1,109 @@
+//! What looks showed of each vCPU, charged to its accounts.
+
+use alloc::vec::Vec;
+
+use eft_base::time::Instant;
+
+use super::{Leaver, Memory, NO_IPC, Scheduler, Seen, nanos};
+use crate::PPM;
+use crate::guest::{Progress, VcpuId};
+use crate::host::Host;
+use crate::promote::Since;
+use crate::turns;
+
+impl Memory {
+    /// What it ran since the last turn, by class, into `all`: as the world tells, which is not beyond `ran` in all; else
+    /// all of it where it was placed.
+    fn by_class(&mut self, host: &Host, told: &[u64], ran: u64, all: &mut [u64]) {
+        all.fill(0);
+        if told.len() == all.len() {
+            let mut left = ran;
+            for (class, (now, then)) in told.iter().zip(&self.by_class_ns).enumerate() {
+                all[class] = now.saturating_sub(*then).min(left);
+                left -= all[class];
+            }
+            self.by_class_ns.copy_from_slice(told);
+        } else if let Some(group) = self.placed {
+            all[host.class_of(group)] = ran;
+        }
+    }
+}
+
+impl Scheduler {
+    pub(super) fn progress_of<'a>(
+        all: &'a [Progress<'a>],
+        index: usize,
+        id: VcpuId,
+    ) -> Option<&'a Progress<'a>> {
+        // Worlds tell in the order of the entries; then nothing has to be searched.
+        all.get(index).filter(|p| p.id == id).or_else(|| all.iter().find(|p| p.id == id))
+    }
+
+    /// What was done since the last tick by those in `all`.
+    pub(super) fn since(&mut self, all: &[Progress]) -> Vec<Since> {
+        let mut since = Vec::with_capacity(self.entries.len());
+        for (index, (entry, memory)) in self.entries.iter().zip(&mut self.memories).enumerate() {
+            since.push(Self::progress_of(all, index, entry.vcpu.id).map_or(Since::default(), |progress| {
+                let did = Since {
+                    ran_ns: progress.run_ns.saturating_sub(memory.tick.run_ns),
+                    waited_ns: progress.wait_ns.saturating_sub(memory.tick.wait_ns),
+                };
+                memory.tick = Seen { run_ns: progress.run_ns, wait_ns: progress.wait_ns };
+                did
+            }));
+        }
+        since
+    }
+
+    pub(super) fn settle(&mut self, now: Instant, all: &[Progress], is_watched: fn(&Self, usize) -> bool) {
+        let turn_ns = nanos(now.saturating_since(self.last_turn));
+        (self.last_turn, self.last_tick) = (now, now);
+        let mut woke = false;
+        let mut by_class = alloc::vec![0; self.host.classes.len()];
+        for index in 0..self.entries.len() {
+            if is_watched(self, index)
+                && let Some(progress) = Self::progress_of(all, index, self.entries[index].vcpu.id)
+            {
+                self.look(index, now, progress, &mut by_class);
+            }
+            let (entry, memory) = (&mut self.entries[index], &mut self.memories[index]);
+            entry.earn(turn_ns);
+            // It slept through a window and works now: it need not wait for the next one to get its part.
+            if entry.saturated && !entry.active {
+                (entry.active, memory.known.demand_ppm, memory.room_ppm, woke) = (true, PPM, PPM, true);
+                memory.known.score = memory.known.ipc_ppm.unwrap_or(NO_IPC);
+            }
+        }
+        turns::level(&self.host, &mut self.entries);
+        if woke {
+            self.deal();
+        }
+    }
+
+    /// What one did since it was looked at last; `by_class` is room for that.
+    fn look(&mut self, index: usize, now: Instant, progress: &Progress, by_class: &mut [u64]) {
+        let (entry, memory) = (&mut self.entries[index], &mut self.memories[index]);
+        let length = nanos(now.saturating_since(memory.looked));
+        let seen = Seen { run_ns: progress.run_ns, wait_ns: progress.wait_ns };
+        let is_first = memory.placed.is_none();
+        let ran = if is_first { 0 } else { seen.run_ns.saturating_sub(memory.turn.run_ns).min(length) };
+        let waited = if is_first { 0 } else { seen.wait_ns.saturating_sub(memory.turn.wait_ns).min(length) };
+        (memory.turn, memory.tick, memory.looked) = (seen, seen, now);
+        memory.waited_ns += waited;
+        memory.by_class(&self.host, progress.by_class_ns, ran, by_class);
+        memory.known.ran_ns.iter_mut().zip(&*by_class).for_each(|(sum, ran)| *sum += ran);
+        entry.look(length, by_class, waited);
+    }
+
+    /// The last part of a turn or a promotion that moved those: what they did where they were.
+    pub fn left(&mut self, now: Instant, leavers: &[Leaver], all: &[Progress]) {
+        let mut by_class = alloc::vec![0; self.host.classes.len()];
+        for Leaver { index, from } in leavers {
+            if let Some(progress) = Self::progress_of(all, *index, self.entries[*index].vcpu.id) {
+                let to = self.memories[*index].placed.replace(*from);
+                self.look(*index, now, progress, &mut by_class);
+                self.memories[*index].placed = to;
+            }
+        }
+    }
+}
