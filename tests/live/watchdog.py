@@ -81,7 +81,7 @@ def a_server_in_a_debugger_is_left_alone():
 
 ECHO = """
 import resource, select, socket
-resource.setrlimit(resource.RLIMIT_NOFILE, (8000, 8000))
+resource.setrlimit(resource.RLIMIT_NOFILE, 2 * (resource.getrlimit(resource.RLIMIT_NOFILE)[1],))
 s = socket.create_server(("{address}", 7300), backlog=4096)
 e = select.epoll(); e.register(s, select.EPOLLIN); all = {{}}
 while True:

@@ -1,15 +1,20 @@
 //! Which sockets of a family have news for their transport.
 //!
-//! A two-level bitmap that many application threads set and one server takes. Two levels, because a
-//! family may have thousands of sockets and a scan must cost what changed, not what exists.
+//! A three-level bitmap that many application threads set and one server takes. Three levels, because a
+//! family may have a hundred thousand sockets and a scan must cost what changed, not what exists.
 
 use crate::segment::{OutOfBounds, Segment};
+use core::iter;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// Sockets per bitmap.
-pub const DIRTY_SLOTS: usize = 64 * 64 * 2;
-/// Bytes of a bitmap: two summary words in a line, then the bits.
-pub const DIRTY_LEN: usize = 64 + DIRTY_SLOTS / 8;
+pub const DIRTY_SLOTS: usize = 64 * GROUPS * 64;
+/// Words of the second level: each says which of 64 words of bits have any.
+const GROUPS: usize = 64;
+const GROUPS_AT: usize = 64;
+const WORDS_AT: usize = GROUPS_AT + GROUPS * 8;
+/// Bytes of a bitmap: the word that says which groups have any, in a line of its own, the groups, then the bits.
+pub const DIRTY_LEN: usize = WORDS_AT + DIRTY_SLOTS / 8;
 
 /// A view of one bitmap.
 #[derive(Clone)]
@@ -25,12 +30,22 @@ impl Dirty {
         Ok(Dirty { segment, offset })
     }
 
-    fn summary(&self, i: usize) -> &AtomicU64 {
-        self.segment.atomic_u64(self.offset + i * 8).expect("checked in new")
+    fn at(&self, offset: usize) -> &AtomicU64 {
+        self.segment.atomic_u64(self.offset + offset).expect("checked in new")
     }
 
-    fn word(&self, i: usize) -> &AtomicU64 {
-        self.segment.atomic_u64(self.offset + 64 + i * 8).expect("checked in new")
+    /// Which groups have marks.
+    fn top(&self) -> &AtomicU64 {
+        self.at(0)
+    }
+
+    /// Which words of a group have marks.
+    fn group(&self, group: usize) -> &AtomicU64 {
+        self.at(GROUPS_AT + group * 8)
+    }
+
+    fn word(&self, word: usize) -> &AtomicU64 {
+        self.at(WORDS_AT + word * 8)
     }
 
     /// Application: socket `slot` has news. Ring the doorbell after.
@@ -38,12 +53,13 @@ impl Dirty {
         if slot < DIRTY_SLOTS {
             let word = slot / 64;
             self.word(word).fetch_or(1 << (slot % 64), Ordering::AcqRel);
-            self.summary(word / 64).fetch_or(1 << (word % 64), Ordering::AcqRel);
+            self.group(word / 64).fetch_or(1 << (word % 64), Ordering::AcqRel);
+            self.top().fetch_or(1 << (word / 64), Ordering::AcqRel);
         }
     }
 
     pub fn any(&self) -> bool {
-        (0..2).any(|i| self.summary(i).load(Ordering::Acquire) != 0)
+        self.top().load(Ordering::Acquire) != 0
     }
 
     /// Server: takes marks, those of whole words until it has `limit` or more; the search begins at the word `*from` and
@@ -55,24 +71,45 @@ impl Dirty {
             && let Some(w) = self.next_word(*from)
         {
             *from = w + 1;
-            self.summary(w / 64).fetch_and(!(1 << (w % 64)), Ordering::AcqRel);
+            self.group(w / 64).fetch_and(!(1 << (w % 64)), Ordering::AcqRel);
             let mut bits = self.word(w).swap(0, Ordering::AcqRel);
             while bits != 0 {
                 each(w * 64 + bits.trailing_zeros() as usize);
                 bits &= bits - 1;
                 taken += 1;
             }
+            self.settle(w / 64);
         }
         taken
     }
 
+    /// Unmarks a group in the top word if it has no marks. Who marks sets the group first: either that is seen here, or
+    /// its mark in the top word comes after the one that is cleared.
+    fn settle(&self, group: usize) {
+        if self.group(group).load(Ordering::Acquire) == 0 {
+            self.top().fetch_and(!(1 << group), Ordering::AcqRel);
+            if self.group(group).load(Ordering::Acquire) != 0 {
+                self.top().fetch_or(1 << group, Ordering::AcqRel);
+            }
+        }
+    }
+
     /// The first word with marks from `from` on, in a round.
     fn next_word(&self, from: usize) -> Option<usize> {
-        let (half, bit) = (from / 64 % 2, from % 64);
-        let beginning = !0 << bit;
-        [(half, beginning), (1 - half, !0), (half, !beginning)].into_iter().find_map(|(s, mask)| {
-            let words = self.summary(s).load(Ordering::Acquire) & mask;
-            (words != 0).then(|| s * 64 + words.trailing_zeros() as usize)
+        let (first, beginning) = (from / 64 % GROUPS, !0 << (from % 64));
+        let top = self.top().load(Ordering::Acquire);
+        if top == 0 {
+            return None;
+        }
+        let later = (1..GROUPS).map(|i| ((first + i) % GROUPS, !0));
+        let round = iter::once((first, beginning)).chain(later).chain(iter::once((first, !beginning)));
+        round.filter(|(g, _)| top >> g & 1 != 0).find_map(|(g, mask)| {
+            let words = self.group(g).load(Ordering::Acquire) & mask;
+            if words == 0 {
+                // Another round may have emptied it, or a program that marks at random.
+                self.settle(g);
+            }
+            (words != 0).then(|| g * 64 + words.trailing_zeros() as usize)
         })
     }
 }

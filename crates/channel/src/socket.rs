@@ -42,11 +42,11 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// give a meaning to bytes that were 0 before, and must do without what the previous one neither writes nor reads
 /// ([`SocketPage::owner_of`] shows how).
 #[cfg(not(feature = "next-layout"))]
-pub const LAYOUT_VERSION: u32 = 6;
-#[cfg(feature = "next-layout")]
 pub const LAYOUT_VERSION: u32 = 7;
-/// The oldest version that a server speaks: the previous release's. None was released before 6.
-pub const LAYOUT_OLDEST: u32 = 6;
+#[cfg(feature = "next-layout")]
+pub const LAYOUT_VERSION: u32 = 8;
+/// The oldest version that a server speaks: the previous release's. None was released before 7.
+pub const LAYOUT_OLDEST: u32 = 7;
 const _: () = assert!(LAYOUT_OLDEST + 1 >= LAYOUT_VERSION);
 
 /// Whether a server speaks to programs of this version. Those of others are refused instead of being misread.
@@ -55,7 +55,7 @@ pub fn speaks(version: u32) -> bool {
 }
 
 /// Bytes before slot 0.
-pub const ARENA_HEADER_LEN: usize = 65536;
+pub const ARENA_HEADER_LEN: usize = 1 << 20;
 /// Bytes of a slot before its rings.
 pub const SOCKET_HEADER_LEN: usize = 4096;
 

@@ -98,7 +98,8 @@ impl Default for MemorySpec {
 pub struct Limits {
     /// Program families at a time.
     pub families: usize,
-    /// Sockets of one family (of each kind, tcp and udp).
+    /// Sockets of one family with each transport. Absent: [`SOCKETS_PER_FAMILY`], or fewer beside more than two transports.
+    #[serde(deserialize_with = "sockets_asked")]
     pub sockets_per_family: usize,
     /// Listeners of one family.
     pub listeners_per_family: usize,
@@ -106,9 +107,26 @@ pub struct Limits {
     pub connections: usize,
 }
 
+/// Of a program and its descendants. They cost addresses; memory only when they are used.
+pub const SOCKETS_PER_FAMILY: usize = 100_000;
+/// The file does not say. None of its numbers is 0.
+const AS_MANY_AS_FIT: usize = 0;
+
+fn sockets_asked<'de, D: serde::Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
+    match usize::deserialize(from)? {
+        AS_MANY_AS_FIT => Err(serde::de::Error::custom("limits.sockets_per_family must be at least 1")),
+        sockets => Ok(sockets),
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
-        Limits { families: 96, sockets_per_family: 4096, listeners_per_family: 256, connections: 16384 }
+        Limits {
+            families: 96,
+            sockets_per_family: AS_MANY_AS_FIT,
+            listeners_per_family: 256,
+            connections: 131_072,
+        }
     }
 }
 
@@ -133,7 +151,12 @@ fn named(name: &str) -> Option<ComponentId> {
 impl Topology {
     /// Reads and checks a topology file.
     pub fn parse(text: &str) -> Result<Topology, String> {
-        let topology: Topology = toml::from_str(text).map_err(|e| complaint(text, e.span(), e.message()))?;
+        let mut topology: Topology =
+            toml::from_str(text).map_err(|e| complaint(text, e.span(), e.message()))?;
+        let fit = DIRTY_SLOTS / topology.transports().len().max(1);
+        if topology.limits.sockets_per_family == AS_MANY_AS_FIT {
+            topology.limits.sockets_per_family = SOCKETS_PER_FAMILY.min(fit);
+        }
         topology.check()?;
         Ok(topology)
     }
@@ -209,7 +232,7 @@ impl Topology {
         let l = &self.limits;
         for (name, value, max) in [
             ("families", l.families, 96),
-            ("sockets_per_family", l.sockets_per_family, 4096.min(DIRTY_SLOTS / self.transports().len())),
+            ("sockets_per_family", l.sockets_per_family, DIRTY_SLOTS / self.transports().len()),
             ("listeners_per_family", l.listeners_per_family, 4096),
             ("connections", l.connections, 1 << 20),
         ] {
@@ -383,8 +406,14 @@ mod tests {
             between = ["ip", "tcp1"]
             capacity = 64
         "#;
-        let t = Topology::parse(&format!("{DEFAULT}{tcp1}")).unwrap_err();
-        assert!(t.contains("sockets_per_family must be from 1 to 2730"), "{t}");
+        let sockets = |text: &str| Topology::parse(text).unwrap().limits.sockets_per_family;
+        assert_eq!(sockets(DEFAULT), SOCKETS_PER_FAMILY);
+        assert_eq!(sockets(&format!("{DEFAULT}{tcp1}")), DIRTY_SLOTS / 3);
+        for (asked, says) in [("90000", "from 1 to 87381"), ("0", "at least 1")] {
+            let text = format!("{DEFAULT}{tcp1}\n[limits]\nsockets_per_family = {asked}\n");
+            let error = Topology::parse(&text).unwrap_err();
+            assert!(error.contains("sockets_per_family must be ") && error.contains(says), "{error}");
+        }
         let fewer = format!("{DEFAULT}{tcp1}\n[limits]\nsockets_per_family = 2048\n");
         let t = Topology::parse(&fewer).unwrap();
         let second = ComponentId::new(Role::Tcp, 1);

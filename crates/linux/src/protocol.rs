@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// Which language the supervisor and its servers speak: what is in this file, the messages of the edges, queues, status pages.
 /// A program file that speaks another is refused by `eft update`; a whole stack can be replaced by it (`eft up --take-over`).
-pub const PROTOCOL: u32 = 6;
+pub const PROTOCOL: u32 = 7;
 
 /// Bytes of the largest packet.
 pub const PACKET_MAX: usize = 128 * 1024;
@@ -124,11 +124,11 @@ pub enum ToServer {
     FamilyClosed {
         family: FamilyId,
     },
-    /// The far end of a socket's descriptor. [it]
+    /// The far ends of the descriptors of a family's sockets, at most [`crate::scm::FDS_MAX`]. [each]
     Far {
         family: FamilyId,
-        slot: u32,
-        /// Whose the socket is.
+        slots: Vec<u32>,
+        /// Whose the sockets are.
         transport: ComponentId,
     },
     DropFar {

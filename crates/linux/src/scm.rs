@@ -10,7 +10,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Descriptors in one packet, at most.
-pub const FDS_MAX: usize = 8;
+pub const FDS_MAX: usize = 64;
 
 pub fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
     socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)

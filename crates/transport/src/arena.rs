@@ -22,6 +22,7 @@ use crate::docket::{Docket, Finding};
 use alloc::rc::Rc;
 use alloc::vec;
 use core::cell::Cell;
+use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
 use eft_channel::Segment;
@@ -35,7 +36,7 @@ pub(crate) use layout2::new_v2;
 pub(crate) use layout2::{read_v2, write_v2};
 pub(crate) use table::{Item, Table};
 
-use layout::{Header, Kind, TURN, TableLayout, UNDO_HEAD, UndoHead, kind, new_header};
+use layout::{CHUNK, Header, Kind, MADE, TURN, TableLayout, UNDO_HEAD, UndoHead, kind, new_header};
 use sum::{SUM_LEN, sum};
 
 /// What may lie in a table.
@@ -53,6 +54,10 @@ pub(crate) struct Arena {
     pub secret: [u64; 2],
     /// It held a predecessor's state.
     pub reborn: bool,
+    /// Items of each table that are made.
+    made: usize,
+    /// Its header is there.
+    established: bool,
 }
 
 impl Arena {
@@ -68,6 +73,7 @@ impl Arena {
             Kind::Empty => (new_header(&layout, count, seed), false),
             Kind::Not(refused) => return Err(refused),
         };
+        let made = if reborn { made(&segment, &layout, count, &header) } else { 0 };
         let arena = Arena {
             segment,
             layout,
@@ -76,6 +82,8 @@ impl Arena {
             fuse: Fuse::default(),
             secret: header.secret,
             reborn,
+            made,
+            established: reborn,
         };
         for table in 0..layout.items.len() {
             arena.roll_back(table);
@@ -94,10 +102,30 @@ impl Arena {
         self.segment.write(0, header.as_bytes()).expect("length was checked");
     }
 
-    /// A new arena gets its header when its items were made: a death before leaves it empty.
+    /// The items of each table that come next are to be made, from the last one to the first, and then [`Arena::keep`] says so;
+    /// empty if there is room for no more.
+    pub fn growth(&self) -> Range<u32> {
+        self.made as u32..(self.made + CHUNK).min(self.count) as u32
+    }
+
+    /// All items before `end` are made.
+    pub fn keep(&mut self, end: u32) {
+        self.made = end as usize;
+        if self.established {
+            self.fuse.burn();
+            compiler_fence(Ordering::SeqCst);
+            let made: &AtomicU64 = self.segment.atomic_u64(MADE).expect("length was checked");
+            made.store(end as u64, Ordering::Release);
+            compiler_fence(Ordering::SeqCst);
+        }
+    }
+
+    /// A new arena gets its header when its first items were made: a death before leaves it empty.
     pub fn establish(&mut self) {
+        self.established = true;
         if !self.reborn {
-            let header = Header { secret: self.secret, ..new_header(&self.layout, self.count, 0) };
+            let made = self.made as u64;
+            let header = Header { secret: self.secret, made, ..new_header(&self.layout, self.count, 0) };
             compiler_fence(Ordering::SeqCst);
             self.write_header(&header);
         }
@@ -109,7 +137,7 @@ impl Arena {
         let base = self.layout.offset(table, self.count);
         let TableLayout { sums, undo, .. } = TableLayout::of(item, self.count);
         let mut image = vec![0u64; item / 8];
-        for n in 0..self.count {
+        for n in 0..self.made {
             let mut head = UndoHead::new_zeroed();
             let at = base + undo + n * (UNDO_HEAD + item);
             self.segment.read(at, head.as_mut_bytes()).expect("length was checked");
@@ -128,7 +156,7 @@ impl Arena {
     pub fn table<T: Plain>(&self, table: usize) -> Table<T> {
         assert_eq!(self.layout.items[table], size_of::<T>());
         const { assert!(align_of::<T>() <= 8 && size_of::<T>().is_multiple_of(8)) };
-        Table::new(&self.segment, &self.layout, table, self.count, &self.turn, &self.fuse)
+        Table::new(&self.segment, &self.layout, table, [self.made, self.count], &self.turn, &self.fuse)
     }
 
     /// Ends the turn: the one store that makes it count. Every table must be sealed ([`Table::seal`]).
@@ -152,6 +180,19 @@ impl Arena {
     pub fn fuse(&self) -> Fuse {
         self.fuse.clone()
     }
+}
+
+/// How many items of an arena are made. The first one behind them is untouched, unless a stray write changed the number, or the
+/// predecessor died in the last step of growing: then all of them are looked at.
+fn made(segment: &Segment, layout: &Layout, count: usize, header: &Header) -> usize {
+    let made = header.made(count);
+    let untouched = made == count
+        || (0..layout.items.len()).all(|table| {
+            let mut item = vec![0; layout.items[table]];
+            let at = layout.offset(table, count) + made * item.len();
+            segment.read(at, &mut item).is_ok() && item.iter().all(|b| *b == 0)
+        });
+    if untouched { made } else { count }
 }
 
 /// The number of the next turn. A stray write may have left any number, so it wraps; 0 is none's, since that is what an undo

@@ -19,9 +19,12 @@ pub(crate) struct Family {
     pub arena: Option<(Arena, PoolId)>,
     /// The block of each of our slots.
     blocks: Vec<u32>,
-    /// Free slots. The lowest is taken first: programs map those that they use, and their addresses may be
+    /// Free slots that somebody had. The lowest is taken first: programs map those that they use, and their addresses may be
     /// limited.
     free: BTreeSet<u32>,
+    /// From this one of the share on nobody had any; there are `slots`.
+    untouched: usize,
+    slots: usize,
     /// Slots that were just freed, the last one last. They wait, so that a late reference to one finds nobody
     /// rather than somebody else.
     fresh: VecDeque<u32>,
@@ -40,6 +43,8 @@ impl Family {
             arena: None,
             blocks: Vec::new(),
             free: BTreeSet::new(),
+            untouched: 0,
+            slots: 0,
             fresh: VecDeque::new(),
             sockets: 0,
             listeners: 0,
@@ -55,10 +60,11 @@ impl Family {
 
     /// Takes the arena, and every slot in it that no block has.
     fn open(&mut self, arena: Arena, pool: PoolId) {
-        let slots = self.share.len(arena.geometry().slots.min(DIRTY_SLOTS));
-        self.blocks.resize(slots.max(self.blocks.len()), NONE);
+        self.slots = self.share.len(arena.geometry().slots.min(DIRTY_SLOTS));
         self.fresh.clear();
-        self.free = (0..slots).filter(|i| self.blocks[*i] == NONE).map(|i| self.share.slot(i)).collect();
+        self.untouched = self.blocks.len().min(self.slots);
+        let unused = (0..self.untouched).filter(|i| self.blocks[*i] == NONE);
+        self.free = unused.map(|i| self.share.slot(i)).collect();
         self.arena = Some((arena, pool));
     }
 
@@ -67,32 +73,49 @@ impl Family {
         let Some(i) = self.share.index(slot).filter(|_| (slot as usize) < DIRTY_SLOTS) else {
             return false;
         };
-        if self.blocks.len() <= i {
-            self.blocks.resize(i + 1, NONE);
-        }
-        if self.blocks[i] != NONE {
+        if self.blocks.get(i).is_some_and(|b| *b != NONE) {
             return false;
         }
-        self.blocks[i] = block;
-        self.sockets += 1;
+        self.enter(i, block);
         true
     }
 
-    pub fn allocate(&mut self, block: u32) -> Option<u32> {
-        let slot = self.free.pop_first().or_else(|| self.fresh.pop_front())?;
-        self.blocks[self.share.index(slot)?] = block;
+    /// The slot at `i` of the share has this block.
+    fn enter(&mut self, i: usize, block: u32) {
+        if self.blocks.len() <= i {
+            self.blocks.resize(i + 1, NONE);
+        }
+        self.blocks[i] = block;
         self.sockets += 1;
+    }
+
+    pub fn allocate(&mut self, block: u32) -> Option<u32> {
+        let slot = self.free.pop_first().or_else(|| self.touch()).or_else(|| self.fresh.pop_front())?;
+        self.enter(self.share.index(slot)?, block);
         Some(slot)
+    }
+
+    /// The next slot that nobody had.
+    fn touch(&mut self) -> Option<u32> {
+        let i = self.untouched;
+        (i < self.slots).then(|| {
+            self.untouched = i + 1;
+            self.share.slot(i)
+        })
     }
 
     /// Takes this slot, if it is free.
     pub fn allocate_at(&mut self, slot: u32, block: u32) -> bool {
-        let Some(i) = self.share.index(slot).filter(|_| self.free.remove(&slot)) else {
-            return false;
-        };
-        self.blocks[i] = block;
-        self.sockets += 1;
-        true
+        let Some(i) = self.share.index(slot).filter(|i| *i < self.slots) else { return false };
+        while self.untouched <= i {
+            let lower = self.touch();
+            self.free.extend(lower);
+        }
+        let is_free = self.free.remove(&slot);
+        if is_free {
+            self.enter(i, block);
+        }
+        is_free
     }
 
     fn free(&mut self, slot: u32) {

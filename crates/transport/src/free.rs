@@ -6,6 +6,7 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 pub(crate) struct FreeBlocks {
     stack: Vec<u32>,
@@ -15,7 +16,13 @@ pub(crate) struct FreeBlocks {
 impl FreeBlocks {
     /// Of `count` blocks, none is free yet.
     pub fn new(count: usize) -> FreeBlocks {
-        FreeBlocks { stack: Vec::with_capacity(count), is_free: vec![false; count] }
+        FreeBlocks { stack: Vec::new(), is_free: vec![false; count] }
+    }
+
+    /// There are `more` blocks, free ones, behind those that there were.
+    pub fn grow(&mut self, more: Range<u32>) {
+        self.is_free.resize(more.end as usize, true);
+        self.stack.extend(more.rev());
     }
 
     /// Gives one out: the one that came back last, whose lines are likely still cached.

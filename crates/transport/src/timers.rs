@@ -24,6 +24,11 @@ impl Timers {
         Timers { heap: Vec::new(), position: vec![ABSENT; connections] }
     }
 
+    /// There are connections up to number `connections`.
+    pub fn grow(&mut self, connections: usize) {
+        self.position.resize(connections, ABSENT);
+    }
+
     /// The earliest entry. It may be early, never late.
     pub fn next(&self) -> Option<Instant> {
         self.heap.first().map(|(at, _)| *at)

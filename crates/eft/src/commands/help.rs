@@ -28,7 +28,8 @@ Variables:
   LD_PRELOAD           what it lists is loaded behind the library
   EFT_STACK            (set for the program) the stack's name
 
-Limits: a program and its descendants have at most 4,096 sockets. Unix sockets, 127/8 and
+Limits: a program and its descendants have at most 100,000 sockets (a topology says how many), and no more than the
+limit of open files of each server (`ulimit -Hn` where `eft up` runs) lets. Unix sockets, 127/8 and
 ::1 are the kernel's, and IPv6 if the stack has no IPv6 address.
 Socket options: docs/options.md. The rest: crates/shim/src/lib.rs."),
     ("ps", "\

@@ -308,8 +308,8 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
                 }
                 None => self.family_given(ConnectionId(id), family),
             },
-            ToServer::Far { family, slot, transport } => {
-                if let Some(fd) = fds.next() {
+            ToServer::Far { family, slots, transport } => {
+                for (slot, fd) in slots.into_iter().zip(fds) {
                     let socket = SocketId { family, slot };
                     emit(Event::Survivor { socket, transport });
                     self.keep(socket, transport, fd, false);

@@ -122,11 +122,11 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Transport
 
     fn control(&mut self, message: ToServer, fds: Vec<OwnedFd>, emit: &mut dyn FnMut(Event)) {
         match message {
-            ToServer::Far { family, slot, .. } => {
-                let socket = SocketId { family, slot };
-                let arena = self.families.iter().find(|f| f.id == family).map(|f| &f.arena);
-                if let (Some(arena), Some(fd)) = (arena, fds.into_iter().next()) {
-                    self.far.insert(socket, fd, arena);
+            ToServer::Far { family, slots, .. } => {
+                let Some(f) = self.families.iter().find(|f| f.id == family) else { return };
+                for (slot, fd) in slots.into_iter().zip(fds) {
+                    let socket = SocketId { family, slot };
+                    self.far.insert(socket, fd, &f.arena);
                     emit(Event::Dirty(socket));
                 }
             }

@@ -32,6 +32,9 @@ pub fn spawn(stack: &str, names: &[&str], program: Option<&Arc<OwnedFd>>) -> Res
     Ok(Spawned { child, controls, stderr })
 }
 
+/// Bytes of messages that a server has not taken yet, with what the kernel needs for them: some 200,000 sockets' descriptors.
+const CONTROL_BUFFER: usize = 8 << 20;
+
 /// The lowest number of a descriptor that no server's control socket has.
 const ABOVE_CONTROL: i32 = CONTROL_FD + 64;
 
@@ -59,6 +62,8 @@ fn spawn_with(
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..controls {
         let (one, other) = scm::pair().doing("control socket")?;
+        // A newborn is told of every socket at once. Without the right to it, what does not fit waits with us.
+        let _ = rustix::net::sockopt::set_socket_send_buffer_size_force(&one, CONTROL_BUFFER);
         ours.push(one);
         // Where none of them is in the way of another.
         theirs.push(above_control(other)?);

@@ -4,6 +4,7 @@ use super::Supervisor;
 use super::kept::{Inheritance, Kept};
 use crate::error::error;
 use crate::protocol::{self, ArenaShape, FromServer, ToServer};
+use crate::scm::FDS_MAX;
 use crate::{Result, bell, memory};
 use eft_base::{FamilyId, PoolId, SocketId};
 use eft_channel::socket::Geometry;
@@ -151,7 +152,7 @@ impl Supervisor {
         match message {
             FromServer::Keep { family, slot, transport } => {
                 if let Some(fd) = fds.next() {
-                    self.tell(transport, &ToServer::Far { family, slot, transport }, &[&fd]);
+                    self.tell(transport, &ToServer::Far { family, slots: vec![slot], transport }, &[&fd]);
                     self.keep("far", SocketId { family, slot }, &transport, &fd);
                     self.keeping.far.insert(SocketId { family, slot }, Far { fd, transport });
                 }
@@ -320,49 +321,52 @@ impl Supervisor {
     /// Everything of applications that a newborn server must have.
     pub(super) fn give_applications(&mut self, i: usize) {
         let peer = self.members[i].peer;
-        let mut messages: Vec<(ToServer, Vec<OwnedFd>)> = Vec::new();
         let mappers = plan::family_mappers(&self.config.topology, self.nics());
-        if let Some((_, writable)) = mappers.into_iter().find(|(p, _)| *p == peer) {
-            for (id, f) in &self.keeping.families {
-                let fds = match writable {
-                    true => [&f.arena, &f.bell].into_iter().filter_map(|fd| fd.try_clone().ok()).collect(),
-                    false => memory::read_only(&f.arena).into_iter().collect(),
-                };
-                let message = ToServer::Family { family: *id, pool: f.pool, shape: f.shape, writable };
-                messages.push((message, fds));
+        let mapping = mappers.into_iter().find(|(p, _)| *p == peer).map(|(_, writable)| writable);
+        let listener = (peer == ComponentId::SOCKETS).then(|| self.for_newborn_sockets());
+        let Supervisor { keeping, members, .. } = self;
+        let member = &mut members[i];
+        for (id, f) in keeping.families.iter().filter(|_| mapping.is_some()) {
+            let writable = mapping == Some(true);
+            let message = ToServer::Family { family: *id, pool: f.pool, shape: f.shape, writable };
+            match memory::read_only(&f.arena) {
+                _ if writable => member.tell(&message, &[&f.arena, &f.bell]),
+                Ok(shown) => member.tell(&message, &[&shown]),
+                Err(_) => member.tell(&message, &[]),
             }
         }
-        for (s, Far { fd, transport }) in &self.keeping.far {
-            if peer.role == Role::Sockets || *transport == peer {
-                let message = ToServer::Far { family: s.family, slot: s.slot, transport: *transport };
-                messages.push((message, fd.try_clone().into_iter().collect()));
+        let hears = |far: &Far| peer.role == Role::Sockets || far.transport == peer;
+        let mut ends: Vec<_> = keeping.far.iter().filter(|(_, far)| hears(far)).collect();
+        ends.sort_unstable_by_key(|(s, far)| (s.family, far.transport, s.slot));
+        for alike in
+            ends.chunk_by(|(s, far), (t, next)| (s.family, far.transport) == (t.family, next.transport))
+        {
+            for some in alike.chunks(FDS_MAX) {
+                let (socket, Far { transport, .. }) = some[0];
+                let slots = some.iter().map(|(s, _)| s.slot).collect();
+                let fds: Vec<&OwnedFd> = some.iter().map(|(_, far)| &far.fd).collect();
+                member.tell(&ToServer::Far { family: socket.family, slots, transport: *transport }, &fds);
             }
         }
-        if peer == ComponentId::SOCKETS {
-            messages.extend(self.for_newborn_sockets());
+        let Some(statuses) = listener else { return };
+        let fds: Vec<&OwnedFd> = statuses.iter().collect();
+        member.tell(&ToServer::Listener, &fds);
+        for (id, c) in &keeping.connections {
+            let message = ToServer::Connection { id: *id, family: c.family, role: c.role };
+            member.tell(&message, &[&c.fd]);
         }
-        for (message, fds) in messages {
-            let fds: Vec<&OwnedFd> = fds.iter().collect();
-            self.tell_index(i, &message, &fds);
+        for (s, fd) in &keeping.loopback {
+            member.tell(&ToServer::Loopback { family: s.family, slot: s.slot }, &[fd]);
         }
     }
 
-    fn for_newborn_sockets(&self) -> Vec<(ToServer, Vec<OwnedFd>)> {
-        let mut messages = Vec::new();
+    /// Where applications come in, and how the transports are.
+    fn for_newborn_sockets(&self) -> Vec<OwnedFd> {
         let mut fds: Vec<OwnedFd> = self.applications.try_clone().into_iter().collect();
         for transport in self.config.topology.transports() {
             let status = self.index(transport).map(|i| &self.members[i].status_fd);
             fds.extend(status.and_then(|s| memory::read_only(s).ok()));
         }
-        messages.push((ToServer::Listener, fds));
-        for (id, c) in &self.keeping.connections {
-            let message = ToServer::Connection { id: *id, family: c.family, role: c.role };
-            messages.push((message, c.fd.try_clone().into_iter().collect()));
-        }
-        for (s, fd) in &self.keeping.loopback {
-            let message = ToServer::Loopback { family: s.family, slot: s.slot };
-            messages.push((message, fd.try_clone().into_iter().collect()));
-        }
-        messages
+        fds
     }
 }

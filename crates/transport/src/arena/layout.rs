@@ -85,6 +85,25 @@ pub(super) struct Header {
     /// Lives of the engine so far.
     pub lives: u64,
     pub items: [u64; TABLES_MAX],
+    /// Items of each table that were ever made, the first ones; behind them all is as it was given to us. 0: all of them, as
+    /// earlier builds made them at once.
+    pub made: u64,
+}
+
+pub(super) const MADE: usize = core::mem::offset_of!(Header, made);
+/// Items are made so many at a time.
+pub(super) const CHUNK: usize = 64;
+
+impl Header {
+    /// How many items there are.
+    pub fn made(&self, count: usize) -> usize {
+        match self.made as usize {
+            0 => count,
+            made if made == count || made < count && made.is_multiple_of(CHUNK) => made,
+            // Nobody wrote that.
+            _ => count,
+        }
+    }
 }
 
 pub(super) const TURN: usize = core::mem::offset_of!(Header, turn);
@@ -175,15 +194,24 @@ pub(super) fn new_header(layout: &Layout, count: usize, seed: u64) -> Header {
         secret: [random.next_u64(), random.next_u64()],
         lives: 1,
         items,
+        made: 0,
     }
 }
 
 /// A copy of an arena that may be opened without changing it; `None` if it is not of this layout.
 pub(crate) fn copy_of(segment: &Segment, layout: &Layout, count: usize) -> Option<Segment> {
-    let Kind::Ours(_) = kind(segment, layout, count) else { return None };
-    let len = layout.arena_len(count);
-    let copy = Segment::heap(len);
-    segment.copy_to(0, &copy, 0, len).ok()?;
+    let Kind::Ours(header) = kind(segment, layout, count) else { return None };
+    let copy = Segment::heap(layout.arena_len(count));
+    segment.copy_to(0, &copy, 0, HEADER_LEN).ok()?;
+    // What was never made is as empty in the copy. An image is of an item that was.
+    let made = header.made(count);
+    for (table, item) in layout.items.iter().enumerate() {
+        let base = layout.offset(table, count);
+        let TableLayout { sums, undo, .. } = TableLayout::of(*item, count);
+        for (at, len) in [(0, *item), (sums, SUM_LEN), (undo, UNDO_HEAD + *item)] {
+            segment.copy_to(base + at, &copy, base + at, made * len).ok()?;
+        }
+    }
     Some(copy)
 }
 
@@ -196,9 +224,9 @@ pub(crate) fn copies<T: Plain>(
     let mut header = Header::new_zeroed();
     segment.read(0, header.as_mut_bytes()).ok()?;
     let count = usize::try_from(header.count).ok().filter(|n| *n <= segment.len())?;
-    let Kind::Ours(_) = kind(segment, &layout, count) else { return None };
+    let Kind::Ours(header) = kind(segment, &layout, count) else { return None };
     let base = layout.offset(table, count);
-    Some((0..count).filter_map(move |i| {
+    Some((0..header.made(count)).filter_map(move |i| {
         let mut item = T::new_zeroed();
         segment.read(base + i * size_of::<T>(), item.as_mut_bytes()).ok()?;
         Some(item)

@@ -5,7 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cell::Cell;
 use core::marker::PhantomData;
-use core::ops::{Deref, DerefMut, Index, IndexMut};
+use core::ops::{Deref, DerefMut, Index, IndexMut, Range};
 use core::sync::atomic::{Ordering, compiler_fence};
 
 use eft_channel::Segment;
@@ -18,7 +18,10 @@ use super::sum::{SUM_LEN, Sum, sum};
 /// Items of one kind. Indexing is checked.
 pub(crate) struct Table<T> {
     segment: Segment,
-    count: usize,
+    /// Items that are made.
+    len: usize,
+    /// Items that there is room for.
+    capacity: usize,
     /// Offsets in the segment.
     items: usize,
     sums: usize,
@@ -38,7 +41,7 @@ impl<T: Plain> Table<T> {
         segment: &Segment,
         layout: &Layout,
         table: usize,
-        count: usize,
+        [len, count]: [usize; 2],
         turn: &Rc<Cell<u64>>,
         fuse: &Fuse,
     ) -> Self {
@@ -46,7 +49,8 @@ impl<T: Plain> Table<T> {
         let TableLayout { sums, undo, .. } = TableLayout::of(size_of::<T>(), count);
         Table {
             segment: segment.clone(),
-            count,
+            len,
+            capacity: count,
             items: base,
             sums: base + sums,
             undo: base + undo,
@@ -58,12 +62,24 @@ impl<T: Plain> Table<T> {
         }
     }
 
+    /// Items that are there.
     pub fn len(&self) -> usize {
-        self.count
+        self.len
+    }
+
+    /// Items that there may be.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Makes items behind those that are there ([`super::Arena::growth`]), the first one last.
+    pub fn grow(&mut self, items: Range<u32>, item: T) {
+        self.len = items.end as usize;
+        items.rev().for_each(|i| self.make(i, item));
     }
 
     fn at(&self, index: u32) -> *mut T {
-        assert!((index as usize) < self.count, "block index");
+        assert!((index as usize) < self.len, "block index");
         let offset = self.items + index as usize * size_of::<T>();
         // SAFETY: `Arena::open` checked that the whole table lies in the segment.
         unsafe { self.segment.as_ptr().add(offset).cast::<T>() }
@@ -93,7 +109,7 @@ impl<T: Plain> Table<T> {
         }
         let item = self.at(index);
         let n = self.saved.len();
-        assert!(n < self.count, "every item has room for its image");
+        assert!(n < self.capacity, "every item has room for its image");
         let entry = self.undo + n * (UNDO_HEAD + size_of::<T>());
         // SAFETY: item, sum and entry lie in the segment (`at`, the assertion above), do not overlap, and are aligned to 8
         // as the segment and all lengths are; nobody has a reference to any of them, since `self` is borrowed

@@ -12,6 +12,7 @@ use super::rtt::RETRIES;
 use crate::arena::{self, Arena, Layout, Refused, Table};
 use crate::docket;
 use crate::requests::POSITION_MAX;
+use core::ops::Range;
 use eft_channel::Segment;
 use eft_channel::dirty::DIRTY_SLOTS;
 use zerocopy::IntoBytes;
@@ -119,13 +120,14 @@ impl Tables {
     /// The same, of a layout that need not be the current one.
     pub fn open_as(shape: &Shape, segment: Segment, config: &TcpConfig) -> Result<Tables, Refused> {
         let mut tables = Tables::bare(shape, segment, config)?;
-        for i in 0..config.connections as u32 {
-            if !tables.arena.reborn {
-                tables.make(i, 0);
-            } else if !tables.check(i) {
+        for i in 0..tables.blocks.len() as u32 {
+            if !tables.check(i) {
                 tables.make(i, tables.blocks[i].generation.wrapping_add(1));
                 tables.quarantined += 1;
             }
+        }
+        if !tables.arena.reborn {
+            tables.grow();
         }
         tables.arena.establish();
         Ok(tables)
@@ -151,6 +153,9 @@ impl Tables {
         }
         let (secret, sockets) = predecessor;
         for (i, (block, cold, notes)) in sockets.enumerate() {
+            if i == tables.blocks.len() {
+                tables.grow();
+            }
             tables.blocks.make(i as u32, block);
             tables.cold.make(i as u32, cold);
             tables.notes.make(i as u32, notes);
@@ -165,6 +170,10 @@ impl Tables {
         self.cold.seal();
         self.notes.seal();
         self.arena.commit();
+    }
+
+    fn grow(&mut self) -> Range<u32> {
+        grow(&mut self.arena, &mut self.blocks, &mut self.cold, &mut self.notes)
     }
 
     fn make(&mut self, i: u32, generation: u32) {
@@ -182,6 +191,21 @@ impl Tables {
         }
         sane
     }
+}
+
+/// Makes more free blocks. Says which; none if there is room for no more.
+pub(super) fn grow(
+    arena: &mut Arena,
+    blocks: &mut Blocks,
+    cold: &mut Table<Cold>,
+    notes: &mut Table<Reassembly>,
+) -> Range<u32> {
+    let more = arena.growth();
+    notes.grow(more.clone(), Reassembly::new());
+    cold.grow(more.clone(), Cold::free());
+    blocks.grow(more.clone(), Block::free(0));
+    arena.keep(more.end);
+    more
 }
 
 /// For tests: changes a block as a fault of ours would, not a stray write. The engine must be dead.

@@ -5,7 +5,7 @@ use super::TcpConfig;
 use super::asked::{Path, PendingReset, Request};
 use super::block::{Cold, State, Tuple};
 use super::counters::{COUNTERS, Counter};
-use super::durable::{Blocks, Tables};
+use super::durable::{self, Blocks, Tables};
 use super::live::{Live, due};
 use super::ports::Ports;
 use super::reassembly::Reassembly;
@@ -149,9 +149,9 @@ impl Tcp {
         self.arena.fuse()
     }
 
-    /// Takes a free block, driving out the oldest TIME-WAIT if there is none.
+    /// Takes a free block, driving out the oldest TIME-WAIT if there is none and room for no other.
     pub(super) fn allocate(&mut self, cx: &Context) -> Option<u32> {
-        if self.free.is_empty() {
+        if self.free.is_empty() && !self.grow() {
             self.evict_time_wait(cx);
         }
         let Some(i) = self.free.take() else {
@@ -161,6 +161,17 @@ impl Tcp {
         self.connection(i).begin();
         self.gauge_blocks(cx);
         Some(i)
+    }
+
+    /// Makes more free blocks; false if there is room for no more.
+    fn grow(&mut self) -> bool {
+        let more = durable::grow(&mut self.arena, &mut self.blocks, &mut self.cold, &mut self.notes);
+        let count = more.end as usize;
+        self.live.resize_with(count, Live::new);
+        self.timers.grow(count);
+        let grown = !more.is_empty();
+        self.free.grow(more);
+        grown
     }
 
     pub(super) fn gauge_blocks(&self, cx: &Context) {

@@ -19,7 +19,7 @@ use eft_component::{Context, Outbox};
 impl Tcp {
     /// The last blocks are for handshakes that are done. Those in TIME-WAIT make room for others.
     pub(super) fn blocks_are_scarce(&self) -> bool {
-        let len = self.blocks.len();
+        let len = self.blocks.capacity();
         len - self.free.used() + self.time_wait.len() <= len / 8
     }
 

@@ -47,10 +47,7 @@ fn read(shape: &Shape, arena: &Segment, config: &TcpConfig) -> Option<Contents> 
     let copy = copy_of(arena, &shape.layout, config.connections)?;
     let t = Tables::open_as(shape, copy, config).ok()?;
     let secret = t.arena.secret;
-    Some((
-        secret,
-        Box::new((0..config.connections as u32).map(move |i| (t.blocks[i], t.cold[i], t.notes[i]))),
-    ))
+    Some((secret, Box::new((0..t.blocks.len() as u32).map(move |i| (t.blocks[i], t.cold[i], t.notes[i])))))
 }
 
 /// Converts the arena of an older eft into `new`, which is empty; `old` stays as it is, so that who wrote it can go on.
@@ -76,7 +73,12 @@ pub fn revert(ours: &Segment, like: &Segment, to: Segment, config: &TcpConfig) -
     let (secret, sockets) = read(&CURRENT, ours, config).ok_or(Refused::Foreign)?;
     match theirs {
         3 => Tables::make_as(&LAYOUT_3, (secret, sockets), to, config),
-        _ => write_v2(&to, LAYOUT.magic, secret, sockets.map(V2::from)),
+        _ => {
+            // Layout 2 has all its blocks from the beginning.
+            let free = core::iter::repeat((Block::free(0), Cold::free(), Reassembly::new()));
+            let all = sockets.chain(free).take(config.connections);
+            write_v2(&to, LAYOUT.magic, secret, all.map(V2::from))
+        }
     }
 }
 

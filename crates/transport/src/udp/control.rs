@@ -35,9 +35,8 @@ impl Transport for Udp {
 
     fn open(&mut self, cx: &mut Context, family: FamilyId, request: RequestId) -> Result<u32, i32> {
         self.families.may_open(family, self.config.sockets_per_family)?;
-        let f = self.families.enter(family);
-        let i = self.free.take().ok_or(ENOBUFS)?;
-        let Some(slot) = f.allocate(i) else {
+        let i = self.allocate()?;
+        let Some(slot) = self.families.enter(family).allocate(i) else {
             self.free.put(i);
             return Err(ENOBUFS);
         };
@@ -70,7 +69,7 @@ impl Transport for Udp {
         if page.incarnation() != incarnation || !sane {
             return Err(EINVAL);
         }
-        let i = self.free.take().ok_or(ENOBUFS)?;
+        let i = self.allocate()?;
         if !self.families.enter(socket.family).allocate_at(socket.slot, i) {
             self.free.put(i);
             return Err(EINVAL);

@@ -5,6 +5,7 @@ use crate::addresses::{ANY6, Reach, any4};
 use crate::arena::{self, Arena, Layout, Refused, Table};
 use crate::families::NONE;
 use crate::requests::POSITION_MAX;
+use core::ops::Range;
 use eft_base::{Endpoint, FamilyId, WireAddress};
 use eft_channel::Segment;
 use eft_channel::dirty::DIRTY_SLOTS;
@@ -115,17 +116,26 @@ pub(super) fn open(segment: Segment, config: &UdpConfig) -> Result<(Arena, Block
     let mut arena = Arena::open(segment, LAYOUT, config.sockets, config.seed)?;
     let mut blocks: Blocks = arena.table(0);
     let mut quarantined = 0;
-    for i in 0..config.sockets as u32 {
+    for i in 0..blocks.len() as u32 {
         let block = blocks[i];
-        if !arena.reborn {
-            blocks.make(i, Block::free(0));
-        } else if !blocks.is_intact(i) || (block.has(bit::USED) && !block.is_sane()) {
+        if !blocks.is_intact(i) || (block.has(bit::USED) && !block.is_sane()) {
             blocks.make(i, Block::free(block.generation.wrapping_add(1)));
             quarantined += 1;
         }
     }
+    if !arena.reborn {
+        grow(&mut arena, &mut blocks);
+    }
     arena.establish();
     Ok((arena, blocks, quarantined))
+}
+
+/// Makes more free blocks. Says which; none if there is room for no more.
+pub(super) fn grow(arena: &mut Arena, blocks: &mut Blocks) -> Range<u32> {
+    let more = arena.growth();
+    blocks.grow(more.clone(), Block::free(0));
+    arena.keep(more.end);
+    more
 }
 
 /// Converts the arena of an older eft into `new`, which is empty; `old` stays as it is.
@@ -138,7 +148,12 @@ pub fn convert(old: &Segment, new: Segment, config: &UdpConfig) -> Result<(), Re
         return Err(Refused::Foreign);
     }
     let mut blocks: Blocks = arena.table(0);
-    sockets.enumerate().for_each(|(i, block)| blocks.make(i as u32, block));
+    for (i, block) in sockets.enumerate() {
+        if i == blocks.len() {
+            grow(&mut arena, &mut blocks);
+        }
+        blocks.make(i as u32, block);
+    }
     arena.secret = secret;
     arena.establish();
     Ok(())
@@ -149,7 +164,10 @@ pub fn revert(ours: &Segment, like: &Segment, to: Segment, config: &UdpConfig) -
     let Err(Refused::Older { theirs: 2, .. }) = examine(like, config) else { return Err(Refused::Foreign) };
     let copy = arena::copy_of(ours, &LAYOUT, config.sockets).ok_or(Refused::Foreign)?;
     let (arena, blocks, _) = open(copy, config)?;
-    arena::write_v2(&to, LAYOUT.magic, arena.secret, (0..config.sockets as u32).map(|i| blocks[i]))
+    // Layout 2 has all its blocks from the beginning.
+    let free = core::iter::repeat(Block::free(0));
+    let all = (0..blocks.len() as u32).map(|i| blocks[i]).chain(free).take(config.sockets);
+    arena::write_v2(&to, LAYOUT.magic, arena.secret, all)
 }
 
 #[cfg(test)]

@@ -88,7 +88,7 @@ impl Udp {
         let (arena, blocks, quarantined) = durable::open(arena, &config)?;
         let key = Key(arena.secret);
         let count = blocks.len();
-        let limit = headers.slots() + count;
+        let limit = headers.slots() + config.sockets;
         let mut udp = Udp {
             config,
             found: Some((arena.reborn, quarantined)),
@@ -117,6 +117,19 @@ impl Udp {
     /// For tests of dying in the middle of a turn.
     pub fn fuse(&self) -> Fuse {
         self.arena.fuse()
+    }
+
+    /// Takes a free block.
+    pub(super) fn allocate(&mut self) -> Result<u32, i32> {
+        if let Some(i) = self.free.take() {
+            return Ok(i);
+        }
+        let more = durable::grow(&mut self.arena, &mut self.blocks);
+        let count = more.end as usize;
+        self.live.resize_with(count, Live::default);
+        self.timers.grow(count);
+        self.free.grow(more);
+        self.free.take().ok_or(eft_base::errno::ENOBUFS)
     }
 
     /// Fills tables from the blocks.

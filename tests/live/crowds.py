@@ -1,0 +1,46 @@
+"""More connections than most programs ever have."""
+
+import resource
+import time
+
+from harness import Scene, Stack, check
+from watchdog import ECHO, Connections
+
+MANY = 10_000
+# Of the descriptors that a process may have, these are for all else.
+RESERVE = 500
+
+
+def raise_files():
+    """As many descriptors as this process may have."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return hard
+
+
+def share_of_a_cpu(stack):
+    """What all servers together take, over a while."""
+    cpu = lambda: sum(c["cpu_ms"] for c in stack.components().values()) / 1e3
+    before, since = cpu(), time.monotonic()
+    time.sleep(1.5)
+    return (cpu() - before) / (time.monotonic() - since)
+
+
+def ten_thousand_connections_of_one_program():
+    with Scene("crowd") as scene:
+        count = min(MANY, raise_files() - RESERVE)
+        stack = Stack(scene)
+        scene.start(*stack.on("python3", "-c", ECHO.format(address=stack.address)), log="echo.log")
+        stack.listening(7300)
+        connections = Connections(stack, count)
+        connections.use()
+        # Timers of what was said last run out once.
+        busy = [share_of_a_cpu(stack) for _ in range(5)]
+        check(min(busy) < 0.02, f"{count} idle connections cost these shares of a CPU: {busy}")
+        for component in ("tcp", "sockets", "ip"):
+            stack.kill(component)
+            connections.use()
+        print(f"        {count} connections, {min(busy):.4f} of a CPU while they are idle", flush=True)
+
+
+CASES = [ten_thousand_connections_of_one_program]
