@@ -75,7 +75,10 @@ impl<T: Plain> Table<T> {
     /// Makes items behind those that are there ([`super::Arena::growth`]), the first one last.
     pub fn grow(&mut self, items: Range<u32>, item: T) {
         self.len = items.end as usize;
-        items.rev().for_each(|i| self.make(i, item));
+        for i in items.rev() {
+            self.fuse.burn();
+            self.make(i, item);
+        }
     }
 
     fn at(&self, index: u32) -> *mut T {

@@ -4,14 +4,26 @@ type Item = [u64; 32];
 const LAYOUT: Layout = Layout { magic: *b"eft-test", version: 3, items: &[size_of::<Item>(), 24] };
 const COUNT: usize = 20;
 
+/// More than are made at once.
+const MANY: usize = 2 * CHUNK + 9;
+
 fn segment() -> Segment {
     Segment::heap(LAYOUT.arena_len(COUNT))
+}
+
+/// Makes the next items of both tables, as engines do.
+fn grow(arena: &mut Arena, a: &mut Table<Item>, b: &mut Table<[u64; 3]>) {
+    let more = arena.growth();
+    b.grow(more.clone(), [9; 3]);
+    a.grow(more.clone(), [9; 32]);
+    arena.keep(more.end);
 }
 
 fn open(segment: &Segment) -> (Arena, Table<Item>, Table<[u64; 3]>) {
     let mut arena = Arena::open(segment.clone(), LAYOUT, COUNT, 7).unwrap();
     let (mut a, mut b) = (arena.table(0), arena.table(1));
     if !arena.reborn {
+        grow(&mut arena, &mut a, &mut b);
         for i in 0..COUNT as u32 {
             a.make(i, [i as u64; 32]);
             b.make(i, [i as u64; 3]);
@@ -140,9 +152,73 @@ fn a_turn_after_the_last_number_is_taken_back_as_any_other() {
 fn a_new_arena_that_was_not_finished_is_still_empty() {
     let segment = segment();
     let arena = Arena::open(segment.clone(), LAYOUT, COUNT, 7).unwrap();
-    arena.table::<Item>(0).make(0, [1; 32]);
+    arena.table::<Item>(0).grow(arena.growth(), [1; 32]);
     drop(arena);
     let (arena, a, _) = open(&segment);
     assert!(!arena.reborn);
     assert_eq!(a[0], [0; 32]);
+}
+
+fn open_many(segment: &Segment) -> (Arena, Table<Item>, Table<[u64; 3]>) {
+    let mut arena = Arena::open(segment.clone(), LAYOUT, MANY, 7).unwrap();
+    let (mut a, mut b) = (arena.table(0), arena.table(1));
+    if !arena.reborn {
+        grow(&mut arena, &mut a, &mut b);
+        arena.establish();
+    }
+    (arena, a, b)
+}
+
+#[test]
+fn items_are_made_when_they_are_needed_until_there_is_room_for_no_more() {
+    let segment = Segment::heap(LAYOUT.arena_len(MANY));
+    for len in [CHUNK, 2 * CHUNK, MANY, MANY] {
+        let (mut arena, mut a, mut b) = open_many(&segment);
+        assert_eq!((a.len(), b.len(), a.capacity()), (len, len, MANY));
+        assert!((0..len as u32).all(|i| a.is_intact(i) && b.is_intact(i) && a[i] == [9; 32]));
+        grow(&mut arena, &mut a, &mut b);
+        assert_eq!(a.len(), MANY.min(len + CHUNK));
+    }
+    // What was not made is not there, and would not pass for an item.
+    let segment = Segment::heap(LAYOUT.arena_len(MANY));
+    drop(open_many(&segment));
+    let word = segment.atomic_u64(MADE).unwrap();
+    word.store(MANY as u64, Ordering::Relaxed);
+    assert!(!open_many(&segment).1.is_intact(CHUNK as u32));
+    word.store(CHUNK as u64, Ordering::Relaxed);
+    assert_eq!(copies::<Item>(&segment, LAYOUT, 0).unwrap().count(), CHUNK);
+    let copy = copy_of(&segment, &LAYOUT, MANY).unwrap();
+    assert_eq!(open_many(&copy).1.len(), CHUNK);
+}
+
+#[test]
+fn a_death_while_items_are_made_takes_none_along() {
+    for steps in 0..2 * CHUNK as u64 + 2 {
+        let segment = Segment::heap(LAYOUT.arena_len(MANY));
+        let (mut arena, mut a, mut b) = open_many(&segment);
+        arena.fuse().light(steps);
+        let grown =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| grow(&mut arena, &mut a, &mut b)));
+        drop((arena, a, b));
+        let (_, a, b) = open_many(&segment);
+        let len = if grown.is_ok() { 2 * CHUNK } else { CHUNK };
+        // All are looked at if it is not clear how far it came.
+        assert!(a.len() == len || a.len() == MANY, "{} after {steps} steps", a.len());
+        assert!((0..len as u32).all(|i| a.is_intact(i) && b.is_intact(i)));
+    }
+}
+
+#[test]
+fn a_flipped_bit_in_their_number_loses_no_item() {
+    for bit in 0..64 {
+        let segment = Segment::heap(LAYOUT.arena_len(MANY));
+        let (mut arena, mut a, mut b) = open_many(&segment);
+        grow(&mut arena, &mut a, &mut b);
+        drop((arena, a, b));
+        let word = segment.atomic_u64(MADE).unwrap();
+        word.fetch_xor(1 << bit, Ordering::Relaxed);
+        let (_, a, b) = open_many(&segment);
+        assert!(a.len() >= 2 * CHUNK, "bit {bit} leaves {}", a.len());
+        assert!((0..2 * CHUNK as u32).all(|i| a.is_intact(i) && b.is_intact(i)));
+    }
 }
