@@ -26,7 +26,10 @@ pub struct Entry {
     pub active: bool,
     /// Ran or waited since the turn before. At a barrier a vCPU sleeps though its window shows it busy.
     pub awake: bool,
-    /// Ran or waited through the whole last turn: until it sleeps it occupies what it may, whatever its mean.
+    /// Ran or waited through the whole last turn.
+    pub sleepless: bool,
+    /// Ran through the whole last turn, or was sleepless for two: until it sleeps it occupies what it may, whatever its mean.
+    /// Beside another a burst takes longer, so that one turn of waiting says nothing.
     pub saturated: bool,
     /// Of a core: its part of all cores where these are overcommitted.
     pub limit: u64,
@@ -48,6 +51,7 @@ impl Entry {
             vcpu,
             active: true,
             awake: true,
+            sleepless: false,
             saturated: false,
             limit: PPM,
             shares: vec![0; classes],
@@ -66,9 +70,12 @@ impl Entry {
 
     /// In the last `length_ns` it ran for so long on each class.
     pub fn look(&mut self, length_ns: u64, ran_ns: &[u64], waited_ns: u64) {
-        let busy = ran_ns.iter().fold(waited_ns, |sum, ran| sum.saturating_add(*ran));
+        let ran = ran_ns.iter().fold(0u64, |sum, ran| sum.saturating_add(*ran));
+        let busy = ran.saturating_add(waited_ns);
+        let is_whole = |time| ratio_ppm(time, length_ns) >= WHOLE_PPM;
         self.awake = busy > 0;
-        self.saturated = ratio_ppm(busy, length_ns) >= WHOLE_PPM;
+        let was_sleepless = core::mem::replace(&mut self.sleepless, is_whole(busy));
+        self.saturated = is_whole(ran) || self.sleepless && was_sleepless;
         for (owed, ran) in self.owed_ns.iter_mut().zip(ran_ns) {
             *owed = owed.saturating_sub((*ran).min(i64::MAX as u64 / 4) as i64);
         }

@@ -104,6 +104,33 @@ fn a_crowded_fast_core_is_shared_only_while_that_is_worth_it() {
     assert_eq!([all[0].group, all[1].group], [Some(0), Some(1)]);
 }
 
+/// A guest that wants a third of a fast core, in bursts, shares it with one that wants all. While both want it a turn passes
+/// without sleep; were it to count as wanting all, the other would go to the slow core and the fast one idle after the burst.
+#[test]
+fn a_turn_of_waiting_beside_another_does_not_make_a_guest_want_all() {
+    let host = host(1, 1, 0.35);
+    let mut all = entries(&host, &[[700_000, 300_000], [300_000, 0]]);
+    all[1].sizes = vec![333_333, PPM];
+    take(&host, &mut all, COST_NS);
+    assert_eq!([all[0].group, all[1].group], [Some(0); 2]);
+    for _ in 0..20 {
+        for (waited, turn) in [(TURN_NS / 2, "a burst"), (0, "its end")] {
+            all[0].settle(TURN_NS, &[TURN_NS - waited, 0], waited);
+            all[1].settle(TURN_NS, &[waited, 0], waited);
+            take(&host, &mut all, COST_NS);
+            assert_eq!([all[0].group, all[1].group], [Some(0); 2], "after {turn}");
+        }
+    }
+    // It goes on after the burst.
+    all[1].settle(TURN_NS, &[TURN_NS / 2, 0], TURN_NS / 2);
+    all[1].settle(TURN_NS, &[TURN_NS / 2, 0], TURN_NS / 2);
+    assert!(all[1].saturated);
+    // Alone it need not be watched for so long.
+    all[1].settle(TURN_NS, &[0, 0], 0);
+    all[1].settle(TURN_NS, &[TURN_NS, 0], 0);
+    assert!(all[1].saturated);
+}
+
 #[test]
 fn sleepers_keep_their_place_and_take_no_seat() {
     let host = host(1, 1, 0.5);
