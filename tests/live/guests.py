@@ -503,6 +503,16 @@ def the_unit_is_sound():
         check(out.returncode == 1 and out.stderr == f"eft: cannot listen at {address}: Address already in use (os error 98)\n", out)
 
 
+def scraped(port):
+    """What a scraper is answered; nothing where nobody listens."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as scrape:
+            scrape.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            return b"".join(iter(lambda: scrape.recv(65536), b"")).decode()
+    except ConnectionRefusedError:
+        return ""
+
+
 def advising_touches_nothing_and_metrics_are_served():
     with Scene("guests-advice") as scene:
         busy = spinner(scene)
@@ -516,11 +526,16 @@ def advising_touches_nothing_and_metrics_are_served():
         check(os.sched_getaffinity(busy.pid) == ALL and not (scene.dir / "none").exists(), "something was touched")
         run = Run(scene, *group, "--metrics", "127.0.0.1:19199")
         wait_until(lambda: len(run.top()) == 2, 10, "both in eft vm top")
-        with socket.create_connection(("127.0.0.1", 19199), timeout=10) as scrape:
-            scrape.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
-            page = b"".join(iter(lambda: scrape.recv(65536), b"")).decode()
+        page = scraped(19199)
         for name in ("eft_vcpu_score", "eft_vcpu_fast_ratio", "eft_vcpu_moves_total", "eft_vcpu_slowdown_ratio"):
             check(f'{name}{{guest="busy"' in page, page)
+        # The endpoint of `eft vm top` is there while nobody runs, and afterwards.
+        scene.start(EFT, "vm", "top", "--metrics", "127.0.0.1:19198", "--state-dir", run.dir)
+        wait_until(lambda: scraped(19198).startswith("HTTP/1.1 200"), 10, "the endpoint of eft vm top")
+        run.end()
+        check(scraped(19198).startswith("HTTP/1.1 503") and "no 'eft vm run'" in scraped(19198), scraped(19198))
+        run = Run(scene, *group)
+        wait_until(lambda: scraped(19198).startswith("HTTP/1.1 200"), 10, "the endpoint to find the next run")
         run.end()
 
 

@@ -50,4 +50,12 @@ fn metrics_name_components_as_ps_does_and_no_scraper_keeps_others_waiting() {
     std::thread::sleep(Duration::from_millis(200));
     assert!(scrape(&address, "GET /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200"));
     drip.join().unwrap();
+
+    // A scraper's endpoint outlives the stack, and finds its successor.
+    drop(stack);
+    let answer = scrape(&address, "GET /metrics HTTP/1.1\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("no running stack"), "{answer}");
+    let _stack = Stack::start("topmetrics", 33, None);
+    let answer = scrape(&address, "GET /metrics HTTP/1.1\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }

@@ -15,35 +15,37 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Bytes of a request that are looked at.
 const REQUEST_MAX: u64 = 8192;
 
-/// Answers scrapes, each with a fresh look, until it is ended.
-pub fn serve(source: &mut Source, address: SocketAddr, count: Option<u64>) -> Result<(), String> {
-    serve_pages(address, count, || Ok(page(&source.look()?)))
-}
-
-/// Answers scrapes with what `page` says at the time.
-pub fn serve_pages(
-    address: SocketAddr,
-    count: Option<u64>,
-    page: impl FnMut() -> Result<String, String>,
-) -> Result<(), String> {
-    serve_at(&listen(address)?, count, page)
+/// Answers scrapes, each with a fresh look, until it is ended. A stack that ended, or was replaced, is looked for anew.
+pub fn serve(source: Source, address: SocketAddr, count: Option<u64>) -> Result<(), String> {
+    let name = source.stack().to_string();
+    let mut source = Some(source);
+    serve_at(&listen(address)?, count, || {
+        let mut current = match source.take() {
+            Some(current) => current,
+            None => Source::open(&name)?,
+        };
+        let view = current.look()?;
+        source = Some(current);
+        Ok(page(&view))
+    });
+    Ok(())
 }
 
 pub fn listen(address: SocketAddr) -> Result<TcpListener, String> {
     TcpListener::bind(address).map_err(|e| format!("cannot listen at {address}: {e}"))
 }
 
+/// Answers scrapes with what `page` says at the time; while it has nothing to say, with 503 and the reason.
 pub fn serve_at(
     listener: &TcpListener,
     count: Option<u64>,
     mut page: impl FnMut() -> Result<String, String>,
-) -> Result<(), String> {
+) {
     let count = count.map_or(usize::MAX, |count| count as usize);
     for stream in listener.incoming().flatten().take(count) {
         // A scraper that goes away in the middle is its own matter.
-        let _ = answer(stream, page()?);
+        let _ = answer(stream, page());
     }
-    Ok(())
 }
 
 /// Reads until a time, however the bytes drip in.
@@ -64,7 +66,7 @@ impl Read for Until<'_> {
     }
 }
 
-fn answer(stream: TcpStream, page: String) -> std::io::Result<()> {
+fn answer(stream: TcpStream, page: Result<String, String>) -> std::io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = String::new();
     let until = Until { stream: &stream, at: Instant::now() + PATIENCE };
@@ -76,7 +78,10 @@ fn answer(stream: TcpStream, page: String) -> std::io::Result<()> {
         rest.clear();
     }
     let (status, body) = match line.split_whitespace().collect::<Vec<_>>()[..] {
-        ["GET", "/metrics" | "/", ..] => ("200 OK", page),
+        ["GET", "/metrics" | "/", ..] => match page {
+            Ok(page) => ("200 OK", page),
+            Err(reason) => ("503 Service Unavailable", reason + "\n"),
+        },
         ["GET", ..] => ("404 Not Found", "metrics are at /metrics\n".into()),
         _ => ("400 Bad Request", "ask GET /metrics\n".into()),
     };

@@ -36,7 +36,7 @@ pub fn run(arguments: &TopArguments) -> Result<(), String> {
     let interval = Duration::from_secs_f64(arguments.interval);
     let mut source = Source::open(&arguments.stack.name)?;
     if let Some(address) = arguments.metrics {
-        return metrics::serve(&mut source, address, arguments.count);
+        return metrics::serve(source, address, arguments.count);
     }
     if arguments.json {
         return stream(&mut source, interval, arguments.count);

@@ -119,6 +119,11 @@ impl Source {
         Ok(source)
     }
 
+    /// Its name.
+    pub fn stack(&self) -> &str {
+        &self.stack
+    }
+
     fn sample(&mut self) -> Result<(Sample, Observation), String> {
         eft_linux::stack_sensor::pages::refresh(&self.stack, &mut self.sensor).map_err(|e| e.to_string())?;
         let sample = self.sensor.sample(clock::now());

@@ -42,11 +42,7 @@ pub fn run(arguments: &RunArguments) -> Result<(), String> {
     if let Some(listener) = scrapes {
         let shared = shared.clone();
         let page = move || Ok(show::page(&shared.lock().unwrap_or_else(|e| e.into_inner())));
-        std::thread::spawn(move || {
-            if let Err(reason) = serve_at(&listener, None, page) {
-                eprintln!("eft: {reason}");
-            }
-        });
+        std::thread::spawn(move || serve_at(&listener, None, page));
     }
     crate::commands::cpu::print("ready\n")?;
     let end = limit.map(|limit| clock::now() + limit);

@@ -12,7 +12,7 @@ use eft_host::sensors::tasks::{self, TaskId};
 
 use super::Metrics;
 use crate::commands::cpu;
-use crate::commands::top::metrics::{Metric, serve_pages};
+use crate::commands::top::metrics::{Metric, listen, serve_at};
 
 #[derive(Args)]
 pub struct TopArguments {
@@ -34,7 +34,10 @@ const STALE: Duration = Duration::from_secs(10);
 pub fn run(arguments: &TopArguments) -> Result<(), String> {
     let path = arguments.state_dir.join("status.json");
     if let Some(address) = arguments.metrics.metrics {
-        return serve_pages(address, None, || Ok(page(&read(&path)?)));
+        // A wrong directory is told now; while 'eft vm run' is started again later, scrapers are.
+        read(&path)?;
+        serve_at(&listen(address)?, None, || Ok(page(&read(&path)?)));
+        return Ok(());
     }
     let is_live = std::io::stdout().is_terminal() && !arguments.json;
     let count = arguments.count.unwrap_or(if is_live { 0 } else { 1 });
