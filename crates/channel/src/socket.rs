@@ -84,6 +84,9 @@ fn bell(transport: ComponentId) -> usize {
     DOORBELLS + (lane + usize::from(lane > 1)) * 64
 }
 
+/// In a doorbell's line.
+const TOUCHED: usize = 32;
+
 /// How an arena is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
@@ -180,6 +183,23 @@ impl Arena {
     #[inline]
     pub fn stacks(&self) -> &AtomicU32 {
         self.segment.atomic_u32(STACKS).expect("arena length was checked")
+    }
+
+    /// The transport has given out no slot from `end` on yet.
+    pub fn touch(&self, transport: ComponentId, end: u32) {
+        self.touched_by(bell(transport)).fetch_max(end, Ordering::AcqRel);
+    }
+
+    /// All slots that anybody ever had lie before this one. To be asked by whoever looks at them all.
+    pub fn touched(&self) -> u32 {
+        let instances = 0..INSTANCES_MAX as u8;
+        let all = instances.flat_map(|i| [Role::Tcp, Role::Udp].map(|role| ComponentId::new(role, i)));
+        let end = all.map(|transport| self.touched_by(bell(transport)).load(Ordering::Acquire)).max();
+        end.unwrap_or(0).min(self.geometry.slots as u32)
+    }
+
+    fn touched_by(&self, bell: usize) -> &AtomicU32 {
+        self.segment.atomic_u32(bell + TOUCHED).expect("arena length was checked")
     }
 
     pub fn dirty(&self, transport: ComponentId) -> Dirty {

@@ -29,7 +29,7 @@ struct Bell {
 }
 
 /// Threads that make the handle of one slot at the same time waste a place each.
-const PLACES_PER_SLOT: usize = 2;
+const PLACES_SPARE: usize = 4096;
 
 pub struct Family {
     pub arena: Arena,
@@ -40,7 +40,8 @@ pub struct Family {
     eventfd: AtomicI32,
     tcp: Bell,
     udp: Option<Bell>,
-    sockets: Box<[AtomicPtr<Socket>]>,
+    /// Of each slot its handle, or null.
+    sockets: &'static [AtomicPtr<Socket>],
     /// What every slot's segment holds on to: nothing, since no slot is ever unmapped. Made once, since a slot may be mapped
     /// in a signal handler, where nothing may be allocated.
     keep: Arc<()>,
@@ -90,10 +91,13 @@ impl Family {
             dirty: arena.dirty(transport),
         };
         let slots = arena.geometry().slots;
-        let places: *mut Socket = sys::map_anonymous(slots * PLACES_PER_SLOT * size_of::<Socket>()).cast();
+        let places: *mut Socket = sys::map_anonymous((slots + PLACES_SPARE) * size_of::<Socket>()).cast();
+        // Mapped, too: of many slots most are never used, and cost no memory.
+        let sockets: *mut AtomicPtr<Socket> =
+            sys::map_anonymous(slots * size_of::<AtomicPtr<Socket>>()).cast();
         let tcp = bell(tcp, ComponentId::TCP);
         let udp = udp.map(|status| bell(status, ComponentId::UDP));
-        (!places.is_null()).then(|| Family {
+        (!places.is_null() && !sockets.is_null()).then(|| Family {
             tcp,
             udp,
             memory: AtomicI32::new(memory),
@@ -102,7 +106,8 @@ impl Family {
             places,
             places_used: AtomicUsize::new(0),
             stacks: AtomicU32::new(arena.stacks().load(Ordering::Acquire)),
-            sockets: (0..slots).map(|_| AtomicPtr::new(core::ptr::null_mut())).collect(),
+            // SAFETY: as many fit, zeroed, which is null; mapped for good.
+            sockets: unsafe { core::slice::from_raw_parts(sockets, slots) },
             arena,
         })
     }
@@ -217,7 +222,7 @@ impl Family {
     fn place(&self) -> Option<*mut Socket> {
         let i = self.places_used.fetch_add(1, Ordering::Relaxed);
         // SAFETY: within the mapping.
-        (i < self.sockets.len() * PLACES_PER_SLOT).then(|| unsafe { self.places.add(i) })
+        (i < self.sockets.len() + PLACES_SPARE).then(|| unsafe { self.places.add(i) })
     }
 
     /// As [`Family::socket`], but makes none: for the hot paths, after the table said that the

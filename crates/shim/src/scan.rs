@@ -34,7 +34,7 @@ pub fn adopt(candidates: &[(c_int, u64)]) {
         return;
     }
     let mut left = candidates.len();
-    for slot in 0..family.arena.geometry().slots as u32 {
+    for slot in 0..family.arena.touched() {
         let (kind, own) = family.identity(slot);
         if kind == 0 || own == 0 {
             continue;

@@ -66,6 +66,7 @@ impl Family {
         let unused = (0..self.untouched).filter(|i| self.blocks[*i] == NONE);
         self.free = unused.map(|i| self.share.slot(i)).collect();
         self.arena = Some((arena, pool));
+        self.say_touched();
     }
 
     /// A block has a slot from before the crash. False if another has it already, or if it is not ours.
@@ -100,8 +101,15 @@ impl Family {
         let i = self.untouched;
         (i < self.slots).then(|| {
             self.untouched = i + 1;
+            self.say_touched();
             self.share.slot(i)
         })
+    }
+
+    fn say_touched(&self) {
+        if let (Some((arena, _)), Some(last)) = (&self.arena, self.untouched.checked_sub(1)) {
+            arena.touch(self.share.owner, self.share.slot(last) + 1);
+        }
     }
 
     /// Takes this slot, if it is free.

@@ -143,3 +143,22 @@ fn slots_do_not_touch_and_reset_counts() {
     a.set_send_end(u64::MAX);
     assert_eq!(a.sendable(), 0);
 }
+
+#[test]
+fn slots_that_nobody_had_need_not_be_looked_at() {
+    let arena = arena();
+    let tcp1 = ComponentId::new(Role::Tcp, 1);
+    assert_eq!(arena.touched(), 0);
+    arena.touch(ComponentId::UDP, 2);
+    arena.touch(tcp1, 1);
+    assert_eq!(arena.touched(), 2);
+    // A newborn transport starts again; programs still have what its predecessor gave out.
+    arena.touch(ComponentId::UDP, 1);
+    assert_eq!(arena.touched(), 2);
+    // Programs may write anything there.
+    arena.touch(tcp1, u32::MAX);
+    assert_eq!(arena.touched(), GEOMETRY.slots as u32);
+    let bells = [ComponentId::TCP, ComponentId::UDP, tcp1]
+        .map(|id| arena.doorbell(id).word().load(Ordering::Relaxed));
+    assert_eq!(bells, [0; 3]);
+}

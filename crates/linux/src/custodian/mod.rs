@@ -180,7 +180,7 @@ impl Custodian {
     fn stack_ended(&mut self) {
         self.link = None;
         self.arena.stacks().fetch_or(1, Ordering::SeqCst);
-        for slot in 0..self.arena.geometry().slots as u32 {
+        for slot in 0..self.arena.touched() {
             if self.owner(slot).is_some_and(|owner| owner.role == Role::Tcp) {
                 self.end_connection(slot);
             }

@@ -135,7 +135,10 @@ impl Control {
             Watched::new(fd, self.epoll.as_raw_fd(), events, data)
         };
         let far = |slot: u32, fd: Option<OwnedFd>| {
-            watched(FAR_END, slot, libc::EPOLLRDHUP | libc::EPOLLET, fd.expect("a far end comes along"))
+            // OUT, too: who closes it has a message of ours unread for a moment yet, in which it seems to be open
+            // (`look_again` of eft-linux), and the end of that message is an event of its own.
+            let events = libc::EPOLLRDHUP | libc::EPOLLOUT | libc::EPOLLET;
+            watched(FAR_END, slot, events, fd.expect("a far end comes along"))
         };
         let slot = request.slot;
         let result = match request.op {

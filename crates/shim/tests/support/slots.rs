@@ -83,6 +83,7 @@ impl FamilySlots {
         let slot = ours.find(|&i| self.slots[i].is_none())?;
         let page = self.arena.socket(slot as u32).unwrap();
         page.reset(share.owner);
+        self.arena.touch(share.owner, slot as u32 + 1);
         page.set_receive_notify(u64::MAX);
         self.slots[slot] = Some(Slot {
             page,
