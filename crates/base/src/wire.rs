@@ -161,6 +161,15 @@ pub const TCP_RST: u8 = 0x04;
 pub const TCP_PSH: u8 = 0x08;
 pub const TCP_ACK: u8 = 0x10;
 pub const TCP_URG: u8 = 0x20;
+/// Of TOS or traffic class, what belongs to explicit congestion notification (RFC 3168 §5), and there: ECT(0), who sent it
+/// understands marks; CE, a router's mark.
+pub const ECN_FIELD: u8 = 3;
+pub const ECN_CAPABLE: u8 = 2;
+pub const ECN_EXPERIENCED: u8 = 3;
+
+/// Congestion was experienced; the window was reduced (RFC 3168 §6.1).
+pub const TCP_ECE: u8 = 0x40;
+pub const TCP_CWR: u8 = 0x80;
 
 impl TcpHeader {
     pub fn header_len(&self) -> usize {

@@ -107,6 +107,7 @@ impl Told {
                 (152, more.data_segments_in),
                 (156, more.data_segments_out),
                 (192, more.delivered),
+                (196, more.delivered_marked),
                 (216, more.duplicates_reported),
                 (220, more.reorderings),
                 (224, more.out_of_order),

@@ -102,3 +102,11 @@ pub(crate) fn ip_addresses(header: &[u8], zone: u16) -> Option<(WireAddress, Wir
         _ => None,
     }
 }
+
+/// TTL and TOS, or hop limit and traffic class, of a header that [`ip_addresses`] has read.
+pub(crate) fn hops_and_class(header: &[u8]) -> (u8, u8) {
+    match header[0] >> 4 {
+        4 => (header[8], header[1]),
+        _ => (header[7], header[0] << 4 | header[1] >> 4),
+    }
+}

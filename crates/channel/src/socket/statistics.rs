@@ -14,7 +14,7 @@ const _: () = assert!(STATISTICS + size_of::<SocketStatistics>() <= SOCKET_HEADE
 pub struct SocketStatistics {
     /// Of the slot's use that these are of; another's say nothing.
     pub incarnation: u32,
-    /// What the sender thinks of the network, as Linux numbers it: 0 open, 1 disorder, 3 recovery, 4 loss.
+    /// What the sender thinks of the network, as Linux numbers it: 0 open, 1 disorder, 2 congestion marked, 3 recovery, 4 loss.
     pub phase: u8,
     /// Expiries of the retransmission timer in a row.
     pub timeouts: u8,
@@ -77,6 +77,9 @@ pub struct SocketStatistics {
     pub busy: u32,
     /// Nanoseconds of the monotonic clock.
     pub told_at: u64,
+    /// Of the delivered segments, those whose acknowledgment told of congestion (RFC 3168).
+    pub delivered_marked: u32,
+    pub reserved: u32,
 }
 
 impl SocketPage {

@@ -144,6 +144,7 @@ fn tcp_row(r: &tcp::inspect::Row, pages: &mut Pages) -> Value {
         "peer_window": r.peer_window,
         "timestamps": r.timestamps,
         "sack": r.sack,
+        "ecn": r.ecn,
         "orphan": r.orphan,
     })
 }

@@ -17,7 +17,6 @@ use crate::page::Page;
 use crate::timers::NEVER;
 use core::time::Duration;
 use eft_base::Instant;
-use eft_base::wire::TCP_ACK;
 use eft_channel::socket::Opt;
 use eft_component::{Context, Outbox};
 
@@ -194,12 +193,13 @@ impl Tcp {
         let window = c.offer_window();
         let mut options = c.ordinary_options(cx);
         c.add_sack(&mut options);
+        let flags = c.acknowledging_flags();
         let block = &*c.block;
         let segment = Outgoing::bare(
             block.tuple,
             block.send_sequence(block.snd_nxt),
             block.acknowledgment(),
-            TCP_ACK,
+            flags,
             window,
             options.bytes(),
         );

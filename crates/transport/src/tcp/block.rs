@@ -118,6 +118,14 @@ pub mod bit {
     pub const SCALED: u32 = 1 << 18;
     /// Seen to be taken from its listener's ring, and not attached yet.
     pub const TAKEN: u32 = 1 << 19;
+    /// Marks of congestion were agreed on (RFC 3168).
+    pub const ECN: u32 = 1 << 20;
+    /// One came, and the peer has not said that it heard of it.
+    pub const ECN_ECHO: u32 = 1 << 21;
+    /// The peer is to be told that our window was reduced.
+    pub const ECN_REDUCED: u32 = 1 << 22;
+    /// The peer's packets may be marked.
+    pub const ECN_SEEN: u32 = 1 << 23;
     /// Bound as IPV6_V6ONLY.
     pub const V6ONLY: u32 = 1 << 27;
 }

@@ -16,7 +16,7 @@ use crate::edge::Out;
 use crate::requests::Transport as _;
 use core::net::IpAddr;
 use eft_base::errno::{EADDRNOTAVAIL, EALREADY, ECONNREFUSED, EINVAL, EISCONN, ENETUNREACH};
-use eft_base::wire::{TCP_ACK, TCP_SYN};
+use eft_base::wire::TCP_SYN;
 use eft_base::{Instant, RequestId, WireAddress};
 use eft_channel::socket::Opt;
 use eft_component::{Context, Outbox};
@@ -142,14 +142,16 @@ impl Tcp {
             return;
         }
         let own_mss = self.own_mss(i);
-        let Connection { mut block, live, .. } = self.connection(i);
+        let c = self.connection(i);
+        let answer = c.syn_ack_flags();
+        let Connection { mut block, live, .. } = c;
         let active = block.state() == State::SynSent;
         let options = syn_options(&block, active, own_mss, cx.now);
         if let Some(page) = &live.page {
             block.rcv_adv = promisable(page, block.receive_scale).min(65535);
         }
         let window = block.rcv_adv as u16;
-        let (ack, flags) = if active { (0, TCP_SYN) } else { (block.acknowledgment(), TCP_SYN | TCP_ACK) };
+        let (ack, flags) = if active { (0, TCP_SYN) } else { (block.acknowledgment(), answer) };
         let segment = Outgoing::bare(block.tuple, block.iss, ack, flags, window, options.bytes());
         if !self.transmit_bare(cx, out, i, segment) {
             return;

@@ -27,6 +27,9 @@ eft_component::counters! {
     ProbesRepaired => "loss_probes_repaired",
     /// Acknowledgments that report what came twice.
     DuplicatesReported => "duplicates_reported",
+    /// Segments with a router's mark (RFC 3168), and windows reduced for such of ours.
+    MarksReceived => "marks_received",
+    MarkReductions => "mark_reductions",
     FastRecoveries => "fast_recoveries",
     RetransmittedSegments => "retransmitted_segments",
     RetransmittedBytes => "retransmitted_bytes",

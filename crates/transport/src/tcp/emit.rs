@@ -11,7 +11,7 @@ use super::engine::Tcp;
 use crate::edge::Out;
 use crate::rounds::LONG;
 use eft_base::checksum::Checksum;
-use eft_base::wire::{PROTOCOL_TCP, TcpHeader};
+use eft_base::wire::{ECN_FIELD, PROTOCOL_TCP, TcpHeader};
 use eft_base::{PacketRef, RequestId};
 use eft_channel::requests::Overdue;
 use eft_channel::socket::Opt;
@@ -113,12 +113,10 @@ impl View<'_> {
 }
 
 impl Connection<'_> {
-    /// The application's TTL and TOS.
+    /// The application's TTL and TOS, of which the ECN field is not its own.
     pub(super) fn hop_options(&self) -> (u8, u8) {
-        self.live
-            .page
-            .as_ref()
-            .map_or((0, 0), |page| (page.option(Opt::Ttl).min(255) as u8, page.option(Opt::Tos) as u8))
+        let option = |o| self.live.page.as_ref().map_or(0, |page| page.option(o));
+        (option(Opt::Ttl).min(255) as u8, option(Opt::Tos) as u8 & !ECN_FIELD)
     }
 }
 

@@ -21,6 +21,7 @@ const RECEIVED_MSS_MIN: u32 = MSS_DEFAULT as u32;
 mod phase {
     pub const OPEN: u8 = 0;
     pub const DISORDER: u8 = 1;
+    pub const CWR: u8 = 2;
     pub const RECOVERY: u8 = 3;
     pub const LOSS: u8 = 4;
 }
@@ -74,7 +75,9 @@ impl Connection<'_> {
             receive_scale: b.receive_scale,
             options: b.has(bit::TIMESTAMPS) as u8
                 | (b.has(bit::SACK) as u8) << 1
-                | (b.has(bit::SCALED) as u8) << 2,
+                | (b.has(bit::SCALED) as u8) << 2
+                | (b.has(bit::ECN) as u8) << 3
+                | (b.has(bit::ECN_SEEN) as u8) << 4,
             reserved: [0; 5],
         }
     }
@@ -93,6 +96,7 @@ impl Connection<'_> {
         SocketStatistics {
             incarnation: cold.incarnation,
             phase: match live.recovery.phase {
+                Phase::Open if self.is_reduced_for(b.snd_una) => phase::CWR,
                 Phase::Open if live.recovery.is_calm() => phase::OPEN,
                 Phase::Open => phase::DISORDER,
                 Phase::Recovery => phase::RECOVERY,

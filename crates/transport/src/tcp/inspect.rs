@@ -38,6 +38,8 @@ pub struct Row {
     pub peer_window: u64,
     pub timestamps: bool,
     pub sack: bool,
+    /// Marks of congestion were agreed on (RFC 3168).
+    pub ecn: bool,
     /// The application's last descriptor is gone.
     pub orphan: bool,
 }
@@ -104,6 +106,7 @@ fn row(b: &Block, c: &Cold) -> Row {
         peer_window: b.snd_edge.saturating_sub(b.snd_una),
         timestamps: b.has(bit::TIMESTAMPS),
         sack: b.has(bit::SACK),
+        ecn: b.has(bit::ECN),
         orphan: b.has(bit::ORPHAN),
     }
 }

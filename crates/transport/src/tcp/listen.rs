@@ -193,6 +193,7 @@ impl Tcp {
         let wished_mss = self.wished_mss(i);
         let mut embryo = self.connection(i);
         embryo.take_syn(cx.now, segment, wished_mss);
+        embryo.agree_on_marks(segment);
         let scale = embryo.block.receive_scale;
         embryo.block.rcv_adv = (ring as u64 - (1 << scale)).min(65535);
         self.ports.add_user(tuple.local, tuple.local_port, reuse != 0);

@@ -85,6 +85,8 @@ pub(crate) struct Live {
     pub duplicate: Option<Range>,
     /// The window, not the application, limits what is sent.
     pub window_limited: bool,
+    /// Highest offset sent when the window was last reduced, with ECN, until more is acknowledged.
+    pub reduced_at: Option<u64>,
     pub hystart: HyStart,
     pub statistics: Statistics,
     /// Since when what is acknowledged did not fill the window.
@@ -133,6 +135,7 @@ impl Live {
             duplicate_acks: 0,
             duplicate: None,
             window_limited: false,
+            reduced_at: None,
             hystart: HyStart::default(),
             statistics: Statistics::default(),
             unused_since: None,

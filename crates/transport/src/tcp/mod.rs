@@ -20,6 +20,7 @@
 //! | [`scoreboard`], [`rack`], [`tail_probe`] | what is lost | RFC 6675 §3, RFC 2018, RFC 8985 |
 //! | [`recover`], [`recovery`], [`prr`] | what follows | RFC 6937, RFC 6582, RFC 3042 |
 //! | [`undo`] | what was no loss | RFC 3522, RFC 4015, RFC 5682, RFC 2883 |
+//! | [`ecn`] | marks instead of losses | RFC 3168 |
 //! | [`congestion`] | how much | RFC 5681, RFC 9438, RFC 9406 |
 //! | [`close`], [`time_wait`] | FIN, TIME-WAIT, reset | RFC 9293 §3.6, RFC 6191, RFC 1337 |
 //! | [`control`], [`application`], [`tell`] | requests of sockets; the application's page and what it is told | |
@@ -46,6 +47,7 @@ mod control;
 pub mod counters;
 mod decide;
 pub mod durable;
+mod ecn;
 mod emit;
 pub mod engine;
 mod fatal;

@@ -303,6 +303,7 @@ impl Tcp {
                 self.establish(cx, i);
                 self.connection(i).mark(due::ACK);
             } else if c.block.has(bit::ROUTED) && c.may_repeat_syn(cx) {
+                c.doubt_marks(segment);
                 c.mark(due::SYN);
             }
             return;
@@ -361,6 +362,7 @@ impl Tcp {
             return;
         };
         c.note_heard(cx.now, segment);
+        c.take_marks(cx, segment);
         if !self.take_acknowledgment(cx, i, segment, ack) {
             return;
         }

@@ -37,9 +37,10 @@ impl Connection<'_> {
         if lost && self.live.recovery.phase == Phase::Open {
             self.enter_recovery(cx, heard.delivered.bytes);
         }
+        let echo = self.take_echo(cx, segment, heard);
         match self.live.recovery.phase {
             Phase::Recovery => self.shrink(heard.delivered.bytes, heard.acked > 0 && !lost),
-            _ if before != Phase::Recovery => self.grow(cx, heard),
+            _ if before != Phase::Recovery && !echo => self.grow(cx, heard),
             _ => {}
         }
         if heard.acked > 0 || heard.sacked {
@@ -80,6 +81,8 @@ impl Connection<'_> {
                 let mss = block.segment_size();
                 let flight_size = heard.flight_size.min(block.congestion.cwnd as u64) as u32;
                 block.congestion.on_loss(flight_size, mss);
+                recovery.probe = None;
+                return self.note_reduction();
             }
             Verdict::Repaired => {}
         }
@@ -89,9 +92,14 @@ impl Connection<'_> {
     /// Takes a reduction back that was no loss.
     fn judge_undo(&mut self, cx: &Context, segment: &Segment, heard: &Heard) {
         let can_send_new = self.block.send_window() > 0 && self.has_unsent();
+        let echo = self.is_echo(segment);
         let block = &mut self.block;
         let recovery = &mut self.live.recovery;
         recovery.undo = recovery.undo.take().filter(|undo| !undo.is_over(block.snd_una));
+        if echo {
+            // Congestion it was, whatever was lost.
+            recovery.force |= recovery.undo.take().is_some_and(|undo| undo.tries_new_data());
+        }
         let Some(undo) = &mut recovery.undo else {
             return;
         };
@@ -205,6 +213,7 @@ impl Connection<'_> {
     /// `delivered`: bytes that left the network with the news of the loss.
     fn enter_recovery(&mut self, cx: &Context, delivered: u64) {
         cx.count(Counter::FastRecoveries);
+        let reduced = self.is_reduced_for(self.block.snd_una);
         let live = &mut *self.live;
         let block = &mut self.block;
         let mss = block.segment_size();
@@ -212,12 +221,17 @@ impl Connection<'_> {
         live.recovery.undo = Some(Undo::new(block.congestion, clock, false));
         // What limited transmit sent beyond the window does not count (RFC 5681 §3.2 step 2).
         let flight_size = block.flight_size().min(block.congestion.cwnd as u64) as u32;
-        block.congestion.on_loss(flight_size, mss);
+        if !reduced {
+            block.congestion.on_loss(flight_size, mss);
+        }
         let not_left = block.flight_size() - live.recovery.board.sacked() + delivered;
         live.recovery.enter(block.snd_nxt, not_left);
         live.timing = None;
         live.probe_at = NEVER;
         live.retransmit_at = cx.now + block.rtt.rto();
+        if !reduced {
+            self.note_reduction();
+        }
     }
 
     /// The window in a recovery (RFC 6937). Without SACK it is the threshold, and duplicates count as what has left.

@@ -123,6 +123,7 @@ impl Connection<'_> {
         live.timing = None;
         live.retransmit_at = cx.now + block.rtt.backed_off(block.backoff as u32);
         let doubt = block.backoff == ROUTE_DOUBT;
+        self.note_reduction();
         self.mark(due::SEND | if doubt { due::ROUTE } else { 0 });
         Patience::Left
     }

@@ -2,10 +2,10 @@
 
 use super::block::Tuple;
 use super::options::Options;
-use crate::addresses::{IP_HEADERS_MAX, ip_addresses};
+use crate::addresses::{IP_HEADERS_MAX, hops_and_class, ip_addresses};
 use crate::page::Page;
 use eft_base::checksum::Checksum;
-use eft_base::wire::{PROTOCOL_TCP, TCP_FIN, TCP_SYN, TcpHeader};
+use eft_base::wire::{ECN_FIELD, PROTOCOL_TCP, TCP_FIN, TCP_SYN, TcpHeader};
 use eft_base::{PacketRef, WireAddress};
 use eft_channel::Memory;
 use zerocopy::FromBytes;
@@ -41,6 +41,8 @@ pub struct Segment {
     pub ack: u32,
     pub flags: u8,
     pub window: u16,
+    /// The ECN field of its IP header (RFC 3168 §5).
+    pub ecn: u8,
     /// Bytes of payload.
     pub len: u32,
     pub payload: Payload,
@@ -130,6 +132,7 @@ pub fn parse(
         ack: header.acknowledgment.get(),
         flags: header.flags,
         window: header.window.get(),
+        ecn: hops_and_class(ip).1 & ECN_FIELD,
         len: data.len,
         payload,
         count: match segment_size {
@@ -172,6 +175,7 @@ impl Segment {
             ack: 0,
             flags: 0,
             window: 0,
+            ecn: 0,
             len: 0,
             payload: Payload::Scratch,
             count: 1,

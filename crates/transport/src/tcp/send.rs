@@ -4,7 +4,7 @@
 //! that of a few large messages. What was lost goes before what is new.
 
 use super::asked::Request;
-use super::block::{NOWHERE, State};
+use super::block::{NOWHERE, State, bit};
 use super::connection::Connection;
 use super::counters::Counter;
 use super::decide::{Decision, Situation, Wait};
@@ -17,7 +17,7 @@ use super::tail_probe::TailProbe;
 use crate::edge::Out;
 use crate::timers::NEVER;
 use core::time::Duration;
-use eft_base::wire::{TCP_ACK, TCP_FIN, TCP_PSH};
+use eft_base::wire::{ECN_CAPABLE, TCP_CWR, TCP_FIN, TCP_PSH};
 use eft_channel::socket::Opt;
 use eft_component::{Context, Outbox};
 
@@ -112,7 +112,8 @@ impl Connection<'_> {
             pipe,
             whole: cwnd.min(block.snd_edge.saturating_sub(block.snd_una)),
             mss: mss as u64,
-            chunk: self.chunk(),
+            // A device that segments would repeat what is said once: that the window was reduced.
+            chunk: if block.has(bit::ECN_REDUCED) { mss as u64 } else { self.chunk() },
             window_max: self.cold.snd_wnd_max as u64,
             small_in_flight: block.snd_small > block.snd_una,
             no_delay: option(Opt::NoDelay) != 0,
@@ -281,7 +282,8 @@ impl Tcp {
         let mut c = self.connection(i);
         let window = c.offer_window();
         let options = c.ordinary_options(cx);
-        let (ttl, tos) = c.hop_options();
+        let (ttl, mut tos) = c.hop_options();
+        let mut flags = c.acknowledging_flags();
         let Connection { block, live, .. } = c;
         let Some(page) = &live.page else {
             return;
@@ -290,7 +292,12 @@ impl Tcp {
         let end = range.end - fin as u64;
         let len = end - range.start;
         let mss = block.segment_size();
-        let mut flags = TCP_ACK;
+        let marked = block.has(bit::ECN) && how == How::New && len > 0;
+        if marked {
+            // What is sent again, and what carries no data, is not to be marked (RFC 3168 §6.1.4, §6.1.5).
+            tos |= ECN_CAPABLE;
+            flags |= if block.has(bit::ECN_REDUCED) { TCP_CWR } else { 0 };
+        }
         if end == block.snd_end && len > 0 {
             flags |= TCP_PSH;
         }
@@ -319,6 +326,9 @@ impl Tcp {
         });
         let mut c = self.connection(i);
         if sent {
+            if marked {
+                c.block.clear(bit::ECN_REDUCED);
+            }
             c.after_sending(cx, range, len, how);
         } else if let Some(epoch) = epoch {
             c.live.in_flight.remove(epoch);
@@ -334,12 +344,13 @@ impl Tcp {
         let mut c = self.connection(i);
         let window = c.offer_window();
         let options = c.ordinary_options(cx);
+        let flags = c.acknowledging_flags();
         let block = &*c.block;
         let segment = Outgoing::bare(
             block.tuple,
             block.send_sequence(block.snd_una).wrapping_sub(1),
             block.acknowledgment(),
-            TCP_ACK,
+            flags,
             window,
             options.bytes(),
         );

@@ -4,16 +4,17 @@ use super::asked::MTU_MIN;
 use super::block::{MSS_DEFAULT, NONE, State, Tuple, bit};
 use super::connect::scale_for;
 use super::counters::Counter;
+use super::ecn;
 use super::emit::Outgoing;
 use super::engine::Tcp;
 use super::live::due;
 use super::options::Builder;
 use super::route::fixed_headers;
 use super::segment::Segment;
-use super::syn_cookies::{SIZE_MASK, SIZES, agreed, offered, period, size_index, stamp};
+use super::syn_cookies::{SIZE_MASK, SIZES, agreed, offered, offered_marks, period, size_index, stamp};
 use crate::edge::Out;
 use eft_base::Instant;
-use eft_base::wire::{TCP_ACK, TCP_RST, TCP_SYN};
+use eft_base::wire::{TCP_ACK, TCP_CWR, TCP_ECE, TCP_RST, TCP_SYN};
 use eft_component::{Context, Outbox};
 
 impl Tcp {
@@ -50,8 +51,11 @@ impl Tcp {
         let mut options = Builder::new();
         options.mss(self.cookie_mss(cx.now, listener, &tuple));
         let mut scale = 0;
+        let mut flags = TCP_SYN | TCP_ACK;
         if let Some((value, _)) = offer.timestamps {
-            let own = stamp(cx.now, agreed(offer)).wrapping_add(self.timestamp_offset(&tuple));
+            let marks = ecn::asks(segment);
+            flags |= if marks { TCP_ECE } else { 0 };
+            let own = stamp(cx.now, agreed(offer, marks)).wrapping_add(self.timestamp_offset(&tuple));
             if offer.sack_permitted {
                 options.sack_permitted_and_timestamps(own, value);
             } else {
@@ -64,7 +68,7 @@ impl Tcp {
         }
         let window = (ring as u64 - (1 << scale)).min(65535) as u16;
         let ack = segment.seq.wrapping_add(1);
-        let answer = Outgoing::bare(tuple, iss, ack, TCP_SYN | TCP_ACK, window, options.bytes());
+        let answer = Outgoing::bare(tuple, iss, ack, flags, window, options.bytes());
         if self.transmit_bare(cx, out, NONE, answer) {
             self.cookies.expect(cx.now);
             cx.count(Counter::SynCookiesSent);
@@ -103,7 +107,9 @@ impl Tcp {
             return true;
         }
         let options = offered(mss, segment.options.timestamps, self.timestamp_offset(&segment.tuple));
-        let syn = Segment { seq: segment.seq.wrapping_sub(1), flags: TCP_SYN, len: 0, options, ..*segment };
+        let marks = offered_marks(segment.options.timestamps, self.timestamp_offset(&segment.tuple));
+        let flags = TCP_SYN | if marks { TCP_ECE | TCP_CWR } else { 0 };
+        let syn = Segment { seq: segment.seq.wrapping_sub(1), flags, len: 0, options, ..*segment };
         let Some(i) = self.begin_child(cx, listener, &syn) else {
             return true;
         };

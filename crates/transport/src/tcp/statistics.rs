@@ -107,6 +107,12 @@ impl Statistics {
         self.round.limited |= limited;
     }
 
+    /// Of what was delivered, this came with the echo of a mark (RFC 3168).
+    pub fn on_delivered_marked(&mut self, bytes: u64, mss: u32) {
+        let segments = bytes.div_ceil(mss as u64) as u32;
+        self.counted.delivered_marked = self.counted.delivered_marked.wrapping_add(segments);
+    }
+
     /// Everything below `una` is acknowledged. A round that the application limited shows only that so much goes.
     pub fn end_round(&mut self, now: Instant, una: u64, nxt: u64, min_rtt_us: u32) {
         let round = self.round;

@@ -21,11 +21,12 @@ const PERIOD: Duration = Duration::from_secs(64);
 pub(super) const SIZES: [u16; 8] = [64, 536, 1220, 1300, 1400, 1440, 1460, 8940];
 /// Bits of a cookie that are an index of [`SIZES`].
 pub(super) const SIZE_MASK: u32 = 7;
-/// Bits of a timestamp that say what was agreed on: the window shift, or [`NO_SCALE`], and SACK.
+/// Bits of a timestamp that say what was agreed on: the window shift, or [`NO_SCALE`], SACK, and ECN.
 const STAMP_MASK: u32 = 63;
 const SCALE_BITS: u32 = 15;
 const NO_SCALE: u32 = 15;
 const SACK_BIT: u32 = 16;
+const ECN_BIT: u32 = 32;
 /// Of the path, until ip told of one: the default MSS and its headers (RFC 9293 §3.7.1).
 const MTU_UNKNOWN: u16 = 576;
 
@@ -70,9 +71,15 @@ pub(super) fn stamp(now: Instant, agreed: u32) -> u32 {
     if agreed > clock & STAMP_MASK { stamp.wrapping_sub(STAMP_MASK + 1) } else { stamp }
 }
 
-/// What a SYN offers, for [`stamp`].
-pub(super) fn agreed(options: &Options) -> u32 {
-    options.scale.map_or(NO_SCALE, u32::from) | if options.sack_permitted { SACK_BIT } else { 0 }
+/// What a SYN offers, for [`stamp`]. `marks`: it asks for ECN (RFC 3168).
+pub(super) fn agreed(options: &Options, marks: bool) -> u32 {
+    let sack = if options.sack_permitted { SACK_BIT } else { 0 };
+    options.scale.map_or(NO_SCALE, u32::from) | sack | if marks { ECN_BIT } else { 0 }
+}
+
+/// Whether a SYN that was answered with a cookie asked for ECN, from the timestamps that came back.
+pub(super) fn offered_marks(timestamps: Option<(u32, u32)>, ts_offset: u32) -> bool {
+    timestamps.is_some_and(|(_, echo)| echo.wrapping_sub(ts_offset) & ECN_BIT != 0)
 }
 
 /// The options of a SYN that was answered with a cookie, from what came back.

@@ -3,7 +3,7 @@
 use super::counters::Counter;
 use super::durable::{Block, bit};
 use super::engine::{Udp, due};
-use crate::addresses::{IP_HEADERS_MAX, ip_addresses, is_unspecified};
+use crate::addresses::{IP_HEADERS_MAX, hops_and_class, ip_addresses, is_unspecified};
 use core::net::IpAddr;
 use eft_base::checksum::Checksum;
 use eft_base::wire::{PROTOCOL_UDP, UdpHeader};
@@ -87,10 +87,7 @@ impl Udp {
         cx.memory.read(packet, bytes).ok_or(Counter::DropUnreadable)?;
         let (ip, udp) = bytes.split_at(ip_len);
         let (remote, local) = ip_addresses(ip, zone).ok_or(Counter::DropMalformed)?;
-        let (ttl, tos) = match ip[0] >> 4 {
-            4 => (ip[8], ip[1]),
-            _ => (ip[7], ip[0] << 4 | ip[1] >> 4),
-        };
+        let (ttl, tos) = hops_and_class(ip);
         let header = UdpHeader::read_from_bytes(udp).map_err(|_| Counter::DropMalformed)?;
         let length = header.length.get() as u32;
         let all = packet.skip(ip_len as u32);

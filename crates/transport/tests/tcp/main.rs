@@ -7,6 +7,7 @@ mod control;
 mod dying;
 mod hostile;
 mod loss;
+mod marks;
 mod options;
 mod recovery;
 mod rules;

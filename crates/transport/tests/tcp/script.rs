@@ -10,6 +10,8 @@ pub const FIN: u8 = 1;
 pub const SYN: u8 = 2;
 pub const RST: u8 = 4;
 pub const ACK: u8 = 16;
+pub const ECE: u8 = 64;
+pub const CWR: u8 = 128;
 
 pub const PORT: u16 = 80;
 
@@ -38,6 +40,7 @@ pub struct Heard {
     pub ack: u32,
     pub window: u16,
     pub len: usize,
+    pub ecn: u8,
     pub options: Vec<u8>,
 }
 
@@ -123,6 +126,15 @@ impl Script {
         self.world.turn(1);
     }
 
+    /// A segment whose IP header has these ECN bits.
+    pub fn say_marked(&mut self, flags: u8, payload: &[u8], ecn: u8) {
+        let mut packet = self.packet(flags, payload, &[]);
+        packet.bytes[1] |= ecn;
+        self.seq = self.seq.wrapping_add(payload.len() as u32);
+        self.world.deliver(1, &packet);
+        self.world.turn(1);
+    }
+
     /// Several segments in one batch.
     pub fn say_batch(&mut self, payloads: &[&[u8]]) {
         for payload in payloads {
@@ -153,6 +165,7 @@ impl Script {
                 ack: p.ack(),
                 window: p.window(),
                 len: p.payload().len(),
+                ecn: p.ecn(),
                 options: p.bytes[40..20 + p.header_len()].to_vec(),
             })
             .collect();

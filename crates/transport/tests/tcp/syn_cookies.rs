@@ -70,6 +70,20 @@ fn a_client_with_timestamps_connects_through_a_flood_with_all_its_options() {
 }
 
 #[test]
+fn a_cookie_remembers_who_asked_for_marks() {
+    let mut s = flooded();
+    s.say_with(SYN | ECE | CWR, &[], &modern());
+    let heard = s.hear();
+    assert_eq!((heard.len(), heard[0].flags), (1, SYN | ACK | ECE));
+    s.ack = heard[0].seq.wrapping_add(1);
+    s.timestamp = Some(5001);
+    s.say(ACK, &[]);
+    s.wait(Duration::from_millis(200));
+    assert_eq!(s.counter("syn_cookies_received"), 1);
+    assert_eq!(s.world.sides[1].page(newest(&s)).info().options, 15);
+}
+
+#[test]
 fn a_client_without_timestamps_connects_with_its_segment_size_alone() {
     let mut s = flooded();
     let answer = ask(&mut s, &[2, 4, 4, 176, 1, 3, 3, 7, 1, 1, 4, 2]);

@@ -25,8 +25,9 @@ fn what_was_offered_comes_back() {
     for scale in [None, Some(0), Some(7), Some(SCALE_MAX)] {
         for sack_permitted in [false, true] {
             let syn = Options { scale, sack_permitted, timestamps: Some((5, 0)), ..Options::default() };
-            let sent = stamp(Instant::from_millis(123_456), agreed(&syn)).wrapping_add(77);
-            let came = offered(1400, Some((6, sent)), 77);
+            let sent = |marks| stamp(Instant::from_millis(123_456), agreed(&syn, marks)).wrapping_add(77);
+            assert_eq!([false, true].map(|marks| offered_marks(Some((6, sent(marks))), 77)), [false, true]);
+            let came = offered(1400, Some((6, sent(sack_permitted))), 77);
             assert_eq!((came.scale, came.sack_permitted, came.mss), (scale, sack_permitted, Some(1400)));
         }
     }

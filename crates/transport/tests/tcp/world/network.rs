@@ -9,6 +9,13 @@ use std::time::Duration;
 pub(super) const IP_HEADER: usize = 20;
 const TCP_HEADER: usize = 20;
 
+/// What the IP headers of a `Send` say.
+struct Ends {
+    source: WireAddress,
+    destination: WireAddress,
+    tos: u8,
+}
+
 /// A packet on the wire.
 #[derive(Clone, Debug)]
 pub struct Packet {
@@ -25,6 +32,9 @@ impl Packet {
     }
     pub fn ack(&self) -> u32 {
         be32(&self.bytes[IP_HEADER + 8..])
+    }
+    pub fn ecn(&self) -> u8 {
+        self.bytes[1] & 3
     }
     pub fn window(&self) -> u16 {
         u16::from_be_bytes([self.bytes[IP_HEADER + 14], self.bytes[IP_HEADER + 15]])
@@ -71,7 +81,7 @@ impl World {
         if self.conditions.strip_timestamps {
             strip(&mut header, 8);
         }
-        let addresses = (d.source, d.destination);
+        let ends = Ends { source: d.source, destination: d.destination, tos: d.tos };
         if size != 0 && self.conditions.split {
             for (n, piece) in payload.chunks(size).enumerate() {
                 let last = (n + 1) * size >= payload.len();
@@ -81,23 +91,24 @@ impl World {
                 if !last {
                     h[13] &= !(1 | 8);
                 }
-                self.wire(side, addresses, &h, piece, 0);
+                self.wire(side, &ends, &h, piece, 0);
             }
         } else {
-            self.wire(side, addresses, &header, &payload, d.segment_size);
+            self.wire(side, &ends, &header, &payload, d.segment_size);
         }
     }
 
     fn wire(
         &mut self,
         side: usize,
-        (source, destination): (WireAddress, WireAddress),
+        &Ends { source, destination, tos }: &Ends,
         header: &[u8],
         payload: &[u8],
         segment_size: u16,
     ) {
         let mut bytes = vec![0u8; IP_HEADER];
         bytes[0] = 0x45;
+        bytes[1] = tos;
         let total = IP_HEADER + header.len() + payload.len();
         bytes[2..4].copy_from_slice(&(total as u16).to_be_bytes());
         bytes[9] = 6;
