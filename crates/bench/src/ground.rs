@@ -4,7 +4,7 @@
 //! Promises: changes of CPUs go through the journaled actuators; when a [`Ground`] is dropped, places, speeds and the
 //! stack's policy are again what they were.
 
-use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use eft_component::scheduling::Spare;
@@ -23,17 +23,23 @@ use serde_json::{Value, json};
 /// Long work that can be told to end: what it did is then undone in the ordinary way.
 pub struct End {
     signals: EndSignals,
-    came: Cell<bool>,
+    came: AtomicBool,
 }
 
 impl End {
     pub fn new() -> Result<End, String> {
-        Ok(End { signals: EndSignals::block()?, came: Cell::new(false) })
+        Ok(End { signals: EndSignals::block()?, came: AtomicBool::new(false) })
     }
 
     pub fn check(&self) -> Result<(), String> {
-        self.came.set(self.came.get() || self.signals.arrived());
-        if self.came.get() { Err("interrupted; everything is as it was".into()) } else { Ok(()) }
+        if self.signals.arrived() {
+            self.came.store(true, Ordering::Relaxed);
+        }
+        if self.came.load(Ordering::Relaxed) {
+            Err("interrupted; everything is as it was".into())
+        } else {
+            Ok(())
+        }
     }
 
     pub fn sleep(&self, time: Duration) -> Result<(), String> {

@@ -1,5 +1,6 @@
 //! A guest of the benchmark, and the judge that watches two of them.
 
+use crate::ground::End;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
@@ -91,14 +92,14 @@ pub fn parts(of: [f64; 2]) -> [f64; 2] {
 }
 
 /// Looks at the guests each 2 ms for so long, and adds up where they ran.
-pub fn judge(guests: &[Guest; 2], fast: CpuId, length: Duration) -> Seen {
+pub fn judge(guests: &[Guest; 2], fast: CpuId, length: Duration, end: &End) -> Result<Seen, String> {
     let begin = Instant::now();
     let mut last = [0, 1].map(|i| guests[i].run_ns());
     let (mut did, mut left, mut stretch, mut longest) =
         ([Did::default(); 2], Duration::ZERO, Duration::ZERO, Duration::ZERO);
     let mut looked = begin;
     while begin.elapsed() < length {
-        std::thread::sleep(Duration::from_millis(2));
+        end.sleep(Duration::from_millis(2))?;
         let (now, mut is_used, mut waits) = (Instant::now(), false, false);
         for i in 0..2 {
             let (run, cpu) = (guests[i].run_ns(), guests[i].cpu());
@@ -120,9 +121,9 @@ pub fn judge(guests: &[Guest; 2], fast: CpuId, length: Duration) -> Seen {
         longest = longest.max(stretch);
     }
     let seconds = begin.elapsed().as_secs_f64();
-    Seen {
+    Ok(Seen {
         did: did.map(|d| Did { work: d.work / seconds, fast: d.fast / seconds }),
         left: left.as_secs_f64() / seconds,
         left_longest: longest,
-    }
+    })
 }

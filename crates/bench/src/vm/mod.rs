@@ -19,6 +19,7 @@ use eft_machine::{CpuId, CpuSet};
 use super::figure::{Aim, Figure};
 use super::report;
 use super::stolen::Stolen;
+use crate::ground::End;
 use crate::samples::Samples;
 use machine::{First, Slowed};
 use round::{Kind, Round, Way};
@@ -95,12 +96,13 @@ fn live(arguments: &VmArguments, figures: &mut Vec<Figure>, notes: &mut Vec<Stri
         notes.push("there is no qemu-system-x86_64, so no QEMU guests".into());
         kinds.retain(|kind| *kind != Kind::Qemu);
     }
+    let end = End::new()?;
     // Guests and judge come before whatever else runs here; without the privilege the figures are noisier.
     let (first, note) = First::begin();
     notes.extend(note);
     let stolen = Stolen::begin(Some(&cpus));
     let slowed = Slowed::begin(&cpus, cpus.last().unwrap_or(CpuId(0)), arguments.slow)?;
-    let setting = round::Setting::prepare(arguments, cpus, &slowed, &kinds)?;
+    let setting = round::Setting::prepare(arguments, cpus, &slowed, &kinds, &end)?;
     let mut rounds: BTreeMap<(Kind, Way), Vec<Round>> = BTreeMap::new();
     for _ in 0..arguments.rounds {
         for kind in &kinds {

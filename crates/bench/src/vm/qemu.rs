@@ -8,6 +8,7 @@ use eft_host::sensors::{Tree, tasks};
 use eft_machine::CpuSet;
 
 use super::guest::Guest;
+use crate::ground::End;
 
 const PROGRAM: &str = "qemu-system-x86_64";
 /// What QEMU calls its first vCPU's thread.
@@ -80,10 +81,10 @@ fn boot(name: &str, dir: &Path, rounds: Option<u32>) -> Result<Guest, String> {
 
 /// Rounds of the loop that take `share` of a full-speed CPU, as near as some tries come. A part of each rest is work, too:
 /// the emulator's own, for the interrupt. So what some rounds take says only about where to try next.
-pub fn pace(share: f64, dir: &Path, fast: &CpuSet) -> Result<u32, String> {
+pub fn pace(share: f64, dir: &Path, fast: &CpuSet, end: &End) -> Result<u32, String> {
     let (mut rounds, mut nearest) = (ROUNDS_TRIED, (f64::MAX, ROUNDS_TRIED));
     for _ in 0..TRIES {
-        let used = use_of(rounds, dir, fast)?;
+        let used = use_of(rounds, dir, fast, end)?;
         let off = (used - share).abs();
         if off < nearest.0 {
             nearest = (off, rounds);
@@ -102,13 +103,13 @@ pub fn pace(share: f64, dir: &Path, fast: &CpuSet) -> Result<u32, String> {
 }
 
 /// Part of the CPU that a guest of so many rounds takes.
-fn use_of(rounds: u32, dir: &Path, fast: &CpuSet) -> Result<f64, String> {
+fn use_of(rounds: u32, dir: &Path, fast: &CpuSet, end: &End) -> Result<f64, String> {
     let guest = boot("bench-pace", dir, Some(rounds))?;
     guest.put(fast)?;
     // The firmware may not be done yet.
-    std::thread::sleep(Duration::from_secs(1));
+    end.sleep(Duration::from_secs(1))?;
     let (before, begin) = (guest.run_ns(), Instant::now());
-    std::thread::sleep(Duration::from_secs(2));
+    end.sleep(Duration::from_secs(2))?;
     Ok((guest.run_ns() - before) as f64 / begin.elapsed().as_nanos() as f64)
 }
 

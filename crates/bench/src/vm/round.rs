@@ -13,6 +13,7 @@ use eft_vcpu::options::{Options, Policy};
 use super::guest::{Guest, Seen, judge, parts};
 use super::machine::Slowed;
 use super::{VmArguments, qemu, worker};
+use crate::ground::End;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, clap::ValueEnum)]
 pub enum Kind {
@@ -70,6 +71,7 @@ pub struct Setting<'a> {
     arguments: &'a VmArguments,
     cpus: CpuSet,
     slowed: &'a Slowed,
+    end: &'a End,
     /// Of the paced QEMU guest.
     rounds: u32,
 }
@@ -80,11 +82,12 @@ impl<'a> Setting<'a> {
         cpus: CpuSet,
         slowed: &'a Slowed,
         kinds: &[Kind],
+        end: &'a End,
     ) -> Result<Self, String> {
         let fast = CpuSet::one(cpus.first().unwrap_or(CpuId(0)));
         let rounds =
-            if kinds.contains(&Kind::Qemu) { qemu::pace(PACED_SHARE, &slowed.dir, &fast)? } else { 0 };
-        Ok(Self { arguments, cpus, slowed, rounds })
+            if kinds.contains(&Kind::Qemu) { qemu::pace(PACED_SHARE, &slowed.dir, &fast, end)? } else { 0 };
+        Ok(Self { arguments, cpus, slowed, end, rounds })
     }
 
     fn start(&self, kind: Kind) -> Result<[Guest; 2], String> {
@@ -119,7 +122,7 @@ impl<'a> Setting<'a> {
     pub fn round(&self, kind: Kind, way: Way) -> Result<Round, String> {
         let (fast, slow) = (self.cpus.first().unwrap_or(CpuId(0)), self.cpus.last().unwrap_or(CpuId(0)));
         let guests = self.start(kind)?;
-        std::thread::sleep(Duration::from_millis(300));
+        self.end.sleep(Duration::from_millis(300))?;
         let length = Duration::from_secs_f64(self.arguments.seconds);
         let pins = match way {
             Way::PinnedWell => Some([CpuSet::one(fast), CpuSet::one(slow)]),
@@ -133,20 +136,21 @@ impl<'a> Setting<'a> {
             Way::Fair => Policy::AmpFair(100),
             Way::Vm => Policy::AmpVm,
             _ => {
-                std::thread::sleep(Duration::from_secs(1));
-                return Ok(Round { seen: judge(&guests, fast, length), dealt: None });
+                self.end.sleep(Duration::from_secs(1))?;
+                return Ok(Round { seen: judge(&guests, fast, length, self.end)?, dealt: None });
             }
         };
         let mut session = Session::open(&Tree::live(), self.settings(kind, &guests, policy))?;
-        session.run(clock::now() + Duration::from_secs_f64(self.arguments.settle), || false);
+        session
+            .run(clock::now() + Duration::from_secs_f64(self.arguments.settle), || self.end.check().is_err());
         let seen = std::thread::scope(|scope| {
-            let judge = scope.spawn(|| judge(&guests, fast, length));
+            let judge = scope.spawn(|| judge(&guests, fast, length, self.end));
             session.run(clock::now() + length * 2, || judge.is_finished());
             judge.join().map_err(|_| "the judge failed".to_string())
-        })?;
+        });
         let view = session.view();
         session.restore().iter().for_each(|note| eprintln!("eft: {note}"));
-        Ok(Round { seen, dealt: Some(NAMES.map(|name| dealt(name, &view))) })
+        Ok(Round { seen: seen??, dealt: Some(NAMES.map(|name| dealt(name, &view))) })
     }
 }
 
