@@ -38,7 +38,7 @@ asyncio.run(main())
 """
 
 # Three workers of one socket: two forked, one of them a fresh program that inherited the descriptor.
-FAMILY = """
+DOMAIN = """
 import os, socket, sys
 if len(sys.argv) == 2:
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -145,10 +145,10 @@ def udp_server_on_both_sides():
 
 
 def udp_server_of_several_processes():
-    with Scene("udp-family") as scene:
+    with Scene("udp-domain") as scene:
         stack = Stack(scene)
         # Its processes are a group of their own, and end as one.
-        server = scene.start(*stack.on("python3", script(scene, "family", FAMILY), 7302), start_new_session=True)
+        server = scene.start(*stack.on("python3", script(scene, "domain", DOMAIN), 7302), start_new_session=True)
         try:
             heard(7302)
             answers(scene, stack, 7302, 200)

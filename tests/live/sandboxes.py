@@ -292,7 +292,7 @@ def a_server_that_is_taken_over_reaches_nothing_but_its_own():
             read, written = others_memory(pid)
             # The position of a reader in its queues is the only word that another maps, too.
             own = ("status-", "pool-", "arena-", "queue-")
-            strange = [w for w in written if not w.startswith(("position", "family")) and not w.startswith(tuple(o + name for o in own))]
+            strange = [w for w in written if not w.startswith(("position", "domain")) and not w.startswith(tuple(o + name for o in own))]
             check(not strange, f"{name} may write {strange}")
             with inside.Inside(pid) as it:
                 check(it.call(39) == pid, f"{name}: getpid")

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// A family: a program started by `eft run` and its fork and exec descendants. The unit of sharing.
+/// A domain: a program started by `eft run` and its fork and exec descendants. The unit of sharing.
 #[derive(
     Clone,
     Copy,
@@ -23,12 +23,12 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
     KnownLayout,
 )]
 #[repr(transparent)]
-pub struct FamilyId(pub u16);
+pub struct DomainId(pub u16);
 
-/// A socket: the page `slot` in the arena of `family`.
+/// A socket: the page `slot` in the arena of `domain`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SocketId {
-    pub family: FamilyId,
+    pub domain: DomainId,
     pub slot: u32,
 }
 

@@ -22,7 +22,7 @@ pub mod wire;
 
 pub use address::{Cidr, Endpoint, MacAddress, WireAddress};
 pub use component::{ComponentId, Role};
-pub use ids::{FamilyId, PacketRef, PoolId, RequestId, SocketId};
+pub use ids::{DomainId, PacketRef, PoolId, RequestId, SocketId};
 pub use random::Random;
 pub use slots::SlotShare;
 pub use time::Instant;

@@ -1,4 +1,4 @@
-//! Which slots of a family's arena are whose.
+//! Which slots of a domain's arena are whose.
 
 use crate::component::ComponentId;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
-//! Which sockets of a family have news for their transport.
+//! Which sockets of a domain have news for their transport.
 //!
 //! A three-level bitmap that many application threads set and one server takes. Three levels, because a
-//! family may have a hundred thousand sockets and a scan must cost what changed, not what exists.
+//! domain may have a hundred thousand sockets and a scan must cost what changed, not what exists.
 
 use crate::segment::{OutOfBounds, Segment};
 use core::iter;

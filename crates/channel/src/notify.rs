@@ -122,7 +122,7 @@ impl Ringer {
     }
 }
 
-/// Rings without remembering: for senders that share a doorbell (the processes of a family).
+/// Rings without remembering: for senders that share a doorbell (the processes of a domain).
 pub fn ring_once(doorbell: &Doorbell, state: &StateWord) -> Wake {
     fence(Ordering::SeqCst);
     let (mode, _) = state.load();

@@ -1,4 +1,4 @@
-//! What an application shares with its transport: one arena per family, one page and two rings per
+//! What an application shares with its transport: one arena per domain, one page and two rings per
 //! socket.
 //!
 //! ```text
@@ -10,7 +10,7 @@
 //! index is the offset modulo the ring's length, a power of two. The transport publishes
 //! `send_released` and `receive_end`, the application `send_end` and `receive_taken`. Each side
 //! keeps its own positions privately and checks what the other publishes: everything in an arena
-//! may be scribbled over by the family that maps it, and that must hurt this family alone.
+//! may be scribbled over by the domain that maps it, and that must hurt this domain alone.
 //!
 //! Streams put bare bytes into the rings. Datagram sockets put records (a [`DatagramHeader`], then
 //! the payload, padded to 8). A listener's receive ring holds [`AcceptRecord`]s.
@@ -122,7 +122,7 @@ impl Geometry {
     }
 }
 
-/// A family's arena, as either side maps it.
+/// A domain's arena, as either side maps it.
 #[derive(Clone)]
 pub struct Arena {
     segment: Segment,
@@ -172,13 +172,13 @@ impl Arena {
         }
     }
 
-    /// The word on which the family rings `transport`.
+    /// The word on which the domain rings `transport`.
     pub fn doorbell(&self, transport: ComponentId) -> Shared<Doorbell> {
         // SAFETY: Doorbell is one atomic; within the checked header.
         unsafe { self.segment.shared(bell(transport)) }.expect("arena length was checked")
     }
 
-    /// How often a stack of this family ended or returned: odd while there is none. The family's custodian
+    /// How often a stack of this domain ended or returned: odd while there is none. The domain's custodian
     /// counts.
     #[inline]
     pub fn stacks(&self) -> &AtomicU32 {

@@ -110,7 +110,7 @@ pub trait Component {
         out: &mut Outbox<Self::Out>,
     );
 
-    /// Something from the world: a family, news of a socket, a configuration.
+    /// Something from the world: a domain, news of a socket, a configuration.
     fn event(&mut self, cx: &mut Context, event: Self::Event, out: &mut Outbox<Self::Out>);
 
     /// Called once per turn, for devices. Returns how much was done; at most `budget`.

@@ -6,7 +6,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::convert::Infallible;
-use eft_base::{FamilyId, PoolId};
+use eft_base::{DomainId, PoolId};
 use eft_channel::socket::Arena;
 
 /// The present value of a key in the store (TOML text unless the key's documentation says otherwise).
@@ -30,8 +30,8 @@ pub trait FromWorld: Sized {
         None
     }
 
-    /// A family's arena is mapped; packet references name it `pool`.
-    fn family_opened(_family: FamilyId, _pool: PoolId, _arena: Arena) -> Option<Self> {
+    /// A domain's arena is mapped; packet references name it `pool`.
+    fn domain_opened(_domain: DomainId, _pool: PoolId, _arena: Arena) -> Option<Self> {
         None
     }
 

@@ -3,7 +3,7 @@
 use crate::events::FromWorld;
 use alloc::string::String;
 use alloc::vec::Vec;
-use eft_base::{ComponentId, FamilyId, PoolId, SocketId};
+use eft_base::{ComponentId, DomainId, PoolId, SocketId};
 use eft_channel::socket::Arena;
 use eft_messages::control::{Reply, Request};
 
@@ -18,14 +18,14 @@ pub struct ConnectionId(pub u64);
 /// Something from the world.
 #[derive(Clone)]
 pub enum Event {
-    /// A family's arena is mapped; packet references name it `pool`.
-    FamilyOpened { family: FamilyId, pool: PoolId, arena: Arena },
-    /// A family's last process is gone.
-    FamilyClosed(FamilyId),
+    /// A domain's arena is mapped; packet references name it `pool`.
+    DomainOpened { domain: DomainId, pool: PoolId, arena: Arena },
+    /// A domain's last process is gone.
+    DomainClosed(DomainId),
     /// A key of the store and its present value.
     Configure { key: String, value: Vec<u8> },
     /// A request of an application. `privileged`: the process may bind ports below 1024.
-    Request { connection: ConnectionId, family: FamilyId, privileged: bool, request: Request, handle: Handle },
+    Request { connection: ConnectionId, domain: DomainId, privileged: bool, request: Request, handle: Handle },
     /// The application's last descriptor of this socket is closed.
     Closed(SocketId),
     /// After a rebirth: the descriptor of this socket of `transport`'s is still open.
@@ -37,8 +37,8 @@ impl FromWorld for Event {
         Some(Event::Configure { key, value })
     }
 
-    fn family_opened(family: FamilyId, pool: PoolId, arena: Arena) -> Option<Event> {
-        Some(Event::FamilyOpened { family, pool, arena })
+    fn domain_opened(domain: DomainId, pool: PoolId, arena: Arena) -> Option<Event> {
+        Some(Event::DomainOpened { domain, pool, arena })
     }
 }
 
@@ -52,8 +52,8 @@ pub enum Effect {
     Keep { socket: SocketId, transport: ComponentId, handle: Handle },
     /// Drop the far end everywhere.
     Drop(SocketId),
-    /// Nothing of this family is left; its arena can go.
-    FamilyGone(FamilyId),
+    /// Nothing of this domain is left; its arena can go.
+    DomainGone(DomainId),
     /// Close a handle that is not kept.
     Discard(Handle),
     /// `handle` is a kernel listener on the loopback: post `socket`'s read token when it becomes
@@ -63,6 +63,6 @@ pub enum Effect {
     /// none yet, and is watched as a listener's; without a handle, the reply brings the one that
     /// there is. `reply` is what to say if all is well.
     Shadow { socket: SocketId, handle: Handle, connection: ConnectionId, reply: Reply },
-    /// The family's custodian is to know what was done to this socket; see [`Reply`].
+    /// The domain's custodian is to know what was done to this socket; see [`Reply`].
     Note { socket: SocketId, note: Reply },
 }

@@ -96,25 +96,25 @@ impl Default for MemorySpec {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Program families at a time.
-    pub families: usize,
-    /// Sockets of one family with each transport. Absent: [`SOCKETS_PER_FAMILY`], or fewer beside more than two transports.
+    /// Program domains at a time.
+    pub domains: usize,
+    /// Sockets of one domain with each transport. Absent: [`SOCKETS_PER_DOMAIN`], or fewer beside more than two transports.
     #[serde(deserialize_with = "sockets_asked")]
-    pub sockets_per_family: usize,
-    /// Listeners of one family.
-    pub listeners_per_family: usize,
+    pub sockets_per_domain: usize,
+    /// Listeners of one domain.
+    pub listeners_per_domain: usize,
     /// TCP connections of the whole stack, those in TIME_WAIT too.
     pub connections: usize,
 }
 
 /// Of a program and its descendants. They cost addresses; memory only when they are used.
-pub const SOCKETS_PER_FAMILY: usize = 100_000;
+pub const SOCKETS_PER_DOMAIN: usize = 100_000;
 /// The file does not say. None of its numbers is 0.
 const AS_MANY_AS_FIT: usize = 0;
 
 fn sockets_asked<'de, D: serde::Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
     match usize::deserialize(from)? {
-        AS_MANY_AS_FIT => Err(serde::de::Error::custom("limits.sockets_per_family must be at least 1")),
+        AS_MANY_AS_FIT => Err(serde::de::Error::custom("limits.sockets_per_domain must be at least 1")),
         sockets => Ok(sockets),
     }
 }
@@ -122,9 +122,9 @@ fn sockets_asked<'de, D: serde::Deserializer<'de>>(from: D) -> Result<usize, D::
 impl Default for Limits {
     fn default() -> Self {
         Limits {
-            families: 96,
-            sockets_per_family: AS_MANY_AS_FIT,
-            listeners_per_family: 256,
+            domains: 96,
+            sockets_per_domain: AS_MANY_AS_FIT,
+            listeners_per_domain: 256,
             connections: 131_072,
         }
     }
@@ -154,8 +154,8 @@ impl Topology {
         let mut topology: Topology =
             toml::from_str(text).map_err(|e| complaint(text, e.span(), e.message()))?;
         let fit = DIRTY_SLOTS / topology.transports().len().max(1);
-        if topology.limits.sockets_per_family == AS_MANY_AS_FIT {
-            topology.limits.sockets_per_family = SOCKETS_PER_FAMILY.min(fit);
+        if topology.limits.sockets_per_domain == AS_MANY_AS_FIT {
+            topology.limits.sockets_per_domain = SOCKETS_PER_DOMAIN.min(fit);
         }
         topology.check()?;
         Ok(topology)
@@ -231,9 +231,9 @@ impl Topology {
         }
         let l = &self.limits;
         for (name, value, max) in [
-            ("families", l.families, 96),
-            ("sockets_per_family", l.sockets_per_family, DIRTY_SLOTS / self.transports().len()),
-            ("listeners_per_family", l.listeners_per_family, 4096),
+            ("domains", l.domains, 96),
+            ("sockets_per_domain", l.sockets_per_domain, DIRTY_SLOTS / self.transports().len()),
+            ("listeners_per_domain", l.listeners_per_domain, 4096),
             ("connections", l.connections, 1 << 20),
         ] {
             if !(1..=max).contains(&value) {
@@ -406,15 +406,15 @@ mod tests {
             between = ["ip", "tcp1"]
             capacity = 64
         "#;
-        let sockets = |text: &str| Topology::parse(text).unwrap().limits.sockets_per_family;
-        assert_eq!(sockets(DEFAULT), SOCKETS_PER_FAMILY);
+        let sockets = |text: &str| Topology::parse(text).unwrap().limits.sockets_per_domain;
+        assert_eq!(sockets(DEFAULT), SOCKETS_PER_DOMAIN);
         assert_eq!(sockets(&format!("{DEFAULT}{tcp1}")), DIRTY_SLOTS / 3);
         for (asked, says) in [("90000", "from 1 to 87381"), ("0", "at least 1")] {
-            let text = format!("{DEFAULT}{tcp1}\n[limits]\nsockets_per_family = {asked}\n");
+            let text = format!("{DEFAULT}{tcp1}\n[limits]\nsockets_per_domain = {asked}\n");
             let error = Topology::parse(&text).unwrap_err();
-            assert!(error.contains("sockets_per_family must be ") && error.contains(says), "{error}");
+            assert!(error.contains("sockets_per_domain must be ") && error.contains(says), "{error}");
         }
-        let fewer = format!("{DEFAULT}{tcp1}\n[limits]\nsockets_per_family = 2048\n");
+        let fewer = format!("{DEFAULT}{tcp1}\n[limits]\nsockets_per_domain = 2048\n");
         let t = Topology::parse(&fewer).unwrap();
         let second = ComponentId::new(Role::Tcp, 1);
         assert_eq!(t.transports(), [ComponentId::TCP, second, ComponentId::UDP]);

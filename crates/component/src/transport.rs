@@ -3,7 +3,7 @@
 use crate::events::FromWorld;
 use alloc::string::String;
 use alloc::vec::Vec;
-use eft_base::{FamilyId, PoolId, SocketId};
+use eft_base::{DomainId, PoolId, SocketId};
 use eft_channel::socket::Arena;
 
 /// Something from the world.
@@ -11,8 +11,8 @@ use eft_channel::socket::Arena;
 pub enum Event {
     /// The application has put bytes in, taken bytes out, or wished something.
     Dirty(SocketId),
-    /// A family's arena is mapped; packet references name it `pool`.
-    FamilyOpened { family: FamilyId, pool: PoolId, arena: Arena },
+    /// A domain's arena is mapped; packet references name it `pool`.
+    DomainOpened { domain: DomainId, pool: PoolId, arena: Arena },
     /// A key of the store and its present value.
     Configure { key: String, value: Vec<u8> },
 }
@@ -22,8 +22,8 @@ impl FromWorld for Event {
         Some(Event::Configure { key, value })
     }
 
-    fn family_opened(family: FamilyId, pool: PoolId, arena: Arena) -> Option<Event> {
-        Some(Event::FamilyOpened { family, pool, arena })
+    fn domain_opened(domain: DomainId, pool: PoolId, arena: Arena) -> Option<Event> {
+        Some(Event::DomainOpened { domain, pool, arena })
     }
 }
 

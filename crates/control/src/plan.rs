@@ -7,7 +7,7 @@
 //! | position of Y in X→Y | Y | X | replaced by a fresh one |
 //! | pool of X | X | [`pools`]' readers | fresh one; the old stays mapped while in use |
 //! | arena of tcp, udp, filter | its owner | `eft ss`, `eft pf` | successor opens it |
-//! | arena of a family | its programs, tcp, udp, sockets | ip, nics | freed with the family |
+//! | arena of a domain | its programs, tcp, udp, sockets | ip, nics | freed with the domain |
 
 use alloc::format;
 use alloc::string::String;
@@ -55,8 +55,8 @@ pub fn pools(topology: &Topology, nics: usize, peer: ComponentId) -> Vec<PoolPla
     }
 }
 
-/// Who maps families' arenas, and whether it may write.
-pub fn family_mappers(topology: &Topology, nics: usize) -> Vec<(ComponentId, bool)> {
+/// Who maps domains' arenas, and whether it may write.
+pub fn domain_mappers(topology: &Topology, nics: usize) -> Vec<(ComponentId, bool)> {
     let writers = [vec![ComponentId::SOCKETS], topology.transports()].concat();
     let readers = [vec![ComponentId::IP], nic_peers(nics)].concat();
     let writable = |writable| move |id: ComponentId| (id, writable);
@@ -73,9 +73,9 @@ pub fn neighbours(topology: &Topology, nics: usize, peer: ComponentId) -> Vec<(C
         .collect()
 }
 
-/// Slots of a family's arena: as many for each transport as a family may have sockets.
-pub fn family_slots(topology: &Topology) -> usize {
-    topology.limits.sockets_per_family * topology.transports().len()
+/// Slots of a domain's arena: as many for each transport as a domain may have sockets.
+pub fn domain_slots(topology: &Topology) -> usize {
+    topology.limits.sockets_per_domain * topology.transports().len()
 }
 
 /// What must be the same in two topologies for memory of the one to serve the other.
@@ -84,13 +84,13 @@ pub fn likeness(topology: &Topology) -> String {
     names.sort_unstable();
     let (memory, limits) = (&topology.memory, &topology.limits);
     format!(
-        "{}; rings {} {}; families {}, sockets {}, listeners {}, connections {}",
+        "{}; rings {} {}; domains {}, sockets {}, listeners {}, connections {}",
         names.join(" "),
         memory.send_ring_bytes,
         memory.receive_ring_bytes,
-        limits.families,
-        limits.sockets_per_family,
-        limits.listeners_per_family,
+        limits.domains,
+        limits.sockets_per_domain,
+        limits.listeners_per_domain,
         limits.connections
     )
 }
@@ -100,7 +100,7 @@ pub fn may_grow(now: usize, len: usize) -> bool {
     len / 4 <= now
 }
 
-/// The slots of every family's arena that this transport gives out; `None` if it is none.
+/// The slots of every domain's arena that this transport gives out; `None` if it is none.
 pub fn slot_share(topology: &Topology, owner: ComponentId) -> Option<SlotShare> {
     let transports = topology.transports();
     let first = transports.iter().position(|id| *id == owner)? as u32;
@@ -132,17 +132,17 @@ mod tests {
     }
 
     #[test]
-    fn nobody_but_transports_and_sockets_writes_a_family() {
+    fn nobody_but_transports_and_sockets_writes_a_domain() {
         let t = Topology::parse(include_str!("../../../topologies/default.toml")).unwrap();
         let writers: Vec<ComponentId> =
-            family_mappers(&t, 1).into_iter().filter(|(_, w)| *w).map(|(p, _)| p).collect();
+            domain_mappers(&t, 1).into_iter().filter(|(_, w)| *w).map(|(p, _)| p).collect();
         assert_eq!(writers, [ComponentId::SOCKETS, ComponentId::TCP, ComponentId::UDP]);
     }
 
     #[test]
     fn a_second_tcp_is_planned_as_the_first() {
         let text = format!(
-            "{}\n[limits]\nsockets_per_family = 1000\n[[component]]\nname = \"tcp1\"\n\
+            "{}\n[limits]\nsockets_per_domain = 1000\n[[component]]\nname = \"tcp1\"\n\
              [[edge]]\nbetween = [\"sockets\", \"tcp1\"]\n[[edge]]\nbetween = [\"tcp1\", \"ip\"]\n",
             include_str!("../../../topologies/default.toml")
         );
@@ -163,9 +163,9 @@ mod tests {
                 assert_eq!(pool.readers.contains(&second), pool.readers.contains(&first), "{owner}");
             }
         }
-        // Memory: it maps families, and has a third of their slots to itself.
-        assert!(family_mappers(&t, 1).contains(&(second, true)));
-        assert_eq!(family_slots(&t), 3000);
+        // Memory: it maps domains, and has a third of their slots to itself.
+        assert!(domain_mappers(&t, 1).contains(&(second, true)));
+        assert_eq!(domain_slots(&t), 3000);
         let shares: Vec<SlotShare> = t.peers(1).into_iter().filter_map(|p| slot_share(&t, p)).collect();
         assert_eq!(shares.iter().map(|s| s.owner).collect::<Vec<_>>(), [first, second, ComponentId::UDP]);
         for slot in 0..3000 {
@@ -196,7 +196,7 @@ mod tests {
         let udp = "[[component]]\nname = \"udp\"\n";
         assert_eq!(like(&format!("{}\n{udp}", default.replacen(udp, "", 1))), like(default));
         for table in
-            ["[memory]\nsend_ring_bytes = 65536", "[limits]\nconnections = 5", "[limits]\nfamilies = 5"]
+            ["[memory]\nsend_ring_bytes = 65536", "[limits]\nconnections = 5", "[limits]\ndomains = 5"]
         {
             assert_ne!(like(&format!("{default}\n{table}\n")), like(default), "{table}");
         }

@@ -14,4 +14,4 @@ pub use content::byte_at;
 pub use host::Host;
 pub use program::take_accepted;
 pub use stream::{Plan, Stream, salt};
-pub use transport::{ARENA_POOL, Arrival, Engine, FAMILY, PACKET_LEN, Quote, Route, Shape, TransportHost};
+pub use transport::{ARENA_POOL, Arrival, DOMAIN, Engine, PACKET_LEN, Quote, Route, Shape, TransportHost};

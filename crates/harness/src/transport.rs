@@ -1,7 +1,7 @@
 //! tcp or udp with its memory; sockets' and ip's sides of their edges are methods.
 
 use crate::host::Host;
-use eft_base::{FamilyId, PacketRef, PoolId, Random, RequestId, SocketId, WireAddress};
+use eft_base::{DomainId, PacketRef, PoolId, Random, RequestId, SocketId, WireAddress};
 use eft_channel::access::AccessObserver;
 use eft_channel::socket::{Arena, Geometry, SocketPage};
 use eft_channel::{Memory, Pool, Segment};
@@ -19,7 +19,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 /// The application domain that is there.
-pub const FAMILY: FamilyId = FamilyId(3);
+pub const DOMAIN: DomainId = DomainId(3);
 pub const ARENA_POOL: PoolId = PoolId(2);
 const PACKET_POOL: PoolId = PoolId(4);
 /// The longest packet that may arrive.
@@ -200,7 +200,7 @@ impl<E: Engine> TransportHost<E> {
         let fuse = self.host.engine.fuse();
         fuse.light(self.fuse);
         let arena = self.arena.clone().observed_by(Arc::new(Burning(fuse)));
-        self.event(Event::FamilyOpened { family: FAMILY, pool: ARENA_POOL, arena });
+        self.event(Event::DomainOpened { domain: DOMAIN, pool: ARENA_POOL, arena });
         for peer in [ComponentId::IP, ComponentId::SOCKETS] {
             self.with(|engine, cx, out| engine.peer_reborn(cx, peer, out));
         }

@@ -1,7 +1,7 @@
-//! A family's bell: an eventfd by which its programs wake a transport that sleeps on descriptors.
+//! A domain's bell: an eventfd by which its programs wake a transport that sleeps on descriptors.
 //!
 //! Nobody reads it or looks at its count. It is watched edge-triggered, where each write is an event of its own. It is the
-//! family's alone: whoever of it fills or empties it keeps nobody else from ringing.
+//! domain's alone: whoever of it fills or empties it keeps nobody else from ringing.
 
 use crate::{Doing, Result};
 use rustix::event::{EventfdFlags, eventfd};

@@ -72,8 +72,8 @@ impl FarEnds {
         self.ends.remove(&socket);
     }
 
-    pub fn remove_family(&mut self, family: eft_base::FamilyId) {
-        self.ends.retain(|s, _| s.family != family);
+    pub fn remove_domain(&mut self, domain: eft_base::DomainId) {
+        self.ends.retain(|s, _| s.domain != domain);
     }
 
     /// Derives everything from the page.

@@ -1,7 +1,7 @@
 //! supervisor ↔ server: set-up, rebirths of neighbours, descriptors. One packet a message, encoded
 //! with postcard; descriptors ride along. Never on the data path.
 
-use eft_base::{FamilyId, MacAddress, PoolId, SlotShare};
+use eft_base::{DomainId, MacAddress, PoolId, SlotShare};
 use eft_component::fault::Fault;
 use eft_cores::member::{MemberView, Place};
 use eft_machine::CpuId;
@@ -18,7 +18,7 @@ pub const PACKET_MAX: usize = 128 * 1024;
 /// The descriptor on which a server finds its control socket.
 pub const CONTROL_FD: i32 = 3;
 
-/// How a family's arena is cut, as numbers.
+/// How a domain's arena is cut, as numbers.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct ArenaShape {
     pub slots: usize,
@@ -39,9 +39,9 @@ pub enum DeviceKind {
 pub enum Role {
     /// Of one process, for its requests.
     Process,
-    /// Inherited by all processes of a family, for their hellos. The family ends with it.
+    /// Inherited by all processes of a domain, for their hellos. The domain ends with it.
     Root,
-    /// Of whoever asked for the family, and restores it at the next stack.
+    /// Of whoever asked for the domain, and restores it at the next stack.
     Custodian,
 }
 
@@ -66,9 +66,9 @@ pub struct Identity {
     pub dedicated: bool,
     pub with_filter: bool,
     pub connections: usize,
-    pub sockets_per_family: usize,
-    pub listeners_per_family: usize,
-    /// Which slots of families' arenas a transport gives out.
+    pub sockets_per_domain: usize,
+    pub listeners_per_domain: usize,
+    /// Which slots of domains' arenas a transport gives out.
     pub slots: Option<SlotShare>,
     pub device: Option<DeviceSetup>,
     /// Where to write down what the server is told, and bytes of it at most.
@@ -114,38 +114,38 @@ pub enum ToServer {
     Disconnect {
         peer: ComponentId,
     },
-    /// A family's arena; for who may write to it also its bell. [segment, eventfd]
-    Family {
-        family: FamilyId,
+    /// A domain's arena; for who may write to it also its bell. [segment, eventfd]
+    Domain {
+        domain: DomainId,
         pool: PoolId,
         shape: ArenaShape,
         writable: bool,
     },
-    FamilyClosed {
-        family: FamilyId,
+    DomainClosed {
+        domain: DomainId,
     },
-    /// The far ends of the descriptors of a family's sockets, at most [`crate::scm::FDS_MAX`]. [each]
+    /// The far ends of the descriptors of a domain's sockets, at most [`crate::scm::FDS_MAX`]. [each]
     Far {
-        family: FamilyId,
+        domain: DomainId,
         slots: Vec<u32>,
         /// Whose the sockets are.
         transport: ComponentId,
     },
     DropFar {
-        family: FamilyId,
+        domain: DomainId,
         slot: u32,
     },
     /// sockets: an application's connection that outlived a predecessor. [it]
     Connection {
         id: u64,
-        family: Option<FamilyId>,
+        domain: Option<DomainId>,
         role: Role,
     },
     /// sockets: the listening socket for applications; the transports' status pages. [socket, tcp, udp]
     Listener,
     /// sockets: a kernel listener to watch, from a predecessor. [it]
     Loopback {
-        family: FamilyId,
+        domain: DomainId,
         slot: u32,
     },
     /// A value of the store.
@@ -188,20 +188,20 @@ pub enum FromServer {
     },
     /// sockets: a far end to keep and to hand to its transport. [it]
     Keep {
-        family: FamilyId,
+        domain: DomainId,
         slot: u32,
         /// Whose the socket is.
         transport: ComponentId,
     },
     /// sockets: forget it everywhere.
     Drop {
-        family: FamilyId,
+        domain: DomainId,
         slot: u32,
     },
     /// sockets: an application's connection to keep. [it]
     KeepConnection {
         id: u64,
-        family: Option<FamilyId>,
+        domain: Option<DomainId>,
         role: Role,
     },
     DropConnection {
@@ -209,22 +209,22 @@ pub enum FromServer {
     },
     /// sockets: a kernel listener to keep. [it]
     KeepLoopback {
-        family: FamilyId,
+        domain: DomainId,
         slot: u32,
     },
-    /// sockets: a new family on connection `id`; or, with its arena, one of a stack that has ended. [arena]
-    NewFamily {
+    /// sockets: a new domain on connection `id`; or, with its arena, one of a stack that has ended. [arena]
+    NewDomain {
         id: u64,
         /// How the arena that comes along is cut.
         shape: ArenaShape,
     },
     /// sockets: its last process is gone.
-    CloseFamily {
-        family: FamilyId,
+    CloseDomain {
+        domain: DomainId,
     },
-    /// The family's arena is mapped: messages that speak of it may come.
-    HasFamily {
-        family: FamilyId,
+    /// The domain's arena is mapped: messages that speak of it may come.
+    HasDomain {
+        domain: DomainId,
     },
     /// filter: the answer to an operator.
     Answer {

@@ -1,6 +1,6 @@
 //! Messages to queue lines and back.
 
-use eft_base::{FamilyId, MacAddress, PacketRef, PoolId, RequestId, SocketId, WireAddress};
+use eft_base::{DomainId, MacAddress, PacketRef, PoolId, RequestId, SocketId, WireAddress};
 
 /// A message as it lies in a queue line: seven little-endian words.
 pub type Encoded = [u64; 7];
@@ -112,8 +112,8 @@ macro_rules! struct_field {
 }
 struct_field! {
     PoolId { 0 }
-    FamilyId { 0 }
-    SocketId { family, slot }
+    DomainId { 0 }
+    SocketId { domain, slot }
     RequestId { index, generation }
     PacketRef { pool, generation, slot, offset, len }
 }

@@ -6,18 +6,18 @@
 //! application sends the request again; all are idempotent.
 //!
 //! Hello opens a connection of one process; the descriptors that come with its reply are, in this
-//! order: the family's arena, tcp's status page, udp's status page (read-only). The reply to Shadow may bring one.
+//! order: the domain's arena, tcp's status page, udp's status page (read-only). The reply to Shadow may bring one.
 
 use eft_base::WireAddress;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// What a [`Request`] asks for.
 pub mod op {
-    /// `eft run`, and the custodian that it leaves behind: make a family, of which this connection is the
-    /// custodian's. Replies with `value` = family, `args` as for Hello, and the arena. A family of a stack
+    /// `eft run`, and the custodian that it leaves behind: make a domain, of which this connection is the
+    /// custodian's. Replies with `value` = domain, `args` as for Hello, and the arena. A domain of a stack
     /// that has ended passes its own arena, `args` saying how it is cut.
-    pub const NEW_FAMILY: u32 = 1;
-    /// A process of the family says hello on the inherited family connection, passing one end of a
+    pub const NEW_DOMAIN: u32 = 1;
+    /// A process of the domain says hello on the inherited domain connection, passing one end of a
     /// fresh SEQPACKET socketpair, over which everything else (and the reply to this) goes.
     pub const HELLO: u32 = 2;
     /// New socket: `args[0]` is 1 for stream, 2 for datagram; the far end of its descriptor is
@@ -39,7 +39,7 @@ pub mod op {
     /// Custodian: `slot` is a socket of a stack that has ended and is still open; `args[0]` =
     /// incarnation, `value` = inode of the near end; the far end is passed. It is unbound afterwards.
     pub const RESTORE: u32 = 9;
-    /// Custodian: the family's processes say hello on the other end of the SEQPACKET socketpair of which
+    /// Custodian: the domain's processes say hello on the other end of the SEQPACKET socketpair of which
     /// one end is passed. No reply.
     pub const ROOT: u32 = 10;
 }
@@ -63,7 +63,7 @@ pub struct Request {
 /// A reply.
 ///
 /// A custodian also gets replies to nobody's question, with `sequence` 0: what another process of the
-/// family just did to `slot`, and what is to be repeated if the stack ends and returns. `value` is the
+/// domain just did to `slot`, and what is to be repeated if the stack ends and returns. `value` is the
 /// operation: BIND (with the far end), LISTEN (with the shadow, if there is one), CONNECT of a datagram
 /// socket (with the far end; `args[1]` its own port), SHADOW (with the shadow). `address`, `port` and
 /// `args[0]` are as in the request, but for a port that was chosen; `args[3]` is the incarnation.
@@ -79,7 +79,7 @@ pub struct Reply {
     pub reserved: u16,
     pub address: WireAddress,
     pub value: u64,
-    /// For Hello: slots, send ring length, receive ring length, family.
+    /// For Hello: slots, send ring length, receive ring length, domain.
     pub args: [u32; 4],
 }
 

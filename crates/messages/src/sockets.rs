@@ -6,7 +6,7 @@
 //! **Which socket is meant.** A slot is used again, and a request may arrive late: after a rebirth it
 //! is sent once more. So every request says the incarnation of the slot that it means, as the `Reply`
 //! to `Open` or the accept record gave it, and the transport, which keeps it out of the application's
-//! reach, takes any other for a socket that is gone. Families are told apart in the same way, by the
+//! reach, takes any other for a socket that is gone. Domains are told apart in the same way, by the
 //! pool that their arena is.
 //!
 //! **Full.** Requests wait in sockets, which has at most one outstanding per socket.
@@ -20,7 +20,7 @@ use eft_base::{PoolId, RequestId, SocketId, WireAddress};
 crate::messages! {
     /// From sockets to a transport.
     pub enum SocketsToTransport {
-        /// Allocate a slot for a new socket in the family's arena. `socket.slot` is ignored.
+        /// Allocate a slot for a new socket in the domain's arena. `socket.slot` is ignored.
         1 => Open { request: RequestId, socket: SocketId },
         /// Bind. Port 0 chooses one; an unspecified address is a wildcard.
         /// `reuse`: bit 0 SO_REUSEADDR, bit 1 SO_REUSEPORT, bit 2 IPV6_V6ONLY.
@@ -51,10 +51,10 @@ crate::messages! {
         /// The application took this connection from a listener's ring and attached a descriptor.
         /// Refused if the connection is not there any more, or was taken too long ago and reset.
         6 => Attached { request: RequestId, socket: SocketId, incarnation: u32 },
-        /// The family has no process left; all its sockets were closed before. Answered when nothing
+        /// The domain has no process left; all its sockets were closed before. Answered when nothing
         /// of it needs its arena any more: unsent bytes of closed connections still go out, as those of
         /// the kernel's orphans do.
-        7 => CloseFamily { request: RequestId, socket: SocketId, pool: PoolId },
+        7 => CloseDomain { request: RequestId, socket: SocketId, pool: PoolId },
         /// Take this very slot for a socket of an earlier stack, which its application still holds: page
         /// and positions go on as they are, unbound. Refused if the slot is another's or its page is of
         /// another incarnation.
@@ -63,7 +63,7 @@ crate::messages! {
 }
 
 impl SocketsToTransport {
-    /// Which request it is, and the socket that it is about; of `Open` and `CloseFamily` only the family is meant.
+    /// Which request it is, and the socket that it is about; of `Open` and `CloseDomain` only the domain is meant.
     pub fn asks(&self) -> (RequestId, SocketId) {
         use SocketsToTransport::*;
         match *self {
@@ -73,7 +73,7 @@ impl SocketsToTransport {
             | Connect { request, socket, .. }
             | Close { request, socket, .. }
             | Attached { request, socket, .. }
-            | CloseFamily { request, socket, .. }
+            | CloseDomain { request, socket, .. }
             | Restore { request, socket, .. } => (request, socket),
         }
     }

@@ -1,7 +1,7 @@
 //! tcp and udp ↔ ip.
 //!
 //! **Buffers.** Going out, the transport owns the header slot (a [`SendDescriptor`]) and the
-//! family's arena holds the payload; neither may change until [`IpToTransport::Sent`] comes.
+//! domain's arena holds the payload; neither may change until [`IpToTransport::Sent`] comes.
 //! Coming in, `packet` lies in a NIC's or ip's own pool and is given back with
 //! [`TransportToIp::Done`].
 //!

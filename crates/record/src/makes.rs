@@ -153,14 +153,14 @@ pub enum Engine {
     },
     Tcp {
         connections: usize,
-        sockets_per_family: usize,
-        listeners_per_family: usize,
+        sockets_per_domain: usize,
+        listeners_per_domain: usize,
         seed: u64,
         slots: SlotShare,
     },
     Udp {
         sockets: usize,
-        sockets_per_family: usize,
+        sockets_per_domain: usize,
         seed: u64,
         slots: SlotShare,
     },
@@ -190,14 +190,14 @@ impl From<FilterConfig> for Engine {
 
 impl From<TcpConfig> for Engine {
     fn from(c: TcpConfig) -> Engine {
-        let TcpConfig { connections, sockets_per_family, listeners_per_family, seed, slots } = c;
-        Engine::Tcp { connections, sockets_per_family, listeners_per_family, seed, slots }
+        let TcpConfig { connections, sockets_per_domain, listeners_per_domain, seed, slots } = c;
+        Engine::Tcp { connections, sockets_per_domain, listeners_per_domain, seed, slots }
     }
 }
 
 impl From<UdpConfig> for Engine {
-    fn from(UdpConfig { sockets, sockets_per_family, seed, slots }: UdpConfig) -> Engine {
-        Engine::Udp { sockets, sockets_per_family, seed, slots }
+    fn from(UdpConfig { sockets, sockets_per_domain, seed, slots }: UdpConfig) -> Engine {
+        Engine::Udp { sockets, sockets_per_domain, seed, slots }
     }
 }
 
@@ -308,15 +308,15 @@ impl Life {
                 let (filter, make) = filter(arena, config);
                 replay(recording, filter, &make, segments)
             }
-            Engine::Tcp { connections, sockets_per_family, listeners_per_family, seed, slots } => {
-                let config = TcpConfig { connections, sockets_per_family, listeners_per_family, seed, slots };
+            Engine::Tcp { connections, sockets_per_domain, listeners_per_domain, seed, slots } => {
+                let config = TcpConfig { connections, sockets_per_domain, listeners_per_domain, seed, slots };
                 let arena = head.arena(arena_len(connections, || eft_transport::tcp::arena_len(&config))?)?;
                 let [headers] = head.pools()?;
                 let (tcp, make) = tcp(arena, headers, config).map_err(refused)?;
                 replay(recording, tcp, &make, segments)
             }
-            Engine::Udp { sockets, sockets_per_family, seed, slots } => {
-                let config = UdpConfig { sockets, sockets_per_family, seed, slots };
+            Engine::Udp { sockets, sockets_per_domain, seed, slots } => {
+                let config = UdpConfig { sockets, sockets_per_domain, seed, slots };
                 let arena = head.arena(arena_len(sockets, || eft_transport::udp::arena_len(&config))?)?;
                 let [headers] = head.pools()?;
                 let (udp, make) = udp(arena, headers, config).map_err(refused)?;

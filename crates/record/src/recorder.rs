@@ -10,7 +10,7 @@
 use crate::recording::{
     Access, Call, Cut, End, Entry, Input, Let, Log, Recorded, Written, digest, digest_on,
 };
-use eft_base::{FamilyId, Instant, PacketRef, PoolId};
+use eft_base::{DomainId, Instant, PacketRef, PoolId};
 use eft_channel::Memory;
 use eft_channel::access::AccessObserver;
 use eft_component::{Component, Context, Occasion, Outbox, Output};
@@ -42,9 +42,9 @@ struct Transcript {
     accesses: Vec<Access>,
 }
 
-/// Writes down what passes between the engine and the pages of one family.
+/// Writes down what passes between the engine and the pages of one domain.
 struct Scribe {
-    family: FamilyId,
+    domain: DomainId,
     transcript: Arc<Mutex<Transcript>>,
 }
 
@@ -58,7 +58,7 @@ impl AccessObserver for Scribe {
         let mut t = lock(&self.transcript);
         if t.open {
             let bytes = ByteBuf::from(&*bytes);
-            t.accesses.push(Access::Read { family: self.family, at, bytes });
+            t.accesses.push(Access::Read { domain: self.domain, at, bytes });
         }
     }
 
@@ -66,7 +66,7 @@ impl AccessObserver for Scribe {
         let mut t = lock(&self.transcript);
         if t.open {
             let what = Written::of(bytes);
-            t.accesses.push(Access::Wrote { family: self.family, at, what });
+            t.accesses.push(Access::Wrote { domain: self.domain, at, what });
         }
     }
 }
@@ -131,11 +131,11 @@ where
         result
     }
 
-    /// What is read and written in a family's arena will be noted.
+    /// What is read and written in a domain's arena will be noted.
     fn watch(&mut self, event: &mut C::Event) {
-        if let Some((family, pool, arena)) = event.opened() {
+        if let Some((domain, pool, arena)) = event.opened() {
             self.known.insert(pool, Cut::of_arena(arena.geometry()));
-            let scribe = Scribe { family, transcript: self.transcript.clone() };
+            let scribe = Scribe { domain, transcript: self.transcript.clone() };
             *arena = arena.clone().observed_by(Arc::new(scribe));
         }
     }

@@ -4,7 +4,7 @@
 //! Promise: a fresh engine of the same make that is called the same, and sees the same, must do the same; a
 //! [`Recording`] holds what is needed to find out ([`crate::replay`]).
 
-use eft_base::{FamilyId, Instant, PacketRef, PoolId, Random, SocketId};
+use eft_base::{DomainId, Instant, PacketRef, PoolId, Random, SocketId};
 use eft_channel::PoolView;
 use eft_channel::socket::{ARENA_HEADER_LEN, Arena, Geometry};
 use eft_component::{Configure, FromWorld, transport};
@@ -31,16 +31,16 @@ pub enum Input {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Told {
     Configure { key: String, value: ByteBuf },
-    Dirty { family: FamilyId, slot: u32 },
-    Family { family: FamilyId, pool: PoolId, slots: usize, send_len: usize, receive_len: usize },
+    Dirty { domain: DomainId, slot: u32 },
+    Domain { domain: DomainId, pool: PoolId, slots: usize, send_len: usize, receive_len: usize },
 }
 
 /// Events of an engine that is recorded.
 pub trait Recorded: FromWorld {
     fn told(&self) -> Told;
 
-    /// The family that is opened, its pool, and its arena.
-    fn opened(&mut self) -> Option<(FamilyId, PoolId, &mut Arena)> {
+    /// The domain that is opened, its pool, and its arena.
+    fn opened(&mut self) -> Option<(DomainId, PoolId, &mut Arena)> {
         None
     }
 
@@ -62,17 +62,17 @@ impl Recorded for transport::Event {
             Self::Configure { key, value } => {
                 Told::Configure { key: key.clone(), value: value.clone().into() }
             }
-            Self::Dirty(SocketId { family, slot }) => Told::Dirty { family: *family, slot: *slot },
-            Self::FamilyOpened { family, pool, arena } => {
+            Self::Dirty(SocketId { domain, slot }) => Told::Dirty { domain: *domain, slot: *slot },
+            Self::DomainOpened { domain, pool, arena } => {
                 let Geometry { slots, send_len, receive_len } = arena.geometry();
-                Told::Family { family: *family, pool: *pool, slots, send_len, receive_len }
+                Told::Domain { domain: *domain, pool: *pool, slots, send_len, receive_len }
             }
         }
     }
 
-    fn opened(&mut self) -> Option<(FamilyId, PoolId, &mut Arena)> {
+    fn opened(&mut self) -> Option<(DomainId, PoolId, &mut Arena)> {
         match self {
-            Self::FamilyOpened { family, pool, arena } => Some((*family, *pool, arena)),
+            Self::DomainOpened { domain, pool, arena } => Some((*domain, *pool, arena)),
             _ => None,
         }
     }
@@ -82,17 +82,17 @@ impl Recorded for transport::Event {
     }
 }
 
-/// What passed between a transport and the memory that an application can write. Offsets are of the family's arena.
+/// What passed between a transport and the memory that an application can write. Offsets are of the domain's arena.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Access {
     /// The engine read this, once.
     Read {
-        family: FamilyId,
+        domain: DomainId,
         at: usize,
         bytes: ByteBuf,
     },
     Wrote {
-        family: FamilyId,
+        domain: DomainId,
         at: usize,
         what: Written,
     },
@@ -120,14 +120,14 @@ impl Written {
 impl fmt::Debug for Access {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            Access::Read { family, at, bytes } => {
-                write!(f, "family {} read at {at}: {}", family.0, hex(bytes))
+            Access::Read { domain, at, bytes } => {
+                write!(f, "domain {} read at {at}: {}", domain.0, hex(bytes))
             }
-            Access::Wrote { family, at, what: Written::Bytes(bytes) } => {
-                write!(f, "family {} wrote at {at}: {}", family.0, hex(bytes))
+            Access::Wrote { domain, at, what: Written::Bytes(bytes) } => {
+                write!(f, "domain {} wrote at {at}: {}", domain.0, hex(bytes))
             }
-            Access::Wrote { family, at, what: Written::Digest { len, digest } } => {
-                write!(f, "family {} wrote at {at}: {len} bytes of digest {digest:016x}", family.0)
+            Access::Wrote { domain, at, what: Written::Digest { len, digest } } => {
+                write!(f, "domain {} wrote at {at}: {len} bytes of digest {digest:016x}", domain.0)
             }
         }
     }
@@ -189,7 +189,7 @@ impl Cut {
         Cut { base: view.base, slot_size: view.slot_size, slots: view.slots }
     }
 
-    /// Of a family's arena.
+    /// Of a domain's arena.
     pub fn of_arena(g: Geometry) -> Cut {
         Cut { base: ARENA_HEADER_LEN, slot_size: g.stride(), slots: g.slots }
     }

@@ -8,7 +8,7 @@
 
 use crate::recorder::{Make, contents, lets, lock};
 use crate::recording::{Access, Call, Cut, End, Input, Let, Recorded, Recording, Told, Written};
-use eft_base::{FamilyId, Instant, SocketId};
+use eft_base::{DomainId, Instant, SocketId};
 use eft_channel::access::AccessObserver;
 use eft_channel::socket::{Arena, Geometry};
 use eft_channel::status::Status;
@@ -86,9 +86,9 @@ impl Script {
     }
 }
 
-/// Lets the engine read in one family's pages what was read there.
+/// Lets the engine read in one domain's pages what was read there.
 struct Prompter {
-    family: FamilyId,
+    domain: DomainId,
     script: Arc<Mutex<Script>>,
 }
 
@@ -96,20 +96,20 @@ impl AccessObserver for Prompter {
     fn read(&self, at: usize, bytes: &mut [u8]) {
         let mut script = lock(&self.script);
         match script.left.pop_front() {
-            Some(Access::Read { family, at: then, bytes: value })
-                if (family, then, value.len()) == (self.family, at, bytes.len()) =>
+            Some(Access::Read { domain, at: then, bytes: value })
+                if (domain, then, value.len()) == (self.domain, at, bytes.len()) =>
             {
                 bytes.copy_from_slice(&value)
             }
             other => {
                 let bytes = ByteBuf::from(&*bytes);
-                script.differ(other, Some(Access::Read { family: self.family, at, bytes }));
+                script.differ(other, Some(Access::Read { domain: self.domain, at, bytes }));
             }
         }
     }
 
     fn wrote(&self, at: usize, bytes: &[u8]) {
-        let now = Access::Wrote { family: self.family, at, what: Written::of(bytes) };
+        let now = Access::Wrote { domain: self.domain, at, what: Written::of(bytes) };
         let mut script = lock(&self.script);
         let then = script.left.pop_front();
         if then.as_ref() != Some(&now) {
@@ -156,15 +156,15 @@ impl<S: Fn(usize) -> Option<Segment>> Stage<S> {
     fn event<E: Recorded>(&mut self, told: &Told) -> Result<E, Failure> {
         let event = match told {
             Told::Configure { key, value } => E::configure(key.clone(), value.clone().into_vec()),
-            Told::Dirty { family, slot } => E::dirty(SocketId { family: *family, slot: *slot }),
-            &Told::Family { family, pool, slots, send_len, receive_len } => {
+            Told::Dirty { domain, slot } => E::dirty(SocketId { domain: *domain, slot: *slot }),
+            &Told::Domain { domain, pool, slots, send_len, receive_len } => {
                 let geometry = Geometry { slots, send_len, receive_len };
                 let segment = self.segment(geometry.is_valid().then(|| geometry.arena_len()))?;
                 let arena =
                     Arena::new(segment, geometry).map_err(|_| Failure::Unusable("a bad arena".into()))?;
                 self.memory.insert(pool, arena.view());
-                let prompter = Prompter { family, script: self.script.clone() };
-                E::family_opened(family, pool, arena.observed_by(Arc::new(prompter)))
+                let prompter = Prompter { domain, script: self.script.clone() };
+                E::domain_opened(domain, pool, arena.observed_by(Arc::new(prompter)))
             }
         };
         event.ok_or_else(|| {

@@ -10,8 +10,8 @@ fn main() {
         std::process::exit(2);
     };
     let fake = support::Fake::start();
-    let family = fake.family();
-    let status = family.command(program).args(args).status();
+    let domain = fake.domain();
+    let status = domain.command(program).args(args).status();
     match status {
         Ok(status) => std::process::exit(status.code().unwrap_or(1)),
         Err(error) => {

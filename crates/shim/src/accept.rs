@@ -4,7 +4,7 @@ use crate::descriptor;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table;
-use crate::{address, control, errno, family, fdops, loopback, options, readiness, real};
+use crate::{address, control, domain, errno, fdops, loopback, options, readiness, real};
 use core::ffi::c_int;
 use eft_base::Endpoint;
 use eft_channel::socket::AcceptRecord;
@@ -131,7 +131,7 @@ fn pop(fd: c_int, listener: &Socket) -> Result<Option<AcceptRecord>> {
     page.read_receive(taken, record.as_mut_bytes());
     page.set_receive_taken(taken.wrapping_add(size as u64));
     drop(guard);
-    crate::family::notify_taken(listener);
+    crate::domain::notify_taken(listener);
     Ok(Some(record))
 }
 
@@ -146,8 +146,8 @@ fn attach(
     if !table::fits(near) {
         return Err(Errno(libc::EMFILE));
     }
-    let family = family::family().ok_or(Errno(libc::ENETDOWN))?;
-    let socket = family.socket(record.slot).ok_or(Errno(libc::ENOMEM))?;
+    let domain = domain::domain().ok_or(Errno(libc::ENETDOWN))?;
+    let socket = domain.socket(record.slot).ok_or(Errno(libc::ENOMEM))?;
     if socket.page.incarnation() != record.incarnation || !socket.is_stream() {
         return Ok(None);
     }
@@ -165,7 +165,7 @@ fn attach(
         },
         Some(far),
     );
-    if family.is_away() {
+    if domain.is_away() {
         return Ok(None);
     }
     told?;

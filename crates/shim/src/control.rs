@@ -1,8 +1,8 @@
 //! Requests to sockets, over this process's control connection.
 //!
 //! One request at a time per process, signals blocked meanwhile (a handler that asked for something
-//! would wait for itself). The connection is made at the first need by a Hello on the family
-//! connection, which every process of the family inherits; a forked child makes its own.
+//! would wait for itself). The connection is made at the first need by a Hello on the domain
+//! connection, which every process of the domain inherits; a forked child makes its own.
 //!
 //! While there is no stack, everything asked for fails at once, as without a network. A process that asks a
 //! stack that has taken an earlier one's place makes a new connection first.
@@ -10,7 +10,7 @@
 //! If sockets is reborn before it replied, or hangs up, the request is sent again: all requests are
 //! idempotent. The far ends that travel with a request stay open here until the reply is in.
 
-use crate::family::family;
+use crate::domain::domain;
 use crate::spin::Quiet;
 use crate::sys::{self, Errno, Result};
 use core::cell::UnsafeCell;
@@ -30,7 +30,7 @@ struct Lock(UnsafeCell<libc::pthread_mutex_t>);
 unsafe impl Sync for Lock {}
 
 static LOCK: Lock = Lock(UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER));
-static FAMILY_FD: AtomicI32 = AtomicI32::new(-1);
+static DOMAIN_FD: AtomicI32 = AtomicI32::new(-1);
 static CONNECTION: AtomicI32 = AtomicI32::new(-1);
 static SEQUENCE: AtomicU64 = AtomicU64::new(1);
 
@@ -82,13 +82,13 @@ impl Answer {
     }
 }
 
-/// The family connection's number, for the environment of a new program.
-pub fn family_fd() -> c_int {
-    FAMILY_FD.load(Ordering::Relaxed)
+/// The domain connection's number, for the environment of a new program.
+pub fn domain_fd() -> c_int {
+    DOMAIN_FD.load(Ordering::Relaxed)
 }
 
-pub fn set_family_fd(fd: c_int) {
-    FAMILY_FD.store(fd, Ordering::Relaxed);
+pub fn set_domain_fd(fd: c_int) {
+    DOMAIN_FD.store(fd, Ordering::Relaxed);
 }
 
 pub fn connection_fd() -> c_int {
@@ -108,7 +108,7 @@ pub fn forget_connection() {
     }
 }
 
-/// Says hello: a fresh connection and what sockets replied (with the family's descriptors).
+/// Says hello: a fresh connection and what sockets replied (with the domain's descriptors).
 /// `attempts` bounds how often it waits; `None` for ever, as long as the stack lives.
 pub fn hello(attempts: Option<u32>) -> Result<(c_int, Answer)> {
     let mut left = attempts;
@@ -117,7 +117,7 @@ pub fn hello(attempts: Option<u32>) -> Result<(c_int, Answer)> {
         let [near, far] = sys::pair()?;
         let sequence = SEQUENCE.fetch_add(1, Ordering::Relaxed);
         let request = Request { version: LAYOUT_VERSION, op: op::HELLO, sequence, ..Request::default() };
-        let sent = send(family_fd(), &request, Some(far));
+        let sent = send(domain_fd(), &request, Some(far));
         sys::close(far);
         if sent.is_err() {
             sys::close(near);
@@ -138,8 +138,8 @@ pub fn hello(attempts: Option<u32>) -> Result<(c_int, Answer)> {
 
 /// ENETDOWN if there is no stack.
 fn stack_is_there() -> Result<()> {
-    match family() {
-        Some(family) if family.is_away() => Err(Errno(libc::ENETDOWN)),
+    match domain() {
+        Some(domain) if domain.is_away() => Err(Errno(libc::ENETDOWN)),
         _ => Ok(()),
     }
 }
@@ -151,8 +151,8 @@ fn connection() -> Result<c_int> {
     }
     let (fd, answer) = hello(None)?;
     let errno = answer.reply.errno;
-    if let (0, Some(family), [_, _, status @ ..]) = (errno, family(), &answer.descriptors[..]) {
-        family.renew(status);
+    if let (0, Some(domain), [_, _, status @ ..]) = (errno, domain(), &answer.descriptors[..]) {
+        domain.renew(status);
     }
     answer.close();
     if errno != 0 {
@@ -192,7 +192,7 @@ fn ask(mut request: Request, descriptor: Option<c_int>) -> Result<Answer> {
     request.sequence = SEQUENCE.fetch_add(1, Ordering::Relaxed);
     loop {
         let fd = connection()?;
-        let generation = family().map_or(0, |f| f.sockets_generation());
+        let generation = domain().map_or(0, |f| f.sockets_generation());
         let reply = send(fd, &request, descriptor)
             .map_err(|_| Trouble::HungUp)
             .and_then(|()| wait_generation(fd, request.sequence, generation));
@@ -240,7 +240,7 @@ fn wait_generation(fd: c_int, sequence: u64, generation: u32) -> core::result::R
                 if stack_is_there().is_err() {
                     return Err(Trouble::HungUp);
                 }
-                if family().is_some_and(|f| f.sockets_generation() != generation) {
+                if domain().is_some_and(|f| f.sockets_generation() != generation) {
                     return Err(Trouble::Reborn);
                 }
             }

@@ -6,7 +6,7 @@
 //! before the decision, stays with the kernel.
 
 use crate::descriptor::{begin, copy_status_flags, descriptor_pair, entry, numbers_of, replace};
-use crate::family::family;
+use crate::domain::domain;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
@@ -18,8 +18,8 @@ use eft_messages::control::{Request, op};
 /// Makes an eft socket; returns its descriptor (close-on-exec) and handle. `descriptor` is not in
 /// the table yet.
 fn open(stream: bool) -> Result<(c_int, &'static Socket)> {
-    let family = family().ok_or(Errno(libc::ENETDOWN))?;
-    if !stream && !family.has_udp() {
+    let domain = domain().ok_or(Errno(libc::ENETDOWN))?;
+    if !stream && !domain.has_udp() {
         return Err(Errno(libc::EPROTONOSUPPORT));
     }
     let (near, far, inode) = descriptor_pair()?;
@@ -31,7 +31,7 @@ fn open(stream: bool) -> Result<(c_int, &'static Socket)> {
     };
     let reply = control::request(request, Some(far));
     sys::close(far);
-    let opened = reply.and_then(|reply| match family.socket(reply.slot) {
+    let opened = reply.and_then(|reply| match domain.socket(reply.slot) {
         Some(socket) if socket.page.owner().is_some() && socket.is_stream() == stream => Ok(socket),
         None => Err(Errno(libc::ENOBUFS)),
         Some(_) => Err(Errno(libc::EPROTO)),

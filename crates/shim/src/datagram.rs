@@ -6,8 +6,8 @@
 
 use crate::buffers::Buffers;
 use crate::descriptor;
+use crate::domain::domain;
 use crate::error_queue;
-use crate::family::family;
 use crate::interfaces::is_broadcast;
 use crate::received::{Received, quieten};
 use crate::socket::{Socket, bit};
@@ -66,7 +66,7 @@ pub fn send(
         if socket.wishes_shut_write() {
             return Err(Errno(libc::EPIPE));
         }
-        if family().is_some_and(|f| f.is_away()) {
+        if domain().is_some_and(|f| f.is_away()) {
             return Err(Errno(libc::ENETUNREACH));
         }
         if socket.has(bit::ORPHAN) {
@@ -101,7 +101,7 @@ fn put(fd: c_int, socket: &Socket, from: &mut Buffers, header: &DatagramHeader, 
     if page.sendable() < len {
         readiness::plug(fd, socket);
         drop(guard);
-        crate::family::notify(socket);
+        crate::domain::notify(socket);
         return Ok(false);
     }
     let end = page.send_end();
@@ -118,7 +118,7 @@ fn put(fd: c_int, socket: &Socket, from: &mut Buffers, header: &DatagramHeader, 
         _ => release(socket, whole),
     }
     drop(guard);
-    crate::family::notify(socket);
+    crate::domain::notify(socket);
     Ok(true)
 }
 
@@ -145,7 +145,7 @@ pub fn set_cork(socket: &Socket, on: bool) -> Result<()> {
     // The shadow was told as well, and has sent what it held back.
     socket.put_bits(bit::LOOPBACK_MORE, false);
     let _guard = socket.lock_send().map_err(|_| Errno(libc::EAGAIN))?;
-    // The word is shared with the family's other processes.
+    // The word is shared with the domain's other processes.
     match socket.pending().load(Ordering::Relaxed) as usize {
         0 => {}
         held if held > PAYLOAD_MAX => socket.pending().store(0, Ordering::Relaxed),
@@ -228,7 +228,7 @@ fn take(socket: &Socket, to: &mut Buffers, peek: bool) -> Result<Option<Received
     }
     let len = header.len as usize;
     if available < HEADER_LEN || len > page.receive_len() || datagram_record_len(len) > available {
-        // Not what a transport writes: the family scribbled over its ring. Start afresh.
+        // Not what a transport writes: the domain scribbled over its ring. Start afresh.
         page.set_receive_taken(page.receive_end());
         return Ok(None);
     }
@@ -240,7 +240,7 @@ fn take(socket: &Socket, to: &mut Buffers, peek: bool) -> Result<Option<Received
     }
     drop(guard);
     if !peek {
-        crate::family::notify_taken(socket);
+        crate::domain::notify_taken(socket);
     }
     Ok(Some(Received {
         len,

@@ -26,7 +26,7 @@ pub fn descriptor_pair() -> Result<(c_int, c_int, u64)> {
     }
 }
 
-/// A slot's new life in this family: locks and inode. Before anybody shares it.
+/// A slot's new life in this domain: locks and inode. Before anybody shares it.
 pub fn begin(socket: &Socket, inode: u64) {
     lock::init(&socket.page);
     socket.page.set_inode(inode);
@@ -68,7 +68,7 @@ pub fn numbers_of(socket: &Socket) -> impl Iterator<Item = c_int> {
 
 /// Makes a listener or datagram socket silent whose far ends are all gone. An error if that cannot be helped.
 ///
-/// While a stack is away, the family's custodian keeps such descriptors silent. If both were killed, the kernel says that
+/// While a stack is away, the domain's custodian keeps such descriptors silent. If both were killed, the kernel says that
 /// they have hung up, and a program that waits for them spins: there is nothing to accept, and nobody closes a listener for
 /// that. So a call that finds nothing gets a fresh descriptor, whose far end this process keeps; each process does that
 /// for itself. Its program sleeps until it is started again, and its connections are over as ever.

@@ -8,7 +8,7 @@ use crate::shadow_send;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{confined, control, errno, family, interfaces, loopback, readiness, real};
+use crate::{confined, control, domain, errno, interfaces, loopback, readiness, real};
 use connecting::{connect_eft, disconnect, is_idle, request_connect};
 use core::ffi::c_int;
 use eft_base::{Endpoint, WireAddress};
@@ -312,7 +312,7 @@ pub fn shutdown(fd: c_int, socket: &Socket, how: c_int) -> Result<c_int> {
         return Err(Errno(libc::ENOTCONN));
     }
     socket.page.add_wish(wishes);
-    crate::family::notify(socket);
+    crate::domain::notify(socket);
     // Without a peer a datagram socket says that it has none, and is shut down all the same, as on Linux.
     let done = if socket.is_stream() || socket.has(bit::PEER) { Ok(0) } else { Err(Errno(libc::ENOTCONN)) };
     if !socket.wishes_shut_read() {
@@ -320,7 +320,7 @@ pub fn shutdown(fd: c_int, socket: &Socket, how: c_int) -> Result<c_int> {
     }
     // Whoever waits to receive or accept wakes, for good. The transport sees to that, so that the descriptor can show
     // that all is over; of a listener we do, and the far end does not notice.
-    if listening || family::family().is_none_or(|family| family.is_away()) {
+    if listening || domain::domain().is_none_or(|domain| domain.is_away()) {
         sys::shutdown(fd, libc::SHUT_RD);
         if let Some(hidden) = socket.loopback_fd().filter(|_| listening) {
             sys::shutdown(hidden, libc::SHUT_RDWR);

@@ -6,7 +6,7 @@
 
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{control, family, loadable, scan};
+use crate::{control, domain, loadable, scan};
 use core::ffi::{CStr, c_char, c_int};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
@@ -37,13 +37,13 @@ fn remembered(place: &AtomicPtr<c_char>) -> Option<&'static CStr> {
     (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) })
 }
 
-/// The family connection has moved: the process's own environment says so, for programs that are
+/// The domain connection has moved: the process's own environment says so, for programs that are
 /// started by libc itself (`system`, `popen`).
-pub fn note_family_fd(fd: c_int) {
+pub fn note_domain_fd(fd: c_int) {
     let mut text = Text::new();
     if let Some(value) = text.number(fd) {
         // SAFETY: NUL-terminated.
-        unsafe { set(c"EFT_FAMILY_FD", CStr::from_ptr(value)) };
+        unsafe { set(c"EFT_DOMAIN_FD", CStr::from_ptr(value)) };
     }
 }
 
@@ -60,10 +60,10 @@ fn set(name: &CStr, value: &CStr) {
 
 /// Puts eft's variables back into the process's own environment.
 pub fn repair_own() {
-    if family::family().is_none() {
+    if domain::domain().is_none() {
         return;
     }
-    note_family_fd(control::family_fd());
+    note_domain_fd(control::domain_fd());
     // SAFETY: NUL-terminated strings; setenv copies.
     unsafe {
         for (name, place) in [(c"EFT_SHIM", &SHIM), (c"EFT_STACK", &STACK)] {
@@ -145,7 +145,7 @@ fn value_of<'a>(entry: &'a CStr, name: &str) -> Option<&'a CStr> {
     CStr::from_bytes_with_nul(rest).ok()
 }
 
-const OURS: [&str; 4] = ["LD_PRELOAD", "EFT_FAMILY_FD", "EFT_SHIM", "EFT_STACK"];
+const OURS: [&str; 4] = ["LD_PRELOAD", "EFT_DOMAIN_FD", "EFT_SHIM", "EFT_STACK"];
 
 /// Calls `run` with `environment` as it must be.
 ///
@@ -183,7 +183,7 @@ pub unsafe fn with_environment(
     }
     let mut text = Text::new();
     let mut digits = [0; 12];
-    let fd = decimal(control::family_fd(), &mut digits);
+    let fd = decimal(control::domain_fd(), &mut digits);
     let old: &[&[u8]] = match preload {
         Some(list) if lists(list, shim) => &[b"LD_PRELOAD=", list.to_bytes()],
         Some(list) if !list.is_empty() => &[b"LD_PRELOAD=", shim.to_bytes(), b":", list.to_bytes()],
@@ -191,7 +191,7 @@ pub unsafe fn with_environment(
     };
     let stack = remembered(&STACK).unwrap_or(c"");
     for parts in
-        [old, &[b"EFT_FAMILY_FD=", fd], &[b"EFT_SHIM=", shim.to_bytes()], &[b"EFT_STACK=", stack.to_bytes()]]
+        [old, &[b"EFT_DOMAIN_FD=", fd], &[b"EFT_SHIM=", shim.to_bytes()], &[b"EFT_STACK=", stack.to_bytes()]]
     {
         entries[count] = text.join(parts).ok_or(Errno(libc::E2BIG))?;
         count += 1;
@@ -213,8 +213,8 @@ unsafe fn names_another_stack(environment: *const *const c_char) -> bool {
         if let Some(stack) = value_of(entry, "EFT_STACK") {
             is_another = remembered(&STACK).is_some_and(|own| own != stack);
         }
-        if let Some(fd) = value_of(entry, "EFT_FAMILY_FD").and_then(|v| v.to_str().ok()?.parse().ok()) {
-            has_connection = fd != control::family_fd() && scan::may_be_eft(fd);
+        if let Some(fd) = value_of(entry, "EFT_DOMAIN_FD").and_then(|v| v.to_str().ok()?.parse().ok()) {
+            has_connection = fd != control::domain_fd() && scan::may_be_eft(fd);
         }
         // SAFETY: not yet at the end.
         at = unsafe { at.add(1) };
@@ -232,7 +232,7 @@ fn leave(run: impl FnOnce() -> c_int) -> Result<c_int> {
         );
         return Err(Errno(libc::EPERM));
     }
-    let own = control::family_fd();
+    let own = control::domain_fd();
     sys::set_cloexec(own, true);
     let failed = crate::errno::of(run());
     sys::set_cloexec(own, false);

@@ -3,7 +3,7 @@
 //! The shim's own descriptors do not exist for programs: closing one gives EBADF, ranges leave them
 //! out, and a dup onto one moves it away first.
 
-use crate::family::family;
+use crate::domain::domain;
 use crate::socket::bit;
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
@@ -78,12 +78,12 @@ fn make_way(to: c_int) {
     };
     let moved = moved as c_int;
     table::set(moved, Entry::Hidden);
-    if control::family_fd() == to {
-        control::set_family_fd(moved);
-        crate::exec::note_family_fd(moved);
+    if control::domain_fd() == to {
+        control::set_domain_fd(moved);
+        crate::exec::note_domain_fd(moved);
     } else if control::connection_fd() == to {
         control::set_connection_fd(moved);
-    } else if !family().is_some_and(|family| family.move_descriptor(to, moved)) {
+    } else if !domain().is_some_and(|domain| domain.move_descriptor(to, moved)) {
         for fd in table::numbers(0, c_int::MAX) {
             if let Some(Ok(socket)) = table::socket(fd) {
                 let _ = socket.loopback.compare_exchange(to, moved, Ordering::AcqRel, Ordering::Acquire);

@@ -1,9 +1,9 @@
-//! The constructor: joins the family, maps its arena, finds inherited sockets.
+//! The constructor: joins the domain, maps its arena, finds inherited sockets.
 //!
 //! What must never happen: that a program started by `eft run` goes on without the stack. If
 //! anything fails, one line says what, and the program ends with 127.
 
-use crate::family::{Family, family};
+use crate::domain::{Domain, domain};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
 use crate::{confined, control, dispatch, epoll, exec, limit, process, real, scan, stdio};
@@ -86,8 +86,8 @@ fn has_environment() -> bool {
 }
 
 fn start() -> core::result::Result<(), &'static str> {
-    let fd = family_fd().ok_or(
-        "libeft.so was loaded without a stack (EFT_FAMILY_FD is not set): \
+    let fd = domain_fd().ok_or(
+        "libeft.so was loaded without a stack (EFT_DOMAIN_FD is not set): \
          start the program with `eft run --name NAME -- PROGRAM`",
     )?;
     if !table::install() || !process::install(FORKS) {
@@ -98,7 +98,7 @@ fn start() -> core::result::Result<(), &'static str> {
     }
     exec::remember();
     table::set(fd, Entry::Hidden);
-    control::set_family_fd(fd);
+    control::set_domain_fd(fd);
     let (connection, answer) = control::hello(Some(HELLO_ATTEMPTS)).map_err(|errno| match errno {
         Errno(libc::ETIMEDOUT) => "the stack does not answer (see `eft ps`)",
         _ => "the stack is gone (see `eft up`)",
@@ -140,10 +140,10 @@ fn refused(errno: c_int) -> &'static str {
     }
 }
 
-fn family_fd() -> Option<c_int> {
+fn domain_fd() -> Option<c_int> {
     // SAFETY: NUL-terminated name; the value is read at once.
     let text = unsafe {
-        let value = libc::getenv(c"EFT_FAMILY_FD".as_ptr());
+        let value = libc::getenv(c"EFT_DOMAIN_FD".as_ptr());
         if value.is_null() {
             return None;
         }
@@ -158,7 +158,7 @@ fn geometry(reply: &Reply) -> Geometry {
 }
 
 /// Maps what came with the reply to Hello.
-fn map(reply: &Reply, descriptors: &[c_int]) -> Result<Family> {
+fn map(reply: &Reply, descriptors: &[c_int]) -> Result<Domain> {
     if reply.version != LAYOUT_VERSION || !(3..=4).contains(&descriptors.len()) {
         return Err(Errno(libc::EPROTO));
     }
@@ -175,7 +175,7 @@ fn map(reply: &Reply, descriptors: &[c_int]) -> Result<Family> {
     });
     let tcp = status.next().ok_or(Errno(libc::EPROTO))??;
     let udp = status.next().transpose()?;
-    Family::new(arena, memory, eventfd, tcp, udp).ok_or(Errno(libc::ENOMEM))
+    Domain::new(arena, memory, eventfd, tcp, udp).ok_or(Errno(libc::ENOMEM))
 }
 
 /// A duplicate under a high number that the program does not see.
@@ -206,5 +206,5 @@ fn segment(fd: c_int, len: usize, writable: bool) -> Result<Segment> {
 
 /// Whether the shim serves this process.
 pub fn is_active() -> bool {
-    family().is_some()
+    domain().is_some()
 }

@@ -1,6 +1,6 @@
 //! The interfaces that a program may ask for: the stack's, and the kernel's loopback.
 
-use crate::family::family;
+use crate::domain::domain;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::sync::atomic::{AtomicU64, Ordering};
 use eft_base::Cidr;
@@ -25,10 +25,10 @@ pub struct Interface {
 
 /// The stack's interface records, one per address.
 pub fn records() -> Vec<InterfaceInfo> {
-    let Some(family) = family() else {
+    let Some(domain) = domain() else {
         return Vec::new();
     };
-    let (header, bytes) = family.info();
+    let (header, bytes) = domain.info();
     bytes
         .chunks_exact(size_of::<InterfaceInfo>())
         .take(header.interfaces as usize)
@@ -89,10 +89,10 @@ fn is_ipv6(record: &InterfaceInfo) -> bool {
 pub fn speak_ipv6() -> bool {
     /// The generation of sockets, whether there is an address, and whether this is an answer at all.
     static KNOWN: AtomicU64 = AtomicU64::new(0);
-    let Some(family) = family() else {
+    let Some(domain) = domain() else {
         return false;
     };
-    let generation = u64::from(family.sockets_generation()) << 2;
+    let generation = u64::from(domain.sockets_generation()) << 2;
     let known = KNOWN.load(Ordering::Relaxed);
     if known & 1 != 0 && known & !3 == generation {
         return known & 2 != 0;

@@ -11,10 +11,10 @@
 //! The way of a call: a symbol in `interpose` looks the number up in `table`; foreign numbers go on
 //! to `real`; eft's to `stream`, `datagram`, `accept`, `establish` and so on, which work on the
 //! socket's page (`socket`) under its locks (`lock`), keep its readiness (`readiness`) and ring the
-//! transport (`family`). What needs sockets goes over `control`. What a socket on the wildcard address
+//! transport (`domain`). What needs sockets goes over `control`. What a socket on the wildcard address
 //! hears and says on the kernel's loopback goes over its shadow (`loopback`, `shadow`). While there is no stack, what needs
-//! one fails; listeners and datagram sockets sleep until their family's custodian (`eft_linux`) has
-//! brought them to the next one, of which the shim needs to know no more than its bells (`family`).
+//! one fails; listeners and datagram sockets sleep until their domain's custodian (`eft_linux`) has
+//! brought them to the next one, of which the shim needs to know no more than its bells (`domain`).
 
 //!
 //! Limits, each of which fails loudly where the shim can see it:
@@ -70,13 +70,13 @@ mod dispatch;
 #[cfg(not(target_arch = "x86_64"))]
 #[path = "dispatch/absent.rs"]
 mod dispatch;
+mod domain;
 mod epoll;
 mod errno;
 mod error_queue;
 mod error_watch;
 mod establish;
 mod exec;
-mod family;
 mod fdops;
 mod init;
 mod interface_calls;

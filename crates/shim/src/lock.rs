@@ -1,7 +1,7 @@
 //! The application's two locks of a socket, one for each direction, in the socket's page.
 //!
 //! Robust, so that a holder that dies only loses the bytes it had not published (positions are
-//! published last); shared between the family's processes; checked, so that a signal handler that
+//! published last); shared between the domain's processes; checked, so that a signal handler that
 //! enters a call which it interrupted gets an error instead of waiting for itself.
 
 use crate::sys::{Errno, Result};
@@ -47,8 +47,8 @@ impl Drop for Guard {
 /// the holder. The caller turns that into the error its call may have.
 pub fn lock(page: &SocketPage, offset: usize) -> Result<Guard> {
     let mutex = page.header_ptr(offset).cast::<pthread_mutex_t>();
-    // SAFETY: initialised by whoever opened the socket. The family may scribble over it; then glibc
-    // reports an error or the family hurts itself.
+    // SAFETY: initialised by whoever opened the socket. The domain may scribble over it; then glibc
+    // reports an error or the domain hurts itself.
     match unsafe { libc::pthread_mutex_lock(mutex) } {
         0 => Ok(Guard(mutex)),
         libc::EOWNERDEAD => {

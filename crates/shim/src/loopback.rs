@@ -2,7 +2,7 @@
 //!
 //! A socket that is bound to the wildcard address also has a kernel socket at 127.0.0.1 (for IPv6 alone: ::1) and
 //! the same port, so that health checks and local tools reach it. That one sits under a hidden number; sockets
-//! holds a duplicate, posts the eft socket's token when something comes there, and gives the family's
+//! holds a duplicate, posts the eft socket's token when something comes there, and gives the domain's
 //! other processes a duplicate when they first need it. `accept` takes from both, and so does
 //! receiving (see `shadow`). If the port is taken there, a socket does without.
 //!
@@ -75,7 +75,7 @@ fn remember(socket: &Socket, hidden: c_int) {
     }
 }
 
-/// Shows a datagram socket's shadow to sockets. If another process of the family was first, that one's
+/// Shows a datagram socket's shadow to sockets. If another process of the domain was first, that one's
 /// is the shadow.
 pub fn stand_beside(socket: &Socket, hidden: c_int) -> Result<c_int> {
     // Known here before sockets can tell of it, so that no thread takes its news for nobody's.
@@ -95,7 +95,7 @@ pub fn stand_beside(socket: &Socket, hidden: c_int) -> Result<c_int> {
     }
 }
 
-/// The hidden socket, if the family has one.
+/// The hidden socket, if the domain has one.
 #[inline]
 pub fn of(socket: &Socket) -> Option<c_int> {
     match socket.loopback_fd() {
@@ -104,7 +104,7 @@ pub fn of(socket: &Socket) -> Option<c_int> {
     }
 }
 
-/// Asks for the hidden socket that another process of the family made.
+/// Asks for the hidden socket that another process of the domain made.
 #[cold]
 fn fetch(socket: &Socket) -> Result<c_int> {
     if !process::owns_memory() {
@@ -206,7 +206,7 @@ pub fn is_shadowed_listener(socket: &Socket) -> bool {
         && process::owns_memory()
 }
 
-/// A listener was closed here. Others have its shadow, too: if no process of the family has the listener any
+/// A listener was closed here. Others have its shadow, too: if no process of the domain has the listener any
 /// more, sockets shuts it down, and it has when it answers what was asked after. Until then who connects to
 /// the loopback would be accepted by nobody.
 pub fn await_close(socket: &Socket) {

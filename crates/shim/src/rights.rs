@@ -6,7 +6,7 @@ use crate::table::{self, Entry};
 use crate::{init, scan};
 use core::ffi::c_int;
 
-/// Descriptors came in with a message: notes which of them are eft sockets of the family.
+/// Descriptors came in with a message: notes which of them are eft sockets of the domain.
 ///
 /// # Safety
 /// As [`each`].
@@ -32,7 +32,7 @@ pub unsafe fn adopt(message: &libc::msghdr) {
 }
 
 /// Whether the program may send these descriptors over the Unix socket `fd`: an eft socket means
-/// nothing to a process of another family, and would silently be a dead Unix socket there.
+/// nothing to a process of another domain, and would silently be a dead Unix socket there.
 ///
 /// # Safety
 /// As [`each`].
@@ -51,9 +51,9 @@ pub unsafe fn may_send(fd: c_int, message: &libc::msghdr) -> Result<()> {
         })
     };
     verdict?;
-    if has_eft && !reaches_family(fd, !message.msg_name.is_null()) {
+    if has_eft && !reaches_domain(fd, !message.msg_name.is_null()) {
         sys::complain(
-            "an eft socket cannot be handed to a process outside of its family \
+            "an eft socket cannot be handed to a process outside of its domain \
              (the program that `eft run` started and its descendants)",
         );
         return Err(Errno(libc::EPERM));
@@ -61,10 +61,10 @@ pub unsafe fn may_send(fd: c_int, message: &libc::msghdr) -> Result<()> {
     Ok(())
 }
 
-/// Whether the process at the other end of a Unix socket is of this family, as far as can be seen:
-/// then it holds the same family connection. The peer is the process that connected or made the
-/// pair; if it is gone, its descendants are left, and they are of the same family as it was.
-fn reaches_family(fd: c_int, to_name: bool) -> bool {
+/// Whether the process at the other end of a Unix socket is of this domain, as far as can be seen:
+/// then it holds the same domain connection. The peer is the process that connected or made the
+/// pair; if it is gone, its descendants are left, and they are of the same domain as it was.
+fn reaches_domain(fd: c_int, to_name: bool) -> bool {
     if to_name {
         return false;
     }
@@ -77,7 +77,7 @@ fn reaches_family(fd: c_int, to_name: bool) -> bool {
     if pid == sys::getpid() {
         return true;
     }
-    let Ok((inode, _)) = sys::identity(crate::control::family_fd()) else {
+    let Ok((inode, _)) = sys::identity(crate::control::domain_fd()) else {
         return false;
     };
     let wanted = format!("socket:[{inode}]");

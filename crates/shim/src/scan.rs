@@ -1,7 +1,7 @@
-//! Finding the family's sockets again among descriptors that this program did not make: after exec,
-//! and among those that another process of the family sent.
+//! Finding the domain's sockets again among descriptors that this program did not make: after exec,
+//! and among those that another process of the domain sent.
 
-use crate::family::family;
+use crate::domain::domain;
 use crate::table::{self, Entry};
 use crate::{address, loopback, sys};
 use core::ffi::c_int;
@@ -27,22 +27,22 @@ fn is_internet(fd: c_int) -> Option<Entry> {
     Some(Entry::Undecided { stream, inet6, plain: false, begun: false, segment: false })
 }
 
-/// Notes those of `candidates` (descriptor, inode) that are sockets of the family.
+/// Notes those of `candidates` (descriptor, inode) that are sockets of the domain.
 pub fn adopt(candidates: &[(c_int, u64)]) {
-    let Some(family) = family() else { return };
+    let Some(domain) = domain() else { return };
     if candidates.is_empty() {
         return;
     }
     let mut left = candidates.len();
-    for slot in 0..family.arena.touched() {
-        let (kind, own) = family.identity(slot);
+    for slot in 0..domain.arena.touched() {
+        let (kind, own) = domain.identity(slot);
         if kind == 0 || own == 0 {
             continue;
         }
         for &(fd, inode) in candidates {
             if own == inode
                 && table::fits(fd)
-                && let Some(socket) = family.socket(slot)
+                && let Some(socket) = domain.socket(slot)
             {
                 table::set(fd, Entry::Eft { slot, incarnation: socket.page.incarnation() });
                 left -= 1;
@@ -67,7 +67,7 @@ pub fn open_descriptors() -> Vec<c_int> {
     fds
 }
 
-/// A fresh kernel socket of an Internet family may yet become an eft socket.
+/// A fresh kernel socket of an Internet domain may yet become an eft socket.
 pub fn adopt_undecided(fd: c_int) {
     if let Some(entry) = is_internet(fd)
         && is_fresh(fd)

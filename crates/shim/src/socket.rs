@@ -1,7 +1,7 @@
 //! A process's handle of one slot of the arena.
 //!
 //! Handles are made once per slot and live for good, so that the hot paths take no count and no
-//! lock. What belongs to the socket itself lies in its page, shared by the family; what belongs to
+//! lock. What belongs to the socket itself lies in its page, shared by the domain; what belongs to
 //! this process (how many descriptors it has, the hidden kernel socket) lies here.
 
 use crate::lock::{self, Guard};
@@ -13,7 +13,7 @@ use eft_channel::shared::Shared;
 use eft_channel::socket::{AcceptRecord, Opt, RECEIVE_LOCK, SEND_LOCK, SHIM_WORDS, SocketPage, flag, wish};
 use eft_channel::token::{ReadToken, WritePlug};
 
-/// Bits of [`Socket::bits`]: what the shim remembers of a socket, for the whole family.
+/// Bits of [`Socket::bits`]: what the shim remembers of a socket, for the whole domain.
 pub mod bit {
     /// The program made it with AF_INET6 and sees mapped addresses.
     pub const INET6: u32 = 1;
@@ -176,7 +176,7 @@ impl Socket {
         }
     }
 
-    /// Inode of the hidden kernel socket; 0 if the family has none beside this socket.
+    /// Inode of the hidden kernel socket; 0 if the domain has none beside this socket.
     pub fn loopback_inode(&self) -> &AtomicU64 {
         // SAFETY: an aligned word of the page.
         unsafe { &*self.page.header_ptr(LOOPBACK_INODE).cast::<AtomicU64>() }

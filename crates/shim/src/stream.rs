@@ -136,7 +136,7 @@ fn send_step(
     if room == 0 {
         readiness::plug(fd, socket);
         drop(guard);
-        crate::family::notify(socket);
+        crate::domain::notify(socket);
         return Ok(Step::Full);
     }
     let incarnation = page.incarnation();
@@ -150,7 +150,7 @@ fn send_step(
     page.set_send_end(end.wrapping_add(n as u64));
     drop(guard);
     if n > 0 {
-        crate::family::notify(socket);
+        crate::domain::notify(socket);
         readiness::found_something(socket);
     }
     Ok(Step::Sent(n))
@@ -268,7 +268,7 @@ fn take(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int, done: usize)
     }
     page.set_receive_taken(from.wrapping_add(n as u64));
     drop(guard);
-    crate::family::notify_taken(socket);
+    crate::domain::notify_taken(socket);
     readiness::found_something(socket);
     if n == available {
         readiness::retire(fd, socket, || is_readable(socket));
@@ -326,7 +326,7 @@ pub fn linger(socket: &Socket) {
     }
     // What is held back for more goes now.
     page.set_option(Opt::Cork, 0);
-    crate::family::notify(socket);
+    crate::domain::notify(socket);
     let end = std::time::Instant::now() + std::time::Duration::from_secs(seconds);
     let unsent = || page.send_released() < page.send_end() && page.flags() & flag::DEAD == 0;
     while unsent() && !socket.has(bit::ORPHAN) && std::time::Instant::now() < end {

@@ -3,7 +3,7 @@
 //! A flat array of words, so that a call on a foreign descriptor costs one load. Entries change
 //! only in a process that owns its memory (see `process`).
 
-use crate::family::family;
+use crate::domain::domain;
 use crate::socket::Socket;
 use crate::sys::{Errno, Result};
 use crate::{process, sys};
@@ -18,7 +18,7 @@ pub const NUMBERS: usize = 1 << 20;
 pub enum Entry {
     /// Not ours: files, pipes, kernel sockets that stay so.
     Foreign,
-    /// A kernel socket of an Internet family that may yet become an eft socket.
+    /// A kernel socket of an Internet domain that may yet become an eft socket.
     /// `plain`: certainly no option was set, so there is none to carry over. `begun`: a datagram socket
     /// that has spoken on the loopback. `segment`: TCP_MAXSEG was set, which the kernel does not always tell.
     Undecided { stream: bool, inet6: bool, plain: bool, begun: bool, segment: bool },
@@ -106,7 +106,7 @@ pub fn get(fd: c_int) -> Entry {
 fn put(fd: c_int, entry: Entry) {
     let Some(cell) = cell(fd) else { return };
     if let Entry::Eft { slot, .. } = entry
-        && let Some(socket) = family().and_then(|f| f.socket(slot))
+        && let Some(socket) = domain().and_then(|f| f.socket(slot))
     {
         socket.retain();
     }
@@ -115,7 +115,7 @@ fn put(fd: c_int, entry: Entry) {
     }
     let old = Entry::decode(cell.swap(entry.encode(), Ordering::AcqRel));
     if let Entry::Eft { slot, .. } = old
-        && let Some(socket) = family().and_then(|f| f.known_socket(slot))
+        && let Some(socket) = domain().and_then(|f| f.known_socket(slot))
         && let Some(hidden) = socket.release()
     {
         forget(hidden);
@@ -186,7 +186,7 @@ pub fn socket(fd: c_int) -> Option<Result<&'static Socket>> {
 }
 
 fn validated(slot: u32, incarnation: u32) -> Result<&'static Socket> {
-    family()
+    domain()
         .and_then(|f| f.known_socket(slot))
         .filter(|socket| socket.page.incarnation() == incarnation)
         .ok_or(Errno(libc::ECONNRESET))

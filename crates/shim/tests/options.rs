@@ -56,7 +56,7 @@ fn on_kernel(arguments: &[&str]) {
 
 fn on_eft(arguments: &[&str]) {
     let fake = Fake::start();
-    check("options on eft", &run_on(&fake.family(), "options", arguments));
+    check("options on eft", &run_on(&fake.domain(), "options", arguments));
 }
 
 #[test]

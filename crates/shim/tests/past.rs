@@ -17,9 +17,9 @@ fn on_both(program: &str, case: &str) {
     let output = limited(Command::new("timeout"), compiled.clone(), &[case, KERNEL]);
     check(&format!("{program} {case} past libc on the kernel"), &output);
     let fake = Fake::start();
-    let family = fake.family();
+    let domain = fake.domain();
     let what = format!("{program} {case} past libc on eft");
-    check(&what, &limited(family.command("timeout"), compiled, &[case, EFT]));
+    check(&what, &limited(domain.command("timeout"), compiled, &[case, EFT]));
     check_closed(&what, &fake);
 }
 
@@ -33,7 +33,7 @@ cases! { on_both;
     events: level edge edge_unread edge_unread_datagram edge_unread_listener edge_out oneshot
         nested early selecting exclusive shared_set own_signal listener;
     datagrams: echo messages refused many_waiters more broadcast mtu;
-    shadows: beside together peeked either_first connected_peer loopback_peer waits family handed six
+    shadows: beside together peeked either_first connected_peer loopback_peer waits domain handed six
         held refused;
     processes: dups forks execs spawns passing handlers threads killed;
 }

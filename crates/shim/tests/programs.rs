@@ -21,9 +21,9 @@ fn on_both(program: &str, case: &str) {
 
 fn on_eft(program: &str, case: &str) {
     let fake = Fake::start();
-    let family = fake.family();
+    let domain = fake.domain();
     let what = format!("{program} {case} on eft");
-    check(&what, &run_on(&family, program, &[case, EFT]));
+    check(&what, &run_on(&domain, program, &[case, EFT]));
     check_closed(&what, &fake);
 }
 
@@ -35,7 +35,7 @@ cases! { on_both;
         listener;
     hangups: reset reset_unread finished by_oneself refused held waiting queue by_number shut_datagrams;
     datagrams: echo messages refused many_waiters more broadcast mtu errors errors_and_data;
-    shadows: beside together peeked either_first connected_peer loopback_peer waits family handed six held refused;
+    shadows: beside together peeked either_first connected_peer loopback_peer waits domain handed six held refused;
     processes: dups forks execs scrubbed spawns closes_all passing stdio files handlers threads
         killed by_number standard sandboxed;
 }

@@ -5,7 +5,7 @@
 
 use crate::datagrams::{DatagramSocket, Datagrams};
 use crate::node::{Effect, Event};
-use crate::stack::{FAMILY, Stack};
+use crate::stack::{DOMAIN, Stack};
 use eft_base::{Endpoint, Instant, SocketId, WireAddress};
 use eft_channel::socket::{LAYOUT_VERSION, Opt, SocketPage};
 use eft_component::sockets::{self, ConnectionId, Handle};
@@ -120,7 +120,7 @@ impl Application {
                     self.progress(stack, s, seed)
                 }
                 Effect::Transport(Told::Writable(s)) => {
-                    if let Some(page) = stack.family.socket(s.slot) {
+                    if let Some(page) = stack.domain.socket(s.slot) {
                         page.write_plug().clear();
                     }
                     self.progress(stack, s, seed);
@@ -135,7 +135,7 @@ impl Application {
             };
             let request = sockets::Event::Request {
                 connection: ConnectionId(1),
-                family: FAMILY,
+                domain: DOMAIN,
                 privileged: true,
                 request,
                 handle,
@@ -154,7 +154,7 @@ impl Application {
         }
         match asked {
             Asked::Open(intent) => {
-                let socket = SocketId { family: FAMILY, slot: reply.slot };
+                let socket = SocketId { domain: DOMAIN, slot: reply.slot };
                 self.opened(stack, socket, intent);
             }
             Asked::Bind(plan) => {
@@ -183,7 +183,7 @@ impl Application {
                 self.ask(op::BIND, socket, request, Asked::BindDatagrams(plan));
             }
             Intent::Connect { to, plan } => {
-                if let Some(page) = stack.family.socket(socket.slot) {
+                if let Some(page) = stack.domain.socket(socket.slot) {
                     // A connecting writer waits for the plug to be pulled.
                     page.write_plug().set();
                     page.set_option(Opt::NoDelay, plan.no_delay as u32);
@@ -197,7 +197,7 @@ impl Application {
 
     /// A socket may have news: accepts, reads and writes what is possible.
     fn progress(&mut self, stack: &mut Stack, socket: SocketId, seed: u64) {
-        let Some(page) = stack.family.socket(socket.slot) else {
+        let Some(page) = stack.domain.socket(socket.slot) else {
             return;
         };
         if let Some((listener, plan)) = self.listener
@@ -207,7 +207,7 @@ impl Application {
         }
         if let Some(d) = self.datagrams.iter_mut().find(|d| d.socket == socket) {
             if d.progress(&page, seed) {
-                stack.family.dirty(ComponentId::UDP).mark(socket.slot as usize);
+                stack.domain.dirty(ComponentId::UDP).mark(socket.slot as usize);
                 stack.wake(ComponentId::UDP);
             }
             return;
@@ -219,7 +219,7 @@ impl Application {
             return;
         }
         if stream.progress(&page, seed) {
-            stack.family.dirty(ComponentId::TCP).mark(socket.slot as usize);
+            stack.domain.dirty(ComponentId::TCP).mark(socket.slot as usize);
             stack.wake(ComponentId::TCP);
         }
     }
@@ -230,7 +230,7 @@ impl Application {
                 self.workers_to_die -= 1;
                 continue;
             }
-            let socket = SocketId { family: FAMILY, slot: record.slot };
+            let socket = SocketId { domain: DOMAIN, slot: record.slot };
             let known = self.streams.iter().any(|s| s.socket == socket);
             assert!(!known, "seed {seed}: slot {} accepted twice", record.slot);
             self.streams.push(Stream::new(socket, plan));

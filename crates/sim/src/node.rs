@@ -1,6 +1,6 @@
 //! A server of any kind, as the schedule sees it, and what it needs from its world.
 
-use eft_base::{FamilyId, Instant, PoolId};
+use eft_base::{DomainId, Instant, PoolId};
 use eft_channel::Memory;
 use eft_channel::notify::{Doorbell, Wake};
 use eft_channel::socket::Arena;
@@ -52,8 +52,8 @@ pub enum Event {
         key: String,
         value: Vec<u8>,
     },
-    FamilyOpened {
-        family: FamilyId,
+    DomainOpened {
+        domain: DomainId,
         pool: PoolId,
         arena: Arena,
     },
@@ -73,7 +73,7 @@ pub trait Hears: FromWorld {
     fn hear(event: Event) -> Option<Self> {
         match event {
             Event::Configure { key, value } => Self::configure(key, value),
-            Event::FamilyOpened { family, pool, arena } => Self::family_opened(family, pool, arena),
+            Event::DomainOpened { domain, pool, arena } => Self::domain_opened(domain, pool, arena),
             event => Self::own(event),
         }
     }

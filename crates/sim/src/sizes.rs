@@ -9,15 +9,15 @@ use eft_transport::udp::UdpConfig;
 pub fn tcp_config() -> TcpConfig {
     TcpConfig {
         connections: 128,
-        sockets_per_family: 64,
-        listeners_per_family: 8,
+        sockets_per_domain: 64,
+        listeners_per_domain: 8,
         seed: 1,
         slots: SlotShare::TCP,
     }
 }
 
 pub fn udp_config() -> UdpConfig {
-    UdpConfig { sockets: 64, sockets_per_family: 64, seed: 1, slots: SlotShare::UDP }
+    UdpConfig { sockets: 64, sockets_per_domain: 64, seed: 1, slots: SlotShare::UDP }
 }
 
 /// The filter's size in every simulated stack.

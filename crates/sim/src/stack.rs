@@ -1,7 +1,7 @@
 //! One whole stack: its servers, their memory, and how they die and come back.
 //!
 //! What the supervisor does live is done here in the same order: a dead server's neighbours first
-//! take what it had said, then forget it; its successor gets fresh pools, its arena, the families,
+//! take what it had said, then forget it; its successor gets fresh pools, its arena, the domains,
 //! the configuration, and fresh queues.
 
 mod faults;
@@ -12,7 +12,7 @@ use crate::device::End;
 use crate::node::{Effect, Event, Node, Surroundings};
 use crate::sizes::arena_len;
 use crate::wiring::Numbers;
-use eft_base::{Cidr, FamilyId, Instant, PoolId, SocketId};
+use eft_base::{Cidr, DomainId, Instant, PoolId, SocketId};
 use eft_channel::access::AccessObserver;
 use eft_channel::account::Phase;
 use eft_channel::notify::Mode;
@@ -33,8 +33,8 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-pub const FAMILY: FamilyId = FamilyId(1);
-const FAMILY_POOL: PoolId = PoolId(1);
+pub const DOMAIN: DomainId = DomainId(1);
+const DOMAIN_POOL: PoolId = PoolId(1);
 /// How long a dead server's pools stay mapped, as in the supervisor.
 const OLD_POOLS: Duration = Duration::from_secs(2);
 
@@ -103,7 +103,7 @@ pub struct Stack {
     members: Vec<Member>,
     pools: Vec<MappedPool>,
     next_pool: u16,
-    pub family: Arena,
+    pub domain: Arena,
     end: Rc<RefCell<End>>,
     surroundings: Surroundings,
     /// Of every queue between two that live.
@@ -130,12 +130,12 @@ impl Stack {
     pub fn new(now: Instant, shape: Shape, end: Rc<RefCell<End>>) -> Stack {
         let topology = Topology::parse(&shape.topology).expect("a sound topology");
         let segment = Segment::heap(shape.geometry.arena_len());
-        let family = Arena::new(segment, shape.geometry).expect("long enough");
+        let domain = Arena::new(segment, shape.geometry).expect("long enough");
         let mut stack = Stack {
             members: Vec::new(),
             pools: Vec::new(),
-            next_pool: FAMILY_POOL.0,
-            family,
+            next_pool: DOMAIN_POOL.0,
+            domain,
             end,
             surroundings: Surroundings::default(),
             numbers: Vec::new(),
@@ -269,10 +269,10 @@ impl Stack {
             return;
         }
         let now = self.surroundings.now;
-        let dirty = self.family.dirty(transport);
+        let dirty = self.domain.dirty(transport);
         self.call(i, |node, _| {
             dirty.take(usize::MAX, &mut 0, |slot| {
-                let socket = SocketId { family: FAMILY, slot: slot as u32 };
+                let socket = SocketId { domain: DOMAIN, slot: slot as u32 };
                 node.event(now, Event::Transport(transport::Event::Dirty(socket)));
             });
         });

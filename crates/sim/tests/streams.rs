@@ -351,7 +351,7 @@ fn streams_do_not_notice_the_death_of_sockets() {
     }
 }
 
-/// A worker dies between taking a connection and telling sockets; its family lives on.
+/// A worker dies between taking a connection and telling sockets; its domain lives on.
 fn worker_dies(seed: u64, faults: Faults) {
     let mut s = Simulation::new(seed, settings());
     s.serve(10_000, 10_000, 0);

@@ -7,6 +7,6 @@ eft_component::counters! {
     PrivilegedPortRefused => "privileged_port_refused",
     ForeignSlotRefused => "foreign_slot_refused",
     Closed => "sockets_closed",
-    Families => "families",
+    Domains => "domains",
     StaleReplies => "stale_replies",
 }

@@ -7,7 +7,7 @@ use crate::counters::{COUNTERS, Counter};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use eft_base::errno::*;
-use eft_base::{FamilyId, Instant, PoolId, RequestId, SocketId, WireAddress};
+use eft_base::{DomainId, Instant, PoolId, RequestId, SocketId, WireAddress};
 use eft_channel::requests::Requests;
 use eft_channel::socket::{self, Arena, LAYOUT_VERSION};
 use eft_component::sockets::{ConnectionId, Effect, Event, Handle};
@@ -19,9 +19,9 @@ use eft_messages::{ComponentId, Encoded, Role};
 /// Limits and identity.
 #[derive(Clone, Copy, Debug)]
 pub struct SocketsConfig {
-    /// Listeners of one family.
-    pub listeners_per_family: usize,
-    /// Applications' requests under way at a time, of all families. What is closed is closed beside.
+    /// Listeners of one domain.
+    pub listeners_per_domain: usize,
+    /// Applications' requests under way at a time, of all domains. What is closed is closed beside.
     pub requests: usize,
     /// Grows with every rebirth; applications see it and resubmit.
     pub generation: u32,
@@ -29,7 +29,7 @@ pub struct SocketsConfig {
 
 impl Default for SocketsConfig {
     fn default() -> Self {
-        SocketsConfig { listeners_per_family: 256, requests: 65536, generation: 1 }
+        SocketsConfig { listeners_per_domain: 256, requests: 65536, generation: 1 }
     }
 }
 
@@ -77,8 +77,8 @@ enum Waiting {
     Nobody,
     /// Nobody, but if it fails the descriptor is to be hung up: the attach of this incarnation.
     Attach(u32),
-    /// The end of a family: one answer of each transport.
-    FamilyEnd(FamilyId),
+    /// The end of a domain: one answer of each transport.
+    DomainEnd(DomainId),
 }
 
 /// A socket with a descriptor in an application.
@@ -97,7 +97,7 @@ struct Pending {
     message: SocketsToTransport,
 }
 
-struct Family {
+struct Domain {
     arena: Arena,
     pool: PoolId,
     listeners: BTreeSet<u32>,
@@ -106,10 +106,10 @@ struct Family {
 /// The engine.
 pub struct Sockets {
     config: SocketsConfig,
-    families: BTreeMap<FamilyId, Family>,
+    domains: BTreeMap<DomainId, Domain>,
     pending: Requests<Pending>,
     /// Sockets with a descriptor in an application.
-    open: BTreeMap<(FamilyId, u32), Open>,
+    open: BTreeMap<(DomainId, u32), Open>,
     /// The transports that this stack has.
     transports: BTreeSet<ComponentId>,
     info: Vec<u8>,
@@ -121,7 +121,7 @@ impl Sockets {
             // Bounded by `requests` and by the sockets that there are to close.
             pending: Requests::new(usize::MAX, config.generation),
             config,
-            families: BTreeMap::new(),
+            domains: BTreeMap::new(),
             open: BTreeMap::new(),
             transports: BTreeSet::new(),
             info: Vec::new(),
@@ -163,14 +163,14 @@ impl Sockets {
         &mut self,
         cx: &mut Context,
         connection: ConnectionId,
-        family: FamilyId,
+        domain: DomainId,
         privileged: bool,
         request: Request,
         handle: Handle,
         out: &mut Outbox<Out>,
     ) {
         cx.count(Counter::Requests);
-        let verdict = self.forward(cx, connection, family, privileged, &request, handle, out);
+        let verdict = self.forward(cx, connection, domain, privileged, &request, handle, out);
         if let Err(errno) = verdict {
             cx.count(Counter::Refused);
             if handle != Handle::default() {
@@ -187,7 +187,7 @@ impl Sockets {
         &mut self,
         cx: &mut Context,
         connection: ConnectionId,
-        family: FamilyId,
+        domain: DomainId,
         privileged: bool,
         r: &Request,
         handle: Handle,
@@ -199,10 +199,10 @@ impl Sockets {
         if self.pending.len() >= self.config.requests {
             return Err(ENOBUFS);
         }
-        let Some(state) = self.families.get(&family) else {
+        let Some(state) = self.domains.get(&domain) else {
             return Err(EPERM);
         };
-        let socket = SocketId { family, slot: r.slot };
+        let socket = SocketId { domain, slot: r.slot };
         let (transport, incarnation) = match r.op {
             op::OPEN => match r.args[0] {
                 1 => (self.transport_for(Role::Tcp)?, 0),
@@ -215,7 +215,7 @@ impl Sockets {
                 let page = state.arena.socket(r.slot).ok_or(EINVAL)?;
                 (page.owner().ok_or(EINVAL)?, r.args[0])
             }
-            _ => match self.open.get(&(family, r.slot)) {
+            _ => match self.open.get(&(domain, r.slot)) {
                 Some(open) => (open.transport, open.incarnation),
                 None => {
                     cx.count(Counter::ForeignSlotRefused);
@@ -234,7 +234,7 @@ impl Sockets {
             if transport.role != Role::Tcp {
                 return Err(EOPNOTSUPP);
             }
-            if !state.listeners.contains(&r.slot) && state.listeners.len() >= self.config.listeners_per_family
+            if !state.listeners.contains(&r.slot) && state.listeners.len() >= self.config.listeners_per_domain
             {
                 cx.count(Counter::OverQuota);
                 return Err(ENOBUFS);
@@ -258,7 +258,7 @@ impl Sockets {
             op::OPEN => self.submit(
                 transport,
                 waiting,
-                |request| SocketsToTransport::Open { request, socket: SocketId { family, slot: 0 } },
+                |request| SocketsToTransport::Open { request, socket: SocketId { domain, slot: 0 } },
                 out,
             ),
             op::RESTORE => self.submit(
@@ -304,7 +304,7 @@ impl Sockets {
     }
 }
 
-/// What a family's custodian is told of a request that was granted; `address` and `port` are what the
+/// What a domain's custodian is told of a request that was granted; `address` and `port` are what the
 /// socket is bound to now. Nothing of TCP's connects: a connection ends with its stack.
 fn note(
     transport: ComponentId,
@@ -348,15 +348,15 @@ impl Component for Sockets {
 
     fn event(&mut self, cx: &mut Context, event: Event, out: &mut Outbox<Out>) {
         match event {
-            Event::Request { connection, family, privileged, request, handle } => {
-                self.request(cx, connection, family, privileged, request, handle, out);
+            Event::Request { connection, domain, privileged, request, handle } => {
+                self.request(cx, connection, domain, privileged, request, handle, out);
             }
-            Event::FamilyOpened { family, arena, pool } => {
+            Event::DomainOpened { domain, arena, pool } => {
                 let _ = arena.write_info(&self.info);
-                self.families.insert(family, Family { arena, pool, listeners: BTreeSet::new() });
-                cx.gauge(Counter::Families, self.families.len() as u64);
+                self.domains.insert(domain, Domain { arena, pool, listeners: BTreeSet::new() });
+                cx.gauge(Counter::Domains, self.domains.len() as u64);
             }
-            Event::FamilyClosed(family) => self.family_closed(cx, family, out),
+            Event::DomainClosed(domain) => self.domain_closed(cx, domain, out),
             Event::Closed(socket) => self.closed(cx, socket, out),
             Event::Survivor { socket, transport } => self.survived(socket, transport),
             Event::Configure { key, value } => self.configure(&key, &value),

@@ -2,7 +2,7 @@
 //!
 //! It does what needs a rendezvous: open, bind, listen, connect, accept's descriptor, the death of
 //! an application. Data never passes here. It promises that every request of an application gets
-//! exactly one reply (accepted connections need none), that a family cannot touch another's sockets,
+//! exactly one reply (accepted connections need none), that a domain cannot touch another's sockets,
 //! and that quotas and privileged ports are enforced here, before a transport hears of it. It must
 //! never trust a field of a request.
 

@@ -1,6 +1,6 @@
 use super::*;
 use eft_base::errno::*;
-use eft_base::{FamilyId, Instant, Random, RequestId, SocketId, WireAddress};
+use eft_base::{DomainId, Instant, Random, RequestId, SocketId, WireAddress};
 use eft_channel::socket::{Arena, Geometry, LAYOUT_OLDEST, LAYOUT_VERSION};
 use eft_channel::status::Status;
 use eft_channel::{Memory, Segment};
@@ -10,7 +10,7 @@ use eft_messages::control::{Request, op};
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 use eft_messages::{ComponentId, Role};
 
-const FAMILY: FamilyId = FamilyId(1);
+const DOMAIN: DomainId = DomainId(1);
 /// Of every socket that the transport opens.
 const INCARNATION: u32 = 41;
 
@@ -31,7 +31,7 @@ impl Bench {
         let geometry = Geometry { slots: 8, send_len: 4096, receive_len: 4096 };
         let arena = Arena::new(Segment::heap(geometry.arena_len()), geometry).unwrap();
         let config =
-            SocketsConfig { listeners_per_family: 1, requests: REQUESTS, ..SocketsConfig::default() };
+            SocketsConfig { listeners_per_domain: 1, requests: REQUESTS, ..SocketsConfig::default() };
         let mut bench = Bench {
             engine: Sockets::new(config),
             arena: arena.clone(),
@@ -44,7 +44,7 @@ impl Bench {
             let (e, mut cx, out) = bench.cx();
             e.peer_reborn(&mut cx, transport, out);
         }
-        bench.event(Event::FamilyOpened { family: FAMILY, pool: eft_base::PoolId(9), arena });
+        bench.event(Event::DomainOpened { domain: DOMAIN, pool: eft_base::PoolId(9), arena });
         bench
     }
 
@@ -65,28 +65,28 @@ impl Bench {
     }
 
     fn request(&mut self, request: Request, handle: u64) -> Vec<Out> {
-        self.request_as(FAMILY, false, request, handle)
+        self.request_as(DOMAIN, false, request, handle)
     }
 
-    fn request_as(&mut self, family: FamilyId, privileged: bool, request: Request, handle: u64) -> Vec<Out> {
-        self.request_in(LAYOUT_VERSION, family, privileged, request, handle)
+    fn request_as(&mut self, domain: DomainId, privileged: bool, request: Request, handle: u64) -> Vec<Out> {
+        self.request_in(LAYOUT_VERSION, domain, privileged, request, handle)
     }
 
     fn request_in(
         &mut self,
         version: u32,
-        family: FamilyId,
+        domain: DomainId,
         privileged: bool,
         request: Request,
         handle: u64,
     ) -> Vec<Out> {
         let request = Request { version, sequence: 5, ..request };
         let (connection, handle) = (ConnectionId(1), Handle(handle));
-        self.event(Event::Request { connection, family, privileged, request, handle })
+        self.event(Event::Request { connection, domain, privileged, request, handle })
     }
 
     fn answer(&mut self, from: ComponentId, request: RequestId, errno: i32, slot: u32) -> Vec<Out> {
-        let socket = SocketId { family: FAMILY, slot };
+        let socket = SocketId { domain: DOMAIN, slot };
         let (incarnation, address) = (INCARNATION, WireAddress::default());
         let m = TransportToSockets::Reply { request, errno, socket, incarnation, address, port: 0 };
         let m = Sockets::decode(from, &m.encode()).unwrap();
@@ -147,7 +147,7 @@ fn bad_requests_get_one_clear_errno() {
     b.open(2);
     let r = Request { op: op::BIND, slot: 2, port: 80, ..Request::default() };
     assert_eq!(errno_of(&b.request(r, 0)), EACCES);
-    assert!(matches!(b.request_as(FAMILY, true, r, 0)[..], [Out::Transport(..)]));
+    assert!(matches!(b.request_as(DOMAIN, true, r, 0)[..], [Out::Transport(..)]));
     assert_eq!(
         errno_of(&b.request(Request { op: op::BIND, slot: 4, port: 8080, ..r }, 0)),
         EINVAL,
@@ -155,7 +155,7 @@ fn bad_requests_get_one_clear_errno() {
     );
     assert_eq!(errno_of(&b.request(Request { op: op::BIND, slot: 99, ..r }, 0)), EINVAL);
     assert_eq!(errno_of(&b.request(Request { op: 999, slot: 2, ..r }, 0)), EINVAL);
-    assert_eq!(errno_of(&b.request_as(FamilyId(7), true, r, 0)), EPERM);
+    assert_eq!(errno_of(&b.request_as(DomainId(7), true, r, 0)), EPERM);
     let out = b.request(Request { op: op::OPEN, args: [9, 0, 0, 0], ..Request::default() }, 4);
     assert_eq!(out[0], Out::Effect(Effect::Discard(Handle(4))), "the descriptor is not leaked");
     assert_eq!(errno_of(&out), EINVAL);
@@ -175,7 +175,7 @@ fn listeners_are_limited_and_given_back() {
     let [Out::Transport(_, SocketsToTransport::Listen { request, .. })] = out[..] else { panic!("{out:?}") };
     assert_eq!(errno_of(&b.answer(ComponentId::TCP, request, 0, 2)), 0);
     assert_eq!(errno_of(&b.request(listen(4), 0)), ENOBUFS);
-    let out = b.event(Event::Closed(SocketId { family: FAMILY, slot: 2 }));
+    let out = b.event(Event::Closed(SocketId { domain: DOMAIN, slot: 2 }));
     assert!(matches!(
         out[..],
         [Out::Effect(Effect::Drop(_)), Out::Transport(_, SocketsToTransport::Close { .. })]
@@ -184,18 +184,18 @@ fn listeners_are_limited_and_given_back() {
 }
 
 #[test]
-fn a_dead_family_closes_everything_once() {
+fn a_dead_domain_closes_everything_once() {
     let mut b = Bench::new();
     b.open(2);
     b.open(4);
-    let out = b.event(Event::FamilyClosed(FAMILY));
+    let out = b.event(Event::DomainClosed(DOMAIN));
     let closes =
         out.iter().filter(|o| matches!(o, Out::Transport(_, SocketsToTransport::Close { .. }))).count();
     assert_eq!(closes, 2);
-    let families =
-        out.iter().filter(|o| matches!(o, Out::Transport(_, SocketsToTransport::CloseFamily { .. })));
-    assert_eq!(families.count(), 2);
-    assert!(b.event(Event::Closed(SocketId { family: FAMILY, slot: 2 })).is_empty());
+    let domains =
+        out.iter().filter(|o| matches!(o, Out::Transport(_, SocketsToTransport::CloseDomain { .. })));
+    assert_eq!(domains.count(), 2);
+    assert!(b.event(Event::Closed(SocketId { domain: DOMAIN, slot: 2 })).is_empty());
 }
 
 #[test]
@@ -219,13 +219,13 @@ fn hostile_requests_never_panic() {
 fn a_close_names_the_incarnation_that_was_open() {
     let mut b = Bench::new();
     b.open(2);
-    let out = b.event(Event::Closed(SocketId { family: FAMILY, slot: 2 }));
+    let out = b.event(Event::Closed(SocketId { domain: DOMAIN, slot: 2 }));
     let [_, Out::Transport(_, SocketsToTransport::Close { incarnation, .. })] = out[..] else {
         panic!("{out:?}")
     };
     assert_eq!(incarnation, INCARNATION);
     // A survivor is what its page says.
-    let socket = SocketId { family: FAMILY, slot: 4 };
+    let socket = SocketId { domain: DOMAIN, slot: 4 };
     b.arena.socket(4).unwrap().reset(ComponentId::TCP);
     b.event(Event::Survivor { socket, transport: ComponentId::TCP });
     let out = b.event(Event::Closed(socket));
@@ -236,7 +236,7 @@ fn a_close_names_the_incarnation_that_was_open() {
 }
 
 #[test]
-fn a_shadow_is_brought_and_shown_to_the_family_that_has_the_socket() {
+fn a_shadow_is_brought_and_shown_to_the_domain_that_has_the_socket() {
     let mut b = Bench::new();
     let shadow = Request { op: op::SHADOW, slot: 3, ..Request::default() };
     assert_eq!(errno_of(&b.request(shadow, 0)), EINVAL, "no such socket");
@@ -252,8 +252,8 @@ fn a_shadow_is_brought_and_shown_to_the_family_that_has_the_socket() {
         };
         assert_eq!((socket.slot, h, reply.sequence, reply.errno), (3, Handle(handle), 5, 0));
     }
-    assert_eq!(errno_of(&b.request_as(FamilyId(2), false, shadow, 0)), EPERM);
-    // A listener brings its own with LISTEN; its family's processes may ask for it.
+    assert_eq!(errno_of(&b.request_as(DomainId(2), false, shadow, 0)), EPERM);
+    // A listener brings its own with LISTEN; its domain's processes may ask for it.
     b.open(2);
     let out = b.request(Request { slot: 2, ..shadow }, 4);
     assert_eq!(out[0], Out::Effect(Effect::Discard(Handle(4))));
@@ -278,7 +278,7 @@ fn accepted(b: &mut Bench, incarnation: u32) -> RequestId {
 #[test]
 fn a_connection_that_is_gone_before_it_is_attached_hangs_up() {
     let mut b = Bench::new();
-    let socket = SocketId { family: FAMILY, slot: 4 };
+    let socket = SocketId { domain: DOMAIN, slot: 4 };
     let request = accepted(&mut b, 7);
     assert_eq!(b.answer(ComponentId::TCP, request, EINVAL, 4), [Out::Effect(Effect::Drop(socket))]);
     assert!(b.event(Event::Closed(socket)).is_empty(), "there is nothing to close");
@@ -291,16 +291,16 @@ fn a_connection_that_is_gone_before_it_is_attached_hangs_up() {
 }
 
 #[test]
-fn a_socket_opened_for_a_family_that_ended_is_not_kept() {
+fn a_socket_opened_for_a_domain_that_ended_is_not_kept() {
     let mut b = Bench::new();
     let out = b.request(Request { op: op::OPEN, args: [1, 0, 0, 0], ..Request::default() }, 3);
     let [Out::Transport(ComponentId::TCP, SocketsToTransport::Open { request, .. })] = out[..] else {
         panic!("{out:?}")
     };
-    b.event(Event::FamilyClosed(FAMILY));
+    b.event(Event::DomainClosed(DOMAIN));
     let out = b.answer(ComponentId::TCP, request, 0, 2);
     assert_eq!(out[0], Out::Effect(Effect::Discard(Handle(3))));
-    assert!(b.event(Event::Closed(SocketId { family: FAMILY, slot: 2 })).is_empty());
+    assert!(b.event(Event::Closed(SocketId { domain: DOMAIN, slot: 2 })).is_empty());
 }
 
 #[test]
@@ -372,23 +372,23 @@ fn requests_are_limited_and_closes_are_not() {
         assert!(matches!(b.request(connect, 0)[..], [Out::Transport(..)]));
     }
     assert_eq!(errno_of(&b.request(connect, 0)), ENOBUFS);
-    let closes = b.event(Event::FamilyClosed(FAMILY));
+    let closes = b.event(Event::DomainClosed(DOMAIN));
     let sent = closes.iter().filter(|o| matches!(o, Out::Transport(..))).count();
-    assert_eq!(sent, 4, "two sockets, and the family at two transports");
+    assert_eq!(sent, 4, "two sockets, and the domain at two transports");
 }
 
 #[test]
 fn programs_of_this_release_and_of_the_previous_one_are_spoken_to_and_no_others() {
     let open = Request { op: op::OPEN, args: [1, 0, 0, 0], value: 77, ..Request::default() };
     for version in LAYOUT_OLDEST..=LAYOUT_VERSION {
-        let out = Bench::new().request_in(version, FAMILY, false, open, 3);
+        let out = Bench::new().request_in(version, DOMAIN, false, open, 3);
         assert!(
             matches!(out[..], [Out::Transport(ComponentId::TCP, SocketsToTransport::Open { .. })]),
             "{version}: {out:?}"
         );
     }
     for version in [0, LAYOUT_OLDEST - 1, LAYOUT_VERSION + 1, u32::MAX] {
-        let out = Bench::new().request_in(version, FAMILY, false, open, 3);
+        let out = Bench::new().request_in(version, DOMAIN, false, open, 3);
         assert_eq!(errno_of(&out), EPROTONOSUPPORT, "{version}");
     }
 }

@@ -4,7 +4,7 @@
 //! ([`Stage::commit`]): a turn that does not end was never seen. Bytes of a ring beyond its published end are nobody's
 //! yet and are written at once.
 //!
-//! What a transport wrote itself it reads here and not in the page, which everybody of the family can write. A page
+//! What a transport wrote itself it reads here and not in the page, which everybody of the domain can write. A page
 //! that is about to be reset is read as if it were: what lies there is of the slot's last user.
 
 use alloc::rc::{Rc, Weak};
@@ -104,7 +104,7 @@ impl Page {
         (receive_end, send_released): (u64, u64),
     ) -> Page {
         Page(Rc::new(Inner {
-            // From before a crash, if this is a socket from before a crash. A wrong one hurts its own family alone.
+            // From before a crash, if this is a socket from before a crash. A wrong one hurts its own domain alone.
             errors_end: Cell::new(page.errors_end()),
             page,
             socket,

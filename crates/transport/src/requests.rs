@@ -1,10 +1,10 @@
 //! Requests of sockets: what tcp and udp do alike. Every one may come again after a rebirth of either
 //! side, and then does no harm.
 
+use crate::domains::{Domains, NONE};
 use crate::edge::Out;
-use crate::families::{Families, NONE};
 use eft_base::errno::EINVAL;
-use eft_base::{FamilyId, PoolId, RequestId, SocketId, WireAddress};
+use eft_base::{DomainId, PoolId, RequestId, SocketId, WireAddress};
 use eft_channel::socket::SocketPage;
 use eft_component::{Context, Outbox};
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
@@ -29,7 +29,7 @@ pub(crate) fn left_to_receive(page: &SocketPage) -> Option<(u64, u64)> {
 
 /// A transport as sockets sees it. Sockets are named by their blocks' indices.
 pub(crate) trait Transport {
-    fn families(&mut self) -> &mut Families;
+    fn domains(&mut self) -> &mut Domains;
 
     /// The socket of a block that its application still holds; `None` if its last descriptor is gone.
     fn held(&self, block: u32) -> Option<SocketId>;
@@ -37,7 +37,7 @@ pub(crate) trait Transport {
     fn place(&self, block: u32) -> Place;
 
     /// Makes a socket for `request`.
-    fn open(&mut self, cx: &mut Context, family: FamilyId, request: RequestId) -> Result<u32, i32>;
+    fn open(&mut self, cx: &mut Context, domain: DomainId, request: RequestId) -> Result<u32, i32>;
 
     /// Takes a slot whose page a socket of an earlier stack left.
     fn restore(&mut self, cx: &mut Context, socket: SocketId, incarnation: u32) -> Result<u32, i32>;
@@ -62,11 +62,11 @@ pub(crate) trait Transport {
     fn close(&mut self, cx: &mut Context, i: u32);
 
     /// The application is gone: closes the socket if it is not, and limits what it may still send.
-    fn close_with_family(&mut self, cx: &mut Context, i: u32);
+    fn close_with_domain(&mut self, cx: &mut Context, i: u32);
 
     /// The block of a socket that its application still holds.
     fn find_socket(&mut self, socket: SocketId) -> Option<u32> {
-        let i = self.families().find(socket)?;
+        let i = self.domains().find(socket)?;
         self.held(i).map(|_| i)
     }
 
@@ -78,7 +78,7 @@ pub(crate) trait Transport {
     fn receive_request(&mut self, cx: &mut Context, message: SocketsToTransport, out: &mut Outbox<Out>) {
         use SocketsToTransport::*;
         match message {
-            Open { request, socket } => self.request_open(cx, request, socket.family, out),
+            Open { request, socket } => self.request_open(cx, request, socket.domain, out),
             Bind { request, socket, incarnation, address, port, reuse } => {
                 let meant = self.find_incarnation(socket, incarnation);
                 let errno = meant.map_or(EINVAL, |i| self.bind(cx, i, address, port, reuse));
@@ -113,8 +113,8 @@ pub(crate) trait Transport {
                 };
                 self.reply(out, request, restored.err().unwrap_or(0), socket, restored.ok());
             }
-            CloseFamily { request, socket, pool } => {
-                self.request_close_family(cx, request, socket.family, pool, out)
+            CloseDomain { request, socket, pool } => {
+                self.request_close_domain(cx, request, socket.domain, pool, out)
             }
         }
     }
@@ -137,40 +137,40 @@ pub(crate) trait Transport {
         &mut self,
         cx: &mut Context,
         request: RequestId,
-        family: FamilyId,
+        domain: DomainId,
         out: &mut Outbox<Out>,
     ) {
-        let opened = match self.families().take_opened(family, request) {
+        let opened = match self.domains().take_opened(domain, request) {
             Some(i) => Ok(i),
-            None => self.open(cx, family, request),
+            None => self.open(cx, domain, request),
         };
-        let socket = opened.ok().and_then(|i| self.held(i)).unwrap_or(SocketId { family, slot: NONE });
+        let socket = opened.ok().and_then(|i| self.held(i)).unwrap_or(SocketId { domain, slot: NONE });
         self.reply(out, request, opened.err().unwrap_or(0), socket, opened.ok());
     }
 
-    /// The family is gone. Its sockets are closed as their descriptors' last close would, and what
+    /// The domain is gone. Its sockets are closed as their descriptors' last close would, and what
     /// they still have to send is sent; the answer comes when the arena is no longer used.
-    fn request_close_family(
+    fn request_close_domain(
         &mut self,
         cx: &mut Context,
         request: RequestId,
-        family: FamilyId,
+        domain: DomainId,
         pool: PoolId,
         out: &mut Outbox<Out>,
     ) {
-        let Some(members) = self.families().end(family, pool, request) else {
-            return self.reply(out, request, 0, SocketId { family, slot: NONE }, None);
+        let Some(members) = self.domains().end(domain, pool, request) else {
+            return self.reply(out, request, 0, SocketId { domain, slot: NONE }, None);
         };
         for i in members {
-            self.close_with_family(cx, i);
+            self.close_with_domain(cx, i);
         }
         self.answer_ends(out);
     }
 
-    /// Answers `CloseFamily` for the families whose last socket is gone.
+    /// Answers `CloseDomain` for the domains whose last socket is gone.
     fn answer_ends(&mut self, out: &mut Outbox<Out>) {
-        while let Some((family, request)) = self.families().take_ended() {
-            self.reply(out, request, 0, SocketId { family, slot: NONE }, None);
+        while let Some((domain, request)) = self.domains().take_ended() {
+            self.reply(out, request, 0, SocketId { domain, slot: NONE }, None);
         }
     }
 }

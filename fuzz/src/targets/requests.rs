@@ -2,7 +2,7 @@
 
 use super::Target;
 use crate::source::Source;
-use eft_base::{FamilyId, PoolId, RequestId, SocketId, WireAddress};
+use eft_base::{DomainId, PoolId, RequestId, SocketId, WireAddress};
 use eft_channel::socket::{Arena, Geometry, LAYOUT_VERSION};
 use eft_channel::{Memory, Segment};
 use eft_component::sockets::{ConnectionId, Effect, Event, Handle};
@@ -13,21 +13,21 @@ use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 use eft_sockets::{Out, Sockets, SocketsConfig};
 use std::collections::{BTreeMap, BTreeSet};
 
-const FAMILIES: [FamilyId; 2] = [FamilyId(1), FamilyId(2)];
+const DOMAINS: [DomainId; 2] = [DomainId(1), DomainId(2)];
 
-fn open_family(family: FamilyId) -> Event {
+fn open_domain(domain: DomainId) -> Event {
     let geometry = Geometry { slots: 12, send_len: 4096, receive_len: 4096 };
     let arena = Arena::new(Segment::heap(geometry.arena_len()), geometry).expect("geometry is valid");
-    Event::FamilyOpened { family, pool: PoolId(20 + family.0), arena }
+    Event::DomainOpened { domain, pool: PoolId(20 + domain.0), arena }
 }
 
-/// sockets with two families.
+/// sockets with two domains.
 pub fn host(source: &mut Source) -> Host<Sockets> {
-    let config = SocketsConfig { listeners_per_family: 3, requests: 40, generation: 1 };
+    let config = SocketsConfig { listeners_per_domain: 3, requests: 40, generation: 1 };
     let peers = [ComponentId::TCP, ComponentId::UDP];
     let mut host = Host::new(Sockets::new(config), Memory::new(), &peers, source.generator());
-    for family in FAMILIES {
-        host.event(open_family(family));
+    for domain in DOMAINS {
+        host.event(open_domain(domain));
     }
     host
 }
@@ -91,7 +91,7 @@ impl Requests {
         }
         self.host.event(Event::Request {
             connection: ConnectionId(source.below(3)),
-            family: if source.chance(0.95) { FAMILIES[source.below(2) as usize] } else { FamilyId(9) },
+            domain: if source.chance(0.95) { DOMAINS[source.below(2) as usize] } else { DomainId(9) },
             privileged: source.chance(0.5),
             request,
             handle: Handle(source.below(4)),
@@ -106,7 +106,7 @@ impl Requests {
             socket.slot = source.below(12) as u32;
         }
         if source.chance(0.1) {
-            socket = SocketId { family: FamilyId(source.below(4) as u16), slot: source.next_u32() };
+            socket = SocketId { domain: DomainId(source.below(4) as u16), slot: source.next_u32() };
         }
         let errno = if source.chance(0.8) { 0 } else { source.next_u32() as i32 };
         let address = WireAddress::default();
@@ -128,7 +128,7 @@ fn request_of(m: &SocketsToTransport) -> RequestId {
         | Close { request, .. }
         | Attached { request, .. }
         | Restore { request, .. }
-        | CloseFamily { request, .. } => request,
+        | CloseDomain { request, .. } => request,
     }
 }
 
@@ -142,7 +142,7 @@ fn socket_of(m: &SocketsToTransport) -> SocketId {
         | Close { socket, .. }
         | Attached { socket, .. }
         | Restore { socket, .. }
-        | CloseFamily { socket, .. } => socket,
+        | CloseDomain { socket, .. } => socket,
     }
 }
 
@@ -152,11 +152,11 @@ impl Target for Requests {
         while self.asked.len() > source.below(30) as usize {
             self.answer(source);
         }
-        let family = FAMILIES[source.below(2) as usize];
-        let socket = SocketId { family, slot: source.below(14) as u32 };
+        let domain = DOMAINS[source.below(2) as usize];
+        let socket = SocketId { domain, slot: source.below(14) as u32 };
         match source.below(100) {
-            0 => self.host.event(Event::FamilyClosed(family)),
-            1..4 => self.host.event(open_family(family)),
+            0 => self.host.event(Event::DomainClosed(domain)),
+            1..4 => self.host.event(open_domain(domain)),
             4 => self.host.event(Event::Survivor { socket, transport: ComponentId::TCP }),
             5 => self.host.reborn(ComponentId::TCP),
             6..20 => self.host.event(Event::Closed(socket)),

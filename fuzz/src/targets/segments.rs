@@ -9,7 +9,7 @@ use crate::source::Source;
 use eft_base::SocketId;
 use eft_base::wire::*;
 use eft_channel::socket::{ARENA_HEADER_LEN, Opt, SOCKET_HEADER_LEN, SocketPage};
-use eft_harness::FAMILY;
+use eft_harness::DOMAIN;
 use eft_messages::sockets::SocketsToTransport;
 use eft_transport::tcp::Tcp;
 use eft_transport::udp::Udp;
@@ -261,7 +261,7 @@ impl<E: Engine> Target for Segments<E> {
             7 => self.bench.transport.host.set_room(source.below(6) as usize),
             8..14 => self.bench.transport.host.set_room(1024),
             14 => {
-                let socket = SocketId { family: FAMILY, slot: source.below(40) as u32 };
+                let socket = SocketId { domain: DOMAIN, slot: source.below(40) as u32 };
                 let incarnation = source.below(4) as u32;
                 let ask = |request| SocketsToTransport::Attached { request, socket, incarnation };
                 self.bench.ask(ask, source);

@@ -61,7 +61,7 @@ impl TopologyFile {
         let texts = [
             include_str!("../../../topologies/default.toml"),
             include_str!("../../../topologies/no-filter.toml"),
-            "[memory]\nsend_ring_bytes = 65536\nnic_frames = 64\n[limits]\nfamilies = 4\nconnections = 100\n",
+            "[memory]\nsend_ring_bytes = 65536\nnic_frames = 64\n[limits]\ndomains = 4\nconnections = 100\n",
         ];
         TopologyFile { examples: Examples::of_texts(&texts, 1 << 16) }
     }
@@ -205,8 +205,8 @@ impl SupervisorPackets {
     pub fn new() -> SupervisorPackets {
         let from = [
             FromServer::Ready { landlock: true },
-            FromServer::Keep { family: eft_base::FamilyId(3), slot: 9, transport: ComponentId::UDP },
-            FromServer::KeepConnection { id: 4, family: None, role: Role::Root },
+            FromServer::Keep { domain: eft_base::DomainId(3), slot: 9, transport: ComponentId::UDP },
+            FromServer::KeepConnection { id: 4, domain: None, role: Role::Root },
             FromServer::Answer { key: "filter.show:rules:1".into(), value: vec![65; 100] },
             FromServer::Dying { reason: "it said so".into() },
         ];

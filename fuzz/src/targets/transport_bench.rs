@@ -6,7 +6,7 @@ use eft_base::wire::*;
 use eft_base::{PacketRef, RequestId, SlotShare, SocketId};
 use eft_channel::socket::{DatagramHeader, Geometry, SocketPage, datagram_record_len};
 use eft_component::transport::{Effect, Event};
-use eft_harness::{Arrival, FAMILY, Quote, Route, Shape, TransportHost, take_accepted};
+use eft_harness::{Arrival, DOMAIN, Quote, Route, Shape, TransportHost, take_accepted};
 use eft_messages::ComponentId;
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 use eft_messages::transport::{IpToTransport, TransportToIp};
@@ -21,12 +21,12 @@ const RING: usize = 1 << 16;
 const SLOTS: usize = 24;
 const TCP: TcpConfig = TcpConfig {
     connections: 32,
-    sockets_per_family: 12,
-    listeners_per_family: 2,
+    sockets_per_domain: 12,
+    listeners_per_domain: 2,
     seed: 11,
     slots: SlotShare::TCP,
 };
-const UDP: UdpConfig = UdpConfig { sockets: 16, sockets_per_family: 12, seed: 11, slots: SlotShare::UDP };
+const UDP: UdpConfig = UdpConfig { sockets: 16, sockets_per_domain: 12, seed: 11, slots: SlotShare::UDP };
 
 /// How large the target makes it.
 pub trait Engine: eft_harness::Engine {
@@ -99,7 +99,7 @@ impl<E: Engine> TransportBench<E> {
 
     pub fn open(&mut self, source: &mut Source) -> Option<SocketId> {
         let before = self.sockets.len();
-        let socket = SocketId { family: FAMILY, slot: 0 };
+        let socket = SocketId { domain: DOMAIN, slot: 0 };
         self.ask(|request| SocketsToTransport::Open { request, socket }, source);
         (self.sockets.len() > before).then(|| self.sockets[before])
     }
@@ -299,7 +299,7 @@ impl<E: Engine> TransportBench<E> {
 
     fn accept(&mut self, page: &SocketPage, source: &mut Source) {
         for record in take_accepted(page, 32) {
-            let socket = SocketId { family: FAMILY, slot: record.slot };
+            let socket = SocketId { domain: DOMAIN, slot: record.slot };
             let incarnation = record.incarnation;
             if self.transport.arena.socket(record.slot).is_none() {
                 // Only an application can have written that: it scribbled over its own ring.

@@ -51,7 +51,7 @@ const INFO: usize = 448;
 /// Where the application's two locks lie (64 bytes each; the shim's matter).
 pub const SEND_LOCK: usize = 512;
 pub const RECEIVE_LOCK: usize = 576;
-/// Words for the shim's own use, shared by the family (256 bytes).
+/// Words for the shim's own use, shared by the domain (256 bytes).
 pub const SHIM_WORDS: usize = 640;
 
 const _: () = assert!(MORE_OPTIONS + (Opt::LAST as usize + 1 - OPTIONS_COUNT) * 4 <= INFO);

@@ -42,8 +42,8 @@ pub fn leave_behind(stack: &str, shape: &ArenaShape, descriptors: [OwnedFd; 4]) 
             Ok(())
         })
     };
-    let mut child = command.spawn().map_err(|e| format!("cannot start the family's custodian: {e}"))?;
-    child.wait().map(drop).map_err(|e| format!("cannot start the family's custodian: {e}"))
+    let mut child = command.spawn().map_err(|e| format!("cannot start the domain's custodian: {e}"))?;
+    child.wait().map(drop).map_err(|e| format!("cannot start the domain's custodian: {e}"))
 }
 
 pub fn run(arguments: &CustodianArguments) -> Result<(), String> {

@@ -55,9 +55,9 @@ Examples:
 RECV-Q: bytes that the program has not read; of a listener, connections that wait. SEND-Q: bytes that the peer has
 not acknowledged; of a listener, how many may wait.
 
---json: {stack, sockets: [{proto, state, recv_q, send_q, local, remote, family, slot}]}, for tcp also cwnd, ssthresh
+--json: {stack, sockets: [{proto, state, recv_q, send_q, local, remote, domain, slot}]}, for tcp also cwnd, ssthresh
 (null: unlimited), mss, rtt_us, rttvar_us, rto_us, retransmits, peer_window (all bytes or microseconds), timestamps,
-sack and orphan. family counts `eft run`s; slot is null of a connection that no socket stands for."),
+sack and orphan. domain counts `eft run`s; slot is null of a connection that no socket stands for."),
     ("kill", "\
 Examples:
   eft kill tcp

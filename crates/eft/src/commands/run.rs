@@ -1,6 +1,6 @@
 //! `eft run`: an unmodified program on a stack.
 //!
-//! Makes a family, leaves its root connection and the preloaded library in the environment and a
+//! Makes a domain, leaves its root connection and the preloaded library in the environment and a
 //! custodian behind, and becomes the program. Whatever cannot be preloaded is refused with a clear word instead of running
 //! on the kernel unnoticed.
 
@@ -30,8 +30,8 @@ pub struct RunArguments {
     command: Vec<OsString>,
 }
 
-/// The family connection is put at or above this number, out of the way of programs' own.
-const FAMILY_FD_MIN: i32 = 900;
+/// The domain connection is put at or above this number, out of the way of programs' own.
+const DOMAIN_FD_MIN: i32 = 900;
 
 /// Why a program was not started, and the status that says so, as of `env` and the shells.
 struct Refusal {
@@ -82,7 +82,7 @@ fn become_program(arguments: &RunArguments) -> Result<Infallible, Refusal> {
         .env("LD_PRELOAD", preload::list(&shim, kind.ok().flatten()))
         .env("EFT_SHIM", &shim)
         .env("EFT_STACK", name)
-        .env("EFT_FAMILY_FD", fd.to_string())
+        .env("EFT_DOMAIN_FD", fd.to_string())
         .exec();
     let reason = format!("cannot run {}: {error}", program.display());
     Err(match error.kind() {
@@ -91,9 +91,9 @@ fn become_program(arguments: &RunArguments) -> Result<Infallible, Refusal> {
     })
 }
 
-/// Makes a family and leaves its custodian behind; returns what the family's processes inherit.
+/// Makes a domain and leaves its custodian behind; returns what the domain's processes inherit.
 fn join(stack: &str) -> Result<OwnedFd, String> {
-    let (link, shape, [arena, bell]) = new_family(stack)?;
+    let (link, shape, [arena, bell]) = new_domain(stack)?;
     let (near, far) = scm::pair().map_err(|e| format!("no socket to spare: {e}"))?;
     let request = Request { version: LAYOUT_VERSION, op: op::ROOT, ..Request::default() };
     scm::send(&link, request.as_bytes(), &[far.as_fd()], false)
@@ -102,9 +102,9 @@ fn join(stack: &str) -> Result<OwnedFd, String> {
     Ok(near)
 }
 
-fn new_family(stack: &str) -> Result<(OwnedFd, ArenaShape, [OwnedFd; 2]), String> {
+fn new_domain(stack: &str) -> Result<(OwnedFd, ArenaShape, [OwnedFd; 2]), String> {
     let fd = operator::connect(stack, &operator::applications_path(stack)).map_err(|e| e.to_string())?;
-    let request = Request { version: LAYOUT_VERSION, op: op::NEW_FAMILY, sequence: 1, ..Request::default() };
+    let request = Request { version: LAYOUT_VERSION, op: op::NEW_DOMAIN, sequence: 1, ..Request::default() };
     let gone = |e| format!("stack `{stack}` does not answer: {e}");
     scm::send(&fd, request.as_bytes(), &[], false).map_err(gone)?;
     let mut bytes = [0u8; REPLY_LEN];
@@ -119,7 +119,7 @@ fn new_family(stack: &str) -> Result<(OwnedFd, ArenaShape, [OwnedFd; 2]), String
             }
         },
         libc::EMFILE => Err(format!(
-            "stack `{stack}` runs as many program families as it may: end one, or raise limits.families"
+            "stack `{stack}` runs as many program domains as it may: end one, or raise limits.domains"
         )),
         libc::EPROTONOSUPPORT => Err(format!("stack `{stack}` is of another version of eft: restart it")),
         e => Err(format!("stack `{stack}` refused: {}", std::io::Error::from_raw_os_error(e))),
@@ -129,7 +129,7 @@ fn new_family(stack: &str) -> Result<(OwnedFd, ArenaShape, [OwnedFd; 2]), String
 /// Duplicates a descriptor to a high number that survives exec.
 fn move_up(fd: OwnedFd) -> Result<i32, String> {
     let raw = fd.as_raw_fd();
-    for minimum in [FAMILY_FD_MIN, 200, 64, 3] {
+    for minimum in [DOMAIN_FD_MIN, 200, 64, 3] {
         // SAFETY: fcntl on our own descriptor.
         let up = unsafe { libc::fcntl(raw, libc::F_DUPFD, minimum) };
         if up >= 0 {

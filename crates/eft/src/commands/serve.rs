@@ -39,15 +39,15 @@ pub struct ServeArguments {
 pub fn tcp_config(limits: &Limits, seed: u64, slots: SlotShare) -> TcpConfig {
     TcpConfig {
         connections: limits.connections,
-        sockets_per_family: limits.sockets_per_family,
-        listeners_per_family: limits.listeners_per_family,
+        sockets_per_domain: limits.sockets_per_domain,
+        listeners_per_domain: limits.listeners_per_domain,
         seed,
         slots,
     }
 }
 
 pub fn udp_config(limits: &Limits, seed: u64, slots: SlotShare) -> UdpConfig {
-    UdpConfig { sockets: limits.connections, sockets_per_family: limits.sockets_per_family, seed, slots }
+    UdpConfig { sockets: limits.connections, sockets_per_domain: limits.sockets_per_domain, seed, slots }
 }
 
 pub fn filter_config(seed: u64) -> eft_filter::FilterConfig {
@@ -79,8 +79,8 @@ fn host_all(count: usize) -> eft_linux::Result<()> {
 fn limits_of(identity: &Identity) -> Limits {
     Limits {
         connections: identity.connections,
-        sockets_per_family: identity.sockets_per_family,
-        listeners_per_family: identity.listeners_per_family,
+        sockets_per_domain: identity.sockets_per_domain,
+        listeners_per_domain: identity.listeners_per_domain,
         ..Limits::default()
     }
 }
@@ -132,7 +132,7 @@ fn serve(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
     match setup.identity.peer.role {
         Role::Sockets => {
             let config = eft_sockets::SocketsConfig {
-                listeners_per_family: limits.listeners_per_family,
+                listeners_per_domain: limits.listeners_per_domain,
                 generation: setup.identity.generation,
                 ..Default::default()
             };

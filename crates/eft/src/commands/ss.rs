@@ -28,7 +28,7 @@ const COLUMNS: [(&str, &str); 10] = [
     ("SEND-Q", "send_q"),
     ("LOCAL", "local"),
     ("REMOTE", "remote"),
-    ("FAMILY", "family"),
+    ("DOMAIN", "domain"),
     ("CWND", "cwnd"),
     ("RTT-US", "rtt_us"),
     ("RETRANS", "retransmits"),
@@ -99,19 +99,19 @@ impl Pages<'_> {
     }
 
     /// Bytes in a socket's receive ring: of the `known` ones those that its program has not taken.
-    fn unread(&mut self, family: u16, slot: Option<u32>, known: u64) -> u64 {
+    fn unread(&mut self, domain: u16, slot: Option<u32>, known: u64) -> u64 {
         if known == 0 {
             return 0;
         }
         let stack = self.stack;
-        let arena = self.arenas.entry(family).or_insert_with(|| arena(stack, family));
+        let arena = self.arenas.entry(domain).or_insert_with(|| arena(stack, domain));
         let page = slot.and_then(|slot| arena.as_ref()?.socket(slot));
         page.map_or(known, |page| known.min(page.receivable() as u64))
     }
 }
 
-fn arena(stack: &str, family: u16) -> Option<Arena> {
-    let (answer, fds) = operator::ask(stack, &json!({ "op": "family", "family": family })).ok()?;
+fn arena(stack: &str, domain: u16) -> Option<Arena> {
+    let (answer, fds) = operator::ask(stack, &json!({ "op": "domain", "domain": domain })).ok()?;
     let number = |key: &str| Some(answer["shape"][key].as_u64()? as usize);
     let geometry = Geometry {
         slots: number("slots")?,
@@ -128,11 +128,11 @@ fn tcp_row(r: &tcp::inspect::Row, pages: &mut Pages) -> Value {
     json!({
         "proto": "tcp",
         "state": tcp::inspect::state_name(r.state),
-        "recv_q": pages.unread(r.family.0, r.slot, r.receive_queue * unit) / unit,
+        "recv_q": pages.unread(r.domain.0, r.slot, r.receive_queue * unit) / unit,
         "send_q": r.send_queue,
         "local": shown(r.local),
         "remote": shown(r.remote),
-        "family": r.family.0,
+        "domain": r.domain.0,
         "slot": r.slot,
         "cwnd": r.cwnd,
         "ssthresh": r.ssthresh,
@@ -153,11 +153,11 @@ fn udp_row(r: &udp::inspect::Row, pages: &mut Pages) -> Value {
     json!({
         "proto": "udp",
         "state": if r.remote.is_some() { "ESTAB" } else { "UNCONN" },
-        "recv_q": pages.unread(r.family.0, Some(r.slot), r.receive_queue),
+        "recv_q": pages.unread(r.domain.0, Some(r.slot), r.receive_queue),
         "send_q": r.send_queue,
         "local": shown(r.local),
         "remote": shown(r.remote.unwrap_or(Endpoint::UNSPECIFIED)),
-        "family": r.family.0,
+        "domain": r.domain.0,
         "slot": r.slot,
     })
 }

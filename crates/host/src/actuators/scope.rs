@@ -46,11 +46,11 @@ pub fn processes(tree: &Tree, scope: &Scope) -> Result<Vec<tasks::Task>, Error> 
     }
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     users.iter().for_each(|task| children.entry(task.parent).or_default().push(task.process));
-    let (mut family, mut open) = (BTreeSet::new(), roots.clone());
+    let (mut tree, mut open) = (BTreeSet::new(), roots.clone());
     while let Some(pid) = open.pop() {
-        if family.insert(pid) {
+        if tree.insert(pid) {
             open.extend(children.get(&pid).into_iter().flatten());
         }
     }
-    Ok(users.into_iter().filter(|task| family.contains(&task.process)).collect())
+    Ok(users.into_iter().filter(|task| tree.contains(&task.process)).collect())
 }

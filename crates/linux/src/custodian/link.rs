@@ -75,24 +75,24 @@ impl Link {
         scm::send(&self.fd, request.as_bytes(), &with, false).map_err(|_| Lost)
     }
 
-    /// Makes a family with an arena that there is already.
-    pub fn bring_family(&mut self, arena: &Arena, fd: &OwnedFd, bell: &OwnedFd) -> Result<(), Lost> {
+    /// Makes a domain with an arena that there is already.
+    pub fn bring_domain(&mut self, arena: &Arena, fd: &OwnedFd, bell: &OwnedFd) -> Result<(), Lost> {
         let geometry = arena.geometry();
         let args = [geometry.slots as u32, geometry.send_len as u32, geometry.receive_len as u32, 0];
-        match self.ask(Request { op: op::NEW_FAMILY, args, ..Request::default() }, &[fd, bell])? {
+        match self.ask(Request { op: op::NEW_DOMAIN, args, ..Request::default() }, &[fd, bell])? {
             0 => Ok(()),
             _ => Err(Lost),
         }
     }
 
-    /// The family's processes say hello to this stack from now on.
+    /// The domain's processes say hello to this stack from now on.
     pub fn pass_root(&self, root: &OwnedFd) -> Result<(), Lost> {
         let request = Request { version: LAYOUT_VERSION, op: op::ROOT, ..Request::default() };
         self.send(&request, &[root])
     }
 }
 
-/// How an arena is cut, as a reply to Hello or NEW_FAMILY says.
+/// How an arena is cut, as a reply to Hello or NEW_DOMAIN says.
 pub fn shape(reply: &Reply) -> ArenaShape {
     let [slots, send_len, receive_len, _] = reply.args.map(|n| n as usize);
     ArenaShape { slots, send_len, receive_len }

@@ -1,4 +1,4 @@
-//! The custodian of a family: a small process beside its programs that outlives their stack.
+//! The custodian of a domain: a small process beside its programs that outlives their stack.
 //!
 //! An eft descriptor is one end of a socket pair, and what its program sees of it is what the far end
 //! does. If all far ends went with the stack, every listener would be readable for good with nothing to
@@ -6,11 +6,11 @@
 //! can be made anew (listeners, datagram sockets) and gives it their far ends; see
 //! [`eft_messages::control::Reply`]. When the stack ends, these stay silent, connections are told that
 //! they are over, and what needs a stack fails ([`Arena::stacks`] is odd). When a stack of that name is
-//! there again, the custodian brings it the family's arena and the far ends, and asks for them what the
+//! there again, the custodian brings it the domain's arena and the far ends, and asks for them what the
 //! programs once asked for: they notice nothing.
 //!
 //! It runs with the rights of who called `eft run`, and what it asks for is judged by these. What must
-//! never happen: that it stands in the way of a last close, or outlives its family.
+//! never happen: that it stands in the way of a last close, or outlives its domain.
 
 mod kept;
 mod link;
@@ -49,13 +49,13 @@ fn token(kind: u64, slot: u32, incarnation: u32) -> u64 {
 /// Whom the custodian serves.
 pub struct Charge {
     pub stack: String,
-    /// The connection on which the family was asked for.
+    /// The connection on which the domain was asked for.
     pub link: OwnedFd,
-    /// The far end of what the family's processes inherit.
+    /// The far end of what the domain's processes inherit.
     pub root: OwnedFd,
     pub arena: Arena,
     pub arena_fd: OwnedFd,
-    /// By which the family wakes its transports.
+    /// By which the domain wakes its transports.
     pub bell: OwnedFd,
 }
 
@@ -72,7 +72,7 @@ struct Custodian {
     until: Instant,
 }
 
-/// Runs until the family's last process is gone.
+/// Runs until the domain's last process is gone.
 pub fn run(charge: Charge) -> Result<()> {
     let Charge { stack, link, root, arena, arena_fd, bell } = charge;
     let set = epoll::create(epoll::CreateFlags::CLOEXEC).doing("epoll")?;
@@ -95,7 +95,7 @@ impl Custodian {
         self.link = Some(link);
     }
 
-    /// Sleeps until something happens, and sees to it. False if the family is gone.
+    /// Sleeps until something happens, and sees to it. False if the domain is gone.
     fn turn(&mut self) -> Result<bool> {
         let impatient = self.link.is_none() || self.has_due();
         let pause =
@@ -135,7 +135,7 @@ impl Custodian {
         }
     }
 
-    /// A program of the family did something that is to be repeated. (Or we did.)
+    /// A program of the domain did something that is to be repeated. (Or we did.)
     fn note(&mut self, note: &Reply, fd: Option<OwnedFd>) {
         if note.sequence != 0 || self.arena.socket(note.slot).is_none() {
             return;
@@ -229,14 +229,14 @@ impl Custodian {
         }
     }
 
-    /// Brings the family to a stack, if one of its name is there. The slots are taken before a program
+    /// Brings the domain to a stack, if one of its name is there. The slots are taken before a program
     /// can ask for others.
     fn look_for_stack(&mut self) {
         let Ok(fd) = operator::connect(&self.stack, &operator::applications_path(&self.stack)) else {
             return;
         };
         let mut link = Link::new(fd);
-        if link.bring_family(&self.arena, &self.arena_fd, &self.bell).is_err() {
+        if link.bring_domain(&self.arena, &self.arena_fd, &self.bell).is_err() {
             return;
         }
         for (slot, kept) in &mut self.kept {

@@ -1,11 +1,11 @@
 use super::*;
 use eft_base::ComponentId;
-use eft_base::FamilyId;
+use eft_base::DomainId;
 use eft_channel::Segment;
 use eft_channel::socket::Geometry;
 use rustix::event::{PollFd, PollFlags, poll};
 
-const SOCKET: SocketId = SocketId { family: FamilyId(1), slot: 0 };
+const SOCKET: SocketId = SocketId { domain: DomainId(1), slot: 0 };
 
 /// A connected stream in an arena, and both ends of its descriptor.
 struct Scene {

@@ -43,7 +43,7 @@ impl Part {
             Part::Heap => mapping.name == "[heap]" || mapping.name.is_empty(),
             Part::Arena => segment(&["arena-"]),
             Part::Channel => segment(&["queue-", "position", "status-"]),
-            Part::Payload => segment(&["pool-", "family-"]),
+            Part::Payload => segment(&["pool-", "domain-"]),
             Part::Stack => mapping.name == "[stack]",
         }
     }

@@ -1,8 +1,8 @@
 //! What surrounds sockets: the processes of applications and their descriptors.
 //!
-//! A connection of a process carries requests; the root connection of a family was made by
+//! A connection of a process carries requests; the root connection of a domain was made by
 //! `eft run`, is inherited by all its processes, and carries their hellos. The custodian that `eft run`
-//! leaves behind has the connection on which the family was asked for (see [`crate::custodian`]). Every descriptor that
+//! leaves behind has the connection on which the domain was asked for (see [`crate::custodian`]). Every descriptor that
 //! must outlive a crash of sockets is also given to the supervisor.
 
 mod connections;
@@ -14,7 +14,7 @@ use crate::protocol::{FromServer, Role, ToServer};
 use crate::sandbox::Users;
 use crate::{Doing, Result};
 use eft_base::errno::EMFILE;
-use eft_base::{ComponentId, FamilyId, SocketId};
+use eft_base::{ComponentId, DomainId, SocketId};
 use eft_channel::socket::{Arena, LAYOUT_VERSION};
 use eft_component::Component;
 use eft_component::sockets::{ConnectionId, Effect, Event, Handle};
@@ -36,9 +36,9 @@ enum Watched {
 
 struct Connection {
     fd: OwnedFd,
-    family: Option<FamilyId>,
+    domain: Option<DomainId>,
     role: Role,
-    /// The sequence number of an unanswered NEW_FAMILY.
+    /// The sequence number of an unanswered NEW_DOMAIN.
     asked: u64,
     /// Of the layout, as the process speaks it.
     version: u32,
@@ -52,24 +52,24 @@ struct Far {
     transport: ComponentId,
 }
 
-struct Family {
+struct Domain {
     arena: Arena,
     arena_fd: OwnedFd,
     bell: OwnedFd,
 }
 
-impl Family {
-    /// How a reply tells of a family.
-    fn described(&self, family: FamilyId) -> Reply {
+impl Domain {
+    /// How a reply tells of a domain.
+    fn described(&self, domain: DomainId) -> Reply {
         let geometry = self.arena.geometry();
         Reply {
             version: LAYOUT_VERSION,
-            value: family.0 as u64,
+            value: domain.0 as u64,
             args: [
                 geometry.slots as u32,
                 geometry.send_len as u32,
                 geometry.receive_len as u32,
-                family.0 as u32,
+                domain.0 as u32,
             ],
             ..Reply::default()
         }
@@ -86,8 +86,8 @@ pub struct Applications {
     next_token: u64,
     next_connection: u64,
     connections: HashMap<ConnectionId, Connection>,
-    custodians: HashMap<FamilyId, ConnectionId>,
-    families: HashMap<FamilyId, Family>,
+    custodians: HashMap<DomainId, ConnectionId>,
+    domains: HashMap<DomainId, Domain>,
     far: HashMap<SocketId, Far>,
     loopback: HashMap<SocketId, (OwnedFd, u64)>,
     handles: HashMap<Handle, OwnedFd>,
@@ -109,7 +109,7 @@ impl Applications {
             next_connection: (generation as u64) << 32,
             connections: HashMap::new(),
             custodians: HashMap::new(),
-            families: HashMap::new(),
+            domains: HashMap::new(),
             far: HashMap::new(),
             loopback: HashMap::new(),
             handles: HashMap::new(),
@@ -135,7 +135,7 @@ impl Applications {
         if tell {
             super::tell(
                 &self.control,
-                &FromServer::Keep { family: socket.family, slot: socket.slot, transport },
+                &FromServer::Keep { domain: socket.domain, slot: socket.slot, transport },
                 &[&fd],
             );
         }
@@ -175,13 +175,13 @@ impl Applications {
         }
     }
 
-    /// The supervisor's answer to NewFamily: `family` is none if there are too many.
-    fn family_given(&mut self, id: ConnectionId, family: Option<FamilyId>) {
+    /// The supervisor's answer to NewDomain: `domain` is none if there are too many.
+    fn domain_given(&mut self, id: ConnectionId, domain: Option<DomainId>) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let sequence = connection.asked;
-        connection.family = family;
-        let given = family.and_then(|f| Some((f, self.families.get(&f)?)));
-        let Some((family, state)) = given else {
+        connection.domain = domain;
+        let given = domain.and_then(|f| Some((f, self.domains.get(&f)?)));
+        let Some((domain, state)) = given else {
             let refused = Reply { version: LAYOUT_VERSION, errno: EMFILE, sequence, ..Reply::default() };
             return self.reply(id, refused, &[]);
         };
@@ -189,15 +189,15 @@ impl Applications {
         let Ok(fds) = all.into_iter().map(OwnedFd::try_clone).collect::<std::io::Result<Vec<_>>>() else {
             return;
         };
-        let reply = Reply { sequence, ..state.described(family) };
-        self.custodians.insert(family, id);
+        let reply = Reply { sequence, ..state.described(domain) };
+        self.custodians.insert(domain, id);
         self.reply(id, reply, &fds);
     }
 
-    /// Tells a family's custodian what it is to repeat, with the descriptor that belongs to it. One that
+    /// Tells a domain's custodian what it is to repeat, with the descriptor that belongs to it. One that
     /// does not read loses it: its socket ends with the stack.
     fn note(&self, socket: SocketId, note: Reply) {
-        let Some(custodian) = self.custodians.get(&socket.family) else { return };
+        let Some(custodian) = self.custodians.get(&socket.domain) else { return };
         let with = match note.value as u32 {
             op::LISTEN | op::SHADOW => self.loopback.get(&socket).map(|(fd, _)| fd),
             _ => self.far.get(&socket).map(|far| &far.fd),
@@ -225,7 +225,7 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
                 self.drop_socket(socket);
                 super::tell(
                     &self.control,
-                    &FromServer::Drop { family: socket.family, slot: socket.slot },
+                    &FromServer::Drop { domain: socket.domain, slot: socket.slot },
                     &[],
                 );
             }
@@ -240,8 +240,8 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
                 self.shadow(socket, brought, connection, reply);
             }
             Effect::Note { socket, note } => self.note(socket, note),
-            Effect::FamilyGone(family) => {
-                super::tell(&self.control, &FromServer::CloseFamily { family }, &[])
+            Effect::DomainGone(domain) => {
+                super::tell(&self.control, &FromServer::CloseDomain { domain }, &[])
             }
         }
     }
@@ -275,14 +275,14 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
         vec![self.set.as_fd()]
     }
 
-    fn family_opened(&mut self, family: FamilyId, arena: &Arena, fd: OwnedFd, bell: Option<OwnedFd>) {
+    fn domain_opened(&mut self, domain: DomainId, arena: &Arena, fd: OwnedFd, bell: Option<OwnedFd>) {
         let Some(bell) = bell else { return };
-        self.families.insert(family, Family { arena: arena.clone(), arena_fd: fd, bell });
+        self.domains.insert(domain, Domain { arena: arena.clone(), arena_fd: fd, bell });
     }
 
-    fn family_closed(&mut self, family: FamilyId) {
-        self.families.remove(&family);
-        let sockets: Vec<SocketId> = self.far.keys().filter(|s| s.family == family).copied().collect();
+    fn domain_closed(&mut self, domain: DomainId) {
+        self.domains.remove(&domain);
+        let sockets: Vec<SocketId> = self.far.keys().filter(|s| s.domain == domain).copied().collect();
         sockets.into_iter().for_each(|s| self.drop_socket(s));
     }
 
@@ -296,28 +296,28 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
                     self.status_pages = fds.collect();
                 }
             }
-            ToServer::Connection { id, family, role } => match fds.next() {
+            ToServer::Connection { id, domain, role } => match fds.next() {
                 Some(fd) => {
                     let id = ConnectionId(id);
-                    if let (Role::Custodian, Some(family)) = (role, family) {
-                        self.custodians.insert(family, id);
+                    if let (Role::Custodian, Some(domain)) = (role, domain) {
+                        self.custodians.insert(domain, id);
                     }
                     self.watch(fd.as_fd(), Watched::Connection(id), epoll::EventFlags::IN);
                     self.connections
-                        .insert(id, Connection { fd, family, role, asked: 0, version: LAYOUT_VERSION });
+                        .insert(id, Connection { fd, domain, role, asked: 0, version: LAYOUT_VERSION });
                 }
-                None => self.family_given(ConnectionId(id), family),
+                None => self.domain_given(ConnectionId(id), domain),
             },
-            ToServer::Far { family, slots, transport } => {
+            ToServer::Far { domain, slots, transport } => {
                 for (slot, fd) in slots.into_iter().zip(fds) {
-                    let socket = SocketId { family, slot };
+                    let socket = SocketId { domain, slot };
                     emit(Event::Survivor { socket, transport });
                     self.keep(socket, transport, fd, false);
                 }
             }
-            ToServer::Loopback { family, slot } => {
+            ToServer::Loopback { domain, slot } => {
                 if let Some(fd) = fds.next() {
-                    self.watch_loopback(SocketId { family, slot }, fd);
+                    self.watch_loopback(SocketId { domain, slot }, fd);
                 }
             }
             _ => {}

@@ -21,7 +21,7 @@ pub use process::run;
 pub(crate) use queues::inspect_queue;
 pub use server::{Hosted, host};
 pub use setup::{Setup, Versions};
-pub use surroundings::{Answering, Families, Plain, Surroundings};
+pub use surroundings::{Answering, Domains, Plain, Surroundings};
 pub use transport::TransportSurroundings;
 
 use crate::protocol::FromServer;

@@ -3,7 +3,7 @@
 
 use super::park::{self, Sleeper};
 use super::queues::make_port;
-use super::{Families, Setup, Surroundings, tell};
+use super::{Domains, Setup, Surroundings, tell};
 use crate::protocol::{FromServer, PACKET_MAX, ToServer};
 use crate::sandbox::Users;
 use crate::{Doing, Result, futex, memory, scm};
@@ -76,7 +76,7 @@ struct Running<C: Component, S: Surroundings<C>> {
     /// Where it is to run at first, and where it runs.
     wanted: Place,
     at: Place,
-    families: Families,
+    domains: Domains,
     /// The other servers of this process.
     company: Vec<ComponentId>,
     deadline: Option<Instant>,
@@ -163,7 +163,7 @@ pub fn host<C: Component + 'static, S: Surroundings<C> + 'static>(
         eventfd: Some(eventfd),
         wanted: Place { cpu: identity.cpu, dedicated: identity.dedicated },
         at: Place { cpu: None, dedicated: identity.dedicated },
-        families: Families::default(),
+        domains: Domains::default(),
         company: Vec::new(),
         deadline: None,
         stop: false,
@@ -380,21 +380,21 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
                 self.live.accused.retain(|accused| *accused != peer);
                 self.live.eventfds.remove(&peer);
             }
-            ToServer::Family { family, pool, shape, writable } => {
+            ToServer::Domain { domain, pool, shape, writable } => {
                 let fd = next()?;
-                let arena = self.families.open(family, pool, shape, &fd, writable)?;
+                let arena = self.domains.open(domain, pool, shape, &fd, writable)?;
                 self.server.memory.insert(pool, arena.view());
-                self.live.surroundings.family_opened(family, &arena, fd, next().ok());
-                if writable && let Some(event) = C::Event::family_opened(family, pool, arena) {
+                self.live.surroundings.domain_opened(domain, &arena, fd, next().ok());
+                if writable && let Some(event) = C::Event::domain_opened(domain, pool, arena) {
                     self.server.event(clock::now(), event);
                 }
-                tell(&self.control, &FromServer::HasFamily { family }, &[]);
+                tell(&self.control, &FromServer::HasDomain { domain }, &[]);
             }
-            ToServer::FamilyClosed { family } => {
-                if let Some(pool) = self.families.close(family) {
+            ToServer::DomainClosed { domain } => {
+                if let Some(pool) = self.domains.close(domain) {
                     self.server.memory.remove(pool);
                 }
-                self.live.surroundings.family_closed(family);
+                self.live.surroundings.domain_closed(domain);
             }
             ToServer::Configure { key, value } => {
                 if let Some(event) = C::Event::configure(key, value) {

@@ -4,7 +4,7 @@ use crate::capture::{CaptureSlot, CaptureWriter};
 use crate::protocol::{ArenaShape, FromServer, ToServer};
 use crate::sandbox::Users;
 use crate::{Error, Result, memory};
-use eft_base::{FamilyId, PoolId};
+use eft_base::{DomainId, PoolId};
 use eft_channel::Shared;
 use eft_channel::notify::Doorbell;
 use eft_channel::socket::{Arena, Geometry};
@@ -50,9 +50,9 @@ pub trait Surroundings<C: Component> {
     fn sleeps_on(&mut self, _set: &Arc<OwnedFd>) {}
 
     /// `bell`: for who may write to the arena.
-    fn family_opened(&mut self, _family: FamilyId, _arena: &Arena, _fd: OwnedFd, _bell: Option<OwnedFd>) {}
+    fn domain_opened(&mut self, _domain: DomainId, _arena: &Arena, _fd: OwnedFd, _bell: Option<OwnedFd>) {}
 
-    fn family_closed(&mut self, _family: FamilyId) {}
+    fn domain_closed(&mut self, _domain: DomainId) {}
 
     /// A control message that the loop does not handle itself.
     fn control(&mut self, _message: ToServer, _fds: Vec<OwnedFd>, _emit: &mut dyn FnMut(C::Event)) {}
@@ -112,16 +112,16 @@ impl<C: Component<Effect = Answer>> Surroundings<C> for Answering {
     }
 }
 
-/// The families whose arenas a server has mapped.
+/// The domains whose arenas a server has mapped.
 #[derive(Default)]
-pub struct Families {
-    pools: HashMap<FamilyId, PoolId>,
+pub struct Domains {
+    pools: HashMap<DomainId, PoolId>,
 }
 
-impl Families {
+impl Domains {
     pub fn open(
         &mut self,
-        family: FamilyId,
+        domain: DomainId,
         pool: PoolId,
         shape: ArenaShape,
         fd: &OwnedFd,
@@ -130,12 +130,12 @@ impl Families {
         let ArenaShape { slots, send_len, receive_len } = shape;
         let geometry = Geometry { slots, send_len, receive_len };
         let arena = Arena::new(memory::map(fd, writable)?, geometry)
-            .map_err(|_| Error::Protocol(format!("arena of family {}: bad shape", family.0)))?;
-        self.pools.insert(family, pool);
+            .map_err(|_| Error::Protocol(format!("arena of domain {}: bad shape", domain.0)))?;
+        self.pools.insert(domain, pool);
         Ok(arena)
     }
 
-    pub fn close(&mut self, family: FamilyId) -> Option<PoolId> {
-        self.pools.remove(&family)
+    pub fn close(&mut self, domain: DomainId) -> Option<PoolId> {
+        self.pools.remove(&domain)
     }
 }

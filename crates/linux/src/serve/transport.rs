@@ -3,7 +3,7 @@
 use super::{Surroundings, park};
 use crate::descriptors::FarEnds;
 use crate::protocol::ToServer;
-use eft_base::{ComponentId, FamilyId, SocketId};
+use eft_base::{ComponentId, DomainId, SocketId};
 use eft_channel::Shared;
 use eft_channel::dirty::Dirty;
 use eft_channel::notify::Doorbell;
@@ -14,8 +14,8 @@ use rustix::event::epoll;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-struct Family {
-    id: FamilyId,
+struct Domain {
+    id: DomainId,
     arena: Arena,
     dirty: Dirty,
     /// Where the search for marks goes on.
@@ -28,7 +28,7 @@ struct Family {
 /// The applications of one transport.
 pub struct TransportSurroundings {
     transport: ComponentId,
-    families: Vec<Family>,
+    domains: Vec<Domain>,
     /// Whose marks are taken first.
     first: usize,
     far: FarEnds,
@@ -40,13 +40,7 @@ const MARKS_PER_TURN: usize = 256;
 
 impl TransportSurroundings {
     pub fn new(transport: ComponentId) -> Self {
-        TransportSurroundings {
-            transport,
-            families: Vec::new(),
-            first: 0,
-            far: FarEnds::default(),
-            set: None,
-        }
+        TransportSurroundings { transport, domains: Vec::new(), first: 0, far: FarEnds::default(), set: None }
     }
 }
 
@@ -64,13 +58,13 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Transport
         if self.far.owes() {
             self.far.settle();
         }
-        let count = self.families.len();
+        let count = self.domains.len();
         let mut left = MARKS_PER_TURN;
         for i in (self.first..).take(count) {
-            let f = &mut self.families[i % count];
+            let f = &mut self.domains[i % count];
             let id = f.id;
             let taken = f.dirty.take(left, &mut f.searched, |slot| {
-                emit(Event::Dirty(SocketId { family: id, slot: slot as u32 }));
+                emit(Event::Dirty(SocketId { domain: id, slot: slot as u32 }));
             });
             left = left.saturating_sub(taken);
             if left == 0 {
@@ -81,11 +75,11 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Transport
     }
 
     fn pending(&self) -> bool {
-        self.far.owes() || self.families.iter().any(|f| f.dirty.any())
+        self.far.owes() || self.domains.iter().any(|f| f.dirty.any())
     }
 
     fn bells(&self, watch: &mut dyn FnMut(&Shared<Doorbell>)) {
-        for f in &self.families {
+        for f in &self.domains {
             watch(&f.bell);
         }
     }
@@ -94,14 +88,14 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Transport
         self.set = Some(set.clone());
     }
 
-    fn family_opened(&mut self, family: FamilyId, arena: &Arena, _fd: OwnedFd, bell: Option<OwnedFd>) {
-        self.families.retain(|f| f.id != family);
+    fn domain_opened(&mut self, domain: DomainId, arena: &Arena, _fd: OwnedFd, bell: Option<OwnedFd>) {
+        self.domains.retain(|f| f.id != domain);
         if let (Some(set), Some(bell)) = (&self.set, &bell) {
             let token = epoll::EventData::new_u64(park::EVENTFD);
             let _ = epoll::add(set, bell, token, epoll::EventFlags::IN | epoll::EventFlags::ET);
         }
-        self.families.push(Family {
-            id: family,
+        self.domains.push(Domain {
+            id: domain,
             arena: arena.clone(),
             dirty: arena.dirty(self.transport),
             searched: 0,
@@ -110,27 +104,27 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Transport
         });
     }
 
-    fn family_closed(&mut self, family: FamilyId) {
-        for f in self.families.extract_if(.., |f| f.id == family) {
+    fn domain_closed(&mut self, domain: DomainId) {
+        for f in self.domains.extract_if(.., |f| f.id == domain) {
             // Its programs may still have it, and so could ring for nothing.
             if let (Some(set), Some(bell)) = (&self.set, &f.eventfd) {
                 let _ = epoll::delete(set, bell);
             }
         }
-        self.far.remove_family(family);
+        self.far.remove_domain(domain);
     }
 
     fn control(&mut self, message: ToServer, fds: Vec<OwnedFd>, emit: &mut dyn FnMut(Event)) {
         match message {
-            ToServer::Far { family, slots, .. } => {
-                let Some(f) = self.families.iter().find(|f| f.id == family) else { return };
+            ToServer::Far { domain, slots, .. } => {
+                let Some(f) = self.domains.iter().find(|f| f.id == domain) else { return };
                 for (slot, fd) in slots.into_iter().zip(fds) {
-                    let socket = SocketId { family, slot };
+                    let socket = SocketId { domain, slot };
                     self.far.insert(socket, fd, &f.arena);
                     emit(Event::Dirty(socket));
                 }
             }
-            ToServer::DropFar { family, slot } => self.far.remove(SocketId { family, slot }),
+            ToServer::DropFar { domain, slot } => self.far.remove(SocketId { domain, slot }),
             _ => {}
         }
     }

@@ -7,7 +7,7 @@ use crate::keeper::{Entries, Entry, ToKeeper, take_over};
 use crate::protocol::encode;
 use crate::{Error, Result, memory, operator, scm};
 use eft_base::MacAddress;
-use eft_channel::socket::{self, LAYOUT_OLDEST, LAYOUT_VERSION};
+use eft_channel::socket::{LAYOUT_OLDEST, LAYOUT_VERSION};
 use eft_control::plan;
 use eft_control::store::Store;
 use eft_host::clock;
@@ -97,7 +97,7 @@ impl Kept {
 }
 
 /// Which form what is left with the keeper has.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// What makes two configurations the same stack, in words: connections go on only over the same devices, addresses and memory.
 /// Where components run and how long their queues are may change, and arenas may be of an older eft: they are converted.
@@ -110,25 +110,9 @@ fn likeness(config: &StackConfig, pages: u32) -> String {
     format!("form {FORMAT}, pages {pages}; {}; {}", devices.join(", "), plan::likeness(&config.topology))
 }
 
-/// The version of the pages while form 1 was in use.
-const LAYOUT_OF_FORM_1: u32 = 6;
-
-/// The same as an eft before form 2 said it: its running stacks are handed over, too. It changes with the fields of a topology,
-/// so it tells those of today alone.
-fn likeness_of_form_1(config: &StackConfig) -> String {
-    let devices: Vec<_> = config.devices.iter().map(|d| (&d.text, &d.addresses)).collect();
-    let t = &config.topology;
-    format!("1 {LAYOUT_OF_FORM_1} {devices:?} {:?} {:?} {:?} {:?}", t.component, t.edge, t.memory, t.limits)
-}
-
 /// What a predecessor may have said of itself, newest first: its programs speak a version that this eft speaks, too.
 fn likenesses(config: &StackConfig) -> Vec<String> {
-    let mut all: Vec<String> =
-        (LAYOUT_OLDEST..=LAYOUT_VERSION).rev().map(|pages| likeness(config, pages)).collect();
-    if socket::speaks(LAYOUT_OF_FORM_1) {
-        all.push(likeness_of_form_1(config));
-    }
-    all
+    (LAYOUT_OLDEST..=LAYOUT_VERSION).rev().map(|pages| likeness(config, pages)).collect()
 }
 
 /// Asks the running stack of this name, if there is one, to leave everything with its keeper and to end.

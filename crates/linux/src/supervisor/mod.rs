@@ -6,8 +6,8 @@
 
 mod accusations;
 mod children;
+mod domains;
 mod ending;
-mod families;
 mod kept;
 mod member;
 mod operations;
@@ -24,6 +24,7 @@ pub use setup::{DeviceConfig, StackConfig};
 use crate::devices::packet::Silencer;
 use crate::protocol::{FromServer, PACKET_MAX, ToServer};
 use crate::{Doing, Error, Result, operator, scm};
+use domains::Keeping;
 use eft_base::{Instant, PoolId};
 use eft_control::hang::Hang;
 use eft_control::restart::Decision;
@@ -31,7 +32,6 @@ use eft_control::store::Store;
 use eft_host::clock;
 use eft_messages::ComponentId;
 use ending::Ending;
-use families::Keeping;
 use member::{Life, Member};
 use rustix::event::epoll;
 use std::os::fd::{AsFd, OwnedFd};
@@ -250,7 +250,7 @@ impl Supervisor {
         if let Some(control) = self.members[i].control.take() {
             self.unwatch(&control, Watched::Server(i));
         }
-        self.family_mapped(peer, None);
+        self.domain_mapped(peer, None);
         if let Some(words) = self.members[i].stderr.take() {
             self.unwatch(&words, Watched::LastWords(i));
         }
@@ -336,7 +336,7 @@ impl Supervisor {
                 self.cores_answered(&key, &value);
             }
             FromServer::Answer { key, value } => self.answered(&key, value),
-            FromServer::HasFamily { family } => self.family_mapped(self.members[i].peer, Some(family)),
+            FromServer::HasDomain { domain } => self.domain_mapped(self.members[i].peer, Some(domain)),
             FromServer::Dying { reason } => self.members[i].last_words.push_str(&reason),
             FromServer::Accuse { peer } => self.accused(i, peer),
             // The rest is about applications, of which only sockets may speak.

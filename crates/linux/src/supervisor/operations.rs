@@ -57,7 +57,7 @@ impl Supervisor {
             Request::Info => Ok(Some((self.info(), Vec::new()))),
             Request::Stat => Ok(Some((self.counters(), Vec::new()))),
             Request::Arenas => self.arenas().map(Some),
-            Request::Family { family } => self.keeping.show(eft_base::FamilyId(family)).map(Some),
+            Request::Domain { domain } => self.keeping.show(eft_base::DomainId(domain)).map(Some),
             Request::Members => {
                 let views: Vec<_> = self.members.iter().map(|m| m.view()).collect();
                 Ok(Some((json!({ "members": views }), Vec::new())))
@@ -188,7 +188,7 @@ impl Supervisor {
             "stack": self.config.name,
             "devices": devices,
             "nameserver": self.config.nameserver,
-            "families": self.keeping.families(),
+            "domains": self.keeping.domains(),
             "sockets": self.keeping.sockets(),
         })
     }

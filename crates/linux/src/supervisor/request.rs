@@ -17,9 +17,9 @@ pub enum Request {
     Stat,
     /// Read-only descriptors of the transports' arenas.
     Arenas,
-    /// The arena of a program family, for `eft ss`.
-    Family {
-        family: u16,
+    /// The arena of a program domain, for `eft ss`.
+    Domain {
+        domain: u16,
     },
     /// How each component is placed, and whose page is whose.
     Members,

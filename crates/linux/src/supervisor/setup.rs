@@ -2,7 +2,7 @@
 
 mod configuration;
 
-use super::families::Keeping;
+use super::domains::Keeping;
 use super::kept::{self, Inheritance};
 use super::member::Member;
 use super::placement::check_cpu;

@@ -170,7 +170,7 @@ pub unsafe extern "C" fn popen(command: *const c_char, mode: *const c_char) -> *
     unsafe { real::popen.get()(command, mode) }
 }
 
-/// "Close everything from here on" in a spawned child: but not the family connection, without which
+/// "Close everything from here on" in a spawned child: but not the domain connection, without which
 /// the new program could not start. libc has no range with an end, so what is open below it now is
 /// named one by one.
 #[unsafe(no_mangle)]

@@ -1,6 +1,6 @@
 //! Whom to ask: the stack's name server, then /etc/resolv.conf.
 
-use crate::family::family;
+use crate::domain::domain;
 use core::net::IpAddr;
 
 /// As in resolv.conf(5).
@@ -18,8 +18,8 @@ pub fn read() -> Configuration {
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         .unwrap_or_default();
     let mut configuration = parse(&text, crate::interfaces::speak_ipv6());
-    if let Some(family) = family() {
-        let first: IpAddr = family.info().0.nameserver.into();
+    if let Some(domain) = domain() {
+        let first: IpAddr = domain.info().0.nameserver.into();
         if !first.is_unspecified() {
             configuration.servers.retain(|&s| s != first);
             configuration.servers.insert(0, first);

@@ -3,7 +3,7 @@
 //! `eft run` mounts such views where it may. Elsewhere, and for who opens the files after a `chroot`, an open
 //! gives a file in memory.
 
-use crate::family::family;
+use crate::domain::domain;
 use crate::sys::{self, Errno, Result};
 use core::ffi::{CStr, c_char, c_int};
 use core::net::IpAddr;
@@ -26,7 +26,7 @@ pub unsafe fn open(path: *const c_char, flags: c_int) -> Option<Result<c_int>> {
     // SAFETY: by the caller.
     let path = unsafe { CStr::from_ptr(path) };
     let (_, view) = FILES.iter().find(|(name, _)| name.as_bytes() == path.to_bytes())?;
-    let first: IpAddr = family()?.info().0.nameserver.into();
+    let first: IpAddr = domain()?.info().0.nameserver.into();
     if first.is_unspecified() {
         return None;
     }

@@ -145,7 +145,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
         Kind::NoOptions => return Ok(()),
         Kind::Congestion => {
             page.set_option(Opt::Congestion, congestion(value)?);
-            crate::family::notify(socket);
+            crate::domain::notify(socket);
             return Ok(());
         }
         Kind::Linger => {
@@ -153,7 +153,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
             let on = int_of(level, value)? != 0;
             let word = if on { seconds.clamp(0, 65535) as u32 + 1 } else { 0 };
             page.set_option(Opt::Linger, word);
-            crate::family::notify(socket);
+            crate::domain::notify(socket);
             return Ok(());
         }
         _ => {}
@@ -209,7 +209,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
         }
         _ => return Err(Errno(libc::ENOPROTOOPT)),
     }
-    crate::family::notify(socket);
+    crate::domain::notify(socket);
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! Compiles the test programs, and runs them with a limit.
 #![allow(dead_code)]
 
-use crate::support::{Fake, Family};
+use crate::support::{Domain, Fake};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::Mutex;
@@ -66,9 +66,9 @@ pub fn compiled_past_libc(name: &str) -> PathBuf {
     compiled_with(name, &["-DPAST_LIBC"])
 }
 
-/// Runs a program on the family's stack, within the limit.
-pub fn run_on(family: &Family, program: &str, arguments: &[&str]) -> Output {
-    limited(family.command("timeout"), compiled(program), arguments)
+/// Runs a program on the domain's stack, within the limit.
+pub fn run_on(domain: &Domain, program: &str, arguments: &[&str]) -> Output {
+    limited(domain.command("timeout"), compiled(program), arguments)
 }
 
 /// Runs a program on the kernel, within the limit.

@@ -315,7 +315,7 @@ static void heir(void) {
 }
 
 /* Children have the shadow, too: inherited, over exec, and if it was made by another of them. */
-static void family(void) {
+static void domain(void) {
     int s = bound(SOCK_DGRAM, "0.0.0.0");
     pid_t child = fork();
     if (child == 0) {
@@ -470,7 +470,7 @@ int main(int argc, char **argv) {
     static const struct test cases[] = {
         {"beside", beside}, {"together", together}, {"peeked", peeked}, {"either_first", either_first},
         {"connected_peer", connected_peer}, {"loopback_peer", loopback_peer}, {"waits", waits},
-        {"heir", heir}, {"family", family}, {"handed", handed}, {"six", six}, {"held", held}, {"refused", refused}, {0},
+        {"heir", heir}, {"domain", domain}, {"handed", handed}, {"six", six}, {"held", held}, {"refused", refused}, {0},
     };
     return run_case(cases, argc, argv);
 }

@@ -250,7 +250,7 @@ static void start_as_nobody(void) {
     start();
 }
 
-/* Hands a connection to whoever listens at a Unix address: not of the family. */
+/* Hands a connection to whoever listens at a Unix address: not of the domain. */
 static void hand_over(void) {
     int fds[2];
     connected(fds);

@@ -13,7 +13,7 @@ use zerocopy::{FromBytes, IntoBytes};
 pub struct Control {
     network: Arc<Mutex<Network>>,
     epoll: OwnedFd,
-    /// Family and control connections, with the family they belong to.
+    /// Domain and control connections, with the domain they belong to.
     connections: Mutex<HashMap<RawFd, (usize, OwnedFd)>>,
     /// Drop the next request that needs a reply, as a crash of sockets would.
     pub drop_next: AtomicBool,
@@ -37,9 +37,9 @@ impl Control {
         unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event) };
     }
 
-    pub fn add_family(&self, family: usize, far: OwnedFd) {
+    pub fn add_domain(&self, domain: usize, far: OwnedFd) {
         let fd = far.as_raw_fd();
-        self.connections.lock().unwrap().insert(fd, (family, far));
+        self.connections.lock().unwrap().insert(fd, (domain, far));
         self.watch(fd, libc::EPOLLIN, CONNECTION | (fd as u64) << 8);
     }
 
@@ -50,18 +50,18 @@ impl Control {
             let n = unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), 64, 50) };
             for event in events.iter().take(n.max(0) as usize) {
                 let (kind, value) = (event.u64 & 0xff, event.u64 >> 8);
-                let (family, slot) = ((value >> 32) as usize, value as u32);
+                let (domain, slot) = ((value >> 32) as usize, value as u32);
                 match kind {
                     CONNECTION => self.serve(value as RawFd),
-                    FAR_END => self.network.lock().unwrap().far_end(family, slot),
-                    _ => self.network.lock().unwrap().kernel_ready(family, slot),
+                    FAR_END => self.network.lock().unwrap().far_end(domain, slot),
+                    _ => self.network.lock().unwrap().kernel_ready(domain, slot),
                 }
             }
         }
     }
 
     fn serve(&self, fd: RawFd) {
-        let Some(family) = self.connections.lock().unwrap().get(&fd).map(|c| c.0) else {
+        let Some(domain) = self.connections.lock().unwrap().get(&fd).map(|c| c.0) else {
             return;
         };
         let mut bytes = [0; REQUEST_LEN];
@@ -76,7 +76,7 @@ impl Control {
         assert_eq!((n, request.version), (REQUEST_LEN, LAYOUT_VERSION));
         let descriptor = descriptors.pop();
         if request.op == op::HELLO {
-            self.hello(family, &request, descriptor.expect("Hello brings an end"));
+            self.hello(domain, &request, descriptor.expect("Hello brings an end"));
             return;
         }
         if request.op != op::ACCEPTED && self.drop_next.swap(false, Ordering::SeqCst) {
@@ -84,54 +84,54 @@ impl Control {
             return;
         }
         if request.op == op::SHADOW {
-            return self.shadow(fd, family, &request, descriptor);
+            return self.shadow(fd, domain, &request, descriptor);
         }
-        let reply = self.answer(family, &request, descriptor);
+        let reply = self.answer(domain, &request, descriptor);
         if request.op != op::ACCEPTED {
             sys::send(fd, reply.as_bytes(), &[]);
         }
     }
 
-    fn hello(&self, family: usize, request: &Request, end: OwnedFd) {
+    fn hello(&self, domain: usize, request: &Request, end: OwnedFd) {
         let network = self.network.lock().unwrap();
-        let (geometry, descriptors) = network.family_memory(family);
+        let (geometry, descriptors) = network.domain_memory(domain);
         let reply = Reply {
             version: LAYOUT_VERSION,
             sequence: request.sequence,
-            value: family as u64,
+            value: domain as u64,
             args: [
                 geometry.slots as u32,
                 geometry.send_len as u32,
                 geometry.receive_len as u32,
-                family as u32,
+                domain as u32,
             ],
             ..Reply::default()
         };
         sys::send(end.as_raw_fd(), reply.as_bytes(), &descriptors);
         drop(network);
-        self.add_family(family, end);
+        self.add_domain(domain, end);
     }
 
-    fn shadow(&self, fd: RawFd, family: usize, request: &Request, descriptor: Option<OwnedFd>) {
+    fn shadow(&self, fd: RawFd, domain: usize, request: &Request, descriptor: Option<OwnedFd>) {
         let mut network = self.network.lock().unwrap();
         // As sockets does: the event of a listener that was closed before may lie behind this request.
-        network.far_end(family, request.slot);
-        let data = HIDDEN | (family as u64) << 40 | (request.slot as u64) << 8;
+        network.far_end(domain, request.slot);
+        let data = HIDDEN | (domain as u64) << 40 | (request.slot as u64) << 8;
         let events = libc::EPOLLIN | libc::EPOLLET;
         let brought = descriptor.map(|fd| Watched::new(fd, self.epoll.as_raw_fd(), events, data));
         let mut reply = Reply { version: LAYOUT_VERSION, sequence: request.sequence, ..Reply::default() };
-        let shown = network.shadow(family, request.slot, brought).unwrap_or_else(|errno| {
+        let shown = network.shadow(domain, request.slot, brought).unwrap_or_else(|errno| {
             reply.errno = errno;
             None
         });
         sys::send(fd, reply.as_bytes(), shown.as_slice());
     }
 
-    fn answer(&self, family: usize, request: &Request, descriptor: Option<OwnedFd>) -> Reply {
+    fn answer(&self, domain: usize, request: &Request, descriptor: Option<OwnedFd>) -> Reply {
         // Held throughout, so that no event of a descriptor is served before its socket has it.
         let mut network = self.network.lock().unwrap();
         let watched = |kind: u64, slot: u32, events: i32, fd: OwnedFd| {
-            let data = kind | (family as u64) << 40 | (slot as u64) << 8;
+            let data = kind | (domain as u64) << 40 | (slot as u64) << 8;
             Watched::new(fd, self.epoll.as_raw_fd(), events, data)
         };
         let far = |slot: u32, fd: Option<OwnedFd>| {
@@ -142,15 +142,15 @@ impl Control {
         };
         let slot = request.slot;
         let result = match request.op {
-            op::OPEN => network.open(family, request.args[0], |slot| far(slot, descriptor)),
-            op::BIND => network.bind(family, request),
+            op::OPEN => network.open(domain, request.args[0], |slot| far(slot, descriptor)),
+            op::BIND => network.bind(domain, request),
             op::LISTEN => {
                 let events = libc::EPOLLIN | libc::EPOLLET;
                 let hidden = descriptor.map(|fd| watched(HIDDEN, slot, events, fd));
-                network.listen(family, slot, hidden)
+                network.listen(domain, slot, hidden)
             }
-            op::CONNECT => network.connect(family, request),
-            op::ACCEPTED => network.accepted(family, request, far(slot, descriptor)),
+            op::CONNECT => network.connect(domain, request),
+            op::ACCEPTED => network.accepted(domain, request, far(slot, descriptor)),
             other => panic!("unknown request {other}"),
         };
         let mut reply = Reply { version: LAYOUT_VERSION, sequence: request.sequence, ..Reply::default() };

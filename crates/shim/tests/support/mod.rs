@@ -28,8 +28,8 @@ pub struct Fake {
     threads: Vec<std::thread::JoinHandle<()>>,
 }
 
-/// A family of programs on the fake stack.
-pub struct Family {
+/// A domain of programs on the fake stack.
+pub struct Domain {
     connection: OwnedFd,
 }
 
@@ -51,11 +51,11 @@ impl Fake {
         Fake { network, control, stop, threads }
     }
 
-    pub fn family(&self) -> Family {
+    pub fn domain(&self) -> Domain {
         let (near, far) = sys::pair();
-        let id = self.network.lock().unwrap().add_family();
-        self.control.add_family(id, far);
-        Family { connection: near }
+        let id = self.network.lock().unwrap().add_domain();
+        self.control.add_domain(id, far);
+        Domain { connection: near }
     }
 
     /// As if sockets had been killed and reborn: what was not answered is forgotten.
@@ -78,9 +78,9 @@ impl Drop for Fake {
 }
 
 /// Out of the way of programs' own descriptors, as with `eft run`.
-const FAMILY_FD: RawFd = 900;
+const DOMAIN_FD: RawFd = 900;
 
-impl Family {
+impl Domain {
     /// A command whose program runs on the stack.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
@@ -89,11 +89,11 @@ impl Family {
             .env("LD_PRELOAD", library())
             .env("EFT_SHIM", library())
             .env("EFT_STACK", "fake")
-            .env("EFT_FAMILY_FD", FAMILY_FD.to_string());
+            .env("EFT_DOMAIN_FD", DOMAIN_FD.to_string());
         // SAFETY: dup2 is async-signal-safe.
         unsafe {
-            command.pre_exec(move || match libc::dup2(fd, FAMILY_FD) {
-                FAMILY_FD => Ok(()),
+            command.pre_exec(move || match libc::dup2(fd, DOMAIN_FD) {
+                DOMAIN_FD => Ok(()),
                 _ => Err(std::io::Error::last_os_error()),
             })
         };

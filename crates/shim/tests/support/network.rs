@@ -1,6 +1,6 @@
 //! The fake's tcp and udp: delivers bytes from page to page.
 
-use super::slots::{FamilySlots, GEOMETRY, Id, Slot};
+use super::slots::{DomainSlots, GEOMETRY, Id, Slot};
 use super::sys::Watched;
 use super::{dns, sys};
 use eft_base::{ComponentId, Endpoint, WireAddress};
@@ -21,7 +21,7 @@ const CONNECT_TIME: Duration = Duration::from_micros(300);
 const HEADER_LEN: usize = size_of::<DatagramHeader>();
 
 pub struct Network {
-    families: Vec<FamilySlots>,
+    domains: Vec<DomainSlots>,
     status: [(OwnedFd, Status); 2],
     connecting: Vec<(Instant, Id, Endpoint)>,
     generation: u32,
@@ -38,7 +38,7 @@ impl Network {
             (fd, Status::new(segment).unwrap())
         };
         Network {
-            families: Vec::new(),
+            domains: Vec::new(),
             status: [page(), page()],
             connecting: Vec::new(),
             generation: 1,
@@ -46,31 +46,31 @@ impl Network {
         }
     }
 
-    pub fn add_family(&mut self) -> usize {
-        self.families.push(FamilySlots::new(self.generation));
-        self.families.len() - 1
+    pub fn add_domain(&mut self) -> usize {
+        self.domains.push(DomainSlots::new(self.generation));
+        self.domains.len() - 1
     }
 
-    pub fn family_memory(&self, family: usize) -> (Geometry, [RawFd; 4]) {
+    pub fn domain_memory(&self, domain: usize) -> (Geometry, [RawFd; 4]) {
         let [tcp, udp] = [&self.status[0].0, &self.status[1].0].map(|fd| fd.as_raw_fd());
-        let family = &self.families[family];
-        (GEOMETRY, [family.memory.as_raw_fd(), family.bell.as_raw_fd(), tcp, udp])
+        let domain = &self.domains[domain];
+        (GEOMETRY, [domain.memory.as_raw_fd(), domain.bell.as_raw_fd(), tcp, udp])
     }
 
     pub fn reborn(&mut self) {
         self.generation += 1;
-        for family in &self.families {
-            family.write_info(self.generation);
+        for domain in &self.domains {
+            domain.write_info(self.generation);
         }
     }
 
-    fn slot(&mut self, (family, slot): Id) -> Option<&mut Slot> {
-        self.families.get_mut(family)?.get(slot)
+    fn slot(&mut self, (domain, slot): Id) -> Option<&mut Slot> {
+        self.domains.get_mut(domain)?.get(slot)
     }
 
-    pub fn open(&mut self, family: usize, kind: u32, far: impl FnOnce(u32) -> Watched) -> Answer {
-        let slot = self.families[family].allocate(kind == 1).ok_or(libc::EMFILE)?;
-        self.slot((family, slot)).unwrap().far = Some(far(slot));
+    pub fn open(&mut self, domain: usize, kind: u32, far: impl FnOnce(u32) -> Watched) -> Answer {
+        let slot = self.domains[domain].allocate(kind == 1).ok_or(libc::EMFILE)?;
+        self.slot((domain, slot)).unwrap().far = Some(far(slot));
         Ok((slot, 0))
     }
 
@@ -82,8 +82,8 @@ impl Network {
     }
 
     fn sockets(&self) -> impl Iterator<Item = (Id, &Slot)> {
-        self.families.iter().enumerate().flat_map(|(f, family)| {
-            family.slots.iter().enumerate().filter_map(move |(s, slot)| Some(((f, s as u32), slot.as_ref()?)))
+        self.domains.iter().enumerate().flat_map(|(f, domain)| {
+            domain.slots.iter().enumerate().filter_map(move |(s, slot)| Some(((f, s as u32), slot.as_ref()?)))
         })
     }
 
@@ -91,8 +91,8 @@ impl Network {
         self.sockets().count()
     }
 
-    pub fn bind(&mut self, family: usize, request: &Request) -> Answer {
-        let id = (family, request.slot);
+    pub fn bind(&mut self, domain: usize, request: &Request) -> Answer {
+        let id = (domain, request.slot);
         let address: IpAddr = request.address.into();
         let stream = self.slot(id).ok_or(libc::EBADF)?.stream;
         let port = match request.port {
@@ -118,16 +118,16 @@ impl Network {
         Ok((request.slot, port))
     }
 
-    pub fn listen(&mut self, family: usize, slot: u32, hidden: Option<Watched>) -> Answer {
-        let slot_ref = self.slot((family, slot)).ok_or(libc::EBADF)?;
+    pub fn listen(&mut self, domain: usize, slot: u32, hidden: Option<Watched>) -> Answer {
+        let slot_ref = self.slot((domain, slot)).ok_or(libc::EBADF)?;
         slot_ref.listening = true;
         slot_ref.hidden = hidden;
         slot_ref.set_flags(flag::LISTENING);
         Ok((slot, 0))
     }
 
-    pub fn connect(&mut self, family: usize, request: &Request) -> Answer {
-        let id = (family, request.slot);
+    pub fn connect(&mut self, domain: usize, request: &Request) -> Answer {
+        let id = (domain, request.slot);
         let to = Endpoint::new(request.address.into(), request.port);
         let unbound = self.slot(id).ok_or(libc::EBADF)?.bound.is_none();
         let port = if unbound { self.ephemeral() } else { 0 };
@@ -148,8 +148,8 @@ impl Network {
         Ok((request.slot, port))
     }
 
-    pub fn accepted(&mut self, family: usize, request: &Request, far: Watched) -> Answer {
-        let slot = self.slot((family, request.slot)).filter(|s| s.waiting).ok_or(libc::EINVAL)?;
+    pub fn accepted(&mut self, domain: usize, request: &Request, far: Watched) -> Answer {
+        let slot = self.slot((domain, request.slot)).filter(|s| s.waiting).ok_or(libc::EINVAL)?;
         assert_eq!(slot.page.incarnation(), request.args[0]);
         assert_eq!(slot.page.inode(), request.value);
         slot.far = Some(far);
@@ -164,11 +164,11 @@ impl Network {
     /// The hidden kernel socket beside a datagram socket: brings it, or asks for it.
     pub fn shadow(
         &mut self,
-        family: usize,
+        domain: usize,
         slot: u32,
         brought: Option<Watched>,
     ) -> Result<Option<RawFd>, i32> {
-        let slot = self.slot((family, slot)).ok_or(libc::EBADF)?;
+        let slot = self.slot((domain, slot)).ok_or(libc::EBADF)?;
         match (brought, &slot.hidden) {
             (Some(_), Some(_)) => Err(libc::EEXIST),
             (Some(shadow), None) => {
@@ -181,8 +181,8 @@ impl Network {
     }
 
     /// Something came to the hidden kernel socket.
-    pub fn kernel_ready(&mut self, family: usize, slot: u32) {
-        if let Some(slot) = self.slot((family, slot)) {
+    pub fn kernel_ready(&mut self, domain: usize, slot: u32) {
+        if let Some(slot) = self.slot((domain, slot)) {
             slot.page.add_shadow_news();
             if slot.hidden.as_ref().is_some_and(sys::is_readable) {
                 slot.post_anyway();
@@ -191,8 +191,8 @@ impl Network {
     }
 
     /// Something happened at a far end; only a hang-up matters.
-    pub fn far_end(&mut self, family: usize, slot: u32) {
-        let id = (family, slot);
+    pub fn far_end(&mut self, domain: usize, slot: u32) {
+        let id = (domain, slot);
         let Some(s) = self.slot(id) else { return };
         if s.far.take_if(|far| sys::is_closed(far.as_raw_fd())).is_none() {
             return;
@@ -205,7 +205,7 @@ impl Network {
                 sys::shutdown(hidden, libc::SHUT_RDWR);
             }
             let port = s.page.local().port;
-            self.drop_waiting(family, port);
+            self.drop_waiting(domain, port);
         }
         let Some(peer) = self.slot(id).and_then(|s| s.peer) else {
             return self.free(id);
@@ -219,10 +219,10 @@ impl Network {
     }
 
     /// Connections that nobody accepted go with their listener.
-    fn drop_waiting(&mut self, family: usize, port: u16) {
+    fn drop_waiting(&mut self, domain: usize, port: u16) {
         let waiting: Vec<Id> = self
             .sockets()
-            .filter(|(id, s)| id.0 == family && s.waiting && s.page.local().port == port)
+            .filter(|(id, s)| id.0 == domain && s.waiting && s.page.local().port == port)
             .map(|(id, _)| id)
             .collect();
         for id in waiting {
@@ -233,13 +233,13 @@ impl Network {
         }
     }
 
-    fn free(&mut self, (family, slot): Id) {
-        if let Some(s) = self.slot((family, slot)) {
+    fn free(&mut self, (domain, slot): Id) {
+        if let Some(s) = self.slot((domain, slot)) {
             s.page.set_inode(0);
             s.page.set_free();
         }
-        self.families[family].slots[slot as usize] = None;
-        self.connecting.retain(|&(_, id, _)| id != (family, slot));
+        self.domains[domain].slots[slot as usize] = None;
+        self.connecting.retain(|&(_, id, _)| id != (domain, slot));
     }
 
     fn reset_connection(&mut self, id: Id, errno: i32) {
@@ -314,13 +314,13 @@ impl Network {
         let client = self.slot(from).unwrap().bound.unwrap();
         let record_len = size_of::<AcceptRecord>();
         let full = self.slot(listener).unwrap().receive_room() < record_len;
-        let family = listener.0;
-        let Some(slot) = (!full).then(|| self.families[family].allocate(true)).flatten() else {
+        let domain = listener.0;
+        let Some(slot) = (!full).then(|| self.domains[domain].allocate(true)).flatten() else {
             // Try again later, as a SYN would be sent again.
             self.connecting.push((Instant::now() + Duration::from_millis(20), from, to));
             return;
         };
-        let server = (family, slot);
+        let server = (domain, slot);
         let s = self.slot(server).unwrap();
         s.bound = Some(to);
         s.page.set_local(to);
@@ -505,19 +505,19 @@ impl Network {
         for (_, from, to) in due {
             self.establish(from, to);
         }
-        for family in 0..self.families.len() {
+        for domain in 0..self.domains.len() {
             let mut dirty = Vec::new();
             for transport in [ComponentId::TCP, ComponentId::UDP] {
-                self.families[family]
+                self.domains[domain]
                     .arena
                     .dirty(transport)
                     .take(usize::MAX, &mut 0, |slot| dirty.push(slot as u32));
             }
             busy |= !dirty.is_empty();
             for slot in dirty {
-                match self.families[family].get(slot).map(|s| s.stream) {
-                    Some(true) => self.serve_stream((family, slot)),
-                    Some(false) => self.serve_datagrams((family, slot)),
+                match self.domains[domain].get(slot).map(|s| s.stream) {
+                    Some(true) => self.serve_stream((domain, slot)),
+                    Some(false) => self.serve_datagrams((domain, slot)),
                     None => {}
                 }
             }
@@ -531,7 +531,7 @@ pub fn run(network: &Mutex<Network>, stop: &AtomicBool) {
     while !stop.load(Ordering::SeqCst) {
         let mut net = network.lock().unwrap();
         let bells: Vec<_> = net
-            .families
+            .domains
             .iter()
             .flat_map(|f| [ComponentId::TCP, ComponentId::UDP].map(|t| f.arena.doorbell(t)))
             .collect();

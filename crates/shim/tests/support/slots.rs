@@ -1,4 +1,4 @@
-//! One family's memory and sockets in the fake stack.
+//! One domain's memory and sockets in the fake stack.
 
 use super::sys;
 use eft_base::{Endpoint, SlotShare};
@@ -36,7 +36,7 @@ pub struct Slot {
     pub waiting: bool,
 }
 
-pub struct FamilySlots {
+pub struct DomainSlots {
     pub arena: Arena,
     pub memory: OwnedFd,
     /// The fake always sleeps on futexes.
@@ -44,17 +44,17 @@ pub struct FamilySlots {
     pub slots: Vec<Option<Slot>>,
 }
 
-impl FamilySlots {
-    pub fn new(generation: u32) -> FamilySlots {
+impl DomainSlots {
+    pub fn new(generation: u32) -> DomainSlots {
         let (memory, segment): (OwnedFd, Segment) = sys::memory(GEOMETRY.arena_len());
-        let family = FamilySlots {
+        let domain = DomainSlots {
             arena: Arena::new(segment, GEOMETRY).unwrap(),
             memory,
             bell: sys::eventfd(),
             slots: (0..GEOMETRY.slots).map(|_| None).collect(),
         };
-        family.write_info(generation);
-        family
+        domain.write_info(generation);
+        domain
     }
 
     pub fn write_info(&self, generation: u32) {

@@ -3,7 +3,7 @@
 //! Each parameter has one number, and is found by halving while the others stay; some rounds settle them together. No
 //! other outcome of a run is read or printed, so that what is held out cannot be fitted by the way. No value is beyond what
 //! the core can do: between its waits for memory it retires three instructions a cycle at most (AMD, "Software Optimization
-//! Guide for AMD Family 10h Processors", section 1.2).
+//! Guide for AMD Domain 10h Processors", section 1.2).
 
 use super::calibration::{Calibration, Program};
 use super::runs::{self, Extent};

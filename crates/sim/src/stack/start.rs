@@ -1,6 +1,6 @@
 //! Starting servers: their pools, engines and neighbours, and what a newborn is told.
 
-use super::{Burning, FAMILY, FAMILY_POOL, MappedPool, Stack};
+use super::{Burning, DOMAIN, DOMAIN_POOL, MappedPool, Stack};
 use crate::device::SimDevice;
 use crate::node::{Effect, Event, Hears, Node};
 use crate::sizes::{filter_config, tcp_config, udp_config};
@@ -35,7 +35,7 @@ impl Stack {
         member.asleep = false;
         member.status.state().awake();
         self.map_pools(i);
-        self.introduce_family(i);
+        self.introduce_domain(i);
         self.tell_survivors(i);
         self.configure(i);
         self.connect(i);
@@ -139,23 +139,23 @@ impl Stack {
         }
     }
 
-    fn introduce_family(&mut self, i: usize) {
+    fn introduce_domain(&mut self, i: usize) {
         let peer = self.members[i].peer;
-        let mappers = plan::family_mappers(&self.topology, 1);
+        let mappers = plan::domain_mappers(&self.topology, 1);
         let Some((_, writable)) = mappers.into_iter().find(|(p, _)| *p == peer) else {
             return;
         };
         let now = self.surroundings.now;
         let burning = Burning(self.members[i].fuse.clone(), self.poison.clone());
-        let arena = self.family.clone().observed_by(Arc::new(burning));
+        let arena = self.domain.clone().observed_by(Arc::new(burning));
         self.call(i, |node, _| {
             let mut view = arena.view();
             if !writable {
                 view.segment = view.segment.read_only();
             }
-            node.memory().insert(FAMILY_POOL, view);
+            node.memory().insert(DOMAIN_POOL, view);
             if writable {
-                node.event(now, Event::FamilyOpened { family: FAMILY, pool: FAMILY_POOL, arena });
+                node.event(now, Event::DomainOpened { domain: DOMAIN, pool: DOMAIN_POOL, arena });
             }
         });
     }

@@ -73,7 +73,7 @@ impl Peer {
     fn read(&mut self) -> bool {
         let mut news = false;
         for socket in &self.sockets {
-            let Some(page) = self.stack.family.socket(socket.slot) else { continue };
+            let Some(page) = self.stack.domain.socket(socket.slot) else { continue };
             let count = page.receivable() as u64;
             if count == 0 {
                 continue;
@@ -81,7 +81,7 @@ impl Peer {
             let taken = page.receive_taken() + count;
             page.set_receive_taken(taken);
             if taken >= page.receive_notify() {
-                self.stack.family.dirty(ComponentId::TCP).mark(socket.slot as usize);
+                self.stack.domain.dirty(ComponentId::TCP).mark(socket.slot as usize);
                 news = true;
             }
         }

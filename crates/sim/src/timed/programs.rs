@@ -57,7 +57,7 @@ impl Programs {
 
     /// A write that waits for room goes on; true if that was the rest of it.
     pub fn go_on(&mut self, stack: &mut Stack, stream: usize) -> bool {
-        let Some(page) = stack.family.socket(self.sockets[stream].slot) else { return false };
+        let Some(page) = stack.domain.socket(self.sockets[stream].slot) else { return false };
         let unseen: u64 = self.unseen.iter().filter(|w| w.stream == stream).map(|w| w.bytes).sum();
         let bytes = self.left[stream].min((page.sendable() as u64).saturating_sub(unseen));
         self.left[stream] -= bytes;
@@ -77,16 +77,16 @@ impl Programs {
         let seen: Vec<Written> = self.unseen.drain(..count).collect();
         for written in &seen {
             let slot = self.sockets[written.stream].slot;
-            if let Some(page) = stack.family.socket(slot) {
+            if let Some(page) = stack.domain.socket(slot) {
                 page.set_send_end(page.send_end() + written.bytes);
             }
-            stack.family.dirty(ComponentId::TCP).mark(slot as usize);
+            stack.domain.dirty(ComponentId::TCP).mark(slot as usize);
         }
         seen
     }
 
     pub fn unplug(&self, stack: &Stack, stream: usize) {
-        if let Some(page) = stack.family.socket(self.sockets[stream].slot) {
+        if let Some(page) = stack.domain.socket(self.sockets[stream].slot) {
             page.write_plug().clear();
         }
     }
@@ -103,7 +103,7 @@ impl Programs {
 
     /// Bytes that the peer has acknowledged.
     pub fn acknowledged(&self, stack: &Stack) -> u64 {
-        let pages = self.sockets.iter().filter_map(|socket| stack.family.socket(socket.slot));
+        let pages = self.sockets.iter().filter_map(|socket| stack.domain.socket(socket.slot));
         pages.map(|page| page.send_released()).sum()
     }
 }

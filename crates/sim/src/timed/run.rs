@@ -65,7 +65,7 @@ fn connected(profile: &Profile, seed: u64) -> Simulation {
     let streams = profile.streams;
     simulation.run(Duration::from_secs(5), |s| {
         let is_open = |side: usize, slot: u32| {
-            s.stacks[side].family.socket(slot).is_some_and(|page| page.flags() & flag::CONNECTED != 0)
+            s.stacks[side].domain.socket(slot).is_some_and(|page| page.flags() & flag::CONNECTED != 0)
         };
         let open = |side: usize| {
             s.applications[side].streams.iter().filter(|o| is_open(side, o.socket.slot)).count()
@@ -85,7 +85,7 @@ pub fn run(profile: &Profile, setting: &Setting, seed: u64) -> Outcome {
     let ends = simulation.link.ends.clone();
     let [stack, other] = simulation.stacks;
     let [end, other_end] = ends;
-    let scale = simulation.applications[0].streams.first().and_then(|s| stack.family.socket(s.socket.slot));
+    let scale = simulation.applications[0].streams.first().and_then(|s| stack.domain.socket(s.socket.slot));
     let scale = scale.map_or(0, |page| page.info().send_scale);
     let peer = Peer::new(other, other_end, read_by, (profile.window_bytes, scale));
     let seats = setting.seats.map(|seat| (seat.core, seat.thread, seat.clock));

@@ -1,10 +1,10 @@
 //! What transports answer, and what ends.
 
-use super::{Family, Open, Out, Pending, Sockets, Waiting, note};
+use super::{Domain, Open, Out, Pending, Sockets, Waiting, note};
 use crate::counters::Counter;
 use alloc::vec::Vec;
 use eft_base::errno::*;
-use eft_base::{FamilyId, SocketId};
+use eft_base::{DomainId, SocketId};
 use eft_channel::socket::LAYOUT_VERSION;
 use eft_component::sockets::{ConnectionId, Effect, Handle};
 use eft_component::{Context, Outbox};
@@ -13,7 +13,7 @@ use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 use eft_messages::{ComponentId, Role};
 
 impl Sockets {
-    /// The kernel socket beside one of the family's own: shown to all its processes, made beside
+    /// The kernel socket beside one of the domain's own: shown to all its processes, made beside
     /// datagram sockets only, since a listener brings its own along.
     pub(super) fn shadow(
         &mut self,
@@ -43,17 +43,17 @@ impl Sockets {
         handle: Handle,
         out: &mut Outbox<Out>,
     ) {
-        if let Some(page) = self.families.get(&socket.family).and_then(|f| f.arena.socket(socket.slot)) {
+        if let Some(page) = self.domains.get(&socket.domain).and_then(|f| f.arena.socket(socket.slot)) {
             page.set_inode(r.value);
         }
-        self.open.insert((socket.family, socket.slot), Open { transport, incarnation: r.args[0] });
+        self.open.insert((socket.domain, socket.slot), Open { transport, incarnation: r.args[0] });
         out.push(Out::Effect(Effect::Keep { socket, transport, handle }));
     }
 
     /// The transport's answer to an attach. A connection that is gone leaves a descriptor without
     /// socket: it hangs up, unless the slot's next socket has it.
     fn attached(&mut self, socket: SocketId, incarnation: u32, errno: i32, out: &mut Outbox<Out>) {
-        let place = (socket.family, socket.slot);
+        let place = (socket.domain, socket.slot);
         if errno != 0 && self.open.get(&place).is_some_and(|open| open.incarnation == incarnation) {
             self.open.remove(&place);
             out.push(Out::Effect(Effect::Drop(socket)));
@@ -71,22 +71,22 @@ impl Sockets {
                 (connection, sequence, op, inode, handle)
             }
             Waiting::Attach(incarnation) => return self.attached(socket, incarnation, errno, out),
-            Waiting::FamilyEnd(family) => return self.family_ended(family, out),
+            Waiting::DomainEnd(domain) => return self.domain_ended(domain, out),
             Waiting::Nobody => return,
         };
-        let family = socket.family;
+        let domain = socket.domain;
         match (op, errno) {
-            // Of a family that ended meanwhile nothing is kept: `CloseFamily` closes it.
-            (op::OPEN | op::RESTORE, 0) if self.families.contains_key(&family) => {
-                if let Some(page) = self.families.get(&family).and_then(|f| f.arena.socket(socket.slot)) {
+            // Of a domain that ended meanwhile nothing is kept: `CloseDomain` closes it.
+            (op::OPEN | op::RESTORE, 0) if self.domains.contains_key(&domain) => {
+                if let Some(page) = self.domains.get(&domain).and_then(|f| f.arena.socket(socket.slot)) {
                     page.set_inode(inode);
                 }
                 let transport = pending.transport;
-                self.open.insert((family, socket.slot), Open { transport, incarnation });
+                self.open.insert((domain, socket.slot), Open { transport, incarnation });
                 out.push(Out::Effect(Effect::Keep { socket, transport, handle }));
             }
             (op::LISTEN, 0) => {
-                if let Some(f) = self.families.get_mut(&family) {
+                if let Some(f) = self.domains.get_mut(&domain) {
                     f.listeners.insert(socket.slot);
                 }
                 if handle != Handle::default() {
@@ -117,11 +117,11 @@ impl Sockets {
     }
 
     pub(super) fn closed(&mut self, cx: &mut Context, socket: SocketId, out: &mut Outbox<Out>) {
-        let Some(Open { transport, incarnation }) = self.open.remove(&(socket.family, socket.slot)) else {
+        let Some(Open { transport, incarnation }) = self.open.remove(&(socket.domain, socket.slot)) else {
             return;
         };
         cx.count(Counter::Closed);
-        if let Some(f) = self.families.get_mut(&socket.family) {
+        if let Some(f) = self.domains.get_mut(&socket.domain) {
             f.listeners.remove(&socket.slot);
         }
         out.push(Out::Effect(Effect::Drop(socket)));
@@ -133,39 +133,39 @@ impl Sockets {
     /// another there has its own socket not found.
     pub(super) fn survived(&mut self, socket: SocketId, transport: ComponentId) {
         let listening = eft_channel::socket::flag::LISTENING;
-        let Some(f) = self.families.get_mut(&socket.family) else {
+        let Some(f) = self.domains.get_mut(&socket.domain) else {
             return;
         };
         let Some(page) = f.arena.socket(socket.slot) else {
             return;
         };
-        self.open.insert((socket.family, socket.slot), Open { transport, incarnation: page.incarnation() });
+        self.open.insert((socket.domain, socket.slot), Open { transport, incarnation: page.incarnation() });
         if page.flags() & listening != 0 {
             f.listeners.insert(socket.slot);
         }
     }
 
-    pub(super) fn family_closed(&mut self, cx: &mut Context, family: FamilyId, out: &mut Outbox<Out>) {
-        let open = self.open.range((family, 0)..=(family, u32::MAX));
+    pub(super) fn domain_closed(&mut self, cx: &mut Context, domain: DomainId, out: &mut Outbox<Out>) {
+        let open = self.open.range((domain, 0)..=(domain, u32::MAX));
         let slots: Vec<u32> = open.map(|((_, slot), _)| *slot).collect();
         for slot in slots {
-            self.closed(cx, SocketId { family, slot }, out);
+            self.closed(cx, SocketId { domain, slot }, out);
         }
-        if let Some(Family { pool, .. }) = self.families.remove(&family) {
-            let socket = SocketId { family, slot: 0 };
+        if let Some(Domain { pool, .. }) = self.domains.remove(&domain) {
+            let socket = SocketId { domain, slot: 0 };
             for transport in self.transports.clone() {
-                let build = |request| SocketsToTransport::CloseFamily { request, socket, pool };
-                self.submit(transport, Waiting::FamilyEnd(family), build, out);
+                let build = |request| SocketsToTransport::CloseDomain { request, socket, pool };
+                self.submit(transport, Waiting::DomainEnd(domain), build, out);
             }
         }
-        cx.gauge(Counter::Families, self.families.len() as u64);
+        cx.gauge(Counter::Domains, self.domains.len() as u64);
     }
 
-    /// One transport has nothing of this family left; the arena goes when the last one says so.
-    fn family_ended(&mut self, family: FamilyId, out: &mut Outbox<Out>) {
-        let waits = |p: &Pending| matches!(p.waiting, Waiting::FamilyEnd(f) if f == family);
+    /// One transport has nothing of this domain left; the arena goes when the last one says so.
+    fn domain_ended(&mut self, domain: DomainId, out: &mut Outbox<Out>) {
+        let waits = |p: &Pending| matches!(p.waiting, Waiting::DomainEnd(f) if f == domain);
         if !self.pending.iter().any(|(_, p)| waits(p)) {
-            out.push(Out::Effect(Effect::FamilyGone(family)));
+            out.push(Out::Effect(Effect::DomainGone(domain)));
         }
     }
 }

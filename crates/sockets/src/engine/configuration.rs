@@ -30,8 +30,8 @@ impl Sockets {
             .filter_map(|c| InterfaceInfo::read_from_bytes(c).ok())
             .collect();
         self.set_info(&interfaces, nameserver);
-        for family in self.families.values() {
-            let _ = family.arena.write_info(&self.info);
+        for domain in self.domains.values() {
+            let _ = domain.arena.write_info(&self.info);
         }
     }
 }

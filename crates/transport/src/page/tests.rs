@@ -1,5 +1,5 @@
 use super::*;
-use eft_base::FamilyId;
+use eft_base::DomainId;
 use eft_channel::socket::{Arena, Geometry, flag};
 
 const GEOMETRY: Geometry = Geometry { slots: 4, send_len: 4096, receive_len: 4096 };
@@ -9,7 +9,7 @@ fn arena() -> Arena {
 }
 
 fn page(stage: &Stage, arena: &Arena, slot: u32) -> Page {
-    let socket = SocketId { family: FamilyId(1), slot };
+    let socket = SocketId { domain: DomainId(1), slot };
     Page::new(stage, arena.socket(slot).unwrap(), socket, slot, (0, 0))
 }
 

@@ -11,7 +11,7 @@ use crate::page::Page;
 use crate::requests::{Transport as _, left_to_receive};
 use crate::timers::NEVER;
 use eft_base::errno::ECONNABORTED;
-use eft_base::{FamilyId, Instant, PoolId, SocketId};
+use eft_base::{DomainId, Instant, PoolId, SocketId};
 use eft_channel::socket::{Arena, Opt, flag, wish};
 use eft_component::Context;
 
@@ -123,9 +123,9 @@ impl Connection<'_> {
 }
 
 impl Tcp {
-    /// A family's arena is mapped, for the first time or again after our rebirth.
-    pub(super) fn open_family(&mut self, cx: &Context, id: FamilyId, pool: PoolId, arena: Arena) {
-        let mut members = self.families.open(id, arena, pool);
+    /// A domain's arena is mapped, for the first time or again after our rebirth.
+    pub(super) fn open_domain(&mut self, cx: &Context, id: DomainId, pool: PoolId, arena: Arena) {
+        let mut members = self.domains.open(id, arena, pool);
         // A connection may have to inherit from its listener's page again.
         members.sort_by_key(|i| self.view(*i).block.state() != State::Listen);
         for i in members {
@@ -134,16 +134,16 @@ impl Tcp {
         }
     }
 
-    /// Gives a block a slot of its family. False if none is free.
-    pub(super) fn give_slot(&mut self, i: u32, id: FamilyId) -> bool {
-        let Some(family) = self.families.get_mut(id) else {
+    /// Gives a block a slot of its domain. False if none is free.
+    pub(super) fn give_slot(&mut self, i: u32, id: DomainId) -> bool {
+        let Some(domain) = self.domains.get_mut(id) else {
             return false;
         };
-        let Some(slot) = family.allocate(i) else {
+        let Some(slot) = domain.allocate(i) else {
             return false;
         };
         let mut c = self.connection(i);
-        c.block.family = id;
+        c.block.domain = id;
         c.block.slot = slot;
         if !self.attach_page(i) {
             self.take_slot(i);
@@ -161,16 +161,16 @@ impl Tcp {
     /// Gives a block the slot of a socket of an earlier stack. Records that still wait in its ring are of
     /// connections that are gone: whoever takes one finds nobody.
     pub(super) fn give_slot_again(&mut self, i: u32, socket: SocketId, incarnation: u32) -> bool {
-        let left = self.families.page(socket).filter(|(page, _)| page.incarnation() == incarnation);
+        let left = self.domains.page(socket).filter(|(page, _)| page.incarnation() == incarnation);
         let positions = left.and_then(|(page, _)| left_to_receive(&page));
-        let (Some((taken, end)), Some(family)) = (positions, self.families.get_mut(socket.family)) else {
+        let (Some((taken, end)), Some(domain)) = (positions, self.domains.get_mut(socket.domain)) else {
             return false;
         };
-        if !end.is_multiple_of(RECORD_LEN) || !family.allocate_at(socket.slot, i) {
+        if !end.is_multiple_of(RECORD_LEN) || !domain.allocate_at(socket.slot, i) {
             return false;
         }
         let mut c = self.connection(i);
-        c.block.family = socket.family;
+        c.block.domain = socket.domain;
         c.block.slot = socket.slot;
         c.cold.incarnation = incarnation;
         (c.block.rcv_taken, c.block.rcv_nxt) = (taken, end);
@@ -182,7 +182,7 @@ impl Tcp {
     /// Finds the page of a block's slot. False if its arena is not open or has no such slot.
     pub(super) fn attach_page(&mut self, i: u32) -> bool {
         let socket = self.socket(i);
-        let Some((page, pool)) = self.families.page(socket) else {
+        let Some((page, pool)) = self.domains.page(socket) else {
             return false;
         };
         let block = self.view(i).block;

@@ -6,11 +6,11 @@
 
 use super::congestion::Congestion;
 use super::rtt::Rtt;
-use eft_base::{Endpoint, FamilyId, Instant, WireAddress};
+use eft_base::{DomainId, Endpoint, Instant, WireAddress};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// `slot` of a block without socket page; also "none" for indices.
-pub const NONE: u32 = crate::families::NONE;
+pub const NONE: u32 = crate::domains::NONE;
 /// An offset that is never reached.
 pub const NOWHERE: u64 = u64::MAX;
 
@@ -164,7 +164,7 @@ pub struct Block {
     /// Expiries of the retransmission timer in a row.
     pub backoff: u8,
     pub flags: u32,
-    pub family: FamilyId,
+    pub domain: DomainId,
     /// Payload of a full segment before options: the smaller of the peer's MSS and the path's.
     pub mss: u16,
     pub slot: u32,
@@ -274,7 +274,7 @@ impl Block {
             receive_scale: 0,
             backoff: 0,
             flags: 0,
-            family: FamilyId(0),
+            domain: DomainId(0),
             mss: MSS_DEFAULT,
             slot: NONE,
             generation,

@@ -17,8 +17,8 @@ use eft_component::{Context, Outbox};
 
 /// How long a connection without application waits for the peer's FIN.
 pub(super) const ORPHAN_PATIENCE: Duration = Duration::from_secs(60);
-/// How long a family that is gone may still send.
-const FAMILY_PATIENCE: Duration = Duration::from_secs(30);
+/// How long a domain that is gone may still send.
+const DOMAIN_PATIENCE: Duration = Duration::from_secs(30);
 /// Resets waiting for room at most; more are not sent.
 const PENDING_RESETS_MAX: usize = 1024;
 
@@ -113,11 +113,11 @@ impl Connection<'_> {
         }
     }
 
-    /// The family is gone as well: what is not sent in time is not sent.
+    /// The domain is gone as well: what is not sent in time is not sent.
     pub(super) fn limit_orphan(&mut self, cx: &Context) {
         let block = &mut self.block;
         if block.state().has_connection() && block.slot != NONE {
-            self.cold.close_at = self.cold.close_at.min((cx.now + FAMILY_PATIENCE).as_nanos());
+            self.cold.close_at = self.cold.close_at.min((cx.now + DOMAIN_PATIENCE).as_nanos());
             self.rearm();
         }
     }
@@ -230,8 +230,8 @@ impl Tcp {
     }
 
     fn count_listener(&mut self, i: u32) {
-        let family = self.view(i).block.family;
-        if let Some(f) = self.families.get_mut(family) {
+        let domain = self.view(i).block.domain;
+        if let Some(f) = self.domains.get_mut(domain) {
             f.listeners = f.listeners.saturating_sub(1);
         }
     }
@@ -282,7 +282,7 @@ impl Tcp {
             page.set_free();
         }
         c.block.slot = NONE;
-        self.families.free(socket);
+        self.domains.free(socket);
     }
 
     /// Puts a block back among the free ones.

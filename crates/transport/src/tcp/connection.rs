@@ -58,7 +58,7 @@ impl Tcp {
 
 impl View<'_> {
     pub fn socket(&self) -> SocketId {
-        SocketId { family: self.block.family, slot: self.block.slot }
+        SocketId { domain: self.block.domain, slot: self.block.slot }
     }
 
     /// Whether it is still the use of its block that had this generation.

@@ -5,19 +5,19 @@ use super::connection::{Connection, View};
 use super::engine::Tcp;
 use super::ports::Sharing;
 use crate::addresses::any4;
+use crate::domains::Domains;
 use crate::edge::Out;
-use crate::families::Families;
 use crate::requests::{Place, Transport};
 use eft_base::errno::{EADDRINUSE, EADDRNOTAVAIL, EINVAL, ENOBUFS};
-use eft_base::{FamilyId, RequestId, SocketId, WireAddress};
+use eft_base::{DomainId, RequestId, SocketId, WireAddress};
 use eft_component::{Context, Outbox};
 
 /// Connections that may wait to be accepted at most (Linux's somaxconn).
 const BACKLOG_MAX: u32 = 4096;
 
 impl Transport for Tcp {
-    fn families(&mut self) -> &mut Families {
-        &mut self.families
+    fn domains(&mut self) -> &mut Domains {
+        &mut self.domains
     }
 
     fn held(&self, i: u32) -> Option<SocketId> {
@@ -31,10 +31,10 @@ impl Transport for Tcp {
         Place { incarnation: c.cold.incarnation, address, port }
     }
 
-    fn open(&mut self, cx: &mut Context, family: FamilyId, request: RequestId) -> Result<u32, i32> {
-        self.families.may_open(family, self.config.sockets_per_family)?;
+    fn open(&mut self, cx: &mut Context, domain: DomainId, request: RequestId) -> Result<u32, i32> {
+        self.domains.may_open(domain, self.config.sockets_per_domain)?;
         let i = self.allocate(cx).ok_or(ENOBUFS)?;
-        if !self.give_slot(i, family) {
+        if !self.give_slot(i, domain) {
             self.free_block(cx, i);
             return Err(ENOBUFS);
         }
@@ -45,7 +45,7 @@ impl Transport for Tcp {
     }
 
     fn restore(&mut self, cx: &mut Context, socket: SocketId, incarnation: u32) -> Result<u32, i32> {
-        self.families.may_open(socket.family, self.config.sockets_per_family)?;
+        self.domains.may_open(socket.domain, self.config.sockets_per_domain)?;
         let i = self.allocate(cx).ok_or(ENOBUFS)?;
         if !self.give_slot_again(i, socket, incarnation) {
             self.free_block(cx, i);
@@ -82,7 +82,7 @@ impl Transport for Tcp {
         self.close_socket(cx, i)
     }
 
-    fn close_with_family(&mut self, cx: &mut Context, i: u32) {
+    fn close_with_domain(&mut self, cx: &mut Context, i: u32) {
         self.close_socket(cx, i);
         self.connection(i).limit_orphan(cx);
     }
@@ -155,7 +155,7 @@ impl Tcp {
                 None => return EADDRINUSE,
             }
         } else {
-            let sharing = Sharing { flags, family: self.view(i).block.family.0 };
+            let sharing = Sharing { flags, domain: self.view(i).block.domain.0 };
             if !self.ports.may_bind(&self.blocks, i, address, port, sharing) {
                 return EADDRINUSE;
             }
@@ -169,7 +169,7 @@ impl Tcp {
     fn request_listen(&mut self, cx: &mut Context, i: u32, backlog: u32) -> i32 {
         let backlog = backlog.clamp(1, BACKLOG_MAX);
         let mut c = self.connection(i);
-        let (family, is_bound) = (c.block.family, c.block.has(bit::BOUND));
+        let (domain, is_bound) = (c.block.domain, c.block.has(bit::BOUND));
         if c.block.state() == State::Listen {
             c.cold.backlog = backlog;
             return 0;
@@ -177,8 +177,8 @@ impl Tcp {
         if !c.view().is_unused() {
             return EINVAL;
         }
-        let limit = self.config.listeners_per_family;
-        if self.families.get(family).is_none_or(|f| f.listeners >= limit) {
+        let limit = self.config.listeners_per_domain;
+        if self.domains.get(domain).is_none_or(|f| f.listeners >= limit) {
             return ENOBUFS;
         }
         if !is_bound {
@@ -193,7 +193,7 @@ impl Tcp {
         let mut c = self.connection(i);
         c.begin_listening(backlog);
         self.ports.listen(i, &self.blocks[i]);
-        if let Some(f) = self.families.get_mut(family) {
+        if let Some(f) = self.domains.get_mut(domain) {
             f.listeners += 1;
         }
         0

@@ -64,7 +64,7 @@ eft_component::counters! {
     DropPaws => "drop_paws",
     DropAck => "drop_bad_ack",
     DropReassembly => "drop_reassembly_full",
-    DropNoFamily => "drop_family_not_open",
+    DropNoDomain => "drop_domain_not_open",
     DropIcmp => "drop_icmp",
     IcmpApplied => "icmp_applied",
     HostilePages => "hostile_pages",

@@ -265,7 +265,7 @@ fn numbers(b: &Block, c: &Cold) -> bool {
 /// Where the block belongs: its slot, its listener, its port.
 fn home(b: &Block, c: &Cold, index: u32) -> bool {
     let state = b.state();
-    // Whether it is one of ours, `Families::claim` checks.
+    // Whether it is one of ours, `Domains::claim` checks.
     let slot = b.slot == NONE || (b.slot as usize) < DIRTY_SLOTS;
     let housed = b.slot != NONE || matches!(state, State::TimeWait | State::SynReceived);
     let connected = !state.is_synchronized() || b.has(bit::CONNECTED);

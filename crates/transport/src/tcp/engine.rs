@@ -13,8 +13,8 @@ use super::syn_cookies::SynCookies;
 use crate::addresses::Addresses;
 use crate::arena::{Arena, Fuse, Refused, Table};
 use crate::docket::{Docket, Finding, Kind, Note};
+use crate::domains::Domains;
 use crate::edge::{In, Out};
-use crate::families::Families;
 use crate::free::FreeBlocks;
 use crate::limits::Bucket;
 use crate::page::Stage;
@@ -54,7 +54,7 @@ pub struct Tcp {
     pub(super) free: FreeBlocks,
     pub(super) table: Map<Tuple, u32>,
     pub(super) ports: Ports,
-    pub(super) families: Families,
+    pub(super) domains: Domains,
     pub(super) timers: Timers,
     /// TIME-WAIT in the order of entry, with the block's generation.
     pub(super) time_wait: VecDeque<(u32, u32)>,
@@ -113,7 +113,7 @@ impl Tcp {
             free: FreeBlocks::new(count),
             table: Map::with_hasher(key),
             ports: Ports::new(key),
-            families: Families::new(key, config.slots),
+            domains: Domains::new(key, config.slots),
             timers: Timers::new(count),
             time_wait: VecDeque::new(),
             turns: Turns::new(),
@@ -291,13 +291,13 @@ impl Component for Tcp {
         self.report_opening(cx);
         match event {
             Event::Dirty(socket) => {
-                let known = self.families.find(socket);
+                let known = self.domains.find(socket);
                 match known.filter(|i| !self.enter_state(cx, Kind::News, *i)) {
                     Some(i) => self.give_up(cx, i),
                     None => self.receive_news(cx, socket),
                 }
             }
-            Event::FamilyOpened { family, pool, arena } => self.open_family(cx, family, pool, arena),
+            Event::DomainOpened { domain, pool, arena } => self.open_domain(cx, domain, pool, arena),
             Event::Configure { key, value } if key == "addresses" => self.addresses.configure(&value),
             _ => {}
         }

@@ -8,7 +8,7 @@ use super::durable::{CURRENT, LAYOUT};
 use super::reassembly::Reassembly;
 use crate::arena;
 use alloc::vec::Vec;
-use eft_base::{Endpoint, FamilyId};
+use eft_base::{DomainId, Endpoint};
 use eft_channel::Segment;
 use zerocopy::IntoBytes;
 
@@ -16,7 +16,7 @@ use zerocopy::IntoBytes;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     pub state: State,
-    pub family: FamilyId,
+    pub domain: DomainId,
     /// `None`: a connection that no socket stands for (not yet, or no longer).
     pub slot: Option<u32>,
     pub local: Endpoint,
@@ -85,7 +85,7 @@ fn row(b: &Block, c: &Cold) -> Row {
     let unread = b.rcv_nxt.saturating_sub(b.rcv_taken);
     Row {
         state: b.state(),
-        family: b.family,
+        domain: b.domain,
         slot: (b.slot != super::block::NONE).then_some(b.slot),
         local: b.tuple.local_endpoint(),
         remote: b.tuple.remote_endpoint(),

@@ -1,11 +1,11 @@
 //! Passive open (RFC 9293 §3.10.7.2) and the accept queue.
 //!
-//! A connection gets a socket slot, of the listener's family, only when its handshake is done, so a
-//! flood of SYNs takes blocks (bounded per listener) but no family's memory. The accept queue is the
+//! A connection gets a socket slot, of the listener's domain, only when its handshake is done, so a
+//! flood of SYNs takes blocks (bounded per listener) but no domain's memory. The accept queue is the
 //! listener's receive ring: each record's place is durable in its connection's block, so after a
 //! crash the same record is written to the same place again.
 //!
-//! A worker may die between taking a record and attaching the connection, while its family lives on.
+//! A worker may die between taking a record and attaching the connection, while its domain lives on.
 //! So every connection in the queue is looked at now and then: one that was seen taken and is not
 //! attached at the next look is reset. A worker that was merely stopped for so long finds a
 //! connection that was reset, as it would find one whose peer lost patience.
@@ -159,8 +159,8 @@ impl Tcp {
         if parent.queue_is_full() {
             return Some(Counter::DropSynBacklog);
         }
-        let family = parent.block.family;
-        let refused = self.families.may_open(family, self.config.sockets_per_family).is_err();
+        let domain = parent.block.domain;
+        let refused = self.domains.may_open(domain, self.config.sockets_per_domain).is_err();
         refused.then_some(Counter::DropNoSlot)
     }
 
@@ -173,7 +173,7 @@ impl Tcp {
     pub(super) fn begin_child(&mut self, cx: &Context, listener: u32, segment: &Segment) -> Option<u32> {
         let ring = self.ring_of(listener);
         let parent = self.view(listener).block;
-        let (family, generation) = (parent.family, parent.generation);
+        let (domain, generation) = (parent.domain, parent.generation);
         let reuse = parent.flags & bit::REUSE_ADDRESS;
         let i = self.allocate(cx)?;
         let tuple = segment.tuple;
@@ -185,7 +185,7 @@ impl Tcp {
         let block = &mut *embryo.block;
         block.set_state(State::SynReceived);
         block.set(bit::PASSIVE | bit::PORT_USER | reuse);
-        block.family = family;
+        block.domain = domain;
         block.tuple = tuple;
         block.iss = iss;
         block.ts_offset = ts_offset;
@@ -236,9 +236,9 @@ impl Tcp {
             cx.count(Counter::DropAcceptQueue);
             return false;
         }
-        let family = self.view(i).block.family;
-        let limit = self.config.sockets_per_family;
-        if self.families.may_open(family, limit).is_err() || !self.give_slot(i, family) {
+        let domain = self.view(i).block.domain;
+        let limit = self.config.sockets_per_domain;
+        if self.domains.may_open(domain, limit).is_err() || !self.give_slot(i, domain) {
             cx.count(Counter::DropNoSlot);
             return false;
         }

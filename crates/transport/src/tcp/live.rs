@@ -43,7 +43,7 @@ pub mod due {
 
 /// Derived state of one block.
 pub(crate) struct Live {
-    /// The socket's page, once its family's arena is open.
+    /// The socket's page, once its domain's arena is open.
     pub page: Option<Page>,
     pub pool: PoolId,
     pub due: u32,

@@ -92,8 +92,8 @@ pub use versions::{convert, revert};
 pub struct TcpConfig {
     /// Control blocks: sockets, connections in TIME-WAIT, connections not yet accepted.
     pub connections: usize,
-    pub sockets_per_family: usize,
-    pub listeners_per_family: usize,
+    pub sockets_per_domain: usize,
+    pub listeners_per_domain: usize,
     /// For the secret of a new arena; an old arena keeps its own.
     pub seed: u64,
     /// Whose slots it gives out.
@@ -104,8 +104,8 @@ impl Default for TcpConfig {
     fn default() -> Self {
         TcpConfig {
             connections: 16384,
-            sockets_per_family: 4096,
-            listeners_per_family: 256,
+            sockets_per_domain: 4096,
+            listeners_per_domain: 256,
             seed: 0,
             slots: eft_base::SlotShare::TCP,
         }

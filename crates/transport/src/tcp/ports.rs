@@ -36,11 +36,11 @@ pub(super) struct Ports {
     key: Key,
 }
 
-/// `bit::REUSE_ADDRESS | bit::REUSE_PORT` of a socket, and its family.
+/// `bit::REUSE_ADDRESS | bit::REUSE_PORT` of a socket, and its domain.
 #[derive(Clone, Copy)]
 pub(super) struct Sharing {
     pub flags: u32,
-    pub family: u16,
+    pub domain: u16,
 }
 
 fn reach(block: &Block) -> Reach {
@@ -76,7 +76,7 @@ impl Ports {
             let other = &blocks[*i];
             let both = other.flags & sharing.flags;
             !overlap(reach(other), wanted)
-                || (both & bit::REUSE_PORT != 0 && other.family.0 == sharing.family)
+                || (both & bit::REUSE_PORT != 0 && other.domain.0 == sharing.domain)
                 || (both & bit::REUSE_ADDRESS != 0 && other.state() != State::Listen)
         });
         with_bound && p.users.iter().all(|u| !wanted.covers(u.address) || (reuse && u.unshared == 0))
@@ -92,7 +92,7 @@ impl Ports {
             let other = &blocks[*i];
             other.state() != State::Listen
                 || !overlap(reach(other), reach(block))
-                || (other.flags & block.flags & bit::REUSE_PORT != 0 && other.family == block.family)
+                || (other.flags & block.flags & bit::REUSE_PORT != 0 && other.domain == block.domain)
         })
     }
 

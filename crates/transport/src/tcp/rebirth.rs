@@ -1,7 +1,7 @@
 //! After a crash: derived state is rebuilt from the blocks, and every output is derived from state.
 //!
-//! [`Tcp::rebuild`] runs when the arena is opened, before any family's memory is there. [`Tcp::revive`]
-//! runs for each socket when its family's arena is: it rings the application, offers accepts again,
+//! [`Tcp::rebuild`] runs when the arena is opened, before any domain's memory is there. [`Tcp::revive`]
+//! runs for each socket when its domain's arena is: it rings the application, offers accepts again,
 //! acknowledges, and takes unacknowledged data as lost. What was announced before is announced again;
 //! announcing twice is harmless everywhere.
 
@@ -107,7 +107,7 @@ impl Tcp {
         if !self.fits_its_queue(i) {
             return false;
         }
-        if block.slot != NONE && !self.families.enter(block.family).claim(block.slot, i) {
+        if block.slot != NONE && !self.domains.enter(block.domain).claim(block.slot, i) {
             return false;
         }
         let tuple = block.tuple;
@@ -134,11 +134,11 @@ impl Tcp {
         match block.state() {
             State::Listen => {
                 self.ports.listen(i, &self.blocks[i]);
-                self.families.enter(block.family).listeners += 1;
+                self.domains.enter(block.domain).listeners += 1;
             }
             State::TimeWait => self.connection(i).rearm(),
             State::Closed if open_request != 0 && !block.has(bit::DEAD) => {
-                self.families.remember_opened(block.family, open_request, i);
+                self.domains.remember_opened(block.domain, open_request, i);
             }
             _ => {}
         }
@@ -152,7 +152,7 @@ impl Tcp {
             return true;
         };
         let listener = self.view(listener).block;
-        listener.family == block.family
+        listener.domain == block.domain
             && cold.accept_at.is_multiple_of(RECORD_LEN)
             && cold.accept_at + RECORD_LEN <= listener.rcv_nxt
     }
@@ -160,7 +160,7 @@ impl Tcp {
     fn disown(&mut self, i: u32) {
         let socket = self.socket(i);
         if socket.slot != NONE {
-            self.families.free(socket);
+            self.domains.free(socket);
         }
     }
 
@@ -184,10 +184,10 @@ impl Tcp {
         }
     }
 
-    /// sockets is connected. Gives up the sockets of families that nobody told us of: their blocks are
+    /// sockets is connected. Gives up the sockets of domains that nobody told us of: their blocks are
     /// damaged.
     pub(super) fn quarantine_homeless(&mut self, cx: &Context) {
-        for i in self.families.sockets_connected() {
+        for i in self.domains.sockets_connected() {
             cx.count(Counter::Quarantined);
             self.say_reset(i);
             self.release(cx, i);

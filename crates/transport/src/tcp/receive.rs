@@ -60,7 +60,7 @@ impl Connection<'_> {
             return;
         }
         let Some(page) = &self.live.page else {
-            return cx.count(Counter::DropNoFamily);
+            return cx.count(Counter::DropNoDomain);
         };
         let ring_end = block.rcv_taken + page.receive_len() as u64;
         let seq = block.received_offset(segment.seq);

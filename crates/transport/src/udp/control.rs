@@ -4,13 +4,13 @@ use super::counters::Counter;
 use super::durable::{Block, bit};
 use super::engine::{Live, Udp, due};
 use crate::addresses::{ANY6, Reach, any_towards, is_unspecified, overlap};
+use crate::domains::Domains;
 use crate::edge::Out;
-use crate::families::Families;
 use crate::requests::{POSITION_MAX, Place, Transport, left_to_receive};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
 use eft_base::errno::{EACCES, EADDRINUSE, EADDRNOTAVAIL, EINVAL, ENOBUFS, EOPNOTSUPP};
-use eft_base::{FamilyId, Instant, RequestId, SocketId, WireAddress};
+use eft_base::{DomainId, Instant, RequestId, SocketId, WireAddress};
 use eft_channel::socket::Opt;
 use eft_component::{Context, Outbox};
 
@@ -20,8 +20,8 @@ const EPHEMERAL_COUNT: u32 = 28232;
 const ORPHAN_PATIENCE: Duration = Duration::from_secs(5);
 
 impl Transport for Udp {
-    fn families(&mut self) -> &mut Families {
-        &mut self.families
+    fn domains(&mut self) -> &mut Domains {
+        &mut self.domains
     }
 
     fn held(&self, i: u32) -> Option<SocketId> {
@@ -33,10 +33,10 @@ impl Transport for Udp {
         Place { incarnation, address, port }
     }
 
-    fn open(&mut self, cx: &mut Context, family: FamilyId, request: RequestId) -> Result<u32, i32> {
-        self.families.may_open(family, self.config.sockets_per_family)?;
+    fn open(&mut self, cx: &mut Context, domain: DomainId, request: RequestId) -> Result<u32, i32> {
+        self.domains.may_open(domain, self.config.sockets_per_domain)?;
         let i = self.allocate()?;
-        let Some(slot) = self.families.enter(family).allocate(i) else {
+        let Some(slot) = self.domains.enter(domain).allocate(i) else {
             self.free.put(i);
             return Err(ENOBUFS);
         };
@@ -44,7 +44,7 @@ impl Transport for Udp {
         let generation = self.blocks[i].generation.wrapping_add(1);
         self.blocks[i] = Block {
             flags: bit::USED,
-            family,
+            domain,
             slot,
             open_request: request.to_u64(),
             ..Block::free(generation)
@@ -60,8 +60,8 @@ impl Transport for Udp {
     }
 
     fn restore(&mut self, cx: &mut Context, socket: SocketId, incarnation: u32) -> Result<u32, i32> {
-        self.families.may_open(socket.family, self.config.sockets_per_family)?;
-        let (page, _) = self.families.page(socket).ok_or(EINVAL)?;
+        self.domains.may_open(socket.domain, self.config.sockets_per_domain)?;
+        let (page, _) = self.domains.page(socket).ok_or(EINVAL)?;
         let (receive_taken, receive_end) = left_to_receive(&page).ok_or(EINVAL)?;
         // What was not sent while there was no stack is not sent now.
         let sent = page.send_end();
@@ -70,7 +70,7 @@ impl Transport for Udp {
             return Err(EINVAL);
         }
         let i = self.allocate()?;
-        if !self.families.enter(socket.family).allocate_at(socket.slot, i) {
+        if !self.domains.enter(socket.domain).allocate_at(socket.slot, i) {
             self.free.put(i);
             return Err(EINVAL);
         }
@@ -78,7 +78,7 @@ impl Transport for Udp {
         let generation = self.blocks[i].generation.wrapping_add(1);
         self.blocks[i] = Block {
             flags: bit::USED,
-            family: socket.family,
+            domain: socket.domain,
             slot: socket.slot,
             incarnation,
             sent,
@@ -125,7 +125,7 @@ impl Transport for Udp {
         self.close_socket(cx, i)
     }
 
-    fn close_with_family(&mut self, cx: &mut Context, i: u32) {
+    fn close_with_domain(&mut self, cx: &mut Context, i: u32) {
         if !self.blocks[i].has(bit::ORPHAN) {
             self.close_socket(cx, i);
         }
@@ -197,9 +197,9 @@ impl Udp {
             others.iter().all(|o| {
                 let other = &self.blocks[*o];
                 let shared = other.flags & block.flags & reuse != 0;
-                // Sharing a port is a matter within a family.
+                // Sharing a port is a matter within a domain.
                 !overlap(other.reach(), Reach { address, ..block.reach() })
-                    || (shared && other.family == block.family)
+                    || (shared && other.domain == block.domain)
             })
         })
     }
@@ -343,7 +343,7 @@ impl Udp {
         if let Some(page) = self.live[i as usize].page.take() {
             page.set_free();
         }
-        self.families.free(self.socket(i));
+        self.domains.free(self.socket(i));
         self.blocks[i] = Block::free(block.generation.wrapping_add(1));
         let queued = self.live[i as usize].due & due::QUEUED;
         self.live[i as usize] = Live { due: queued, ..Live::default() };

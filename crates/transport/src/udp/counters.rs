@@ -16,7 +16,7 @@ eft_component::counters! {
     DropUnreadable => "drop_unreadable",
     DropNoSocket => "drop_no_socket",
     DropRingFull => "drop_ring_full",
-    DropNoFamily => "drop_family_not_open",
+    DropNoDomain => "drop_domain_not_open",
     DropUnroutable => "drop_unroutable",
     DropNoDestination => "drop_no_destination",
     DropTooLong => "drop_too_long",

@@ -3,10 +3,10 @@
 use super::UdpConfig;
 use crate::addresses::{ANY6, Reach, any4};
 use crate::arena::{self, Arena, Layout, Refused, Table};
-use crate::families::NONE;
+use crate::domains::NONE;
 use crate::requests::POSITION_MAX;
 use core::ops::Range;
-use eft_base::{Endpoint, FamilyId, WireAddress};
+use eft_base::{DomainId, Endpoint, WireAddress};
 use eft_channel::Segment;
 use eft_channel::dirty::DIRTY_SLOTS;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
@@ -40,7 +40,7 @@ pub struct Block {
     pub flags: u32,
     pub slot: u32,
     pub generation: u32,
-    pub family: FamilyId,
+    pub domain: DomainId,
     pub local_port: u16,
     pub local: WireAddress,
     pub remote: WireAddress,
@@ -90,7 +90,7 @@ impl Block {
             && self.receive_end <= POSITION_MAX
             && self.receive_taken <= self.receive_end
             && self.receive_end - self.receive_taken <= 1 << 26;
-        // Whether it is one of ours, `Families::claim` checks.
+        // Whether it is one of ours, `Domains::claim` checks.
         (self.slot as usize) < DIRTY_SLOTS && bound && cursors
     }
 }

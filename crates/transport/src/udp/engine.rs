@@ -6,8 +6,8 @@ use super::counters::{COUNTERS, Counter};
 use super::durable::{self, Block, Blocks, bit};
 use crate::addresses::Addresses;
 use crate::arena::{Arena, Fuse, Refused};
+use crate::domains::Domains;
 use crate::edge::{In, Out};
-use crate::families::Families;
 use crate::free::FreeBlocks;
 use crate::in_flight::InFlight;
 use crate::page::{Page, Stage};
@@ -62,7 +62,7 @@ pub struct Udp {
     pub(super) free: FreeBlocks,
     /// Sockets by local port.
     pub(super) ports: Map<u16, Vec<u32>>,
-    pub(super) families: Families,
+    pub(super) domains: Domains,
     /// Orphans' patience.
     pub(super) timers: Timers,
     turns: Turns,
@@ -97,7 +97,7 @@ impl Udp {
             live: (0..count).map(|_| Live::default()).collect(),
             free: FreeBlocks::new(count),
             ports: Map::with_hasher(key),
-            families: Families::new(key, config.slots),
+            domains: Domains::new(key, config.slots),
             timers: Timers::new(count),
             turns: Turns::new(),
             headers,
@@ -137,12 +137,12 @@ impl Udp {
         for i in (0..self.blocks.len() as u32).rev() {
             let block = self.blocks[i];
             let used = block.has(bit::USED);
-            if used && self.families.enter(block.family).claim(block.slot, i) {
+            if used && self.domains.enter(block.domain).claim(block.slot, i) {
                 if block.has(bit::BOUND) {
                     self.ports.entry(block.local_port).or_default().push(i);
                 }
                 if block.open_request != 0 {
-                    self.families.remember_opened(block.family, block.open_request, i);
+                    self.domains.remember_opened(block.domain, block.open_request, i);
                 }
             } else {
                 if used {
@@ -163,12 +163,12 @@ impl Udp {
     }
 
     pub(super) fn socket(&self, i: u32) -> SocketId {
-        SocketId { family: self.blocks[i].family, slot: self.blocks[i].slot }
+        SocketId { domain: self.blocks[i].domain, slot: self.blocks[i].slot }
     }
 
     pub(super) fn attach_page(&mut self, i: u32) -> bool {
         let socket = self.socket(i);
-        let Some((page, pool)) = self.families.page(socket) else {
+        let Some((page, pool)) = self.domains.page(socket) else {
             return false;
         };
         let block = &self.blocks[i];
@@ -297,8 +297,8 @@ impl Component for Udp {
                     self.mark(i, due::SEND | due::WRITABLE | end);
                 }
             }
-            Event::FamilyOpened { family, pool, arena } => {
-                for i in self.families.open(family, arena, pool) {
+            Event::DomainOpened { domain, pool, arena } => {
+                for i in self.domains.open(domain, arena, pool) {
                     self.revive(cx, i);
                 }
             }
@@ -340,7 +340,7 @@ impl Component for Udp {
         match peer.role {
             Role::Ip => self.resubmit(cx, out),
             Role::Sockets => {
-                for i in self.families.sockets_connected() {
+                for i in self.domains.sockets_connected() {
                     cx.count(Counter::Quarantined);
                     self.release(cx, i);
                 }

@@ -3,13 +3,13 @@
 use super::durable::{Block, LAYOUT, bit};
 use crate::arena;
 use alloc::vec::Vec;
-use eft_base::{Endpoint, FamilyId};
+use eft_base::{DomainId, Endpoint};
 use eft_channel::Segment;
 
 /// One socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    pub family: FamilyId,
+    pub domain: DomainId,
     pub slot: u32,
     pub local: Endpoint,
     pub remote: Option<Endpoint>,
@@ -26,7 +26,7 @@ pub fn list(arena: &Segment) -> Option<Vec<Row>> {
 
 fn row(b: &Block) -> Row {
     Row {
-        family: b.family,
+        domain: b.domain,
         slot: b.slot,
         local: b.local_endpoint(),
         remote: b.has(bit::CONNECTED).then(|| b.remote_endpoint()),

@@ -28,7 +28,7 @@ pub use engine::Udp;
 #[derive(Clone, Copy, Debug)]
 pub struct UdpConfig {
     pub sockets: usize,
-    pub sockets_per_family: usize,
+    pub sockets_per_domain: usize,
     /// For the secret of a new arena.
     pub seed: u64,
     /// Whose slots it gives out.
@@ -37,6 +37,6 @@ pub struct UdpConfig {
 
 impl Default for UdpConfig {
     fn default() -> Self {
-        UdpConfig { sockets: 4096, sockets_per_family: 2048, seed: 0, slots: eft_base::SlotShare::UDP }
+        UdpConfig { sockets: 4096, sockets_per_domain: 2048, seed: 0, slots: eft_base::SlotShare::UDP }
     }
 }

@@ -170,7 +170,7 @@ impl Udp {
     /// Appends a record to a socket's ring, or drops the datagram.
     fn put(&mut self, cx: &Context, i: u32, datagram: &Datagram) {
         let Some(page) = &self.live[i as usize].page else {
-            return cx.count(Counter::DropNoFamily);
+            return cx.count(Counter::DropNoDomain);
         };
         let block = &mut self.blocks[i];
         let taken = page.receive_taken();

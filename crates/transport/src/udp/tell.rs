@@ -2,8 +2,8 @@
 
 use super::durable::bit;
 use super::engine::{Udp, due};
+use crate::domains::NONE;
 use crate::edge::Out;
-use crate::families::NONE;
 use eft_channel::socket::wish;
 use eft_component::Outbox;
 use eft_component::transport::Effect;

@@ -4,7 +4,7 @@ use crate::world::{Notice, World};
 use eft_base::{SocketId, WireAddress};
 use eft_channel::socket::Opt;
 use eft_component::transport::Effect;
-use eft_harness::{FAMILY, Stream, take_accepted};
+use eft_harness::{DOMAIN, Stream, take_accepted};
 use eft_messages::sockets::SocketsToTransport;
 use std::collections::VecDeque;
 
@@ -50,7 +50,7 @@ impl App {
         world.sides[side].app.intents.push_back(intent);
         world.request(side, |request| SocketsToTransport::Open {
             request,
-            socket: SocketId { family: FAMILY, slot: 0 },
+            socket: SocketId { domain: DOMAIN, slot: 0 },
         });
     }
 
@@ -176,7 +176,7 @@ impl App {
         }
         let page = world.sides[side].page(listener);
         for record in take_accepted(&page, usize::MAX) {
-            let socket = SocketId { family: FAMILY, slot: record.slot };
+            let socket = SocketId { domain: DOMAIN, slot: record.slot };
             let app = &mut world.sides[side].app;
             let plan = app.accept_plan.unwrap();
             app.accepted += 1;

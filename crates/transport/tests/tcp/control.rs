@@ -5,11 +5,11 @@ use crate::script::*;
 use crate::streams::{plan, run_to_end};
 use crate::world::{Conditions, World};
 use eft_base::errno::*;
-use eft_base::{FamilyId, RequestId, SocketId, WireAddress};
+use eft_base::{DomainId, RequestId, SocketId, WireAddress};
 use eft_channel::socket::SocketPage;
 use eft_component::Component;
 use eft_component::transport::Event;
-use eft_harness::{ARENA_POOL, FAMILY};
+use eft_harness::{ARENA_POOL, DOMAIN};
 use eft_messages::ComponentId;
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 use eft_messages::transport::{IpToTransport, TransportToIp};
@@ -82,7 +82,7 @@ impl Direct {
     }
 
     fn open(&mut self) -> Answer {
-        self.ask(|request| SocketsToTransport::Open { request, socket: SocketId { family: FAMILY, slot: 0 } })
+        self.ask(|request| SocketsToTransport::Open { request, socket: SocketId { domain: DOMAIN, slot: 0 } })
     }
 
     fn bind(&mut self, socket: SocketId, address: [u8; 4], port: u16, reuse: u8) -> Answer {
@@ -143,7 +143,7 @@ fn addresses_in_use_and_not_ours() {
 }
 
 #[test]
-fn reuse_port_shares_a_listener_within_a_family() {
+fn reuse_port_shares_a_listener_within_a_domain() {
     let mut d = Direct::new();
     let (a, b) = (d.open().socket, d.open().socket);
     for s in [a, b] {
@@ -207,8 +207,8 @@ fn quotas_hold() {
         assert_eq!(d.close(*s).errno, 0);
     }
     assert_eq!(d.open().errno, 0);
-    assert_eq!(d.listen(SocketId { family: FAMILY, slot: 1 }).errno, EINVAL);
-    assert_eq!(d.listen(SocketId { family: FamilyId(99), slot: 0 }).errno, EINVAL);
+    assert_eq!(d.listen(SocketId { domain: DOMAIN, slot: 1 }).errno, EINVAL);
+    assert_eq!(d.listen(SocketId { domain: DomainId(99), slot: 0 }).errno, EINVAL);
 }
 
 /// A listener's page as an earlier stack left it, with one record that nobody took.
@@ -225,7 +225,7 @@ fn left_behind(d: &Direct, slot: u32, taken: u64, end: u64) -> SocketPage {
 fn a_socket_of_an_earlier_stack_gets_its_slot_again() {
     let mut d = Direct::new();
     let restore = |d: &mut Direct, slot, incarnation| {
-        let socket = SocketId { family: FAMILY, slot };
+        let socket = SocketId { domain: DOMAIN, slot };
         d.ask(|request| SocketsToTransport::Restore { request, socket, incarnation })
     };
     let page = left_behind(&d, 6, 64, 128);
@@ -255,7 +255,7 @@ fn a_socket_of_an_earlier_stack_gets_its_slot_again() {
 #[test]
 fn an_open_that_is_asked_again_after_a_rebirth_gives_the_same_socket() {
     let mut d = Direct::new();
-    let open = |request| SocketsToTransport::Open { request, socket: SocketId { family: FAMILY, slot: 0 } };
+    let open = |request| SocketsToTransport::Open { request, socket: SocketId { domain: DOMAIN, slot: 0 } };
     let first = d.ask_as(77, open).socket;
     d.world.crash(0);
     assert_eq!(d.ask_as(77, open).socket, first);
@@ -272,15 +272,15 @@ fn an_open_that_is_asked_again_after_a_rebirth_gives_the_same_socket() {
 }
 
 #[test]
-fn a_family_is_closed_when_its_last_byte_is_sent() {
+fn a_domain_is_closed_when_its_last_byte_is_sent() {
     let mut w = World::new(1, Conditions { delay_us: 1000, ..Conditions::default() });
     let bytes = 700_000;
     App::listen(&mut w, 1, PORT, 16, plan(0, bytes));
     App::connect(&mut w, 0, PORT, plan(bytes, 0));
     w.run_until(Duration::from_secs(10), |w| w.sides[0].app.streams[0].sent == bytes);
-    let id = w.request(0, |request| SocketsToTransport::CloseFamily {
+    let id = w.request(0, |request| SocketsToTransport::CloseDomain {
         request,
-        socket: SocketId { family: FAMILY, slot: 0 },
+        socket: SocketId { domain: DOMAIN, slot: 0 },
         pool: ARENA_POOL,
     });
     assert!(w.sides[0].unanswered.contains_key(&id), "answered before the bytes were sent");
@@ -296,11 +296,11 @@ fn a_family_is_closed_when_its_last_byte_is_sent() {
 }
 
 #[test]
-fn a_family_whose_peer_is_silent_is_closed_all_the_same() {
+fn a_domain_whose_peer_is_silent_is_closed_all_the_same() {
     let (mut s, _) = Script::connected(crate::app::Plan { send: 50_000, ..quiet_plan() });
-    let id = s.world.request(1, |request| SocketsToTransport::CloseFamily {
+    let id = s.world.request(1, |request| SocketsToTransport::CloseDomain {
         request,
-        socket: SocketId { family: FAMILY, slot: 0 },
+        socket: SocketId { domain: DOMAIN, slot: 0 },
         pool: ARENA_POOL,
     });
     let answered = s.world.run_until(Duration::from_secs(60), |w| !w.sides[1].unanswered.contains_key(&id));
@@ -328,10 +328,10 @@ fn a_full_backlog_drops_and_what_it_dropped_comes_later() {
 }
 
 #[test]
-fn a_family_that_has_all_its_sockets_lets_newcomers_wait() {
+fn a_domain_that_has_all_its_sockets_lets_newcomers_wait() {
     let mut w = World::new(1, Conditions::default());
     App::listen(&mut w, 1, PORT, 8, plan(0, 100));
-    // The listener is one of the 32 sockets that a family may have.
+    // The listener is one of the 32 sockets that a domain may have.
     for _ in 0..32 {
         App::connect(&mut w, 0, PORT, plan(100, 0));
         w.run_for(Duration::from_millis(100));
@@ -391,11 +391,11 @@ fn a_late_request_finds_nobody_rather_than_the_slots_next_socket() {
 }
 
 #[test]
-fn a_late_end_of_a_family_spares_the_next_family_of_that_number() {
+fn a_late_end_of_a_domain_spares_the_next_domain_of_that_number() {
     let mut d = Direct::new();
     let socket = d.open().socket;
     let pool = eft_base::PoolId(ARENA_POOL.0 + 1);
-    let end = |pool| move |request| SocketsToTransport::CloseFamily { request, socket, pool };
+    let end = |pool| move |request| SocketsToTransport::CloseDomain { request, socket, pool };
     assert_eq!(d.ask(end(pool)).errno, 0);
     assert_eq!(d.bind(socket, ANY, 80, 0).errno, 0);
     assert_eq!(d.ask(end(ARENA_POOL)).errno, 0);
@@ -410,7 +410,7 @@ fn take_and_forget(w: &mut World) -> (SocketId, u32) {
     let mut record = eft_channel::socket::AcceptRecord::default();
     page.read_receive(taken, zerocopy::IntoBytes::as_mut_bytes(&mut record));
     page.set_receive_taken(taken + size_of_val(&record) as u64);
-    (SocketId { family: FAMILY, slot: record.slot }, record.incarnation)
+    (SocketId { domain: DOMAIN, slot: record.slot }, record.incarnation)
 }
 
 /// A world with `clients` connections that lie in side 1's accept queue.

@@ -396,13 +396,13 @@ fn a_listener_that_claims_to_be_its_own_child_costs_itself_only() {
 }
 
 #[test]
-fn a_block_of_a_family_that_nobody_knows_is_given_up() {
+fn a_block_of_a_domain_that_nobody_knows_is_given_up() {
     let mut w = World::new(1, Conditions::default());
     App::listen(&mut w, 1, PORT, 16, plan(0, 2_000_000));
     App::connect(&mut w, 0, PORT, plan(2_000_000, 0));
     w.run_until(Duration::from_secs(5), |w| w.sides[0].counter("sent_bytes") > 1_000_000);
     let i = block_in(&w, 0, CONNECTED);
-    w.forge(0, i, |block, _| block.family = eft_base::FamilyId(99));
+    w.forge(0, i, |block, _| block.domain = eft_base::DomainId(99));
     assert_eq!(w.sides[0].counter("quarantined_blocks"), 1);
     assert_eq!(w.sides[0].counter("blocks"), 0);
     w.run_for(Duration::from_secs(1));

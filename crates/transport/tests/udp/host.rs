@@ -4,7 +4,7 @@ use eft_base::checksum::Checksum;
 use eft_base::{Random, RequestId, SocketId, WireAddress};
 use eft_channel::socket::{DatagramHeader, Geometry, datagram_record_len};
 use eft_component::transport::{Effect, Event};
-use eft_harness::{Arrival, FAMILY, Quote, Route, Shape, TransportHost};
+use eft_harness::{Arrival, DOMAIN, Quote, Route, Shape, TransportHost};
 use eft_messages::ComponentId;
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 use eft_messages::transport::{IpToTransport, SendDescriptor, TransportToIp};
@@ -37,7 +37,7 @@ pub struct Host {
 
 impl Host {
     pub fn new() -> Host {
-        Host::of(UdpConfig { sockets: 32, sockets_per_family: 12, seed: 1, ..UdpConfig::default() }, GEOMETRY)
+        Host::of(UdpConfig { sockets: 32, sockets_per_domain: 12, seed: 1, ..UdpConfig::default() }, GEOMETRY)
     }
 
     pub fn of(config: UdpConfig, geometry: Geometry) -> Host {
@@ -131,7 +131,7 @@ impl Host {
     }
 
     pub fn open(&mut self) -> SocketId {
-        let socket = SocketId { family: FAMILY, slot: 0 };
+        let socket = SocketId { domain: DOMAIN, slot: 0 };
         let (errno, socket, _) = self.ask(|request| SocketsToTransport::Open { request, socket });
         assert_eq!(errno, 0);
         assert_eq!(self.arena.socket(socket.slot).unwrap().owner(), Some(ComponentId::UDP));

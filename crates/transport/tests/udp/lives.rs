@@ -6,7 +6,7 @@ use eft_base::{PoolId, Random, SocketId};
 use eft_channel::socket::{Geometry, Opt, wish};
 use eft_component::Component;
 use eft_component::transport::{Effect, Event};
-use eft_harness::FAMILY;
+use eft_harness::DOMAIN;
 use eft_messages::ComponentId;
 use eft_messages::sockets::SocketsToTransport;
 use eft_transport::Out;
@@ -74,10 +74,10 @@ fn a_closed_socket_sends_what_it_was_given_and_frees_its_slot_after() {
 }
 
 #[test]
-fn quotas_and_families() {
+fn quotas_and_domains() {
     let mut h = Host::new();
     let sockets: Vec<SocketId> = (0..12).map(|_| h.open()).collect();
-    let socket = SocketId { family: FAMILY, slot: 0 };
+    let socket = SocketId { domain: DOMAIN, slot: 0 };
     assert_eq!(h.ask(|request| SocketsToTransport::Open { request, socket }).0, EMFILE);
     assert_eq!(
         h.ask(|request| SocketsToTransport::Listen {
@@ -89,7 +89,7 @@ fn quotas_and_families() {
         .0,
         EOPNOTSUPP
     );
-    assert_eq!(h.ask(|request| SocketsToTransport::CloseFamily { request, socket, pool: PoolId(2) }).0, 0);
+    assert_eq!(h.ask(|request| SocketsToTransport::CloseDomain { request, socket, pool: PoolId(2) }).0, 0);
     assert_eq!(h.counter("blocks"), 0);
     assert_eq!(h.ask(|request| SocketsToTransport::Open { request, socket }).0, EINVAL);
 }
@@ -133,7 +133,7 @@ fn a_socket_of_an_earlier_stack_goes_on_where_its_rings_are() {
     page.reset(ComponentId::UDP);
     let incarnation = page.incarnation();
     let restore = |h: &mut Host, incarnation| {
-        let socket = SocketId { family: FAMILY, slot: 5 };
+        let socket = SocketId { domain: DOMAIN, slot: 5 };
         h.ask(|request| SocketsToTransport::Restore { request, socket, incarnation })
     };
     for (taken, end, sent) in [(8, 0, 0), (0, u64::MAX, 0), (0, 0, u64::MAX), (0, 0, 4), (0, 4, 0)] {
@@ -178,7 +178,7 @@ fn a_late_request_finds_nobody_rather_than_the_slots_next_socket() {
     assert_eq!(h.ask(connect).0, EINVAL);
     h.ask(|request| SocketsToTransport::Close { request, socket: old, incarnation });
     let socket = old;
-    h.ask(|request| SocketsToTransport::CloseFamily { request, socket, pool: PoolId(77) });
+    h.ask(|request| SocketsToTransport::CloseDomain { request, socket, pool: PoolId(77) });
     assert_eq!(h.bind(new, OWN, 53, 0), 0, "the new socket is untouched");
 }
 
@@ -215,7 +215,7 @@ fn a_shutdown_shows_in_the_descriptor_also_after_a_crash() {
 fn a_turn_serves_so_many_sockets_and_no_more() {
     const SOCKETS: usize = 1000;
     let config =
-        UdpConfig { sockets: SOCKETS + 24, sockets_per_family: SOCKETS, seed: 1, ..UdpConfig::default() };
+        UdpConfig { sockets: SOCKETS + 24, sockets_per_domain: SOCKETS, seed: 1, ..UdpConfig::default() };
     let geometry = Geometry { slots: 4 * SOCKETS, send_len: 1 << 12, receive_len: 1 << 12 };
     let mut h = Host::of(config, geometry);
     let sockets: Vec<SocketId> = (0..SOCKETS).map(|_| h.open()).collect();

@@ -4,7 +4,7 @@ use super::{Applications, Connection, PACKETS_PER_TURN, Watched};
 use crate::protocol::{ArenaShape, FromServer, Role};
 use crate::scm;
 use eft_base::errno::{EPERM, EPROTONOSUPPORT};
-use eft_base::{FamilyId, SocketId};
+use eft_base::{DomainId, SocketId};
 use eft_channel::socket::{self, LAYOUT_VERSION};
 use eft_component::sockets::{ConnectionId, Event, Handle};
 use eft_messages::control::{REQUEST_LEN, Reply, Request, op};
@@ -20,14 +20,14 @@ impl Applications {
     }
 
     /// Takes a new connection and gives a duplicate to the supervisor.
-    fn adopt(&mut self, fd: OwnedFd, family: Option<FamilyId>, role: Role) -> ConnectionId {
+    fn adopt(&mut self, fd: OwnedFd, domain: Option<DomainId>, role: Role) -> ConnectionId {
         self.next_connection += 1;
         let id = ConnectionId(self.next_connection);
-        crate::serve::tell(&self.control, &FromServer::KeepConnection { id: id.0, family, role }, &[&fd]);
+        crate::serve::tell(&self.control, &FromServer::KeepConnection { id: id.0, domain, role }, &[&fd]);
         // Each request says whose it is: a program may have given up its privilege since it came.
         let _ = rustix::net::sockopt::set_socket_passcred(&fd, true);
         self.watch(fd.as_fd(), Watched::Connection(id), epoll::EventFlags::IN);
-        self.connections.insert(id, Connection { fd, family, role, asked: 0, version: LAYOUT_VERSION });
+        self.connections.insert(id, Connection { fd, domain, role, asked: 0, version: LAYOUT_VERSION });
         id
     }
 
@@ -64,26 +64,26 @@ impl Applications {
             connection.version = request.version;
         }
         let mut fds = fds.into_iter();
-        match (request.op, connection.role, connection.family) {
-            (op::NEW_FAMILY, Role::Custodian, None) if socket::speaks(request.version) => {
+        match (request.op, connection.role, connection.domain) {
+            (op::NEW_DOMAIN, Role::Custodian, None) if socket::speaks(request.version) => {
                 connection.asked = request.sequence;
                 let [slots, send_len, receive_len, _] = request.args.map(|n| n as usize);
                 let shape = ArenaShape { slots, send_len, receive_len };
                 let brought: Vec<OwnedFd> = fds.take(2).collect();
                 let brought: Vec<&OwnedFd> = brought.iter().collect();
-                crate::serve::tell(&self.control, &FromServer::NewFamily { id: id.0, shape }, &brought);
+                crate::serve::tell(&self.control, &FromServer::NewDomain { id: id.0, shape }, &brought);
             }
-            (op::ROOT, Role::Custodian, Some(family)) => {
+            (op::ROOT, Role::Custodian, Some(domain)) => {
                 if let Some(fd) = fds.next() {
-                    self.adopt(fd, Some(family), Role::Root);
+                    self.adopt(fd, Some(domain), Role::Root);
                 }
             }
-            (op::HELLO, Role::Root, Some(family)) => {
+            (op::HELLO, Role::Root, Some(domain)) => {
                 if let Some(fd) = fds.next() {
-                    self.hello(fd, family, &request);
+                    self.hello(fd, domain, &request);
                 }
             }
-            (op::HELLO | op::NEW_FAMILY | op::ROOT, ..) | (op::RESTORE, Role::Root | Role::Process, _) => {
+            (op::HELLO | op::NEW_DOMAIN | op::ROOT, ..) | (op::RESTORE, Role::Root | Role::Process, _) => {
                 let errno = if socket::speaks(request.version) { EPERM } else { EPROTONOSUPPORT };
                 self.reply(
                     id,
@@ -91,7 +91,7 @@ impl Applications {
                     &[],
                 );
             }
-            (_, _, Some(family)) => {
+            (_, _, Some(domain)) => {
                 let handle = match fds.next() {
                     Some(fd) => {
                         let handle = Handle(self.next_handle);
@@ -103,11 +103,11 @@ impl Applications {
                 };
                 // Who closed a listener asks after its shadow to be sure that it is gone. The event of that far end may
                 // lie behind this one: a connection that was read a moment ago is still in the kernel's list.
-                let socket = SocketId { family, slot: request.slot };
+                let socket = SocketId { domain, slot: request.slot };
                 if request.op == op::SHADOW && self.is_closed(socket) {
                     emit(Event::Closed(socket));
                 }
-                emit(Event::Request { connection: id, family, privileged, request, handle });
+                emit(Event::Request { connection: id, domain, privileged, request, handle });
             }
             (_, _, None) => {
                 self.reply(
@@ -124,18 +124,18 @@ impl Applications {
         }
     }
 
-    /// A process of a family says hello, with one end of a connection of its own.
-    fn hello(&mut self, fd: OwnedFd, family: FamilyId, request: &Request) {
-        let id = self.adopt(fd, Some(family), Role::Process);
+    /// A process of a domain says hello, with one end of a connection of its own.
+    fn hello(&mut self, fd: OwnedFd, domain: DomainId, request: &Request) {
+        let id = self.adopt(fd, Some(domain), Role::Process);
         let known = socket::speaks(request.version);
         if let Some(connection) = self.connections.get_mut(&id).filter(|_| known) {
             connection.version = request.version;
         }
-        let Some(state) = self.families.get(&family) else { return };
+        let Some(state) = self.domains.get(&domain) else { return };
         let reply = Reply {
             errno: if known { 0 } else { EPROTONOSUPPORT },
             sequence: request.sequence,
-            ..state.described(family)
+            ..state.described(domain)
         };
         let all = [&state.arena_fd, &state.bell].into_iter().chain(&self.status_pages);
         let Ok(fds) = all.map(OwnedFd::try_clone).collect::<std::io::Result<Vec<_>>>() else { return };
@@ -157,9 +157,9 @@ impl Applications {
         let _ = epoll::delete(&self.set, &connection.fd);
         self.watched.retain(|_, w| *w != Watched::Connection(id));
         crate::serve::tell(&self.control, &FromServer::DropConnection { id: id.0 }, &[]);
-        match (connection.role, connection.family) {
-            (Role::Root, Some(family)) => emit(Event::FamilyClosed(family)),
-            (Role::Custodian, Some(family)) => drop(self.custodians.remove(&family)),
+        match (connection.role, connection.domain) {
+            (Role::Root, Some(domain)) => emit(Event::DomainClosed(domain)),
+            (Role::Custodian, Some(domain)) => drop(self.custodians.remove(&domain)),
             _ => {}
         }
     }

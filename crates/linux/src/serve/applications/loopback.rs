@@ -24,8 +24,8 @@ impl Applications {
     }
 
     pub(super) fn keep_loopback(&mut self, socket: SocketId, fd: OwnedFd) {
-        let (family, slot) = (socket.family, socket.slot);
-        super::super::tell(&self.control, &FromServer::KeepLoopback { family, slot }, &[&fd]);
+        let (domain, slot) = (socket.domain, socket.slot);
+        super::super::tell(&self.control, &FromServer::KeepLoopback { domain, slot }, &[&fd]);
         self.watch_loopback(socket, fd);
     }
 
@@ -53,7 +53,7 @@ impl Applications {
 
     /// Something came to the kernel's socket.
     pub(super) fn loopback_ready(&self, socket: SocketId) {
-        let page = self.families.get(&socket.family).and_then(|f| f.arena.socket(socket.slot));
+        let page = self.domains.get(&socket.domain).and_then(|f| f.arena.socket(socket.slot));
         let (Some(page), Some(far), Some((beside, _))) =
             (page, self.far.get(&socket), self.loopback.get(&socket))
         else {

@@ -5,8 +5,8 @@ use crate::arena::new_v2;
 
 const CONFIG: TcpConfig = TcpConfig {
     connections: 4,
-    sockets_per_family: 4,
-    listeners_per_family: 4,
+    sockets_per_domain: 4,
+    listeners_per_domain: 4,
     seed: 9,
     slots: eft_base::SlotShare::TCP,
 };

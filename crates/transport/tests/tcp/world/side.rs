@@ -26,8 +26,8 @@ impl Side {
     pub(super) fn new(index: usize, seed: u64, conditions: &Conditions) -> Side {
         let config = TcpConfig {
             connections: conditions.connections,
-            sockets_per_family: conditions.connections / 2,
-            listeners_per_family: 4,
+            sockets_per_domain: conditions.connections / 2,
+            listeners_per_domain: 4,
             seed: seed ^ index as u64,
             ..TcpConfig::default()
         };

@@ -1,5 +1,5 @@
-//! What concerns a family as a whole: names and interfaces, the loopback, programs that the shim
-//! cannot enter, other families, the end of the stack.
+//! What concerns a domain as a whole: names and interfaces, the loopback, programs that the shim
+//! cannot enter, other domains, the end of the stack.
 
 mod compile;
 mod support;
@@ -12,9 +12,9 @@ use support::Fake;
 
 fn stack_case(case: &str) {
     let fake = Fake::start();
-    let family = fake.family();
+    let domain = fake.domain();
     let what = format!("stack {case}");
-    check(&what, &run_on(&family, "stack", &[case, EFT]));
+    check(&what, &run_on(&domain, "stack", &[case, EFT]));
     check_closed(&what, &fake);
 }
 
@@ -29,11 +29,11 @@ macro_rules! cases {
 
 cases! { names interfaces loopback fast_open silent standard confined }
 
-/// Two families on one stack reach each other like two machines.
+/// Two domains on one stack reach each other like two machines.
 #[test]
-fn families_meet_only_over_the_network() {
+fn domains_meet_only_over_the_network() {
     let fake = Fake::start();
-    let (one, other) = (fake.family(), fake.family());
+    let (one, other) = (fake.domain(), fake.domain());
     let socket = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("over.{}", std::process::id()));
     let _ = std::fs::remove_file(&socket);
     let path = socket.to_str().expect("a plain path");
@@ -47,16 +47,16 @@ fn families_meet_only_over_the_network() {
     assert!(said.contains("cannot be handed"), "{said}");
     check("unix_listener", &stranger.wait_with_output().expect("program ends"));
     check("connect_only", &run_on(&other, "stack", &["connect_only", EFT]));
-    check_closed("families", &fake);
+    check_closed("domains", &fake);
 }
 
 /// sockets dies with a request in hand: it is asked again.
 #[test]
 fn requests_survive_sockets() {
     let fake = Fake::start();
-    let family = fake.family();
+    let domain = fake.domain();
     fake.forget_next_request();
-    check("connect_only", &run_on(&family, "stack", &["connect_only", EFT]));
+    check("connect_only", &run_on(&domain, "stack", &["connect_only", EFT]));
     check_closed("reborn", &fake);
 }
 
@@ -67,8 +67,8 @@ fn await_ready(child: &mut std::process::Child) {
 
 fn refused(program: &str, start: &str) {
     let fake = Fake::start();
-    let family = fake.family();
-    let output = run_on(&family, "stack", &[start, EFT, program]);
+    let domain = fake.domain();
+    let output = run_on(&domain, "stack", &[start, EFT, program]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains(program) && said.contains("not started"), "{program}: {said}");
     let result = String::from_utf8_lossy(&output.stdout);
@@ -86,8 +86,8 @@ fn programs_that_the_shim_cannot_enter_are_not_started() {
     refused(script.to_str().expect("a plain path"), "start");
     // Allowed if asked for.
     let fake = Fake::start();
-    let family = fake.family();
-    let mut command = family.command(compiled("stack"));
+    let domain = fake.domain();
+    let mut command = domain.command(compiled("stack"));
     command.args(["start", EFT]).arg(&fixed).env("EFT_UNSHIMMED", "allow");
     check("allowed", &command.output().expect("program runs"));
 }
@@ -112,12 +112,12 @@ fn privileged_programs_are_not_started() {
 #[test]
 fn without_a_stack_nothing_starts() {
     let fake = Fake::start();
-    let family = fake.family();
+    let domain = fake.domain();
     for (fd, expected) in [(None, "without a stack"), (Some("987"), "was closed")] {
-        let mut command = family.command(compiled("nothing"));
+        let mut command = domain.command(compiled("nothing"));
         match fd {
-            None => command.env_remove("EFT_FAMILY_FD"),
-            Some(fd) => command.env("EFT_FAMILY_FD", fd),
+            None => command.env_remove("EFT_DOMAIN_FD"),
+            Some(fd) => command.env("EFT_DOMAIN_FD", fd),
         };
         let output = command.output().expect("program runs");
         let said = String::from_utf8_lossy(&output.stderr);
@@ -125,7 +125,7 @@ fn without_a_stack_nothing_starts() {
         assert!(said.contains(expected), "{said}");
     }
     drop(fake);
-    let output = family.command(compiled("nothing")).output().expect("program runs");
+    let output = domain.command(compiled("nothing")).output().expect("program runs");
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(127), "{said}");
     assert!(said.contains("the stack is gone"), "{said}");
@@ -134,8 +134,8 @@ fn without_a_stack_nothing_starts() {
 #[test]
 fn the_end_of_the_stack_is_an_error_for_connections_and_sleep_for_who_serves() {
     let fake = Fake::start();
-    let family = fake.family();
-    let mut command = family.command("timeout");
+    let domain = fake.domain();
+    let mut command = domain.command("timeout");
     command.arg("60").arg(compiled("stack")).args(["orphaned", EFT]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("program runs");
     await_ready(&mut child);
@@ -146,9 +146,9 @@ fn the_end_of_the_stack_is_an_error_for_connections_and_sleep_for_who_serves() {
 #[test]
 fn programs_that_read_resolv_conf_see_the_stacks_name_server() {
     let fake = Fake::start();
-    let family = fake.family();
+    let domain = fake.domain();
     let read = |command: &[&str]| {
-        let done = family.command(command[0]).args(&command[1..]).output().expect("it runs");
+        let done = domain.command(command[0]).args(&command[1..]).output().expect("it runs");
         String::from_utf8_lossy(&done.stdout).into_owned()
     };
     // By open, by fopen, by number, and by a descendant.

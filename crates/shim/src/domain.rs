@@ -1,4 +1,4 @@
-//! The beginning of the family's arena and the bells of its transports, mapped once at the start.
+//! The beginning of the domain's arena and the bells of its transports, mapped once at the start.
 //!
 //! Everything here lives until the process ends; nothing is ever unmapped, so the references that
 //! the hot paths take are `'static`.
@@ -21,7 +21,7 @@ use eft_messages::control::InfoHeader;
 use std::sync::Arc;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// How a family reaches one transport.
+/// How a domain reaches one transport.
 struct Bell {
     state: Shared<StateWord>,
     doorbell: Shared<Doorbell>,
@@ -31,9 +31,9 @@ struct Bell {
 /// Threads that make the handle of one slot at the same time waste a place each.
 const PLACES_SPARE: usize = 4096;
 
-pub struct Family {
+pub struct Domain {
     pub arena: Arena,
-    /// The arena's memory, of which [`Family::arena`] is the beginning: each slot is mapped when it is first used,
+    /// The arena's memory, of which [`Domain::arena`] is the beginning: each slot is mapped when it is first used,
     /// so that a program's limit of addresses (RLIMIT_AS) counts the sockets that it has.
     memory: AtomicI32,
     /// An eventfd, for transports that sleep on descriptors.
@@ -52,19 +52,19 @@ pub struct Family {
     stacks: AtomicU32,
 }
 
-static FAMILY: AtomicPtr<Family> = AtomicPtr::new(core::ptr::null_mut());
+static DOMAIN: AtomicPtr<Domain> = AtomicPtr::new(core::ptr::null_mut());
 
-/// The family, once the constructor has run.
+/// The domain, once the constructor has run.
 #[inline]
-pub fn family() -> Option<&'static Family> {
+pub fn domain() -> Option<&'static Domain> {
     // SAFETY: null, or leaked by `install`.
-    unsafe { FAMILY.load(Ordering::Acquire).as_ref() }
+    unsafe { DOMAIN.load(Ordering::Acquire).as_ref() }
 }
 
 /// Tells the transport of a socket that it has news.
 pub fn notify(socket: &Socket) {
-    if let Some(family) = family() {
-        family.notify(socket);
+    if let Some(domain) = domain() {
+        domain.notify(socket);
     }
 }
 
@@ -76,7 +76,7 @@ pub fn notify_taken(socket: &Socket) {
     }
 }
 
-impl Family {
+impl Domain {
     /// `None` if memory is out.
     pub fn new(
         arena: Arena,
@@ -84,7 +84,7 @@ impl Family {
         eventfd: c_int,
         tcp: Status,
         udp: Option<Status>,
-    ) -> Option<Family> {
+    ) -> Option<Domain> {
         let bell = |status: Status, transport| Bell {
             state: status.state(),
             doorbell: arena.doorbell(transport),
@@ -97,7 +97,7 @@ impl Family {
             sys::map_anonymous(slots * size_of::<AtomicPtr<Socket>>()).cast();
         let tcp = bell(tcp, ComponentId::TCP);
         let udp = udp.map(|status| bell(status, ComponentId::UDP));
-        (!places.is_null() && !sockets.is_null()).then(|| Family {
+        (!places.is_null() && !sockets.is_null()).then(|| Domain {
             tcp,
             udp,
             memory: AtomicI32::new(memory),
@@ -112,9 +112,9 @@ impl Family {
         })
     }
 
-    /// Makes this the process's family, for good.
+    /// Makes this the process's domain, for good.
     pub fn install(self) {
-        FAMILY.store(Box::into_raw(Box::new(self)), Ordering::Release);
+        DOMAIN.store(Box::into_raw(Box::new(self)), Ordering::Release);
     }
 
     pub fn has_udp(&self) -> bool {
@@ -211,7 +211,7 @@ impl Family {
         }
     }
 
-    /// The program wants the number of a descriptor of the family's. False if it is another's.
+    /// The program wants the number of a descriptor of the domain's. False if it is another's.
     pub fn move_descriptor(&self, from: c_int, to: c_int) -> bool {
         [&self.memory, &self.eventfd]
             .iter()
@@ -225,7 +225,7 @@ impl Family {
         (i < self.sockets.len() + PLACES_SPARE).then(|| unsafe { self.places.add(i) })
     }
 
-    /// As [`Family::socket`], but makes none: for the hot paths, after the table said that the
+    /// As [`Domain::socket`], but makes none: for the hot paths, after the table said that the
     /// slot is in use.
     #[inline]
     pub fn known_socket(&self, slot: u32) -> Option<&'static Socket> {

@@ -1,10 +1,10 @@
-//! Families and their socket slots. Each transport has its share of every arena's slots.
+//! Domains and their socket slots. Each transport has its share of every arena's slots.
 
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use eft_base::errno::{EINVAL, EMFILE};
 use eft_base::hash::{Key, Map};
-use eft_base::{FamilyId, PoolId, RequestId, SlotShare, SocketId};
+use eft_base::{DomainId, PoolId, RequestId, SlotShare, SocketId};
 use eft_channel::dirty::DIRTY_SLOTS;
 use eft_channel::socket::{Arena, SocketPage};
 
@@ -14,7 +14,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// Slots that wait before they are used again.
 const FRESH_MAX: usize = 8;
 
-pub(crate) struct Family {
+pub(crate) struct Domain {
     /// `None` until the world (again) says where it is.
     pub arena: Option<(Arena, PoolId)>,
     /// The block of each of our slots.
@@ -32,13 +32,13 @@ pub(crate) struct Family {
     share: SlotShare,
     pub sockets: usize,
     pub listeners: usize,
-    /// `CloseFamily` to be answered when the last socket is gone.
+    /// `CloseDomain` to be answered when the last socket is gone.
     pub closing: Option<RequestId>,
 }
 
-impl Family {
-    fn new(share: SlotShare) -> Family {
-        Family {
+impl Domain {
+    fn new(share: SlotShare) -> Domain {
+        Domain {
             share,
             arena: None,
             blocks: Vec::new(),
@@ -52,7 +52,7 @@ impl Family {
         }
     }
 
-    /// Whether this is the life of the family whose arena is `pool`. Numbers of families are used
+    /// Whether this is the life of the domain whose arena is `pool`. Numbers of domains are used
     /// again.
     fn is_life(&self, pool: PoolId) -> bool {
         self.arena.as_ref().is_none_or(|(_, known)| *known == pool)
@@ -147,22 +147,22 @@ impl Family {
     }
 }
 
-/// All families, by id.
-pub(crate) struct Families {
-    map: Map<u16, Family>,
+/// All domains, by id.
+pub(crate) struct Domains {
+    map: Map<u16, Domain>,
     share: SlotShare,
     /// Sockets that a predecessor opened and that nothing has happened to since, by request.
     opened: Map<(u16, u64), u32>,
-    /// Families whose last socket may be gone.
-    emptied: Vec<FamilyId>,
+    /// Domains whose last socket may be gone.
+    emptied: Vec<DomainId>,
     /// sockets was connected before in this life.
     sockets_seen: bool,
 }
 
-impl Families {
+impl Domains {
     /// `share`: which slots of every arena are ours.
-    pub fn new(key: Key, share: SlotShare) -> Families {
-        Families {
+    pub fn new(key: Key, share: SlotShare) -> Domains {
+        Domains {
             map: Map::with_hasher(key),
             share,
             opened: Map::with_hasher(key),
@@ -171,30 +171,30 @@ impl Families {
         }
     }
 
-    pub fn get(&self, id: FamilyId) -> Option<&Family> {
+    pub fn get(&self, id: DomainId) -> Option<&Domain> {
         self.map.get(&id.0)
     }
 
-    pub fn get_mut(&mut self, id: FamilyId) -> Option<&mut Family> {
+    pub fn get_mut(&mut self, id: DomainId) -> Option<&mut Domain> {
         self.map.get_mut(&id.0)
     }
 
-    pub fn enter(&mut self, id: FamilyId) -> &mut Family {
+    pub fn enter(&mut self, id: DomainId) -> &mut Domain {
         let share = self.share;
-        self.map.entry(id.0).or_insert_with(|| Family::new(share))
+        self.map.entry(id.0).or_insert_with(|| Domain::new(share))
     }
 
-    /// A family's arena is mapped, for the first time or again. Returns the blocks that have a slot
+    /// A domain's arena is mapped, for the first time or again. Returns the blocks that have a slot
     /// in it.
-    pub fn open(&mut self, id: FamilyId, arena: Arena, pool: PoolId) -> Vec<u32> {
-        let family = self.enter(id);
-        family.open(arena, pool);
-        family.members()
+    pub fn open(&mut self, id: DomainId, arena: Arena, pool: PoolId) -> Vec<u32> {
+        let domain = self.enter(id);
+        domain.open(arena, pool);
+        domain.members()
     }
 
     /// sockets is connected. Its request numbers begin anew with its life: an old one must not be taken
     /// for a new one. The first connection of our own life is no rebirth of sockets, but by then every
-    /// family's arena was shown: returns the blocks that claim a slot of any other.
+    /// domain's arena was shown: returns the blocks that claim a slot of any other.
     pub fn sockets_connected(&mut self) -> Vec<u32> {
         if core::mem::replace(&mut self.sockets_seen, true) {
             self.opened.clear();
@@ -211,17 +211,17 @@ impl Families {
     }
 
     /// A socket that a predecessor opened, and that nothing has happened to since.
-    pub fn remember_opened(&mut self, family: FamilyId, request: u64, block: u32) {
-        self.opened.insert((family.0, request), block);
+    pub fn remember_opened(&mut self, domain: DomainId, request: u64, block: u32) {
+        self.opened.insert((domain.0, request), block);
     }
 
     /// The socket that a predecessor opened for this request.
-    pub fn take_opened(&mut self, family: FamilyId, request: RequestId) -> Option<u32> {
-        self.opened.remove(&(family.0, request.to_u64()))
+    pub fn take_opened(&mut self, domain: DomainId, request: RequestId) -> Option<u32> {
+        self.opened.remove(&(domain.0, request.to_u64()))
     }
 
-    /// Whether a family may open one more socket of `limit`.
-    pub fn may_open(&self, id: FamilyId, limit: usize) -> Result<(), i32> {
+    /// Whether a domain may open one more socket of `limit`.
+    pub fn may_open(&self, id: DomainId, limit: usize) -> Result<(), i32> {
         match self.map.get(&id.0) {
             Some(f) if f.arena.is_some() && f.closing.is_none() => {
                 if f.sockets < limit {
@@ -236,16 +236,16 @@ impl Families {
 
     /// A socket gives its slot back.
     pub fn free(&mut self, socket: SocketId) {
-        if let Some(f) = self.map.get_mut(&socket.family.0) {
+        if let Some(f) = self.map.get_mut(&socket.domain.0) {
             f.free(socket.slot);
             if f.closing.is_some() && f.sockets == 0 {
-                self.emptied.push(socket.family);
+                self.emptied.push(socket.domain);
             }
         }
     }
 
-    /// The end of a family, if this is its life: returns its sockets' blocks.
-    pub fn end(&mut self, id: FamilyId, pool: PoolId, request: RequestId) -> Option<Vec<u32>> {
+    /// The end of a domain, if this is its life: returns its sockets' blocks.
+    pub fn end(&mut self, id: DomainId, pool: PoolId, request: RequestId) -> Option<Vec<u32>> {
         let f = self.map.get_mut(&id.0).filter(|f| f.is_life(pool))?;
         f.closing = Some(request);
         if f.sockets == 0 {
@@ -254,9 +254,9 @@ impl Families {
         Some(f.members())
     }
 
-    /// Forgets a family that was to end and has no socket left. Returns the `CloseFamily` to be
+    /// Forgets a domain that was to end and has no socket left. Returns the `CloseDomain` to be
     /// answered.
-    pub fn take_ended(&mut self) -> Option<(FamilyId, RequestId)> {
+    pub fn take_ended(&mut self) -> Option<(DomainId, RequestId)> {
         loop {
             let id = self.emptied.pop()?;
             let ended = self.map.get(&id.0).filter(|f| f.sockets == 0).and_then(|f| f.closing);
@@ -270,14 +270,14 @@ impl Families {
     /// The page of a socket and the pool that it lies in. `None` if its arena is not open or has no
     /// such slot.
     pub fn page(&self, socket: SocketId) -> Option<(SocketPage, PoolId)> {
-        let (arena, pool) = self.map.get(&socket.family.0)?.arena.as_ref()?;
+        let (arena, pool) = self.map.get(&socket.domain.0)?.arena.as_ref()?;
         Some((arena.socket(socket.slot)?, *pool))
     }
 
     /// The block of a socket.
     pub fn find(&self, socket: SocketId) -> Option<u32> {
         let i = self.share.index(socket.slot)?;
-        let block = *self.map.get(&socket.family.0)?.blocks.get(i)?;
+        let block = *self.map.get(&socket.domain.0)?.blocks.get(i)?;
         (block != NONE).then_some(block)
     }
 }
