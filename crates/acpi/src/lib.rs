@@ -11,5 +11,5 @@ pub mod aml;
 pub mod processor;
 pub mod table;
 
-pub use processor::{Processor, Processors, read_processors};
-pub use table::{Madt, Table};
+pub use processor::{Processor, Processors, ReadError, read_processors};
+pub use table::{Madt, Table, TableError};

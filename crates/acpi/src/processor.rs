@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use serde::Serialize;
 
 use super::aml::{Error, Hardware, Interpreter, Limits, Path, Value};
-use super::table::{Madt, Table};
+use super::table::{Madt, Table, TableError};
 
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Processors {
@@ -104,6 +104,18 @@ const STATES_MAX: usize = 256;
 const FREQUENCY_MHZ_MAX: u64 = u32::MAX as u64 / 1000;
 const GENERIC_REGISTER: u8 = 0x82;
 
+/// Why nothing of the tables can be told.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    #[error("the tables cannot be read: {0}")]
+    Load(Error),
+    /// A method that takes too long or makes too much: it would do so again.
+    #[error("{method}: {error}")]
+    Method { method: String, error: Error },
+    #[error(transparent)]
+    Table(#[from] TableError),
+}
+
 /// `definition_blocks`: DSDT first, then SSDTs. `loadable`: tables that firmware loads by itself. `hardware`: what may be
 /// read of the machine that they describe.
 pub fn read_processors(
@@ -111,7 +123,7 @@ pub fn read_processors(
     loadable: &[Table],
     madt: Option<&Madt>,
     hardware: Box<dyn Hardware>,
-) -> Result<Processors, String> {
+) -> Result<Processors, ReadError> {
     let dsdt = definition_blocks.iter().find(|table| table.is(b"DSDT"));
     // A folder may hold a lone SSDT, as iasl makes it.
     let revision = dsdt.map_or(2, |table| table.revision);
@@ -133,11 +145,11 @@ pub fn read_processors(
     Ok(Processors { processors, problems: interpreter.problems, hardware_writes_left_out })
 }
 
-fn load(interpreter: &mut Interpreter, body: &[u8]) -> Result<(), String> {
-    interpreter.load(body).map_err(|error| format!("the tables cannot be read: {error}"))
+fn load(interpreter: &mut Interpreter, body: &[u8]) -> Result<(), ReadError> {
+    interpreter.load(body).map_err(ReadError::Load)
 }
 
-fn announce(interpreter: &mut Interpreter) -> Result<(), String> {
+fn announce(interpreter: &mut Interpreter) -> Result<(), ReadError> {
     let words = [1u32, 1, PDC_CAPABILITIES];
     let capabilities = Value::Buffer(words.iter().flat_map(|word| word.to_le_bytes()).collect());
     for (path, _) in interpreter.processors() {
@@ -147,7 +159,7 @@ fn announce(interpreter: &mut Interpreter) -> Result<(), String> {
         }
         match interpreter.evaluate(&method, alloc::vec![capabilities.clone()]) {
             Err(error @ (Error::TooManySteps | Error::TooLarge)) => {
-                return Err(format!("{}: {error}", method.to_text()));
+                return Err(ReadError::Method { method: method.to_text(), error });
             }
             Err(error) => interpreter.problems.push(format!("{}: {error}", method.to_text())),
             Ok(_) => {}

@@ -1,10 +1,25 @@
 //! ACPI table headers (ACPI 6.5, section 5.2.6) and the MADT (5.2.12).
 
-use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
+use thiserror::Error;
 
 const HEADER: usize = 36;
+
+/// Why a table is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TableError {
+    #[error("{0} bytes are too few for an ACPI table")]
+    TooFewBytes(usize),
+    #[error("table {table}: its header says {said} bytes, the file has {found}")]
+    Length { table: String, said: usize, found: usize },
+    #[error("table {0}: wrong checksum")]
+    Checksum(String),
+    #[error("table APIC: too short")]
+    MadtTooShort,
+    #[error("table APIC: an entry of type {kind} has the bad length {length}")]
+    MadtEntry { kind: u8, length: usize },
+}
 
 #[derive(Clone, Copy, Debug)]
 pub struct Table<'a> {
@@ -17,22 +32,17 @@ pub struct Table<'a> {
 
 impl<'a> Table<'a> {
     /// Length and checksum must be right: a damaged table is refused as a whole.
-    pub fn parse(bytes: &'a [u8]) -> Result<Self, String> {
-        let header = bytes
-            .get(..HEADER)
-            .ok_or_else(|| format!("{} bytes are too few for an ACPI table", bytes.len()))?;
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, TableError> {
+        let header = bytes.get(..HEADER).ok_or(TableError::TooFewBytes(bytes.len()))?;
         let signature = [header[0], header[1], header[2], header[3]];
-        let name = String::from_utf8_lossy(&signature).to_string();
+        let table = || String::from_utf8_lossy(&signature).into_owned();
         let length = u32::from_le_bytes([header[4], header[5], header[6], header[7]]) as usize;
         if length < HEADER || length > bytes.len() {
-            return Err(format!(
-                "table {name}: its header says {length} bytes, the file has {}",
-                bytes.len()
-            ));
+            return Err(TableError::Length { table: table(), said: length, found: bytes.len() });
         }
         let bytes = &bytes[..length];
         if bytes.iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte)) != 0 {
-            return Err(format!("table {name}: wrong checksum"));
+            return Err(TableError::Checksum(table()));
         }
         Ok(Self { signature, revision: header[8], length, body: &bytes[HEADER..], bytes })
     }
@@ -69,14 +79,14 @@ const FLAG_ENABLED: u32 = 1;
 const FLAG_ONLINE_CAPABLE: u32 = 2;
 
 impl Madt {
-    pub fn parse(table: &Table) -> Result<Self, String> {
+    pub fn parse(table: &Table) -> Result<Self, TableError> {
         // Local interrupt controller address and flags come first.
-        let mut rest = table.body.get(8..).ok_or("table APIC: too short")?;
+        let mut rest = table.body.get(8..).ok_or(TableError::MadtTooShort)?;
         let mut madt = Self::default();
         while let [kind, length, ..] = *rest {
             let length = usize::from(length);
             if length < 2 || length > rest.len() {
-                return Err(format!("table APIC: an entry of type {kind} has the bad length {length}"));
+                return Err(TableError::MadtEntry { kind, length });
             }
             let (entry, after) = rest.split_at(length);
             if let Some((processor, flags)) = Self::processor(kind, entry)

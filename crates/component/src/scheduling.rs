@@ -1,9 +1,9 @@
 //! The `[scheduling]` table of a topology: which policy decides where components run, to what end, with which CPUs.
 
-use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use eft_machine::CpuSet;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 /// How the `cores` component decides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -94,29 +94,38 @@ pub enum Spare {
     Park,
 }
 
+/// Why a table `[scheduling]` is refused.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum SchedulingError {
+    #[error("scheduling.floor is {0}: it is a share of the best throughput, above 0 and at most 1")]
+    Floor(f64),
+    #[error("scheduling.period_ms is {0}: it must be from 1 to 10000")]
+    Period(u64),
+    #[error("scheduling.latency_us_max is {0}: it must be above 0")]
+    Latency(f64),
+    #[error("scheduling.policy `{0}` needs CPUs to place components on: scheduling.managed names none")]
+    NoManagedCpus(PolicyName),
+    #[error("scheduling.policy is `profile` but scheduling.profiles names no file")]
+    NoProfiles,
+}
+
 impl Scheduling {
     /// Checks what the types do not say.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), SchedulingError> {
         if !(self.floor > 0.0 && self.floor <= 1.0) {
-            return Err(format!(
-                "scheduling.floor is {}: it is a share of the best throughput, above 0 and at most 1",
-                self.floor
-            ));
+            return Err(SchedulingError::Floor(self.floor));
         }
         if !(1..=10_000).contains(&self.period_ms) {
-            return Err(format!("scheduling.period_ms is {}: it must be from 1 to 10000", self.period_ms));
+            return Err(SchedulingError::Period(self.period_ms));
         }
         if let Some(limit) = self.latency_us_max.filter(|limit| !(*limit > 0.0 && limit.is_finite())) {
-            return Err(format!("scheduling.latency_us_max is {limit}: it must be above 0"));
+            return Err(SchedulingError::Latency(limit));
         }
         if self.policy != PolicyName::Fixed && self.managed.is_empty() {
-            return Err(format!(
-                "scheduling.policy `{}` needs CPUs to place components on: scheduling.managed names none",
-                self.policy.name()
-            ));
+            return Err(SchedulingError::NoManagedCpus(self.policy));
         }
         if self.policy == PolicyName::Profile && self.profiles.is_none() {
-            return Err("scheduling.policy is `profile` but scheduling.profiles names no file".to_string());
+            return Err(SchedulingError::NoProfiles);
         }
         Ok(())
     }
@@ -125,6 +134,7 @@ impl Scheduling {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::string::ToString;
     use eft_machine::CpuId;
 
     #[test]
@@ -133,7 +143,7 @@ mod tests {
             let mut s = Scheduling::default();
             s.check().unwrap();
             change(&mut s);
-            s.check().unwrap_err()
+            s.check().unwrap_err().to_string()
         };
         assert!(wrong(&|s| s.floor = 1.5).contains("scheduling.floor is 1.5"));
         assert!(wrong(&|s| s.floor = f64::NAN).contains("floor"));

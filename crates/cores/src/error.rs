@@ -1,7 +1,8 @@
-//! Why a scheduler cannot begin, or not go on from a plan.
+//! Why a scheduler cannot begin, or not go on from a plan, and why the component cannot do what it was told.
 
 use alloc::string::{String, ToString};
 
+use eft_component::scheduling::SchedulingError;
 use thiserror::Error;
 
 use crate::description::DescriptionError;
@@ -22,6 +23,24 @@ pub enum SchedulerError {
     NoProfileFits,
     #[error(transparent)]
     Plan(#[from] PlanError),
+}
+
+/// Why the component cannot do what it was told.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum EngineError {
+    /// What the supervisor configured under this key.
+    #[error("{key}: {why}")]
+    Configuration { key: String, why: String },
+    /// An operator's settings have a value that means nothing.
+    #[error("{0}")]
+    Question(String),
+    /// The machine could not be looked at, or not be changed: what the host says of it.
+    #[error("{0}")]
+    Host(String),
+    #[error(transparent)]
+    Settings(#[from] SchedulingError),
+    #[error(transparent)]
+    Scheduler(#[from] SchedulerError),
 }
 
 /// For callers that only show the line.

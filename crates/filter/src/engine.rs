@@ -5,6 +5,7 @@ mod tracking;
 use crate::config::FilterConfig;
 use crate::counters::{COUNTERS, Counter};
 use crate::durable::States;
+use crate::lexer::{Place, SyntaxError};
 use crate::parser::parse;
 use crate::rule::{Decision, Packet, Quoted, Ruleset};
 use crate::show::protocol;
@@ -175,15 +176,13 @@ impl Filter {
     }
 
     /// Takes new rules, all or nothing. Connections that the old ones let begin go on.
-    fn load(&mut self, cx: &mut Context, text: &[u8], out: &mut Outbox<ToIp>) -> Result<(), String> {
-        let parsed = core::str::from_utf8(text)
-            .map_err(|e| not_utf8(text, e.valid_up_to()))
-            .and_then(|t| parse(t).map_err(|e| e.to_string()));
+    fn load(&mut self, cx: &mut Context, text: &[u8], out: &mut Outbox<ToIp>) -> Result<(), SyntaxError> {
+        let parsed = core::str::from_utf8(text).map_err(|e| not_utf8(text, e.valid_up_to())).and_then(parse);
         let rules = match parsed {
             Ok(rules) => rules,
             Err(e) => {
                 cx.count(Counter::RulesRefused);
-                self.last_error = Some(e.clone());
+                self.last_error = Some(e.to_string());
                 return Err(e);
             }
         };
@@ -234,11 +233,11 @@ impl Filter {
     }
 }
 
-fn not_utf8(text: &[u8], at: usize) -> String {
+fn not_utf8(text: &[u8], at: usize) -> SyntaxError {
     let before = &text[..at];
-    let line = before.iter().filter(|b| **b == b'\n').count() + 1;
-    let column = before.iter().rev().take_while(|b| **b != b'\n').count() + 1;
-    format!("line {line}, column {column}: expected UTF-8 text")
+    let line = before.iter().filter(|b| **b == b'\n').count() as u32 + 1;
+    let column = before.iter().rev().take_while(|b| **b != b'\n').count() as u32 + 1;
+    SyntaxError::new(Place { line, column }, "expected UTF-8 text")
 }
 
 impl Component for Filter {

@@ -17,9 +17,9 @@
 //!
 //! It is checked as a whole; an error is one line, and the old configuration stays.
 
+use crate::config_error::{AddressError, ConfigError};
 use crate::{v4, v6};
-use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use eft_base::Cidr;
@@ -57,9 +57,10 @@ pub struct RouteConfig {
 
 impl Config {
     /// Reads and checks a configuration. The error is one line.
-    pub fn parse(text: &[u8]) -> Result<Config, String> {
-        let text = core::str::from_utf8(text).map_err(|_| "not UTF-8".to_string())?;
-        let config: Config = toml::from_str(text).map_err(|e| complaint(text, e.span(), e.message()))?;
+    pub fn parse(text: &[u8]) -> Result<Config, ConfigError> {
+        let text = core::str::from_utf8(text).map_err(|_| ConfigError::NotUtf8)?;
+        let syntax = |e: toml::de::Error| ConfigError::Syntax(complaint(text, e.span(), e.message()));
+        let config: Config = toml::from_str(text).map_err(syntax)?;
         config.check()?;
         Ok(config)
     }
@@ -72,51 +73,59 @@ impl Config {
             .filter(|id: &ComponentId| id.role.is_transport())
     }
 
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), ConfigError> {
         if self.transports().count() < self.transports.len() {
-            return Err("transports: tcp and udp are, and a second one is tcp1 or udp1".into());
+            return Err(ConfigError::UnknownTransport);
         }
         let mut addresses: Vec<IpAddr> = Vec::new();
         for (i, interface) in self.interface.iter().enumerate() {
-            let name = &interface.name;
-            if interface.index == crate::LOCAL_INTERFACE {
-                return Err(format!("interface {name}: index must be below 255"));
-            }
-            let before = &self.interface[..i];
-            if before.iter().any(|o| o.index == interface.index) {
-                return Err(format!("interface {name}: index {} is taken", interface.index));
-            }
-            if before.iter().any(|o| o.name == *name) {
-                return Err(format!("interface {name} is named twice"));
-            }
+            interface.check(&self.interface[..i])?;
             for cidr in &interface.addresses {
-                check_address(cidr).map_err(|e| format!("interface {name}: {cidr} {e}"))?;
                 // A link-local address may be the same on every link.
                 if addresses.contains(&cidr.address) && !is_link_local(cidr.address) {
-                    return Err(format!("address {} is given twice", cidr.address));
+                    return Err(ConfigError::AddressTwice(cidr.address));
                 }
                 addresses.push(cidr.address);
             }
         }
-        for route in &self.route {
-            self.check_route(route).map_err(|e| format!("route to {}: {e}", route.destination))?;
-        }
-        Ok(())
+        self.route.iter().try_for_each(|route| self.check_route(route))
     }
 
-    fn check_route(&self, route: &RouteConfig) -> Result<(), String> {
-        let gateway = route.gateway;
-        if route.destination.address.is_ipv4() != gateway.is_ipv4() {
-            return Err("destination and gateway are of different families".into());
+    fn check_route(&self, route: &RouteConfig) -> Result<(), ConfigError> {
+        let (to, gateway) = (route.destination, route.gateway);
+        if to.address.is_ipv4() != gateway.is_ipv4() {
+            return Err(ConfigError::TwoFamilies { to });
         }
         let mut cidrs = self.interface.iter().flat_map(|i| &i.addresses);
         if !cidrs.clone().any(|c| c.contains(gateway)) {
-            return Err(format!("gateway {gateway} lies in no interface's network"));
+            return Err(ConfigError::GatewayInNoNetwork { to, gateway });
         }
         if cidrs.any(|c| c.address == gateway || c.broadcast().map(IpAddr::V4) == Some(gateway)) {
-            return Err(format!("gateway {gateway} is not another host's address"));
+            return Err(ConfigError::GatewayIsNobody { to, gateway });
         }
         Ok(())
+    }
+}
+
+impl InterfaceConfig {
+    fn check(&self, earlier: &[InterfaceConfig]) -> Result<(), ConfigError> {
+        let interface = || self.name.clone();
+        if self.index == crate::LOCAL_INTERFACE {
+            return Err(ConfigError::Index { interface: interface() });
+        }
+        if earlier.iter().any(|o| o.index == self.index) {
+            return Err(ConfigError::IndexTaken { interface: interface(), index: self.index });
+        }
+        if earlier.iter().any(|o| o.name == self.name) {
+            return Err(ConfigError::InterfaceTwice(interface()));
+        }
+        self.addresses.iter().try_for_each(|cidr| {
+            check_address(cidr).map_err(|why| ConfigError::Address {
+                interface: interface(),
+                cidr: *cidr,
+                why,
+            })
+        })
     }
 }
 
@@ -124,7 +133,7 @@ fn is_link_local(a: IpAddr) -> bool {
     matches!(a, IpAddr::V6(a) if v6::address::is_link_local(a))
 }
 
-fn check_address(cidr: &Cidr) -> Result<(), &'static str> {
+fn check_address(cidr: &Cidr) -> Result<(), AddressError> {
     match cidr.address {
         IpAddr::V4(a) => v4::address::check_host(cidr, a),
         IpAddr::V6(a) => v6::address::check_host(cidr, a),

@@ -17,6 +17,7 @@ extern crate alloc;
 
 mod bytes;
 pub mod config;
+pub mod config_error;
 pub mod counters;
 mod datagram;
 mod deliver;

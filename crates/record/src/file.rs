@@ -119,12 +119,38 @@ pub fn to_bytes(life: &Life, bytes_max: usize) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Bytes as a life; the error is one line.
-pub fn from_bytes(bytes: &[u8]) -> Result<Life, String> {
+/// Why a recording cannot be read.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum FileError {
+    #[error("this is no recording of eft")]
+    NoRecording,
+    #[error(
+        "this recording has format {theirs:?}, and this eft reads format {ours:?}: record again, or replay it with the eft that recorded it"
+    )]
+    OtherFormat { theirs: String, ours: String },
+    #[error("the recording is cut short: it ends before its first call")]
+    CutShort,
+    #[error("the recording is damaged: entry {entry} of {len} bytes")]
+    Length { entry: usize, len: usize },
+    #[error("the recording is damaged: entry {entry} has another checksum")]
+    Checksum { entry: usize },
+    #[error("the recording is damaged: entry {entry} is none: {error}")]
+    Entry { entry: usize, error: postcard::Error },
+}
+
+/// For callers that only show the line.
+impl From<FileError> for String {
+    fn from(error: FileError) -> String {
+        error.to_string()
+    }
+}
+
+/// Bytes as a life.
+pub fn from_bytes(bytes: &[u8]) -> Result<Life, FileError> {
     let mut frames = Frames::of(bytes)?;
     let head: Head = match frames.next_value()? {
         Some(head) => head,
-        None => return Err("the recording is cut short: it ends before its first call".into()),
+        None => return Err(FileError::CutShort),
     };
     let mut recording = Recording::default();
     while let Some(entry) = frames.next_value()? {
@@ -137,7 +163,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Life, String> {
 }
 
 /// The values of a file as bytes, in order: for whoever wants to change them.
-pub fn values(bytes: &[u8]) -> Result<Vec<&[u8]>, String> {
+pub fn values(bytes: &[u8]) -> Result<Vec<&[u8]>, FileError> {
     let mut frames = Frames::of(bytes)?;
     let mut values = Vec::new();
     while let Some(value) = frames.next()? {
@@ -161,40 +187,38 @@ struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    fn of(bytes: &'a [u8]) -> Result<Self, String> {
-        let rest = bytes.strip_prefix(MAGIC).ok_or("this is no recording of eft")?;
+    fn of(bytes: &'a [u8]) -> Result<Self, FileError> {
+        let rest = bytes.strip_prefix(MAGIC).ok_or(FileError::NoRecording)?;
         let end = rest.iter().take(10).position(|b| *b == b'\n').map_or(rest.len().min(10), |n| n + 1);
         let (version, rest) = rest.split_at(end);
         if version != VERSION {
             let [theirs, ours] =
                 [version, VERSION].map(|v| String::from_utf8_lossy(v).trim_end().to_string());
-            return Err(format!(
-                "this recording has format {theirs:?}, and this eft reads format {ours:?}: record again, or replay it with the eft that recorded it"
-            ));
+            return Err(FileError::OtherFormat { theirs, ours });
         }
         Ok(Frames { rest, number: 0 })
     }
 
     /// The next whole frame. The last one may be cut short, and then stays.
-    fn next(&mut self) -> Result<Option<&'a [u8]>, String> {
+    fn next(&mut self) -> Result<Option<&'a [u8]>, FileError> {
         let Some((head, body)) = self.rest.split_first_chunk::<8>() else { return Ok(None) };
         let [len, sum] = [&head[..4], &head[4..]].map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
         let len = len as usize;
         if len > FRAME_MAX {
-            return Err(format!("the recording is damaged: entry {} of {len} bytes", self.number));
+            return Err(FileError::Length { entry: self.number, len });
         }
         let Some((value, rest)) = body.split_at_checked(len) else { return Ok(None) };
         if check(value) != sum {
-            return Err(format!("the recording is damaged: entry {} has another checksum", self.number));
+            return Err(FileError::Checksum { entry: self.number });
         }
         self.rest = rest;
         self.number += 1;
         Ok(Some(value))
     }
 
-    fn next_value<T: DeserializeOwned>(&mut self) -> Result<Option<T>, String> {
+    fn next_value<T: DeserializeOwned>(&mut self) -> Result<Option<T>, FileError> {
         let Some(value) = self.next()? else { return Ok(None) };
-        let damaged = |e| format!("the recording is damaged: entry {} is none: {e}", self.number - 1);
+        let damaged = |error| FileError::Entry { entry: self.number - 1, error };
         postcard::from_bytes(value).map(Some).map_err(damaged)
     }
 }

@@ -7,6 +7,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::PPM;
+use crate::error::HostError;
 
 /// So many groups fit a [`GroupSet`]; a two-socket server has about a dozen.
 pub const GROUPS_MAX: usize = 128;
@@ -51,39 +52,30 @@ pub struct Host {
 }
 
 impl Host {
-    /// What makes a host unusable, in one line.
-    pub fn check(&self) -> Result<(), String> {
+    /// What makes a host unusable.
+    pub fn check(&self) -> Result<(), HostError> {
         if self.groups.is_empty() || self.groups.len() > GROUPS_MAX {
-            return Err(format!(
-                "a host has from 1 to {GROUPS_MAX} groups of cores, not {}",
-                self.groups.len()
-            ));
+            return Err(HostError::Groups { found: self.groups.len(), most: GROUPS_MAX });
         }
         if self.classes.is_empty() || self.classes.len() > CLASSES_MAX {
-            return Err(format!(
-                "a host has from 1 to {CLASSES_MAX} core classes, not {}",
-                self.classes.len()
-            ));
+            return Err(HostError::Classes { found: self.classes.len(), most: CLASSES_MAX });
         }
         let speeds: Vec<u32> = self.classes.iter().map(|class| class.speed_ppm).collect();
         if speeds[0] != PPM as u32 || speeds.windows(2).any(|pair| pair[0] < pair[1]) || speeds.contains(&0) {
-            return Err("core classes are ordered from the fastest, whose speed is 1, to the slowest".into());
+            return Err(HostError::ClassOrder);
         }
         let is_no_sibling =
             |(index, class): (usize, &Class)| class.sibling_of.is_some_and(|of| usize::from(of) >= index);
         if self.classes.iter().enumerate().any(is_no_sibling) {
-            return Err("a class of second threads comes after that of their cores".into());
+            return Err(HostError::SiblingsFirst);
         }
         if self.classes.iter().any(|class| class.ipc_ppm == 0) {
-            return Err("a core class executes no instructions".into());
+            return Err(HostError::NoInstructions);
         }
         let bad = |group: &&Group| {
             usize::from(group.class) >= self.classes.len() || group.cores == 0 || group.threads < group.cores
         };
-        match self.groups.iter().find(bad) {
-            Some(group) => Err(format!("{group:?} is no group of this host's cores")),
-            None => Ok(()),
-        }
+        self.groups.iter().find(bad).map_or(Ok(()), |group| Err(HostError::BadGroup(format!("{group:?}"))))
     }
 
     pub fn class_of(&self, group: usize) -> usize {

@@ -20,6 +20,7 @@ extern crate alloc;
 pub mod adaptive;
 pub mod deal;
 pub mod efficiency;
+pub mod error;
 pub mod guest;
 pub mod host;
 pub mod options;

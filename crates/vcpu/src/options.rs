@@ -1,7 +1,7 @@
 //! What an operator chooses: policy, score, times.
 
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
@@ -9,6 +9,7 @@ use core::time::Duration;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::PPM;
+use crate::error::OptionsError;
 
 /// Section 3.3 of the paper, and what it leaves as future work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -28,15 +29,10 @@ pub enum Policy {
 pub const BOUND_PPM: u32 = 50_000;
 
 impl FromStr for Policy {
-    type Err = String;
+    type Err = OptionsError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || {
-            format!(
-                "'{text}' is no policy (amp-vm, amp-vcpu, amp-fair, amp-fair:R with R from 0 to 100, \
-                 adaptive-fair, or adaptive-fair:P with at most P percent slowdown)"
-            )
-        };
+    fn from_str(text: &str) -> Result<Self, OptionsError> {
+        let bad = || OptionsError::UnknownPolicy(text.into());
         let percent = |digits: &str| digits.parse::<u8>().ok().filter(|p| *p <= 100).ok_or_else(bad);
         match text.split_once(':') {
             None => match text {
@@ -92,13 +88,13 @@ pub enum Score {
 }
 
 impl FromStr for Score {
-    type Err = String;
+    type Err = OptionsError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, OptionsError> {
         match text {
             "predicted" => Ok(Self::Predicted),
             "paper" => Ok(Self::Paper),
-            _ => Err(format!("'{text}' is no score (predicted or paper)")),
+            _ => Err(OptionsError::UnknownScore(text.into())),
         }
     }
 }
@@ -140,23 +136,23 @@ impl Default for Options {
 }
 
 impl Options {
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), OptionsError> {
         if self.tick < Duration::from_millis(1) {
-            return Err(format!("a tick of {:?} is shorter than 1 ms", self.tick));
+            return Err(OptionsError::TickTooShort(self.tick));
         }
         let times =
             [("tick", self.tick), ("turn", self.turn), ("window", self.window), ("interval", self.interval)];
         for pair in times.windows(2) {
             let ((shorter, least), (longer, time)) = (pair[0], pair[1]);
             if time < least {
-                return Err(format!("the {longer} of {time:?} is shorter than the {shorter} of {least:?}"));
+                return Err(OptionsError::Order { longer, time, shorter, least });
             }
         }
         if self.interval > Duration::from_secs(3600) {
-            return Err("an interval is an hour at most".to_string());
+            return Err(OptionsError::IntervalTooLong);
         }
         if u64::from(self.threshold_ppm) > 10 * PPM {
-            return Err("the IPC threshold is 1000% at most".to_string());
+            return Err(OptionsError::ThresholdTooLarge);
         }
         Ok(())
     }
@@ -165,6 +161,7 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::string::ToString;
 
     #[test]
     fn policies_are_read_as_they_are_printed() {
@@ -175,7 +172,7 @@ mod tests {
         for text in
             ["", "amp", "amp-fair:101", "amp-fair:-1", "amp-fair:", "amp-vm:3", "adaptive-fair:x", "AMP-VM"]
         {
-            let error = text.parse::<Policy>().unwrap_err();
+            let error = text.parse::<Policy>().unwrap_err().to_string();
             assert!(error.contains("is no policy") && !error.contains('\n'), "{error}");
         }
     }
@@ -190,6 +187,9 @@ mod tests {
             Options { interval: Duration::from_secs(4000), ..Options::default() },
         ];
         assert!(bad.iter().all(|options| options.check().is_err()));
-        assert_eq!(bad[2].check().unwrap_err(), "the interval of 2.5s is shorter than the window of 3s");
+        assert_eq!(
+            bad[2].check().unwrap_err().to_string(),
+            "the interval of 2.5s is shorter than the window of 3s"
+        );
     }
 }

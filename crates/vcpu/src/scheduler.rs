@@ -16,6 +16,7 @@ use eft_base::time::Instant;
 
 use crate::PPM;
 use crate::efficiency::{Efficiency, Ratios};
+use crate::error::SchedulerError;
 use crate::guest::{Count, Progress, Vcpu, VcpuId};
 use crate::host::Host;
 use crate::options::{Options, Policy};
@@ -117,7 +118,7 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    pub fn new(host: Host, options: Options) -> Result<Self, alloc::string::String> {
+    pub fn new(host: Host, options: Options) -> Result<Self, SchedulerError> {
         host.check()?;
         options.check()?;
         let ratios = Ratios::described(&host);

@@ -9,6 +9,7 @@ use eft_machine::{CoreClass, Cpu, CpuSet};
 
 use crate::PPM;
 use crate::efficiency::SIBLING_PPM;
+use crate::error::HostError;
 use crate::host::{CLASSES_MAX, Class, GROUPS_MAX, Group, Host};
 
 /// Cores whose speeds differ less are of one class.
@@ -38,11 +39,11 @@ fn speed(cpu: &Cpu, most_khz: u64, most_capacity: u32) -> (u64, u64) {
 }
 
 /// The host, and the CPUs of each of its groups; only CPUs in `usable`.
-pub fn survey(cpus: &[Cpu], usable: &CpuSet) -> Result<(Host, Vec<CpuSet>), String> {
+pub fn survey(cpus: &[Cpu], usable: &CpuSet) -> Result<(Host, Vec<CpuSet>), HostError> {
     let cpus: Vec<&Cpu> =
         cpus.iter().filter(|cpu| cpu.online && !cpu.parked && usable.contains(cpu.cpu)).collect();
     if cpus.is_empty() {
-        return Err(format!("no CPU of {usable} is online"));
+        return Err(HostError::NothingOnline(usable.clone()));
     }
     let most_khz = cpus.iter().filter_map(|cpu| cpu.frequency.as_ref()?.max).max().map_or(0, |clock| clock.0);
     let most_capacity = cpus.iter().filter_map(|cpu| cpu.capacity).max().unwrap_or(0);

@@ -6,11 +6,11 @@ fn damaged_tables_are_refused() {
     let mut bytes = [0u8; 40];
     bytes[..4].copy_from_slice(b"SSDT");
     bytes[4] = 40;
-    assert!(Table::parse(&bytes).unwrap_err().contains("checksum"));
+    assert!(matches!(Table::parse(&bytes).unwrap_err(), TableError::Checksum(_)));
     bytes[9] = 0u8.wrapping_sub(bytes.iter().fold(0, |sum: u8, byte| sum.wrapping_add(*byte)));
     assert!(Table::parse(&bytes).is_ok());
     bytes[4] = 41;
-    assert!(Table::parse(&bytes).unwrap_err().contains("41 bytes"));
+    assert!(Table::parse(&bytes).unwrap_err().to_string().contains("41 bytes"));
 }
 
 #[test]

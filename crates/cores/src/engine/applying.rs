@@ -1,6 +1,6 @@
 //! Makes a plan so, in the order of [`crate::wanted`], and takes back what could not be carried out.
 
-use alloc::string::{String, ToString};
+use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -8,6 +8,7 @@ use eft_base::{ComponentId, Instant};
 use eft_component::Outbox;
 
 use super::{Cores, Effect};
+use crate::error::EngineError;
 use crate::history::Outcome;
 use crate::member::{MemberView, Place};
 use crate::wanted::{CpuChange, Wanted};
@@ -132,7 +133,7 @@ impl Cores {
     pub(super) fn changed(
         &mut self,
         ticket: u64,
-        result: Result<(), String>,
+        result: Result<(), EngineError>,
         now: Instant,
         out: &mut Outbox<Effect>,
     ) {
@@ -152,7 +153,7 @@ impl Cores {
             _ => return,
         };
         match (result, next) {
-            (Err(why), _) => self.failed(&why, out),
+            (Err(why), _) => self.failed(&why.to_string(), out),
             (Ok(()), None) => self.arrange(now, out),
             (Ok(()), Some(late)) => self.done(late),
         }

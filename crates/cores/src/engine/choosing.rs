@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use core::time::Duration;
 
 use eft_base::Instant;
@@ -11,6 +11,7 @@ use eft_component::scheduling::{PolicyName, Scheduling};
 use serde_json::Value;
 
 use super::{Cores, Effect, Learnt, Purpose, Survey, roles};
+use crate::error::EngineError;
 use crate::history::{Entry, History, Outcome};
 use crate::plan::Plan;
 use crate::policy::{Goal, Policy, Settings};
@@ -167,20 +168,22 @@ impl Cores {
     }
 
     /// What is not named stays.
-    fn settings_of(&self, choice: &Choice) -> Result<Scheduling, String> {
+    fn settings_of(&self, choice: &Choice) -> Result<Scheduling, EngineError> {
         let Choice::Asked { question, .. } = choice else { return Ok(self.settings.clone()) };
-        let mut wanted = serde_json::to_value(&self.settings).map_err(|e| format!("{e}"))?;
+        let question_error = |e| EngineError::Question(format!("{e}"));
+        let mut wanted = serde_json::to_value(&self.settings).map_err(question_error)?;
         for key in ["policy", "objective", "floor", "profiles"] {
             if !question[key].is_null() {
                 wanted[key] = question[key].clone();
             }
         }
-        let settings: Scheduling = serde_json::from_value(wanted).map_err(|e| format!("{e}"))?;
+        let settings: Scheduling = serde_json::from_value(wanted).map_err(question_error)?;
         settings.check()?;
         Ok(settings)
     }
 
-    fn refuse(&mut self, choice: &Choice, why: String, out: &mut Outbox<Effect>) {
+    fn refuse(&mut self, choice: &Choice, why: EngineError, out: &mut Outbox<Effect>) {
+        let why = why.to_string();
         match choice {
             Choice::Asked { key, .. } => self.answer_error(key.clone(), &why, out),
             Choice::AtBegin => {
@@ -219,7 +222,7 @@ impl Cores {
     /// What the policy that is to be taken up has to know is known.
     pub(super) fn surveyed(
         &mut self,
-        survey: Result<Survey, String>,
+        survey: Result<Survey, EngineError>,
         now: Instant,
         out: &mut Outbox<Effect>,
     ) {
@@ -254,7 +257,7 @@ impl Cores {
         survey: Survey,
         now: Instant,
         out: &mut Outbox<Effect>,
-    ) -> Result<Scheduled, String> {
+    ) -> Result<Scheduled, EngineError> {
         let Survey { machine, duty_levels, profiles } = survey;
         let told = policy_settings(settings, profiles);
         let mut scheduler =

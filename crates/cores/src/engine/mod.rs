@@ -30,6 +30,7 @@ use eft_messages::Encoded;
 use serde::de::DeserializeOwned;
 
 use crate::attention::{Attention, QuickSample};
+use crate::error::EngineError;
 use crate::history::History;
 use crate::member::{MemberView, Place};
 use crate::profile::Profiles;
@@ -43,9 +44,9 @@ use choosing::{Choice, Deciding};
 #[derive(Clone, Debug)]
 pub enum Event {
     /// How it is to decide: the topology's `[scheduling]`, or what an operator made of it since.
-    Settings(Result<Scheduling, String>),
+    Settings(Result<Scheduling, EngineError>),
     /// Where the topology puts everybody.
-    Topology(Result<BTreeMap<String, Place>, String>),
+    Topology(Result<BTreeMap<String, Place>, EngineError>),
     /// What a predecessor had applied.
     InForce(Wanted),
     /// All that a newborn is told has been told.
@@ -59,11 +60,11 @@ pub enum Event {
         cost: Cost,
     },
     /// The answer to [`Effect::Survey`].
-    Surveyed(Result<Box<Survey>, String>),
+    Surveyed(Result<Box<Survey>, EngineError>),
     /// [`Effect::Change`] with this ticket was carried out, or not.
     Changed {
         ticket: u64,
-        result: Result<(), String>,
+        result: Result<(), EngineError>,
     },
     /// The supervisor cannot arrange the components so.
     Refused(String),
@@ -78,8 +79,9 @@ pub enum Event {
 
 impl FromWorld for Event {
     fn configure(key: String, value: Vec<u8>) -> Option<Event> {
-        fn read<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, String> {
-            serde_json::from_slice(value).map_err(|e| format!("{key}: {e}"))
+        fn read<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, EngineError> {
+            let unread = |e| EngineError::Configuration { key: key.into(), why: format!("{e}") };
+            serde_json::from_slice(value).map_err(unread)
         }
         match key.as_str() {
             "scheduling" => Some(Event::Settings(read(&key, &value))),
@@ -333,7 +335,7 @@ impl Component for Cores {
         match event {
             Event::Settings(Ok(settings)) => self.settings = settings,
             Event::Topology(Ok(places)) => self.topology = places,
-            Event::Settings(Err(why)) | Event::Topology(Err(why)) => self.complain(why, out),
+            Event::Settings(Err(why)) | Event::Topology(Err(why)) => self.complain(why.to_string(), out),
             Event::InForce(applied) => self.applied = applied,
             Event::Begin => self.choose(Choice::AtBegin, now, out),
             Event::Member(view) => {

@@ -208,7 +208,8 @@ fn what_cannot_be_carried_out_is_taken_back_with_one_line() {
     let (mut bench, _) = Bench::new(settings("adaptive"), Wanted::default()).arranging();
     let asked = bench.arrive(CpuId(1));
     let [Effect::Remember(_), Effect::Change { ticket, .. }] = &asked[..] else { panic!("{asked:?}") };
-    let asked = bench.tell(Event::Changed { ticket: *ticket, result: Err("CPU 2 is busy".into()) });
+    let asked = bench
+        .tell(Event::Changed { ticket: *ticket, result: Err(EngineError::Host("CPU 2 is busy".into())) });
     let [Effect::Complain(line), Effect::Change { ticket: back, change }, Effect::Remember(left)] =
         &asked[..]
     else {
@@ -259,7 +260,7 @@ fn a_policy_that_cannot_be_had_changes_nothing_and_the_next_one_waits_for_its_tu
         bench.ask(json!({ "what": "policy", "policy": "adaptive", "objective": "least-power" })).is_empty()
     );
     assert!(bench.ask(json!({ "what": "policy", "policy": "guess" })).is_empty());
-    let asked = bench.tell(Event::Surveyed(Err("sysfs: nothing there".into())));
+    let asked = bench.tell(Event::Surveyed(Err(EngineError::Host("sysfs: nothing there".into()))));
     let [Effect::Complain(line), Effect::Survey { .. }] = &asked[..] else { panic!("{asked:?}") };
     assert_eq!(line, "sysfs: nothing there; everything stays as it is");
     let asked = bench.tell(Event::Surveyed(Ok(survey())));

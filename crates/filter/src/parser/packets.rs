@@ -29,7 +29,7 @@ impl Parser {
             let place = self.place();
             peers.hosts = self.list(Parser::host)?;
             for host in &peers.hosts {
-                check_family(rule.family, &host.value).map_err(|e| SyntaxError::new(place, e))?;
+                check_family(rule.family, &host.value, place)?;
             }
         }
         if self.word() == Some("port") {
@@ -198,14 +198,11 @@ fn ordered(place: Place, low: u16, high: u16) -> Result<(u16, u16)> {
     Err(SyntaxError::new(place, e))
 }
 
-fn check_family(family: Option<Family>, host: &Host) -> core::result::Result<(), String> {
-    match (family, host) {
-        (Some(Family::Inet), Host::Network(c)) if c.address.is_ipv6() => {
-            Err(format!("{} is no inet address", c.address))
-        }
-        (Some(Family::Inet6), Host::Network(c)) if c.address.is_ipv4() => {
-            Err(format!("{} is no inet6 address", c.address))
-        }
-        _ => Ok(()),
-    }
+fn check_family(family: Option<Family>, host: &Host, place: Place) -> Result<()> {
+    let (wanted, address) = match (family, host) {
+        (Some(Family::Inet), Host::Network(c)) if c.address.is_ipv6() => ("inet", c.address),
+        (Some(Family::Inet6), Host::Network(c)) if c.address.is_ipv4() => ("inet6", c.address),
+        _ => return Ok(()),
+    };
+    Err(SyntaxError::new(place, format!("{address} is no {wanted} address")))
 }

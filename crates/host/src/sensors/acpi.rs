@@ -43,11 +43,11 @@ fn read_tables(dir: &Path, hardware: Box<dyn Hardware>) -> Result<Processors, Er
     }
     let madt = tables.iter().find(|table| table.is(b"APIC")).map(Madt::parse).transpose();
     let madt = madt.unwrap_or_else(|problem| {
-        problems.push(problem);
+        problems.push(problem.to_string());
         None
     });
-    let mut processors =
-        read_processors(&blocks, &loadable, madt.as_ref(), hardware).map_err(Error::Invalid)?;
+    let mut processors = read_processors(&blocks, &loadable, madt.as_ref(), hardware)
+        .map_err(|problem| error!(Invalid, "{problem}"))?;
     processors.problems.splice(0..0, problems);
     Ok(processors)
 }

@@ -1,5 +1,6 @@
 //! What an IPv4 address may stand for.
 
+use crate::config_error::AddressError;
 use core::net::Ipv4Addr;
 use eft_base::{Cidr, MacAddress};
 
@@ -9,16 +10,16 @@ pub(crate) fn is_unicast(a: Ipv4Addr) -> bool {
 }
 
 /// Whether an interface may have this address; why not.
-pub(crate) fn check_host(cidr: &Cidr, a: Ipv4Addr) -> Result<(), &'static str> {
+pub(crate) fn check_host(cidr: &Cidr, a: Ipv4Addr) -> Result<(), AddressError> {
     if !is_unicast(a) || a.is_loopback() {
-        return Err("is no host's address");
+        return Err(AddressError::NoHost);
     }
     if cidr.prefix_len == 0 {
-        return Err("must have a prefix length of at least 1");
+        return Err(AddressError::NoPrefix);
     }
     let host_bits = u32::MAX.checked_shr(cidr.prefix_len as u32).unwrap_or(0);
     if cidr.prefix_len < 31 && (a.to_bits() & host_bits == 0 || cidr.broadcast() == Some(a)) {
-        return Err("is the network's own or its broadcast address");
+        return Err(AddressError::OfNetwork);
     }
     Ok(())
 }

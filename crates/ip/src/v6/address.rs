@@ -1,5 +1,6 @@
 //! What an IPv6 address may stand for (RFC 4291), and which of ours is best for a destination (RFC 6724).
 
+use crate::config_error::AddressError;
 use core::cmp::Ordering;
 use core::net::{IpAddr, Ipv6Addr};
 use eft_base::address::{needs_zone, with_zone, zone};
@@ -18,18 +19,18 @@ pub(crate) fn is_link_local(a: Ipv6Addr) -> bool {
 }
 
 /// Whether an interface may have this address; why not.
-pub(crate) fn check_host(cidr: &Cidr, a: Ipv6Addr) -> Result<(), &'static str> {
+pub(crate) fn check_host(cidr: &Cidr, a: Ipv6Addr) -> Result<(), AddressError> {
     if !is_unicast(a) || a.is_loopback() {
-        return Err("is no host's address");
+        return Err(AddressError::NoHost);
     }
     if zone(a) != 0 {
-        return Err("is link-local and must have zeroes in its third and fourth byte");
+        return Err(AddressError::Zone);
     }
     if cidr.prefix_len == 0 {
-        return Err("must have a prefix length of at least 1");
+        return Err(AddressError::NoPrefix);
     }
     if is_link_local(a) && cidr.prefix_len < LINK_LOCAL_PREFIX_MIN {
-        return Err("is link-local and must have a prefix length of at least 64");
+        return Err(AddressError::LinkLocalPrefix);
     }
     Ok(())
 }

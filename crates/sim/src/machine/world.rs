@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use eft_base::{ComponentId, Random};
+use eft_cores::error::EngineError;
 use eft_cores::member::Place;
 use eft_cores::plan::{Plan, Seat};
 use eft_cores::sample::Traffic;
@@ -145,11 +146,11 @@ impl World {
     ///
     /// # Panics
     /// If a component would be left on a parked CPU: whoever applies plans has to prevent that.
-    pub fn change(&mut self, change: &CpuChange) -> Result<(), String> {
+    pub fn change(&mut self, change: &CpuChange) -> Result<(), EngineError> {
         let slowed: CpuSet = change.faster.keys().chain(change.slower.keys()).copied().collect();
         let changed = change.unpark.union(&change.park).union(&slowed);
         if let Some(cpu) = changed.minus(&self.hardware.machine().managed).first() {
-            return Err(format!("CPU {cpu} is not managed"));
+            return Err(EngineError::Host(format!("CPU {cpu} is not managed")));
         }
         let stranded = self.plan.used().and(&change.park);
         assert!(stranded.is_empty(), "{} is parked under {}", stranded, self.plan);

@@ -29,7 +29,7 @@ pub fn host(
         });
     }
     let usable = cpus.cloned().unwrap_or_else(|| machine.online.clone());
-    let (host, sets) = survey(&machine.cpus, &usable).map_err(Error::Invalid)?;
+    let (host, sets) = survey(&machine.cpus, &usable).map_err(|e| Error::Invalid(e.to_string()))?;
     Ok((host, sets, machine))
 }
 

@@ -192,7 +192,8 @@ impl Session {
         {
             let _ = rustix::process::setpriority_process(None, now.min(NICENESS));
         }
-        let scheduler = Scheduler::new(host, settings.options.clone()).map_err(Error::Invalid)?;
+        let scheduler =
+            Scheduler::new(host, settings.options.clone()).map_err(|e| Error::Invalid(e.to_string()))?;
         let mut session = Self {
             tree: tree.clone(),
             settings,
@@ -224,7 +225,8 @@ impl Session {
             return Ok(());
         }
         let Layout { host, sets, stretches, pmus, siblings } = Layout::survey(&self.tree, &self.settings)?;
-        self.scheduler = Scheduler::new(host, self.scheduler.options().clone()).map_err(Error::Invalid)?;
+        self.scheduler = Scheduler::new(host, self.scheduler.options().clone())
+            .map_err(|e| Error::Invalid(e.to_string()))?;
         (self.sets, self.stretches, self.pmus, self.siblings) = (sets, stretches, pmus, siblings);
         self.watched.clear();
         self.machine = machine;

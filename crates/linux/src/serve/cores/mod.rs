@@ -13,6 +13,7 @@ use std::time::Duration;
 use eft_channel::notify::Mode;
 use eft_channel::status::Status;
 use eft_cores::engine::{Cores, Cost, Effect, Event, Purpose};
+use eft_cores::error::EngineError;
 use eft_cores::wanted::CpuChange;
 use eft_host::actuators::change::Actuator;
 use eft_host::clock;
@@ -108,11 +109,11 @@ impl Surroundings<Cores> for CoresSurroundings {
             Effect::Sample(purpose) => self.sample(purpose),
             Effect::Survey { profiles, emulate_speeds } => {
                 let survey = survey::survey(&self.managed, profiles.as_deref(), emulate_speeds);
-                let survey = survey.map_err(|e| e.to_string());
+                let survey = survey.map_err(|e| EngineError::Host(e.to_string()));
                 self.news.push_back(Event::Surveyed(survey.map(Box::new)));
             }
             Effect::Change { ticket, change } => {
-                let result = self.change(&change).map_err(|e| e.to_string());
+                let result = self.change(&change).map_err(|e| EngineError::Host(e.to_string()));
                 self.news.push_back(Event::Changed { ticket, result });
             }
             Effect::Arrange(places) => self.tell(&FromServer::Arrange { places }),

@@ -1,0 +1,49 @@
+//! What can be wrong with a configuration. Each error is printed as one line.
+
+use alloc::string::String;
+use core::net::IpAddr;
+use eft_base::Cidr;
+use thiserror::Error;
+
+/// Why a configuration is refused.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum ConfigError {
+    #[error("not UTF-8")]
+    NotUtf8,
+    /// It is no TOML, or has a key or a value that means nothing.
+    #[error("{0}")]
+    Syntax(String),
+    #[error("transports: tcp and udp are, and a second one is tcp1 or udp1")]
+    UnknownTransport,
+    #[error("interface {interface}: index must be below 255")]
+    Index { interface: String },
+    #[error("interface {interface}: index {index} is taken")]
+    IndexTaken { interface: String, index: u8 },
+    #[error("interface {0} is named twice")]
+    InterfaceTwice(String),
+    #[error("interface {interface}: {cidr} {why}")]
+    Address { interface: String, cidr: Cidr, why: AddressError },
+    #[error("address {0} is given twice")]
+    AddressTwice(IpAddr),
+    #[error("route to {to}: destination and gateway are of different families")]
+    TwoFamilies { to: Cidr },
+    #[error("route to {to}: gateway {gateway} lies in no interface's network")]
+    GatewayInNoNetwork { to: Cidr, gateway: IpAddr },
+    #[error("route to {to}: gateway {gateway} is not another host's address")]
+    GatewayIsNobody { to: Cidr, gateway: IpAddr },
+}
+
+/// Why an interface may not have an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum AddressError {
+    #[error("is no host's address")]
+    NoHost,
+    #[error("must have a prefix length of at least 1")]
+    NoPrefix,
+    #[error("is the network's own or its broadcast address")]
+    OfNetwork,
+    #[error("is link-local and must have zeroes in its third and fourth byte")]
+    Zone,
+    #[error("is link-local and must have a prefix length of at least 64")]
+    LinkLocalPrefix,
+}
