@@ -130,7 +130,10 @@ impl Producer {
     /// Free places; reads the consumer's position if fewer than `wanted` are known to be free.
     pub fn room(&mut self, wanted: usize) -> usize {
         let capacity = self.lines.len() as u64;
-        let known = capacity - (self.tail - self.cached_head);
+        let in_flight = self.tail.wrapping_sub(self.cached_head);
+        // Of this side's own memory, so only a stray write can have made it so. The consumer asserts the same of its side.
+        assert!(in_flight <= capacity, "{in_flight} messages lie in a queue of {capacity}");
+        let known = capacity - in_flight;
         if known >= wanted as u64 {
             return known as usize;
         }
@@ -244,8 +247,11 @@ impl Consumer {
     /// Leaves the message behind that was peeked at. The position is published lazily: every quarter of the ring and by
     /// [`Consumer::publish`].
     pub fn advance(&mut self) {
+        let capacity = self.lines.len() as u64;
         self.head += 1;
-        if self.head - self.published >= (self.lines.len() as u64 / 4).max(1) {
+        let unpublished = self.head.wrapping_sub(self.published);
+        assert!(unpublished <= capacity, "{unpublished} messages of a queue of {capacity} were taken untold");
+        if unpublished >= (capacity / 4).max(1) {
             self.publish();
         }
     }

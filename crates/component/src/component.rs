@@ -98,6 +98,14 @@ pub trait Component {
     /// The call of which `occasion` tells comes next. Must be cheap.
     fn begin(&mut self, _occasion: Occasion<Self::Event>) {}
 
+    /// What holds between calls, whatever peers say: called at the begin and at the end of each turn, in release builds too,
+    /// so it takes a few nanoseconds and looks at no list. What does not hold is a stray write or a bug of this engine,
+    /// and a successor that begins with what was committed is better than going on.
+    ///
+    /// # Panics
+    /// If it does not hold.
+    fn check(&self) {}
+
     /// The turn is over: what it changed counts from now on. Nothing may be pushed or changed here but what was
     /// decided before.
     fn commit(&mut self, _cx: &mut Context) {}

@@ -179,6 +179,7 @@ impl<C: Component> Server<C> {
         self.component.begin(Occasion::Reborn(peer));
         self.component.peer_reborn(&mut cx, peer, &mut self.out);
         self.component.commit(&mut cx);
+        self.component.check();
         self.touched = true;
         self.publish(world);
     }
@@ -227,6 +228,7 @@ impl<C: Component> Server<C> {
         let mut received = 0;
         let mut crowded = false;
         let mut suspect = None;
+        self.component.check();
         for connected in &mut self.ports {
             let peer = connected.port.peer;
             let mut taken = 0;
@@ -280,6 +282,7 @@ impl<C: Component> Server<C> {
             self.component.begin(Occasion::Flush);
             self.component.flush(&mut cx, &mut self.out);
             self.component.commit(&mut cx);
+            self.component.check();
         }
         if let Some(peer) = suspect {
             self.accuse(world, peer, now);

@@ -59,6 +59,10 @@ impl Component for Engine {
         });
     }
 
+    fn check(&self) {
+        self.note("check");
+    }
+
     fn commit(&mut self, _: &mut Context) {
         self.note("commit");
     }
@@ -120,10 +124,12 @@ fn every_call_is_named_before_it_runs_and_nothing_leaves_before_the_commit() {
         "event a",
         "begin event b",
         "event b",
+        "check",
         "begin poll",
         "begin flush",
         "flush",
         "commit",
+        "check",
         "perform of an event",
         "perform of an event",
         "perform of a flush",
@@ -131,17 +137,19 @@ fn every_call_is_named_before_it_runs_and_nothing_leaves_before_the_commit() {
     assert_eq!(*log.borrow(), expected);
     log.borrow_mut().clear();
     server.step(&mut world, 8);
-    assert_eq!(*log.borrow(), ["begin poll"], "nothing happened, so there is nothing to commit");
+    assert_eq!(*log.borrow(), ["check", "begin poll"], "nothing happened, so there is nothing to commit");
     log.borrow_mut().clear();
     world.1 = Instant(100);
     server.step(&mut world, 8);
     let expected = [
+        "check",
         "begin poll",
         "begin expire",
         "expire",
         "begin flush",
         "flush",
         "commit",
+        "check",
         "perform of a deadline",
         "perform of a flush",
     ];

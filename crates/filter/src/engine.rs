@@ -327,6 +327,12 @@ impl Component for Filter {
         out.push(ToIp::Answer(Answer { key, value: answer.into_bytes() }));
     }
 
+    fn check(&self) {
+        assert!(self.held.len() <= HELD_MAX, "{} questions are held", self.held.len());
+        assert!(self.rules.is_none() || self.held.is_empty(), "a question is held although there are rules");
+        assert!(self.states.len() == 0 || self.sweep_at.is_some(), "states, and nothing that ends them");
+    }
+
     fn expire(&mut self, cx: &mut Context, out: &mut Outbox<ToIp>) {
         if self.sweep_at.is_none_or(|at| at > cx.now) {
             return;

@@ -354,6 +354,12 @@ impl Component for Ip {
         self.expire_grants(cx, out);
     }
 
+    fn check(&self) {
+        let held = self.frames.slots() - self.frames.available();
+        assert_eq!(held, self.transmissions.len(), "frames that are held, and transmissions");
+        assert!(self.local.len() <= self.transmissions.len(), "{} packets go to this host", self.local.len());
+    }
+
     fn deadline(&self) -> Option<Instant> {
         let deadlines = [
             self.gate.deadline(),

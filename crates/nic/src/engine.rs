@@ -55,7 +55,7 @@ impl Output for ToIp {
 /// The driver process of one device.
 pub struct Nic<D: Device> {
     device: D,
-    pool: Pool,
+    pub(crate) pool: Pool,
     interface: u8,
     info: DeviceInfo,
     received: Received,
@@ -362,6 +362,12 @@ impl<D: Device> Component for Nic<D> {
         if self.link_check_at <= cx.now {
             self.check_link(cx, out);
         }
+    }
+
+    fn check(&self) {
+        let held = self.pool.slots() - self.pool.available();
+        assert_eq!(held, self.received.len(), "slots that hold a frame, and frames that ip has");
+        assert!(self.pending.len() <= PENDING_MAX, "{} frames wait for the device", self.pending.len());
     }
 
     fn deadline(&self) -> Option<Instant> {

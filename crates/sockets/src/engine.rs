@@ -363,6 +363,10 @@ impl Component for Sockets {
         }
     }
 
+    fn check(&self) {
+        assert!(self.open.is_empty() || !self.domains.is_empty(), "{} sockets of no domain", self.open.len());
+    }
+
     fn expire(&mut self, _cx: &mut Context, _out: &mut Outbox<Out>) {}
 
     fn deadline(&self) -> Option<Instant> {

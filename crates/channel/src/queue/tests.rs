@@ -101,3 +101,20 @@ fn a_queue_is_broken_by_what_no_producer_writes_and_by_nothing_else() {
         }
     }
 }
+
+#[test]
+#[should_panic(expected = "messages lie in a queue of 4")]
+fn a_producer_whose_own_memory_was_written_to_stops() {
+    let (mut p, _) = pair(4);
+    p.cached_head ^= 1 << 40;
+    let _ = p.push(&[0; 7]);
+}
+
+#[test]
+#[should_panic(expected = "were taken untold")]
+fn a_consumer_whose_own_memory_was_written_to_stops() {
+    let (mut p, mut c) = pair(4);
+    p.push(&[0; 7]).unwrap();
+    c.published ^= 1 << 40;
+    c.pop();
+}

@@ -352,6 +352,11 @@ impl Component for Cores {
         }
     }
 
+    fn check(&self) {
+        let awaited = self.undoing.unwrap_or(0);
+        assert!(awaited <= self.ticket, "change {awaited} is awaited, and {} were asked for", self.ticket);
+    }
+
     fn expire(&mut self, cx: &mut Context, out: &mut Outbox<Effect>) {
         if self.next_quick_sample.is_some_and(|at| at <= cx.now) {
             self.next_quick_sample = None;

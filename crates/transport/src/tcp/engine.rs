@@ -321,6 +321,13 @@ impl Component for Tcp {
         });
     }
 
+    fn check(&self) {
+        let (blocks, used) = (self.blocks.len(), self.free.used());
+        assert_eq!(blocks, self.live.len(), "blocks, and what is derived from them");
+        assert!(used <= blocks, "{used} of {blocks} blocks are in use");
+        assert!(self.open <= used as u64, "{} of {used} connections are open", self.open);
+    }
+
     fn expire(&mut self, cx: &mut Context, out: &mut Outbox<Out>) {
         self.turns.expire(cx.now);
         if self.rounds.expire(cx.now) {

@@ -317,6 +317,12 @@ impl Component for Udp {
         self.stage.commit(|_| ());
     }
 
+    fn check(&self) {
+        let (blocks, used) = (self.blocks.len(), self.free.used());
+        assert_eq!(blocks, self.live.len(), "blocks, and what is derived from them");
+        assert!(used <= blocks, "{used} of {blocks} blocks are in use");
+    }
+
     fn expire(&mut self, cx: &mut Context, out: &mut Outbox<Out>) {
         self.turns.expire(cx.now);
         if self.rounds.expire(cx.now) {
