@@ -3,7 +3,7 @@ of either direction."""
 
 import json
 
-from harness import Scene, Stack, check, sh, wait_until
+from harness import Scene, Stack, check, over_ipv6, sh, wait_until
 
 PORT = 8080
 SIZE = 20_000_000
@@ -12,9 +12,9 @@ OPTION_ECN, OPTION_ECN_SEEN = 8, 16
 # Both ends send as much as they receive, one after the other, and tell of TCP_INFO at the end.
 PROGRAM = """
 import json, os, socket, struct, sys, time
-role, address, port, size, seen = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
+role, address, port, size, seen, marked = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5], "marked" in sys.argv
 if role == "server":
-    l = socket.socket()
+    l = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
     l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     l.bind((address, port))
     l.listen()
@@ -36,9 +36,14 @@ if role == "server":
 else:
     s.sendall(block)
     read()
-time.sleep(0.4)
-info = s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 232)
-print(json.dumps({"options": info[5], "delivered_ce": struct.unpack_from("I", info, 196)[0]}), flush=True)
+def told():
+    info = s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 232)
+    return {"options": info[5], "delivered_ce": struct.unpack_from("I", info, 196)[0]}
+# What was sent last may not be acknowledged yet.
+end = time.monotonic() + 10
+while marked and not (told()["options"] & 16 and told()["delivered_ce"]) and time.monotonic() < end:
+    time.sleep(0.01)
+print(json.dumps(told()), flush=True)
 if role == "client":
     # Both are looked at while they are connected.
     while not os.path.exists(seen):
@@ -47,28 +52,31 @@ if role == "client":
     s.recv(1)
 """
 
-# Every fortieth: of some hundred large packets chance might mark none.
-RULES = """
-table ip marks {
-    chain arriving {
-        type filter hook prerouting priority -300;
-        tcp sport 8080 ip ecn ect0 numgen inc mod 40 0 counter ip ecn set ce
-    }
-    chain leaving {
-        type filter hook postrouting priority 300;
-        tcp dport 8080 ip ecn ect0 numgen inc mod 40 0 counter ip ecn set ce
-    }
-}
-"""
+def rules(scene, stack, server_side):
+    """Linux marks every fortieth packet with `server_side` ("sport": the server is on the stack) as it comes, and every fortieth
+    the other way as it goes. Of some hundred large packets chance might mark none."""
+    other = {"sport": "dport", "dport": "sport"}[server_side]
+    text = ""
+    for family in "ip", "ip6":
+        mark = f"{family} ecn ect0 numgen inc mod 40 0 counter {family} ecn set ce"
+        text += f"table {family} marks {{\n"
+        for hook, priority, port in ("prerouting", -300, server_side), ("postrouting", 300, other):
+            text += f"chain {hook} {{\ntype filter hook {hook} priority {priority};\ntcp {port} {PORT} {mark}\n}}\n"
+        text += "}\n"
+    file = scene.dir / "rules.nft"
+    file.write_text(text)
+    sh(*stack.beside("nft", "-f", file))
 
 
-def exchange(scene, stack, name):
+def exchange(scene, stack, name, marked, on=None, beside=None, address=None):
     program = scene.dir / "program.py"
     program.write_text(PROGRAM)
+    on, beside, address = on or stack.on, beside or stack.beside, address or stack.address
     seen = scene.dir / f"{name}-seen"
-    server = scene.start(*stack.on("python3", program, "server", stack.address, PORT, SIZE, seen), log=f"{name}.log")
+    arguments = [address, PORT, SIZE, seen, "marked" if marked else "plain"]
+    server = scene.start(*on("python3", program, "server", *arguments), log=f"{name}.log")
     wait_until(lambda: "listens" in server.log.read_text(), 20, "a server that listens")
-    client = scene.start(*stack.beside("python3", program, "client", stack.address, PORT, SIZE, seen), log=f"{name}-client.log")
+    client = scene.start(*beside("python3", program, "client", *arguments), log=f"{name}-client.log")
     done = lambda: "{" in client.log.read_text()
     wait_until(lambda: done() or client.poll() is not None, 120, "an exchange")
     shown = json.loads(stack.eft("ss", "--json").stdout)["sockets"]
@@ -79,19 +87,32 @@ def exchange(scene, stack, name):
     return told, [s["ecn"] for s in shown if s.get("state") == "ESTAB"]
 
 
+def marks_asked_for_by_the_stack():
+    """Linux answers by default."""
+    with Scene("marks-asked") as scene:
+        stack = Stack(scene, kind="packet", extra=["--ecn", "ask"])
+        rules(scene, stack, "dport")
+        # A SYN that nobody answers asks no more: the way there must be open.
+        ping = stack.beside("ping", "-c", "1", "-W", "1", stack.address)
+        wait_until(lambda: sh(*ping, ok=False).returncode == 0, 20, "an answer of the stack")
+        (server, client), shown = exchange(scene, stack, "asking", True, on=stack.beside, beside=stack.on, address=stack.host)
+        wanted = OPTION_ECN | OPTION_ECN_SEEN
+        for who, told in ("server", server), ("client", client):
+            check(told["options"] & wanted == wanted and told["delivered_ce"] > 0, f"the {who}: {told}")
+        check(shown == [True], f"eft ss: {shown}")
+
+
 def marks_of_congestion():
     with Scene("marks") as scene:
         stack = Stack(scene, kind="packet")
         # Who does not ask is not marked.
         sh(*stack.beside("sysctl", "-qw", "net.ipv4.tcp_ecn=0"))
-        told, shown = exchange(scene, stack, "unasked")
+        told, shown = exchange(scene, stack, "unasked", False)
         check([t["options"] & OPTION_ECN for t in told] == [0, 0] and shown == [False], f"not asked, but {told}, {shown}")
         # Linux asks, and routers mark.
         sh(*stack.beside("sysctl", "-qw", "net.ipv4.tcp_ecn=1"))
-        rules = scene.dir / "rules.nft"
-        rules.write_text(RULES)
-        sh(*stack.beside("nft", "-f", rules))
-        (server, client), shown = exchange(scene, stack, "asked")
+        rules(scene, stack, "sport")
+        (server, client), shown = exchange(scene, stack, "asked", True)
         for who, told in ("server", server), ("client", client):
             wanted = OPTION_ECN | OPTION_ECN_SEEN
             check(told["options"] & wanted == wanted, f"the {who} has agreed and seen: {told}")
@@ -101,4 +122,5 @@ def marks_of_congestion():
             check(stack.counter("tcp", counter) > 0, f"{counter}: none")
 
 
-CASES = [marks_of_congestion]
+CASES = [marks_of_congestion, marks_asked_for_by_the_stack]
+CASES += [over_ipv6(case) for case in CASES]

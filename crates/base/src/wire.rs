@@ -164,6 +164,7 @@ pub const TCP_URG: u8 = 0x20;
 /// Of TOS or traffic class, what belongs to explicit congestion notification (RFC 3168 §5), and there: ECT(0), who sent it
 /// understands marks; CE, a router's mark.
 pub const ECN_FIELD: u8 = 3;
+pub const ECN_INCAPABLE: u8 = 0;
 pub const ECN_CAPABLE: u8 = 2;
 pub const ECN_EXPERIENCED: u8 = 3;
 

@@ -6,7 +6,9 @@ use crate::{v4, v6};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use eft_base::MacAddress;
-use eft_base::wire::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, IcmpHeader, PROTOCOL_ICMP, PROTOCOL_ICMPV6};
+use eft_base::wire::{
+    ECN_EXPERIENCED, ECN_FIELD, ETHERTYPE_IPV4, ETHERTYPE_IPV6, IcmpHeader, PROTOCOL_ICMP, PROTOCOL_ICMPV6,
+};
 use zerocopy::IntoBytes;
 
 /// The longest headers before a transport's.
@@ -55,6 +57,21 @@ pub(crate) fn write_header(o: &Outgoing, len: usize, identification: u16, to: &m
         }
         _ => {}
     }
+}
+
+/// The mark of congestion of a header (RFC 3168 §5).
+pub(crate) fn mark(header: &[u8]) -> u8 {
+    let version_and_class = [header[0], header[1]];
+    let class = match header[0] >> 4 {
+        4 => header[1],
+        _ => (u16::from_be_bytes(version_and_class) >> 4) as u8,
+    };
+    class & ECN_FIELD
+}
+
+/// Sets a header's mark of congestion to that of a router that is congested.
+pub(crate) fn set_congested(header: &mut [u8]) {
+    header[1] |= if header[0] >> 4 == 4 { ECN_EXPERIENCED } else { ECN_EXPERIENCED << 4 };
 }
 
 /// Makes the header of a first fragment that of the whole packet, `len` bytes long.

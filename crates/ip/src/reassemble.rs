@@ -65,6 +65,7 @@ impl Ip {
                 return Err(why);
             }
         }
+        entry.marks |= 1 << family::mark(header);
         if place.start == 0 {
             entry.header_len = Some(header.len());
         }
@@ -95,6 +96,7 @@ impl Ip {
             ranges: Vec::new(),
             received: 0,
             header_len: None,
+            marks: 0,
             body_len: None,
         });
         Ok(self.reassembly.entries.len() - 1)
@@ -123,7 +125,15 @@ impl Ip {
         let header_len = entry.header_len.unwrap_or(0);
         let len = header_len + entry.received;
         let packet = PacketRef { offset: (BODY_AT - header_len) as u32, len: len as u32, ..slot };
-        let arrival = self.finish_header(cx, packet, entry.key, header_len).and_then(|head| {
+        let congested = match entry.is_congested() {
+            Ok(congested) => congested,
+            Err(why) => {
+                self.packets.free(slot);
+                return Err(why);
+            }
+        };
+        let head = self.finish_header(cx, packet, entry.key, header_len, congested);
+        let arrival = head.and_then(|head| {
             let k = entry.key;
             let head = &head[..len.min(HEAD_LEN)];
             let (protocol, header_len) = family::transport(k.source, head, k.protocol, header_len)?;
@@ -155,11 +165,15 @@ impl Ip {
         packet: PacketRef,
         key: Key,
         header_len: usize,
+        congested: bool,
     ) -> Option<[u8; HEAD_LEN]> {
         let mut head = [0u8; HEAD_LEN];
         let n = head.len().min(packet.len as usize);
         self.read(cx.memory, packet, &mut head[..n])?;
         let header = head.get_mut(..header_len)?;
+        if congested {
+            family::set_congested(header);
+        }
         family::make_whole(key.source, header, packet.len as usize)?;
         self.packets.write(packet, 0, header).then_some(head)
     }

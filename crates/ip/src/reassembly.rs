@@ -4,6 +4,7 @@ use crate::counters::Counter;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use eft_base::address::zone;
+use eft_base::wire::{ECN_EXPERIENCED, ECN_INCAPABLE};
 use eft_base::{Instant, PacketRef};
 
 const FRAGMENTS_MAX: usize = 256;
@@ -39,11 +40,23 @@ pub(crate) struct Entry {
     pub received: usize,
     /// Length of the first fragment's header, once it has come.
     pub header_len: Option<usize>,
+    /// The marks of congestion that fragments had: bit n for mark n.
+    pub marks: u8,
     /// Length of the body, once the last fragment has come.
     pub body_len: Option<usize>,
 }
 
 impl Entry {
+    /// Whether a router marked a fragment. An error if a fragment says that its sender cannot have been asking for that:
+    /// then the datagram is dropped (RFC 3168 §5.3).
+    pub fn is_congested(&self) -> Result<bool, Counter> {
+        let has = |mark: u8| self.marks & 1 << mark != 0;
+        match (has(ECN_EXPERIENCED), has(ECN_INCAPABLE)) {
+            (true, true) => Err(Counter::DropFragment),
+            (congested, _) => Ok(congested),
+        }
+    }
+
     pub fn is_complete(&self) -> bool {
         self.header_len.is_some() && self.body_len == Some(self.received)
     }

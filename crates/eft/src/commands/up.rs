@@ -9,6 +9,7 @@ use eft_component::Topology;
 use eft_linux::devices::DeviceSpec;
 use eft_linux::supervisor::{self, DeviceConfig, StackConfig};
 use eft_messages::{ComponentId, Role};
+use eft_transport::tcp::Ecn;
 use file::Options;
 use std::io::Write;
 use std::net::IpAddr;
@@ -46,6 +47,10 @@ pub struct UpArguments {
     /// Name server that programs on the stack ask first
     #[arg(long)]
     nameserver: Option<IpAddr>,
+    /// Explicit congestion notification of TCP: off, answer (if the peer asks, the default) or ask (connections that begin
+    /// here, too)
+    #[arg(long)]
+    ecn: Option<Ecn>,
     /// Seconds for which connections wait for another `eft up` of this name if this one is killed (default: 2)
     #[arg(long)]
     keep: Option<u32>,
@@ -87,6 +92,7 @@ fn options(arguments: &UpArguments) -> Result<Options, String> {
         },
         mtu: arguments.mtu.or(file.mtu),
         nameserver: arguments.nameserver.or(file.nameserver),
+        ecn: arguments.ecn.or(file.ecn),
         keep: arguments.keep.or(file.keep),
         record: or(&arguments.record, file.record),
         topology: or(&arguments.topology, file.topology),
@@ -141,6 +147,7 @@ fn config(arguments: Options) -> Result<StackConfig, String> {
         host_addresses: arguments.host_address,
         mtu: arguments.mtu,
         nameserver: arguments.nameserver,
+        ecn: arguments.ecn.unwrap_or_default().name(),
         keep: Duration::from_secs(arguments.keep.unwrap_or(KEEP_S).into()),
         take_over: false,
         record: arguments.record,

@@ -313,6 +313,33 @@ fn fragments_in_any_order_with_duplicates() {
 }
 
 #[test]
+fn a_mark_of_congestion_on_any_fragment_is_one_of_the_whole() {
+    // Marks of the fragments, and of the whole: none if it is dropped (RFC 3168 §5.3).
+    let cases =
+        [([0, 0], Some(0)), ([2, 2], Some(2)), ([2, 3], Some(3)), ([3, 2], Some(3)), ([1, 2], Some(1))];
+    for (marks, expected) in cases.into_iter().chain([([0, 3], None), ([3, 0], None)]) {
+        let mut b = Bench::new(false);
+        for (i, (mark, field)) in marks.iter().zip([IPV4_MORE_FRAGMENTS, 2]).enumerate() {
+            let mut fragment = packet(PROTOCOL_UDP, field, 7, &[i as u8; 16]);
+            fragment[15] = *mark;
+            fix_header(&mut fragment);
+            b.arrive(&fragment);
+        }
+        let found = delivered(&b.drain()).map(|(_, p)| {
+            let mut header = [0; 20];
+            b.ip.read(&b.memory, p, &mut header).unwrap();
+            assert_eq!(Checksum::new().add_bytes(&header).finish(), 0, "{marks:?}");
+            header[1]
+        });
+        assert_eq!(
+            (found, b.count(Counter::DropFragment)),
+            (expected, expected.is_none() as u64),
+            "{marks:?}"
+        );
+    }
+}
+
+#[test]
 fn bad_fragments_spoil_their_datagram() {
     type Case = (&'static str, &'static [(usize, usize, bool)]);
     let cases: [Case; 7] = [

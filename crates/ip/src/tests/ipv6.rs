@@ -410,14 +410,18 @@ fn long_datagrams_leave_in_fragments_which_arrive_as_one() {
         }
         _ => None,
     };
-    for s in fragments.iter().rev() {
-        b.arrive(&packet6(THEM6, US6, IPV6_FRAGMENT, 64, &s.body));
+    // A router marked the second one (RFC 3168 §5.3).
+    for (i, s) in fragments.iter().enumerate().rev() {
+        let mut fragment = packet6(THEM6, US6, IPV6_FRAGMENT, 64, &s.body);
+        fragment[15] |= if i == 1 { 0x30 } else { 0x20 };
+        b.arrive(&fragment);
     }
     let out = b.drain();
     let (packet, header_len) = out.iter().find_map(deliver).unwrap();
     assert_eq!((header_len, packet.len), (40, 5048));
     let mut bytes = vec![0; packet.len as usize];
     b.memory.read(packet, &mut bytes).or_else(|| b.ip.read(&b.memory, packet, &mut bytes)).unwrap();
+    assert_eq!(bytes[..2], [0x60, 0x30]);
     assert_eq!((bytes[6], &bytes[4..6]), (PROTOCOL_UDP, &5008u16.to_be_bytes()[..]));
     assert_eq!(bytes[40..], whole);
     b.transport_says(ComponentId::UDP, TransportToIp::Done { packet });

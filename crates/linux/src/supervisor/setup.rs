@@ -56,6 +56,8 @@ pub struct StackConfig {
     pub host_addresses: Vec<Cidr>,
     pub mtu: Option<u16>,
     pub nameserver: Option<IpAddr>,
+    /// What tcp is told of explicit congestion notification: `off`, `answer` or `ask`.
+    pub ecn: &'static str,
     /// A folder for recordings of ip, filter, tcp and udp.
     pub record: Option<std::path::PathBuf>,
     /// How long connections are kept for another supervisor when this one dies.

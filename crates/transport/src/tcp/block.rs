@@ -118,7 +118,7 @@ pub mod bit {
     pub const SCALED: u32 = 1 << 18;
     /// Seen to be taken from its listener's ring, and not attached yet.
     pub const TAKEN: u32 = 1 << 19;
-    /// Marks of congestion were agreed on (RFC 3168).
+    /// Marks of congestion were agreed on (RFC 3168); in SYN-SENT: asked for.
     pub const ECN: u32 = 1 << 20;
     /// One came, and the peer has not said that it heard of it.
     pub const ECN_ECHO: u32 = 1 << 21;

@@ -16,7 +16,6 @@ use crate::edge::Out;
 use crate::requests::Transport as _;
 use core::net::IpAddr;
 use eft_base::errno::{EADDRNOTAVAIL, EALREADY, ECONNREFUSED, EINVAL, EISCONN, ENETUNREACH};
-use eft_base::wire::TCP_SYN;
 use eft_base::{Instant, RequestId, WireAddress};
 use eft_channel::socket::Opt;
 use eft_component::{Context, Outbox};
@@ -118,6 +117,7 @@ impl Tcp {
         self.table.insert(tuple, i);
         let iss = self.initial_sequence(cx.now, &tuple);
         let ts_offset = self.timestamp_offset(&tuple);
+        let ecn = self.ecn;
         let mut c = self.connection(i);
         c.block.tuple = tuple;
         c.block.iss = iss;
@@ -126,6 +126,7 @@ impl Tcp {
         c.set_path(path);
         c.set_receive_scale();
         c.take_options();
+        c.ask_for_marks(ecn);
         cx.count(Counter::Outbound);
         if let Some(page) = &c.live.page {
             page.set_local(tuple.local_endpoint());
@@ -143,7 +144,7 @@ impl Tcp {
         }
         let own_mss = self.own_mss(i);
         let c = self.connection(i);
-        let answer = c.syn_ack_flags();
+        let flags = c.syn_flags();
         let Connection { mut block, live, .. } = c;
         let active = block.state() == State::SynSent;
         let options = syn_options(&block, active, own_mss, cx.now);
@@ -151,7 +152,7 @@ impl Tcp {
             block.rcv_adv = promisable(page, block.receive_scale).min(65535);
         }
         let window = block.rcv_adv as u16;
-        let (ack, flags) = if active { (0, TCP_SYN) } else { (block.acknowledgment(), answer) };
+        let ack = if active { 0 } else { block.acknowledgment() };
         let segment = Outgoing::bare(block.tuple, block.iss, ack, flags, window, options.bytes());
         if !self.transmit_bare(cx, out, i, segment) {
             return;

@@ -1,11 +1,13 @@
 //! Explicit congestion notification (RFC 3168): routers mark packets that they would soon drop, the receiver echoes that, and
 //! the sender reduces its window as if one had been lost.
 //!
-//! It is agreed on when the peer asks, as with Linux's `tcp_ecn=2`; our own SYNs do not ask. What is agreed, and
+//! Unless it is configured otherwise it is agreed on when the peer asks, as with Linux's `tcp_ecn=2`, and our own SYNs do not
+//! ask. What is agreed, and
 //! what the peer is still to be told, lie in the block's flags, so a successor goes on with them.
 
 use super::ack::Heard;
-use super::block::bit;
+use super::asking::{Ecn, asks};
+use super::block::{State, bit};
 use super::connection::Connection;
 use super::counters::Counter;
 use super::recovery::Phase;
@@ -13,16 +15,35 @@ use super::segment::Segment;
 use eft_base::wire::{ECN_EXPERIENCED, TCP_ACK, TCP_CWR, TCP_ECE, TCP_SYN};
 use eft_component::Context;
 
-/// A SYN that asks for it (RFC 3168 §6.1.1).
-pub(super) fn asks(segment: &Segment) -> bool {
-    segment.flags & (TCP_SYN | TCP_ACK | TCP_ECE | TCP_CWR) == TCP_SYN | TCP_ECE | TCP_CWR
-}
-
 impl Connection<'_> {
     /// A listener's SYN may ask for it.
-    pub(super) fn agree_on_marks(&mut self, syn: &Segment) {
-        if asks(syn) {
+    pub(super) fn agree_on_marks(&mut self, ecn: Ecn, syn: &Segment) {
+        if ecn.agrees(syn) {
             self.block.set(bit::ECN);
+        }
+    }
+
+    /// Our SYN is to ask for it.
+    pub(super) fn ask_for_marks(&mut self, ecn: Ecn) {
+        if ecn == Ecn::Ask {
+            self.block.set(bit::ECN);
+        }
+    }
+
+    /// No answer came to a SYN that asked, and maybe for that reason: the next one does not (RFC 3168 §6.1.1.1).
+    pub(super) fn stop_asking(&mut self) {
+        self.block.clear(bit::ECN);
+    }
+
+    /// What the peer says to a SYN that asked: a SYN-ACK agrees with ECE alone; a SYN of its own asks, too (RFC 3168
+    /// §6.1.1).
+    pub(super) fn take_answer(&mut self, segment: &Segment) {
+        let agrees = match segment.has(TCP_ACK) {
+            true => segment.flags & (TCP_ECE | TCP_CWR) == TCP_ECE,
+            false => asks(segment),
+        };
+        if !agrees {
+            self.block.clear(bit::ECN);
         }
     }
 
@@ -33,9 +54,14 @@ impl Connection<'_> {
         }
     }
 
-    /// The flags of a SYN-ACK (RFC 3168 §6.1.1).
-    pub(super) fn syn_ack_flags(&self) -> u8 {
-        TCP_SYN | TCP_ACK | if self.block.has(bit::ECN) { TCP_ECE } else { 0 }
+    /// The flags of a SYN or SYN-ACK (RFC 3168 §6.1.1).
+    pub(super) fn syn_flags(&self) -> u8 {
+        match (self.block.state() == State::SynSent, self.block.has(bit::ECN)) {
+            (true, true) => TCP_SYN | TCP_ECE | TCP_CWR,
+            (true, false) => TCP_SYN,
+            (false, true) => TCP_SYN | TCP_ACK | TCP_ECE,
+            (false, false) => TCP_SYN | TCP_ACK,
+        }
     }
 
     /// The flags of every segment that acknowledges, with the echo of a mark (RFC 3168 §6.1.3).

@@ -3,6 +3,7 @@
 
 use super::TcpConfig;
 use super::asked::{Path, PendingReset, Request};
+use super::asking::Ecn;
 use super::block::{Cold, State, Tuple};
 use super::counters::{COUNTERS, Counter};
 use super::durable::{self, Blocks, Tables};
@@ -69,6 +70,7 @@ pub struct Tcp {
     pub(super) routes: Routes<Path>,
     pub(super) cookies: SynCookies,
     pub(super) addresses: Addresses,
+    pub(super) ecn: Ecn,
     pub(super) key: Key,
     pub(super) scratch: Vec<u8>,
     /// What applications will see of this turn.
@@ -124,6 +126,7 @@ impl Tcp {
             routes: Routes::new(key),
             cookies: SynCookies::new(),
             addresses: Addresses::default(),
+            ecn: Ecn::default(),
             key,
             scratch: vec![0; PACKET_MAX],
             stage: Stage::default(),
@@ -299,6 +302,10 @@ impl Component for Tcp {
             }
             Event::DomainOpened { domain, pool, arena } => self.open_domain(cx, domain, pool, arena),
             Event::Configure { key, value } if key == "addresses" => self.addresses.configure(&value),
+            Event::Configure { key, value } if key == "ecn" => {
+                let text = core::str::from_utf8(&value).unwrap_or("");
+                self.ecn = text.parse().unwrap_or_default();
+            }
             _ => {}
         }
     }

@@ -190,10 +190,10 @@ impl Tcp {
         block.iss = iss;
         block.ts_offset = ts_offset;
         block.receive_scale = scale_for(ring);
-        let wished_mss = self.wished_mss(i);
+        let (wished_mss, ecn) = (self.wished_mss(i), self.ecn);
         let mut embryo = self.connection(i);
         embryo.take_syn(cx.now, segment, wished_mss);
-        embryo.agree_on_marks(segment);
+        embryo.agree_on_marks(ecn, segment);
         let scale = embryo.block.receive_scale;
         embryo.block.rcv_adv = (ring as u64 - (1 << scale)).min(65535);
         self.ports.add_user(tuple.local, tuple.local_port, reuse != 0);

@@ -20,7 +20,7 @@
 //! | [`scoreboard`], [`rack`], [`tail_probe`] | what is lost | RFC 6675 §3, RFC 2018, RFC 8985 |
 //! | [`recover`], [`recovery`], [`prr`] | what follows | RFC 6937, RFC 6582, RFC 3042 |
 //! | [`undo`] | what was no loss | RFC 3522, RFC 4015, RFC 5682, RFC 2883 |
-//! | [`ecn`] | marks instead of losses | RFC 3168 |
+//! | [`asking`], [`ecn`] | marks instead of losses | RFC 3168 |
 //! | [`congestion`] | how much | RFC 5681, RFC 9438, RFC 9406 |
 //! | [`close`], [`time_wait`] | FIN, TIME-WAIT, reset | RFC 9293 §3.6, RFC 6191, RFC 1337 |
 //! | [`control`], [`application`], [`tell`] | requests of sockets; the application's page and what it is told | |
@@ -38,6 +38,7 @@ mod ack;
 mod acknowledge;
 mod application;
 mod asked;
+mod asking;
 pub mod block;
 mod close;
 pub mod congestion;
@@ -82,6 +83,7 @@ mod time_wait;
 mod undo;
 mod versions;
 
+pub use asking::Ecn;
 pub use durable::{acquit, arena_len, examine, forge};
 pub use engine::Tcp;
 pub use probe::CommitProbe;

@@ -278,8 +278,10 @@ impl Tcp {
             return cx.count(Counter::DropMalformed);
         }
         let wished_mss = self.wished_mss(i);
-        self.connection(i).take_syn(cx.now, segment, wished_mss);
-        self.connection(i).set_mss();
+        let mut c = self.connection(i);
+        c.take_syn(cx.now, segment, wished_mss);
+        c.take_answer(segment);
+        c.set_mss();
         if acceptable {
             self.establish(cx, i);
             self.connection(i).mark(due::ACK);

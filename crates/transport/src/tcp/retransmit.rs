@@ -231,6 +231,9 @@ impl Tcp {
             c.cold.retransmits = c.cold.retransmits.saturating_add(1);
             cx.count(Counter::RetransmitTimeouts);
             cx.count(Counter::RetransmittedSegments);
+            if active {
+                c.stop_asking();
+            }
             return c.mark(due::SYN);
         }
         cx.count(Counter::Timeouts);

@@ -4,7 +4,6 @@ use super::asked::MTU_MIN;
 use super::block::{MSS_DEFAULT, NONE, State, Tuple, bit};
 use super::connect::scale_for;
 use super::counters::Counter;
-use super::ecn;
 use super::emit::Outgoing;
 use super::engine::Tcp;
 use super::live::due;
@@ -53,7 +52,7 @@ impl Tcp {
         let mut scale = 0;
         let mut flags = TCP_SYN | TCP_ACK;
         if let Some((value, _)) = offer.timestamps {
-            let marks = ecn::asks(segment);
+            let marks = self.ecn.agrees(segment);
             flags |= if marks { TCP_ECE } else { 0 };
             let own = stamp(cx.now, agreed(offer, marks)).wrapping_add(self.timestamp_offset(&tuple));
             if offer.sack_permitted {

@@ -1,8 +1,12 @@
 //! Marks of congestion (RFC 3168): agreed on when the peer asks, echoed until it says that it heard, and taken as a loss of
 //! nothing.
 
+use crate::app::App;
 use crate::loss::{MS, places, sender};
 use crate::script::*;
+use crate::streams::{plan, run_to_end};
+use crate::world::{Conditions, World};
+use eft_component::transport::Event;
 
 const PSH: u8 = 8;
 const ECT: u8 = 2;
@@ -147,4 +151,70 @@ fn a_syn_that_comes_again_without_the_question_takes_it_back() {
     s.say(ACK, &[]);
     let heard = s.hear();
     assert!(!heard.is_empty() && heard.iter().all(|h| h.ecn == 0), "{heard:?}");
+}
+
+fn configure(world: &mut World, side: usize, value: &str) {
+    world.at(side).event(Event::Configure { key: "ecn".into(), value: value.into() });
+}
+
+/// A stream each way between two engines; who connects asks for marks.
+fn marked_transfer(seed: u64, answer: &str, conditions: Conditions) -> World {
+    let mut world = World::new(seed, conditions);
+    world.capture = Some(Vec::new());
+    configure(&mut world, 0, "ask");
+    configure(&mut world, 1, answer);
+    App::listen(&mut world, 1, PORT, 16, plan(2 << 20, 2 << 20));
+    App::connect(&mut world, 0, PORT, plan(2 << 20, 2 << 20));
+    run_to_end(&mut world);
+    world
+}
+
+#[test]
+fn a_router_that_marks_slows_both_sides_without_a_loss() {
+    for seed in 0..4 {
+        let conditions = Conditions { mark: 0.02, delay_us: 5000, split: true, ..Conditions::default() };
+        let w = marked_transfer(seed, "answer", conditions);
+        for side in &w.sides {
+            assert!(side.counter("marks_received") > 0 && side.counter("mark_reductions") > 0, "seed {seed}");
+            assert_eq!(side.counter("retransmitted_segments"), 0, "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn marks_losses_and_crashes_together_lose_nothing() {
+    for seed in 0..8 {
+        let conditions = Conditions {
+            mark: 0.02,
+            loss: 0.01,
+            jitter_us: 500,
+            crash: 0.001,
+            delay_us: 2000,
+            split: true,
+            ..Conditions::default()
+        };
+        let w = marked_transfer(seed, "answer", conditions);
+        let marks: u64 = w.sides.iter().map(|side| side.counter("marks_received")).sum();
+        assert!(marks > 0, "seed {seed}");
+    }
+}
+
+#[test]
+fn who_has_it_off_answers_as_if_nobody_had_asked() {
+    let w = marked_transfer(1, "off", Conditions { mark: 1.0, ..Conditions::default() });
+    let sent = w.capture.as_ref().expect("captured");
+    assert_eq!(sent[0].2.flags(), SYN | ECE | CWR);
+    assert!(sent[1..].iter().all(|(_, _, p)| p.ecn() == 0 && p.flags() & (ECE | CWR) == 0));
+}
+
+#[test]
+fn a_syn_that_asked_in_vain_is_sent_again_without_asking() {
+    let mut world = World::new(1, Conditions::default());
+    world.capture = Some(Vec::new());
+    world.blackhole[1] = true;
+    configure(&mut world, 0, "ask");
+    App::connect(&mut world, 0, PORT, plan(100, 0));
+    world.run_for(1500 * MS);
+    let sent: Vec<u8> = world.capture.as_ref().expect("captured").iter().map(|(_, _, p)| p.flags()).collect();
+    assert_eq!(sent, [SYN | ECE | CWR, SYN]);
 }

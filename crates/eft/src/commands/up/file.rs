@@ -15,6 +15,7 @@ use std::str::FromStr;
 use eft_base::Cidr;
 use eft_base::text::complaint;
 use eft_linux::devices::DeviceSpec;
+use eft_transport::tcp::Ecn;
 use serde::Deserialize;
 
 #[derive(Debug, Default, PartialEq)]
@@ -26,6 +27,7 @@ pub struct Options {
     pub host_address: Vec<Cidr>,
     pub mtu: Option<u16>,
     pub nameserver: Option<IpAddr>,
+    pub ecn: Option<Ecn>,
     pub keep: Option<u32>,
     pub record: Option<PathBuf>,
     pub topology: Option<PathBuf>,
@@ -45,6 +47,7 @@ struct Text {
     host_address: OneOrMore,
     mtu: Option<i64>,
     nameserver: Option<String>,
+    ecn: Option<String>,
     keep: Option<u32>,
     record: Option<PathBuf>,
     topology: Option<PathBuf>,
@@ -100,6 +103,7 @@ fn parse(text: &str) -> Result<Options, String> {
             .collect::<Result<_, _>>()?,
         mtu: text.mtu.map(mtu).transpose()?,
         nameserver: text.nameserver.map(|s| one("nameserver", &s)).transpose()?,
+        ecn: text.ecn.map(|s| one("ecn", &s)).transpose()?,
         keep: text.keep,
         record: text.record,
         topology: text.topology,

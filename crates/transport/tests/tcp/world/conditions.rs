@@ -5,6 +5,8 @@
 pub struct Conditions {
     pub loss: f64,
     pub duplicate: f64,
+    /// Of packets that may be marked (RFC 3168).
+    pub mark: f64,
     pub corrupt: f64,
     pub delay_us: u64,
     pub jitter_us: u64,
@@ -37,6 +39,7 @@ impl Default for Conditions {
         Conditions {
             loss: 0.0,
             duplicate: 0.0,
+            mark: 0.0,
             corrupt: 0.0,
             delay_us: 100,
             jitter_us: 0,

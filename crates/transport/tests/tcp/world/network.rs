@@ -141,6 +141,9 @@ impl World {
                 continue;
             }
             let mut packet = packet.clone();
+            if packet.ecn() != 0 && self.random.chance(c.mark) {
+                packet.bytes[1] |= 3;
+            }
             if self.random.chance(c.corrupt) {
                 let at = IP_HEADER + self.random.below((packet.bytes.len() - IP_HEADER) as u64) as usize;
                 packet.bytes[at] ^= 1 << self.random.below(8);
