@@ -14,7 +14,7 @@ use eft_cores::platform::Platform;
 use eft_cores::wanted::{CpuChange, Wanted};
 use eft_host::actuators::burner;
 use eft_host::actuators::change::Actuator;
-use eft_host::actuators::keeper::EndSignals;
+use eft_host::actuators::holder::EndSignals;
 use eft_host::managed::machine;
 use eft_linux::operator;
 use eft_machine::{CpuId, CpuSet, Machine};

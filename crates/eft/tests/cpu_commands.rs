@@ -12,6 +12,8 @@ use live::{Live, Sleeper, eft, out, refusal, turn};
 
 #[test]
 fn wrong_input_gets_one_clear_line() {
+    // What is said of a CPU is another thing while a live test has it offline.
+    let _turn = turn();
     let state = tempfile::tempdir().unwrap();
     let state = state.path().to_str().unwrap();
     let cpu = |arguments: &[&str]| refusal(&[&["cpu", "--state-dir", state], arguments].concat());
@@ -84,9 +86,9 @@ fn after_a_sigkill_the_next_start_undoes() {
     let sleeper = Sleeper::start("sleep 30");
     out(&live.eft(&["park", "1", "--scope", &sleeper.pid(), "--observe", "1"]));
     out(&live.eft(&["offline", "1"]));
-    let keeper = live.keeper().unwrap();
-    out(&Command::new("kill").args(["-9", &keeper.to_string()]).output().unwrap());
-    while fs::read_to_string(format!("/proc/{keeper}/stat")).is_ok_and(|stat| !stat.contains(") Z")) {
+    let holder = live.holder().unwrap();
+    out(&Command::new("kill").args(["-9", &holder.to_string()]).output().unwrap());
+    while fs::read_to_string(format!("/proc/{holder}/stat")).is_ok_and(|stat| !stat.contains(") Z")) {
         std::thread::sleep(Duration::from_millis(1));
     }
     let restored = live.eft(&["restore"]);
@@ -96,14 +98,14 @@ fn after_a_sigkill_the_next_start_undoes() {
 }
 
 #[test]
-fn a_signal_to_the_keeper_undoes() {
+fn a_signal_to_the_holder_undoes() {
     let Some(live) = Live::new() else { return };
     out(&live.eft(&["offline", "1"]));
-    let keeper = live.keeper().unwrap();
-    out(&Command::new("kill").args(["-TERM", &keeper.to_string()]).output().unwrap());
+    let holder = live.holder().unwrap();
+    out(&Command::new("kill").args(["-TERM", &holder.to_string()]).output().unwrap());
     let begin = Instant::now();
     while fs::read_to_string("/sys/devices/system/cpu/online").unwrap() != live.online {
-        assert!(begin.elapsed() < Duration::from_secs(20), "the keeper did not undo");
+        assert!(begin.elapsed() < Duration::from_secs(20), "the holder did not undo");
         std::thread::sleep(Duration::from_millis(2));
     }
 }
@@ -120,11 +122,11 @@ fn an_emulated_speed_is_held_and_released() {
     let listed: serde_json::Value =
         serde_json::from_str(&out(&live.eft(&["--json", "--interval", "10"]))).unwrap();
     assert_eq!(listed["cpus"][1]["speed_set"]["back_end"], "emulated");
-    let keeper = live.keeper().unwrap();
+    let holder = live.holder().unwrap();
     out(&live.eft(&["speed", "1", "full", "--no-measure"]));
     let begin = Instant::now();
-    while fs::read_to_string(format!("/proc/{keeper}/stat")).is_ok_and(|stat| !stat.contains(") Z")) {
-        assert!(begin.elapsed() < Duration::from_secs(20), "with nothing to hold the keeper ends");
+    while fs::read_to_string(format!("/proc/{holder}/stat")).is_ok_and(|stat| !stat.contains(") Z")) {
+        assert!(begin.elapsed() < Duration::from_secs(20), "with nothing to hold the holder ends");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

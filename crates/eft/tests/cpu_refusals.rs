@@ -180,11 +180,11 @@ fn a_cpu_in_somebody_elses_cpuset_stays_theirs() {
 }
 
 #[test]
-fn the_keeper_holds_no_descriptor_of_who_started_it() {
+fn the_holder_holds_no_descriptor_of_who_started_it() {
     let Some(live) = Live::new() else { return };
     let theirs = live.dir.path().join("theirs");
     out(&live.after(&format!("exec 9>{}", theirs.display()), "offline 1"));
-    let open = fs::read_dir(format!("/proc/{}/fd", live.keeper().unwrap())).unwrap();
+    let open = fs::read_dir(format!("/proc/{}/fd", live.holder().unwrap())).unwrap();
     let targets: Vec<PathBuf> = open.flatten().filter_map(|fd| fs::read_link(fd.path()).ok()).collect();
     assert!(!targets.contains(&theirs), "{targets:?}");
 }

@@ -28,7 +28,7 @@ pub enum Error {
     Invalid(String),
     /// The background process that holds the changes did not start, answer or end.
     #[error("{0}")]
-    Keeper(String),
+    Holder(String),
     /// It must not be done in the state that the machine is in.
     #[error("{0}")]
     Refused(String),

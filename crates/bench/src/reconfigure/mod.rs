@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use eft_cores::park::{ParkBackEnd, Situation};
+use eft_host::actuators::holder::EndSignals;
 use eft_host::actuators::hotplug;
-use eft_host::actuators::keeper::EndSignals;
 use eft_host::actuators::parking::ParkOptions;
 use eft_host::actuators::scope::Scope;
 use eft_host::actuators::{affinity, bolt, session};

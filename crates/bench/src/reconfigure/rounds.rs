@@ -110,7 +110,7 @@ impl Bench {
         Ok(())
     }
 
-    /// What the keeper of parked CPUs would do meanwhile, with the same code, but without waiting until it is due.
+    /// What the holder of parked CPUs would do meanwhile, with the same code, but without waiting until it is due.
     fn lazy_work(&mut self, way: Way, parked: &CpuSet, parking: Option<&Parking>, row: &mut Row) {
         let delays = Delays { offline_after: Some(OFFLINE_AFTER), ..Delays::default() };
         let due = match way {

@@ -57,7 +57,7 @@ impl Live {
         eft(&[&["cpu", "--state-dir", state, "--managed", "1"], arguments].concat())
     }
 
-    pub fn keeper(&self) -> Option<i32> {
+    pub fn holder(&self) -> Option<i32> {
         let held = fs::read_to_string(self.dir.path().join("held.json")).ok()?;
         held.split("\"tid\":").nth(1)?.split(',').next()?.parse().ok()
     }

@@ -20,9 +20,10 @@ use crate::sensors::tasks::TaskId;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Held {
-    /// Counts the changes, so that the keeper can say which it has seen.
+    /// Counts the changes, so that the holder can say which it has seen.
     pub generation: u64,
-    pub keeper: Option<TaskId>,
+    #[serde(alias = "keeper")]
+    pub holder: Option<TaskId>,
     pub managed: CpuSet,
     pub parking: Option<HeldParking>,
     pub speeds: BTreeMap<CpuId, HeldSpeed>,
@@ -99,7 +100,7 @@ impl Held {
     }
 }
 
-/// What the keeper has come to.
+/// What the holder has come to.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Status {
     pub generation: u64,
@@ -112,13 +113,13 @@ pub struct Status {
 
 impl Status {
     /// Whether what was published as `generation` is done, or what somebody else published since, which contains it: another
-    /// eft may have had the lock before the keeper.
+    /// eft may have had the lock before the holder.
     pub fn has_served(&self, generation: u64) -> bool {
         self.generation >= generation
     }
 }
 
-/// How far a keeper is with what was published.
+/// How far a holder is with what was published.
 #[derive(Debug, PartialEq)]
 pub enum Progress {
     /// Done, but for these errors.
@@ -128,7 +129,7 @@ pub enum Progress {
     Ended,
 }
 
-/// A keeper that holds nothing any more says so and ends, so its end is looked for before its last word.
+/// A holder that holds nothing any more says so and ends, so its end is looked for before its last word.
 pub fn progress(
     generation: u64,
     is_alive: impl FnOnce() -> bool,
@@ -178,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_keeper_that_answers_and_ends_between_two_looks_has_answered() {
+    fn a_holder_that_answers_and_ends_between_two_looks_has_answered() {
         // Seen live, once in some hundred rounds: its status was read, it answered and ended, and then it was not there.
         for answers_before_look in 0..=2 {
             let looks = std::cell::Cell::new(0);
@@ -194,7 +195,7 @@ mod tests {
 
     #[test]
     fn what_others_published_since_contains_what_is_waited_for() {
-        // Seen live: two eft published, the keeper came to the second only, and the first waited in vain.
+        // Seen live: two eft published, the holder came to the second only, and the first waited in vain.
         let dir = tempfile::tempdir().unwrap();
         save_status(dir.path(), &Status { generation: 5, ..Status::default() }).unwrap();
         let status = load_status(dir.path());

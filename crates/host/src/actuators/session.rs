@@ -1,9 +1,9 @@
-//! One command's work on the host: checks, changes, and the hand-over to the keeper.
+//! One command's work on the host: checks, changes, and the hand-over to the holder.
 //!
 //! Promises: every operation is checked as a whole before its first change; what fails half way is undone before the
 //! error is returned; and every session begins by undoing what dead instances left behind.
 
-mod keeper_process;
+mod holder_process;
 mod speeds;
 
 use std::collections::BTreeMap;
@@ -17,20 +17,20 @@ use eft_machine::{CpuId, CpuSet};
 use super::held::{self, Held, HeldParking};
 use super::hotplug::{self, HotplugOptions};
 use super::parking::{ParkOptions, Parking, SetUp};
-use super::{keeper, lazy};
+use super::{holder, lazy};
 use crate::clock;
 use crate::error::{Error, error};
 use crate::journal::{Change, Entry, Journal};
 use crate::sensors::tasks::{self};
 use crate::sensors::{Tree, topology};
-use keeper_process::{end_process, start_keeper};
+use holder_process::{end_process, start_holder};
 
 #[derive(Clone, Debug)]
 pub struct Host {
     pub tree: Tree,
     pub dir: PathBuf,
     pub managed: CpuSet,
-    /// The eft binary, which is also the keeper's.
+    /// The eft binary, which is also the holder's.
     pub program: PathBuf,
 }
 
@@ -69,9 +69,9 @@ impl Session {
         let mut journal = Journal::lock(&host.tree, &host.dir)?;
         let (recovered, notes) = journal.recover();
         let mut held = held::load(&host.dir);
-        if held.keeper.is_none_or(|keeper| !tasks::is_alive(&Tree::live(), keeper)) {
-            // A damaged file counts less than what the last keeper had come to.
-            let had_one = held.keeper.is_some();
+        if held.holder.is_none_or(|holder| !tasks::is_alive(&Tree::live(), holder)) {
+            // A damaged file counts less than what the last holder had come to.
+            let had_one = held.holder.is_some();
             held = Held::nothing(held.generation.max(held::load_status(&host.dir).generation));
             if had_one {
                 held::save(&host.dir, &held)?;
@@ -108,18 +108,18 @@ impl Session {
         })
     }
 
-    /// The keeper, started if there is none. From then on changes are its own.
-    fn ensure_keeper(&mut self) -> Result<(), Error> {
+    /// The holder, started if there is none. From then on changes are its own.
+    fn ensure_holder(&mut self) -> Result<(), Error> {
         let live = Tree::live();
-        let owner = match self.held.keeper.filter(|keeper| tasks::is_alive(&live, *keeper)) {
-            Some(keeper) => keeper,
+        let owner = match self.held.holder.filter(|holder| tasks::is_alive(&live, *holder)) {
+            Some(holder) => holder,
             None if !self.host.tree.is_live() => {
                 // A recorded machine needs no process to hold it: its changes last until they are restored.
                 tasks::leader(&live, 1).ok_or_else(|| error!(Missing, "there is no process 1"))?.id
             }
-            None => start_keeper(&self.host)?,
+            None => start_holder(&self.host)?,
         };
-        self.held.keeper = Some(owner);
+        self.held.holder = Some(owner);
         self.journal.own(owner);
         Ok(())
     }
@@ -128,21 +128,21 @@ impl Session {
     fn abandon(&mut self, before: Held, reason: Error) -> Error {
         let first = self.first;
         self.journal.undo(|entry| entry.id >= first);
-        let keeper = self.held.keeper;
-        self.held = Held { keeper, generation: self.held.generation, ..before };
+        let holder = self.held.holder;
+        self.held = Held { holder, generation: self.held.generation, ..before };
         match self.publish() {
             Ok(()) => reason,
-            Err(more) => error!(Keeper, "{reason}; {more}"),
+            Err(more) => error!(Holder, "{reason}; {more}"),
         }
     }
 
-    /// Lets the keeper know.
+    /// Lets the holder know.
     fn publish(&mut self) -> Result<(), Error> {
         self.held.generation += 1;
         self.held.managed = self.host.managed.clone();
         held::save(&self.host.dir, &self.held)?;
-        if let Some(keeper) = self.held.keeper.filter(|_| self.host.tree.is_live()) {
-            keeper::nudge(keeper);
+        if let Some(holder) = self.held.holder.filter(|_| self.host.tree.is_live()) {
+            holder::nudge(holder);
         }
         Ok(())
     }
@@ -157,7 +157,7 @@ impl Session {
         self.situation()?.check_leave(&cpus.minus(&self.held.parked()).union(cpus))?;
         super::parking::choose(&self.host.tree, options)?;
         let before = self.held.clone();
-        self.ensure_keeper()?;
+        self.ensure_holder()?;
         self.park_checked(cpus, options, delays, keep_set_up).map_err(|reason| self.abandon(before, reason))
     }
 
@@ -210,7 +210,7 @@ impl Session {
         if !not_parked.is_empty() {
             return Err(error!(Refused, "CPU {not_parked} is not parked"));
         }
-        self.ensure_keeper()?;
+        self.ensure_holder()?;
         let Some(mut parking) = self.held.parking.clone() else {
             return Err(error!(Refused, "CPU {cpus} is not parked"));
         };
@@ -249,7 +249,7 @@ impl Session {
         self.situation()?.check_leave(cpus)?;
         hotplug::check(&self.host.tree, cpus)?;
         let before = self.held.clone();
-        self.ensure_keeper()?;
+        self.ensure_holder()?;
         self.held.switched = self.held.switched.union(cpus);
         self.began = traced_now();
         let begin = clock::now();
@@ -271,7 +271,7 @@ impl Session {
         self.situation()?.check_managed(cpus)?;
         hotplug::check(&self.host.tree, cpus)?;
         let before = self.held.clone();
-        self.ensure_keeper()?;
+        self.ensure_holder()?;
         self.began = traced_now();
         let begin = clock::now();
         match hotplug::online(&mut self.journal, cpus, options) {
@@ -294,10 +294,10 @@ impl Session {
         let mut notes = std::mem::take(&mut self.notes);
         let live = Tree::live();
         let count = self.journal.entries().len() + self.held.speeds.len() + self.recovered;
-        if let Some(keeper) =
-            self.held.keeper.filter(|keeper| keeper.tid > 1 && tasks::is_alive(&live, *keeper))
+        if let Some(holder) =
+            self.held.holder.filter(|holder| holder.tid > 1 && tasks::is_alive(&live, *holder))
         {
-            self.journal.unlocked(|| end_process(keeper))?;
+            self.journal.unlocked(|| end_process(holder))?;
             notes.extend(held::load_status(&self.host.dir).notes);
             self.journal.reload()?;
         }

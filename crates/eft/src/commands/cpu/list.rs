@@ -46,8 +46,8 @@ pub fn observe(context: &Context, interval: Duration) -> Result<Machine, String>
 /// CPU time of each burner so far, in the order of the held speeds.
 fn burned_ns(held: &Held, status: &Status) -> Vec<u64> {
     let burned = |cpu: &CpuId| {
-        let (keeper, tid) = (held.keeper?, status.burners.get(cpu)?);
-        let text = Tree::live().text(&format!("proc/{}/task/{tid}/schedstat", keeper.tid))?;
+        let (holder, tid) = (held.holder?, status.burners.get(cpu)?);
+        let text = Tree::live().text(&format!("proc/{}/task/{tid}/schedstat", holder.tid))?;
         text.split_whitespace().next()?.parse().ok()
     };
     held.speeds.keys().map(|cpu| burned(cpu).unwrap_or(0)).collect()

@@ -71,7 +71,7 @@ enum CpuCommand {
     Restore,
     /// Hold what the commands set (started by them)
     #[command(hide = true)]
-    Keeper,
+    Holder,
 }
 
 /// What every command needs to know.
@@ -101,7 +101,7 @@ pub fn run(arguments: &CpuArguments) -> Result<(), String> {
         Some(CpuCommand::Online(switch)) => change::online(&context, switch),
         Some(CpuCommand::Trace(trace)) => trace::run(&context, trace),
         Some(CpuCommand::Restore) => change::restore(&context),
-        Some(CpuCommand::Keeper) => keeper(&context),
+        Some(CpuCommand::Holder) => holder(&context),
     }
 }
 
@@ -150,8 +150,8 @@ impl Context {
     }
 }
 
-fn keeper(context: &Context) -> Result<(), String> {
-    Ok(eft_host::actuators::keeper::run(&context.host.dir, || {
+fn holder(context: &Context) -> Result<(), String> {
+    Ok(eft_host::actuators::holder::run(&context.host.dir, || {
         // The starter waits for this line, and then reads no more.
         let _ = print("ready\n");
     })?)

@@ -1,7 +1,7 @@
 //! `eft vm advise`: what a policy would do and gain, without touching anything.
 
 use clap::Args;
-use eft_host::actuators::keeper::EndSignals;
+use eft_host::actuators::holder::EndSignals;
 use eft_host::clock;
 use eft_host::guests::session::Session;
 use eft_host::guests::session::view::View;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use clap::Args;
-use eft_host::actuators::keeper::EndSignals;
+use eft_host::actuators::holder::EndSignals;
 use eft_host::clock;
 use eft_host::guests::session::Session;
 use eft_host::guests::session::view::View;

@@ -48,7 +48,7 @@ impl Session {
             burner::check_allowed()?;
         }
         let before = self.held.clone();
-        self.ensure_keeper()?;
+        self.ensure_holder()?;
         // A core's earlier setting goes first: back ends do not add up.
         self.release_speeds(&cpus);
         let slowed = settings.iter().filter(is_emulated).count();
@@ -61,7 +61,7 @@ impl Session {
         }
         self.held.machine = machine;
         self.publish()?;
-        if let Err(reason) = self.await_keeper() {
+        if let Err(reason) = self.await_holder() {
             return Err(self.abandon(before, reason));
         }
         Ok(settings)
@@ -124,6 +124,6 @@ impl Session {
             }
         }
         self.publish()?;
-        self.await_keeper()
+        self.await_holder()
     }
 }

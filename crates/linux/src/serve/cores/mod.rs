@@ -151,7 +151,7 @@ impl Surroundings<Cores> for CoresSurroundings {
     }
 }
 
-/// Keepers that ended are our children.
+/// Holders (of `eft cpu`) that ended are our children.
 fn reap_children() {
     // SAFETY: waits for nobody and writes nowhere.
     while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}

@@ -27,32 +27,32 @@ use crate::sensors::tasks::{self, TaskId};
 /// Without anything due it looks again after this long, in case a nudge was lost to a crash.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// Tells a keeper to look at what is held.
-pub fn nudge(keeper: TaskId) {
-    if let Some(pid) = Pid::from_raw(keeper.tid) {
+/// Tells a holder to look at what is held.
+pub fn nudge(holder: TaskId) {
+    if let Some(pid) = Pid::from_raw(holder.tid) {
         // It may just have ended; the caller finds that out by its status.
         let _ = rustix::process::kill_process(pid, Signal::USR1);
     }
 }
 
-struct Keeper {
+struct Holder {
     me: TaskId,
     burners: BTreeMap<CpuId, (DutyOptions, Burner)>,
     lazy: LazyWork,
     status: Status,
 }
 
-/// The keeper's main loop. `ready` is called once signals are under control.
+/// The holder's main loop. `ready` is called once signals are under control.
 pub fn run(dir: &Path, ready: impl FnOnce()) -> Result<(), Error> {
     let signals = block_signals()?;
     close_inherited();
     // Sweeps are short, and late behind a loaded core's own tasks: 17 ms were seen where 10 are promised.
     // SAFETY: plain numbers; 0 names this process. Without the privilege sweeps are only later.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
-    // A terminal that goes away must not take the keeper with it unasked; it may lead a session already.
+    // A terminal that goes away must not take the holder with it unasked; it may lead a session already.
     let _ = rustix::process::setsid();
     let tree = Tree::live();
-    let mut keeper = Keeper {
+    let mut holder = Holder {
         me: tasks::myself(&tree),
         burners: BTreeMap::new(),
         lazy: LazyWork::default(),
@@ -64,18 +64,18 @@ pub fn run(dir: &Path, ready: impl FnOnce()) -> Result<(), Error> {
         // It holds what others rely on, so it waits as long as it takes.
         let mut journal = Journal::lock_within(&tree, dir, Duration::MAX)?;
         let held = held::load(dir);
-        if held.keeper != Some(keeper.me) {
+        if held.holder != Some(holder.me) {
             return Ok(());
         }
         if held.is_empty() {
-            keeper.burners.clear();
-            journal.undo(|entry| entry.owner == keeper.me);
+            holder.burners.clear();
+            journal.undo(|entry| entry.owner == holder.me);
             return end(dir, held.generation, Vec::new());
         }
-        let wait = keeper.serve(&mut journal, &held, dir)?;
+        let wait = holder.serve(&mut journal, &held, dir)?;
         drop(journal);
         if wait_for_signal(&signals, wait) {
-            return keeper.undo_all(&tree, dir);
+            return holder.undo_all(&tree, dir);
         }
     }
 }
@@ -86,7 +86,7 @@ fn close_inherited() {
     unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
 }
 
-impl Keeper {
+impl Holder {
     /// Brings burners and lazy work up to what is held; returns how long there is nothing to do.
     fn serve(&mut self, journal: &mut Journal, held: &Held, dir: &Path) -> Result<Duration, Error> {
         let is_news = self.status.generation != held.generation;

@@ -1,4 +1,4 @@
-//! Starting, awaiting and ending the keeper.
+//! Starting, awaiting and ending the holder.
 
 use super::{Host, PATIENCE, Session};
 use crate::actuators::held::{self, Progress};
@@ -12,22 +12,22 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 impl Session {
-    /// Waits until the keeper has done what was published. The lock is given away meanwhile.
-    pub(super) fn await_keeper(&mut self) -> Result<(), Error> {
-        let Some(keeper) = self.held.keeper.filter(|_| self.host.tree.is_live()) else {
+    /// Waits until the holder has done what was published. The lock is given away meanwhile.
+    pub(super) fn await_holder(&mut self) -> Result<(), Error> {
+        let Some(holder) = self.held.holder.filter(|_| self.host.tree.is_live()) else {
             return Ok(());
         };
         let outcome = self.journal.unlocked(|| {
             let begin = Instant::now();
             loop {
                 let live = Tree::live();
-                let (is_alive, dir) = (|| tasks::is_alive(&live, keeper), &self.host.dir);
+                let (is_alive, dir) = (|| tasks::is_alive(&live, holder), &self.host.dir);
                 match held::progress(self.held.generation, is_alive, || held::load_status(dir)) {
                     Progress::Served(errors) if errors.is_empty() => return Ok(()),
-                    Progress::Served(errors) => return Err(error!(Keeper, "{}", errors.join("; "))),
+                    Progress::Served(errors) => return Err(error!(Holder, "{}", errors.join("; "))),
                     Progress::Ended if self.held.is_empty() => return Ok(()),
                     Progress::Working if begin.elapsed() <= PATIENCE => {}
-                    _ => return Err(Error::Keeper(silence_of(keeper, dir))),
+                    _ => return Err(Error::Holder(silence_of(holder, dir))),
                 }
                 std::thread::sleep(Duration::from_millis(1));
             }
@@ -38,13 +38,13 @@ impl Session {
     }
 }
 
-pub(super) fn start_keeper(host: &Host) -> Result<TaskId, Error> {
-    let complain = |error: std::io::Error| error!(Keeper, "the keeper cannot be started ({error})");
-    let log = std::fs::File::create(host.dir.join("keeper.log")).map_err(complain)?;
+pub(super) fn start_holder(host: &Host) -> Result<TaskId, Error> {
+    let complain = |error: std::io::Error| error!(Holder, "the holder cannot be started ({error})");
+    let log = std::fs::File::create(host.dir.join("holder.log")).map_err(complain)?;
     let mut child = Command::new(&host.program)
         .args(["cpu", "--state-dir"])
         .arg(&host.dir)
-        .arg("keeper")
+        .arg("holder")
         .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -53,30 +53,30 @@ pub(super) fn start_keeper(host: &Host) -> Result<TaskId, Error> {
         .map_err(complain)?;
     let pid = child.id() as i32;
     let mut line = String::new();
-    let output = child.stdout.take().ok_or_else(|| error!(Keeper, "the keeper has no output"))?;
+    let output = child.stdout.take().ok_or_else(|| error!(Holder, "the holder has no output"))?;
     BufReader::new(output).read_line(&mut line).map_err(complain)?;
     match tasks::leader(&Tree::live(), pid) {
         Some(task) if line.trim() == "ready" => Ok(task.id),
         _ => {
-            let log = std::fs::read_to_string(host.dir.join("keeper.log")).unwrap_or_default();
-            Err(error!(Keeper, "the keeper did not start: {}", log.trim()))
+            let log = std::fs::read_to_string(host.dir.join("holder.log")).unwrap_or_default();
+            Err(error!(Holder, "the holder did not start: {}", log.trim()))
         }
     }
 }
 
-/// What there is to say of a keeper that does not do what was published.
-fn silence_of(keeper: TaskId, dir: &Path) -> String {
+/// What there is to say of a holder that does not do what was published.
+fn silence_of(holder: TaskId, dir: &Path) -> String {
     let live = Tree::live();
-    let what = if tasks::is_alive(&live, keeper) {
-        let threads = tasks::threads(&live, keeper.tid);
-        let threads = threads.into_iter().filter_map(|tid| tasks::read(&live, keeper.tid, tid));
+    let what = if tasks::is_alive(&live, holder) {
+        let threads = tasks::threads(&live, holder.tid);
+        let threads = threads.into_iter().filter_map(|tid| tasks::read(&live, holder.tid, tid));
         let states = threads.map(|t| format!("{} {} on CPU {}", t.name, t.state, t.last_cpu));
         format!("does not answer ({})", states.collect::<Vec<_>>().join(", "))
     } else {
-        let log = std::fs::read_to_string(dir.join("keeper.log")).unwrap_or_default();
+        let log = std::fs::read_to_string(dir.join("holder.log")).unwrap_or_default();
         format!("has ended ({})", eft_base::text::one_line(&log))
     };
-    format!("the keeper {what}; 'eft cpu restore' undoes what it held")
+    format!("the holder {what}; 'eft cpu restore' undoes what it held")
 }
 
 /// Asks a process to end, and waits for it.
@@ -87,7 +87,7 @@ pub(super) fn end_process(process: TaskId) -> Result<(), Error> {
     let begin = Instant::now();
     while tasks::is_alive(&Tree::live(), process) {
         if begin.elapsed() > PATIENCE {
-            return Err(error!(Keeper, "process {} does not end", process.tid));
+            return Err(error!(Holder, "process {} does not end", process.tid));
         }
         std::thread::sleep(Duration::from_millis(2));
     }
