@@ -4,6 +4,7 @@
 //! descriptor of ip's is believed without a check.
 
 use crate::counters::{COUNTERS, Counter};
+use crate::output::ToIp;
 use crate::received::Received;
 use alloc::collections::VecDeque;
 use core::convert::Infallible;
@@ -11,9 +12,7 @@ use core::time::Duration;
 use eft_base::errno::{EINVAL, EMSGSIZE, ENOBUFS};
 use eft_base::{Instant, PacketRef, RequestId};
 use eft_channel::{Memory, Pool, Seen};
-use eft_component::{
-    Component, Context, Device, DeviceError, DeviceInfo, Frame, Outbox, Output, ReceivedFrame,
-};
+use eft_component::{Component, Context, Device, DeviceError, DeviceInfo, Frame, Outbox, ReceivedFrame};
 use eft_messages::nic::{
     FRAME_CHECKSUM, FRAME_HEADER_MAX, FRAME_PAYLOAD_MAX, FrameDescriptor, IpToNic, NicToIp,
 };
@@ -30,27 +29,6 @@ const ETHERNET_LEN: usize = 14;
 const LINK_SLACK: usize = 4;
 /// Nothing longer fits an IPv4 header's length field.
 const FRAME_LEN_MAX: usize = ETHERNET_LEN + 65535;
-
-/// A message to ip.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ToIp(pub NicToIp);
-
-impl Output for ToIp {
-    type Effect = Infallible;
-
-    fn peer(&self) -> Option<ComponentId> {
-        Some(ComponentId::IP)
-    }
-    fn encode(&self) -> Encoded {
-        self.0.encode()
-    }
-    fn is_urgent(&self) -> bool {
-        !matches!(self.0, NicToIp::Sent { errno: 0, .. })
-    }
-    fn into_effect(self) -> Option<Infallible> {
-        None
-    }
-}
 
 /// The driver process of one device.
 pub struct Nic<D: Device> {

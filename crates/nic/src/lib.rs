@@ -11,9 +11,11 @@ extern crate alloc;
 
 pub mod counters;
 mod engine;
+mod output;
 mod received;
 #[cfg(test)]
 mod tests;
 
 pub use counters::Counter;
-pub use engine::{Nic, ToIp};
+pub use engine::Nic;
+pub use output::ToIp;

@@ -1,5 +1,7 @@
 //! The schedule: who runs next, when time passes, who dies. All of it follows from the seed.
 
+mod deaths;
+
 use crate::application::Application;
 use crate::device::End;
 use crate::link::{Conditions, Link};
@@ -316,92 +318,6 @@ impl Simulation {
                 true
             }
             None => false,
-        }
-    }
-
-    fn maybe_kill(&mut self) {
-        if self.faults.peers.is_empty() || !self.random.chance(self.faults.crash) {
-            return;
-        }
-        let side = self.random.below(2) as usize;
-        let peer = self.faults.peers[self.random.below(self.faults.peers.len() as u64) as usize];
-        if self.faults.one_at_a_time && self.dead.iter().any(|d| d.0 == side) {
-            return;
-        }
-        self.kill(side, peer);
-    }
-
-    fn maybe_inject(&mut self) {
-        if self.faults.kinds.is_empty() || !self.random.chance(self.faults.inject) {
-            return;
-        }
-        let mut below = |n: usize| self.random.below(n as u64) as usize;
-        let (side, skip) = (below(2), below(16) as u32);
-        let peer = self.faults.peers[below(self.faults.peers.len())];
-        let fault = self.faults.kinds[below(self.faults.kinds.len())];
-        self.note(format!("{} us: {peer} of side {side} suffers {fault:?}", self.now.as_micros()));
-        self.stacks[side].inject(peer, fault, skip);
-    }
-
-    fn maybe_flip(&mut self) {
-        if self.faults.flip == 0.0 || !self.random.chance(self.faults.flip) {
-            return;
-        }
-        let side = self.random.below(2) as usize;
-        let peer = self.faults.peers[self.random.below(self.faults.peers.len() as u64) as usize];
-        self.note(format!("{} us: {peer} of side {side} damages a queue", self.now.as_micros()));
-        self.stacks[side].flip_number(peer, &mut self.random);
-    }
-
-    fn maybe_light(&mut self) {
-        if self.faults.fuse == 0.0 || !self.random.chance(self.faults.fuse) {
-            return;
-        }
-        let mut below = |n: usize| self.random.below(n as u64) as usize;
-        let (side, peer) = (below(2), self.faults.peers[below(self.faults.peers.len())]);
-        // Few for what is made of few accesses, and for the end of a turn.
-        let most = [4, 30, 300][below(3)];
-        let steps = 1 + below(most) as u64;
-        self.stacks[side].light(peer, steps);
-    }
-
-    /// Kills a server; it comes back after a random part of the downtime.
-    pub fn kill(&mut self, side: usize, peer: ComponentId) {
-        self.stacks[side].kill(self.now, peer);
-        self.bury(side);
-    }
-
-    /// Those who died come back, each after a random part of the downtime.
-    fn bury(&mut self, side: usize) {
-        self.hand_over_effects(side);
-        let burnt = self.stacks[side].burnt;
-        loop {
-            let died = self.stacks[side].take_died();
-            if died.is_empty() {
-                return;
-            }
-            for peer in died {
-                self.note(format!("{} us: {peer} of side {side} dies", self.now.as_micros()));
-                let downtime = self.faults.downtime.as_nanos() as u64;
-                let back = self.now + Duration::from_nanos(self.random.below(downtime));
-                self.dead.push((side, peer, back));
-            }
-            if burnt > self.buried[side] && self.random.chance(self.faults.together) {
-                let other = self.faults.peers[self.random.below(self.faults.peers.len() as u64) as usize];
-                self.stacks[side].kill(self.now, other);
-            }
-            self.buried[side] = burnt;
-        }
-    }
-
-    fn revive(&mut self) {
-        let now = self.now;
-        let due: Vec<_> = self.dead.iter().filter(|d| d.2 <= now).copied().collect();
-        self.dead.retain(|d| d.2 > now);
-        for (side, peer, _) in due {
-            self.note(format!("{} us: {peer} of side {side} is back", now.as_micros()));
-            self.stacks[side].restart(now, peer);
-            self.bury(side);
         }
     }
 

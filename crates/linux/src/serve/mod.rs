@@ -7,6 +7,7 @@
 
 mod applications;
 mod cores;
+mod hosted;
 mod park;
 mod process;
 mod queues;
@@ -17,9 +18,10 @@ mod transport;
 
 pub use applications::Applications;
 pub use cores::CoresSurroundings;
+pub use hosted::Hosted;
 pub use process::run;
 pub(crate) use queues::inspect_queue;
-pub use server::{Hosted, host};
+pub use server::host;
 pub use setup::{Setup, Versions};
 pub use surroundings::{Answering, Domains, Plain, Surroundings};
 pub use transport::TransportSurroundings;

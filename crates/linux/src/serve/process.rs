@@ -4,8 +4,9 @@
 //! nobody rings for it: after each round whoever has a message has another turn, until none has, so that a packet goes
 //! its whole way, and its answer back, while it is in the cache.
 
+use super::hosted::Hosted;
 use super::park::Parking;
-use super::server::{BUDGET, Hosted};
+use super::server::BUDGET;
 use crate::Result;
 use crate::sandbox::{self, Users};
 use eft_base::Instant;

@@ -6,6 +6,7 @@
 
 mod accusations;
 mod children;
+mod deaths;
 mod domains;
 mod ending;
 mod kept;
@@ -23,11 +24,10 @@ pub use setup::{DeviceConfig, StackConfig};
 
 use crate::devices::packet::Silencer;
 use crate::protocol::{FromServer, PACKET_MAX, ToServer};
-use crate::{Doing, Error, Result, operator, scm};
+use crate::{Doing, Error, Result, scm};
 use domains::Keeping;
 use eft_base::{Instant, PoolId};
 use eft_control::hang::Hang;
-use eft_control::restart::Decision;
 use eft_control::store::Store;
 use eft_host::clock;
 use eft_messages::ComponentId;
@@ -189,105 +189,6 @@ impl Supervisor {
             self.died(i, status);
         }
         self.reap_newcomer();
-    }
-
-    /// A process ended, and with it this server and those that share it. What the first of them says holds for all.
-    fn died(&mut self, i: usize, how: String) {
-        if self.ending.is_some() {
-            return;
-        }
-        let company = self.company(i);
-        let i = company[0];
-        self.members[i].read_last_words();
-        if self.replaces(i) {
-            return;
-        }
-        let meant = |m: usize| std::mem::take(&mut self.members[m].killed_on_purpose);
-        let on_purpose = company.iter().copied().map(meant).fold(false, |any, this| any | this);
-        let on_purpose = on_purpose | self.falls_back(i, &how);
-        let hung = |m: usize| std::mem::take(&mut self.members[m].hung);
-        let hung = company.iter().copied().map(hung).fold(false, |any, this| any | this);
-        let failed = (hung || how != "signal 9") && !on_purpose;
-        company.iter().for_each(|j| self.members[*j].failed = failed);
-        let now = clock::now();
-        let decisions: Vec<Decision> =
-            company.iter().map(|j| self.members[*j].restarts.died(now, on_purpose)).collect();
-        let decision = decisions[0];
-        let others: Vec<String> = company[1..].iter().map(|j| self.members[*j].name.clone()).collect();
-        let dir = operator::stack_dir(&self.config.name);
-        self.members[i].keep_report(&dir, &how, &others);
-        company.iter().for_each(|j| self.members[*j].drop_old_recording(&dir));
-        eprintln!("eft {}: {} ended ({how})", self.config.name, self.company_name(i));
-        company.iter().for_each(|j| self.detach(*j));
-        match decision {
-            _ if self.reverts(i) => {
-                let until = clock::now() + update::REVERT;
-                company.iter().for_each(|j| self.members[*j].life = Life::Waiting(until));
-            }
-            Decision::Now => self.restart(i),
-            Decision::After(delay) => self.postpone(i, delay),
-        }
-        let peer = self.members[i].peer;
-        if !self.announced && peer != ComponentId::CORES && self.members[i].restarts.is_hopeless() {
-            self.last_word = Some(format!(
-                "{} died {} times before the stack was ready; last: {how}. Reports: {}",
-                self.members[i].name,
-                self.members[i].restarts.in_a_row(),
-                operator::stack_dir(&self.config.name).join("crashes").display()
-            ));
-            self.ending = Some(Ending::Whole);
-        }
-        company.into_iter().for_each(|j| self.show_member(j));
-    }
-
-    /// Nobody is to expect anything more of a server that ended.
-    fn detach(&mut self, i: usize) {
-        let peer = self.members[i].peer;
-        self.moves_ended(i);
-        if peer == ComponentId::CORES {
-            self.cores_ended();
-        }
-        if let Some(control) = self.members[i].control.take() {
-            self.unwatch(&control, Watched::Server(i));
-        }
-        self.domain_mapped(peer, None);
-        if let Some(words) = self.members[i].stderr.take() {
-            self.unwatch(&words, Watched::LastWords(i));
-        }
-        for n in self.neighbours(peer) {
-            self.tell(n, &ToServer::Disconnect { peer }, &[]);
-        }
-    }
-
-    /// Starts a dead server again, or says why not now, and tries later.
-    fn restart(&mut self, i: usize) {
-        let Err(why) = self.start(i) else { return };
-        eprintln!("eft {}: {} cannot be started: {why}", self.config.name, self.members[i].name);
-        if self.members[i].child.is_some() {
-            // It lacks something: its end is a death like any other.
-            self.members[i].kill();
-            return;
-        }
-        let company = self.company(i);
-        let now = clock::now();
-        let decisions: Vec<Decision> =
-            company.iter().map(|j| self.members[*j].restarts.died(now, false)).collect();
-        match decisions[0] {
-            Decision::Now => self.postpone(i, TICK),
-            Decision::After(delay) => self.postpone(i, delay),
-        }
-    }
-
-    fn postpone(&mut self, i: usize, delay: Duration) {
-        let until = clock::now() + delay;
-        self.company(i).into_iter().for_each(|j| self.members[j].life = Life::Waiting(until));
-        eprintln!(
-            "eft {}: {} died {} times in a row: it is started again in {} s; the rest of the stack runs on",
-            self.config.name,
-            self.company_name(i),
-            self.members[i].restarts.in_a_row(),
-            delay.as_secs_f32()
-        );
     }
 
     fn server_speaks(&mut self, i: usize) {

@@ -4,6 +4,8 @@
 //! wraps and nothing is compared modulo 2³²; only [`Block::send_sequence`] and its like know
 //! sequence numbers. A FIN takes the offset after the last byte.
 
+pub use super::state::State;
+
 use super::congestion::Congestion;
 use super::rtt::Rtt;
 use eft_base::{DomainId, Endpoint, Instant, WireAddress};
@@ -13,70 +15,6 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub const NONE: u32 = crate::domains::NONE;
 /// An offset that is never reached.
 pub const NOWHERE: u64 = u64::MAX;
-
-/// RFC 9293 §3.3.2, with the numbers that Linux shows in `TCP_INFO`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum State {
-    /// Not in use.
-    Free = 0,
-    Established = 1,
-    SynSent = 2,
-    SynReceived = 3,
-    FinWait1 = 4,
-    FinWait2 = 5,
-    TimeWait = 6,
-    /// A socket without connection.
-    Closed = 7,
-    CloseWait = 8,
-    LastAck = 9,
-    Listen = 10,
-    Closing = 11,
-}
-
-impl State {
-    pub fn from_number(n: u8) -> Option<State> {
-        use State::*;
-        [
-            Free,
-            Established,
-            SynSent,
-            SynReceived,
-            FinWait1,
-            FinWait2,
-            TimeWait,
-            Closed,
-            CloseWait,
-            LastAck,
-            Listen,
-            Closing,
-        ]
-        .into_iter()
-        .find(|s| *s as u8 == n)
-    }
-
-    /// Both SYNs are acknowledged (RFC 9293 §3.3.2: ESTABLISHED and what follows).
-    pub fn is_synchronized(self) -> bool {
-        use State::*;
-        matches!(self, Established | FinWait1 | FinWait2 | TimeWait | CloseWait | LastAck | Closing)
-    }
-
-    /// The block lies in the table of connections.
-    pub fn has_connection(self) -> bool {
-        self.is_synchronized() || matches!(self, State::SynSent | State::SynReceived)
-    }
-
-    /// The application may still have bytes on their way to the peer.
-    pub fn may_send(self) -> bool {
-        use State::*;
-        matches!(self, Established | CloseWait | FinWait1 | LastAck | Closing)
-    }
-
-    /// The peer may still send bytes.
-    pub fn may_receive(self) -> bool {
-        matches!(self, State::Established | State::FinWait1 | State::FinWait2)
-    }
-}
 
 /// Bits of [`Block::flags`].
 pub mod bit {

@@ -4,6 +4,7 @@
 use super::acknowledge::promisable;
 use super::asked::Path;
 use super::block::{Block, State, Tuple, bit};
+use super::congestion::Congestion;
 use super::connection::Connection;
 use super::counters::Counter;
 use super::emit::Outgoing;
@@ -14,6 +15,7 @@ use super::ports::{EPHEMERAL_COUNT, EPHEMERAL_FIRST};
 use crate::addresses::is_unspecified;
 use crate::edge::Out;
 use crate::requests::Transport as _;
+use crate::timers::NEVER;
 use core::net::IpAddr;
 use eft_base::errno::{EADDRNOTAVAIL, EALREADY, ECONNREFUSED, EINVAL, EISCONN, ENETUNREACH};
 use eft_base::{Instant, RequestId, WireAddress};
@@ -21,6 +23,37 @@ use eft_channel::socket::Opt;
 use eft_component::{Context, Outbox};
 
 impl Connection<'_> {
+    /// The handshake is done.
+    pub(super) fn establish(&mut self, cx: &Context) {
+        let (block, live) = (&mut self.block, &mut *self.live);
+        if let Some((_, at)) = live.timing.take()
+            && block.backoff == 0
+        {
+            let rtt = cx.now.saturating_since(at);
+            block.rtt.sample(rtt.as_micros() as u32);
+        }
+        let mss = block.segment_size();
+        let algorithm = block.congestion.algorithm;
+        block.congestion = Congestion::new(mss);
+        block.congestion.algorithm = algorithm;
+        if block.backoff > 0 {
+            // RFC 6298 §5.7, RFC 5681 §3.1: a lost SYN is a sign of congestion.
+            block.congestion.cwnd = mss;
+            block.rtt.distrust_handshake();
+        }
+        block.backoff = 0;
+        block.set_state(State::Established);
+        live.open = true;
+        block.set(bit::CONNECTED);
+        live.retransmit_at = NEVER;
+        live.last_heard = cx.now;
+        live.statistics.on_established(cx.now);
+        live.due &= !due::SYN;
+        self.take_options();
+        self.refresh_flags();
+        self.mark(due::SEND | due::WRITABLE | due::INFO);
+    }
+
     /// The window shift that makes the whole ring expressible (RFC 7323 §2.3).
     pub(super) fn set_receive_scale(&mut self) {
         let len = self.live.page.as_ref().map_or(65535, |p| p.receive_len());

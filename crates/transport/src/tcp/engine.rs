@@ -1,12 +1,14 @@
 //! The component: hands what comes in to the mechanism that it concerns, and lets what became due
 //! leave in `flush`, so that a batch of arriving segments is answered once.
 
+mod tables;
+
 use super::TcpConfig;
 use super::asked::{Path, PendingReset, Request};
 use super::asking::Ecn;
 use super::block::{Cold, State, Tuple};
 use super::counters::{COUNTERS, Counter};
-use super::durable::{self, Blocks, Tables};
+use super::durable::{Blocks, Tables};
 use super::live::{Live, due};
 use super::ports::Ports;
 use super::reassembly::Reassembly;
@@ -27,8 +29,8 @@ use crate::turns::{PER_TURN, Turns};
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
+use eft_base::Instant;
 use eft_base::hash::{Key, Map};
-use eft_base::{Instant, SocketId};
 use eft_channel::{Pool, Requests, Seen, Segment};
 use eft_component::transport::{Effect, Event};
 use eft_component::{Component, Context, Occasion, Outbox};
@@ -150,69 +152,6 @@ impl Tcp {
     /// For tests of dying in the middle of a turn.
     pub fn fuse(&self) -> Fuse {
         self.arena.fuse()
-    }
-
-    /// Takes a free block, driving out the oldest TIME-WAIT if there is none and room for no other.
-    pub(super) fn allocate(&mut self, cx: &Context) -> Option<u32> {
-        if self.free.is_empty() && !self.grow() {
-            self.evict_time_wait(cx);
-        }
-        let Some(i) = self.free.take() else {
-            cx.count(Counter::DropNoBlock);
-            return None;
-        };
-        self.connection(i).begin();
-        self.gauge_blocks(cx);
-        Some(i)
-    }
-
-    /// Makes more free blocks; false if there is room for no more.
-    fn grow(&mut self) -> bool {
-        let more = durable::grow(&mut self.arena, &mut self.blocks, &mut self.cold, &mut self.notes);
-        let count = more.end as usize;
-        self.live.resize_with(count, Live::new);
-        self.timers.grow(count);
-        let grown = !more.is_empty();
-        self.free.grow(more);
-        grown
-    }
-
-    pub(super) fn gauge_blocks(&self, cx: &Context) {
-        cx.gauge(Counter::Blocks, self.free.used() as u64);
-    }
-
-    pub(super) fn gauge_open(&self, cx: &Context) {
-        cx.gauge(Counter::Open, self.open);
-    }
-
-    /// A connection is over, whether or not it is remembered for a while.
-    pub(super) fn count_end(&mut self, cx: &Context, i: u32) {
-        if core::mem::take(&mut self.connection(i).live.open) {
-            self.open -= 1;
-            cx.count(Counter::Closed);
-            self.gauge_open(cx);
-        }
-    }
-
-    pub(super) fn socket(&self, i: u32) -> SocketId {
-        self.view(i).socket()
-    }
-
-    /// The connection that a tuple belongs to.
-    pub(super) fn find(&mut self, tuple: &Tuple) -> Option<u32> {
-        match self.last {
-            Some((t, i)) if t == *tuple => Some(i),
-            _ => {
-                let i = *self.table.get(tuple)?;
-                self.last = Some((*tuple, i));
-                Some(i)
-            }
-        }
-    }
-
-    pub(super) fn forget_tuple(&mut self, tuple: &Tuple) {
-        self.table.remove(tuple);
-        self.last = None;
     }
 
     /// Counts what opening the arena found, once.

@@ -3,7 +3,7 @@
 //! | file | mechanism | follows |
 //! |---|---|---|
 //! | [`engine`] | the component: what comes in, what goes out | |
-//! | [`block`], [`durable`] | control blocks in the arena; opening it after a crash | RFC 9293 §3.3.1 |
+//! | [`block`], [`state`], [`durable`] | control blocks in the arena; opening it after a crash | RFC 9293 §3.3.1 |
 //! | [`asked`] | what was asked of ip, and what it says of a path | |
 //! | [`rebirth`] | deriving every output from state after a crash | |
 //! | [`fatal`] | inputs that have killed two lives | |
@@ -74,6 +74,7 @@ mod rtt;
 mod scoreboard;
 mod segment;
 mod send;
+mod state;
 mod stateless;
 mod statistics;
 mod syn_cookies;

@@ -10,44 +10,12 @@ use super::live::due;
 use super::segment::{Segment, Unfit, parse};
 use crate::docket::Kind;
 use crate::edge::Out;
-use crate::timers::NEVER;
 use eft_base::PacketRef;
 use eft_base::errno::{ECONNREFUSED, ECONNRESET};
 use eft_base::wire::{TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
 use eft_component::{Context, Outbox};
 
 impl Connection<'_> {
-    /// The handshake is done.
-    fn establish(&mut self, cx: &Context) {
-        let (block, live) = (&mut self.block, &mut *self.live);
-        if let Some((_, at)) = live.timing.take()
-            && block.backoff == 0
-        {
-            let rtt = cx.now.saturating_since(at);
-            block.rtt.sample(rtt.as_micros() as u32);
-        }
-        let mss = block.segment_size();
-        let algorithm = block.congestion.algorithm;
-        block.congestion = super::congestion::Congestion::new(mss);
-        block.congestion.algorithm = algorithm;
-        if block.backoff > 0 {
-            // RFC 6298 §5.7, RFC 5681 §3.1: a lost SYN is a sign of congestion.
-            block.congestion.cwnd = mss;
-            block.rtt.distrust_handshake();
-        }
-        block.backoff = 0;
-        block.set_state(State::Established);
-        live.open = true;
-        block.set(bit::CONNECTED);
-        live.retransmit_at = NEVER;
-        live.last_heard = cx.now;
-        live.statistics.on_established(cx.now);
-        live.due &= !due::SYN;
-        self.take_options();
-        self.refresh_flags();
-        self.mark(due::SEND | due::WRITABLE | due::INFO);
-    }
-
     /// RFC 1122 §4.2.2.13: nobody will read it, and the peer should know.
     fn refuses_text(&self) -> bool {
         self.block.has(bit::ORPHAN) && self.block.state().may_receive()

@@ -1,0 +1,74 @@
+//! The tables of connections: blocks given out and taken back, and who is found by which addresses.
+
+use super::Tcp;
+use crate::tcp::block::Tuple;
+use crate::tcp::counters::Counter;
+use crate::tcp::durable;
+use crate::tcp::live::Live;
+use eft_base::SocketId;
+use eft_component::Context;
+
+impl Tcp {
+    /// Takes a free block, driving out the oldest TIME-WAIT if there is none and room for no other.
+    pub(in crate::tcp) fn allocate(&mut self, cx: &Context) -> Option<u32> {
+        if self.free.is_empty() && !self.grow() {
+            self.evict_time_wait(cx);
+        }
+        let Some(i) = self.free.take() else {
+            cx.count(Counter::DropNoBlock);
+            return None;
+        };
+        self.connection(i).begin();
+        self.gauge_blocks(cx);
+        Some(i)
+    }
+
+    /// Makes more free blocks; false if there is room for no more.
+    fn grow(&mut self) -> bool {
+        let more = durable::grow(&mut self.arena, &mut self.blocks, &mut self.cold, &mut self.notes);
+        let count = more.end as usize;
+        self.live.resize_with(count, Live::new);
+        self.timers.grow(count);
+        let grown = !more.is_empty();
+        self.free.grow(more);
+        grown
+    }
+
+    pub(in crate::tcp) fn gauge_blocks(&self, cx: &Context) {
+        cx.gauge(Counter::Blocks, self.free.used() as u64);
+    }
+
+    pub(in crate::tcp) fn gauge_open(&self, cx: &Context) {
+        cx.gauge(Counter::Open, self.open);
+    }
+
+    /// A connection is over, whether or not it is remembered for a while.
+    pub(in crate::tcp) fn count_end(&mut self, cx: &Context, i: u32) {
+        if core::mem::take(&mut self.connection(i).live.open) {
+            self.open -= 1;
+            cx.count(Counter::Closed);
+            self.gauge_open(cx);
+        }
+    }
+
+    pub(in crate::tcp) fn socket(&self, i: u32) -> SocketId {
+        self.view(i).socket()
+    }
+
+    /// The connection that a tuple belongs to.
+    pub(in crate::tcp) fn find(&mut self, tuple: &Tuple) -> Option<u32> {
+        match self.last {
+            Some((t, i)) if t == *tuple => Some(i),
+            _ => {
+                let i = *self.table.get(tuple)?;
+                self.last = Some((*tuple, i));
+                Some(i)
+            }
+        }
+    }
+
+    pub(in crate::tcp) fn forget_tuple(&mut self, tuple: &Tuple) {
+        self.table.remove(tuple);
+        self.last = None;
+    }
+}
