@@ -15,6 +15,7 @@ mod script;
 mod statistics;
 mod streams;
 mod syn_cookies;
+mod syn_data;
 mod turns;
 mod unacceptable;
 mod windows;

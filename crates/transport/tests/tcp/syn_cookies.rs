@@ -14,7 +14,7 @@ fn modern() -> Vec<u8> {
 }
 
 /// SYNs of so many addresses that never answer.
-fn flood(s: &mut Script, count: u32) {
+pub fn flood(s: &mut Script, count: u32) {
     let (source, port, seq) = (s.source, s.source_port, s.seq);
     for i in 0..count {
         let b = i.to_be_bytes();
