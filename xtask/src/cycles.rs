@@ -1,5 +1,5 @@
-//! Import cycles between the files of a crate. A parent and its children may know each other; other files that import
-//! each other in a circle cannot be read one after the other.
+//! Import cycles between the files of a crate. A parent and what lies below it may know each other; other files that
+//! import each other in a circle cannot be read one after the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,23 +12,31 @@ pub fn check(crate_name: &str, src: &Path, files: &[PathBuf], problems: &mut Vec
     let mut imports: BTreeMap<Vec<String>, BTreeSet<Vec<String>>> = BTreeMap::new();
     for (module, file) in &modules {
         let text = fs::read_to_string(file).unwrap_or_default();
-        let wanted = paths(&text).into_iter().filter_map(|path| resolve(module, &path, &modules));
-        let others = wanted.filter(|other| !other.starts_with(module) && !module.starts_with(other));
+        let children =
+            modules.keys().filter(|other| other.len() == module.len() + 1 && other.starts_with(module));
+        let children: Vec<&str> = children.filter_map(|child| child.last()).map(String::as_str).collect();
+        let wanted = paths(&text, &children).into_iter().filter_map(|path| resolve(module, &path, &modules));
+        // The crate's root names everything, and whoever takes a name from there takes it from below.
+        let others = wanted.filter(|other| other != module && !other.is_empty() && !module.is_empty());
         imports.insert(module.clone(), others.collect());
     }
-    let mut knotted: Vec<Vec<String>> = imports
-        .keys()
-        .filter(|module| reached(module, &imports).contains(*module))
-        .map(|module| module.to_vec())
-        .collect();
-    knotted.sort();
-    if !knotted.is_empty() {
-        let names: Vec<String> = knotted.iter().map(|module| module.join("::")).collect();
-        problems.push(format!(
-            "crates/{crate_name}: {} files import each other in circles: {}",
-            names.len(),
-            names.join(", ")
-        ));
+    let reach: BTreeMap<&Vec<String>, BTreeSet<Vec<String>>> =
+        imports.keys().map(|module| (module, reached(module, &imports))).collect();
+    let circle = |module: &Vec<String>| -> BTreeSet<&Vec<String>> {
+        let back = |other: &&Vec<String>| reach[module].contains(*other) && reach[other].contains(module);
+        imports.keys().filter(back).collect()
+    };
+    let circles: BTreeSet<BTreeSet<&Vec<String>>> = imports.keys().map(circle).collect();
+    for circle in circles {
+        // The first is the shortest path there is, so a parent of all if there is one.
+        if circle.iter().any(|module| !module.starts_with(circle.first().expect("it has this one"))) {
+            let names: Vec<String> = circle.iter().map(|module| module.join("::")).collect();
+            problems.push(format!(
+                "crates/{crate_name}: {} files import each other in circles: {}",
+                names.len(),
+                names.join(", ")
+            ));
+        }
     }
 }
 
@@ -43,8 +51,9 @@ fn module_of(relative: &Path) -> Option<Vec<String>> {
     (!is_tests).then_some(parts)
 }
 
-/// Every path of code that begins with `crate` or `super`, groups written out. Unit tests at a file's end do not count.
-fn paths(text: &str) -> Vec<Vec<String>> {
+/// Every path of code that begins with `crate`, `super` or a child's name, groups written out. Unit tests at a file's end
+/// do not count.
+fn paths(text: &str, children: &[&str]) -> Vec<Vec<String>> {
     let code: String = text
         .split("#[cfg(test)]\nmod tests")
         .next()
@@ -54,8 +63,9 @@ fn paths(text: &str) -> Vec<Vec<String>> {
         .collect::<Vec<_>>()
         .join("\n");
     let mut found = Vec::new();
-    for start in ["crate::", "super::"] {
-        for (at, _) in code.match_indices(start) {
+    let starts = ["crate", "super"].iter().chain(children).map(|name| format!("{name}::"));
+    for start in starts {
+        for (at, _) in code.match_indices(&start) {
             let before = code[..at].chars().next_back();
             let is_start = !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':');
             if is_start {
@@ -164,6 +174,16 @@ mod tests {
             ("d.rs", ""),
         ]);
         assert_eq!(circle, ["crates/made-up: 3 files import each other in circles: a, b, c"]);
+    }
+
+    #[test]
+    fn a_circle_through_a_parent_and_its_child_is_one() {
+        let circle = problems(&[
+            ("a/mod.rs", "mod b; fn f() { b::g() }"),
+            ("a/b.rs", "use crate::c::h;"),
+            ("c.rs", "use crate::a;"),
+        ]);
+        assert_eq!(circle, ["crates/made-up: 3 files import each other in circles: a, a::b, c"]);
     }
 
     #[test]

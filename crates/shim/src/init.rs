@@ -1,8 +1,9 @@
-//! The constructor: joins the domain, maps its arena, finds inherited sockets.
+//! The program's start: joins the domain, maps its arena, finds inherited sockets.
 //!
 //! What must never happen: that a program started by `eft run` goes on without the stack. If
 //! anything fails, one line says what, and the program ends with 127.
 
+use crate::dispatch::Calls;
 use crate::domain::{Domain, domain};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
@@ -39,26 +40,16 @@ const RUNNING: u32 = 1;
 const DONE: u32 = 2;
 static STATE: AtomicU32 = AtomicU32::new(NEW);
 
-#[cfg(not(test))]
-#[used]
-#[unsafe(link_section = ".init_array")]
-static CONSTRUCTOR: extern "C" fn() = constructor;
-
-#[cfg(not(test))]
-extern "C" fn constructor() {
-    ensure();
-}
-
-/// Runs the constructor if it has not run: another library's may come first.
+/// Starts if that has not happened. `calls` makes the system calls that the program makes past libc.
 #[inline]
-pub fn ensure() {
+pub fn ensure(calls: Calls) {
     if STATE.load(Ordering::Acquire) != DONE {
-        first();
+        first(calls);
     }
 }
 
 #[cold]
-fn first() {
+fn first(calls: Calls) {
     if STATE.compare_exchange(NEW, RUNNING, Ordering::AcqRel, Ordering::Acquire).is_err() {
         // By this thread: the constructor's own calls. (No other thread runs yet.)
         return;
@@ -69,7 +60,7 @@ fn first() {
         STATE.store(NEW, Ordering::Release);
         return;
     }
-    if let Err(why) = start() {
+    if let Err(why) = start(calls) {
         sys::complain(why);
         // SAFETY: ends the process.
         unsafe { libc::_exit(127) };
@@ -85,7 +76,7 @@ fn has_environment() -> bool {
     unsafe { !(&raw const environ).read_volatile().is_null() }
 }
 
-fn start() -> core::result::Result<(), &'static str> {
+fn start(calls: Calls) -> core::result::Result<(), &'static str> {
     let fd = domain_fd().ok_or(
         "libeft.so was loaded without a stack (EFT_DOMAIN_FD is not set): \
          start the program with `eft run --name NAME -- PROGRAM`",
@@ -113,9 +104,8 @@ fn start() -> core::result::Result<(), &'static str> {
     scan::inherited();
     confined::inherited();
     stdio::install();
-    #[cfg(not(test))]
     if !under_valgrind() {
-        dispatch::install();
+        dispatch::install(calls);
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod address;
 mod discovery;
+mod duplicates;
 pub(crate) mod error;
 mod fragment;
 pub(crate) mod header;
@@ -10,6 +11,4 @@ mod neighbours;
 pub(crate) mod path;
 pub(crate) mod reassemble;
 mod receive;
-mod tentative;
-
-pub(crate) use tentative::Tentatives;
+pub(crate) mod tentative;

@@ -2,7 +2,7 @@
 //!
 //! What is believed: an answer from a host that we have an entry for, or a question put to us; always about an address of
 //! the link's own networks, and only if the Ethernet sender says the same as the message. Nobody can talk us out of our
-//! own address, but for the second in which it is tried out ([`super::tentative`]).
+//! own address, but for the second in which it is tried out ([`super::duplicates`]).
 
 use super::address::{all_nodes, is_unicast, link_group, solicited_node};
 use super::discovery::{NeighbourMessage, OVERRIDE, SOLICITED, message};

@@ -6,12 +6,12 @@
 
 use super::disposition;
 use super::route::{Route, route};
-use super::{SYS_USER_DISPATCH, clone, cloned, signals, stack};
-use crate::interpose::raw;
+use super::{Calls, SYS_USER_DISPATCH, clone, cloned, signals, stack};
 use crate::sys::{self, Errno};
 use crate::{errno, real};
 use core::ffi::{c_int, c_void};
 use libc::{siginfo_t, ucontext_t};
+use std::sync::OnceLock;
 
 /// What follows the three numbers of a `siginfo_t` for SIGSYS.
 #[repr(C)]
@@ -22,8 +22,12 @@ struct SysInfo {
     arch: u32,
 }
 
+/// What makes the calls; set before the handler is.
+static CALLS: OnceLock<Calls> = OnceLock::new();
+
 /// Makes this the handler. Returns whether it is.
-pub fn install() -> bool {
+pub fn install(calls: Calls) -> bool {
+    CALLS.get_or_init(|| calls);
     // SAFETY: all zeroes is a sigaction with an empty mask; it is ours.
     unsafe {
         let mut action: libc::sigaction = core::mem::zeroed();
@@ -99,7 +103,7 @@ unsafe fn call(number: i64, args: [usize; 6]) -> isize {
             return done;
         }
         let before = errno::get();
-        let Some(done) = raw::known(number, args) else {
+        let Some(done) = CALLS.get().and_then(|calls| calls(number, args)) else {
             return sys::raw(number, args);
         };
         let result = if done == -1 { errno::get().in_kernel() } else { done };

@@ -30,7 +30,7 @@ mod text;
 pub mod thread;
 
 use crate::sys;
-use core::ffi::c_int;
+use core::ffi::{c_int, c_long};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 pub const PR_SET_SYSCALL_USER_DISPATCH: c_int = 59;
@@ -80,12 +80,16 @@ fn dispatch(start: usize, len: usize) -> sys::Result<usize> {
     unsafe { sys::call(libc::SYS_prctl, args) }
 }
 
+/// Makes a system call that the program asked for by number, if it concerns eft; `None` for all others. The result is
+/// that of libc's function.
+pub type Calls = unsafe fn(c_long, [usize; 6]) -> Option<isize>;
+
 /// Arms the process and its only thread, if kernel and libc are such that it works.
 #[cfg(not(test))]
-pub fn install() {
+pub fn install(calls: Calls) {
     let Some(libc_text) = text::of_libc() else { return };
     let before = disposition::Action::in_kernel();
-    if !handler::install() || !libc_text.range.contains(&disposition::Action::in_kernel().restorer) {
+    if !handler::install(calls) || !libc_text.range.contains(&disposition::Action::in_kernel().restorer) {
         // The handler could not return.
         before.put_in_kernel();
         return;
@@ -100,3 +104,7 @@ pub fn install() {
         before.put_in_kernel();
     }
 }
+
+/// Unit tests make their own calls.
+#[cfg(test)]
+pub fn install(_calls: Calls) {}

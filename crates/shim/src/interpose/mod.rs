@@ -1,5 +1,6 @@
 //! The symbols that programs call. Thin: each finds out whose descriptor it is and hands on.
 
+mod constructor;
 mod descriptors;
 mod files;
 mod interfaces;
@@ -16,3 +17,5 @@ mod streams;
 #[cfg(target_arch = "x86_64")]
 mod threads;
 mod variadic;
+
+use constructor::ensure;

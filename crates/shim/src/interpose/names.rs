@@ -1,7 +1,7 @@
 //! getaddrinfo and its elders.
 
+use crate::errno;
 use crate::names::{addresses, client, configuration, message, reverse, table};
-use crate::{errno, init};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_uchar, c_void};
 use libc::{addrinfo, hostent, size_t, sockaddr, socklen_t};
@@ -19,7 +19,7 @@ pub unsafe extern "C" fn getaddrinfo(
     hints: *const addrinfo,
     result: *mut *mut addrinfo,
 ) -> c_int {
-    init::ensure();
+    super::ensure();
     // SAFETY: the program's call, as are all below.
     unsafe { addresses::getaddrinfo(node, service, hints, result) }
 }

@@ -6,14 +6,14 @@
 use super::polling;
 use crate::dispatch::{self, signals};
 use crate::sys::Errno;
-use crate::{confined, errno, init, poll, real};
+use crate::{confined, errno, poll, real};
 use core::ffi::c_int;
 use core::time::Duration;
 use libc::{epoll_event, fd_set, nfds_t, pollfd, sigaction as Action, sigset_t, timespec};
 
 /// The program's masks and handlers are not to be left as they are.
 fn watched() -> bool {
-    init::ensure();
+    super::ensure();
     dispatch::is_armed()
 }
 

@@ -11,7 +11,7 @@ const IPPROTO_MPTCP: c_int = 262;
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
-    init::ensure();
+    super::ensure();
     // SAFETY: plain numbers.
     let in_kernel = || unsafe { real::socket.get()(domain, kind, protocol) };
     let inet6 = match domain {

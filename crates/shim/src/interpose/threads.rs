@@ -1,7 +1,7 @@
 //! New threads and children, which have to arm themselves (see `dispatch`).
 
 use crate::dispatch::{self, thread};
-use crate::{init, real};
+use crate::real;
 use core::ffi::{c_int, c_void};
 use libc::{pid_t, pthread_attr_t, pthread_t};
 
@@ -35,7 +35,7 @@ fn created(
     no_memory: c_int,
     create: impl FnOnce(usize, *mut c_void) -> c_int,
 ) -> c_int {
-    init::ensure();
+    super::ensure();
     if !dispatch::is_armed() {
         return create(routine, argument);
     }

@@ -1,0 +1,47 @@
+//! Trying addresses out (duplicate address detection, RFC 4862 §5.4), while they are used already (RFC 4429): a stack whose
+//! ip is reborn must not be silent for a second. If another host has an address it is given up.
+
+use super::address::{link_group, solicited_node};
+use super::discovery::{NeighbourMessage, message};
+use crate::counters::Counter;
+use crate::engine::{Ip, Out};
+use alloc::format;
+use core::net::{IpAddr, Ipv6Addr};
+use core::time::Duration;
+use eft_base::address::{without_zone, zone_of_nic};
+use eft_base::wire::ICMPV6_NEIGHBOUR_SOLICITATION;
+use eft_component::Context;
+
+/// How long another host has to object: RetransTimer, once (RFC 4861 §10, RFC 4862 §5.1).
+const TRIAL: Duration = Duration::from_secs(1);
+
+impl Ip {
+    /// Asks the link whether anybody else has an address of ours.
+    pub(crate) fn try_out(&mut self, cx: &mut Context, interface: u8, address: Ipv6Addr, out: &mut Out) {
+        self.tentatives.put(interface, address, cx.now + TRIAL);
+        let ends = (Ipv6Addr::UNSPECIFIED, solicited_node(address, zone_of_nic(interface)));
+        let question = NeighbourMessage { target: address, flags: 0, mac: None };
+        let bytes = message(ICMPV6_NEIGHBOUR_SOLICITATION, question, ends);
+        if let Some(group) = link_group(ends.1) {
+            self.send_discovery(cx, interface, group, ends, &bytes, out);
+        }
+    }
+
+    /// Nobody has objected: tells the link, so that old entries are refreshed (RFC 4861 §7.2.6).
+    pub(crate) fn expire_tentatives(&mut self, cx: &mut Context, out: &mut Out) {
+        for t in self.tentatives.take_due(cx.now) {
+            if self.routes.addresses_of(t.interface).any(|a| a == IpAddr::V6(t.address)) {
+                self.advertise(cx, t.interface, t.address, None, out);
+            }
+        }
+    }
+
+    /// Another host has this address, or wants it just as we do (RFC 4862 §5.4.5).
+    pub(super) fn give_up_address(&mut self, cx: &mut Context, interface: u8, address: Ipv6Addr) {
+        cx.count(Counter::AddressesGivenUp);
+        self.tentatives.remove(interface, address);
+        self.routes.remove_address(interface, address.into());
+        let shown = without_zone(address.into());
+        self.complain(format!("address {shown}: another host on the link has it"));
+    }
+}
