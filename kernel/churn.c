@@ -243,7 +243,7 @@ static void one_cycle(void)
 		failed("%x went, online is %x", mask, online());
 	if (!pick(&state, 4))
 		look(mask);
-	if (!pick(&state, 24))
+	if (!pick(&state, 24) && !native)
 		must("switch off", put("/proc/sys/kernel/cpu_bolt", "0"));
 	/* Mostly before the lazy part, sometimes after it. */
 	pause_ms(pick(&state, 8) ? pick(&state, 20) : 120 + pick(&state, 100));
