@@ -5,6 +5,7 @@
  *   walkers    say where they run; none may run on a CPU that is offline
  *   timers     arm timers on all CPUs and count those that come: timerfd for
  *              hrtimers, a socket's timeout for the timer wheel
+ *   users      use CPU time up to a timer that counts it: a CPU's tick looks
  *   disk       reads /dev/vda past the caches: an interrupt that nobody answers
  *              is a read that does not end
  *   files      fill and empty a tmpfs, whose exact sum must be 0 afterwards
@@ -20,6 +21,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/mount.h>
@@ -28,8 +30,11 @@
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <time.h>
 
 #define WALKERS 6
+/* CPU time that a thread may use past a timer of it. */
+#define LATE_S 10
 
 /* What a thread reports: when it was last seen to get on, and where. */
 struct worker {
@@ -121,6 +126,44 @@ static void *time_out(void *argument)
 				failed("timerfd of CPU %d", i);
 		}
 		done(w);
+	}
+	return NULL;
+}
+
+static void *use_up(void *argument)
+{
+	struct worker *w = begin("users");
+	unsigned int state = seed + 500 + (intptr_t)argument;
+	struct sigevent by = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGRTMIN };
+	struct timespec used = { 0 };
+	sigset_t set;
+	timer_t timer;
+
+	by._sigev_un._tid = gettid();
+	sigemptyset(&set);
+	sigaddset(&set, SIGRTMIN);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	if (timer_create(CLOCK_THREAD_CPUTIME_ID, &by, &timer))
+		failed("timer_create: %s", strerror(errno));
+	for (;;) {
+		struct itimerspec in = { .it_value.tv_nsec = 1000000L * (1 + pick(&state, 30)) };
+		time_t limit = used.tv_sec + LATE_S;
+		sigset_t pending;
+
+		/* Its CPU may go, and the next one's tick has to see the timer. */
+		bind_to(pick(&state, cpus));
+		timer_settime(timer, 0, &in, NULL);
+		do {
+			for (volatile int i = 0; i < 5000; i++)
+				;
+			clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+			if (used.tv_sec > limit)
+				failed("a timer of CPU time is lost on CPU %d", sched_getcpu());
+			sigpending(&pending);
+		} while (!sigismember(&pending, SIGRTMIN));
+		sigwaitinfo(&set, NULL);
+		done(w);
+		pause_ms(1 + pick(&state, 100));
 	}
 	return NULL;
 }
@@ -337,6 +380,7 @@ void oracles_start(void)
 		start(walk, i);
 	start(time_out, 0);
 	start(time_out, 1);
+	start(use_up, 0);
 	if (!access("/dev/vda", R_OK))
 		start(read_disk, 0);
 	start(fill, 0);
