@@ -16,10 +16,12 @@
 //! the payload, padded to 8). A listener's receive ring holds [`AcceptRecord`]s.
 
 mod errors;
+mod option;
 mod page;
 mod statistics;
 
 pub use errors::{ERRORS_MAX, ErrorRecord, QUOTE_MAX};
+pub use option::{Opt, early};
 pub use page::{
     IDENTITY, IDENTITY_LEN, KIND, OWNER, RECEIVE_LOCK, SEND_LOCK, SHIM_WORDS, SendRoom, SocketPage,
 };
@@ -266,74 +268,6 @@ pub mod wish {
     pub const SHUT_WRITE: u32 = 2;
     /// Report news also while older ones are not taken: some epoll set is edge-triggered.
     pub const EDGES: u32 = 4;
-}
-
-/// Options that the application writes and the transport reads; 32-bit words, zero is the default.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
-pub enum Opt {
-    NoDelay = 0,
-    Cork,
-    KeepAlive,
-    /// Seconds; 0 means the default of 7200.
-    KeepIdle,
-    /// Seconds; 0 means 75.
-    KeepInterval,
-    /// Probes; 0 means 9.
-    KeepCount,
-    /// Milliseconds (TCP_USER_TIMEOUT); 0 means none.
-    UserTimeout,
-    /// 0: not set; n: SO_LINGER with n-1 seconds.
-    Linger,
-    /// Bytes of SO_RCVBUF; 0 means the ring's length.
-    ReceiveBuffer,
-    /// Bytes of SO_SNDBUF; 0 means the ring's length.
-    SendBuffer,
-    Tos,
-    /// 0 means the default of 64.
-    Ttl,
-    Broadcast,
-    QuickAck,
-    /// 0 default; 1 + algorithm: 1 CUBIC, 2 NewReno.
-    Congestion,
-    /// Bit 0: don't fragment (IP_MTU_DISCOVER); for UDP.
-    DontFragment,
-    /// Bytes of a segment at most (TCP_MAXSEG); 0 means no limit. Counts from the next handshake on.
-    MaxSegment,
-    /// Bytes that may wait to be sent before a writer waits (TCP_NOTSENT_LOWAT); 0 means no limit.
-    NotSentLowWater,
-    /// Low half of the offset up to which bytes go out although the socket is corked: where the stream ended when
-    /// TCP_NODELAY was last set.
-    Flush,
-    /// IP_RECVERR: ICMP errors go to the socket's error queue; for UDP.
-    ReceiveErrors,
-    /// How often a SYN is sent again (TCP_SYNCNT); 0 means 6 times.
-    SynCount,
-}
-
-impl Opt {
-    pub(crate) const LAST: Opt = Opt::SynCount;
-
-    /// Those that a connection has from its listener.
-    pub const INHERITED: &[Opt] = &[
-        Opt::NoDelay,
-        Opt::Cork,
-        Opt::KeepAlive,
-        Opt::KeepIdle,
-        Opt::KeepInterval,
-        Opt::KeepCount,
-        Opt::UserTimeout,
-        Opt::Linger,
-        Opt::ReceiveBuffer,
-        Opt::SendBuffer,
-        Opt::Tos,
-        Opt::Ttl,
-        Opt::QuickAck,
-        Opt::Congestion,
-        Opt::MaxSegment,
-        Opt::NotSentLowWater,
-        Opt::SynCount,
-    ];
 }
 
 /// Numbers for `TCP_INFO` and `eft ss`, written by the transport.

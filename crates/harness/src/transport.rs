@@ -146,6 +146,8 @@ pub struct TransportHost<E: Engine> {
     pub fuse: u64,
     /// The engine died of its fuse in the middle of a call, and has no successor yet.
     pub died: bool,
+    /// What each life is told first: keys and values.
+    configuration: Vec<(&'static str, &'static str)>,
 }
 
 impl<E: Engine> TransportHost<E> {
@@ -172,6 +174,7 @@ impl<E: Engine> TransportHost<E> {
             next_request: 0,
             fuse: 0,
             died: false,
+            configuration: Vec::new(),
         };
         transport.begin();
         transport
@@ -195,10 +198,19 @@ impl<E: Engine> TransportHost<E> {
         self.begin();
     }
 
+    /// Tells this life and those to come.
+    pub fn configure(&mut self, key: &'static str, value: &'static str) {
+        self.configuration.push((key, value));
+        self.event(Event::Configure { key: key.into(), value: value.into() });
+    }
+
     /// The domain comes before the neighbours, as the supervisor sends them.
     fn begin(&mut self) {
         let fuse = self.host.engine.fuse();
         fuse.light(self.fuse);
+        for (key, value) in self.configuration.clone() {
+            self.event(Event::Configure { key: key.into(), value: value.into() });
+        }
         let arena = self.arena.clone().observed_by(Arc::new(Burning(fuse)));
         self.event(Event::DomainOpened { domain: DOMAIN, pool: ARENA_POOL, arena });
         for peer in [ComponentId::IP, ComponentId::SOCKETS] {

@@ -9,7 +9,7 @@ use eft_component::Topology;
 use eft_linux::devices::DeviceSpec;
 use eft_linux::supervisor::{self, DeviceConfig, StackConfig};
 use eft_messages::{ComponentId, Role};
-use eft_transport::tcp::Ecn;
+use eft_transport::tcp::{Ecn, FastOpen};
 use file::Options;
 use std::io::Write;
 use std::net::IpAddr;
@@ -51,6 +51,10 @@ pub struct UpArguments {
     /// here, too)
     #[arg(long)]
     ecn: Option<Ecn>,
+    /// TCP Fast Open: off, client (programs that connect may send with the SYN, the default), server (listeners that ask for
+    /// it) or both
+    #[arg(long)]
+    fastopen: Option<FastOpen>,
     /// Seconds for which connections wait for another `eft up` of this name if this one is killed (default: 2)
     #[arg(long)]
     keep: Option<u32>,
@@ -93,6 +97,7 @@ fn options(arguments: &UpArguments) -> Result<Options, String> {
         mtu: arguments.mtu.or(file.mtu),
         nameserver: arguments.nameserver.or(file.nameserver),
         ecn: arguments.ecn.or(file.ecn),
+        fastopen: arguments.fastopen.or(file.fastopen),
         keep: arguments.keep.or(file.keep),
         record: or(&arguments.record, file.record),
         topology: or(&arguments.topology, file.topology),
@@ -148,6 +153,7 @@ fn config(arguments: Options) -> Result<StackConfig, String> {
         mtu: arguments.mtu,
         nameserver: arguments.nameserver,
         ecn: arguments.ecn.unwrap_or_default().name(),
+        fastopen: arguments.fastopen.unwrap_or_default().name(),
         keep: Duration::from_secs(arguments.keep.unwrap_or(KEEP_S).into()),
         take_over: false,
         record: arguments.record,

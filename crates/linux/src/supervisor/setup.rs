@@ -58,6 +58,8 @@ pub struct StackConfig {
     pub nameserver: Option<IpAddr>,
     /// What tcp is told of explicit congestion notification: `off`, `answer` or `ask`.
     pub ecn: &'static str,
+    /// And of TCP Fast Open: `off`, `client`, `server` or `both`.
+    pub fastopen: &'static str,
     /// A folder for recordings of ip, filter, tcp and udp.
     pub record: Option<std::path::PathBuf>,
     /// How long connections are kept for another supervisor when this one dies.

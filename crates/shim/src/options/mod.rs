@@ -22,6 +22,9 @@ pub use carry::{carry_back, carry_over, carry_segment, fresh, inherit};
 /// No option is longer than this.
 pub const LONGEST: usize = tcp_info::LEN;
 
+/// Linux's `net.core.somaxconn`: more is as much.
+const SOMAXCONN: c_int = 4096;
+
 /// How an option is kept.
 #[derive(Clone, Copy)]
 enum Kind {
@@ -165,8 +168,10 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
         // An unsigned number, all bits for "no limit"; zero, as on Linux, is the default, which is none.
         Kind::Word(Opt::NotSentLowWater) => page.set_option(Opt::NotSentLowWater, number as u32),
         Kind::Word(opt) if !range_of(opt).contains(&number) => return Err(Errno(libc::EINVAL)),
+        Kind::Word(Opt::FastOpenQueue) if is_connected(socket) => return Err(Errno(libc::EINVAL)),
         // A stream's ECN bits are TCP's own.
         Kind::Word(Opt::Tos) if socket.is_stream() => page.set_option(Opt::Tos, number as u32 & 0xfc),
+        Kind::Word(Opt::FastOpenQueue) => page.set_option(Opt::FastOpenQueue, number.min(SOMAXCONN) as u32),
         Kind::Word(opt) => page.set_option(opt, number as u32),
         Kind::Flag(opt) => {
             page.set_option(opt, (number != 0) as u32);

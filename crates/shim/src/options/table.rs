@@ -187,7 +187,12 @@ pub const OPTIONS: &[Row] = &[
     no(TCP, 20, "TCP_REPAIR_QUEUE", ""),
     no(TCP, 21, "TCP_QUEUE_SEQ", ""),
     no(TCP, 22, "TCP_REPAIR_OPTIONS", ""),
-    no(TCP, 23, "TCP_FASTOPEN", "connections begin with a whole handshake"),
+    stream(
+        23,
+        "TCP_FASTOPEN",
+        Kind::Word(Opt::FastOpenQueue),
+        "of a listener; of effect with `eft up --fastopen server` or `both`",
+    ),
     no(TCP, 24, "TCP_TIMESTAMP", ""),
     stream(
         25,

@@ -78,6 +78,17 @@ impl Connection<'_> {
         field as u16
     }
 
+    /// The window of a SYN or SYN-ACK, which is never scaled (RFC 7323 §2.2).
+    pub(super) fn promise_first_window(&mut self) {
+        let Some(page) = &self.live.page else {
+            return;
+        };
+        let block = &mut self.block;
+        let edge = block.rcv_taken + promisable(page, block.receive_scale);
+        let window = edge.saturating_sub(block.rcv_nxt).min(65535);
+        block.rcv_adv = block.rcv_nxt + window;
+    }
+
     /// The application took bytes: a window update is due if the window can grow noticeably.
     pub(super) fn update_window(&mut self) {
         let Some(page) = &self.live.page else {

@@ -64,6 +64,12 @@ pub mod bit {
     pub const ECN_REDUCED: u32 = 1 << 22;
     /// The peer's packets may be marked.
     pub const ECN_SEEN: u32 = 1 << 23;
+    /// Open although the peer has not acknowledged our SYN-ACK (RFC 7413 §4.2.2).
+    pub const UNPROVEN: u32 = 1 << 24;
+    /// The SYN-ACK tells a cookie; in SYN-SENT: the SYN carries the option.
+    pub const COOKIE: u32 = 1 << 25;
+    /// Data came, or went and were taken, with the SYN.
+    pub const SYN_DATA: u32 = 1 << 26;
     /// Bound as IPV6_V6ONLY.
     pub const V6ONLY: u32 = 1 << 27;
 }

@@ -214,6 +214,7 @@ impl Tcp {
 
     /// Takes a connection out of the table and its place among its port's users.
     fn leave_table(&mut self, i: u32) {
+        self.forget_unproven(i);
         let mut c = self.connection(i);
         let (tuple, state) = (c.block.tuple, c.block.state());
         let (user, shared) = (c.block.has(bit::PORT_USER), c.block.has(bit::REUSE_ADDRESS));

@@ -1,7 +1,6 @@
 //! Active open (RFC 9293 §3.10.1, §3.10.7.3), initial sequence numbers (RFC 6528), ephemeral ports
 //! (RFC 6056).
 
-use super::acknowledge::promisable;
 use super::asked::Path;
 use super::block::{Block, State, Tuple, bit};
 use super::congestion::Congestion;
@@ -9,6 +8,7 @@ use super::connection::Connection;
 use super::counters::Counter;
 use super::emit::Outgoing;
 use super::engine::Tcp;
+use super::fast_open::Cookie;
 use super::live::due;
 use super::options::Builder;
 use super::ports::{EPHEMERAL_COUNT, EPHEMERAL_FIRST};
@@ -176,22 +176,25 @@ impl Tcp {
             return;
         }
         let own_mss = self.own_mss(i);
-        let c = self.connection(i);
+        let cookie = self.syn_cookie(cx.now, i);
+        let mut c = self.connection(i);
         let flags = c.syn_flags();
-        let Connection { mut block, live, .. } = c;
-        let active = block.state() == State::SynSent;
-        let options = syn_options(&block, active, own_mss, cx.now);
-        if let Some(page) = &live.page {
-            block.rcv_adv = promisable(page, block.receive_scale).min(65535);
+        if !c.is_unproven() {
+            c.promise_first_window();
         }
-        let window = block.rcv_adv as u16;
+        let Connection { block, .. } = c;
+        let active = block.state() == State::SynSent;
+        let options = syn_options(&block, active, own_mss, cx.now, cookie);
+        let window = (block.rcv_adv - block.rcv_nxt).min(65535) as u16;
         let ack = if active { 0 } else { block.acknowledgment() };
         let segment = Outgoing::bare(block.tuple, block.iss, ack, flags, window, options.bytes());
         if !self.transmit_bare(cx, out, i, segment) {
             return;
         }
-        let Connection { block, live, .. } = self.connection(i);
-        live.due &= !(due::SYN | due::ACK);
+        let mut c = self.connection(i);
+        c.on_acknowledged();
+        let Connection { block, live, .. } = c;
+        live.due &= !due::SYN;
         live.timing = (block.backoff == 0).then_some((0, cx.now));
         live.retransmit_at = cx.now + block.rtt.backed_off(block.backoff as u32);
         live.last_sent = cx.now;
@@ -236,7 +239,7 @@ impl Tcp {
 }
 
 /// The options of a SYN, or of the SYN-ACK that answers what was offered (RFC 9293 §3.7.1, RFC 7323, RFC 2018).
-fn syn_options(block: &Block, active: bool, own_mss: u16, now: Instant) -> Builder {
+fn syn_options(block: &Block, active: bool, own_mss: u16, now: Instant, cookie: Option<Cookie>) -> Builder {
     let mut options = Builder::new();
     options.mss(own_mss);
     let clocks = (block.timestamp(now), block.ts_recent);
@@ -248,6 +251,9 @@ fn syn_options(block: &Block, active: bool, own_mss: u16, now: Instant) -> Build
     }
     if active || block.has(bit::SCALED) {
         options.scale(block.receive_scale);
+    }
+    if let Some(cookie) = cookie {
+        options.fast_open(&cookie);
     }
     options
 }

@@ -56,6 +56,11 @@ eft_component::counters! {
     SynCookiesSent => "syn_cookies_sent",
     SynCookiesReceived => "syn_cookies_received",
     SynCookiesFailed => "syn_cookies_failed",
+    /// Of a server's TCP Fast Open: SYNs that asked for a cookie, connections that one opened at once, and SYNs whose cookie
+    /// was not ours, or not any more.
+    FastOpenAsked => "fast_open_asked",
+    FastOpened => "fast_opened",
+    FastOpenRefused => "fast_open_refused",
     DropSynBacklog => "drop_syn_backlog",
     DropAcceptQueue => "drop_accept_queue",
     DropNoBlock => "drop_no_block",

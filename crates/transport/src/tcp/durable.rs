@@ -271,6 +271,7 @@ fn home(b: &Block, c: &Cold, index: u32) -> bool {
     let connected = !state.is_synchronized() || b.has(bit::CONNECTED);
     let dead = !b.has(bit::DEAD) || state == State::Closed;
     let draining = !b.has(bit::DRAINING) || b.has(bit::DEAD);
+    let proven = !b.has(bit::UNPROVEN) || (b.has(bit::PASSIVE) && state.is_synchronized());
     let passive = !b.has(bit::PASSIVE) || !matches!(state, State::Listen | State::SynSent);
     let listener = c.listener == NONE || (c.listener != index && state != State::Listen);
     let queued = !b.has(bit::QUEUED) || (b.has(bit::PASSIVE) && b.slot != NONE && c.listener != NONE);
@@ -280,6 +281,7 @@ fn home(b: &Block, c: &Cold, index: u32) -> bool {
         && connected
         && dead
         && draining
+        && proven
         && passive
         && listener
         && queued

@@ -9,6 +9,8 @@ use super::asking::Ecn;
 use super::block::{Cold, State, Tuple};
 use super::counters::{COUNTERS, Counter};
 use super::durable::{Blocks, Tables};
+use super::early::Resets;
+use super::fast_open::FastOpen;
 use super::live::{Live, due};
 use super::ports::Ports;
 use super::reassembly::Reassembly;
@@ -29,6 +31,7 @@ use crate::turns::{PER_TURN, Turns};
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::str::FromStr;
 use eft_base::Instant;
 use eft_base::hash::{Key, Map};
 use eft_channel::{Pool, Requests, Seen, Segment};
@@ -73,6 +76,8 @@ pub struct Tcp {
     pub(super) cookies: SynCookies,
     pub(super) addresses: Addresses,
     pub(super) ecn: Ecn,
+    pub(super) fast_open: FastOpen,
+    pub(super) early_resets: Resets,
     pub(super) key: Key,
     pub(super) scratch: Vec<u8>,
     /// What applications will see of this turn.
@@ -129,6 +134,8 @@ impl Tcp {
             cookies: SynCookies::new(),
             addresses: Addresses::default(),
             ecn: Ecn::default(),
+            fast_open: FastOpen::default(),
+            early_resets: Resets::default(),
             key,
             scratch: vec![0; PACKET_MAX],
             stage: Stage::default(),
@@ -193,6 +200,12 @@ impl Tcp {
     }
 }
 
+/// What a configuration says of a switch: the default if it says nothing that is known.
+fn choice<T: FromStr + Default>(value: &[u8]) -> T {
+    let text = core::str::from_utf8(value).unwrap_or("");
+    text.parse().unwrap_or_default()
+}
+
 impl Component for Tcp {
     type In = In;
     type Out = Out;
@@ -241,10 +254,8 @@ impl Component for Tcp {
             }
             Event::DomainOpened { domain, pool, arena } => self.open_domain(cx, domain, pool, arena),
             Event::Configure { key, value } if key == "addresses" => self.addresses.configure(&value),
-            Event::Configure { key, value } if key == "ecn" => {
-                let text = core::str::from_utf8(&value).unwrap_or("");
-                self.ecn = text.parse().unwrap_or_default();
-            }
+            Event::Configure { key, value } if key == "ecn" => self.ecn = choice(&value),
+            Event::Configure { key, value } if key == "fastopen" => self.fast_open = choice(&value),
             _ => {}
         }
     }

@@ -61,7 +61,8 @@ impl Connection<'_> {
     fn info(&self) -> SocketInfo {
         let b = &*self.block;
         SocketInfo {
-            tcp_state: b.state as u32,
+            // As Linux says until the SYN-ACK is acknowledged.
+            tcp_state: if self.is_unproven() { State::SynReceived as u32 } else { b.state as u32 },
             rtt_us: b.rtt.srtt_us,
             rttvar_us: b.rtt.rttvar_us,
             rto_us: b.rtt.rto_us(),
@@ -77,7 +78,8 @@ impl Connection<'_> {
                 | (b.has(bit::SACK) as u8) << 1
                 | (b.has(bit::SCALED) as u8) << 2
                 | (b.has(bit::ECN) as u8) << 3
-                | (b.has(bit::ECN_SEEN) as u8) << 4,
+                | (b.has(bit::ECN_SEEN) as u8) << 4
+                | (b.has(bit::SYN_DATA) as u8) << 5,
             reserved: [0; 5],
         }
     }

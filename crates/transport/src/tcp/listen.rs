@@ -149,6 +149,7 @@ impl Tcp {
         }
         if let Some(i) = self.begin_child(cx, listener, segment) {
             self.connection(i).mark(due::ROUTE);
+            self.open_early(cx, listener, i, segment);
         }
     }
 

@@ -104,6 +104,8 @@ pub(crate) struct Live {
     pub open: bool,
     /// For a listener: its connections that are not established yet.
     pub embryonic: u32,
+    /// And those that were opened before their handshake was done (RFC 7413 §5.1), with such as were reset not long ago.
+    pub unproven: u32,
 }
 
 impl Live {
@@ -146,6 +148,7 @@ impl Live {
             route_request: None,
             open: false,
             embryonic: 0,
+            unproven: 0,
         }
     }
 

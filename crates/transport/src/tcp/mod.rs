@@ -12,6 +12,7 @@
 //! | [`segment`], [`options`] | arriving headers | RFC 9293 §3.1, RFC 7323, RFC 2018 |
 //! | [`listen`], [`connect`] | opening | RFC 9293 §3.5, RFC 6528 |
 //! | [`syn_cookies`], [`stateless`] | opening without memory | RFC 4987 §3.6 |
+//! | [`fast_open`], [`early`] | data with the SYN | RFC 7413 |
 //! | [`acceptable`] | which segments may change anything | RFC 9293 §3.10.7.4, RFC 5961, RFC 7323 §5 |
 //! | [`receive`], [`out_of_order`], [`ack`] | arriving segments | RFC 9293 §3.10.7 |
 //! | [`send`], [`decide`], [`emit`] | what to send, how much, and the segment itself | RFC 9293 §3.8, RFC 5681 |
@@ -48,9 +49,11 @@ mod control;
 pub mod counters;
 mod decide;
 pub mod durable;
+mod early;
 mod ecn;
 mod emit;
 pub mod engine;
+mod fast_open;
 mod fatal;
 mod icmp;
 mod info;
@@ -87,6 +90,7 @@ mod versions;
 pub use asking::Ecn;
 pub use durable::{acquit, arena_len, examine, forge};
 pub use engine::Tcp;
+pub use fast_open::FastOpen;
 pub use probe::CommitProbe;
 pub use versions::{convert, revert};
 

@@ -1,5 +1,7 @@
-//! TCP options: MSS (RFC 9293 §3.7.1), window scale and timestamps (RFC 7323), SACK (RFC 2018).
+//! TCP options: MSS (RFC 9293 §3.7.1), window scale and timestamps (RFC 7323), SACK (RFC 2018), Fast Open (RFC 7413
+//! §4.1.1).
 
+use super::fast_open::Cookie;
 use super::scoreboard::Range;
 
 const END: u8 = 0;
@@ -9,6 +11,7 @@ const WINDOW_SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
+const FAST_OPEN: u8 = 34;
 
 /// Bytes of options that a header can carry.
 pub const OPTIONS_MAX: usize = 40;
@@ -27,6 +30,7 @@ pub struct Options {
     pub timestamps: Option<(u32, u32)>,
     pub sack: [(u32, u32); 4],
     pub sack_count: u8,
+    pub fast_open: Option<Cookie>,
 }
 
 fn be32(b: &[u8]) -> u32 {
@@ -62,6 +66,7 @@ impl Options {
             (WINDOW_SCALE, 1) => self.scale = Some(data[0].min(SCALE_MAX)),
             (SACK_PERMITTED, 0) => self.sack_permitted = true,
             (TIMESTAMPS, 8) => self.timestamps = Some((be32(data), be32(&data[4..]))),
+            (FAST_OPEN, _) => self.fast_open = Cookie::parse(data),
             (SACK, n) if n % 8 == 0 && n <= 32 => {
                 self.sack_count = (n / 8) as u8;
                 for (to, from) in self.sack.iter_mut().zip(data.chunks_exact(8)) {
@@ -118,6 +123,14 @@ impl Builder {
         self.put(&[SACK_PERMITTED, 2, TIMESTAMPS, 10]);
         self.put(&value.to_be_bytes());
         self.put(&echo.to_be_bytes());
+    }
+
+    /// Of an even length, so that the padding is whole words.
+    pub fn fast_open(&mut self, cookie: &Cookie) {
+        let data = cookie.bytes();
+        self.put(&[FAST_OPEN, 2 + data.len() as u8]);
+        self.put(data);
+        self.len = self.len.next_multiple_of(4);
     }
 
     /// How many SACK blocks still fit.

@@ -32,6 +32,9 @@ impl Connection<'_> {
             block.congestion.on_idle(mss);
         }
         self.mark(due::ACK | due::SEND);
+        if self.is_unproven() {
+            self.mark(due::SYN);
+        }
         if !self.block.has(bit::ROUTED) {
             // Of a cookie; the predecessor died before ip answered it.
             self.mark(due::ROUTE);
@@ -167,6 +170,7 @@ impl Tcp {
     /// Connections under way count with their listener, or are forgotten with it.
     fn rebuild_embryonic(&mut self) {
         for i in 0..self.blocks.len() as u32 {
+            self.rebuild_unproven(i);
             let block = self.view(i).block;
             if block.state() != State::SynReceived || block.slot != NONE {
                 continue;

@@ -22,7 +22,7 @@ impl Connection<'_> {
     }
 
     /// The segment's text (step 7): into the ring at its place, in order or not.
-    fn receive_text(&mut self, cx: &Context, segment: &Segment, scratch: &[u8]) {
+    pub(super) fn receive_text(&mut self, cx: &Context, segment: &Segment, scratch: &[u8]) {
         let block = &*self.block;
         if !block.state().may_receive() {
             return;
@@ -123,10 +123,13 @@ impl Connection<'_> {
         false
     }
 
-    /// Whether a repeated SYN may be answered again; a flood of them is not.
-    fn may_repeat_syn(&self, cx: &Context) -> bool {
-        let last = self.live.last_sent;
-        cx.now.saturating_since(last) >= STRAY_INTERVAL
+    /// The SYN came again: so does the answer, but not to a flood of them.
+    pub(super) fn answer_again(&mut self, cx: &Context, syn: &Segment) {
+        let recently = cx.now.saturating_since(self.live.last_sent) < STRAY_INTERVAL;
+        if self.block.has(bit::ROUTED) && !recently {
+            self.doubt_marks(syn);
+            self.mark(due::SYN);
+        }
     }
 
     /// Where the peer's FIN lies; it counts when everything before it is there.
@@ -182,6 +185,7 @@ impl Tcp {
             State::SynSent => self.receive_in_syn_sent(cx, i, segment),
             State::TimeWait => self.receive_in_time_wait(cx, i, segment, out),
             State::SynReceived => self.receive_in_syn_received(cx, i, segment),
+            _ if self.view(i).block.has(bit::UNPROVEN) => self.receive_unproven(cx, i, segment),
             _ => self.receive_synchronized(cx, i, segment),
         }
         self.connection(i).rearm();
@@ -206,7 +210,7 @@ impl Tcp {
     }
 
     /// The reset that RFC 9293 §3.10.7.1 wants for a segment of no connection; limited.
-    fn answer_with_reset(&mut self, cx: &Context, segment: &Segment) {
+    pub(super) fn answer_with_reset(&mut self, cx: &Context, segment: &Segment) {
         let noise = self.key.hash(b'R', &(cx.now.as_nanos(), segment.seq));
         if !self.resets.take(cx.now, noise) {
             return;
@@ -272,9 +276,8 @@ impl Tcp {
             if !passive && segment.has(TCP_ACK) && segment.ack == c.block.send_sequence(0) {
                 self.establish(cx, i);
                 self.connection(i).mark(due::ACK);
-            } else if c.block.has(bit::ROUTED) && c.may_repeat_syn(cx) {
-                c.doubt_marks(segment);
-                c.mark(due::SYN);
+            } else {
+                c.answer_again(cx, segment);
             }
             return;
         }
@@ -309,7 +312,7 @@ impl Tcp {
     }
 
     /// The handshake is done.
-    fn establish(&mut self, cx: &Context, i: u32) {
+    pub(super) fn establish(&mut self, cx: &Context, i: u32) {
         self.connection(i).establish(cx);
         self.open += 1;
         self.gauge_open(cx);
@@ -317,7 +320,7 @@ impl Tcp {
     }
 
     /// ESTABLISHED and after (§3.10.7.4).
-    fn receive_synchronized(&mut self, cx: &Context, i: u32, segment: &Segment) {
+    pub(super) fn receive_synchronized(&mut self, cx: &Context, i: u32, segment: &Segment) {
         let mut c = self.connection(i);
         if !c.is_acceptable(cx, segment) {
             return;
@@ -353,7 +356,7 @@ impl Tcp {
     }
 
     /// RFC 5961 §3.2: only the exact sequence number resets.
-    fn receive_reset(&mut self, cx: &Context, i: u32, segment: &Segment) {
+    pub(super) fn receive_reset(&mut self, cx: &Context, i: u32, segment: &Segment) {
         let mut c = self.connection(i);
         if segment.seq != c.block.acknowledgment() {
             return c.challenge(cx);

@@ -208,6 +208,7 @@ impl Tcp {
         let mut c = self.connection(i);
         let patience = match c.block.state() {
             State::SynSent | State::SynReceived => return self.expire_handshake(cx, i),
+            _ if c.is_unproven() => return self.expire_handshake(cx, i),
             state if !state.may_send() => return,
             _ if c.block.flight_size() > 0 => c.expire_unacknowledged(cx),
             _ if c.has_unsent() => c.expire_persist(cx),

@@ -131,8 +131,10 @@ impl Tcp {
             }
             (_, Ok(path)) => {
                 c.set_path(path);
+                c.size_first_window();
                 c.mark(due::SEND | due::INFO);
             }
+            (_, Err(errno)) if c.is_unproven() => self.end(cx, i, errno),
             (_, Err(errno)) => c.cold.soft_error = errno,
         }
     }

@@ -238,8 +238,14 @@ impl Tcp {
             live.due &= !(due::SYN | due::SEND | due::OVERRIDE | due::PIECE | due::PROBE | due::ACK);
             return;
         }
+        let unproven = block.has(bit::UNPROVEN);
+        if unproven && !block.has(bit::ROUTED) {
+            // The path, once it is known, makes it due again; the SYN-ACK goes first.
+            live.due &= !(due::SYN | due::SEND | due::OVERRIDE | due::PIECE | due::PROBE | due::ACK);
+            return;
+        }
         if live.is_due(due::SYN) {
-            if matches!(state, State::SynSent | State::SynReceived) {
+            if unproven || matches!(state, State::SynSent | State::SynReceived) {
                 return self.send_syn(cx, i, out);
             }
             live.due &= !due::SYN;

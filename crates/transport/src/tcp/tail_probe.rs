@@ -56,7 +56,7 @@ pub fn patience(rtt: &Rtt, one_segment: bool) -> Duration {
 
 /// Whether a probe makes sense: with SACK its acknowledgment tells what is lost.
 pub fn is_of_use(block: &Block) -> bool {
-    block.has(bit::SACK) && block.flight_size() > 0 && block.backoff == 0
+    block.has(bit::SACK) && block.flight_size() > 0 && block.backoff == 0 && !block.has(bit::UNPROVEN)
 }
 
 /// When to probe: not after the retransmission timer.

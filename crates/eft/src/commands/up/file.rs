@@ -15,7 +15,7 @@ use std::str::FromStr;
 use eft_base::Cidr;
 use eft_base::text::complaint;
 use eft_linux::devices::DeviceSpec;
-use eft_transport::tcp::Ecn;
+use eft_transport::tcp::{Ecn, FastOpen};
 use serde::Deserialize;
 
 #[derive(Debug, Default, PartialEq)]
@@ -28,6 +28,7 @@ pub struct Options {
     pub mtu: Option<u16>,
     pub nameserver: Option<IpAddr>,
     pub ecn: Option<Ecn>,
+    pub fastopen: Option<FastOpen>,
     pub keep: Option<u32>,
     pub record: Option<PathBuf>,
     pub topology: Option<PathBuf>,
@@ -48,6 +49,7 @@ struct Text {
     mtu: Option<i64>,
     nameserver: Option<String>,
     ecn: Option<String>,
+    fastopen: Option<String>,
     keep: Option<u32>,
     record: Option<PathBuf>,
     topology: Option<PathBuf>,
@@ -104,6 +106,7 @@ fn parse(text: &str) -> Result<Options, String> {
         mtu: text.mtu.map(mtu).transpose()?,
         nameserver: text.nameserver.map(|s| one("nameserver", &s)).transpose()?,
         ecn: text.ecn.map(|s| one("ecn", &s)).transpose()?,
+        fastopen: text.fastopen.map(|s| one("fastopen", &s)).transpose()?,
         keep: text.keep,
         record: text.record,
         topology: text.topology,

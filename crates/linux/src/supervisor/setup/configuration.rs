@@ -136,6 +136,7 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
     for peer in config.topology.transports() {
         store.subscribe("addresses", peer);
         store.subscribe("ecn", peer);
+        store.subscribe("fastopen", peer);
     }
     let transports: Vec<String> = config.topology.transports().iter().map(|t| format!("\"{t}\"")).collect();
     let mut ip = format!("transports = [{}]\n", transports.join(", "));
@@ -174,6 +175,7 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
     store.publish("ip", ip.into_bytes());
     store.publish("addresses", addresses.into_bytes());
     store.publish("ecn", config.ecn.into());
+    store.publish("fastopen", config.fastopen.into());
     store.publish("interfaces", interfaces.into_bytes());
     store.publish("info", info);
     // No rules yet, which the filter must be told: until then it lets nothing through.

@@ -1,0 +1,213 @@
+//! TCP Fast Open, the server's side (RFC 7413 §4.2.2): a SYN with a good cookie opens its connection at once, before the
+//! handshake is done.
+//!
+//! Such a connection is in the state that it will be in, with [`bit::UNPROVEN`]: its SYN-ACK is still to be acknowledged, and
+//! is what its timer sends again. What it received and what it is durable are as of any other, so a successor goes on with
+//! both, and sends the SYN-ACK once more.
+
+use super::block::bit;
+use super::congestion::Congestion;
+use super::connection::Connection;
+use super::counters::Counter;
+use super::engine::Tcp;
+use super::fast_open::{Cookie, Worth};
+use super::live::due;
+use super::segment::Segment;
+use crate::timers::NEVER;
+use alloc::collections::VecDeque;
+use core::time::Duration;
+use eft_base::Instant;
+use eft_base::wire::{TCP_ACK, TCP_RST, TCP_SYN};
+use eft_channel::socket::Opt;
+use eft_component::Context;
+
+/// Connections of a listener that may be unproven at most, whatever it wishes (as its backlog).
+const QUEUE_MAX: u32 = 4096;
+/// How long one that was reset counts on, as on Linux: whoever shows others' cookies makes their resets come.
+const RESET_COUNTS: Duration = Duration::from_secs(60);
+
+/// Unproven connections that were reset and count on with their listener (RFC 7413 §5.1).
+#[derive(Default)]
+pub(super) struct Resets(VecDeque<Counted>);
+
+struct Counted {
+    listener: u32,
+    generation: u32,
+    until: Instant,
+}
+
+impl Resets {
+    /// One that counts no longer: its listener and the listener's generation.
+    fn pop(&mut self, now: Instant) -> Option<(u32, u32)> {
+        self.0
+            .pop_front_if(|counted| counted.until <= now)
+            .map(|counted| (counted.listener, counted.generation))
+    }
+}
+
+impl Connection<'_> {
+    pub(super) fn is_unproven(&self) -> bool {
+        self.block.has(bit::UNPROVEN)
+    }
+
+    /// The path of an unproven connection, of which nothing was sent yet, is known.
+    pub(super) fn size_first_window(&mut self) {
+        if !self.is_unproven() {
+            return;
+        }
+        self.mark(due::SYN);
+        let block = &mut self.block;
+        if block.snd_nxt == 0 {
+            let algorithm = block.congestion.algorithm;
+            block.congestion = Congestion { algorithm, ..Congestion::new(block.segment_size()) };
+        }
+    }
+
+    /// The SYN-ACK is acknowledged, with `acknowledged` bytes behind it.
+    fn become_proven(&mut self, now: Instant, acknowledged: i64) {
+        let (block, live) = (&mut self.block, &mut *self.live);
+        block.clear(bit::UNPROVEN | bit::COOKIE);
+        if let Some((_, at)) = live.timing.take_if(|(offset, _)| *offset == 0)
+            && block.backoff == 0
+        {
+            block.rtt.sample(now.saturating_since(at).as_micros() as u32);
+        }
+        if block.backoff > 0 {
+            // RFC 6298 §5.7, RFC 5681 §3.1, as after any other handshake.
+            block.congestion.cwnd = block.segment_size();
+            block.rtt.distrust_handshake();
+            if acknowledged == 0 && block.flight_size() > 0 {
+                // They came before the SYN-ACK, so the peer could not take them.
+                live.recovery.lose_all(block.snd_una, block.snd_nxt);
+            }
+        }
+        block.backoff = 0;
+        live.stuck_since = now;
+        live.retransmit_at = if block.flight_size() > 0 { now + block.rtt.rto() } else { NEVER };
+        self.refresh_flags();
+        self.mark(due::SEND | due::INFO);
+    }
+}
+
+impl Tcp {
+    /// A SYN for a listener has begun connection `i`: opens it at once if it may be, and says what the SYN-ACK is to tell
+    /// (RFC 7413 §4.2.2).
+    pub(super) fn open_early(&mut self, cx: &Context, listener: u32, i: u32, syn: &Segment) {
+        let Some(shown) = syn.options.fast_open else {
+            return;
+        };
+        if !self.may_open_early(cx.now, listener) {
+            return;
+        }
+        let worth = shown.judge(self.key, syn.tuple.remote, cx.now);
+        if worth != Worth::Current {
+            self.connection(i).block.set(bit::COOKIE);
+        }
+        if worth == Worth::Nothing {
+            let refused = !shown.is_request();
+            return cx.count(if refused { Counter::FastOpenRefused } else { Counter::FastOpenAsked });
+        }
+        if !self.promote(cx, i) {
+            return;
+        }
+        self.connection(listener).live.unproven += 1;
+        self.connection(i).block.set(bit::UNPROVEN);
+        self.establish(cx, i);
+        cx.count(Counter::FastOpened);
+        // Behind the SYN.
+        let text = Segment { seq: syn.seq.wrapping_add(1), flags: TCP_ACK, ..*syn };
+        let (mut c, scratch) = self.connection_and_scratch(i);
+        if text.len > 0 {
+            c.receive_text(cx, &text, scratch);
+        }
+        if c.block.rcv_nxt > 0 {
+            c.block.set(bit::SYN_DATA);
+        }
+        c.promise_first_window();
+        c.tell_numbers();
+    }
+
+    /// Whether a listener has Fast Open, and room for another unproven connection (RFC 7413 §5.1).
+    fn may_open_early(&mut self, now: Instant, listener: u32) -> bool {
+        while let Some((listener, generation)) = self.early_resets.pop(now) {
+            let c = self.connection(listener);
+            if c.view().is_use(generation) {
+                c.live.unproven = c.live.unproven.saturating_sub(1);
+            }
+        }
+        let parent = self.view(listener).live;
+        let wished = parent.page.as_ref().map_or(0, |page| page.option(Opt::FastOpenQueue));
+        self.fast_open.serves() && parent.unproven < wished.min(QUEUE_MAX)
+    }
+
+    /// What a SYN or SYN-ACK carries in its option.
+    pub(super) fn syn_cookie(&self, now: Instant, i: u32) -> Option<Cookie> {
+        let block = self.view(i).block;
+        if !block.has(bit::COOKIE) {
+            return None;
+        }
+        Some(Cookie::ours(self.key, block.tuple.remote, now))
+    }
+
+    /// A segment of an unproven connection: as in SYN-RECEIVED (RFC 9293 §3.10.7.4) until one acknowledges the SYN-ACK.
+    pub(super) fn receive_unproven(&mut self, cx: &Context, i: u32, segment: &Segment) {
+        let mut c = self.connection(i);
+        if segment.has(TCP_SYN) && !segment.has(TCP_RST) && segment.seq == c.block.irs {
+            return c.answer_again(cx, segment);
+        }
+        if !c.is_acceptable(cx, segment) {
+            return;
+        }
+        if segment.has(TCP_RST) {
+            if segment.seq == c.block.acknowledgment() {
+                self.count_on(cx.now, i);
+            }
+            return self.receive_reset(cx, i, segment);
+        }
+        if segment.has(TCP_SYN) {
+            return c.challenge(cx);
+        }
+        if !segment.has(TCP_ACK) {
+            return;
+        }
+        let acknowledged = c.block.acknowledged_offset(segment.ack);
+        if !(0..=c.block.snd_nxt as i64).contains(&acknowledged) {
+            cx.count(Counter::DropAck);
+            return self.answer_with_reset(cx, segment);
+        }
+        self.forget_unproven(i);
+        self.connection(i).become_proven(cx.now, acknowledged);
+        self.receive_synchronized(cx, i, segment);
+    }
+
+    /// Of its listener's unproven connections this is none any more.
+    pub(super) fn forget_unproven(&mut self, i: u32) {
+        if !self.view(i).block.has(bit::UNPROVEN) {
+            return;
+        }
+        self.connection(i).block.clear(bit::UNPROVEN);
+        if let Some(listener) = self.listener_of(i) {
+            let live = self.connection(listener).live;
+            live.unproven = live.unproven.saturating_sub(1);
+        }
+    }
+
+    /// An unproven connection is reset: it counts on for a while (RFC 7413 §5.1).
+    fn count_on(&mut self, now: Instant, i: u32) {
+        if let Some(listener) = self.listener_of(i) {
+            let c = self.connection(listener);
+            c.live.unproven += 1;
+            let generation = c.block.generation;
+            self.early_resets.0.push_back(Counted { listener, generation, until: now + RESET_COUNTS });
+        }
+    }
+
+    /// After a rebirth: those of before count with their listeners. What was reset before does not.
+    pub(super) fn rebuild_unproven(&mut self, i: u32) {
+        if self.view(i).block.has(bit::UNPROVEN)
+            && let Some(listener) = self.listener_of(i)
+        {
+            self.connection(listener).live.unproven += 1;
+        }
+    }
+}
