@@ -9,6 +9,7 @@ use crate::sys::{Errno, Result};
 use crate::{process, sys};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
+use eft_channel::dirty::DIRTY_SLOTS;
 
 /// Numbers from here on are never eft's.
 pub const NUMBERS: usize = 1 << 20;
@@ -34,6 +35,9 @@ const UNDECIDED: u64 = 1;
 const EFT: u64 = 2;
 const HIDDEN: u64 = 3;
 const NETLINK: u64 = 4;
+/// There is room for 24 bits.
+const SLOT_MAX: u32 = (1 << 24) - 1;
+const _: () = assert!(DIRTY_SLOTS - 1 <= SLOT_MAX as usize);
 
 impl Entry {
     fn encode(self) -> u64 {
@@ -45,7 +49,8 @@ impl Entry {
                 UNDECIDED | bits << 4
             }
             Entry::Eft { slot, incarnation } => {
-                EFT | (slot as u64 & 0xffff) << 8 | (incarnation as u64) << 32
+                debug_assert!(slot <= SLOT_MAX);
+                EFT | (slot as u64) << 8 | (incarnation as u64) << 32
             }
             Entry::Netlink { port } => NETLINK | (port as u64) << 32,
             Entry::Hidden => HIDDEN,
@@ -61,7 +66,7 @@ impl Entry {
                 begun: word >> 7 & 1 != 0,
                 segment: word >> 8 & 1 != 0,
             },
-            EFT => Entry::Eft { slot: (word >> 8) as u32 & 0xffff, incarnation: (word >> 32) as u32 },
+            EFT => Entry::Eft { slot: (word >> 8) as u32 & SLOT_MAX, incarnation: (word >> 32) as u32 },
             NETLINK => Entry::Netlink { port: (word >> 32) as u32 },
             HIDDEN => Entry::Hidden,
             _ => Entry::Foreign,
@@ -190,4 +195,17 @@ fn validated(slot: u32, incarnation: u32) -> Result<&'static Socket> {
         .and_then(|f| f.known_socket(slot))
         .filter(|socket| socket.page.incarnation() == incarnation)
         .ok_or(Errno(libc::ECONNRESET))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_slot_of_an_arena_keeps_its_number() {
+        for slot in [0, 1, 0xffff, 0x1_0000, 0x1_0001, DIRTY_SLOTS as u32 - 1] {
+            let entry = Entry::Eft { slot, incarnation: u32::MAX };
+            assert_eq!(Entry::decode(entry.encode()), entry);
+        }
+    }
 }

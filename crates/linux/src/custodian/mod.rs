@@ -19,6 +19,7 @@ use crate::descriptors::shadow_ready;
 use crate::{Doing, Result, operator};
 use eft_base::errno::{ECONNRESET, ENETUNREACH};
 use eft_base::{ComponentId, Role};
+use eft_channel::dirty::DIRTY_SLOTS;
 use eft_channel::socket::{Arena, KIND, OWNER, SocketPage, flag};
 use eft_messages::control::{Reply, op};
 use kept::Kept;
@@ -43,8 +44,14 @@ const SHADOW: u64 = 3;
 
 /// What a ready descriptor is: a kind, and which slot in which incarnation.
 fn token(kind: u64, slot: u32, incarnation: u32) -> u64 {
-    kind | (slot as u64 & 0xffff) << 16 | (incarnation as u64) << 32
+    kind | (slot as u64) << 8 | (incarnation as u64) << 32
 }
+
+/// Kind, slot and incarnation.
+fn parts(token: u64) -> (u64, u32, u32) {
+    (token & 0xff, (token >> 8) as u32 & 0xff_ffff, (token >> 32) as u32)
+}
+const _: () = assert!(DIRTY_SLOTS <= 1 << 24);
 
 /// Whom the custodian serves.
 pub struct Charge {
@@ -107,8 +114,8 @@ impl Custodian {
             Err(e) => return Err(e).doing("epoll"),
         };
         for token in tokens {
-            let (slot, incarnation) = ((token >> 16) as u32 & 0xffff, (token >> 32) as u32);
-            match token & 0xffff {
+            let (kind, slot, incarnation) = parts(token);
+            match kind {
                 ROOT => return Ok(false),
                 LINK => self.hear(),
                 FAR => self.closed(slot, incarnation),
@@ -274,6 +281,18 @@ impl Custodian {
         }
         if lost {
             self.stack_ended();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_tells_every_slot_of_an_arena() {
+        for slot in [0, 0xffff, 0x1_0000, DIRTY_SLOTS as u32 - 1] {
+            assert_eq!(parts(token(FAR, slot, u32::MAX)), (FAR, slot, u32::MAX));
         }
     }
 }
