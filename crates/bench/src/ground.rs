@@ -17,7 +17,7 @@ use eft_host::actuators::change::Actuator;
 use eft_host::actuators::holder::EndSignals;
 use eft_host::managed::machine;
 use eft_linux::operator;
-use eft_machine::{CpuId, CpuSet, Machine};
+use eft_machine::{CpuId, CpuSet, Machine, Share};
 use serde_json::{Value, json};
 
 /// Long work that can be told to end: what it did is then undone in the ordinary way.
@@ -229,7 +229,7 @@ fn put(stack: &str, member: &MemberView, place: Place) -> Result<(), String> {
 pub fn plan_in_force(stack: &str, status: &Value) -> Result<Plan, String> {
     let seat = |m: &MemberView| Some((m.peer.to_string(), Seat { cpu: m.cpu?, dedicated: m.alone }));
     let speeds = status["speeds"].as_object().into_iter().flatten();
-    let speed = |(cpu, share): (&String, &Value)| Some((cpu.parse().ok()?, share.as_f64()?));
+    let speed = |(cpu, share): (&String, &Value)| Some((cpu.parse().ok()?, Share(share.as_f64()?)));
     let parked = status["parked"].as_array().into_iter().flatten();
     Ok(Plan {
         seats: members(stack)?.iter().filter(|m| is_placed(m)).filter_map(seat).collect(),
@@ -240,7 +240,7 @@ pub fn plan_in_force(stack: &str, status: &Value) -> Result<Plan, String> {
 }
 
 /// P-states where all managed CPUs have them; else duty cycles, if they are wished.
-fn duty_levels(machine: &Machine, count: usize) -> Result<Option<Vec<f64>>, String> {
+fn duty_levels(machine: &Machine, count: usize) -> Result<Option<Vec<Share>>, String> {
     if count == 0 {
         return Ok(if machine.has_frequencies() { None } else { Some(Vec::new()) });
     }
@@ -249,10 +249,10 @@ fn duty_levels(machine: &Machine, count: usize) -> Result<Option<Vec<f64>>, Stri
 }
 
 /// `count` speeds, evenly among the eighths, the full one included.
-fn eighths(count: usize) -> Vec<f64> {
+fn eighths(count: usize) -> Vec<Share> {
     let count = count.clamp(1, EIGHTHS);
     let steps = (1..=count).map(|step| step * EIGHTHS / count);
-    steps.map(|step| step as f64 / EIGHTHS as f64).collect()
+    steps.map(|step| Share(step as f64 / EIGHTHS as f64)).collect()
 }
 
 #[cfg(test)]
@@ -261,10 +261,10 @@ mod tests {
 
     #[test]
     fn speeds_are_spread_over_the_eighths() {
-        assert_eq!(eighths(1), [1.0]);
-        assert_eq!(eighths(2), [0.5, 1.0]);
-        assert_eq!(eighths(3), [0.25, 0.625, 1.0]);
-        assert_eq!(eighths(4), [0.25, 0.5, 0.75, 1.0]);
+        assert_eq!(eighths(1), [1.0].map(Share));
+        assert_eq!(eighths(2), [0.5, 1.0].map(Share));
+        assert_eq!(eighths(3), [0.25, 0.625, 1.0].map(Share));
+        assert_eq!(eighths(4), [0.25, 0.5, 0.75, 1.0].map(Share));
         assert_eq!(eighths(99).len(), 8);
         assert!(eighths(5).windows(2).all(|pair| pair[0] < pair[1]));
     }

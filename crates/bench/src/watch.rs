@@ -91,7 +91,7 @@ impl Seen {
     pub fn of(platform: &Platform, plan: &Plan, seen: &Observation) -> Seen {
         let seconds = nanos(seen.period) as f64 / 1e9;
         let activity = estimate::seen_activity(plan, seen);
-        let work = |name: &str| seen.component(name).map_or(0.0, |load| load.busy);
+        let work = |name: &str| seen.component(name).map_or(0.0, |load| load.busy.0);
         let used = plan.used();
         let busy = used.iter().map(|cpu| (cpu, plan.on(cpu).map(work).sum::<f64>().min(1.0)));
         let modelled = || estimate::power(platform, &PowerModel::default(), plan, &activity);

@@ -1,7 +1,7 @@
 //! The `[scheduling]` table of a topology: which policy decides where components run, to what end, with which CPUs.
 
 use alloc::string::String;
-use eft_machine::CpuSet;
+use eft_machine::{CpuSet, Share};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -12,7 +12,7 @@ pub struct Scheduling {
     pub policy: PolicyName,
     pub objective: Objective,
     /// Share of the best throughput below which `least-power` must not fall.
-    pub floor: f64,
+    pub floor: Share,
     /// CPUs that may be slowed and parked, as the kernel writes lists (`1-3,6`). None by default.
     pub managed: CpuSet,
     pub unneeded: Spare,
@@ -33,7 +33,7 @@ impl Default for Scheduling {
         Scheduling {
             policy: PolicyName::Fixed,
             objective: Objective::Throughput,
-            floor: 0.95,
+            floor: Share(0.95),
             managed: CpuSet::new(),
             unneeded: Spare::GiveBack,
             period_ms: 10,
@@ -98,7 +98,7 @@ pub enum Spare {
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SchedulingError {
     #[error("scheduling.floor is {0}: it is a share of the best throughput, above 0 and at most 1")]
-    Floor(f64),
+    Floor(Share),
     #[error("scheduling.period_ms is {0}: it must be from 1 to 10000")]
     Period(u64),
     #[error("scheduling.latency_us_max is {0}: it must be above 0")]
@@ -112,7 +112,7 @@ pub enum SchedulingError {
 impl Scheduling {
     /// Checks what the types do not say.
     pub fn check(&self) -> Result<(), SchedulingError> {
-        if !(self.floor > 0.0 && self.floor <= 1.0) {
+        if !self.floor.is_valid() || self.floor == Share::NONE {
             return Err(SchedulingError::Floor(self.floor));
         }
         if !(1..=10_000).contains(&self.period_ms) {
@@ -145,8 +145,8 @@ mod tests {
             change(&mut s);
             s.check().unwrap_err().to_string()
         };
-        assert!(wrong(&|s| s.floor = 1.5).contains("scheduling.floor is 1.5"));
-        assert!(wrong(&|s| s.floor = f64::NAN).contains("floor"));
+        assert!(wrong(&|s| s.floor = Share(1.5)).contains("scheduling.floor is 1.5"));
+        assert!(wrong(&|s| s.floor = Share(f64::NAN)).contains("floor"));
         assert!(wrong(&|s| s.latency_us_max = Some(-1.0)).contains("latency_us_max is -1"));
         assert!(wrong(&|s| s.period_ms = 0).contains("period_ms"));
         assert!(wrong(&|s| s.policy = PolicyName::Adaptive).contains("scheduling.managed names none"));

@@ -13,13 +13,13 @@ use core::time::Duration;
 
 use eft_base::Instant;
 use eft_base::time::nanos;
-use eft_machine::{CpuId, CpuSet};
+use eft_machine::{CpuId, CpuSet, Share};
 
 use crate::observation::{CpuLoad, Observation};
 
 /// Others work where they take more than this of a CPU, until they take less than that.
-const IN_SHARE: f64 = 0.2;
-const OUT_SHARE: f64 = 0.1;
+const IN_SHARE: Share = Share(0.2);
+const OUT_SHARE: Share = Share(0.1);
 const SUSTAINED: Duration = Duration::from_secs(1);
 const MEAN_NS: f64 = 200_000_000.0;
 /// For who must be quick: what others take of a CPU as soon as a load has begun. The kernel counts in ticks of 10 ms
@@ -62,14 +62,14 @@ impl Applications {
     }
 
     /// What others take of a CPU, as a mean over [`QUICK_MEAN_NS`].
-    pub fn share(&self, cpu: CpuId) -> f64 {
-        self.accounts.get(&cpu).map_or(0.0, |account| account.quick.share(QUICK_MEAN_NS))
+    pub fn share(&self, cpu: CpuId) -> Share {
+        self.accounts.get(&cpu).map_or(Share::NONE, |account| account.quick.share(QUICK_MEAN_NS))
     }
 
     /// Takes one sound look; true if the set is another than before.
     pub fn note(&mut self, seen: &Observation) -> bool {
-        let mut stack: BTreeMap<CpuId, f64> = BTreeMap::new();
-        let mut anywhere = 0.0;
+        let mut stack: BTreeMap<CpuId, Share> = BTreeMap::new();
+        let mut anywhere = Share::NONE;
         for load in &seen.components {
             match load.cpu {
                 Some(cpu) => *stack.entry(cpu).or_default() += load.cpu_share,
@@ -78,7 +78,7 @@ impl Applications {
         }
         self.accounts.retain(|cpu, _| seen.cpu(*cpu).is_some());
         for cpu in &seen.cpus {
-            let own = stack.get(&cpu.cpu).copied().unwrap_or(0.0) + anywhere;
+            let own = stack.get(&cpu.cpu).copied().unwrap_or_default() + anywhere;
             let account = self.accounts.entry(cpu.cpu).or_default();
             account.add(cpu, own, seen.period);
             account.judge(seen.at);
@@ -99,25 +99,28 @@ impl Mean {
         self.accounted_ns = self.accounted_ns * kept + accounted_ns;
     }
 
-    fn share(&self, mean_ns: f64) -> f64 {
+    fn share(&self, mean_ns: f64) -> Share {
         // Less than this says nothing yet.
         let enough_ns = mean_ns / 4.0;
-        if self.accounted_ns < enough_ns { 0.0 } else { (self.others_ns / self.accounted_ns).clamp(0.0, 1.0) }
+        if self.accounted_ns < enough_ns {
+            return Share::NONE;
+        }
+        Share((self.others_ns / self.accounted_ns).clamp(0.0, 1.0))
     }
 }
 
 impl Account {
     /// `own`: what the stack took of it, as a share of the period.
-    fn add(&mut self, cpu: &CpuLoad, own: f64, period: Duration) {
+    fn add(&mut self, cpu: &CpuLoad, own: Share, period: Duration) {
         let period_ns = nanos(period) as f64;
-        self.own_ns += own * period_ns;
+        self.own_ns += own.0 * period_ns;
         self.since_ns += period_ns;
         if cpu.accounted.is_zero() {
             return;
         }
         // One absurd account must not be remembered for minutes.
         let accounted_ns = (nanos(cpu.accounted) as f64).min(4.0 * self.since_ns + TICKS_NS);
-        let busy_ns = cpu.busy * accounted_ns;
+        let busy_ns = cpu.busy.0 * accounted_ns;
         self.slow.add(MEAN_NS, busy_ns, self.own_ns, accounted_ns);
         self.quick.add(QUICK_MEAN_NS, busy_ns, self.own_ns, accounted_ns);
         (self.own_ns, self.since_ns) = (0.0, 0.0);
@@ -208,7 +211,7 @@ mod tests {
             let cpu = |cpu: CpuId, busy: f64| CpuLoad {
                 cpu,
                 online: true,
-                busy,
+                busy: Share(busy),
                 accounted: LOOK,
                 ..CpuLoad::default()
             };
@@ -216,7 +219,7 @@ mod tests {
                 name: "tcp".into(),
                 running: true,
                 cpu: Some(CpuId(0)),
-                cpu_share: own,
+                cpu_share: Share(own),
                 ..ComponentLoad::default()
             };
             let cpus = alloc::vec![cpu(CpuId(0), busy(look)), cpu(CpuId(1), 0.05)];
@@ -244,13 +247,14 @@ mod tests {
             let tcp = ComponentLoad {
                 name: "tcp".into(),
                 cpu: Some(CpuId(0)),
-                cpu_share: 0.4,
+                cpu_share: Share(0.4),
                 ..ComponentLoad::default()
             };
-            let cpu = CpuLoad { cpu: CpuId(0), online: true, busy, accounted, ..CpuLoad::default() };
+            let cpu =
+                CpuLoad { cpu: CpuId(0), online: true, busy: Share(busy), accounted, ..CpuLoad::default() };
             them.note(&seen(Instant::ZERO + look * LOOK, tcp, alloc::vec![cpu]));
             let share = them.share(CpuId(0));
-            assert!(look < 10 || (share - 0.55).abs() < 0.01, "{share} at look {look}");
+            assert!(look < 10 || !share.differs(Share(0.55), Share(0.01)), "{share} at look {look}");
         }
     }
 
@@ -258,9 +262,15 @@ mod tests {
     fn what_may_be_the_stacks_own_is_taken_off_every_cpu() {
         let mut them = Applications::default();
         for look in 1..500 {
-            let cpu =
-                |cpu: CpuId| CpuLoad { cpu, busy: 0.4, accounted: LOOK, online: true, ..CpuLoad::default() };
-            let tcp = ComponentLoad { name: "tcp".into(), cpu_share: 0.35, ..ComponentLoad::default() };
+            let cpu = |cpu: CpuId| CpuLoad {
+                cpu,
+                busy: Share(0.4),
+                accounted: LOOK,
+                online: true,
+                ..CpuLoad::default()
+            };
+            let tcp =
+                ComponentLoad { name: "tcp".into(), cpu_share: Share(0.35), ..ComponentLoad::default() };
             them.note(&seen(Instant::ZERO + look * LOOK, tcp, alloc::vec![cpu(CpuId(0)), cpu(CpuId(1))]));
         }
         assert!(them.cpus().is_empty(), "{}", them.cpus());
@@ -288,8 +298,9 @@ mod tests {
         let mut them = Applications::default();
         for look in 1..1000u32 {
             let busy = if look % 2 == 0 { 1.0 } else { 0.0 };
-            let cpu = CpuLoad { cpu: CpuId(0), busy, accounted: LOOK, ..CpuLoad::default() };
-            let tcp = ComponentLoad { cpu: Some(CpuId(0)), cpu_share: 0.5, ..ComponentLoad::default() };
+            let cpu = CpuLoad { cpu: CpuId(0), busy: Share(busy), accounted: LOOK, ..CpuLoad::default() };
+            let tcp =
+                ComponentLoad { cpu: Some(CpuId(0)), cpu_share: Share(0.5), ..ComponentLoad::default() };
             them.note(&seen(Instant::ZERO + look * LOOK, tcp, alloc::vec![cpu]));
             assert!(them.cpus().is_empty(), "look {look}");
         }

@@ -7,7 +7,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use eft_base::text::complaint;
-use eft_machine::{CoreClass, CpuSet};
+use eft_machine::{CoreClass, CpuSet, Share};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -99,7 +99,7 @@ impl CoreDescription {
 
     /// Cores at full speed are left alone.
     pub fn is_slowed(&self) -> bool {
-        !matches!(self.speed(), Ok(Speed::Share(1.0)))
+        self.speed() != Ok(Speed::Share(Share::ALL))
     }
 }
 

@@ -10,12 +10,13 @@ use core::time::Duration;
 
 use eft_base::Instant;
 use eft_base::time::{self, nanos};
+use eft_machine::Share;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DutyOptions {
     /// Share of the core that is left to everything else.
-    pub share: f64,
+    pub share: Share,
     #[serde(rename = "period_ns", with = "time::nanos")]
     pub period: Duration,
     /// Where in the period the burn begins; cores with the same phase stall together.
@@ -47,7 +48,7 @@ impl Duty {
     }
 
     fn target_ns(&self) -> i64 {
-        ((1.0 - self.options.share) * nanos(self.options.period) as f64) as i64
+        (self.options.share.rest().0 * nanos(self.options.period) as f64) as i64
     }
 
     /// The burn of the coming period.
@@ -77,8 +78,8 @@ fn next_period(now: Instant, period: Duration) -> Instant {
 }
 
 /// The new cost, in ns, after a busy loop measured `measured_share` where `share` was asked.
-pub fn recalibrate(options: DutyOptions, measured_share: f64) -> i64 {
-    let excess_ns = (options.share - measured_share) * nanos(options.period) as f64;
+pub fn recalibrate(options: DutyOptions, measured_share: Share) -> i64 {
+    let excess_ns = (options.share - measured_share).0 * nanos(options.period) as f64;
     let bound = nanos(options.period) as i64 / 10;
     (options.cost_ns + excess_ns as i64).clamp(-bound, bound)
 }
@@ -117,7 +118,10 @@ mod tests {
     const PERIOD: Duration = Duration::from_millis(1);
 
     fn duty(share: f64, cost_ns: i64) -> Duty {
-        Duty::new(DutyOptions { share, period: PERIOD, phase: Duration::ZERO, cost_ns }, Instant(12_345))
+        Duty::new(
+            DutyOptions { share: Share(share), period: PERIOD, phase: Duration::ZERO, cost_ns },
+            Instant(12_345),
+        )
     }
 
     /// Runs a burner that starts late, and ends later than it should, by what `lateness` says; returns the share that was left to others.
@@ -156,9 +160,9 @@ mod tests {
 
     #[test]
     fn calibration_moves_toward_the_wish() {
-        let options = DutyOptions { share: 0.5, period: PERIOD, phase: Duration::ZERO, cost_ns: 0 };
-        assert_eq!(recalibrate(options, 0.49), 10_000);
-        assert!(recalibrate(options, 0.51) < 0);
+        let options = DutyOptions { share: Share(0.5), period: PERIOD, phase: Duration::ZERO, cost_ns: 0 };
+        assert_eq!(recalibrate(options, Share(0.49)), 10_000);
+        assert!(recalibrate(options, Share(0.51)) < 0);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use eft_machine::{CpuId, Watts};
+use eft_machine::{CpuId, Share, Watts};
 
 use crate::observation::{ComponentLoad, Observation};
 use crate::plan::Plan;
@@ -20,7 +20,8 @@ use crate::sample::Hint;
 /// Work of each component: seconds per second of the largest core at full speed.
 pub type Demand = BTreeMap<String, f64>;
 
-/// Share of the time in which each used CPU executes (works or polls).
+/// Share of the time in which each used CPU executes (works or polls). As a prediction it may be more than all: then the CPU
+/// cannot keep up.
 pub type Activity = BTreeMap<CpuId, f64>;
 
 /// Of each component's time, what it waits for memory: that much does not grow on a slower clock (thesis 4.6).
@@ -54,7 +55,7 @@ pub fn carried_over(platform: &Platform, demand: &Demand, waits: &Waits, from: &
 
 /// What the components were seen to need, where they were.
 pub fn demand(platform: &Platform, plan: &Plan, seen: &Observation) -> Demand {
-    let busy = |name: &str| seen.component(name).map_or(0.0, |load| load.busy);
+    let busy = |name: &str| seen.component(name).map_or(0.0, |load| load.busy.0);
     let of = |name: &String| {
         let Some(seat) = plan.seats.get(name) else { return (name.clone(), busy(name)) };
         let next_door = platform.siblings(seat.cpu).minus(&eft_machine::CpuSet::one(seat.cpu));
@@ -85,7 +86,7 @@ pub fn overloaded(seen: &Observation) -> Option<&str> {
 /// What was seen on each used CPU: work and polling.
 pub fn seen_activity(plan: &Plan, seen: &Observation) -> Activity {
     let of = |cpu: CpuId| {
-        let active = |name: &str| seen.component(name).map_or(0.0, |load| load.busy + load.polling);
+        let active = |name: &str| seen.component(name).map_or(0.0, |load| (load.busy + load.polling).0);
         (cpu, plan.on(cpu).map(active).sum::<f64>().min(1.0))
     };
     plan.used().iter().map(of).collect()
@@ -196,11 +197,11 @@ fn packages(platform: &Platform, plan: &Plan, activity: &Activity) -> Vec<(Vec<C
 fn core_state(platform: &Platform, plan: &Plan, activity: &Activity, cpu: CpuId) -> CoreState {
     let idle = !activity.contains_key(&cpu);
     if plan.parked.contains(cpu) || idle {
-        return CoreState { cpu, frequency: 1.0, duty: 1.0, parked: true, ..CoreState::default() };
+        return CoreState { cpu, frequency: 1.0, duty: Share::ALL, parked: true, ..CoreState::default() };
     }
     let speed = plan.speed(cpu);
-    let (frequency, duty) = if platform.by_frequency() { (speed, 1.0) } else { (1.0, speed) };
-    let active = activity.get(&cpu).copied().unwrap_or(0.0).clamp(0.0, 1.0);
+    let (frequency, duty) = if platform.by_frequency() { (speed.0, Share::ALL) } else { (1.0, speed) };
+    let active = Share(activity.get(&cpu).copied().unwrap_or(0.0)).within();
     // Under a duty cycle the components' time runs on while the clock stands still.
     CoreState { cpu, frequency, duty, activity: active * duty, ..CoreState::default() }
 }
@@ -214,10 +215,10 @@ mod tests {
 
     #[test]
     fn what_is_saved_is_told_with_what_it_rests_on() {
-        let platform = Platform::new(Machine::of_equals(2), &["tcp".into()], Some(&[0.5])).unwrap();
+        let platform = Platform::new(Machine::of_equals(2), &["tcp".into()], Some(&[Share(0.5)])).unwrap();
         let seats = BTreeMap::from([("tcp".into(), Seat { cpu: CpuId(0), dedicated: false })]);
         let plan = Plan { seats, given_back: eft_machine::CpuSet::one(CpuId(1)), ..Plan::default() };
-        let load = ComponentLoad { name: "tcp".into(), busy: 0.3, ..ComponentLoad::default() };
+        let load = ComponentLoad { name: "tcp".into(), busy: Share(0.3), ..ComponentLoad::default() };
         let seen = Observation { components: alloc::vec![load], ..Observation::default() };
         let report = PowerReport::of(&platform, &PowerModel::default(), &plan, &seen);
         assert!(report.now > Watts::ZERO && report.now < report.full, "{report:?}");
@@ -264,13 +265,13 @@ mod tests {
     #[test]
     fn who_waits_for_memory_loses_little_on_a_slower_core() {
         let platform =
-            Platform::new(Machine::of_equals(1), &["tcp".into(), "ip".into()], Some(&[0.5])).unwrap();
+            Platform::new(Machine::of_equals(1), &["tcp".into(), "ip".into()], Some(&[Share(0.5)])).unwrap();
         let seats = ["tcp", "ip"].map(|name| (name.to_string(), Seat { cpu: CpuId(0), dedicated: false }));
         let full = Plan { seats: seats.into(), ..Plan::default() };
-        let half = Plan { speeds: BTreeMap::from([(CpuId(0), 0.5)]), ..full.clone() };
+        let half = Plan { speeds: BTreeMap::from([(CpuId(0), Share(0.5))]), ..full.clone() };
         let load = |name: &str, misses| ComponentLoad {
             name: name.into(),
-            busy: 0.4,
+            busy: Share(0.4),
             misses_per_cycle: misses,
             ..ComponentLoad::default()
         };

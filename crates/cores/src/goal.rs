@@ -4,16 +4,16 @@ use alloc::format;
 use core::fmt;
 
 use eft_component::scheduling::Objective;
-use eft_machine::Watts;
+use eft_machine::{Share, Watts};
 
-const DEFAULT_FLOOR: f64 = 0.95;
+const DEFAULT_FLOOR: Share = Share(0.95);
 
 /// An objective, and the least throughput that it may cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goal {
     pub objective: Objective,
-    /// Of the best throughput, from 0 to 1: `least-power` must not fall below this share. The others do not read it.
-    pub floor: f64,
+    /// Of the best throughput: `least-power` must not fall below this share. The others do not read it.
+    pub floor: Share,
 }
 
 impl Default for Goal {
@@ -27,16 +27,16 @@ impl Goal {
     pub const THROUGHPUT_PER_WATT: Self =
         Self { objective: Objective::ThroughputPerWatt, floor: DEFAULT_FLOOR };
 
-    pub const fn least_power(floor: f64) -> Self {
+    pub const fn least_power(floor: Share) -> Self {
         Self { objective: Objective::LeastPower, floor }
     }
 
     /// Smallest share of the best throughput that is acceptable.
-    pub fn least_share(self) -> f64 {
+    pub fn least_share(self) -> Share {
         match self.objective {
-            Objective::Throughput => 0.99,
-            Objective::LeastPower => self.floor.clamp(0.0, 1.0),
-            Objective::ThroughputPerWatt => 0.0,
+            Objective::Throughput => Share(0.99),
+            Objective::LeastPower => self.floor.within(),
+            Objective::ThroughputPerWatt => Share::NONE,
         }
     }
 
@@ -46,7 +46,7 @@ impl Goal {
         match self.objective {
             // Power breaks ties within a percent or two.
             Objective::Throughput => throughput - 1e-4 * watts,
-            Objective::LeastPower if throughput < self.floor => throughput - 1e6,
+            Objective::LeastPower if throughput < self.floor.0 => throughput - 1e6,
             Objective::LeastPower => -watts,
             Objective::ThroughputPerWatt => throughput / watts,
         }
@@ -57,7 +57,7 @@ impl fmt::Display for Goal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.objective {
             Objective::Throughput => f.pad("throughput"),
-            Objective::LeastPower => f.pad(&format!("least-power:{:.0}%", self.floor * 100.0)),
+            Objective::LeastPower => f.pad(&format!("least-power:{:.0}%", self.floor.percent())),
             Objective::ThroughputPerWatt => f.pad("throughput-per-watt"),
         }
     }
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn the_score_follows_the_objective() {
-        let least = Goal::least_power(0.95);
+        let least = Goal::least_power(Share(0.95));
         assert!(least.score(0.96, Watts(10.0)) > least.score(1.0, Watts(11.0)));
         assert!(least.score(0.96, Watts(20.0)) > least.score(0.9, Watts(5.0)));
         assert!(Goal::THROUGHPUT.score(1.0, Watts(30.0)) > Goal::THROUGHPUT.score(0.9, Watts(10.0)));
@@ -81,8 +81,8 @@ mod tests {
 
     #[test]
     fn a_goal_is_printed_with_its_floor() {
-        let printed =
-            [Goal::THROUGHPUT, Goal::least_power(0.5)].map(|goal| alloc::string::ToString::to_string(&goal));
+        let printed = [Goal::THROUGHPUT, Goal::least_power(Share(0.5))]
+            .map(|goal| alloc::string::ToString::to_string(&goal));
         assert_eq!(printed, ["throughput", "least-power:50%"]);
     }
 }

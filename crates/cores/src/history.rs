@@ -10,7 +10,7 @@ use core::fmt;
 
 use eft_base::Instant;
 use eft_component::scheduling::PolicyName;
-use eft_machine::{CpuId, Watts};
+use eft_machine::{CpuId, Share, Watts};
 use serde::Serialize;
 
 use crate::estimate;
@@ -28,10 +28,10 @@ pub struct Readings {
     pub indicators: Indicators,
     pub busiest_cpu: Option<CpuId>,
     /// Of that CPU, the share that the stack works or polls.
-    pub busiest_share: f64,
+    pub busiest_share: Share,
     /// The component whose queues passed their upper mark most often, and how often.
     pub overloaded: Option<(String, u64)>,
-    pub fullest_queue_share: f64,
+    pub fullest_queue_share: Share,
     #[serde(rename = "power_w")]
     pub power: Option<Watts>,
 }
@@ -45,9 +45,9 @@ impl Readings {
         Self {
             indicators: seen.indicators,
             busiest_cpu: busiest.map(|(cpu, _)| *cpu),
-            busiest_share: busiest.map_or(0.0, |(_, share)| *share),
+            busiest_share: busiest.map_or(Share::NONE, |(_, share)| Share(*share)),
             overloaded: overloaded.map(|load| (load.name.clone(), load.overloads)),
-            fullest_queue_share: seen.components.iter().map(|load| load.fill()).fold(0.0, f64::max),
+            fullest_queue_share: seen.components.iter().map(|load| load.fill()).fold(Share::NONE, Share::max),
             power: seen.power,
         }
     }
@@ -57,12 +57,12 @@ impl fmt::Display for Readings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.indicators)?;
         if let Some(cpu) = self.busiest_cpu {
-            write!(f, "; CPU {cpu} {:.0}%", self.busiest_share * 100.0)?;
+            write!(f, "; CPU {cpu} {:.0}%", self.busiest_share.percent())?;
         }
         if let Some((name, times)) = &self.overloaded {
             write!(f, "; {name} overloaded {times} times")?;
         }
-        write!(f, "; queues up to {:.0}%", self.fullest_queue_share * 100.0)?;
+        write!(f, "; queues up to {:.0}%", self.fullest_queue_share.percent())?;
         match self.power {
             Some(watts) => write!(f, "; {watts:.1}"),
             None => Ok(()),

@@ -9,6 +9,7 @@ use core::fmt;
 use core::time::Duration;
 
 use eft_base::time::nanos;
+use eft_machine::Share;
 use serde::{Deserialize, Serialize};
 
 use crate::sample::Traffic;
@@ -42,9 +43,9 @@ pub struct Indicators {
     /// By Little's law: connections open now, divided by the rate at which they close; 0 while none does.
     pub mean_lifetime_s: f64,
     /// Of the sent segments, those without payload.
-    pub empty_share: f64,
+    pub empty_share: Share,
     /// Of the payload, what was received.
-    pub received_share: f64,
+    pub received_share: Share,
     pub kind: Kind,
     pub side: Side,
 }
@@ -91,7 +92,7 @@ impl fmt::Display for Indicators {
             self.received_bytes_per_s * 8e-6,
             self.sent_bytes_per_s * 8e-6,
             self.mean_segment_bytes,
-            self.empty_share * 100.0
+            self.empty_share.percent()
         )
     }
 }
@@ -133,8 +134,8 @@ impl Indicators {
         let per_connection = scale(self.connections_per_s * 20.0, self.segments_per_s.max(1.0));
         Mix {
             size: scale(self.mean_segment_bytes, SMALL_BYTES),
-            empty: self.empty_share,
-            received: self.received_share,
+            empty: self.empty_share.0,
+            received: self.received_share.0,
             connections: per_connection,
             overhead: scale(self.overhead_per_byte, 0.5),
             parallel: scale(self.connections_open, FEW_CONNECTIONS),
@@ -231,8 +232,8 @@ impl Window {
             overhead_per_byte: ratio((self.ip_bytes - payload).max(0.0), payload),
             segments_per_connection: ratio(segments, lately(begun.max(self.closed))),
             mean_lifetime_s: ratio(ratio(self.open_ns, self.length_ns), per_s(lately(self.closed))),
-            empty_share,
-            received_share: ratio(self.received_bytes, payload),
+            empty_share: Share(empty_share),
+            received_share: Share(ratio(self.received_bytes, payload)),
             kind: self.kind(segments, mean_segment_bytes),
             side: self.side(),
         }

@@ -10,7 +10,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use eft_machine::{CoreClass, CpuId, CpuSet};
+use eft_machine::{CoreClass, CpuId, CpuSet, Share};
 
 use crate::estimate::{self, Demand};
 use crate::overlap::Overlaps;
@@ -150,7 +150,7 @@ fn of_count(platform: &Platform, aims: &Aims, demand: &Demand, chosen: [&[CpuId]
             };
             plan.speeds = cpus.iter().map(level).collect();
             placement::couple_speeds(platform, &mut plan);
-            let speed = cpus.iter().map(|cpu| plan.speed(*cpu)).fold(0.0, f64::max);
+            let speed = cpus.iter().map(|cpu| plan.speed(*cpu)).fold(Share::NONE, Share::max);
             let name = if steps > 1 { format!("{what} at {speed:.2}") } else { what.clone() };
             rung(platform, demand, name, plan)
         })

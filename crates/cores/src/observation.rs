@@ -14,7 +14,7 @@ use core::fmt;
 use core::time::Duration;
 
 use eft_base::{Instant, time};
-use eft_machine::{CpuId, Watts};
+use eft_machine::{CpuId, Share, Watts};
 use serde::Serialize;
 
 mod component;
@@ -61,13 +61,13 @@ pub struct ComponentLoad {
     pub cpu: Option<CpuId>,
     pub dedicated: bool,
     /// Shares of the time that its account is of; together at most 1.
-    pub busy: f64,
-    pub polling: f64,
+    pub busy: Share,
+    pub polling: Share,
     /// In user-mode wait.
-    pub waiting: f64,
-    pub sleeping: f64,
+    pub waiting: Share,
+    pub sleeping: Share,
     /// CPU time after the kernel's account, as a share of the period.
-    pub cpu_share: f64,
+    pub cpu_share: Share,
     pub wake_ups_per_s: f64,
     /// What one wake that it sent cost it; zero if it sent none.
     #[serde(rename = "wake_cost_ns", with = "time::nanos")]
@@ -83,9 +83,9 @@ pub struct ComponentLoad {
 
 impl ComponentLoad {
     /// Highest fill of any of its queues since the previous look, as a share of the capacity.
-    pub fn fill(&self) -> f64 {
-        let fill = |queue: &QueueSample| f64::from(queue.high) / f64::from(queue.capacity.max(1));
-        self.queues.iter().map(fill).fold(0.0, f64::max).min(1.0)
+    pub fn fill(&self) -> Share {
+        let fill = |queue: &QueueSample| Share(f64::from(queue.high) / f64::from(queue.capacity.max(1)));
+        self.queues.iter().map(fill).fold(Share::NONE, Share::max).min(Share::ALL)
     }
 }
 
@@ -95,17 +95,18 @@ pub struct CpuLoad {
     pub online: bool,
     pub managed: bool,
     pub parked: bool,
-    pub speed: f64,
+    /// Of its full speed.
+    pub speed: Share,
     /// Share of the period, after the kernel's account.
-    pub busy: f64,
+    pub busy: Share,
     /// How much time that account is of: it is kept in ticks, so it may be less or more than the period.
     #[serde(rename = "accounted_ns", with = "time::nanos")]
     pub accounted: Duration,
     /// Taken by other machines on the same processor, as a share of what is accounted for and this.
-    pub stolen: f64,
+    pub stolen: Share,
     /// Share that others than the stack took of late, as a mean over some looks; see
     /// [`crate::applications`].
-    pub others: f64,
+    pub others: Share,
 }
 
 /// A part of the look that cannot be used, and why.
@@ -168,7 +169,7 @@ pub struct Observer {
     window: Window,
     down_since: BTreeMap<String, Instant>,
     /// What was last known of each component's time, and when.
-    known: BTreeMap<String, ([f64; 4], Instant)>,
+    known: BTreeMap<String, ([Share; 4], Instant)>,
 }
 
 impl Observer {
@@ -240,7 +241,7 @@ impl Observer {
                 if let Some(shares) = shares {
                     self.known.insert(name, (shares, seen.at));
                 }
-                load.cpu_share = cpu.div_duration_f64(seen.period).min(1.0);
+                load.cpu_share = Share::of(cpu, seen.period).min(Share::ALL);
                 load.wake_ups_per_s = wake_ups as f64 * 1e9 / time::nanos(seen.period) as f64;
                 load.wake_cost = Duration::from_nanos(time::nanos(wakes_cost) / wakes_sent.max(1));
                 load.hint = now.hint;
@@ -254,7 +255,7 @@ impl Observer {
         seen.components.push(load);
     }
 
-    fn known_shares(&self, name: &str, at: Instant) -> Option<[f64; 4]> {
+    fn known_shares(&self, name: &str, at: Instant) -> Option<[Share; 4]> {
         let (shares, since) = self.known.get(name)?;
         (at.saturating_since(*since) < QUIET).then_some(*shares)
     }
@@ -315,9 +316,9 @@ fn observe_cpus(before: &[CpuSample], now: &[CpuSample], seen: &mut Observation)
             speed: cpu.speed,
             ..CpuLoad::default()
         };
-        if !(cpu.speed > 0.0 && cpu.speed <= 1.0) {
+        if !cpu.speed.is_valid() || cpu.speed == Share::NONE {
             problem(seen, Part::Cpu(cpu.cpu), Doubt::Speed(cpu.speed));
-            load.speed = 1.0;
+            load.speed = Share::ALL;
         }
         if let Some(earlier) = earlier.get(&cpu.cpu) {
             if earlier.online && !cpu.online && !cpu.parked {
@@ -335,7 +336,7 @@ fn observe_cpus(before: &[CpuSample], now: &[CpuSample], seen: &mut Observation)
 }
 
 /// Idle counters of the kernel go back by a tick now and then (proc(5)); that much is forgiven.
-fn cpu_share(now: &CpuSample, before: &CpuSample) -> Result<(f64, Duration, f64), Doubt> {
+fn cpu_share(now: &CpuSample, before: &CpuSample) -> Result<(Share, Duration, Share), Doubt> {
     const TICK: Duration = Duration::from_millis(20);
     let since = |what: &str, now: Duration, before: Duration| match Doubt::time_since(what, now, before) {
         Err(_) if before - now <= TICK => Ok(Duration::ZERO),
@@ -345,8 +346,7 @@ fn cpu_share(now: &CpuSample, before: &CpuSample) -> Result<(f64, Duration, f64)
     let idle = since("its idle time", now.idle, before.idle)?;
     let stolen = since("its stolen time", now.stolen, before.stolen)?;
     let accounted = busy.saturating_add(idle);
-    let share = |part: Duration, whole: Duration| part.div_duration_f64(whole.max(Duration::from_nanos(1)));
-    Ok((share(busy, accounted), accounted, share(stolen, accounted.saturating_add(stolen))))
+    Ok((Share::of(busy, accounted), accounted, Share::of(stolen, accounted.saturating_add(stolen))))
 }
 
 /// The meter wraps and is reset; a negative or impossible power is none.

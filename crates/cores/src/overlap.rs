@@ -39,7 +39,7 @@ impl Overlaps {
             *self = Self { names: names.to_vec(), means: alloc::vec![0.0; pairs], looks: 0 };
         }
         let busy: Vec<f64> =
-            names.iter().map(|name| seen.component(name).map_or(0.0, |load| load.busy)).collect();
+            names.iter().map(|name| seen.component(name).map_or(0.0, |load| load.busy.0)).collect();
         self.looks = self.looks.saturating_add(1);
         // At first a plain mean, so that the zeros of the beginning count for nothing.
         let newest = 1.0 / f64::from(self.looks).min(LOOKS);
@@ -136,6 +136,7 @@ impl Dealing<'_> {
 pub(crate) mod tests {
     use super::*;
     use crate::observation::ComponentLoad;
+    use eft_machine::Share;
 
     /// Looks at components with these busy shares, in turn.
     pub(crate) fn seen(names: &[String], looks: &[&[(&str, f64)]]) -> Overlaps {
@@ -143,7 +144,7 @@ pub(crate) mod tests {
         for look in looks.iter().cycle().take(looks.len() * 128) {
             let load = |(name, busy): &(&str, f64)| ComponentLoad {
                 name: (*name).into(),
-                busy: *busy,
+                busy: Share(*busy),
                 ..ComponentLoad::default()
             };
             let components = look.iter().map(load).collect();

@@ -12,7 +12,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use eft_machine::{CpuId, CpuSet};
+use eft_machine::{CpuId, CpuSet, Share};
 
 use eft_component::scheduling::Spare;
 
@@ -246,7 +246,7 @@ pub fn couple_speeds(platform: &Platform, plan: &mut Plan) {
     for cpu in used.iter().filter(|cpu| platform.is_managed(*cpu)) {
         let domain = platform.domain(cpu);
         let speed = domain.iter().filter(|other| used.contains(*other)).map(|other| plan.speed(other));
-        let speed = speed.fold(0.0, f64::max);
+        let speed = speed.fold(Share::NONE, Share::max);
         let awake = domain.iter().filter(|other| !plan.parked.contains(*other));
         speeds.extend(awake.map(|other| (other, speed)));
     }

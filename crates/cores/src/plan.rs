@@ -13,14 +13,14 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use eft_machine::{CpuId, CpuSet, Machine};
+use eft_machine::{CpuId, CpuSet, Machine, Share};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::park::{ParkError, Situation};
 
 /// Two speeds closer than this are one.
-pub const SPEED_EQUAL: f64 = 0.005;
+pub const SPEED_EQUAL: Share = Share(0.005);
 
 /// Where a component runs. Alone (`dedicated`) it polls and waits in user space; sharing, it blocks in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,15 +35,15 @@ pub struct Plan {
     pub seats: BTreeMap<String, Seat>,
     /// Share of full speed of managed CPUs; one that is not named runs at full speed.
     #[serde(with = "speed_table")]
-    pub speeds: BTreeMap<CpuId, f64>,
+    pub speeds: BTreeMap<CpuId, Share>,
     pub parked: CpuSet,
     /// Managed CPUs that the stack leaves to everybody else.
     pub given_back: CpuSet,
 }
 
 impl Plan {
-    pub fn speed(&self, cpu: CpuId) -> f64 {
-        self.speeds.get(&cpu).copied().unwrap_or(1.0)
+    pub fn speed(&self, cpu: CpuId) -> Share {
+        self.speeds.get(&cpu).copied().unwrap_or(Share::ALL)
     }
 
     /// The CPUs that components run on.
@@ -68,7 +68,7 @@ impl Plan {
     pub fn is_same(&self, other: &Self) -> bool {
         let same_speeds = || {
             let mut cpus = self.speeds.keys().chain(other.speeds.keys());
-            cpus.all(|cpu| (self.speed(*cpu) - other.speed(*cpu)).abs() <= SPEED_EQUAL)
+            cpus.all(|cpu| !self.speed(*cpu).differs(other.speed(*cpu), SPEED_EQUAL))
         };
         self.seats == other.seats
             && self.parked == other.parked
@@ -105,7 +105,7 @@ pub enum PlanError {
     #[error("the plan dedicates CPU {cpu} to {component}, and puts others there too")]
     NotAlone { component: String, cpu: CpuId },
     #[error("the plan sets CPU {cpu} to {share} of its speed (above 0, at most 1)")]
-    Share { cpu: CpuId, share: f64 },
+    Share { cpu: CpuId, share: Share },
     #[error("the plan sets a speed for CPU {cpu}, which is offline")]
     SpeedOffline { cpu: CpuId },
     #[error("the plan asks for {asked} of CPU {cpu}, which does not exist")]
@@ -149,7 +149,7 @@ pub fn check(plan: &Plan, machine: &Machine) -> Result<(), PlanError> {
         check_neighbours(plan, cpu)?;
     }
     for (cpu, share) in &plan.speeds {
-        if !(*share > 0.0 && *share <= 1.0) {
+        if !share.is_valid() || *share == Share::NONE {
             return Err(PlanError::Share { cpu: *cpu, share: *share });
         }
         check_ours(*cpu, "a speed", machine, &present)?;
@@ -233,7 +233,7 @@ pub enum Change {
     Take(CpuSet),
     Speed {
         cpu: CpuId,
-        share: f64,
+        share: Share,
     },
     Move {
         component: String,
@@ -258,7 +258,7 @@ pub fn changes(old: &Plan, new: &Plan) -> Vec<Change> {
     add_set(old.parked.minus(&new.parked), Change::Unpark);
     add_set(old.given_back.minus(&new.given_back), Change::Take);
     let named: CpuSet = old.speeds.keys().chain(new.speeds.keys()).copied().collect();
-    let differs = |cpu: &CpuId| (new.speed(*cpu) - old.speed(*cpu)).abs() > SPEED_EQUAL;
+    let differs = |cpu: &CpuId| new.speed(*cpu).differs(old.speed(*cpu), SPEED_EQUAL);
     let (faster, slower): (Vec<CpuId>, Vec<CpuId>) =
         named.iter().filter(differs).partition(|cpu| new.speed(*cpu) > old.speed(*cpu));
     let speed = |cpu: CpuId| Change::Speed { cpu, share: new.speed(cpu) };
@@ -294,16 +294,21 @@ mod speed_table {
     use alloc::collections::BTreeMap;
     use alloc::string::{String, ToString};
 
-    use eft_machine::CpuId;
+    use eft_machine::{CpuId, Share};
     use serde::{Deserialize, Deserializer, Serializer};
 
-    pub fn serialize<S: Serializer>(speeds: &BTreeMap<CpuId, f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub fn serialize<S: Serializer>(
+        speeds: &BTreeMap<CpuId, Share>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         serializer.collect_map(speeds.iter().map(|(cpu, share)| (cpu.to_string(), share)))
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<CpuId, f64>, D::Error> {
-        let named = BTreeMap::<String, f64>::deserialize(deserializer)?;
-        let pair = |(cpu, share): (String, f64)| {
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<BTreeMap<CpuId, Share>, D::Error> {
+        let named = BTreeMap::<String, Share>::deserialize(deserializer)?;
+        let pair = |(cpu, share): (String, Share)| {
             cpu.parse()
                 .map(|cpu| (cpu, share))
                 .map_err(|_| serde::de::Error::custom(alloc::format!("'{cpu}' is no CPU's number")))

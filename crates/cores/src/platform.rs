@@ -7,7 +7,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use eft_machine::{CoreClass, Cpu, CpuId, CpuSet, KiloHertz, Machine};
+use eft_machine::{CoreClass, Cpu, CpuId, CpuSet, KiloHertz, Machine, Share};
 
 use crate::error::SchedulerError;
 use crate::plan::Plan;
@@ -25,7 +25,7 @@ pub struct Platform {
     machine: Machine,
     /// In the order in which a packet that arrives passes them.
     components: Vec<String>,
-    levels: BTreeMap<CpuId, Vec<f64>>,
+    levels: BTreeMap<CpuId, Vec<Share>>,
     /// Where each CPU stands in the machine's list.
     index: BTreeMap<CpuId, usize>,
     largest_capacity: u32,
@@ -54,7 +54,7 @@ impl Platform {
     pub fn new(
         machine: Machine,
         components: &[String],
-        duty_levels: Option<&[f64]>,
+        duty_levels: Option<&[Share]>,
     ) -> Result<Self, SchedulerError> {
         if components.len() > COMPONENTS_MAX {
             return Err(SchedulerError::TooManyComponents { count: components.len(), most: COMPONENTS_MAX });
@@ -123,8 +123,8 @@ impl Platform {
     }
 
     /// From slow to full speed; never empty.
-    pub fn levels(&self, cpu: CpuId) -> &[f64] {
-        self.levels.get(&cpu).map_or(&[1.0], Vec::as_slice)
+    pub fn levels(&self, cpu: CpuId) -> &[Share] {
+        self.levels.get(&cpu).map_or(&[Share::ALL], Vec::as_slice)
     }
 
     fn cpu(&self, cpu: CpuId) -> Option<&Cpu> {
@@ -244,8 +244,8 @@ pub fn usual_demand(name: &str) -> f64 {
     }
 }
 
-fn frequency_levels(cpu: &Cpu) -> Vec<f64> {
-    let Some(frequency) = &cpu.frequency else { return alloc::vec![1.0] };
+fn frequency_levels(cpu: &Cpu) -> Vec<Share> {
+    let Some(frequency) = &cpu.frequency else { return alloc::vec![Share::ALL] };
     let of_states = || cpu.p_states.iter().map(|state| state.frequency).collect::<Vec<_>>();
     let mut clocks = if frequency.available.is_empty() { of_states() } else { frequency.available.clone() };
     let limits = (frequency.min, frequency.max);
@@ -258,16 +258,21 @@ fn frequency_levels(cpu: &Cpu) -> Vec<f64> {
     tidy_levels(clocks.into_iter().map(|clock| clock.share_of(full)).collect())
 }
 
+/// From here on a speed is full speed.
+const FULL: Share = Share(0.995);
+/// Two speeds closer than this are one.
+const SAME: Share = Share(0.01);
+
 /// Ascending, without duplicates, with full speed, and not too many.
-fn tidy_levels(mut levels: Vec<f64>) -> Vec<f64> {
-    levels.retain(|level| *level >= crate::speed::SHARE_MIN && *level < 0.995);
-    levels.sort_by(f64::total_cmp);
-    levels.dedup_by(|a, b| (*a - *b).abs() < 0.01);
+fn tidy_levels(mut levels: Vec<Share>) -> Vec<Share> {
+    levels.retain(|level| *level >= crate::speed::SHARE_MIN && *level < FULL);
+    levels.sort_by(Share::total_cmp);
+    levels.dedup_by(|a, b| (*a - *b).0.abs() < SAME.0);
     let count = levels.len();
     if count >= LEVELS_MAX {
         let kept = |index: usize| levels[index * count / (LEVELS_MAX - 1)];
         levels = (0..LEVELS_MAX - 1).map(kept).collect();
     }
-    levels.push(1.0);
+    levels.push(Share::ALL);
     levels
 }

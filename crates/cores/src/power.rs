@@ -9,7 +9,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use eft_machine::{CpuId, Watts};
+use eft_machine::{CpuId, Share, Watts};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -23,7 +23,7 @@ pub struct PowerModel {
     #[serde(rename = "core_full_w")]
     pub core_full: Watts,
     /// The part of it that leaks.
-    pub static_share: f64,
+    pub static_share: Share,
     /// Uncore power of the package while awake.
     #[serde(rename = "uncore_w")]
     pub uncore: Watts,
@@ -60,12 +60,12 @@ pub struct CoreState {
     /// Relative to the highest frequency.
     pub frequency: f64,
     /// Part of the interval in which the core executed, the burner's part not counted.
-    pub activity: f64,
+    pub activity: Share,
     /// Part in which the clock was stopped or emulated to be (1 = full speed).
-    pub duty: f64,
+    pub duty: Share,
     pub parked: bool,
     /// Residency of each idle state, in the model's order, as shares of the idle time. Empty: all in the lightest.
-    pub residency: Vec<f64>,
+    pub residency: Vec<Share>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -118,7 +118,7 @@ impl Default for PowerModel {
         let idle = |name: &str, power| IdlePower { name: name.into(), power };
         Self {
             core_full: Watts(10.0),
-            static_share: 0.3,
+            static_share: Share(0.3),
             uncore: Watts(8.0),
             package_sleep: Watts(2.0),
             points: alloc::vec![point(0.2, 0.65), point(0.5, 0.75), point(0.8, 0.9), point(1.0, 1.0)],
@@ -154,7 +154,7 @@ impl PowerModel {
         if let Some((name, _)) = watts.iter().find(|(_, watts)| !(Watts::ZERO..=WATTS_MAX).contains(watts)) {
             return Err(PowerError::Watts { name });
         }
-        if !(0.0..=1.0).contains(&self.static_share) {
+        if !self.static_share.is_valid() {
             return Err(PowerError::StaticShare);
         }
         if self.package_sleep > self.uncore {
@@ -205,9 +205,9 @@ impl PowerModel {
         }
         let voltage = self.voltage(state.frequency);
         // While the clock stands still for the duty cycle, the core is not idle in the sense of a C-state: it leaks.
-        let awake = (state.activity + (1.0 - state.duty)).clamp(0.0, 1.0);
-        let activity = state.activity.clamp(0.0, state.duty.clamp(0.0, 1.0));
-        let dynamic_full = full * (1.0 - self.static_share);
+        let awake = (state.activity + state.duty.rest()).within();
+        let activity = state.activity.max(Share::NONE).min(state.duty.within());
+        let dynamic_full = full * self.static_share.rest();
         let resting = if state.residency.is_empty() {
             idle_power(0)
         } else {
@@ -217,29 +217,29 @@ impl PowerModel {
             cpu: state.cpu,
             dynamic: dynamic_full * voltage * voltage * state.frequency * activity,
             leaked: full * self.static_share * voltage * awake,
-            idle: resting * (1.0 - awake),
+            idle: resting * awake.rest(),
         }
     }
 
     /// What the burner of an emulated speed takes: it executes in the part of the time that it keeps from the others.
     pub fn burner(&self, state: &CoreState) -> Watts {
         let voltage = self.voltage(state.frequency);
-        let dynamic_full = self.core_full * (1.0 - self.static_share);
-        dynamic_full * voltage * voltage * state.frequency * (1.0 - state.duty.clamp(0.0, 1.0))
+        let dynamic_full = self.core_full * self.static_share.rest();
+        dynamic_full * voltage * voltage * state.frequency * state.duty.within().rest()
     }
 
     /// Residencies in the model's idle states, from what a machine told: (name, time). States of the same name are the
     /// same; others go by their rank, since both lists run from light to deep.
-    pub fn residency(&self, told: &[(&str, u64)]) -> Vec<f64> {
+    pub fn residency(&self, told: &[(&str, u64)]) -> Vec<Share> {
         let total: u64 = told.iter().map(|(_, time)| time).sum();
         if total == 0 || self.idle.is_empty() {
             return Vec::new();
         }
-        let mut shares = alloc::vec![0.0; self.idle.len()];
+        let mut shares = alloc::vec![Share::NONE; self.idle.len()];
         for (rank, (name, time)) in told.iter().enumerate() {
             let named = self.idle.iter().position(|idle| idle.name.eq_ignore_ascii_case(name));
             let by_rank = rank * (self.idle.len() - 1) / (told.len() - 1).max(1);
-            shares[named.unwrap_or(by_rank)] += *time as f64 / total as f64;
+            shares[named.unwrap_or(by_rank)] += Share(*time as f64 / total as f64);
         }
         shares
     }
@@ -254,8 +254,9 @@ impl PowerModel {
         let size = |index: usize| sizes.get(index).copied().unwrap_or(1.0);
         let awake = cores.iter().filter(|core| !core.parked).count();
         // The last core must be idle too, or the package is needed.
-        let package_asleep =
-            awake <= 1 && cores.len() > 1 && cores.iter().all(|core| core.parked || core.activity < 0.01);
+        let package_asleep = awake <= 1
+            && cores.len() > 1
+            && cores.iter().all(|core| core.parked || core.activity < Share(0.01));
         let cores: Vec<CorePower> =
             cores.iter().enumerate().map(|(index, core)| self.core(core, size(index))).collect();
         let uncore = if package_asleep { self.package_sleep } else { self.uncore };
@@ -278,13 +279,13 @@ impl PowerModel {
                 if base > Watts::ZERO && value > 0.0 { (total_high - total_low) / base } else { 0.0 };
             Sensitivity { assumption, low, high, total_low, total_high, elasticity }
         };
-        let shares = |value: f64| PowerModel { static_share: value.min(1.0), ..self.clone() };
+        let shares = |value: f64| PowerModel { static_share: Share(value).min(Share::ALL), ..self.clone() };
         let uncore = |value: f64| {
             let scale = if self.uncore > Watts::ZERO { Watts(value) / self.uncore } else { 1.0 };
             PowerModel { uncore: Watts(value), package_sleep: self.package_sleep * scale, ..self.clone() }
         };
         alloc::vec![
-            row("static share of a core's power", self.static_share, &shares),
+            row("static share of a core's power", self.static_share.0, &shares),
             row("uncore power, W", self.uncore.0, &uncore)
         ]
     }
@@ -296,7 +297,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn core(frequency: f64, duty: f64) -> CoreState {
-        CoreState { frequency, duty, activity: duty, ..CoreState::default() }
+        CoreState { frequency, duty: Share(duty), activity: Share(duty), ..CoreState::default() }
     }
 
     #[test]
@@ -318,7 +319,7 @@ mod tests {
     fn the_package_sleeps_when_all_but_one_are_parked_and_that_one_idles() {
         let model = PowerModel::default();
         let parked = CoreState { parked: true, ..CoreState::default() };
-        let idle = CoreState { frequency: 1.0, duty: 1.0, ..CoreState::default() };
+        let idle = CoreState { frequency: 1.0, duty: Share::ALL, ..CoreState::default() };
         assert!(model.estimate(&[idle.clone(), parked.clone()]).package_asleep);
         assert!(!model.estimate(&[core(1.0, 1.0), parked]).package_asleep);
         assert!(!model.estimate(&[idle.clone(), idle]).package_asleep);
@@ -329,21 +330,24 @@ mod tests {
         let model = PowerModel::default();
         let idle = |told: &[(&str, u64)]| {
             let residency = model.residency(told);
-            let state = CoreState { frequency: 1.0, duty: 1.0, residency, ..CoreState::default() };
+            let state = CoreState { frequency: 1.0, duty: Share::ALL, residency, ..CoreState::default() };
             model.estimate(&[state]).cores[0].idle
         };
         assert!(
             idle(&[("POLL", 0), ("C1", 10), ("deep", 90)]) < idle(&[("POLL", 0), ("C1", 90), ("deep", 10)])
         );
-        assert_eq!(model.residency(&[("POLL", 0)]), Vec::<f64>::new());
+        assert_eq!(model.residency(&[("POLL", 0)]), Vec::new());
         let shares = model.residency(&[("POLL", 30), ("x", 0), ("deep", 70)]);
-        assert!((shares[0] - 0.3).abs() < 1e-9 && (shares.last().unwrap() - 0.7).abs() < 1e-9, "{shares:?}");
+        assert!(
+            (shares[0].0 - 0.3).abs() < 1e-9 && (shares.last().unwrap().0 - 0.7).abs() < 1e-9,
+            "{shares:?}"
+        );
     }
 
     #[test]
     fn the_burner_takes_the_dynamic_power_of_what_it_keeps() {
         let model = PowerModel::default();
-        let full = (1.0 - model.static_share) * model.core_full.0;
+        let full = (model.core_full * model.static_share.rest()).0;
         assert!((model.burner(&core(1.0, 0.25)).0 - 0.75 * full).abs() < 1e-9);
         assert_eq!(model.burner(&core(1.0, 1.0)), Watts::ZERO);
     }
@@ -364,7 +368,7 @@ mod tests {
             assert!(model.check().is_err());
         };
         bad(|model| model.core_full = Watts(f64::NAN));
-        bad(|model| model.static_share = 1.5);
+        bad(|model| model.static_share = Share(1.5));
         bad(|model| model.package_sleep = Watts(1000.0));
         bad(|model| model.points.clear());
         bad(|model| model.points.reverse());
@@ -375,7 +379,7 @@ mod tests {
     proptest! {
         #[test]
         fn power_is_never_negative(frequency in 0.0f64..1.5, activity in 0.0f64..1.0, duty in 0.0f64..1.0, parked: bool) {
-            let state = CoreState { frequency, activity, duty, parked, ..CoreState::default() };
+            let state = CoreState { frequency, activity: Share(activity), duty: Share(duty), parked, ..CoreState::default() };
             let estimate = PowerModel::default().estimate(&[state]);
             prop_assert!(estimate.cores[0].total() >= Watts::ZERO && estimate.total.0.is_finite());
         }

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use eft_base::{Instant, time};
-use eft_machine::{CpuId, Microjoules};
+use eft_machine::{CpuId, Microjoules, Share};
 use serde::{Deserialize, Serialize};
 
 /// Everything seen at one moment.
@@ -143,7 +143,7 @@ pub struct CpuSample {
     pub managed: bool,
     pub parked: bool,
     /// Share of full speed that it is set to.
-    pub speed: f64,
+    pub speed: Share,
     /// Busy and idle time after the kernel's account; what a burner of ours took is not in `busy`.
     #[serde(rename = "busy_ns", with = "time::nanos")]
     pub busy: Duration,

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use eft_base::Instant;
 use eft_component::scheduling::PolicyName;
-use eft_machine::{CpuId, CpuSet, Machine};
+use eft_machine::{CpuId, CpuSet, Machine, Share};
 
 use crate::applications::{Applications, Patience};
 use crate::error::SchedulerError;
@@ -29,7 +29,7 @@ pub const LOOKS_TO_BELIEVE: u32 = 3;
 #[derive(Clone, Debug)]
 pub struct Scheduler {
     platform: Platform,
-    duty_levels: Option<Vec<f64>>,
+    duty_levels: Option<Vec<Share>>,
     settings: Settings,
     policy: Policy,
     observer: Observer,
@@ -59,7 +59,7 @@ impl Scheduler {
         name: PolicyName,
         machine: Machine,
         components: &[String],
-        duty_levels: Option<&[f64]>,
+        duty_levels: Option<&[Share]>,
         settings: Settings,
     ) -> Result<Self, SchedulerError> {
         let platform = Platform::new(machine, components, duty_levels)?;
@@ -68,7 +68,7 @@ impl Scheduler {
         check(&plan, platform.machine())?;
         Ok(Self {
             platform,
-            duty_levels: duty_levels.map(<[f64]>::to_vec),
+            duty_levels: duty_levels.map(<[Share]>::to_vec),
             settings,
             policy,
             observer: Observer::default(),

@@ -9,20 +9,20 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
-use eft_machine::KiloHertz;
+use eft_machine::{KiloHertz, Share};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// The emulated speed's bar, and the error that choosing by itself accepts.
-pub const TOLERANCE: f64 = 0.05;
+pub const TOLERANCE: Share = Share(0.05);
 /// Below this the real-time throttle of the kernel (95% by default) would step in and the speed would come out wrong.
-pub const SHARE_MIN: f64 = 0.0625;
+pub const SHARE_MIN: Share = Share(0.0625);
 /// IA32_CLOCK_MODULATION counts in eighths.
 const MODULATION_STEPS: f64 = 8.0;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Speed {
-    Share(f64),
+    Share(Share),
     Clock(KiloHertz),
 }
 
@@ -48,9 +48,9 @@ pub enum SpeedError {
     )]
     BelowThrottle,
     #[error("{back_end} comes no nearer than {share:.3}")]
-    TooFar { back_end: BackEnd, share: f64 },
+    TooFar { back_end: BackEnd, share: Share },
     #[error("no back end can run a core at {share:.3} of its speed: {}", joined(why))]
-    NoBackEnd { share: f64, why: Vec<SpeedError> },
+    NoBackEnd { share: Share, why: Vec<SpeedError> },
 }
 
 fn joined(errors: &[SpeedError]) -> String {
@@ -88,7 +88,7 @@ impl FromStr for Speed {
             number(&lower)?
         };
         if share > 0.0 && share <= 1.0 {
-            Ok(Self::Share(share))
+            Ok(Self::Share(Share(share)))
         } else {
             Err(SpeedError::OutOfRange(text.into()))
         }
@@ -153,9 +153,9 @@ pub struct FrequencyRange {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Setting {
     pub back_end: BackEnd,
-    pub asked_share: f64,
+    pub asked_share: Share,
     /// What the back end can do of it.
-    pub share: f64,
+    pub share: Share,
     #[serde(rename = "khz")]
     pub clock: Option<KiloHertz>,
     /// Eighths of full speed for the MSR; 8 means off.
@@ -170,7 +170,7 @@ pub fn choose(speed: Speed, offers: &Capabilities, named: Option<BackEnd>) -> Re
     let mut why = Vec::new();
     for back_end in BackEnd::IN_ORDER {
         match attempt(back_end, speed, asked_share, offers) {
-            Ok(setting) if (setting.share - asked_share).abs() <= TOLERANCE * asked_share => {
+            Ok(setting) if !setting.share.differs(asked_share, TOLERANCE * asked_share) => {
                 return Ok(setting);
             }
             Ok(setting) => why.push(SpeedError::TooFar { back_end, share: setting.share }),
@@ -180,7 +180,7 @@ pub fn choose(speed: Speed, offers: &Capabilities, named: Option<BackEnd>) -> Re
     Err(SpeedError::NoBackEnd { share: asked_share, why })
 }
 
-fn share_of(speed: Speed, offers: &Capabilities) -> Result<f64, SpeedError> {
+fn share_of(speed: Speed, offers: &Capabilities) -> Result<Share, SpeedError> {
     let asked = match speed {
         Speed::Share(share) => return Ok(share),
         Speed::Clock(clock) => clock,
@@ -197,7 +197,7 @@ fn share_of(speed: Speed, offers: &Capabilities) -> Result<f64, SpeedError> {
 fn attempt(
     back_end: BackEnd,
     speed: Speed,
-    asked_share: f64,
+    asked_share: Share,
     offers: &Capabilities,
 ) -> Result<Setting, SpeedError> {
     let setting = |share, clock, eighths| Setting { back_end, asked_share, share, clock, eighths };
@@ -206,7 +206,7 @@ fn attempt(
             let range = offers.cpufreq.as_ref().ok_or(SpeedError::NoCpufreq)?;
             let wish = match speed {
                 Speed::Clock(clock) => clock,
-                Speed::Share(share) => KiloHertz((share * range.max.0 as f64) as u64),
+                Speed::Share(share) => KiloHertz((share.0 * range.max.0 as f64) as u64),
             };
             let off = |clock: KiloHertz| clock.0.abs_diff(wish.0);
             let nearest =
@@ -219,8 +219,8 @@ fn attempt(
         }
         BackEnd::Msr if !offers.clock_modulation => Err(SpeedError::NoClockModulation),
         BackEnd::Msr => {
-            let eighths = libm_round(asked_share * MODULATION_STEPS).clamp(1.0, MODULATION_STEPS);
-            Ok(setting(eighths / MODULATION_STEPS, None, Some(eighths as u8)))
+            let eighths = libm_round(asked_share.0 * MODULATION_STEPS).clamp(1.0, MODULATION_STEPS);
+            Ok(setting(Share(eighths / MODULATION_STEPS), None, Some(eighths as u8)))
         }
         BackEnd::Emulated if asked_share < SHARE_MIN => Err(SpeedError::BelowThrottle),
         BackEnd::Emulated => Ok(setting(asked_share, None, None)),
@@ -247,8 +247,8 @@ mod tests {
 
     #[test]
     fn speeds_are_read() {
-        assert_eq!("7/8".parse(), Ok(Speed::Share(0.875)));
-        assert_eq!("42.1%".parse(), Ok(Speed::Share(42.1 / 100.0)));
+        assert_eq!("7/8".parse(), Ok(Speed::Share(Share(0.875))));
+        assert_eq!("42.1%".parse(), Ok(Speed::Share(Share(42.1 / 100.0))));
         assert_eq!("1.2GHz".parse(), Ok(Speed::Clock(KiloHertz(1_200_000))));
         assert_eq!("800 mhz".parse(), Ok(Speed::Clock(KiloHertz(800_000))));
         for bad in ["0", "-1", "9/8", "1/0", "0/0", "nan", "inf", "fast", "", "1e99GHz", "%", "-3GHz"] {
@@ -258,7 +258,8 @@ mod tests {
 
     #[test]
     fn the_first_back_end_that_comes_near_is_taken() {
-        let pick = |share, offers: &Capabilities| choose(Speed::Share(share), offers, None).unwrap().back_end;
+        let pick =
+            |share, offers: &Capabilities| choose(Speed::Share(Share(share)), offers, None).unwrap().back_end;
         assert_eq!(pick(0.5, &offers(&[], true)), BackEnd::Cpufreq);
         assert_eq!(pick(0.125, &offers(&[], true)), BackEnd::Msr);
         assert_eq!(pick(0.125, &offers(&[], false)), BackEnd::Emulated);
@@ -271,11 +272,11 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused() {
-        assert!(choose(Speed::Share(0.01), &Capabilities::default(), None).is_err());
+        assert!(choose(Speed::Share(Share(0.01)), &Capabilities::default(), None).is_err());
         assert!(choose(Speed::Clock(KiloHertz(1_000_000)), &Capabilities::default(), None).is_err());
         assert!(choose(Speed::Clock(KiloHertz(5_000_000)), &offers(&[], true), None).is_err());
-        assert!(choose(Speed::Share(0.5), &Capabilities::default(), Some(BackEnd::Msr)).is_err());
-        let named = choose(Speed::Share(0.3), &offers(&[], true), Some(BackEnd::Msr)).unwrap();
+        assert!(choose(Speed::Share(Share(0.5)), &Capabilities::default(), Some(BackEnd::Msr)).is_err());
+        let named = choose(Speed::Share(Share(0.3)), &offers(&[], true), Some(BackEnd::Msr)).unwrap();
         assert_eq!(named.eighths, Some(2));
     }
 }

@@ -6,7 +6,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use core::fmt;
 
-use eft_machine::{CpuId, CpuSet};
+use eft_machine::{CpuId, CpuSet, Share};
 use serde::{Deserialize, Serialize};
 
 use crate::member::Place;
@@ -18,7 +18,7 @@ pub struct Wanted {
     /// By the component's role, as in samples: `tcp`, `nic0`.
     pub places: BTreeMap<String, Place>,
     /// Shares of full speed; a managed CPU that is not named runs at full speed.
-    pub speeds: BTreeMap<CpuId, f64>,
+    pub speeds: BTreeMap<CpuId, Share>,
     pub parked: BTreeSet<CpuId>,
 }
 
@@ -30,7 +30,7 @@ impl From<&Plan> for Wanted {
             speeds: plan
                 .speeds
                 .iter()
-                .filter(|(_, s)| **s < 1.0 - SPEED_EQUAL)
+                .filter(|(_, s)| **s < SPEED_EQUAL.rest())
                 .map(|(c, s)| (*c, *s))
                 .collect(),
             parked: plan.parked.iter().collect(),
@@ -52,8 +52,8 @@ impl Wanted {
         Ok(plan)
     }
 
-    fn speed(&self, cpu: CpuId) -> f64 {
-        self.speeds.get(&cpu).copied().unwrap_or(1.0)
+    fn speed(&self, cpu: CpuId) -> Share {
+        self.speeds.get(&cpu).copied().unwrap_or(Share::ALL)
     }
 
     /// Whether CPUs have to be changed for it at all.
@@ -75,11 +75,11 @@ impl Wanted {
     }
 
     /// CPUs whose speed changes in one direction on the way to `new`, and to what.
-    fn speeds_to(&self, new: &Wanted, is_wanted: impl Fn(f64, f64) -> bool) -> BTreeMap<CpuId, f64> {
+    fn speeds_to(&self, new: &Wanted, is_wanted: impl Fn(Share, Share) -> bool) -> BTreeMap<CpuId, Share> {
         let cpus: BTreeSet<CpuId> = self.speeds.keys().chain(new.speeds.keys()).copied().collect();
         cpus.into_iter()
             .map(|cpu| (cpu, self.speed(cpu), new.speed(cpu)))
-            .filter(|(_, before, after)| (before - after).abs() > SPEED_EQUAL && is_wanted(*before, *after))
+            .filter(|(_, before, after)| before.differs(*after, SPEED_EQUAL) && is_wanted(*before, *after))
             .map(|(cpu, _, after)| (cpu, after))
             .collect()
     }
@@ -100,8 +100,8 @@ impl fmt::Display for Wanted {
 pub struct CpuChange {
     pub unpark: CpuSet,
     /// Shares of full speed.
-    pub faster: BTreeMap<CpuId, f64>,
-    pub slower: BTreeMap<CpuId, f64>,
+    pub faster: BTreeMap<CpuId, Share>,
+    pub slower: BTreeMap<CpuId, Share>,
     pub park: CpuSet,
 }
 
@@ -142,16 +142,16 @@ mod tests {
     #[test]
     fn room_is_made_before_and_taken_after() {
         let plan = |speeds: &[(u32, f64)]| {
-            let speeds = speeds.iter().map(|(cpu, share)| (CpuId(*cpu), *share)).collect();
+            let speeds = speeds.iter().map(|(cpu, share)| (CpuId(*cpu), Share(*share))).collect();
             Wanted { speeds, ..Wanted::default() }
         };
         let (old, new) = (plan(&[(0, 0.5), (1, 1.0)]), plan(&[(1, 0.25), (2, 0.999)]));
-        assert_eq!(CpuChange::making_room(&old, &new).faster, BTreeMap::from([(CpuId(0), 1.0)]));
-        assert_eq!(CpuChange::taking_away(&old, &new).slower, BTreeMap::from([(CpuId(1), 0.25)]));
+        assert_eq!(CpuChange::making_room(&old, &new).faster, BTreeMap::from([(CpuId(0), Share::ALL)]));
+        assert_eq!(CpuChange::taking_away(&old, &new).slower, BTreeMap::from([(CpuId(1), Share(0.25))]));
         // Overtaken half way, the next plan starts from what was really done.
         let between = old.with_room_for(new.clone());
         assert!(CpuChange::making_room(&between, &new).is_empty());
-        assert_eq!(CpuChange::taking_away(&between, &new).slower, BTreeMap::from([(CpuId(1), 0.25)]));
+        assert_eq!(CpuChange::taking_away(&between, &new).slower, BTreeMap::from([(CpuId(1), Share(0.25))]));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use eft_host::actuators::session::{Host, Session};
 use eft_host::journal::Journal;
 use eft_host::sensors::counters::{Target, core_types};
 use eft_host::sensors::{Tree, observe, power};
-use eft_machine::{CoreClass, CpuId, CpuSet, KiloHertz, Watts};
+use eft_machine::{CoreClass, CpuId, CpuSet, KiloHertz, Share, Watts};
 
 struct Machine {
     dir: tempfile::TempDir,
@@ -132,10 +132,12 @@ fn intel_hybrid_is_seen() {
 fn speeds_go_to_cpufreq_then_to_the_msr_and_come_back() {
     let machine = intel_hybrid();
     let mut session = machine.session("1-3");
-    let half = session.set_speeds(&[(CpuId(2), Speed::Share(0.5))], None, Phase::InPhase, None).unwrap();
+    let half =
+        session.set_speeds(&[(CpuId(2), Speed::Share(Share(0.5)))], None, Phase::InPhase, None).unwrap();
     assert_eq!(half[0].1.back_end, BackEnd::Cpufreq);
     assert_eq!(machine.get("sys/devices/system/cpu/cpu2/cpufreq/scaling_max_freq"), "1900000");
-    let slow = session.set_speeds(&[(CpuId(1), Speed::Share(0.125))], None, Phase::InPhase, None).unwrap();
+    let slow =
+        session.set_speeds(&[(CpuId(1), Speed::Share(Share(0.125)))], None, Phase::InPhase, None).unwrap();
     assert_eq!((slow[0].1.back_end, slow[0].1.eighths), (BackEnd::Msr, Some(1)));
     let register = |cpu: CpuId| {
         let bytes = fs::read(machine.dir.path().join(format!("dev/cpu/{cpu}/msr"))).unwrap();
@@ -162,7 +164,10 @@ fn speeds_go_to_cpufreq_then_to_the_msr_and_come_back() {
 #[test]
 fn what_somebody_else_set_meanwhile_stays() {
     let machine = intel_hybrid();
-    machine.session("2").set_speeds(&[(CpuId(2), Speed::Share(0.5))], None, Phase::InPhase, None).unwrap();
+    machine
+        .session("2")
+        .set_speeds(&[(CpuId(2), Speed::Share(Share(0.5)))], None, Phase::InPhase, None)
+        .unwrap();
     machine.put_cpu(CpuId(2), "cpufreq/scaling_max_freq", "2500000");
     let (_, notes) = machine.session("").restore().unwrap();
     assert_eq!(machine.get("sys/devices/system/cpu/cpu2/cpufreq/scaling_max_freq"), "2500000");
@@ -264,11 +269,11 @@ fn a_virtual_machine_without_cpufreq_offers_only_emulation() {
     assert_eq!(seen.cpus[0].frequency.as_ref().unwrap().now, Some(KiloHertz(2_596_100)));
     let set = machine
         .session("1")
-        .set_speeds(&[(CpuId(1), Speed::Share(0.421))], None, Phase::InPhase, None)
+        .set_speeds(&[(CpuId(1), Speed::Share(Share(0.421)))], None, Phase::InPhase, None)
         .unwrap();
     assert_eq!(set[0].1.back_end, BackEnd::Emulated);
     let refused = machine.session("1").set_speeds(
-        &[(CpuId(1), Speed::Share(0.5))],
+        &[(CpuId(1), Speed::Share(Share(0.5)))],
         Some(BackEnd::Cpufreq),
         Phase::InPhase,
         None,

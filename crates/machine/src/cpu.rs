@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::CoreClass;
-use crate::{CpuId, CpuSet, KiloHertz};
+use crate::{CpuId, CpuSet, KiloHertz, Share};
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Machine {
@@ -66,7 +66,7 @@ pub struct Cpu {
     pub throttle: Option<Throttle>,
     pub idle_states: Vec<IdleState>,
     pub interrupts_per_s: Option<f64>,
-    pub load: Option<f64>,
+    pub load: Option<Share>,
     /// A speed that eft set: share of full speed, back end, phase.
     pub speed_set: Option<SpeedSet>,
 }
@@ -141,7 +141,7 @@ pub struct IdleState {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SpeedSet {
-    pub share: f64,
+    pub share: Share,
     pub back_end: String,
     pub phase: Option<String>,
 }

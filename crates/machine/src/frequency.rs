@@ -6,6 +6,8 @@ use core::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Share;
+
 /// A frequency in kHz, the unit of the kernel's cpufreq.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -22,8 +24,8 @@ impl KiloHertz {
     }
 
     /// As a share of `full`; of a clock that stands still, as if that were 1 kHz.
-    pub fn share_of(self, full: Self) -> f64 {
-        self.0 as f64 / full.0.max(1) as f64
+    pub fn share_of(self, full: Self) -> Share {
+        Share(self.0 as f64 / full.0.max(1) as f64)
     }
 }
 
@@ -48,8 +50,8 @@ mod tests {
 
     #[test]
     fn a_share_of_a_clock_that_is_not_known_is_still_a_number() {
-        assert_eq!(KiloHertz(800_000).share_of(KiloHertz(3_200_000)), 0.25);
-        assert!(KiloHertz(800_000).share_of(KiloHertz(0)).is_finite());
+        assert_eq!(KiloHertz(800_000).share_of(KiloHertz(3_200_000)), Share(0.25));
+        assert!(KiloHertz(800_000).share_of(KiloHertz(0)).0.is_finite());
         assert_eq!(KiloHertz::from_mhz(u64::MAX), KiloHertz(u64::MAX));
     }
 }

@@ -12,6 +12,7 @@ pub mod cpu_set;
 pub mod frequency;
 pub mod id;
 pub mod power;
+pub mod share;
 
 pub use class::CoreClass;
 pub use cpu::{Cache, Cpu, Frequency, IdleState, Machine, PState, PStateSource, SpeedSet, Throttle};
@@ -19,3 +20,4 @@ pub use cpu_set::CpuSet;
 pub use frequency::KiloHertz;
 pub use id::CpuId;
 pub use power::{Microjoules, Watts};
+pub use share::Share;

@@ -7,6 +7,8 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Share;
+
 /// Power. Of it, a share or a multiple may be taken; two of them make a ratio.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -45,6 +47,14 @@ impl Mul<f64> for Watts {
     type Output = Self;
     fn mul(self, factor: f64) -> Self {
         Self(self.0 * factor)
+    }
+}
+
+/// A part of it.
+impl Mul<Share> for Watts {
+    type Output = Self;
+    fn mul(self, share: Share) -> Self {
+        self * share.0
     }
 }
 

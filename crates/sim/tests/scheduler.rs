@@ -1,7 +1,7 @@
 //! What the scheduler has to reach, proven on the modelled machine: the whole component, as it runs live.
 
 use eft_base::Random;
-use eft_machine::{CpuId, Watts};
+use eft_machine::{CpuId, Share, Watts};
 
 use eft_component::scheduling::{PolicyName, Scheduling, Spare};
 use eft_cores::history::History;
@@ -20,7 +20,7 @@ const PERIOD_NS: u64 = 10_000_000;
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000_000_000;
 const SEEDS: [u64; 3] = [1, 2, 3];
-const LEAST_POWER: Goal = Goal::least_power(0.95);
+const LEAST_POWER: Goal = Goal::least_power(Share(0.95));
 
 struct Run {
     host: Host,
@@ -526,7 +526,7 @@ fn slower_is_found_where_it_is_faster() {
         let full = Plan { speeds: Default::default(), ..plan.clone() };
         let (with, watts) = run.host.world().steady(&plan, &load);
         let (without, more_watts) = run.host.world().steady(&full, &load);
-        assert!(plan.speeds.values().any(|speed| *speed < 1.0), "seed {seed}: {plan}\n{}", run.why());
+        assert!(plan.speeds.values().any(|speed| *speed < Share::ALL), "seed {seed}: {plan}\n{}", run.why());
         assert!(
             with.rate > without.rate * 1.01,
             "seed {seed}: {} {}\n{}",

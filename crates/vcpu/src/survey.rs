@@ -19,7 +19,7 @@ const LITTLE_IPC_PPM: u64 = 650_000;
 
 /// Speed of each CPU: by capacity, else by frequency and kind; and what share of it was set.
 fn speed(cpu: &Cpu, most_khz: u64, most_capacity: u32) -> (u64, u64) {
-    let set = cpu.speed_set.as_ref().map_or(PPM, |set| (set.share.clamp(0.01, 1.0) * PPM as f64) as u64);
+    let set = cpu.speed_set.as_ref().map_or(PPM, |set| (set.share.0.clamp(0.01, 1.0) * PPM as f64) as u64);
     let little = matches!(cpu.class, CoreClass::Little);
     let ipc = if little { LITTLE_IPC_PPM } else { PPM };
     let khz = cpu.frequency.as_ref().and_then(|f| f.max).map(|clock| clock.0);
@@ -174,7 +174,7 @@ fn physical(cpus: &[&Cpu], set: &CpuSet) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use eft_machine::{Cache, CpuId, Frequency, KiloHertz, SpeedSet};
+    use eft_machine::{Cache, CpuId, Frequency, KiloHertz, Share, SpeedSet};
 
     fn cpu(number: u32, class: CoreClass, khz: u64, siblings: &str, cache: &str) -> Cpu {
         Cpu {
@@ -242,7 +242,7 @@ mod tests {
     fn a_core_that_was_slowed_is_a_class_of_its_own() {
         let mut cpus: Vec<Cpu> =
             (0..3).map(|i| cpu(i, CoreClass::Equal, 3_000_000, &format!("{i}"), "0-3")).collect();
-        cpus[1].speed_set = Some(SpeedSet { share: 0.4, back_end: "emulated".into(), phase: None });
+        cpus[1].speed_set = Some(SpeedSet { share: Share(0.4), back_end: "emulated".into(), phase: None });
         let (host, sets) = survey(&cpus, &"0-1".parse().unwrap()).unwrap();
         assert_eq!(sets.iter().map(CpuSet::to_string).collect::<Vec<_>>(), ["0", "1"]);
         assert_eq!(host.classes[1].speed_ppm, 400_000);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use eft_cores::plan::{Plan, Seat};
-use eft_machine::CpuId;
+use eft_machine::{CpuId, Share};
 
 /// Components whose seat makes a difference under the loads here; the others follow ip.
 const MATTER: [&str; 5] = ["sockets", "tcp", "ip", "filter", "nic"];
@@ -37,16 +37,16 @@ fn seated(cpus_of: BTreeMap<String, CpuId>, cpus: &[CpuId]) -> Plan {
         .collect();
     let mut plan = Plan { seats, ..Plan::default() };
     let used = plan.used();
-    plan.speeds = used.iter().map(|cpu| (cpu, 1.0)).collect();
+    plan.speeds = used.iter().map(|cpu| (cpu, Share::ALL)).collect();
     plan.given_back = cpus.iter().copied().filter(|cpu| !used.contains(*cpu)).collect();
     plan
 }
 
 /// The same seats at every combination of these speeds. The sweep of profiles has its own: judge and policy share no code.
-pub fn at_speeds(plan: &Plan, levels: &[f64]) -> Vec<Plan> {
+pub fn at_speeds(plan: &Plan, levels: &[Share]) -> Vec<Plan> {
     let mut plans = vec![plan.clone()];
     for cpu in plan.used().iter() {
-        let with = |plan: &Plan, level: f64| {
+        let with = |plan: &Plan, level: Share| {
             let mut plan = plan.clone();
             plan.speeds.insert(cpu, level);
             plan
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn every_speed_of_every_used_cpu_is_tried() {
         let all = seatings(&names(), &[CpuId(0), CpuId(1)]);
-        let levels = [0.25, 0.5, 1.0];
+        let levels = [0.25, 0.5, 1.0].map(Share);
         assert_eq!(at_speeds(&all[0], &levels).len(), 3);
         let spread = all.iter().find(|plan| !plan.is_consolidated()).unwrap();
         assert_eq!(at_speeds(spread, &levels).len(), 9);

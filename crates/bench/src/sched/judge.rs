@@ -47,7 +47,7 @@ pub fn energy_j(slice: &Slice, cpus: &[CpuId], constants: &Constants) -> f64 {
         let work: f64 = slice.cpu_s.iter().filter(|(name, _)| on_it(name)).map(|(_, s)| s).sum();
         let executing = (work / slice.seconds.max(1e-9)).min(1.0);
         // A core at half speed is awake twice as long for the same work.
-        let awake = (executing / slice.plan.speed(cpu).clamp(0.01, 1.0)).min(1.0);
+        let awake = (executing / slice.plan.speed(cpu).0.clamp(0.01, 1.0)).min(1.0);
         constants.awake_w * awake + constants.executing_w * executing + constants.asleep_w * (1.0 - awake)
     };
     (cpus.iter().map(|cpu| one(*cpu)).sum::<f64>() + constants.shared_w) * slice.seconds
@@ -97,10 +97,11 @@ pub fn ranked(tried: &[(f64, f64)], goal: Goal) -> Vec<usize> {
 mod tests {
     use super::*;
     use eft_cores::plan::Seat;
+    use eft_machine::Share;
 
     fn slice(speed: f64, work: f64) -> Slice {
         let seats = [("tcp".to_string(), Seat { cpu: CpuId(0), dedicated: false })].into();
-        let plan = Plan { seats, speeds: [(CpuId(0), speed)].into(), ..Plan::default() };
+        let plan = Plan { seats, speeds: [(CpuId(0), Share(speed))].into(), ..Plan::default() };
         Slice { seconds: 2.0, plan, cpu_s: vec![("tcp".into(), work)] }
     }
 

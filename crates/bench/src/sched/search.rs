@@ -2,6 +2,7 @@
 //! drop the worse half and measure the rest for longer.
 
 use eft_cores::plan::Plan;
+use eft_machine::Share;
 
 use super::candidates;
 use super::judge::{Constants, Goal, ranked, relative};
@@ -85,7 +86,7 @@ pub fn best(
             seatings.push(plan);
         }
     }
-    let speeds: Vec<f64> = (1..=levels).map(|step| step as f64 / levels as f64).collect();
+    let speeds: Vec<Share> = (1..=levels).map(|step| Share(step as f64 / levels as f64)).collect();
     let plans = seatings.iter().flat_map(|plan| candidates::at_speeds(plan, &speeds));
     Ok((halve(scene, load, plans.map(Tried::new).collect(), goal)?, top))
 }

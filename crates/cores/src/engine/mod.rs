@@ -25,7 +25,7 @@ use core::time::Duration;
 use eft_base::{ComponentId, Instant};
 use eft_component::scheduling::Scheduling;
 use eft_component::{Component, Context, FromWorld, Outbox, Output};
-use eft_machine::{CpuSet, Machine};
+use eft_machine::{CpuSet, Machine, Share};
 use eft_messages::Encoded;
 use serde::de::DeserializeOwned;
 
@@ -152,7 +152,7 @@ pub struct Cost {
 pub struct Survey {
     pub machine: Machine,
     /// Speeds by duty cycle; `None`: the P-states that the machine tells.
-    pub duty_levels: Option<Vec<f64>>,
+    pub duty_levels: Option<Vec<Share>>,
     pub profiles: Profiles,
 }
 

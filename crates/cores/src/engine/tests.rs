@@ -81,7 +81,7 @@ fn idle(at_ns: u64) -> Sample {
         cpu,
         online: true,
         managed: cpu > CpuId(0),
-        speed: 1.0,
+        speed: Share::ALL,
         idle: Duration::from_nanos(at_ns),
         ..CpuSample::default()
     };

@@ -58,7 +58,12 @@ fn machine(kind: &Kind, managed: &str) -> Machine {
 }
 
 fn ladder(kind: &Kind, managed: &str, levels: &[f64], aims: &Aims) -> (Platform, Ladder) {
-    let platform = Platform::new(machine(kind, managed), &names(), Some(levels)).unwrap();
+    let platform = Platform::new(
+        machine(kind, managed),
+        &names(),
+        Some(&levels.iter().copied().map(Share).collect::<Vec<_>>()),
+    )
+    .unwrap();
     let ladder = Ladder::build(&platform, aims);
     (platform, ladder)
 }
@@ -241,8 +246,8 @@ fn a_frequency_domain_has_one_speed() {
     }
     let platform = Platform::new(machine, &names(), None).unwrap();
     let mut plan = Ladder::build(&platform, &Aims::default()).rung(9).plan.clone();
-    plan.speeds.insert(CpuId(2), 0.5);
-    plan.speeds.insert(CpuId(3), 1.0);
+    plan.speeds.insert(CpuId(2), Share(0.5));
+    plan.speeds.insert(CpuId(3), Share::ALL);
     placement::complete(&platform, &mut plan, Spare::GiveBack);
     assert_eq!(plan.speed(CpuId(2)), plan.speed(CpuId(3)), "{plan}");
 }

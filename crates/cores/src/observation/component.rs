@@ -4,18 +4,19 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use eft_base::Instant;
+use eft_machine::Share;
 
 use super::doubt::Doubt;
 use super::one_line;
 use crate::sample::{ComponentSample, QueueSample, Traffic};
 
-const SHARE_TOLERANCE: f64 = 0.05;
+const SHARE_TOLERANCE: Share = Share(0.05);
 /// Accounts may be ahead of the sample's time by as long as the sampling took, which is long if it lost its CPU.
 const AHEAD_MAX: Duration = Duration::from_secs(1);
 
 pub(super) struct Differences {
     /// Busy, polling, waiting, sleeping. `None`: the account stands still.
-    pub shares: Option<[f64; 4]>,
+    pub shares: Option<[Share; 4]>,
     pub cpu: Duration,
     pub traffic: Traffic,
     pub wake_ups: u64,
@@ -85,16 +86,16 @@ fn shares(
     polling: Duration,
     waiting: Duration,
     accounted: Duration,
-) -> Result<[f64; 4], Doubt> {
-    let share = |part: Duration| part.div_duration_f64(accounted);
+) -> Result<[Share; 4], Doubt> {
+    let share = |part: Duration| Share::of(part, accounted);
     let (busy, polling) = (share(busy), share(polling));
-    if busy + polling > 1.0 + SHARE_TOLERANCE {
+    if busy + polling > Share::ALL + SHARE_TOLERANCE {
         return Err(Doubt::MoreThanAll { share: busy + polling });
     }
-    let busy = busy.min(1.0);
-    let polling = polling.min(1.0 - busy);
-    let waiting = share(waiting).min(1.0 - busy - polling).max(0.0);
-    Ok([busy, polling, waiting, (1.0 - busy - polling - waiting).max(0.0)])
+    let busy = busy.min(Share::ALL);
+    let polling = polling.min(busy.rest());
+    let waiting = share(waiting).min(busy.rest() - polling).max(Share::NONE);
+    Ok([busy, polling, waiting, (busy.rest() - polling - waiting).max(Share::NONE)])
 }
 
 fn queues_since(now: &[QueueSample], before: &[QueueSample]) -> Result<Vec<QueueSample>, Doubt> {

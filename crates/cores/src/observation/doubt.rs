@@ -4,7 +4,7 @@ use alloc::string::String;
 use core::time::Duration;
 
 use eft_base::time;
-use eft_machine::Microjoules;
+use eft_machine::{Microjoules, Share};
 use serde::{Serialize, Serializer};
 use thiserror::Error;
 
@@ -34,8 +34,8 @@ pub enum Doubt {
     AccountAhead,
     #[error("accounts for less time than before")]
     AccountWentBack,
-    #[error("was busy or polling for {:.0}% of the time", share * 100.0)]
-    MoreThanAll { share: f64 },
+    #[error("was busy or polling for {:.0}% of the time", share.percent())]
+    MoreThanAll { share: Share },
     #[error("a queue of {capacity} holds {held} messages")]
     QueueOverfull { capacity: u32, held: u32 },
     #[error("is missing from the sample")]
@@ -51,7 +51,7 @@ pub enum Doubt {
     #[error("vanished")]
     Vanished,
     #[error("its speed reads {0}")]
-    Speed(f64),
+    Speed(Share),
     #[error("went offline, and eft did not park it")]
     WentOffline,
 }

@@ -36,7 +36,7 @@ fn cpu(number: u32, busy_ns: u64, idle_ns: u64) -> CpuSample {
         cpu: CpuId(number),
         online: true,
         managed: true,
-        speed: 1.0,
+        speed: Share::ALL,
         busy: ns(busy_ns),
         idle: ns(idle_ns),
         stolen: Duration::from_millis(100),
@@ -108,17 +108,17 @@ fn two_looks_make_shares_and_rates() {
     });
     assert!(seen.is_sound(), "{:?}", seen.problems);
     let load = seen.component("tcp").unwrap();
-    assert_eq!((load.busy, load.polling, load.waiting), (0.5, 0.2, 0.0));
-    assert!((load.sleeping - 0.3).abs() < 1e-9);
-    assert!((load.fill() - 40.0 / 64.0).abs() < 1e-9);
-    assert!((seen.cpu(CpuId(1)).unwrap().busy - 0.5).abs() < 1e-9);
+    assert_eq!((load.busy, load.polling, load.waiting), (Share(0.5), Share(0.2), Share::NONE));
+    assert!((load.sleeping.0 - 0.3).abs() < 1e-9);
+    assert!((load.fill().0 - 40.0 / 64.0).abs() < 1e-9);
+    assert!((seen.cpu(CpuId(1)).unwrap().busy.0 - 0.5).abs() < 1e-9);
     assert!((seen.power.unwrap().0 - 10.0).abs() < 0.01, "{:?}", seen.power);
     let indicators = seen.indicators;
     assert!((indicators.mean_segment_bytes - 1448.0).abs() < 1.0);
     assert!((indicators.sent_bytes_per_s - 14_480_000.0).abs() < 1.0);
     assert!((indicators.segments_per_connection - 16.0).abs() < 1e-9);
     assert!((indicators.mean_lifetime_s - 0.005).abs() < 1e-9, "5 open, 1000 a second close");
-    assert!((indicators.empty_share - 10.0 / 110.0).abs() < 1e-9);
+    assert!((indicators.empty_share.0 - 10.0 / 110.0).abs() < 1e-9);
     assert_eq!(
         (indicators.kind, indicators.side),
         (crate::indicators::Kind::Bulk, crate::indicators::Side::Server)
@@ -147,14 +147,14 @@ fn what_is_stale_missing_or_absurd_is_named() {
     complains(&second(|next| next.cpus.truncate(1)), "vanished");
     complains(&second(|next| next.cpus[0].stolen = Duration::ZERO), "stolen time went back");
     complains(&second(|next| next.cpus[1].online = false), "offline");
-    complains(&second(|next| next.cpus[1].speed = f64::NAN), "speed");
+    complains(&second(|next| next.cpus[1].speed = Share(f64::NAN)), "speed");
     complains(&second(|next| next.components[0].name = "tc\np".into()), "missing");
 }
 
 #[test]
 fn what_a_hypervisor_took_is_a_share_of_all_the_time() {
     let seen = second(|next| next.cpus[0].stolen += ns(PERIOD / 4));
-    assert_eq!((seen.cpus[0].stolen, seen.cpus[1].stolen), (0.2, 0.0));
+    assert_eq!((seen.cpus[0].stolen, seen.cpus[1].stolen), (Share(0.2), Share::NONE));
     assert_eq!(seen.cpus[0].accounted, ns(PERIOD), "without what was taken");
 }
 
@@ -187,7 +187,7 @@ fn a_look_that_lost_its_cpu_is_as_good_as_any_other() {
         late.components[0].accounted_to = Instant(accounted_to);
         let seen = observer.observe(&late);
         assert!(seen.is_sound(), "{:?}", seen.problems);
-        assert_eq!(seen.component("tcp").unwrap().busy, 1.0);
+        assert_eq!(seen.component("tcp").unwrap().busy, Share::ALL);
     }
 }
 
@@ -198,7 +198,7 @@ fn a_turn_that_turns_out_to_have_been_an_idle_poll_takes_nothing_back() {
         second(|next| (next.components[0].busy, next.components[0].polling) = (ns(500_000), ns(5_000_000)));
     assert!(seen.is_sound(), "{:?}", seen.problems);
     let load = seen.component("tcp").unwrap();
-    assert_eq!((load.busy, load.polling), (0.0, 0.45));
+    assert_eq!((load.busy, load.polling), (Share::NONE, Share(0.45)));
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn a_long_sleep_that_is_accounted_for_late_is_no_absurdity() {
     let seen = second(|next| next.components[0].sleeping = ns(100 * PERIOD));
     assert!(seen.is_sound());
     let load = seen.component("tcp").unwrap();
-    assert!((load.busy + load.sleeping - 1.0).abs() < 1e-9);
+    assert!(((load.busy + load.sleeping).0 - 1.0).abs() < 1e-9);
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn an_account_that_stands_still_is_waited_for() {
         (look, seen.is_sound(), seen.component("tcp").unwrap().busy)
     });
     let (_, sound, busy) = looks.next().unwrap();
-    assert!(sound && busy > 0.0, "as before: {busy}");
+    assert!(sound && busy > Share::NONE, "as before: {busy}");
     let (look, ..) = looks.find(|(_, sound, _)| !sound).unwrap();
     assert_eq!((look - 2) * PERIOD, nanos(QUIET), "but not for ever");
 }

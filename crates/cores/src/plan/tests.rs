@@ -30,10 +30,10 @@ fn each_refusal_names_its_reason() {
     assert!(reason(parked(&[("tcp", 1, false)], "1")).contains("parks"));
     assert!(reason(parked(&[], "0")).contains("base CPU"));
     assert!(reason(parked(&[], "3")).contains("not managed"));
-    assert!(reason(speed(CpuId(3), 0.5)).contains("not managed"));
-    assert!(reason(speed(CpuId(1), f64::NAN)).contains("speed"));
-    assert!(reason(speed(CpuId(1), 0.0)).contains("speed"));
-    assert!(reason(speed(CpuId(7), 0.5)).contains("does not exist"));
+    assert!(reason(speed(CpuId(3), Share(0.5))).contains("not managed"));
+    assert!(reason(speed(CpuId(1), Share(f64::NAN))).contains("speed"));
+    assert!(reason(speed(CpuId(1), Share::NONE)).contains("speed"));
+    assert!(reason(speed(CpuId(7), Share(0.5))).contains("does not exist"));
     let back = Plan { given_back: "2".parse().unwrap(), ..parked(&[], "2") };
     assert!(reason(back).contains("both"));
     assert!(check(&plan(&[("tcp", 3, true), ("ip", 1, false)]), &machine()).is_ok());
@@ -48,12 +48,12 @@ fn a_parked_cpu_may_be_used_again_even_if_it_was_taken_offline() {
 #[test]
 fn faster_first_then_moves_then_slower() {
     let old = Plan {
-        speeds: BTreeMap::from([(CpuId(1), 0.5), (CpuId(2), 1.0)]),
+        speeds: BTreeMap::from([(CpuId(1), Share(0.5)), (CpuId(2), Share::ALL)]),
         parked: "3".parse().unwrap(),
         ..plan(&[("tcp", 2, true), ("ip", 2, false)])
     };
     let new = Plan {
-        speeds: BTreeMap::from([(CpuId(1), 1.0), (CpuId(2), 0.5)]),
+        speeds: BTreeMap::from([(CpuId(1), Share::ALL), (CpuId(2), Share(0.5))]),
         parked: "2".parse().unwrap(),
         ..plan(&[("tcp", 1, true), ("ip", 3, false)])
     };
@@ -94,7 +94,7 @@ fn any_plan() -> impl Strategy<Value = Plan> {
             .into_iter()
             .map(|(name, (cpu, dedicated))| (name, Seat { cpu: CpuId(cpu), dedicated }))
             .collect(),
-        speeds: speeds.into_iter().map(|(cpu, share)| (CpuId(cpu), share)).collect(),
+        speeds: speeds.into_iter().map(|(cpu, share)| (CpuId(cpu), Share(share))).collect(),
         parked: parked.into_iter().map(CpuId).collect(),
         given_back: back.into_iter().map(CpuId).collect(),
     })

@@ -149,6 +149,7 @@ fn moved(from: &Plan, to: &Plan) -> usize {
 mod tests {
     use super::*;
     use crate::plan::Seat;
+    use eft_machine::Share;
 
     const S: Duration = Duration::from_secs(1);
 
@@ -160,7 +161,7 @@ mod tests {
         let seats = ["ip", "tcp", "nic0"].into_iter().zip(cpus);
         let seats =
             seats.map(|(name, cpu)| (name.into(), Seat { cpu: CpuId(cpu), dedicated: false })).collect();
-        Plan { seats, speeds: [(CpuId(1), speed)].into(), ..Plan::default() }
+        Plan { seats, speeds: [(CpuId(1), Share(speed))].into(), ..Plan::default() }
     }
 
     #[test]

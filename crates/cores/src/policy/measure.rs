@@ -6,7 +6,7 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 
 use eft_base::time::nanos;
-use eft_machine::{CpuId, Watts};
+use eft_machine::{CpuId, Share, Watts};
 
 use crate::estimate::{self, Activity};
 use crate::indicators::{self, Mix};
@@ -33,7 +33,7 @@ const WORK_FOLLOWS: f64 = 0.4;
 /// More work than this times as much is never the machine's doing alone.
 const WORK_GREW: f64 = 1.5;
 /// A queue that was so full was about to overflow, whatever its marks.
-const FULL_SHARE: f64 = 0.75;
+const FULL_SHARE: Share = Share(0.75);
 
 /// One look.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -162,14 +162,14 @@ impl Look {
 
 /// Share of work on each used CPU, without polling.
 fn work(plan: &Plan, seen: &Observation) -> Activity {
-    let busy = |name: &str| seen.component(name).map_or(0.0, |load| load.busy);
+    let busy = |name: &str| seen.component(name).map_or(0.0, |load| load.busy.0);
     plan.used().iter().map(|cpu| (cpu, plan.on(cpu).map(busy).sum::<f64>())).collect()
 }
 
 /// Whether a used CPU has nothing to spare. What others take of it counts where the stack has much to do there itself:
 /// its program and its peer then get in its way, and a stranger is left where it is.
 fn is_full(work: &Activity, seen: &Observation) -> bool {
-    let others = |cpu: CpuId| seen.cpu(cpu).map_or(0.0, |load| (load.others - OTHERS_DOUBT).max(0.0));
+    let others = |cpu: CpuId| seen.cpu(cpu).map_or(0.0, |load| (load.others.0 - OTHERS_DOUBT).max(0.0));
     work.iter()
         .any(|(cpu, busy)| *busy > BUSY_SHARE || (*busy >= HINT_SHARE && busy + others(*cpu) > BUSY_SHARE))
 }

@@ -14,7 +14,7 @@ use crate::plan::{Plan, Seat};
 use crate::platform::Platform;
 use crate::power::PowerModel;
 use eft_component::scheduling::Spare;
-use eft_machine::{CpuId, Watts};
+use eft_machine::{CpuId, Share, Watts};
 
 /// How busy the busiest CPU may become when speeds are fitted to the work: tight, and with room.
 const FITS: [f64; 4] = [1.0, 0.9, 0.75, 0.6];
@@ -143,12 +143,15 @@ fn fitted(here: &Position, seating: &Plan, fit: f64) -> Plan {
     for (cpu, share) in busy {
         let needed = share * wanted / fit;
         let levels = here.platform.levels(cpu);
-        let level = levels.iter().copied().find(|level| *level >= needed - 1e-6).unwrap_or(1.0);
+        let level = levels.iter().copied().find(|level| level.0 >= needed - 1e-6).unwrap_or(Share::ALL);
         plan.speeds.insert(cpu, level);
     }
     placement::couple_speeds(here.platform, &mut plan);
     plan
 }
+
+/// A step changes a speed by more than this.
+const STEP: Share = Share(0.01);
 
 /// One CPU a step faster or slower.
 fn one_step(here: &Position, faster: bool) -> Vec<Plan> {
@@ -156,9 +159,9 @@ fn one_step(here: &Position, faster: bool) -> Vec<Plan> {
         let now = here.plan.speed(cpu);
         let levels = here.platform.levels(cpu).iter().copied();
         let level = if faster {
-            levels.into_iter().find(|level| *level > now + 0.01)?
+            levels.into_iter().find(|level| *level > now + STEP)?
         } else {
-            levels.rev().find(|level| *level < now - 0.01)?
+            levels.rev().find(|level| *level < now - STEP)?
         };
         let mut plan = here.plan.clone();
         for other in here.platform.domain(cpu).iter() {
@@ -224,7 +227,7 @@ mod tests {
     #[test]
     fn what_is_promised_is_told_in_the_watts_of_the_meter() {
         let names: Vec<String> = ["tcp", "ip"].map(String::from).into();
-        let platform = Platform::new(Machine::of_equals(2), &names, Some(&[0.5])).unwrap();
+        let platform = Platform::new(Machine::of_equals(2), &names, Some(&[Share(0.5)])).unwrap();
         let ladder = Ladder::build(&platform, &Aims::default());
         let demand = names.iter().map(|name| (name.clone(), 0.2)).collect();
         let promised = |metered: Option<Watts>| {

@@ -5,6 +5,7 @@
 use core::time::Duration;
 
 use eft_base::Instant;
+use eft_machine::Share;
 
 use crate::indicators::Indicators;
 
@@ -32,8 +33,8 @@ impl Role {
             return Self::Computes;
         }
         match indicators.received_share {
-            share if share >= 0.9 => Self::Receives,
-            share if share <= 0.1 => Self::Sends,
+            share if share >= Share(0.9) => Self::Receives,
+            share if share <= Share(0.1) => Self::Sends,
             _ => Self::Serves,
         }
     }
@@ -96,7 +97,7 @@ mod tests {
             Role::of(&Indicators {
                 received_bytes_per_s,
                 sent_bytes_per_s,
-                received_share,
+                received_share: Share(received_share),
                 ..Default::default()
             })
         };

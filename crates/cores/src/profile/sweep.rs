@@ -12,10 +12,10 @@ use crate::estimate::{Activity, Demand};
 use crate::ladder::{Aims, Ladder};
 use crate::overlap::Overlaps;
 use crate::placement::{self, Nearness};
-use crate::plan::{Plan, Seat};
+use crate::plan::{Plan, SPEED_EQUAL, Seat};
 use crate::platform::Platform;
 use eft_component::scheduling::Spare;
-use eft_machine::CpuId;
+use eft_machine::{CpuId, Share};
 
 /// An exhaustive sweep of more would not end.
 pub const CONFIGURATIONS_MAX: usize = 2048;
@@ -91,11 +91,11 @@ fn seated(names: &[String], cpu_of: &dyn Fn(usize) -> CpuId) -> Plan {
 }
 
 /// The same seats at every combination of the speeds that `levels` names for each CPU.
-fn at_speeds(seating: &Plan, levels: impl Fn(CpuId) -> Vec<f64>) -> Vec<Plan> {
+fn at_speeds(seating: &Plan, levels: impl Fn(CpuId) -> Vec<Share>) -> Vec<Plan> {
     let mut plans = alloc::vec![seating.clone()];
     for cpu in seating.used().iter() {
         let levels = levels(cpu);
-        let with = |plan: &Plan, level: f64| {
+        let with = |plan: &Plan, level: Share| {
             let mut plan = plan.clone();
             plan.speeds.insert(cpu, level);
             plan
@@ -193,7 +193,8 @@ impl StepMatching {
         cpus.sort_by(|a, b| busy(b).total_cmp(&busy(a)));
         for cpu in cpus {
             let now = self.plan.speed(cpu);
-            let Some(level) = self.platform.levels(cpu).iter().copied().find(|level| *level > now + 0.005)
+            let Some(level) =
+                self.platform.levels(cpu).iter().copied().find(|level| *level > now + SPEED_EQUAL)
             else {
                 continue;
             };

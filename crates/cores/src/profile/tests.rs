@@ -2,7 +2,7 @@ use super::*;
 use crate::platform::Platform;
 use crate::profile::sweep::{Achieved, StepMatching, exhaustive};
 use eft_component::scheduling::Spare;
-use eft_machine::{Cpu, CpuId, Machine, Watts};
+use eft_machine::{Cpu, CpuId, Machine, Share, Watts};
 use proptest::prelude::*;
 
 fn machine(cpus: u32) -> Machine {
@@ -17,7 +17,7 @@ fn machine(cpus: u32) -> Machine {
 
 fn platform(cpus: u32) -> Platform {
     let names = ["sockets", "tcp", "udp", "ip", "filter", "nic0"].map(String::from);
-    Platform::new(machine(cpus), &names, Some(&[0.25, 0.5, 0.75])).unwrap()
+    Platform::new(machine(cpus), &names, Some(&[0.25, 0.5, 0.75].map(Share))).unwrap()
 }
 
 fn mix(size: f64) -> Mix {
@@ -53,7 +53,7 @@ fn the_nearest_load_decides() {
     };
     assert_eq!(choose(0.15, Goal::THROUGHPUT), a);
     assert_eq!(choose(0.85, Goal::THROUGHPUT), b);
-    assert_eq!(choose(0.85, Goal::least_power(0.4)), a);
+    assert_eq!(choose(0.85, Goal::least_power(Share(0.4))), a);
 }
 
 /// Throughput, power and latency of a few plans under one load of requests.
@@ -90,7 +90,7 @@ fn among_plans_that_are_as_good_the_quicker_answers_requests() {
     assert_eq!(choose(&bulk, &plans[3]).0, 3);
     assert_eq!((choose(&bulk, &plans[0]).0, choose(&requests, &plans[0]).0), (0, 1));
     assert_eq!(choose(&requests, &plans[3]).0, 3);
-    let least = Wish { goal: Goal::least_power(0.95), ..requests };
+    let least = Wish { goal: Goal::least_power(Share(0.95)), ..requests };
     assert_eq!(choose(&least, &nowhere).0, 1, "one percent of power is no reason for slow answers");
     let (profiles, plans) = with_latencies(&[(100.0, 10.0, Some(52.0)), (99.0, 10.1, Some(50.0))]);
     let chosen = profiles.choose(&requests, &nowhere, 0.02).unwrap().plan;
@@ -106,7 +106,8 @@ fn a_limit_on_latency_is_kept_where_it_can_be() {
         (200.0, 10.0, None),
     ]);
     let choose = |requests: bool, limit_us: f64| {
-        let wish = Wish { requests, latency_us_max: Some(limit_us), ..wish(0.1, Goal::least_power(0.95)) };
+        let wish =
+            Wish { requests, latency_us_max: Some(limit_us), ..wish(0.1, Goal::least_power(Share(0.95))) };
         let chosen = profiles.choose(&wish, &plans[0], 0.02).unwrap().plan;
         plans.iter().position(|plan| *plan == chosen).unwrap()
     };
@@ -143,7 +144,7 @@ fn latencies_outlive_learning_and_pruning() {
 #[test]
 fn a_light_load_needs_no_more_than_it_asks_for() {
     let (profiles, a, b) = two();
-    let goal = Goal::least_power(0.95);
+    let goal = Goal::least_power(Share(0.95));
     let wish = Wish { demand: Some(0.3), ..wish(0.9, goal) };
     assert_eq!(profiles.choose(&wish, &b, 0.02).unwrap().plan, a);
     let more = Wish { demand: Some(0.6), ..wish };

@@ -31,7 +31,7 @@ struct Noted {
 
 impl Noted {
     fn new(name: PolicyName, machine: Machine, settings: Settings) -> Noted {
-        let scheduler = Scheduler::new(name, machine, &names(), Some(&[0.5]), settings).unwrap();
+        let scheduler = Scheduler::new(name, machine, &names(), Some(&[Share(0.5)]), settings).unwrap();
         Noted { scheduler, history: History::default() }
     }
 
@@ -55,7 +55,7 @@ impl core::ops::DerefMut for Noted {
 }
 
 fn settings(machine: Machine, goal: Goal, spare: Spare) -> Settings {
-    let platform = Platform::new(machine, &names(), Some(&[0.5])).unwrap();
+    let platform = Platform::new(machine, &names(), Some(&[Share(0.5)])).unwrap();
     let mut profiles = Profiles::default();
     for (name, size) in [("small", 0.1), ("large", 0.8)] {
         let mix = crate::indicators::Mix { size, ..Default::default() };
@@ -99,7 +99,7 @@ fn look(index: u64, busy: f64, segments: u64, cpus: u32) -> Sample {
         cpu,
         online: true,
         managed: true,
-        speed: 1.0,
+        speed: Share::ALL,
         busy: ns((index as f64 * PERIOD as f64 * busy) as u64),
         idle: ns((index as f64 * PERIOD as f64 * (1.0 - busy)) as u64),
         ..CpuSample::default()
@@ -244,7 +244,7 @@ fn any_sample() -> impl Strategy<Value = Sample> {
             online,
             managed,
             parked,
-            speed,
+            speed: Share(speed),
             busy: ns(busy_ns),
             idle: ns(idle_ns),
             stolen: ns(stolen_ns),
@@ -283,7 +283,7 @@ fn feed(scheduler: &mut Noted, sample: &Sample) -> Result<(), TestCaseError> {
     prop_assert!(checked.is_ok(), "{}: {:?}", decision.plan, checked);
     for load in &scheduler.observation().components {
         let shares = [load.busy, load.polling, load.waiting, load.sleeping];
-        prop_assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{load:?}");
+        prop_assert!(shares.iter().all(|share| share.is_valid()), "{load:?}");
     }
     let mix = scheduler.observation().indicators.mix();
     prop_assert!(mix.axes().iter().all(|axis| (0.0..=1.0).contains(axis)), "{mix:?}");
@@ -301,7 +301,7 @@ proptest! {
         cpus in 1u32..6,
         goal in proptest::sample::select(alloc::vec![
             Goal::THROUGHPUT,
-            Goal::least_power(0.95),
+            Goal::least_power(Share(0.95)),
             Goal::THROUGHPUT_PER_WATT,
         ]),
         park: bool,

@@ -6,7 +6,7 @@ use eft_cores::duty::Phase;
 use eft_cores::park::Delays;
 use eft_cores::speed::Speed;
 use eft_cores::wanted::CpuChange;
-use eft_machine::{CpuId, CpuSet};
+use eft_machine::{CpuId, CpuSet, Share};
 
 use super::parking::ParkOptions;
 use super::scope::Scope;
@@ -55,7 +55,7 @@ impl Actuator {
     }
 }
 
-fn set_speeds(session: &mut Session, speeds: &BTreeMap<CpuId, f64>) -> Result<(), Error> {
+fn set_speeds(session: &mut Session, speeds: &BTreeMap<CpuId, Share>) -> Result<(), Error> {
     if speeds.is_empty() {
         return Ok(());
     }

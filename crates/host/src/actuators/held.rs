@@ -10,7 +10,7 @@ use eft_base::Instant;
 use eft_cores::duty::DutyOptions;
 use eft_cores::park::{Delays, ParkBackEnd};
 use eft_cores::speed::BackEnd;
-use eft_machine::{CpuId, CpuSet};
+use eft_machine::{CpuId, CpuSet, Share};
 use serde::{Deserialize, Serialize};
 
 use super::lazy::ParkedSince;
@@ -78,7 +78,7 @@ impl HeldParking {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HeldSpeed {
     pub back_end: BackEnd,
-    pub share: f64,
+    pub share: Share,
     pub duty: Option<DutyOptions>,
     pub phase: Option<String>,
     /// What the measuring loop did in a second before the core was slowed.

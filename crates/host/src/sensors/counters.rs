@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 
-use eft_machine::{CpuId, CpuSet};
+use eft_machine::{CpuId, CpuSet, Share};
 use serde::Serialize;
 
 pub use super::perf_event::Target;
@@ -26,7 +26,8 @@ pub struct Counts {
     pub cycles: u64,
     pub cache_misses: u64,
     pub cache_references: u64,
-    pub running_share: f64,
+    /// Of the time in which it was enabled.
+    pub running_share: Share,
 }
 
 impl Counts {
@@ -113,9 +114,9 @@ impl EventSet {
         let mut bytes = [0u8; 8 * (3 + EVENTS.len())];
         self.leader.read_exact(&mut bytes)?;
         let word = |index: usize| u64::from_ne_bytes(std::array::from_fn(|byte| bytes[index * 8 + byte]));
-        let running_share = if word(1) == 0 { 0.0 } else { word(2) as f64 / word(1) as f64 };
+        let running = if word(1) == 0 { 0.0 } else { word(2) as f64 / word(1) as f64 };
         let count = |index: usize| {
-            if running_share > 0.0 { (word(3 + index) as f64 / running_share) as u64 } else { 0 }
+            if running > 0.0 { (word(3 + index) as f64 / running) as u64 } else { 0 }
         };
         Ok(Counts {
             core_type: self.core_type.clone(),
@@ -124,7 +125,7 @@ impl EventSet {
             cycles: count(1),
             cache_misses: count(2),
             cache_references: count(3),
-            running_share,
+            running_share: Share(running),
         })
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use eft_base::Instant;
 use eft_base::time::nanos;
 use eft_cores::sample::CpuSample;
-use eft_machine::{CpuId, CpuSet};
+use eft_machine::{CpuId, CpuSet, Share};
 
 use super::{Tree, tasks, topology};
 use crate::actuators::held::{self, Held};
@@ -101,7 +101,7 @@ impl CpuSensor {
             sample.online = sets.online.contains(cpu);
             sample.managed = self.managed.contains(cpu);
             sample.parked = parked.contains(cpu);
-            sample.speed = held.speeds.get(&cpu).map_or(1.0, |speed| speed.share);
+            sample.speed = held.speeds.get(&cpu).map_or(Share::ALL, |speed| speed.share);
         }
     }
 

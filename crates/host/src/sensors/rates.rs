@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use eft_machine::{CpuId, Machine};
+use eft_machine::{CpuId, Machine, Share};
 
 use super::Tree;
 
@@ -100,7 +100,7 @@ pub fn fill(machine: &mut Machine, earlier: &Reading, later: &Reading, seconds: 
         if let (Some(before), Some(after)) = (earlier.times.get(&cpu.cpu), later.times.get(&cpu.cpu)) {
             let busy = after.busy.saturating_sub(before.busy) as f64;
             let idle = after.idle.saturating_sub(before.idle) as f64;
-            cpu.load = (busy + idle > 0.0).then(|| busy / (busy + idle));
+            cpu.load = (busy + idle > 0.0).then(|| Share(busy / (busy + idle)));
         }
     }
 }

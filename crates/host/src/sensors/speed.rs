@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use eft_base::time::nanos;
-use eft_machine::CpuId;
+use eft_machine::{CpuId, Share};
 use serde::Serialize;
 
 use crate::actuators::affinity;
@@ -23,18 +23,18 @@ pub struct SpeedMeasurement {
     pub cpu: CpuId,
     /// Share of full speed that the burner leaves to all else: what it does not take, at the rate that the loop made of
     /// its own part.
-    pub share: f64,
+    pub share: Share,
     /// The same over the whole time, others' part included.
-    pub share_seen: f64,
+    pub share_seen: Share,
     /// Part of the time that others had.
-    pub others: f64,
+    pub others: Share,
     /// Chunks of the loop done in a second of its CPU time.
     pub rate: f64,
     pub seconds: f64,
     /// Over windows of 10 ms.
-    pub window_min: f64,
-    pub window_max: f64,
-    pub window_deviation: f64,
+    pub window_min: Share,
+    pub window_max: Share,
+    pub window_deviation: Share,
     pub wake_delay: WakeDelay,
 }
 
@@ -141,14 +141,14 @@ fn summarise(
         windows.iter().map(|window| (window - mean).powi(2)).sum::<f64>() / windows.len().max(1) as f64;
     SpeedMeasurement {
         cpu,
-        share: left * share(lengths.len(), had.loop_ns),
-        share_seen: share(lengths.len(), wall_ns),
-        others: 1.0 - ours_ns as f64 / wall_ns as f64,
+        share: Share(left * share(lengths.len(), had.loop_ns)),
+        share_seen: Share(share(lengths.len(), wall_ns)),
+        others: Share(ours_ns as f64 / wall_ns as f64).rest(),
         rate: lengths.len() as f64 * 1e9 / had.loop_ns.max(1) as f64,
         seconds: (end - begin) as f64 / 1e9,
-        window_min: windows.iter().copied().fold(f64::INFINITY, f64::min),
-        window_max: windows.iter().copied().fold(0.0, f64::max),
-        window_deviation: variance.sqrt(),
+        window_min: Share(windows.iter().copied().fold(f64::INFINITY, f64::min)),
+        window_max: Share(windows.iter().copied().fold(0.0, f64::max)),
+        window_deviation: Share(variance.sqrt()),
         wake_delay,
     }
 }
@@ -188,7 +188,7 @@ mod tests {
         ends.push(1_000_000_000);
         let had = Had { loop_ns: 320_000_000, burner_ns: 500_000_000 };
         let seen = summarise(CpuId(1), &ends, had, Some(100_000.0), WakeDelay::default());
-        assert!((seen.share - 0.5).abs() < 0.001, "{}", seen.share);
-        assert!((seen.share_seen - 0.32).abs() < 0.001 && (seen.others - 0.18).abs() < 1e-9);
+        assert!((seen.share.0 - 0.5).abs() < 0.001, "{}", seen.share);
+        assert!((seen.share_seen.0 - 0.32).abs() < 0.001 && (seen.others.0 - 0.18).abs() < 1e-9);
     }
 }

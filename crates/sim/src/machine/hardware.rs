@@ -87,7 +87,8 @@ impl Hardware {
             let used = |(cpu, share): (&CpuId, &f64)| self.package(*cpu) == *package && *share >= USED_MIN;
             if activity.iter().any(used) { UNCORE_W } else { UNCORE_ASLEEP_W }
         };
-        let core = |cpu: CpuId| self.core_w(cpu, plan.speed(cpu), activity.get(&cpu).copied().unwrap_or(0.0));
+        let core =
+            |cpu: CpuId| self.core_w(cpu, plan.speed(cpu).0, activity.get(&cpu).copied().unwrap_or(0.0));
         packages.iter().map(uncore).sum::<f64>() + self.machine.managed.iter().map(core).sum::<f64>()
     }
 
@@ -110,9 +111,10 @@ impl Hardware {
 mod tests {
     use super::*;
     use crate::machine::shape::{Shape, Speeds};
+    use eft_machine::Share;
 
     fn plan(speed: f64) -> Plan {
-        Plan { speeds: BTreeMap::from([(CpuId(1), speed)]), ..Plan::default() }
+        Plan { speeds: BTreeMap::from([(CpuId(1), Share(speed))]), ..Plan::default() }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! the machine for its sensors and actuators. What is decided is applied step by step, as live; it can die between any
 //! two of its turns, and its successor knows what was remembered.
 
+use eft_machine::Share;
 use std::collections::{BTreeMap, VecDeque};
 
 use eft_base::{ComponentId, Instant};
@@ -71,7 +72,7 @@ impl Surroundings for Around {
             Effect::Survey { .. } => {
                 let survey = Survey {
                     machine: self.shape.machine(),
-                    duty_levels: self.shape.duty_levels().map(<[f64]>::to_vec),
+                    duty_levels: self.shape.duty_levels().map(<[Share]>::to_vec),
                     profiles: self.profiles.clone(),
                 };
                 self.news.push_back(Event::Surveyed(Ok(Box::new(survey))));

@@ -1,6 +1,6 @@
 //! What a modelled machine is made of.
 
-use eft_machine::{Cache, CoreClass, Cpu, CpuId, Frequency, KiloHertz, Machine};
+use eft_machine::{Cache, CoreClass, Cpu, CpuId, Frequency, KiloHertz, Machine, Share};
 
 /// CPU 0 is nobody's: applications and interrupts are there. The stack has the others.
 #[derive(Clone, Copy, Debug)]
@@ -22,14 +22,15 @@ pub enum Speeds {
     Frequency,
 }
 
-const EIGHTHS: [f64; 7] = [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875];
+const EIGHTHS: [Share; 7] =
+    [Share(0.125), Share(0.25), Share(0.375), Share(0.5), Share(0.625), Share(0.75), Share(0.875)];
 const FULL: KiloHertz = KiloHertz(2_400_000);
 
 impl Shape {
     pub const TWO: Self = Self { managed: 2, little: 0, threads: 1, packages: 1, speeds: Speeds::Duty };
 
     /// What the scheduler is told of duty cycles.
-    pub fn duty_levels(&self) -> Option<&'static [f64]> {
+    pub fn duty_levels(&self) -> Option<&'static [Share]> {
         match self.speeds {
             Speeds::None => Some(&[]),
             Speeds::Duty => Some(&EIGHTHS),

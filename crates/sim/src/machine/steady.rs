@@ -189,7 +189,7 @@ fn slowness(platform: &Hardware, plan: &Plan, cpu: CpuId, stations: &BTreeMap<Cp
         .map(|s| s.share.busy)
         .sum();
     let crowded = 1.0 / (1.0 - (1.0 - THREAD_SHARE) * crowd.min(1.0));
-    let (speed, class) = (plan.speed(cpu).max(0.01), platform.capacity(cpu));
+    let (speed, class) = (plan.speed(cpu).0.max(0.01), platform.capacity(cpu));
     // A duty cycle stops everything; a lower frequency leaves memory as fast as it is.
     let memory = if platform.by_frequency() { 1.0 } else { speed };
     (crowded / (speed * class), crowded / memory)

@@ -11,7 +11,7 @@ use eft_cores::member::Place;
 use eft_cores::plan::{Plan, Seat};
 use eft_cores::sample::Traffic;
 use eft_cores::wanted::CpuChange;
-use eft_machine::{CpuId, CpuSet};
+use eft_machine::{CpuId, CpuSet, Share};
 
 use crate::machine::hardware::{Activity, Hardware};
 use crate::machine::load::{Load, Schedule};
@@ -157,10 +157,10 @@ impl World {
         let mut plan = self.plan.clone();
         plan.parked = plan.parked.minus(&change.unpark).union(&change.park);
         for (cpu, share) in change.faster.iter().chain(&change.slower) {
-            assert!(*share > 0.0 && *share <= 1.0, "CPU {cpu} at {share} of its speed");
+            assert!(share.is_valid() && *share != Share::NONE, "CPU {cpu} at {share} of its speed");
             plan.speeds.insert(*cpu, *share);
         }
-        plan.speeds.retain(|_, share| *share < 1.0);
+        plan.speeds.retain(|_, share| *share < Share::ALL);
         self.apply(&plan);
         Ok(())
     }

@@ -4,7 +4,7 @@
 use alloc::string::String;
 
 use eft_base::Instant;
-use eft_machine::CpuId;
+use eft_machine::{CpuId, Share};
 
 use super::{Adaptive, Mode, Trial, WINDOW_LOOKS};
 use crate::observation::Observation;
@@ -31,7 +31,7 @@ pub(super) enum Peek {
 /// A stack that does less is left where it is.
 const BUSY_MIN: f64 = 0.2;
 /// Where others take less, it makes no difference where they are, and they may be no more than the kernel's ticks.
-const OTHERS_MIN: f64 = 0.2;
+const OTHERS_MIN: Share = Share(0.2);
 
 impl Peek {
     pub(super) fn is_sideways(self) -> bool {
@@ -182,6 +182,6 @@ impl Adaptive {
     }
 }
 
-fn others(seen: &Observation, cpu: CpuId) -> f64 {
-    seen.cpu(cpu).map_or(0.0, |load| load.others)
+fn others(seen: &Observation, cpu: CpuId) -> Share {
+    seen.cpu(cpu).map_or(Share::NONE, |load| load.others)
 }

@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use eft_base::Instant;
 use eft_component::scheduling::Objective;
-use eft_machine::Watts;
+use eft_machine::{Share, Watts};
 
 use super::climb::climbs;
 use super::peek::{Pace, Peek};
@@ -131,12 +131,12 @@ impl Adaptive {
         let saturated = now.overloaded >= 0.5;
         let wanted = match objective {
             Objective::Throughput | Objective::ThroughputPerWatt if saturated => None,
-            Objective::LeastPower if saturated => Some(floor * self.best / now.throughput.max(1.0)),
+            Objective::LeastPower if saturated => Some(floor.0 * self.best / now.throughput.max(1.0)),
             _ => Some(1.0),
         };
         self.rebuild(demand, seen);
         let waits = estimate::waits(seen);
-        let others = seen.cpus.iter().map(|cpu| (cpu.cpu, cpu.others)).collect();
+        let others = seen.cpus.iter().map(|cpu| (cpu.cpu, cpu.others.0)).collect();
         let here = Position {
             platform: &self.platform,
             model: &self.settings.power,
@@ -185,13 +185,13 @@ impl Adaptive {
         // Work that waits for memory is hardly slower on a slower clock, so a step of speed may do better than is
         // predicted.
         let doubt = if next.plan.same_seats(&self.plan) { DOUBT_SPEED } else { DOUBT_MOVE };
-        let reaches = next.throughput * now.throughput / best >= self.settings.goal.least_share() - doubt;
+        let reaches = next.throughput * now.throughput / best >= self.settings.goal.least_share().0 - doubt;
         let cheaper = next.power < now.power * (1.0 - gain);
         let Goal { objective, floor } = self.settings.goal;
         match objective {
             Objective::Throughput => next.throughput > 1.0 + gain || (reaches && cheaper),
             Objective::LeastPower => {
-                let short = now.throughput < floor * best;
+                let short = now.throughput < best * floor;
                 (reaches && cheaper) || (short && next.throughput > 1.0 + gain)
             }
             Objective::ThroughputPerWatt => {
@@ -208,7 +208,7 @@ impl Adaptive {
         let clear = self.meter.last(CLEAR_LOOKS, SETTLING_LOOKS, mix).filter(|now| trial.is_clear(now));
         let measured = measured.or(clear);
         let same_mix = was.mix.difference(&mix) <= SAME_MIX;
-        let floor = self.settings.goal.least_share().max(0.3);
+        let floor = self.settings.goal.least_share().max(Share(0.3));
         let abrupt = early.is_some_and(|early| early.throughput < was.throughput * ABRUPT * floor);
         if measured.is_none() && !(abrupt && same_mix) {
             self.mode = Mode::Trying(trial);
@@ -285,8 +285,8 @@ impl Adaptive {
                     || (cheaper && now.throughput >= was.throughput * 0.99 && now.throughput >= best * 0.985)
             }
             Objective::LeastPower => {
-                let short = was.throughput < floor * best;
-                (cheaper && now.throughput >= floor * best)
+                let short = was.throughput < best * floor;
+                (cheaper && now.throughput >= best * floor)
                     || (short && now.throughput > was.throughput * MORE)
             }
             Objective::ThroughputPerWatt => {

@@ -1,10 +1,11 @@
 use super::*;
 use crate::profile::Outcome;
-use eft_machine::{Machine, Watts};
+use eft_machine::{Machine, Share, Watts};
 
 #[test]
 fn after_enough_tries_the_best_of_them_stays() {
-    let platform = Platform::new(Machine::of_equals(2), &["tcp".into(), "ip".into()], Some(&[0.5])).unwrap();
+    let platform =
+        Platform::new(Machine::of_equals(2), &["tcp".into(), "ip".into()], Some(&[Share(0.5)])).unwrap();
     let ladder = Ladder::build(&platform, &Aims::default());
     let plans: Vec<Plan> = ladder.rungs().iter().map(|rung| rung.plan.clone()).collect();
     let [slow, .., fast] = &plans[..] else { panic!("two rungs at least") };

@@ -49,7 +49,7 @@ pub fn run(context: &Context, arguments: &CountersArguments) -> Result<(), Strin
             count.cycles.to_string(),
             count.instructions_per_cycle().map_or("-".into(), |ipc| format!("{ipc:.2}")),
             count.cache_misses.to_string(),
-            format!("{:.0}%", count.running_share * 100.0),
+            format!("{:.0}%", count.running_share.percent()),
         ]
     }));
     print(&columns(&rows))

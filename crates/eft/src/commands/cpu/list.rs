@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use eft_host::actuators::held::{self, Held, Status};
 use eft_host::sensors::{self, Tree, rates};
-use eft_machine::{Cpu, CpuId, KiloHertz, Machine, SpeedSet};
+use eft_machine::{Cpu, CpuId, KiloHertz, Machine, Share, SpeedSet};
 
 use super::{Context, columns, print};
 
@@ -61,7 +61,7 @@ fn subtract_burners(machine: &mut Machine, held: &Held, before: &[u64], after: &
             continue;
         };
         if let Some(load) = cpu.load.as_mut().filter(|_| burned < 1.0) {
-            *load = ((*load - burned) / (1.0 - burned)).clamp(0.0, 1.0);
+            *load = Share((load.0 - burned) / (1.0 - burned)).within();
         }
     }
 }
@@ -136,7 +136,7 @@ fn row(cpu: &Cpu) -> Vec<String> {
         frequency.driver.unwrap_or_else(|| "-".into()),
         throttled,
         cpu.interrupts_per_s.map_or("-".into(), |rate| format!("{rate:.0}")),
-        cpu.load.map_or("-".into(), |load| format!("{:.0}%", load * 100.0)),
+        cpu.load.map_or("-".into(), |load| format!("{:.0}%", load.percent())),
         set,
     ]
 }

@@ -9,7 +9,7 @@ use eft_cores::description::Description;
 use eft_cores::power::{CoreState, PowerEstimate, PowerModel, Sensitivity};
 use eft_host::sensors::power::{self, MeasuredPower};
 use eft_host::sensors::{Tree, idle, topology};
-use eft_machine::{Cpu, CpuId, Machine, Watts};
+use eft_machine::{Cpu, CpuId, Machine, Share, Watts};
 use serde::Serialize;
 
 use super::{Context, columns, list, print};
@@ -104,11 +104,12 @@ fn core_state(machine: &Machine, cpu: &Cpu) -> CoreState {
     let frequency = cpu.frequency.as_ref();
     let range = frequency.and_then(|frequency| Some((frequency.now?, frequency.max?)));
     // The emulated speed and the MSR stop the core; its clock and voltage stay.
-    let duty = cpu.speed_set.as_ref().filter(|set| set.back_end != "cpufreq").map_or(1.0, |set| set.share);
+    let duty =
+        cpu.speed_set.as_ref().filter(|set| set.back_end != "cpufreq").map_or(Share::ALL, |set| set.share);
     CoreState {
         cpu: cpu.cpu,
-        frequency: range.map_or(1.0, |(now, max)| now.share_of(max)).min(1.0),
-        activity: cpu.load.unwrap_or(0.0) * duty,
+        frequency: range.map_or(Share::ALL, |(now, max)| now.share_of(max)).min(Share::ALL).0,
+        activity: cpu.load.unwrap_or_default() * duty,
         duty,
         parked: cpu.parked || machine.offline.contains(cpu.cpu),
         residency: Vec::new(),

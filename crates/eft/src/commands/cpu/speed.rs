@@ -11,7 +11,7 @@ use eft_cores::speed::{BackEnd, Setting, Speed, TOLERANCE};
 use eft_host::actuators::{burner, held};
 use eft_host::sensors::speed::{self, SpeedMeasurement, WakeDelay};
 use eft_host::sensors::topology;
-use eft_machine::{CpuId, CpuSet};
+use eft_machine::{CpuId, CpuSet, Share};
 use serde::Serialize;
 
 use super::{Context, change, print};
@@ -62,7 +62,7 @@ const CALIBRATIONS_MAX: usize = 3;
 /// How long the loop runs at full speed first.
 const BASELINE: Duration = Duration::from_millis(500);
 /// Nearer than this is left alone: half of what is promised.
-const NEAR: f64 = TOLERANCE / 4.0;
+const NEAR: Share = Share(TOLERANCE.0 / 4.0);
 
 pub fn run(context: &Context, arguments: &SpeedArguments) -> Result<(), String> {
     let speed: Speed = arguments.value.parse()?;
@@ -138,11 +138,11 @@ fn set(
     if measure && live {
         measured = measure_all(context, &settings, &rates)?;
         for _ in 1..CALIBRATIONS_MAX {
-            let off: BTreeMap<CpuId, f64> = settings
+            let off: BTreeMap<CpuId, Share> = settings
                 .iter()
-                .filter(|(_, setting)| setting.back_end == BackEnd::Emulated && setting.share < 1.0)
+                .filter(|(_, setting)| setting.back_end == BackEnd::Emulated && setting.share < Share::ALL)
                 .filter_map(|(cpu, setting)| Some((*cpu, measured.get(cpu)?.share, setting.share)))
-                .filter(|(_, share, asked)| (share - asked).abs() > NEAR * asked)
+                .filter(|(_, share, asked)| share.differs(*asked, NEAR * *asked))
                 .map(|(cpu, share, _)| (cpu, share))
                 .collect();
             if off.is_empty() {
@@ -230,7 +230,7 @@ fn show(context: &Context, outcomes: &[Outcome]) -> Result<(), String> {
                 &format!("  measured {:.4} over {:.1} s ({error:+.1}%)", measured.share, measured.seconds);
             text += &format!(
                 "; others had {:.1}% of the core, with which it is {:.4}\n",
-                measured.others * 100.0,
+                measured.others.percent(),
                 measured.share_seen
             );
             text += &format!(
@@ -249,7 +249,7 @@ fn show(context: &Context, outcomes: &[Outcome]) -> Result<(), String> {
     }
     if outcomes
         .iter()
-        .any(|outcome| outcome.setting.back_end == BackEnd::Emulated && outcome.setting.share < 1.0)
+        .any(|outcome| outcome.setting.back_end == BackEnd::Emulated && outcome.setting.share < Share::ALL)
     {
         text += &format!("limits, {}\n", burner::LIMITS);
     }

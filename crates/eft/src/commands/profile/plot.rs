@@ -6,6 +6,7 @@ use std::path::Path;
 use eft_cores::plan::Plan;
 use eft_cores::policy::Goal;
 use eft_cores::profile::{LoadProfile, Outcome};
+use eft_machine::Share;
 use serde_json::json;
 
 use super::show::{best, best_throughput, find};
@@ -68,7 +69,7 @@ fn text(load: &LoadProfile) -> String {
     for outcome in &load.outcomes {
         put(outcome, if outcome.plan.is_consolidated() { '1' } else { 's' });
     }
-    let marked = [(Goal::THROUGHPUT, 'T'), (Goal::least_power(0.95), 'P')];
+    let marked = [(Goal::THROUGHPUT, 'T'), (Goal::least_power(Share(0.95)), 'P')];
     let best = marked.map(|(goal, mark)| (best(load, goal), mark));
     best.iter().for_each(|(outcome, mark)| {
         outcome.iter().for_each(|o| put(o, *mark));
@@ -158,7 +159,7 @@ fn diagram(all: &mut String, load: &LoadProfile) {
         );
     }
     for (goal, what) in
-        [(Goal::THROUGHPUT, "most throughput"), (Goal::least_power(0.95), "least power at 95%")]
+        [(Goal::THROUGHPUT, "most throughput"), (Goal::least_power(Share(0.95)), "least power at 95%")]
     {
         let Some(outcome) = best(load, goal) else { continue };
         let _ = writeln!(

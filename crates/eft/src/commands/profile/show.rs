@@ -1,5 +1,6 @@
 //! `eft profile list`, `show` and `prune`.
 
+use eft_machine::Share;
 use std::path::Path;
 
 use eft_cores::policy::Goal;
@@ -43,7 +44,7 @@ fn summary(load: &LoadProfile) -> Value {
     let of = |goal| best(load, goal).map(outcome_json);
     json!({
         "load": load.name, "learnt": load.learnt, "configurations": load.outcomes.len(), "mix": load.mix,
-        "best": of(Goal::THROUGHPUT), "least_power": of(Goal::least_power(0.95)),
+        "best": of(Goal::THROUGHPUT), "least_power": of(Goal::least_power(Share(0.95))),
     })
 }
 
@@ -62,7 +63,7 @@ fn row(load: &LoadProfile) -> Vec<String> {
         load.outcomes.len().to_string(),
         format!("{:.1}", best_throughput(load) / 1e6),
         watts(Goal::THROUGHPUT),
-        watts(Goal::least_power(0.95)),
+        watts(Goal::least_power(Share(0.95))),
         kind.into(),
     ]
 }

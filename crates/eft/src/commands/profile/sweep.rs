@@ -271,10 +271,11 @@ fn tell(name: &str, path: &Path, points: &[Point], as_json: bool) {
 mod tests {
     use super::*;
     use eft_machine::CpuId;
+    use eft_machine::Share;
 
     fn point(throughput: f64, told: Option<f64>, size: f64) -> Point {
         let seen = Seen { throughput, mix: Mix { size, ..Mix::default() }, ..Seen::default() };
-        let plan = Plan { speeds: [(CpuId(0), throughput / 100.0)].into(), ..Plan::default() };
+        let plan = Plan { speeds: [(CpuId(0), Share(throughput / 100.0))].into(), ..Plan::default() };
         Point { plan, seen, told: Told { throughput: told, latency_us: None } }
     }
 

@@ -1,5 +1,6 @@
 //! The screen of `eft top`: readable at 80×24, more with more room.
 
+use eft_machine::Share;
 use std::collections::VecDeque;
 
 use eft_cores::sample::Hint;
@@ -101,8 +102,8 @@ fn right(text: impl Into<String>) -> Cell<'static> {
     Cell::from(Text::from(text.into()).alignment(Alignment::Right))
 }
 
-fn percent(share: f64) -> String {
-    format!("{:.0}%", share * 100.0)
+fn percent(share: Share) -> String {
+    format!("{:.0}%", share.percent())
 }
 
 fn cpu_table(cpus: &[CpuRow], width: usize) -> Table<'_> {
@@ -144,7 +145,7 @@ fn cpu_table(cpus: &[CpuRow], width: usize) -> Table<'_> {
     let mut rows: Vec<Row> = shown.map(row).collect();
     if cpus.len() > CPUS_MAX {
         let rest = &cpus[CPUS_MAX - 1..];
-        let busy = rest.iter().map(|c| c.busy).sum::<f64>() / rest.len() as f64;
+        let busy = Share(rest.iter().map(|c| c.busy).sum::<Share>().0 / rest.len() as f64);
         let more = format!("and {} more", rest.len());
         let none = || Cell::from("");
         rows.push(Row::new([
@@ -175,8 +176,8 @@ fn component_table(components: &[ComponentRow]) -> Table<'_> {
             capacity => format!("{}/{capacity}", c.queue_high),
         };
         // The scheduler does not look at itself.
-        let is_seen = c.busy + c.polling + c.waiting + c.ready + c.sleeping > 0.0;
-        let share = |of: f64| right(if is_seen { percent(of) } else { "-".into() });
+        let is_seen = c.busy + c.polling + c.waiting + c.ready + c.sleeping > Share::NONE;
+        let share = |of: Share| right(if is_seen { percent(of) } else { "-".into() });
         let state = match c.hint {
             Hint::ReceiverBehind if c.state == "running" => "behind",
             Hint::Starved if c.state == "running" => "starved",
@@ -242,7 +243,7 @@ fn traffic(view: &View) -> Vec<Line<'static>> {
             "in {}   out {}   {} overhead of headers",
             rate(view.received_bytes_per_s),
             rate(view.sent_bytes_per_s),
-            percent(i.overhead_per_byte),
+            percent(Share(i.overhead_per_byte)),
         ),
         format!(
             "{:.0} segments/s of {:.0} B   {} of those sent are empty",

@@ -182,7 +182,7 @@ fn cpus(out: &mut String, view: &View) {
     let stack = view.stack.as_str();
     let mut speed =
         Metric::new(out, "eft_cpu_speed_ratio", "gauge", "Share of full speed that the CPU is set to.");
-    view.cpus.iter().for_each(|c| speed.put(&[("stack", stack), ("cpu", &c.cpu.to_string())], c.speed));
+    view.cpus.iter().for_each(|c| speed.put(&[("stack", stack), ("cpu", &c.cpu.to_string())], c.speed.0));
     let mut time = Metric::new(out, "eft_cpu_seconds_total", "counter", "Time by the kernel's account.");
     for c in &view.sample.cpus {
         for (mode, length) in [("busy", c.busy), ("idle", c.idle), ("stolen", c.stolen)] {

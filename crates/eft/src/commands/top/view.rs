@@ -12,7 +12,7 @@ use eft_host::clock;
 use eft_host::sensors::{self, Tree};
 use eft_linux::operator;
 use eft_linux::stack_sensor::StackSensor;
-use eft_machine::{CpuId, CpuSet, Watts};
+use eft_machine::{CpuId, CpuSet, Share, Watts};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -25,11 +25,11 @@ pub struct CpuRow {
     pub managed: bool,
     pub parked: bool,
     /// Share of full speed.
-    pub speed: f64,
+    pub speed: Share,
     /// Share of the time, by anybody.
-    pub busy: f64,
+    pub busy: Share,
     /// Share of the time that a hypervisor gave to other machines while somebody here wanted to run.
-    pub stolen: f64,
+    pub stolen: Share,
     /// Whether others than the stack work there.
     pub applications: bool,
     /// The components that were placed there.
@@ -44,12 +44,12 @@ pub struct ComponentRow {
     pub restarts: u64,
     pub cpu: Option<CpuId>,
     pub dedicated: bool,
-    pub busy: f64,
-    pub polling: f64,
-    pub waiting: f64,
+    pub busy: Share,
+    pub polling: Share,
+    pub waiting: Share,
     /// It would have run, and the CPU was another's, or stolen.
-    pub ready: f64,
-    pub sleeping: f64,
+    pub ready: Share,
+    pub sleeping: Share,
     pub wake_ups_per_s: f64,
     /// Most messages in any queue toward it, and that queue's capacity.
     pub queue_high: u32,
@@ -221,21 +221,21 @@ impl Source {
 /// What a component's time went to. Its own account runs on while its CPU is another's; the kernel knows how much it had,
 /// and only that much can be work, polling or a wait on the CPU.
 struct Time {
-    busy: f64,
-    polling: f64,
-    waiting: f64,
-    ready: f64,
+    busy: Share,
+    polling: Share,
+    waiting: Share,
+    ready: Share,
 }
 
 impl Time {
     fn of(load: &ComponentLoad) -> Time {
         let awake = load.busy + load.polling + load.waiting;
-        let had = if awake > 0.0 { (load.cpu_share / awake).clamp(0.0, 1.0) } else { 1.0 };
+        let had = if awake > Share::NONE { Share(load.cpu_share / awake).within() } else { Share::ALL };
         Time {
             busy: load.busy * had,
             polling: load.polling * had,
             waiting: load.waiting * had,
-            ready: awake * (1.0 - had),
+            ready: awake * had.rest(),
         }
     }
 }
@@ -250,13 +250,22 @@ mod tests {
 
     #[test]
     fn three_that_poll_on_two_cpus_take_two() {
-        let load =
-            ComponentLoad { busy: 0.1, polling: 0.9, cpu_share: 2.0 / 3.0, ..ComponentLoad::default() };
+        let load = ComponentLoad {
+            busy: Share(0.1),
+            polling: Share(0.9),
+            cpu_share: Share(2.0 / 3.0),
+            ..ComponentLoad::default()
+        };
         let time = Time::of(&load);
         assert!((3.0 * (time.busy + time.polling + time.waiting) - 2.0).abs() < 1e-9);
-        assert!((time.ready - 1.0 / 3.0).abs() < 1e-9);
+        assert!((time.ready.0 - 1.0 / 3.0).abs() < 1e-9);
         // The kernel's account is coarse: it takes nothing from who had the CPU, nor adds.
-        let load = ComponentLoad { busy: 0.1, sleeping: 0.9, cpu_share: 0.11, ..ComponentLoad::default() };
-        assert_eq!((Time::of(&load).busy, Time::of(&load).ready), (0.1, 0.0));
+        let load = ComponentLoad {
+            busy: Share(0.1),
+            sleeping: Share(0.9),
+            cpu_share: Share(0.11),
+            ..ComponentLoad::default()
+        };
+        assert_eq!((Time::of(&load).busy, Time::of(&load).ready), (Share(0.1), Share::NONE));
     }
 }

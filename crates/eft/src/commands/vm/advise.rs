@@ -6,6 +6,7 @@ use eft_host::clock;
 use eft_host::guests::session::Session;
 use eft_host::guests::session::view::View;
 use eft_host::sensors::Tree;
+use eft_machine::Share;
 use eft_vcpu::options::Policy;
 use serde_json::json;
 
@@ -26,7 +27,7 @@ pub struct AdviseArguments {
 /// Work of a class is its time by its speed: what compute-bound guests get done.
 fn work(view: &View) -> f64 {
     let of =
-        |dealt: &[f64]| dealt.iter().zip(&view.classes).map(|(time, class)| time * class.speed).sum::<f64>();
+        |dealt: &[f64]| dealt.iter().zip(&view.classes).map(|(time, class)| *time * class.speed).sum::<f64>();
     view.vcpus.iter().map(|vcpu| of(&vcpu.dealt)).sum()
 }
 
@@ -49,7 +50,7 @@ pub fn run(arguments: &AdviseArguments) -> Result<(), String> {
     let fair = view_under(Policy::AmpFair(100));
     let advised = view_under(chosen);
     let gain = if work(&fair) > 0.0 { work(&advised) / work(&fair) - 1.0 } else { 0.0 };
-    let slowdown = advised.vcpus.iter().map(|vcpu| vcpu.slowdown).fold(0.0, f64::max);
+    let slowdown = advised.vcpus.iter().map(|vcpu| vcpu.slowdown).fold(Share::NONE, Share::max);
     if arguments.common.json {
         let all = json!({ "policy": advised.policy, "gain_over_amp_fair": gain, "largest_slowdown": slowdown, "view": advised });
         return cpu::print(&(serde_json::to_string_pretty(&all).map_err(|e| e.to_string())? + "\n"));
@@ -65,11 +66,11 @@ pub fn run(arguments: &AdviseArguments) -> Result<(), String> {
         rows.push(vec![
             vcpu.guest.clone(),
             vcpu.role.clone(),
-            format!("{:.0}%", vcpu.utilisation * 100.0),
+            format!("{:.0}%", vcpu.utilisation.percent()),
             format!("{:.2}", vcpu.score),
             cores(&fair.dealt),
             cores(&vcpu.dealt),
-            format!("{:.0}%", vcpu.slowdown * 100.0),
+            format!("{:.0}%", vcpu.slowdown.percent()),
         ]);
     }
     cpu::print(&cpu::columns(&rows))?;
@@ -77,6 +78,6 @@ pub fn run(arguments: &AdviseArguments) -> Result<(), String> {
         "fast cores each would get, in cores; {} would get {:+.1}% more done than amp-fair, the largest slowdown against it {:.0}%\n",
         advised.policy,
         gain * 100.0,
-        slowdown * 100.0
+        slowdown.percent()
     ))
 }

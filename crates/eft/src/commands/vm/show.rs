@@ -1,5 +1,6 @@
 //! `eft vm top`, and how what is known is shown: table, JSON, Prometheus.
 
+use eft_machine::Share;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -104,8 +105,8 @@ fn fitted(view: &View, rows: usize) -> String {
 /// Fits 80 columns, whatever names and numbers there are.
 fn table(view: &View, with_vcpus: bool) -> String {
     let mut text = format!("policy {}", view.policy);
-    if view.even > 0.0 && view.even < 1.0 {
-        text += &format!(" ({:.0}% of the fast time evenly)", view.even * 100.0);
+    if view.even > Share::NONE && view.even < Share::ALL {
+        text += &format!(" ({:.0}% of the fast time evenly)", view.even.percent());
     }
     text.push('\n');
     for class in &view.classes {
@@ -166,14 +167,14 @@ fn guest_row(vcpus: &[VcpuView]) -> [String; 12] {
     let sum = |of: fn(&VcpuView) -> f64| vcpus.iter().map(of).sum::<f64>();
     let ran = sum(|v| v.ran_s.iter().sum());
     let fast = sum(|v| v.ran_s.first().copied().unwrap_or(0.0));
-    let slower = vcpus.iter().map(|v| v.slowdown).fold(f64::NEG_INFINITY, f64::max);
+    let slower = vcpus.iter().map(|v| v.slowdown.0).fold(f64::NEG_INFINITY, f64::max);
     [
         vcpus[0].guest.clone(),
         format!("{} vCPU", vcpus.len()),
         if vcpus[0].is_paused { "paused".into() } else { String::new() },
         String::new(),
-        percent(sum(|v| v.utilisation)),
-        percent(sum(|v| v.waiting)),
+        percent(sum(|v| v.utilisation.0)),
+        percent(sum(|v| v.waiting.0)),
         format!("{:.2}", sum(|v| v.score) / vcpus.len() as f64),
         percent(sum(|v| v.dealt.first().copied().unwrap_or(0.0))),
         percent(if ran > 0.0 { fast / ran } else { 0.0 }),
@@ -195,14 +196,14 @@ fn row(vcpu: &VcpuView) -> [String; 12] {
         vcpu.tid.to_string(),
         on,
         vcpu.ipc.map_or("-".into(), |ipc| format!("{ipc:.1}")),
-        percent(vcpu.utilisation),
-        percent(vcpu.waiting),
+        percent(vcpu.utilisation.0),
+        percent(vcpu.waiting.0),
         format!("{:.2}", vcpu.score),
         percent(vcpu.dealt.first().copied().unwrap_or(0.0)),
-        percent(vcpu.fast_share),
+        percent(vcpu.fast_share.0),
         count(vcpu.moves),
         count(vcpu.cache_moves),
-        percent(vcpu.slowdown),
+        percent(vcpu.slowdown.0),
     ]
 }
 
@@ -211,14 +212,14 @@ pub fn page(view: &View) -> String {
     let mut out = String::new();
     let gauges: [(&'static str, &str, fn(&VcpuView) -> Option<f64>); 7] = [
         ("eft_vcpu_ipc", "Instructions a cycle, as the score uses it.", |v| v.ipc),
-        ("eft_vcpu_utilisation_ratio", "Part of the last window in which it ran.", |v| Some(v.utilisation)),
+        ("eft_vcpu_utilisation_ratio", "Part of the last window in which it ran.", |v| Some(v.utilisation.0)),
         ("eft_vcpu_waiting_ratio", "Part of the last window in which it waited for a core.", |v| {
-            Some(v.waiting)
+            Some(v.waiting.0)
         }),
         ("eft_vcpu_score", "Fast core efficiency.", |v| Some(v.score)),
-        ("eft_vcpu_fast_ratio", "Part of its run time on the fastest cores.", |v| Some(v.fast_share)),
+        ("eft_vcpu_fast_ratio", "Part of its run time on the fastest cores.", |v| Some(v.fast_share.0)),
         ("eft_vcpu_fast_dealt_cores", "Fast core time dealt to it.", |v| v.dealt.first().copied()),
-        ("eft_vcpu_slowdown_ratio", "Less done than under amp-fair, by prediction.", |v| Some(v.slowdown)),
+        ("eft_vcpu_slowdown_ratio", "Less done than under amp-fair, by prediction.", |v| Some(v.slowdown.0)),
     ];
     for (name, help, of) in gauges {
         let mut metric = Metric::new(&mut out, name, "gauge", help);
@@ -266,15 +267,15 @@ mod tests {
             class: Some("fast with busy sibling".into()),
             is_active: true,
             ipc: Some(3.456),
-            utilisation: 1.0,
-            waiting: 1.0,
+            utilisation: Share::ALL,
+            waiting: Share::ALL,
             score: 12.345,
             dealt: vec![1.0],
-            fast_share: 1.0,
+            fast_share: Share::ALL,
             ran_s: vec![1.0, 3.0],
             moves: 123_456_789,
             cache_moves: 99_999,
-            slowdown: -12.3,
+            slowdown: Share::ALL,
             ..VcpuView::default()
         };
         let mut vcpus: Vec<VcpuView> =
@@ -282,7 +283,7 @@ mod tests {
         vcpus.push(vcpu("b\x1b[2J", "a program of a long name"));
         let classes = vec![eft_host::guests::session::view::ClassView {
             name: "fast with busy sibling".into(),
-            speed: 1.0,
+            speed: Share::ALL,
             ..Default::default()
         }];
         vcpus[96].is_paused = true;

@@ -8,7 +8,7 @@ use crate::journal::Change;
 use crate::sensors::{frequency, topology};
 use eft_cores::duty::{DutyOptions, Phase, phases};
 use eft_cores::speed::{BackEnd, Capabilities, Setting, Speed, choose};
-use eft_machine::{CpuId, CpuSet};
+use eft_machine::{CpuId, CpuSet, Share};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -42,8 +42,9 @@ impl Session {
                 .map_err(|reason| error!(Refused, "CPU {cpu}: {reason}"))?;
             settings.push((*cpu, setting));
         }
-        let is_emulated =
-            |(_, setting): &&(CpuId, Setting)| setting.back_end == BackEnd::Emulated && setting.share < 1.0;
+        let is_emulated = |(_, setting): &&(CpuId, Setting)| {
+            setting.back_end == BackEnd::Emulated && setting.share < Share::ALL
+        };
         if self.host.tree.is_live() && settings.iter().any(|setting| is_emulated(&setting)) {
             burner::check_allowed()?;
         }
@@ -82,13 +83,13 @@ impl Session {
             full_rate: self.full_rates.get(&cpu).copied(),
         };
         match (setting.back_end, setting.clock, setting.eighths) {
-            (BackEnd::Cpufreq, Some(clock), _) if setting.share < 1.0 => {
+            (BackEnd::Cpufreq, Some(clock), _) if setting.share < Share::ALL => {
                 cpufreq::set(&mut self.journal, cpu, clock)?
             }
             (BackEnd::Msr, _, Some(eighths)) if eighths < clock_modulation::FULL => {
                 clock_modulation::set(&mut self.journal, cpu, eighths)?;
             }
-            (BackEnd::Emulated, _, _) if setting.share < 1.0 => {
+            (BackEnd::Emulated, _, _) if setting.share < Share::ALL => {
                 held.duty = Some(DutyOptions {
                     share: setting.share,
                     period: burner::PERIOD,
@@ -117,7 +118,7 @@ impl Session {
     }
 
     /// Corrects an emulated speed after it was measured.
-    pub fn recalibrate(&mut self, measured: &BTreeMap<CpuId, f64>) -> Result<(), Error> {
+    pub fn recalibrate(&mut self, measured: &BTreeMap<CpuId, Share>) -> Result<(), Error> {
         for (cpu, share) in measured {
             if let Some(duty) = self.held.speeds.get_mut(cpu).and_then(|speed| speed.duty.as_mut()) {
                 duty.cost_ns = eft_cores::duty::recalibrate(*duty, *share);

@@ -45,7 +45,7 @@ pub struct Changing {
 /// Two files, so that it can be asked often.
 pub fn changing(tree: &Tree, cpu_state_dir: &Path) -> Changing {
     let held = held::load(cpu_state_dir);
-    let speed = |(cpu, speed): (&CpuId, &HeldSpeed)| (*cpu, (speed.share * PPM as f64) as u64);
+    let speed = |(cpu, speed): (&CpuId, &HeldSpeed)| (*cpu, (speed.share.0 * PPM as f64) as u64);
     Changing {
         online: topology::online(tree).unwrap_or_default(),
         parked: held.parked(),
@@ -57,5 +57,6 @@ pub fn changing(tree: &Tree, cpu_state_dir: &Path) -> Changing {
 pub fn stretch(machine: &Machine, cpus: &CpuSet) -> u64 {
     let of = |cpu: &&eft_machine::Cpu| cpus.contains(cpu.cpu);
     let set = machine.cpus.iter().find(of).and_then(|cpu| cpu.speed_set.as_ref());
-    set.filter(|set| set.back_end == "emulated").map_or(PPM, |set| (PPM as f64 / set.share.max(0.01)) as u64)
+    set.filter(|set| set.back_end == "emulated")
+        .map_or(PPM, |set| (PPM as f64 / set.share.0.max(0.01)) as u64)
 }

@@ -1,13 +1,13 @@
 //! What is known of guests and cores, for whoever shows it.
 
-use eft_machine::CpuSet;
+use eft_machine::{CpuSet, Share};
 use eft_vcpu::PPM;
 use serde::{Deserialize, Serialize};
 
 use super::{Session, Watched};
 use crate::sensors::tasks::{self, TaskId};
 
-/// What `eft vm run` publishes and `eft vm top` shows. Shares are parts of one.
+/// What `eft vm run` publishes and `eft vm top` shows.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct View {
     /// Who schedules.
@@ -15,7 +15,7 @@ pub struct View {
     pub by: Option<TaskId>,
     pub policy: String,
     /// Part of the fast time dealt out evenly.
-    pub even: f64,
+    pub even: Share,
     pub deals: u64,
     pub classes: Vec<ClassView>,
     /// Why there are no counters; absent where there are.
@@ -26,7 +26,8 @@ pub struct View {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ClassView {
     pub name: String,
-    pub speed: f64,
+    /// Beside the fastest class.
+    pub speed: Share,
     pub cpus: CpuSet,
 }
 
@@ -42,18 +43,19 @@ pub struct VcpuView {
     #[serde(default)]
     pub is_paused: bool,
     pub ipc: Option<f64>,
-    pub utilisation: f64,
-    pub waiting: f64,
+    pub utilisation: Share,
+    pub waiting: Share,
+    /// IPC times utilisation: more than 1 where more than one instruction is executed in a cycle.
     pub score: f64,
     /// Of each class, in cores.
     pub dealt: Vec<f64>,
     /// Of its run time so far, on the fastest class.
-    pub fast_share: f64,
+    pub fast_share: Share,
     pub ran_s: Vec<f64>,
     pub moves: u64,
     pub cache_moves: u64,
     /// Less done than under amp-fair, by prediction.
-    pub slowdown: f64,
+    pub slowdown: Share,
     pub is_left_alone: bool,
 }
 
@@ -63,7 +65,8 @@ impl Session {
         let host = self.scheduler.host();
         let vcpu = |(index, watched): (usize, &Watched)| {
             let (entry, known) = (&self.scheduler.entries()[index], self.scheduler.known(index));
-            let share = |ppm: u64| ppm as f64 / PPM as f64;
+            let number = |ppm: u64| ppm as f64 / PPM as f64;
+            let share = |ppm: u64| Share(number(ppm));
             let ran: u64 = known.ran_ns.iter().sum();
             VcpuView {
                 guest: watched.guest.clone(),
@@ -73,12 +76,12 @@ impl Session {
                 class: entry.group.map(|group| host.classes[host.class_of(group)].name.clone()),
                 is_active: entry.active,
                 is_paused: self.guests.iter().any(|guest| guest.is_paused && guest.name == watched.guest),
-                ipc: known.ipc_ppm.map(share),
+                ipc: known.ipc_ppm.map(number),
                 utilisation: share(known.ran_ppm),
                 waiting: share(known.waited_ppm),
-                score: share(known.score),
-                dealt: entry.shares.iter().map(|ppm| share(*ppm)).collect(),
-                fast_share: if ran == 0 { 0.0 } else { known.ran_ns[0] as f64 / ran as f64 },
+                score: number(known.score),
+                dealt: entry.shares.iter().map(|ppm| number(*ppm)).collect(),
+                fast_share: Share(if ran == 0 { 0.0 } else { known.ran_ns[0] as f64 / ran as f64 }),
                 ran_s: known.ran_ns.iter().map(|ns| *ns as f64 / 1e9).collect(),
                 moves: known.moves,
                 cache_moves: known.cache_moves,
@@ -89,12 +92,12 @@ impl Session {
         View {
             by: Some(tasks::myself(&self.tree)),
             policy: self.scheduler.options().policy.to_string(),
-            even: self.scheduler.even_ppm() as f64 / PPM as f64,
+            even: Share(self.scheduler.even_ppm() as f64 / PPM as f64),
             deals: self.scheduler.deals(),
             classes: (0..host.classes.len())
                 .map(|class| ClassView {
                     name: host.classes[class].name.clone(),
-                    speed: f64::from(host.classes[class].speed_ppm) / PPM as f64,
+                    speed: Share(f64::from(host.classes[class].speed_ppm) / PPM as f64),
                     cpus: host.of_class(class).fold(CpuSet::new(), |all, group| all.union(&self.sets[group])),
                 })
                 .collect(),

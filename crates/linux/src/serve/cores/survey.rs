@@ -5,10 +5,11 @@ use eft_cores::engine::Survey;
 use eft_cores::profile::{Profiles, file};
 use eft_host::actuators::burner;
 use eft_host::{managed, named_file};
-use eft_machine::{CpuSet, Machine};
+use eft_machine::{CpuSet, Machine, Share};
 
 /// Speeds that duty cycles are set to: the steps of clock modulation, which the emulation follows.
-const EIGHTHS: [f64; 7] = [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875];
+const EIGHTHS: [Share; 7] =
+    [Share(0.125), Share(0.25), Share(0.375), Share(0.5), Share(0.625), Share(0.75), Share(0.875)];
 
 pub fn survey(managed: &CpuSet, profiles: Option<&str>, emulate_speeds: bool) -> Result<Survey> {
     let machine = managed::machine(managed)?;
@@ -23,7 +24,7 @@ pub fn survey(managed: &CpuSet, profiles: Option<&str>, emulate_speeds: bool) ->
 }
 
 /// P-states if all managed CPUs have them; else duty cycles, if that is wished and allowed; else full speed only.
-fn duty_levels(machine: &Machine, emulate: bool) -> Option<Vec<f64>> {
+fn duty_levels(machine: &Machine, emulate: bool) -> Option<Vec<Share>> {
     if machine.has_frequencies() {
         return None;
     }

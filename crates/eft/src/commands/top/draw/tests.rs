@@ -10,7 +10,7 @@ fn view(cpus: u32) -> View {
         name: name.to_string(),
         state: "running".into(),
         cpu: Some(CpuId(1)),
-        busy: 0.42,
+        busy: Share(0.42),
         queue_high: 300,
         queue_capacity: 1024,
         hint: Hint::ReceiverBehind,
@@ -22,8 +22,8 @@ fn view(cpus: u32) -> View {
             .map(|cpu| CpuRow {
                 cpu: CpuId(cpu),
                 online: true,
-                speed: 1.0,
-                stolen: 0.17,
+                speed: Share::ALL,
+                stolen: Share(0.17),
                 applications: cpu == 1,
                 ..CpuRow::default()
             })
@@ -77,7 +77,7 @@ fn no_line_is_cut_at_80_columns() {
     for component in &mut view.components {
         let share =
             [&mut component.busy, &mut component.polling, &mut component.ready, &mut component.sleeping];
-        share.into_iter().for_each(|share| *share = 1.0);
+        share.into_iter().for_each(|share| *share = Share::ALL);
         (component.queue_high, component.wake_ups_per_s) = (1024, 1_234_567.0);
         (component.dedicated, component.hint) = (true, Hint::Starved);
     }
@@ -89,7 +89,7 @@ fn no_line_is_cut_at_80_columns() {
         connections_per_s: 123_456.7,
         segments_per_connection: 1_234_567.0,
         mean_lifetime_s: 12_345.67,
-        empty_share: 1.0,
+        empty_share: Share::ALL,
         overhead_per_byte: 123.45,
         ..Default::default()
     };

@@ -1,0 +1,141 @@
+//! Parts of a whole.
+
+use core::cmp::Ordering;
+use core::fmt;
+use core::iter::Sum;
+use core::ops::{Add, AddAssign, Div, Mul, Sub};
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// A part of a whole, from 0 to 1: of a time that was busy, of a CPU's full speed, of a queue that is filled. Whoever makes
+/// one keeps to the range; a sum of several, as in a comparison, may leave it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Share(pub f64);
+
+impl Share {
+    pub const NONE: Self = Self(0.0);
+    pub const ALL: Self = Self(1.0);
+
+    /// The part that `part` is of `whole`; of no time at all, as if that were a nanosecond.
+    pub fn of(part: Duration, whole: Duration) -> Self {
+        Self(part.div_duration_f64(whole.max(Duration::from_nanos(1))))
+    }
+
+    /// The larger of the two; what is not a number gives way.
+    pub fn max(self, other: Self) -> Self {
+        Self(self.0.max(other.0))
+    }
+
+    /// The smaller of the two; what is not a number gives way.
+    pub fn min(self, other: Self) -> Self {
+        Self(self.0.min(other.0))
+    }
+
+    /// Itself, or the end of the range that it lies beyond.
+    pub fn within(self) -> Self {
+        Self(self.0.clamp(0.0, 1.0))
+    }
+
+    /// What is left of the whole.
+    pub fn rest(self) -> Self {
+        Self(1.0 - self.0)
+    }
+
+    /// 100 for the whole, as people read it.
+    pub fn percent(self) -> f64 {
+        self.0 * 100.0
+    }
+
+    /// An order of all, as that of numbers.
+    pub fn total_cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+
+    /// Whether the two are further apart than `tolerance`.
+    pub fn differs(self, other: Self, tolerance: Self) -> bool {
+        (self.0 - other.0).abs() > tolerance.0
+    }
+
+    /// Whether it is a part of a whole at all.
+    pub fn is_valid(self) -> bool {
+        (0.0..=1.0).contains(&self.0)
+    }
+}
+
+impl Add for Share {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0 + other.0)
+    }
+}
+
+impl AddAssign for Share {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Share {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0 - other.0)
+    }
+}
+
+/// A part of any quantity.
+impl Mul<Share> for f64 {
+    type Output = f64;
+    fn mul(self, share: Share) -> f64 {
+        self * share.0
+    }
+}
+
+/// How many times one is the other.
+impl Div for Share {
+    type Output = f64;
+    fn div(self, other: Self) -> f64 {
+        self.0 / other.0
+    }
+}
+
+/// A part of a part.
+impl Mul for Share {
+    type Output = Self;
+    fn mul(self, other: Self) -> Self {
+        Self(self.0 * other.0)
+    }
+}
+
+impl Sum for Share {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        Self(all.map(|share| share.0).sum())
+    }
+}
+
+/// The bare number: `0.25` for `{:.2}`.
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_no_time_is_a_number() {
+        assert_eq!(Share::of(Duration::from_millis(5), Duration::from_millis(20)), Share(0.25));
+        assert_eq!(Share::of(Duration::ZERO, Duration::ZERO), Share::NONE);
+    }
+
+    #[test]
+    fn shares_add_up_and_are_printed_as_numbers() {
+        let all: Share = [Share(0.25), Share(0.5)].into_iter().sum();
+        assert_eq!((all, all.rest(), all * Share(0.5)), (Share(0.75), Share(0.25), Share(0.375)));
+        assert_eq!((format!("{all:.1}"), all.percent()), ("0.8".into(), 75.0));
+        assert!(all.is_valid() && !(all + all).is_valid() && !Share(f64::NAN).is_valid());
+    }
+}
