@@ -2,7 +2,7 @@
 
 use crate::content::byte_at;
 use eft_base::SocketId;
-use eft_channel::socket::{SocketPage, flag, wish};
+use eft_channel::socket::{Opt, SocketPage, early, flag, wish};
 
 /// What one end of a stream does.
 #[derive(Clone, Copy, Debug, Default)]
@@ -101,6 +101,22 @@ impl Stream {
             self.end_seen = true;
         }
         changed
+    }
+
+    /// Writes before it is connected, from `local` to `remote`, as MSG_FASTOPEN does.
+    pub fn write_early(&mut self, page: &SocketPage, local: u16, remote: u16) {
+        self.salts = Some((salt(local, remote), salt(remote, local)));
+        page.set_option(Opt::FastOpenConnect, early::DATA);
+        let shutdown = core::mem::take(&mut self.plan.shutdown);
+        self.write(page);
+        self.plan.shutdown = shutdown;
+    }
+
+    /// None of that was taken: it is written again once the stream is connected.
+    pub fn withdraw(&mut self, page: &SocketPage) {
+        self.sent = 0;
+        page.set_send_end(0);
+        page.set_option(Opt::FastOpenConnect, early::NONE);
     }
 
     fn read(&mut self, page: &SocketPage, seed: u64) -> bool {

@@ -71,6 +71,7 @@ mod dispatch;
 #[path = "dispatch/absent.rs"]
 mod dispatch;
 mod domain;
+mod early;
 mod epoll;
 mod errno;
 mod error_queue;

@@ -1,5 +1,6 @@
 //! sendfile into an eft stream: the file is read straight into the send ring.
 
+use crate::establish;
 use crate::socket::Socket;
 use crate::stream::{self, Source};
 use crate::sys::{self, Errno, Result};
@@ -67,6 +68,7 @@ pub unsafe fn send(fd: c_int, socket: &Socket, from: c_int, offset: *mut i64, co
         // The kernel sends at most this much in one call.
         left: count.min(0x7fff_f000),
     };
+    establish::begin_deferred(fd, socket)?;
     let sent = stream::send(fd, socket, &mut file, 0);
     if let (Ok(_), Some(at)) = (&sent, file.offset) {
         // SAFETY: not null, since there was a start.

@@ -53,6 +53,10 @@ pub mod bit {
     pub const NONBLOCKING: u32 = 1048576;
     /// TCP_INQ: `recvmsg` tells how much is left.
     pub const TELL_LEFT: u32 = 2097152;
+    /// TCP_FASTOPEN_CONNECT.
+    pub const EARLY_CONNECT: u32 = 4194304;
+    /// `connect` has told the program that it is done; the first write begins it, to the page's remote endpoint.
+    pub const DEFERRED: u32 = 8388608;
 }
 
 const BITS: usize = SHIM_WORDS;

@@ -7,7 +7,7 @@ use crate::buffers::Buffers;
 use crate::socket::Socket;
 use crate::stream::{self, Source};
 use crate::sys::{self, Errno, Result};
-use crate::{readiness, transfer};
+use crate::{establish, readiness, transfer};
 use core::ffi::{c_int, c_uint};
 
 /// A pipe that is writable has room for this much (PIPE_BUF).
@@ -117,6 +117,7 @@ pub fn to_stream(
     flags: c_uint,
 ) -> Result<usize> {
     check(pipe, socket, offsets)?;
+    establish::begin_deferred(fd, socket)?;
     let wait = may_wait(pipe, flags);
     let more = if flags & libc::SPLICE_F_MORE != 0 { libc::MSG_MORE } else { 0 };
     let mut piece = [0u8; PIECE];

@@ -49,7 +49,9 @@ pub fn send(fd: c_int, socket: &Socket, source: &mut impl Source, flags: c_int) 
         return Err(Errno(libc::EOPNOTSUPP));
     }
     if flags & libc::MSG_FASTOPEN != 0 {
-        return Err(Errno(libc::EOPNOTSUPP));
+        // Without an address.
+        let connected = socket.page.flags() & flag::CONNECTED != 0;
+        return Err(Errno(if connected { libc::EISCONN } else { libc::EOPNOTSUPP }));
     }
     let mut done = 0;
     let mut rounds = 0;
@@ -304,7 +306,7 @@ fn nothing_there(fd: c_int, socket: &Socket, state: u32, done: usize) -> Result<
     if socket.has(bit::ORPHAN) {
         return Err(Errno(libc::ECONNRESET));
     }
-    if state & (flag::CONNECTED | flag::CONNECTING) == 0 {
+    if state & (flag::CONNECTED | flag::CONNECTING) == 0 && !socket.has(bit::DEFERRED) {
         return Err(Errno(libc::ENOTCONN));
     }
     readiness::retire(fd, socket, || is_readable(socket));

@@ -6,7 +6,7 @@ use crate::shadow_send;
 use crate::socket::{Socket, bit};
 use crate::sys::{Errno, Result};
 use crate::table::{self, Entry};
-use crate::{ancillary, datagram, establish, stream};
+use crate::{ancillary, convert, datagram, early, establish, stream};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_base::Endpoint;
@@ -15,6 +15,7 @@ use libc::{iovec, msghdr, sockaddr, socklen_t};
 /// Sends what `buffers` hold.
 pub fn send(fd: c_int, socket: &Socket, mut buffers: Buffers, flags: c_int) -> Result<usize> {
     match socket.is_stream() {
+        true if socket.has(bit::DEFERRED) => early::send_first(fd, socket, &mut buffers, flags),
         true => stream::send(fd, socket, &mut buffers, flags),
         // SAFETY: no address, no control data.
         false => unsafe {
@@ -162,6 +163,31 @@ unsafe fn vector<'a>(list: *const iovec, count: c_int, flags: c_int) -> Result<O
     Ok(Some((buffers, if nowait { libc::MSG_DONTWAIT } else { 0 })))
 }
 
+/// Sends on a stream, which ignores the address unless it is to be connected by this call.
+///
+/// # Safety
+/// `to` must be null or valid for `len` bytes.
+unsafe fn send_stream(
+    fd: c_int,
+    socket: &Socket,
+    mut buffers: Buffers,
+    flags: c_int,
+    (to, len): (*const sockaddr, socklen_t),
+) -> Result<usize> {
+    if flags & libc::MSG_FASTOPEN == 0 || to.is_null() {
+        return send(fd, socket, buffers, flags);
+    }
+    // SAFETY: by the caller.
+    match unsafe { address::read(to, len) }? {
+        Target::Eft(to) if !to.address.is_unspecified() => {
+            address::suits(to, socket.has(bit::INET6), socket.has(bit::V6ONLY))?;
+            early::send(fd, socket, &mut buffers, flags, to)
+        }
+        // Past the stack nothing is connected but by `connect`.
+        _ => Err(Errno(libc::EOPNOTSUPP)),
+    }
+}
+
 /// `sendto` with an address.
 ///
 /// # Safety
@@ -175,8 +201,8 @@ pub unsafe fn send_to(
     len: socklen_t,
 ) -> Result<usize> {
     if socket.is_stream() {
-        // A connected stream ignores the address.
-        return send(fd, socket, buffers, flags);
+        // SAFETY: by the caller.
+        return unsafe { send_stream(fd, socket, buffers, flags, (to, len)) };
     }
     // SAFETY: by the caller.
     unsafe { send_datagram(fd, socket, buffers, flags, (to, len), shadow_send::Sent::NONE) }
@@ -217,10 +243,10 @@ pub unsafe fn send_message(fd: c_int, socket: &Socket, message: &msghdr, flags: 
     // SAFETY: by the caller.
     unsafe {
         let buffers = Buffers::new(message.msg_iov, message.msg_iovlen)?;
-        if socket.is_stream() {
-            return send(fd, socket, buffers, flags);
-        }
         let to = (message.msg_name.cast_const().cast(), message.msg_namelen);
+        if socket.is_stream() {
+            return send_stream(fd, socket, buffers, flags, to);
+        }
         let control = shadow_send::Sent { pointer: message.msg_control, len: message.msg_controllen };
         send_datagram(fd, socket, buffers, flags, to, control)
     }
@@ -263,8 +289,8 @@ pub unsafe fn receive_message(
 }
 
 /// The eft socket at `fd`, or `None` for the real call. A datagram socket that is still undecided
-/// is decided here, by the address that it first sends to. A stream would be connected by MSG_FASTOPEN:
-/// that is refused as by a kernel that does not do it, and programs connect instead.
+/// is decided here, by the address that it first sends to, and so is a stream that MSG_FASTOPEN connects. Past the stack that is
+/// refused, as by a kernel that does not do it, and programs connect instead.
 ///
 /// # Safety
 /// `to` must be null or valid for `len` bytes.
@@ -275,8 +301,14 @@ pub unsafe fn decide(
     flags: c_int,
 ) -> Option<Result<&'static Socket>> {
     match table::get(fd) {
-        Entry::Undecided { stream: true, .. } if flags & libc::MSG_FASTOPEN != 0 => {
-            Some(Err(Errno(libc::EOPNOTSUPP)))
+        Entry::Undecided { stream: true, inet6, .. } if flags & libc::MSG_FASTOPEN != 0 => {
+            // SAFETY: by the caller.
+            match unsafe { address::read(to, len) } {
+                Ok(Target::Eft(to)) if !to.address.is_unspecified() && establish::belongs(fd, inet6, to) => {
+                    Some(convert::to_eft(fd, true, inet6, false).map(|(socket, _)| socket))
+                }
+                _ => Some(Err(Errno(libc::EOPNOTSUPP))),
+            }
         }
         Entry::Undecided { stream: false, inet6, begun, .. } if !to.is_null() => {
             // SAFETY: by the caller.

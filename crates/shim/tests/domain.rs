@@ -27,7 +27,7 @@ macro_rules! cases {
     )*};
 }
 
-cases! { names interfaces loopback fast_open silent standard confined }
+cases! { names interfaces loopback fast_open fast_open_later silent standard confined }
 
 /// Two domains on one stack reach each other like two machines.
 #[test]

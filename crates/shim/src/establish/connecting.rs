@@ -6,12 +6,12 @@ use crate::sys::{self, Errno, Result};
 use crate::{control, loopback, readiness};
 use core::ffi::c_int;
 use eft_base::{Endpoint, WireAddress};
-use eft_channel::socket::flag;
+use eft_channel::socket::{Opt, early, flag};
 use eft_messages::control::{Request, op};
 
 /// Neither connected nor listening nor with a peer: can still go back to the kernel.
 pub(super) fn is_idle(socket: &Socket) -> bool {
-    socket.page.flags() == 0 && !socket.has(bit::PEER | bit::LISTENING)
+    socket.page.flags() == 0 && !socket.has(bit::PEER | bit::LISTENING | bit::DEFERRED)
 }
 
 pub(super) fn disconnect(fd: c_int, socket: &Socket) -> Result<c_int> {
@@ -28,7 +28,8 @@ pub(super) fn disconnect(fd: c_int, socket: &Socket) -> Result<c_int> {
     Ok(0)
 }
 
-pub(super) fn request_connect(socket: &Socket, to: Endpoint) -> Result<()> {
+/// Asks for the attempt, or the peer.
+pub fn request_connect(socket: &Socket, to: Endpoint) -> Result<()> {
     control::request(
         Request {
             op: op::CONNECT,
@@ -57,7 +58,7 @@ pub(super) fn connect_eft(fd: c_int, socket: &'static Socket, to: Endpoint) -> R
         return Ok(0);
     }
     let flags = socket.page.flags();
-    if socket.has(bit::LISTENING) {
+    if socket.has(bit::LISTENING) || socket.has(bit::DEFERRED) {
         return Err(Errno(libc::EISCONN));
     }
     if flags & flag::DEAD != 0 {
@@ -77,11 +78,56 @@ pub(super) fn connect_eft(fd: c_int, socket: &'static Socket, to: Endpoint) -> R
         }
         return await_connected(fd, socket);
     }
-    // Not writable until the attempt has ended, one way or the other.
-    let guard = socket.lock_send()?;
+    match socket.has(bit::EARLY_CONNECT) {
+        true => begin_or_defer(fd, socket, to),
+        false => begin(fd, socket, to),
+    }
+}
+
+fn begin(fd: c_int, socket: &Socket, to: Endpoint) -> Result<c_int> {
+    stop_writing(fd, socket)?;
+    let begun = request_connect(socket, to);
+    await_begun(fd, socket, begun)
+}
+
+/// TCP_FASTOPEN_CONNECT: with a cookie for the first write to show, nothing is begun before it (RFC 7413 §4.2.1). Else the
+/// attempt is begun, and asks for one.
+fn begin_or_defer(fd: c_int, socket: &Socket, to: Endpoint) -> Result<c_int> {
+    socket.page.set_option(Opt::FastOpenConnect, early::DEFER);
+    let begun = request_connect(socket, to);
+    socket.page.set_option(Opt::FastOpenConnect, early::NONE);
+    if matches!(begun, Err(Errno(libc::EAGAIN))) {
+        socket.page.set_remote(to);
+        socket.set_bits(bit::DEFERRED);
+        return Ok(0);
+    }
+    stop_writing(fd, socket)?;
+    // It may have ended before the plug was there.
+    crate::domain::notify(socket);
+    await_begun(fd, socket, begun)
+}
+
+/// Begins what was put off, without data.
+pub fn begin_deferred(fd: c_int, socket: &Socket) -> Result<()> {
+    if !socket.has(bit::DEFERRED) {
+        return Ok(());
+    }
+    socket.put_bits(bit::DEFERRED, false);
+    match begin(fd, socket, socket.page.remote()) {
+        Ok(_) | Err(Errno(libc::EINPROGRESS)) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Not writable until the attempt has ended, one way or the other.
+fn stop_writing(fd: c_int, socket: &Socket) -> Result<()> {
+    let _guard = socket.lock_send()?;
     readiness::plug(fd, socket);
-    drop(guard);
-    if let Err(errno) = request_connect(socket, to) {
+    Ok(())
+}
+
+fn await_begun(fd: c_int, socket: &Socket, begun: Result<()>) -> Result<c_int> {
+    if let Err(errno) = begun {
         // Nothing was begun. The number becomes what it was, and polls as that, without the plug.
         if !socket.has(bit::BOUND) {
             convert::to_kernel(fd, socket)?;
@@ -102,7 +148,8 @@ fn connect_again(fd: c_int, socket: &Socket, to: Endpoint) -> Result<c_int> {
     connect_eft(fd, fresh, to)
 }
 
-fn await_connected(fd: c_int, socket: &Socket) -> Result<c_int> {
+/// Waits for the end of an attempt.
+pub fn await_connected(fd: c_int, socket: &Socket) -> Result<c_int> {
     let mut rounds = 0;
     loop {
         let flags = socket.page.flags();

@@ -89,7 +89,9 @@ fn check(kind: Kind, stream: bool, level: c_int, value: &[u8]) -> Result<()> {
     match kind {
         kind if kind.is_read_only() => Err(Errno(libc::ENOPROTOOPT)),
         Kind::Congestion => congestion(value).map(drop),
-        Kind::Bit(bit::TELL_LEFT) if !(0..=1).contains(&int_of(level, value)?) => Err(Errno(libc::EINVAL)),
+        Kind::Bit(bit::TELL_LEFT | bit::EARLY_CONNECT) if !(0..=1).contains(&int_of(level, value)?) => {
+            Err(Errno(libc::EINVAL))
+        }
         Kind::NoOptions if !value.is_empty() => Err(Errno(libc::EINVAL)),
         Kind::DontFragment => match int_of(level, value)? {
             libc::IP_PMTUDISC_WANT | libc::IP_PMTUDISC_DO | libc::IP_PMTUDISC_PROBE => Ok(()),
@@ -180,6 +182,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
                 page.set_option(Opt::Flush, page.send_end() as u32);
             }
         }
+        Kind::Bit(bit::EARLY_CONNECT) if is_connected(socket) => return Err(Errno(libc::EINVAL)),
         Kind::Bit(bits) => socket.put_bits(bits, number != 0),
         Kind::Size(opt) => page.set_option(opt, (number.clamp(2304, 1 << 27) as u32) * 2),
         Kind::Cork => {
@@ -219,7 +222,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
 }
 
 fn is_connected(socket: &Socket) -> bool {
-    socket.page.flags() & (flag::CONNECTED | flag::CONNECTING | flag::DEAD) != 0
+    socket.page.flags() & (flag::CONNECTED | flag::CONNECTING | flag::DEAD) != 0 || socket.has(bit::DEFERRED)
 }
 
 /// The transport's word for an algorithm.

@@ -4,6 +4,7 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netpacket/packet.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/un.h>
 
@@ -293,28 +294,114 @@ static void *reader(void *arg) {
     return NULL;
 }
 
-/* Nothing connects a socket past the stack: who tries is refused, and can still connect. */
+static void is_told(int l, int fd, const char *what) {
+    int there = accept(l, NULL, NULL);
+    char got[100] = "";
+    read_all(there, got, strlen(what));
+    CHECK(!strcmp(got, what));
+    write_all(there, "z", 1);
+    read_all(fd, got, 1);
+    EQUAL(got[0], 'z');
+    close(fd), close(there);
+}
+
+/* MSG_FASTOPEN connects on the stack. Past it nothing does but connect: who tries is refused, and can still connect. */
 static void fast_open(void) {
     int l = listening();
     struct sockaddr_in a = at(host, port_of(l));
     struct iovec v = {.iov_base = "x", .iov_len = 1};
     struct mmsghdr m = {.msg_hdr = {.msg_name = &a, .msg_namelen = sizeof a, .msg_iov = &v, .msg_iovlen = 1}};
-    const char *places[] = {host, "127.0.0.1"};
-    for (int i = 0; i < 2; i++) {
-        a = at(places[i], port_of(l));
-        int fd = socket(AF_INET, SOCK_STREAM, 0);
-        FAILS(sendto(fd, "x", 1, MSG_FASTOPEN, (void *)&a, sizeof a), EOPNOTSUPP);
-        FAILS(sendmsg(fd, &m.msg_hdr, MSG_FASTOPEN), EOPNOTSUPP);
-        FAILS(sendmmsg(fd, &m, 1, MSG_FASTOPEN), EOPNOTSUPP);
-        CHECK(connect(fd, (void *)&a, sizeof a) == 0);
-        if (i == 0) FAILS(sendto(fd, "x", 1, MSG_FASTOPEN, (void *)&a, sizeof a), EOPNOTSUPP);
-        int there = accept(l, NULL, NULL);
-        write_all(fd, "y", 1);
-        char b;
-        read_all(there, &b, 1);
-        EQUAL(b, 'y');
-        close(fd), close(there);
-    }
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    EQUAL(sendto(fd, "x", 1, MSG_FASTOPEN, (void *)&a, sizeof a), 1);
+    FAILS(sendto(fd, "x", 1, MSG_FASTOPEN, (void *)&a, sizeof a), EISCONN);
+    is_told(l, fd, "x");
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    EQUAL(sendmsg(fd, &m.msg_hdr, MSG_FASTOPEN), 1);
+    write_all(fd, "y", 1);
+    is_told(l, fd, "xy");
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    EQUAL(sendmmsg(fd, &m, 1, MSG_FASTOPEN), 1);
+    is_told(l, fd, "x");
+    FAILS(sendto(l, "x", 1, MSG_FASTOPEN, (void *)&a, sizeof a), EISCONN);
+    a = at(host, 1);
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    FAILS(sendto(fd, "x", 1, MSG_FASTOPEN, (void *)&a, sizeof a), ECONNREFUSED);
+    close(fd);
+    a = at("127.0.0.1", port_of(l));
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    FAILS(sendto(fd, "x", 1, MSG_FASTOPEN, (void *)&a, sizeof a), EOPNOTSUPP);
+    FAILS(sendmsg(fd, &m.msg_hdr, MSG_FASTOPEN), EOPNOTSUPP);
+    FAILS(sendmmsg(fd, &m, 1, MSG_FASTOPEN), EOPNOTSUPP);
+    CHECK(connect(fd, (void *)&a, sizeof a) == 0);
+    write_all(fd, "y", 1);
+    is_told(l, fd, "y");
+}
+
+static int early(struct sockaddr_in *to, int flags) {
+    int on = 1, fd = socket(AF_INET, SOCK_STREAM | flags, 0);
+    CHECK(setsockopt(fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, &on, sizeof on) == 0);
+    CHECK(connect(fd, (void *)to, sizeof *to) == 0);
+    FAILS(connect(fd, (void *)to, sizeof *to), EISCONN);
+    struct pollfd p = {.fd = fd, .events = POLLIN | POLLOUT};
+    EQUAL(poll(&p, 1, 0), 1);
+    EQUAL(p.revents, POLLOUT);
+    return fd;
+}
+
+/* Without a cookie: a socket that does not wait keeps its bytes, and connects. */
+static void fast_open_later(void) {
+    int l = listening();
+    struct sockaddr_in a = at(host, port_of(l));
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    FAILS(sendto(fd, "x", 1, MSG_FASTOPEN, (void *)&a, sizeof a), EINPROGRESS);
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    EQUAL(poll(&p, 1, 10000), 1);
+    EQUAL(p.revents, POLLOUT);
+    CHECK(connect(fd, (void *)&a, sizeof a) == 0);
+    FAILS(connect(fd, (void *)&a, sizeof a), EISCONN);
+    CHECK(fcntl(fd, F_SETFL, 0) == 0);
+    write_all(fd, "y", 1);
+    is_told(l, fd, "y");
+    int on = 1, two = 2;
+    int other = listening();
+    a = at(host, port_of(other));
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    FAILS(setsockopt(fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, &two, sizeof two), EINVAL);
+    CHECK(setsockopt(fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, &on, sizeof on) == 0);
+    CHECK(connect(fd, (void *)&a, sizeof a) == 0);
+    FAILS(setsockopt(fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, &on, sizeof on), EINVAL);
+    write_all(fd, "w", 1);
+    is_told(other, fd, "w");
+    close(other);
+    /* Now there is one. */
+    a = at(host, port_of(l));
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    EQUAL(sendto(fd, "xy", 2, MSG_FASTOPEN, (void *)&a, sizeof a), 2);
+    EQUAL(poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, 10000), 1);
+    CHECK(fcntl(fd, F_SETFL, 0) == 0);
+    is_told(l, fd, "xy");
+    fd = early(&a, 0);
+    write_all(fd, "u", 1);
+    write_all(fd, "v", 1);
+    is_told(l, fd, "uv");
+    fd = early(&a, SOCK_NONBLOCK);
+    char b;
+    FAILS(read(fd, &b, 1), EAGAIN);
+    EQUAL(write(fd, "t", 1), 1);
+    CHECK(fcntl(fd, F_SETFL, 0) == 0);
+    is_told(l, fd, "t");
+    fd = early(&a, 0);
+    int file = memfd_create("file", 0);
+    write_all(file, "file", 4);
+    EQUAL(sendfile(fd, file, &(off_t){0}, 4), 4);
+    close(file);
+    is_told(l, fd, "file");
+    fd = early(&a, 0);
+    close(fd);
+    close(l);
+    fd = early(&a, 0);
+    FAILS(write(fd, "x", 1), ECONNREFUSED);
+    close(fd);
 }
 
 /* Waits for a descriptor by epoll and poll, and calls, as event loops do: after a while, nothing wakes it. */
@@ -392,6 +479,7 @@ int main(int argc, char **argv) {
     arguments = argv;
     static const struct test cases[] = {
         {"names", names},       {"interfaces", interfaces}, {"loopback", loopback}, {"fast_open", fast_open},
+        {"fast_open_later", fast_open_later},
         {"silent", silent},     {"filter", filter},         {"standard", standard},
         {"confined", confined}, {"start", start},           {"start_as_nobody", start_as_nobody},
         {"hand_over", hand_over}, {"orphaned", orphaned}, {"unix_listener", unix_listener},

@@ -5,7 +5,9 @@ use super::sys::Watched;
 use super::{dns, sys};
 use eft_base::{ComponentId, Endpoint, WireAddress};
 use eft_channel::notify::Mode;
-use eft_channel::socket::{AcceptRecord, DatagramHeader, Geometry, Opt, datagram_record_len, flag, wish};
+use eft_channel::socket::{
+    AcceptRecord, DatagramHeader, Geometry, Opt, datagram_record_len, early, flag, wish,
+};
 use eft_channel::status::{STATUS_LEN, Status};
 use eft_messages::control::Request;
 use std::net::{IpAddr, Ipv4Addr};
@@ -24,6 +26,8 @@ pub struct Network {
     domains: Vec<DomainSlots>,
     status: [(OwnedFd, Status); 2],
     connecting: Vec<(Instant, Id, Endpoint)>,
+    /// Ports whose Fast Open cookie is known: those that somebody connected to.
+    cookies: Vec<u16>,
     generation: u32,
     /// Connections that were ever accepted, for tests that count.
     pub delivered_bytes: u64,
@@ -41,6 +45,7 @@ impl Network {
             domains: Vec::new(),
             status: [page(), page()],
             connecting: Vec::new(),
+            cookies: Vec::new(),
             generation: 1,
             delivered_bytes: 0,
         }
@@ -131,6 +136,7 @@ impl Network {
         let to = Endpoint::new(request.address.into(), request.port);
         let unbound = self.slot(id).ok_or(libc::EBADF)?.bound.is_none();
         let port = if unbound { self.ephemeral() } else { 0 };
+        let known = self.cookies.contains(&to.port);
         let slot = self.slot(id).unwrap();
         let port = slot.bound.map_or(port, |b| b.port);
         let source = match to.address {
@@ -138,12 +144,19 @@ impl Network {
             loopback if loopback.is_loopback() && !slot.stream => IpAddr::V4(Ipv4Addr::LOCALHOST),
             _ => return Err(libc::ENETUNREACH),
         };
+        let wish = slot.page.option(Opt::FastOpenConnect);
+        if slot.stream && wish == early::DEFER && known {
+            return Err(libc::EAGAIN);
+        }
         slot.bound = Some(Endpoint::new(HOST, port));
         slot.page.set_local(Endpoint::new(source, port));
         slot.page.set_remote(to);
         if slot.stream {
             slot.set_flags(flag::CONNECTING);
             self.connecting.push((Instant::now() + CONNECT_TIME, id, to));
+            if wish == early::DATA && !known {
+                return Err(libc::EINPROGRESS);
+            }
         }
         Ok((request.slot, port))
     }
@@ -347,12 +360,19 @@ impl Network {
         l.page.write_receive(end, record.as_bytes());
         l.page.set_receive_end(end + record_len as u64);
         l.post();
+        if !self.cookies.contains(&to.port) {
+            self.cookies.push(to.port);
+        }
+        self.pump(from);
     }
 
     /// Moves what `from` has sent to its peer, as far as there is room.
     fn pump(&mut self, from: Id) {
         let Some(s) = self.slot(from) else { return };
         let (page, peer) = (s.page.clone(), s.peer);
+        if page.option(Opt::FastOpenConnect) == early::DATA {
+            return;
+        }
         if s.name_server {
             s.answer_query();
             return;

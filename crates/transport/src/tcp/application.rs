@@ -90,9 +90,10 @@ impl Connection<'_> {
         let (end, taken) = (page.send_end(), page.receive_taken());
         let ring = page.send_len() as u64;
         let keepalive = page.option(Opt::KeepAlive) != 0;
+        let withheld = self.withholds();
         let block = &mut self.block;
         let connected = block.state().is_synchronized() && !block.has(bit::DEAD);
-        let writes = connected && block.fin_at == NOWHERE;
+        let writes = connected && block.fin_at == NOWHERE && !withheld;
         let end_ok = !writes || (end >= block.snd_end && end - block.snd_released <= ring);
         if !end_ok || taken < block.rcv_taken || taken > block.rcv_nxt {
             return false;

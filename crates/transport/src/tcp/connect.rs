@@ -88,11 +88,14 @@ impl Tcp {
             // A listener of an earlier stack, whose ring of records goes on.
             State::Closed if block.rcv_nxt != 0 => EINVAL,
             State::Closed => match refuse_destination(self, address, port) {
-                0 => return self.prepare_connect(i, request, address, port),
+                0 => match self.delay_connect(cx.now, i, address) {
+                    0 => return self.prepare_connect(i, request, address, port),
+                    errno => errno,
+                },
                 errno => errno,
             },
             State::Listen => EISCONN,
-            _ if same => 0,
+            _ if same => self.answer_begun(i),
             State::SynSent => EALREADY,
             _ => EISCONN,
         };
@@ -107,6 +110,8 @@ impl Tcp {
         let mut c = self.connection(i);
         c.block.clear(bit::DEAD | bit::FAILED);
         c.cold.open_request = 0;
+        // What an earlier attempt sent with its SYN is not of this one.
+        (c.block.snd_nxt, c.block.snd_end) = (0, 0);
         c.block.tuple.remote = address;
         c.block.tuple.remote_port = port;
         c.live.connect_request = Some(request);
@@ -125,14 +130,15 @@ impl Tcp {
     ) {
         let socket = self.socket(i);
         let begun = answer.and_then(|path| self.open_actively(cx, i, path));
-        let errno = begun.err().unwrap_or(0);
-        if errno != 0 {
+        let errno = begun.unwrap_or_else(|errno| {
             cx.count(Counter::FailedConnects);
-        }
+            errno
+        });
         self.reply(out, request, errno, socket, Some(i));
     }
 
-    fn open_actively(&mut self, cx: &Context, i: u32, path: Path) -> Result<(), i32> {
+    /// The errno of the answer to `Connect`: 0, or one that says that the attempt has begun without the data that were there.
+    fn open_actively(&mut self, cx: &Context, i: u32, path: Path) -> Result<i32, i32> {
         let mut tuple = self.view(i).block.tuple;
         if is_unspecified(tuple.local) {
             tuple.local = path.source;
@@ -167,16 +173,16 @@ impl Tcp {
         }
         c.refresh_flags();
         c.mark(due::SYN);
-        Ok(())
+        Ok(self.begin_early(cx.now, i))
     }
 
-    /// Sends the SYN, or the SYN-ACK, that is due (§3.5; options as in RFC 7323 and RFC 2018).
+    /// Sends the SYN, or the SYN-ACK, that is due (§3.5; options as in RFC 7323 and RFC 2018), with the data that a SYN may
+    /// carry (RFC 7413 §4.2.1).
     pub(super) fn send_syn(&mut self, cx: &Context, i: u32, out: &mut Outbox<Out>) {
         if !self.has_room(out) {
             return;
         }
-        let own_mss = self.own_mss(i);
-        let cookie = self.syn_cookie(cx.now, i);
+        let (own_mss, cookie) = (self.own_mss(i), self.syn_cookie(cx.now, i));
         let mut c = self.connection(i);
         let flags = c.syn_flags();
         if !c.is_unproven() {
@@ -188,7 +194,11 @@ impl Tcp {
         let window = (block.rcv_adv - block.rcv_nxt).min(65535) as u16;
         let ack = if active { 0 } else { block.acknowledgment() };
         let segment = Outgoing::bare(block.tuple, block.iss, ack, flags, window, options.bytes());
-        if !self.transmit_bare(cx, out, i, segment) {
+        let sent = match self.early_len(cx.now, i, cookie, options.bytes().len()) {
+            0 => self.transmit_bare(cx, out, i, segment),
+            len => self.transmit_early(cx, out, i, segment, len),
+        };
+        if !sent {
             return;
         }
         let mut c = self.connection(i);

@@ -61,6 +61,11 @@ eft_component::counters! {
     FastOpenAsked => "fast_open_asked",
     FastOpened => "fast_opened",
     FastOpenRefused => "fast_open_refused",
+    /// Of a client's: SYNs that carried data, SYN-ACKs that acknowledged some, and servers that are spared for a while, since
+    /// theirs did not, or since such a SYN was not answered.
+    FastOpenSent => "fast_open_sent",
+    FastOpenTaken => "fast_open_taken",
+    FastOpenFailed => "fast_open_failed",
     DropSynBacklog => "drop_syn_backlog",
     DropAcceptQueue => "drop_accept_queue",
     DropNoBlock => "drop_no_block",

@@ -10,7 +10,7 @@ use super::congestion::Congestion;
 use super::connection::Connection;
 use super::counters::Counter;
 use super::engine::Tcp;
-use super::fast_open::{Cookie, Worth};
+use super::fast_open::Worth;
 use super::live::due;
 use super::segment::Segment;
 use crate::timers::NEVER;
@@ -138,15 +138,6 @@ impl Tcp {
         let parent = self.view(listener).live;
         let wished = parent.page.as_ref().map_or(0, |page| page.option(Opt::FastOpenQueue));
         self.fast_open.serves() && parent.unproven < wished.min(QUEUE_MAX)
-    }
-
-    /// What a SYN or SYN-ACK carries in its option.
-    pub(super) fn syn_cookie(&self, now: Instant, i: u32) -> Option<Cookie> {
-        let block = self.view(i).block;
-        if !block.has(bit::COOKIE) {
-            return None;
-        }
-        Some(Cookie::ours(self.key, block.tuple.remote, now))
     }
 
     /// A segment of an unproven connection: as in SYN-RECEIVED (RFC 9293 §3.10.7.4) until one acknowledges the SYN-ACK.

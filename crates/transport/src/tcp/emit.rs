@@ -4,7 +4,7 @@
 //! `Send` is kept until it is answered.
 
 use super::asked::Request;
-use super::block::{NONE, Tuple};
+use super::block::{NONE, State, Tuple};
 use super::connection::{Connection, View};
 use super::counters::Counter;
 use super::engine::Tcp;
@@ -108,7 +108,9 @@ impl Outgoing<'_> {
 impl View<'_> {
     /// Whether a segment that ends here is still wanted: the connection goes on, and not all of it is acknowledged.
     fn still_sends(&self, end: u64) -> bool {
-        self.block.state().may_send() && end > self.block.bytes_acknowledged()
+        // A SYN may carry some.
+        let state = self.block.state();
+        (state.may_send() || state == State::SynSent) && end > self.block.bytes_acknowledged()
     }
 }
 

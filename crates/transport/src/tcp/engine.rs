@@ -7,6 +7,7 @@ use super::TcpConfig;
 use super::asked::{Path, PendingReset, Request};
 use super::asking::Ecn;
 use super::block::{Cold, State, Tuple};
+use super::cookie_cache::CookieCache;
 use super::counters::{COUNTERS, Counter};
 use super::durable::{Blocks, Tables};
 use super::early::Resets;
@@ -78,6 +79,7 @@ pub struct Tcp {
     pub(super) ecn: Ecn,
     pub(super) fast_open: FastOpen,
     pub(super) early_resets: Resets,
+    pub(super) cookie_cache: CookieCache,
     pub(super) key: Key,
     pub(super) scratch: Vec<u8>,
     /// What applications will see of this turn.
@@ -136,6 +138,7 @@ impl Tcp {
             ecn: Ecn::default(),
             fast_open: FastOpen::default(),
             early_resets: Resets::default(),
+            cookie_cache: CookieCache::new(key),
             key,
             scratch: vec![0; PACKET_MAX],
             stage: Stage::default(),

@@ -34,6 +34,10 @@ impl FastOpen {
         }
     }
 
+    pub(super) fn asks(self) -> bool {
+        matches!(self, FastOpen::Client | FastOpen::Both)
+    }
+
     pub(super) fn serves(self) -> bool {
         matches!(self, FastOpen::Server | FastOpen::Both)
     }

@@ -12,7 +12,7 @@
 //! | [`segment`], [`options`] | arriving headers | RFC 9293 §3.1, RFC 7323, RFC 2018 |
 //! | [`listen`], [`connect`] | opening | RFC 9293 §3.5, RFC 6528 |
 //! | [`syn_cookies`], [`stateless`] | opening without memory | RFC 4987 §3.6 |
-//! | [`fast_open`], [`early`] | data with the SYN | RFC 7413 |
+//! | [`fast_open`], [`early`], [`early_connect`], [`cookie_cache`] | data with the SYN | RFC 7413 |
 //! | [`acceptable`] | which segments may change anything | RFC 9293 §3.10.7.4, RFC 5961, RFC 7323 §5 |
 //! | [`receive`], [`out_of_order`], [`ack`] | arriving segments | RFC 9293 §3.10.7 |
 //! | [`send`], [`decide`], [`emit`] | what to send, how much, and the segment itself | RFC 9293 §3.8, RFC 5681 |
@@ -46,10 +46,12 @@ pub mod congestion;
 mod connect;
 mod connection;
 mod control;
+mod cookie_cache;
 pub mod counters;
 mod decide;
 pub mod durable;
 mod early;
+mod early_connect;
 mod ecn;
 mod emit;
 pub mod engine;

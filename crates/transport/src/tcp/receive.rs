@@ -231,15 +231,15 @@ impl Tcp {
 
     /// §3.10.7.3
     fn receive_in_syn_sent(&mut self, cx: &Context, i: u32, segment: &Segment) {
-        let acceptable = segment.has(TCP_ACK) && segment.ack == self.view(i).block.send_sequence(0);
-        if segment.has(TCP_ACK) && !acceptable {
+        let acknowledged = self.connection(i).acknowledged_of_syn(segment).filter(|_| segment.has(TCP_ACK));
+        if segment.has(TCP_ACK) && acknowledged.is_none() {
             if !segment.has(TCP_RST) {
                 self.answer_with_reset(cx, segment);
             }
             return cx.count(Counter::DropAck);
         }
         if segment.has(TCP_RST) {
-            if acceptable {
+            if acknowledged.is_some() {
                 cx.count(Counter::ResetsReceived);
                 cx.count(Counter::FailedConnects);
                 self.end(cx, i, ECONNREFUSED);
@@ -249,12 +249,16 @@ impl Tcp {
         if !segment.has(TCP_SYN) {
             return cx.count(Counter::DropMalformed);
         }
+        if let Some(acknowledged) = acknowledged {
+            self.learn_of_server(cx, i, segment, acknowledged);
+            self.connection(i).settle_early_data(cx, acknowledged);
+        }
         let wished_mss = self.wished_mss(i);
         let mut c = self.connection(i);
         c.take_syn(cx.now, segment, wished_mss);
         c.take_answer(segment);
         c.set_mss();
-        if acceptable {
+        if acknowledged.is_some() {
             self.establish(cx, i);
             self.connection(i).mark(due::ACK);
             // Data with a SYN-ACK is not used before the handshake is done: the peer repeats it.
@@ -273,7 +277,9 @@ impl Tcp {
         let passive = c.block.has(bit::PASSIVE);
         if segment.has(TCP_SYN) && !segment.has(TCP_RST) && segment.seq == c.block.irs {
             // Our SYN-ACK was lost. (Simultaneous open: theirs carries our acknowledgment.)
-            if !passive && segment.has(TCP_ACK) && segment.ack == c.block.send_sequence(0) {
+            let acknowledged = c.acknowledged_of_syn(segment).filter(|_| segment.has(TCP_ACK) && !passive);
+            if let Some(acknowledged) = acknowledged {
+                c.settle_early_data(cx, acknowledged);
                 self.establish(cx, i);
                 self.connection(i).mark(due::ACK);
             } else {
@@ -297,16 +303,17 @@ impl Tcp {
         if !segment.has(TCP_ACK) {
             return;
         }
-        if segment.ack != self.view(i).block.send_sequence(0) {
+        let Some(acknowledged) = self.connection(i).acknowledged_of_syn(segment) else {
             if self.replace_by_cookie(cx, i, segment) {
                 return;
             }
             cx.count(Counter::DropAck);
             return self.answer_with_reset(cx, segment);
-        }
+        };
         if passive && self.view(i).block.slot == NONE && !self.promote(cx, i) {
             return;
         }
+        self.connection(i).settle_early_data(cx, acknowledged);
         self.establish(cx, i);
         self.receive_synchronized(cx, i, segment);
     }

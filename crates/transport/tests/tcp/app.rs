@@ -25,6 +25,8 @@ pub struct App {
     /// Accepted streams do not look at what they read.
     pub careless: bool,
     pub effects: Vec<Effect>,
+    /// Connects from this port and the following ones, with the first bytes in the ring (MSG_FASTOPEN).
+    pub early_from: Option<u16>,
     /// Set on a socket before it connects.
     pub options: Vec<(Opt, u32)>,
 }
@@ -75,7 +77,8 @@ impl App {
     }
 
     fn answered(world: &mut World, side: usize, asked: SocketsToTransport, errno: i32, socket: SocketId) {
-        if errno != 0 {
+        let withdrawn = errno == eft_base::errno::EINPROGRESS;
+        if errno != 0 && !withdrawn {
             world.sides[side].app.failures.push(errno);
         }
         match asked {
@@ -87,7 +90,9 @@ impl App {
                     Self::opened(world, side, socket, intent);
                 }
             }
-            SocketsToTransport::Bind { socket, .. } if errno == 0 => {
+            SocketsToTransport::Bind { socket, .. }
+                if errno == 0 && Self::stream(world, side, socket).is_none() =>
+            {
                 let backlog = world.sides[side].app.backlog;
                 let incarnation = world.sides[side].incarnation(socket);
                 let listen = |request| SocketsToTransport::Listen { request, socket, incarnation, backlog };
@@ -97,6 +102,12 @@ impl App {
                 world.sides[side].app.listener = Some(socket);
             }
             SocketsToTransport::Attached { socket, .. } if errno == 0 => Self::progress(world, side, socket),
+            SocketsToTransport::Connect { socket, .. } if withdrawn => {
+                let page = world.sides[side].page(socket);
+                Self::stream(world, side, socket).expect("it connects").withdraw(&page);
+                world.dirty(side, socket);
+                Self::progress(world, side, socket);
+            }
             SocketsToTransport::Connect { socket, .. } => {
                 if let Some(s) = Self::stream(world, side, socket) {
                     s.error = errno;
@@ -129,7 +140,23 @@ impl App {
                 }
                 // A connecting writer waits for the plug to be pulled.
                 page.write_plug().set();
-                world.sides[side].app.streams.push(Stream::new(socket, plan));
+                let mut stream = Stream::new(socket, plan);
+                if let Some(from) = &mut world.sides[side].app.early_from {
+                    let local = *from;
+                    *from += 1;
+                    stream.write_early(&page, local, port);
+                    world.sides[side].app.streams.push(stream);
+                    world.request(side, |request| SocketsToTransport::Bind {
+                        request,
+                        socket,
+                        incarnation,
+                        address: std::net::IpAddr::from([0u8, 0, 0, 0]).into(),
+                        port: local,
+                        reuse: 0,
+                    });
+                } else {
+                    world.sides[side].app.streams.push(stream);
+                }
                 let connect =
                     |request| SocketsToTransport::Connect { request, socket, incarnation, address, port };
                 world.request(side, connect);

@@ -5,6 +5,7 @@ mod app;
 mod closing;
 mod control;
 mod dying;
+mod fast_connect;
 mod fast_open;
 mod hostile;
 mod loss;

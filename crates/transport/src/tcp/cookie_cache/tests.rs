@@ -1,0 +1,53 @@
+use super::*;
+use core::net::IpAddr;
+
+fn server(n: u32) -> WireAddress {
+    let [_, b, c, d] = n.to_be_bytes();
+    IpAddr::from([10, b, c, d]).into()
+}
+
+fn at(seconds: u64) -> Instant {
+    Instant::ZERO + Duration::from_secs(seconds)
+}
+
+fn cache() -> (CookieCache, Cookie) {
+    (CookieCache::new(Key([1, 2])), Cookie::parse(&[7; 8]).unwrap())
+}
+
+#[test]
+fn who_is_not_known_is_asked() {
+    let (mut cache, cookie) = cache();
+    assert_eq!(cache.offer(at(1), server(1)), Offer::Ask);
+    cache.learn(at(1), server(1), cookie, 1400);
+    assert_eq!(cache.offer(at(9), server(1)), Offer::Data { cookie, mss: 1400 });
+    assert_eq!(cache.offer(at(9), server(2)), Offer::Ask);
+}
+
+#[test]
+fn failures_spare_a_server_for_longer_and_longer() {
+    let (mut cache, cookie) = cache();
+    cache.learn(at(0), server(1), cookie, 1400);
+    let mut now = 0;
+    for pause in [60, 120, 240, 480, 960, 1920, 3840, 3840] {
+        cache.fail(at(now), server(1));
+        assert_eq!(cache.offer(at(now + pause - 1), server(1)), Offer::Nothing);
+        assert_eq!(cache.offer(at(now + pause), server(1)), Offer::Ask);
+        now += pause;
+    }
+    cache.learn(at(now), server(1), cookie, 1400);
+    cache.fail(at(now), server(1));
+    assert_eq!(cache.offer(at(now + 60), server(1)), Offer::Ask);
+}
+
+#[test]
+fn the_oldest_makes_room() {
+    let (mut cache, cookie) = cache();
+    for n in 0..SERVERS_MAX as u32 {
+        cache.learn(at(n as u64), server(n), cookie, 1400);
+    }
+    cache.succeed(at(5000), server(0), 1300);
+    cache.learn(at(5001), server(5000), cookie, 1400);
+    assert_eq!(cache.0.len(), SERVERS_MAX);
+    assert_eq!(cache.offer(at(5001), server(0)), Offer::Data { cookie, mss: 1300 });
+    assert_eq!(cache.offer(at(5001), server(1)), Offer::Ask);
+}

@@ -1,0 +1,198 @@
+//! TCP Fast Open, the client's side (RFC 7413 §4.2.1): a SYN that carries a server's cookie carries the first data, too.
+//!
+//! What the SYN carried is sent but not acknowledged, `snd_nxt` bytes from the beginning of the ring, as after the handshake:
+//! so whatever the SYN-ACK acknowledges of it, a successor knows what it means. Only the first SYN has the option and data.
+
+use super::asked::Request;
+use super::block::{MSS_DEFAULT, State, bit};
+use super::connection::Connection;
+use super::cookie_cache::Offer;
+use super::counters::Counter;
+use super::emit::Outgoing;
+use super::engine::Tcp;
+use super::fast_open::Cookie;
+use super::route::path_mss;
+use super::segment::Segment;
+use crate::edge::Out;
+use eft_base::errno::{EAGAIN, EINPROGRESS, EOPNOTSUPP};
+use eft_base::wire::TCP_PSH;
+use eft_base::{Instant, WireAddress};
+use eft_channel::socket::{Opt, early};
+use eft_component::{Context, Outbox};
+
+impl Connection<'_> {
+    /// What the application wishes of a connect, one of [`early`].
+    pub(super) fn early_wish(&self) -> u32 {
+        self.live.page.as_ref().map_or(early::NONE, |page| page.option(Opt::FastOpenConnect))
+    }
+
+    /// What lies in the ring is the application's until it takes its wish back: it was told that none was taken.
+    pub(super) fn withholds(&self) -> bool {
+        self.block.snd_end == 0 && self.early_wish() == early::DATA
+    }
+
+    /// Takes what the application put in before it connected. False if there is nothing, or the page says what cannot be.
+    fn take_early_data(&mut self) -> bool {
+        let Some(page) = &self.live.page else {
+            return false;
+        };
+        let end = page.send_end();
+        if end > page.send_len() as u64 {
+            return false;
+        }
+        self.block.snd_end = end;
+        end > 0
+    }
+
+    /// How much of a SYN's data the SYN-ACK acknowledges. `None`: it acknowledges what was not sent, or not the SYN.
+    pub(super) fn acknowledged_of_syn(&self, segment: &Segment) -> Option<u64> {
+        let acknowledged = self.block.acknowledged_offset(segment.ack);
+        let sent = 0..=self.block.snd_nxt as i64;
+        sent.contains(&acknowledged).then_some(acknowledged as u64)
+    }
+
+    /// The handshake is done: what of the SYN's data arrived is acknowledged, the rest goes again at once (RFC 7413 §4.2.1).
+    pub(super) fn settle_early_data(&mut self, cx: &Context, acknowledged: u64) {
+        let (block, live) = (&mut self.block, &mut *self.live);
+        block.clear(bit::COOKIE);
+        if block.snd_nxt == 0 {
+            return;
+        }
+        block.snd_una = acknowledged;
+        if acknowledged > 0 {
+            block.set(bit::SYN_DATA);
+            cx.count(Counter::FastOpenTaken);
+        }
+        if acknowledged < block.snd_nxt {
+            live.recovery.lose_all(acknowledged, block.snd_nxt);
+        }
+        self.release_ring();
+    }
+}
+
+impl Tcp {
+    /// Whether a connect need not, or cannot, be begun yet: an errno, or 0.
+    pub(super) fn delay_connect(&mut self, now: Instant, i: u32, server: WireAddress) -> i32 {
+        let wish = self.connection(i).early_wish();
+        let known = matches!(self.cookie_cache.offer(now, server), Offer::Data { .. });
+        match (wish, self.fast_open.asks()) {
+            (early::DATA, false) => EOPNOTSUPP,
+            (early::DEFER, true) if known => EAGAIN,
+            _ => 0,
+        }
+    }
+
+    /// A connect that was begun takes what it may: the errno of its answer, which is 0 or says that no data were taken.
+    pub(super) fn begin_early(&mut self, now: Instant, i: u32) -> i32 {
+        let offer = self.cookie_cache.offer(now, self.view(i).block.tuple.remote);
+        let wish = self.connection(i).early_wish();
+        if wish == early::NONE || !self.fast_open.asks() {
+            return 0;
+        }
+        let mut c = self.connection(i);
+        if offer != Offer::Nothing {
+            c.block.set(bit::COOKIE);
+        }
+        match (wish, offer) {
+            (early::DATA, Offer::Data { .. }) => {
+                c.take_early_data();
+                0
+            }
+            (early::DATA, _) => EINPROGRESS,
+            _ => 0,
+        }
+    }
+
+    /// What to answer to a connect that was begun before, asked for once more.
+    pub(super) fn answer_begun(&mut self, i: u32) -> i32 {
+        if self.connection(i).withholds() { EINPROGRESS } else { 0 }
+    }
+
+    /// What a SYN or SYN-ACK carries in its option.
+    pub(super) fn syn_cookie(&self, now: Instant, i: u32) -> Option<Cookie> {
+        let block = self.view(i).block;
+        let active = block.state() == State::SynSent;
+        match block.has(bit::COOKIE) {
+            true if !active => Some(Cookie::ours(self.key, block.tuple.remote, now)),
+            // No answer came, and maybe for that reason (RFC 7413 §4.2.1).
+            true if block.backoff == 0 => match self.cookie_cache.offer(now, block.tuple.remote) {
+                Offer::Data { cookie, .. } => Some(cookie),
+                Offer::Ask => Some(Cookie::REQUEST),
+                Offer::Nothing => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// How much data goes with a SYN that carries `cookie` and so many bytes of options (RFC 7413 §4.2.1: as the server's
+    /// MSS was when it told the cookie).
+    pub(super) fn early_len(&self, now: Instant, i: u32, cookie: Option<Cookie>, options: usize) -> u64 {
+        let (block, cold) = (self.view(i).block, self.view(i).cold);
+        let shown = cookie.is_some_and(|cookie| !cookie.is_request());
+        match self.cookie_cache.offer(now, block.tuple.remote) {
+            Offer::Data { mss, .. } if shown && block.state() == State::SynSent => {
+                let most = path_mss(block, cold.path_mtu).min(mss).min(self.wished_mss(i));
+                block.snd_end.min((most as u64).saturating_sub(options as u64))
+            }
+            _ => 0,
+        }
+    }
+
+    /// Sends a SYN with the first `len` bytes of the ring. False, and nothing happens, without room.
+    pub(super) fn transmit_early(
+        &mut self,
+        cx: &Context,
+        out: &mut Outbox<Out>,
+        i: u32,
+        syn: Outgoing,
+        len: u64,
+    ) -> bool {
+        let c = self.connection(i);
+        let (ttl, tos) = c.hop_options();
+        let Connection { block, live, .. } = c;
+        let Some(page) = &live.page else {
+            return false;
+        };
+        let payload = page.send_refs(live.pool, block.slot, 0, len as usize);
+        let (generation, epoch) = (block.generation, live.in_flight.add(0));
+        let segment = Outgoing { payload, ttl, tos, flags: syn.flags | TCP_PSH, ..syn };
+        let sent = self.transmit(cx, out, &segment, |descriptor| Request::Data {
+            block: i,
+            generation,
+            epoch,
+            end: len,
+            descriptor,
+        });
+        let Connection { mut block, live, .. } = self.connection(i);
+        if !sent {
+            live.in_flight.remove(epoch);
+            return false;
+        }
+        block.snd_nxt = len;
+        live.statistics.on_sent(cx.now, len, 1, false);
+        cx.add(Counter::SentBytes, len);
+        cx.count(Counter::FastOpenSent);
+        true
+    }
+
+    /// What a SYN-ACK tells of the server, for later connections.
+    pub(super) fn learn_of_server(&mut self, cx: &Context, i: u32, answer: &Segment, acknowledged: u64) {
+        let (block, cold) = (self.view(i).block, self.view(i).cold);
+        if !block.has(bit::COOKIE) {
+            // One that nobody asked for is not believed.
+            return;
+        }
+        let server = block.tuple.remote;
+        let mss = answer.options.mss.unwrap_or(MSS_DEFAULT);
+        let told = answer.options.fast_open.filter(|cookie| !cookie.is_request());
+        let in_vain = block.snd_nxt > 0 || cold.retransmits > 0;
+        if let Some(cookie) = told {
+            self.cookie_cache.learn(cx.now, server, cookie, mss);
+        } else if acknowledged > 0 {
+            self.cookie_cache.succeed(cx.now, server, mss);
+        } else if in_vain {
+            cx.count(Counter::FastOpenFailed);
+            self.cookie_cache.fail(cx.now, server);
+        }
+    }
+}
