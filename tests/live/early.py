@@ -1,0 +1,144 @@
+"""TCP Fast Open (RFC 7413) between a program on the stack and Linux, in both directions."""
+
+import json
+
+from harness import Scene, Stack, check, over_ipv6, sh, wait_until
+
+PORT = 8080
+SYN_DATA = 32
+
+# Answers each connection with what it sent and what TCP_INFO says of it.
+SERVER = """
+import json, socket, sys
+address, port = sys.argv[1], int(sys.argv[2])
+l = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+l.setsockopt(socket.IPPROTO_TCP, socket.TCP_FASTOPEN, 16)
+l.bind((address, port))
+l.listen()
+assert l.getsockopt(socket.IPPROTO_TCP, socket.TCP_FASTOPEN) == 16
+print("listens", flush=True)
+while True:
+    s, _ = l.accept()
+    got = b""
+    while not got.endswith(b"."):
+        data = s.recv(65536)
+        assert data
+        got += data
+    options = s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 6)[5]
+    s.sendall(json.dumps([len(got), options]).encode())
+    s.close()
+"""
+
+# One connection: how it is begun, and how long the request is.
+CLIENT = """
+import errno, json, select, socket, sys
+address, port, how, size = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+s = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+request = b"x" * (size - 1) + b"."
+said = ""
+if how == "message":
+    sent = s.sendto(request, socket.MSG_FASTOPEN, (address, port))
+elif how == "later":
+    s.setblocking(False)
+    try:
+        sent = s.sendto(request, socket.MSG_FASTOPEN, (address, port))
+    except BlockingIOError as e:
+        sent, said = 0, errno.errorcode[e.errno]
+    assert select.select([], [s], [], 20)[1]
+    s.setblocking(True)
+else:
+    s.setsockopt(socket.IPPROTO_TCP, 30, 1)
+    s.connect((address, port))
+    sent = 0
+s.sendall(request[sent:])
+options = s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 6)[5]
+answer = b""
+while data := s.recv(65536):
+    answer += data
+assert s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
+options |= s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 6)[5]
+print(json.dumps([options, said, *json.loads(answer)]))
+"""
+
+
+class Pair:
+    """A server on one side, and clients on the other."""
+
+    def __init__(self, scene, on, beside, address):
+        self.client, self.beside, self.address = scene.dir / "client.py", beside, address
+        self.client.write_text(CLIENT)
+        program = scene.dir / "server.py"
+        program.write_text(SERVER)
+        server = scene.start(*on("python3", program, address, PORT), log="server.log")
+        wait_until(lambda: "listens" in server.log.read_text(), 20, "a server that listens")
+
+    def connect(self, how, size=1000):
+        """Whether the SYN's data were taken, and what the call said."""
+        told = json.loads(sh(*self.beside("python3", self.client, self.address, PORT, how, size)).stdout)
+        options, said, got, theirs = told
+        check(got == size, f"{how}: {got} of {size} bytes came")
+        check(options & SYN_DATA == theirs & SYN_DATA, f"{how}: the client says {options}, the server {theirs}")
+        return bool(options & SYN_DATA), said
+
+    def expect(self, how, *expected, **options):
+        got = self.connect(how, **options)
+        check(got == expected, f"{how}: {got}, not {expected}")
+
+
+def opened(scene, switch):
+    """A stack, with an open way to Linux, which does both sides."""
+    stack = Stack(scene, kind="packet", extra=["--fastopen", switch])
+    sh(*stack.beside("sysctl", "-qw", "net.ipv4.tcp_fastopen=3"))
+    ping = stack.beside("ping", "-c", "1", "-W", "1", stack.address)
+    wait_until(lambda: sh(*ping, ok=False).returncode == 0, 20, "an answer of the stack")
+    return stack
+
+
+def every_way(pair):
+    """All ways to begin, first without a cookie."""
+    pair.expect("message", False, "")
+    for how in "message", "later", "connect":
+        pair.expect(how, True, "")
+    # More than a SYN carries.
+    pair.expect("message", True, "", size=200_000)
+
+
+def fast_open_from_linux():
+    with Scene("early-server") as scene:
+        stack = opened(scene, "server")
+        pair = Pair(scene, stack.on, stack.beside, stack.address)
+        every_way(pair)
+        stack.kill("tcp")
+        pair.expect("message", True, "")
+        check(stack.counter("tcp", "fast_open_refused") == 0, "a cookie was refused")
+
+
+def fast_open_to_linux():
+    with Scene("early-client") as scene:
+        stack = opened(scene, "client")
+        pair = Pair(scene, stack.beside, stack.on, stack.host)
+        every_way(pair)
+        # The cookies are gone with tcp: a socket that does not wait is told so.
+        stack.kill("tcp")
+        pair.expect("later", False, "EINPROGRESS")
+        pair.expect("later", True, "")
+        stack.kill("tcp")
+        pair.expect("connect", False, "")
+        pair.expect("connect", True, "")
+        check(stack.counter("tcp", "fast_open_failed") == 0, "data were not taken")
+
+
+def fast_open_is_the_servers_choice():
+    """As Linux does it by default: clients only."""
+    with Scene("early-default") as scene:
+        stack = Stack(scene, kind="packet")
+        sh(*stack.beside("sysctl", "-qw", "net.ipv4.tcp_fastopen=3"))
+        pair = Pair(scene, stack.on, stack.beside, stack.address)
+        for _ in range(3):
+            pair.expect("message", False, "")
+        check(stack.counter("tcp", "fast_open_asked") == 0, "a cookie was told")
+
+
+CASES = [fast_open_from_linux, fast_open_to_linux, fast_open_is_the_servers_choice]
+CASES += [over_ipv6(case) for case in CASES]
