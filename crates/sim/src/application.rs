@@ -6,6 +6,7 @@
 use crate::datagrams::{DatagramSocket, Datagrams};
 use crate::node::{Effect, Event};
 use crate::stack::{DOMAIN, Stack};
+use eft_base::errno::EINPROGRESS;
 use eft_base::{Endpoint, Instant, SocketId, WireAddress};
 use eft_channel::socket::{LAYOUT_VERSION, Opt, SocketPage};
 use eft_component::sockets::{self, ConnectionId, Handle};
@@ -17,7 +18,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 enum Intent {
     Listen { port: u16, plan: Plan },
-    Connect { to: Endpoint, plan: Plan },
+    Connect { to: Endpoint, plan: Plan, early: bool },
     Datagrams(Datagrams),
 }
 
@@ -26,11 +27,17 @@ enum Asked {
     Bind(Plan),
     BindDatagrams(Datagrams),
     Listen(Plan),
+    BindToConnect { to: Endpoint, plan: Plan, local: u16 },
     Connect,
 }
 
 /// The wildcard of IPv6, which is IPv4's as well.
 const BOTH_VERSIONS: WireAddress = WireAddress([0; 16]);
+
+/// Connections that may be open before their handshake is done.
+const FAST_OPEN_QUEUE: u32 = 4;
+/// Streams that begin early are bound to the ports behind this one.
+const EARLY_FIRST: u16 = 6000;
 
 /// A program.
 #[derive(Default)]
@@ -45,6 +52,8 @@ pub struct Application {
     pub failures: Vec<i32>,
     /// Its streams are opened and accepted, and somebody else moves their bytes.
     pub by_hand: bool,
+    /// Ports that it connected from with the first bytes in the ring.
+    early: u16,
     /// So many of its workers die between taking a connection and telling sockets.
     pub workers_to_die: u32,
 }
@@ -55,7 +64,12 @@ impl Application {
     }
 
     pub fn connect(&mut self, to: Endpoint, plan: Plan) {
-        self.open(Intent::Connect { to, plan });
+        self.open(Intent::Connect { to, plan, early: false });
+    }
+
+    /// The same with TCP Fast Open: the first bytes are there before it connects.
+    pub fn connect_early(&mut self, to: Endpoint, plan: Plan) {
+        self.open(Intent::Connect { to, plan, early: true });
     }
 
     pub fn is_listening(&self) -> bool {
@@ -148,6 +162,9 @@ impl Application {
         let Some((asked, socket)) = self.asked.remove(&reply.sequence) else {
             return;
         };
+        if matches!(asked, Asked::Connect) && reply.errno == EINPROGRESS {
+            return self.withdraw(stack, socket, seed);
+        }
         if reply.errno != 0 {
             self.failures.push(reply.errno);
             return;
@@ -166,7 +183,19 @@ impl Application {
                 self.datagrams.push(DatagramSocket::new(socket, plan));
                 self.progress(stack, socket, seed);
             }
-            Asked::Listen(plan) => self.listener = Some((socket, plan)),
+            Asked::Listen(plan) => {
+                if let Some(page) = stack.domain.socket(socket.slot) {
+                    page.set_option(Opt::FastOpenQueue, FAST_OPEN_QUEUE);
+                }
+                self.listener = Some((socket, plan));
+            }
+            Asked::BindToConnect { to, plan, local } => {
+                let mut stream = Stream::new(socket, plan);
+                if let Some(page) = stack.domain.socket(socket.slot) {
+                    stream.write_early(&page, local, to.port);
+                }
+                self.begin(stack, stream, to);
+            }
             Asked::Connect => self.progress(stack, socket, seed),
         }
     }
@@ -182,17 +211,37 @@ impl Application {
                 let request = Request { address: BOTH_VERSIONS, port: plan.port, ..Request::default() };
                 self.ask(op::BIND, socket, request, Asked::BindDatagrams(plan));
             }
-            Intent::Connect { to, plan } => {
-                if let Some(page) = stack.domain.socket(socket.slot) {
-                    // A connecting writer waits for the plug to be pulled.
-                    page.write_plug().set();
-                    page.set_option(Opt::NoDelay, plan.no_delay as u32);
-                }
-                self.streams.push(Stream::new(socket, plan));
-                let request = Request { address: to.address.into(), port: to.port, ..Request::default() };
-                self.ask(op::CONNECT, socket, request, Asked::Connect);
+            Intent::Connect { to, plan, early: true } => {
+                self.early += 1;
+                let local = EARLY_FIRST + self.early;
+                let request = Request { address: BOTH_VERSIONS, port: local, ..Request::default() };
+                self.ask(op::BIND, socket, request, Asked::BindToConnect { to, plan, local });
             }
+            Intent::Connect { to, plan, early: false } => self.begin(stack, Stream::new(socket, plan), to),
         }
+    }
+
+    fn begin(&mut self, stack: &mut Stack, stream: Stream, to: Endpoint) {
+        let (socket, plan) = (stream.socket, stream.plan);
+        if let Some(page) = stack.domain.socket(socket.slot) {
+            // A connecting writer waits for the plug to be pulled.
+            page.write_plug().set();
+            page.set_option(Opt::NoDelay, plan.no_delay as u32);
+        }
+        self.streams.push(stream);
+        let request = Request { address: to.address.into(), port: to.port, ..Request::default() };
+        self.ask(op::CONNECT, socket, request, Asked::Connect);
+    }
+
+    /// What it wrote before it connected was not taken.
+    fn withdraw(&mut self, stack: &mut Stack, socket: SocketId, seed: u64) {
+        let stream = self.streams.iter_mut().find(|s| s.socket == socket);
+        if let (Some(stream), Some(page)) = (stream, stack.domain.socket(socket.slot)) {
+            stream.withdraw(&page);
+            stack.domain.dirty(ComponentId::TCP).mark(socket.slot as usize);
+            stack.wake(ComponentId::TCP);
+        }
+        self.progress(stack, socket, seed);
     }
 
     /// A socket may have news: accepts, reads and writes what is possible.

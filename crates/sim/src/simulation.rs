@@ -172,6 +172,12 @@ impl Simulation {
         self.stream_from(0, up, down, write_max);
     }
 
+    /// The same with TCP Fast Open, from side 0.
+    pub fn stream_early(&mut self, up: u64, down: u64) {
+        let to = Endpoint::new(self.server, 80);
+        self.applications[0].connect_early(to, plan(up, down, 0));
+    }
+
     /// The same from either side; side 1 then speaks with itself.
     pub fn stream_from(&mut self, side: usize, up: u64, down: u64, write_max: usize) {
         let to = Endpoint::new(self.server, 80);

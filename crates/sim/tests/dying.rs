@@ -28,6 +28,35 @@ fn streams(seed: u64, faults: &Faults) -> (u64, u64) {
     (sum(|stack| stack.crashes), sum(|stack| stack.burnt))
 }
 
+/// Streams that begin with data in the SYN, one after the other and two at a time, while tcp dies. Returns the deaths, and how
+/// many SYNs had their data taken.
+fn early_streams(seed: u64, faults: &Faults) -> (u64, u64) {
+    let conditions =
+        Conditions { loss: if seed.is_multiple_of(2) { 0.0 } else { 0.02 }, ..Conditions::default() };
+    let ipv6 = seed.is_multiple_of(3);
+    let mut s = Simulation::new(seed, Settings { conditions, ipv6, ..Settings::default() });
+    let (up, down) = (1 + s.random.below(3000), s.random.below(3000));
+    s.serve(up, down, 0);
+    s.faults = faults.clone();
+    for round in 1..=4 {
+        s.stream_early(up, down);
+        s.stream_early(up, down);
+        s.run(Duration::from_secs(600), |s| {
+            s.applications.iter().all(|a| a.streams.len() == 2 * round && a.is_done())
+        });
+    }
+    (s.stacks.iter().map(|stack| stack.crashes).sum(), s.total(ComponentId::TCP, "fast_open_taken"))
+}
+
+#[test]
+fn streams_begin_early_while_tcp_dies() {
+    let downtime = Duration::from_millis(2);
+    let faults = Faults { peers: vec![ComponentId::TCP], fuse: 0.02, downtime, ..Faults::default() };
+    let all = (30_000..30_200).map(|seed| early_streams(seed, &faults));
+    let (deaths, taken) = all.fold((0, 0), |(a, b), (c, d)| (a + c, b + d));
+    assert!(deaths > 100 && taken > 100, "{deaths} deaths, data of {taken} SYNs taken");
+}
+
 fn thousand(first: u64, faults: Faults) {
     let deaths = (first..first + 1000).map(|seed| streams(seed, &faults));
     let (deaths, burnt) = deaths.fold((0, 0), |(a, b), (c, d)| (a + c, b + d));

@@ -3,7 +3,7 @@
 
 use super::Target;
 use super::packets::{SYN_OPTIONS, Segment, THEM, US, ipv4, tcp, udp};
-use super::transport_bench::{Engine, Flow, LISTEN_PORT, TransportBench};
+use super::transport_bench::{Engine, Flow, LISTEN_PORT, OPTION_FAST_OPEN, TransportBench};
 use crate::mutate::{hostile_u64, write_edge};
 use crate::source::Source;
 use eft_base::SocketId;
@@ -66,8 +66,10 @@ fn near(n: u32, source: &mut Source) -> u32 {
     }
 }
 
-fn options(source: &mut Source) -> Vec<u8> {
-    let mut options = match source.below(4) {
+fn options(cookie: &[u8], source: &mut Source) -> Vec<u8> {
+    let mut options = match source.below(5) {
+        // The engine's own cookie, or the request for one.
+        4 => fast_open(cookie, source),
         0 => Vec::new(),
         1 => SYN_OPTIONS.to_vec(),
         2 => vec![1, 1, 8, 10, 0, 0, 0, source.byte(), 0, 0, 0, 1],
@@ -86,6 +88,12 @@ fn options(source: &mut Source) -> Vec<u8> {
         }
     }
     options
+}
+
+/// The Fast Open option, mostly with the last cookie that the engine told, beside an MSS.
+fn fast_open(cookie: &[u8], source: &mut Source) -> Vec<u8> {
+    let cookie = if source.chance(0.8) { cookie } else { &[] };
+    [&[2, 4, 5, 120, OPTION_FAST_OPEN, 2 + cookie.len() as u8], cookie].concat()
 }
 
 /// The next segment of a conversation, as a good peer sends it. `now` is its clock.
@@ -108,7 +116,7 @@ fn good_segment(flow: &Flow, now: u32, source: &mut Source) -> Vec<u8> {
 }
 
 /// A packet to the engine: of a known conversation, of a new one, or damaged.
-fn tcp_packet(flows: &[Flow], now: u32, source: &mut Source) -> Vec<u8> {
+fn tcp_packet(flows: &[Flow], cookie: &[u8], now: u32, source: &mut Source) -> Vec<u8> {
     if !flows.is_empty() && source.chance(0.6) {
         let flow = &flows[source.below(flows.len() as u64) as usize];
         return good_segment(flow, now, source);
@@ -118,7 +126,7 @@ fn tcp_packet(flows: &[Flow], now: u32, source: &mut Source) -> Vec<u8> {
         _ => Flow { local: LISTEN_PORT, remote: source.below(30) as u16, sent: 0, acknowledged: 0 },
     };
     let payload = vec![0xc3; source.below(3) as usize * source.below(1600) as usize];
-    let options = options(source);
+    let options = options(cookie, source);
     let segment = Segment {
         from: flow.remote,
         to: flow.local,
@@ -144,7 +152,11 @@ fn udp_packet(source: &mut Source) -> Vec<u8> {
 impl<E: Engine> Segments<E> {
     fn arrive(&mut self, source: &mut Source) {
         let mut packet = match self.is_tcp {
-            true => tcp_packet(&self.bench.flows, self.bench.transport.host.now.as_micros() as u32, source),
+            true => {
+                let bench = &self.bench;
+                let now = bench.transport.host.now.as_micros() as u32;
+                tcp_packet(&bench.flows, &bench.cookie, now, source)
+            }
             false => udp_packet(source),
         };
         if source.chance(0.15) {
@@ -228,7 +240,8 @@ fn page_send_len(arena: &eft_channel::socket::Arena) -> usize {
 
 fn set_option(page: &SocketPage, source: &mut Source) {
     // Those of datagram sockets, too.
-    let all = [Opt::INHERITED, &[Opt::Broadcast, Opt::DontFragment]].concat();
+    let others = [Opt::Broadcast, Opt::DontFragment, Opt::FastOpenQueue, Opt::FastOpenConnect];
+    let all = [Opt::INHERITED, &others].concat();
     page.set_option(all[source.below(all.len() as u64) as usize], hostile_u64(0, source) as u32);
 }
 

@@ -2,9 +2,10 @@
 
 use super::packets::{THEM, US};
 use crate::source::Source;
+use eft_base::errno::EINPROGRESS;
 use eft_base::wire::*;
 use eft_base::{PacketRef, RequestId, SlotShare, SocketId};
-use eft_channel::socket::{DatagramHeader, Geometry, SocketPage, datagram_record_len};
+use eft_channel::socket::{DatagramHeader, Geometry, Opt, SocketPage, datagram_record_len, early};
 use eft_component::transport::{Effect, Event};
 use eft_harness::{Arrival, DOMAIN, Quote, Route, Shape, TransportHost, take_accepted};
 use eft_messages::ComponentId;
@@ -16,6 +17,7 @@ use eft_transport::{In, Out};
 use std::net::IpAddr;
 use zerocopy::IntoBytes;
 
+pub const OPTION_FAST_OPEN: u8 = 34;
 pub const LISTEN_PORT: u16 = 80;
 const RING: usize = 1 << 16;
 const SLOTS: usize = 24;
@@ -57,6 +59,8 @@ pub struct TransportBench<E: Engine> {
     pub sockets: Vec<SocketId>,
     pub listener: Option<SocketId>,
     pub flows: Vec<Flow>,
+    /// What the engine's last Fast Open option told.
+    pub cookie: Vec<u8>,
     /// `Sent`s that ip has not told yet.
     pub unconfirmed: Vec<RequestId>,
     /// Whether what the engine says is checked: not while its neighbours lie.
@@ -72,9 +76,11 @@ impl<E: Engine> TransportBench<E> {
             sockets: Vec::new(),
             listener: None,
             flows: Vec::new(),
+            cookie: Vec::new(),
             unconfirmed: Vec::new(),
             strict,
         };
+        bench.transport.configure("fastopen", "both");
         bench.transport.end_turn();
         bench.settle(source);
         bench.listen(source);
@@ -114,6 +120,7 @@ impl<E: Engine> TransportBench<E> {
         self.ask(bind, source);
         let listen = |request| SocketsToTransport::Listen { request, socket, incarnation, backlog: 5 };
         self.ask(listen, source);
+        self.page(socket).set_option(Opt::FastOpenQueue, 2);
         self.listener = Some(socket);
     }
 
@@ -121,8 +128,20 @@ impl<E: Engine> TransportBench<E> {
         let Some(socket) = self.open(source) else { return };
         let (address, port) = (IpAddr::V4(THEM).into(), 1000 + source.below(5) as u16);
         let incarnation = self.incarnation(socket);
+        if source.chance(0.5) {
+            self.write_early(socket, source);
+        }
         let connect = |request| SocketsToTransport::Connect { request, socket, incarnation, address, port };
         self.ask(connect, source);
+    }
+
+    /// As MSG_FASTOPEN and TCP_FASTOPEN_CONNECT do. The wish may be taken back late, or never.
+    fn write_early(&mut self, socket: SocketId, source: &mut Source) {
+        let page = self.page(socket);
+        let n = source.below(3000) as usize;
+        page.write_send(0, &vec![0x69; n]);
+        page.set_send_end(n as u64);
+        page.set_option(Opt::FastOpenConnect, 1 + source.below(2) as u32);
     }
 
     pub fn close(&mut self, at: usize, source: &mut Source) {
@@ -206,6 +225,13 @@ impl<E: Engine> TransportBench<E> {
         let TransportToSockets::Reply { request, errno, socket, .. } = reply;
         let asked = self.transport.answered(&reply);
         assert!(asked.is_some() || !self.strict, "{request:?} was answered twice");
+        if let Some(SocketsToTransport::Connect { socket, .. }) = asked
+            && errno == EINPROGRESS
+        {
+            let page = self.page(socket);
+            page.set_send_end(0);
+            page.set_option(Opt::FastOpenConnect, early::NONE);
+        }
         if let Some(SocketsToTransport::Open { .. }) = asked
             && errno == 0
         {
@@ -248,6 +274,10 @@ impl<E: Engine> TransportBench<E> {
         let (d, payload) = self.transport.described(descriptor);
         if d.protocol != PROTOCOL_TCP {
             return;
+        }
+        let options = d.header.get(20..(d.header_len as usize).min(60)).unwrap_or(&[]);
+        if let Some(cookie) = fast_open_of(options) {
+            self.cookie = cookie.to_vec();
         }
         let word = |at: usize| u32::from_be_bytes(d.header[at..at + 4].try_into().expect("four bytes"));
         let ports = word(0);
@@ -309,6 +339,13 @@ impl<E: Engine> TransportBench<E> {
             self.ask(|request| SocketsToTransport::Attached { request, socket, incarnation }, source);
         }
     }
+}
+
+/// What the option carries, the last of a SYN-ACK's.
+fn fast_open_of(options: &[u8]) -> Option<&[u8]> {
+    let at = options.iter().position(|byte| *byte == OPTION_FAST_OPEN)?;
+    let len = *options.get(at + 1)? as usize;
+    options.get(at + 2..at + len)
 }
 
 fn send_datagram(page: &SocketPage, room: usize, source: &mut Source) {

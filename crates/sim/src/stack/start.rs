@@ -181,15 +181,19 @@ impl Stack {
             transports.join(", "),
             addresses.join(", ")
         );
-        let (key, value) = match self.members[i].peer.role {
-            Role::Ip => ("ip", ip),
-            Role::Filter => ("filter", self.shape.rules.clone()),
-            Role::Tcp | Role::Udp => ("addresses", addresses.join("\n").replace('"', "")),
+        let told = match self.members[i].peer.role {
+            Role::Ip => vec![("ip", ip)],
+            Role::Filter => vec![("filter", self.shape.rules.clone())],
+            Role::Tcp | Role::Udp => {
+                vec![("fastopen", "both".to_string()), ("addresses", addresses.join("\n").replace('"', ""))]
+            }
             _ => return,
         };
         let now = self.surroundings.now;
-        let (key, value) = (key.to_string(), value.into_bytes());
-        self.call(i, |node, _| node.event(now, Event::Configure { key, value }));
+        for (key, value) in told {
+            let (key, value) = (key.to_string(), value.into_bytes());
+            self.call(i, |node, _| node.event(now, Event::Configure { key, value }));
+        }
     }
 
     /// Fresh queues to every living neighbour.
