@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub fn check(crate_name: &str, src: &Path, files: &[PathBuf], problems: &mut Vec<String>) {
     let modules: BTreeMap<Vec<String>, &PathBuf> =
         files.iter().filter_map(|file| Some((module_of(file.strip_prefix(src).ok()?)?, file))).collect();
-    let mut imports: BTreeMap<Vec<String>, BTreeSet<Vec<String>>> = BTreeMap::new();
+    let mut imports = Imports::new();
     for (module, file) in &modules {
         let text = fs::read_to_string(file).unwrap_or_default();
         let children =
@@ -20,24 +20,40 @@ pub fn check(crate_name: &str, src: &Path, files: &[PathBuf], problems: &mut Vec
         let others = wanted.filter(|other| other != module && !other.is_empty() && !module.is_empty());
         imports.insert(module.clone(), others.collect());
     }
-    let reach: BTreeMap<&Vec<String>, BTreeSet<Vec<String>>> =
-        imports.keys().map(|module| (module, reached(module, &imports))).collect();
-    let circle = |module: &Vec<String>| -> BTreeSet<&Vec<String>> {
-        let back = |other: &&Vec<String>| reach[module].contains(*other) && reach[other].contains(module);
-        imports.keys().filter(back).collect()
-    };
-    let circles: BTreeSet<BTreeSet<&Vec<String>>> = imports.keys().map(circle).collect();
-    for circle in circles {
+    // A parent and its children may know each other, but neither may a circle run through siblings, nor one that goes
+    // down into a child come out of it elsewhere.
+    let family =
+        |module: &Vec<String>, other: &Vec<String>| other.starts_with(module) || module.starts_with(other);
+    let apart = imports.iter().map(|(module, others)| {
+        let others = others.iter().filter(|other| !family(module, other)).cloned();
+        (module.clone(), others.collect())
+    });
+    let mut found = circles(&apart.collect());
+    found.extend(circles(&imports).into_iter().filter(|circle| {
         // The first is the shortest path there is, so a parent of all if there is one.
-        if circle.iter().any(|module| !module.starts_with(circle.first().expect("it has this one"))) {
-            let names: Vec<String> = circle.iter().map(|module| module.join("::")).collect();
-            problems.push(format!(
-                "crates/{crate_name}: {} files import each other in circles: {}",
-                names.len(),
-                names.join(", ")
-            ));
-        }
+        circle.iter().any(|module| !module.starts_with(circle.first().expect("a circle is not empty")))
+    }));
+    for circle in found {
+        let names: Vec<String> = circle.iter().map(|module| module.join("::")).collect();
+        problems.push(format!(
+            "crates/{crate_name}: {} files import each other in circles: {}",
+            names.len(),
+            names.join(", ")
+        ));
     }
+}
+
+type Imports = BTreeMap<Vec<String>, BTreeSet<Vec<String>>>;
+
+/// Sets of more than one module of which each reaches all others.
+fn circles(imports: &Imports) -> BTreeSet<BTreeSet<Vec<String>>> {
+    let reach: BTreeMap<&Vec<String>, BTreeSet<Vec<String>>> =
+        imports.keys().map(|module| (module, reached(module, imports))).collect();
+    let circle = |module: &Vec<String>| -> BTreeSet<Vec<String>> {
+        let back = |other: &&Vec<String>| reach[module].contains(*other) && reach[*other].contains(module);
+        imports.keys().filter(back).cloned().collect()
+    };
+    imports.keys().map(circle).filter(|circle| circle.len() > 1).collect()
 }
 
 /// The module's path from the crate's root; tests are left out, since nobody imports them.
@@ -136,7 +152,7 @@ fn resolve(
     modules.contains_key(&at).then_some(at)
 }
 
-fn reached(from: &[String], imports: &BTreeMap<Vec<String>, BTreeSet<Vec<String>>>) -> BTreeSet<Vec<String>> {
+fn reached(from: &[String], imports: &Imports) -> BTreeSet<Vec<String>> {
     let mut seen = BTreeSet::new();
     let mut next: Vec<&Vec<String>> = imports.get(from).into_iter().flatten().collect();
     while let Some(module) = next.pop() {
@@ -174,6 +190,16 @@ mod tests {
             ("d.rs", ""),
         ]);
         assert_eq!(circle, ["crates/made-up: 3 files import each other in circles: a, b, c"]);
+    }
+
+    #[test]
+    fn a_circle_of_siblings_is_one_though_their_parent_is_in_it() {
+        let circle = problems(&[
+            ("a/mod.rs", "mod b; mod c; pub use b::X; fn f() { c::g() }"),
+            ("a/b.rs", "use super::c::Y; use super::Z;"),
+            ("a/c.rs", "use super::b::X;"),
+        ]);
+        assert_eq!(circle, ["crates/made-up: 2 files import each other in circles: a::b, a::c"]);
     }
 
     #[test]

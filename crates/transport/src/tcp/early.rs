@@ -14,8 +14,6 @@ use super::fast_open::Worth;
 use super::live::due;
 use super::segment::Segment;
 use crate::timers::NEVER;
-use alloc::collections::VecDeque;
-use core::time::Duration;
 use eft_base::Instant;
 use eft_base::wire::{TCP_ACK, TCP_RST, TCP_SYN};
 use eft_channel::socket::Opt;
@@ -23,27 +21,6 @@ use eft_component::Context;
 
 /// Connections of a listener that may be unproven at most, whatever it wishes (as its backlog).
 const QUEUE_MAX: u32 = 4096;
-/// How long one that was reset counts on, as on Linux: whoever shows others' cookies makes their resets come.
-const RESET_COUNTS: Duration = Duration::from_secs(60);
-
-/// Unproven connections that were reset and count on with their listener (RFC 7413 §5.1).
-#[derive(Default)]
-pub(super) struct Resets(VecDeque<Counted>);
-
-struct Counted {
-    listener: u32,
-    generation: u32,
-    until: Instant,
-}
-
-impl Resets {
-    /// One that counts no longer: its listener and the listener's generation.
-    fn pop(&mut self, now: Instant) -> Option<(u32, u32)> {
-        self.0
-            .pop_front_if(|counted| counted.until <= now)
-            .map(|counted| (counted.listener, counted.generation))
-    }
-}
 
 impl Connection<'_> {
     pub(super) fn is_unproven(&self) -> bool {
@@ -189,7 +166,7 @@ impl Tcp {
             let c = self.connection(listener);
             c.live.unproven += 1;
             let generation = c.block.generation;
-            self.early_resets.0.push_back(Counted { listener, generation, until: now + RESET_COUNTS });
+            self.early_resets.note(now, listener, generation);
         }
     }
 

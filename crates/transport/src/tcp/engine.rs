@@ -10,7 +10,7 @@ use super::block::{Cold, State, Tuple};
 use super::cookie_cache::CookieCache;
 use super::counters::{COUNTERS, Counter};
 use super::durable::{Blocks, Tables};
-use super::early::Resets;
+use super::early_resets::Resets;
 use super::fast_open::FastOpen;
 use super::live::{Live, due};
 use super::ports::Ports;

@@ -52,6 +52,7 @@ mod decide;
 pub mod durable;
 mod early;
 mod early_connect;
+mod early_resets;
 mod ecn;
 mod emit;
 pub mod engine;
