@@ -62,13 +62,19 @@ def kill_the_same(pid, started):
 def descendants_of(pid):
     """Process ids with their start times, so that a number that is used again is not taken for the same process."""
     found = []
-    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            children = [int(child) for child in task.read_text().split()]
-        except OSError:
-            continue
-        for child in children:
-            found += [(child, start_time(child)), *descendants_of(child)]
+    for child in children_of(pid):
+        found += [(child, start_time(child)), *descendants_of(child)]
+    return found
+
+
+def children_of(pid):
+    """A process or one of its threads may end while we look; then it has no children any more."""
+    tasks = pathlib.Path(f"/proc/{pid}/task")
+    found = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(tasks):
+            with contextlib.suppress(OSError):
+                found += [int(child) for child in (tasks / task / "children").read_text().split()]
     return found
 
 
