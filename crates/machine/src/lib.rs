@@ -12,6 +12,7 @@ pub mod cpu_set;
 pub mod frequency;
 pub mod id;
 pub mod power;
+pub mod ppm;
 pub mod share;
 
 pub use class::CoreClass;
@@ -20,4 +21,5 @@ pub use cpu_set::CpuSet;
 pub use frequency::KiloHertz;
 pub use id::CpuId;
 pub use power::{Microjoules, Watts};
+pub use ppm::Ppm;
 pub use share::Share;

@@ -6,19 +6,19 @@
 
 use alloc::vec::Vec;
 
-use crate::PPM;
+use eft_machine::Ppm;
+
 use crate::deal::{By, Claim, Rule, deal};
-use crate::guest::ratio_ppm;
 use crate::host::Host;
 
 /// Steps of R that are told apart: one percent.
-const STEPS: u64 = 100;
+const STEPS: u8 = 100;
 
-/// How much less each gets done than under `amp-fair`, in parts per million; 0 if it gets more done.
-pub fn slowdowns(claims: &[Claim], shares: &[Vec<u64>], fair: &[Vec<u64>]) -> Vec<u64> {
-    let loss = |claim: &Claim, share: &[u64], fair: &[u64]| {
+/// How much less each gets done than under `amp-fair`; nothing if it gets more done.
+pub fn slowdowns(claims: &[Claim], shares: &[Vec<Ppm>], fair: &[Vec<Ppm>]) -> Vec<Ppm> {
+    let loss = |claim: &Claim, share: &[Ppm], fair: &[Ppm]| {
         let (now, then) = (claim.work_of(share), claim.work_of(fair));
-        ratio_ppm(then.saturating_sub(now), then)
+        Ppm::of(then.saturating_sub(now).0, then.0)
     };
     claims
         .iter()
@@ -27,16 +27,16 @@ pub fn slowdowns(claims: &[Claim], shares: &[Vec<u64>], fair: &[Vec<u64>]) -> Ve
         .collect()
 }
 
-/// The least even part whose largest slowdown stays within `bound_ppm`. All even always does.
-pub fn even_part(host: &Host, claims: &[Claim], bound_ppm: u64, tie_ppm: u32) -> u64 {
-    let rule = |step: u64| Rule { even_ppm: step * PPM / STEPS, by: By::Vm, tie_ppm };
+/// The least even part whose largest slowdown stays within `bound`. All even always does.
+pub fn even_part(host: &Host, claims: &[Claim], bound: Ppm, tie: Ppm) -> Ppm {
+    let rule = |step: u8| Rule { even: Ppm::from_percent(step), by: By::Vm, tie };
     let fair = deal(host, claims, rule(STEPS));
-    let keeps = |step: u64| {
+    let keeps = |step: u8| {
         let worst = slowdowns(claims, &deal(host, claims, rule(step)), &fair).into_iter().max();
-        worst.unwrap_or(0) <= bound_ppm
+        worst.unwrap_or(Ppm::NONE) <= bound
     };
     if keeps(0) {
-        return 0;
+        return Ppm::NONE;
     }
     // `low` breaks the bound, `high` keeps it.
     let (mut low, mut high) = (0, STEPS);
@@ -44,29 +44,30 @@ pub fn even_part(host: &Host, claims: &[Claim], bound_ppm: u64, tie_ppm: u32) ->
         let middle = (low + high) / 2;
         if keeps(middle) { high = middle } else { low = middle }
     }
-    high * PPM / STEPS
+    Ppm::from_percent(high)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PPM;
     use crate::guest::VmId;
     use crate::host::GroupSet;
     use crate::host::tests::host;
     use alloc::vec;
     use proptest::prelude::*;
 
-    const TIE: u32 = 30_000;
+    const TIE: Ppm = Ppm::from_percent(3);
 
     fn claim(vm: u64, score: u64, slow: u64) -> Claim {
         Claim {
             vm: VmId(vm),
             weight: 256,
-            cap_ppm: u64::MAX,
+            cap: Ppm::MAX,
             allowed: GroupSet::ALL,
-            demand_ppm: PPM,
+            demand: Ppm::ALL,
             score,
-            speed_ppm: vec![PPM, slow],
+            speeds: vec![Ppm::ALL, Ppm(slow)],
         }
     }
 
@@ -74,11 +75,15 @@ mod tests {
     fn guests_far_apart_need_no_fairness_and_equals_need_it() {
         let host = host(1, 1, 0.5);
         let apart = [claim(1, 20, PPM / 2), claim(2, 10, PPM)];
-        assert_eq!(even_part(&host, &apart, 50_000, TIE), 0, "the second does not profit from the fast core");
+        assert_eq!(
+            even_part(&host, &apart, Ppm(50_000), TIE),
+            Ppm::NONE,
+            "the second does not profit from the fast core"
+        );
         let alike = [claim(1, 20, PPM / 2), claim(2, 19, PPM / 2)];
-        assert_eq!(even_part(&host, &alike, 0, TIE), PPM);
+        assert_eq!(even_part(&host, &alike, Ppm::NONE, TIE), Ppm::ALL);
         // With speeds 2 and 2 the second loses (1 - R) / 3 of what amp-fair gives: 5% at R = 85.
-        assert_eq!(even_part(&host, &alike, 50_000, TIE), 850_000);
+        assert_eq!(even_part(&host, &alike, Ppm(50_000), TIE), Ppm(850_000));
     }
 
     proptest! {
@@ -89,11 +94,11 @@ mod tests {
         ) {
             let host = host(2, 3, 0.4);
             let claims: Vec<Claim> = wants.iter().map(|(vm, score, slow)| claim(*vm, *score, *slow)).collect();
-            let rule = |even_ppm| Rule { even_ppm, by: By::Vm, tie_ppm: TIE };
+            let (rule, bound) = (|even| Rule { even, by: By::Vm, tie: TIE }, Ppm(bound));
             let part = even_part(&host, &claims, bound, TIE);
-            let fair = deal(&host, &claims, rule(PPM));
+            let fair = deal(&host, &claims, rule(Ppm::ALL));
             let lost = slowdowns(&claims, &deal(&host, &claims, rule(part)), &fair);
-            prop_assert!(lost.iter().all(|loss| *loss <= bound), "{lost:?} at {part}");
+            prop_assert!(lost.iter().all(|loss| *loss <= bound), "{lost:?} at {part:?}");
         }
     }
 }

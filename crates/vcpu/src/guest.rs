@@ -1,8 +1,8 @@
 //! Virtual machines and their vCPUs, or whatever is managed as if it were one.
 
+use eft_machine::Ppm;
 use serde::{Deserialize, Serialize};
 
-use crate::PPM;
 use crate::host::GroupSet;
 
 /// A vCPU's name for as long as it exists. Live: its thread id and start time, folded by the world.
@@ -23,15 +23,15 @@ pub struct Vcpu {
     pub vm: VmId,
     /// Of the whole VM, split over its active vCPUs.
     pub weight: u32,
-    /// Core time that the whole VM may use, in parts per million of a core; `u64::MAX` is no limit.
-    pub cap_ppm: u64,
+    /// Core time that the whole VM may use, of one core; [`Ppm::MAX`] is no limit.
+    pub cap: Ppm,
     /// Where the operator allows it to run.
     pub allowed: GroupSet,
 }
 
 impl Vcpu {
     pub fn new(id: u64, vm: u64) -> Self {
-        Self { id: VcpuId(id), vm: VmId(vm), weight: WEIGHT, cap_ppm: u64::MAX, allowed: GroupSet::ALL }
+        Self { id: VcpuId(id), vm: VmId(vm), weight: WEIGHT, cap: Ppm::MAX, allowed: GroupSet::ALL }
     }
 }
 
@@ -58,14 +58,4 @@ pub struct Progress<'a> {
     pub counts: &'a [Count],
     /// `counts` holds a progress counter of the guest's choice: rates compare between cores, not between guests.
     pub own_unit: bool,
-}
-
-/// A part of a whole in parts per million; 0 of nothing.
-pub fn ratio_ppm(part: u64, whole: u64) -> u64 {
-    match part.checked_mul(PPM) {
-        _ if whole == 0 => 0,
-        // Division of 128 bits is slow, and this is asked thousands of times a second.
-        Some(millionfold) => millionfold / whole,
-        None => (u128::from(part) * u128::from(PPM) / u128::from(whole)) as u64,
-    }
 }

@@ -4,9 +4,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use eft_machine::Ppm;
 use serde::{Deserialize, Serialize};
 
-use crate::PPM;
 use crate::error::HostError;
 
 /// So many groups fit a [`GroupSet`]; a two-socket server has about a dozen.
@@ -18,11 +18,13 @@ pub const CLASSES_MAX: usize = 8;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Class {
     pub name: String,
-    /// Speed of compute-bound work relative to class 0, in parts per million.
-    pub speed_ppm: u32,
-    /// What an instruction stream's IPC is here relative to class 0 until it was measured, in parts per million:
-    /// [`PPM`] where only the clock differs.
-    pub ipc_ppm: u32,
+    /// Speed of compute-bound work relative to class 0.
+    #[serde(rename = "speed_ppm")]
+    pub speed: Ppm,
+    /// What an instruction stream's IPC is here relative to class 0 until it was measured: all of it where only the clock
+    /// differs.
+    #[serde(rename = "ipc_ppm")]
+    pub ipc: Ppm,
     /// Second hardware threads of the cores of this class: a seat there makes a core's other thread slower, so these are
     /// dealt out after all cores.
     pub sibling_of: Option<u8>,
@@ -60,8 +62,9 @@ impl Host {
         if self.classes.is_empty() || self.classes.len() > CLASSES_MAX {
             return Err(HostError::Classes { found: self.classes.len(), most: CLASSES_MAX });
         }
-        let speeds: Vec<u32> = self.classes.iter().map(|class| class.speed_ppm).collect();
-        if speeds[0] != PPM as u32 || speeds.windows(2).any(|pair| pair[0] < pair[1]) || speeds.contains(&0) {
+        let speeds: Vec<Ppm> = self.classes.iter().map(|class| class.speed).collect();
+        let is_unordered = speeds.windows(2).any(|pair| pair[0] < pair[1]);
+        if speeds[0] != Ppm::ALL || is_unordered || speeds.contains(&Ppm::NONE) {
             return Err(HostError::ClassOrder);
         }
         let is_no_sibling =
@@ -69,7 +72,7 @@ impl Host {
         if self.classes.iter().enumerate().any(is_no_sibling) {
             return Err(HostError::SiblingsFirst);
         }
-        if self.classes.iter().any(|class| class.ipc_ppm == 0) {
+        if self.classes.iter().any(|class| class.ipc == Ppm::NONE) {
             return Err(HostError::NoInstructions);
         }
         let bad = |group: &&Group| {
@@ -107,9 +110,9 @@ impl Host {
         (0..self.groups.len()).filter(move |group| self.class_of(*group) == class)
     }
 
-    /// Core time of a class, [`PPM`] for each core.
-    pub fn pool_ppm(&self, class: usize) -> u64 {
-        self.of_class(class).map(|group| u64::from(self.groups[group].cores) * PPM).sum()
+    /// Core time of a class, all of each core's.
+    pub fn pool(&self, class: usize) -> Ppm {
+        self.of_class(class).map(|group| Ppm::ALL * self.groups[group].cores).sum()
     }
 
     /// Whether a move from one group to another leaves the cache behind.
@@ -163,18 +166,14 @@ impl FromIterator<usize> for GroupSet {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use eft_machine::Share;
 
     /// `fast` and `slow` cores behind one cache; the slow ones run at `speed` of the fast ones.
     pub fn host(fast: u32, slow: u32, speed: f64) -> Host {
-        let class = |name: &str, speed_ppm| Class {
-            name: name.into(),
-            speed_ppm,
-            ipc_ppm: PPM as u32,
-            sibling_of: None,
-        };
+        let class = |name: &str, speed| Class { name: name.into(), speed, ipc: Ppm::ALL, sibling_of: None };
         let group = |class, cores| Group { class, cores, threads: cores, cache: 0, cluster: 0, node: 0 };
         Host {
-            classes: vec![class("fast", PPM as u32), class("slow", (speed * 1e6) as u32)],
+            classes: vec![class("fast", Ppm::ALL), class("slow", Ppm::from(Share(speed)))],
             groups: vec![group(0, fast), group(1, slow)],
         }
     }
@@ -193,7 +192,7 @@ pub(crate) mod tests {
         bad.classes[1].sibling_of = Some(1);
         assert!(bad.check().is_err());
         bad = host(1, 1, 0.5);
-        bad.classes[1].ipc_ppm = 0;
+        bad.classes[1].ipc = Ppm::NONE;
         assert!(bad.check().is_err());
     }
 }

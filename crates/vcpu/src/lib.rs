@@ -29,5 +29,6 @@ pub mod scheduler;
 pub mod survey;
 pub mod turns;
 
-/// Shares and speeds are parts per million: of one core's time, or of the fastest class's speed.
-pub const PPM: u64 = 1_000_000;
+/// Shares and speeds are parts per million: of one core's time, or of the fastest class's speed. The bare number is for
+/// arithmetic with signs or in 128 bits.
+const PPM: u64 = eft_machine::Ppm::ALL.0;

@@ -6,9 +6,9 @@ use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;
 
+use eft_machine::Ppm;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::PPM;
 use crate::error::OptionsError;
 
 /// Section 3.3 of the paper, and what it leaves as future work.
@@ -21,12 +21,12 @@ pub enum Policy {
     AmpVcpu,
     /// `amp-fair:R`: R percent of the fast time evenly, the rest as `amp-vm`. `amp-fair` is R = 100.
     AmpFair(u8),
-    /// The least R that keeps every vCPU's slowdown against `amp-fair` below this, in parts per million.
-    AdaptiveFair(u32),
+    /// The least R that keeps every vCPU's slowdown against `amp-fair` below this.
+    AdaptiveFair(Ppm),
 }
 
 /// The largest slowdown that `adaptive-fair` allows unless told otherwise: 5%.
-pub const BOUND_PPM: u32 = 50_000;
+pub const BOUND: Ppm = Ppm::from_percent(5);
 
 impl FromStr for Policy {
     type Err = OptionsError;
@@ -39,12 +39,12 @@ impl FromStr for Policy {
                 "amp-vm" => Ok(Self::AmpVm),
                 "amp-vcpu" => Ok(Self::AmpVcpu),
                 "amp-fair" => Ok(Self::AmpFair(100)),
-                "adaptive-fair" => Ok(Self::AdaptiveFair(BOUND_PPM)),
+                "adaptive-fair" => Ok(Self::AdaptiveFair(BOUND)),
                 _ => Err(bad()),
             },
             Some(("amp-fair", digits)) => percent(digits).map(Self::AmpFair),
             Some(("adaptive-fair", digits)) => {
-                percent(digits).map(|p| Self::AdaptiveFair(u32::from(p) * 10_000))
+                percent(digits).map(|p| Self::AdaptiveFair(Ppm::from_percent(p)))
             }
             Some(_) => Err(bad()),
         }
@@ -58,8 +58,8 @@ impl fmt::Display for Policy {
             Self::AmpVcpu => f.pad("amp-vcpu"),
             Self::AmpFair(100) => f.pad("amp-fair"),
             Self::AmpFair(percent) => f.pad(&format!("amp-fair:{percent}")),
-            Self::AdaptiveFair(BOUND_PPM) => f.pad("adaptive-fair"),
-            Self::AdaptiveFair(ppm) => f.pad(&format!("adaptive-fair:{}", ppm / 10_000)),
+            Self::AdaptiveFair(BOUND) => f.pad("adaptive-fair"),
+            Self::AdaptiveFair(bound) => f.pad(&format!("adaptive-fair:{}", bound.part_of(100))),
         }
     }
 }
@@ -112,9 +112,9 @@ pub struct Options {
     /// From one look for idle fast cores to the next; Xen's tick.
     pub tick: Duration,
     /// IPC that changes by more than this has to stay so for two intervals.
-    pub threshold_ppm: u32,
+    pub threshold: Ppm,
     /// Scores that differ less are one: no order is made out of noise. The paper orders by any difference.
-    pub tie_ppm: u32,
+    pub tie: Ppm,
     /// What a move to another last-level cache has to bring, as core time.
     pub migration_cost: Duration,
 }
@@ -128,8 +128,8 @@ impl Default for Options {
             interval: Duration::from_millis(2500),
             turn: Duration::from_millis(30),
             tick: Duration::from_millis(10),
-            threshold_ppm: 150_000,
-            tie_ppm: 30_000,
+            threshold: Ppm::from_percent(15),
+            tie: Ppm::from_percent(3),
             migration_cost: Duration::from_millis(5),
         }
     }
@@ -151,7 +151,7 @@ impl Options {
         if self.interval > Duration::from_secs(3600) {
             return Err(OptionsError::IntervalTooLong);
         }
-        if u64::from(self.threshold_ppm) > 10 * PPM {
+        if self.threshold > Ppm::ALL * 10 {
             return Err(OptionsError::ThresholdTooLarge);
         }
         Ok(())

@@ -13,8 +13,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use eft_base::time::Instant;
+use eft_machine::Ppm;
 
-use crate::PPM;
 use crate::efficiency::{Efficiency, Ratios};
 use crate::error::SchedulerError;
 use crate::guest::{Count, Progress, Vcpu, VcpuId};
@@ -30,7 +30,7 @@ const MANY: usize = 48;
 /// they use there counts before.
 const REST_TURNS: usize = 2;
 /// IPC where there are no counters: utilisation alone decides.
-const NO_IPC: u64 = PPM;
+const NO_IPC: Ppm = Ppm::ALL;
 
 /// What the world has to look at next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,16 +53,16 @@ pub struct Leaver {
 /// What is known of one vCPU, for whoever wants to see it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Known {
-    /// IPC as the score uses it, in parts per million; `None` without counters.
-    pub ipc_ppm: Option<u64>,
+    /// IPC as the score uses it; `None` without counters.
+    pub ipc: Option<Ppm>,
     /// Share of the last window in which it ran.
-    pub ran_ppm: u64,
-    pub waited_ppm: u64,
+    pub ran: Ppm,
+    pub waited: Ppm,
     /// Work asked for, in time on the fastest class.
-    pub demand_ppm: u64,
+    pub demand: Ppm,
     pub score: u64,
     /// Less done than under `amp-fair`, by prediction.
-    pub slowdown_ppm: u64,
+    pub slowdown: Ppm,
     /// Since it is known.
     pub ran_ns: Vec<u64>,
     pub moves: u64,
@@ -88,7 +88,7 @@ struct Memory {
     waited_ns: u64,
     placed: Option<usize>,
     /// Work that it would do alone on a core, sleeping as long between as it does.
-    room_ppm: u64,
+    room: Ppm,
     known: Known,
 }
 
@@ -105,7 +105,7 @@ pub struct Scheduler {
     entries: Vec<Entry>,
     memories: Vec<Memory>,
     ratios: Ratios,
-    even_ppm: u64,
+    even: Ppm,
     began: Option<Instant>,
     window_open: bool,
     next_window: Instant,
@@ -129,7 +129,7 @@ impl Scheduler {
             entries: Vec::new(),
             memories: Vec::new(),
             ratios,
-            even_ppm: 0,
+            even: Ppm::NONE,
             began: None,
             window_open: false,
             next_window: zero,
@@ -160,8 +160,8 @@ impl Scheduler {
     }
 
     /// How much of the fast time is dealt out evenly now.
-    pub fn even_ppm(&self) -> u64 {
-        self.even_ppm
+    pub fn even(&self) -> Ppm {
+        self.even
     }
 
     /// How often the time was dealt out by what windows showed.
@@ -197,7 +197,7 @@ impl Scheduler {
     fn newcomer(&self) -> Memory {
         let classes = self.host.classes.len();
         let known =
-            Known { demand_ppm: PPM, score: NO_IPC, ran_ns: alloc::vec![0; classes], ..Known::default() };
+            Known { demand: Ppm::ALL, score: NO_IPC.0, ran_ns: alloc::vec![0; classes], ..Known::default() };
         Memory {
             efficiency: Efficiency::new(&self.host),
             looked: self.last_turn,
@@ -209,7 +209,7 @@ impl Scheduler {
             counts: Vec::new(),
             waited_ns: 0,
             placed: None,
-            room_ppm: PPM,
+            room: Ppm::ALL,
             known,
         }
     }

@@ -5,10 +5,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use eft_machine::{CoreClass, Cpu, CpuSet};
+use eft_machine::{CoreClass, Cpu, CpuSet, Ppm};
 
 use crate::PPM;
-use crate::efficiency::SIBLING_PPM;
+use crate::efficiency::SIBLING;
 use crate::error::HostError;
 use crate::host::{CLASSES_MAX, Class, GROUPS_MAX, Group, Host};
 
@@ -75,8 +75,8 @@ pub fn survey(cpus: &[Cpu], usable: &CpuSet) -> Result<(Host, Vec<CpuSet>), Host
     let (first_clock, first_ipc) = kinds[0];
     let class = |(index, (clock, ipc)): (usize, &(u64, u64))| Class {
         name: class_name(index, kinds.len()),
-        speed_ppm: (clock * PPM / first_clock.max(1)).clamp(1, PPM) as u32,
-        ipc_ppm: (ipc * PPM / first_ipc.max(1)).max(1) as u32,
+        speed: Ppm::of(*clock, first_clock.max(1)).clamp(Ppm(1), Ppm::ALL),
+        ipc: Ppm::of(*ipc, first_ipc.max(1)).max(Ppm(1)),
         sibling_of: None,
     };
     let group = |(key, set): (&Key, &CpuSet)| Group {
@@ -93,7 +93,7 @@ pub fn survey(cpus: &[Cpu], usable: &CpuSet) -> Result<(Host, Vec<CpuSet>), Host
     };
     // Speeds never rise from class to class, though clocks may where IPC is what differs.
     for i in 1..host.classes.len() {
-        host.classes[i].speed_ppm = host.classes[i].speed_ppm.min(host.classes[i - 1].speed_ppm);
+        host.classes[i].speed = host.classes[i].speed.min(host.classes[i - 1].speed);
     }
     let mut sets: Vec<CpuSet> = groups.into_values().collect();
     if host.is_asymmetric() {
@@ -137,11 +137,10 @@ fn add_siblings(host: &mut Host, sets: &mut Vec<CpuSet>) {
             continue;
         }
         let (own, last) = (host.classes[class].clone(), &host.classes[host.classes.len() - 1]);
-        let speed = (u64::from(own.speed_ppm) * SIBLING_PPM / PPM) as u32;
         let sibling = Class {
             name: format!("{} with busy sibling", own.name),
-            speed_ppm: speed.clamp(1, last.speed_ppm),
-            ipc_ppm: own.ipc_ppm,
+            speed: (own.speed * SIBLING).clamp(Ppm(1), last.speed),
+            ipc: own.ipc,
             sibling_of: Some(class as u8),
         };
         let number = host.classes.len() as u8;
@@ -197,7 +196,7 @@ mod tests {
         let (host, sets) = survey(&cpus, &"0-7".parse().unwrap()).unwrap();
         assert_eq!(sets.iter().map(CpuSet::to_string).collect::<Vec<_>>(), ["0-3", "4-7", "0-3"]);
         assert_eq!((host.groups[0].cores, host.groups[0].threads, host.groups[1].cores), (2, 4, 4));
-        assert_eq!((host.classes[1].speed_ppm, host.classes[1].ipc_ppm), (800_000, 650_000));
+        assert_eq!((host.classes[1].speed, host.classes[1].ipc), (Ppm(800_000), Ppm(650_000)));
         let (second, group) = (&host.classes[2], host.groups[2]);
         assert_eq!((second.name.as_str(), second.sibling_of), ("fast with busy sibling", Some(0)));
         assert_eq!((group.cores, host.core_class_of(2), host.slowest_cores()), (2, 0, 1));
@@ -245,7 +244,7 @@ mod tests {
         cpus[1].speed_set = Some(SpeedSet { share: Share(0.4), back_end: "emulated".into(), phase: None });
         let (host, sets) = survey(&cpus, &"0-1".parse().unwrap()).unwrap();
         assert_eq!(sets.iter().map(CpuSet::to_string).collect::<Vec<_>>(), ["0", "1"]);
-        assert_eq!(host.classes[1].speed_ppm, 400_000);
+        assert_eq!(host.classes[1].speed, Ppm(400_000));
         assert!(!survey(&cpus, &"0,2".parse().unwrap()).unwrap().0.is_asymmetric());
         assert!(survey(&cpus, &"7".parse().unwrap()).is_err());
     }

@@ -7,14 +7,16 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use eft_machine::Ppm;
+
 use crate::PPM;
-use crate::guest::{Vcpu, ratio_ppm};
+use crate::guest::Vcpu;
 use crate::host::Host;
 
 /// An account holds so many turns at most, either way: what was missed long ago is not made up for.
 const TURNS_MAX: i64 = 8;
 /// Whose share of a class is this much of all that it gets does not leave the class.
-const WHOLE_PPM: u64 = 950_000;
+const WHOLE: Ppm = Ppm::from_percent(95);
 /// Above every account.
 const FIRST: i64 = i64::MAX / 4;
 
@@ -32,11 +34,11 @@ pub struct Entry {
     /// Beside another a burst takes longer, so that one turn of waiting says nothing.
     pub saturated: bool,
     /// Of a core: its part of all cores where these are overcommitted.
-    pub limit: u64,
-    /// Dealt, by class, in parts per million of a core.
-    pub shares: Vec<u64>,
+    pub limit: Ppm,
+    /// Dealt, of a core, by class.
+    pub shares: Vec<Ppm>,
     /// Of a core, by class: what it would use alone there.
-    pub sizes: Vec<u64>,
+    pub sizes: Vec<Ppm>,
     /// Dealt and not used yet, by class.
     pub owed_ns: Vec<i64>,
     pub group: Option<usize>,
@@ -53,9 +55,9 @@ impl Entry {
             awake: true,
             sleepless: false,
             saturated: false,
-            limit: PPM,
-            shares: vec![0; classes],
-            sizes: vec![PPM; classes],
+            limit: Ppm::ALL,
+            shares: vec![Ppm::NONE; classes],
+            sizes: vec![Ppm::ALL; classes],
             owed_ns: vec![0; classes],
             group: None,
             from: None,
@@ -72,7 +74,7 @@ impl Entry {
     pub fn look(&mut self, length_ns: u64, ran_ns: &[u64], waited_ns: u64) {
         let ran = ran_ns.iter().fold(0u64, |sum, ran| sum.saturating_add(*ran));
         let busy = ran.saturating_add(waited_ns);
-        let is_whole = |time| ratio_ppm(time, length_ns) >= WHOLE_PPM;
+        let is_whole = |time| Ppm::of(time, length_ns) >= WHOLE;
         self.awake = busy > 0;
         let was_sleepless = core::mem::replace(&mut self.sleepless, is_whole(busy));
         self.saturated = is_whole(ran) || self.sleepless && was_sleepless;
@@ -85,14 +87,13 @@ impl Entry {
     pub fn earn(&mut self, length_ns: u64) {
         let bound = TURNS_MAX * length_ns.min(i64::MAX as u64 / 64) as i64;
         for (owed, share) in self.owed_ns.iter_mut().zip(&self.shares) {
-            let dealt =
-                if self.awake { u128::from(*share) * u128::from(length_ns) / u128::from(PPM) } else { 0 };
-            *owed = owed.saturating_add(dealt.min(i64::MAX as u128 / 4) as i64).clamp(-bound, bound);
+            let dealt = if self.awake { share.part_of(length_ns) } else { 0 };
+            *owed = owed.saturating_add(dealt.min(i64::MAX as u64 / 4) as i64).clamp(-bound, bound);
         }
     }
 
     /// Of a core of the class, for the next turn.
-    fn size(&self, class: usize) -> u64 {
+    fn size(&self, class: usize) -> Ppm {
         if self.saturated { self.limit } else { self.sizes[class].min(self.limit) }
     }
 
@@ -103,11 +104,11 @@ impl Entry {
     /// What decides who gets a seat of the class; `None` if it wants none.
     fn urgency(&self, host: &Host, class: usize) -> Option<i64> {
         let slowest = !(class + 1..host.classes.len()).any(|slower| self.may_use(host, slower));
-        let all: u64 = self.shares.iter().sum();
+        let all: Ppm = self.shares.iter().copied().sum();
         match self.shares[class] {
             _ if slowest => Some(FIRST),
-            0 => None,
-            share if ratio_ppm(share, all) >= WHOLE_PPM => Some(FIRST / 2 + self.owed_ns[class]),
+            Ppm::NONE => None,
+            share if Ppm::of(share.0, all.0) >= WHOLE => Some(FIRST / 2 + self.owed_ns[class]),
             _ => Some(self.owed_ns[class]),
         }
     }
@@ -117,7 +118,7 @@ impl Entry {
 /// is nobody's debt. Otherwise all accounts drift to their bound, where nothing tells whose turn it is.
 pub fn level(host: &Host, entries: &mut [Entry]) {
     for class in 0..host.classes.len() {
-        let takes_part = |entry: &Entry| entry.active && entry.awake && entry.shares[class] > 0;
+        let takes_part = |entry: &Entry| entry.active && entry.awake && entry.shares[class] > Ppm::NONE;
         let of = entries.iter().filter(|entry| takes_part(entry));
         let (sum, count) =
             of.fold((0i64, 0i64), |(sum, count), entry| (sum + entry.owed_ns[class], count + 1));
@@ -148,7 +149,7 @@ pub fn take(host: &Host, entries: &mut [Entry], migration_cost_ns: u64) {
         // What each of a group's threads has left with this one there. Elsewhere it counts twice: whoever moves leaves
         // as much room behind as it takes, and caches.
         let crowd = |group: &usize| {
-            let size = entry.size(host.class_of(*group)) as i64;
+            let size = entry.size(host.class_of(*group)).0 as i64;
             let stays = entry.group == Some(*group);
             let from = entry.group.map_or(0, |from| host.distance(from, *group));
             let left = free[*group] - if stays { size } else { 2 * size };
@@ -163,7 +164,7 @@ pub fn take(host: &Host, entries: &mut [Entry], migration_cost_ns: u64) {
             _ => Some(group),
         });
         if let Some(group) = best {
-            free[group] -= entry.size(host.class_of(group)) as i64;
+            free[group] -= entry.size(host.class_of(group)).0 as i64;
         }
         entry.group = best;
     }
@@ -178,7 +179,7 @@ struct Wish {
     stays: bool,
     urgency: i64,
     index: core::cmp::Reverse<usize>,
-    size: u64,
+    size: Ppm,
 }
 
 /// Seats of one class, one by one, to whoever is worth most there.
@@ -192,13 +193,12 @@ fn seat(
 ) {
     // What a crowded seat must still leave to be worth more than a seat of its own on the next class.
     let slower = host.classes.get(class + 1);
-    let enough = slower
-        .map_or(PPM, |next| ratio_ppm(u64::from(next.speed_ppm), u64::from(host.classes[class].speed_ppm)));
+    let enough = slower.map_or(Ppm::ALL, |next| Ppm::of(next.speed.0, host.classes[class].speed.0));
     let mut queues = queues(host, class, entries, open, cost_ns);
     let mut taken = vec![false; entries.len()];
     while let Some((group, wish)) = best_seat(&mut queues, &taken, free, enough) {
         let index = wish.index.0;
-        free[group] -= wish.size as i64;
+        free[group] -= wish.size.0 as i64;
         entries[index].group = Some(group);
         taken[index] = true;
     }
@@ -235,12 +235,12 @@ fn best_seat(
     queues: &mut [(usize, Vec<Wish>)],
     taken: &[bool],
     free: &[i64],
-    enough: u64,
+    enough: Ppm,
 ) -> Option<(usize, Wish)> {
     let head = |(group, queue): &mut (usize, Vec<Wish>)| {
         let room = free[*group].max(0) as u128;
         let fits = |wish: &Wish| {
-            let least = u128::from(wish.size) * u128::from(enough);
+            let least = u128::from(wish.size.0) * u128::from(enough.0);
             room > 0 && room * u128::from(PPM) >= least && !taken[wish.index.0]
         };
         while queue.last().is_some_and(|wish| !fits(wish)) {

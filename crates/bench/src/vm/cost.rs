@@ -5,7 +5,7 @@ use std::time::Duration;
 use eft_host::clock;
 use eft_host::guests::perf::{self, Pmu, ThreadCounters};
 use eft_host::sensors::Tree;
-use eft_vcpu::PPM;
+use eft_machine::Ppm;
 use eft_vcpu::guest::{Progress, Vcpu};
 use eft_vcpu::host::{Class, Group, Host};
 use eft_vcpu::options::{Options, Policy};
@@ -90,12 +90,11 @@ fn cost_of(count: u32, counting: Option<&[Pmu]>) -> Result<Cost, String> {
         own = Some(ThreadCounters::open(pmus, OWN_THREAD, false)?);
     }
     let mut measuring = Duration::ZERO;
-    let class =
-        |name: &str, speed_ppm| Class { name: name.into(), speed_ppm, ipc_ppm: PPM as u32, sibling_of: None };
+    let class = |name: &str, speed| Class { name: name.into(), speed, ipc: Ppm::ALL, sibling_of: None };
     let group = |class, cores, cache| Group { class, cores, threads: cores, cache, cluster: 0, node: cache };
     let (fast, slow) = ((count / 3).max(1), (count / 2).max(1));
     let host = Host {
-        classes: vec![class("fast", PPM as u32), class("slow", 500_000)],
+        classes: vec![class("fast", Ppm::ALL), class("slow", Ppm::from_percent(50))],
         groups: vec![group(0, fast, 0), group(1, slow, 0), group(1, slow, 1)],
     };
     let mut scheduler = Scheduler::new(host, Options { policy: Policy::AmpFair(100), ..Options::default() })?;

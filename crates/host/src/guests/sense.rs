@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use eft_vcpu::PPM;
+use eft_machine::Ppm;
 use eft_vcpu::guest::Count;
 
 use super::perf::{Pmu, ThreadCounters};
@@ -22,9 +22,9 @@ pub struct Sensor {
     pub wait_ns: u64,
     /// As the kernel told last.
     told: (u64, u64),
-    /// Time on its core for each nanosecond that it ran there, in parts per million: a core of emulated speed is taken away
+    /// Time on its core relative to the time that it ran there: a core of emulated speed is taken away
     /// for a part of each period, which the kernel counts as waiting, and is at full speed in between.
-    pub stretch_ppm: u64,
+    pub stretch: Ppm,
     pub counts: Vec<Count>,
     pub has_ended: bool,
 }
@@ -41,7 +41,7 @@ impl Sensor {
             run_ns: 0,
             wait_ns: 0,
             told: (0, 0),
-            stretch_ppm: PPM,
+            stretch: Ppm::ALL,
             counts: Vec::new(),
             has_ended,
         }
@@ -73,10 +73,7 @@ impl Sensor {
 
     fn hear(&mut self, told: (u64, u64)) {
         let (ran, waited) = (told.0.saturating_sub(self.told.0), told.1.saturating_sub(self.told.1));
-        let occupied = match self.stretch_ppm {
-            PPM => ran,
-            stretch => (u128::from(ran) * u128::from(stretch) / u128::from(PPM)) as u64,
-        };
+        let occupied = self.stretch.part_of(ran);
         self.run_ns += occupied;
         self.wait_ns += waited.saturating_sub(occupied.saturating_sub(ran));
         self.told = told;
@@ -140,7 +137,7 @@ mod tests {
         let mut sensor = Sensor::new(&tree, me.tid, me, None);
         sensor.hear((1_000, 500));
         assert_eq!((sensor.run_ns, sensor.wait_ns), (1_000, 500));
-        sensor.stretch_ppm = 4 * PPM;
+        sensor.stretch = Ppm::ALL * 4;
         sensor.hear((2_000, 4_000));
         assert_eq!(
             (sensor.run_ns, sensor.wait_ns),

@@ -4,7 +4,7 @@
 //! policy does: it climbs from the pinning that fills the fast cores in the order of speed-ups, one vCPU's seat at a time.
 
 use eft_base::random::Random;
-use eft_vcpu::options::{BOUND_PPM, Policy, Score};
+use eft_vcpu::options::{BOUND, Policy, Score};
 
 use super::calibration::Calibration;
 use super::machine::{CoreClass, Machine};
@@ -178,7 +178,7 @@ pub fn compare(host: &HostOfToday, seconds: u64, seed: u64) -> std::result::Resu
         Way::Credit,
         Way::Policy(Policy::AmpVm),
         Way::Policy(Policy::AmpVcpu),
-        Way::Policy(Policy::AdaptiveFair(BOUND_PPM)),
+        Way::Policy(Policy::AdaptiveFair(BOUND)),
         Way::Policy(CONTROL),
     ] {
         let name = match way {
@@ -251,7 +251,7 @@ mod tests {
     fn adaptive_fair_keeps_its_bound_on_the_server() {
         let calibration = Calibration::parse(MODERN).unwrap();
         let host = &hosts()[2];
-        let (policy, placements) = (Policy::AdaptiveFair(BOUND_PPM), 8);
+        let (policy, placements) = (Policy::AdaptiveFair(BOUND), 8);
         let mut sums = vec![0.0; host.vms.len()];
         for seed in 1..=placements {
             let trial = Trial { host, calibration: &calibration, seconds: 10, seed };
@@ -260,7 +260,7 @@ mod tests {
             sums.iter_mut().zip(one.speed_ups).for_each(|(sum, speed_up)| *sum += speed_up);
         }
         let means: Vec<f64> = sums.iter().map(|sum| sum / placements as f64).collect();
-        assert!(largest_slowdown(&means) <= f64::from(BOUND_PPM) / 10_000.0, "{means:?}");
+        assert!(largest_slowdown(&means) <= BOUND.share().percent(), "{means:?}");
         assert!(means.iter().sum::<f64>() / means.len() as f64 > 1.02, "{means:?}");
     }
 

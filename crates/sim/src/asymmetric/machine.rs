@@ -1,6 +1,6 @@
 //! A machine of the model: cores of some classes on dies with a last-level cache and memory of their own.
 
-use eft_vcpu::PPM;
+use eft_machine::Ppm;
 use eft_vcpu::guest::{Count, Vcpu};
 use eft_vcpu::host::{Class, Group, Host};
 use eft_vcpu::options::{Options, Policy, Score};
@@ -69,11 +69,11 @@ impl Machine {
         (0..self.classes.len()).map(|class| Count { class: class as u8, ..Count::default() }).collect()
     }
 
-    /// Work for each nanosecond on a core, in parts per million.
-    pub fn rate_ppm(&self, memory: u64, core: usize) -> u64 {
+    /// Work for each nanosecond on a core.
+    pub fn rate(&self, memory: u64, core: usize) -> Ppm {
         let slowness = self.slowness_milli(self.class[core]);
         let time = (1000 - memory) * slowness + memory * self.contention[self.die[core]];
-        1_000_000 * PPM / time
+        Ppm::of(1_000_000, time)
     }
 
     /// Memory waits of the next millisecond from the traffic of this one.
@@ -119,8 +119,8 @@ impl Machine {
             let own = self.classes[*class];
             host.classes.push(Class {
                 name: own.name.into(),
-                speed_ppm: (PPM * own.khz / first.khz) as u32,
-                ipc_ppm: (PPM * own.ipc_milli / first.ipc_milli) as u32,
+                speed: Ppm::of(own.khz, first.khz),
+                ipc: Ppm::of(own.ipc_milli, first.ipc_milli),
                 sibling_of: None,
             });
         }
@@ -132,7 +132,7 @@ impl Machine {
         }
         let mut options = Options { policy, score, ..Options::default() };
         if self.plain_policies {
-            options.tie_ppm = 0;
+            options.tie = Ppm::NONE;
         }
         let mut scheduler = Scheduler::new(host, options)?;
         let vcpus: Vec<Vcpu> =

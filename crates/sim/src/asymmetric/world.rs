@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use eft_base::random::Random;
 use eft_base::time::Instant;
-use eft_vcpu::PPM;
 use eft_vcpu::guest::{Count, Progress, VcpuId};
 use eft_vcpu::options::{Policy, Score};
 use eft_vcpu::promote::Since;
@@ -235,12 +234,12 @@ impl<'a> World<'a> {
             self.arrive(vcpu, core);
             let program = self.programs[vm].program();
             let (memory, die, class) = (program.memory, self.machine.die[core], self.machine.class[core]);
-            let rate_ppm = self.machine.rate_ppm(memory, core);
-            traffic[die] += memory * rate_ppm / PPM;
+            let rate = self.machine.rate(memory, core);
+            traffic[die] += rate.part_of(memory);
             let seen = &mut self.seen[vcpu];
             let refill = seen.refill_ns.min(1_000_000);
             seen.refill_ns -= refill;
-            let work = (1_000_000 - refill) * rate_ppm / PPM;
+            let work = rate.part_of(1_000_000 - refill);
             let khz = self.machine.classes[class].khz;
             seen.run_ns += 1_000_000;
             seen.by_class_ns[class] += 1_000_000;

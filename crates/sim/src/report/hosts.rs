@@ -2,7 +2,7 @@
 
 use clap::Args;
 use eft_sim::asymmetric::hosts::{self, HostOfToday, Result as OneRun, largest_slowdown};
-use eft_vcpu::options::{BOUND_PPM, Policy};
+use eft_vcpu::options::{BOUND, Policy};
 use serde_json::json;
 
 #[derive(Args)]
@@ -21,7 +21,7 @@ pub struct HostsArguments {
 
 /// A policy is to reach this much of what the best static pinning does, which knows all in advance.
 const AIM: f64 = 0.95;
-const BOUND_PERCENT: f64 = BOUND_PPM as f64 / 10_000.0;
+const BOUND_PERCENT: f64 = BOUND.0 as f64 / 10_000.0;
 
 /// One way on one host, over all placements.
 struct Row {
@@ -103,7 +103,7 @@ fn text(all: &[(HostOfToday, Vec<Row>)]) -> Vec<Vec<String>> {
 }
 
 fn check(all: &[(HostOfToday, Vec<Row>)]) -> Result<(), String> {
-    let adaptive = Policy::AdaptiveFair(BOUND_PPM).to_string();
+    let adaptive = Policy::AdaptiveFair(BOUND).to_string();
     let of = |rows: &[Row], way: &str| rows.iter().position(|row| row.way == way);
     let missed = all.iter().flat_map(|(host, rows)| {
         let part = of(rows, "amp-vm").map_or(1.0, |way| rows[way].mean / best(rows));

@@ -3,9 +3,9 @@
 use alloc::vec::Vec;
 
 use eft_base::time::Instant;
+use eft_machine::Ppm;
 
 use super::{Leaver, Memory, NO_IPC, Scheduler, Seen, nanos};
-use crate::PPM;
 use crate::guest::{Progress, VcpuId};
 use crate::host::Host;
 use crate::promote::Since;
@@ -70,8 +70,8 @@ impl Scheduler {
             entry.earn(turn_ns);
             // It slept through a window and works now: it need not wait for the next one to get its part.
             if entry.saturated && !entry.active {
-                (entry.active, memory.known.demand_ppm, memory.room_ppm, woke) = (true, PPM, PPM, true);
-                memory.known.score = memory.known.ipc_ppm.unwrap_or(NO_IPC);
+                (entry.active, memory.known.demand, memory.room, woke) = (true, Ppm::ALL, Ppm::ALL, true);
+                memory.known.score = memory.known.ipc.unwrap_or(NO_IPC).0;
             }
         }
         turns::level(&self.host, &mut self.entries);

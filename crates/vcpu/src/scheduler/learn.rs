@@ -2,15 +2,17 @@
 
 use alloc::vec::Vec;
 
+use eft_machine::Ppm;
+
 use super::{NO_IPC, Scheduler, nanos};
 use crate::PPM;
-use crate::guest::{Count, Progress, ratio_ppm};
+use crate::guest::{Count, Progress};
 use crate::options::Score;
 
 /// A vCPU that uses less of a window sleeps: an idle guest's timer.
-const ASLEEP_PPM: u64 = 10_000;
+const ASLEEP: Ppm = Ppm::from_percent(1);
 /// A vCPU that runs or waits for this much of a window wants all it can get.
-const SATURATED_PPM: u64 = 950_000;
+const SATURATED: Ppm = Ppm::from_percent(95);
 
 impl Scheduler {
     pub(super) fn open_window(&mut self, all: &[Progress]) {
@@ -25,7 +27,7 @@ impl Scheduler {
     }
 
     pub(super) fn close_window(&mut self, all: &[Progress]) {
-        let threshold = self.options.threshold_ppm;
+        let threshold = self.options.threshold;
         for (index, (entry, memory)) in self.entries.iter().zip(&mut self.memories).enumerate() {
             let Some(progress) = Self::progress_of(all, index, entry.vcpu.id) else { continue };
             let counts = differences(&memory.counts, progress.counts);
@@ -48,55 +50,51 @@ impl Scheduler {
             memory.known.ran_ns.iter().zip(&memory.window_ran_ns).map(|(now, then)| now - then).collect();
         let all: u64 = ran.iter().sum();
         let known = &mut memory.known;
-        known.ran_ppm = ratio_ppm(all, window).min(PPM);
-        known.waited_ppm = ratio_ppm(memory.waited_ns - memory.window_waited_ns, window).min(PPM);
-        let wants = known.ran_ppm + known.waited_ppm;
-        let work: u64 = ran.iter().zip(&speeds).map(|(ns, speed)| ratio_ppm(*ns, window) * speed / PPM).sum();
+        known.ran = Ppm::of(all, window).min(Ppm::ALL);
+        known.waited = Ppm::of(memory.waited_ns - memory.window_waited_ns, window).min(Ppm::ALL);
+        let wants = known.ran + known.waited;
+        let work: Ppm = ran.iter().zip(&speeds).map(|(ns, speed)| Ppm::of(*ns, window) * *speed).sum();
         // Whoever sleeps between has done what it had to do. If it waits for each answer, it would have done more without
         // waiting; so it gets the room, and shows by the next window whether it uses it.
-        let (is_saturated, runs) = (wants >= SATURATED_PPM, PPM - known.waited_ppm);
-        known.demand_ppm = if is_saturated { PPM } else { work.min(PPM) };
-        memory.room_ppm = if is_saturated { PPM } else { ratio_ppm(work, runs).min(PPM) };
-        self.entries[index].active = wants >= ASLEEP_PPM;
+        let (is_saturated, runs) = (wants >= SATURATED, Ppm::ALL - known.waited);
+        known.demand = if is_saturated { Ppm::ALL } else { work.min(Ppm::ALL) };
+        memory.room = if is_saturated { Ppm::ALL } else { Ppm::of(work.0, runs.0).min(Ppm::ALL) };
+        self.entries[index].active = wants >= ASLEEP;
         let alone = memory.efficiency.alone(0, &self.ratios);
         // A unit of one's own compares between cores alone: the gain of a fast core stands for IPC.
-        let own = speeds.last().map(|slow| PPM - *slow);
-        known.ipc_ppm = match (own_unit, self.options.score) {
+        let own = speeds.last().map(|slow| Ppm::ALL - *slow);
+        known.ipc = match (own_unit, self.options.score) {
             (true, _) => alone.and(own),
             (false, Score::Predicted) => alone,
             (false, Score::Paper) => memory.efficiency.raw(),
         };
         let used = match self.options.score {
-            Score::Predicted => known.demand_ppm,
-            Score::Paper => known.ran_ppm,
+            Score::Predicted => known.demand,
+            Score::Paper => known.ran,
         };
-        let score = u128::from(known.ipc_ppm.unwrap_or(NO_IPC)) * u128::from(used) / u128::from(PPM);
-        known.score = score.min(u128::from(u64::MAX >> 8)) as u64;
+        known.score = (known.ipc.unwrap_or(NO_IPC) * used).0.min(u64::MAX >> 8);
     }
 
     /// How fast this vCPU is on each class, relative to the fastest.
-    pub(super) fn speeds(&self, index: usize) -> Vec<u64> {
+    pub(super) fn speeds(&self, index: usize) -> Vec<Ppm> {
         let efficiency = &self.memories[index].efficiency;
         let classes = &self.host.classes;
         let rate = |class: usize| match classes[class].sibling_of {
             None => {
                 let ipc = efficiency.alone(class, &self.ratios)?;
-                Some(u128::from(ipc) * u128::from(classes[class].speed_ppm))
+                Some(u128::from(ipc.0) * u128::from(classes[class].speed.0))
             }
             Some(of) => {
                 let of = usize::from(of);
                 let ipc = efficiency.on(of, true, &self.ratios)?;
-                Some(u128::from(ipc) * u128::from(classes[of].speed_ppm))
+                Some(u128::from(ipc.0) * u128::from(classes[of].speed.0))
             }
         };
-        let of = |class: usize| {
-            let by_clock = u64::from(self.host.classes[class].speed_ppm);
-            match (rate(0), rate(class)) {
-                (Some(fast), Some(here)) if fast > 0 => {
-                    (here * u128::from(PPM) / fast).clamp(1, u128::from(PPM)) as u64
-                }
-                _ => by_clock,
+        let of = |class: usize| match (rate(0), rate(class)) {
+            (Some(fast), Some(here)) if fast > 0 => {
+                Ppm((here * u128::from(PPM) / fast).clamp(1, u128::from(PPM)) as u64)
             }
+            _ => self.host.classes[class].speed,
         };
         (0..self.host.classes.len()).map(of).collect()
     }

@@ -2,8 +2,9 @@
 
 use alloc::vec::Vec;
 
+use eft_machine::Ppm;
+
 use super::Scheduler;
-use crate::PPM;
 use crate::adaptive;
 use crate::deal::{By, Claim, Rule, deal, time_limits};
 use crate::options::Policy;
@@ -16,11 +17,11 @@ impl Scheduler {
             Claim {
                 vm: entry.vcpu.vm,
                 weight: entry.vcpu.weight,
-                cap_ppm: entry.vcpu.cap_ppm,
+                cap: entry.vcpu.cap,
                 allowed: entry.vcpu.allowed,
-                demand_ppm: known.demand_ppm,
+                demand: known.demand,
                 score: known.score,
-                speed_ppm: self.speeds(*i),
+                speeds: self.speeds(*i),
             }
         };
         let claims = active.iter().map(claim).collect();
@@ -30,30 +31,31 @@ impl Scheduler {
     /// Deals out all classes by what is known now.
     pub(super) fn deal(&mut self) {
         let (active, claims) = self.claims();
-        let even = |even_ppm| Rule { even_ppm, by: By::Vm, tie_ppm: self.options.tie_ppm };
+        let even = |even| Rule { even, by: By::Vm, tie: self.options.tie };
         let rule = match self.options.policy {
-            Policy::AmpVm => even(0),
-            Policy::AmpVcpu => Rule { by: By::Vcpu, ..even(0) },
-            Policy::AmpFair(percent) => even(u64::from(percent) * PPM / 100),
+            Policy::AmpVm => even(Ppm::NONE),
+            Policy::AmpVcpu => Rule { by: By::Vcpu, ..even(Ppm::NONE) },
+            Policy::AmpFair(percent) => even(Ppm::from_percent(percent)),
             Policy::AdaptiveFair(bound) => {
-                even(adaptive::even_part(&self.host, &claims, u64::from(bound), self.options.tie_ppm))
+                even(adaptive::even_part(&self.host, &claims, bound, self.options.tie))
             }
         };
-        self.even_ppm = rule.even_ppm;
+        self.even = rule.even;
         let shares = deal(&self.host, &claims, rule);
-        let fair = if rule == even(PPM) { shares.clone() } else { deal(&self.host, &claims, even(PPM)) };
+        let fair =
+            if rule == even(Ppm::ALL) { shares.clone() } else { deal(&self.host, &claims, even(Ppm::ALL)) };
         let losses = adaptive::slowdowns(&claims, &shares, &fair);
         for entry in &mut self.entries {
-            entry.shares.fill(0);
+            entry.shares.fill(Ppm::NONE);
         }
         let limits = time_limits(&self.host, &claims);
         for (i, ((index, shares), loss)) in active.into_iter().zip(shares).zip(losses).enumerate() {
             // Overcommitted, nobody occupies more of a core than its part of all cores.
-            let size = |class| claims[i].time_on(class, self.memories[index].room_ppm);
-            self.entries[index].limit = limits[i].max(1);
+            let size = |class| claims[i].time_on(class, self.memories[index].room);
+            self.entries[index].limit = limits[i].max(Ppm(1));
             self.entries[index].sizes = (0..self.host.classes.len()).map(size).collect();
             self.entries[index].shares = shares;
-            self.memories[index].known.slowdown_ppm = loss;
+            self.memories[index].known.slowdown = loss;
         }
     }
 }

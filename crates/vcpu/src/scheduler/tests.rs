@@ -1,9 +1,7 @@
 //! Tests of the whole scheduler in a toy world.
 
 use super::*;
-use crate::PPM;
 use crate::guest::VmId;
-use crate::guest::ratio_ppm;
 use crate::host::GroupSet;
 use crate::host::tests::host;
 use proptest::prelude::*;
@@ -115,10 +113,11 @@ impl Toy {
         }
     }
 
-    fn fast_ppm(&mut self, duration: Duration) -> Vec<u64> {
+    /// The part of a time that each spends on fast cores, in parts per million.
+    fn fast_shares(&mut self, duration: Duration) -> Vec<u64> {
         let before: Vec<u64> = self.guests.iter().map(|guest| guest.fast_ns).collect();
         self.run(duration);
-        self.guests.iter().zip(before).map(|(g, then)| ratio_ppm(g.fast_ns - then, nanos(duration))).collect()
+        self.guests.iter().zip(before).map(|(g, then)| Ppm::of(g.fast_ns - then, nanos(duration)).0).collect()
     }
 }
 
@@ -141,7 +140,7 @@ fn the_fast_core_goes_to_the_higher_ipc_wherever_it_was_measured() {
     // The second has the higher raw IPC at first, since it is measured on the slow core, where memory is nearer.
     let mut toy = Toy::new(1, 1, Policy::AmpVm, &[(1, 1000, [2000, 2100]), (2, 1000, [1200, 2300])]);
     toy.run(SETTLE);
-    assert!(toy.fast_ppm(SETTLE)[0] > 990_000);
+    assert!(toy.fast_shares(SETTLE)[0] > 990_000);
 }
 
 #[test]
@@ -149,11 +148,11 @@ fn a_vm_takes_turns_and_amp_fair_gives_all_the_same() {
     let guests = [(1, 1000, [2000; 2]), (1, 1000, [2000; 2]), (2, 1000, [900; 2]), (2, 1000, [900; 2])];
     let mut toy = Toy::new(1, 3, Policy::AmpVm, &guests);
     toy.run(SETTLE);
-    let fast = toy.fast_ppm(SETTLE);
+    let fast = toy.fast_shares(SETTLE);
     assert!(fast[0].abs_diff(500_000) < 10_000 && fast[1].abs_diff(500_000) < 10_000, "{fast:?}");
     toy.scheduler.set_policy(Policy::AmpFair(100));
-    let fast = toy.fast_ppm(SETTLE);
-    assert!(fast.iter().all(|ppm| ppm.abs_diff(250_000) < 10_000), "{fast:?}");
+    let fast = toy.fast_shares(SETTLE);
+    assert!(fast.iter().all(|share| share.abs_diff(250_000) < 10_000), "{fast:?}");
 }
 
 #[test]
@@ -161,7 +160,10 @@ fn sleepers_do_not_count_for_their_vm() {
     let guests = [(1, 1000, [2000; 2]), (1, 1, [2000; 2]), (2, 1000, [1500; 2]), (2, 1000, [1500; 2])];
     let mut toy = Toy::new(1, 3, Policy::AmpVm, &guests);
     toy.run(SETTLE);
-    assert!(toy.fast_ppm(SETTLE)[0] > 980_000, "with the sleeper its VM's mean would be below the other's");
+    assert!(
+        toy.fast_shares(SETTLE)[0] > 980_000,
+        "with the sleeper its VM's mean would be below the other's"
+    );
     assert!(!toy.scheduler.entries()[1].active);
 }
 
@@ -187,18 +189,18 @@ fn without_counters_utilisation_decides() {
     }
     let group = |i: usize| bare.scheduler.entries()[i].group;
     assert_eq!((group(0), group(1)), (Some(1), Some(0)));
-    let demand = bare.scheduler.known(0).demand_ppm;
+    let demand = bare.scheduler.known(0).demand.0;
     assert!(demand.abs_diff(300_000) < 15_000, "60% of the slow core is 30% of a fast one: {demand}");
 }
 
 #[test]
 fn adaptive_fair_keeps_its_bound_by_prediction() {
     let guests = [(1, 1000, [2000; 2]), (2, 1000, [1900; 2]), (3, 1000, [1800; 2])];
-    let mut toy = Toy::new(1, 2, Policy::AdaptiveFair(50_000), &guests);
+    let mut toy = Toy::new(1, 2, Policy::AdaptiveFair(Ppm(50_000)), &guests);
     toy.run(SETTLE);
-    let worst = (0..3).map(|i| toy.scheduler.known(i).slowdown_ppm).max().unwrap();
+    let worst = (0..3).map(|i| toy.scheduler.known(i).slowdown.0).max().unwrap();
     assert!(worst <= 50_000 && worst > 30_000, "{worst}");
-    assert!((1..PPM).contains(&toy.scheduler.even_ppm()));
+    assert!((Ppm(1)..Ppm::ALL).contains(&toy.scheduler.even()));
 }
 
 #[test]
@@ -208,7 +210,7 @@ fn who_wakes_after_a_long_sleep_gets_its_part_at_once() {
     assert!(!toy.scheduler.entries()[0].active);
     toy.guests[0].wants = 1000;
     toy.run(Duration::from_millis(100));
-    assert!(toy.scheduler.entries()[0].shares[0] > 0);
+    assert!(toy.scheduler.entries()[0].shares[0] > Ppm::NONE);
 }
 
 #[test]
@@ -234,7 +236,7 @@ proptest! {
         pins in proptest::collection::vec(0usize..4, 6),
         policy in 0usize..5,
     ) {
-        let policy = [Policy::AmpVm, Policy::AmpVcpu, Policy::AmpFair(100), Policy::AmpFair(30), Policy::AdaptiveFair(1)][policy];
+        let policy = [Policy::AmpVm, Policy::AmpVcpu, Policy::AmpFair(100), Policy::AmpFair(30), Policy::AdaptiveFair(Ppm(1))][policy];
         let mut scheduler = Scheduler::new(host(1, 2, 0.4), Options { policy, ..Options::default() }).unwrap();
         let vcpus: Vec<Vcpu> = pins.iter().enumerate().map(|(i, pin)| {
             let allowed = if *pin < 2 { [*pin].into_iter().collect() } else { GroupSet::ALL };
@@ -272,9 +274,9 @@ fn whoever_sleeps_wants_what_it_does_and_not_its_waiting_too() {
     toy.guests[0].waits = 300;
     toy.guests[1].waits = 250;
     toy.run(SETTLE);
-    let shares: Vec<u64> = toy.scheduler.entries().iter().map(|entry| entry.shares[0]).collect();
+    let shares: Vec<u64> = toy.scheduler.entries().iter().map(|entry| entry.shares[0].0).collect();
     assert!(shares[0].abs_diff(700_000) < 20_000 && shares[1].abs_diff(300_000) < 20_000, "{shares:?}");
-    assert!(toy.scheduler.entries()[1].sizes[0] >= 390_000, "but it gets room to do more without waiting");
+    assert!(toy.scheduler.entries()[1].sizes[0].0 >= 390_000, "but it gets room to do more without waiting");
 }
 
 #[test]
@@ -308,8 +310,8 @@ fn of_many_those_on_slow_cores_are_looked_at_less_and_get_what_was_dealt() {
     toy.guests.iter_mut().for_each(|guest| guest.looks = 0);
     let known = |toy: &Toy, i: usize| toy.scheduler.known(i).ran_ns[0];
     let before: Vec<(u64, u64)> = (0..96).map(|i| (known(&toy, i), toy.guests[i].fast_ns)).collect();
-    let fast = toy.fast_ppm(SETTLE);
-    assert!(fast.iter().all(|ppm| ppm.abs_diff(333_333) < 10_000), "{fast:?}");
+    let fast = toy.fast_shares(SETTLE);
+    assert!(fast.iter().all(|share| share.abs_diff(333_333) < 10_000), "{fast:?}");
     for (i, (known_then, then)) in before.iter().enumerate() {
         let (known, ran) = (known(&toy, i) - known_then, toy.guests[i].fast_ns - then);
         assert!(known.abs_diff(ran) < 60_000_000, "vCPU {i}: {known} ns of {ran} on fast cores are known");

@@ -12,7 +12,7 @@ const COST_NS: u64 = 5_000_000;
 
 fn entries(host: &Host, shares: &[[u64; 2]]) -> Vec<Entry> {
     let entry = |(i, shares): (usize, &[u64; 2])| Entry {
-        shares: shares.to_vec(),
+        shares: shares.iter().map(|share| Ppm(*share)).collect(),
         ..Entry::new(Vcpu::new(i as u64, 0), host)
     };
     shares.iter().enumerate().map(entry).collect()
@@ -89,16 +89,16 @@ fn turns_stay_behind_their_cache() {
 fn a_crowded_fast_core_is_shared_only_while_that_is_worth_it() {
     let host = host(1, 1, 0.5);
     let mut all = entries(&host, &[[300_000, 0], [700_000, 300_000]]);
-    all[0].sizes = vec![300_000, 600_000];
+    all[0].sizes = vec![Ppm(300_000), Ppm(600_000)];
     take(&host, &mut all, COST_NS);
     assert_eq!(
         [all[0].group, all[1].group],
         [Some(0), Some(0)],
         "70% of the fast core is worth more than the slow one"
     );
-    all[0].sizes = vec![600_000, PPM];
-    all[0].shares = vec![600_000, 0];
-    all[1].shares = vec![400_000, 600_000];
+    all[0].sizes = vec![Ppm(600_000), Ppm::ALL];
+    all[0].shares = vec![Ppm(600_000), Ppm::NONE];
+    all[1].shares = vec![Ppm(400_000), Ppm(600_000)];
     all[1].owed_ns = vec![0, 0];
     take(&host, &mut all, COST_NS);
     assert_eq!([all[0].group, all[1].group], [Some(0), Some(1)]);
@@ -110,7 +110,7 @@ fn a_crowded_fast_core_is_shared_only_while_that_is_worth_it() {
 fn a_turn_of_waiting_beside_another_does_not_make_a_guest_want_all() {
     let host = host(1, 1, 0.35);
     let mut all = entries(&host, &[[700_000, 300_000], [300_000, 0]]);
-    all[1].sizes = vec![333_333, PPM];
+    all[1].sizes = vec![Ppm(333_333), Ppm::ALL];
     take(&host, &mut all, COST_NS);
     assert_eq!([all[0].group, all[1].group], [Some(0); 2]);
     for _ in 0..20 {
@@ -182,7 +182,7 @@ fn more_work_than_cores_stays_behind_its_cache() {
         for entry in &mut all {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1);
             let noise = (state >> 40) % 60_000;
-            entry.sizes = vec![PPM, 620_000 + noise];
+            entry.sizes = vec![Ppm::ALL, Ppm(620_000 + noise)];
             let ran = ran_on(&host, entry, TURN_NS / 3);
             entry.settle(TURN_NS, &ran, TURN_NS / 3);
         }
@@ -218,7 +218,7 @@ fn host_with_threads() -> Host {
     let mut host = host(2, 2, 0.5);
     host.groups[0].threads = 4;
     let own = host.classes[0].clone();
-    host.classes.push(Class { speed_ppm: 500_000, sibling_of: Some(0), ..own });
+    host.classes.push(Class { speed: Ppm(500_000), sibling_of: Some(0), ..own });
     host.groups.push(Group { class: 2, cores: 2, ..host.groups[0] });
     host.check().unwrap();
     host
@@ -231,16 +231,16 @@ fn second_threads_are_used_after_all_cores() {
         let claim = |i: u64| Claim {
             vm: VmId(i),
             weight: 256,
-            cap_ppm: u64::MAX,
+            cap: Ppm::MAX,
             allowed: GroupSet::ALL,
-            demand_ppm: PPM,
+            demand: Ppm::ALL,
             score: 100 - i,
-            speed_ppm: vec![PPM, 500_000, 500_000],
+            speeds: vec![Ppm::ALL, Ppm(500_000), Ppm(500_000)],
         };
         let claims: Vec<Claim> = (0..count).map(claim).collect();
-        let rule = Rule { even_ppm: 0, by: By::Vcpu, tie_ppm: 0 };
+        let rule = Rule { even: Ppm::NONE, by: By::Vcpu, tie: Ppm::NONE };
         let entry =
-            |(i, shares): (usize, Vec<u64>)| Entry { shares, ..Entry::new(Vcpu::new(i as u64, 0), &host) };
+            |(i, shares): (usize, Vec<Ppm>)| Entry { shares, ..Entry::new(Vcpu::new(i as u64, 0), &host) };
         let mut all: Vec<Entry> = deal(&host, &claims, rule).into_iter().enumerate().map(entry).collect();
         take(&host, &mut all, COST_NS);
         all.iter().map(|entry| entry.group.unwrap()).collect::<Vec<_>>()
@@ -259,15 +259,15 @@ fn sleepers_rest_on_slow_cores_and_not_on_second_threads() {
 
 /// Of all wishes and groups the seat that is worth most, looked for anew each time.
 fn seat_by_search(host: &Host, class: usize, entries: &[Entry], free: &mut [i64]) -> Vec<Option<usize>> {
-    let slower = host.classes.get(class + 1).map_or(PPM, |next| u64::from(next.speed_ppm));
-    let enough = slower * PPM / u64::from(host.classes[class].speed_ppm);
+    let slower = host.classes.get(class + 1).map_or(Ppm::ALL, |next| next.speed);
+    let enough = Ppm::of(slower.0, host.classes[class].speed.0).0;
     let mut seats = vec![None; entries.len()];
     loop {
         let mut best: Option<(_, usize, usize, u64)> = None;
         for (index, entry) in entries.iter().enumerate().filter(|(index, _)| seats[*index].is_none()) {
             let Some(urgency) = entry.urgency(host, class) else { continue };
             for group in host.of_class(class).filter(|group| entry.vcpu.allowed.contains(*group)) {
-                let (size, room) = (entry.size(class), free[group].max(0) as u64);
+                let (size, room) = (entry.size(class).0, free[group].max(0) as u64);
                 if room == 0 || u128::from(room) * u128::from(PPM) < u128::from(size) * u128::from(enough) {
                     continue;
                 }
@@ -295,8 +295,8 @@ proptest! {
         host.groups.push(Group { class: 1, cores: 3, threads: 3, cache: 1, cluster: 0, node: 0 });
         let entry = |(i, (owed, share, size, group, pin)): (usize, &(i64, u64, u64, usize, usize))| {
             let mut entry = Entry::new(Vcpu::new(i as u64, 0), &host);
-            (entry.owed_ns[0], entry.shares) = (owed * 3_000_000, vec![share * 250_000, PPM - share * 250_000]);
-            (entry.sizes, entry.group) = (vec![size * 250_000; 2], (*group < 4).then_some(*group));
+            (entry.owed_ns[0], entry.shares) = (owed * 3_000_000, vec![Ppm(share * 250_000), Ppm(PPM - share * 250_000)]);
+            (entry.sizes, entry.group) = (vec![Ppm(size * 250_000); 2], (*group < 4).then_some(*group));
             if *pin < 4 {
                 entry.vcpu.allowed = [*pin].into_iter().collect();
             }

@@ -49,7 +49,7 @@ fn look(arguments: &WatchArguments) -> Result<(), String> {
     notes.iter().for_each(|note| eprintln!("eft: {note}"));
     for (index, class) in host.classes.iter().enumerate() {
         let cpus: Vec<String> = host.of_class(index).map(|group| sets[group].to_string()).collect();
-        let speed = f64::from(class.speed_ppm) / 1e6;
+        let speed = class.speed.share();
         cpu::print(&format!("{} cores: CPU {} (speed {speed:.2})\n", class.name, cpus.join(" | ")))?;
     }
     for feature in features.iter().filter(|feature| feature.is_on) {

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use eft_machine::CpuSet;
-use eft_vcpu::PPM;
+use eft_machine::{CpuSet, Ppm, Share};
 use eft_vcpu::guest::{Vcpu, VcpuId, VmId, WEIGHT};
 use eft_vcpu::host::GroupSet;
 
@@ -149,7 +148,7 @@ impl Session {
             id: vcpu_id(thread.id),
             vm: VmId(vm),
             weight: options.and_then(|options| options.weight).unwrap_or(WEIGHT),
-            cap_ppm: cap.map_or(u64::MAX, |cores| (cores.max(0.0) * PPM as f64) as u64),
+            cap: cap.map_or(Ppm::MAX, |cores| Ppm::from(Share(cores.max(0.0)))),
             allowed,
         };
         Ok((vcpu, within))

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use eft_machine::{CpuId, CpuSet, Machine, SpeedSet};
-use eft_vcpu::PPM;
+use eft_machine::{CpuId, CpuSet, Machine, Ppm, SpeedSet};
 use eft_vcpu::host::Host;
 use eft_vcpu::survey::survey;
 
@@ -38,14 +37,13 @@ pub fn host(
 pub struct Changing {
     online: CpuSet,
     parked: CpuSet,
-    /// In parts per million.
-    speeds: Vec<(CpuId, u64)>,
+    speeds: Vec<(CpuId, Ppm)>,
 }
 
 /// Two files, so that it can be asked often.
 pub fn changing(tree: &Tree, cpu_state_dir: &Path) -> Changing {
     let held = held::load(cpu_state_dir);
-    let speed = |(cpu, speed): (&CpuId, &HeldSpeed)| (*cpu, (speed.share.0 * PPM as f64) as u64);
+    let speed = |(cpu, speed): (&CpuId, &HeldSpeed)| (*cpu, Ppm::from(speed.share));
     Changing {
         online: topology::online(tree).unwrap_or_default(),
         parked: held.parked(),
@@ -54,9 +52,9 @@ pub fn changing(tree: &Tree, cpu_state_dir: &Path) -> Changing {
 }
 
 /// What the emulated speed of a group's CPUs makes of time on them.
-pub fn stretch(machine: &Machine, cpus: &CpuSet) -> u64 {
+pub fn stretch(machine: &Machine, cpus: &CpuSet) -> Ppm {
     let of = |cpu: &&eft_machine::Cpu| cpus.contains(cpu.cpu);
     let set = machine.cpus.iter().find(of).and_then(|cpu| cpu.speed_set.as_ref());
     set.filter(|set| set.back_end == "emulated")
-        .map_or(PPM, |set| (PPM as f64 / set.share.0.max(0.01)) as u64)
+        .map_or(Ppm::ALL, |set| Ppm((Ppm::ALL.0 as f64 / set.share.0.max(0.01)) as u64))
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use eft_base::time::Instant;
 use eft_machine::cpu_set::CPU_MAX;
-use eft_machine::{CpuId, CpuSet};
+use eft_machine::{CpuId, CpuSet, Ppm};
 use eft_vcpu::guest::{Progress, VcpuId};
 use eft_vcpu::host::Host;
 use eft_vcpu::options::{Options, Policy};
@@ -115,8 +115,8 @@ pub struct Session {
     tree: Tree,
     settings: Settings,
     sets: Vec<CpuSet>,
-    /// Of each group: see [`Sensor::stretch_ppm`].
-    stretches: Vec<u64>,
+    /// Of each group: see [`Sensor::stretch`].
+    stretches: Vec<Ppm>,
     scheduler: Scheduler,
     placer: Option<Placer>,
     /// In the order of the scheduler's entries.
@@ -141,7 +141,7 @@ pub struct Session {
 struct Layout {
     host: Host,
     sets: Vec<CpuSet>,
-    stretches: Vec<u64>,
+    stretches: Vec<Ppm>,
     pmus: Vec<Pmu>,
     siblings: Siblings,
 }
@@ -365,7 +365,7 @@ impl Session {
         for (entry, watched) in self.scheduler.entries().iter().zip(&mut self.watched) {
             let Some(group) = entry.group.filter(|group| watched.settled != Some(*group)) else { continue };
             watched.settled = Some(group);
-            watched.sensor.stretch_ppm = self.stretches[group];
+            watched.sensor.stretch = self.stretches[group];
             let class = Some(self.scheduler.host().core_class_of(group) as u8);
             if watched.class != class {
                 watched.sensor.leave(watched.class, |class| self.siblings.is_busy(class));

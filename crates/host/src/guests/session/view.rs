@@ -1,7 +1,6 @@
 //! What is known of guests and cores, for whoever shows it.
 
-use eft_machine::{CpuSet, Share};
-use eft_vcpu::PPM;
+use eft_machine::{CpuSet, Ppm, Share};
 use serde::{Deserialize, Serialize};
 
 use super::{Session, Watched};
@@ -65,8 +64,7 @@ impl Session {
         let host = self.scheduler.host();
         let vcpu = |(index, watched): (usize, &Watched)| {
             let (entry, known) = (&self.scheduler.entries()[index], self.scheduler.known(index));
-            let number = |ppm: u64| ppm as f64 / PPM as f64;
-            let share = |ppm: u64| Share(number(ppm));
+            let number = |ratio: Ppm| ratio.share().0;
             let ran: u64 = known.ran_ns.iter().sum();
             VcpuView {
                 guest: watched.guest.clone(),
@@ -76,28 +74,28 @@ impl Session {
                 class: entry.group.map(|group| host.classes[host.class_of(group)].name.clone()),
                 is_active: entry.active,
                 is_paused: self.guests.iter().any(|guest| guest.is_paused && guest.name == watched.guest),
-                ipc: known.ipc_ppm.map(number),
-                utilisation: share(known.ran_ppm),
-                waiting: share(known.waited_ppm),
-                score: number(known.score),
-                dealt: entry.shares.iter().map(|ppm| number(*ppm)).collect(),
+                ipc: known.ipc.map(number),
+                utilisation: known.ran.share(),
+                waiting: known.waited.share(),
+                score: number(Ppm(known.score)),
+                dealt: entry.shares.iter().map(|part| number(*part)).collect(),
                 fast_share: Share(if ran == 0 { 0.0 } else { known.ran_ns[0] as f64 / ran as f64 }),
                 ran_s: known.ran_ns.iter().map(|ns| *ns as f64 / 1e9).collect(),
                 moves: known.moves,
                 cache_moves: known.cache_moves,
-                slowdown: share(known.slowdown_ppm),
+                slowdown: known.slowdown.share(),
                 is_left_alone: self.placer.as_ref().is_some_and(|p| p.is_left_alone(watched.thread.id)),
             }
         };
         View {
             by: Some(tasks::myself(&self.tree)),
             policy: self.scheduler.options().policy.to_string(),
-            even: Share(self.scheduler.even_ppm() as f64 / PPM as f64),
+            even: self.scheduler.even().share(),
             deals: self.scheduler.deals(),
             classes: (0..host.classes.len())
                 .map(|class| ClassView {
                     name: host.classes[class].name.clone(),
-                    speed: Share(f64::from(host.classes[class].speed_ppm) / PPM as f64),
+                    speed: host.classes[class].speed.share(),
                     cpus: host.of_class(class).fold(CpuSet::new(), |all, group| all.union(&self.sets[group])),
                 })
                 .collect(),
