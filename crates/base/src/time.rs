@@ -51,6 +51,22 @@ pub fn nanos(length: Duration) -> u64 {
     u64::try_from(length.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// A length of time with a sign, in whole nanoseconds: what is owed or overdrawn, or a correction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TimeDelta(pub i64);
+
+impl TimeDelta {
+    pub const ZERO: TimeDelta = TimeDelta(0);
+}
+
+/// The longest that it holds, of what is longer.
+impl From<Duration> for TimeDelta {
+    fn from(length: Duration) -> Self {
+        TimeDelta(i64::try_from(length.as_nanos()).unwrap_or(i64::MAX))
+    }
+}
+
 impl Add<Duration> for Instant {
     type Output = Instant;
     fn add(self, d: Duration) -> Instant {
@@ -133,5 +149,7 @@ mod tests {
     fn what_is_too_long_for_a_counter_is_the_longest_that_it_holds() {
         assert_eq!(nanos(Duration::from_micros(7)), 7_000);
         assert_eq!(nanos(Duration::MAX), u64::MAX);
+        assert_eq!(TimeDelta::from(Duration::from_micros(7)), TimeDelta(7_000));
+        assert_eq!(TimeDelta::from(Duration::MAX), TimeDelta(i64::MAX));
     }
 }

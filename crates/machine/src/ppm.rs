@@ -32,6 +32,11 @@ impl Ppm {
         }
     }
 
+    /// The same of times.
+    pub fn of_time(part: Duration, whole: Duration) -> Self {
+        Self::of(narrow(part.as_nanos()), narrow(whole.as_nanos()))
+    }
+
     pub const fn from_percent(percent: u8) -> Self {
         Self(percent as u64 * (MILLION / 100))
     }
@@ -126,6 +131,7 @@ mod tests {
         assert_eq!((Ppm::of(1, 3), Ppm::of(7, 0)), (Ppm(333_333), Ppm::NONE));
         assert_eq!((Ppm::of(u64::MAX, u64::MAX), Ppm::of(u64::MAX, 1)), (Ppm::ALL, Ppm::MAX));
         assert_eq!(Ppm::of(u64::MAX / 2, u64::MAX - 1), Ppm(500_000));
+        assert_eq!(Ppm::of_time(Duration::from_millis(5), Duration::from_millis(20)), Ppm(250_000));
     }
 
     #[test]

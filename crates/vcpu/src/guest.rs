@@ -1,5 +1,7 @@
 //! Virtual machines and their vCPUs, or whatever is managed as if it were one.
 
+use core::time::Duration;
+
 use eft_machine::Ppm;
 use serde::{Deserialize, Serialize};
 
@@ -49,11 +51,11 @@ pub struct Count {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress<'a> {
     pub id: VcpuId,
-    pub run_ns: u64,
+    pub ran: Duration,
     /// Runnable without a core.
-    pub wait_ns: u64,
-    /// `run_ns` by class, where the world knows it; empty where all that is known is where the vCPU was placed.
-    pub by_class_ns: &'a [u64],
+    pub waited: Duration,
+    /// `ran` by class, where the world knows it; empty where all that is known is where the vCPU was placed.
+    pub by_class: &'a [Duration],
     /// Empty where there are no counters, and at ticks and turns, which do not look at them.
     pub counts: &'a [Count],
     /// `counts` holds a progress counter of the guest's choice: rates compare between cores, not between guests.

@@ -3,6 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use eft_machine::Ppm;
 use serde::{Deserialize, Serialize};
@@ -45,7 +46,7 @@ pub struct Group {
 }
 
 /// What [`Host::distance`] is between two last-level caches.
-const CACHE: u64 = 5;
+const CACHE: u32 = 5;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Host {
@@ -121,7 +122,7 @@ impl Host {
     }
 
     /// Moves that cost more are farther: 0 in one cluster, 1 in one last-level cache, 5 in one NUMA node, 10 beyond.
-    pub fn distance(&self, from: usize, to: usize) -> u64 {
+    pub fn distance(&self, from: usize, to: usize) -> u32 {
         let (from, to) = (self.groups[from], self.groups[to]);
         match (from.node == to.node, from.cache == to.cache, from.cluster == to.cluster) {
             (false, ..) => 2 * CACHE,
@@ -131,9 +132,9 @@ impl Host {
         }
     }
 
-    /// What a move has to bring, if one to another last-level cache has to bring `cache_ns`.
-    pub fn move_cost_ns(&self, from: usize, to: usize, cache_ns: u64) -> i64 {
-        (self.distance(from, to) * (cache_ns / CACHE)) as i64
+    /// What a move has to bring, if one to another last-level cache has to bring `cache`.
+    pub fn move_cost(&self, from: usize, to: usize, cache: Duration) -> Duration {
+        (cache / CACHE).saturating_mul(self.distance(from, to))
     }
 }
 

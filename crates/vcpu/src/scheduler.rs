@@ -63,8 +63,8 @@ pub struct Known {
     pub score: u64,
     /// Less done than under `amp-fair`, by prediction.
     pub slowdown: Ppm,
-    /// Since it is known.
-    pub ran_ns: Vec<u64>,
+    /// By class, since it is known.
+    pub run_time: Vec<Duration>,
     pub moves: u64,
     /// Moves that left a last-level cache behind.
     pub cache_moves: u64,
@@ -79,13 +79,13 @@ struct Memory {
     turn: Seen,
     tick: Seen,
     /// Run time by class at the last turn, where the world tells it.
-    by_class_ns: Vec<u64>,
+    by_class: Vec<Duration>,
     /// When the present window began, by class.
-    window_ran_ns: Vec<u64>,
-    window_waited_ns: u64,
+    window_run_time: Vec<Duration>,
+    window_waited: Duration,
     counts: Vec<Count>,
     /// Since the window began.
-    waited_ns: u64,
+    waited: Duration,
     placed: Option<usize>,
     /// Work that it would do alone on a core, sleeping as long between as it does.
     room: Ppm,
@@ -94,8 +94,8 @@ struct Memory {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
-    run_ns: u64,
-    wait_ns: u64,
+    ran: Duration,
+    waited: Duration,
 }
 
 #[derive(Clone, Debug)]
@@ -196,18 +196,19 @@ impl Scheduler {
 
     fn newcomer(&self) -> Memory {
         let classes = self.host.classes.len();
+        let no_time = alloc::vec![Duration::ZERO; classes];
         let known =
-            Known { demand: Ppm::ALL, score: NO_IPC.0, ran_ns: alloc::vec![0; classes], ..Known::default() };
+            Known { demand: Ppm::ALL, score: NO_IPC.0, run_time: no_time.clone(), ..Known::default() };
         Memory {
             efficiency: Efficiency::new(&self.host),
             looked: self.last_turn,
             turn: Seen::default(),
             tick: Seen::default(),
-            by_class_ns: alloc::vec![0; classes],
-            window_ran_ns: alloc::vec![0; classes],
-            window_waited_ns: 0,
+            by_class: no_time.clone(),
+            window_run_time: no_time,
+            window_waited: Duration::ZERO,
             counts: Vec::new(),
-            waited_ns: 0,
+            waited: Duration::ZERO,
             placed: None,
             room: Ppm::ALL,
             known,
@@ -255,11 +256,11 @@ impl Scheduler {
         if length < self.options.tick / 2 {
             return false;
         }
-        if promote::retreat(&mut self.entries, &since, nanos(length)) > 0 {
+        if promote::retreat(&mut self.entries, &since, length) > 0 {
             self.count_moves();
             return false;
         }
-        let seats = promote::free_seats(&self.host, &self.entries, &since, nanos(length));
+        let seats = promote::free_seats(&self.host, &self.entries, &since, length);
         let free =
             (0..seats.len()).filter(|group| seats[*group] > 0).map(|group| self.host.class_of(group)).min();
         let below = |entry: &Entry, class: usize| {
@@ -276,7 +277,7 @@ impl Scheduler {
         };
         let since: Vec<Since> = self.entries.iter().map(of).collect();
         let mut leavers = self.placed(|_| true);
-        if promote::promote(&self.host, &mut self.entries, &since, nanos(length)) > 0 {
+        if promote::promote(&self.host, &mut self.entries, &since, length) > 0 {
             self.count_moves();
         }
         self.retain_leavers(&mut leavers);
@@ -337,7 +338,7 @@ impl Scheduler {
     }
 
     fn place(&mut self) {
-        turns::take(&self.host, &mut self.entries, nanos(self.options.migration_cost));
+        turns::take(&self.host, &mut self.entries, self.options.migration_cost);
         self.count_moves();
     }
 
@@ -352,10 +353,6 @@ impl Scheduler {
             memory.placed = entry.group.or(memory.placed);
         }
     }
-}
-
-fn nanos(duration: Duration) -> u64 {
-    duration.as_nanos().min(u128::from(u64::MAX)) as u64
 }
 
 /// The next of a row of times; a world that was late does not make up for what it missed.

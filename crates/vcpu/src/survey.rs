@@ -173,6 +173,7 @@ fn physical(cpus: &[&Cpu], set: &CpuSet) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::time::Duration;
     use eft_machine::{Cache, CpuId, Frequency, KiloHertz, Share, SpeedSet};
 
     fn cpu(number: u32, class: CoreClass, khz: u64, siblings: &str, cache: &str) -> Cpu {
@@ -230,11 +231,11 @@ mod tests {
         let (host, sets) = survey(&cpus, &"0-19".parse().unwrap()).unwrap();
         let shown: Vec<String> = sets.iter().map(CpuSet::to_string).collect();
         assert_eq!(shown, ["0-1", "10-11", "2-5", "6-9", "12-15", "16-19"]);
-        let distances: Vec<u64> =
+        let distances: Vec<u32> =
             [(2, 2), (2, 3), (0, 2), (0, 1), (2, 4)].map(|(a, b)| host.distance(a, b)).into();
         assert_eq!(distances, [0, 1, 1, 10, 10]);
         assert!(!host.crosses_cache(2, 3) && host.crosses_cache(2, 4));
-        assert_eq!(host.move_cost_ns(2, 3, 5_000_000), 1_000_000);
+        assert_eq!(host.move_cost(2, 3, Duration::from_millis(5)), Duration::from_millis(1));
     }
 
     #[test]

@@ -6,7 +6,9 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::time::Duration;
 
+use eft_base::time::{TimeDelta, nanos};
 use eft_machine::Ppm;
 
 use crate::PPM;
@@ -40,7 +42,7 @@ pub struct Entry {
     /// Of a core, by class: what it would use alone there.
     pub sizes: Vec<Ppm>,
     /// Dealt and not used yet, by class.
-    pub owed_ns: Vec<i64>,
+    pub owed: Vec<TimeDelta>,
     pub group: Option<usize>,
     /// Promoted from there until the next turn.
     pub from: Option<usize>,
@@ -58,37 +60,38 @@ impl Entry {
             limit: Ppm::ALL,
             shares: vec![Ppm::NONE; classes],
             sizes: vec![Ppm::ALL; classes],
-            owed_ns: vec![0; classes],
+            owed: vec![TimeDelta::ZERO; classes],
             group: None,
             from: None,
         }
     }
 
-    /// A turn of `length_ns` has passed, in which it ran for so long on each class.
-    pub fn settle(&mut self, length_ns: u64, ran_ns: &[u64], waited_ns: u64) {
-        self.look(length_ns, ran_ns, waited_ns);
-        self.earn(length_ns);
+    /// A turn of this length has passed, in which it ran for so long on each class.
+    pub fn settle(&mut self, length: Duration, ran: &[Duration], waited: Duration) {
+        self.look(length, ran, waited);
+        self.earn(length);
     }
 
-    /// In the last `length_ns` it ran for so long on each class.
-    pub fn look(&mut self, length_ns: u64, ran_ns: &[u64], waited_ns: u64) {
-        let ran = ran_ns.iter().fold(0u64, |sum, ran| sum.saturating_add(*ran));
-        let busy = ran.saturating_add(waited_ns);
-        let is_whole = |time| Ppm::of(time, length_ns) >= WHOLE;
-        self.awake = busy > 0;
+    /// In a time of this length it ran for so long on each class.
+    pub fn look(&mut self, length: Duration, by_class: &[Duration], waited: Duration) {
+        let ran = by_class.iter().fold(Duration::ZERO, |sum, ran| sum.saturating_add(*ran));
+        let busy = ran.saturating_add(waited);
+        let is_whole = |time| Ppm::of_time(time, length) >= WHOLE;
+        self.awake = !busy.is_zero();
         let was_sleepless = core::mem::replace(&mut self.sleepless, is_whole(busy));
         self.saturated = is_whole(ran) || self.sleepless && was_sleepless;
-        for (owed, ran) in self.owed_ns.iter_mut().zip(ran_ns) {
-            *owed = owed.saturating_sub((*ran).min(i64::MAX as u64 / 4) as i64);
+        for (owed, ran) in self.owed.iter_mut().zip(by_class) {
+            owed.0 = owed.0.saturating_sub(nanos(*ran).min(i64::MAX as u64 / 4) as i64);
         }
     }
 
-    /// A turn of `length_ns` has passed.
-    pub fn earn(&mut self, length_ns: u64) {
+    /// A turn of this length has passed.
+    pub fn earn(&mut self, length: Duration) {
+        let length_ns = nanos(length);
         let bound = TURNS_MAX * length_ns.min(i64::MAX as u64 / 64) as i64;
-        for (owed, share) in self.owed_ns.iter_mut().zip(&self.shares) {
+        for (owed, share) in self.owed.iter_mut().zip(&self.shares) {
             let dealt = if self.awake { share.part_of(length_ns) } else { 0 };
-            *owed = owed.saturating_add(dealt.min(i64::MAX as u64 / 4) as i64).clamp(-bound, bound);
+            owed.0 = owed.0.saturating_add(dealt.min(i64::MAX as u64 / 4) as i64).clamp(-bound, bound);
         }
     }
 
@@ -108,8 +111,8 @@ impl Entry {
         match self.shares[class] {
             _ if slowest => Some(FIRST),
             Ppm::NONE => None,
-            share if Ppm::of(share.0, all.0) >= WHOLE => Some(FIRST / 2 + self.owed_ns[class]),
-            _ => Some(self.owed_ns[class]),
+            share if Ppm::of(share.0, all.0) >= WHOLE => Some(FIRST / 2 + self.owed[class].0),
+            _ => Some(self.owed[class].0),
         }
     }
 }
@@ -121,14 +124,14 @@ pub fn level(host: &Host, entries: &mut [Entry]) {
         let takes_part = |entry: &Entry| entry.active && entry.awake && entry.shares[class] > Ppm::NONE;
         let of = entries.iter().filter(|entry| takes_part(entry));
         let (sum, count) =
-            of.fold((0i64, 0i64), |(sum, count), entry| (sum + entry.owed_ns[class], count + 1));
+            of.fold((0i64, 0i64), |(sum, count), entry| (sum + entry.owed[class].0, count + 1));
         let mean = sum / count.max(1);
-        entries.iter_mut().filter(|entry| takes_part(entry)).for_each(|entry| entry.owed_ns[class] -= mean);
+        entries.iter_mut().filter(|entry| takes_part(entry)).for_each(|entry| entry.owed[class].0 -= mean);
     }
 }
 
 /// Places every entry for the next turn. Entries keep their group where there is no reason to move.
-pub fn take(host: &Host, entries: &mut [Entry], migration_cost_ns: u64) {
+pub fn take(host: &Host, entries: &mut [Entry], migration_cost: Duration) {
     // Below zero where more is placed than there is room for.
     let mut free: Vec<i64> = host.groups.iter().map(|group| i64::from(group.cores) * PPM as i64).collect();
     let mut open: Vec<usize> = Vec::with_capacity(entries.len());
@@ -141,7 +144,7 @@ pub fn take(host: &Host, entries: &mut [Entry], migration_cost_ns: u64) {
         }
     }
     for class in 0..host.classes.len() {
-        seat(host, class, entries, &mut open, &mut free, migration_cost_ns);
+        seat(host, class, entries, &mut open, &mut free, migration_cost);
     }
     // More work than cores: the rest queues where it is least crowded.
     for index in open {
@@ -189,12 +192,12 @@ fn seat(
     entries: &mut [Entry],
     open: &mut Vec<usize>,
     free: &mut [i64],
-    cost_ns: u64,
+    cost: Duration,
 ) {
     // What a crowded seat must still leave to be worth more than a seat of its own on the next class.
     let slower = host.classes.get(class + 1);
     let enough = slower.map_or(Ppm::ALL, |next| Ppm::of(next.speed.0, host.classes[class].speed.0));
-    let mut queues = queues(host, class, entries, open, cost_ns);
+    let mut queues = queues(host, class, entries, open, cost);
     let mut taken = vec![false; entries.len()];
     while let Some((group, wish)) = best_seat(&mut queues, &taken, free, enough) {
         let index = wish.index.0;
@@ -211,7 +214,7 @@ fn queues(
     class: usize,
     entries: &[Entry],
     open: &[usize],
-    cost_ns: u64,
+    cost: Duration,
 ) -> Vec<(usize, Vec<Wish>)> {
     let mut queues: Vec<(usize, Vec<Wish>)> =
         host.of_class(class).map(|group| (group, Vec::with_capacity(open.len()))).collect();
@@ -220,8 +223,9 @@ fn queues(
         let Some(urgency) = entry.urgency(host, class) else { continue };
         let size = entry.size(class);
         for (group, queue) in queues.iter_mut().filter(|(group, _)| entry.vcpu.allowed.contains(*group)) {
-            let cost = entry.group.map_or(0, |from| host.move_cost_ns(from, *group, cost_ns));
-            let (worth, stays) = (urgency - cost, entry.group == Some(*group));
+            let move_cost = entry.group.map_or(Duration::ZERO, |from| host.move_cost(from, *group, cost));
+            let worth = urgency.saturating_sub(TimeDelta::from(move_cost).0);
+            let stays = entry.group == Some(*group);
             queue.push(Wish { worth, stays, urgency, index: core::cmp::Reverse(*index), size });
         }
     }

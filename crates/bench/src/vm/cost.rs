@@ -117,14 +117,14 @@ fn cost_of(count: u32, counting: Option<&[Pmu]>) -> Result<Cost, String> {
         }
         measuring += looked.map_or(Duration::ZERO, |then| own_cpu() - then);
         // Busy for as long as the time that is told has passed.
-        let passed = now.saturating_since(begin).as_nanos() as u64;
+        let passed = now.saturating_since(begin);
         let all: Vec<Progress> = vcpus
             .iter()
             .map(|vcpu| Progress {
                 id: vcpu.id,
-                run_ns: passed / 10 * 9,
-                wait_ns: passed / 10,
-                by_class_ns: &[],
+                ran: passed / 10 * 9,
+                waited: passed / 10,
+                by_class: &[],
                 counts: &[],
                 own_unit: false,
             })

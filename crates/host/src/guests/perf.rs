@@ -8,6 +8,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 use eft_machine::CpuSet;
 use eft_vcpu::guest::Count;
@@ -21,14 +22,15 @@ use crate::sensors::{Tree, topology};
 pub struct Reading {
     pub instructions: u64,
     pub cycles: u64,
-    pub enabled_ns: u64,
-    pub running_ns: u64,
+    pub enabled: Duration,
+    pub running: Duration,
 }
 
 /// Number of events, time enabled, time running, then the events in the order in which they were opened.
 pub fn parse(words: [u64; 5]) -> Option<Reading> {
     let [events, enabled_ns, running_ns, instructions, cycles] = words;
-    (events == 2).then_some(Reading { instructions, cycles, enabled_ns, running_ns })
+    let (enabled, running) = (Duration::from_nanos(enabled_ns), Duration::from_nanos(running_ns));
+    (events == 2).then_some(Reading { instructions, cycles, enabled, running })
 }
 
 /// A PMU of this machine's cores.

@@ -3,7 +3,9 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
+use eft_base::time::nanos;
 use eft_machine::Ppm;
 use eft_vcpu::guest::Count;
 
@@ -18,10 +20,10 @@ pub struct Sensor {
     counters: Option<ThreadCounters>,
     progress: Option<PathBuf>,
     /// Occupied a core, and waited for one, counted up.
-    pub run_ns: u64,
-    pub wait_ns: u64,
+    pub ran: Duration,
+    pub waited: Duration,
     /// As the kernel told last.
-    told: (u64, u64),
+    told: Told,
     /// Time on its core relative to the time that it ran there: a core of emulated speed is taken away
     /// for a part of each period, which the kernel counts as waiting, and is at full speed in between.
     pub stretch: Ppm,
@@ -38,9 +40,9 @@ impl Sensor {
             file,
             counters: None,
             progress,
-            run_ns: 0,
-            wait_ns: 0,
-            told: (0, 0),
+            ran: Duration::ZERO,
+            waited: Duration::ZERO,
+            told: Told::default(),
             stretch: Ppm::ALL,
             counts: Vec::new(),
             has_ended,
@@ -71,23 +73,24 @@ impl Sensor {
         }
     }
 
-    fn hear(&mut self, told: (u64, u64)) {
-        let (ran, waited) = (told.0.saturating_sub(self.told.0), told.1.saturating_sub(self.told.1));
-        let occupied = self.stretch.part_of(ran);
-        self.run_ns += occupied;
-        self.wait_ns += waited.saturating_sub(occupied.saturating_sub(ran));
+    fn hear(&mut self, told: Told) {
+        let ran = told.ran.saturating_sub(self.told.ran);
+        let waited = told.waited.saturating_sub(self.told.waited);
+        let occupied = self.stretch.part_of_time(ran);
+        self.ran += occupied;
+        self.waited += waited.saturating_sub(occupied.saturating_sub(ran));
         self.told = told;
     }
 
     /// Counters, too; `class` is where the thread was placed, `busy` says of a class whether siblings were busy there.
     pub fn look_closely(&mut self, class: Option<u8>, busy: impl Fn(u8) -> bool) {
-        let run_before = self.run_ns;
+        let ran_before = self.ran;
         self.look();
         if let Some(path) = &self.progress {
             let total = std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<u64>().ok());
             let known: u64 = self.counts.iter().map(|count| count.instructions).sum();
-            let (done, ran) = (total.unwrap_or(known).saturating_sub(known), self.run_ns - run_before);
-            add(&mut self.counts, class.unwrap_or(0), done, ran);
+            let (done, ran) = (total.unwrap_or(known).saturating_sub(known), self.ran - ran_before);
+            add(&mut self.counts, class.unwrap_or(0), done, nanos(ran));
         } else if let Some(counters) = &mut self.counters {
             counters.read(class, busy).clone_into(&mut self.counts);
         }
@@ -111,10 +114,23 @@ fn add(counts: &mut Vec<Count>, class: u8, instructions: u64, cycles: u64) {
     }
 }
 
+/// Run and wait times as the kernel tells them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Told {
+    ran: Duration,
+    waited: Duration,
+}
+
+impl Told {
+    fn from_nanos(ran: u64, waited: u64) -> Self {
+        Self { ran: Duration::from_nanos(ran), waited: Duration::from_nanos(waited) }
+    }
+}
+
 /// Nanoseconds run, nanoseconds waited, time slices.
-fn parse(bytes: &[u8]) -> Option<(u64, u64)> {
+fn parse(bytes: &[u8]) -> Option<Told> {
     let mut words = bytes.split(|byte| byte.is_ascii_whitespace());
-    Some((number(words.next()?)?, number(words.next()?)?))
+    Some(Told::from_nanos(number(words.next()?)?, number(words.next()?)?))
 }
 
 fn number(digits: &[u8]) -> Option<u64> {
@@ -135,20 +151,17 @@ mod tests {
         let tree = Tree::live();
         let me = tasks::myself(&tree);
         let mut sensor = Sensor::new(&tree, me.tid, me, None);
-        sensor.hear((1_000, 500));
-        assert_eq!((sensor.run_ns, sensor.wait_ns), (1_000, 500));
+        let seen = |sensor: &Sensor| (nanos(sensor.ran), nanos(sensor.waited));
+        sensor.hear(Told::from_nanos(1_000, 500));
+        assert_eq!(seen(&sensor), (1_000, 500));
         sensor.stretch = Ppm::ALL * 4;
-        sensor.hear((2_000, 4_000));
-        assert_eq!(
-            (sensor.run_ns, sensor.wait_ns),
-            (5_000, 1_000),
-            "3000 of 3500 ns were the core's own pauses"
-        );
+        sensor.hear(Told::from_nanos(2_000, 4_000));
+        assert_eq!(seen(&sensor), (5_000, 1_000), "3000 of 3500 ns were the core's own pauses");
     }
 
     #[test]
     fn run_time_is_read_and_an_ended_thread_is_noticed() {
-        assert_eq!(parse(b"64323853 122368241 28\n"), Some((64323853, 122368241)));
+        assert_eq!(parse(b"64323853 122368241 28\n"), Some(Told::from_nanos(64323853, 122368241)));
         for bad in [
             &b""[..],
             b"12",

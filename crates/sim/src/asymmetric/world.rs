@@ -21,6 +21,8 @@ use super::program::{Next, Running};
 
 /// Performance counts from here: until then the policy learns, which is nothing of the minutes that the paper's runs take.
 const LEARNING_MS: u64 = 5_000;
+/// What passes from step to step.
+const STEP: Duration = Duration::from_millis(1);
 /// A run that takes longer than this never ends.
 const MS_MAX: u64 = 600_000;
 
@@ -88,11 +90,11 @@ pub struct Outcome {
 /// One vCPU as the hypervisor's counters see it.
 #[derive(Clone, Debug, Default)]
 struct Seen {
-    run_ns: u64,
-    wait_ns: u64,
+    ran: Duration,
+    waited: Duration,
     /// By class.
     counts: Vec<Count>,
-    by_class_ns: Vec<u64>,
+    by_class: Vec<Duration>,
     /// Refilling caches until then.
     refill_ns: u64,
 }
@@ -109,7 +111,7 @@ struct World<'a> {
     /// Cores of each group of the policy, one bit each.
     groups: Vec<u128>,
     /// What ticks of the policy saw last.
-    ticked: Vec<(u64, u64)>,
+    ticked: Vec<Since>,
     ticked_at: u64,
     /// When performance began to count, and each VM's work until then.
     learnt: (u64, Vec<u64>),
@@ -162,12 +164,12 @@ impl<'a> World<'a> {
         };
         let nothing = Seen {
             counts: machine.no_counts(),
-            by_class_ns: vec![0; machine.classes.len()],
+            by_class: vec![Duration::ZERO; machine.classes.len()],
             ..Seen::default()
         };
         let seen = vec![nothing; owner.len()];
         let usage = vec![Vec::new(); run.vms.len()];
-        let ticked = vec![(0, 0); owner.len()];
+        let ticked = vec![Since::default(); owner.len()];
         let outcome = Outcome { usage, ..Outcome::default() };
         Ok(Self {
             run,
@@ -241,8 +243,8 @@ impl<'a> World<'a> {
             seen.refill_ns -= refill;
             let work = rate.part_of(1_000_000 - refill);
             let khz = self.machine.classes[class].khz;
-            seen.run_ns += 1_000_000;
-            seen.by_class_ns[class] += 1_000_000;
+            seen.ran += STEP;
+            seen.by_class[class] += STEP;
             let count = &mut seen.counts[class];
             count.cycles += khz;
             let fast_khz = self.machine.classes[0].khz;
@@ -258,7 +260,7 @@ impl<'a> World<'a> {
         }
         for vcpu in 0..self.owner.len() {
             if let State::Queued(_) = self.credit.vcpus[vcpu].state {
-                self.seen[vcpu].wait_ns += 1_000_000;
+                self.seen[vcpu].waited += STEP;
             }
         }
         self.machine.settle(&traffic);
@@ -291,9 +293,9 @@ impl<'a> World<'a> {
                 let counts: &[Count] = if due == Due::Window { &seen.counts } else { &[] };
                 Progress {
                     id: VcpuId(vcpu as u64),
-                    run_ns: seen.run_ns,
-                    wait_ns: seen.wait_ns,
-                    by_class_ns: &seen.by_class_ns,
+                    ran: seen.ran,
+                    waited: seen.waited,
+                    by_class: &seen.by_class,
                     counts,
                     own_unit: false,
                 }
@@ -309,8 +311,9 @@ impl<'a> World<'a> {
                 if scheduler.tick(now, &progress) {
                     let since: Vec<(VcpuId, Since)> = (0..guests)
                         .map(|vcpu| {
-                            let (seen, (run, wait)) = (&self.seen[vcpu], self.ticked[vcpu]);
-                            let did = Since { ran_ns: seen.run_ns - run, waited_ns: seen.wait_ns - wait };
+                            let (seen, before) = (&self.seen[vcpu], self.ticked[vcpu]);
+                            let did =
+                                Since { ran: seen.ran - before.ran, waited: seen.waited - before.waited };
                             (VcpuId(vcpu as u64), did)
                         })
                         .collect();
@@ -321,7 +324,7 @@ impl<'a> World<'a> {
             }
         }
         for (seen, ticked) in self.seen.iter().zip(&mut self.ticked) {
-            *ticked = (seen.run_ns, seen.wait_ns);
+            *ticked = Since { ran: seen.ran, waited: seen.waited };
         }
         self.ticked_at = self.outcome.ms;
         let home = |entry: &Entry| entry.group.map_or(u128::MAX, |group| self.groups[group]);
@@ -345,7 +348,7 @@ impl<'a> World<'a> {
             if let Some(counted) = self.outcome.counted.get_mut(*vm) {
                 counted.0 += seen.counts.iter().map(|count| count.instructions).sum::<u64>() / 1000;
                 counted.1 += seen.counts.iter().map(|count| count.cycles).sum::<u64>() / 1000;
-                counted.2 += seen.run_ns / 1_000_000;
+                counted.2 += seen.ran.as_millis() as u64;
             }
         }
         self.outcome.performance =

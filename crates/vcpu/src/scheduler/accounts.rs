@@ -1,11 +1,12 @@
 //! What looks showed of each vCPU, charged to its accounts.
 
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use eft_base::time::Instant;
 use eft_machine::Ppm;
 
-use super::{Leaver, Memory, NO_IPC, Scheduler, Seen, nanos};
+use super::{Leaver, Memory, NO_IPC, Scheduler, Seen};
 use crate::guest::{Progress, VcpuId};
 use crate::host::Host;
 use crate::promote::Since;
@@ -14,15 +15,15 @@ use crate::turns;
 impl Memory {
     /// What it ran since the last turn, by class, into `all`: as the world tells, which is not beyond `ran` in all; else
     /// all of it where it was placed.
-    fn by_class(&mut self, host: &Host, told: &[u64], ran: u64, all: &mut [u64]) {
-        all.fill(0);
+    fn by_class(&mut self, host: &Host, told: &[Duration], ran: Duration, all: &mut [Duration]) {
+        all.fill(Duration::ZERO);
         if told.len() == all.len() {
             let mut left = ran;
-            for (class, (now, then)) in told.iter().zip(&self.by_class_ns).enumerate() {
+            for (class, (now, then)) in told.iter().zip(&self.by_class).enumerate() {
                 all[class] = now.saturating_sub(*then).min(left);
                 left -= all[class];
             }
-            self.by_class_ns.copy_from_slice(told);
+            self.by_class.copy_from_slice(told);
         } else if let Some(group) = self.placed {
             all[host.class_of(group)] = ran;
         }
@@ -45,10 +46,10 @@ impl Scheduler {
         for (index, (entry, memory)) in self.entries.iter().zip(&mut self.memories).enumerate() {
             since.push(Self::progress_of(all, index, entry.vcpu.id).map_or(Since::default(), |progress| {
                 let did = Since {
-                    ran_ns: progress.run_ns.saturating_sub(memory.tick.run_ns),
-                    waited_ns: progress.wait_ns.saturating_sub(memory.tick.wait_ns),
+                    ran: progress.ran.saturating_sub(memory.tick.ran),
+                    waited: progress.waited.saturating_sub(memory.tick.waited),
                 };
-                memory.tick = Seen { run_ns: progress.run_ns, wait_ns: progress.wait_ns };
+                memory.tick = Seen { ran: progress.ran, waited: progress.waited };
                 did
             }));
         }
@@ -56,10 +57,10 @@ impl Scheduler {
     }
 
     pub(super) fn settle(&mut self, now: Instant, all: &[Progress], is_watched: fn(&Self, usize) -> bool) {
-        let turn_ns = nanos(now.saturating_since(self.last_turn));
+        let turn = now.saturating_since(self.last_turn);
         (self.last_turn, self.last_tick) = (now, now);
         let mut woke = false;
-        let mut by_class = alloc::vec![0; self.host.classes.len()];
+        let mut by_class = alloc::vec![Duration::ZERO; self.host.classes.len()];
         for index in 0..self.entries.len() {
             if is_watched(self, index)
                 && let Some(progress) = Self::progress_of(all, index, self.entries[index].vcpu.id)
@@ -67,7 +68,7 @@ impl Scheduler {
                 self.look(index, now, progress, &mut by_class);
             }
             let (entry, memory) = (&mut self.entries[index], &mut self.memories[index]);
-            entry.earn(turn_ns);
+            entry.earn(turn);
             // It slept through a window and works now: it need not wait for the next one to get its part.
             if entry.saturated && !entry.active {
                 (entry.active, memory.known.demand, memory.room, woke) = (true, Ppm::ALL, Ppm::ALL, true);
@@ -81,23 +82,24 @@ impl Scheduler {
     }
 
     /// What one did since it was looked at last; `by_class` is room for that.
-    fn look(&mut self, index: usize, now: Instant, progress: &Progress, by_class: &mut [u64]) {
+    fn look(&mut self, index: usize, now: Instant, progress: &Progress, by_class: &mut [Duration]) {
         let (entry, memory) = (&mut self.entries[index], &mut self.memories[index]);
-        let length = nanos(now.saturating_since(memory.looked));
-        let seen = Seen { run_ns: progress.run_ns, wait_ns: progress.wait_ns };
+        let length = now.saturating_since(memory.looked);
+        let seen = Seen { ran: progress.ran, waited: progress.waited };
         let is_first = memory.placed.is_none();
-        let ran = if is_first { 0 } else { seen.run_ns.saturating_sub(memory.turn.run_ns).min(length) };
-        let waited = if is_first { 0 } else { seen.wait_ns.saturating_sub(memory.turn.wait_ns).min(length) };
+        let (no_time, before) = (Duration::ZERO, memory.turn);
+        let ran = if is_first { no_time } else { seen.ran.saturating_sub(before.ran).min(length) };
+        let waited = if is_first { no_time } else { seen.waited.saturating_sub(before.waited).min(length) };
         (memory.turn, memory.tick, memory.looked) = (seen, seen, now);
-        memory.waited_ns += waited;
-        memory.by_class(&self.host, progress.by_class_ns, ran, by_class);
-        memory.known.ran_ns.iter_mut().zip(&*by_class).for_each(|(sum, ran)| *sum += ran);
+        memory.waited += waited;
+        memory.by_class(&self.host, progress.by_class, ran, by_class);
+        memory.known.run_time.iter_mut().zip(&*by_class).for_each(|(sum, ran)| *sum += *ran);
         entry.look(length, by_class, waited);
     }
 
     /// The last part of a turn or a promotion that moved those: what they did where they were.
     pub fn left(&mut self, now: Instant, leavers: &[Leaver], all: &[Progress]) {
-        let mut by_class = alloc::vec![0; self.host.classes.len()];
+        let mut by_class = alloc::vec![Duration::ZERO; self.host.classes.len()];
         for Leaver { index, from } in leavers {
             if let Some(progress) = Self::progress_of(all, *index, self.entries[*index].vcpu.id) {
                 let to = self.memories[*index].placed.replace(*from);

@@ -1,10 +1,11 @@
 //! What a window shows of each vCPU: IPC, demand, score.
 
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use eft_machine::Ppm;
 
-use super::{NO_IPC, Scheduler, nanos};
+use super::{NO_IPC, Scheduler};
 use crate::PPM;
 use crate::guest::{Count, Progress};
 use crate::options::Score;
@@ -17,8 +18,8 @@ const SATURATED: Ppm = Ppm::from_percent(95);
 impl Scheduler {
     pub(super) fn open_window(&mut self, all: &[Progress]) {
         for (index, (entry, memory)) in self.entries.iter().zip(&mut self.memories).enumerate() {
-            memory.window_ran_ns.clone_from(&memory.known.ran_ns);
-            memory.window_waited_ns = memory.waited_ns;
+            memory.window_run_time.clone_from(&memory.known.run_time);
+            memory.window_waited = memory.waited;
             memory.counts.clear();
             if let Some(progress) = Self::progress_of(all, index, entry.vcpu.id) {
                 memory.counts.extend_from_slice(progress.counts);
@@ -43,17 +44,18 @@ impl Scheduler {
 
     /// Demand and score of one vCPU from what its window showed.
     fn learn(&mut self, index: usize, own_unit: bool) {
-        let window = nanos(self.options.window);
+        let window = self.options.window;
         let speeds = self.speeds(index);
         let memory = &mut self.memories[index];
-        let ran: Vec<u64> =
-            memory.known.ran_ns.iter().zip(&memory.window_ran_ns).map(|(now, then)| now - then).collect();
-        let all: u64 = ran.iter().sum();
+        let both = memory.known.run_time.iter().zip(&memory.window_run_time);
+        let ran: Vec<Duration> = both.map(|(now, then)| *now - *then).collect();
+        let all: Duration = ran.iter().sum();
         let known = &mut memory.known;
-        known.ran = Ppm::of(all, window).min(Ppm::ALL);
-        known.waited = Ppm::of(memory.waited_ns - memory.window_waited_ns, window).min(Ppm::ALL);
+        known.ran = Ppm::of_time(all, window).min(Ppm::ALL);
+        known.waited = Ppm::of_time(memory.waited - memory.window_waited, window).min(Ppm::ALL);
         let wants = known.ran + known.waited;
-        let work: Ppm = ran.iter().zip(&speeds).map(|(ns, speed)| Ppm::of(*ns, window) * *speed).sum();
+        let work: Ppm =
+            ran.iter().zip(&speeds).map(|(time, speed)| Ppm::of_time(*time, window) * *speed).sum();
         // Whoever sleeps between has done what it had to do. If it waits for each answer, it would have done more without
         // waiting; so it gets the room, and shows by the next window whether it uses it.
         let (is_saturated, runs) = (wants >= SATURATED, Ppm::ALL - known.waited);

@@ -4,6 +4,7 @@ use super::*;
 use crate::guest::VmId;
 use crate::host::GroupSet;
 use crate::host::tests::host;
+use eft_base::time::nanos;
 use proptest::prelude::*;
 
 /// A world of vCPUs that run as much of their time as they want, wherever they are, alone on a core.
@@ -125,9 +126,9 @@ fn progress(guest: &Guest, due: Due) -> Progress<'_> {
     let counts: &[Count] = if due == Due::Window { &guest.counts } else { &[] };
     Progress {
         id: guest.vcpu.id,
-        run_ns: guest.told.0,
-        wait_ns: guest.told.1,
-        by_class_ns: &[],
+        ran: Duration::from_nanos(guest.told.0),
+        waited: Duration::from_nanos(guest.told.1),
+        by_class: &[],
         counts,
         own_unit: false,
     }
@@ -249,8 +250,8 @@ proptest! {
             let counts: Vec<[Count; 2]> = figures.iter().map(|(_, _, instructions, cycles)| [0, 9].map(|class| Count {
                 class, sibling_busy: false, instructions: *instructions, cycles: *cycles,
             })).collect();
-            let all: Vec<Progress> = figures.iter().zip(&counts).enumerate().map(|(i, ((run_ns, wait_ns, ..), counts))| {
-                Progress { id: VcpuId(i as u64), run_ns: *run_ns, wait_ns: *wait_ns, by_class_ns: &[], counts, own_unit: i == 0 }
+            let all: Vec<Progress> = figures.iter().zip(&counts).enumerate().map(|(i, ((ran_ns, waited_ns, ..), counts))| {
+                Progress { id: VcpuId(i as u64), ran: Duration::from_nanos(*ran_ns), waited: Duration::from_nanos(*waited_ns), by_class: &[], counts, own_unit: i == 0 }
             }).collect();
             match ms % 3 {
                 0 => drop(scheduler.tick(now, &all)),
@@ -308,7 +309,7 @@ fn of_many_those_on_slow_cores_are_looked_at_less_and_get_what_was_dealt() {
     let mut toy = Toy::new(32, 64, Policy::AmpFair(100), &guests);
     toy.run(SETTLE);
     toy.guests.iter_mut().for_each(|guest| guest.looks = 0);
-    let known = |toy: &Toy, i: usize| toy.scheduler.known(i).ran_ns[0];
+    let known = |toy: &Toy, i: usize| nanos(toy.scheduler.known(i).run_time[0]);
     let before: Vec<(u64, u64)> = (0..96).map(|i| (known(&toy, i), toy.guests[i].fast_ns)).collect();
     let fast = toy.fast_shares(SETTLE);
     assert!(fast.iter().all(|share| share.abs_diff(333_333) < 10_000), "{fast:?}");

@@ -85,25 +85,25 @@ struct Watched {
 #[derive(Clone, Copy)]
 struct Look {
     at: Instant,
-    run_ns: u64,
-    wait_ns: u64,
+    ran: Duration,
+    waited: Duration,
 }
 
 impl Look {
     fn of(sensor: &Sensor, at: Instant) -> Self {
-        Self { at, run_ns: sensor.run_ns, wait_ns: sensor.wait_ns }
+        Self { at, ran: sensor.ran, waited: sensor.waited }
     }
 
     /// What was done since `began`; on average, if that is later than the look.
     fn since(&self, began: Instant, now: Self) -> Since {
         let (own, wanted) = (now.at.saturating_since(self.at), now.at.saturating_since(began));
-        let part = |ns: u64| match own > wanted {
-            true => (u128::from(ns) * wanted.as_nanos() / own.as_nanos()) as u64,
-            false => ns,
+        let part = |time: Duration| match own > wanted {
+            true => Duration::from_nanos((time.as_nanos() * wanted.as_nanos() / own.as_nanos()) as u64),
+            false => time,
         };
         Since {
-            ran_ns: part(now.run_ns.saturating_sub(self.run_ns)),
-            waited_ns: part(now.wait_ns.saturating_sub(self.wait_ns)),
+            ran: part(now.ran.saturating_sub(self.ran)),
+            waited: part(now.waited.saturating_sub(self.waited)),
         }
     }
 }
@@ -338,22 +338,16 @@ impl Session {
     }
 
     fn with_progress(&mut self, tell: impl FnOnce(&mut Scheduler, &[Progress])) {
-        let progress = |watched: &'_ Watched| -> (VcpuId, u64, u64) {
-            (watched.id, watched.sensor.run_ns, watched.sensor.wait_ns)
-        };
         let all: Vec<Progress> = self
             .watched
             .iter()
-            .map(|watched| {
-                let (id, run_ns, wait_ns) = progress(watched);
-                Progress {
-                    id,
-                    run_ns,
-                    wait_ns,
-                    by_class_ns: &[],
-                    counts: &watched.sensor.counts,
-                    own_unit: watched.sensor.own_unit(),
-                }
+            .map(|watched| Progress {
+                id: watched.id,
+                ran: watched.sensor.ran,
+                waited: watched.sensor.waited,
+                by_class: &[],
+                counts: &watched.sensor.counts,
+                own_unit: watched.sensor.own_unit(),
             })
             .collect();
         tell(&mut self.scheduler, &all);

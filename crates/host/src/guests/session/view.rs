@@ -1,5 +1,8 @@
 //! What is known of guests and cores, for whoever shows it.
 
+use std::time::Duration;
+
+use eft_base::time::nanos;
 use eft_machine::{CpuSet, Ppm, Share};
 use serde::{Deserialize, Serialize};
 
@@ -65,7 +68,7 @@ impl Session {
         let vcpu = |(index, watched): (usize, &Watched)| {
             let (entry, known) = (&self.scheduler.entries()[index], self.scheduler.known(index));
             let number = |ratio: Ppm| ratio.share().0;
-            let ran: u64 = known.ran_ns.iter().sum();
+            let ran: Duration = known.run_time.iter().sum();
             VcpuView {
                 guest: watched.guest.clone(),
                 role: watched.thread.name.clone(),
@@ -79,8 +82,8 @@ impl Session {
                 waiting: known.waited.share(),
                 score: number(Ppm(known.score)),
                 dealt: entry.shares.iter().map(|part| number(*part)).collect(),
-                fast_share: Share(if ran == 0 { 0.0 } else { known.ran_ns[0] as f64 / ran as f64 }),
-                ran_s: known.ran_ns.iter().map(|ns| *ns as f64 / 1e9).collect(),
+                fast_share: Share::of(known.run_time[0], ran),
+                ran_s: known.run_time.iter().map(|time| nanos(*time) as f64 / 1e9).collect(),
                 moves: known.moves,
                 cache_moves: known.cache_moves,
                 slowdown: known.slowdown.share(),
