@@ -40,7 +40,7 @@ def wrong_command_lines():
         refused(*up, "--device", "tap:eftlt", "--topology", topology, says="unknown component `upd`")
         topology.write_text(good.replace('["ip", "filter"]', '["tcp", "filter"]'))
         refused(*up, "--device", "tap:eftlt", "--topology", topology, says="forbidden")
-        for name, more, says in (("ip", "Edge", "`Edge` is no name of a process: use 1 to 32 of a-z, 0-9, `-`"),
+        for name, more, says in (("ip", "Edge", "`Edge` is not a name of a process: use 1 to 32 of a-z, 0-9, `-`"),
                                  ("cores", "a", "`cores` has rights that no other may have")):
             topology.write_text(good.replace(f'name = "{name}"', f'name = "{name}"\nprocess = "{more}"'))
             refused(*up, "--device", "tap:eftlt", "--topology", topology, says=says)

@@ -1,5 +1,5 @@
 //! Addresses. Messages always carry 16 bytes ([`WireAddress`], IPv4 as IPv4-mapped IPv6,
-//! RFC 4291 §2.5.5.2), so that both versions are the same to all that only hands them on.
+//! RFC 4291 §2.5.5.2), so that code that only passes them on treats both versions alike.
 //!
 //! **Zones.** A link-local IPv6 address means something only together with its link (RFC 4007 §5). Within the stack it
 //! carries the number of its zone in its third and fourth byte, which are zero on the wire (RFC 4291 §2.5.6): so an
@@ -73,8 +73,8 @@ pub const fn without_zone(a: IpAddr) -> IpAddr {
     }
 }
 
-/// The link-local address of an interface with this link address: stable, and not the one that the link address is part
-/// of, which a kernel that shares the interface has (RFC 7217, RFC 8064).
+/// The link-local address of an interface with this link address: stable, and different from the one derived from the
+/// link address, which a kernel that shares the interface uses (RFC 7217, RFC 8064).
 pub fn link_local(mac: MacAddress) -> Ipv6Addr {
     const FIXED: Key = Key([0x6566_7420_6c69_6e6b, 0x2d6c_6f63_616c_2031]);
     let identifier = FIXED.hash(b'L', &mac);
@@ -167,7 +167,7 @@ pub struct Cidr {
     pub prefix_len: u8,
 }
 
-/// Why a string is no [`Cidr`].
+/// Why a string is not a [`Cidr`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CidrError;
 
@@ -205,7 +205,7 @@ impl Cidr {
         }
     }
 
-    /// Whether a host may have the address: not the first of its network, nor the last, which is for all hosts
+    /// Whether a host may have the address: neither the first of its network nor the last, which is the broadcast address
     /// (RFC 1122 §3.2.1.3).
     pub fn is_host(&self) -> bool {
         match (self.address, self.broadcast()) {

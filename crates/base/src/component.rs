@@ -1,4 +1,4 @@
-//! Who is who in a stack.
+//! The components of a stack and their names.
 
 use core::fmt::{Display, Formatter};
 use core::str::FromStr;
@@ -22,7 +22,7 @@ impl Role {
     pub const ALL: [Role; 7] =
         [Role::Sockets, Role::Tcp, Role::Udp, Role::Ip, Role::Filter, Role::Nic, Role::Cores];
 
-    /// As topology files name it.
+    /// The name that topology files use.
     pub const fn name(self) -> &'static str {
         match self {
             Role::Sockets => "sockets",
@@ -95,14 +95,15 @@ impl Display for ComponentId {
     }
 }
 
-/// No component is called so.
+/// No component has this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownComponent;
 
 impl FromStr for ComponentId {
     type Err = UnknownComponent;
 
-    /// Reads what [`Display`] writes, and nothing else: `tcp0` and `tcp01` are no second names of anybody.
+    /// Reads what [`Display`] writes, and nothing else: `tcp0` and `tcp01` are not accepted as further
+    /// names of tcp and tcp1.
     fn from_str(name: &str) -> Result<ComponentId, UnknownComponent> {
         let letters = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let role = Role::ALL.into_iter().find(|role| role.name() == letters).ok_or(UnknownComponent)?;

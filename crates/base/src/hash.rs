@@ -3,7 +3,7 @@
 use core::hash::{BuildHasher, Hash, Hasher};
 use siphasher::sip::SipHasher13;
 
-/// Two words nobody else knows.
+/// A secret key of two words.
 #[derive(Clone, Copy)]
 pub struct Key(pub [u64; 2]);
 

@@ -1,7 +1,7 @@
 //! Nouns: time, ids, addresses, packet formats.
 //!
 //! Everything here is a plain value. This crate knows nothing of channels, components or worlds,
-//! performs no I/O and reads no clock, so that every other crate may stand on it.
+//! performs no I/O and reads no clock, so that every other crate may import it.
 
 #![cfg_attr(not(test), no_std)]
 

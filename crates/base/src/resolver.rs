@@ -1,10 +1,10 @@
-//! The host's files about names, as a program on a stack with a name server of its own is to see them.
+//! The host's name service files, as a program sees them on a stack that has its own name server.
 
 use alloc::format;
 use alloc::string::String;
 use core::net::IpAddr;
 
-/// The files, each with how it is seen.
+/// The files, each with the function that makes its changed text.
 pub const FILES: [(&str, fn(&str, IpAddr) -> String); 2] =
     [("/etc/resolv.conf", resolv_conf), ("/etc/nsswitch.conf", nsswitch_conf)];
 
@@ -18,7 +18,7 @@ fn resolv_conf(host: &str, first: IpAddr) -> String {
     lines([format!("nameserver {first}").as_str()].into_iter().chain(others))
 }
 
-/// nsswitch.conf(5) that looks hosts up in /etc/hosts and DNS, and nowhere that does not ask the stack's
+/// nsswitch.conf(5) that looks hosts up in /etc/hosts and DNS only: other sources do not ask the stack's
 /// name server.
 fn nsswitch_conf(host: &str, _first: IpAddr) -> String {
     let others = host.lines().filter(|line| !line.trim_start().starts_with("hosts:"));

@@ -1,11 +1,11 @@
-//! Which slots of a domain's arena are whose.
+//! Which transport owns which slots of a domain's arena.
 
 use crate::component::ComponentId;
 use serde::{Deserialize, Serialize};
 
 /// The slots that one transport gives out: `first`, and every `stride`th after it. Transports allocate from the same
-/// arena without asking each other, so no two shares of a stack have a slot in common. Whoever else wants to know whose
-/// a slot is reads what its owner wrote into it.
+/// arena without asking each other, so no two shares of a stack have a slot in common. Others learn a slot's owner from
+/// the word that the owner wrote into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotShare {
     pub owner: ComponentId,
@@ -30,7 +30,7 @@ impl SlotShare {
         self.first + i as u32 * self.stride
     }
 
-    /// Which of the share's slots this is; `None` if it is another's.
+    /// Which of the share's slots this is; `None` if it is in another share.
     pub fn index(&self, slot: u32) -> Option<usize> {
         let from_first = slot.checked_sub(self.first)?;
         let stride = self.stride.max(1);
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_cut_an_arena_without_rest_and_without_overlap() {
+    fn shares_cover_an_arena_without_gap_and_without_overlap() {
         for stride in 1..=5 {
             for slots in 0..20 {
                 let shares: Vec<SlotShare> =

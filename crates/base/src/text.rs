@@ -1,10 +1,10 @@
-//! What is wrong with a text, in one line.
+//! Error messages about a text, in one line.
 
 use alloc::format;
 use alloc::string::String;
 use core::ops::Range;
 
-/// `text` without line breaks, indents and control characters, which a file of a stranger might send to a terminal.
+/// `text` without line breaks, indents and control characters, which an untrusted file might send to a terminal.
 pub fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty()) {

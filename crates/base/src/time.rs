@@ -40,7 +40,7 @@ impl Instant {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// Time passed since `earlier`; `None` if `earlier` lies ahead: somebody's clock went back.
+    /// Time passed since `earlier`; `None` if `earlier` lies ahead: a clock went back.
     pub fn checked_since(self, earlier: Instant) -> Option<Duration> {
         self.0.checked_sub(earlier.0).map(Duration::from_nanos)
     }
@@ -87,8 +87,8 @@ impl Sub<Instant> for Instant {
     }
 }
 
-/// How files and answers hold durations: as whole numbers of the unit that the field's name there tells, as in
-/// `#[serde(rename = "period_ns", with = "nanos")]`.
+/// How files and answers hold durations: as whole numbers of the unit that the field's name there states, as
+/// in `#[serde(rename = "period_ns", with = "nanos")]`.
 macro_rules! whole_units {
     ($unit:ident, $nanos:expr) => {
         pub mod $unit {
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_that_went_back_is_noticed_by_who_asks_and_is_no_time_to_others() {
+    fn a_clock_that_went_back_is_an_error_to_a_checked_difference_and_zero_to_a_saturating_one() {
         let (early, late) = (Instant::from_millis(1), Instant::from_millis(3));
         assert_eq!(late.checked_since(early), Some(Duration::from_millis(2)));
         assert_eq!(early.checked_since(late), None);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_for_a_counter_is_the_longest_that_it_holds() {
+    fn a_duration_too_long_for_a_counter_becomes_the_longest_that_it_holds() {
         assert_eq!(nanos(Duration::from_micros(7)), 7_000);
         assert_eq!(nanos(Duration::MAX), u64::MAX);
         assert_eq!(TimeDelta::from(Duration::from_micros(7)), TimeDelta(7_000));

@@ -1,5 +1,5 @@
 //! Packet formats as they lie on the wire. Every struct is unaligned and big-endian; reading one is
-//! a bounds check, not a parse. Validation of what the fields say is the engine's.
+//! a bounds check, not a parse. The engines validate what the fields say.
 
 use crate::address::MacAddress;
 use zerocopy::byteorder::network_endian::{U16, U32};
@@ -161,8 +161,8 @@ pub const TCP_RST: u8 = 0x04;
 pub const TCP_PSH: u8 = 0x08;
 pub const TCP_ACK: u8 = 0x10;
 pub const TCP_URG: u8 = 0x20;
-/// Of TOS or traffic class, what belongs to explicit congestion notification (RFC 3168 §5), and there: ECT(0), who sent it
-/// understands marks; CE, a router's mark.
+/// The bits of TOS or traffic class for explicit congestion notification (RFC 3168 §5). Their values: ECT(0), the sender
+/// understands marks; CE, a router has marked the packet.
 pub const ECN_FIELD: u8 = 3;
 pub const ECN_INCAPABLE: u8 = 0;
 pub const ECN_CAPABLE: u8 = 2;

@@ -1,8 +1,8 @@
 //! A component's account of itself, in its status page: where its time goes, its wakes, its queues.
 //!
 //! Only the owner writes; whoever maps the page reads, checks, and never resets anything. All numbers are cumulative
-//! and wrap: the difference of two looks is what happened between them, for any number of readers with any period.
-//! A successor goes on with its predecessor's page.
+//! and wrap: the difference of two samples is what happened between them, for any number of readers with any period.
+//! A successor continues its predecessor's page.
 //!
 //! | offset in the account | what |
 //! |---|---|
@@ -58,7 +58,7 @@ const QUEUE_LEVELS: usize = 16;
 const _: () = assert!(PHASES + size_of::<Phases>() <= QUEUES);
 const _: () = assert!(QUEUE_LEVELS + LEVELS * 4 <= QUEUE_LEN);
 
-/// What a component says of its own trouble.
+/// Problems that a component reports about itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hints {
     /// A queue that it fills stands above the upper mark.
@@ -69,9 +69,9 @@ pub struct Hints {
 
 /// The levels at which a queue is called overloaded and underloaded.
 ///
-/// Producers of what may be dropped stop at half of the capacity, so that replies find room: a queue is as good as
-/// full there. The marks are three quarters and one quarter of that half, and each is armed again only when the
-/// level has passed the middle between them.
+/// Producers of what may be dropped stop at half of the capacity, so that replies find room: at that level a queue is as
+/// good as full. The marks are three quarters and one quarter of that half, and each is armed again only when the level has
+/// passed the middle between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Marks {
     pub upper: usize,
@@ -85,7 +85,7 @@ impl Marks {
     }
 }
 
-/// The owner's memory of one queue toward it.
+/// What the owner remembers about one queue toward it.
 pub struct QueueAccount {
     offset: Option<usize>,
     marks: Marks,
@@ -94,16 +94,16 @@ pub struct QueueAccount {
 }
 
 impl QueueAccount {
-    /// It stood high: that it is empty now is worth noting.
+    /// It was above the upper mark: its next fall is to be counted.
     pub fn awaits_fall(&self) -> bool {
         self.may_underload
     }
 }
 
-/// A look at one queue.
+/// A sample of one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueReading {
-    /// As the owner was told by [`Account::queue`].
+    /// As given to [`Account::queue`].
     pub sender: u32,
     pub capacity: u32,
     pub overloads: u32,
@@ -112,8 +112,8 @@ pub struct QueueReading {
 }
 
 impl QueueReading {
-    /// Fewest and most messages seen since `earlier`, each as exact as its class: `(low, high)`. `None`: the queue
-    /// was not looked at.
+    /// Fewest and most messages seen since `earlier`, each as exact as its class: `(low, high)`. `None`: the queue was not
+    /// sampled.
     pub fn water_since(&self, earlier: &QueueReading) -> Option<(u32, u32)> {
         let seen = |class: &usize| self.levels[*class] != earlier.levels[*class];
         let low = (0..LEVELS).find(seen)?;
@@ -122,11 +122,11 @@ impl QueueReading {
     }
 }
 
-/// A look at a whole account but its queues.
+/// A sample of a whole account without its queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccountReading {
-    /// Until when the four times below go: their sum grows exactly as this does while the component lives. Later than
-    /// the look's own time if the reader lost its CPU after it had read the clock.
+    /// The end of the period that the four times below cover: their sum grows exactly as this does while the component
+    /// lives. It is later than the sample's own time if the reader lost its CPU after it had read the clock.
     pub until: Instant,
     pub busy_ns: u64,
     pub polling_ns: u64,
@@ -172,7 +172,7 @@ impl<'a> Account<'a> {
         half.store(half.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Owner, once at its start: the time since a predecessor's last mark is nobody's.
+    /// Owner, once at its start: the time since a predecessor's last mark counts for no phase.
     pub fn open(&self, now: Instant) {
         if self.word(VERSION).load(Ordering::Relaxed) != ACCOUNT_VERSION {
             self.segment.fill(self.base, ACCOUNT_LEN, 0).expect("the owner maps its page writable");
@@ -197,9 +197,9 @@ impl<'a> Account<'a> {
         self.phases().enter(next, now);
     }
 
-    /// Owner: see [`Phases::call_it`].
-    pub fn call_it(&self, phase: Phase) {
-        self.phases().call_it(phase);
+    /// Owner: see [`Phases::reclassify`].
+    pub fn reclassify(&self, phase: Phase) {
+        self.phases().reclassify(phase);
     }
 
     /// Owner: it slept in the kernel and runs again.
@@ -213,7 +213,7 @@ impl<'a> Account<'a> {
         self.add(WAKES_SENT_NS, ns);
     }
 
-    /// Owner: says what troubles it; counts what is new.
+    /// Owner: publishes its hints; counts those that are new.
     pub fn hint(&self, hints: Hints) {
         let word = self.word(HINTS);
         let (before, now) = (hints_of(word.load(Ordering::Relaxed)), hints);
@@ -267,8 +267,8 @@ impl<'a> Account<'a> {
         above
     }
 
-    /// Reader: everything but the queues, until `now` or a little later, as [`Phases::look`] says. `None` also if nothing is
-    /// there, or another layout.
+    /// Reader: everything but the queues, until `now` or a little later (see [`Phases::look`]). `None` also if the account
+    /// is empty or has another layout.
     pub fn look(&self, now: Instant) -> Option<AccountReading> {
         if self.word(VERSION).load(Ordering::Acquire) != ACCOUNT_VERSION {
             return None;

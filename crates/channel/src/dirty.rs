@@ -1,7 +1,7 @@
-//! Which sockets of a domain have news for their transport.
+//! Which sockets of a domain have changes for their transport.
 //!
 //! A three-level bitmap that many application threads set and one server takes. Three levels, because a
-//! domain may have a hundred thousand sockets and a scan must cost what changed, not what exists.
+//! domain may have a hundred thousand sockets and a scan's cost must grow with the changed ones only.
 
 use crate::segment::{OutOfBounds, Segment};
 use core::iter;
@@ -48,7 +48,7 @@ impl Dirty {
         self.at(WORDS_AT + word * 8)
     }
 
-    /// Application: socket `slot` has news. Ring the doorbell after.
+    /// Application: socket `slot` has changes. Ring the doorbell after this.
     pub fn mark(&self, slot: usize) {
         if slot < DIRTY_SLOTS {
             let word = slot / 64;
@@ -62,9 +62,9 @@ impl Dirty {
         self.top().load(Ordering::Acquire) != 0
     }
 
-    /// Server: takes marks, those of whole words until it has `limit` or more; the search begins at the word `*from` and
-    /// goes round, and the next one goes on there, so that nobody's mark waits for ever. Returns how many it took. A mark
-    /// set meanwhile is seen now or next time, never lost.
+    /// Server: takes marks in whole words until it has `limit` or more. The search begins at the word `*from` and wraps
+    /// around; `*from` is then where the next search continues, so that no mark waits for ever. Returns how many it took.
+    /// A mark set meanwhile is seen now or next time, never lost.
     pub fn take(&self, limit: usize, from: &mut usize, mut each: impl FnMut(usize)) -> usize {
         let mut taken = 0;
         while taken < limit
@@ -83,8 +83,8 @@ impl Dirty {
         taken
     }
 
-    /// Unmarks a group in the top word if it has no marks. Who marks sets the group first: either that is seen here, or
-    /// its mark in the top word comes after the one that is cleared.
+    /// Unmarks a group in the top word if it has no marks. A marking thread sets the group first: either that is seen
+    /// here, or its mark in the top word comes after the one that is cleared.
     fn settle(&self, group: usize) {
         if self.group(group).load(Ordering::Acquire) == 0 {
             self.top().fetch_and(!(1 << group), Ordering::AcqRel);

@@ -1,13 +1,13 @@
-//! The one home of shared memory and atomics.
+//! Shared memory and atomics, all in one crate.
 //!
-//! Everything two processes share goes through this crate: [`segment::Segment`] (bytes),
-//! [`queue`] (fixed 64-byte messages), [`pool`] (packet buffers), [`notify`] (how a receiver
-//! sleeps and how it is woken), [`socket`] (the page and rings that an application shares with its
-//! transport), [`account`] (where a component's time goes), [`dirty`] (which sockets have news), [`token`] (readiness mirrored in a kernel
-//! descriptor) and [`access`] (an observer of what a transport reads and writes in programs' pages). The request database, which is private to its owner, lives in [`requests`].
+//! Everything two processes share goes through this crate: [`segment::Segment`] (bytes), [`queue`] (fixed 64-byte messages),
+//! [`pool`] (packet buffers), [`notify`] (how a receiver sleeps and how it is woken), [`socket`] (the page and rings that an
+//! application shares with its transport), [`account`] (where a component's time goes), [`dirty`] (which sockets have changes),
+//! [`token`] (readiness mirrored in a kernel descriptor) and [`access`] (an observer of what a transport reads and writes in
+//! programs' pages). The request database, which is private to its owner, lives in [`requests`].
 //!
-//! The peer is not trusted: no index that matters lives only in memory that a peer can write, and
-//! what comes out of shared memory is copied first and checked after.
+//! The peer is not trusted: no important index lives only in memory that a peer can write, and everything read from shared
+//! memory is copied first and checked afterwards.
 //!
 //! Under `--cfg loom` the atomics are loom's and the same source files are model-checked; see
 //! `tests/loom.rs`.

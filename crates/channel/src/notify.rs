@@ -2,11 +2,10 @@
 //!
 //! Only the receiver writes its [`StateWord`]: awake, monitoring (spinning or in user-mode wait on
 //! the doorbell words), or blocked in the kernel. Each sender has a [`Doorbell`] word of its own,
-//! so that no sender can silence another.
-//!
-//! Receiver: write the state, fence, look at all queues again, sleep on the doorbells' values read
-//! before that look. Sender: publish, fence, read the state, ring only a sleeper. One of the two
-//! always sees the other (Dekker); `tests/loom.rs` checks it.
+//! so that no sender can silence another. Receiver: write the state, fence, check all queues again,
+//! sleep on the doorbells' values read before that check. Sender: publish, fence, read the state,
+//! ring only a sleeper. One of the two always sees the other's write (Dekker); `tests/loom.rs`
+//! checks it.
 
 use crate::atomic::{AtomicU32, Ordering, fence};
 
@@ -14,7 +13,7 @@ use crate::atomic::{AtomicU32, Ordering, fence};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Mode {
-    /// Running: it will look at its queues before it sleeps.
+    /// Running: it checks its queues before it sleeps.
     Awake = 0,
     /// Watching the doorbell words from user space: a store wakes it.
     Monitoring = 1,
@@ -34,7 +33,7 @@ impl StateWord {
         StateWord(AtomicU32::new(0))
     }
 
-    /// Receiver: announces how it is going to wait. The caller must look at its queues once more
+    /// Receiver: announces how it is going to wait. The caller must check its queues once more
     /// after this and before it sleeps.
     pub fn announce(&self, mode: Mode) {
         let count = (self.0.load(Ordering::Relaxed) >> 2).wrapping_add(1);
@@ -75,7 +74,7 @@ impl Doorbell {
         Doorbell(AtomicU32::new(0))
     }
 
-    /// The value to sleep on. Read it before the last look at the queues.
+    /// The value to sleep on. Read it before the last check of the queues.
     pub fn value(&self) -> u32 {
         self.0.load(Ordering::Acquire)
     }

@@ -1,10 +1,11 @@
 //! Where a component's time goes: the part of its [account](crate::account) that must be read as a whole.
 //!
 //! A mark says which phase began when, and how much time there was of each until then. Marks are written to two places in
-//! turn, so that an owner that loses its CPU in the middle of one leaves the one before it to read. Whether the phase of that
-//! one still goes on is another question: the owner may have read the clock at its end, and lost its CPU before it wrote so.
-//! It says therefore that it [leaves](Phases::leave) before it reads the clock, and who reads the clock first and this after,
-//! and finds it not leaving, knows that the phase goes on at its own time. `tests/loom.rs` checks both.
+//! turn, so that if the owner loses its CPU while it writes one, the one before it is still whole. The phase of that earlier
+//! mark may be over all the same: the owner may have read the clock at its end and lost its CPU before it wrote that.
+//! Therefore the owner announces that it [leaves](Phases::leave) a phase before it reads the clock. A reader that reads its
+//! own clock first and then finds no such announcement knows that the phase still lasted at the time that it read.
+//! `tests/loom.rs` checks both.
 
 use crate::atomic::{AtomicU64, Ordering, fence};
 use core::array;
@@ -16,9 +17,9 @@ use eft_base::Instant;
 pub enum Phase {
     /// Turns in which there was something to do.
     Busy = 0,
-    /// Looking at empty queues.
+    /// Polling empty queues.
     Polling = 1,
-    /// In user-mode wait: the kernel takes it for busy, the core rests.
+    /// In user-mode wait: the kernel counts it as busy, the core rests.
     Waiting = 2,
     /// In the kernel, asleep.
     Sleeping = 3,
@@ -71,12 +72,12 @@ impl Place {
 pub struct Phases {
     /// Marks so far: the last one is in place `marked % 2`, the next one is written to the other.
     marked: AtomicU64,
-    /// The number of the mark that comes: the owner has not read the clock for it yet, or not written it.
+    /// The number of the next mark: the owner has not read the clock for it yet, or not written it.
     coming: AtomicU64,
     places: [Place; 2],
 }
 
-/// Attempts at a look between two marks: the owner makes a few in a microsecond at most, in some ten nanoseconds each.
+/// Attempts at a sample between two marks: the owner makes a few in a microsecond at most, in some ten nanoseconds each.
 const ATTEMPTS: usize = if cfg!(loom) { 2 } else { 64 };
 
 impl Default for Phases {
@@ -90,7 +91,7 @@ impl Phases {
         &self.places[self.marked.load(Ordering::Relaxed) as usize % 2]
     }
 
-    /// Owner, once at its start: the time since a predecessor's last mark is nobody's.
+    /// Owner, once at its start: the time since a predecessor's last mark counts for no phase.
     pub fn open(&self, now: Instant) {
         self.mark(Phase::Busy, now, self.last().times());
     }
@@ -121,7 +122,7 @@ impl Phases {
         fence(Ordering::SeqCst);
     }
 
-    /// Owner: what it did until `now` was of the phase that it had entered; from now on it is in `next`.
+    /// Owner: until `now` it was in the phase that it had entered; from now on it is in `next`.
     pub fn enter(&self, next: Phase, now: Instant) {
         let last = self.last();
         let mut times = last.times();
@@ -131,14 +132,14 @@ impl Phases {
     }
 
     /// Owner: the time since the last mark turns out to have been of this phase. Needs no clock.
-    pub fn call_it(&self, phase: Phase) {
+    pub fn reclassify(&self, phase: Phase) {
         self.last().phase.store(phase as u64, Ordering::Relaxed);
     }
 
-    /// Reader: the time in each phase until `now`, which it has read before, with the phase that goes on, or until the last
-    /// mark if that is later; and until when they go. Their sum grows as that does, and none of them (work and idle polls
-    /// taken together) is ever less than in an earlier look. `None`: the owner lost its CPU while it left a phase, so that
-    /// nobody knows when that ended, or it marks as fast as it can.
+    /// Reader: the time in each phase, and the instant up to which these times count: `now`, which the caller has read
+    /// before, or the last mark if that is later. The current phase is included. The sum of the times grows exactly as that
+    /// instant, and none of them (work and idle polls taken together) is ever less than in an earlier sample. `None`: the
+    /// owner lost its CPU while it left a phase, so that the phase's end is unknown, or it marks as fast as it can.
     pub fn look(&self, now: Instant) -> Option<(Instant, [u64; 4])> {
         // The caller has read the clock before we see whether the owner leaves.
         fence(Ordering::SeqCst);

@@ -5,10 +5,9 @@
 //! of the producer, and the producer reads the consumer's position only when its cached copy says
 //! "full".
 //!
-//! Memory: the lines lie in a segment that only the producer writes; the consumer's position lies
-//! in a segment that only the consumer writes. Each side keeps its own position privately. A mad
-//! peer can therefore feed garbage or stall its own queue, but cannot make the other side leave the
-//! ring or take a message twice.
+//! Memory: the lines lie in a segment that only the producer writes; the consumer's position lies in a segment that only
+//! the consumer writes. Each side keeps its own position privately. A broken peer can therefore send garbage or stall its
+//! own queue, but cannot make the other side leave the ring or take a message twice.
 
 mod inspection;
 
@@ -20,13 +19,13 @@ use crate::shared::Shared;
 /// Payload of a message: 56 bytes in seven words.
 pub type Message = [u64; 7];
 
-/// Marks of different messages differ in many bits, so that a flipped one is none.
+/// Marks of different messages differ in many bits, so that no mark with a flipped bit is another message's mark.
 const MARK: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Its inverse modulo 2^64.
 const NUMBER: u64 = 0xf1de_83e1_9937_733d;
 const _: () = assert!(MARK.wrapping_mul(NUMBER) == 1);
 
-/// How the line of message `number`, from 1 on, says that it is written; 0: of no message.
+/// The sequence mark of message `number`, from 1 on, which says that its line is written; 0: of no message.
 pub fn mark(number: u64) -> u64 {
     number.wrapping_mul(MARK)
 }
@@ -70,7 +69,7 @@ pub struct Producer {
     tail: u64,
     /// The consumer's position as last read; it may have moved on.
     cached_head: u64,
-    /// What the consumer's position is that was read last.
+    /// What kind of position was read last.
     seen: Seen,
 }
 
@@ -78,9 +77,9 @@ pub struct Producer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
     Sound,
-    /// Where the consumer was before: not believed, and one that is sound says at its next turn where it is.
+    /// Behind an earlier one: not believed; a sound consumer publishes the true one in its next turn.
     Back,
-    /// Nowhere that a consumer can be.
+    /// No consumer can have this position.
     Impossible,
 }
 
@@ -90,12 +89,12 @@ pub struct Consumer {
     consumed: Shared<Position>,
     head: u64,
     published: u64,
-    /// The next line held what no sound producer writes there.
+    /// The next line held a mark that no sound producer writes there.
     broken: bool,
 }
 
 /// # Panics
-/// If the number of lines is not a power of two: the supervisor lays queues out, not a peer.
+/// If the number of lines is not a power of two. The supervisor lays queues out, so no peer can cause this.
 pub fn queue(lines: Shared<[Line]>, consumed: Shared<Position>) -> (Producer, Consumer) {
     (Producer::new(lines.clone(), consumed.clone()), Consumer::new(lines, consumed))
 }
@@ -131,7 +130,8 @@ impl Producer {
     pub fn room(&mut self, wanted: usize) -> usize {
         let capacity = self.lines.len() as u64;
         let in_flight = self.tail.wrapping_sub(self.cached_head);
-        // Of this side's own memory, so only a stray write can have made it so. The consumer asserts the same of its side.
+        // Both numbers lie in this side's own memory, so only a stray write can break this. The consumer asserts the same
+        // of its side.
         assert!(in_flight <= capacity, "{in_flight} messages lie in a queue of {capacity}");
         let known = capacity - in_flight;
         if known >= wanted as u64 {
@@ -139,8 +139,8 @@ impl Producer {
         }
         let head = self.consumed.0.load(Ordering::Acquire);
         if head < self.cached_head || head > self.tail {
-            // Positions only grow and never pass the tail. Believing anything else could let a mad
-            // consumer make us overwrite what it has not read, or spin.
+            // Positions only grow and never pass the tail. If we believed anything else, a broken consumer could make us
+            // overwrite what it has not read, or spin.
             let possible = head < self.tail && self.tail - head <= capacity;
             self.seen = if possible { Seen::Back } else { Seen::Impossible };
             return known as usize;
@@ -185,8 +185,7 @@ impl Consumer {
         Consumer { lines, consumed, head: 0, published: 0, broken: false }
     }
 
-    /// Goes on where a dead predecessor had published that it was; what it took after that comes
-    /// again.
+    /// Continues at the position that a dead predecessor published last; messages that it took after that come again.
     pub fn resume(lines: Shared<[Line]>, consumed: Shared<Position>) -> Consumer {
         let head = consumed.0.load(Ordering::Acquire);
         Consumer { published: head, head, ..Consumer::new(lines, consumed) }
@@ -216,7 +215,7 @@ impl Consumer {
         line.sequence.load(Ordering::Acquire) == mark(position + 1)
     }
 
-    /// Messages that wait. Looks at a logarithmic number of lines, for it reads no index of the producer.
+    /// Messages that wait. Reads a logarithmic number of lines, since it reads no index of the producer.
     pub fn backlog(&self) -> usize {
         let capacity = self.lines.len() as u64;
         // Lines are written in order: those up to some place are, those from there on are not.
@@ -234,17 +233,17 @@ impl Consumer {
         written as usize
     }
 
-    /// The next message, which stays.
+    /// The next message, which stays in the queue.
     pub fn peek(&mut self) -> Option<Message> {
         let line = self.next_line();
         let sequence = line.sequence.load(Ordering::Acquire);
         let written = sequence == mark(self.head + 1);
-        // Not written yet: it is what the last round left.
+        // Not written yet: the line still has the mark of the last round.
         self.broken = !written && sequence != mark((self.head + 1).saturating_sub(self.lines.len() as u64));
         written.then(|| self.next_line().message())
     }
 
-    /// Leaves the message behind that was peeked at. The position is published lazily: every quarter of the ring and by
+    /// Moves past the message that was peeked at. The position is published lazily: every quarter of the ring and by
     /// [`Consumer::publish`].
     pub fn advance(&mut self) {
         let capacity = self.lines.len() as u64;
@@ -263,13 +262,13 @@ impl Consumer {
         Some(message)
     }
 
-    /// Whether the next line held what no sound producer writes there.
+    /// Whether the next line held a mark that no sound producer writes there.
     pub fn is_broken(&self) -> bool {
         self.broken
     }
 
-    /// Tells the producer how far we are. Called at the end of a batch and before sleeping. What a stray write left there
-    /// is put right.
+    /// Publishes the position for the producer. Called at the end of a batch and before sleeping. This also repairs what a
+    /// stray write left there.
     pub fn publish(&mut self) {
         if self.published != self.head || self.consumed.0.load(Ordering::Relaxed) != self.head {
             self.published = self.head;

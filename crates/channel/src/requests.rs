@@ -12,7 +12,7 @@ const NONE: u32 = u32::MAX;
 
 struct Entry<T> {
     generation: u32,
-    /// The round in which it was submitted, and its number among all.
+    /// The round in which it was submitted, and its sequence number.
     round: u32,
     serial: u64,
     /// Neighbours in the order of submission while in use; `next` links the free list otherwise.
@@ -29,11 +29,11 @@ pub struct Requests<T> {
     newest: u32,
     len: usize,
     limit: usize,
-    /// Of entries that were never used.
+    /// The generation of entries that were never used.
     first_generation: u32,
     round: u32,
     submitted: u64,
-    /// Number of the youngest request that ended.
+    /// Sequence number of the youngest request that ended.
     ended: u64,
 }
 
@@ -41,14 +41,14 @@ pub struct Requests<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overdue {
     pub id: RequestId,
-    /// The whole rounds that it has waited, at least one.
+    /// Whole rounds that it has waited, at least one.
     pub rounds: u32,
     /// A later request has ended.
     pub overtaken: bool,
 }
 
 impl<T> Requests<T> {
-    /// `life` is another one in each life of the owner: counted, or random.
+    /// `life` differs in each life of the owner: counted, or random.
     pub fn new(limit: usize, life: u32) -> Self {
         Requests {
             entries: Vec::new(),
@@ -57,7 +57,7 @@ impl<T> Requests<T> {
             newest: NONE,
             len: 0,
             limit,
-            // Multiples of the golden ratio lie far apart: of any thousand lives in a row by two million uses of an entry.
+            // Multiples of the golden ratio lie far apart: for any thousand lives in a row by two million uses of an entry.
             first_generation: life.wrapping_mul(0x9e37_79b1),
             round: 0,
             submitted: 0,
@@ -162,8 +162,8 @@ impl<T> Requests<T> {
         })
     }
 
-    /// Begins a round, whose length the owner chooses. Returns the requests that wait so long that their answers may be lost,
-    /// oldest first.
+    /// Begins a round, whose length the owner chooses. Returns the requests that have waited so long that their answers may
+    /// be lost, oldest first.
     pub fn next_round(&mut self) -> Vec<Overdue> {
         self.round += 1;
         let mut overdue = Vec::new();
@@ -181,7 +181,7 @@ impl<T> Requests<T> {
         overdue
     }
 
-    /// All are submitted again: as if that were the first time.
+    /// All requests are submitted again: their waiting time starts anew.
     pub fn renew(&mut self) {
         let mut at = self.oldest;
         while let Some(entry) = self.entries.get_mut(at as usize) {

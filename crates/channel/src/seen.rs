@@ -1,28 +1,29 @@
-//! Which slots of a neighbour's pools there were messages about.
+//! The slots of a neighbour's pools that messages have referred to already.
 //!
 //! An owner takes a slot anew for each message ([`Pool`](crate::Pool) counts that in the reference's generation). So a second
-//! message about the same use of a slot was sent twice, and by the time it is read the first may be answered and the slot hold
-//! something else. A reader has one of these for each neighbour, so that none can spoil another's references.
+//! message about the same use of a slot is a repeated one, and by the time it is read the first may be answered and the slot
+//! may hold something else. A reader has one record for each neighbour, so that no neighbour can invalidate another's
+//! references.
 
 use crate::memory::Memory;
 use alloc::vec;
 use alloc::vec::Vec;
 use eft_base::{PacketRef, PoolId};
 
-/// Generations before the last one that count as said already. Of most uses of a slot a reader never hears: a NIC takes one for each
-/// look at its device, and many a frame goes to another reader. So a generation far from the last one says nothing of which is
-/// later, and must not count as repeated: what is left out wrongly is sent again in a slot whose generation has hardly moved.
+/// Generations before the last one that count as repeated. A reader hears of few uses of a slot: a NIC takes one for each poll
+/// of its device, and many frames go to another reader. So a generation far from the last one may be older or newer, and must
+/// not count as repeated: a message that is left out wrongly is sent again in a slot whose generation has hardly moved.
 const WINDOW: u16 = 4;
 
 #[derive(Default)]
 pub struct Seen {
-    /// Of each slot of a pool, the generation of the last message about it, plus one; 0: there was none.
+    /// For each slot of a pool, the generation of the last message about it, plus one; 0: there was none.
     pools: Vec<(PoolId, Vec<u32>)>,
 }
 
 impl Seen {
-    /// Whether there was a message about this use of a slot, or about one shortly after; this one counts from now on. What is no slot
-    /// of a mapped pool is not judged here.
+    /// Whether there was a message about this use of a slot, or about one shortly after; also records this message. A reference
+    /// that names no slot of a mapped pool is not judged here.
     pub fn is_repeated(&mut self, memory: &Memory, r: PacketRef) -> bool {
         let Some(last) = self.slots(memory, r.pool).and_then(|slots| slots.get_mut(r.slot as usize)) else {
             return false;
@@ -39,13 +40,13 @@ impl Seen {
             return Some(&mut self.pools[i].1);
         }
         let slots = memory.view(id)?.slots;
-        // Those of the dead are not mapped any more.
+        // Pools of dead neighbours are not mapped any more.
         self.pools.retain(|(pool, _)| memory.view(*pool).is_some());
         self.pools.push((id, vec![0; slots]));
         self.pools.last_mut().map(|(_, slots)| slots)
     }
 
-    /// The neighbour has a successor: it has pools of its own, or says again what its predecessor said.
+    /// The neighbour has a successor, which has pools of its own or repeats what its predecessor said.
     pub fn forget(&mut self) {
         self.pools.clear();
     }

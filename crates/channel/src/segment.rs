@@ -198,9 +198,9 @@ impl Segment {
     /// Exclusive access to plain data, for an arena that only one process maps at a time.
     ///
     /// # Safety
-    /// No other reference to the range, in this or any process, may be in use while the result
-    /// lives. The supervisor grants that: an arena is mapped by one server, and by its successor
-    /// only after its death.
+    /// No other reference to the range, in this or any process, may be in use while the result lives.
+    /// The supervisor ensures that: an arena is mapped by one server, and by its successor only after
+    /// its death.
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn exclusive<T: zerocopy::FromBytes + zerocopy::IntoBytes>(
         &self,

@@ -6,11 +6,10 @@
 //! slot:   header page (4 KiB) | send ring | receive ring
 //! ```
 //!
-//! Positions are stream offsets in bytes since the socket began (64 bits: they never wrap); a ring
-//! index is the offset modulo the ring's length, a power of two. The transport publishes
-//! `send_released` and `receive_end`, the application `send_end` and `receive_taken`. Each side
-//! keeps its own positions privately and checks what the other publishes: everything in an arena
-//! may be scribbled over by the domain that maps it, and that must hurt this domain alone.
+//! Positions are stream offsets in bytes since the socket began (64 bits: they never wrap); a ring index is the offset modulo
+//! the ring's length, a power of two. The transport publishes `send_released` and `receive_end`, the application `send_end`
+//! and `receive_taken`. Each side keeps its own positions privately and checks what the other publishes: the domain that maps
+//! an arena may overwrite anything in it, and that must hurt this domain alone.
 //!
 //! Streams put bare bytes into the rings. Datagram sockets put records (a [`DatagramHeader`], then
 //! the payload, padded to 8). A listener's receive ring holds [`AcceptRecord`]s.
@@ -41,7 +40,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// Version of everything in this module and of the requests that programs send: it grows when a release changes them.
 ///
 /// A program keeps the shim that it started with, and shares its pages with programs that started later. So a version may only
-/// give a meaning to bytes that were 0 before, and must do without what the previous one neither writes nor reads
+/// give a meaning to bytes that were 0 before, and must not rely on anything that the previous one neither writes nor reads
 /// ([`SocketPage::owner_of`] shows how).
 #[cfg(not(feature = "next-layout"))]
 pub const LAYOUT_VERSION: u32 = 7;
@@ -51,7 +50,7 @@ pub const LAYOUT_VERSION: u32 = 8;
 pub const LAYOUT_OLDEST: u32 = 7;
 const _: () = assert!(LAYOUT_OLDEST + 1 >= LAYOUT_VERSION);
 
-/// Whether a server speaks to programs of this version. Those of others are refused instead of being misread.
+/// Whether a server speaks to programs of this version. Programs of other versions are refused instead of being misread.
 pub fn speaks(version: u32) -> bool {
     (LAYOUT_OLDEST..=LAYOUT_VERSION).contains(&version)
 }
@@ -86,13 +85,13 @@ fn bell(transport: ComponentId) -> usize {
     DOORBELLS + (lane + usize::from(lane > 1)) * 64
 }
 
-/// In a doorbell's line.
+/// Offset of the count of touched slots in a doorbell's line.
 const TOUCHED: usize = 32;
 
 /// How an arena is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
-    /// Sockets, at most [`DIRTY_SLOTS`]. Whose each is, its page says ([`SocketPage::owner`]).
+    /// Sockets, at most [`DIRTY_SLOTS`]. The page of each says which transport owns it ([`SocketPage::owner`]).
     pub slots: usize,
     /// Bytes of each send ring; a power of two.
     pub send_len: usize,
@@ -151,7 +150,7 @@ impl Arena {
         Ok(Arena { segment, geometry, observer: None })
     }
 
-    /// The same arena, for a transport that `observer` looks at: see [`crate::access`].
+    /// The same arena, for a transport whose accesses `observer` sees: see [`crate::access`].
     pub fn observed_by(self, observer: Arc<dyn AccessObserver>) -> Arena {
         Arena { observer: Some(observer), ..self }
     }
@@ -164,7 +163,7 @@ impl Arena {
         &self.segment
     }
 
-    /// How packet references point into this arena: slot = socket slot, offset from its header.
+    /// How packet references point into this arena: slot = socket slot, offset from the slot's header.
     pub fn view(&self) -> PoolView {
         PoolView {
             segment: self.segment.clone(),
@@ -192,7 +191,7 @@ impl Arena {
         self.touched_by(bell(transport)).fetch_max(end, Ordering::AcqRel);
     }
 
-    /// All slots that anybody ever had lie before this one. To be asked by whoever looks at them all.
+    /// All slots that were ever given out lie before this one: the end for code that walks over all slots.
     pub fn touched(&self) -> u32 {
         let instances = 0..INSTANCES_MAX as u8;
         let all = instances.flat_map(|i| [Role::Tcp, Role::Udp].map(|role| ComponentId::new(role, i)));
@@ -266,7 +265,7 @@ pub mod wish {
     pub const SHUT_READ: u32 = 1;
     /// `shutdown(SHUT_WR)`: FIN after the last byte.
     pub const SHUT_WRITE: u32 = 2;
-    /// Report news also while older ones are not taken: some epoll set is edge-triggered.
+    /// Report new input also while older input is not taken: some epoll set is edge-triggered.
     pub const EDGES: u32 = 4;
 }
 

@@ -1,7 +1,6 @@
-//! A component's status page: the only segment that it writes and everybody may read.
-//!
-//! It holds the state word (how it sleeps), its signs of progress, its [`Account`] and its counters. Peers map it read-only,
-//! so nobody can forge another's state.
+//! A component's status page: the only segment that it writes and everybody may read. It holds the state word (how the
+//! component sleeps), signs of progress, the [`Account`] and the counters. Peers map it read-only, so none can forge
+//! another's state.
 
 use crate::account::{ACCOUNT_LEN, Account};
 use crate::notify::StateWord;
@@ -79,18 +78,19 @@ impl Status {
         s.store(s.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// Turns and steps so far: a component that works and does not change this hangs.
+    /// Turns and steps so far: a component that uses CPU time without changing this hangs.
     pub fn progress(&self) -> u64 {
         self.heartbeat().wrapping_add(self.word(STEPS).load(Ordering::Relaxed))
     }
 
-    /// Where the owner counts the ticks of a timer on its own CPU time. It goes on over all lives of the component.
+    /// Where the owner counts the ticks of a timer on its own CPU time. The count continues over all lives of the component.
     pub fn tick_word(&self) -> Shared<AtomicU64> {
         // SAFETY: an atomic word; the length was checked in `new`.
         unsafe { self.segment.shared(TICKS) }.expect("status page length was checked")
     }
 
-    /// Ticks of the owner's CPU time that it lived to see: time for which its CPU was taken away counts once at most.
+    /// Ticks of the owner's CPU time that its handler has counted: time for which its CPU was taken away counts once at
+    /// most.
     pub fn ticks(&self) -> u64 {
         self.word(TICKS).load(Ordering::Relaxed)
     }

@@ -4,9 +4,8 @@
 //! own poll state of that descriptor is made to equal the readiness of the eft socket, so that
 //! `select`, `poll` and every kind of `epoll` work without emulation:
 //!
-//! - *readable*: the descriptor holds exactly one empty message while [`ReadToken`] is set, and up to
-//!   [`EDGES_MAX`] further ones if the program asked to hear of news that come before it took all
-//!   (edge-triggered epoll);
+//! - *readable*: the descriptor holds exactly one empty message while [`ReadToken`] is set, and up to [`EDGES_MAX`] further
+//!   ones if the program asked for reports of new input before it took all earlier input (edge-triggered epoll);
 //! - *not writable*: the descriptor's send buffer is stopped by one plug while [`WritePlug`] is set.
 //!
 //! Each 0→1 transition of a word adds one message and each 1→0 transition takes one away, so the
@@ -14,15 +13,15 @@
 
 use crate::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// Further messages that may lie in a descriptor beside the first. A program that lets so many edges
-/// pass without taking anything is told no more until it does.
+/// Further messages that may lie in a descriptor beside the first. A program that lets so many edges pass without taking
+/// anything gets no further ones until it does.
 pub const EDGES_MAX: u64 = 3;
 
 /// Bit 0 is set while an empty message lies (or is about to lie) in the application's descriptor; two
 /// bits count further ones; the bits above repeat how far the application has read.
 ///
-/// All in one word, so that a server never posts for what was taken already: a descriptor that is
-/// readable without anything to read is an error to some programs.
+/// All in one word, so that a server never posts for input that was taken already: to some programs a descriptor that is
+/// readable without anything to read is an error.
 #[repr(C)]
 pub struct ReadToken(AtomicU64);
 
@@ -72,12 +71,12 @@ impl ReadToken {
         false
     }
 
-    /// As [`ReadToken::post`], for news that no position tells (a kernel listener beside this one).
+    /// As [`ReadToken::post`], for input that no position shows (at the shadow socket).
     pub fn post_anyway(&self) -> bool {
         self.0.fetch_or(POSTED, Ordering::SeqCst) & POSTED == 0
     }
 
-    /// Server, after it published news while the token is set: true if it must now send one message
+    /// Server, after it published new input while the token is set: true if it must now send one message
     /// more, so that edge-triggered epoll reports again.
     pub fn post_edge(&self) -> bool {
         let mut word = self.0.load(Ordering::Relaxed);
@@ -90,9 +89,8 @@ impl ReadToken {
         false
     }
 
-    /// Application, after it found nothing left: how many messages it must now take from its
-    /// descriptor (waiting for each shortly if the server is just sending it). `still_ready` looks at
-    /// the socket again.
+    /// Application, after it found nothing left: how many messages it must now take from its descriptor (waiting for each
+    /// shortly if the server is just sending it). `still_ready` checks the socket again.
     pub fn retire(&self, still_ready: impl FnOnce() -> bool) -> u32 {
         let before = self.0.fetch_and(!MESSAGES, Ordering::SeqCst);
         if before & POSTED == 0 {
@@ -103,8 +101,8 @@ impl ReadToken {
         messages(before) - (still_ready() && self.post_anyway()) as u32
     }
 
-    /// Application, after it took a part: as [`ReadToken::retire`], for the further messages only. The
-    /// next news are then reported again.
+    /// Application, after it took a part: as [`ReadToken::retire`], for the further messages only. The next input is then
+    /// reported again.
     pub fn retire_edges(&self) -> u32 {
         if self.0.load(Ordering::Relaxed) & EDGES == 0 {
             return 0;
@@ -120,11 +118,11 @@ impl Default for ReadToken {
 }
 
 const PLUGGED: u32 = 1;
-/// The server takes the plug out: whoever finds the word so in a successor's place does it again.
+/// The server takes the plug out: a successor that finds this value does it again.
 const TAKING: u32 = 2;
 
-/// 1 while a plug stops the application's descriptor from being writable, 2 while the server takes it out. The word says so
-/// until the plug is gone: a server that dies between its steps leaves no plug that nobody knows of.
+/// 1 while a plug stops the application's descriptor from being writable, 2 while the server takes it out. The word keeps
+/// this value until the plug is gone: a server that dies between its steps leaves no forgotten plug.
 #[repr(C)]
 pub struct WritePlug(AtomicU32);
 
@@ -133,8 +131,8 @@ impl WritePlug {
         WritePlug(AtomicU32::new(0))
     }
 
-    /// Application: whether its plug is there and stays until there is room. While the server takes it out, it may be gone
-    /// already, and its going announced, so another one is needed.
+    /// Application: whether its plug is there and stays until there is room. While the server takes it out, the plug may be
+    /// gone and epoll may have reported that already, so another one is needed.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::SeqCst) == PLUGGED
     }
@@ -158,7 +156,7 @@ impl WritePlug {
         let _ = self.0.compare_exchange(TAKING, 0, Ordering::SeqCst, Ordering::SeqCst);
     }
 
-    /// Successor of a server: true if its predecessor died while it took the plug, which may or may not be out.
+    /// Successor of a server: true if its predecessor died while it took the plug out; the plug may or may not be gone.
     pub fn is_half_taken(&self) -> bool {
         self.0.load(Ordering::SeqCst) == TAKING
     }

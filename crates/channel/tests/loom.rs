@@ -43,7 +43,7 @@ fn queue_delivers_in_order_and_never_overwrites() {
     });
 }
 
-/// A sleeper that announced itself either sees the message in its last look or is rung.
+/// A sleeper that announced itself either sees the message in its last check or is rung.
 #[test]
 fn no_wake_is_lost() {
     for mode in [Mode::Futex, Mode::Monitoring, Mode::Descriptor] {
@@ -112,8 +112,8 @@ struct Receiver {
 }
 
 impl Receiver {
-    /// Takes what is there; then says how it sleeps, looks once more, and would sleep. Whoever sends after that must
-    /// ring: returns the bell's value on which it sleeps, or `None` if it saw something in its last look.
+    /// Takes what is there, announces how it sleeps, and checks once more. A sender after that must ring. Returns the
+    /// bell's value on which it would sleep, or `None` if it saw something in its last check.
     fn prepare(&mut self, mode: Mode) -> Option<u32> {
         let before = self.bell.value();
         self.state.announce(mode);
@@ -127,7 +127,7 @@ impl Receiver {
         }
     }
 
-    /// Whether this sleep was ended: in the way in which that mode sleeps.
+    /// Whether this sleep was ended, in the way that the mode requires.
     fn is_woken(&self, mode: Mode, slept_on: u32) -> bool {
         match mode {
             Mode::Descriptor => self.descriptor.load(Ordering::SeqCst),
@@ -136,9 +136,9 @@ impl Receiver {
     }
 }
 
-/// Moved from one core to another, a component goes from one way of waiting to another while its neighbour sends. For
-/// every pair of ways, and wherever the change falls between the sender's steps: no message lies unseen beside a
-/// sleeper that nobody rang for.
+/// Moved from one core to another, a component goes from one way of waiting to another while its neighbour sends. For every
+/// pair of ways, and wherever the change falls between the sender's steps: no message lies unseen while its receiver sleeps
+/// and was not rung.
 #[test]
 fn a_move_between_ways_of_waiting_loses_no_wake() {
     let ways = [Mode::Monitoring, Mode::Futex, Mode::Descriptor];
@@ -160,7 +160,7 @@ fn a_move_between_ways_of_waiting_loses_no_wake() {
                 }
             });
             let mut receiver = Receiver { queue, state, bell, descriptor, taken: 0 };
-            // The move comes while it sleeps in the first way: it wakes for it, and sleeps in the second.
+            // The move comes while it sleeps in the first way: it wakes, and sleeps in the second.
             if receiver.prepare(first).is_some() {
                 receiver.state.awake();
                 receiver.descriptor.store(false, Ordering::SeqCst);
@@ -183,10 +183,10 @@ fn a_move_between_ways_of_waiting_loses_no_wake() {
     }
 }
 
-/// The scheduler's word (dedicated or shared) is a hint: it may change at any point, and the receiver reads it before
+/// The scheduler's mode word (dedicated or shared) is a hint: it may change at any point, and the receiver reads it before
 /// each sleep. The sender never reads it.
 #[test]
-fn the_word_of_the_scheduler_may_change_at_any_point() {
+fn the_schedulers_mode_word_may_change_at_any_point() {
     loom::model(|| {
         let lines = Shared::heap_slice((0..2).map(|_| Line::empty()).collect());
         let (mut p, queue) = queue(lines, Shared::heap(Position::zero()));
@@ -213,9 +213,9 @@ fn the_word_of_the_scheduler_may_change_at_any_point() {
     });
 }
 
-/// A token, what is there, the messages in the descriptor (8 more than there are), and a server that has news twice;
-/// with `edges`, for an edge-triggered set.
-fn two_news(edges: bool) -> (Arc<ReadToken>, Arc<AtomicU32>, Arc<AtomicUsize>, thread::JoinHandle<()>) {
+/// A token, the available input, the messages in the descriptor (8 more than there are), and a server that gets input
+/// twice; with `edges`, for an edge-triggered set.
+fn two_inputs(edges: bool) -> (Arc<ReadToken>, Arc<AtomicU32>, Arc<AtomicUsize>, thread::JoinHandle<()>) {
     let token = Arc::new(ReadToken::new());
     let available = Arc::new(AtomicU32::new(0));
     let messages = Arc::new(AtomicUsize::new(8));
@@ -231,11 +231,11 @@ fn two_news(edges: bool) -> (Arc<ReadToken>, Arc<AtomicU32>, Arc<AtomicUsize>, t
     (token, available, messages, server)
 }
 
-/// The number of messages in the descriptor equals the token, and news leave the token set.
+/// The number of messages in the descriptor equals the token, and untaken input leaves the token set.
 #[test]
 fn token_counts_exactly() {
     loom::model(|| {
-        let (token, available, messages, server) = two_news(false);
+        let (token, available, messages, server) = two_inputs(false);
         let mut taken = 0;
         for _ in 0..2 {
             taken = available.load(Ordering::Acquire);
@@ -247,18 +247,18 @@ fn token_counts_exactly() {
         let count = messages.load(Ordering::SeqCst) - 8;
         assert_eq!(count, token.is_posted() as usize);
         if available.load(Ordering::SeqCst) != taken {
-            assert!(token.is_posted(), "news without readiness");
+            assert!(token.is_posted(), "input without readiness");
         } else {
-            assert!(!token.is_posted(), "readiness without news");
+            assert!(!token.is_posted(), "readiness without input");
         }
     });
 }
 
-/// As above, where news are also reported before the older ones were taken (edge-triggered epoll).
+/// As above, where new input is also reported before older input was taken (edge-triggered epoll).
 #[test]
 fn edges_count_exactly() {
     loom::model(|| {
-        let (token, available, messages, server) = two_news(true);
+        let (token, available, messages, server) = two_inputs(true);
         messages.fetch_sub(token.retire_edges() as usize, Ordering::SeqCst);
         let taken = available.load(Ordering::Acquire);
         token.note_taken(taken as u64);
@@ -267,14 +267,14 @@ fn edges_count_exactly() {
         server.join().unwrap();
         let left = token.retire(|| false) as usize;
         assert_eq!(messages.load(Ordering::SeqCst) - 8, left);
-        assert_eq!(left > 0, available.load(Ordering::SeqCst) != taken, "readiness is not news");
+        assert_eq!(left > 0, available.load(Ordering::SeqCst) != taken, "readiness differs from input");
     });
 }
 
-/// A program that finds no room, plugs, and has the server look; and a server that dies after each of the steps in which it
-/// takes the plug out. Its successor leaves no plug without a word, and the last look leaves none at all. While no server
-/// dies, the program's descriptor also becomes writable *after* each time that the program gave up: an edge-triggered set
-/// tells no other.
+/// A program that finds no room, plugs, and wakes the server; and a server that dies after each of the steps in which it
+/// takes the plug out. Its successor leaves no plug without its word set, and the last check leaves none at all. While no
+/// server dies, the program's descriptor also becomes writable *after* each time that the program gave up: an
+/// edge-triggered set reports nothing else.
 #[test]
 fn a_plug_outlives_no_server() {
     for steps in 0..=3 {
@@ -292,7 +292,7 @@ fn a_plug_outlives_no_server() {
                 e.load(Ordering::SeqCst)
             });
             let take_out = || edges.fetch_add(plugs.swap(0, Ordering::SeqCst), Ordering::SeqCst);
-            // The first server does so many of its steps.
+            // The first server does `steps` of its steps.
             let took = steps > 0 && word.take();
             if took && steps > 1 {
                 take_out();
@@ -306,8 +306,8 @@ fn a_plug_outlives_no_server() {
                 word.taken();
             }
             let gave_up = program.join().unwrap();
-            assert!(plugs.load(Ordering::SeqCst) == 0 || word.is_set(), "a plug that nobody knows of");
-            // It was told after the plug was put in.
+            assert!(plugs.load(Ordering::SeqCst) == 0 || word.is_set(), "a plug without its word set");
+            // It was woken after the plug was put in.
             if word.take() {
                 take_out();
                 word.taken();
@@ -320,8 +320,8 @@ fn a_plug_outlives_no_server() {
     }
 }
 
-/// An owner that sleeps, works and sleeps again, beside a reader that looks twice: no account is torn (its parts add up to
-/// the time that it goes to), and none is published so late that a time is less at the second look than at the first.
+/// An owner that sleeps, works and sleeps again, beside a reader that samples twice: no sample is torn (its parts add up to
+/// the time that it covers), and no time is less in the second sample than in the first.
 #[test]
 fn accounts_are_whole_and_go_only_forward() {
     let mut model = loom::model::Builder::new();

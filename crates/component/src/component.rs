@@ -29,7 +29,7 @@ impl Context<'_> {
         self.status.add(crate::frame_counters::FRAME_COUNTERS.len() + counter.into(), n);
     }
 
-    /// Says that work on many things goes on: once for each of them.
+    /// Reports progress in work on many things: called once for each.
     pub fn advance(&self) {
         self.status.advance();
     }
@@ -40,7 +40,7 @@ impl Context<'_> {
     }
 }
 
-/// What leaves an engine: a message to a peer or an effect on the world.
+/// What leaves an engine: a message to a peer or an effect in the world.
 pub trait Output: Sized {
     /// See [`Component::Effect`].
     type Effect;
@@ -49,8 +49,8 @@ pub trait Output: Sized {
     fn peer(&self) -> Option<ComponentId>;
     /// The message. Only called when [`Output::peer`] is `Some`.
     fn encode(&self) -> Encoded;
-    /// Whether the peer must be woken for it if it sleeps. Receipts need not: they only give memory
-    /// back, and the next message, a handful of receipts, or half a millisecond takes them along.
+    /// Whether the peer must be woken for it if it sleeps. Receipts are not urgent: they only give memory back, and go along
+    /// with the next message, in a handful, or after half a millisecond.
     fn is_urgent(&self) -> bool {
         true
     }
@@ -58,9 +58,9 @@ pub trait Output: Sized {
     fn into_effect(self) -> Option<Self::Effect>;
 }
 
-/// What is about to run in an engine, by content: positions in queues mean nothing to a successor.
+/// What is about to run in an engine, identified by content: positions in queues mean nothing to a successor.
 pub enum Occasion<'a, E> {
-    /// [`Component::receive`] of the message that this line is.
+    /// [`Component::receive`] of the message in this line.
     Message {
         from: ComponentId,
         line: &'a Encoded,
@@ -78,12 +78,12 @@ pub enum Occasion<'a, E> {
 /// It performs no I/O, reads no clock, and never panics on what a peer sends.
 ///
 /// Calls come in turns. Each call is preceded by [`Component::begin`]. After the last call of a turn comes
-/// [`Component::commit`], and only then does anything leave: the outbox is published after it, and an engine that
-/// shares memory with applications writes there in it. So the world never sees half a turn.
+/// [`Component::commit`], and only then does anything leave: the outbox is published after it, and an engine that shares
+/// memory with applications writes to it in its commit. So the world never sees half a turn.
 pub trait Component {
     type In;
     type Out: Output<Effect = Self::Effect>;
-    /// What it hears from its world besides messages.
+    /// What the world tells it besides messages.
     type Event: FromWorld;
     /// What it asks of its world. [`core::convert::Infallible`]: nothing.
     type Effect;
@@ -95,19 +95,18 @@ pub trait Component {
     /// sender is replaced).
     fn decode(peer: ComponentId, line: &Encoded) -> Option<Self::In>;
 
-    /// The call of which `occasion` tells comes next. Must be cheap.
+    /// The call that `occasion` names comes next. Must be cheap.
     fn begin(&mut self, _occasion: Occasion<Self::Event>) {}
 
-    /// What holds between calls, whatever peers say: called at the begin and at the end of each turn, in release builds too,
-    /// so it takes a few nanoseconds and looks at no list. What does not hold is a stray write or a bug of this engine,
-    /// and a successor that begins with what was committed is better than going on.
+    /// Asserts the invariants that hold between calls, whatever peers say: called at the begin and at the end of each turn,
+    /// in release builds too, so it takes a few nanoseconds and walks no list. A broken invariant means a stray write or a
+    /// bug of this engine, and a successor that begins with what was committed is better than going on.
     ///
     /// # Panics
-    /// If it does not hold.
+    /// If an invariant does not hold.
     fn check(&self) {}
 
-    /// The turn is over: what it changed counts from now on. Nothing may be pushed or changed here but what was
-    /// decided before.
+    /// The turn is over: its changes are valid from now on. Only what was decided before may be pushed or changed here.
     fn commit(&mut self, _cx: &mut Context) {}
 
     fn receive(
@@ -118,7 +117,7 @@ pub trait Component {
         out: &mut Outbox<Self::Out>,
     );
 
-    /// Something from the world: a domain, news of a socket, a configuration.
+    /// Something from the world: a domain, a socket's change, a configuration.
     fn event(&mut self, cx: &mut Context, event: Self::Event, out: &mut Outbox<Self::Out>);
 
     /// Called once per turn, for devices. Returns how much was done; at most `budget`.
@@ -126,8 +125,8 @@ pub trait Component {
         0
     }
 
-    /// Whether [`Component::poll`] would take something from the device now. While it is false the
-    /// world does not wait for the device: it may have something, and would not be read.
+    /// Whether [`Component::poll`] would take something from the device now. While it is false the world does not wait for
+    /// the device, which may have frames that nothing would read.
     fn wants_device(&self) -> bool {
         true
     }

@@ -1,7 +1,7 @@
-//! What worlds tell components alike, and what each engine makes of it.
+//! Events that are common to all components, and their conversion to each engine's own.
 //!
-//! An engine's own events and effects stand beside: [`crate::transport`], [`crate::sockets`]. They lie in the frame,
-//! since the live world hears and carries them out without knowing the engines.
+//! An engine's own events and effects stand beside: [`crate::transport`], [`crate::sockets`]. They lie in this
+//! crate, since the live world makes the events and carries out the effects without knowing the engines.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -23,8 +23,8 @@ pub struct Answer {
     pub value: Vec<u8>,
 }
 
-/// Events of an engine. The conversions are for what every world tells every component; `None`: this engine does not
-/// hear of it.
+/// Events of an engine. The conversions are for what every world tells every component; `None`: this engine has no
+/// such event.
 pub trait FromWorld: Sized {
     fn configure(_key: String, _value: Vec<u8>) -> Option<Self> {
         None
@@ -35,13 +35,13 @@ pub trait FromWorld: Sized {
         None
     }
 
-    /// The component ends in good order: what it asks for now is still done.
+    /// The component ends in good order: the effects that it asks for now are still carried out.
     fn end() -> Option<Self> {
         None
     }
 }
 
-/// An engine that hears of its peers only.
+/// An engine that hears from its peers only.
 impl FromWorld for Infallible {}
 
 impl FromWorld for Configure {

@@ -1,5 +1,5 @@
 //! Faults of a server toward its neighbours, set off on purpose (`eft inject`, the simulator): a message that comes late,
-//! twice, damaged or not at all; an accusation without a cause.
+//! twice, damaged or not at all; a false accusation.
 //!
 //! The neighbours see what a server with such a defect would send. While no fault is armed a turn pays one branch.
 
@@ -21,18 +21,18 @@ pub enum Fault {
     Delay,
     /// It comes twice.
     Repeat,
-    /// One bit of it is another.
+    /// One bit of it is flipped.
     FlipMessage,
-    /// A receipt that gives a buffer back does not come.
+    /// A receipt that gives a buffer back is lost.
     Leak,
     /// A receipt that gives a buffer back comes twice.
     DoubleFree,
-    /// Whoever gets a message is accused of nonsense, from now on.
+    /// The receiver of the message is accused of sending nonsense, from now on.
     Accuse,
 }
 
 impl Fault {
-    /// Whether it is about receipts, the messages that nobody is woken for.
+    /// Whether it affects receipts, the messages that wake no peer.
     pub fn is_about_receipts(self) -> bool {
         matches!(self, Fault::Leak | Fault::DoubleFree)
     }
@@ -41,7 +41,7 @@ impl Fault {
 /// A fault that waits for its message, or for the end of a delay.
 pub(crate) struct Armed {
     fault: Fault,
-    /// Messages that pass unharmed before.
+    /// Messages that pass unharmed first.
     skip: u32,
     random: Random,
     late: Option<(Instant, ComponentId, Encoded)>,
@@ -56,7 +56,7 @@ pub(crate) struct Done {
     pub accuse: Option<ComponentId>,
     /// Messages to send before all others.
     pub send: Vec<(ComponentId, Encoded)>,
-    /// Nothing is left to do.
+    /// The fault has nothing left to do.
     pub over: bool,
 }
 

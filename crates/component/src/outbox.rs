@@ -1,4 +1,4 @@
-//! Where an engine puts what is to leave it.
+//! Where an engine puts its outputs.
 
 use crate::component::Output;
 use alloc::vec::Vec;
@@ -34,7 +34,7 @@ impl<O: Output> Outbox<O> {
     }
 
     /// Messages to `peer` that still fit into its queue: 0 while it is not connected. Pushing more
-    /// is not an error (the server keeps them), but an engine that looks first keeps its memory
+    /// is not an error (the server keeps them), but an engine that checks first keeps its memory
     /// bounded.
     pub fn room(&self, peer: ComponentId) -> usize {
         self.room.iter().find(|(p, ..)| *p == peer).map_or(0, |(_, room, _)| *room)
@@ -60,7 +60,7 @@ impl<O: Output> Outbox<O> {
         self.items.push(item);
     }
 
-    /// Takes one back.
+    /// Removes an output.
     pub(crate) fn remove(&mut self, index: usize) {
         self.items.remove(index);
     }

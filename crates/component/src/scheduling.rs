@@ -16,7 +16,7 @@ pub struct Scheduling {
     /// CPUs that may be slowed and parked, as the kernel writes lists (`1-3,6`). None by default.
     pub managed: CpuSet,
     pub unneeded: Spare,
-    /// How often it looks while there is traffic.
+    /// How often it samples while there is traffic.
     pub period_ms: u64,
     /// The file of recorded profiles.
     pub profiles: Option<String>,
@@ -90,7 +90,7 @@ pub enum Spare {
     /// Applications may use them.
     #[default]
     GiveBack,
-    /// Nobody may.
+    /// Nothing may use them.
     Park,
 }
 

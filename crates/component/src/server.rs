@@ -35,30 +35,30 @@ pub struct Port {
     pub peer_state: Shared<StateWord>,
     /// The peer's bell at us, to sleep on.
     pub incoming: Shared<Doorbell>,
-    /// The peer runs in the same thread: it looks at its queues before that thread sleeps, and nobody need wake it.
+    /// The peer runs in the same thread: it checks its queues before that thread sleeps, so it need not be woken.
     pub same_thread: bool,
 }
 
 /// What a turn comprises.
 enum Extent {
-    /// Messages, and what the engine looks for by itself.
+    /// Messages, devices and deadlines.
     All,
     /// Messages alone.
     Messages,
-    /// Also what lies behind something that is no message.
+    /// Also what lies behind a line that is not a message.
     Rest,
 }
 
 struct Connected {
     port: Port,
     ringer: Ringer,
-    /// Messages that did not fit. Engines look for room first, so this stays short.
+    /// Messages that did not fit. Engines check for room first, so this stays short.
     backlog: VecDeque<Encoded>,
     /// Something urgent was pushed since the last ring.
     unrung: bool,
     /// Receipts pushed since the last ring.
     quiet: usize,
-    /// What is noted of the queue toward us.
+    /// The account of the queue toward us.
     queue: QueueAccount,
     suspicion: Suspicion,
 }
@@ -68,7 +68,7 @@ struct Connected {
 const QUIET_MAX: usize = 32;
 const QUIET_TIME: Duration = Duration::from_micros(500);
 
-/// Lateness from which a server says that it gets too little time: above what timers and wakes take on an idle machine,
+/// Lateness from which a server reports that it gets too little time: above what timers and wakes take on an idle machine,
 /// below a time slice of another thread.
 const LATE: Duration = Duration::from_millis(2);
 
@@ -91,9 +91,9 @@ pub struct Server<C: Component> {
     random: Random,
     /// Something happened outside `step` (an event, a rebirth): flush in the next one.
     touched: bool,
-    /// When receipts that nobody was woken for are rung after all.
+    /// When receipts that woke no peer are rung after all.
     quiet_until: Option<Instant>,
-    /// The account in the status page goes on from this server's begin.
+    /// The account in the status page was opened by this server.
     accounting: bool,
     /// When the last turn began, and when the next one was due.
     last_turn: Instant,
@@ -122,7 +122,7 @@ impl<C: Component> Server<C> {
     }
 
     /// Lets `skip` messages pass and breaks the next one. A fault that was armed before and has not struck is forgotten; while
-    /// a message is held back there is no other.
+    /// a message is held back, no new fault is armed.
     pub fn inject(&mut self, fault: Fault, skip: u32) {
         if self.fault.as_ref().is_some_and(|armed| armed.deadline().is_some()) {
             return;
@@ -130,7 +130,7 @@ impl<C: Component> Server<C> {
         self.fault = Some(Box::new(Armed::new(fault, skip, self.random.next_u64())));
     }
 
-    /// The first thing that happens to a server opens its account.
+    /// The first call of a server opens its account.
     fn account_from(&mut self, now: Instant) {
         if !self.accounting {
             self.accounting = true;
@@ -151,7 +151,7 @@ impl<C: Component> Server<C> {
         &self.status
     }
 
-    /// The engine alone: what a crash in the simulator leaves is the arena, not this.
+    /// The engine alone. It does not survive a simulated crash; the arena does.
     pub fn into_component(self) -> C {
         self.component
     }
@@ -203,7 +203,7 @@ impl<C: Component> Server<C> {
         self.touched = true;
     }
 
-    /// A peer is dead or has a successor: takes all that was said, also behind what is no message.
+    /// A peer is dead or has a successor: takes all that it sent, also behind a line that is not a message.
     pub fn take_rest(&mut self, world: &mut impl World<Effect = C::Effect>) {
         self.turn(world, usize::MAX, Extent::Rest);
     }
@@ -213,7 +213,7 @@ impl<C: Component> Server<C> {
         self.turn(world, budget, Extent::All)
     }
 
-    /// A turn for what peers said alone: a device is not looked at again.
+    /// A turn for peers' messages alone: a device is not polled again.
     pub fn answer(&mut self, world: &mut impl World<Effect = C::Effect>, budget: usize) -> Step {
         self.turn(world, budget, Extent::Messages)
     }
@@ -256,7 +256,7 @@ impl<C: Component> Server<C> {
                 self.status.advance();
             }
             connected.port.consumer.publish();
-            // A position that cannot be may be the last that it says: our queue would stay full.
+            // An impossible position may be the last that it publishes: our queue would stay full.
             let seen = connected.port.producer.seen();
             if connected.port.consumer.is_broken() || seen == Seen::Impossible {
                 suspect = Some(peer);
@@ -301,12 +301,12 @@ impl<C: Component> Server<C> {
         let deadline = self.component.deadline().into_iter().chain(quiet).chain(late).chain(again).min();
         self.tell_hints(now, crowded);
         self.due = deadline;
-        // Without looking at the clock again: the next mark gives the time to what this turn was.
-        self.status.account().call_it(if work > 0 { Phase::Busy } else { Phase::Polling });
+        // Without reading the clock again: the next mark counts the time for this phase.
+        self.status.account().reclassify(if work > 0 { Phase::Busy } else { Phase::Polling });
         Step { work, deadline }
     }
 
-    /// Whether a message waits: the last look before sleeping.
+    /// Whether a message waits: the last check before sleeping.
     pub fn has_message(&self) -> bool {
         self.touched
             || self

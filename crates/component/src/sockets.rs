@@ -59,10 +59,10 @@ pub enum Effect {
     /// `handle` is a kernel listener on the loopback: post `socket`'s read token when it becomes
     /// readable.
     WatchLoopback { socket: SocketId, handle: Handle },
-    /// The kernel socket on the loopback beside a datagram socket: `handle` is to be it, if there is
-    /// none yet, and is watched as a listener's; without a handle, the reply brings the one that
-    /// there is. `reply` is what to say if all is well.
+    /// The kernel socket on the loopback beside a datagram socket: `handle` becomes it, if there is none
+    /// yet, and is watched as a listener's; without a handle, the reply brings the existing one. `reply`
+    /// is the answer on success.
     Shadow { socket: SocketId, handle: Handle, connection: ConnectionId, reply: Reply },
-    /// The domain's custodian is to know what was done to this socket; see [`Reply`].
+    /// Inform the domain's custodian of what was done to this socket; see [`Reply`].
     Note { socket: SocketId, note: Reply },
 }

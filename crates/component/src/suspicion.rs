@@ -1,21 +1,22 @@
-//! What a server holds against a neighbour.
+//! A server's suspicion of a neighbour.
 
 use core::time::Duration;
 use eft_base::Instant;
 
-/// Until it says so again: who judges has looked by then.
+/// Time between two accusations: the supervisor has judged by then.
 const AGAIN: Duration = Duration::from_millis(10);
 
-/// A neighbour that damages its queue, or sends what is no message, is accused, and again as long as that is to be seen.
+/// A neighbour that damages its queue or sends a line that is not a message is accused, repeatedly for as long as the
+/// damage is there.
 #[derive(Default)]
 pub(crate) struct Suspicion {
-    /// Its next message is none. Nothing more is taken, so that the line stays for whoever judges.
+    /// Its next line is not a message. Nothing more is taken, so that the supervisor can inspect the line.
     pub nonsense: bool,
     accused: Option<Instant>,
 }
 
 impl Suspicion {
-    /// Whether it is to be accused now, when there is cause.
+    /// Whether to accuse it now; called when there is cause.
     pub fn accuses(&mut self, now: Instant) -> bool {
         let due = self.accused.is_none_or(|at| now.saturating_since(at) >= AGAIN);
         if due {
@@ -24,7 +25,7 @@ impl Suspicion {
         due
     }
 
-    /// When there will be a word to say again.
+    /// When the next accusation is due.
     pub fn deadline(&self) -> Option<Instant> {
         self.accused.filter(|_| self.nonsense).map(|at| at + AGAIN)
     }

@@ -17,11 +17,11 @@ use serde::Deserialize;
 
 pub use check::TopologyError;
 
-/// The topology that a stack has unless it is told another one.
+/// The topology of a stack that is given no other.
 pub const DEFAULT: &str = include_str!("../../../topologies/default.toml");
-/// What stands between the transports and the wire in one process.
+/// All components between the transports and the wire in one process.
 pub const EDGE: &str = include_str!("../../../topologies/edge.toml");
-/// All that a packet passes in one process; what programs ask for in another.
+/// All components that a packet passes in one process; sockets in another.
 pub const STACK: &str = include_str!("../../../topologies/stack.toml");
 /// All but `cores` in one process.
 pub const WHOLE: &str = include_str!("../../../topologies/whole.toml");
@@ -49,7 +49,7 @@ pub struct Topology {
 #[serde(deny_unknown_fields)]
 pub struct ComponentSpec {
     pub name: String,
-    /// CPU number; absent: wherever the kernel likes.
+    /// CPU number; absent: the kernel chooses.
     #[serde(default)]
     pub cpu: Option<CpuId>,
     /// Alone on its CPU: it may poll for a bounded time before it sleeps.
@@ -82,7 +82,7 @@ pub struct MemorySpec {
     pub send_ring_bytes: usize,
     /// Bytes of each socket's receive ring; a power of two.
     pub receive_ring_bytes: usize,
-    /// Frames that a NIC holds at most; each slot has room for a 64 KB segment.
+    /// Most frames that a NIC holds; each slot has room for a 64 KB segment.
     pub nic_frames: usize,
 }
 
@@ -109,9 +109,9 @@ pub struct Limits {
     pub connections: usize,
 }
 
-/// Of a program and its descendants. They cost addresses; memory only when they are used.
+/// Sockets of a program and its descendants. They cost address space; memory only when they are used.
 pub const SOCKETS_PER_DOMAIN: usize = 100_000;
-/// The file does not say. None of its numbers is 0.
+/// The file gives no number; none that it may give is 0.
 const AS_MANY_AS_FIT: usize = 0;
 
 fn sockets_asked<'de, D: serde::Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
@@ -198,7 +198,7 @@ impl Topology {
     }
 }
 
-/// How the file names a component: all drivers are one there.
+/// How the file names a component: all drivers have one name there.
 fn name_of(peer: ComponentId) -> String {
     match peer.role {
         Role::Nic => Role::Nic.name().into(),

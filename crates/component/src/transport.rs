@@ -1,4 +1,4 @@
-//! What tcp and udp hear from their world and ask of it: programs that ring, and descriptors that show it.
+//! The events and effects of tcp and udp: programs that ring, and the state of their descriptors.
 
 use crate::events::FromWorld;
 use alloc::string::String;
@@ -9,7 +9,7 @@ use eft_channel::socket::Arena;
 /// Something from the world.
 #[derive(Clone)]
 pub enum Event {
-    /// The application has put bytes in, taken bytes out, or wished something.
+    /// The application has put bytes in, taken bytes out, or set a wish.
     Dirty(SocketId),
     /// A domain's arena is mapped; packet references name it `pool`.
     DomainOpened { domain: DomainId, pool: PoolId, arena: Arena },

@@ -21,7 +21,8 @@ pub trait World {
     /// Carries out an effect.
     fn perform(&mut self, effect: Self::Effect);
 
-    /// `peer` sent what no sound server sends: it is to be replaced. Its successor gets again what it was asked.
+    /// `peer` sent what no sound server sends: it is to be replaced. Its successor gets the unanswered requests
+    /// again.
     fn accuse(&mut self, peer: ComponentId);
 }
 

@@ -1,9 +1,9 @@
 //! The application (shim) ↔ sockets: requests over a Unix SEQPACKET socket.
 //!
-//! One request is one packet of [`REQUEST_LEN`] bytes, possibly with descriptors; one reply is one
-//! packet of [`REPLY_LEN`] bytes. `sequence` is chosen by the application and comes back in the
-//! reply. If sockets is reborn before it replied (its generation in the info page changed), the
-//! application sends the request again; all are idempotent.
+//! One request is one packet of [`REQUEST_LEN`] bytes, possibly with descriptors; one reply is one packet of
+//! [`REPLY_LEN`] bytes. `sequence` is chosen by the application and comes back in the reply. If sockets is reborn
+//! before it replies (its generation in the info page changes), the application sends the request again; all
+//! requests are idempotent.
 //!
 //! Hello opens a connection of one process; the descriptors that come with its reply are, in this
 //! order: the domain's arena, tcp's status page, udp's status page (read-only). The reply to Shadow may bring one.
@@ -13,9 +13,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// What a [`Request`] asks for.
 pub mod op {
-    /// `eft run`, and the custodian that it leaves behind: make a domain, of which this connection is the
-    /// custodian's. Replies with `value` = domain, `args` as for Hello, and the arena. A domain of a stack
-    /// that has ended passes its own arena, `args` saying how it is cut.
+    /// `eft run`, and the custodian that it leaves behind: make a domain; this connection belongs to its
+    /// custodian. Replies with `value` = domain, `args` as for Hello, and the arena. A domain of a stack that has
+    /// ended passes its own arena, `args` saying how it is cut.
     pub const NEW_DOMAIN: u32 = 1;
     /// A process of the domain says hello on the inherited domain connection, passing one end of a
     /// fresh SEQPACKET socketpair, over which everything else (and the reply to this) goes.
@@ -32,12 +32,12 @@ pub mod op {
     /// A connection taken from a listener's ring: `slot`, `args[0]` = incarnation, `value` = inode
     /// of the near end; the far end is passed. No reply.
     pub const ACCEPTED: u32 = 7;
-    /// The kernel socket on the loopback that stands beside `slot`. With a descriptor: this one is to
-    /// be it, and is watched from now on; EEXIST if there is one. Without: the reply brings a
-    /// duplicate; ENOENT if there is none.
+    /// The shadow socket of `slot`, on the kernel's loopback. With a descriptor: it becomes the shadow and is
+    /// watched from now on; EEXIST if there is one. Without: the reply brings a duplicate; ENOENT if there is
+    /// none.
     pub const SHADOW: u32 = 8;
     /// Custodian: `slot` is a socket of a stack that has ended and is still open; `args[0]` =
-    /// incarnation, `value` = inode of the near end; the far end is passed. It is unbound afterwards.
+    /// incarnation, `value` = inode of the near end; the far end is passed. The socket is unbound afterwards.
     pub const RESTORE: u32 = 9;
     /// Custodian: the domain's processes say hello on the other end of the SEQPACKET socketpair of which
     /// one end is passed. No reply.
@@ -60,13 +60,11 @@ pub struct Request {
     pub args: [u32; 4],
 }
 
-/// A reply.
-///
-/// A custodian also gets replies to nobody's question, with `sequence` 0: what another process of the
-/// domain just did to `slot`, and what is to be repeated if the stack ends and returns. `value` is the
-/// operation: BIND (with the far end), LISTEN (with the shadow, if there is one), CONNECT of a datagram
-/// socket (with the far end; `args[1]` its own port), SHADOW (with the shadow). `address`, `port` and
-/// `args[0]` are as in the request, but for a port that was chosen; `args[3]` is the incarnation.
+/// A reply. A custodian also gets unsolicited replies, with `sequence` 0: they say what another process of the
+/// domain just did to `slot`, to be repeated if the stack ends and returns. `value` is the operation: BIND (with
+/// the far end), LISTEN (with the shadow, if there is one), CONNECT of a datagram socket (with the far end;
+/// `args[1]` its own port), SHADOW (with the shadow). `address`, `port` and `args[0]` are as in the request,
+/// except for a port that the transport chose; `args[3]` is the incarnation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Reply {

@@ -1,4 +1,4 @@
-//! All edges at once, for whoever is on none of them.
+//! All edges at once, for code that belongs to none of them.
 
 use crate::codec::Encoded;
 use crate::filter::{FilterToIp, IpToFilter};

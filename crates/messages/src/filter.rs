@@ -1,19 +1,15 @@
-//! ip ↔ filter: the T-junction.
+//! ip ↔ filter: the T-junction. ip keeps the packet and asks; the answer alone lets it pass. No buffers cross. The filter
+//! decides whether and how the sender of a blocked packet is informed; ip makes that packet.
 //!
-//! ip keeps the packet and asks; the answer alone lets it pass. No buffers cross. What the sender of
-//! a blocked packet is told, if anything, the filter decides and ip makes.
+//! **Full.** Questions about packets going out wait; arriving packets are dropped by ip. **Grants.** The filter grants a
+//! connection when it would give the same verdict for all its ordinary packets ([`is_ordinary`]): they pass without a question
+//! in both directions, until ip ends the grant or the filter recalls it. There are two kinds. A grant *by state* is for a
+//! connection of which both ends are known. When it is over ip says so by [`IpToFilter::Used`], before it asks about the
+//! connection again, so that time-outs stay right. A grant *by rules* is for a connection without a state that the rules let
+//! pass on this interface: it lasts until the rules change, and the filter keeps no state for it.
 //!
-//! **Full.** Questions about packets going out wait; arriving packets are dropped by ip.
-//!
-//! **Grants.** The filter grants a connection when it would say the same of all its ordinary packets ([`is_ordinary`]): they
-//! pass unasked in both directions, until ip ends the grant or the filter recalls it. There are two kinds. A grant *by
-//! state* is for a connection of which both ends are known. When it is over ip says so by [`IpToFilter::Used`], before it
-//! asks about the connection again, so that time-outs stay right. A grant *by rules* is for a connection without a state
-//! that the rules let pass on this interface: it lasts until the rules change, and the filter remembers nothing of it.
-//!
-//! **Restart.** filter reborn: ip forgets the grants and asks again about every packet without a verdict; meanwhile
-//! nothing passes but what has a grant. ip reborn: the filter forgets what it was asked and what it granted (its states
-//! live on).
+//! **Restart.** filter reborn: ip forgets the grants and asks again about every packet without a verdict; meanwhile only
+//! packets with a grant pass. ip reborn: the filter forgets what it was asked and what it granted (its states live on).
 
 use crate::codec::{Field, Reader, Writer};
 use eft_base::wire::{PROTOCOL_TCP, PROTOCOL_UDP, TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
@@ -56,8 +52,8 @@ impl Field for Flow {
     }
 }
 
-/// Whether a packet changes nothing that the filter knows of its connection but when it was last used: of UDP any, of TCP
-/// one with ACK that neither begins nor ends anything.
+/// Whether a packet changes nothing in the filter's state but the time of last use: any UDP packet, and a TCP packet with ACK
+/// that neither begins nor ends a connection.
 pub fn is_ordinary(protocol: u8, tcp_flags: u8) -> bool {
     match protocol {
         PROTOCOL_TCP => tcp_flags & (TCP_SYN | TCP_FIN | TCP_RST | TCP_ACK) == TCP_ACK,
@@ -79,19 +75,19 @@ crate::messages! {
             protocol: u8, tcp_flags: u8, interface: u8, inbound: bool,
             len: u16,
         },
-        /// Comes right before the `Ask` with the same `request`, if that is about an ICMP error that
-        /// quotes enough of a packet: addresses, protocol and ports of the quoted one, as in `Ask`.
-        /// An error without it quotes nothing that can be believed.
+        /// Comes right before the `Ask` with the same `request`, if it is about an ICMP error that quotes enough of a packet:
+        /// addresses, protocol and ports of the quoted one, as in `Ask`. An error without a `Quote` quotes too little to be
+        /// trusted.
         2 => Quote {
             request: RequestId,
             source: WireAddress, destination: WireAddress,
             source_port: u16, destination_port: u16,
             protocol: u8,
         },
-        /// The grant by state of this connection is over, or there was none. The last packet that passed by it did so `at` this
-        /// time, in nanoseconds of the monotonic clock; 0: none did.
+        /// The grant by state of this connection is over, or there was none. `at` is when the last packet passed by it, in
+        /// nanoseconds of the monotonic clock; 0: none did.
         3 => Used { flow: Flow, at: u64 },
-        /// So many packets have passed by grants since this was last said, and so many of them by states.
+        /// How many packets have passed by grants since the last such message, and how many of these by states.
         4 => Passed { packets: u64, by_state: u64 },
     }
 }
@@ -102,9 +98,9 @@ crate::messages! {
 pub enum Judgement {
     Drop = 0,
     Pass = 1,
-    /// It goes no further, and its sender gets a TCP reset.
+    /// It is dropped, and its sender gets a TCP reset.
     Reset = 2,
-    /// It goes no further, and its sender is told that the port is unreachable (ICMP).
+    /// It is dropped, and its sender gets an ICMP "port unreachable".
     Unreachable = 3,
 }
 

@@ -3,11 +3,11 @@
 //! **Buffers.** Going out, ip owns the frame slot (a [`FrameDescriptor`]); payload lies where the
 //! transport said. Coming in, frames lie in the NIC's pool until [`IpToNic::Done`].
 //!
-//! **Full.** `Send` waits: ip looks for room first. Received frames are dropped (counted) by the
+//! **Full.** `Send` waits: ip checks for room first. Received frames are dropped (counted) by the
 //! NIC when less than half of the queue or no pool slot is free.
 //!
 //! **Restart.** nic reborn: ip resubmits unanswered `Send`s; a frame may go out twice. ip reborn:
-//! the NIC hands every frame that was not given back to the new ip again.
+//! the NIC delivers every frame that was not given back to the new ip again.
 
 use eft_base::{MacAddress, PacketRef, RequestId};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};

@@ -1,15 +1,14 @@
-//! sockets ↔ tcp and udp: what needs a rendezvous. Data never passes here.
+//! sockets ↔ tcp and udp: opening, binding, connecting and closing sockets. Data never passes here.
 //!
 //! The transport owns the slots of its kind in every arena: it allocates one at `Open` (and for each
 //! arriving connection) and frees it at `Close`.
 //!
-//! **Which socket is meant.** A slot is used again, and a request may arrive late: after a rebirth it
-//! is sent once more. So every request says the incarnation of the slot that it means, as the `Reply`
-//! to `Open` or the accept record gave it, and the transport, which keeps it out of the application's
-//! reach, takes any other for a socket that is gone. Domains are told apart in the same way, by the
-//! pool that their arena is.
+//! **Which socket is meant.** Slots are reused, and a request may arrive late: after a rebirth it is sent again.
+//! So every request says the incarnation of the slot that it means, as the `Reply` to `Open` or the accept record
+//! gave it, and the transport, which stores it where the application cannot write, answers any other as it answers
+//! for a socket that is gone. Domains are distinguished in the same way, by the pool id of their arena.
 //!
-//! **Full.** Requests wait in sockets, which has at most one outstanding per socket.
+//! **Full.** Requests wait in sockets, which has at most one request outstanding per socket.
 //!
 //! **Restart.** transport reborn: sockets resubmits what is unanswered; every request is idempotent
 //! by its id or by the socket's state. sockets reborn: applications resubmit to it, and it asks the
@@ -43,27 +42,26 @@ crate::messages! {
             address: WireAddress,
             port: u16,
         },
-        /// The application's last descriptor is gone: close as the kernel would (linger, FIN, or
-        /// RST if unread bytes are left), then free the slot. The reply comes at once; the
-        /// slot is used again only when nothing of the connection is left.
-        /// Also for a connection that was never accepted.
+        /// The application's last descriptor is gone: close as the kernel would (linger, FIN, or RST if unread
+        /// bytes are left), then free the slot. The reply comes at once; the slot is reused only when nothing of
+        /// the connection is left. Also for a connection that was never accepted.
         5 => Close { request: RequestId, socket: SocketId, incarnation: u32 },
         /// The application took this connection from a listener's ring and attached a descriptor.
-        /// Refused if the connection is not there any more, or was taken too long ago and reset.
+        /// Refused if the connection is gone, or was taken too long ago and has been reset.
         6 => Attached { request: RequestId, socket: SocketId, incarnation: u32 },
-        /// The domain has no process left; all its sockets were closed before. Answered when nothing
-        /// of it needs its arena any more: unsent bytes of closed connections still go out, as those of
-        /// the kernel's orphans do.
+        /// The domain has no process left; all its sockets were closed before. Answered when nothing of the domain
+        /// needs its arena any more: unsent bytes of closed connections still go out, as with orphans in the
+        /// kernel.
         7 => CloseDomain { request: RequestId, socket: SocketId, pool: PoolId },
-        /// Take this very slot for a socket of an earlier stack, which its application still holds: page
-        /// and positions go on as they are, unbound. Refused if the slot is another's or its page is of
+        /// Take this very slot for a socket of an earlier stack, which its application still holds: page and
+        /// positions go on as they are, unbound. Refused if another transport owns the slot or its page has
         /// another incarnation.
         8 => Restore { request: RequestId, socket: SocketId, incarnation: u32 },
     }
 }
 
 impl SocketsToTransport {
-    /// Which request it is, and the socket that it is about; of `Open` and `CloseDomain` only the domain is meant.
+    /// The request's id and its socket; for `Open` and `CloseDomain` only the domain counts.
     pub fn asks(&self) -> (RequestId, SocketId) {
         use SocketsToTransport::*;
         match *self {
@@ -82,8 +80,8 @@ impl SocketsToTransport {
 crate::messages! {
     /// From a transport to sockets.
     pub enum TransportToSockets {
-        /// Answer to any request: `errno` 0 or why not; `socket` the socket meant (for `Open` the
-        /// new one) and its incarnation; address and port: what it is bound to now.
+        /// Answer to any request: `errno` is 0 or the reason of refusal; `socket` is the request's socket (for
+        /// `Open` the new one) with its incarnation; address and port: what it is bound to now.
         1 => Reply {
             request: RequestId,
             errno: i32,

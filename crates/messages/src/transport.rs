@@ -5,7 +5,7 @@
 //! Coming in, `packet` lies in a NIC's or ip's own pool and is given back with
 //! [`TransportToIp::Done`].
 //!
-//! **Full.** Requests wait: the transport looks for room before it sends. Arriving packets are
+//! **Full.** Requests wait: the transport checks for room before it sends. Arriving packets are
 //! dropped by ip when less than half of the queue is free, so that replies always fit.
 //!
 //! **Restart.** ip reborn: the transport resubmits every unanswered `Send` and `Route`, in order; a
@@ -21,10 +21,10 @@ crate::messages! {
         1 => Send { request: RequestId, descriptor: PacketRef },
         /// A received packet is no longer needed.
         2 => Done { packet: PacketRef },
-        /// Which source address, MTU and offloads does the way to `destination` have?
+        /// Which source address, MTU and offloads does the route to `destination` have?
         /// An unspecified `source` lets ip choose.
         3 => Route { request: RequestId, source: WireAddress, destination: WireAddress },
-        /// As `Done`, but nobody listens there: ip answers the sender with "port unreachable"
+        /// As `Done`, but no socket is bound to the port: ip answers the sender with "port unreachable"
         /// (RFC 1122 §4.1.3.1), within its limits for ICMP errors.
         4 => Refuse { packet: PacketRef },
     }
@@ -35,10 +35,10 @@ crate::messages! {
     pub enum IpToTransport {
         /// The packet was handed to the device (`errno` 0), or could not be sent.
         1 => Sent { request: RequestId, errno: i32 },
-        /// A packet for this host. `packet` covers the IP packet from its header on; `header_len`
-        /// is the length of the IP header and all that stands before the transport's. `checksum_ok`: the device or a local sender vouches for the
-        /// transport checksum. `segment_size`: payload per wire segment if this is several merged
-        /// ones, else 0. `zone`: in which link-local addresses in its header are to be understood; 0: it has none.
+        /// A packet for this host. `packet` covers the IP packet from its header on; `header_len` is the length of the IP
+        /// header and of all other headers before the transport's. `checksum_ok`: the device or a local sender vouches for the
+        /// transport checksum. `segment_size`: payload per wire segment if this is several merged ones, else 0. `zone`: the
+        /// zone of the link-local addresses in its header; 0: it has none.
         2 => Deliver { packet: PacketRef, header_len: u16, checksum_ok: bool, segment_size: u16, zone: u16 },
         /// An ICMP error about a packet of ours: `packet` covers the quoted IP header and at least
         /// 8 bytes of the quoted transport header. `kind` and `code` are ICMP's or ICMPv6's, as the quoted header's version says.
@@ -59,7 +59,7 @@ pub const PAYLOAD_REFS_MAX: usize = 4;
 /// Slot size of a transport's header pool.
 pub const SEND_SLOT_LEN: usize = 256;
 
-/// What to send: lies at the start of a header slot. Plain bytes; ip copies it before it looks.
+/// What to send: lies at the start of a header slot. Plain bytes; ip copies it before it checks it.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct SendDescriptor {

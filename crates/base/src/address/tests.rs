@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn the_first_and_the_last_of_a_network_are_no_hosts() {
+fn the_first_and_the_last_address_of_a_network_are_not_host_addresses() {
     let is_host = |text: &str| text.parse::<Cidr>().unwrap().is_host();
     assert!(
         is_host("10.0.0.1/24") && is_host("10.0.1.0/23") && is_host("10.0.0.0/31") && is_host("10.0.0.0/32")

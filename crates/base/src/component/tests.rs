@@ -18,7 +18,7 @@ fn a_name_and_a_code_lead_back_to_their_component() {
 }
 
 #[test]
-fn nobody_has_two_names() {
+fn no_component_has_two_names() {
     for name in ["", "1", "tcp0", "tcp01", "tcp256", "tcp-1", "tcp 1", "nic", "nic00", "ip1", "upd", "Tcp"] {
         assert_eq!(name.parse::<ComponentId>(), Err(UnknownComponent), "{name}");
     }

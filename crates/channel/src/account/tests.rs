@@ -19,7 +19,7 @@ fn time_goes_to_the_phase_that_it_was_spent_in() {
     assert_eq!(account.look(Instant(0)), None, "nothing was written yet");
     account.open(Instant(10 * MS));
     account.enter(Phase::Busy, Instant(10 * MS));
-    account.call_it(Phase::Polling);
+    account.reclassify(Phase::Polling);
     account.enter(Phase::Sleeping, Instant(13 * MS));
     let look = status.read_only().account().look(Instant(20 * MS)).unwrap();
     assert_eq!((look.busy_ns, look.polling_ns, look.sleeping_ns), (0, 3 * MS, 7 * MS));
@@ -35,7 +35,7 @@ fn time_goes_to_the_phase_that_it_was_spent_in() {
 }
 
 #[test]
-fn a_look_beside_an_owner_that_marks_all_the_time_adds_up() {
+fn a_sample_taken_while_the_owner_marks_all_the_time_adds_up() {
     let status = Status::heap();
     status.account().open(Instant(0));
     let reader = status.read_only();
@@ -59,13 +59,13 @@ fn a_look_beside_an_owner_that_marks_all_the_time_adds_up() {
 }
 
 #[test]
-fn a_successor_goes_on_and_its_absence_is_nobodys() {
+fn a_successor_continues_the_account_and_the_gap_counts_for_no_phase() {
     let status = Status::heap();
     status.account().open(Instant(0));
     status.account().enter(Phase::Busy, Instant(0));
     status.account().enter(Phase::Sleeping, Instant(5 * MS));
     assert_eq!(status.account().look(Instant(6 * MS)).unwrap().sleeping_ns, MS);
-    // It dies while it leaves a phase: nobody knows when that ended, until a successor begins.
+    // It dies while it leaves a phase: when that ended is unknown until a successor begins.
     status.account().leave(Phase::Busy);
     assert_eq!(status.account().look(Instant(7 * MS)), None);
     status.account().open(Instant(100 * MS));

@@ -16,11 +16,11 @@ fn marks_are_taken_once() {
 }
 
 #[test]
-fn a_limit_starves_nobody() {
+fn a_limit_starves_no_socket() {
     let d = Dirty::new(Segment::heap(DIRTY_LEN), 0).unwrap();
     let mut from = 0;
     d.mark(8000);
-    // The first hundred words' sockets are marked again and again; the last one has its turn nevertheless.
+    // The first hundred words' sockets are marked again and again; the last one is taken nevertheless.
     for turn in 0.. {
         (0..100).for_each(|w| d.mark(w * 64));
         let mut last = false;
@@ -53,7 +53,7 @@ fn marks_of_every_group_are_taken() {
 }
 
 #[test]
-fn a_program_that_marks_at_random_keeps_nobody_busy() {
+fn a_program_that_marks_at_random_does_not_keep_a_scan_busy() {
     let d = Dirty::new(Segment::heap(DIRTY_LEN), 0).unwrap();
     d.top().store(!0, Ordering::Relaxed);
     d.group(9).store(!0, Ordering::Relaxed);

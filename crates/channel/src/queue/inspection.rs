@@ -1,12 +1,11 @@
-//! What somebody else can see of a queue between two who accuse each other: which of them has damaged it.
-//!
-//! Both may be at work meanwhile. What is damaged now is found; what was, and is not any more, is not.
+//! An inspection of a queue by a third party, when its two ends accuse each other: which of them has damaged it. Both
+//! ends may be at work meanwhile. Damage that is there now is found; damage that was repaired is not.
 
 use super::{Line, Message, Position, mark, number};
 use crate::atomic::Ordering;
 use crate::shared::Shared;
 
-/// A queue, to be looked at.
+/// A queue under inspection.
 #[derive(Clone)]
 pub struct Inspection {
     lines: Shared<[Line]>,
@@ -40,7 +39,7 @@ impl Inspection {
         let capacity = self.lines.len() as u64;
         let is_sound = |i: usize| {
             let number = self.number(i);
-            // What was written meanwhile only makes numbers larger. Of a line that must have been written there is no 0.
+            // Writes meanwhile only make numbers larger. A line that must have been written does not hold 0.
             self.belongs(i, number)
                 && (number.saturating_add(capacity) > written && (number > 0 || written <= i as u64))
         };
@@ -48,7 +47,7 @@ impl Inspection {
     }
 
     /// Whether the position is one that a sound reader cannot have: past what is written, or so far back that it was
-    /// overwritten. Asked when the writer is not guilty.
+    /// overwritten. Only meaningful when the writer is not guilty.
     pub fn reader_is_guilty(&self) -> bool {
         let capacity = self.lines.len() as u64;
         // The position first: what is written only grows.
@@ -57,13 +56,12 @@ impl Inspection {
         ahead || self.consumed.0.load(Ordering::Acquire).saturating_add(capacity) < written
     }
 
-    /// The message that the reader says it comes to next.
+    /// The next message by the reader's published position.
     pub fn next(&self) -> Option<Message> {
         self.waiting().next()
     }
 
-    /// What is written from where the reader says that it is, in order. Whoever asks for exact numbers asks while neither
-    /// side is at work.
+    /// The messages from the reader's published position on, in order. Exact only while neither side is at work.
     pub fn waiting(&self) -> impl Iterator<Item = Message> {
         let head = self.consumed.0.load(Ordering::Acquire);
         (0..self.lines.len() as u64).map_while(move |ahead| {
@@ -161,7 +159,7 @@ mod tests {
             inspection.consumed.0.store(position, Ordering::Relaxed);
             assert_eq!(inspection.reader_is_guilty(), guilty, "at {position}");
         }
-        // It says again where it is as soon as it looks.
+        // It publishes the true position again in its next turn.
         consumer.publish();
         assert!(!inspection.reader_is_guilty());
     }

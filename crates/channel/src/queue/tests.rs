@@ -58,7 +58,7 @@ fn both_ends_can_be_reborn() {
 }
 
 #[test]
-fn a_mad_consumer_cannot_move_the_producer() {
+fn a_broken_consumer_cannot_move_the_producer() {
     let (mut p, mut c) = pair(4);
     p.push(&[1; 7]).unwrap();
     c.consumed.0.store(1 << 60, Ordering::Release);

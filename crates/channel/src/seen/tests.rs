@@ -15,12 +15,12 @@ fn a_message_about_a_slot_counts_once_and_so_does_an_older_one() {
     let second = pool.allocate().unwrap();
     assert_eq!(first.slot, second.slot);
     assert!(!is_repeated(second) && is_repeated(first));
-    assert!(!is_repeated(pool.allocate().unwrap()), "slots do not mind each other");
+    assert!(!is_repeated(pool.allocate().unwrap()), "slots are independent of each other");
     // Generations go round.
     for generation in [second.generation.wrapping_add(0x7fff), second.generation.wrapping_sub(2)] {
         assert!(!is_repeated(PacketRef { generation, ..second }));
     }
-    // What is no slot of a pool is refused for that, elsewhere.
+    // A reference that names no slot of a pool is refused for that, elsewhere.
     assert!(!is_repeated(PacketRef { slot: 9, ..first }));
     assert!(!is_repeated(PacketRef { pool: PoolId(9), ..first }));
     seen.forget();
@@ -40,7 +40,8 @@ fn a_slot_may_have_had_any_number_of_uses_in_between() {
         assert!(!seen.is_repeated(&memory, PacketRef { generation, ..first }), "after {uses} uses");
         assert!(seen.is_repeated(&memory, PacketRef { generation, ..first }), "after {uses} uses");
     }
-    // Where the generations go round to the last one, no more than these are left out before one comes through.
+    // Where the generations wrap around to the last one, no more than these are left out before one comes
+    // through.
     let mut seen = Seen::default();
     assert!(!seen.is_repeated(&memory, first));
     let left_out = (0..WINDOW).map(|later| first.generation.wrapping_sub(WINDOW - 1).wrapping_add(later));

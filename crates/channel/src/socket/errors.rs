@@ -7,9 +7,9 @@ use super::{SOCKET_HEADER_LEN, SocketPage};
 use eft_base::WireAddress;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Errors that wait for the application at most.
+/// How many errors may wait for the application.
 pub const ERRORS_MAX: u64 = 8;
-/// Bytes that are kept of what an error quotes after the UDP header.
+/// How many quoted bytes after the UDP header are kept.
 pub const QUOTE_MAX: usize = 320;
 
 const ERRORS_END: usize = 48;
@@ -18,7 +18,7 @@ const RECORDS: usize = 1024;
 const RECORD_LEN: usize = size_of::<ErrorRecord>() + QUOTE_MAX;
 const _: () = assert!(RECORDS + ERRORS_MAX as usize * RECORD_LEN <= SOCKET_HEADER_LEN);
 
-/// One ICMP error; what it quotes of the payload follows. 64 bytes.
+/// One ICMP error; the quoted payload follows. 64 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct ErrorRecord {
@@ -36,7 +36,7 @@ pub struct ErrorRecord {
     pub info: u32,
     pub kind: u8,
     pub code: u8,
-    /// Of the packet that brought the error.
+    /// TTL and TOS of the packet that brought the error.
     pub ttl: u8,
     pub tos: u8,
 }

@@ -1,4 +1,4 @@
-//! What an application asks of the transport for one socket.
+//! The options that an application sets on one socket.
 
 /// Options that the application writes and the transport reads; 32-bit words, zero is the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum Opt {
     Congestion,
     /// Bit 0: don't fragment (IP_MTU_DISCOVER); for UDP.
     DontFragment,
-    /// Bytes of a segment at most (TCP_MAXSEG); 0 means no limit. Counts from the next handshake on.
+    /// Largest segment in bytes (TCP_MAXSEG); 0 means no limit. Takes effect with the next handshake.
     MaxSegment,
     /// Bytes that may wait to be sent before a writer waits (TCP_NOTSENT_LOWAT); 0 means no limit.
     NotSentLowWater,
@@ -41,16 +41,16 @@ pub enum Opt {
     ReceiveErrors,
     /// How often a SYN is sent again (TCP_SYNCNT); 0 means 6 times.
     SynCount,
-    /// Of a listener: connections that may be open before their handshake is done (TCP_FASTOPEN); 0 means none.
+    /// For a listener: connections that may be open before their handshake is done (TCP_FASTOPEN); 0 means none.
     FastOpenQueue,
-    /// Of a connect: what of TCP Fast Open it wishes, one of [`early`].
+    /// For a connect: which kind of TCP Fast Open it uses, one of [`early`].
     FastOpenConnect,
 }
 
 impl Opt {
     pub(crate) const LAST: Opt = Opt::FastOpenConnect;
 
-    /// Those that a connection has from its listener.
+    /// Options that a connection inherits from its listener.
     pub const INHERITED: &[Opt] = &[
         Opt::NoDelay,
         Opt::Cork,
@@ -77,7 +77,7 @@ pub mod early {
     /// None.
     pub const NONE: u32 = 0;
     /// What lies in the send ring may go with the SYN (MSG_FASTOPEN). Without a cookie nothing of it is taken while this
-    /// stands: `Connect` is answered with EINPROGRESS.
+    /// is set: `Connect` is answered with EINPROGRESS.
     pub const DATA: u32 = 1;
     /// With a cookie nothing is begun before there are data (TCP_FASTOPEN_CONNECT): `Connect` is answered with EAGAIN.
     pub const DEFER: u32 = 2;

@@ -1,7 +1,6 @@
-//! One socket's page: the words that application and transport share, and the two rings behind them.
-//!
-//! A cursor is given as the other side published it: who uses one checks it against its own. Whatever it is, the ring
-//! methods take it modulo the ring, so that nothing leads out of the slot.
+//! One socket's page: the words that application and transport share, and the two rings behind them. A cursor is
+//! returned as the other side published it: the caller checks it against its own. The ring methods take any cursor
+//! modulo the ring's length, so that no value leads out of the slot.
 
 mod rings;
 mod room;
@@ -23,7 +22,7 @@ const RECEIVE_END: usize = 8;
 pub(super) const FLAGS: usize = 16;
 pub(super) const RECEIVE_NOTIFY: usize = 24;
 const SHADOW_NEWS: usize = 32;
-/// The word in which a slot says whose it is.
+/// The word that names the slot's owner.
 pub const OWNER: usize = 36;
 const SEND_SENT: usize = 40;
 const SEND_END: usize = 64;
@@ -38,17 +37,17 @@ const OPTIONS_COUNT: usize = (LOCAL - OPTIONS) / 4;
 const LOCAL: usize = 320;
 const REMOTE: usize = 344;
 const INODE: usize = 384;
-/// The word in which it says whether it is in use, and by what kind of socket.
+/// The word that says whether the slot is in use, and by what kind of socket.
 pub const KIND: usize = 392;
-/// Option words for which there is no room at [`OPTIONS`].
+/// Option words that do not fit at [`OPTIONS`].
 const MORE_OPTIONS: usize = 400;
-/// Where a slot says which descriptor is its, and in how many bytes: inode and kind.
+/// Where a slot identifies its descriptor, and in how many bytes: inode and kind.
 pub const IDENTITY: usize = INODE;
 pub const IDENTITY_LEN: usize = 12;
 const _: () = assert!(KIND == INODE + 8 && SLEEPERS == KIND + 4 && MORE_OPTIONS == SLEEPERS + 4);
 const SLEEPERS: usize = 396;
 const INFO: usize = 448;
-/// Where the application's two locks lie (64 bytes each; the shim's matter).
+/// Where the application's two locks lie (64 bytes each; only the shim uses them).
 pub const SEND_LOCK: usize = 512;
 pub const RECEIVE_LOCK: usize = 576;
 /// Words for the shim's own use, shared by the domain (256 bytes).
@@ -95,7 +94,7 @@ impl SocketPage {
         self.segment.atomic_u32(self.base + offset).expect("slot lies in the arena")
     }
 
-    // All of a page passes through these, and so past the observer.
+    // All of the transport's accesses to a page go through these, so the observer sees each.
 
     pub(super) fn load_u64(&self, offset: usize) -> u64 {
         let value = self.u64_at(offset).load(Ordering::Acquire);
@@ -156,7 +155,7 @@ impl SocketPage {
         Ok(SocketPage { segment, base: 0, send_len, receive_len, observer: None })
     }
 
-    /// Kind and inode of a slot from its [`IDENTITY_LEN`] bytes at [`IDENTITY`], for who has not mapped it.
+    /// Kind and inode of a slot from its [`IDENTITY_LEN`] bytes at [`IDENTITY`], for callers that have not mapped it.
     pub fn identity(bytes: &[u8; IDENTITY_LEN]) -> (u32, u64) {
         let [inode, kind] = [&bytes[..8], &bytes[8..]].map(|part| {
             let mut word = [0; 8];
@@ -216,26 +215,26 @@ impl SocketPage {
         set_receive_notify,
         RECEIVE_NOTIFY
     );
-    /// Transport: sets [`SocketPage::receive_notify`] and looks at `receive_taken` once more. The
-    /// application does both in the other order, so whoever comes second sees the other: no reading
-    /// that should have been told goes unnoticed.
+    /// Transport: sets [`SocketPage::receive_notify`] and reads `receive_taken` once more. The application does both
+    /// in the other order, so the later of the two sees the other's write: no read that should be reported goes
+    /// unnoticed.
     pub fn arm_receive_notify(&self, value: u64) -> u64 {
         self.set_receive_notify(value);
         fence(Ordering::SeqCst);
         self.receive_taken()
     }
 
-    /// How often something came to the kernel socket beside this one (see `op::SHADOW`).
+    /// How often something arrived at the shadow socket (see `op::SHADOW`).
     pub fn shadow_news(&self) -> u32 {
         self.u32_at(SHADOW_NEWS).load(Ordering::Acquire)
     }
 
-    /// sockets: something came there. The token is posted after.
+    /// sockets: something arrived at the shadow socket. The token is posted after this.
     pub fn add_shadow_news(&self) {
         self.u32_at(SHADOW_NEWS).fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Not 0 while somebody of the application sleeps on this word until the descriptor's state changes.
+    /// Not 0 while a thread of the application sleeps on this word until the descriptor's state changes.
     pub fn sleepers(&self) -> &AtomicU32 {
         self.u32_at(SLEEPERS)
     }
@@ -265,7 +264,7 @@ impl SocketPage {
         self.load_u32(KIND)
     }
 
-    /// Transport: the slot has no socket any more. It stays its owner's.
+    /// Transport: the slot has no socket any more. Its owner stays the same.
     pub fn set_free(&self) {
         self.store_u32(KIND, 0)
     }
@@ -276,11 +275,11 @@ impl SocketPage {
         SocketPage::owner_of(self.load_u32(OWNER), self.load_u32(KIND))
     }
 
-    /// The same from the words at [`OWNER`] and [`KIND`], for who has not mapped the slot.
+    /// The same from the words at [`OWNER`] and [`KIND`], for callers that have not mapped the slot.
     #[inline]
     pub fn owner_of(owner: u32, kind: u32) -> Option<ComponentId> {
         match (owner, kind) {
-            // Transports that did not write it yet were one tcp and one udp.
+            // Older versions did not write it, and had one tcp and one udp.
             (0, 1) => Some(ComponentId::TCP),
             (0, 2) => Some(ComponentId::UDP),
             _ => ComponentId::from_code(owner).filter(|id| id.role.is_transport()),
@@ -297,7 +296,7 @@ impl SocketPage {
         unsafe { self.segment.shared(self.base + READ_TOKEN) }.expect("slot lies in the arena")
     }
 
-    /// Server, with news while the token is set: true if it must now send one message more, since some
+    /// Server, when something arrives while the token is set: true if it must now send one message more, since some
     /// epoll set of the application is edge-triggered.
     pub fn post_edge(&self) -> bool {
         self.wishes() & wish::EDGES != 0 && self.read_token().post_edge()
@@ -382,13 +381,13 @@ impl SocketPage {
         self.reset_as(owner, self.incarnation().wrapping_add(1));
     }
 
-    /// As [`SocketPage::reset`], for whoever has chosen the next incarnation before.
+    /// As [`SocketPage::reset`], with an incarnation that the caller has chosen before.
     pub fn reset_as(&self, owner: ComponentId, incarnation: u32) {
         self.write_bytes(0, &[0; SEND_LOCK]);
         self.write_bytes(SHIM_WORDS, &[0; 256]);
         self.store_u32(OWNER, owner.code());
         self.store_u32(KIND, if owner.role == Role::Tcp { 1 } else { 2 });
-        // Last: by it a successor knows that all this was done.
+        // Last: it tells a successor that all of this was done.
         self.store_u32(INCARNATION, incarnation);
     }
 }

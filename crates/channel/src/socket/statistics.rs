@@ -1,4 +1,4 @@
-//! What `TCP_INFO` tells of a stream beyond [`super::SocketInfo`]. It lies where a datagram socket has its error queue.
+//! What `TCP_INFO` reports about a stream beyond [`super::SocketInfo`]. It lies where a datagram socket has its error queue.
 
 use super::{SOCKET_HEADER_LEN, SocketPage};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -12,7 +12,7 @@ const _: () = assert!(STATISTICS + size_of::<SocketStatistics>() <= SOCKET_HEADE
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct SocketStatistics {
-    /// Of the slot's use that these are of; another's say nothing.
+    /// The incarnation that these numbers belong to; for any other they mean nothing.
     pub incarnation: u32,
     /// What the sender thinks of the network, as Linux numbers it: 0 open, 1 disorder, 2 congestion marked, 3 recovery, 4 loss.
     pub phase: u8,
@@ -29,35 +29,35 @@ pub struct SocketStatistics {
     /// Bytes, SYN and FIN.
     pub bytes_acked: u64,
     pub bytes_received: u64,
-    /// Payload, what was sent again included.
+    /// Payload, retransmissions included.
     pub bytes_sent: u64,
     pub bytes_sent_again: u64,
     /// Bytes per second, over the last round trip that the network limited, or the fastest since.
     pub delivery_rate: u64,
-    /// Microseconds with something to send: all, and those limited by the peer's window, by our ring. They go on from
-    /// `told_at` as `busy` says.
+    /// Microseconds with something to send: all, and those limited by the peer's window, by our ring. One of them grows on from
+    /// `told_at`; `busy` says which.
     pub busy_us: u64,
     pub window_limited_us: u64,
     pub ring_limited_us: u64,
-    /// Bytes of what is in flight: selectively acknowledged, lost, sent again.
+    /// Bytes in flight: selectively acknowledged, lost, retransmitted.
     pub sacked_bytes: u32,
     pub lost_bytes: u32,
     pub again_bytes: u32,
     /// Bytes that were never sent.
     pub unsent_bytes: u32,
     pub path_mtu: u32,
-    /// The MSS that we announced, less the options that every segment has, as Linux tells it.
+    /// The MSS that we announced, less the options that every segment has, as Linux reports it.
     pub advertised_mss: u32,
     /// The largest segment that came.
     pub received_mss: u32,
-    /// Bytes that the window offers at most, and now.
+    /// Bytes that the window offers: at most, and now.
     pub window_max: u32,
     pub window: u32,
     pub segments_out: u32,
     pub segments_in: u32,
     pub data_segments_out: u32,
     pub data_segments_in: u32,
-    /// Segments that the peer has, by whichever kind of acknowledgment.
+    /// Segments delivered to the peer, by whichever kind of acknowledgment.
     pub delivered: u32,
     pub min_rtt_us: u32,
     /// Acknowledgments that reported a duplicate (RFC 2883).
@@ -71,26 +71,26 @@ pub struct SocketStatistics {
     pub timeout_recovery_ms: u32,
     /// Of a listener: how many connections may wait.
     pub backlog: u32,
-    /// The delivery rate is the application's, not the network's (0 or 1).
+    /// The application, not the network, limited the delivery rate (0 or 1).
     pub application_limited: u32,
-    /// 0 not, 1 with sending, 2 with waiting for the peer's window, 3 for room in the ring.
+    /// 0 idle, 1 sending, 2 waiting for the peer's window, 3 waiting for room in the ring.
     pub busy: u32,
     /// Nanoseconds of the monotonic clock.
     pub told_at: u64,
-    /// Of the delivered segments, those whose acknowledgment told of congestion (RFC 3168).
+    /// Delivered segments whose acknowledgment signalled congestion (RFC 3168).
     pub delivered_marked: u32,
     pub reserved: u32,
 }
 
 impl SocketPage {
-    /// Of the present use of the slot; `None` if the transport has not written any.
+    /// The statistics of the slot's present incarnation; `None` if the transport has not written any.
     pub fn statistics(&self) -> Option<SocketStatistics> {
         let mut statistics = SocketStatistics::default();
         self.read_bytes(STATISTICS, statistics.as_mut_bytes());
         (statistics.incarnation == self.incarnation()).then_some(statistics)
     }
 
-    /// Transport: tells them of the use that they name.
+    /// Transport: publishes them for the incarnation that they name.
     pub fn set_statistics(&self, statistics: &SocketStatistics) {
         self.write_bytes(STATISTICS, statistics.as_bytes())
     }

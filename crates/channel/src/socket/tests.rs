@@ -86,7 +86,7 @@ fn waking_sleepers_leaves_the_options_alone() {
 }
 
 #[test]
-fn a_slot_says_whose_it_is_also_when_it_is_free() {
+fn a_slot_names_its_owner_even_when_it_is_free() {
     let page = arena().socket(2).unwrap();
     assert_eq!(page.owner(), None);
     for owner in [ComponentId::new(Role::Tcp, 1), ComponentId::UDP] {
@@ -94,14 +94,14 @@ fn a_slot_says_whose_it_is_also_when_it_is_free() {
         page.set_free();
         assert_eq!((page.kind(), page.owner()), (0, Some(owner)));
     }
-    // One of before, when nobody wrote it: by its kind.
+    // A page of an older version, which did not write the word: the kind decides.
     page.u32_at(OWNER).store(0, Ordering::Relaxed);
     assert_eq!(page.owner(), None);
     for (kind, owner) in [(1, ComponentId::TCP), (2, ComponentId::UDP)] {
         page.u32_at(KIND).store(kind, Ordering::Relaxed);
         assert_eq!(page.owner(), Some(owner));
     }
-    // A program may write there what it likes: nobody but a transport owns sockets.
+    // A program may write anything there: only a transport can own sockets.
     for lie in [ComponentId::IP.code(), 1, u32::MAX] {
         page.u32_at(OWNER).store(lie, Ordering::Relaxed);
         assert_eq!(page.owner(), None);
@@ -145,7 +145,7 @@ fn slots_do_not_touch_and_reset_counts() {
 }
 
 #[test]
-fn slots_that_nobody_had_need_not_be_looked_at() {
+fn slots_that_were_never_given_out_need_not_be_visited() {
     let arena = arena();
     let tcp1 = ComponentId::new(Role::Tcp, 1);
     assert_eq!(arena.touched(), 0);

@@ -6,7 +6,7 @@ use crate::component::{Component, Output};
 use eft_channel::notify::Wake;
 
 impl<C: Component> Server<C> {
-    /// Moves the outbox into the queues, carries out effects, and wakes who sleeps.
+    /// Moves the outbox into the queues, carries out effects, and wakes sleeping peers.
     pub(super) fn publish(&mut self, world: &mut impl World<Effect = C::Effect>) {
         if self.fault.is_some() {
             self.strike(world);
@@ -57,7 +57,8 @@ impl<C: Component> Server<C> {
                 let how = c.ringer.ring(&c.port.doorbell, &c.port.peer_state);
                 if how != Wake::None {
                     wakes += 1;
-                    // A wake is a system call of microseconds, so two looks at the clock do not matter.
+                    // A wake is a system call of microseconds, so reading the clock twice does not
+                    // matter.
                     let began = world.now();
                     world.wake(c.port.peer, how, &c.port.doorbell);
                     wakes_ns += world.now().saturating_since(began).as_nanos() as u64;

@@ -1,4 +1,4 @@
-//! Hints about how full queues are, neighbours that are accused of silence, and faults on purpose.
+//! Hints about full queues and lateness, accusations of neighbours, receipts that wait, and injected faults.
 
 use super::{LATE, QUIET_TIME, Server};
 use crate::World;
@@ -10,8 +10,9 @@ use eft_channel::account::Hints;
 use eft_messages::ComponentId;
 
 impl<C: Component> Server<C> {
-    /// A neighbour that damages its queue, or sends what is no message, does not go on: what it said with that message is lost,
-    /// and only its successor says it again. Whether it did is judged by the supervisor, who can see the queue, too.
+    /// Accuses a neighbour that damages its queue or sends a line that is not a message. The neighbour is to be replaced: the
+    /// content of that line is lost, and only a successor sends it again. The supervisor, which can see the queue, too, judges
+    /// the accusation.
     #[cold]
     pub(super) fn accuse(
         &mut self,
@@ -26,7 +27,7 @@ impl<C: Component> Server<C> {
         }
     }
 
-    /// Says whether it came late to this turn: to a deadline, or to a queue that filled since the last one.
+    /// Publishes whether this turn came late: to a deadline, or to a queue that filled since the last turn.
     pub(super) fn tell_hints(&mut self, now: Instant, crowded: bool) {
         let late = self.due.map_or(Duration::ZERO, |due| now.saturating_since(due));
         if late.as_micros() as u64 > self.status.get(counter::LATE_US_MAX) {
@@ -75,7 +76,7 @@ impl<C: Component> Server<C> {
             world.accuse(peer);
         }
         for (peer, line) in done.send {
-            // No port: it died meanwhile, and what was said to it with it.
+            // No port: the peer died meanwhile, and the message with it.
             if let Some(c) = self.ports.iter_mut().find(|c| c.port.peer == peer) {
                 c.backlog.push_back(line);
             }

@@ -1,4 +1,4 @@
-//! What a topology must be beyond its syntax, and what is wrong with one that is not.
+//! What a topology must fulfil beyond its syntax, and the error of one that does not.
 
 use super::{ComponentSpec, EDGES, EdgeSpec, Topology, named};
 use crate::scheduling::{PolicyName, SchedulingError};
@@ -14,7 +14,7 @@ const NEEDED: [Role; 3] = [Role::Sockets, Role::Ip, Role::Nic];
 /// Why a topology is refused. Each is printed as one line that names what is wrong.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum TopologyError {
-    /// It is no TOML, or has a key or a value that means nothing.
+    /// It is not TOML, or has an unknown key or value.
     #[error("{0}")]
     Syntax(String),
     #[error("unknown component `{0}`; there are: {roles}; a second tcp or udp is tcp1 or udp1", roles = Role::ALL.map(Role::name).join(", "))]
@@ -39,7 +39,7 @@ pub enum TopologyError {
     EdgeMissing([String; 2]),
     #[error("edge {}: capacity must be a power of two from 64 to 65536", .0.join(" - "))]
     Capacity([String; 2]),
-    #[error("component `{component}`: `{process}` is no name of a process: use 1 to 32 of a-z, 0-9, `-`")]
+    #[error("component `{component}`: `{process}` is not a name of a process: use 1 to 32 of a-z, 0-9, `-`")]
     ProcessName { component: String, process: String },
     #[error("component `cores` has rights that no other may have: it runs alone")]
     CoresInCompany,
@@ -55,7 +55,7 @@ pub enum TopologyError {
     Limit { name: &'static str, max: usize },
     #[error("[scheduling] needs a component that follows it: add [[component]] name = \"cores\"")]
     SchedulingWithoutCores,
-    #[error("policy `{0}` places every component for itself: it needs a topology without `process`")]
+    #[error("policy `{0}` places every component by itself: it needs a topology without `process`")]
     PolicyBesideProcesses(PolicyName),
     #[error(transparent)]
     Scheduling(#[from] SchedulingError),

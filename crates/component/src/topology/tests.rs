@@ -45,7 +45,7 @@ fn components_of_one_process_are_checked_together() {
     assert_eq!(together(WHOLE), "filter ip nic sockets tcp udp");
     let filter = |more: &str| error("name = \"filter\"", &format!("name = \"filter\"\n{more}"));
     for bad in ["", "Edge", "a b", &"x".repeat(33)] {
-        assert!(filter(&format!("process = \"{bad}\"")).contains("no name of a process"), "{bad}");
+        assert!(filter(&format!("process = \"{bad}\"")).contains("not a name of a process"), "{bad}");
     }
     assert!(error("name = \"cores\"", "name = \"cores\"\nprocess = \"a\"").contains("runs alone"));
     let apart = DEFAULT.replacen("name = \"ip\"", "name = \"ip\"\nprocess = \"a\"\ncpu = 1", 1);

@@ -61,7 +61,8 @@ impl SocketPage {
         filled
     }
 
-    /// As [`SocketPage::tell_wrote`], from where the bytes came: what lies in the ring may be the application's by now.
+    /// As [`SocketPage::tell_wrote`], but reads the bytes at their source: the application may have changed them in the
+    /// ring by now.
     #[cold]
     fn tell_copied(&self, from: &Segment, from_offset: usize, offset: usize, len: usize) {
         let mut bytes = alloc::vec![0; len];

@@ -1,16 +1,17 @@
-//! How much a writer may put into the send ring, and when one that waited should go on.
+//! How much a writer may put into the send ring, and when a waiting writer should continue.
 
 use super::{Opt, SocketPage};
 
-/// A writer may go beyond TCP_NOTSENT_LOWAT by this, so that a small one does not cut every write into crumbs.
+/// A writer may exceed TCP_NOTSENT_LOWAT by this, so that a small limit does not cut every write into tiny
+/// pieces.
 const NOT_SENT_STEP: u64 = 16384;
 
-/// What says whether a writer may go on.
+/// What decides whether a writer may continue.
 #[derive(Clone, Copy, Debug)]
 pub struct SendRoom {
-    /// Bytes that may lie in the send ring: its length, or less by `SO_SNDBUF`.
+    /// Bytes that may lie in the send ring: its length, or less if `SO_SNDBUF` says so.
     pub limit: usize,
-    /// Positions of the stream: put in, and given back.
+    /// Stream positions: up to where bytes were put in, and were released.
     pub end: u64,
     pub released: u64,
     /// Bytes that may wait to be sent for the first time (TCP_NOTSENT_LOWAT); 0: any number.
@@ -24,7 +25,7 @@ impl SendRoom {
         self.limit.saturating_sub(self.end.saturating_sub(self.released) as usize)
     }
 
-    /// What TCP_NOTSENT_LOWAT allows to wait, and how much does; `None` without it.
+    /// How many bytes TCP_NOTSENT_LOWAT allows to wait, and how many do; `None` without the option.
     fn not_sent(&self) -> Option<(u64, u64)> {
         (self.low_water != 0).then(|| (self.low_water as u64, self.end.saturating_sub(self.sent)))
     }
@@ -38,7 +39,7 @@ impl SendRoom {
         }
     }
 
-    /// Whether a writer that waits should go on: a third of the ring is free, and less than half of what
+    /// Whether a waiting writer should continue: a third of the ring is free, and less than half of what
     /// TCP_NOTSENT_LOWAT allows waits to be sent, as on Linux.
     pub fn is_worth_writing(&self) -> bool {
         self.free() * 3 >= self.limit && self.not_sent().is_none_or(|(low, waiting)| waiting * 2 < low)
