@@ -13,7 +13,8 @@
 //! gateway = "10.77.0.1"
 //! ```
 //!
-//! An interface with an IPv6 address speaks IPv6, and has a link-local address as well: its MAC's, unless one is given.
+//! An interface with an IPv6 address speaks IPv6, and has a link-local address as well: one derived from its MAC,
+//! unless one is given.
 //!
 //! It is checked as a whole; an error is one line, and the old configuration stays.
 
@@ -30,7 +31,7 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Those that the stack has; what comes for one that is dead waits for it.
+    /// The transports that the stack has; packets for one that is dead wait for it.
     #[serde(default)]
     pub transports: Vec<String>,
     #[serde(default)]

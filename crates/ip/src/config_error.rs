@@ -10,10 +10,10 @@ use thiserror::Error;
 pub enum ConfigError {
     #[error("not UTF-8")]
     NotUtf8,
-    /// It is no TOML, or has a key or a value that means nothing.
+    /// It is not TOML, or has an unknown key or value.
     #[error("{0}")]
     Syntax(String),
-    #[error("transports: tcp and udp are, and a second one is tcp1 or udp1")]
+    #[error("transports: the names are tcp and udp; a second one is tcp1 or udp1")]
     UnknownTransport,
     #[error("interface {interface}: index must be below 255")]
     Index { interface: String },
@@ -36,7 +36,7 @@ pub enum ConfigError {
 /// Why an interface may not have an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum AddressError {
-    #[error("is no host's address")]
+    #[error("is not the address of one host")]
     NoHost,
     #[error("must have a prefix length of at least 1")]
     NoPrefix,

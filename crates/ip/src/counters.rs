@@ -24,11 +24,11 @@ eft_component::counters! {
     ReassemblyTimeouts => "reassembly_timeouts",
     FilterAsks => "filter_asks",
     FilterAsksAgain => "filter_asks_again",
-    /// Packets that passed unasked.
+    /// Packets that passed by a grant, without a question.
     FilterGranted => "filter_granted",
     FilterBlockedIn => "filter_blocked_in",
     FilterBlockedOut => "filter_blocked_out",
-    /// Blocked packets whose sender was told.
+    /// Blocked packets whose sender was informed.
     FilterReturned => "filter_returned",
     FilterReturnsLimited => "filter_returns_rate_limited",
     Resubmitted => "resubmitted",
@@ -36,7 +36,7 @@ eft_component::counters! {
     GivenAgain => "given_again",
     Routes => "routes_asked",
     NeighbourTimeouts => "neighbour_timeouts",
-    /// Another host says to have an address of ours.
+    /// Another host claims an address of ours.
     AddressConflicts => "address_conflicts",
     /// IPv6 addresses that another host had first.
     AddressesGivenUp => "addresses_given_up",
@@ -63,11 +63,11 @@ eft_component::counters! {
     DropProtocol => "drop_protocol",
     /// A transport's queue is more than half full, or it is being restarted.
     DropTransportFull => "drop_transport_full",
-    /// Two transports died that had it.
+    /// Several transports died while they had the packet.
     DropFatal => "drop_fatal",
     DropArrivalsFull => "drop_arrivals_full",
     DropNoSlot => "drop_no_slot",
-    /// A transport's request that does not hold together.
+    /// A transport's request that is malformed.
     RefusedSend => "refused_send",
     RefusedSource => "refused_source",
     RefusedTooLong => "refused_too_long",
@@ -75,11 +75,11 @@ eft_component::counters! {
     NoRoute => "no_route",
     LinkDown => "link_down",
     NeighbourFull => "neighbour_full",
-    /// Answers to nothing that was asked.
+    /// Answers to unknown questions.
     StaleReply => "stale_reply",
     BadDone => "bad_done",
     Transmissions => "transmissions",
     Arrivals => "arrivals",
-    /// Connections whose ordinary packets pass unasked.
+    /// Connections whose ordinary packets pass without a question.
     Grants => "grants",
 }

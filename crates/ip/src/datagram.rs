@@ -1,4 +1,4 @@
-//! A datagram that is longer than the path's MTU leaves in fragments, and is answered when all of them are.
+//! A datagram that is longer than the path's MTU leaves in fragments; its sender is answered when all of them are.
 //!
 //! Fragments are references to pieces of the same payload; nothing is copied but headers.
 
@@ -62,7 +62,7 @@ impl Ip {
         let datagram =
             Datagram { origin: transmission.origin, packet: transmission.packet, remaining: count, errno: 0 };
         let Ok(datagram) = self.datagrams.insert(datagram) else {
-            // Cannot be: there are as many entries as frame slots.
+            // Cannot happen: there are as many entries as frame slots.
             return self.settle(transmission.origin, transmission.packet, ENOBUFS, out);
         };
         for i in 0..count {
@@ -117,8 +117,8 @@ impl Ip {
     }
 }
 
-/// Refers in `d` to what of the payload belongs to a piece. The first one carries the transport header, whose 64 bytes at
-/// most are shorter than any fragment.
+/// Makes `d` refer to the part of the payload that belongs to a piece. The first one carries the transport header, which
+/// at 64 bytes or less is shorter than any fragment.
 pub(crate) fn pieces(whole: &FrameDescriptor, transport_len: usize, piece: &Piece, d: &mut FrameDescriptor) {
     let (mut skip, mut rest) = match piece.offset {
         0 => (0, piece.len - transport_len),

@@ -19,12 +19,12 @@ use eft_messages::{ComponentId, Role};
 /// Packets that wait for room in the queue of a transport that lives: enough for a burst of receipts to pass.
 const UNDELIVERED_MAX: usize = 64;
 
-/// Transports that may die while they have a packet. tcp names what it died of and drops that itself after two deaths; this
-/// ends what it cannot name.
+/// How many times a transport may die while it has a packet. tcp records the input that killed it and drops that itself after
+/// two deaths; this limit covers packets that it cannot identify.
 const DEATHS_MAX: u8 = 4;
 
 impl Ip {
-    /// Answers what the gate has no room for, so that nobody waits for ever.
+    /// Answers messages that the gate has no room for, so that no sender waits for ever.
     pub(crate) fn refuse_early(
         &mut self,
         cx: &mut Context,
@@ -61,7 +61,7 @@ impl Ip {
         }
     }
 
-    /// Counts why a packet goes no further, and gives its buffer back.
+    /// Counts why a packet is dropped, and gives its buffer back.
     pub(crate) fn drop_packet(&mut self, cx: &mut Context, packet: PacketRef, why: Counter, out: &mut Out) {
         cx.count(why);
         self.release(packet, out);
@@ -98,8 +98,8 @@ impl Ip {
         self.drop_packet(cx, a.packet, Counter::DropProtocol, out);
     }
 
-    /// Hands a packet to a transport if its queue may take what can be dropped; else a few wait, and for a dead tcp many: a window
-    /// arrives while it is reborn, and a hole in it costs its connection a time-out.
+    /// Hands a packet to a transport if its queue has room for packets that may be dropped. Else a few wait, and many if tcp is
+    /// dead: a whole window may arrive while it is reborn, and a hole in it costs the connection a time-out.
     pub(crate) fn give(
         &mut self,
         cx: &mut Context,
@@ -131,9 +131,9 @@ impl Ip {
         }
     }
 
-    /// What a dead tcp had not given back its successor gets again, before anything newer: it arrived, and the peer would
-    /// have to find out that it is missing. What four have died over is dropped. udp's successor gets nothing again: for a
-    /// datagram that its predecessor had already passed on that would be one too many.
+    /// Gives tcp's successor the packets again that the dead tcp had not given back, before anything newer: otherwise the peer
+    /// would have to detect them as lost. A packet over which four have died is dropped. udp's successor gets nothing again,
+    /// since a datagram that its predecessor had already passed on would be duplicated.
     pub(crate) fn give_again(&mut self, cx: &mut Context, peer: ComponentId, out: &mut Out) {
         let take = |lane: &mut Lane| core::mem::take(&mut lane.undelivered);
         let newer = self.lanes.get_mut(peer).map(take).unwrap_or_default();
@@ -178,7 +178,7 @@ impl Ip {
         }
     }
 
-    /// Nobody listens on the port (RFC 1122 §4.1.3.1).
+    /// No socket is bound to the port (RFC 1122 §4.1.3.1).
     pub(crate) fn receive_refuse(
         &mut self,
         cx: &mut Context,

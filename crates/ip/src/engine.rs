@@ -31,10 +31,10 @@ use eft_messages::{ComponentId, Encoded, Role};
 const ARRIVALS_MAX: usize = 4096;
 /// Largest TCP payload that an IP packet can carry with full headers.
 pub(crate) const SEGMENT_MAX: u32 = 65535 - 20 - 60;
-/// What every link must carry (RFC 791 §3.2); a device that says less is not believed.
+/// What every link must carry (RFC 791 §3.2); a device that reports less is not believed.
 const MTU_MIN: u16 = 576;
 
-/// How soon room is looked for again if nobody wakes us.
+/// How soon to check for room again if no neighbour wakes us.
 const RETRY: Duration = Duration::from_micros(200);
 const RETRY_MAX: Duration = Duration::from_millis(20);
 
@@ -79,17 +79,17 @@ pub struct Ip {
     pub(crate) tentatives: Tentatives,
     pub(crate) given: Given,
     pub(crate) limiter: Limiter,
-    /// Of resets that the filter orders.
+    /// Limits the resets that the filter orders.
     pub(crate) reset_limiter: Limiter,
     /// What waits on the way from and to each transport.
     pub(crate) lanes: Lanes,
     /// Transmissions in [`Stage::Local`], in order.
     pub(crate) local: VecDeque<RequestId>,
     pub(crate) identification: u16,
-    /// When to look again for room: a transport that takes receipts alone does not wake us.
+    /// When to check for room again: a transport that takes only receipts does not wake us.
     retry_at: Option<Instant>,
     retry_after: Duration,
-    /// Packets that waited for room when it was last looked for.
+    /// Packets that waited for room at the last check.
     waiting_before: usize,
 }
 
@@ -109,8 +109,8 @@ impl Ip {
             datagrams: Requests::new(frames.slots(), life),
             arrivals: Requests::new(ARRIVALS_MAX, life),
             grants: Grants::new([random.next_u64(), random.next_u64()]),
-            // After a rebirth all that the transports resubmit waits for the gateway's address: that
-            // must fit, and a silent neighbour must not take the slots of all others.
+            // After a rebirth everything that the transports resubmit waits for the gateway's address: it must fit, and a
+            // silent neighbour must not take the slots of all others.
             neighbours: Neighbours::new(frames.slots() / 8 * 7, frames.slots() / 8 * 5),
             reassembly: Reassembly::new(packets.slots() / 2),
             paths: Paths::default(),
@@ -129,7 +129,7 @@ impl Ip {
         }
     }
 
-    /// Why the last configuration was refused, or what of it cannot be, in one line.
+    /// Why the last configuration was refused, or which part of it cannot take effect, in one line.
     pub fn last_error(&self) -> Option<&str> {
         self.last_error.as_deref()
     }
@@ -199,7 +199,7 @@ impl Ip {
         self.open_gate(cx, out);
     }
 
-    /// Lets messages in once there are addresses and devices to handle them with.
+    /// Lets messages in once addresses and devices are known.
     fn open_gate(&mut self, cx: &mut Context, out: &mut Out) {
         let links_known = self.routes.interfaces().all(|i| self.link(i).is_some());
         if self.gate.may_open(cx.now, links_known) {
@@ -253,7 +253,7 @@ impl Ip {
         }
     }
 
-    /// While packets wait for room: soon, then ever later, until one has moved.
+    /// While packets wait for room: soon, then at growing intervals, until one has moved.
     fn schedule_retry(&mut self, now: Instant) {
         let undelivered: usize = self.lanes.iter().map(|l| l.undelivered.len()).sum();
         let waiting = self.local.len() + undelivered;
@@ -273,8 +273,8 @@ impl Ip {
         }
     }
 
-    /// Forgets what a dead transport wanted, and gives its successor what came for it. Frames that the NIC has stay until it
-    /// answers.
+    /// Forgets the requests of a dead transport, and gives its successor the packets that came for it. Frames that the NIC
+    /// has stay until it answers.
     fn transport_reborn(&mut self, cx: &mut Context, peer: ComponentId, out: &mut Out) {
         self.gate.forget(peer);
         self.lanes.reborn(peer);

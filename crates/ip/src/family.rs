@@ -1,5 +1,5 @@
-//! Where the two versions of IP part. All of this crate is about addresses of either, but for what lies in a version's own
-//! folder; these functions choose which.
+//! Chooses between the two versions of IP. Code in this crate takes addresses of either version, except in the folders
+//! `v4` and `v6`.
 
 use crate::pending::{ETHERNET_LEN, Outgoing, Report};
 use crate::{v4, v6};
@@ -69,7 +69,7 @@ pub(crate) fn mark(header: &[u8]) -> u8 {
     class & ECN_FIELD
 }
 
-/// Sets a header's mark of congestion to that of a router that is congested.
+/// Marks a header as a congested router does.
 pub(crate) fn set_congested(header: &mut [u8]) {
     header[1] |= if header[0] >> 4 == 4 { ECN_EXPERIENCED } else { ECN_EXPERIENCED << 4 };
 }
@@ -106,7 +106,7 @@ pub(crate) fn quote_max(packet: &[u8]) -> usize {
     }
 }
 
-/// Who sent a packet to whom, if its sender may be told of an error about it. `zone`: what it came from.
+/// Source and destination of a packet, if an error about it may be sent. `zone`: the zone that it came from.
 pub(crate) fn reportable(packet: &[u8], zone: u16) -> Option<(IpAddr, IpAddr)> {
     match packet.first()? >> 4 {
         6 => v6::error::reportable(packet, zone).map(|(s, d)| (s.into(), d.into())),
@@ -140,7 +140,7 @@ pub(crate) fn is_unicast(a: IpAddr) -> bool {
     }
 }
 
-/// The link's group for an address that means many whatever the networks are.
+/// The link's group for an address that is multicast or broadcast in every network.
 pub(crate) fn link_group(a: IpAddr) -> Option<MacAddress> {
     match a {
         IpAddr::V4(a) => v4::address::link_group(a),

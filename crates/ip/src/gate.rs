@@ -1,8 +1,7 @@
-//! Messages that come before a (re)born ip knows its addresses and devices.
-//!
-//! After a crash of ip the transports resubmit and the NICs hand over again at once, in an order
-//! that nobody controls. Refusing or dropping then would lose what the crash did not, so it is held
-//! until the configuration and every configured device's `Link` are here, or it has waited long enough.
+//! Messages that come before a (re)born ip knows its addresses and devices. After a crash of ip the
+//! transports resubmit and the NICs deliver again at once, in no particular order. Refusing or dropping
+//! these messages would lose what the crash did not, so they are held until the configuration and every
+//! configured device's `Link` are here, or until a time-out.
 
 use crate::pending::FromPeer;
 use alloc::collections::VecDeque;
@@ -12,14 +11,14 @@ use eft_messages::ComponentId;
 use eft_messages::nic::NicToIp;
 
 const HELD_MAX: usize = 16384;
-/// Shorter than TCP's least retransmission timeout: a NIC that is dead just now must not delay what
-/// goes by another for longer than that.
+/// Shorter than TCP's least retransmission timeout: a dead NIC must not delay the traffic of another
+/// for longer than that.
 const PATIENCE: Duration = Duration::from_millis(150);
 
 pub(crate) struct Gate {
     pub configured: bool,
     is_open: bool,
-    /// Opened in any case then.
+    /// When it opens in any case.
     until: Option<Instant>,
     held: VecDeque<(ComponentId, FromPeer)>,
 }

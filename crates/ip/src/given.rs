@@ -1,5 +1,5 @@
-//! Who has which packet: a `Done` is believed only from the transport that has it, and of a dead transport's packets none is
-//! forgotten.
+//! Which transport has which packet: a `Done` is accepted only from the transport that has it, and no packet of a dead
+//! transport is forgotten.
 
 use crate::lane::Undelivered;
 use alloc::vec::Vec;
@@ -30,7 +30,7 @@ struct Table {
     seen: Seen,
 }
 
-/// Who has which slot of which pool.
+/// Which transport has which slot of which pool.
 pub(crate) struct Given {
     /// By pool id.
     pools: Vec<Option<Table>>,
@@ -57,8 +57,8 @@ impl Given {
         self.pools.get_mut(id.0 as usize)?.as_mut()
     }
 
-    /// Whether NIC `n` may hand over this packet: the slot exists, is not given to anybody, the pool is the NIC's, and it did
-    /// not hand it over before.
+    /// Whether NIC `n` may deliver this packet: the pool is the NIC's, the slot exists, no transport has it, and it was not
+    /// delivered before.
     pub fn admit(&mut self, memory: &Memory, n: u8, packet: PacketRef) -> bool {
         if self.table(packet.pool).is_none() {
             let Some(view) = memory.view(packet.pool) else {
@@ -94,8 +94,8 @@ impl Given {
         Some(entry.what)
     }
 
-    /// Whether a packet of this pool may wait for a transport that is dead, beside so many that do: an eighth of the pool is left
-    /// to the others.
+    /// Whether one more packet of this pool may wait for a dead transport when `waiting` already do: an eighth of the pool
+    /// stays free for the others.
     pub fn may_wait(&self, id: PoolId, waiting: usize) -> bool {
         let table = self.pools.get(id.0 as usize).and_then(Option::as_ref);
         table.is_some_and(|t| t.given + waiting < t.slots.len() - t.slots.len() / 8)

@@ -1,7 +1,8 @@
-//! Connections whose ordinary packets pass unasked, because the filter has granted them ([`eft_messages::filter`]).
+//! Connections whose ordinary packets pass without a question, because the filter has granted them
+//! ([`eft_messages::filter`]).
 //!
 //! Packets of a connection keep their order: those that come while older ones still wait for their verdicts are held
-//! until these are there. The filter answers in the order in which it is asked, so two counts say when that is.
+//! until these have come. The filter answers in the order of the questions, so two counters show when.
 
 use crate::pending::Question;
 use alloc::collections::VecDeque;
@@ -11,15 +12,16 @@ use eft_base::hash::{Key, Map};
 use eft_base::{Instant, RequestId};
 use eft_messages::filter::{Flow, IpToFilter, is_ordinary};
 
-/// Further connections are asked about, packet by packet.
+/// Beyond this many, the filter is asked about each packet.
 const GRANTS_MAX: usize = 1 << 17;
-/// How often the filter hears how much has passed, and unused grants by rules are looked for.
+/// How often the filter is told how much has passed, and unused grants by rules are searched for.
 const REPORT: Duration = Duration::from_secs(1);
-/// A grant by rules that was not used for so long makes room for others.
+/// A grant by rules that was unused for this long makes room for others.
 const UNUSED: Duration = Duration::from_secs(10);
 
 struct Grant {
-    /// By rules, for packets on this interface; else by the connection's state.
+    /// Given for a grant by rules, which is for packets on this interface; else the grant is by the connection's
+    /// state.
     interface: Option<u8>,
     /// When a packet last passed.
     last: Instant,
@@ -36,7 +38,7 @@ pub(crate) enum Way {
     /// It waits with [`Grants::hold`].
     Hold(Flow),
     Ask,
-    /// The grant is to be ended, and then it is asked.
+    /// The grant is ended, and then the filter is asked.
     EndAndAsk(Flow),
 }
 
@@ -90,7 +92,7 @@ impl Grants {
         Way::Pass
     }
 
-    /// The packet waits for the answers about those before it.
+    /// Lets a packet wait for the answers about those before it.
     pub fn hold(&mut self, flow: &Flow, id: RequestId) {
         if let Some(grant) = self.grants.get_mut(flow) {
             grant.held.push(id);
@@ -101,14 +103,15 @@ impl Grants {
         self.asked += 1;
     }
 
-    /// The filter has answered once more.
+    /// Counts an answer of the filter.
     pub fn count_answer(&mut self) {
         self.answered = self.asked.min(self.answered + 1);
     }
 
     /// The filter grants the connection of a packet that it was asked about.
     pub fn grant(&mut self, now: Instant, q: &Question, by_rules: Option<u8>) {
-        // By rules only a connection that sends: the last acknowledgment of each would fill the table.
+        // By rules only for connections that send data: else the last acknowledgment of every connection would add a
+        // grant.
         let Some(flow) = q.flow().filter(|_| by_rules.is_none() || !q.bare) else { return };
         if self.grants.len() >= GRANTS_MAX || self.grants.contains_key(&flow) {
             return;
@@ -131,7 +134,7 @@ impl Grants {
         over
     }
 
-    /// Ends a grant: what the filter must hear of it, and the packets that must now be asked about.
+    /// Ends a grant. Returns the message for the filter, and the packets that it must now be asked about.
     pub fn end(&mut self, flow: &Flow) -> (Option<IpToFilter>, Vec<RequestId>) {
         let used = |at| Some(IpToFilter::Used { flow: *flow, at });
         match self.grants.remove(flow) {
@@ -141,7 +144,7 @@ impl Grants {
         }
     }
 
-    /// Ends all grants by rules; the packets that must now be asked about.
+    /// Ends all grants by rules. Returns the packets that the filter must now be asked about.
     pub fn end_by_rules(&mut self) -> Vec<RequestId> {
         let mut held = Vec::new();
         let ended = self.grants.extract_if(|_, grant| grant.interface.is_some());
@@ -149,7 +152,7 @@ impl Grants {
         held
     }
 
-    /// A new filter knows of no grant, and is asked anew about all that waits.
+    /// Forgets all grants: a new filter knows of none, and is asked again about all waiting packets.
     pub fn clear(&mut self) {
         self.grants.clear();
         self.waiting.clear();
@@ -160,7 +163,7 @@ impl Grants {
         self.report_at
     }
 
-    /// What the filter is told of the packets that passed, if it is time and there were any.
+    /// The report to the filter about packets that passed, if one is due and there were any.
     pub fn report(&mut self, now: Instant) -> Option<IpToFilter> {
         self.report_at.take_if(|at| *at <= now)?;
         let unused = |g: &Grant| g.held.is_empty() && now.saturating_since(g.last) >= UNUSED;

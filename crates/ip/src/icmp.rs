@@ -1,8 +1,7 @@
 //! ICMP of both versions (RFC 792, RFC 4443), as far as they are alike: echo replies, errors about what could not be
-//! delivered, and errors about what we sent, which go to the transport that sent it.
-//!
-//! Errors are never sent about errors, about fragments but the first, about what was sent to many
-//! (RFC 1122 §3.2.2, RFC 4443 §2.4), nor faster than [`crate::limit`] allows.
+//! delivered, and errors about what we sent, which go to the transport that sent it. Errors are never sent about errors,
+//! about fragments other than the first, about multicast or broadcast packets (RFC 1122 §3.2.2, RFC 4443 §2.4), nor
+//! faster than [`crate::limit`] allows.
 
 use crate::bytes::PieceSum;
 use crate::counters::Counter;
@@ -19,7 +18,7 @@ use eft_messages::{ComponentId, Role};
 use zerocopy::{FromBytes, IntoBytes};
 
 const ICMP_LEN: usize = size_of::<IcmpHeader>();
-/// What every quotation must have of the transport header.
+/// Bytes of the transport header that every quotation must have.
 const QUOTE_MIN: usize = 8;
 /// The longest quotation of both versions.
 const QUOTE_MAX: usize = v6::error::QUOTE_MAX;
@@ -163,8 +162,8 @@ impl Ip {
         }
     }
 
-    /// An error about a packet that we sent: its transport hears of it, if it quotes one of ours. `None`: the error says
-    /// what cannot be.
+    /// An error about a packet that we sent: its transport gets it, if it quotes a packet of ours. `None`: the error is
+    /// malformed.
     pub(crate) fn receive_error(
         &mut self,
         cx: &mut Context,
@@ -181,7 +180,7 @@ impl Ip {
         let (Some((quoted, peer)), Some(details)) = (transport, details) else {
             return self.drop_packet(cx, a.packet, Counter::DropIcmp, out);
         };
-        // udp's datagrams are cut here, so what the path takes must be known here.
+        // udp's datagrams are fragmented here, so the path's MTU must be known here.
         if let (IpAddr::V6(to), Role::Udp) = (quoted.destination, peer.role)
             && header.kind == eft_base::wire::ICMPV6_TOO_BIG
         {
@@ -232,7 +231,7 @@ impl Ip {
     }
 }
 
-/// The sum over an ICMP message of `len` bytes begins with nothing, or with ICMPv6's pseudo-header (RFC 4443 §2.3).
+/// Begins the checksum of an ICMP message of `len` bytes: with ICMPv6's pseudo-header (RFC 4443 §2.3), or with nothing.
 fn begin_sum(source: IpAddr, destination: IpAddr, len: u32) -> PieceSum {
     let mut sum = PieceSum::default();
     if source.is_ipv6() {

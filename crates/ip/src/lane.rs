@@ -15,7 +15,7 @@ pub(crate) struct Undelivered {
     pub message: IpToTransport,
     /// An ICMP error may be sent about it.
     pub answerable: bool,
-    /// How often a transport died that had it.
+    /// How often a transport died while it had the packet.
     pub deaths: u8,
 }
 
@@ -31,8 +31,7 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// The transport has a successor: what its predecessor asked is forgotten, what came for it is
-    /// not.
+    /// The transport has a successor: its predecessor's requests are forgotten, packets that came for it are not.
     fn reborn(&mut self) {
         self.waiting.clear();
         self.seen.forget();
@@ -44,7 +43,7 @@ impl Lane {
 pub(crate) struct Lanes(pub Vec<(ComponentId, Lane)>);
 
 impl Lanes {
-    /// These belong to the stack: one that is not connected is dead.
+    /// These transports belong to the stack: one that is not connected is dead.
     pub fn expect(&mut self, peers: impl Iterator<Item = ComponentId>) {
         for peer in peers {
             if let Err(i) = self.0.binary_search_by_key(&peer, |(id, _)| *id) {
@@ -73,7 +72,7 @@ impl Lanes {
         self.0.iter_mut().map(|(id, lane)| (*id, lane))
     }
 
-    /// Who gets packets of this protocol.
+    /// The transport that gets packets of this protocol.
     pub fn transport_of(&self, protocol: u8) -> Option<ComponentId> {
         self.0.iter().map(|(id, _)| *id).find(|id| speaks(*id, protocol))
     }

@@ -1,15 +1,13 @@
 //! The ip engine: IPv4 with ARP, IPv6 with neighbour discovery, and ICMP of both between the transports and the devices.
 //!
 //! What goes out is a pending transmission ([`pending`]): built by [`send`], judged by the filter ([`verdict`]),
-//! fragmented if need be ([`datagram`]), addressed by [`resolution`] and [`neighbour`], kept until the NIC
-//! confirms it. What comes in is checked by [`receive`], reassembled ([`reassemble`]), judged, and
-//! given to a transport ([`deliver`]) or, as ICMP, stays here ([`icmp`]). Packets to one's own address turn round in
-//! [`local`]. What is one version's own lies in [`v4`] and [`v6`]; [`family`] chooses.
-//!
-//! Every packet is held here until whoever has it answers, so a crash of the filter or of a NIC
-//! loses nothing: the successor is asked again, in order. Nothing passes the filter unjudged; what it
-//! blocks, [`reject`] answers if it says so.
-//! Forwarding between devices is off.
+//! fragmented if need be ([`datagram`]), addressed by [`resolution`] and [`neighbour`], kept until the NIC confirms it.
+//! What comes in is checked by [`receive`], reassembled ([`reassemble`]), judged, and given to a transport ([`deliver`])
+//! or, as ICMP, stays here ([`icmp`]). Packets to the host's own addresses are looped back in [`local`]. Code for one
+//! version lies in [`v4`] and [`v6`]; [`family`] chooses. Every packet is held here until the component that has it
+//! answers, so a crash of the filter or of a NIC loses nothing: the successor is asked again, in order. Nothing passes
+//! the filter unjudged; [`reject`] answers the senders of blocked packets if the filter says so. Packets are not
+//! forwarded between devices.
 
 #![cfg_attr(not(test), no_std)]
 
@@ -49,5 +47,5 @@ pub use counters::Counter;
 pub use engine::{Ip, IpConfig};
 pub use pending::{FromPeer, ToPeer};
 
-/// The interface number that the filter sees for packets to one's own address.
+/// The interface number that the filter sees for packets to the host's own addresses.
 pub const LOCAL_INTERFACE: u8 = 255;

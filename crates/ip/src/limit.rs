@@ -9,7 +9,7 @@ const NANOS_PER_TOKEN: u64 = 1_000_000_000 / PER_SECOND;
 
 /// Holds up to [`BURST`] tokens; one comes every [`NANOS_PER_TOKEN`].
 pub(crate) struct Limiter {
-    /// The bucket is full again at this time; each token taken moves it on.
+    /// The bucket is full again at this time; each token taken moves it later.
     full_at: u64,
 }
 

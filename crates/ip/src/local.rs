@@ -1,4 +1,5 @@
-//! Packets to one's own address turn round here: one copy into our own pool, no checksum, no cutting.
+//! Packets to the host's own addresses are looped back here: one copy into our own pool, no checksum,
+//! no segmentation.
 //!
 //! If the receiving transport's queue is full they wait, in order: the transport always drains its
 //! queue, so this ends.
@@ -51,7 +52,7 @@ impl Ip {
             && self.lanes.transport_of(transmission.question.protocol).is_none_or(|p| out.may_drop_in(p))
     }
 
-    /// Turns round what waited for room.
+    /// Loops packets back that waited for room.
     pub(crate) fn flush_local(&mut self, cx: &mut Context, out: &mut Out) {
         while let Some(&id) = self.local.front() {
             if let Some(&transmission) = self.transmissions.get(id) {

@@ -1,9 +1,9 @@
-//! Who has which link address: the neighbour table, without the packets that fill it.
+//! The neighbour table (addresses to link addresses), without the packets that fill it.
 //!
 //! States after RFC 4861 §7.3.2 in short: *incomplete* (asked, packets wait), *reachable* for a
-//! while after each confirmation, then *stale*: used on, but the first use asks again (by unicast)
-//! and an entry that stays silent goes back to incomplete. Everything is bounded: entries, and
-//! packets that wait.
+//! while after each confirmation, then *stale*: still used, but the first use asks again (by
+//! unicast), and the entry of a silent neighbour goes back to incomplete. Everything is bounded:
+//! entries, and packets that wait.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -15,7 +15,7 @@ const ENTRIES_MAX: usize = 1024;
 const REACHABLE: Duration = Duration::from_secs(30);
 /// When the question is repeated; after the last wait the neighbour counts as silent.
 const WAITS_MS: [u64; 4] = [250, 500, 1000, 1250];
-/// How long a silent neighbour is not asked again.
+/// How long to wait before a silent neighbour is asked again.
 const SILENT: Duration = Duration::from_millis(500);
 
 enum State {
@@ -49,7 +49,7 @@ struct Neighbour {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Learned {
     pub mac: MacAddress,
-    /// It answered us, so packets of ours reach it. Else it is asked again when it is first used.
+    /// It answered us, so packets of ours reach it. Otherwise it is asked again at its first use.
     pub confirmed: bool,
 }
 
@@ -59,7 +59,7 @@ pub(crate) enum Lookup {
     Send(MacAddress),
     /// Send, and ask this link address whether it is still there.
     SendAndProbe(MacAddress),
-    /// The packet was queued; `ask`: nobody has asked yet.
+    /// The packet was queued; `ask`: no request was sent yet.
     Wait {
         ask: bool,
     },
@@ -101,7 +101,7 @@ impl Neighbours {
         self.next = Some(self.next.map_or(at, |n| n.min(at)));
     }
 
-    /// The way to a neighbour for packet `id`, which is queued if it must wait.
+    /// What to do with packet `id` for a neighbour; it is queued if it must wait.
     pub fn lookup(&mut self, now: Instant, interface: u8, address: IpAddr, id: RequestId) -> Lookup {
         let first_wait = now + Duration::from_millis(WAITS_MS[0]);
         if let Some(n) = self.entries.get_mut(&(interface, address)) {
@@ -151,7 +151,8 @@ impl Neighbours {
         matches!(n.state, State::Reachable { .. } | State::Probing { .. }).then_some(n.mac)
     }
 
-    /// Somebody else says to be the neighbour: it is used on, and its first use asks again.
+    /// Another host claims the neighbour's address: the entry stays in use, and its next use asks
+    /// again.
     pub fn doubt(&mut self, now: Instant, interface: u8, address: IpAddr) {
         if let Some(n) = self.entries.get_mut(&(interface, address))
             && let State::Reachable { until } = &mut n.state
@@ -160,7 +161,7 @@ impl Neighbours {
         }
     }
 
-    /// The neighbour said where it is. Returns the packets that waited for that.
+    /// The neighbour's link address is known. Returns the packets that waited for it.
     pub fn learn(
         &mut self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! Packets on their way: the nouns of the engine, for addresses of any family.
+//! The engine's data types for packets under way, for addresses of either version.
 
 use crate::LOCAL_INTERFACE;
 use core::convert::Infallible;
@@ -88,7 +88,7 @@ impl Hop {
     pub const LOCAL: Hop = Hop { interface: LOCAL_INTERFACE, next: Next::Local };
 }
 
-/// Who wants to know what became of a packet that goes out.
+/// To whom the fate of an outgoing packet is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     Transport {
@@ -145,7 +145,7 @@ pub(crate) struct Arrival {
     pub header_len: u16,
     pub checksum_ok: bool,
     pub segment_size: u16,
-    /// Sent to many, by its link or its IP address: never answered with an error.
+    /// Multicast or broadcast, by its link or its IP address: never answered with an error.
     pub group: bool,
     pub question: Question,
 }
@@ -164,7 +164,7 @@ pub(crate) struct Outgoing<'a> {
     pub segment_size: u16,
     /// Where in `header` the pseudo-header's sum lies, if the checksum is yet to be completed.
     pub checksum_offset: Option<u16>,
-    /// The filter ordered it, so it is not asked about it.
+    /// The filter ordered this packet and is not asked about it.
     pub ordered: bool,
 }
 
@@ -176,16 +176,16 @@ impl Outgoing<'_> {
     }
 }
 
-/// What the sender of a packet is told of its fate (ICMP, RFC 792, RFC 4443).
+/// The error that a packet's sender gets (ICMP, RFC 792, RFC 4443).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Report {
     ProtocolUnreachable,
     PortUnreachable,
     /// Fragments are missing.
     ReassemblyTimeout,
-    /// The filter wants it to be told; as a port that is unreachable.
+    /// The filter blocked it and wants its sender informed: "port unreachable".
     Blocked,
-    /// Something in its headers cannot be; `pointer` says where they lie that are meant.
+    /// Something in its headers is invalid; `pointer` says where.
     ParameterProblem {
         code: u8,
         pointer: u32,
@@ -203,7 +203,7 @@ pub(crate) struct Question {
     pub source_port: u16,
     /// For ICMP the code.
     pub destination_port: u16,
-    /// Of an ICMP error: what it is about, if it says enough.
+    /// For an ICMP error: the packet that it is about, if it quotes enough.
     pub quoted: Option<Quoted>,
     /// TCP without payload.
     pub bare: bool,
@@ -211,7 +211,7 @@ pub(crate) struct Question {
 
 /// The IP header of a quoted packet.
 pub(crate) struct QuotedHeader {
-    /// Of all headers before the transport's.
+    /// Length of all headers before the transport's.
     pub len: usize,
     pub source: IpAddr,
     pub destination: IpAddr,
@@ -242,7 +242,7 @@ impl Question {
         }
     }
 
-    /// The zone in which the packet's addresses are to be understood; 0: they need none.
+    /// The zone of the packet's addresses; 0: they need none.
     pub fn zone(&self) -> u16 {
         let zone_of = |a: IpAddr| match a {
             IpAddr::V4(_) => 0,
@@ -262,7 +262,8 @@ impl Question {
         })
     }
 
-    /// Reads the start of the transport header; `len` is that of header and payload. `None`: too short to be one.
+    /// Reads the start of the transport header; `len` is the length of header and payload. `None`: too short for
+    /// a header.
     pub fn new(
         source: IpAddr,
         destination: IpAddr,

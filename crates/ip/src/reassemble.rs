@@ -1,8 +1,8 @@
-//! Putting fragments together (RFC 815), within limits; what a fragment is, its family says.
+//! Reassembly of fragments (RFC 815), within limits; `v4` and `v6` parse the fragments.
 //!
-//! A datagram is collected in one slot of our own pool. Memory, datagrams, fragments of one and
-//! time are bounded. Overlapping fragments spoil the datagram, and what still arrives of it (RFC 8200 §4.5 and RFC 5722
-//! say so for IPv6): no honest sender makes them. A first fragment must carry the whole
+//! A datagram is collected in one slot of our own pool. Memory, the number of datagrams, the fragments of each and its
+//! time are bounded. Overlapping fragments spoil the datagram, including fragments of it that still arrive (RFC 8200
+//! §4.5 and RFC 5722 require that for IPv6): no honest sender makes them. A first fragment must carry the whole
 //! transport header that the filter is asked about (RFC 1858).
 
 use crate::counters::Counter;
@@ -81,7 +81,7 @@ impl Ip {
     fn begin(&mut self, now: Instant, key: Key, interface: u8, group: bool) -> Result<usize, Counter> {
         let r = &mut self.reassembly;
         if r.entries.len() >= DATAGRAMS_MAX || r.slots() >= r.slots_max {
-            // The oldest gives way: a flood of first fragments must not lock everybody out.
+            // The oldest is evicted: a flood of first fragments must not block all other datagrams.
             if let Some(slot) = (!r.entries.is_empty()).then(|| r.entries.remove(0)).and_then(|e| e.slot) {
                 self.packets.free(slot);
             }

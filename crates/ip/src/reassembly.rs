@@ -1,4 +1,4 @@
-//! Datagrams of which fragments have come, and how a fragment fits what has come before.
+//! Datagrams under reassembly, and how a fragment fits those that came before.
 
 use crate::counters::Counter;
 use alloc::vec::Vec;
@@ -18,7 +18,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// The zone in which the addresses are to be understood; 0: they need none.
+    /// The zone of the addresses; 0: they need none.
     pub fn zone(&self) -> u16 {
         let zone_of = |a: IpAddr| match a {
             IpAddr::V4(_) => 0,
@@ -47,8 +47,8 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Whether a router marked a fragment. An error if a fragment says that its sender cannot have been asking for that:
-    /// then the datagram is dropped (RFC 3168 §5.3).
+    /// Whether a router marked a fragment. An error if another fragment says that its sender does not use ECN: then the
+    /// datagram is dropped (RFC 3168 §5.3).
     pub fn is_congested(&self) -> Result<bool, Counter> {
         let has = |mark: u8| self.marks & 1 << mark != 0;
         match (has(ECN_EXPERIENCED), has(ECN_INCAPABLE)) {

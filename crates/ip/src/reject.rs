@@ -1,9 +1,8 @@
-//! What the sender of a blocked packet is told, if the filter wants it told (pf's `block return`).
-//!
-//! A packet that came in is answered over the wire; what a program of this host sent is answered to
-//! its transport, as if the answer had come in. The filter ordered these answers and is not asked
-//! about them. They are limited in rate, never sent about what was sent to many, and a reset is never
-//! answered with a reset (RFC 9293 §3.10.7.1).
+//! Answers to senders of blocked packets, if the filter wants them (pf's `block return`). A packet
+//! that came in is answered over the wire; a packet of a program on this host is answered to its
+//! transport, as if the answer had come in. The filter ordered these answers and is not asked about
+//! them. They are limited in rate, never sent about multicast or broadcast packets, and a reset is
+//! never answered with a reset (RFC 9293 §3.10.7.1).
 
 use crate::LOCAL_INTERFACE;
 use crate::counters::Counter;
@@ -23,7 +22,7 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 const TCP_LEN: usize = size_of::<TcpHeader>();
 
 impl Ip {
-    /// Tells the sender of a packet that came in. The packet stays the caller's.
+    /// Answers the sender of a packet that came in. The caller keeps the packet.
     pub(crate) fn reject_arrival(&mut self, cx: &mut Context, a: &Arrival, how: Judgement, out: &mut Out) {
         if a.group {
             return;
@@ -69,7 +68,8 @@ impl Ip {
         }
     }
 
-    /// Tells a transport of this host that its packet `d` may not leave. False if it was not told.
+    /// Tells a transport of this host that its packet `d` may not leave. False if no answer was
+    /// delivered.
     pub(crate) fn reject_transmission(
         &mut self,
         cx: &mut Context,
@@ -79,7 +79,7 @@ impl Ip {
         out: &mut Out,
     ) -> bool {
         let q = transmission.question;
-        // What ip itself sends nobody waits for.
+        // For ip's own packets there is no sender to answer.
         if !matches!(transmission.origin, Origin::Transport { .. }) {
             return false;
         }
@@ -92,7 +92,7 @@ impl Ip {
                 let reset = header.and_then(|header| reset(&q, header, len));
                 reset.map(|reset| (q.destination, PROTOCOL_TCP, reset.as_bytes().to_vec()))
             }
-            // The headers are quoted alone: enough to know the socket by.
+            // Only the headers are quoted: enough to identify the socket.
             Judgement::Unreachable => d.header.get(ETHERNET_LEN..d.header_len as usize).map(|quote| {
                 let (protocol, message) = family::error_message(q.source, Report::Blocked, quote);
                 (q.source, protocol, message)
@@ -143,7 +143,7 @@ impl Ip {
     }
 }
 
-/// An answer without payload whose checksum is done.
+/// An answer without payload whose checksum is complete.
 fn answer(source: IpAddr, destination: IpAddr, protocol: u8, header: &[u8]) -> Outgoing<'_> {
     Outgoing {
         source,
@@ -160,8 +160,8 @@ fn answer(source: IpAddr, destination: IpAddr, protocol: u8, header: &[u8]) -> O
     }
 }
 
-/// The reset that answers a segment of `len` bytes, header included. `None`: it is a reset, or no
-/// segment.
+/// The reset that answers a segment of `len` bytes, header included. `None`: it is a reset, or not a
+/// valid segment.
 fn reset(q: &Question, header: &[u8], len: u32) -> Option<TcpHeader> {
     let (segment, _) = TcpHeader::ref_from_prefix(header).ok()?;
     let payload = len.checked_sub(segment.header_len() as u32)?;

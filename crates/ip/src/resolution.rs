@@ -1,4 +1,4 @@
-//! Link addresses for packets that go out: from the table of neighbours, or asked for in the way of the family.
+//! Link addresses for packets that go out: from the neighbour table, or asked for by ARP or neighbour discovery.
 
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
@@ -101,7 +101,7 @@ impl Ip {
         }
     }
 
-    /// Who has `address`? Asks one host whether it still has, if `mac` is given (RFC 1122 §2.3.2.1).
+    /// Asks the link who has `address`, or, if `mac` is given, that one host whether it still has it (RFC 1122 §2.3.2.1).
     fn ask_neighbour(
         &mut self,
         cx: &mut Context,
@@ -116,7 +116,7 @@ impl Ip {
         }
     }
 
-    /// Tells the link about our addresses, so that neighbours know them anew; of IPv6 ones, asks first whether they are free.
+    /// Announces our addresses on the link, so that neighbours refresh their entries; asks first whether IPv6 ones are free.
     pub(crate) fn announce(&mut self, cx: &mut Context, interface: u8, out: &mut Out) {
         let Some(link) = self.link(interface).copied() else {
             return;

@@ -1,4 +1,4 @@
-//! Which way a packet takes: longest prefix first.
+//! The route of a packet: longest prefix first.
 
 use crate::config::Config;
 use crate::family::{is_unicast, link_group};
@@ -24,7 +24,7 @@ struct Address {
     interface: u8,
 }
 
-/// What follows from the configuration. Lists are short and searched from the front.
+/// Routes and addresses from the configuration. Lists are short and searched from the front.
 #[derive(Default)]
 pub(crate) struct Routes {
     interfaces: Vec<(u8, String)>,
@@ -52,12 +52,12 @@ impl Routes {
         r
     }
 
-    /// Stable: of equal prefixes the first named wins.
+    /// Stable: of equal prefixes the first configured wins.
     fn sort(&mut self) {
         self.routes.sort_by_key(|route| core::cmp::Reverse(route.destination.prefix_len));
     }
 
-    /// An address of ours, and the way to its network.
+    /// Adds an address of ours, and the route to its network.
     fn insert(&mut self, interface: u8, cidr: Cidr) {
         let address = match cidr.address {
             IpAddr::V4(a) => IpAddr::V4(a),
@@ -78,7 +78,7 @@ impl Routes {
         }
     }
 
-    /// It is another host's. What is in its network stays reachable.
+    /// Removes an address that another host has. Its network stays reachable.
     pub fn remove_address(&mut self, interface: u8, address: IpAddr) {
         self.addresses.retain(|a| a.interface != interface || a.address != address);
     }
@@ -88,8 +88,8 @@ impl Routes {
         self.addresses.iter().any(|a| a.interface == interface && a.address.is_ipv6())
     }
 
-    /// Whether packets to this multicast address are for us: those for all nodes, and those in which an address of ours is
-    /// asked about (RFC 4291 §2.8).
+    /// Whether packets to this multicast address are for us: those to all nodes, and those to the solicited-node address
+    /// of an address of ours (RFC 4291 §2.8).
     pub fn is_member(&self, interface: u8, group: Ipv6Addr) -> bool {
         let zone = zone_of_nic(interface);
         group == v6::address::all_nodes(zone)
@@ -131,7 +131,7 @@ impl Routes {
             && self.addresses.iter().any(|x| x.interface == interface && x.cidr.contains(a))
     }
 
-    /// The way to `destination`. `source` decides by which interface what concerns all goes out.
+    /// The next hop to `destination`. `source` decides by which interface broadcast and multicast packets go out.
     pub fn hop(&self, source: IpAddr, destination: IpAddr) -> Option<Hop> {
         if self.is_ours(destination) {
             return Some(Hop::LOCAL);
@@ -149,7 +149,7 @@ impl Routes {
         if !is_unicast(destination) || destination.is_loopback() {
             return None;
         }
-        // Link-local ones are reached by their link or not at all (RFC 4291 §2.5.6).
+        // A link-local address is reached by its link or not at all (RFC 4291 §2.5.6).
         let on_link_only = matches!(destination, IpAddr::V6(a) if v6::address::is_link_local(a));
         let takes =
             |r: &&Route| r.destination.contains(destination) && !(on_link_only && r.gateway.is_some());

@@ -1,8 +1,8 @@
 //! Toward the wire: a transport's request becomes a frame.
 //!
 //! The request is copied out of shared memory, checked, routed and built into a frame slot; then
-//! the filter is asked; then it departs: turned round locally, cut into fragments, summed if the
-//! device does not, addressed, handed to the NIC.
+//! the filter is asked; then it departs: looped back locally, or cut into fragments, given a
+//! checksum if the device does not make one, addressed, and handed to the NIC.
 
 use crate::bytes::PieceSum;
 use crate::counters::Counter;
@@ -25,15 +25,15 @@ use zerocopy::{FromZeros, IntoBytes};
 const IP_LEN_MAX: usize = 65535;
 /// Requests that wait for a frame slot, per transport.
 const LANE_MAX: usize = 8192;
-/// What local packets may carry: there is no link to be limited by.
+/// The MTU of local packets: no link limits them.
 const LOCAL_MTU: u16 = 65535;
 
 /// What to count, and what to tell the sender.
 pub(crate) type Refusal = (Counter, i32);
 
 impl Ip {
-    /// Frame slots that the transports leave for ARP and ICMP: without ARP nothing would ever leave
-    /// the slots again.
+    /// Frame slots that the transports leave for ARP and ICMP: without ARP no packet would ever
+    /// leave its slot.
     fn reserve(&self) -> usize {
         (self.frames.slots() / 4).min(32)
     }
@@ -49,7 +49,7 @@ impl Ip {
         let Some(lane) = self.lanes.get_mut(peer) else {
             return;
         };
-        // The first of two has its answer, or will get it.
+        // The first of the two messages has its answer, or will get it.
         if lane.seen.is_repeated(cx.memory, at) {
             return cx.count(Counter::DropRepeated);
         }
@@ -66,7 +66,7 @@ impl Ip {
         }
     }
 
-    /// Takes up what waited for frame slots, the transports in turn.
+    /// Handles requests that waited for frame slots, the transports in turn.
     pub(crate) fn flush_lanes(&mut self, cx: &mut Context, out: &mut Out) {
         let (mut idle, mut turn) = (0, 0);
         while idle < self.lanes.0.len() && self.frames.available() > self.reserve() {
@@ -157,7 +157,8 @@ impl Ip {
         self.launch(cx, Origin::Transport { peer, request }, hop, outgoing, None, out)
     }
 
-    /// Whether a packet of this form can go this way; the payload per segment if it must be cut.
+    /// Whether a packet of this size can take this hop. Returns the payload per segment if it must
+    /// be segmented.
     fn check_size(&self, hop: Hop, o: &Outgoing) -> Result<u16, Refusal> {
         let too_long = (Counter::RefusedTooLong, EMSGSIZE);
         let len = family::len(o);
@@ -183,8 +184,8 @@ impl Ip {
         Ok(0)
     }
 
-    /// Builds a packet, asks about it, sends it on its way. `packet` is freed with it, or stays
-    /// the caller's if this fails.
+    /// Builds a packet, asks the filter about it, and sends it. `packet` is freed with it; if this
+    /// fails, the caller keeps it.
     pub(crate) fn launch(
         &mut self,
         cx: &mut Context,
@@ -237,8 +238,8 @@ impl Ip {
         let transport_at = family::transport_at(o.source);
         d.header[..ETHERNET_LEN].copy_from_slice(ethernet.as_bytes());
         family::write_header(o, len, self.identification, &mut d.header[ETHERNET_LEN..transport_at]);
-        // A device that segments counts on from this identification (RFC 6864 §4.1 asks for no
-        // more than that they differ while fragments may be about).
+        // A device that segments counts up from this identification (RFC 6864 §4.1 only requires
+        // that identifications differ while fragments may exist).
         let segments = match segment_size {
             0 => 1,
             s => (len / s as usize + 1) as u16,
@@ -302,7 +303,7 @@ impl Ip {
         self.address(cx, id, d, out);
     }
 
-    /// Does what a device without checksum offload leaves to us.
+    /// Completes the checksum for a device without checksum offload.
     fn complete_checksum(&self, cx: &Context, q: &Question, d: &mut FrameDescriptor) -> Option<()> {
         let mut sum = PieceSum::default();
         let transport_at = family::transport_at(q.source);
@@ -333,7 +334,7 @@ impl Ip {
         out.push(ToPeer::Nic(transmission.hop.interface, send));
     }
 
-    /// A transmission is over: frees what it held and tells who wanted to know.
+    /// A transmission is over: frees what it held and reports to its sender.
     pub(crate) fn finish(&mut self, id: RequestId, errno: i32, out: &mut Out) {
         if let Some(f) = self.transmissions.remove(id) {
             self.frames.free(f.frame);

@@ -1,4 +1,4 @@
-//! The T-junction: the filter is asked, the packet stays here.
+//! Asks the filter about packets, which stay here meanwhile.
 //!
 //! A packet that waits is a transmission in [`Stage::Verdict`] or an entry of the arrivals. Their ids go
 //! to the filter and come back; the top bit of the index tells the two apart.
@@ -18,7 +18,7 @@ use zerocopy::IntoBytes;
 
 const ARRIVAL: u32 = 1 << 31;
 
-/// Asks, and says before what the packet quotes if it is an error.
+/// Asks about a packet; for an ICMP error, first sends what it quotes.
 fn ask(request: RequestId, q: &Question, interface: u8, inbound: bool, len: u32, out: &mut Out) {
     if let Some(quoted) = q.quoted {
         out.push(ToPeer::Filter(IpToFilter::Quote {
@@ -62,7 +62,7 @@ fn tagged(arrival: RequestId) -> RequestId {
 }
 
 impl Ip {
-    /// A transmission passes at once, or once the filter, if there is one, says so.
+    /// A transmission passes at once, or, if there is a filter, when it says so.
     pub(crate) fn judge_transmission(
         &mut self,
         cx: &mut Context,
@@ -80,7 +80,7 @@ impl Ip {
         self.take_way(cx, way, id, out);
     }
 
-    /// A packet that came in is whole: it passes once the filter, if there is one, says so.
+    /// A packet that came in is complete: it passes when the filter, if there is one, says so.
     pub(crate) fn judge(&mut self, cx: &mut Context, mut arrival: Arrival, out: &mut Out) {
         if !self.with_filter {
             return self.accept(cx, arrival, out);
@@ -101,7 +101,7 @@ impl Ip {
         }
     }
 
-    /// What becomes of a packet that does not pass at once.
+    /// Handles a packet that does not pass at once.
     fn take_way(&mut self, cx: &mut Context, way: Way, request: RequestId, out: &mut Out) {
         match way {
             Way::Hold(flow) => return self.grants.hold(&flow, request),
@@ -127,7 +127,7 @@ impl Ip {
         ask(request, &question, interface, inbound, len, out);
     }
 
-    /// A grant is over: the filter hears when it was last used, and is asked about what was held.
+    /// A grant is over: the filter is told when it was last used, and is asked about the held packets.
     fn end_grant(&mut self, cx: &mut Context, flow: &Flow, out: &mut Out) {
         let (used, held) = self.grants.end(flow);
         out_to_filter(used, out);
@@ -205,7 +205,7 @@ impl Ip {
             return self.depart(cx, id, &mut descriptor, out);
         }
         cx.count(Counter::FilterBlockedOut);
-        // Whoever hears why from the answer need not hear it twice.
+        // A sender that gets an answer needs no errno, too.
         let told = self.reject_transmission(cx, &transmission, &descriptor, judgement, out);
         self.finish(id, if told { 0 } else { EPERM }, out);
     }

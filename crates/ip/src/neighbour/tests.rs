@@ -85,7 +85,7 @@ fn the_table_is_bounded() {
 }
 
 #[test]
-fn what_nobody_was_asked_is_used_and_asked_about() {
+fn an_unsolicited_address_is_used_and_probed() {
     let mut n = Neighbours::new(8, 4);
     let now = Instant::from_millis(1);
     let heard = |mac| Learned { mac, confirmed: false };
@@ -94,7 +94,7 @@ fn what_nobody_was_asked_is_used_and_asked_about() {
     assert_eq!(n.lookup(now, 0, A, id(1)), Lookup::SendAndProbe(MAC));
     n.learn(now, 0, A, ASKED);
     assert_eq!(n.lookup(now, 0, A, id(2)), Lookup::Send(MAC));
-    // The same again is no news; another link address is.
+    // The same link address again changes nothing; another one does.
     n.learn(now, 0, A, heard(MAC));
     assert_eq!(n.lookup(now, 0, A, id(3)), Lookup::Send(MAC));
     let other = MacAddress([2, 0, 0, 0, 0, 77]);

@@ -22,7 +22,7 @@ fn a_datagram_is_delivered_without_its_padding_and_given_back() {
     b.assert_idle();
 }
 
-/// The second message about a slot comes when the first has been answered, and the slot may hold another frame by now.
+/// The second message about a slot comes after the first has been answered, when the slot may hold another frame.
 #[test]
 fn a_frame_that_is_handed_over_twice_is_delivered_once() {
     let mut b = Bench::new(false);
@@ -36,7 +36,7 @@ fn a_frame_that_is_handed_over_twice_is_delivered_once() {
 }
 
 #[test]
-fn a_full_transport_costs_what_exceeds_a_burst() {
+fn a_full_transport_loses_only_what_exceeds_a_burst() {
     let mut b = Bench::new(false);
     let full = |b: &mut Bench| b.out.set_room(ComponentId::UDP, 512, 1024);
     let mut frames = Vec::new();
@@ -53,7 +53,7 @@ fn a_full_transport_costs_what_exceeds_a_burst() {
     b.nic_says(NicToIp::Received { packet: excess, checksum_ok: true, segment_size: 0 });
     assert!(matches!(b.drain()[..], [ToPeer::Nic(0, IpToNic::Done { .. })]));
     assert_eq!(b.count(Counter::DropTransportFull), 1);
-    // Looked for without being woken, and then in order.
+    // Room is found without a wake, and they are delivered in order.
     b.pass(Duration::from_millis(25));
     let slots: Vec<u32> = b
         .drain()
@@ -262,7 +262,7 @@ fn errors_about_our_packets_reach_their_transport() {
 }
 
 #[test]
-fn arp_is_answered_and_believed_within_reason() {
+fn arp_is_answered_and_learned_only_from_plausible_senders() {
     let mut b = Bench::new(false);
     b.arp(ARP_REQUEST, THEIR_MAC, THEM, US);
     let out = b.drain();
@@ -280,7 +280,7 @@ fn arp_is_answered_and_believed_within_reason() {
     b.arp(ARP_REPLY, THEIR_MAC, other, US);
     b.arp(ARP_REPLY, THEIR_MAC, other, other);
     assert!(!b.ip.neighbours.knows(0, other.into()));
-    // Nobody else has our address, and nobody speaks for another network or another host.
+    // Claims to our address, to an address of another network, and for another host are ignored.
     b.arp(ARP_REPLY, THEIR_MAC, US, US);
     assert_eq!(b.count(Counter::AddressConflicts), 1);
     b.arp(ARP_REQUEST, THEIR_MAC, FAR, US);
@@ -390,7 +390,7 @@ fn reassembly_times_out_with_an_error_about_the_first_fragment() {
 }
 
 #[test]
-fn a_flood_of_fragments_is_bounded_and_locks_nobody_out() {
+fn a_flood_of_fragments_is_bounded_and_blocks_no_other_datagram() {
     let mut b = Bench::new(false);
     for id in 0..500 {
         fragments(&mut b, PROTOCOL_UDP, id, &[(0, 16, true)]);

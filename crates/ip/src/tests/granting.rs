@@ -1,4 +1,5 @@
-//! Connections that the filter has granted: what passes unasked, in which order, and what ends it.
+//! Connections that the filter has granted: what passes without a question, in which order, and
+//! what ends a grant.
 
 use super::*;
 use eft_messages::filter::Flow;
@@ -6,7 +7,7 @@ use std::collections::VecDeque;
 
 const PORTS: (u16, u16) = (4000, 80);
 
-/// A TCP segment of one connection from THEM, told from others by its payload.
+/// A TCP segment of one connection from THEM, identified by its payload.
 fn segment_in(flags: u8, payload: &[u8]) -> Vec<u8> {
     let mut s = vec![0u8; 20];
     s[..2].copy_from_slice(&PORTS.0.to_be_bytes());
@@ -35,7 +36,7 @@ impl Bench {
         self.with(|ip, cx, out| ip.receive(cx, ComponentId::FILTER, FromPeer::Filter(m), out));
     }
 
-    /// Ready, and with a grant of the connection.
+    /// Ready, and the connection has a grant.
     fn granted(by_rules: bool) -> Bench {
         let mut b = Bench::met(true);
         b.arrive(&segment_in(TCP_ACK, b"first"));
@@ -52,7 +53,7 @@ fn deliveries(out: &[ToPeer]) -> usize {
 }
 
 #[test]
-fn ordinary_packets_of_a_granted_connection_pass_unasked_both_ways() {
+fn ordinary_packets_of_a_granted_connection_pass_without_a_question_both_ways() {
     for by_rules in [false, true] {
         let mut b = Bench::granted(by_rules);
         let asks = b.count(Counter::FilterAsks);
@@ -65,7 +66,7 @@ fn ordinary_packets_of_a_granted_connection_pass_unasked_both_ways() {
         // Another connection is another question.
         b.send(ComponentId::TCP, 2, &segment(THEM, 10, 0));
         asked(&b.drain()[0]);
-        // And the filter hears how many passed.
+        // And the filter is told how many passed.
         b.pass(Duration::from_secs(2));
         let by_state = if by_rules { 0 } else { 3 };
         assert_eq!(b.drain(), [ToPeer::Filter(IpToFilter::Passed { packets: 3, by_state })]);
@@ -96,7 +97,7 @@ fn delivered_slots(out: &[ToPeer]) -> Vec<u32> {
 }
 
 #[test]
-fn what_is_not_ordinary_ends_the_grant_before_it_is_asked_about() {
+fn a_packet_that_is_not_ordinary_ends_the_grant_before_the_filter_is_asked() {
     let mut b = Bench::granted(false);
     let used = b.now.as_nanos();
     b.now += Duration::from_secs(5);
@@ -105,17 +106,17 @@ fn what_is_not_ordinary_ends_the_grant_before_it_is_asked_about() {
     let told = ToPeer::Filter(IpToFilter::Used { flow: flow(), at: used });
     assert_eq!(out[0], told);
     asked(&out[1]);
-    // From then on each is asked about.
+    // From then on the filter is asked about each.
     b.arrive(&segment_in(TCP_ACK, b"x"));
     asked(&b.drain()[0]);
-    // By rules there is nothing to tell.
+    // The end of a grant by rules is not reported.
     let mut b = Bench::granted(true);
     b.arrive(&segment_in(TCP_RST, b""));
     asked(&b.drain()[0]);
 }
 
 #[test]
-fn a_recalled_grant_is_over_and_what_it_held_is_asked_about() {
+fn a_recalled_grant_is_over_and_the_filter_is_asked_about_held_packets() {
     let mut b = Bench::met(true);
     for _ in 0..2 {
         b.arrive(&segment_in(TCP_ACK, b"x"));
@@ -131,7 +132,7 @@ fn a_recalled_grant_is_over_and_what_it_held_is_asked_about() {
     b.verdict(questions[1], true);
     b.verdict(held, true);
     assert_eq!(deliveries(&b.drain()), 2);
-    // Of one that is not there, too: nothing passed.
+    // Recalling a grant that does not exist is answered, too: nothing passed.
     b.filter_says(FilterToIp::Recall { flow: flow() });
     assert_eq!(b.drain(), [ToPeer::Filter(IpToFilter::Used { flow: flow(), at: 0 })]);
 }
@@ -155,7 +156,7 @@ fn grants_by_rules_are_for_connections_that_send_and_end_with_the_rules() {
     assert_eq!(b.count(Counter::Grants), 0);
 }
 
-/// A filter that answers when it likes, changes its mind and dies.
+/// A filter that answers at random times, recalls grants and dies.
 #[test]
 fn whatever_the_filter_does_packets_keep_their_order_and_none_is_lost() {
     for seed in 0..200 {

@@ -103,7 +103,7 @@ fn seen(frame: &[u8]) -> Seen {
 }
 
 impl Bench {
-    /// Configured with IPv6; the trial of its addresses is not over.
+    /// Configured with IPv6; duplicate address detection is not over.
     fn new6(with_filter: bool) -> (Bench, Vec<Seen>) {
         let mut b = Bench::raw(with_filter);
         b.configure(CONFIG6);
@@ -118,7 +118,7 @@ impl Bench {
         (b, frames)
     }
 
-    /// As `new6`, the trial is over and the neighbour is known.
+    /// As `new6`, but duplicate address detection is over and the neighbour is known.
     fn met6(with_filter: bool) -> Bench {
         let (mut b, _) = Bench::new6(with_filter);
         b.pass(Duration::from_secs(1));
@@ -163,7 +163,7 @@ fn udp_checksum_holds(s: &Seen, datagram: &[u8]) -> bool {
 }
 
 #[test]
-fn addresses_are_tried_out_and_announced() {
+fn addresses_are_checked_for_duplicates_and_announced() {
     let (mut b, trials) = Bench::new6(false);
     let targets: Vec<Ipv6Addr> =
         trials.iter().map(|s| <[u8; 16]>::try_from(&s.body[8..24]).unwrap().into()).collect();
@@ -188,10 +188,10 @@ fn addresses_are_tried_out_and_announced() {
 
 #[test]
 fn an_address_that_another_host_has_is_given_up() {
-    // It says so, or it tries the address out as we do.
+    // The other host advertises it, or probes for it as we do.
     let has = discovery(US6, ALL_NODES, ICMPV6_NEIGHBOUR_ADVERTISEMENT, 0x20, US6, Some(THEIR_MAC));
     let tries = discovery(Ipv6Addr::UNSPECIFIED, solicited(US6), ICMPV6_NEIGHBOUR_SOLICITATION, 0, US6, None);
-    // Its sender's address is ours: that must not hide it.
+    // A message whose source address is ours must not be ignored.
     let says = discovery(THEM6, ALL_NODES, ICMPV6_NEIGHBOUR_ADVERTISEMENT, 0x20, US6, Some(THEIR_MAC));
     for (frame, given_up) in [(tries, 1), (says, 1), (has, 1)] {
         let (mut b, _) = Bench::new6(false);
@@ -202,11 +202,11 @@ fn an_address_that_another_host_has_is_given_up() {
         b.send(ComponentId::UDP, 1, &datagram6(US6, THEM6, 8));
         assert_eq!(b.drain(), [sent(ComponentId::UDP, 1, eft_base::errno::EADDRNOTAVAIL)]);
     }
-    // Later nobody talks us out of it.
+    // After detection no claim makes us give the address up.
     let mut b = Bench::met6(false);
     b.arrive(&discovery(THEM6, ALL_NODES, ICMPV6_NEIGHBOUR_ADVERTISEMENT, 0x20, US6, Some(THEIR_MAC)));
     assert_eq!((b.count(Counter::AddressesGivenUp), b.count(Counter::AddressConflicts)), (0, 1));
-    // Who tries it out is told that it is taken.
+    // A host that probes for it is told that it is taken.
     b.drain();
     b.arrive(&discovery(Ipv6Addr::UNSPECIFIED, solicited(US6), ICMPV6_NEIGHBOUR_SOLICITATION, 0, US6, None));
     let out = b.drain();
@@ -215,14 +215,14 @@ fn an_address_that_another_host_has_is_given_up() {
 }
 
 #[test]
-fn who_asks_is_answered_and_noted() {
+fn a_solicitation_is_answered_and_its_sender_noted() {
     let (mut b, _) = Bench::new6(false);
     let ask = |to| discovery(THEM6, to, ICMPV6_NEIGHBOUR_SOLICITATION, 0, US6, Some(THEIR_MAC));
     b.arrive(&ask(solicited(US6)));
     let out = b.drain();
     let answers = b.frames6(&out);
     assert_eq!(answers.len(), 1);
-    // Not to override what others noted while it may be another's (RFC 4429 §3.3).
+    // Without the override flag while another host may have the address (RFC 4429 §3.3).
     let s = &answers[0];
     assert_eq!((s.ethernet, s.source, s.destination), (THEIR_MAC, US6, THEM6));
     assert_eq!((s.hop_limit, s.body[0], s.body[4]), (255, ICMPV6_NEIGHBOUR_ADVERTISEMENT, 0x40));
@@ -232,7 +232,7 @@ fn who_asks_is_answered_and_noted() {
     b.arrive(&ask(US6));
     let out = b.drain();
     assert_eq!(b.frames6(&out)[0].body[4], 0x60);
-    // Noted as stale: used at once, and asked.
+    // Noted as stale: used at once, and probed.
     b.send(ComponentId::UDP, 1, &datagram6(US6, THEM6, 8));
     let out = b.drain();
     let frames = b.frames6(&out);
@@ -243,7 +243,7 @@ fn who_asks_is_answered_and_noted() {
 }
 
 #[test]
-fn what_discovery_must_not_believe() {
+fn implausible_discovery_messages_are_ignored() {
     let good = discovery(THEM6, solicited(US6), ICMPV6_NEIGHBOUR_SOLICITATION, 0, US6, Some(THEIR_MAC));
     let other_mac = MacAddress([2, 0, 0, 0, 0, 99]);
     let mut routed = good.clone();
@@ -262,7 +262,7 @@ fn what_discovery_must_not_believe() {
         assert_eq!((dropped, b.count(Counter::AddressesGivenUp)), (1, 0), "{i}");
         assert!(matches!(b.drain()[..], [ToPeer::Nic(0, IpToNic::Done { .. })]), "{i}");
     }
-    // Answers that nobody asked for are not noted.
+    // Unsolicited answers are not noted.
     let (mut b, _) = Bench::new6(false);
     b.arrive(&discovery(THEM6, US6, ICMPV6_NEIGHBOUR_ADVERTISEMENT, 0x60, THEM6, Some(THEIR_MAC)));
     b.drain();
@@ -277,7 +277,7 @@ fn a_neighbour_is_asked_for_and_a_silent_one_given_up() {
     b.send(ComponentId::UDP, 1, &datagram6(US6, FAR6, 8));
     let out = b.drain();
     let asked = b.frames6(&out);
-    // The gateway, from an address whose link address is not told while it is tried out.
+    // The gateway is asked, without our link address while our address is being checked.
     assert_eq!((asked.len(), asked[0].destination, asked[0].body.len()), (1, solicited(THEM6), 24));
     b.arrive(&discovery(THEM6, US6, ICMPV6_NEIGHBOUR_ADVERTISEMENT, 0x60, THEM6, Some(THEIR_MAC)));
     let out = b.drain();
@@ -321,7 +321,7 @@ fn echo_requests_are_answered() {
         (s.body[0], &s.body[4..8], &s.body[8..]),
         (ICMPV6_ECHO_REPLY, &[0x12, 0x34, 0, 1][..], &[7; 1000][..])
     );
-    // To a link-local address, from one, on its link.
+    // Between link-local addresses, on their link.
     let theirs = link_local(THEIR_MAC);
     b.arrive(&ping(theirs, our_link_local()));
     let out = b.drain();
@@ -333,7 +333,7 @@ fn echo_requests_are_answered() {
     let out = b.drain();
     let replies = b.frames6(&out);
     assert_eq!((replies[0].source, replies[0].destination), (our_link_local(), theirs));
-    // To many it is not answered, and to others not heard.
+    // An echo request to a group is not answered, and one to another host is dropped.
     b.arrive(&ping(THEM6, ALL_NODES));
     b.arrive(&ping(THEM6, FAR6));
     let mapped = Ipv4Addr::new(10, 77, 0, 1).to_ipv6_mapped();
@@ -347,7 +347,7 @@ fn echo_requests_are_answered() {
 }
 
 #[test]
-fn an_interface_without_an_ipv6_address_hears_none() {
+fn an_interface_without_an_ipv6_address_drops_ipv6_packets() {
     let mut b = Bench::met(false);
     b.arrive(&discovery(THEM6, ALL_NODES, ICMPV6_NEIGHBOUR_SOLICITATION, 0, US6, Some(THEIR_MAC)));
     assert!(matches!(b.drain()[..], [ToPeer::Nic(0, IpToNic::Done { .. })]));
@@ -371,7 +371,7 @@ fn datagrams_arrive_with_and_without_extension_headers() {
         b.drain()[..],
         [ToPeer::Transport(ComponentId::UDP, IpToTransport::Deliver { header_len: 56, .. })]
     ));
-    // From a link-local address: the zone says which link's.
+    // From a link-local address: the zone names the link.
     b.arrive(&packet6(link_local(THEIR_MAC), our_link_local(), PROTOCOL_UDP, 64, &bytes));
     assert!(matches!(
         b.drain()[..],
@@ -473,7 +473,7 @@ fn a_path_that_takes_less_is_remembered_for_datagrams() {
     b.transport_says(ComponentId::UDP, TransportToIp::Done { packet });
     b.drain();
     assert_eq!(lengths(&mut b), [1296, 208]);
-    // What quotes another's packet is nobody's.
+    // An error that quotes another host's packet goes to no transport.
     let theirs = packet6(THEM6, FAR6, PROTOCOL_UDP, 64, &udp(1000, 53, &[0; 1400]))[14..].to_vec();
     b.drain();
     b.arrive(&too_big(1280, &theirs));
@@ -482,13 +482,13 @@ fn a_path_that_takes_less_is_remembered_for_datagrams() {
 }
 
 #[test]
-fn errors_are_told_to_whom_they_concern() {
+fn errors_are_sent_for_unreachable_ports_and_bad_headers() {
     let mut b = Bench::met6(false);
     let error = |b: &mut Bench| {
         let out = b.drain();
         b.frames6(&out).pop()
     };
-    // Nobody listens.
+    // No socket is bound to the port.
     let datagram = packet6(THEM6, US6, PROTOCOL_UDP, 64, &udp(53, 1000, &[5; 2000]));
     b.arrive(&datagram);
     let out = b.drain();
@@ -497,7 +497,7 @@ fn errors_are_told_to_whom_they_concern() {
     let s = error(&mut b).unwrap();
     assert_eq!((s.source, s.destination, s.body[0], s.body[1]), (US6, THEM6, 1, 4));
     assert_eq!((40 + s.body.len(), &s.body[8..]), (1280, &datagram[14..14 + 1232]));
-    // A protocol that nobody speaks, a bad option, a source route: each says where.
+    // An unknown protocol, a bad option, a source route: each error points to the place.
     let mut hop = vec![99, 0, 1, 4, 0, 0, 0, 0];
     hop.extend([0; 8]);
     b.arrive(&packet6(THEM6, US6, IPV6_HOP_BY_HOP, 64, &hop));
@@ -509,7 +509,7 @@ fn errors_are_told_to_whom_they_concern() {
     b.arrive(&packet6(THEM6, US6, IPV6_ROUTING, 64, &[PROTOCOL_UDP, 0, 0, 3, 0, 0, 0, 0]));
     let s = error(&mut b).unwrap();
     assert_eq!((s.body[0], s.body[1], &s.body[4..8]), (4, 0, &[0, 0, 0, 42][..]));
-    // Not about errors, nor about what many got.
+    // Not about errors, nor about multicast packets.
     let message = icmp6(THEM6, US6, 100, 0, [0; 4], &[0; 64]);
     b.arrive(&packet6(THEM6, US6, PROTOCOL_ICMPV6, 64, &message));
     b.arrive(&packet6(THEM6, ALL_NODES, 99, 64, &[0; 64]));
@@ -529,7 +529,7 @@ fn the_filter_is_asked_about_packets_and_not_about_discovery() {
     assert_eq!((source, destination), (IpAddr::V6(THEM6).into(), IpAddr::V6(US6).into()));
     b.verdict(request, true);
     assert!(matches!(b.drain()[..], [ToPeer::Transport(ComponentId::UDP, _)]));
-    // An ICMPv6 error says what it is about.
+    // For an ICMPv6 error the question says which packet it is about.
     let ours = packet6(US6, THEM6, PROTOCOL_UDP, 64, &udp(1000, 53, &[0; 8]))[14..].to_vec();
     let message = icmp6(THEM6, US6, ICMPV6_UNREACHABLE, 4, [0; 4], &ours);
     b.arrive(&packet6(THEM6, US6, PROTOCOL_ICMPV6, 64, &message));
@@ -538,7 +538,7 @@ fn the_filter_is_asked_about_packets_and_not_about_discovery() {
 }
 
 #[test]
-fn what_one_sends_to_oneself_turns_round() {
+fn packets_to_our_own_address_are_looped_back() {
     let mut b = Bench::met6(false);
     let ours = with_zone(our_link_local(), ZONE);
     for (a, zone) in [(US6, 0), (ours, ZONE)] {
@@ -628,7 +628,7 @@ fn wild_packets_are_survived() {
     }
 }
 
-/// Answers all that the engine says, until it is silent.
+/// Answers all messages of the engine until it sends none.
 fn settle(b: &mut Bench, seed: u64) {
     loop {
         let out = b.drain();

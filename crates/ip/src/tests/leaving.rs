@@ -204,7 +204,7 @@ fn routes_are_answered() {
 }
 
 #[test]
-fn packets_to_oneself_turn_round() {
+fn packets_to_our_own_address_are_looped_back() {
     let mut b = Bench::new(false);
     let slot = b.payload.allocate().unwrap();
     let bytes: Vec<u8> = (0..60000u32).map(|i| (i / 3) as u8).collect();
@@ -222,7 +222,7 @@ fn packets_to_oneself_turn_round() {
     let mut whole = vec![0; packet.len as usize];
     b.memory.read(packet, &mut whole).unwrap();
     assert!(whole[40..] == bytes[..]);
-    // Only the one who has it may give it back, once.
+    // Only the transport that has it may give it back, once.
     b.transport_says(ComponentId::UDP, TransportToIp::Done { packet });
     b.transport_says(ComponentId::TCP, TransportToIp::Done { packet });
     b.transport_says(ComponentId::TCP, TransportToIp::Done { packet });

@@ -1,4 +1,4 @@
-//! What a crash of a neighbour costs: nothing.
+//! A crash of a neighbour loses nothing.
 
 use super::*;
 
@@ -94,7 +94,7 @@ fn a_reborn_nic_gets_unanswered_frames_again_in_order() {
 }
 
 #[test]
-fn a_dead_nics_packets_are_given_back_to_nobody() {
+fn a_dead_nics_packets_are_not_given_back() {
     let mut b = Bench::met(false);
     receive_udp(&mut b);
     let out = b.drain();
@@ -107,7 +107,7 @@ fn a_dead_nics_packets_are_given_back_to_nobody() {
 }
 
 #[test]
-fn a_reborn_transport_owes_and_is_owed_nothing() {
+fn a_reborn_transport_starts_without_packets_and_requests() {
     let mut b = Bench::met(true);
     receive_udp(&mut b);
     let ask = b.drain();
@@ -124,7 +124,7 @@ fn a_reborn_transport_owes_and_is_owed_nothing() {
     assert_eq!(frames.len(), 1 + 3);
     b.reborn(ComponentId::UDP);
     assert!(matches!(b.drain()[..], [ToPeer::Nic(0, IpToNic::Done { .. })]), "its packet went home");
-    // Frames that the NIC has keep their slots until it answers; nobody is told.
+    // Frames that the NIC has keep their slots until it answers; no transport is told.
     b.confirm(&frames);
     assert_eq!(b.drain(), []);
     b.verdict(asked(&out[3]), true);
@@ -152,7 +152,7 @@ fn delivered(out: &[ToPeer]) -> Vec<u32> {
 }
 
 #[test]
-fn a_reborn_tcp_gets_what_its_predecessor_had_in_order_and_once() {
+fn a_reborn_tcp_gets_its_predecessors_packets_in_order_and_once() {
     let mut b = Bench::met(false);
     let mut slots: Vec<u32> = (0..4).map(|i| receive_tcp(&mut b, 1000 + i).slot).collect();
     let out = b.drain();
@@ -174,14 +174,14 @@ fn a_reborn_tcp_gets_what_its_predecessor_had_in_order_and_once() {
         b.reborn(ComponentId::TCP);
         assert_eq!(delivered(&b.drain()), slots);
     }
-    // What came since is innocent of the fourth death; all else goes home.
+    // A packet that came later does not count for the fourth death; all others go back to the NIC.
     let late = receive_tcp(&mut b, 3000).slot;
     assert_eq!(delivered(&b.drain()), [late]);
     b.reborn(ComponentId::TCP);
     let out = b.drain();
     assert_eq!((delivered(&out), out.len()), (vec![late], 5));
     assert_eq!(b.count(Counter::DropFatal), 4);
-    // And what was given twice is taken back as any other.
+    // And a packet that was given twice is taken back as any other.
     let given = out.iter().find_map(|m| match m {
         ToPeer::Transport(_, IpToTransport::Deliver { packet, .. }) => Some(*packet),
         _ => None,
@@ -200,7 +200,7 @@ fn a_window_that_comes_while_tcp_is_dead_waits_for_it() {
     slots.extend((0..120).map(|i| receive_tcp(&mut b, 2000 + i).slot));
     assert_eq!(b.drain(), []);
     b.out.remove_peer(ComponentId::TCP);
-    // What is left is for others.
+    // The rest of the pool is for other transports.
     receive_tcp(&mut b, 3000);
     assert!(matches!(b.drain()[..], [ToPeer::Nic(0, IpToNic::Done { .. })]));
     assert_eq!(b.count(Counter::DropTransportFull), 1);
@@ -210,7 +210,7 @@ fn a_window_that_comes_while_tcp_is_dead_waits_for_it() {
 }
 
 #[test]
-fn what_comes_for_a_dead_transport_is_not_refused_by_a_reborn_ip() {
+fn packets_for_a_dead_transport_are_not_refused_by_a_reborn_ip() {
     let mut b = Bench::raw(false);
     b.reborn(ComponentId::nic(0));
     b.configure(&format!("transports = [\"tcp\"]\n{CONFIG}"));
@@ -221,13 +221,13 @@ fn what_comes_for_a_dead_transport_is_not_refused_by_a_reborn_ip() {
     assert_eq!(b.drain(), [], "tcp is dead");
     b.reborn(ComponentId::TCP);
     assert_eq!(delivered(&b.drain()), [slot]);
-    // Of udp nobody spoke.
+    // udp is not configured.
     receive_udp(&mut b);
     assert_eq!(b.count(Counter::DropProtocol), 1);
 }
 
 #[test]
-fn a_reborn_ip_holds_what_comes_before_it_knows_where_it_is() {
+fn a_reborn_ip_holds_messages_until_it_is_configured() {
     let mut b = Bench::raw(false);
     b.reborn(ComponentId::TCP);
     b.reborn(ComponentId::UDP);

@@ -1,4 +1,4 @@
-//! What senders of blocked packets are told, and what the filter hears of ICMP errors.
+//! Answers to senders of blocked packets, and what the filter is told of ICMP errors.
 
 use super::*;
 use eft_base::errno::EPERM;
@@ -17,7 +17,7 @@ fn tcp_segment(flags: u8, seq: u32, ack: u32, len: usize) -> Vec<u8> {
     p
 }
 
-/// The answers of a blocked arrival: frames that left, without being asked about.
+/// The answers to a blocked arrival: frames that left without a question to the filter.
 fn blocked(b: &mut Bench, frame: &[u8], how: Judgement) -> Vec<Vec<u8>> {
     let p = b.arrive(frame);
     let id = asked(&b.drain()[0]);
@@ -36,7 +36,7 @@ fn blocked(b: &mut Bench, frame: &[u8], how: Judgement) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn a_segment_is_answered_with_the_reset_that_its_sender_believes() {
+fn a_segment_is_answered_with_a_reset_that_its_sender_accepts() {
     let mut b = Bench::met(true);
     // RFC 9293 §3.10.7.1: without ACK, what it occupies is acknowledged; with ACK, that is the sequence.
     for (flags, len, expected) in [
@@ -83,7 +83,7 @@ fn a_datagram_is_answered_with_an_unreachable_port() {
 }
 
 #[test]
-fn what_was_sent_to_many_is_not_answered() {
+fn broadcast_and_multicast_packets_are_not_answered() {
     let mut b = Bench::met(true);
     let mut f = packet(PROTOCOL_UDP, 0, 1, &udp(5, 6, &[9; 40]));
     f[..6].copy_from_slice(&[0xff; 6]);
@@ -96,7 +96,7 @@ fn what_was_sent_to_many_is_not_answered() {
 }
 
 #[test]
-fn a_flood_of_what_is_blocked_gets_answers_at_a_limited_rate() {
+fn a_flood_of_blocked_packets_gets_answers_at_a_limited_rate() {
     let mut b = Bench::met(true);
     let syn = packet(PROTOCOL_TCP, 0, 1, &tcp_segment(TCP_SYN, 1, 2, 0));
     let datagram = packet(PROTOCOL_UDP, 0, 1, &udp(5, 6, &[9; 40]));
@@ -142,7 +142,7 @@ fn a_program_whose_packet_may_not_leave_is_refused_at_once() {
         panic!("{out:?}")
     };
     b.transport_says(ComponentId::UDP, TransportToIp::Done { packet });
-    // Without an answer the error says it.
+    // Without an answer the errno says it.
     b.send(ComponentId::UDP, 3, &datagram(THEM, 0, 100));
     let id = asked(&b.drain()[0]);
     b.judgement(id, Judgement::Drop);
@@ -150,7 +150,7 @@ fn a_program_whose_packet_may_not_leave_is_refused_at_once() {
     b.assert_idle();
 }
 
-/// What a question says of a quoted packet: protocol and ports.
+/// The quoted packet in a question: protocol and ports.
 fn quote_of(out: &[ToPeer]) -> Option<(u8, u16, u16)> {
     match out {
         [
@@ -167,7 +167,7 @@ fn quote_of(out: &[ToPeer]) -> Option<(u8, u16, u16)> {
 }
 
 #[test]
-fn the_filter_hears_what_an_error_is_about() {
+fn the_filter_is_told_what_an_error_is_about() {
     let quoted = |protocol: u8, body: &[u8]| packet(protocol, 0, 3, body)[14..].to_vec();
     let segment = quoted(PROTOCOL_TCP, &tcp_segment(TCP_ACK, 1, 2, 9));
     let datagram = quoted(PROTOCOL_UDP, &udp(5, 6, &[]));
@@ -192,14 +192,14 @@ fn the_filter_hears_what_an_error_is_about() {
         b.arrive(&packet(PROTOCOL_ICMP, 0, 1, &icmp(kind, 4, [0; 4], quote)));
         let out = b.drain();
         assert_eq!(quote_of(&out), expected, "{name}");
-        // A reborn filter hears it again.
+        // A reborn filter is told again.
         b.reborn(ComponentId::FILTER);
         assert_eq!(b.drain(), out, "{name}");
     }
 }
 
 #[test]
-fn the_filter_hears_what_our_own_errors_are_about() {
+fn the_filter_is_told_what_our_own_errors_are_about() {
     let mut b = Bench::met(true);
     b.arrive(&packet(PROTOCOL_UDP, 0, 1, &udp(5, 6, &[9; 40])));
     let id = asked(&b.drain()[0]);

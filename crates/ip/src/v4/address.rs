@@ -24,7 +24,7 @@ pub(crate) fn check_host(cidr: &Cidr, a: Ipv4Addr) -> Result<(), AddressError> {
     Ok(())
 }
 
-/// The link's group for an address that means many whatever the networks are. (RFC 1112 §6.4)
+/// The link's group for an address that is multicast or broadcast in every network (RFC 1112 §6.4).
 pub(crate) fn link_group(a: Ipv4Addr) -> Option<MacAddress> {
     let [_, b, c, d] = a.octets();
     match a {

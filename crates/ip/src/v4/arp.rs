@@ -1,8 +1,7 @@
-//! ARP (RFC 826): asking, answering, believing.
-//!
-//! What is believed: an answer from a host that we have an entry for, or a question put to us;
-//! always from an address of the link's own network, and only if the Ethernet sender says the same
-//! as the packet. Nobody can talk us out of our own address.
+//! ARP (RFC 826): asking, answering, learning. An entry is learned from an answer of a host that we
+//! have an entry for, or from a question to us; always from an address of the link's own network,
+//! and only if the Ethernet source is the packet's sender. No packet makes us give up our own
+//! address.
 
 use crate::counters::Counter;
 use crate::engine::{Ip, Link, Out};
@@ -18,7 +17,8 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 const HARDWARE_ETHERNET: u16 = 1;
 
 impl Ip {
-    /// Who has `address`? Asks one host whether it still has, if `mac` is given (RFC 1122 §2.3.2.1).
+    /// Asks the link who has `address`, or, if `mac` is given, that one host whether it still has it
+    /// (RFC 1122 §2.3.2.1).
     pub(crate) fn ask_by_arp(
         &mut self,
         cx: &mut Context,
@@ -39,7 +39,7 @@ impl Ip {
         self.send_arp(cx, interface, target, link.mac, packet, out);
     }
 
-    /// Tells the link about an address of ours (RFC 5227 §2.3), so that old entries are refreshed.
+    /// Announces an address of ours on the link (RFC 5227 §2.3), so that old entries are refreshed.
     pub(crate) fn announce_by_arp(
         &mut self,
         cx: &mut Context,
@@ -77,7 +77,7 @@ impl Ip {
             hop: Hop { interface, next: Next::Group(to) },
             frame,
             packet: None,
-            // ARP is not asked about: the filter judges IP.
+            // The filter is not asked about ARP: it judges IP.
             question: Question {
                 source: Ipv4Addr::UNSPECIFIED.into(),
                 destination: Ipv4Addr::UNSPECIFIED.into(),
@@ -126,7 +126,7 @@ impl Ip {
             return cx.count(Counter::DropArp);
         };
         if p.sender_mac == our_mac {
-            // Our own frame, come back by a bridge.
+            // Our own frame, returned by a bridge.
             return cx.count(Counter::DropArp);
         }
         if p.sender_mac != ethernet.source || p.sender_mac.is_multicast() {

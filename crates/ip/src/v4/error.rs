@@ -37,8 +37,8 @@ pub(crate) fn message(report: Report, quote: &[u8]) -> Vec<u8> {
     message
 }
 
-/// Who sent a packet to whom, if its sender may be told of an error: it is neither an error itself nor a fragment but
-/// the first.
+/// Source and destination of a packet, if an error about it may be sent: it is neither an error itself nor a fragment
+/// other than the first.
 pub(crate) fn reportable(packet: &[u8]) -> Option<(Ipv4Addr, Ipv4Addr)> {
     let (ip, _) = Ipv4Header::ref_from_prefix(packet).ok()?;
     let source = Ipv4Addr::from(ip.source);

@@ -59,7 +59,7 @@ pub(crate) fn parse(head: &[u8], packet: PacketRef, merged: bool) -> Result<Pack
     })
 }
 
-/// Options are ignored but for source routes, which nobody needs but an attacker (RFC 7126 §4.3).
+/// Options are ignored except source routes, which only attackers use (RFC 7126 §4.3).
 fn check_options(mut options: &[u8]) -> Result<(), Counter> {
     while let Some(&kind) = options.first() {
         let len = match kind {
@@ -76,7 +76,7 @@ fn check_options(mut options: &[u8]) -> Result<(), Counter> {
     Ok(())
 }
 
-/// The header of a packet of ours, `len` bytes long with it.
+/// The header of a packet of ours of `len` bytes, the header included.
 pub(crate) fn build(
     o: &Outgoing,
     (source, destination): (Ipv4Addr, Ipv4Addr),

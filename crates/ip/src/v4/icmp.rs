@@ -1,4 +1,4 @@
-//! ICMP as IPv4 has it (RFC 792), for [`crate::icmp`].
+//! ICMP for IPv4 (RFC 792), used by [`crate::icmp`].
 
 use super::header::HEADER_LEN;
 use crate::counters::Counter;
@@ -28,7 +28,7 @@ impl Ip {
         out: &mut Out,
     ) {
         match header.kind {
-            // RFC 1122 §3.2.2.6 lets a host be silent about echo requests to many.
+            // RFC 1122 §3.2.2.6 lets a host ignore broadcast and multicast echo requests.
             ICMP_ECHO_REQUEST if !a.group => {
                 self.reply_to_echo(cx, &a, header, ICMP_ECHO_REPLY, message, out);
                 self.release(a.packet, out);

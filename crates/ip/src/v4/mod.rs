@@ -1,4 +1,5 @@
-//! What is IPv4's own (RFC 791, RFC 826, RFC 792): its header and addresses, fragments, ARP and ICMP.
+//! Code for IPv4 alone (RFC 791, RFC 826, RFC 792): its header and addresses, fragments, ARP and
+//! ICMP.
 
 pub(crate) mod address;
 mod arp;

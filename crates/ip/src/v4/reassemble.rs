@@ -1,4 +1,4 @@
-//! Fragments as IPv4 has them (RFC 791 §3.2), for [`crate::reassemble`].
+//! Fragments of IPv4 (RFC 791 §3.2), used by [`crate::reassemble`].
 
 use super::header::Packet;
 use crate::counters::Counter;
@@ -37,7 +37,8 @@ fn place(p: &Packet) -> Result<Place, Counter> {
     if start == 0 && whole_header.is_none() {
         return Err(Counter::DropFragment);
     }
-    // RFC 1858 §4: nothing honest begins right after eight bytes, and it could rewrite TCP's flags.
+    // RFC 1858 §4: no honest fragment begins right after eight bytes, and it could rewrite TCP's
+    // flags.
     if start == 8 && p.header.protocol == eft_base::wire::PROTOCOL_TCP {
         return Err(Counter::DropFragment);
     }

@@ -56,9 +56,10 @@ impl Ip {
         self.judge(cx, arrival, out);
     }
 
-    /// Whether the packet is for us, and from somebody who can be. True: it was sent to many.
+    /// Checks that the packet is for us and from a valid source. True: it is a broadcast or
+    /// multicast packet.
     fn check_addresses(&self, p: &Packet, link_group: bool) -> Result<bool, Counter> {
-        // RFC 1122 §3.2.1.3: what can never be a source. Our own address comes from nobody else.
+        // RFC 1122 §3.2.1.3: invalid sources. No other host may use our own address.
         let source = p.source;
         if !is_unicast(source)
             || source.is_loopback()
@@ -73,7 +74,7 @@ impl Ip {
         if !self.routes.is_ours(p.destination.into()) {
             return Err(Counter::DropNotOurs);
         }
-        // RFC 1122 §3.3.6: a packet to one host in a frame to many is nobody's.
+        // RFC 1122 §3.3.6: a packet to one host in a frame to a group is dropped.
         if link_group {
             return Err(Counter::DropNotOurs);
         }

@@ -52,7 +52,8 @@ pub(crate) fn all_nodes(zone: u16) -> Ipv6Addr {
     with_zone(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1), zone)
 }
 
-/// How far an address reaches (RFC 6724 §3.1): multicast groups say it, link-local ones are 2, all others are global.
+/// The scope of an address (RFC 6724 §3.1): a multicast address contains it, a link-local one has 2, all others are
+/// global.
 fn scope(a: Ipv6Addr) -> u8 {
     match a.octets() {
         [0xff, flags_scope, ..] => flags_scope & 0x0f,
@@ -67,7 +68,7 @@ pub(crate) fn better_source(destination: Ipv6Addr, a: Ipv6Addr, b: Ipv6Addr) -> 
     let same = |x: Ipv6Addr| x == destination;
     let prefix = |x: Ipv6Addr| (x.to_bits() ^ destination.to_bits()).leading_zeros().min(64);
     let wanted = scope(destination);
-    // Of scopes that are large enough the smallest, else the largest.
+    // The smallest scope that is large enough, else the largest.
     let by_scope = match (scope(a), scope(b)) {
         (x, y) if x < y => {
             if x < wanted {

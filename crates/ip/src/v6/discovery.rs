@@ -1,7 +1,6 @@
-//! Messages of neighbour discovery (RFC 4861 §4): read, checked, written. What they mean is in [`super::neighbours`].
-//!
-//! As ARP, they are not asked about: the filter judges what hosts say to each other, not how a link finds them. They are
-//! believed only from the link itself, which the hop limit shows: no router passes 255 on.
+//! Messages of neighbour discovery (RFC 4861 §4): read, checked, written. What they mean is in [`super::neighbours`]. As
+//! with ARP, the filter is not asked about them: it judges traffic between hosts, not address resolution on a link. They
+//! are accepted only from the link itself, which the hop limit proves: no router passes 255 on.
 
 use super::header::Packet;
 use crate::counters::Counter;
@@ -20,9 +19,9 @@ use eft_component::Context;
 use zerocopy::{FromBytes, IntoBytes};
 
 const REDIRECT: u8 = 137;
-/// The hop limit of a packet that no router has passed on (RFC 4861 §6.1.1).
+/// The hop limit of a packet that no router has forwarded (RFC 4861 §6.1.1).
 const HOP_LIMIT: u8 = 255;
-/// Longer messages are not looked at; the longest honest one fits a link's least MTU.
+/// Longer messages are ignored; the longest honest one fits a link's least MTU.
 const MESSAGE_MAX: usize = 1280;
 
 const OPTION_SOURCE: u8 = 1;
@@ -38,7 +37,7 @@ pub(super) struct NeighbourMessage {
     /// In the zone of the link.
     pub target: Ipv6Addr,
     pub flags: u8,
-    /// The link address that it says.
+    /// The link address that it contains.
     pub mac: Option<MacAddress>,
 }
 
@@ -65,7 +64,7 @@ pub(super) fn parse(message: &[u8], zone: u16) -> Option<NeighbourMessage> {
     })
 }
 
-/// The link address in the option of this kind, if it is there. `None`: the options do not hold together.
+/// The link address in the option of this kind, if it is there. `None`: the options are malformed.
 fn link_address(mut options: &[u8], wanted: u8) -> Option<Option<MacAddress>> {
     let mut found = None;
     while let [kind, units, ..] = *options {
@@ -97,7 +96,7 @@ pub(super) fn message(kind: u8, m: NeighbourMessage, (source, destination): (Ipv
 }
 
 impl Ip {
-    /// Sends a message to somebody on the link whose link address is known, or to many.
+    /// Sends a message to a neighbour whose link address is known, or to a group.
     pub(super) fn send_discovery(
         &mut self,
         cx: &mut Context,
@@ -127,7 +126,7 @@ impl Ip {
         }
     }
 
-    /// The packet's buffer stays the caller's.
+    /// The caller keeps the packet's buffer.
     pub(super) fn receive_discovery(
         &mut self,
         cx: &mut Context,
@@ -149,7 +148,7 @@ impl Ip {
             return cx.count(Counter::DropDiscovery);
         }
         if !self.is_neighbours_mac(nic, from) {
-            // Our own frame, come back by a bridge.
+            // Our own frame, returned by a bridge.
             return cx.count(Counter::DropDiscovery);
         }
         let parsed = parse(message, zone_of_nic(nic));
@@ -160,7 +159,7 @@ impl Ip {
             (Some(&ICMPV6_NEIGHBOUR_ADVERTISEMENT), Some(m)) => {
                 self.receive_advertisement(cx, nic, p, from, m, out)
             }
-            // We are no router, and follow none that was not configured.
+            // We are not a router, and use only configured routers.
             (Some(&(ICMPV6_ROUTER_SOLICITATION | ICMPV6_ROUTER_ADVERTISEMENT | REDIRECT)), _) => {}
             _ => cx.count(Counter::DropDiscovery),
         }

@@ -1,5 +1,5 @@
-//! Trying addresses out (duplicate address detection, RFC 4862 §5.4), while they are used already (RFC 4429): a stack whose
-//! ip is reborn must not be silent for a second. If another host has an address it is given up.
+//! Duplicate address detection (RFC 4862 §5.4) for addresses that are in use already (RFC 4429): a stack whose ip is reborn
+//! must not be silent for a second. If another host has an address, it is given up.
 
 use super::address::{link_group, solicited_node};
 use super::discovery::{NeighbourMessage, message};
@@ -16,7 +16,7 @@ use eft_component::Context;
 const TRIAL: Duration = Duration::from_secs(1);
 
 impl Ip {
-    /// Asks the link whether anybody else has an address of ours.
+    /// Asks the link whether another host has an address of ours.
     pub(crate) fn try_out(&mut self, cx: &mut Context, interface: u8, address: Ipv6Addr, out: &mut Out) {
         self.tentatives.put(interface, address, cx.now + TRIAL);
         let ends = (Ipv6Addr::UNSPECIFIED, solicited_node(address, zone_of_nic(interface)));
@@ -27,7 +27,7 @@ impl Ip {
         }
     }
 
-    /// Nobody has objected: tells the link, so that old entries are refreshed (RFC 4861 §7.2.6).
+    /// No host has objected: announces the address, so that old entries are refreshed (RFC 4861 §7.2.6).
     pub(crate) fn expire_tentatives(&mut self, cx: &mut Context, out: &mut Out) {
         for t in self.tentatives.take_due(cx.now) {
             if self.routes.addresses_of(t.interface).any(|a| a == IpAddr::V6(t.address)) {
@@ -36,7 +36,7 @@ impl Ip {
         }
     }
 
-    /// Another host has this address, or wants it just as we do (RFC 4862 §5.4.5).
+    /// Another host has this address, or probes for it as we do (RFC 4862 §5.4.5).
     pub(super) fn give_up_address(&mut self, cx: &mut Context, interface: u8, address: Ipv6Addr) {
         cx.count(Counter::AddressesGivenUp);
         self.tentatives.remove(interface, address);

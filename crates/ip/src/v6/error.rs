@@ -25,7 +25,7 @@ pub(crate) fn header(report: Report, quote: &[u8], source: Ipv6Addr, destination
         },
         Report::ParameterProblem { code, pointer } => (ICMPV6_PARAMETER_PROBLEM, code, pointer),
         Report::PortUnreachable => (ICMPV6_UNREACHABLE, 4, 0),
-        // Administratively prohibited would be said of a router; pf says port unreachable, too.
+        // "Administratively prohibited" is a router's answer; pf answers "port unreachable", too.
         Report::Blocked => (ICMPV6_UNREACHABLE, 4, 0),
         Report::ReassemblyTimeout => (ICMPV6_TIME_EXCEEDED, 1, 0),
     };
@@ -43,15 +43,15 @@ pub(crate) fn message(report: Report, quote: &[u8], ends: Ipv6Addr) -> Vec<u8> {
     message
 }
 
-/// Who sent a packet to whom, if its sender may be told of an error (RFC 4443 §2.4 (e)): it is not an error itself, nor
-/// a fragment but the first, and each of the two is one host.
+/// Source and destination of a packet, if an error about it may be sent (RFC 4443 §2.4 (e)): it is not an error itself,
+/// nor a fragment other than the first, and both addresses are unicast.
 pub(crate) fn reportable(packet: &[u8], zone: u16) -> Option<(Ipv6Addr, Ipv6Addr)> {
     let (ip, _) = Ipv6Header::ref_from_prefix(packet).ok()?;
     let ends = (with_zone(ip.source.into(), zone), with_zone(ip.destination.into(), zone));
     if !is_unicast(ends.0) || !is_unicast(ends.1) {
         return None;
     }
-    // Headers with something wrong in them hide no error message: those of ours end well before.
+    // A malformed header chain cannot hide an ICMP error: chains of our errors end well before it.
     if let Ok(chain) = walk(packet) {
         let later = chain.fragment_at.is_some_and(|at| packet[at + 2] != 0 || packet[at + 3] & !7 != 0);
         let is_error = chain.protocol == PROTOCOL_ICMPV6

@@ -25,7 +25,7 @@ impl Ip {
         mtu: u16,
         out: &mut Out,
     ) {
-        // RFC 7739: nobody else can tell the next one.
+        // RFC 7739: others must not be able to predict the next one.
         let number = cx.random.next_u64() as u32;
         let headers = HEADER_LEN + FRAGMENT_LEN;
         self.cut_up(cx, id, (HEADER_LEN, headers), mtu, out, |piece| cut(whole, piece, number));

@@ -33,13 +33,13 @@ pub(crate) struct Chain {
     pub protocol: u8,
     /// Where the field that names the protocol lies.
     pub named_at: usize,
-    /// Bytes of all headers before the transport's; of a fragment that is not the first, of what comes before its data.
+    /// Bytes of all headers before the transport's; for a fragment that is not the first, before its data.
     pub len: usize,
-    /// Where the header of a fragment lies. One that is the whole packet (RFC 6946) counts as none.
+    /// Where a fragment's header lies. An atomic fragment (RFC 6946) counts as no fragment.
     pub fragment_at: Option<usize>,
 }
 
-/// Why a packet goes no further, and whether its sender is told.
+/// Why a packet is dropped, and the error that its sender gets, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refused(pub Counter, pub Option<Report>);
 
@@ -120,14 +120,14 @@ pub(crate) fn walk(head: &[u8]) -> Result<Chain, Refused> {
                 return Err(problem(Counter::DropMalformed, CODE_NEXT_HEADER, chain.named_at));
             }
             IPV6_HOP_BY_HOP | IPV6_DESTINATION => check_options(body, at)?,
-            // §4.4, RFC 5095: we are nobody's router.
+            // §4.4, RFC 5095: we do not forward.
             IPV6_ROUTING if body[3] != 0 => {
                 return Err(problem(Counter::DropSourceRouted, CODE_FIELD, at + 2));
             }
             IPV6_FRAGMENT => match (u16::from_be_bytes([body[2], body[3]]), chain.fragment_at) {
                 (_, Some(_)) => return Err(Counter::DropFragment.into()),
                 (offset_more, None) => {
-                    // RFC 6946: what is whole needs nobody else's fragments.
+                    // RFC 6946: an atomic fragment needs no other fragments.
                     chain.fragment_at = (offset_more & !0b110 != 0).then_some(at);
                     if offset_more >> 3 != 0 {
                         return Ok(Chain { protocol: next, named_at: at, len: at + len, ..chain });
@@ -141,7 +141,7 @@ pub(crate) fn walk(head: &[u8]) -> Result<Chain, Refused> {
     Ok(chain)
 }
 
-/// Options that are not known are treated as their highest two bits say (RFC 8200 §4.2).
+/// Unknown options are treated as their highest two bits say (RFC 8200 §4.2).
 fn check_options(header: &[u8], at: usize) -> Result<(), Refused> {
     let mut i = 2;
     while i < header.len() {
@@ -157,7 +157,7 @@ fn check_options(header: &[u8], at: usize) -> Result<(), Refused> {
         match (kind, kind >> 6) {
             (OPTION_PAD1 | OPTION_PADN | OPTION_ROUTER_ALERT, _) | (_, 0b00) => {}
             (_, 0b01) => return Err(Counter::DropMalformed.into()),
-            // Not about what was sent to many, which the caller sees to; §4.2 has that of 0b11 alone.
+            // The caller suppresses errors about multicast packets; §4.2 requires that for 0b11 alone.
             _ => return Err(problem(Counter::DropMalformed, CODE_OPTION, at + i)),
         }
         i += len;
@@ -165,13 +165,13 @@ fn check_options(header: &[u8], at: usize) -> Result<(), Refused> {
     Ok(())
 }
 
-/// A protocol that nobody here speaks (RFC 8200 §4): the error names the field that names it.
+/// The error about an unknown protocol (RFC 8200 §4): it points to the field that names it.
 pub(crate) fn unknown_protocol(head: &[u8]) -> Option<Report> {
     let chain = walk(head).ok()?;
     Some(Report::ParameterProblem { code: CODE_NEXT_HEADER, pointer: chain.named_at as u32 })
 }
 
-/// The header of a packet of ours, `len` bytes long with it.
+/// The header of a packet of ours of `len` bytes, the header included.
 pub(crate) fn build(o: &Outgoing, (source, destination): (Ipv6Addr, Ipv6Addr), len: usize) -> Ipv6Header {
     Ipv6Header {
         version_class_flow: (6 << 28 | (o.tos as u32) << 20).into(),

@@ -28,7 +28,7 @@ impl Ip {
     ) {
         let from_one = matches!(a.question.source, IpAddr::V6(a) if is_unicast(a));
         match header.kind {
-            // RFC 4443 §4.2 lets a host be silent about echo requests to many.
+            // RFC 4443 §4.2 lets a host ignore multicast echo requests.
             ICMPV6_ECHO_REQUEST if !a.group && from_one => {
                 self.reply_to_echo(cx, &a, header, ICMPV6_ECHO_REPLY, message, out);
                 self.release(a.packet, out);
@@ -38,14 +38,14 @@ impl Ip {
                 self.receive_error(cx, &a, header, message, details, out)
             }
             ICMPV6_ECHO_REPLY => self.release(a.packet, out),
-            // Neighbour discovery that came in fragments (RFC 6980 §5), and what we do not do.
+            // Neighbour discovery that came in fragments (RFC 6980 §5), and types that we do not handle.
             _ => self.drop_packet(cx, a.packet, Counter::DropIcmp, out),
         }
     }
 
     fn icmpv6_details(&self, cx: &Context, a: &Arrival, header: &IcmpHeader) -> Option<ErrorDetails> {
         let rest = u32::from_be_bytes(header.rest).min(u16::MAX as u32) as u16;
-        // RFC 8201 §4: no path takes less.
+        // RFC 8201 §4: no path has a smaller MTU.
         if header.kind == ICMPV6_TOO_BIG && rest < MTU_MIN {
             return None;
         }

@@ -1,4 +1,5 @@
-//! What is IPv6's own (RFC 8200): its header and addresses, fragments, ICMPv6 (RFC 4443) and neighbour discovery (RFC 4861).
+//! Code for IPv6 alone (RFC 8200): its header and addresses, fragments, ICMPv6 (RFC 4443) and neighbour discovery (RFC
+//! 4861).
 
 pub(crate) mod address;
 mod discovery;

@@ -1,8 +1,7 @@
-//! Neighbours' link addresses (RFC 4861 §7): asking, answering, believing.
-//!
-//! What is believed: an answer from a host that we have an entry for, or a question put to us; always about an address of
-//! the link's own networks, and only if the Ethernet sender says the same as the message. Nobody can talk us out of our
-//! own address, but for the second in which it is tried out ([`super::duplicates`]).
+//! Neighbours' link addresses (RFC 4861 §7): asking, answering, learning. An entry is learned from an answer of a host
+//! that we have an entry for, or from a question to us; always about an address of the link's own networks, and only if
+//! the Ethernet source is the message's sender. No message makes us give up our own address, except in the second in
+//! which it is checked for duplicates ([`super::duplicates`]).
 
 use super::address::{all_nodes, is_unicast, link_group, solicited_node};
 use super::discovery::{NeighbourMessage, OVERRIDE, SOLICITED, message};
@@ -18,7 +17,8 @@ use eft_base::wire::{ICMPV6_NEIGHBOUR_ADVERTISEMENT, ICMPV6_NEIGHBOUR_SOLICITATI
 use eft_component::Context;
 
 impl Ip {
-    /// Who has `address`? Asks one host whether it still has, if `mac` is given (RFC 4861 §7.2.2, §7.3.3).
+    /// Asks the link who has `address`, or, if `mac` is given, that one host whether it still has it (RFC 4861 §7.2.2,
+    /// §7.3.3).
     pub(crate) fn ask_by_solicitation(
         &mut self,
         cx: &mut Context,
@@ -41,14 +41,14 @@ impl Ip {
         let Some(to) = mac.or_else(|| link_group(destination)) else {
             return;
         };
-        // RFC 4429 §3.3: an address that may be another's must not change what others have noted.
+        // RFC 4429 §3.3: an address that another host may have must not change others' entries.
         let tentative = self.tentatives.contains(interface, source);
         let question = NeighbourMessage { target: address, flags: 0, mac: (!tentative).then_some(link.mac) };
         let bytes = message(ICMPV6_NEIGHBOUR_SOLICITATION, question, (source, destination));
         self.send_discovery(cx, interface, to, (source, destination), &bytes, out);
     }
 
-    /// Says where an address of ours is: to who asked, or to all (RFC 4861 §7.2.4, §7.2.6).
+    /// Advertises an address of ours: to the host that asked, or to all (RFC 4861 §7.2.4, §7.2.6).
     pub(super) fn advertise(
         &mut self,
         cx: &mut Context,
@@ -62,7 +62,7 @@ impl Ip {
         };
         let everybody = all_nodes(zone_of_nic(interface));
         let (destination, to, solicited) = match asked_by {
-            // Who tries an address out has none to answer to.
+            // A host that checks an address for duplicates has no address to answer to.
             Some((asker, mac)) if !asker.is_unspecified() => (asker, mac, SOLICITED),
             _ => match link_group(everybody) {
                 Some(group) => (everybody, group, 0),
@@ -76,7 +76,7 @@ impl Ip {
         self.send_discovery(cx, interface, to, (address, destination), &bytes, out);
     }
 
-    /// Somebody asks who has an address, or tries out one (RFC 4861 §7.2.3, RFC 4862 §5.4.3).
+    /// A host asks who has an address, or checks one for duplicates (RFC 4861 §7.2.3, RFC 4862 §5.4.3).
     pub(super) fn receive_solicitation(
         &mut self,
         cx: &mut Context,
@@ -88,7 +88,7 @@ impl Ip {
     ) {
         let tries_out = p.source.is_unspecified();
         let ours = self.routes.addresses_of(nic).any(|a| a == IpAddr::V6(m.target));
-        // §7.1.1: who has no address asks all that may have it, and has no link address to note.
+        // §7.1.1: a host without an address asks the solicited-node group, and gives no link address to note.
         let group = solicited_node(m.target, zone_of_nic(nic));
         if tries_out && (p.destination != group || m.mac.is_some()) {
             return cx.count(Counter::DropDiscovery);
@@ -103,7 +103,7 @@ impl Ip {
             return cx.count(Counter::AddressConflicts);
         }
         if tries_out && self.tentatives.contains(nic, m.target) {
-            // Both try it out: neither may have it (RFC 4862 §5.4.3).
+            // Both check it for duplicates: neither may have it (RFC 4862 §5.4.3).
             return self.give_up_address(cx, nic, m.target);
         }
         if !tries_out {
@@ -119,7 +119,7 @@ impl Ip {
         self.advertise(cx, nic, m.target, Some((p.source, from)), out);
     }
 
-    /// Somebody says where an address is (RFC 4861 §7.2.5).
+    /// A host advertises where an address is (RFC 4861 §7.2.5).
     pub(super) fn receive_advertisement(
         &mut self,
         cx: &mut Context,
@@ -146,7 +146,7 @@ impl Ip {
         }
         match self.neighbours.mac(nic, m.target.into()) {
             None if !self.neighbours.knows(nic, m.target.into()) => {}
-            // Another link address than the one that is noted: believed if the flag says so, else asked about.
+            // Another link address than the one in the entry: accepted if the override flag is set, else probed.
             Some(known) if known != mac && m.flags & OVERRIDE == 0 => {
                 self.neighbours.doubt(cx.now, nic, m.target.into())
             }

@@ -1,13 +1,12 @@
-//! How large packets may be on their way to a host, as routers on it said (RFC 8201).
-//!
-//! Only for datagrams, which are cut here: tcp keeps what it learned, and believes only what quotes bytes in flight.
+//! Path MTUs, as routers on the path reported them (RFC 8201). Only for datagrams, which are fragmented here: tcp
+//! keeps its own path MTUs, and accepts only reports that quote bytes in flight.
 
 use alloc::collections::BTreeMap;
 use core::net::Ipv6Addr;
 use core::time::Duration;
 use eft_base::Instant;
 
-/// What every IPv6 link takes (RFC 8200 §5).
+/// The least MTU of every IPv6 link (RFC 8200 §5).
 pub(crate) const MTU_MIN: u16 = 1280;
 /// After that the larger size is tried again (RFC 8201 §4).
 const LIFETIME: Duration = Duration::from_secs(600);
@@ -18,7 +17,7 @@ const PATHS_MAX: usize = 1024;
 pub(crate) struct Paths(BTreeMap<Ipv6Addr, (u16, Instant)>);
 
 impl Paths {
-    /// A router on the way to `destination` takes no more than `mtu`. What was said before counts if it is less.
+    /// A router on the path to `destination` reported `mtu`. The least report counts.
     pub fn put(&mut self, now: Instant, destination: Ipv6Addr, mtu: u16) {
         if self.0.len() >= PATHS_MAX && !self.0.contains_key(&destination) {
             let oldest = self.0.iter().min_by_key(|(_, (_, until))| *until).map(|(a, _)| *a);

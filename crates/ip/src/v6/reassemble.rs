@@ -1,4 +1,4 @@
-//! Fragments as IPv6 has them (RFC 8200 §4.5), for [`crate::reassemble`].
+//! Fragments of IPv6 (RFC 8200 §4.5), used by [`crate::reassemble`].
 
 use super::header::{HEADER_LEN, HEADERS_MAX, Packet, walk};
 use crate::counters::Counter;
@@ -27,7 +27,7 @@ pub(crate) fn fragment<'a>(
     *header.get_mut(previous_named_at(p.head, at)).ok_or(Counter::DropMalformed)? = fields.next_header;
     let body = p.packet.skip((at + FRAGMENT_LEN) as u32);
     let place = place(p, fields, at, body.len as usize)?;
-    // §4.5: of what is told apart by addresses and number, the first fragment says the protocol.
+    // §4.5: addresses and identification are the key; the first fragment names the protocol.
     let key =
         Key { source: p.source.into(), destination: p.destination.into(), id: fields.id.get(), protocol: 0 };
     Ok(Fragment { key, place, header, body })

@@ -73,7 +73,7 @@ impl Ip {
         self.judge(cx, arrival, out);
     }
 
-    /// Headers that cannot be followed. Their sender may be told, unless many got the packet.
+    /// Drops a packet with headers that cannot be followed. Sends an error, unless the packet was multicast.
     fn refuse_ipv6(
         &mut self,
         cx: &mut Context,
@@ -89,7 +89,7 @@ impl Ip {
         self.drop_packet(cx, packet, why, out)
     }
 
-    /// Whether the packet is for us, and from somebody who can be. True: it was sent to many.
+    /// Checks that the packet is for us and from a valid source. True: it is a multicast packet.
     fn check_ipv6_addresses(&self, nic: u8, p: &Packet, link_group: bool) -> Result<bool, Counter> {
         let (source, destination) = (p.source, p.destination);
         // On the wire no address has a zone, and none stands for IPv4 (RFC 4291 §2.5.6, draft-itojun-v6ops-v4mapped).
@@ -99,9 +99,9 @@ impl Ip {
         {
             return Err(Counter::DropMartian);
         }
-        // Who has no address yet speaks of nothing else (RFC 4862 §5.4.2, RFC 4861 §4.1).
+        // A host without an address sends neighbour discovery only (RFC 4862 §5.4.2, RFC 4861 §4.1).
         let nobody = source.is_unspecified() && p.chain.protocol == PROTOCOL_ICMPV6;
-        // Another host that has our address says so with it.
+        // Another host that claims our address uses it as the source.
         let ours = self.routes.is_ours(source.into()) && !speaks_of_neighbours(p);
         if !(is_unicast(source) || nobody) || source.is_loopback() || ours {
             return Err(Counter::DropMartian);
@@ -110,7 +110,7 @@ impl Ip {
             let member = self.routes.is_member(nic, destination);
             return if member { Ok(true) } else { Err(Counter::DropNotOurs) };
         }
-        // As in IPv4, a packet to one host in a frame to many is nobody's.
+        // As in IPv4, a packet to one host in a frame to a group is dropped.
         if link_group || !self.routes.is_ours(destination.into()) {
             return Err(Counter::DropNotOurs);
         }

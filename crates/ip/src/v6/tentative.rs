@@ -1,4 +1,5 @@
-//! The addresses that are being tried out; [`super::duplicates`] tries them.
+//! The tentative addresses: duplicate address detection for them is not over
+//! ([`super::duplicates`]).
 
 use alloc::vec::Vec;
 use core::net::Ipv6Addr;
@@ -10,7 +11,7 @@ pub(super) struct Tentative {
     until: Instant,
 }
 
-/// Addresses of ours that are being tried out.
+/// Addresses of ours for which duplicate address detection is not over.
 #[derive(Default)]
 pub(crate) struct Tentatives(Vec<Tentative>);
 

@@ -22,7 +22,7 @@ fn what_is_written_is_read_again() {
 }
 
 #[test]
-fn what_does_not_hold_together_is_refused() {
+fn malformed_messages_are_refused() {
     let good = written(ICMPV6_NEIGHBOUR_SOLICITATION, Some(MAC));
     let with = |at: usize, byte: u8| {
         let mut bytes = good.clone();

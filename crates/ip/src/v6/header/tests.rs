@@ -49,7 +49,7 @@ fn what_is_wrong_is_pointed_at() {
         refused(IPV6_DESTINATION, &[&[IPV6_HOP_BY_HOP, 0, 1, 4, 0, 0, 0, 0], &PADDING]),
         Some(Report::ParameterProblem { code: 1, pointer: 40 })
     );
-    // A source route that is not used up.
+    // A source route with segments left.
     assert_eq!(
         refused(IPV6_ROUTING, &[&[PROTOCOL_TCP, 0, 0, 1, 0, 0, 0, 0]]),
         Some(Report::ParameterProblem { code: 0, pointer: 42 })
