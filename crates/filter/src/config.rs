@@ -1,9 +1,9 @@
-//! How a filter is made.
+//! The filter's configuration.
 
 /// How the engine is made.
 #[derive(Clone, Copy, Debug)]
 pub struct FilterConfig {
-    /// States at a time.
+    /// Most states at a time.
     pub states: usize,
     /// For the hash that finds states.
     pub seed: u64,

@@ -5,12 +5,12 @@ eft_component::counters! {
     Passed => "passed",
     Blocked => "blocked",
     StateHits => "state_hits",
-    /// Answers after which a connection's ordinary packets pass unasked.
+    /// Answers that grant a connection.
     Granted => "granted",
     StatesCreated => "states_created",
     StatesExpired => "states_expired",
     StatesEvicted => "states_evicted",
-    /// Blocked because every state is that of a living connection.
+    /// Blocked because every state belongs to a living connection.
     StatesFull => "states_full",
     /// States found in the arena at start.
     StatesRecovered => "states_recovered",

@@ -1,9 +1,9 @@
-//! The state table: a working copy that is searched, and its double in the arena that survives.
+//! The state table: a working copy that is searched, and a copy in the arena that survives a crash.
 //!
-//! The arena is an array of entries without pointers, each with a checksum over itself. An entry is
-//! written when its state begins, changes or ends, and when its expiry has moved by a second; so
-//! less than that is lost. On opening, every entry is checked: what is damaged is
-//! forgotten (its connection must be let in by a rule again), what is whole is found again.
+//! The arena is an array of entries without pointers, each with a checksum over itself. An entry is written when
+//! its state begins, changes or ends, and when its expiry has moved by a second; so a crash loses less than a
+//! second of it. On opening, every entry is checked: damaged ones are forgotten (a rule must admit their
+//! connections again), intact ones are recovered.
 
 use crate::config::FilterConfig;
 use crate::state::{Seen, State};
@@ -16,13 +16,13 @@ use eft_channel::Segment;
 use eft_messages::filter::Flow;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-/// Changes with the layout of [`Entry`]: another version's states are not understood.
+/// Changes with the layout of [`Entry`]: states of another version cannot be read.
 const MAGIC: u64 = u64::from_le_bytes(*b"eftflt\x01\0");
 const HEADER_LEN: usize = 64;
 const NONE: u32 = u32::MAX;
 /// How much of the newest expiry a crash may lose.
 const SLACK: Duration = Duration::from_secs(1);
-/// Entries looked at for one to evict.
+/// Entries examined to find one to evict.
 const EVICTION_PROBES: usize = 16;
 
 /// A state as it lies in the arena. 64 bytes.
@@ -104,7 +104,7 @@ impl Entry {
 
 struct Slot {
     state: Option<State>,
-    /// The expiry that the arena knows.
+    /// The expiry that is written in the arena.
     written_expiry: Instant,
     /// ip was asked when its grant was last used, and has not answered.
     recalled: bool,
@@ -210,7 +210,7 @@ impl States {
         self.slots.get(slot as usize)?.state.as_ref()
     }
 
-    /// Changes a state, and its double if that matters.
+    /// Changes a state, and its copy in the arena if necessary.
     pub fn update(&mut self, slot: u32, change: impl FnOnce(&mut State)) {
         let Some(s) = self.slots.get_mut(slot as usize) else {
             return;
@@ -238,7 +238,7 @@ impl States {
         let _ = self.arena.fill(offset(slot), ENTRY_LEN, 0);
     }
 
-    /// Puts a state into the first free slot; the arena knows it already or is told by the caller.
+    /// Puts a state into the first free slot; the caller writes it to the arena if it is not there already.
     fn occupy(&mut self, state: State) -> bool {
         let at = self.free;
         let bucket = self.bucket(&state.flow);
@@ -289,7 +289,8 @@ impl States {
         self.erase(at);
     }
 
-    /// Removes what has expired; returns how many. What ip may have let pass since is only recalled, once.
+    /// Removes expired states; returns how many. A granted one, which ip may have used since, is only recalled,
+    /// once.
     pub fn expire(&mut self, now: Instant, mut recall: impl FnMut(Flow)) -> usize {
         let before = self.len;
         for at in 0..self.slots.len() as u32 {
@@ -308,7 +309,7 @@ impl States {
         before - self.len
     }
 
-    /// Ends every grant as if it had been used now: a new ip knows of none, and not how long the old one used them.
+    /// Ends every grant as if it had been used now: a new ip knows none, nor when the old one last used them.
     pub fn forget_grants(&mut self, now: Instant) {
         for at in 0..self.slots.len() as u32 {
             if self.get(at).is_some_and(|s| s.granted) {
@@ -317,7 +318,7 @@ impl States {
         }
     }
 
-    /// One to end when there is no room: among some, the expendable one that would end first.
+    /// The state to evict when there is no room: of some samples, the expendable one that would expire first.
     pub fn choose_victim(&mut self) -> Option<u32> {
         let count = self.slots.len();
         let probes = (0..EVICTION_PROBES.min(count)).map(|i| ((self.evict_at + i) % count) as u32);

@@ -23,7 +23,7 @@ use eft_component::{Answer, Component, Configure, Context, Outbox, Output};
 use eft_messages::filter::{FilterToIp, IpToFilter, Judgement, is_ordinary};
 use eft_messages::{ComponentId, Encoded, Role};
 
-/// How often expired states are looked for. One that is found by a packet earlier is not used.
+/// How often expired states are removed. Until then, packets do not match them.
 const SWEEP: Duration = Duration::from_secs(2);
 /// Questions held until the first rules come. ip has fewer outstanding.
 const HELD_MAX: usize = 65536;
@@ -36,7 +36,7 @@ const KEY_SHOW_RULES: &str = "filter.show:rules:";
 const KEY_SHOW_STATES: &str = "filter.show:states:";
 const KEY_INTERFACES: &str = "interfaces";
 
-/// Of a packet that passes by its connection's state: whether that gets a grant.
+/// For a packet that passes by its connection's state: whether the connection gets a grant.
 #[derive(Clone, Copy, PartialEq)]
 struct MayGrant(bool);
 
@@ -47,7 +47,7 @@ fn reverse(p: &Packet) -> Packet {
         destination: p.source,
         source_port: p.destination_port,
         destination_port: p.source_port,
-        // What the host sends to itself is judged once, when it leaves.
+        // Packets of the host to itself are judged once, when they leave.
         inbound: p.interface != LOCAL_INTERFACE && !p.inbound,
         ..*p
     }
@@ -89,10 +89,10 @@ pub struct Filter {
     last_error: Option<String>,
     interfaces: Vec<(u8, String)>,
     states: States,
-    /// What was found in the arena, until it has been counted.
+    /// What was found in the arena, until it is counted.
     recovery: Option<crate::durable::Recovery>,
     held: VecDeque<(RequestId, Packet)>,
-    /// What the next question's packet quotes.
+    /// The packet that the next question's ICMP error quotes.
     quote: Option<(RequestId, Quoted)>,
     sweep_at: Option<Instant>,
 }
@@ -158,7 +158,8 @@ impl Filter {
         }));
     }
 
-    /// What the rules say of a packet without a state, and whether they say the same of all ordinary ones of its connection.
+    /// The rules' verdict for a packet without a state, and whether it is the same for all ordinary packets of its
+    /// connection.
     fn judge_by_rules(&mut self, cx: &mut Context, p: &Packet, out: &mut Outbox<ToIp>) -> (Judgement, bool) {
         let Some(rules) = &self.rules else {
             return (Judgement::Drop, false);
@@ -175,7 +176,7 @@ impl Filter {
         (decision.judgement, both)
     }
 
-    /// Takes new rules, all or nothing. Connections that the old ones let begin go on.
+    /// Takes new rules, all or nothing. Connections that the old rules admitted continue.
     fn load(&mut self, cx: &mut Context, text: &[u8], out: &mut Outbox<ToIp>) -> Result<(), SyntaxError> {
         let parsed = core::str::from_utf8(text).map_err(|e| not_utf8(text, e.valid_up_to())).and_then(parse);
         let rules = match parsed {
@@ -330,7 +331,10 @@ impl Component for Filter {
     fn check(&self) {
         assert!(self.held.len() <= HELD_MAX, "{} questions are held", self.held.len());
         assert!(self.rules.is_none() || self.held.is_empty(), "a question is held although there are rules");
-        assert!(self.states.len() == 0 || self.sweep_at.is_some(), "states, and nothing that ends them");
+        assert!(
+            self.states.len() == 0 || self.sweep_at.is_some(),
+            "there are states, but no sweep is scheduled"
+        );
     }
 
     fn expire(&mut self, cx: &mut Context, out: &mut Outbox<ToIp>) {
@@ -351,7 +355,7 @@ impl Component for Filter {
     fn peer_reborn(&mut self, cx: &mut Context, peer: ComponentId, _: &mut Outbox<ToIp>) {
         self.count_recovery(cx);
         if peer == ComponentId::IP {
-            // The new ip asks about what it has; the old one's questions are nobody's.
+            // The new ip asks about its own packets; the old one's questions are void.
             self.held.clear();
             self.quote = None;
             self.states.forget_grants(cx.now);

@@ -6,9 +6,9 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-/// Text longer than this is no rule file.
+/// Longer text is refused.
 const TEXT_MAX: usize = 1 << 20;
-/// Macros may contain macros; what they grow to is bounded.
+/// Macros may contain macros; this bounds their expansion.
 const TOKENS_MAX: usize = 1 << 18;
 
 /// Where something is, counted from 1.

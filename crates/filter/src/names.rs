@@ -70,7 +70,7 @@ pub(crate) fn read_port(word: &str) -> Option<u16> {
     named.map(|(_, n)| *n).or_else(|| word.parse().ok())
 }
 
-/// Bit by bit of the TCP header's flags.
+/// The TCP header's flags, from the lowest bit on.
 pub(crate) const FLAG_LETTERS: [char; 8] = ['F', 'S', 'R', 'P', 'A', 'U', 'E', 'W'];
 
 pub(crate) fn read_flags(word: &str) -> Option<Flags> {
@@ -101,7 +101,7 @@ pub(crate) const ICMP_TYPES: [(&str, u8); 10] = [
 pub(crate) const ICMP6_TYPES: [(&str, u8); 6] =
     [("unreach", 1), ("toobig", 2), ("timex", 3), ("paramprob", 4), ("echoreq", 128), ("echorep", 129)];
 
-/// What the types of an ICMP are called, after the keyword that begins them in a rule.
+/// The keyword before ICMP types in a rule, and the names of the types.
 pub(crate) fn icmp_types(protocol: u8) -> (&'static str, &'static [(&'static str, u8)]) {
     match protocol {
         PROTOCOL_ICMPV6 => ("icmp6-type", &ICMP6_TYPES),

@@ -252,7 +252,7 @@ impl Parser {
         Ok(rule)
     }
 
-    /// What follows `block`.
+    /// The word after `block`.
     fn returned(&mut self) -> Result<Return> {
         let returned = match self.word() {
             Some("drop") => Return::Nothing,

@@ -11,7 +11,7 @@ use eft_base::wire::{
 };
 use eft_messages::filter::Judgement;
 
-/// What is known of a packet.
+/// The fields of a packet that rules match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
     pub source: IpAddr,
@@ -24,7 +24,7 @@ pub struct Packet {
     pub tcp_flags: u8,
     pub interface: u8,
     pub inbound: bool,
-    /// Of an ICMP error: the packet that it is about.
+    /// For an ICMP error: the packet that it is about.
     pub quoted: Option<Quoted>,
 }
 
@@ -71,7 +71,7 @@ pub fn is_icmp(protocol: u8) -> bool {
     matches!(protocol, PROTOCOL_ICMP | PROTOCOL_ICMPV6)
 }
 
-/// What the sender of a blocked packet is told.
+/// The answer to the sender of a blocked packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Return {
     /// `block`, `block drop`: nothing.
@@ -85,12 +85,12 @@ pub enum Return {
 }
 
 impl Action {
-    /// What becomes of a packet of this protocol.
+    /// The verdict for a packet of this protocol.
     pub fn judgement(self, protocol: u8) -> Judgement {
         match (self, protocol) {
             (Action::Pass, _) => Judgement::Pass,
             (Action::Block(Return::Fitting | Return::Reset), PROTOCOL_TCP) => Judgement::Reset,
-            // About ICMP no error is sent (RFC 1122 §3.2.2), nor by pf about its queries.
+            // No error is sent about ICMP errors (RFC 1122 §3.2.2), and pf sends none about queries.
             (Action::Block(Return::Fitting | Return::Icmp), p) if !is_icmp(p) => Judgement::Unreachable,
             (Action::Block(_), _) => Judgement::Drop,
         }
@@ -109,7 +109,7 @@ pub enum Family {
     Inet6,
 }
 
-/// Something, or everything but that.
+/// A criterion, possibly negated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Not<T> {
     pub negated: bool,
@@ -242,7 +242,7 @@ impl Rule {
     }
 }
 
-/// What the rules say about a packet.
+/// The rules' decision about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
     pub judgement: Judgement,
@@ -250,13 +250,13 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// It passes, and nothing is remembered.
+    /// It passes without a state.
     pub const PASS: Decision = Decision { judgement: Judgement::Pass, keep_state: false };
 }
 
 impl Ruleset {
-    /// Whether the rules may say different things of two TCP packets of one connection and direction that differ only in
-    /// flags without a meaning for states.
+    /// Whether the rules may decide differently about two TCP packets of one connection and direction that differ only
+    /// in flags without a meaning for states.
     pub fn tell_ordinary_packets_apart(&self) -> bool {
         let told_apart = !(TCP_SYN | TCP_FIN | TCP_RST | TCP_ACK);
         self.rules.iter().any(|r| r.flags.is_some_and(|f| f.mask & told_apart != 0))

@@ -36,7 +36,7 @@ impl Display for Host {
     }
 }
 
-/// A prefix; of one address, just that.
+/// A prefix; if it covers one address, just the address.
 struct Network<'a>(&'a Cidr);
 
 impl Display for Network<'_> {

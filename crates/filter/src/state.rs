@@ -1,7 +1,7 @@
-//! Connection states: which packets belong to a connection that a rule has let begin.
+//! Connection states: which packets belong to a connection that a rule has admitted.
 //!
-//! A state is found by its packets' addresses, protocol and ports, in either direction. How long it
-//! lives depends on what has been seen of it; the times are pf's defaults.
+//! A state is found by its packets' addresses, protocol and ports, in either direction. Its lifetime depends on which
+//! packets have been seen; the times are pf's defaults.
 
 use crate::rule::{Packet, Quoted, is_icmp};
 use core::net::IpAddr;
@@ -18,7 +18,7 @@ use eft_messages::filter::{Flow, is_ordinary};
 const ICMP_QUERIES: [(u16, u16); 4] = [(8, 0), (13, 14), (15, 16), (17, 18)];
 const ICMPV6_QUERIES: [(u16, u16); 1] = [(128, 129)];
 
-/// The ICMP errors that are matched with the states of what they quote: unreachable (fragmentation
+/// The ICMP errors that are matched with the states of the packets that they quote: unreachable (fragmentation
 /// needed among them), time exceeded, parameter problem; of ICMPv6 packet too big as well.
 const ICMP_ERRORS: [u8; 3] = [ICMP_UNREACHABLE, ICMP_TIME_EXCEEDED, ICMP_PARAMETER_PROBLEM];
 const ICMPV6_ERRORS: [u8; 4] =
@@ -39,8 +39,8 @@ fn queries(protocol: u8) -> &'static [(u16, u16)] {
     if protocol == PROTOCOL_ICMP { &ICMP_QUERIES } else { &ICMPV6_QUERIES }
 }
 
-/// The packet that an ICMP error is about. `None` if it cannot be: errors go to whom they are about,
-/// so it must have been sent by the error's destination, the other way.
+/// The packet that an ICMP error is about. `None` if it is invalid: an error goes to the sender of the quoted packet, so
+/// its destination must be the quoted packet's source.
 pub fn quoted_packet(error: &Packet) -> Option<Packet> {
     let Quoted { source, destination, source_port, destination_port, protocol } = error.quoted?;
     (source == error.destination).then_some(Packet {
@@ -70,7 +70,7 @@ pub fn flow(p: &Packet) -> Option<(Flow, bool)> {
     Some(Flow::between((p.source.into(), from), (p.destination.into(), to), p.protocol))
 }
 
-/// What has been seen from one end.
+/// The packets seen from one end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Seen {
@@ -94,7 +94,7 @@ impl Seen {
         all.get(v as usize).copied()
     }
 
-    /// As pfctl names it.
+    /// pfctl's name for it.
     pub fn name(self, protocol: u8) -> &'static str {
         match (protocol, self) {
             (PROTOCOL_TCP, Seen::Nothing) => "CLOSED",
@@ -115,13 +115,14 @@ impl Seen {
 pub struct State {
     pub flow: Flow,
     pub opener_is_low: bool,
-    /// The first packet was arriving.
+    /// The first packet was an arriving one.
     pub inbound: bool,
     pub opener: Seen,
     pub other: Seen,
     pub created: Instant,
     pub expires: Instant,
-    /// ip lets its ordinary packets pass unasked: it lives, also beyond `expires`, until ip has said when it was last used.
+    /// ip lets its ordinary packets pass by a grant: the state lives, even beyond `expires`, until ip has reported its last
+    /// use.
     pub granted: bool,
 }
 
@@ -143,8 +144,8 @@ impl State {
         Some(state)
     }
 
-    /// Whether a packet of this connection, from its low end or not, may pass. A new SYN on a
-    /// finished connection must be judged anew, and only the asked may reply to an ICMP query.
+    /// Whether a packet of this connection, from its low end or not, may pass. A new SYN on a finished connection must be
+    /// judged by the rules, and only the queried host may reply to an ICMP query.
     pub fn admits(&self, source_is_low: bool, p: &Packet) -> bool {
         match self.flow.protocol {
             PROTOCOL_TCP => {
@@ -178,7 +179,7 @@ impl State {
             || self.other != Seen::Established
     }
 
-    /// Takes note of a packet of this connection.
+    /// Updates the state by a packet of this connection.
     pub fn observe(&mut self, now: Instant, source_is_low: bool, tcp_flags: u8) {
         let from_opener = source_is_low == self.opener_is_low;
         let (me, peer) = if from_opener {
@@ -194,14 +195,13 @@ impl State {
         self.expires = now + self.lifetime();
     }
 
-    /// Whether a packet `p` of this connection, which has been observed, and all ordinary ones that follow change nothing
-    /// more but its expiry.
+    /// Whether all ordinary packets after `p`, which has been observed, change nothing but the state's expiry.
     pub fn may_grant(&self, p: &Packet) -> bool {
         let both_known = self.opener == Seen::Established && self.other == Seen::Established;
         both_known && is_ordinary(p.protocol, p.tcp_flags)
     }
 
-    /// Its grant is over, by which the last packet passed `at` this time.
+    /// Its grant is over; the last packet passed by it `at` this time.
     pub fn used(&mut self, at: Instant) {
         self.granted = false;
         self.expires = self.expires.max(at + self.lifetime());

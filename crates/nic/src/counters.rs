@@ -8,14 +8,14 @@ eft_component::counters! {
     /// Frames that the device segments or that were merged on arrival.
     LargeOut => "large_out",
     LargeIn => "large_in",
-    /// `Send`s whose descriptor does not hold together.
+    /// `Send`s whose descriptor is malformed.
     DropBadSend => "drop_bad_send",
     /// Messages that came twice: the slot may hold something else by now.
     DropRepeated => "drop_repeated",
     DropTooLong => "drop_too_long",
     DropDevice => "drop_device",
     DropPendingFull => "drop_pending_full",
-    /// Frames that the device could not hand over.
+    /// Frames that the device could not deliver.
     ReceiveErrors => "receive_errors",
     /// `Done`s for frames that ip does not have.
     BadDone => "bad_done",

@@ -1,7 +1,6 @@
-//! The engine: frames from ip to the device, frames from the device to ip.
-//!
-//! Must never happen: a frame overtakes another, a slot is reused while ip may still read it, a
-//! descriptor of ip's is believed without a check.
+//! The engine: frames from ip to the device, frames from the device to ip. Invariants: no frame
+//! overtakes another, no slot is reused while ip may still read it, and every descriptor of ip is
+//! checked before use.
 
 use crate::counters::{COUNTERS, Counter};
 use crate::output::ToIp;
@@ -37,7 +36,7 @@ pub struct Nic<D: Device> {
     interface: u8,
     info: DeviceInfo,
     received: Received,
-    /// Descriptors that came.
+    /// Descriptors that ip has sent.
     seen: Seen,
     /// Frames that the device had no room for, in order.
     pending: VecDeque<(RequestId, FrameDescriptor)>,
@@ -79,7 +78,7 @@ impl<D: Device> Nic<D> {
     }
 
     /// Whether frames would be taken from the device now. While this is false, a world should not
-    /// wait for the device to become readable: it may be, and would not be read.
+    /// wait for the device to become readable: its frames would not be taken.
     pub fn wants_readable(&self) -> bool {
         self.connected && self.retry_at.is_none() && self.pool.available() > 0
     }
@@ -127,7 +126,7 @@ impl<D: Device> Nic<D> {
         }
         let too_long = (Counter::DropTooLong, EMSGSIZE);
         if d.segment_size > 0 {
-            // A device segments only what it also sums.
+            // A device segments only frames whose checksum it completes.
             if self.info.segment_max == 0 || !checksum {
                 return Err(bad);
             }
@@ -141,7 +140,7 @@ impl<D: Device> Nic<D> {
     }
 
     fn receive_send(&mut self, cx: &mut Context, request: RequestId, at: PacketRef, out: &mut Outbox<ToIp>) {
-        // The first of two has its answer, or will get it.
+        // The first of the two messages has its answer, or will get it.
         if self.seen.is_repeated(cx.memory, at) {
             return cx.count(Counter::DropRepeated);
         }
@@ -180,7 +179,7 @@ impl<D: Device> Nic<D> {
         self.retry_at.get_or_insert(cx.now + RETRY);
     }
 
-    /// Hands a checked frame to the device: the errno of the answer, or [`Busy`].
+    /// Hands a checked frame to the device. Returns the errno of the answer, or [`Busy`].
     fn transmit(&mut self, cx: &mut Context, d: &FrameDescriptor) -> Result<i32, Busy> {
         let frame = Frame { descriptor: d, memory: cx.memory };
         match self.device.send(&frame) {
@@ -210,7 +209,7 @@ impl<D: Device> Nic<D> {
         }
     }
 
-    /// Sends what waited, until the device is busy again.
+    /// Sends waiting frames, until the device is busy again.
     fn retry(&mut self, cx: &mut Context, budget: usize, out: &mut Outbox<ToIp>) -> usize {
         let mut done = 0;
         while done < budget
@@ -232,8 +231,8 @@ impl<D: Device> Nic<D> {
         done
     }
 
-    /// Takes frames from the device while ip's queue may take what can be dropped. What it may not
-    /// take stays in the device, which is the better place to drop it.
+    /// Takes frames from the device while ip's queue has room for messages that may be dropped.
+    /// Other frames stay in the device, which is the better place to drop them.
     fn take_frames(&mut self, cx: &mut Context, budget: usize, out: &mut Outbox<ToIp>) -> usize {
         for done in 0..budget {
             if !out.may_drop_in(ComponentId::IP) {
@@ -336,7 +335,7 @@ impl<D: Device> Component for Nic<D> {
     }
 
     fn expire(&mut self, cx: &mut Context, out: &mut Outbox<ToIp>) {
-        // What is to be retried was retried in this turn's poll.
+        // This turn's poll has already retried waiting frames.
         if self.link_check_at <= cx.now {
             self.check_link(cx, out);
         }

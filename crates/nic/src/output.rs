@@ -1,4 +1,4 @@
-//! What the engine says.
+//! The engine's output.
 
 use core::convert::Infallible;
 use eft_component::Output;

@@ -14,7 +14,7 @@ pub(crate) struct Received {
 }
 
 impl Received {
-    /// A pool of another id in each life.
+    /// `pool` has a different id in each life.
     pub fn new(pool: &Pool) -> Received {
         Received {
             frames: Requests::new(pool.slots(), pool.id().0.into()),

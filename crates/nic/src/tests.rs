@@ -240,7 +240,7 @@ fn frames_stay_until_given_back_and_come_again_to_a_reborn_ip() {
 
 #[test]
 #[should_panic(expected = "slots that hold a frame")]
-fn a_slot_that_nobody_has_is_found() {
+fn a_leaked_slot_is_found() {
     let mut b = Bench::new(3);
     b.connect();
     b.nic.device().arriving.push_back(vec![0; 60]);

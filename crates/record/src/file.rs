@@ -1,9 +1,8 @@
-//! Recordings as files: what a live server was told, for the simulator.
-//!
-//! A file is a line of text that names the format, then frames: the bytes of one value as a 32-bit little-endian
-//! number, their digest as another, and the value. The first is the head, the others are entries in the order in which
-//! they were made. They are written as they come, so that a server that was killed leaves a recording of all but its
-//! last moments; a file has a bounded size, and says where it was reached.
+//! Recordings of live servers as files, for the simulator. A file is a line of text that names the format, then
+//! frames: the length of one value as a 32-bit little-endian number, its digest as another, and the value. The first
+//! is the head, the others are entries in the order in which they were made. They are written as they come, so that a
+//! server that was killed leaves a recording of all but its last moments. A file has a bounded size; if it is reached,
+//! the last entry says so.
 
 use crate::makes::{Head, Life};
 use crate::recording::{End, Entry, Log, Recording, digest};
@@ -15,9 +14,9 @@ use std::rc::Rc;
 /// First bytes of a file, up to the version of everything in it.
 const MAGIC: &[u8] = b"eft recording ";
 const VERSION: &[u8] = b"5\n";
-/// Bytes of one frame at most: the head may hold an arena.
+/// Largest frame in bytes: the head may hold an arena.
 const FRAME_MAX: usize = 256 << 20;
-/// Bytes of frames that are kept back, to be written together.
+/// Bytes of frames that are buffered, to be written together.
 const GATHER: usize = 64 << 10;
 
 /// A value as it lies in a file.
@@ -68,7 +67,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// A server that panics leaves all that it was told before.
+/// A server that panics leaves all of its inputs in the recording.
 impl<W: Write> Drop for Writer<W> {
     fn drop(&mut self) {
         let _ = self.hand_on();
@@ -97,7 +96,7 @@ impl<W: Write> Log for Writer<W> {
     }
 }
 
-/// A life as a file of `bytes_max` of entries.
+/// A life as a file of at most `bytes_max` bytes of entries.
 pub fn to_bytes(life: &Life, bytes_max: usize) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut writer = Writer::new(&mut bytes, &life.head, bytes_max)?;
@@ -122,7 +121,7 @@ pub fn to_bytes(life: &Life, bytes_max: usize) -> std::io::Result<Vec<u8>> {
 /// Why a recording cannot be read.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum FileError {
-    #[error("this is no recording of eft")]
+    #[error("this is not a recording of eft")]
     NoRecording,
     #[error(
         "this recording has format {theirs:?}, and this eft reads format {ours:?}: record again, or replay it with the eft that recorded it"
@@ -134,7 +133,7 @@ pub enum FileError {
     Length { entry: usize, len: usize },
     #[error("the recording is damaged: entry {entry} has another checksum")]
     Checksum { entry: usize },
-    #[error("the recording is damaged: entry {entry} is none: {error}")]
+    #[error("the recording is damaged: entry {entry} is invalid: {error}")]
     Entry { entry: usize, error: postcard::Error },
 }
 
@@ -145,7 +144,7 @@ impl From<FileError> for String {
     }
 }
 
-/// Bytes as a life.
+/// Reads a life.
 pub fn from_bytes(bytes: &[u8]) -> Result<Life, FileError> {
     let mut frames = Frames::of(bytes)?;
     let head: Head = match frames.next_value()? {
@@ -162,7 +161,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Life, FileError> {
     Ok(Life { head, recording: Rc::new(RefCell::new(recording)) })
 }
 
-/// The values of a file as bytes, in order: for whoever wants to change them.
+/// The values of a file as bytes, in order: for callers that change them.
 pub fn values(bytes: &[u8]) -> Result<Vec<&[u8]>, FileError> {
     let mut frames = Frames::of(bytes)?;
     let mut values = Vec::new();

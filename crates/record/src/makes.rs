@@ -1,4 +1,5 @@
-//! The engines that are recorded: what must be known of each, how it was made, and how it is made again.
+//! The engines that can be recorded: what a recorder must know of each, and how it is made and made
+//! again.
 
 use crate::recorder::Make;
 use crate::recording::Recording;
@@ -23,19 +24,19 @@ use zerocopy::FromBytes;
 /// Capacity of every queue in the topologies that the simulator uses.
 const CAPACITY: usize = 1024;
 
-/// NICs that a recorded ip may have; the queues of those that are not there have no room.
+/// Most NICs of a recorded ip; the queues of absent ones have no room.
 const NICS: u8 = 16;
 
 /// Bytes of an arena, or of a pool, that a recording may ask for.
 const BYTES_MAX: usize = 1 << 28;
 
-/// Slots of a pool, or blocks of an arena, of which the same holds.
+/// Slots of a pool, or blocks of an arena, that a recording may ask for.
 const SLOTS_MAX: usize = 1 << 20;
 
-/// Bytes of an arena that are written down if one of them is not zero.
+/// Unit in which an arena is recorded: pages of zeroes are left out.
 const PAGE: usize = 4096;
 
-/// What a message to ip names: a received frame, or a descriptor and the payload it names.
+/// The memory that a message to ip names: a received frame, or a descriptor and the payload it names.
 fn ip_reads(memory: &Memory, message: &FromPeer) -> Vec<PacketRef> {
     match message {
         FromPeer::Nic(NicToIp::Received { packet, .. }) => vec![*packet],
@@ -50,7 +51,7 @@ fn ip_reads(memory: &Memory, message: &FromPeer) -> Vec<PacketRef> {
     }
 }
 
-/// The frame descriptor of what goes to a NIC.
+/// The frame descriptor of a message to a NIC.
 fn ip_shows(out: &ToPeer) -> Option<PacketRef> {
     match out {
         ToPeer::Nic(_, IpToNic::Send { descriptor, .. }) => Some(*descriptor),
@@ -58,7 +59,7 @@ fn ip_shows(out: &ToPeer) -> Option<PacketRef> {
     }
 }
 
-/// What a message to a transport names: a received packet.
+/// The memory that a message to a transport names: a received packet.
 fn transport_reads(_: &Memory, message: &In) -> Vec<PacketRef> {
     match message {
         In::Ip(IpToTransport::Deliver { packet, .. } | IpToTransport::Error { packet, .. }) => vec![*packet],
@@ -82,7 +83,7 @@ fn transport_payload(shown: &[u8]) -> Vec<PacketRef> {
     d.payload.into_iter().take(d.payload_count as usize).collect()
 }
 
-/// ip, and what to record of it.
+/// ip, and what its recorder must know.
 pub fn ip(frames: Pool, packets: Pool, config: IpConfig) -> (Ip, Make<Ip>) {
     let make = Make {
         peers: [ComponentId::TCP, ComponentId::UDP, ComponentId::FILTER]
@@ -98,7 +99,7 @@ pub fn ip(frames: Pool, packets: Pool, config: IpConfig) -> (Ip, Make<Ip>) {
     (Ip::new(frames, packets, config), make)
 }
 
-/// The filter, and what to record of it. It reads nobody's memory.
+/// The filter, and what its recorder must know. It reads no other component's memory.
 pub fn filter(arena: Segment, config: FilterConfig) -> (Filter, Make<Filter>) {
     let make = Make {
         peers: vec![ComponentId::IP],
@@ -111,13 +112,13 @@ pub fn filter(arena: Segment, config: FilterConfig) -> (Filter, Make<Filter>) {
     (Filter::open(arena, config), make)
 }
 
-/// tcp, and what to record of it.
+/// tcp, and what its recorder must know.
 pub fn tcp(arena: Segment, headers: Pool, config: TcpConfig) -> Result<(Tcp, Make<Tcp>), Refused> {
     let make = transport(&headers);
     Ok((Tcp::open(arena, headers, config)?, make))
 }
 
-/// udp, and what to record of it.
+/// udp, and what its recorder must know.
 pub fn udp(arena: Segment, headers: Pool, config: UdpConfig) -> Result<(Udp, Make<Udp>), Refused> {
     let make = transport(&headers);
     Ok((Udp::open(arena, headers, config)?, make))
@@ -140,7 +141,7 @@ fn memory_of(pool: &Pool) -> Memory {
     own
 }
 
-/// Which engine, and how it was configured when it was made.
+/// Which engine it is, and its configuration.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub enum Engine {
     Ip {
@@ -207,7 +208,7 @@ pub struct Head {
     pub engine: Engine,
     /// Its own pools: id, slots, bytes of a slot.
     pub pools: Vec<(PoolId, usize, usize)>,
-    /// Bytes of its arena, 0 if it has none, and what its predecessor had left there.
+    /// Bytes of its arena, 0 if it has none, and what its predecessor left in it.
     pub arena_len: usize,
     pub arena: Vec<(usize, ByteBuf)>,
 }
@@ -269,7 +270,7 @@ fn unusable(what: &str) -> Failure {
     Failure::Unusable(format!("the recording is damaged: {what}"))
 }
 
-/// The length of an arena of `count` things, if so many can be.
+/// The length of an arena of `count` items, if that many are possible.
 fn arena_len(count: usize, len: impl Fn() -> usize) -> Result<usize, Failure> {
     match count {
         1..=SLOTS_MAX => Ok(len()),
@@ -277,7 +278,7 @@ fn arena_len(count: usize, len: impl Fn() -> usize) -> Result<usize, Failure> {
     }
 }
 
-/// One life of a server: what it was made of, and all that it was told.
+/// One life of a server: what it was made of, and all of its inputs.
 pub struct Life {
     pub head: Head,
     pub recording: Rc<RefCell<Recording>>,

@@ -2,10 +2,9 @@
 //!
 //! A [`Recorder`] stands between a server and its engine and writes down every call: time, randomness, room in the
 //! queues, the message or event, the bytes of other components' memory that it names, what the engine read in its
-//! applications' pages and wrote there, and everything that came out. Neither side knows of it: to the server it is
-//! the engine, and the engine cannot see who looks at its pages ([`eft_channel::access`]).
-//!
-//! Must never happen: that the engine does something else because it is recorded.
+//! applications' pages and wrote there, and everything that came out. Neither side notices it: to the server it is
+//! the engine, and the engine cannot see the observer of its pages ([`eft_channel::access`]). Invariant: recording
+//! does not change what the engine does.
 
 use crate::recording::{
     Access, Call, Cut, End, Entry, Input, Let, Log, Recorded, Written, digest, digest_on,
@@ -24,13 +23,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// What a recorder must know of the engine.
 pub struct Make<C: Component> {
     pub peers: Vec<ComponentId>,
-    /// Of the queues to them.
+    /// Capacity of the queues to the peers.
     pub capacity: usize,
     /// The engine's own pools.
     pub own: Memory,
-    /// What a message names in others' memory.
+    /// The memory of other components that a message names.
     pub reads: fn(&Memory, &C::In) -> Vec<PacketRef>,
-    /// What an output names in the engine's own memory.
+    /// The engine's own memory that an output names.
     pub shows: fn(&C::Out) -> Option<PacketRef>,
     /// The payload that these bytes name in turn, in the memory of applications.
     pub payload: fn(&[u8]) -> Vec<PacketRef>,
@@ -48,7 +47,7 @@ struct Scribe {
     transcript: Arc<Mutex<Transcript>>,
 }
 
-/// What an engine left that panicked is as good as before.
+/// Locks a mutex, even if an engine panicked while it held it: the content stays valid.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -111,7 +110,7 @@ where
             keep(cx.memory, &mut memory, r);
         }
         let before = out.items().len();
-        // A call that panics is the one that somebody will want to see.
+        // A call that panics is the one that matters most.
         let result = match catch_unwind(AssertUnwindSafe(|| call(&mut self.component, cx, out))) {
             Ok(result) => result,
             Err(why) => {
@@ -131,7 +130,7 @@ where
         result
     }
 
-    /// What is read and written in a domain's arena will be noted.
+    /// Attaches an observer to a domain's arena, which records reads and writes.
     fn watch(&mut self, event: &mut C::Event) {
         if let Some((domain, pool, arena)) = event.opened() {
             self.known.insert(pool, Cut::of_arena(arena.geometry()));
@@ -141,7 +140,7 @@ where
     }
 }
 
-/// Tells the log what memory lies behind `pool`, if that is news.
+/// Tells the log the size of `pool`, if it does not know it yet.
 fn note_pool(known: &mut BTreeMap<PoolId, Cut>, log: &mut impl Log, memory: &Memory, pool: PoolId) {
     let now = memory.view(pool).map(Cut::of);
     let before = match now {
@@ -153,7 +152,7 @@ fn note_pool(known: &mut BTreeMap<PoolId, Cut>, log: &mut impl Log, memory: &Mem
     }
 }
 
-/// The bytes that `r` names, which are kept the first time.
+/// The bytes that `r` names; the first time they are kept.
 fn keep(memory: &Memory, kept: &mut Vec<(PacketRef, ByteBuf)>, r: PacketRef) -> Option<Vec<u8>> {
     if let Some((_, bytes)) = kept.iter().find(|(k, _)| *k == r) {
         return Some(bytes.to_vec());
@@ -163,7 +162,7 @@ fn keep(memory: &Memory, kept: &mut Vec<(PacketRef, ByteBuf)>, r: PacketRef) -> 
     Some(bytes)
 }
 
-/// The bytes that `r` names, if there are such.
+/// The bytes that `r` names, if it is valid.
 pub(crate) fn contents(memory: &Memory, r: PacketRef) -> Option<Vec<u8>> {
     let (segment, offset) = memory.resolve(r)?;
     let mut bytes = vec![0; r.len as usize];
@@ -171,7 +170,7 @@ pub(crate) fn contents(memory: &Memory, r: PacketRef) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// What came out, with what it names. `payload` reads the memory of applications.
+/// The outputs, with the bytes that they name. `payload` reads the memory of applications.
 pub(crate) fn lets<C: Component>(
     make: &Make<C>,
     items: &[C::Out],
@@ -195,7 +194,7 @@ where
     items.iter().map(&mut one).collect()
 }
 
-/// Dropped when its server ends as it was told.
+/// Dropped when its server ends in order.
 impl<C: Component, L: Log> Drop for Recorder<C, L> {
     fn drop(&mut self) {
         if !std::thread::panicking() && !self.log.is_full() {
@@ -232,7 +231,7 @@ where
     }
 
     fn begin(&mut self, occasion: Occasion<C::Event>) {
-        // It tells of the next call, which is written down.
+        // It announces the next call, which is recorded.
         self.component.begin(occasion);
     }
 

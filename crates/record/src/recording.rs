@@ -1,8 +1,6 @@
-//! What is written down of a server: every call to its engine, with all that the engine could see and all that came
-//! of it.
-//!
-//! Promise: a fresh engine of the same make that is called the same, and sees the same, must do the same; a
-//! [`Recording`] holds what is needed to find out ([`crate::replay`]).
+//! A server's recording: every call to its engine, with everything that the engine could read and every output. A
+//! fresh engine of the same make that gets the same calls, and reads the same memory, must do the same; a
+//! [`Recording`] holds what is needed to check that ([`crate::replay`]).
 
 use eft_base::{DomainId, Instant, PacketRef, PoolId, Random, SocketId};
 use eft_channel::PoolView;
@@ -44,7 +42,7 @@ pub trait Recorded: FromWorld {
         None
     }
 
-    /// The application has rung for `socket`. `None`: this engine does not hear of it.
+    /// The application has rung for `socket`. `None`: this engine has no such event.
     fn dirty(_socket: SocketId) -> Option<Self> {
         None
     }
@@ -82,7 +80,7 @@ impl Recorded for transport::Event {
     }
 }
 
-/// What passed between a transport and the memory that an application can write. Offsets are of the domain's arena.
+/// An access of a transport to memory that an application can write. Offsets are in the domain's arena.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Access {
     /// The engine read this, once.
@@ -105,7 +103,7 @@ pub enum Written {
     Digest { len: usize, digest: u64 },
 }
 
-/// Bytes that are written down whole.
+/// Longest write that is recorded whole.
 const WHOLE_MAX: usize = 64;
 
 impl Written {
@@ -133,7 +131,7 @@ impl fmt::Debug for Access {
     }
 }
 
-/// What an engine let out.
+/// An output of an engine.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Let {
     Message {
@@ -169,7 +167,7 @@ pub struct Call {
     pub random: Random,
     /// Room in the queue to each peer.
     pub rooms: Vec<(ComponentId, usize)>,
-    /// Bytes of others that the message, or what came of it, names.
+    /// Bytes of other components that the message, or an output, names.
     pub memory: Vec<(PacketRef, ByteBuf)>,
     pub input: Input,
     pub accesses: Vec<Access>,
@@ -189,7 +187,7 @@ impl Cut {
         Cut { base: view.base, slot_size: view.slot_size, slots: view.slots }
     }
 
-    /// Of a domain's arena.
+    /// The cut of a domain's arena.
     pub fn of_arena(g: Geometry) -> Cut {
         Cut { base: ARENA_HEADER_LEN, slot_size: g.stride(), slots: g.slots }
     }
@@ -203,7 +201,7 @@ impl Cut {
 /// A line of a recording.
 #[derive(Clone, Serialize, Deserialize)]
 pub enum Entry {
-    /// Memory of another component that later calls name, or that is no longer mapped.
+    /// A pool of another component that later calls name; `None`: it is no longer mapped.
     Pool(PoolId, Option<Cut>),
     Call(Call),
     End(End),
@@ -212,9 +210,9 @@ pub enum Entry {
 /// How a recording ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
-    /// The server ended as it was told.
+    /// The server ended in order.
     InOrder,
-    /// So many bytes of calls are as many as are kept.
+    /// The limit of bytes of calls was reached.
     Full(usize),
     /// The server died, and its last calls may be missing.
     #[default]
@@ -229,7 +227,7 @@ pub enum End {
 pub trait Log {
     fn note(&mut self, entry: Entry);
 
-    /// Whether nothing more is written down.
+    /// Whether nothing more is recorded.
     fn is_full(&self) -> bool;
 }
 
@@ -282,12 +280,12 @@ impl<L: Log> Log for Rc<RefCell<L>> {
     }
 }
 
-/// FNV-1a (draft-eastlake-fnv): tells accidents apart, not forgers.
+/// FNV-1a (draft-eastlake-fnv): detects accidents, not forgery.
 pub fn digest(bytes: &[u8]) -> u64 {
     digest_on(0xcbf2_9ce4_8422_2325, bytes)
 }
 
-/// The digest of what `before` is the digest of, followed by `bytes`.
+/// Continues the digest `before` with `bytes`.
 pub fn digest_on(before: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(before, |h, b| (h ^ *b as u64).wrapping_mul(0x0100_0000_01b3))
 }

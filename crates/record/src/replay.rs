@@ -1,10 +1,9 @@
-//! The replay oracle: a server is a function of its inputs, and here that is checked.
+//! The replay oracle: checks that a server is a function of its inputs.
 //!
-//! [`replay`] makes the calls of a [`Recording`] to a fresh engine of the same make. The engine reads in its
-//! applications' pages what was read then, in the same order, and must write there what was written then and
-//! answer with the same bytes. The first difference ends the replay and is told with both versions.
-//!
-//! Must never happen: a recording, however damaged, that does more harm than to be refused or to differ.
+//! [`replay`] makes the calls of a [`Recording`] to a fresh engine of the same make. In its applications'
+//! pages the engine reads the recorded values, in the same order; it must write the recorded values there
+//! and answer with the same bytes. The first difference ends the replay and is reported with both versions.
+//! Invariant: a damaged recording is refused or differs, and does no other harm.
 
 use crate::recorder::{Make, contents, lets, lock};
 use crate::recording::{Access, Call, Cut, End, Input, Let, Recorded, Recording, Told, Written};
@@ -20,14 +19,14 @@ use std::fmt::{self, Debug};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
-/// Where a replay did something else. `None`: one side did nothing more.
+/// Where a replay differs. `None`: one side did nothing more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
     Output { number: usize, recorded: Option<Let>, replayed: Option<Let> },
     Access { recorded: Option<Access>, replayed: Option<Access> },
 }
 
-/// Why a recording did not live again.
+/// Why a replay failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     Differs {
@@ -38,7 +37,7 @@ pub enum Failure {
     Survived {
         call: usize,
     },
-    /// What it asks for cannot be; one line.
+    /// It is invalid; one line says why.
     Unusable(String),
 }
 
@@ -73,7 +72,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What the engine is to read and write in a call.
+/// The reads and writes expected in a call.
 #[derive(Default)]
 struct Script {
     left: VecDeque<Access>,
@@ -86,7 +85,7 @@ impl Script {
     }
 }
 
-/// Lets the engine read in one domain's pages what was read there.
+/// Gives the engine the recorded values of one domain's pages.
 struct Prompter {
     domain: DomainId,
     script: Arc<Mutex<Script>>,
@@ -118,7 +117,7 @@ impl AccessObserver for Prompter {
     }
 }
 
-/// What surrounds the engine that lives again.
+/// The surroundings of the replayed engine.
 struct Stage<S> {
     memory: Memory,
     script: Arc<Mutex<Script>>,
@@ -142,7 +141,7 @@ impl<S: Fn(usize) -> Option<Segment>> Stage<S> {
         Ok(())
     }
 
-    /// Puts the bytes of others where they lay.
+    /// Puts the recorded bytes of other components in their places.
     fn fill(&self, call: &Call) -> Result<(), Failure> {
         for (r, bytes) in &call.memory {
             let place = self.memory.resolve(*r).filter(|_| r.len as usize == bytes.len());
@@ -173,7 +172,7 @@ impl<S: Fn(usize) -> Option<Segment>> Stage<S> {
     }
 }
 
-/// Time goes forward, and ends in some centuries.
+/// Checks that time goes forward, and does not overflow.
 fn check_times(calls: &[Call]) -> Result<(), Failure> {
     let end = Instant(1 << 63);
     match calls.is_sorted_by_key(|c| c.now) && calls.last().is_none_or(|c| c.now < end) {
@@ -182,8 +181,8 @@ fn check_times(calls: &[Call]) -> Result<(), Failure> {
     }
 }
 
-/// Makes the recorded calls to a fresh engine. `make` is of the fresh engine; `segments` gives zeroed
-/// memory of a length, which may be large and sparse.
+/// Makes the recorded calls to a fresh engine. `make` describes the fresh engine; `segments` returns zeroed
+/// memory of a given length, which may be large and sparse.
 pub fn replay<C: Component<Event: Recorded>>(
     recording: &Recording,
     mut component: C,
@@ -214,7 +213,7 @@ where
         let mut random = call.random.clone();
         let mut cx = Context { now: call.now, random: &mut random, memory: &stage.memory, status: &status };
         if recording.end == End::Panicked && i + 1 == recording.calls.len() {
-            // Whoever looks on has heard why from the panic itself.
+            // The panic itself has already printed its reason.
             let again = || repeat(&mut component, &mut cx, &call.input, event, &mut out);
             return match catch_unwind(AssertUnwindSafe(again)) {
                 Ok(()) => Err(Failure::Survived { call: i }),

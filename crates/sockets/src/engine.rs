@@ -21,7 +21,7 @@ use eft_messages::{ComponentId, Encoded, Role};
 pub struct SocketsConfig {
     /// Listeners of one domain.
     pub listeners_per_domain: usize,
-    /// Applications' requests under way at a time, of all domains. What is closed is closed beside.
+    /// Most requests of applications under way at a time, of all domains. Closes do not count.
     pub requests: usize,
     /// Grows with every rebirth; applications see it and resubmit.
     pub generation: u32,
@@ -68,25 +68,25 @@ impl Output for Out {
     }
 }
 
-/// Who waits for a transport's answer.
+/// What is done with a transport's answer.
 #[derive(Clone, Copy)]
 enum Waiting {
-    /// An application; `handle` came with the request.
+    /// It goes to an application; `handle` came with the request.
     Application { connection: ConnectionId, sequence: u64, op: u32, inode: u64, handle: Handle },
-    /// Nobody: a close.
+    /// Nothing: the request was a close.
     Nobody,
-    /// Nobody, but if it fails the descriptor is to be hung up: the attach of this incarnation.
+    /// If the attach of this incarnation failed, the descriptor is hung up.
     Attach(u32),
-    /// The end of a domain: one answer of each transport.
+    /// It is one of the transports' answers about the end of a domain.
     DomainEnd(DomainId),
 }
 
 /// A socket with a descriptor in an application.
 #[derive(Clone, Copy)]
 struct Open {
-    /// Whose it is.
+    /// The transport that owns it.
     transport: ComponentId,
-    /// Which incarnation of its slot.
+    /// The incarnation of its slot.
     incarnation: u32,
 }
 
@@ -118,7 +118,7 @@ pub struct Sockets {
 impl Sockets {
     pub fn new(config: SocketsConfig) -> Sockets {
         let mut sockets = Sockets {
-            // Bounded by `requests` and by the sockets that there are to close.
+            // Bounded by `requests` and by the number of open sockets.
             pending: Requests::new(usize::MAX, config.generation),
             config,
             domains: BTreeMap::new(),
@@ -130,7 +130,7 @@ impl Sockets {
         sockets
     }
 
-    /// Who makes sockets of this kind.
+    /// The transport for sockets of this kind.
     fn transport_for(&self, role: Role) -> Result<ComponentId, i32> {
         self.transports.iter().copied().find(|t| t.role == role).ok_or(EPROTONOSUPPORT)
     }
@@ -147,7 +147,7 @@ impl Sockets {
         build: impl Fn(RequestId) -> SocketsToTransport,
         out: &mut Outbox<Out>,
     ) {
-        // The message carries the number that it gets here.
+        // The message contains its request id, which is allocated here.
         let unnumbered = build(RequestId::default());
         let Ok(request) = self.pending.insert(Pending { transport, waiting, message: unnumbered }) else {
             return;
@@ -209,8 +209,9 @@ impl Sockets {
                 2 => (self.transport_for(Role::Udp)?, 0),
                 _ => return Err(EINVAL),
             },
-            // An unaccepted connection has no descriptor yet, nor has what is restored; everything else
-            // must have one. Whoever writes another owner into its page has its own socket not found.
+            // An unaccepted connection and a restored socket have no descriptor yet; all others must
+            // have one. A program that writes another owner into a page only makes its own socket
+            // unreachable.
             op::ACCEPTED | op::RESTORE => {
                 let page = state.arena.socket(r.slot).ok_or(EINVAL)?;
                 (page.owner().ok_or(EINVAL)?, r.args[0])
@@ -304,8 +305,8 @@ impl Sockets {
     }
 }
 
-/// What a domain's custodian is told of a request that was granted; `address` and `port` are what the
-/// socket is bound to now. Nothing of TCP's connects: a connection ends with its stack.
+/// Informs a domain's custodian of a successful request; `address` and `port` are what the socket is
+/// bound to now. TCP connects are left out: a connection ends with its stack.
 fn note(
     transport: ComponentId,
     request: &SocketsToTransport,

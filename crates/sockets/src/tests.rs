@@ -11,10 +11,10 @@ use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 use eft_messages::{ComponentId, Role};
 
 const DOMAIN: DomainId = DomainId(1);
-/// Of every socket that the transport opens.
+/// The incarnation of every socket that the transport opens.
 const INCARNATION: u32 = 41;
 
-/// Requests of applications at a time.
+/// Most requests of applications at a time.
 const REQUESTS: usize = 100;
 
 struct Bench {
@@ -224,7 +224,7 @@ fn a_close_names_the_incarnation_that_was_open() {
         panic!("{out:?}")
     };
     assert_eq!(incarnation, INCARNATION);
-    // A survivor is what its page says.
+    // A survivor has the incarnation in its page.
     let socket = SocketId { domain: DOMAIN, slot: 4 };
     b.arena.socket(4).unwrap().reset(ComponentId::TCP);
     b.event(Event::Survivor { socket, transport: ComponentId::TCP });
@@ -236,7 +236,7 @@ fn a_close_names_the_incarnation_that_was_open() {
 }
 
 #[test]
-fn a_shadow_is_brought_and_shown_to_the_domain_that_has_the_socket() {
+fn a_shadow_is_added_and_given_to_the_domain_that_has_the_socket() {
     let mut b = Bench::new();
     let shadow = Request { op: op::SHADOW, slot: 3, ..Request::default() };
     assert_eq!(errno_of(&b.request(shadow, 0)), EINVAL, "no such socket");
@@ -304,7 +304,7 @@ fn a_socket_opened_for_a_domain_that_ended_is_not_kept() {
 }
 
 #[test]
-fn a_custodian_is_told_what_it_is_to_repeat() {
+fn a_custodian_is_told_what_to_repeat() {
     let mut b = Bench::new();
     b.open(2);
     let mut noted = |request: Request, errno| {
@@ -339,7 +339,7 @@ fn a_socket_of_an_earlier_stack_is_restored_with_its_far_end() {
         Request { op: op::RESTORE, slot: 3, value: 99, args: [INCARNATION, 0, 0, 0], ..Request::default() };
     assert_eq!(errno_of(&b.request(restore, 0)), EINVAL, "no far end");
     assert_eq!(errno_of(&b.request(Request { slot: 1000, ..restore }, 4)), EINVAL, "no such slot");
-    assert_eq!(errno_of(&b.request(restore, 4)), EINVAL, "a slot that was nobody's");
+    assert_eq!(errno_of(&b.request(restore, 4)), EINVAL, "a slot that was never used");
     b.arena.socket(3).unwrap().reset(ComponentId::new(Role::Tcp, 1));
     assert_eq!(errno_of(&b.request(restore, 4)), EPROTONOSUPPORT, "there is no second tcp");
     b.arena.socket(3).unwrap().reset(ComponentId::UDP);
@@ -353,7 +353,7 @@ fn a_socket_of_an_earlier_stack_is_restored_with_its_far_end() {
     let out = b.answer(ComponentId::UDP, request, 0, 3);
     assert!(matches!(out[0], Out::Effect(Effect::Keep { handle: Handle(5), .. })), "{out:?}");
     assert_eq!(b.arena.socket(3).unwrap().inode(), 99);
-    // From now on it is a socket as any other.
+    // From now on it is a socket like any other.
     let connect = Request { op: op::CONNECT, slot: 3, port: 80, ..Request::default() };
     let [Out::Transport(_, SocketsToTransport::Connect { incarnation, .. })] = b.request(connect, 0)[..]
     else {
@@ -378,7 +378,7 @@ fn requests_are_limited_and_closes_are_not() {
 }
 
 #[test]
-fn programs_of_this_release_and_of_the_previous_one_are_spoken_to_and_no_others() {
+fn only_programs_of_this_release_and_of_the_previous_one_are_served() {
     let open = Request { op: op::OPEN, args: [1, 0, 0, 0], value: 77, ..Request::default() };
     for version in LAYOUT_OLDEST..=LAYOUT_VERSION {
         let out = Bench::new().request_in(version, DOMAIN, false, open, 3);

@@ -1,6 +1,6 @@
 //! Text for people: columns, on an output that may be a closed pipe.
 
-/// Standard output may be a closed pipe (`| head`); that is no failure.
+/// Standard output may be a closed pipe (`| head`); that is not a failure.
 pub fn print(text: &str) -> Result<(), String> {
     use std::io::Write;
     match std::io::stdout().write_all(text.as_bytes()) {
@@ -30,6 +30,6 @@ pub fn columns(rows: &[Vec<String>]) -> String {
 pub fn print_table(header: &[&str], rows: &[Vec<String>]) {
     let header: Vec<String> = header.iter().map(|cell| cell.to_string()).collect();
     let all: Vec<Vec<String>> = std::iter::once(header).chain(rows.iter().cloned()).collect();
-    // What cannot be written any more nobody wants to read.
+    // If the output is closed, the rest is not wanted.
     let _ = print(&columns(&all));
 }

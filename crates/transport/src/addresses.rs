@@ -5,13 +5,13 @@ use core::net::IpAddr;
 use eft_base::address::{with_zone, without_zone};
 use eft_base::{Cidr, WireAddress};
 
-/// Which addresses an application may bind to. Empty: not told yet, so nothing is refused here and
-/// ip has the last word.
+/// Which addresses an application may bind to. Empty: not configured yet, so nothing is refused
+/// here and ip decides.
 #[derive(Default)]
 pub(crate) struct Addresses(Vec<Cidr>);
 
 impl Addresses {
-    /// Takes a new list. Lines that are no CIDR are skipped: the supervisor checked them.
+    /// Takes a new list. Lines that are not CIDRs are skipped: the supervisor checked them.
     pub fn configure(&mut self, value: &[u8]) {
         self.0 = core::str::from_utf8(value)
             .unwrap_or("")
@@ -23,7 +23,7 @@ impl Addresses {
     /// Whether a socket may be bound to `address`.
     pub fn may_bind(&self, address: WireAddress) -> bool {
         let address = IpAddr::from(address);
-        // ip alone knows the link-local addresses.
+        // Only ip knows the link-local addresses.
         let plain = without_zone(address);
         address.is_unspecified()
             || plain != address
@@ -45,7 +45,7 @@ pub(crate) fn is_unspecified(address: WireAddress) -> bool {
     IpAddr::from(address).is_unspecified()
 }
 
-/// The most that ip leaves before a transport header: IPv6 with extension headers.
+/// Longest headers that ip leaves before a transport header: IPv6 with extension headers.
 pub(crate) const IP_HEADERS_MAX: usize = 128;
 
 /// The wildcard of IPv4.
@@ -53,10 +53,10 @@ pub(crate) fn any4() -> WireAddress {
     IpAddr::from([0u8; 4]).into()
 }
 
-/// The wildcard of IPv6, which is IPv4's as well unless its socket is IPV6_V6ONLY (RFC 3493 §5.3).
+/// The wildcard of IPv6, which includes IPv4 unless its socket is IPV6_V6ONLY (RFC 3493 §5.3).
 pub(crate) const ANY6: WireAddress = WireAddress([0; 16]);
 
-/// The wildcard that a socket gets that was not bound before it speaks to `remote`.
+/// The wildcard that an unbound socket gets when it sends to `remote`.
 pub(crate) fn any_towards(remote: WireAddress) -> WireAddress {
     if IpAddr::from(remote).is_ipv6() { ANY6 } else { any4() }
 }

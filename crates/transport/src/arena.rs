@@ -1,14 +1,11 @@
-//! The durable arena of a transport: a versioned header, and tables of plain data without pointers.
-//!
-//! **Turns.** What changes in a turn counts when [`Arena::commit`] has ended it, all at once. The first time that an
-//! item is borrowed for change in a turn, its checksum is verified and its image goes into the table's undo area; at the
-//! commit the changed items get new checksums, and then one store of the turn's number makes every image worthless. A
-//! server that dies before leaves images of the turn that was not committed, and [`Arena::open`] puts them back.
-//!
-//! Only the death of the process matters, so the order of the program is enough: compiler fences, no others.
-//!
-//! **Damage.** An item that was changed past this file fails its checksum. In the middle of a turn that ends the server
-//! (an assertion); when the arena is opened [`Table::is_intact`] says so, and the item alone is given up.
+//! The durable arena of a transport: a versioned header, and tables of plain data without pointers. **Turns.** The changes of a
+//! turn take effect all at once, when [`Arena::commit`] ends it. The first time that an item is borrowed for change in a turn,
+//! its checksum is verified and its image goes into the table's undo area; at the commit the changed items get new checksums,
+//! and then one store of the turn's number invalidates every image. A server that dies before that leaves images of the
+//! uncommitted turn, and [`Arena::open`] restores them. Only the death of the process matters, so program order is enough:
+//! compiler fences, no others. **Damage.** An item that was changed by other code fails its checksum. In the middle of a turn
+//! an assertion then ends the server; when the arena is opened, [`Table::is_intact`] reports it, and only that item is given
+//! up.
 
 mod fuse;
 mod layout;
@@ -54,18 +51,18 @@ pub(crate) struct Arena {
     pub secret: [u64; 2],
     /// It held a predecessor's state.
     pub reborn: bool,
-    /// Items of each table that are made.
+    /// Items of each table that are initialized.
     made: usize,
-    /// Its header is there.
+    /// Its header is written.
     established: bool,
 }
 
 impl Arena {
-    /// Opens an arena of `count` items: makes it new, with secrets from `seed`, if it is empty; else takes back what
-    /// was not committed. The tables' items are still to be checked, or to be made.
+    /// Opens an arena of `count` items: initializes it, with secrets from `seed`, if it is empty; else undoes what was not
+    /// committed. The caller must still check or initialize the tables' items.
     ///
-    /// Panics if the segment is shorter than [`Layout::arena_len`] says or not writable, which is a mistake of
-    /// whoever set the server up.
+    /// Panics if the segment is shorter than [`Layout::arena_len`] says or not writable, which is a mistake in the server's
+    /// setup.
     pub fn open(segment: Segment, layout: Layout, count: usize, seed: u64) -> Result<Arena, Refused> {
         segment.range_mut(0, layout.arena_len(count)).expect("the arena has the length that was asked for");
         let (header, reborn) = match kind(&segment, &layout, count) {
@@ -89,7 +86,7 @@ impl Arena {
             arena.roll_back(table);
         }
         if reborn {
-            // The images were put back; of the next turn there is none.
+            // The images were restored; there is none of the next turn.
             compiler_fence(Ordering::SeqCst);
             let turn = after(header.turn);
             arena.turn.set(turn);
@@ -102,13 +99,13 @@ impl Arena {
         self.segment.write(0, header.as_bytes()).expect("length was checked");
     }
 
-    /// The items of each table that come next are to be made, from the last one to the first, and then [`Arena::keep`] says so;
-    /// empty if there is room for no more.
+    /// The items of each table to be initialized next, from the last one to the first; then the caller calls [`Arena::keep`].
+    /// Empty if there is no more room.
     pub fn growth(&self) -> Range<u32> {
         self.made as u32..(self.made + CHUNK).min(self.count) as u32
     }
 
-    /// All items before `end` are made.
+    /// All items before `end` are initialized.
     pub fn keep(&mut self, end: u32) {
         self.made = end as usize;
         if self.established {
@@ -120,7 +117,7 @@ impl Arena {
         }
     }
 
-    /// A new arena gets its header when its first items were made: a death before leaves it empty.
+    /// A new arena gets its header when its first items are initialized: a death before that leaves it empty.
     pub fn establish(&mut self) {
         self.established = true;
         if !self.reborn {
@@ -131,7 +128,7 @@ impl Arena {
         }
     }
 
-    /// Puts the images of the turn that was not committed back.
+    /// Restores the images of the uncommitted turn.
     fn roll_back(&self, table: usize) {
         let item = self.layout.items[table];
         let base = self.layout.offset(table, self.count);
@@ -152,14 +149,14 @@ impl Arena {
         }
     }
 
-    /// A table's items, by its place in [`Layout::items`]. To be asked for once.
+    /// A table's items, by its place in [`Layout::items`]. Call once per table.
     pub fn table<T: Plain>(&self, table: usize) -> Table<T> {
         assert_eq!(self.layout.items[table], size_of::<T>());
         const { assert!(align_of::<T>() <= 8 && size_of::<T>().is_multiple_of(8)) };
         Table::new(&self.segment, &self.layout, table, [self.made, self.count], &self.turn, &self.fuse)
     }
 
-    /// Ends the turn: the one store that makes it count. Every table must be sealed ([`Table::seal`]).
+    /// Ends the turn: the one store that makes its changes valid. Every table must be sealed ([`Table::seal`]).
     pub fn commit(&self) {
         let next = after(self.turn.get());
         self.fuse.burn();
@@ -171,7 +168,7 @@ impl Arena {
         self.fuse.burn();
     }
 
-    /// What the predecessor died of, and where the next call is named.
+    /// The docket, and what it says about the predecessor's death.
     pub fn docket(&self) -> (Docket, Finding) {
         Docket::open(self.segment.clone())
     }
@@ -182,8 +179,8 @@ impl Arena {
     }
 }
 
-/// How many items of an arena are made. The first one behind them is untouched, unless a stray write changed the number, or the
-/// predecessor died in the last step of growing: then all of them are looked at.
+/// How many items of an arena are initialized. The first one behind them is untouched, unless a stray write changed the number,
+/// or the predecessor died in the last step of growing: then all items are checked.
 fn made(segment: &Segment, layout: &Layout, count: usize, header: &Header) -> usize {
     let made = header.made(count);
     let untouched = made == count
@@ -195,8 +192,8 @@ fn made(segment: &Segment, layout: &Layout, count: usize, header: &Header) -> us
     if untouched { made } else { count }
 }
 
-/// The number of the next turn. A stray write may have left any number, so it wraps; 0 is none's, since that is what an undo
-/// area holds that was never written.
+/// The number of the next turn. A stray write may have left any number, so it wraps; 0 is no turn's number, since an undo area
+/// that was never written holds 0.
 fn after(turn: u64) -> u64 {
     turn.wrapping_add(1).max(1)
 }

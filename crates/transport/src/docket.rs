@@ -1,7 +1,6 @@
-//! What is about to run, by content, in the arena's header: whoever opens the arena after a death learns what it died of.
-//!
-//! An input that kills twice in a row, in the same state of its connection, is condemned, and no successor runs it again. What
-//! was killed from outside died of no input ([`acquit`]).
+//! A record in the arena's header of what is about to run, by content: a successor that opens the arena learns what its
+//! predecessor died of. An input that kills twice in a row, in the same state of its connection, is condemned, and no
+//! successor runs it again. A server that was killed from outside died of no input ([`acquit`]).
 //!
 //! Only the death of the process matters, as in [`crate::arena`].
 
@@ -12,10 +11,10 @@ use eft_channel::Segment;
 const AT: usize = 2048;
 /// Condemned inputs that are remembered.
 const CONDEMNED_MAX: usize = 8;
-/// Condemned segments after which their connection is given up, too: its peer sends the same bytes in ever new segments.
+/// Condemned segments after which their connection is given up, too: its peer sends the same bytes again in new segments.
 const STUBBORN: usize = 3;
 
-/// Words: the call that runs, whom the last death is laid to, how many were condemned ever, and the last of them.
+/// Words: the call that runs, the input blamed for the last death, how many were ever condemned, and the last of them.
 const RUNNING: usize = 0;
 const SUSPECT: usize = 2;
 const COUNT: usize = 4;
@@ -29,23 +28,23 @@ pub(crate) const END: usize = AT + WORDS * 8;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
-    /// A message that no connection is known for yet.
+    /// A message whose connection is not known yet.
     Message = 1,
     Segment = 2,
     Timer = 3,
-    /// What became due leaves.
+    /// The connection's due work is done.
     Serve = 4,
-    /// Its application has rung.
-    News = 5,
-    /// The connection is taken up after a death.
+    /// Its application has rung the doorbell.
+    Dirty = 5,
+    /// The connection is revived after a death.
     Revive = 6,
 }
 
-/// An input by content.
+/// An input, identified by content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
     kind: Kind,
-    /// Whose it is.
+    /// The connection's block.
     block: u32,
     generation: u32,
     digest: u64,
@@ -54,7 +53,7 @@ pub(crate) struct Note {
 const NOBODY: u32 = u32::MAX;
 
 impl Note {
-    /// An input of a connection, told from others of it by `content`.
+    /// An input of a connection, distinguished from its others by `content`.
     pub fn of(kind: Kind, block: u32, generation: u32, content: &[u64]) -> Note {
         Note { kind, block, generation, digest: digest(content) }
     }
@@ -77,7 +76,7 @@ fn digest(content: &[u64]) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Finding {
     Nothing,
-    /// An input has killed twice, and will not run again. The block is that of a connection that has had too many such.
+    /// An input has killed twice, and will not run again. The block is that of a connection that has had too many such inputs.
     Condemned(Option<u32>),
 }
 
@@ -88,7 +87,7 @@ pub(crate) struct Docket {
 }
 
 impl Docket {
-    /// Reads what the predecessor died of and makes up the books.
+    /// Reads what the predecessor died of and records it.
     pub fn open(segment: Segment) -> (Docket, Finding) {
         let mut docket = Docket { segment, condemned: 0 };
         let running = docket.pair(RUNNING);
@@ -115,7 +114,7 @@ impl Docket {
     }
 
     fn put(&self, n: usize, [name, digest]: [u64; 2]) {
-        // The name last: half a note is none.
+        // The name last: a half-written note has none.
         self.word(n).store(0, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
         self.word(n + 1).store(digest, Ordering::Relaxed);
@@ -123,7 +122,7 @@ impl Docket {
         self.word(n).store(name, Ordering::Relaxed);
     }
 
-    /// Remembers it. Returns the block of a connection that is not to be kept.
+    /// Condemns an input. Returns the block of a connection that is to be given up.
     fn condemn(&self, note: [u64; 2]) -> Option<u32> {
         let count = self.word(COUNT).load(Ordering::Relaxed);
         self.put(CONDEMNED + 2 * (count as usize % CONDEMNED_MAX), note);
@@ -132,12 +131,12 @@ impl Docket {
         (note[0] >> 56 == Kind::Segment as u64 && same >= STUBBORN).then_some(note[0] as u32)
     }
 
-    /// Says what runs from now on.
+    /// Records what runs from now on.
     pub fn name(&self, note: Note) {
         self.put(RUNNING, note.words());
     }
 
-    /// What runs from now on is of no input.
+    /// What runs from now on is not caused by any input.
     pub fn clear(&self) {
         self.word(RUNNING).store(0, Ordering::Relaxed);
     }
@@ -154,7 +153,7 @@ impl Docket {
         (0..CONDEMNED_MAX).map(|n| CONDEMNED + 2 * n).find(|n| self.pair(*n) == note.words())
     }
 
-    /// A condemned message was refused, and comes no more: one of the same words later is another.
+    /// A condemned message was refused: a later one with the same words counts as another message.
     pub fn strike(&self, note: Note) {
         if let Some(n) = self.place(note) {
             self.put(n, [0; 2]);
@@ -162,7 +161,7 @@ impl Docket {
     }
 }
 
-/// What the arena's owner was doing is not to blame for its death.
+/// The running input is not to blame for the owner's death.
 pub(crate) fn acquit(segment: &Segment) {
     if let Ok(word) = segment.atomic_u64(AT + RUNNING * 8) {
         word.store(0, Ordering::Relaxed);

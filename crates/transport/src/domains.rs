@@ -11,24 +11,24 @@ use eft_channel::socket::{Arena, SocketPage};
 /// No block, no slot.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Slots that wait before they are used again.
+/// Freed slots that wait before they are reused.
 const FRESH_MAX: usize = 8;
 
 pub(crate) struct Domain {
-    /// `None` until the world (again) says where it is.
+    /// `None` until the world has mapped it (again).
     pub arena: Option<(Arena, PoolId)>,
     /// The block of each of our slots.
     blocks: Vec<u32>,
-    /// Free slots that somebody had. The lowest is taken first: programs map those that they use, and their addresses may be
-    /// limited.
+    /// Free slots that were used before. The lowest is taken first: programs map those that they use, and their address
+    /// space may be limited.
     free: BTreeSet<u32>,
-    /// From this one of the share on nobody had any; there are `slots`.
+    /// The first slot of the share that was never used; all behind it were not used either.
     untouched: usize,
     slots: usize,
-    /// Slots that were just freed, the last one last. They wait, so that a late reference to one finds nobody
-    /// rather than somebody else.
+    /// Slots that were just freed, the last one last. They wait, so that a late reference to one finds no socket rather than
+    /// a wrong one.
     fresh: VecDeque<u32>,
-    /// Which slots are ours.
+    /// The slots that we own.
     share: SlotShare,
     pub sockets: usize,
     pub listeners: usize,
@@ -52,8 +52,7 @@ impl Domain {
         }
     }
 
-    /// Whether this is the life of the domain whose arena is `pool`. Numbers of domains are used
-    /// again.
+    /// Whether this is the life of the domain whose arena is `pool`. Domain numbers are reused.
     fn is_life(&self, pool: PoolId) -> bool {
         self.arena.as_ref().is_none_or(|(_, known)| *known == pool)
     }
@@ -69,7 +68,7 @@ impl Domain {
         self.say_touched();
     }
 
-    /// A block has a slot from before the crash. False if another has it already, or if it is not ours.
+    /// A block claims its slot from before the crash. False if another block has it already, or if it is not ours.
     pub fn claim(&mut self, slot: u32, block: u32) -> bool {
         let Some(i) = self.share.index(slot).filter(|_| (slot as usize) < DIRTY_SLOTS) else {
             return false;
@@ -81,7 +80,7 @@ impl Domain {
         true
     }
 
-    /// The slot at `i` of the share has this block.
+    /// Records that the slot at `i` of the share has this block.
     fn enter(&mut self, i: usize, block: u32) {
         if self.blocks.len() <= i {
             self.blocks.resize(i + 1, NONE);
@@ -96,7 +95,7 @@ impl Domain {
         Some(slot)
     }
 
-    /// The next slot that nobody had.
+    /// The next slot that was never used.
     fn touch(&mut self) -> Option<u32> {
         let i = self.untouched;
         (i < self.slots).then(|| {
@@ -151,7 +150,7 @@ impl Domain {
 pub(crate) struct Domains {
     map: Map<u16, Domain>,
     share: SlotShare,
-    /// Sockets that a predecessor opened and that nothing has happened to since, by request.
+    /// Sockets that a predecessor opened and that were not used since, by request.
     opened: Map<(u16, u64), u32>,
     /// Domains whose last socket may be gone.
     emptied: Vec<DomainId>,
@@ -160,7 +159,7 @@ pub(crate) struct Domains {
 }
 
 impl Domains {
-    /// `share`: which slots of every arena are ours.
+    /// `share`: the slots of every arena that we own.
     pub fn new(key: Key, share: SlotShare) -> Domains {
         Domains {
             map: Map::with_hasher(key),
@@ -192,9 +191,9 @@ impl Domains {
         domain.members()
     }
 
-    /// sockets is connected. Its request numbers begin anew with its life: an old one must not be taken
-    /// for a new one. The first connection of our own life is no rebirth of sockets, but by then every
-    /// domain's arena was shown: returns the blocks that claim a slot of any other.
+    /// sockets is connected. Its request numbers begin anew with its life: an old one must not be taken for a new one. The
+    /// first connection of our own life is not a rebirth of sockets, but by then every domain's arena was opened: returns
+    /// the blocks that claim a slot in any other domain.
     pub fn sockets_connected(&mut self) -> Vec<u32> {
         if core::mem::replace(&mut self.sockets_seen, true) {
             self.opened.clear();
@@ -210,7 +209,7 @@ impl Domains {
         homeless
     }
 
-    /// A socket that a predecessor opened, and that nothing has happened to since.
+    /// Remembers a socket that a predecessor opened, and that was not used since.
     pub fn remember_opened(&mut self, domain: DomainId, request: u64, block: u32) {
         self.opened.insert((domain.0, request), block);
     }
@@ -220,7 +219,7 @@ impl Domains {
         self.opened.remove(&(domain.0, request.to_u64()))
     }
 
-    /// Whether a domain may open one more socket of `limit`.
+    /// Whether a domain with at most `limit` sockets may open one more.
     pub fn may_open(&self, id: DomainId, limit: usize) -> Result<(), i32> {
         match self.map.get(&id.0) {
             Some(f) if f.arena.is_some() && f.closing.is_none() => {

@@ -46,7 +46,7 @@ impl Output for Out {
         match self {
             Out::Ip(m) => m.encode(),
             Out::Sockets(m) => m.encode(),
-            // Never asked for: `peer` is None.
+            // Never encoded: `peer` is None.
             Out::Effect(_) => [0; 7],
         }
     }

@@ -1,8 +1,6 @@
-//! Which blocks of an arena are free.
-//!
-//! Derived when the arena is opened and never stored in it, so that no damage to the arena reaches
-//! it. Promise: a block is given out once and taken back once, whatever its user does; must never
-//! happen: one block with two users.
+//! Which blocks of an arena are free. Derived when the arena is opened and never stored in it, so
+//! that damage to the arena does not reach it. Invariant: a block is given out once and taken back
+//! once, whatever its user does; no block has two users.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -14,25 +12,25 @@ pub(crate) struct FreeBlocks {
 }
 
 impl FreeBlocks {
-    /// Of `count` blocks, none is free yet.
+    /// For `count` blocks, none of them free yet.
     pub fn new(count: usize) -> FreeBlocks {
         FreeBlocks { stack: Vec::new(), is_free: vec![false; count] }
     }
 
-    /// There are `more` blocks, free ones, behind those that there were.
+    /// Adds `more` free blocks behind the present ones.
     pub fn grow(&mut self, more: Range<u32>) {
         self.is_free.resize(more.end as usize, true);
         self.stack.extend(more.rev());
     }
 
-    /// Gives one out: the one that came back last, whose lines are likely still cached.
+    /// Gives out the block that came back last, whose lines are likely still cached.
     pub fn take(&mut self) -> Option<u32> {
         let block = self.stack.pop()?;
         self.is_free[block as usize] = false;
         Some(block)
     }
 
-    /// Takes one back. False, and nothing happens, if it is free already.
+    /// Takes a block back. False, and nothing happens, if it is free already.
     pub fn put(&mut self, block: u32) -> bool {
         let fresh = !core::mem::replace(&mut self.is_free[block as usize], true);
         if fresh {

@@ -1,4 +1,4 @@
-//! Which bytes of a send ring unanswered `Send`s still refer to.
+//! The bytes of a send ring to which unanswered `Send`s still refer.
 
 /// Unanswered `Send`s of one epoch.
 #[derive(Clone, Copy, Default)]
@@ -7,13 +7,13 @@ struct Epoch {
     lowest: u64,
 }
 
-/// Which ring bytes unanswered `Send`s still refer to, in constant space: an older and a younger
-/// epoch, each with a count and its lowest offset. When the older is empty the younger takes its
-/// place, so an epoch is never open for longer than two rounds of answers.
+/// The ring bytes to which unanswered `Send`s still refer, in constant space: an older and a
+/// younger epoch, each with a count and its lowest offset. When the older is empty the younger
+/// takes its place, so an epoch is never open for longer than two rounds of answers.
 #[derive(Clone, Copy, Default)]
 pub struct InFlight {
     epochs: [Epoch; 2],
-    /// Which of the two new sends join.
+    /// The epoch that new sends join.
     young: u8,
 }
 

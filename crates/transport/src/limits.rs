@@ -1,9 +1,9 @@
-//! Rates of what strangers can make us send.
+//! Rate limits for packets that strangers can make us send.
 
 use eft_base::Instant;
 
-/// A token bucket: `rate` per second, at most `rate` saved up, on average. A token costs a little more or less by
-/// chance, so that who counts our answers cannot tell whether we gave one to another (as CVE-2016-5696 did).
+/// A token bucket: `rate` per second, at most `rate` saved up, on average. A token costs a little more or less at
+/// random, so that a host that counts our answers cannot tell whether another host got one (CVE-2016-5696).
 pub(crate) struct Bucket {
     rate: u64,
     /// Tokens in billionths.

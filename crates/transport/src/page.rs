@@ -1,11 +1,8 @@
-//! An application's page, as its transport uses it within a turn.
-//!
-//! Words that tell the application something are staged here, and written when the turn is committed
-//! ([`Stage::commit`]): a turn that does not end was never seen. Bytes of a ring beyond its published end are nobody's
-//! yet and are written at once.
-//!
-//! What a transport wrote itself it reads here and not in the page, which everybody of the domain can write. A page
-//! that is about to be reset is read as if it were: what lies there is of the slot's last user.
+//! An application's page, as its transport uses it within a turn. Words for the application are staged here, and
+//! written when the turn is committed ([`Stage::commit`]): nothing of a turn that does not end is ever seen. Bytes of
+//! a ring beyond its published end are not visible yet and are written at once. A transport reads its own words here
+//! and not in the page, which every program of the domain can write. A page with a staged reset reads as if it were
+//! reset already: its content is that of the slot's last user.
 
 use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
@@ -14,15 +11,15 @@ use eft_base::{ComponentId, Endpoint, PacketRef, PoolId, SocketId};
 use eft_channel::Segment;
 use eft_channel::socket::{ERRORS_MAX, ErrorRecord, Opt, SendRoom, SocketInfo, SocketPage, SocketStatistics};
 
-/// Bytes of a record that is staged.
+/// Bytes of a staged record.
 pub(crate) const RECORD_MAX: usize = 64;
 
-/// Words that are staged.
+/// Bits of the staged words.
 mod word {
     pub const RECEIVE_END: u32 = 1;
     pub const SEND_RELEASED: u32 = 2;
     pub const RECEIVE_NOTIFY: u32 = 4;
-    /// The notify word is read against once more after it is written.
+    /// After the notify word is written, the application's position is read once more.
     pub const ARMED: u32 = 8;
     pub const FLAGS: u32 = 16;
     /// Something in [`super::Seldom`].
@@ -31,10 +28,10 @@ mod word {
     pub const ERRORS_END: u32 = 128;
 }
 
-/// What is staged less often.
+/// Words that are staged less often.
 #[derive(Default)]
 struct Seldom {
-    /// The slot becomes a new socket's: whose, and its incarnation.
+    /// The slot is reset for a new socket: its owner and incarnation.
     reset: Option<(ComponentId, u32)>,
     freed: bool,
     options: Vec<(Opt, u32)>,
@@ -50,9 +47,9 @@ struct Seldom {
 struct Inner {
     page: SocketPage,
     socket: SocketId,
-    /// Of the socket's block.
+    /// Index of the socket's block.
     owner: u32,
-    /// Not owned: the stage has the pages that wait.
+    /// A weak reference: the stage owns the pages that wait.
     stage: Weak<RefCell<Vec<Page>>>,
     staged: Cell<u32>,
     receive_end: Cell<u64>,
@@ -73,11 +70,11 @@ pub(crate) struct Page(Rc<Inner>);
 pub(crate) struct Stage(Rc<RefCell<Vec<Page>>>);
 
 impl Stage {
-    /// Writes what was staged. `late` is called with the owner of each page whose application had already read what
-    /// it was to be asked to tell of.
+    /// Writes what was staged. `late` is called with the owner of each page whose application had already read past
+    /// the notify position.
     pub fn commit(&self, mut late: impl FnMut(u32)) {
         let mut pages = self.0.borrow_mut();
-        // A listener's ring may name a slot that is reset in the same turn: it must be by then.
+        // A listener's ring may name a slot that is reset in the same turn: the reset must be written first.
         pages.iter().for_each(Page::prepare);
         for page in pages.drain(..) {
             if page.publish() {
@@ -95,7 +92,7 @@ impl Stage {
 }
 
 impl Page {
-    /// The page of `socket`, whose block is `owner`; what was last published there.
+    /// The page of `socket`, whose block is `owner`, with the words last published there.
     pub fn new(
         stage: &Stage,
         page: SocketPage,
@@ -104,7 +101,8 @@ impl Page {
         (receive_end, send_released): (u64, u64),
     ) -> Page {
         Page(Rc::new(Inner {
-            // From before a crash, if this is a socket from before a crash. A wrong one hurts its own domain alone.
+            // The value from before a crash, if the socket is from before a crash. A wrong one hurts its own domain
+            // alone.
             errors_end: Cell::new(page.errors_end()),
             page,
             socket,
@@ -135,12 +133,12 @@ impl Page {
         self.mark(word::SELDOM);
     }
 
-    /// Whether the application has no part in the page yet.
+    /// Whether the application does not use the page yet.
     fn is_fresh(&self) -> bool {
         self.0.staged.get() & word::SELDOM != 0 && self.0.seldom.borrow().reset.is_some()
     }
 
-    /// What no application looks at before something else tells it to.
+    /// Writes the words that no application reads before another word tells it to.
     fn prepare(&self) {
         if self.0.staged.get() & word::SELDOM == 0 {
             return;
@@ -162,7 +160,7 @@ impl Page {
         seldom.records.iter().for_each(|(at, record)| page.write_receive(*at, record));
     }
 
-    /// The words that tell. True if the application has already passed the position at which it is to tell us.
+    /// Writes the words that applications watch. True if the application has already passed the notify position.
     fn publish(&self) -> bool {
         let staged = self.0.staged.replace(0);
         let page = &self.0.page;
@@ -233,7 +231,7 @@ impl Page {
         self.0.page.receive_len()
     }
 
-    /// Whether a writer that waits should go on, by the positions as they are.
+    /// Whether a waiting writer should continue, by the present positions.
     pub fn is_worth_writing(&self) -> bool {
         let room = SendRoom {
             limit: self.send_limit(),
@@ -279,7 +277,7 @@ impl Page {
 
     // What we tell it.
 
-    /// The slot is a new socket's. Returns which use of the slot it is.
+    /// Resets the slot for a new socket. Returns its incarnation.
     pub fn reset(&self, owner: ComponentId) -> u32 {
         let pending = self.0.stage.upgrade().and_then(|s| Stage(s).pending_incarnation(self.0.socket));
         let incarnation = pending.unwrap_or_else(|| self.0.page.incarnation()).wrapping_add(1);
@@ -287,8 +285,8 @@ impl Page {
         incarnation
     }
 
-    /// A socket from before a crash: a reset that its owner decided and did not live to write is written now. True if
-    /// there was one: then the page is as empty as that of a new socket.
+    /// For a socket from before a crash: writes a reset that the predecessor decided but did not write. True if there
+    /// was one: then the page is as empty as that of a new socket.
     pub fn resume(&self, owner: ComponentId, incarnation: u32) -> bool {
         let lost = self.0.page.incarnation() != incarnation;
         if lost {
@@ -330,7 +328,8 @@ impl Page {
         self.seldom(|s| s.statistics = Some(*statistics));
     }
 
-    /// What a predecessor told of this socket. An application can write it: it is good for counting on, not more.
+    /// The statistics that a predecessor published for this socket. The application can write them: they serve only as
+    /// start values of counts.
     pub fn told_statistics(&self) -> Option<SocketStatistics> {
         if self.is_fresh() { None } else { self.0.page.statistics() }
     }
@@ -359,7 +358,7 @@ impl Page {
         self.mark(word::SEND_SENT);
     }
 
-    /// Puts an error into the queue. False if as many wait there as it holds.
+    /// Puts an error into the queue. False if the queue is full.
     pub fn put_error(&self, record: &ErrorRecord, quote: &[u8]) -> bool {
         let end = self.0.errors_end.get();
         let taken = if self.is_fresh() { 0 } else { self.0.page.errors_taken() };
@@ -383,7 +382,7 @@ impl Page {
         self.mark(word::RECEIVE_NOTIFY);
     }
 
-    /// As [`Page::set_receive_notify`]; at the commit is looked whether the application has read that far already.
+    /// As [`Page::set_receive_notify`]; the commit checks whether the application has read that far already.
     pub fn arm_receive_notify(&self, position: u64) {
         self.0.receive_notify.set(position);
         self.mark(word::RECEIVE_NOTIFY | word::ARMED);

@@ -1,5 +1,5 @@
-//! Requests of sockets: what tcp and udp do alike. Every one may come again after a rebirth of either
-//! side, and then does no harm.
+//! Requests of sockets, as far as tcp and udp handle them alike. Every request may be repeated after
+//! a rebirth of either side, and is idempotent.
 
 use crate::domains::{Domains, NONE};
 use crate::edge::Out;
@@ -9,7 +9,7 @@ use eft_channel::socket::SocketPage;
 use eft_component::{Context, Outbox};
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 
-/// What a reply tells of a socket.
+/// A socket's data in a reply.
 #[derive(Default)]
 pub(crate) struct Place {
     pub incarnation: u32,
@@ -17,10 +17,10 @@ pub(crate) struct Place {
     pub port: u16,
 }
 
-/// No ring's position gets here; far enough from the end for any sum of two.
+/// No ring position gets this large; the sum of two does not overflow.
 pub(crate) const POSITION_MAX: u64 = 1 << 61;
 
-/// The positions of a receive ring that an earlier stack left, (taken, end), if they can be so.
+/// The positions of a receive ring that an earlier stack left, (taken, end), if they are valid.
 pub(crate) fn left_to_receive(page: &SocketPage) -> Option<(u64, u64)> {
     let (taken, end) = (page.receive_taken(), page.receive_end());
     let sane = taken <= end && end <= POSITION_MAX && end - taken <= page.receive_len() as u64;
@@ -70,7 +70,7 @@ pub(crate) trait Transport {
         self.held(i).map(|_| i)
     }
 
-    /// The block of a socket that a request means: not of another that had or got its slot.
+    /// The block of a request's socket; not of another socket that had or has its slot.
     fn find_incarnation(&mut self, socket: SocketId, incarnation: u32) -> Option<u32> {
         self.find_socket(socket).filter(|i| self.place(*i).incarnation == incarnation)
     }
@@ -119,7 +119,7 @@ pub(crate) trait Transport {
         }
     }
 
-    /// Answers a request; `block` tells what the socket is bound to.
+    /// Answers a request; `block` says which address the socket is bound to.
     fn reply(
         &self,
         out: &mut Outbox<Out>,

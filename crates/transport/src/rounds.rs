@@ -1,12 +1,12 @@
-//! When to look for requests whose answer was lost: a damaged or forgotten receipt of ip would hold a ring for good.
+//! When to check for requests whose answer was lost: a damaged or forgotten receipt of ip would hold a ring for ever.
 
 use crate::timers::NEVER;
 use core::time::Duration;
 use eft_base::Instant;
 
-/// Far above what an answer takes, below what a program waits for.
+/// Far longer than an answer takes, shorter than a program's patience.
 const ROUND: Duration = Duration::from_secs(1);
-/// After so many rounds nothing of a request is on its way any more: longer than a nic that dies again and again stays away.
+/// After this many rounds no packet of a request is under way any more: longer than a nic that dies repeatedly stays away.
 pub(crate) const LONG: u32 = 15;
 
 pub(crate) struct Rounds(Instant);
@@ -16,7 +16,7 @@ impl Rounds {
         Rounds(NEVER)
     }
 
-    /// Requests wait, or none does.
+    /// Starts or stops rounds: `waiting` says whether requests wait.
     pub fn arm(&mut self, now: Instant, waiting: bool) {
         match (waiting, self.0 == NEVER) {
             (true, true) => self.0 = now + ROUND,

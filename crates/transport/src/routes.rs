@@ -1,18 +1,18 @@
-//! What ip said of the ways to destinations, kept for a while.
+//! A cache of ip's answers about routes.
 
 use core::time::Duration;
 use eft_base::hash::{Key, Map};
 use eft_base::{Instant, WireAddress};
 
-/// How long an answer of ip is believed.
+/// How long an answer of ip is used.
 pub(crate) const LIFETIME: Duration = Duration::from_secs(10);
-/// Beyond this many all are forgotten; they are soon asked for again.
+/// Beyond this many, all are dropped; they are soon asked for again.
 const ROUTES_MAX: usize = 4096;
 
 /// A wanted source, which may be unspecified, and a destination.
 pub(crate) type Way = (WireAddress, WireAddress);
 
-/// Answers that may be used again.
+/// Cached answers.
 pub(crate) struct Routes<T>(Map<Way, (T, Instant)>);
 
 impl<T: Copy> Routes<T> {

@@ -24,7 +24,7 @@ impl Timers {
         Timers { heap: Vec::new(), position: vec![ABSENT; connections] }
     }
 
-    /// There are connections up to number `connections`.
+    /// Makes room for `connections` connections.
     pub fn grow(&mut self, connections: usize) {
         self.position.resize(connections, ABSENT);
     }
@@ -34,7 +34,7 @@ impl Timers {
         self.heap.first().map(|(at, _)| *at)
     }
 
-    /// Sees to it that `connection` is handled at `at` at the latest.
+    /// Ensures that `connection` is handled at `at` at the latest.
     pub fn arm(&mut self, connection: u32, at: Instant) {
         if at == NEVER {
             return;

@@ -1,14 +1,14 @@
-//! Which sockets have something due in the next flush, in the order in which it became due.
+//! The sockets with work due in the next flush, in the order in which it became due.
 
 use crate::timers::{NEVER, Timers};
 use alloc::collections::VecDeque;
 use core::time::Duration;
 use eft_base::Instant;
 
-/// When to look again if a queue was full and nobody owes us an answer.
+/// When to try again if a queue was full and no answer is outstanding.
 const RETRY: Duration = Duration::from_millis(1);
 /// Sockets served in one flush, and timers handled in one turn: a turn stays short however many sockets there are, so that
-/// messages are taken in between and others get the CPU.
+/// messages are handled in between and other servers get the CPU.
 pub(crate) const PER_TURN: usize = 256;
 
 pub(crate) struct Turns {
@@ -21,17 +21,17 @@ impl Turns {
         Turns { queue: VecDeque::new(), retry_at: NEVER }
     }
 
-    /// The caller sees to it that a socket waits once.
+    /// Adds a socket; the caller ensures that it is not in the queue already.
     pub fn push(&mut self, socket: u32) {
         self.queue.push_back(socket);
     }
 
-    /// Those that wait now.
+    /// Sockets that wait now.
     pub fn len(&self) -> usize {
         self.queue.len()
     }
 
-    /// How many to serve in this flush: of those that wait now. What is pushed meanwhile waits for the next one.
+    /// How many of the waiting sockets to serve in this flush. Sockets pushed meanwhile wait for the next one.
     pub fn share(&self) -> usize {
         self.queue.len().min(PER_TURN)
     }
@@ -40,8 +40,8 @@ impl Turns {
         self.queue.pop_front()
     }
 
-    /// A flush is over, in which `done` sockets got all that was due. What could not be done is tried again soon; those
-    /// whose turn did not come have it at once, unless nothing can be done for anybody.
+    /// Ends a flush in which all due work of `done` sockets was done. Unfinished work is tried again soon; sockets that
+    /// were not reached are served at once, unless no socket could be served.
     pub fn finish(&mut self, now: Instant, waited: usize, done: usize) {
         self.retry_at = match () {
             () if self.queue.is_empty() => NEVER,
@@ -50,12 +50,12 @@ impl Turns {
         };
     }
 
-    /// Something must be looked at in another turn, at once.
+    /// Asks for another turn at once.
     pub fn hurry(&mut self, now: Instant) {
         self.retry_at = now;
     }
 
-    /// The time to try again has come: the flush that follows does.
+    /// Clears the time to try again if it has come: the flush that follows does it.
     pub fn expire(&mut self, now: Instant) {
         if self.retry_at <= now {
             self.retry_at = NEVER;

@@ -1,4 +1,4 @@
-//! Connections that packets belong to: found, begun and ended.
+//! Connection tracking: states are found, begun and ended.
 
 use super::{Filter, MayGrant, SWEEP, ToIp};
 use crate::counters::Counter;
@@ -22,7 +22,7 @@ impl Filter {
         Some((slot, source_is_low))
     }
 
-    /// Whether a packet belongs to a living connection, which takes note of it.
+    /// Whether a packet belongs to a living connection; also updates the connection's state.
     pub(super) fn match_state(&mut self, cx: &Context, p: &Packet) -> Option<MayGrant> {
         let (slot, source_is_low) = self.find_state(cx, p)?;
         self.states.get(slot).filter(|s| s.admits(source_is_low, p))?;
@@ -35,7 +35,8 @@ impl Filter {
         Some(MayGrant(grant))
     }
 
-    /// Whether an ICMP error is about a packet of a living connection, whose life it does not prolong.
+    /// Whether an ICMP error is about a packet of a living connection. The error does not extend the
+    /// state's life.
     pub(super) fn match_quoted(&mut self, cx: &Context, error: &Packet) -> Option<MayGrant> {
         let quoted = quoted_packet(error)?;
         let (slot, source_is_low) = self.find_state(cx, &quoted)?;
@@ -43,10 +44,10 @@ impl Filter {
         Some(MayGrant(false))
     }
 
-    /// False: there is no room, so the packet may not pass.
+    /// Begins a state. False: there is no room, so the packet may not pass.
     pub(super) fn begin_state(&mut self, cx: &mut Context, p: &Packet, out: &mut Outbox<ToIp>) -> bool {
         let Some(state) = State::new(cx.now, p) else {
-            // An ICMP error, say: it passes, and there is nothing to remember.
+            // For example an ICMP error: it passes without a state.
             return true;
         };
         if let Some(old) = self.states.find(&state.flow) {
@@ -68,7 +69,7 @@ impl Filter {
         true
     }
 
-    /// Ends a connection before its time. Its next packet is judged anew.
+    /// Ends a state before it expires. Its connection's next packet is judged by the rules.
     pub(super) fn end_state(&mut self, slot: u32, out: &mut Outbox<ToIp>) {
         if let Some(State { flow, granted: true, .. }) = self.states.get(slot) {
             out.push(ToIp::ToIp(FilterToIp::Recall { flow: *flow }));
@@ -76,10 +77,10 @@ impl Filter {
         self.states.remove(slot);
     }
 
-    /// The grant of a connection is over. It may have ended meanwhile.
+    /// The grant of a connection is over. The state may have ended meanwhile.
     pub(super) fn grant_ended(&mut self, cx: &Context, flow: &Flow, at: Instant) {
         let Some(slot) = self.states.find(flow) else { return };
-        // What has not happened yet is not believed.
+        // A time in the future is not believed.
         self.states.update(slot, |s| s.used(at.min(cx.now)));
         if self.states.get(slot).is_some_and(|s| s.expires <= cx.now) {
             cx.count(Counter::StatesExpired);

@@ -1,4 +1,4 @@
-//! What a rule matches in a packet, and its options.
+//! The criteria of a rule, and its options.
 
 use super::{Parser, Result};
 use crate::lexer::{Kind, Place, SyntaxError};

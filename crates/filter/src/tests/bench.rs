@@ -37,7 +37,8 @@ pub struct Bench {
     pub out: Outbox<ToIp>,
     /// `None`: an ip that asks about every packet.
     pub grants: Option<HashMap<Flow, Granted>>,
-    /// Packets that passed unasked, and how many of them by states, that the filter was not told of.
+    /// Packets that passed by grants, and how many of them by states, not reported to the filter
+    /// yet.
     passed: (u64, u64),
 }
 
@@ -103,7 +104,7 @@ impl Bench {
         self.with(|f, cx, out| f.receive(cx, ComponentId::IP, message, out));
     }
 
-    /// What the filter has said, after ip has done what it recalls.
+    /// The filter's messages, after ip has handled recalls.
     fn drain(&mut self) -> Vec<ToIp> {
         let all: Vec<ToIp> = self.out.drain().collect();
         for o in &all {
@@ -127,7 +128,7 @@ impl Bench {
         self.tell(IpToFilter::Used { flow: *flow, at });
     }
 
-    /// Whether it passes by a grant. If it ends one, the filter hears of it.
+    /// Whether it passes by a grant. If it ends a grant, the filter is told.
     fn passes_unasked(&mut self, p: &Packet) -> bool {
         let Some((flow, _)) = flow(p) else { return false };
         let Some(grant) = self.grants.as_mut().and_then(|grants| grants.get_mut(&flow)) else { return false };

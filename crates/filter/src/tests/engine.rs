@@ -1,4 +1,4 @@
-//! Verdicts, states, loads and shows; and what a crash leaves.
+//! Verdicts, states, operators' requests, and what survives a crash.
 
 use super::bench::{Bench, STATES, THEM, US};
 use super::meaning::packet;
@@ -22,7 +22,7 @@ fn a_connection_lives_by_its_state() {
     assert!(b.tcp(false, TCP_SYN));
     assert!(b.tcp(true, TCP_SYN | TCP_ACK));
     assert!(b.tcp(false, TCP_ACK));
-    // New rules do not end what has begun.
+    // New rules do not end existing connections.
     b.configure("filter", "block all");
     assert!(b.tcp(true, TCP_ACK));
     b.pass_time(80_000);
@@ -98,7 +98,7 @@ fn error(kind: u16, router: &str, to: &str, protocol: u8, from: (&str, u16), des
 }
 
 #[test]
-fn an_icmp_error_passes_with_the_state_of_what_it_quotes_and_else_not() {
+fn an_icmp_error_passes_only_with_the_state_of_the_packet_that_it_quotes() {
     const ROUTER: &str = "192.0.2.1";
     let mut b = Bench::new("block in all\npass out keep state");
     let ours = |kind| error(kind, ROUTER, US, 6, (US, 5000), (THEM, 443));
@@ -107,7 +107,7 @@ fn an_icmp_error_passes_with_the_state_of_what_it_quotes_and_else_not() {
     for kind in [3, 11, 12] {
         assert_eq!(b.ask(&ours(kind)), Some(true), "{kind}");
     }
-    assert_eq!(b.ask(&ours(5)), Some(false), "a redirect is no error");
+    assert_eq!(b.ask(&ours(5)), Some(false), "a redirect is not an error");
     assert_eq!(b.ask(&Packet { quoted: None, ..ours(3) }), Some(false), "truncated");
     let forged = [
         ("another port", error(3, ROUTER, US, 6, (US, 5001), (THEM, 443))),
@@ -122,7 +122,7 @@ fn an_icmp_error_passes_with_the_state_of_what_it_quotes_and_else_not() {
         assert_eq!(b.ask(&p), Some(false), "{name}");
     }
     assert_eq!(b.filter.states().count(), 1, "errors begin no states");
-    // An error prolongs nothing.
+    // An error does not extend a state's life.
     b.pass_time(119);
     assert_eq!(b.ask(&ours(3)), Some(true));
     b.pass_time(2);
@@ -130,14 +130,14 @@ fn an_icmp_error_passes_with_the_state_of_what_it_quotes_and_else_not() {
 }
 
 #[test]
-fn an_icmp_error_of_ours_passes_with_the_state_that_let_its_cause_in() {
+fn an_icmp_error_of_ours_passes_with_the_state_of_the_packet_that_caused_it() {
     let mut b = Bench::new(
         "block all\npass in proto udp keep state\npass in proto icmp icmp-type echoreq keep state",
     );
     assert_eq!(b.ask(&packet(true, 17, (THEM, 4000), (US, 53))), Some(true));
     assert_eq!(b.ask(&error(3, US, THEM, 17, (THEM, 4000), (US, 53))), Some(true));
     assert_eq!(b.ask(&error(3, US, THEM, 17, (THEM, 4001), (US, 53))), Some(false));
-    // An error about a query, and not about a reply that nobody sent.
+    // An error about a query, and not about a reply that was never sent.
     assert_eq!(b.ask(&packet(true, 1, (THEM, 8), (US, 0))), Some(true));
     assert_eq!(b.ask(&error(11, US, THEM, 1, (THEM, 8), (US, 0))), Some(true));
     let about_reply = error(11, THEM, US, 1, (US, 0), (THEM, 0));
@@ -158,7 +158,7 @@ fn icmp6_has_queries_and_errors_of_its_own() {
     assert_eq!(b.ask(&echo(true, THEIRS, OURS, 128)), Some(false), "only the asked may reply");
     b.pass_time(21);
     assert_eq!(b.ask(&echo(true, THEIRS, OURS, 129)), Some(false));
-    // Errors pass with what they quote.
+    // Errors pass with the state of the packet that they quote.
     assert_eq!(b.ask(&packet(false, 17, (OURS, 5000), (THEIRS, 53))), Some(true));
     let error = |kind: u16, port: u16| {
         let quoted = Quoted {
@@ -174,7 +174,7 @@ fn icmp6_has_queries_and_errors_of_its_own() {
         assert_eq!(b.ask(&error(kind, 5000)), Some(true), "{kind}");
         assert_eq!(b.ask(&error(kind, 5001)), Some(false), "{kind}");
     }
-    assert_eq!(b.ask(&error(137, 5000)), Some(false), "a redirect is no error");
+    assert_eq!(b.ask(&error(137, 5000)), Some(false), "a redirect is not an error");
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn nothing_passes_before_the_first_rules() {
 }
 
 #[test]
-fn operators_load_and_look() {
+fn operators_load_and_show_rules() {
     let mut b = Bench::new("block in all");
     let bad = b.configure("filter.load:42", "pass all\npass in on\n").unwrap();
     assert_eq!(bad, "error: line 2, column 11: expected an interface's name, found end of line");
@@ -259,7 +259,7 @@ fn states_survive_a_crash() {
 }
 
 #[test]
-fn a_damaged_arena_costs_what_is_damaged() {
+fn a_damaged_arena_costs_only_the_damaged_states() {
     for seed in 0..200 {
         let mut random = Random::new(seed);
         let mut b = Bench::new("pass keep state");

@@ -1,4 +1,4 @@
-//! Connections whose ordinary packets pass unasked: the filter says the same as if it were asked about each.
+//! Grants: the same packets pass as if the filter were asked about each.
 
 use super::bench::{Bench, THEM, US};
 use super::meaning::packet;
@@ -32,7 +32,7 @@ fn an_established_connection_is_asked_about_once_and_counted_always() {
 }
 
 #[test]
-fn what_changes_a_connection_is_asked_about() {
+fn the_filter_is_asked_about_packets_that_change_a_connection() {
     let mut b = Bench::new(STATEFUL);
     open(&mut b);
     for (from_us, flags) in
@@ -47,7 +47,7 @@ fn what_changes_a_connection_is_asked_about() {
 }
 
 #[test]
-fn new_rules_take_effect_at_once_on_what_has_no_state() {
+fn new_rules_take_effect_at_once_for_connections_without_a_state() {
     let mut b = Bench::new("pass all");
     open(&mut b);
     assert!(b.tcp(false, TCP_ACK));
@@ -71,7 +71,7 @@ fn rules_that_tell_ordinary_packets_apart_are_asked_about_each() {
 }
 
 #[test]
-fn a_lively_datagram_conversation_outlives_its_time_out_and_ends_by_it() {
+fn a_busy_datagram_conversation_outlives_its_time_out_and_then_expires_by_it() {
     let mut b = Bench::new("block all\npass out keep state");
     let (out, back) = (packet(false, 17, (US, 5000), (THEM, 53)), packet(true, 17, (THEM, 53), (US, 5000)));
     for p in [out, back, out, back] {
@@ -89,7 +89,7 @@ fn a_lively_datagram_conversation_outlives_its_time_out_and_ends_by_it() {
 }
 
 #[test]
-fn a_crash_ends_no_connection_that_was_used_unasked() {
+fn a_crash_ends_no_connection_that_was_used_by_a_grant() {
     type Crash = fn(&mut Bench);
     let crashes: [Crash; 2] = [|b| b.crash("block all\npass out keep state"), Bench::crash_ip];
     for crash in crashes {
@@ -110,7 +110,7 @@ fn a_crash_ends_no_connection_that_was_used_unasked() {
     }
 }
 
-/// A packet between two of few ends, of some kind.
+/// A random packet between two of a few ends.
 fn any(random: &mut Random) -> Packet {
     let inbound = random.chance(0.5);
     let (us, them) = ((US, 80 + random.below(2) as u16), (THEM, 4000 + random.below(3) as u16));

@@ -133,7 +133,7 @@ fn keeping_state_means_beginning_a_connection() {
 }
 
 #[test]
-fn a_block_says_what_its_sender_is_told() {
+fn a_block_rule_decides_the_answer_to_the_sender() {
     use Judgement::*;
     let judged = |rules: &str, protocol| {
         let p = packet(true, protocol, (THEM, 8), (US, 0));
@@ -171,7 +171,7 @@ fn icmp6_types_have_their_own_names_and_link_local_addresses_no_zone() {
         let rules = format!("table <t> {{ fe80::/64 }}\nblock {rule}");
         assert_eq!([&ping, &unreachable].map(|p| !passes(&rules, p)), expected, "{rule}");
     }
-    // About no ICMP an error is sent.
+    // No error is sent about ICMP.
     let rules = parse("block return").unwrap();
     assert_eq!(rules.decide(&ping, None).judgement, Judgement::Drop);
 }

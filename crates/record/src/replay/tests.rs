@@ -68,7 +68,7 @@ fn make() -> Make<Brittle> {
     }
 }
 
-/// A life that is told of these.
+/// A life with events of these keys.
 fn live(keys: &[&str]) -> Recording {
     let log = Rc::new(RefCell::new(Recording::default()));
     let mut recorder = Recorder::new(Brittle { mended: false }, make(), log.clone());
@@ -81,7 +81,7 @@ fn live(keys: &[&str]) -> Recording {
             break;
         }
     }
-    // It panicked: what was noted before its end is what counts.
+    // It panicked: the part recorded before its end counts.
     log.borrow().clone()
 }
 

@@ -1,4 +1,4 @@
-//! What transports answer, and what ends.
+//! Answers of transports, and the ends of sockets and domains.
 
 use super::{Domain, Open, Out, Pending, Sockets, Waiting, note};
 use crate::counters::Counter;
@@ -13,8 +13,8 @@ use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 use eft_messages::{ComponentId, Role};
 
 impl Sockets {
-    /// The kernel socket beside one of the domain's own: shown to all its processes, made beside
-    /// datagram sockets only, since a listener brings its own along.
+    /// The shadow of one of the domain's sockets: all the domain's processes may ask for it. It is
+    /// added to datagram sockets only, since a listener brings its own along.
     pub(super) fn shadow(
         &mut self,
         connection: ConnectionId,
@@ -50,8 +50,8 @@ impl Sockets {
         out.push(Out::Effect(Effect::Keep { socket, transport, handle }));
     }
 
-    /// The transport's answer to an attach. A connection that is gone leaves a descriptor without
-    /// socket: it hangs up, unless the slot's next socket has it.
+    /// The transport's answer to an attach. If the connection is gone, its descriptor has no socket
+    /// and is hung up, unless the slot has its next socket already.
     fn attached(&mut self, socket: SocketId, incarnation: u32, errno: i32, out: &mut Outbox<Out>) {
         let place = (socket.domain, socket.slot);
         if errno != 0 && self.open.get(&place).is_some_and(|open| open.incarnation == incarnation) {
@@ -76,7 +76,7 @@ impl Sockets {
         };
         let domain = socket.domain;
         match (op, errno) {
-            // Of a domain that ended meanwhile nothing is kept: `CloseDomain` closes it.
+            // Sockets of a domain that ended meanwhile are not kept: `CloseDomain` closes them.
             (op::OPEN | op::RESTORE, 0) if self.domains.contains_key(&domain) => {
                 if let Some(page) = self.domains.get(&domain).and_then(|f| f.arena.socket(socket.slot)) {
                     page.set_inode(inode);
@@ -129,8 +129,8 @@ impl Sockets {
         self.submit(transport, Waiting::Nobody, build, out);
     }
 
-    /// A predecessor's socket. Its page says which incarnation it is: an application that writes
-    /// another there has its own socket not found.
+    /// Takes over a predecessor's socket. Its page names the incarnation: an application that
+    /// writes another one there only makes its own socket unreachable.
     pub(super) fn survived(&mut self, socket: SocketId, transport: ComponentId) {
         let listening = eft_channel::socket::flag::LISTENING;
         let Some(f) = self.domains.get_mut(&socket.domain) else {
@@ -161,7 +161,8 @@ impl Sockets {
         cx.gauge(Counter::Domains, self.domains.len() as u64);
     }
 
-    /// One transport has nothing of this domain left; the arena goes when the last one says so.
+    /// One transport has nothing of this domain left; the arena is released when the last one has
+    /// answered.
     fn domain_ended(&mut self, domain: DomainId, out: &mut Outbox<Out>) {
         let waits = |p: &Pending| matches!(p.waiting, Waiting::DomainEnd(f) if f == domain);
         if !self.pending.iter().any(|(_, p)| waits(p)) {

@@ -1,4 +1,4 @@
-//! What the store and the world tell sockets.
+//! Configuration from the store and the world.
 
 use super::Sockets;
 use alloc::vec::Vec;

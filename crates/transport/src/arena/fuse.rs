@@ -14,7 +14,7 @@ impl Fuse {
         self.0.store(steps, Ordering::Relaxed);
     }
 
-    /// How much is left.
+    /// Accesses that are left.
     pub fn left(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -32,5 +32,5 @@ impl Fuse {
     }
 }
 
-/// What a [`Fuse`] says at its end.
+/// The panic message of a [`Fuse`].
 pub const FUSE_BURNT: &str = "killed by a fuse";

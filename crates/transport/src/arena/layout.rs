@@ -1,4 +1,4 @@
-//! What lies where in an arena, and whose it is: empty, of this layout, older, newer or foreign.
+//! The layout of an arena, and what kind it is: empty, of this layout, older, newer or foreign.
 
 use core::fmt;
 
@@ -11,12 +11,12 @@ use super::sum::SUM_LEN;
 /// Bytes before the first table.
 pub(super) const HEADER_LEN: usize = 4096;
 const _: () = assert!(crate::docket::END <= HEADER_LEN);
-/// Tables begin at multiples of it, and so does every item whose length is one.
+/// Tables begin at multiples of it, and so does every item whose length is a multiple.
 const LINE: usize = 64;
-/// Tables of one arena at most.
+/// Most tables of one arena.
 const TABLES_MAX: usize = 4;
 
-/// Before an image in the undo area.
+/// The header before an image in the undo area.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(super) struct UndoHead {
@@ -30,7 +30,7 @@ pub(super) const UNDO_HEAD: usize = size_of::<UndoHead>();
 /// What an arena holds.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
-    /// Whose it is.
+    /// Identifies the engine.
     pub magic: [u8; 8],
     pub version: u32,
     /// Bytes of an item of each table.
@@ -70,7 +70,7 @@ impl TableLayout {
     }
 }
 
-/// Starts the arena.
+/// The header of the arena.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(super) struct Header {
@@ -85,13 +85,13 @@ pub(super) struct Header {
     /// Lives of the engine so far.
     pub lives: u64,
     pub items: [u64; TABLES_MAX],
-    /// Items of each table that were ever made, the first ones; behind them all is as it was given to us. 0: all of them, as
-    /// earlier builds made them at once.
+    /// How many items of each table were ever initialized; all behind them is as the supervisor gave it to us. 0: all of
+    /// them, as earlier builds did at once.
     pub made: u64,
 }
 
 pub(super) const MADE: usize = core::mem::offset_of!(Header, made);
-/// Items are made so many at a time.
+/// How many items are initialized at a time.
 pub(super) const CHUNK: usize = 64;
 
 impl Header {
@@ -100,7 +100,7 @@ impl Header {
         match self.made as usize {
             0 => count,
             made if made == count || made < count && made.is_multiple_of(CHUNK) => made,
-            // Nobody wrote that.
+            // No engine writes that.
             _ => count,
         }
     }
@@ -111,8 +111,8 @@ pub(super) const TURN: usize = core::mem::offset_of!(Header, turn);
 /// Why an arena is left as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// Its layout is older: it is converted into another arena (`convert` of tcp and udp), so that who wrote it can go on
-    /// with it if the successor fails.
+    /// Its layout is older: it is converted into another arena (`convert` of tcp and udp), so that its old version can use
+    /// it again if the successor fails.
     Older { theirs: u32, ours: u32 },
     /// A later version of eft made it.
     Newer { theirs: u32, ours: u32 },
@@ -139,7 +139,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// What an arena is, before anything of it is believed or changed.
+/// The kind of an arena, found before anything in it is trusted or changed.
 pub(super) enum Kind {
     Empty,
     Ours(Header),
@@ -203,7 +203,7 @@ pub(crate) fn copy_of(segment: &Segment, layout: &Layout, count: usize) -> Optio
     let Kind::Ours(header) = kind(segment, layout, count) else { return None };
     let copy = Segment::heap(layout.arena_len(count));
     segment.copy_to(0, &copy, 0, HEADER_LEN).ok()?;
-    // What was never made is as empty in the copy. An image is of an item that was.
+    // Items that were never initialized are empty in the copy, too. Images exist only of initialized ones.
     let made = header.made(count);
     for (table, item) in layout.items.iter().enumerate() {
         let base = layout.offset(table, count);
@@ -215,7 +215,7 @@ pub(crate) fn copy_of(segment: &Segment, layout: &Layout, count: usize) -> Optio
     Some(copy)
 }
 
-/// Copies of all items of a table, for whoever may only read; `None` if this is no arena of this layout.
+/// Copies of all items of a table, for readers; `None` if this is not an arena of this layout.
 pub(crate) fn copies<T: Plain>(
     segment: &Segment,
     layout: Layout,

@@ -1,4 +1,4 @@
-//! Tables of an arena: items that are imaged before they change, and sealed with a checksum after.
+//! Tables of an arena: items are saved as images before they change, and sealed with a checksum afterwards.
 
 use alloc::rc::Rc;
 use alloc::vec;
@@ -18,18 +18,18 @@ use super::sum::{SUM_LEN, Sum, sum};
 /// Items of one kind. Indexing is checked.
 pub(crate) struct Table<T> {
     segment: Segment,
-    /// Items that are made.
+    /// Items that are initialized.
     len: usize,
-    /// Items that there is room for.
+    /// Items that fit.
     capacity: usize,
     /// Offsets in the segment.
     items: usize,
     sums: usize,
     undo: usize,
     turn: Rc<Cell<u64>>,
-    /// Whose images the undo area holds, in order.
+    /// The items whose images the undo area holds, in order.
     saved: Vec<u32>,
-    /// A bit for each of them, unless a fuse is lit: then every access takes the long way.
+    /// A bit for each of them, unless a fuse is lit: then every access takes the slow path.
     marks: Vec<u64>,
     fuse: Fuse,
     kind: PhantomData<T>,
@@ -62,17 +62,17 @@ impl<T: Plain> Table<T> {
         }
     }
 
-    /// Items that are there.
+    /// Items that are initialized.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Items that there may be.
+    /// Items that fit.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Makes items behind those that are there ([`super::Arena::growth`]), the first one last.
+    /// Initializes items behind the present ones ([`super::Arena::growth`]), the first one last.
     pub fn grow(&mut self, items: Range<u32>, item: T) {
         self.len = items.end as usize;
         for i in items.rev() {
@@ -93,13 +93,13 @@ impl<T: Plain> Table<T> {
     fn sum_of(&self, index: u32) -> Sum {
         let item = self.at(index).cast::<u64>();
         // SAFETY: an item lies there (`at`), aligned to 8 and a multiple of 8 long (`Arena::table`), plain data all of it,
-        // and nobody changes it meanwhile: whoever does has `self` exclusively.
+        // and it does not change meanwhile: changing it takes `self` exclusively.
         sum(unsafe { core::slice::from_raw_parts(item, const { size_of::<T>() / 8 }) })
     }
 
     fn sum_at(&self, index: u32) -> *mut Sum {
         let offset = self.sums + index as usize * SUM_LEN;
-        // SAFETY: as above; `at` is asked first wherever this is.
+        // SAFETY: as above; every caller calls `at` first.
         unsafe { self.segment.as_ptr().add(offset).cast::<Sum>() }
     }
 
@@ -115,8 +115,7 @@ impl<T: Plain> Table<T> {
         assert!(n < self.capacity, "every item has room for its image");
         let entry = self.undo + n * (UNDO_HEAD + size_of::<T>());
         // SAFETY: item, sum and entry lie in the segment (`at`, the assertion above), do not overlap, and are aligned to 8
-        // as the segment and all lengths are; nobody has a reference to any of them, since `self` is borrowed
-        // exclusively.
+        // as the segment and all lengths are; there is no reference to any of them, since `self` is borrowed exclusively.
         unsafe {
             assert!(self.sum_of(index) == *self.sum_at(index), "item {index} was changed by a stray write");
             let head = self.segment.as_ptr().add(entry).cast::<UndoHead>();
@@ -153,7 +152,7 @@ impl<T: Plain> Table<T> {
         unsafe { self.sum_of(index) == *self.sum_at(index) }
     }
 
-    /// Makes an item anew, whatever it was. For an arena that is being opened.
+    /// Overwrites an item with a new one. For an arena that is being opened.
     pub fn make(&mut self, index: u32, item: T) {
         // SAFETY: as in `save`.
         unsafe { self.at(index).write(item) };
@@ -161,7 +160,7 @@ impl<T: Plain> Table<T> {
     }
 }
 
-/// One item of a table: it counts as changed only when it is.
+/// One item of a table: it counts as changed only once it is borrowed for change.
 pub(crate) struct Item<'a, T: Plain> {
     table: &'a mut Table<T>,
     index: u32,
@@ -176,7 +175,7 @@ impl<T: Plain> Table<T> {
 impl<T: Plain> Deref for Item<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
-        // Reading is an access, too; a release build has no fuse to look at here.
+        // Reading is an access, too; a release build has no fuse to check here.
         if cfg!(debug_assertions) {
             self.table.fuse.burn();
         }

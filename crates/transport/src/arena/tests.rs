@@ -4,14 +4,14 @@ type Item = [u64; 32];
 const LAYOUT: Layout = Layout { magic: *b"eft-test", version: 3, items: &[size_of::<Item>(), 24] };
 const COUNT: usize = 20;
 
-/// More than are made at once.
+/// More than are initialized at once.
 const MANY: usize = 2 * CHUNK + 9;
 
 fn segment() -> Segment {
     Segment::heap(LAYOUT.arena_len(COUNT))
 }
 
-/// Makes the next items of both tables, as engines do.
+/// Initializes the next items of both tables, as engines do.
 fn grow(arena: &mut Arena, a: &mut Table<Item>, b: &mut Table<[u64; 3]>) {
     let more = arena.growth();
     b.grow(more.clone(), [9; 3]);
@@ -41,7 +41,7 @@ fn all(segment: &Segment) -> (Vec<Item>, Vec<[u64; 3]>) {
 }
 
 #[test]
-fn a_turn_counts_whole_or_not_at_all_wherever_it_ends() {
+fn a_turn_takes_effect_whole_or_not_at_all_wherever_it_ends() {
     let mut random = eft_base::Random::new(3);
     let mut seen = [0; 2];
     for _ in 0..200 {
@@ -78,7 +78,7 @@ fn seed_of(all: &(Vec<Item>, Vec<[u64; 3]>)) -> u64 {
 }
 
 #[test]
-fn every_flipped_bit_is_seen_and_hurts_its_own_item_alone() {
+fn every_flipped_bit_is_detected_and_costs_its_own_item_alone() {
     let segment = segment();
     drop(open(&segment));
     for bit in 0..size_of::<Item>() * 8 {
@@ -95,7 +95,7 @@ fn every_flipped_bit_is_seen_and_hurts_its_own_item_alone() {
 
 #[test]
 #[should_panic = "stray write"]
-fn a_stray_write_is_not_laundered() {
+fn a_stray_write_gets_no_new_checksum() {
     let segment = segment();
     let (_, mut a, _) = open(&segment);
     segment.write(layout::HEADER_LEN + 5, &[1]).unwrap();
@@ -103,7 +103,7 @@ fn a_stray_write_is_not_laundered() {
 }
 
 #[test]
-fn what_is_not_ours_is_refused_and_left_alone() {
+fn a_foreign_arena_is_refused_and_left_alone() {
     let good = segment();
     drop(open(&good));
     let refusal = |change: &dyn Fn(&mut Header)| {
@@ -132,7 +132,7 @@ fn what_is_not_ours_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_turn_after_the_last_number_is_taken_back_as_any_other() {
+fn a_turn_after_the_last_number_is_undone_as_any_other() {
     let segment = segment();
     drop(open(&segment));
     segment.write(TURN, &(u64::MAX - 1).to_le_bytes()).unwrap();
@@ -170,7 +170,7 @@ fn open_many(segment: &Segment) -> (Arena, Table<Item>, Table<[u64; 3]>) {
 }
 
 #[test]
-fn items_are_made_when_they_are_needed_until_there_is_room_for_no_more() {
+fn items_are_initialized_on_demand_until_the_arena_is_full() {
     let segment = Segment::heap(LAYOUT.arena_len(MANY));
     for len in [CHUNK, 2 * CHUNK, MANY, MANY] {
         let (mut arena, mut a, mut b) = open_many(&segment);
@@ -179,7 +179,7 @@ fn items_are_made_when_they_are_needed_until_there_is_room_for_no_more() {
         grow(&mut arena, &mut a, &mut b);
         assert_eq!(a.len(), MANY.min(len + CHUNK));
     }
-    // What was not made is not there, and would not pass for an item.
+    // An uninitialized item is not part of the table, and would fail its checksum.
     let segment = Segment::heap(LAYOUT.arena_len(MANY));
     drop(open_many(&segment));
     let word = segment.atomic_u64(MADE).unwrap();
@@ -192,7 +192,7 @@ fn items_are_made_when_they_are_needed_until_there_is_room_for_no_more() {
 }
 
 #[test]
-fn a_death_while_items_are_made_takes_none_along() {
+fn a_death_while_items_are_initialized_loses_none() {
     for steps in 0..2 * CHUNK as u64 + 2 {
         let segment = Segment::heap(LAYOUT.arena_len(MANY));
         let (mut arena, mut a, mut b) = open_many(&segment);
@@ -202,7 +202,7 @@ fn a_death_while_items_are_made_takes_none_along() {
         drop((arena, a, b));
         let (_, a, b) = open_many(&segment);
         let len = if grown.is_ok() { 2 * CHUNK } else { CHUNK };
-        // All are looked at if it is not clear how far it came.
+        // All are checked if it is not clear how far it came.
         assert!(a.len() == len || a.len() == MANY, "{} after {steps} steps", a.len());
         assert!((0..len as u32).all(|i| a.is_intact(i) && b.is_intact(i)));
     }

@@ -17,7 +17,7 @@ fn lives(segment: &Segment) -> Docket {
 }
 
 #[test]
-fn what_kills_twice_in_a_row_is_condemned() {
+fn an_input_that_kills_twice_in_a_row_is_condemned() {
     let arena = Segment::heap(4096);
     assert_eq!(dies(&arena, &[segment(5), segment(9)]), Finding::Nothing);
     assert_eq!(dies(&arena, &[segment(9)]), Finding::Nothing);

@@ -3,7 +3,7 @@ use eft_channel::Segment;
 use eft_channel::socket::Geometry;
 
 #[test]
-fn nobody_takes_the_slot_of_another_transport() {
+fn no_transport_takes_the_slot_of_another() {
     let geometry = Geometry { slots: 9, send_len: 4096, receive_len: 4096 };
     let share = SlotShare { first: 2, stride: 3, ..SlotShare::TCP };
     let mut domain = Domain::new(share);
@@ -18,7 +18,7 @@ fn nobody_takes_the_slot_of_another_transport() {
 }
 
 #[test]
-fn slots_are_used_again_before_others_but_not_at_once() {
+fn freed_slots_are_reused_before_unused_ones_but_not_at_once() {
     let geometry = Geometry { slots: 128, send_len: 4096, receive_len: 4096 };
     let arena = Arena::new(Segment::heap(geometry.arena_len()), geometry).unwrap();
     let mut domain = Domain::new(SlotShare::TCP);
@@ -34,7 +34,7 @@ fn slots_are_used_again_before_others_but_not_at_once() {
             last.remove(0);
         }
     }
-    // When no others are left, they are used all the same.
+    // When no others are left, they are reused at once.
     let all: BTreeSet<u32> = (0..64).filter_map(|block| domain.allocate(block)).collect();
     assert_eq!(all.len(), 64);
     assert_eq!(domain.allocate(64), None);

@@ -39,7 +39,7 @@ fn nothing_is_seen_before_the_commit() {
 }
 
 #[test]
-fn what_the_slots_last_user_wrote_is_not_read_in_the_turn_of_the_reset() {
+fn words_of_the_slots_last_user_are_not_read_in_the_turn_of_the_reset() {
     let (stage, arena) = (Stage::default(), arena());
     let program = arena.socket(0).unwrap();
     program.set_send_end(1 << 40);
@@ -69,7 +69,7 @@ fn two_uses_of_a_slot_in_one_turn_have_two_incarnations() {
 }
 
 #[test]
-fn who_read_before_it_was_asked_to_tell_is_found_at_the_commit() {
+fn an_application_that_read_past_the_notify_position_is_found_at_the_commit() {
     let (stage, arena) = (Stage::default(), arena());
     let (page, program) = (page(&stage, &arena, 3), arena.socket(3).unwrap());
     page.arm_receive_notify(100);

@@ -1,10 +1,8 @@
-//! Whether a segment may change anything: PAWS (RFC 7323 §5) and the window (RFC 9293 §3.10.7.4 step 1), with
-//! RFC 5961 against those who do not know the connection's sequence numbers.
-//!
-//! A segment that is not acceptable changes nothing of the connection, TS.Recent and the keepalive clock included. What
-//! it may bring about is one acknowledgement, and not too often. Whether that acknowledgement comes depends on this
-//! connection alone: a limit that all connections shared would tell a stranger which of them exist (RFC 5961 §7 as first
-//! built; CVE-2016-5696).
+//! Whether a segment may change anything: PAWS (RFC 7323 §5) and the window (RFC 9293 §3.10.7.4 step 1), with RFC 5961
+//! against attackers who do not know the connection's sequence numbers. A segment that is not acceptable changes nothing
+//! of the connection, not even TS.Recent and the keepalive clock. It may cause one acknowledgement, at a limited rate.
+//! Whether that acknowledgement comes depends on this connection alone: a limit that all connections shared would tell a
+//! stranger which of them exist (RFC 5961 §7 as first built; CVE-2016-5696).
 
 use super::block::{Block, bit};
 use super::connection::Connection;
@@ -17,9 +15,9 @@ use eft_base::Instant;
 use eft_base::wire::{TCP_RST, TCP_SYN};
 use eft_component::Context;
 
-/// What anybody may have sent is answered this often at most, on one connection.
+/// Least time between two answers to unacceptable segments of one connection: any host may have sent them.
 pub(super) const STRAY_INTERVAL: Duration = Duration::from_millis(50);
-/// RFC 7323 §5.5: a timestamp older than this says nothing.
+/// RFC 7323 §5.5: a timestamp older than this is not used.
 const TIMESTAMP_LIFETIME: Duration = Duration::from_secs(24 * 24 * 3600);
 
 /// Whether a segment's timestamp shows that it is an old duplicate (RFC 7323 §5.3 R1).
@@ -32,7 +30,7 @@ pub(super) fn is_old(block: &Block, segment: &Segment, now: Instant) -> bool {
 }
 
 impl Connection<'_> {
-    /// PAWS and the sequence check. False if the segment ends here; it is then answered as it must be.
+    /// PAWS and the sequence check. False if the segment is dropped; it is then answered as required.
     pub(super) fn is_acceptable(&mut self, cx: &Context, segment: &Segment) -> bool {
         let block = &*self.block;
         if !segment.has(TCP_RST) && is_old(block, segment, cx.now) {
@@ -47,7 +45,7 @@ impl Connection<'_> {
         let acceptable = if len == 0 {
             (0..=window).contains(&(seq - next))
         } else {
-            // At a closed window the acknowledgment still counts; the text is cut off later.
+            // With a closed window the acknowledgment still counts; the text is cut off later.
             seq - next < window.max(1) && seq + len > next
         };
         if acceptable {
@@ -65,8 +63,8 @@ impl Connection<'_> {
         false
     }
 
-    /// What an acceptable segment with an acceptable acknowledgment tells of the peer: that it lives, and its clock
-    /// (RFC 7323 §5.3 R3, §4.3).
+    /// Takes what an acceptable segment with an acceptable acknowledgment says about the peer: that it lives, and its
+    /// clock (RFC 7323 §5.3 R3, §4.3).
     pub(super) fn note_heard(&mut self, now: Instant, segment: &Segment) {
         self.live.last_heard = now;
         let block = &mut self.block;
@@ -81,8 +79,8 @@ impl Connection<'_> {
         }
     }
 
-    /// Notes that these bytes came twice, to be reported (RFC 2883). What is further back than any window reaches is no
-    /// duplicate of the network's.
+    /// Notes that these bytes came twice, to be reported (RFC 2883). Bytes further back than any window are not a
+    /// duplicate by the network.
     pub(super) fn note_duplicate(&mut self, start: i64, end: i64) {
         let block = &*self.block;
         let oldest = block.rcv_nxt as i64 - (65535 << block.receive_scale);
@@ -106,14 +104,14 @@ impl Connection<'_> {
         }
     }
 
-    /// RFC 5961: an acknowledgement that makes an honest peer say where it is.
+    /// RFC 5961: an acknowledgement to which an honest peer answers with its exact sequence number.
     pub(super) fn challenge(&mut self, cx: &Context) {
         if self.answer_stray(cx.now) {
             cx.count(Counter::ChallengeAcks);
         }
     }
 
-    /// Acknowledges what anybody may have sent, unless it was done a moment ago. True if it is done.
+    /// Acknowledges a segment that any host may have sent, unless one was just acknowledged. True if it does.
     pub(super) fn answer_stray(&mut self, now: Instant) -> bool {
         let live = &mut *self.live;
         let recently = live.stray_answered_at.is_some_and(|at| now.saturating_since(at) < STRAY_INTERVAL);

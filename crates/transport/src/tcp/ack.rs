@@ -1,5 +1,5 @@
-//! Acknowledgments and the peer's window (RFC 9293 §3.10.7.4 step 5, RFC 5961 §5, RFC 2018, RFC 2883). What follows for
-//! recovery is in [`super::recover`].
+//! Acknowledgments and the peer's window (RFC 9293 §3.10.7.4 step 5, RFC 5961 §5, RFC 2018, RFC 2883). The consequences
+//! for recovery are in [`super::recover`].
 
 use super::block::{Block, NOWHERE, State, bit};
 use super::connection::Connection;
@@ -14,27 +14,27 @@ use eft_base::Instant;
 use eft_base::wire::{TCP_ACK, TCP_FIN};
 use eft_component::Context;
 
-/// What an acknowledgment brought, besides the window.
+/// What an acknowledgment said, besides the window.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Heard {
     /// Bytes and FIN that are now acknowledged.
     pub acked: u64,
     pub delivered: Delivered,
-    /// Blocks told something new.
+    /// SACK blocks reported something new.
     pub sacked: bool,
     /// What the peer has twice (RFC 2883).
     pub duplicate: Option<Range>,
     /// A duplicate acknowledgment (RFC 5681 §2).
     pub repeated: bool,
-    /// In flight before it.
+    /// FlightSize before it.
     pub flight_size: u64,
 }
 
 /// The blocks of an acknowledgment, checked.
 struct SackBlocks {
     arrived: [Option<Range>; 4],
-    /// What the first block reports to have come twice: it lies below the acknowledgment or within the second block (RFC
-    /// 2883 §4).
+    /// The range that the first block reports as received twice: it lies below the acknowledgment or within the second
+    /// block (RFC 2883 §4).
     duplicate: Option<Range>,
 }
 
@@ -67,8 +67,8 @@ impl SackBlocks {
 }
 
 impl Connection<'_> {
-    /// The offset that an acceptable segment acknowledges. `None` if the segment ends here: it acknowledges nothing, or
-    /// what cannot be (RFC 5961 §5.2).
+    /// The offset that an acceptable segment acknowledges. `None` if the segment is dropped: it acknowledges nothing, or
+    /// an impossible number (RFC 5961 §5.2).
     pub(super) fn judge_acknowledgment(&mut self, cx: &Context, segment: &Segment) -> Option<i64> {
         let block = &*self.block;
         if segment.has(TCP_ACK) && block.may_acknowledge(segment.ack, self.cold.snd_wnd_max) {
@@ -169,7 +169,7 @@ impl Connection<'_> {
 }
 
 impl Tcp {
-    /// Handles an acknowledgment that was judged. False if the connection ended with it.
+    /// Handles an acceptable acknowledgment. False if the connection ended with it.
     pub(super) fn take_acknowledgment(&mut self, cx: &Context, i: u32, segment: &Segment, ack: i64) -> bool {
         let mut c = self.connection(i);
         if c.cold.probes > 0 {

@@ -22,14 +22,14 @@ use eft_component::{Context, Outbox};
 
 /// RFC 5681 allows 500 ms; Linux waits 40.
 const DELAY: Duration = Duration::from_millis(40);
-/// Every segment is acknowledged at once at the start, so that the peer's window opens fast.
+/// Segments acknowledged at once at the start, so that the peer's window opens fast.
 const QUICK_ACKS: u32 = 16;
-/// Duplicate acknowledgements in one go at most.
+/// Most duplicate acknowledgements at a time.
 const DUPLICATES_MAX: u32 = 64;
 
 /// Bytes of the receive ring that may be promised: all, or less if the application set SO_RCVBUF;
-/// the shift's granularity is kept back so that rounding up never promises what is not there. Never
-/// more than the window field can say.
+/// the shift's granularity is kept back so that rounding up never promises space that does not
+/// exist. Never more than the window field can express.
 pub(super) fn promisable(page: &Page, scale: u8) -> u64 {
     let ring = page.receive_len();
     let wanted = match page.option(Opt::ReceiveBuffer) as usize {
@@ -50,7 +50,8 @@ impl Connection<'_> {
             let left = block.rcv_adv.saturating_sub(block.rcv_nxt);
             return (left >> block.receive_scale).min(65535) as u16;
         };
-        // Between two news the application may have read on; that is no reason to distrust it here.
+        // The application may have read on since its last doorbell; an unexpected value is no
+        // reason to distrust it here.
         let taken = page.receive_taken();
         if taken >= block.rcv_taken && taken <= block.rcv_nxt {
             block.rcv_taken = taken;
@@ -67,7 +68,8 @@ impl Connection<'_> {
             field = (window >> scale).min(65535);
         }
         block.rcv_adv = block.rcv_adv.max(block.rcv_nxt + (field << scale));
-        // Tell us only when reading matters: when the peer has less than half of the ring left.
+        // The application rings only when reading matters: when the peer has less than half of the
+        // ring left.
         if block.rcv_adv - block.rcv_nxt > limit / 2 {
             page.set_receive_notify(NOWHERE);
         } else {
@@ -95,7 +97,8 @@ impl Connection<'_> {
             return;
         };
         let block = &*self.block;
-        // Before the peer has sent anything, the first acknowledgement will tell soon enough.
+        // Before the peer has sent anything, the first acknowledgement updates the window soon
+        // enough.
         if !block.state().may_receive() || block.rcv_nxt == 0 {
             return;
         }
@@ -105,7 +108,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Data arrived in order: `segments` of the wire.
+    /// Data arrived in order, in `segments` wire segments.
     pub(super) fn owe_acknowledgement(&mut self, now: Instant, segments: u32) {
         let live = &mut *self.live;
         live.unacked_segments += segments;
@@ -159,12 +162,12 @@ impl Connection<'_> {
         options.sack(&ranges[..count], |offset| block.receive_sequence(offset));
     }
 
-    /// The peer has not been told of all that came out of order.
+    /// Whether some out-of-order ranges were not reported to the peer yet.
     fn has_unreported(&self) -> bool {
         self.block.has(bit::SACK) && self.live.out_of_order.has_unreported()
     }
 
-    /// Acknowledges on behalf of a TIME-WAIT or embryonic connection as well.
+    /// Whether the connection may send acknowledgements; TIME-WAIT and embryonic ones may, too.
     pub(super) fn can_acknowledge(&self) -> bool {
         self.block.state().is_synchronized() || self.block.state() == State::SynReceived
     }

@@ -1,5 +1,5 @@
-//! The application's page. What it holds is read once, checked, and only then believed: a page that
-//! lies costs its own connection and nobody else's.
+//! The application's page. Its words are read once, checked, and only then used: a page with invalid
+//! words costs its own connection and no other.
 
 use super::block::{NOWHERE, State, bit};
 use super::connection::Connection;
@@ -16,7 +16,7 @@ use eft_channel::socket::{Arena, Opt, flag, wish};
 use eft_component::Context;
 
 impl Connection<'_> {
-    /// More was sent: a writer may wait for that.
+    /// Publishes how much was sent: a writer may wait for that.
     pub(super) fn tell_sent(&mut self) {
         if let Some(page) = &self.live.page
             && publish_sent(page, self.block.snd_nxt)
@@ -25,19 +25,19 @@ impl Connection<'_> {
         }
     }
 
-    /// Whether a writer that waits for room should be woken.
+    /// Whether a writer waiting for room should be woken.
     pub(super) fn has_room_for_writer(&self) -> bool {
         let Some(page) = &self.live.page else {
             return false;
         };
         let block = &*self.block;
         let ended = block.has(bit::DEAD) || block.fin_at != NOWHERE;
-        // While unconnected, a plug says that a connect is on its way or under way.
+        // While unconnected, a plug means that a connect is requested or under way.
         let room = !matches!(block.state(), State::Closed | State::SynSent) && page.is_worth_writing();
         (ended || room) && page.is_plugged()
     }
 
-    /// Gives the application back what the peer acknowledged and no unanswered `Send` refers to.
+    /// Releases ring space that the peer acknowledged and to which no unanswered `Send` refers.
     pub(super) fn release_ring(&mut self) {
         let live = &*self.live;
         let block = &mut self.block;
@@ -80,12 +80,12 @@ impl Connection<'_> {
         self.tell_numbers();
     }
 
-    /// Takes cursors, wishes and options from the page. False if it says what cannot be.
+    /// Takes cursors, wishes and options from the page. False if they are impossible.
     fn read_page(&mut self, now: Instant) -> bool {
         let Some(page) = &self.live.page else {
             return true;
         };
-        // The wish is made after the last byte was published; so it is read before.
+        // The application sets a wish after it has published its last byte; so the wish is read first.
         let wishes = page.wishes();
         let (end, taken) = (page.send_end(), page.receive_taken());
         let ring = page.send_len() as u64;
@@ -160,7 +160,7 @@ impl Tcp {
     }
 
     /// Gives a block the slot of a socket of an earlier stack. Records that still wait in its ring are of
-    /// connections that are gone: whoever takes one finds nobody.
+    /// connections that are gone: an accept that takes one finds no connection.
     pub(super) fn give_slot_again(&mut self, i: u32, socket: SocketId, incarnation: u32) -> bool {
         let left = self.domains.page(socket).filter(|(page, _)| page.incarnation() == incarnation);
         let positions = left.and_then(|(page, _)| left_to_receive(&page));
@@ -195,8 +195,8 @@ impl Tcp {
         true
     }
 
-    /// The application has put bytes in, taken bytes out, or wished something.
-    pub(super) fn receive_news(&mut self, cx: &Context, socket: SocketId) {
+    /// The application has put bytes in, taken bytes out, or set a wish.
+    pub(super) fn receive_dirty(&mut self, cx: &Context, socket: SocketId) {
         let Some(i) = self.find_socket(socket) else {
             return;
         };
@@ -207,21 +207,21 @@ impl Tcp {
         self.connection(i).mark(due::SEND | due::WRITABLE | due::INFO);
     }
 
-    /// Reads cursors, wishes and options. A page that says what cannot be ends the connection.
+    /// Reads cursors, wishes and options. Impossible ones end the connection.
     pub(super) fn read_page(&mut self, cx: &Context, i: u32) {
         if !self.connection(i).read_page(cx.now) {
             self.distrust(cx, i);
         }
     }
 
-    /// A page says what cannot be.
+    /// Ends a connection whose page holds impossible words.
     fn distrust(&mut self, cx: &Context, i: u32) {
         cx.count(Counter::HostilePages);
         self.abort_later(cx, i, ECONNABORTED);
     }
 }
 
-/// Tells an application that asked by TCP_NOTSENT_LOWAT how much was sent. True if it did.
+/// Publishes how much was sent, if the application set TCP_NOTSENT_LOWAT. True if it did.
 fn publish_sent(page: &Page, sent: u64) -> bool {
     let asked = page.option(Opt::NotSentLowWater) != 0;
     if asked {

@@ -1,12 +1,12 @@
-//! What lies between the engine and ip: requests under way, resets that wait for room, and what ip says of a path.
+//! Requests to ip under way, resets that wait for room, and ip's answers about a path.
 
 use super::block::Tuple;
 use eft_base::{PacketRef, WireAddress};
 
-/// No path has less (RFC 791: 68; below this a segment would carry next to nothing).
+/// No path has less (RFC 791: 68; below this a segment would carry almost nothing).
 pub(super) const MTU_MIN: u16 = 128;
 
-/// What ip says of a path.
+/// ip's answer about a path.
 #[derive(Clone, Copy, Debug)]
 pub struct Path {
     pub source: WireAddress,
@@ -15,7 +15,7 @@ pub struct Path {
     pub local: bool,
 }
 
-/// What we asked of ip.
+/// A request to ip.
 pub(super) enum Request {
     /// A segment with payload of a connection.
     Data {
@@ -26,9 +26,9 @@ pub(super) enum Request {
         end: u64,
         descriptor: PacketRef,
     },
-    /// A segment without payload. Nobody waits for it.
+    /// A segment without payload. Nothing waits for its answer.
     Bare { block: u32, generation: u32, descriptor: PacketRef },
-    /// The way to a connection's peer.
+    /// The route to a connection's peer.
     Route { block: u32, generation: u32 },
 }
 
@@ -38,6 +38,6 @@ pub(super) struct PendingReset {
     pub seq: u32,
     pub ack: u32,
     pub flags: u8,
-    /// Offset of our clock, and what the peer's was last, on a connection that uses timestamps.
+    /// Offset of our clock, and the peer's last timestamp, on a connection that uses timestamps.
     pub clocks: Option<(u32, u32)>,
 }

@@ -1,4 +1,4 @@
-//! Whether connections have explicit congestion notification (RFC 3168 §6.1.1); what they do with it is in [`super::ecn`].
+//! Negotiation of explicit congestion notification (RFC 3168 §6.1.1); its use is in [`super::ecn`].
 
 use super::segment::Segment;
 use core::str::FromStr;
@@ -8,7 +8,7 @@ use eft_base::wire::{TCP_ACK, TCP_CWR, TCP_ECE, TCP_SYN};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ecn {
     Off,
-    /// If the peer asks.
+    /// Used if the peer asks.
     #[default]
     Answer,
     /// Our SYNs ask, too.
@@ -24,7 +24,7 @@ impl Ecn {
         }
     }
 
-    /// A SYN that asks, and may be answered.
+    /// Whether `syn` asks for it, and we may agree.
     pub(super) fn agrees(self, syn: &Segment) -> bool {
         self != Ecn::Off && asks(syn)
     }
@@ -35,11 +35,11 @@ impl FromStr for Ecn {
 
     fn from_str(text: &str) -> Result<Ecn, &'static str> {
         let all = [Ecn::Off, Ecn::Answer, Ecn::Ask];
-        all.into_iter().find(|ecn| ecn.name() == text).ok_or("is none of off, answer and ask")
+        all.into_iter().find(|ecn| ecn.name() == text).ok_or("is not one of off, answer and ask")
     }
 }
 
-/// A SYN that asks for it (RFC 3168 §6.1.1).
+/// Whether a SYN asks for it (RFC 3168 §6.1.1).
 pub(super) fn asks(segment: &Segment) -> bool {
     segment.flags & (TCP_SYN | TCP_ACK | TCP_ECE | TCP_CWR) == TCP_SYN | TCP_ECE | TCP_CWR
 }

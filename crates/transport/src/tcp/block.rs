@@ -56,9 +56,9 @@ pub mod bit {
     pub const SCALED: u32 = 1 << 18;
     /// Seen to be taken from its listener's ring, and not attached yet.
     pub const TAKEN: u32 = 1 << 19;
-    /// Marks of congestion were agreed on (RFC 3168); in SYN-SENT: asked for.
+    /// ECN was agreed on (RFC 3168); in SYN-SENT: asked for.
     pub const ECN: u32 = 1 << 20;
-    /// One came, and the peer has not said that it heard of it.
+    /// A mark came, and the peer has not confirmed our echo yet.
     pub const ECN_ECHO: u32 = 1 << 21;
     /// The peer is to be told that our window was reduced.
     pub const ECN_REDUCED: u32 = 1 << 22;
@@ -66,9 +66,9 @@ pub mod bit {
     pub const ECN_SEEN: u32 = 1 << 23;
     /// Open although the peer has not acknowledged our SYN-ACK (RFC 7413 §4.2.2).
     pub const UNPROVEN: u32 = 1 << 24;
-    /// The SYN-ACK tells a cookie; in SYN-SENT: the SYN carries the option.
+    /// The SYN-ACK carries a cookie; in SYN-SENT: the SYN carries the option.
     pub const COOKIE: u32 = 1 << 25;
-    /// Data came, or went and were taken, with the SYN.
+    /// Data came with the SYN, or went with it and were accepted.
     pub const SYN_DATA: u32 = 1 << 26;
     /// Bound as IPV6_V6ONLY.
     pub const V6ONLY: u32 = 1 << 27;
@@ -94,8 +94,8 @@ impl Tuple {
     }
 }
 
-/// One socket: a connection, a listener, or neither yet. What every segment touches; the rest is in [`Cold`] and, for
-/// what came out of order, in [`super::reassembly`], each in a table of its own at the same index.
+/// One socket: a connection, a listener, or neither yet. Holds what every segment touches; the rest is in [`Cold`]
+/// and, for out-of-order ranges, in [`super::reassembly`], each in a table of its own at the same index.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Block {
@@ -151,7 +151,7 @@ pub struct Block {
     pub rtt: Rtt,
 }
 
-/// What is looked at less often of a socket.
+/// The part of a socket that is used less often.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Cold {
@@ -168,25 +168,25 @@ pub struct Cold {
     pub accept_at: u64,
     /// The request that opened the socket, for its resubmission.
     pub open_request: u64,
-    /// When TIME-WAIT, or an orphan's patience, ends.
+    /// When TIME-WAIT, or an orphan's time limit, ends.
     pub close_at: u64,
     pub retransmits: u32,
     /// Window probes or keepalive probes without answer.
     pub probes: u32,
-    /// Why the connection will be said to have failed if it times out.
+    /// The error that the application gets if the connection times out.
     pub soft_error: i32,
-    /// Path MTU that ICMP reported; 0: none did. What ip knows of its own link does not undo it.
+    /// Path MTU that ICMP reported; 0: none did. ip's answers about its own link do not override it.
     pub learned_mtu: u32,
-    /// Which use of its slot this socket is, as requests and accept records name it.
+    /// The incarnation of its slot, as requests and accept records name it.
     pub incarnation: u32,
     pub reserved: u32,
 }
 
-// Lines of a cache that a commit copies and sums.
+// A commit copies and sums these cache lines.
 const _: () = assert!(size_of::<Block>() == 256 && size_of::<Cold>() <= 128);
 
 impl Cold {
-    /// Of an unused block.
+    /// The cold part of an unused block.
     pub fn free() -> Cold {
         Cold {
             snd_wnd_max: 0,
@@ -248,7 +248,7 @@ impl Block {
     }
 
     pub fn state(&self) -> State {
-        // Numbers are checked when the arena is opened; only this crate writes them after.
+        // Numbers are checked when the arena is opened; afterwards only this crate writes them.
         State::from_number(self.state).unwrap_or(State::Free)
     }
 
@@ -283,14 +283,14 @@ impl Block {
         self.receive_sequence(self.rcv_nxt + self.has(bit::RECEIVED_FIN) as u64)
     }
 
-    /// The offset, relative to `snd_una`, that a received acknowledgment number means.
+    /// The offset, relative to `snd_una`, of a received acknowledgment number.
     pub fn acknowledged_offset(&self, ack: u32) -> i64 {
         let distance = ack.wrapping_sub(self.send_sequence(self.snd_una)) as i32;
         self.snd_una as i64 + distance as i64
     }
 
-    /// Whether an acknowledgment number may be the peer's: of what was sent, and not older than any window
-    /// (RFC 5961 §5.2): `window_max`, the largest that the peer ever offered.
+    /// Whether an acknowledgment number may be the peer's: it acknowledges bytes that were sent, and is not older
+    /// than the largest window that the peer ever offered, `window_max` (RFC 5961 §5.2).
     pub fn may_acknowledge(&self, ack: u32, window_max: u32) -> bool {
         let offset = self.acknowledged_offset(ack);
         offset <= self.snd_nxt as i64 && offset >= self.snd_una as i64 - window_max as i64
@@ -307,7 +307,7 @@ impl Block {
         }
     }
 
-    /// The offset that a received sequence number means.
+    /// The offset of a received sequence number.
     pub fn received_offset(&self, seq: u32) -> i64 {
         let expected = self.rcv_nxt + self.has(bit::RECEIVED_FIN) as u64;
         let distance = seq.wrapping_sub(self.receive_sequence(expected)) as i32;
@@ -320,7 +320,7 @@ impl Block {
         (self.mss as u32).saturating_sub(options).max(1)
     }
 
-    /// Bytes and SYN or FIN that were sent and are not acknowledged (FlightSize of RFC 5681 §2).
+    /// Bytes, SYN and FIN that were sent and are not acknowledged (FlightSize of RFC 5681 §2).
     pub fn flight_size(&self) -> u64 {
         self.snd_nxt - self.snd_una
     }

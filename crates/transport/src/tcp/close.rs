@@ -17,9 +17,9 @@ use eft_component::{Context, Outbox};
 
 /// How long a connection without application waits for the peer's FIN.
 pub(super) const ORPHAN_PATIENCE: Duration = Duration::from_secs(60);
-/// How long a domain that is gone may still send.
+/// How long the connections of a closed domain may still send.
 const DOMAIN_PATIENCE: Duration = Duration::from_secs(30);
-/// Resets waiting for room at most; more are not sent.
+/// Most resets that wait for room; further ones are not sent.
 const PENDING_RESETS_MAX: usize = 1024;
 
 impl View<'_> {
@@ -38,14 +38,14 @@ impl View<'_> {
 }
 
 impl Connection<'_> {
-    /// Whether closing it is aborting it: bytes that nobody will read are not acknowledged away silently (RFC 9293
-    /// §3.6, RFC 2525 §2.17), and a linger time of 0 asks for it.
+    /// Whether closing it aborts it: unread bytes must not be lost silently after they were acknowledged (RFC 9293 §3.6, RFC
+    /// 2525 §2.17), and a linger time of 0 asks for an abort.
     fn is_aborted_by_close(&self) -> bool {
         let linger = self.live.page.as_ref().map_or(0, |p| p.option(Opt::Linger));
         self.block.rcv_nxt > self.block.rcv_taken || linger == 1
     }
 
-    /// It is over, by an error if `errno` is one, and its application is told. True if there is none.
+    /// Ends the connection, with the error `errno` if it is not 0, and tells its application. True if there is no application.
     fn conclude(&mut self, errno: i32) -> bool {
         let (block, live) = (&mut self.block, &mut *self.live);
         live.stop_timers();
@@ -72,7 +72,7 @@ impl Connection<'_> {
         false
     }
 
-    /// From now on it only waits for its unanswered sends.
+    /// From now on the block only waits for its unanswered sends.
     fn drain(&mut self) {
         self.live.stop_timers();
         self.live.due &= due::QUEUED;
@@ -98,13 +98,14 @@ impl Connection<'_> {
         self.mark(due::SEND | if over { due::HANG_UP } else { 0 });
     }
 
-    /// The application will receive no more: its descriptor shows the end, and that all is over if it has finished sending, too.
+    /// The application will receive no more: its descriptor shows the end of the stream, and a hang-up if it has finished
+    /// sending, too.
     pub(super) fn finish_receiving(&mut self) {
         let over = self.block.fin_at != NOWHERE;
         self.mark(due::END_OF_STREAM | if over { due::HANG_UP } else { 0 });
     }
 
-    /// In FIN-WAIT-2 without application the peer's patience is not ours.
+    /// Limits the wait in FIN-WAIT-2 of a connection without application.
     pub(super) fn wait_as_orphan(&mut self, now: Instant) {
         let block = &mut self.block;
         if block.has(bit::ORPHAN) && block.state() == State::FinWait2 {
@@ -113,7 +114,7 @@ impl Connection<'_> {
         }
     }
 
-    /// The domain is gone as well: what is not sent in time is not sent.
+    /// The domain is gone as well: limits the time in which bytes are still sent.
     pub(super) fn limit_orphan(&mut self, cx: &Context) {
         let block = &mut self.block;
         if block.state().has_connection() && block.slot != NONE {
@@ -129,7 +130,7 @@ impl Tcp {
         if self.view(i).block.has(bit::ORPHAN) {
             return;
         }
-        // What was put in before the last close is still to be sent.
+        // Bytes put in before the last close are still to be sent.
         self.read_page(cx, i);
         let mut c = self.connection(i);
         c.block.set(bit::ORPHAN);
@@ -153,13 +154,13 @@ impl Tcp {
         self.release(cx, i);
     }
 
-    /// Resets a connection and says so to the peer.
+    /// Resets a connection and tells the peer.
     pub(super) fn reset(&mut self, cx: &Context, i: u32, errno: i32) {
         self.say_reset(i);
         self.end(cx, i, errno);
     }
 
-    /// As [`Tcp::reset`], for callers that stand in the middle of something else.
+    /// As [`Tcp::reset`], deferred, for callers that still use the connection.
     pub(super) fn abort_later(&mut self, cx: &Context, i: u32, errno: i32) {
         match self.view(i).block.state() {
             State::Listen => {
@@ -191,7 +192,7 @@ impl Tcp {
         while let Some(reset) = self.pending_resets.pop() {
             let mut options = Builder::new();
             if let Some((offset, echo)) = reset.clocks {
-                // RFC 7323 §3.2: a reset should carry them, too.
+                // RFC 7323 §3.2: a reset should carry timestamps, too.
                 options.timestamps(clock(cx.now, offset), echo);
             }
             let segment = Outgoing::bare(reset.tuple, reset.seq, reset.ack, reset.flags, 0, options.bytes());
@@ -203,7 +204,7 @@ impl Tcp {
         }
     }
 
-    /// The connection is over, by an error if `errno` is one. The socket stays until it is closed.
+    /// Ends the connection, with the error `errno` if it is not 0. The socket stays until it is closed.
     pub(super) fn end(&mut self, cx: &Context, i: u32, errno: i32) {
         self.leave_table(i);
         self.count_end(cx, i);
@@ -237,8 +238,8 @@ impl Tcp {
         }
     }
 
-    /// Gives up everything that a block has, and the block, as soon as no unanswered `Send` refers
-    /// to its ring. Releasing twice does nothing: what a block refers to may have led back to it.
+    /// Gives up everything that a block has, and the block, as soon as no unanswered `Send` refers to its ring. Releasing twice
+    /// does nothing: releasing what a block refers to may lead back to it.
     pub(super) fn release(&mut self, cx: &Context, i: u32) {
         if self.free.contains(i) {
             return;
@@ -258,7 +259,7 @@ impl Tcp {
         self.finish_draining(cx, i);
     }
 
-    /// Frees what only waited for answers of ip.
+    /// Frees a block that only waited for answers of ip.
     pub(super) fn finish_draining(&mut self, cx: &Context, i: u32) {
         let Connection { block, live, .. } = self.connection(i);
         if live.in_flight.count() > 0 {

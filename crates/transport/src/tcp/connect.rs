@@ -70,8 +70,7 @@ impl Connection<'_> {
 }
 
 impl Tcp {
-    /// `Connect` of sockets. Asking again for what is under way is answered with success, as sockets
-    /// may have to resubmit it.
+    /// `Connect` of sockets. A repeated request for an attempt under way succeeds, as sockets may have to resubmit it.
     pub(super) fn request_connect(
         &mut self,
         cx: &Context,
@@ -85,7 +84,7 @@ impl Tcp {
         let same = block.tuple.remote == address && block.tuple.remote_port == port;
         let errno = match block.state() {
             State::Closed if block.has(bit::DEAD) && block.has(bit::CONNECTED) => EISCONN,
-            // A listener of an earlier stack, whose ring of records goes on.
+            // A listener of an earlier stack, whose ring of records is still in use.
             State::Closed if block.rcv_nxt != 0 => EINVAL,
             State::Closed => match refuse_destination(self, address, port) {
                 0 => match self.delay_connect(cx.now, i, address) {
@@ -105,12 +104,12 @@ impl Tcp {
         }
     }
 
-    /// Notes the destination and asks for the way; the answer to `Connect` waits for it.
+    /// Notes the destination and asks for the route; the answer to `Connect` waits for it.
     fn prepare_connect(&mut self, i: u32, request: RequestId, address: WireAddress, port: u16) {
         let mut c = self.connection(i);
         c.block.clear(bit::DEAD | bit::FAILED);
         c.cold.open_request = 0;
-        // What an earlier attempt sent with its SYN is not of this one.
+        // Data that an earlier attempt sent with its SYN does not count for this one.
         (c.block.snd_nxt, c.block.snd_end) = (0, 0);
         c.block.tuple.remote = address;
         c.block.tuple.remote_port = port;
@@ -119,7 +118,7 @@ impl Tcp {
         c.mark(due::ROUTE);
     }
 
-    /// The way is known, or there is none.
+    /// The route is known, or there is none.
     pub(super) fn begin_connect(
         &mut self,
         cx: &Context,
@@ -137,7 +136,8 @@ impl Tcp {
         self.reply(out, request, errno, socket, Some(i));
     }
 
-    /// The errno of the answer to `Connect`: 0, or one that says that the attempt has begun without the data that were there.
+    /// Returns the errno of the answer to `Connect`: 0, or one that says that the attempt has begun without the data in the
+    /// ring.
     fn open_actively(&mut self, cx: &Context, i: u32, path: Path) -> Result<i32, i32> {
         let mut tuple = self.view(i).block.tuple;
         if is_unspecified(tuple.local) {
@@ -150,7 +150,7 @@ impl Tcp {
         } else {
             tuple.local_port = self.choose_port(cx, &tuple).ok_or(EADDRNOTAVAIL)?;
             self.ports.add_user(tuple.local, tuple.local_port, true);
-            // The socket shares its ephemeral port with connections to elsewhere.
+            // The socket shares its ephemeral port with connections to other destinations.
             self.connection(i).block.set(bit::PORT_USER | bit::REUSE_ADDRESS);
         }
         self.table.insert(tuple, i);
@@ -268,14 +268,14 @@ fn syn_options(block: &Block, active: bool, own_mss: u16, now: Instant, cookie: 
     options
 }
 
-/// Smallest shift by which 16 bits cover a ring of `len`, the shift's granularity left out.
+/// Smallest shift with which 16 bits cover a ring of `len` less the shift's granularity.
 pub(super) fn scale_for(len: usize) -> u8 {
     (0..super::options::SCALE_MAX)
         .find(|s| (len - (1 << s)) >> s <= 65535)
         .unwrap_or(super::options::SCALE_MAX)
 }
 
-/// An errno if nobody can be reached there by TCP.
+/// An errno if TCP cannot reach this destination.
 fn refuse_destination(tcp: &Tcp, address: WireAddress, port: u16) -> i32 {
     let ip = IpAddr::from(address);
     if ip.is_unspecified() {

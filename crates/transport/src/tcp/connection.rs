@@ -1,4 +1,4 @@
-//! One connection as its mechanisms see it: the durable block and what is derived from it, together.
+//! One connection as its mechanisms see it: the durable block together with the state derived from it.
 //!
 //! A mechanism that concerns one connection alone is a method of [`Connection`]; what needs the engine's tables, or
 //! ends a connection, is one of [`Tcp`], knows connections by their index, and looks at one through its [`View`].
@@ -24,7 +24,7 @@ pub(super) struct Connection<'a> {
     timers: &'a mut Timers,
 }
 
-/// A connection to be read, while the engine's tables are read, too.
+/// A read-only connection, while the engine's tables are read, too.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
     pub block: &'a Block,
@@ -61,19 +61,19 @@ impl View<'_> {
         SocketId { domain: self.block.domain, slot: self.block.slot }
     }
 
-    /// Whether it is still the use of its block that had this generation.
+    /// Whether its block still has this generation.
     pub fn is_use(&self, generation: u32) -> bool {
         self.block.generation == generation
     }
 
-    /// In TIME-WAIT, since it had this generation.
+    /// Whether it is in TIME-WAIT and still has this generation.
     pub fn waits_since(&self, generation: u32) -> bool {
         self.is_use(generation) && self.block.state() == State::TimeWait
     }
 }
 
 impl Connection<'_> {
-    /// The same, to be read.
+    /// A read-only view.
     pub fn view(&self) -> View<'_> {
         View { block: &self.block, cold: &self.cold, live: self.live }
     }
@@ -91,7 +91,7 @@ impl Connection<'_> {
         self.keep_notes();
     }
 
-    /// What a crash must not lose of [`Live::out_of_order`] becomes durable, if that changed.
+    /// Makes the part of [`Live::out_of_order`] durable that a crash must not lose, if it changed.
     pub fn keep_notes(&mut self) {
         let ranges = self.live.out_of_order.ranges();
         if !self.notes.keeps(ranges) {
@@ -106,7 +106,7 @@ impl Connection<'_> {
         *self.live = Live::new();
     }
 
-    /// Something is due; `flush` will see to it.
+    /// Marks work as due; `flush` does it.
     pub fn mark(&mut self, bits: u32) {
         self.live.due |= bits;
         if !self.live.is_due(due::QUEUED) {

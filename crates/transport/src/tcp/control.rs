@@ -1,4 +1,4 @@
-//! What sockets asks ([`crate::requests`]), as tcp does it.
+//! tcp's handling of requests of sockets ([`crate::requests`]).
 
 use super::block::{State, Tuple, bit};
 use super::connection::{Connection, View};
@@ -12,7 +12,7 @@ use eft_base::errno::{EADDRINUSE, EADDRNOTAVAIL, EINVAL, ENOBUFS};
 use eft_base::{DomainId, RequestId, SocketId, WireAddress};
 use eft_component::{Context, Outbox};
 
-/// Connections that may wait to be accepted at most (Linux's somaxconn).
+/// Most connections that may wait to be accepted (Linux's somaxconn).
 const BACKLOG_MAX: u32 = 4096;
 
 impl Transport for Tcp {
@@ -94,7 +94,7 @@ impl View<'_> {
         self.block.state() == State::Closed && !self.block.has(bit::DEAD)
     }
 
-    /// Whether a bind to this address asks for what is.
+    /// Whether the socket is already bound to this address.
     fn is_bound_to(&self, address: WireAddress, port: u16) -> bool {
         let Tuple { local, local_port, .. } = self.block.tuple;
         local == address && (local_port == port || (port == 0 && self.block.has(bit::ANY_PORT)))
@@ -102,7 +102,7 @@ impl View<'_> {
 }
 
 impl Connection<'_> {
-    /// It is bound; `flags` say how.
+    /// Records its address; `flags` say how it is bound.
     fn take_address(&mut self, address: WireAddress, port: u16, flags: u32) {
         self.block.set(flags);
         self.cold.open_request = 0;

@@ -1,27 +1,26 @@
-//! What a Fast Open client knows of servers (RFC 7413 §4.1.3): their cookies, and where they were of no use.
-//!
-//! It is of one life of the engine: a cookie that is forgotten costs its next connection a round trip, and a new one comes
-//! with it, so a commit per handshake would be too much for it.
+//! A Fast Open client's cache of servers (RFC 7413 §4.1.3): their cookies, and servers with which Fast Open failed. It
+//! lasts for one life of the engine: a forgotten cookie costs its next connection a round trip, in which a new one comes,
+//! so a commit per handshake would cost too much.
 
 use super::fast_open::Cookie;
 use core::time::Duration;
 use eft_base::hash::{Key, Map};
 use eft_base::{Instant, WireAddress};
 
-/// Servers at most; the one that was told of longest ago is forgotten for another.
+/// Most servers; the one with the oldest entry makes room for another.
 const SERVERS_MAX: usize = 1024;
-/// How long a server is spared after a failure; twice as long after each further one (RFC 7413 §4.1.3.1).
+/// How long Fast Open to a server is avoided after a failure; twice as long after each further one (RFC 7413 §4.1.3.1).
 const AVOIDED: Duration = Duration::from_secs(60);
 const DOUBLINGS_MAX: u8 = 6;
 
 /// What a SYN to a server may carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Offer {
-    /// Its cookie, and data; `mss` as the server last said.
+    /// Its cookie, and data; `mss` as the server last announced it.
     Data { cookie: Cookie, mss: u16 },
-    /// The request for a cookie.
+    /// A request for a cookie.
     Ask,
-    /// Nothing: something on the way does not like it.
+    /// No option: something on the path drops such SYNs.
     Nothing,
 }
 
@@ -34,7 +33,7 @@ struct Server {
     told_at: Instant,
 }
 
-/// By the server's address.
+/// Entries by the server's address.
 pub(super) struct CookieCache(Map<WireAddress, Server>);
 
 impl CookieCache {
@@ -50,20 +49,20 @@ impl CookieCache {
         }
     }
 
-    /// A server told a cookie.
+    /// A server sent a cookie.
     pub fn learn(&mut self, now: Instant, server: WireAddress, cookie: Cookie, mss: u16) {
         let known = self.enter(now, server);
         *known = Server { cookie, mss, failures: 0, avoided_until: Instant::ZERO, told_at: now };
     }
 
-    /// It took the data that came with a cookie of its.
+    /// The server accepted the data that came with its cookie.
     pub fn succeed(&mut self, now: Instant, server: WireAddress, mss: u16) {
         if let Some(known) = self.0.get_mut(&server) {
             (known.mss, known.failures, known.told_at) = (mss, 0, now);
         }
     }
 
-    /// A SYN with the option was not answered, or its data were not taken (RFC 7413 §4.1.3.1).
+    /// A SYN with the option was not answered, or its data were not accepted (RFC 7413 §4.1.3.1).
     pub fn fail(&mut self, now: Instant, server: WireAddress) {
         let known = self.enter(now, server);
         known.cookie = Cookie::REQUEST;

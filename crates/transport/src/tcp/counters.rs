@@ -5,29 +5,29 @@ eft_component::counters! {
     ReceivedBytes => "received_bytes",
     /// Segments as they were on the wire (a merged one counts as many).
     ReceivedSegments => "received_segments",
-    /// Those of them without payload.
+    /// Received segments without payload.
     ReceivedEmpty => "received_empty_segments",
     SentBytes => "sent_bytes",
     SentSegments => "sent_segments",
     Outbound => "outbound_connections",
     Accepted => "accepted_connections",
-    /// Connections that ended, or that only TIME-WAIT is left of.
+    /// Connections that ended or entered TIME-WAIT.
     Closed => "closed_connections",
     /// Gauge: connections that were established and are not over.
     Open => "connections_open",
     /// Gauge: control blocks in use.
     Blocks => "blocks",
     RetransmitTimeouts => "retransmit_timeouts",
-    /// Of the timeouts, those before an acknowledgment that was merely late.
+    /// Timeouts before an acknowledgment that was only late.
     SpuriousTimeouts => "spurious_timeouts",
-    /// Of the recoveries, those in which nothing had been lost.
+    /// Recoveries in which nothing had been lost.
     SpuriousRecoveries => "spurious_recoveries",
     /// Tail loss probes that sent old data again, and those that repaired a loss.
     LossProbes => "loss_probes",
     ProbesRepaired => "loss_probes_repaired",
-    /// Acknowledgments that report what came twice.
+    /// Acknowledgments that report duplicates.
     DuplicatesReported => "duplicates_reported",
-    /// Segments with a router's mark (RFC 3168), and windows reduced for such of ours.
+    /// Received segments with a router's mark (RFC 3168), and windows reduced since segments of ours were marked.
     MarksReceived => "marks_received",
     MarkReductions => "mark_reductions",
     FastRecoveries => "fast_recoveries",
@@ -51,18 +51,18 @@ eft_component::counters! {
     DropChecksum => "drop_checksum",
     DropUnreadable => "drop_unreadable",
     DropNoSocket => "drop_no_socket",
-    /// SYNs that were answered and forgotten, acknowledgments that brought such an answer back, and acknowledgments of no
+    /// SYNs that were answered with a cookie, acknowledgments that brought a valid cookie back, and acknowledgments of no
     /// connection meanwhile that did not.
     SynCookiesSent => "syn_cookies_sent",
     SynCookiesReceived => "syn_cookies_received",
     SynCookiesFailed => "syn_cookies_failed",
-    /// Of a server's TCP Fast Open: SYNs that asked for a cookie, connections that one opened at once, and SYNs whose cookie
-    /// was not ours, or not any more.
+    /// Of a server's TCP Fast Open: SYNs that asked for a cookie, connections that a cookie opened at once, and SYNs whose
+    /// cookie was not ours, or no longer valid.
     FastOpenAsked => "fast_open_asked",
     FastOpened => "fast_opened",
     FastOpenRefused => "fast_open_refused",
-    /// Of a client's: SYNs that carried data, SYN-ACKs that acknowledged some, and servers that are spared for a while, since
-    /// theirs did not, or since such a SYN was not answered.
+    /// Of a client's: SYNs that carried data, SYN-ACKs that acknowledged some, and servers that are avoided for a while,
+    /// since their SYN-ACK did not or such a SYN was not answered.
     FastOpenSent => "fast_open_sent",
     FastOpenTaken => "fast_open_taken",
     FastOpenFailed => "fast_open_failed",
@@ -84,7 +84,7 @@ eft_component::counters! {
     SendErrors => "send_errors",
     /// Connections that were taken from the accept queue and never attached.
     Abandoned => "abandoned_connections",
-    /// Inputs that have killed two predecessors and were not run, and connections given up for such.
+    /// Inputs that have killed two predecessors and were not run, and connections given up for such inputs.
     DropFatal => "drop_fatal",
     Quarantined => "quarantined_blocks",
     Resubmitted => "resubmitted_requests",

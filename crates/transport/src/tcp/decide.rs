@@ -1,6 +1,6 @@
 //! How much new data goes out now (RFC 9293 §3.8.6: Nagle, silly windows): a function of numbers alone.
 
-/// What decides about new data.
+/// What the decision about new data depends on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Situation {
     /// Bytes that were never sent.
@@ -24,28 +24,28 @@ pub(super) struct Situation {
     pub small_in_flight: bool,
     pub no_delay: bool,
     pub cork: bool,
-    /// So many of the bytes go in spite of the cork.
+    /// How many of the bytes go in spite of the cork.
     pub flushed: u64,
     /// The override timer ran out (RFC 1122 §4.2.3.4).
     pub overridden: bool,
-    /// It is worth waiting for acknowledgements that allow a larger piece: nothing seems to be lost, and they were not
-    /// waited for already.
+    /// It is worth waiting for acknowledgements that allow a larger piece: nothing seems to be lost, and this is the
+    /// first wait for them.
     pub patient: bool,
 }
 
 /// Why nothing more is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// Nothing is there.
+    /// The application has put in no more data.
     Application,
-    /// More should come before a small segment is worth it.
+    /// A small segment waits for more data.
     Nagle,
     Cork,
     /// The peer's window.
     Window,
     /// The congestion window.
     Congestion,
-    /// A window has room for a small part of a piece; acknowledgements on their way bring more.
+    /// A window has room for a small part of a piece; acknowledgements under way open it further.
     Piece {
         congestion: bool,
     },
@@ -70,7 +70,7 @@ impl Situation {
         if limit >= self.available { self.decide_all() } else { self.decide_limited(limit) }
     }
 
-    /// Everything that is there may go.
+    /// All available data may go.
     fn decide_all(&self) -> Decision {
         if self.available > self.chunk {
             return Decision::Send { len: self.chunk, fin: false };

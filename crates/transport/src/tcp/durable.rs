@@ -1,7 +1,5 @@
-//! What is checked before a block from before a crash is believed.
-//!
-//! Promise: a block that passes may be used in all arithmetic of the engine, and refers to no block
-//! but its listener. Whether that one is what it says, [`super::rebirth`] checks.
+//! Checks of a block from before a crash. Guarantee: a block that passes may be used in all arithmetic of the engine,
+//! and refers to no block but its listener. [`super::rebirth`] checks that the listener is one.
 
 use super::TcpConfig;
 use super::asked::MTU_MIN;
@@ -30,7 +28,8 @@ pub fn examine(arena: &Segment, config: &TcpConfig) -> Result<(), Refused> {
     arena::examine(arena, &LAYOUT, config.connections)
 }
 
-/// Says that whoever had the arena was killed from outside: by nothing that it was told. Before [`super::Tcp::open`].
+/// Records that the arena's last owner was killed from outside and not by an input. To be called before
+/// [`super::Tcp::open`].
 pub fn acquit(arena: &Segment) {
     docket::acquit(arena);
 }
@@ -40,7 +39,7 @@ pub fn arena_len(config: &TcpConfig) -> usize {
     LAYOUT.arena_len(config.connections)
 }
 
-/// A layout of tcp's arena with checksums, and which of its tables is what.
+/// A layout of tcp's arena with checksums, and the roles of its tables.
 pub(super) struct Shape {
     pub layout: Layout,
     pub blocks: usize,
@@ -61,7 +60,7 @@ pub(super) const V3: Shape = Shape {
     notes: 2,
 };
 
-/// Of no release: a later layout, so that tests can update to one, with the same tables in another order.
+/// Part of no release: a later layout for tests of updates, with the same tables in another order.
 #[cfg(any(test, feature = "next-layout"))]
 pub(super) const NEXT: Shape = Shape {
     layout: Layout {
@@ -82,7 +81,7 @@ pub(super) const CURRENT: Shape = NEXT;
 /// The layout of tcp's arena.
 pub(super) const LAYOUT: Layout = CURRENT.layout;
 
-/// Whether a socket from before a crash keeps its invariants; repairs what may be repaired.
+/// Whether a socket from before a crash fulfils its invariants; repairs what may be repaired.
 pub(super) fn check(index: u32, b: &mut Block, c: &Cold, notes: &Reassembly) -> bool {
     let Some(state) = State::from_number(b.state) else {
         return false;
@@ -106,18 +105,18 @@ pub(super) struct Tables {
     pub blocks: Blocks,
     pub cold: Table<Cold>,
     pub notes: Table<Reassembly>,
-    /// Sockets that were given up, since what the arena held of them cannot be.
+    /// Sockets that were given up, since their state in the arena was invalid.
     pub quarantined: u64,
 }
 
 impl Tables {
-    /// Opens an arena: every block may be used without further checks of its own consistency. One that is damaged or
-    /// cannot be becomes free: its socket is lost, nobody else's suffers.
+    /// Opens an arena: every block may be used without further checks of its own consistency. A damaged or invalid
+    /// one becomes free: its socket is lost, all others stay.
     pub fn open(segment: Segment, config: &TcpConfig) -> Result<Tables, Refused> {
         Tables::open_as(&CURRENT, segment, config)
     }
 
-    /// The same, of a layout that need not be the current one.
+    /// The same for any layout.
     pub fn open_as(shape: &Shape, segment: Segment, config: &TcpConfig) -> Result<Tables, Refused> {
         let mut tables = Tables::bare(shape, segment, config)?;
         for i in 0..tables.blocks.len() as u32 {
@@ -140,7 +139,7 @@ impl Tables {
         Ok(Tables { arena, blocks, cold, notes, quarantined: 0 })
     }
 
-    /// A new arena with what `predecessor` held.
+    /// A new arena with the sockets of `predecessor`.
     pub fn make_as(
         shape: &Shape,
         predecessor: ([u64; 2], impl Iterator<Item = (Block, Cold, Reassembly)>),
@@ -193,7 +192,7 @@ impl Tables {
     }
 }
 
-/// Makes more free blocks. Says which; none if there is room for no more.
+/// Adds free blocks and returns which; none if there is no more room.
 pub(super) fn grow(
     arena: &mut Arena,
     blocks: &mut Blocks,
@@ -208,7 +207,7 @@ pub(super) fn grow(
     more
 }
 
-/// For tests: changes a block as a fault of ours would, not a stray write. The engine must be dead.
+/// For tests: changes a block as a bug of ours would, not a stray write. The engine must be dead.
 pub fn forge(arena: &Segment, config: &TcpConfig, i: u32, change: impl FnOnce(&mut Block, &mut Cold)) {
     let mut t = Tables::open(arena.clone(), config).expect("an arena of ours");
     change(&mut t.blocks[i], &mut t.cold[i]);
@@ -265,7 +264,7 @@ fn numbers(b: &Block, c: &Cold) -> bool {
 /// Where the block belongs: its slot, its listener, its port.
 fn home(b: &Block, c: &Cold, index: u32) -> bool {
     let state = b.state();
-    // Whether it is one of ours, `Domains::claim` checks.
+    // `Domains::claim` checks whether we own it.
     let slot = b.slot == NONE || (b.slot as usize) < DIRTY_SLOTS;
     let housed = b.slot != NONE || matches!(state, State::TimeWait | State::SynReceived);
     let connected = !state.is_synchronized() || b.has(bit::CONNECTED);

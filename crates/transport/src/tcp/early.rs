@@ -1,9 +1,7 @@
 //! TCP Fast Open, the server's side (RFC 7413 §4.2.2): a SYN with a good cookie opens its connection at once, before the
-//! handshake is done.
-//!
-//! Such a connection is in the state that it will be in, with [`bit::UNPROVEN`]: its SYN-ACK is still to be acknowledged, and
-//! is what its timer sends again. What it received and what it is durable are as of any other, so a successor goes on with
-//! both, and sends the SYN-ACK once more.
+//! handshake is done. Such a connection is already in its later state, with [`bit::UNPROVEN`]: its SYN-ACK is not
+//! acknowledged yet, and its timer retransmits it. Its received data and its state are durable as in any other connection, so
+//! a successor continues with both, and sends the SYN-ACK once more.
 
 use super::block::bit;
 use super::congestion::Congestion;
@@ -19,7 +17,7 @@ use eft_base::wire::{TCP_ACK, TCP_RST, TCP_SYN};
 use eft_channel::socket::Opt;
 use eft_component::Context;
 
-/// Connections of a listener that may be unproven at most, whatever it wishes (as its backlog).
+/// Most unproven connections of a listener, whatever it asks for (as for its backlog).
 const QUEUE_MAX: u32 = 4096;
 
 impl Connection<'_> {
@@ -27,7 +25,7 @@ impl Connection<'_> {
         self.block.has(bit::UNPROVEN)
     }
 
-    /// The path of an unproven connection, of which nothing was sent yet, is known.
+    /// The path of an unproven connection, which has sent nothing yet, is known.
     pub(super) fn size_first_window(&mut self) {
         if !self.is_unproven() {
             return;
@@ -54,7 +52,7 @@ impl Connection<'_> {
             block.congestion.cwnd = block.segment_size();
             block.rtt.distrust_handshake();
             if acknowledged == 0 && block.flight_size() > 0 {
-                // They came before the SYN-ACK, so the peer could not take them.
+                // They arrived before the SYN-ACK, so the peer could not accept them.
                 live.recovery.lose_all(block.snd_una, block.snd_nxt);
             }
         }
@@ -67,8 +65,8 @@ impl Connection<'_> {
 }
 
 impl Tcp {
-    /// A SYN for a listener has begun connection `i`: opens it at once if it may be, and says what the SYN-ACK is to tell
-    /// (RFC 7413 §4.2.2).
+    /// A SYN for a listener has begun connection `i`: opens it at once if that is allowed, and decides what the SYN-ACK
+    /// carries (RFC 7413 §4.2.2).
     pub(super) fn open_early(&mut self, cx: &Context, listener: u32, i: u32, syn: &Segment) {
         let Some(shown) = syn.options.fast_open else {
             return;
@@ -117,7 +115,8 @@ impl Tcp {
         self.fast_open.serves() && parent.unproven < wished.min(QUEUE_MAX)
     }
 
-    /// A segment of an unproven connection: as in SYN-RECEIVED (RFC 9293 §3.10.7.4) until one acknowledges the SYN-ACK.
+    /// Handles a segment of an unproven connection: as in SYN-RECEIVED (RFC 9293 §3.10.7.4) until one acknowledges the
+    /// SYN-ACK.
     pub(super) fn receive_unproven(&mut self, cx: &Context, i: u32, segment: &Segment) {
         let mut c = self.connection(i);
         if segment.has(TCP_SYN) && !segment.has(TCP_RST) && segment.seq == c.block.irs {
@@ -148,7 +147,7 @@ impl Tcp {
         self.receive_synchronized(cx, i, segment);
     }
 
-    /// Of its listener's unproven connections this is none any more.
+    /// Removes the connection from its listener's unproven ones.
     pub(super) fn forget_unproven(&mut self, i: u32) {
         if !self.view(i).block.has(bit::UNPROVEN) {
             return;
@@ -160,7 +159,7 @@ impl Tcp {
         }
     }
 
-    /// An unproven connection is reset: it counts on for a while (RFC 7413 §5.1).
+    /// An unproven connection is reset: it still counts for a while (RFC 7413 §5.1).
     fn count_on(&mut self, now: Instant, i: u32) {
         if let Some(listener) = self.listener_of(i) {
             let c = self.connection(listener);
@@ -170,7 +169,7 @@ impl Tcp {
         }
     }
 
-    /// After a rebirth: those of before count with their listeners. What was reset before does not.
+    /// After a rebirth: unproven connections count for their listeners again; those reset before do not.
     pub(super) fn rebuild_unproven(&mut self, i: u32) {
         if self.view(i).block.has(bit::UNPROVEN)
             && let Some(listener) = self.listener_of(i)

@@ -1,7 +1,7 @@
-//! TCP Fast Open, the client's side (RFC 7413 §4.2.1): a SYN that carries a server's cookie carries the first data, too.
-//!
-//! What the SYN carried is sent but not acknowledged, `snd_nxt` bytes from the beginning of the ring, as after the handshake:
-//! so whatever the SYN-ACK acknowledges of it, a successor knows what it means. Only the first SYN has the option and data.
+//! TCP Fast Open, the client's side (RFC 7413 §4.2.1): a SYN that carries a server's cookie carries the first data, too. The
+//! data in the SYN count as sent but not acknowledged, `snd_nxt` bytes from the beginning of the ring, as after the
+//! handshake: so a successor understands whatever the SYN-ACK acknowledges of them. Only the first SYN has the option and
+//! data.
 
 use super::asked::Request;
 use super::block::{MSS_DEFAULT, State, bit};
@@ -21,17 +21,18 @@ use eft_channel::socket::{Opt, early};
 use eft_component::{Context, Outbox};
 
 impl Connection<'_> {
-    /// What the application wishes of a connect, one of [`early`].
+    /// Which kind of Fast Open the application asks for, one of [`early`].
     pub(super) fn early_wish(&self) -> u32 {
         self.live.page.as_ref().map_or(early::NONE, |page| page.option(Opt::FastOpenConnect))
     }
 
-    /// What lies in the ring is the application's until it takes its wish back: it was told that none was taken.
+    /// Whether the data in the ring must not be sent yet: the application was told that none were taken, and has not cleared
+    /// the option.
     pub(super) fn withholds(&self) -> bool {
         self.block.snd_end == 0 && self.early_wish() == early::DATA
     }
 
-    /// Takes what the application put in before it connected. False if there is nothing, or the page says what cannot be.
+    /// Takes the data that the application put in before it connected. False if there are none, or the page is invalid.
     fn take_early_data(&mut self) -> bool {
         let Some(page) = &self.live.page else {
             return false;
@@ -44,14 +45,15 @@ impl Connection<'_> {
         end > 0
     }
 
-    /// How much of a SYN's data the SYN-ACK acknowledges. `None`: it acknowledges what was not sent, or not the SYN.
+    /// How much of a SYN's data the SYN-ACK acknowledges. `None`: it acknowledges data that were not sent, or not the SYN.
     pub(super) fn acknowledged_of_syn(&self, segment: &Segment) -> Option<u64> {
         let acknowledged = self.block.acknowledged_offset(segment.ack);
         let sent = 0..=self.block.snd_nxt as i64;
         sent.contains(&acknowledged).then_some(acknowledged as u64)
     }
 
-    /// The handshake is done: what of the SYN's data arrived is acknowledged, the rest goes again at once (RFC 7413 §4.2.1).
+    /// The handshake is done: the SYN's data that arrived are acknowledged, the rest is retransmitted at once (RFC 7413
+    /// §4.2.1).
     pub(super) fn settle_early_data(&mut self, cx: &Context, acknowledged: u64) {
         let (block, live) = (&mut self.block, &mut *self.live);
         block.clear(bit::COOKIE);
@@ -71,7 +73,7 @@ impl Connection<'_> {
 }
 
 impl Tcp {
-    /// Whether a connect need not, or cannot, be begun yet: an errno, or 0.
+    /// An errno if a connect need not, or cannot, begin yet; else 0.
     pub(super) fn delay_connect(&mut self, now: Instant, i: u32, server: WireAddress) -> i32 {
         let wish = self.connection(i).early_wish();
         let known = matches!(self.cookie_cache.offer(now, server), Offer::Data { .. });
@@ -82,7 +84,8 @@ impl Tcp {
         }
     }
 
-    /// A connect that was begun takes what it may: the errno of its answer, which is 0 or says that no data were taken.
+    /// Takes the data that a new connect may send. Returns the errno of its answer: 0, or one that says that no data were
+    /// taken.
     pub(super) fn begin_early(&mut self, now: Instant, i: u32) -> i32 {
         let offer = self.cookie_cache.offer(now, self.view(i).block.tuple.remote);
         let wish = self.connection(i).early_wish();
@@ -103,18 +106,18 @@ impl Tcp {
         }
     }
 
-    /// What to answer to a connect that was begun before, asked for once more.
+    /// The answer to a repeated request for a connect that has begun.
     pub(super) fn answer_begun(&mut self, i: u32) -> i32 {
         if self.connection(i).withholds() { EINPROGRESS } else { 0 }
     }
 
-    /// What a SYN or SYN-ACK carries in its option.
+    /// The cookie in the option of a SYN or SYN-ACK.
     pub(super) fn syn_cookie(&self, now: Instant, i: u32) -> Option<Cookie> {
         let block = self.view(i).block;
         let active = block.state() == State::SynSent;
         match block.has(bit::COOKIE) {
             true if !active => Some(Cookie::ours(self.key, block.tuple.remote, now)),
-            // No answer came, and maybe for that reason (RFC 7413 §4.2.1).
+            // No answer came, perhaps because of the option (RFC 7413 §4.2.1).
             true if block.backoff == 0 => match self.cookie_cache.offer(now, block.tuple.remote) {
                 Offer::Data { cookie, .. } => Some(cookie),
                 Offer::Ask => Some(Cookie::REQUEST),
@@ -124,8 +127,8 @@ impl Tcp {
         }
     }
 
-    /// How much data goes with a SYN that carries `cookie` and so many bytes of options (RFC 7413 §4.2.1: as the server's
-    /// MSS was when it told the cookie).
+    /// How much data goes with a SYN that carries `cookie` and this many bytes of options (RFC 7413 §4.2.1: by the MSS that
+    /// the server announced with the cookie).
     pub(super) fn early_len(&self, now: Instant, i: u32, cookie: Option<Cookie>, options: usize) -> u64 {
         let (block, cold) = (self.view(i).block, self.view(i).cold);
         let shown = cookie.is_some_and(|cookie| !cookie.is_request());
@@ -175,11 +178,11 @@ impl Tcp {
         true
     }
 
-    /// What a SYN-ACK tells of the server, for later connections.
+    /// Learns about the server from a SYN-ACK, for later connections.
     pub(super) fn learn_of_server(&mut self, cx: &Context, i: u32, answer: &Segment, acknowledged: u64) {
         let (block, cold) = (self.view(i).block, self.view(i).cold);
         if !block.has(bit::COOKIE) {
-            // One that nobody asked for is not believed.
+            // An unsolicited cookie is ignored.
             return;
         }
         let server = block.tuple.remote;

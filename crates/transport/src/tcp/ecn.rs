@@ -1,9 +1,7 @@
-//! Explicit congestion notification (RFC 3168): routers mark packets that they would soon drop, the receiver echoes that, and
-//! the sender reduces its window as if one had been lost.
-//!
-//! Unless it is configured otherwise it is agreed on when the peer asks, as with Linux's `tcp_ecn=2`, and our own SYNs do not
-//! ask. What is agreed, and
-//! what the peer is still to be told, lie in the block's flags, so a successor goes on with them.
+//! Explicit congestion notification (RFC 3168): routers mark packets when they are congested, the receiver echoes the marks,
+//! and the sender reduces its window as if a packet had been lost. By default it is agreed on when the peer asks, as with
+//! Linux's `tcp_ecn=2`, and our own SYNs do not ask. The agreement, and what the peer is still to be told, lie in the block's
+//! flags, so a successor continues with them.
 
 use super::ack::Heard;
 use super::asking::{Ecn, asks};
@@ -16,26 +14,26 @@ use eft_base::wire::{ECN_EXPERIENCED, TCP_ACK, TCP_CWR, TCP_ECE, TCP_SYN};
 use eft_component::Context;
 
 impl Connection<'_> {
-    /// A listener's SYN may ask for it.
+    /// A SYN for a listener may ask for it.
     pub(super) fn agree_on_marks(&mut self, ecn: Ecn, syn: &Segment) {
         if ecn.agrees(syn) {
             self.block.set(bit::ECN);
         }
     }
 
-    /// Our SYN is to ask for it.
+    /// Makes our SYN ask for it.
     pub(super) fn ask_for_marks(&mut self, ecn: Ecn) {
         if ecn == Ecn::Ask {
             self.block.set(bit::ECN);
         }
     }
 
-    /// No answer came to a SYN that asked, and maybe for that reason: the next one does not (RFC 3168 §6.1.1.1).
+    /// No answer came to a SYN that asked, perhaps for that reason: the next one does not ask (RFC 3168 §6.1.1.1).
     pub(super) fn stop_asking(&mut self) {
         self.block.clear(bit::ECN);
     }
 
-    /// What the peer says to a SYN that asked: a SYN-ACK agrees with ECE alone; a SYN of its own asks, too (RFC 3168
+    /// Takes the peer's answer to a SYN that asked: a SYN-ACK with ECE alone agrees; a SYN of its own may ask, too (RFC 3168
     /// §6.1.1).
     pub(super) fn take_answer(&mut self, segment: &Segment) {
         let agrees = match segment.has(TCP_ACK) {
@@ -47,7 +45,7 @@ impl Connection<'_> {
         }
     }
 
-    /// The SYN came again: one that does not ask any more takes back what the first asked for (RFC 3168 §6.1.1).
+    /// The SYN came again: if it no longer asks, the first one's request is void (RFC 3168 §6.1.1).
     pub(super) fn doubt_marks(&mut self, syn: &Segment) {
         if !asks(syn) {
             self.block.clear(bit::ECN);
@@ -69,8 +67,8 @@ impl Connection<'_> {
         TCP_ACK | if self.block.has(bit::ECN | bit::ECN_ECHO) { TCP_ECE } else { 0 }
     }
 
-    /// What of an acceptable segment with text speaks of marks (RFC 3168 §6.1.3). One that says that the window was reduced
-    /// may be marked again.
+    /// Handles the mark and CWR of an acceptable segment with text (RFC 3168 §6.1.3). A segment with CWR may itself be
+    /// marked.
     pub(super) fn take_marks(&mut self, cx: &Context, segment: &Segment) {
         let block = &mut *self.block;
         if !block.has(bit::ECN) || segment.len == 0 {
@@ -88,18 +86,18 @@ impl Connection<'_> {
         cx.count(Counter::MarksReceived);
         if !block.has(bit::ECN_ECHO) {
             block.set(bit::ECN_ECHO);
-            // The sender should hear of it soon.
+            // The sender should learn of it soon.
             self.acknowledge_quickly();
         }
     }
 
-    /// The peer says that something of ours was marked.
+    /// Whether the peer echoes a mark on a segment of ours.
     pub(super) fn is_echo(&self, segment: &Segment) -> bool {
         self.block.has(bit::ECN) && segment.has(TCP_ECE)
     }
 
-    /// What is in flight was sent before the window was reduced: that it is marked or lost says nothing new (RFC 3168
-    /// §6.1.2).
+    /// Whether data at `offset` were sent before the window was reduced: a mark on them, or their loss, reduces it no further
+    /// (RFC 3168 §6.1.2).
     pub(super) fn is_reduced_for(&self, offset: u64) -> bool {
         self.live.reduced_at.is_some_and(|point| offset < point)
     }
@@ -113,11 +111,11 @@ impl Connection<'_> {
         }
     }
 
-    /// Reduces the window for an echo, once in a window of data. True if it is an echo, by which the window does not grow
+    /// Reduces the window for an echo, once in a window of data. True if it is an echo, which does not let the window grow
     /// (RFC 3168 §6.1.2).
     pub(super) fn take_echo(&mut self, cx: &Context, segment: &Segment, heard: &Heard) -> bool {
         let una = self.block.snd_una;
-        // The first new data told of the reduction: an echo after its acknowledgment is of a mark since.
+        // The first new data announced the reduction: an echo after its acknowledgment is of a later mark.
         self.live.reduced_at = self.live.reduced_at.filter(|point| una <= *point);
         if !self.is_echo(segment) {
             return false;

@@ -1,4 +1,4 @@
-//! Putting a segment on its way to ip, and taking the answer.
+//! Sends a segment to ip, and takes the answer.
 //!
 //! The payload stays where the application put it; the header goes into a slot of our pool. Every
 //! `Send` is kept until it is answered.
@@ -106,16 +106,17 @@ impl Outgoing<'_> {
 }
 
 impl View<'_> {
-    /// Whether a segment that ends here is still wanted: the connection goes on, and not all of it is acknowledged.
+    /// Whether a segment that ends at `end` is still needed: the connection is alive, and the segment is not wholly
+    /// acknowledged.
     fn still_sends(&self, end: u64) -> bool {
-        // A SYN may carry some.
+        // A SYN may carry data.
         let state = self.block.state();
         (state.may_send() || state == State::SynSent) && end > self.block.bytes_acknowledged()
     }
 }
 
 impl Connection<'_> {
-    /// The application's TTL and TOS, of which the ECN field is not its own.
+    /// The application's TTL and TOS; the ECN field of the TOS is ours.
     pub(super) fn hop_options(&self) -> (u8, u8) {
         let option = |o| self.live.page.as_ref().map_or(0, |page| page.option(o));
         (option(Opt::Ttl).min(255) as u8, option(Opt::Tos) as u8 & !ECN_FIELD)
@@ -159,7 +160,7 @@ impl Tcp {
         true
     }
 
-    /// Sends a segment without payload for a connection, or for nobody ([`NONE`]).
+    /// Sends a segment without payload, for a connection or for none ([`NONE`]).
     pub(super) fn transmit_bare(
         &mut self,
         cx: &Context,
@@ -213,8 +214,8 @@ impl Tcp {
         }
     }
 
-    /// ip was reborn: everything unanswered is sent again, in order. Segments of connections that
-    /// are gone, and bytes that are acknowledged by now, are given up.
+    /// ip was reborn: sends everything unanswered again, in order. Segments of connections that are gone, and bytes that
+    /// are acknowledged by now, are given up.
     pub(super) fn resubmit(&mut self, cx: &Context, out: &mut Outbox<Out>) {
         if !core::mem::replace(&mut self.ip_seen, true) && self.requests.is_empty() {
             return;
@@ -236,7 +237,7 @@ impl Tcp {
         }
     }
 
-    /// Nobody answers that question for a route any more.
+    /// The answer to this `Route` was lost: asks again.
     fn ask_again(&mut self, id: RequestId, block: u32, generation: u32) {
         self.requests.remove(id);
         let mut c = self.connection(block);
@@ -246,8 +247,8 @@ impl Tcp {
         }
     }
 
-    /// Answers of ip that were lost would hold slots, blocks and rings for good. What the peer has acknowledged may be used
-    /// again even if a copy is still on its way; the rest waits until none can be.
+    /// Gives up lost answers of ip, which would hold slots, blocks and rings for ever. Ring space that the peer has
+    /// acknowledged may be reused even if a copy is still under way; the rest waits until no copy can be.
     pub(super) fn give_up_answers(&mut self, cx: &Context) {
         for Overdue { id, rounds, overtaken } in self.requests.next_round() {
             match self.requests.get(id) {
@@ -259,7 +260,7 @@ impl Tcp {
                     }
                     self.receive_sent(cx, id, 0);
                 }
-                // ip copied the header before it answered what came later.
+                // ip had copied the header before it answered a later request.
                 Some(Request::Bare { .. }) if overtaken => self.receive_sent(cx, id, 0),
                 Some(&Request::Route { block, generation }) => self.ask_again(id, block, generation),
                 _ => continue,

@@ -1,5 +1,5 @@
-//! The component: hands what comes in to the mechanism that it concerns, and lets what became due
-//! leave in `flush`, so that a batch of arriving segments is answered once.
+//! The component: hands inputs to the mechanisms that they concern, and sends what became due in
+//! `flush`, so that a batch of arriving segments is answered once.
 
 mod tables;
 
@@ -43,7 +43,7 @@ use eft_messages::{ComponentId, Encoded, Role};
 
 /// Resets for segments of no connection, per second.
 const RESETS_PER_SECOND: u64 = 1000;
-/// Bytes of a packet at most.
+/// Largest packet in bytes.
 const PACKET_MAX: usize = 1 << 16;
 
 /// The engine.
@@ -54,7 +54,7 @@ pub struct Tcp {
     pub(super) docket: Docket,
     pub(super) blocks: Blocks,
     pub(super) cold: Table<Cold>,
-    /// What came out of order.
+    /// Ranges that came out of order.
     pub(super) notes: Table<Reassembly>,
     // Derived from it.
     pub(super) live: Vec<Live>,
@@ -69,7 +69,7 @@ pub struct Tcp {
     /// Connections that have something due.
     pub(super) turns: Turns,
     pub(super) headers: Pool,
-    /// Packets that ip delivered. Its successor may deliver one again.
+    /// Packets that ip delivered. ip's successor may deliver one again.
     seen: Seen,
     pub(super) requests: Requests<Request>,
     pub(super) rounds: Rounds,
@@ -82,22 +82,22 @@ pub struct Tcp {
     pub(super) cookie_cache: CookieCache,
     pub(super) key: Key,
     pub(super) scratch: Vec<u8>,
-    /// What applications will see of this turn.
+    /// Words for applications, written at the commit of this turn.
     pub(super) stage: Stage,
     pub(super) resets: Bucket,
-    /// Whose segment came last: the next one is usually of the same.
+    /// The connection of the last segment: the next one is usually for the same.
     pub(super) last: Option<(Tuple, u32)>,
     pub(super) ip_seen: bool,
     /// The call that is about to run has killed two predecessors.
     is_fatal: bool,
-    /// A connection that is given up, since something of it has.
+    /// A connection that is given up, since an input of it has killed two predecessors.
     pub(super) doomed: Option<u32>,
-    /// To be counted as soon as there is a place to count.
+    /// Finding at the opening, to be counted as soon as the status page is available.
     found: Option<bool>,
     pub(super) quarantined: u64,
-    /// Resets to be sent, if there is room.
+    /// Resets that wait for room.
     pub(super) pending_resets: Vec<PendingReset>,
-    /// Connections that are established and did not end.
+    /// Connections that are established and have not ended.
     pub(super) open: u64,
     /// Counts ephemeral ports tried.
     pub(super) port_turn: u32,
@@ -203,7 +203,7 @@ impl Tcp {
     }
 }
 
-/// What a configuration says of a switch: the default if it says nothing that is known.
+/// The value of a switch in the configuration; the default if the value is unknown.
 fn choice<T: FromStr + Default>(value: &[u8]) -> T {
     let text = core::str::from_utf8(value).unwrap_or("");
     text.parse().unwrap_or_default()
@@ -250,7 +250,7 @@ impl Component for Tcp {
         match event {
             Event::Dirty(socket) => {
                 let known = self.domains.find(socket);
-                match known.filter(|i| !self.enter_state(cx, Kind::News, *i)) {
+                match known.filter(|i| !self.enter_state(cx, Kind::Dirty, *i)) {
                     Some(i) => self.give_up(cx, i),
                     None => self.receive_news(cx, socket),
                 }
@@ -271,7 +271,7 @@ impl Component for Tcp {
         self.arena.commit();
         let (stage, turns, live) = (&self.stage, &mut self.turns, &mut self.live);
         stage.commit(|i| {
-            // It was read just before the application could know: as if it had told.
+            // The application read before it could see the notify position: as if it had rung.
             let live = &mut live[i as usize];
             if !live.is_due(due::QUEUED) {
                 turns.push(i);
@@ -334,7 +334,7 @@ impl Component for Tcp {
             }
             match self.view(i).live.due {
                 0 => done += 1,
-                // Could not finish: no room, or its turn was long enough.
+                // It could not finish: no room, or its turn was over.
                 _ => self.connection(i).mark(0),
             }
             self.connection(i).rearm();
@@ -349,7 +349,7 @@ impl Component for Tcp {
 }
 
 impl Tcp {
-    /// Sends what is due, and tells the application what is new.
+    /// Sends what is due, and notifies the application.
     fn serve(&mut self, cx: &mut Context, i: u32, out: &mut Outbox<Out>) {
         let c = self.connection(i);
         if c.block.state() == State::Free {

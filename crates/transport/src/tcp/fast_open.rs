@@ -1,4 +1,4 @@
-//! TCP Fast Open (RFC 7413): whether it is done at all, its option, and our cookies.
+//! TCP Fast Open (RFC 7413): whether it is used at all, its option, and our cookies.
 //!
 //! What the engine does with them as a server is in [`super::early`], as a client in [`super::early_connect`].
 
@@ -10,11 +10,11 @@ use eft_base::{Instant, WireAddress};
 /// RFC 7413 §4.1.1.
 const COOKIE_MIN: usize = 4;
 const COOKIE_MAX: usize = 16;
-/// How long we give out the same cookie for. One is believed in its own period and in the next (RFC 7413 §4.1.2: the key
+/// How long we give out the same cookie. A cookie is valid in its own period and in the next (RFC 7413 §4.1.2: the key
 /// changes now and then, and both keys are good for a while).
 const PERIOD: Duration = Duration::from_secs(24 * 3600);
 
-/// Which side of it is done, as `eft up --fastopen` says; as Linux's `net.ipv4.tcp_fastopen`, whose default is the client.
+/// Which sides of it are used, as `eft up --fastopen` says; like Linux's `net.ipv4.tcp_fastopen`, whose default is the client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FastOpen {
     Off,
@@ -48,11 +48,11 @@ impl FromStr for FastOpen {
 
     fn from_str(text: &str) -> Result<FastOpen, &'static str> {
         let all = [FastOpen::Off, FastOpen::Client, FastOpen::Server, FastOpen::Both];
-        all.into_iter().find(|which| which.name() == text).ok_or("is none of off, client, server and both")
+        all.into_iter().find(|which| which.name() == text).ok_or("is not one of off, client, server and both")
     }
 }
 
-/// What the option carries: a cookie, or nothing, which asks for one (RFC 7413 §4.1.1).
+/// The content of the option: a cookie, or nothing, which asks for one (RFC 7413 §4.1.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cookie {
     bytes: [u8; COOKIE_MAX],
@@ -63,7 +63,7 @@ impl Cookie {
     /// Asks for one.
     pub const REQUEST: Cookie = Cookie { bytes: [0; COOKIE_MAX], len: 0 };
 
-    /// What an option's data say; `None` if their length cannot be, so that the option is as good as absent (RFC 7413 §4.1.1).
+    /// Reads the option's data; `None` if their length is invalid, so that the option is ignored (RFC 7413 §4.1.1).
     pub fn parse(data: &[u8]) -> Option<Cookie> {
         let fits = data.is_empty() || (COOKIE_MIN..=COOKIE_MAX).contains(&data.len());
         if !fits || !data.len().is_multiple_of(2) {
@@ -89,12 +89,12 @@ impl Cookie {
         cookie
     }
 
-    /// Ours for a client: a keyed hash of its address (RFC 7413 §4.1.2).
+    /// Our cookie for a client: a keyed hash of its address (RFC 7413 §4.1.2).
     pub(super) fn ours(key: Key, client: WireAddress, now: Instant) -> Cookie {
         Cookie::of_period(key, client, period(now))
     }
 
-    /// What a client's cookie is worth.
+    /// Whether a client's cookie is valid.
     pub(super) fn judge(&self, key: Key, client: WireAddress, now: Instant) -> Worth {
         let current = period(now);
         if *self == Cookie::of_period(key, client, current) {
@@ -107,11 +107,11 @@ impl Cookie {
     }
 }
 
-/// What a cookie that a client shows is worth.
+/// The validity of a client's cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Worth {
     Current,
-    /// Good, but soon no longer: the client should have a new one.
+    /// Valid, but not for much longer: the client should get a new one.
     Old,
     Nothing,
 }

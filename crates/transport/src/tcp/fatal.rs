@@ -1,5 +1,5 @@
-//! Inputs that have killed two lives: each is named in the [docket](crate::docket) before it runs, and what is condemned there is
-//! refused. A segment is lost; anything else resets its connection.
+//! Inputs that have killed two lives: each input is recorded in the [docket](crate::docket) before it runs, and a condemned one
+//! is refused. A condemned segment is dropped; any other condemned input resets its connection.
 
 use super::counters::Counter;
 use super::engine::Tcp;
@@ -13,7 +13,7 @@ use eft_messages::sockets::SocketsToTransport;
 use eft_messages::transport::{IpToTransport, TransportToIp};
 
 impl Tcp {
-    /// An input of a connection runs from now on. False: it has killed two predecessors, and is not to.
+    /// Records that an input of a connection runs from now on. False: it has killed two predecessors, and must not run.
     pub(super) fn enter(&mut self, cx: &Context, kind: Kind, i: u32, content: &[u64]) -> bool {
         let note = Note::of(kind, i, self.view(i).block.generation, content);
         if self.docket.is_condemned(note) {
@@ -24,24 +24,24 @@ impl Tcp {
         true
     }
 
-    /// The same of what runs in a state of the connection that content does not tell.
+    /// The same for work that depends on the connection's state and not on an input's content.
     pub(super) fn enter_state(&mut self, cx: &Context, kind: Kind, i: u32) -> bool {
         let b = self.view(i).block;
         let content = [b.snd_una, b.snd_nxt, b.rcv_nxt, b.state as u64];
         self.enter(cx, kind, i, &content)
     }
 
-    /// Resets a connection of which something has killed two predecessors.
+    /// Resets a connection of which an input has killed two predecessors.
     pub(super) fn give_up(&mut self, cx: &Context, i: u32) {
         let before = self.view(i).block.state;
         self.abort_later(cx, i, ECONNABORTED);
         if self.view(i).block.state == before {
-            // It was over, and had a last word to say.
+            // It was over, and had something left to send.
             self.connection(i).live.due &= due::QUEUED;
         }
     }
 
-    /// Answers a message that is not looked at. What was asked for is refused, and its connection reset.
+    /// Answers a message without handling it. Its request is refused, and its connection reset.
     pub(super) fn refuse_fatal(&mut self, cx: &Context, message: In, out: &mut Outbox<Out>) {
         match message {
             In::Ip(IpToTransport::Deliver { packet, .. } | IpToTransport::Error { packet, .. }) => {

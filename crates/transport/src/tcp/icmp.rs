@@ -20,7 +20,7 @@ use eft_component::Context;
 const FRAGMENTATION_NEEDED: u8 = 4;
 /// Below this a report is forged or the path is hopeless (as Linux's min_pmtu).
 const PATH_MTU_MIN: u16 = 552;
-/// Every IPv6 link takes that (RFC 8201 §4).
+/// The least MTU of an IPv6 link (RFC 8201 §4).
 const MTU6_MIN: u16 = 1280;
 /// IP header and 8 bytes of TCP.
 const QUOTE_MAX: usize = IP_HEADERS_MAX + 8;
@@ -50,7 +50,7 @@ fn meaning4(kind: u8, code: u8, info: u16) -> Option<Meaning> {
     Some(Meaning::Unreachable { errno, fatal: kind == ICMP_UNREACHABLE })
 }
 
-/// RFC 4443 §3; errors as Linux has them.
+/// RFC 4443 §3; errnos as on Linux.
 fn meaning6(kind: u8, code: u8, info: u16) -> Option<Meaning> {
     let errno = match (kind, code) {
         (ICMPV6_TOO_BIG, _) => return Some(Meaning::TooBig { mtu: info.max(MTU6_MIN) }),
@@ -66,7 +66,7 @@ fn meaning6(kind: u8, code: u8, info: u16) -> Option<Meaning> {
 }
 
 impl Connection<'_> {
-    /// RFC 1191 §6.5: what was too large is cut anew; it was not lost by congestion.
+    /// RFC 1191 §6.5: segments that were too large are sent again in smaller ones; they were not lost by congestion.
     fn lower_mtu(&mut self, mtu: u16) {
         let block = &mut self.block;
         let mtu = mtu.max(PATH_MTU_MIN);

@@ -1,4 +1,4 @@
-//! The numbers of `TCP_INFO`: what the block, the scoreboard and [`super::statistics`] know, told in the socket's page.
+//! The numbers of `TCP_INFO`, from the block, the scoreboard and [`super::statistics`], published in the socket's page.
 
 use super::acknowledge::promisable;
 use super::block::{MSS_DEFAULT, State, bit};
@@ -12,12 +12,12 @@ use core::time::Duration;
 use eft_channel::socket::{Opt, SocketInfo, SocketStatistics};
 use eft_component::Context;
 
-/// How often a page's numbers are refreshed at most.
+/// Least time between two updates of a page's numbers.
 const INFO_INTERVAL: Duration = Duration::from_millis(100);
-/// The largest segment that the peer sends is taken for this until larger ones come, as on Linux.
+/// The largest received segment is reported as this until larger ones come, as on Linux.
 const RECEIVED_MSS_MIN: u32 = MSS_DEFAULT as u32;
 
-/// As Linux numbers `TCP_CA_*`.
+/// Linux's numbers of `TCP_CA_*`.
 mod phase {
     pub const OPEN: u8 = 0;
     pub const DISORDER: u8 = 1;
@@ -31,7 +31,7 @@ fn clip(v: u64) -> u32 {
 }
 
 impl Connection<'_> {
-    /// Publishes the numbers of `TCP_INFO`, not too often.
+    /// Publishes the numbers of `TCP_INFO`, at a limited rate.
     pub(super) fn publish_info(&mut self, cx: &Context) {
         let live = &mut *self.live;
         if !live.is_due(due::INFO) {
@@ -61,7 +61,7 @@ impl Connection<'_> {
     fn info(&self) -> SocketInfo {
         let b = &*self.block;
         SocketInfo {
-            // As Linux says until the SYN-ACK is acknowledged.
+            // Linux reports this until the SYN-ACK is acknowledged.
             tcp_state: if self.is_unproven() { State::SynReceived as u32 } else { b.state as u32 },
             rtt_us: b.rtt.srtt_us,
             rttvar_us: b.rtt.rttvar_us,
@@ -92,7 +92,7 @@ impl Connection<'_> {
         let options = if b.has(bit::TIMESTAMPS) { TIMESTAMPS_LEN as u32 } else { 0 };
         let own_mss = (path_mss(b, cold.path_mtu) as u32).saturating_sub(options);
         let window_max = page.map_or(0, |p| promisable(p, b.receive_scale));
-        // The SYN of the side that began counts, and so does a FIN, as on Linux.
+        // An active opener's SYN counts, and so does a FIN, as on Linux.
         let syn = (b.has(bit::CONNECTED) && !b.has(bit::PASSIVE)) as u64;
         let unanswered = b.flight_size() > 0 || matches!(b.state(), State::SynSent | State::SynReceived);
         SocketStatistics {

@@ -1,7 +1,6 @@
-//! The arena as `eft ss` sees it: mapped read-only, while the engine may be writing it.
-//!
-//! A row may therefore mix two moments; nothing worse can happen, since every block is copied out
-//! before it is looked at.
+//! The arena as `eft ss` sees it: mapped read-only, while the engine may be writing it. A row may
+//! therefore mix two moments; nothing worse can happen, since every block is copied out before it
+//! is read.
 
 use super::block::{Block, Cold, State, bit};
 use super::durable::{CURRENT, LAYOUT};
@@ -17,13 +16,13 @@ use zerocopy::IntoBytes;
 pub struct Row {
     pub state: State,
     pub domain: DomainId,
-    /// `None`: a connection that no socket stands for (not yet, or no longer).
+    /// `None`: a connection without a socket (not yet, or no longer).
     pub slot: Option<u32>,
     pub local: Endpoint,
     pub remote: Endpoint,
     /// Bytes that the application has not taken; for a listener, connections waiting.
     pub receive_queue: u64,
-    /// Bytes that the peer has not acknowledged; for a listener, how many may wait.
+    /// Bytes that the peer has not acknowledged; for a listener, the backlog.
     pub send_queue: u64,
     pub cwnd: u32,
     /// `None`: still unlimited.
@@ -38,7 +37,7 @@ pub struct Row {
     pub peer_window: u64,
     pub timestamps: bool,
     pub sack: bool,
-    /// Marks of congestion were agreed on (RFC 3168).
+    /// ECN was agreed on (RFC 3168).
     pub ecn: bool,
     /// The application's last descriptor is gone.
     pub orphan: bool,
@@ -62,14 +61,14 @@ pub fn state_name(state: State) -> &'static str {
     }
 }
 
-/// Every socket in an arena; `None` if it is not (yet) one of this version.
+/// Every socket in an arena; `None` if it is not (yet) an arena of this version.
 pub fn list(arena: &Segment) -> Option<Vec<Row>> {
     let blocks = arena::copies::<Block>(arena, LAYOUT, CURRENT.blocks)?;
     let both = blocks.zip(arena::copies::<Cold>(arena, LAYOUT, CURRENT.cold)?);
     Some(both.filter(|(b, _)| b.state() != State::Free).map(|(b, c)| row(&b, &c)).collect())
 }
 
-/// All that is known of every socket, as bytes: for tests that compare.
+/// The whole state of every socket, as bytes: for tests that compare.
 pub fn contents(arena: &Segment) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     arena::copies::<Block>(arena, LAYOUT, CURRENT.blocks)?

@@ -5,10 +5,9 @@
 //! listener's receive ring: each record's place is durable in its connection's block, so after a
 //! crash the same record is written to the same place again.
 //!
-//! A worker may die between taking a record and attaching the connection, while its domain lives on.
-//! So every connection in the queue is looked at now and then: one that was seen taken and is not
-//! attached at the next look is reset. A worker that was merely stopped for so long finds a
-//! connection that was reset, as it would find one whose peer lost patience.
+//! A worker may die between taking a record and attaching the connection, while its domain lives on. So every
+//! connection in the queue is checked periodically: one that was taken at one check and is not attached at the next is
+//! reset. A worker that was only stopped for so long finds that the connection was reset, as if its peer had given up.
 
 use super::block::{NONE, State, bit};
 use super::connect::scale_for;
@@ -27,20 +26,20 @@ use eft_channel::socket::{AcceptRecord, Opt};
 use eft_component::{Context, Outbox};
 
 pub(super) const RECORD_LEN: u64 = size_of::<AcceptRecord>() as u64;
-/// How often a connection that is not attached is looked at. Between taking and attaching lie two
-/// messages; whoever needs longer than this is dead or stopped.
+/// How often an unattached connection is checked. Between taking and attaching lie two messages; a worker that needs
+/// longer than this is dead or stopped.
 const ATTACH_PATIENCE: Duration = Duration::from_secs(10);
-/// Connections under way per listener: as many as may wait, and some more.
+/// Handshakes under way per listener: as many as its backlog, but at least this many.
 const EMBRYONIC_MIN: u32 = 128;
 
 impl Connection<'_> {
-    /// A connection lies in the accept queue, from now on or again.
+    /// The connection is in the accept queue, from now on or again: starts the checks.
     pub(super) fn expect_attach(&mut self, now: Instant) {
         self.live.attach_at = now + ATTACH_PATIENCE;
         self.rearm();
     }
 
-    /// Of a listener: connections in the accept queue that the application has not taken.
+    /// For a listener: connections in the accept queue that the application has not taken.
     pub(super) fn waiting(&mut self) -> u64 {
         if let Some(page) = &self.live.page {
             let taken = page.receive_taken();
@@ -51,7 +50,7 @@ impl Connection<'_> {
         (self.block.rcv_nxt - self.block.rcv_taken).div_ceil(RECORD_LEN)
     }
 
-    /// Of a listener.
+    /// For a listener.
     fn queue_is_full(&mut self) -> bool {
         let ring = self.live.page.as_ref().map_or(0, |p| p.receive_len() as u64 / RECORD_LEN);
         // As everywhere, a backlog of n lets n + 1 wait.
@@ -59,12 +58,12 @@ impl Connection<'_> {
         self.waiting() >= limit
     }
 
-    /// Of a listener: one connection under way less.
+    /// For a listener: one handshake under way less.
     fn forget_embryonic(&mut self) {
         self.live.embryonic = self.live.embryonic.saturating_sub(1);
     }
 
-    /// Of a listener: a record was written at the end of its queue.
+    /// For a listener: a record was written at the end of its queue.
     fn lengthen_queue(&mut self) {
         self.block.rcv_nxt += RECORD_LEN;
         if let Some(page) = &self.live.page {
@@ -73,7 +72,7 @@ impl Connection<'_> {
         self.mark(due::READABLE);
     }
 
-    /// What the accept queue says of this connection.
+    /// The connection's record in the accept queue.
     fn record(&self) -> AcceptRecord {
         AcceptRecord {
             slot: self.block.slot,
@@ -86,7 +85,7 @@ impl Connection<'_> {
         }
     }
 
-    /// What a SYN (of either kind) tells of the peer (RFC 9293 §3.10.7, RFC 7323, RFC 2018).
+    /// Takes what a SYN or SYN-ACK says about the peer (RFC 9293 §3.10.7, RFC 7323, RFC 2018).
     pub(super) fn take_syn(&mut self, now: Instant, segment: &Segment, wished_mss: u16) {
         let options = &segment.options;
         let block = &mut *self.block;
@@ -153,8 +152,8 @@ impl Tcp {
         }
     }
 
-    /// Why a listener cannot have another connection now, as it is counted. A peer whose handshake were finished would
-    /// believe that somebody listens to what it says.
+    /// Why a listener cannot have another connection now, as a counter. If the handshake were finished, the peer would
+    /// assume that its data will be read.
     pub(super) fn refuse_child(&mut self, listener: u32) -> Option<Counter> {
         let mut parent = self.connection(listener);
         if parent.queue_is_full() {
@@ -165,12 +164,12 @@ impl Tcp {
         refused.then_some(Counter::DropNoSlot)
     }
 
-    /// The receive ring of a listener; its connections' will be as long.
+    /// Length of a listener's receive ring; its connections' rings will be as long.
     pub(super) fn ring_of(&self, listener: u32) -> usize {
         self.view(listener).live.page.as_ref().map_or(65535, |p| p.receive_len())
     }
 
-    /// A connection under way, from its SYN.
+    /// Begins a connection from its SYN.
     pub(super) fn begin_child(&mut self, cx: &Context, listener: u32, segment: &Segment) -> Option<u32> {
         let ring = self.ring_of(listener);
         let parent = self.view(listener).block;
@@ -226,8 +225,8 @@ impl Tcp {
             .then_some(cold.listener)
     }
 
-    /// The handshake of a passive connection is done: gives it a slot and offers it. False if there
-    /// is no place for it now; the peer will ask again.
+    /// The handshake of a passive connection is done: gives it a slot and queues it for accept. False if there is no
+    /// room now; the peer will try again.
     pub(super) fn promote(&mut self, cx: &Context, i: u32) -> bool {
         let Some(listener) = self.listener_of(i) else {
             self.discard_embryonic(cx, i);
@@ -256,8 +255,8 @@ impl Tcp {
         true
     }
 
-    /// Looks whether a connection was taken from the accept queue and forgotten. True if it was, and
-    /// is no more.
+    /// Checks whether a connection was taken from the accept queue and forgotten. True if it was; then it has been
+    /// reset.
     pub(super) fn expire_attach(&mut self, cx: &Context, i: u32) -> bool {
         let c = self.connection(i);
         c.live.attach_at = NEVER;
@@ -278,8 +277,8 @@ impl Tcp {
         true
     }
 
-    /// Whether a connection's record was taken from its listener's ring. What a listener that is
-    /// closed still had in its ring was reset with it.
+    /// Whether a connection's record was taken from its listener's ring. Connections that were in the ring of a closed
+    /// listener were reset with it.
     pub(super) fn is_taken(&mut self, i: u32) -> bool {
         let Some(listener) = self.listener_of(i) else {
             return true;
@@ -335,7 +334,7 @@ impl Tcp {
         0
     }
 
-    /// An embryonic connection is given up.
+    /// Gives up an embryonic connection.
     pub(super) fn discard_embryonic(&mut self, cx: &Context, i: u32) {
         if let Some(listener) = self.listener_of(i) {
             self.connection(listener).forget_embryonic();
@@ -343,7 +342,7 @@ impl Tcp {
         self.release(cx, i);
     }
 
-    /// The listener is closed: its connections that nobody took are reset.
+    /// The listener is closed: resets its connections that were not taken.
     pub(super) fn orphan_children(&mut self, cx: &Context, listener: u32) {
         let mut parent = self.connection(listener);
         parent.waiting();

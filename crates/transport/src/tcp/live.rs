@@ -1,4 +1,4 @@
-//! What the engine knows of a block besides the block: derived, lost in a crash, rebuilt.
+//! Derived state of a block: lost in a crash, then rebuilt.
 
 use super::congestion::hystart::HyStart;
 use super::out_of_order::OutOfOrder;
@@ -17,27 +17,27 @@ pub mod due {
     /// An acknowledgement is owed.
     pub const ACK: u32 = 2;
     pub const READABLE: u32 = 4;
-    /// Look whether the write plug can be pulled.
+    /// Check whether the write plug can be pulled.
     pub const WRITABLE: u32 = 8;
     pub const END_OF_STREAM: u32 = 16;
     pub const HANG_UP: u32 = 32;
-    /// The way to the destination must be asked for.
+    /// The route to the destination must be asked for.
     pub const ROUTE: u32 = 64;
     /// A SYN or SYN-ACK is to be sent.
     pub const SYN: u32 = 128;
     /// A segment with an old sequence number is to be sent, so that the peer answers.
     pub const PROBE: u32 = 256;
-    /// What the window allows is to be sent although it is little.
+    /// The part that the window allows is to be sent although it is small.
     pub const OVERRIDE: u32 = 512;
-    /// Look at what may be sent.
+    /// Check what may be sent.
     pub const SEND: u32 = 1024;
     /// The page's numbers are stale.
     pub const INFO: u32 = 2048;
     /// The page is to be read as if the application had rung.
     pub const LOOK: u32 = 4096;
-    /// News were held back for long enough.
+    /// The delay of a notification is over.
     pub const TELL: u32 = 8192;
-    /// What the windows allow is to be sent although a larger piece would be cheaper.
+    /// The part that the windows allow is to be sent although a larger piece would be cheaper.
     pub const PIECE: u32 = 1 << 14;
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Live {
     pub timing: Option<(u64, Instant)>,
     /// Retransmission, or window probe if nothing is in flight, or SYN again.
     pub retransmit_at: Instant,
-    /// When what came late is taken for lost (RFC 8985 §6.3).
+    /// When late segments are considered lost (RFC 8985 §6.3).
     pub reorder_at: Instant,
     /// When a tail loss probe is sent (RFC 8985 §7.2).
     pub probe_at: Instant,
@@ -64,12 +64,12 @@ pub(crate) struct Live {
     pub cork_at: Instant,
     /// When sending no longer waits for a larger piece.
     pub piece_at: Instant,
-    /// When news that are held back are told.
+    /// When a delayed notification is sent.
     pub tell_at: Instant,
     /// Bytes that came in order without a pause, and when the last of them did.
     pub run_bytes: u64,
     pub run_at: Instant,
-    /// When to look whether a connection in the accept queue was taken and forgotten.
+    /// When to check whether a connection in the accept queue was taken and forgotten.
     pub attach_at: Instant,
     pub last_sent: Instant,
     pub last_heard: Instant,
@@ -89,14 +89,14 @@ pub(crate) struct Live {
     pub reduced_at: Option<u64>,
     pub hystart: HyStart,
     pub statistics: Statistics,
-    /// Since when what is acknowledged did not fill the window.
+    /// Since when the window has not been full.
     pub unused_since: Option<Instant>,
-    /// When something that anybody may have sent was last answered.
+    /// When an unacceptable segment was last answered.
     pub stray_answered_at: Option<Instant>,
     /// When the page's numbers were written, and when they are to be written again.
     pub info_published: Option<Instant>,
     pub info_at: Instant,
-    /// `Connect` to be answered when the way is known.
+    /// `Connect` to be answered when the route is known.
     pub connect_request: Option<RequestId>,
     /// `Route` asked and not answered.
     pub route_request: Option<RequestId>,
@@ -104,7 +104,7 @@ pub(crate) struct Live {
     pub open: bool,
     /// For a listener: its connections that are not established yet.
     pub embryonic: u32,
-    /// And those that were opened before their handshake was done (RFC 7413 §5.1), with such as were reset not long ago.
+    /// And those that were opened before their handshake was done (RFC 7413 §5.1), including those reset recently.
     pub unproven: u32,
 }
 
@@ -173,7 +173,7 @@ impl Live {
         timers.into_iter().fold(Instant(close_at), Instant::min)
     }
 
-    /// The timers of the connection; that of its place in the accept queue goes on.
+    /// Stops the timers of the connection, except the one of its place in the accept queue.
     pub fn stop_timers(&mut self) {
         self.retransmit_at = NEVER;
         self.reorder_at = NEVER;

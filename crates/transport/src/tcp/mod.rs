@@ -4,8 +4,8 @@
 //! |---|---|---|
 //! | [`engine`] | the component: what comes in, what goes out | |
 //! | [`block`], [`state`], [`durable`] | control blocks in the arena; opening it after a crash | RFC 9293 §3.3.1 |
-//! | [`asked`] | what was asked of ip, and what it says of a path | |
-//! | [`rebirth`] | deriving every output from state after a crash | |
+//! | [`asked`] | requests to ip, and its answers about a path | |
+//! | [`rebirth`] | after a crash: derived state and all outputs from the blocks | |
 //! | [`fatal`] | inputs that have killed two lives | |
 //! | [`live`], [`ports`] | derived state | RFC 6056 |
 //! | [`connection`] | a block and its derived state, as the mechanisms see them | |
@@ -29,10 +29,8 @@
 //! | [`statistics`], [`info`] | the numbers of `TCP_INFO` | RFC 4898 |
 //! | [`inspect`] | the arena for `eft ss` | |
 //! | [`versions`], [`probe`] | arenas of older releases; what a commit costs | |
-//!
-//! It never happens that bytes reach the application out of order, twice or altered; that a peer,
-//! an application or a neighbouring component makes the engine panic; that one connection's fault
-//! is another's.
+//! Invariants: bytes never reach the application out of order, twice or altered; no peer, application or
+//! neighbouring component can make the engine panic; a fault of one connection affects no other.
 
 mod acceptable;
 mod ack;
@@ -106,7 +104,7 @@ pub struct TcpConfig {
     pub listeners_per_domain: usize,
     /// For the secret of a new arena; an old arena keeps its own.
     pub seed: u64,
-    /// Whose slots it gives out.
+    /// The share of slots that it gives out.
     pub slots: eft_base::SlotShare,
 }
 

@@ -118,14 +118,14 @@ impl Builder {
         self.put(&echo.to_be_bytes());
     }
 
-    /// Both in a SYN: the one fills the place of the other's padding.
+    /// Both in a SYN: SACK-permitted fills the padding of the timestamps.
     pub fn sack_permitted_and_timestamps(&mut self, value: u32, echo: u32) {
         self.put(&[SACK_PERMITTED, 2, TIMESTAMPS, 10]);
         self.put(&value.to_be_bytes());
         self.put(&echo.to_be_bytes());
     }
 
-    /// Of an even length, so that the padding is whole words.
+    /// Fast Open, of an even length, so that the padding is whole words.
     pub fn fast_open(&mut self, cookie: &Cookie) {
         let data = cookie.bytes();
         self.put(&[FAST_OPEN, 2 + data.len() as u8]);

@@ -1,29 +1,28 @@
-//! Out-of-order data (RFC 9293 §3.10.7.4), and how it is reported (RFC 2018 §4).
-//!
-//! Derived state: after a rebirth only those ranges are known that [`super::reassembly`] kept.
+//! Out-of-order data (RFC 9293 §3.10.7.4), and how it is reported (RFC 2018 §4). Derived state: after a rebirth only the
+//! ranges that [`super::reassembly`] kept are known.
 
 use super::reassembly::Reassembly;
 use super::scoreboard::Range;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// A segment that would need one range more is dropped: no peer makes us remember more.
+/// A segment that would need one range more is dropped: this bounds the memory that a peer can use.
 pub const RANGES_MAX: usize = 1024;
-/// Changes that are remembered for reports: more than a batch of segments usually makes.
+/// Changes that are kept for reports: more than a batch of segments usually makes.
 const RECENT_MAX: usize = 32;
-/// An empty set gives larger buffers back.
+/// An empty set frees larger buffers.
 const CAPACITY_KEPT: usize = 64;
 
 /// Which ranges above `rcv_nxt` arrived: sorted, disjoint, not touching.
 #[derive(Default)]
 pub struct OutOfOrder {
     ranges: Vec<[u64; 2]>,
-    /// Of ranges that changed, the latest first: a byte of each, and whether it was reported since.
+    /// The ranges that changed, latest first: a byte of each, and whether it was reported since.
     recent: VecDeque<(u64, bool)>,
 }
 
 impl OutOfOrder {
-    /// What is known after a rebirth.
+    /// The state after a rebirth.
     pub fn restored(kept: &Reassembly) -> Self {
         let ranges = kept.held().to_vec();
         let recent = ranges.iter().map(|r| (r[0], false)).collect();
@@ -70,8 +69,8 @@ impl OutOfOrder {
         self.recent.push_front((start, false));
     }
 
-    /// In-order data reaches to `next`: returns how far it reaches with what is held, and forgets
-    /// what is thereby in order.
+    /// In-order data reaches to `next`: returns how far it reaches together with the held ranges, and removes those that
+    /// are now in order.
     pub fn advance(&mut self, mut next: u64) -> u64 {
         let gone = self.ranges.iter().take_while(|r| {
             let joins = r[0] <= next;
@@ -105,7 +104,7 @@ impl OutOfOrder {
     }
 
     /// Up to `to.len()` ranges to report (RFC 2018 §4); returns how many. The one that changed last comes first, then those
-    /// that were not reported since they changed, then those that were, so that a lost acknowledgement does no harm.
+    /// not reported since they changed, then those reported already, so that a lost acknowledgement does no harm.
     pub fn report(&mut self, to: &mut [Range]) -> usize {
         let latest = self.recent.iter().take(1);
         let others = |wanted| self.recent.iter().skip(1).filter(move |(_, reported)| *reported == wanted);

@@ -1,4 +1,4 @@
-//! Who uses which local port, and who listens where (RFC 9293 §3.9.1, RFC 6056 for choosing one).
+//! The users of local ports, and the listeners (RFC 9293 §3.9.1, RFC 6056 for choosing a port).
 
 use super::block::{Block, NONE, State, Tuple, bit};
 use super::durable::Blocks;
@@ -8,7 +8,7 @@ use core::net::IpAddr;
 use eft_base::WireAddress;
 use eft_base::hash::{Key, Map};
 
-/// Ports that are given out, as Linux does.
+/// Range of ephemeral ports, as on Linux.
 pub const EPHEMERAL_FIRST: u16 = 32768;
 pub const EPHEMERAL_LAST: u16 = 60999;
 pub const EPHEMERAL_COUNT: u32 = (EPHEMERAL_LAST - EPHEMERAL_FIRST) as u32 + 1;
@@ -17,7 +17,7 @@ pub const EPHEMERAL_COUNT: u32 = (EPHEMERAL_LAST - EPHEMERAL_FIRST) as u32 + 1;
 struct Users {
     address: WireAddress,
     count: u32,
-    /// Of them, those whose socket did not set SO_REUSEADDR.
+    /// Those whose socket did not set SO_REUSEADDR.
     unshared: u32,
 }
 

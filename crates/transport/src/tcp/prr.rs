@@ -1,7 +1,7 @@
-//! Proportional rate reduction (RFC 6937): in a recovery the window shrinks with every acknowledgment a little, instead of
-//! sending pausing for half a round trip, and what left the network is replaced at once.
+//! Proportional rate reduction (RFC 6937): in a recovery the window shrinks a little with every acknowledgment, so that
+//! sending does not pause for half a round trip, and data that left the network are replaced at once.
 
-/// Of one recovery.
+/// The state of one recovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Prr {
     /// Bytes in flight when it began (`RecoverFS`).
@@ -12,9 +12,9 @@ pub struct Prr {
     sent: u64,
 }
 
-/// What an acknowledgment in a recovery says.
+/// The content of an acknowledgment in a recovery.
 #[derive(Clone, Copy, Debug)]
-pub struct News {
+pub struct Evidence {
     pub delivered: u64,
     /// Bytes in the network after it.
     pub pipe: u64,
@@ -33,18 +33,18 @@ impl Prr {
     }
 
     /// The window after an acknowledgment (§3).
-    pub fn window(&mut self, news: News, ssthresh: u64, mss: u64) -> u64 {
-        self.delivered += news.delivered;
-        let may_send = if news.pipe > ssthresh {
+    pub fn window(&mut self, evidence: Evidence, ssthresh: u64, mss: u64) -> u64 {
+        self.delivered += evidence.delivered;
+        let may_send = if evidence.pipe > ssthresh {
             let due = (self.delivered as u128 * ssthresh as u128).div_ceil(self.flight_size as u128) as u64;
             due.saturating_sub(self.sent)
         } else {
             // Slow start to the threshold as long as nothing more is lost (PRR-SSRB), else what left (PRR-CRB).
             let left = self.delivered.saturating_sub(self.sent);
-            let limit = if news.is_good { left.max(news.delivered) + mss } else { left };
-            limit.min(ssthresh - news.pipe)
+            let limit = if evidence.is_good { left.max(evidence.delivered) + mss } else { left };
+            limit.min(ssthresh - evidence.pipe)
         };
-        news.pipe + may_send
+        evidence.pipe + may_send
     }
 }
 

@@ -1,5 +1,5 @@
-//! What is lost, by time (RACK, RFC 8985 §6): a segment is, if one that was sent later arrived, and the reordering window
-//! has passed since it should have, too.
+//! Loss detection by time (RACK, RFC 8985 §6): a segment is lost if one that was sent later arrived, and the reordering
+//! window has passed since it should have arrived, too.
 //!
 //! Only with SACK; without it three duplicate acknowledgements count ([`super::ack`]).
 
@@ -16,7 +16,7 @@ const MULTIPLE_MAX: u32 = 64;
 /// What RACK knows of a connection (§5.3).
 #[derive(Clone, Copy, Debug)]
 pub struct Rack {
-    /// Of what arrived, the sending that was last (`RACK.xmit_ts`, `RACK.end_seq`).
+    /// The last-sent transmission that arrived (`RACK.xmit_ts`, `RACK.end_seq`).
     latest: Option<Sending>,
     /// The round trip of that (`RACK.rtt`).
     rtt: Duration,
@@ -46,12 +46,12 @@ impl Default for Rack {
 pub struct Detected {
     /// Bytes that are now known to be lost.
     pub lost: u64,
-    /// When more may be, if nothing else is heard before.
-    pub look_again_at: Option<Instant>,
+    /// When more may be lost, if no acknowledgment comes before.
+    pub check_again_at: Option<Instant>,
 }
 
 impl Rack {
-    /// An acknowledgment said this (§6.2 steps 1 to 3).
+    /// Takes an acknowledgment (§6.2 steps 1 to 3).
     pub fn on_delivered(&mut self, now: Instant, delivered: &Delivered) {
         self.reordering_seen |= delivered.reordered;
         if let Some(latest) = delivered.latest
@@ -84,7 +84,7 @@ impl Rack {
         }
     }
 
-    /// How much later than what was sent after it a segment may come (§6.2 step 4, `RACK_update_reo_wnd`).
+    /// How much later than segments sent after it a segment may come (§6.2 step 4, `RACK_update_reo_wnd`).
     fn window(&self, rtt: &Rtt, impatient: bool) -> Duration {
         if !self.reordering_seen && impatient {
             return Duration::ZERO;
@@ -96,21 +96,21 @@ impl Rack {
     /// Marks what is lost (§6.2 step 5). `impatient`: a recovery is under way, or three segments arrived beyond a hole.
     pub fn detect(&self, board: &mut Scoreboard, now: Instant, rtt: &Rtt, impatient: bool) -> Detected {
         let Some(latest) = self.latest else {
-            return Detected { lost: 0, look_again_at: None };
+            return Detected { lost: 0, check_again_at: None };
         };
         let patience = self.rtt + self.window(rtt, impatient);
-        let mut look_again_at = None;
+        let mut check_again_at = None;
         let lost = board.lose(latest, |at| {
             let due = at + patience;
             if due > now {
-                look_again_at = look_again_at.max(Some(due));
+                check_again_at = check_again_at.max(Some(due));
             }
             due <= now
         });
-        Detected { lost, look_again_at }
+        Detected { lost, check_again_at }
     }
 
-    /// Marks what the retransmission timer found: all that should have arrived by now (§6.3).
+    /// Marks as lost all that should have arrived when the retransmission timer expires (§6.3).
     pub fn detect_all(&self, board: &mut Scoreboard, now: Instant, rtt: &Rtt) {
         let patience = self.rtt + self.window(rtt, true);
         board.lose((now, u64::MAX), |at| at + patience <= now);

@@ -1,7 +1,6 @@
-//! What is kept of [`super::out_of_order`] over a crash.
-//!
-//! The bytes themselves already lie at their place in the receive ring; here is only which ranges are there. Durable and
-//! bounded: the lowest ranges, which are needed first. What is forgotten, the peer sends again (RFC 2018 §8).
+//! The part of [`super::out_of_order`] that survives a crash. The bytes themselves already lie at their place in the
+//! receive ring; only the ranges are stored here. Durable and bounded: the lowest ranges, which are needed first. The
+//! peer sends forgotten ranges again (RFC 2018 §8).
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -12,7 +11,7 @@ pub const RANGES_MAX: usize = 32;
 #[repr(C)]
 pub struct Reassembly {
     count: u32,
-    /// Older versions kept here what they report next; they accept any value.
+    /// Older versions stored their next reports here; they accept any value.
     reserved: [u32; 3],
     ranges: [[u64; 2]; RANGES_MAX],
 }

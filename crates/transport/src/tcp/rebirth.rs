@@ -1,9 +1,9 @@
 //! After a crash: derived state is rebuilt from the blocks, and every output is derived from state.
 //!
 //! [`Tcp::rebuild`] runs when the arena is opened, before any domain's memory is there. [`Tcp::revive`]
-//! runs for each socket when its domain's arena is: it rings the application, offers accepts again,
-//! acknowledges, and takes unacknowledged data as lost. What was announced before is announced again;
-//! announcing twice is harmless everywhere.
+//! runs for each socket when its domain's arena is mapped: it notifies the application, queues
+//! connections for accept again, acknowledges, and treats unacknowledged data as lost. All
+//! notifications are repeated; a repeated one does no harm.
 
 use super::block::{Cold, NONE, NOWHERE, State, bit};
 use super::connection::{Connection, View};
@@ -36,12 +36,12 @@ impl Connection<'_> {
             self.mark(due::SYN);
         }
         if !self.block.has(bit::ROUTED) {
-            // Of a cookie; the predecessor died before ip answered it.
+            // For a connection from a cookie: the predecessor died before ip answered.
             self.mark(due::ROUTE);
         }
     }
 
-    /// The page of a socket from before the crash says again what the block says.
+    /// Writes the block's state into the page of a socket from before the crash.
     fn restore_page(&mut self) {
         let block = &self.block;
         if let Some(page) = &self.live.page {
@@ -50,12 +50,12 @@ impl Connection<'_> {
             page.set_local(block.tuple.local_endpoint());
             page.set_remote(block.tuple.remote_endpoint());
         }
-        // What our predecessor's sends still referred to, nothing of ours does.
+        // Our predecessor's sends are gone, so nothing refers to the ring any more.
         self.release_ring();
         self.refresh_flags();
     }
 
-    /// Whatever an application may be waiting for is said again.
+    /// Repeats every notification that the application may be waiting for.
     pub(super) fn ring_socket(&mut self) {
         let block = &*self.block;
         let mut what = due::WRITABLE | due::INFO;
@@ -82,7 +82,7 @@ impl Tcp {
         for i in (0..self.blocks.len() as u32).rev() {
             let block = self.view(i).block;
             let used = block.state() != State::Free;
-            // What only waited for its sends is done: they ended with us.
+            // Blocks that only waited for their sends are done: the sends ended with the predecessor.
             let drained = block.has(bit::DRAINING);
             if used && (drained || !self.rebuild_block(i)) {
                 self.quarantined += !drained as u64;
@@ -104,7 +104,7 @@ impl Tcp {
         self.rebuild_embryonic();
     }
 
-    /// Enters one block into the tables. False if its place is taken or not what it says.
+    /// Enters one block into the tables. False if its place is taken or invalid.
     fn rebuild_block(&mut self, i: u32) -> bool {
         let View { block: &block, cold: &Cold { open_request, .. }, .. } = self.view(i);
         if !self.fits_its_queue(i) {
@@ -148,7 +148,7 @@ impl Tcp {
         true
     }
 
-    /// Whether a connection in an accept queue lies within it.
+    /// Whether a queued connection's record lies within its listener's accept queue.
     fn fits_its_queue(&self, i: u32) -> bool {
         let View { block, cold, .. } = self.view(i);
         let Some(listener) = self.listener_of(i).filter(|_| block.has(bit::QUEUED)) else {
@@ -167,7 +167,7 @@ impl Tcp {
         }
     }
 
-    /// Connections under way count with their listener, or are forgotten with it.
+    /// Counts handshakes under way for their listeners; those without a listener are forgotten.
     fn rebuild_embryonic(&mut self) {
         for i in 0..self.blocks.len() as u32 {
             self.rebuild_unproven(i);
@@ -188,8 +188,7 @@ impl Tcp {
         }
     }
 
-    /// sockets is connected. Gives up the sockets of domains that nobody told us of: their blocks are
-    /// damaged.
+    /// sockets is connected. Gives up the sockets of unknown domains: their blocks are damaged.
     pub(super) fn quarantine_homeless(&mut self, cx: &Context) {
         for i in self.domains.sockets_connected() {
             cx.count(Counter::Quarantined);
@@ -198,10 +197,10 @@ impl Tcp {
         }
     }
 
-    /// The page of a socket from before the crash is there again.
+    /// Revives a socket from before the crash: its page is mapped again.
     pub(super) fn revive(&mut self, cx: &Context, i: u32) {
         if self.free.contains(i) {
-            // Another's revival ended it.
+            // The revival of another connection ended it.
             return;
         }
         let first = self.connection(i).live.page.is_none();
@@ -256,7 +255,8 @@ impl Tcp {
         }
     }
 
-    /// A listener's ring gets its records again: each at the place that its connection remembers.
+    /// Writes the records of a listener's ring again, each at the place stored in its connection's
+    /// block.
     fn offer_again(&mut self, listener: u32) {
         for i in 0..self.blocks.len() as u32 {
             if self.listener_of(i) == Some(listener) {
@@ -265,8 +265,8 @@ impl Tcp {
         }
     }
 
-    /// A connection that was revived after its listener: its record is written now. What was taken
-    /// stays taken: its place in the ring may be another's by now.
+    /// For a connection that is revived after its listener: writes its record. A record that was taken
+    /// is not written again: its place in the ring may belong to another connection by now.
     fn take_up_listener(&mut self, i: u32) {
         let Some(listener) = self.listener_of(i).filter(|_| self.view(i).block.has(bit::QUEUED)) else {
             return;

@@ -16,7 +16,7 @@ use eft_base::wire::{TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
 use eft_component::{Context, Outbox};
 
 impl Connection<'_> {
-    /// RFC 1122 §4.2.2.13: nobody will read it, and the peer should know.
+    /// Whether text is refused with a reset, since no application will read it (RFC 1122 §4.2.2.13).
     fn refuses_text(&self) -> bool {
         self.block.has(bit::ORPHAN) && self.block.state().may_receive()
     }
@@ -88,7 +88,7 @@ impl Connection<'_> {
                 return;
             };
             let len = (end - start) as u32;
-            // Noted only after the bytes are there: what is noted is believed after a crash.
+            // Noted only after the bytes are in place: a successor trusts the note.
             if !segment.place(cx.memory, scratch, page, start, skip as u32, len) {
                 return cx.count(Counter::DropUnreadable);
             }
@@ -123,7 +123,7 @@ impl Connection<'_> {
         false
     }
 
-    /// The SYN came again: so does the answer, but not to a flood of them.
+    /// The SYN came again: answers again, at a limited rate.
     pub(super) fn answer_again(&mut self, cx: &Context, syn: &Segment) {
         let recently = cx.now.saturating_since(self.live.last_sent) < STRAY_INTERVAL;
         if self.block.has(bit::ROUTED) && !recently {
@@ -132,7 +132,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Where the peer's FIN lies; it counts when everything before it is there.
+    /// Notes where the peer's FIN lies; it takes effect when everything before it has come.
     fn note_fin(&mut self, segment: &Segment) {
         let block = &mut self.block;
         let at = block.received_offset(segment.seq) + segment.len as i64;
@@ -209,7 +209,7 @@ impl Tcp {
         self.answer_with_reset(cx, segment);
     }
 
-    /// The reset that RFC 9293 §3.10.7.1 wants for a segment of no connection; limited.
+    /// Sends the reset that RFC 9293 §3.10.7.1 requires for a segment of no connection, at a limited rate.
     pub(super) fn answer_with_reset(&mut self, cx: &Context, segment: &Segment) {
         let noise = self.key.hash(b'R', &(cx.now.as_nanos(), segment.seq));
         if !self.resets.take(cx.now, noise) {

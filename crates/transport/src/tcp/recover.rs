@@ -1,5 +1,5 @@
-//! What an acknowledgment, or the passing of time, means for recovery: what is lost, how much may be sent, and whether an
-//! earlier reduction was wrong. The order is that of RFC 8985 §6.2, §7.4 and RFC 6937 §3.
+//! What an acknowledgment, or the passing of time, means for recovery: which bytes are lost, how much may be sent, and
+//! whether an earlier reduction was wrong. The order follows RFC 8985 §6.2, §7.4 and RFC 6937 §3.
 
 use super::ack::Heard;
 use super::block::bit;
@@ -8,7 +8,7 @@ use super::congestion::hystart::{Growth, Round};
 use super::connection::Connection;
 use super::counters::Counter;
 use super::live::due;
-use super::prr::News;
+use super::prr::Evidence as RecoveryEvidence;
 use super::recovery::Phase;
 use super::segment::Segment;
 use super::tail_probe::{self, Verdict};
@@ -21,7 +21,7 @@ use eft_component::Context;
 const DUPLICATE_THRESHOLD: u32 = 3;
 
 impl Connection<'_> {
-    /// Draws the conclusions from an acknowledgment that is entered into the scoreboard.
+    /// Draws the conclusions from an acknowledgment after it was entered into the scoreboard.
     pub(super) fn recover(&mut self, cx: &Context, segment: &Segment, heard: &Heard) {
         let recovery = &mut self.live.recovery;
         recovery.measured |= heard.delivered.timed_at.is_some();
@@ -89,7 +89,7 @@ impl Connection<'_> {
         recovery.probe = None;
     }
 
-    /// Takes a reduction back that was no loss.
+    /// Undoes a reduction if nothing was lost.
     fn judge_undo(&mut self, cx: &Context, segment: &Segment, heard: &Heard) {
         let can_send_new = self.block.send_window() > 0 && self.has_unsent();
         let echo = self.is_echo(segment);
@@ -97,7 +97,7 @@ impl Connection<'_> {
         let recovery = &mut self.live.recovery;
         recovery.undo = recovery.undo.take().filter(|undo| !undo.is_over(block.snd_una));
         if echo {
-            // Congestion it was, whatever was lost.
+            // The echo proves congestion, whether or not anything was lost.
             recovery.force |= recovery.undo.take().is_some_and(|undo| undo.tries_new_data());
         }
         let Some(undo) = &mut recovery.undo else {
@@ -105,7 +105,7 @@ impl Connection<'_> {
         };
         let evidence = Evidence {
             advanced: heard.acked > 0,
-            // Without SACK the first acknowledgment may be for what waited behind a hole.
+            // Without SACK the first acknowledgment may be for data behind a hole.
             originals: heard.delivered.originals > 0 && (block.has(bit::SACK) || undo.tries_new_data()),
             repeated: heard.repeated || heard.sacked,
             can_send_new,
@@ -113,7 +113,7 @@ impl Connection<'_> {
         };
         let tried = undo.tries_new_data();
         if !undo.judge(segment, &evidence) {
-            // RFC 5682 §3.1 step 3a: the timeout was right, and the window may be full of what was tried.
+            // RFC 5682 §3.1 step 3a: the timeout was right, and the new data that were tried may fill the window.
             recovery.force |= tried && !undo.tries_new_data();
             return;
         }
@@ -129,7 +129,7 @@ impl Connection<'_> {
         recovery.forgive();
     }
 
-    /// Whether a phase ends with what is acknowledged now.
+    /// Ends a phase whose end is now acknowledged.
     fn end_phase(&mut self) {
         let block = &mut self.block;
         let recovery = &mut self.live.recovery;
@@ -165,7 +165,7 @@ impl Connection<'_> {
         let recovery = &mut self.live.recovery;
         let impatient = recovery.phase != Phase::Open || recovery.board.has_three_beyond(mss);
         let found = recovery.rack.detect(&mut recovery.board, now, &self.block.rtt, impatient);
-        self.live.reorder_at = found.look_again_at.unwrap_or(NEVER);
+        self.live.reorder_at = found.check_again_at.unwrap_or(NEVER);
         found.lost > 0
     }
 
@@ -210,7 +210,7 @@ impl Connection<'_> {
         lost
     }
 
-    /// `delivered`: bytes that left the network with the news of the loss.
+    /// `delivered`: bytes that the acknowledgment that showed the loss reports as delivered.
     fn enter_recovery(&mut self, cx: &Context, delivered: u64) {
         cx.count(Counter::FastRecoveries);
         let reduced = self.is_reduced_for(self.block.snd_una);
@@ -234,24 +234,25 @@ impl Connection<'_> {
         }
     }
 
-    /// The window in a recovery (RFC 6937). Without SACK it is the threshold, and duplicates count as what has left.
+    /// The window in a recovery (RFC 6937). Without SACK it is the threshold, and each duplicate counts as a segment that
+    /// left the network.
     fn shrink(&mut self, delivered: u64, is_good: bool) {
         if !self.block.has(bit::SACK) {
             return;
         }
         let mss = self.block.segment_size();
         let recovery = &mut self.live.recovery;
-        let news = News { delivered, pipe: recovery.pipe(mss), is_good };
+        let evidence = RecoveryEvidence { delivered, pipe: recovery.pipe(mss), is_good };
         let congestion = &mut self.block.congestion;
-        let window = recovery.prr.window(news, congestion.ssthresh as u64, mss as u64);
+        let window = recovery.prr.window(evidence, congestion.ssthresh as u64, mss as u64);
         congestion.cwnd = window.clamp(mss as u64, u32::MAX as u64) as u32;
     }
 
-    /// The window outside of a recovery (RFC 5681 §3.1), if it was used.
+    /// Grows the window outside of a recovery (RFC 5681 §3.1), if it was used.
     fn grow(&mut self, cx: &Context, heard: &Heard) {
         let live = &mut *self.live;
         let block = &mut self.block;
-        // What comes out of order is no sign of more room, unless the network is known to reorder.
+        // Out-of-order arrival is no sign of more capacity, unless the network is known to reorder.
         if heard.acked == 0 && !(heard.sacked && live.recovery.rack.has_seen_reordering()) {
             return;
         }
@@ -277,7 +278,7 @@ impl Connection<'_> {
         block.congestion.on_ack(Acked { bytes, mss, now: cx.now, srtt_us });
     }
 
-    /// When to probe for a loss at the end, if nothing is heard before (RFC 8985 §7.2).
+    /// Sets the time of a tail loss probe, if no acknowledgment comes before (RFC 8985 §7.2).
     pub(super) fn arm_probe(&mut self, now: Instant) {
         let live = &mut *self.live;
         let recovery = &live.recovery;
@@ -292,7 +293,7 @@ impl Connection<'_> {
         };
     }
 
-    /// RFC 8985 §7.3. What our own side has not sent yet, no probe finds.
+    /// RFC 8985 §7.3. A probe cannot find segments that our own side has not sent yet.
     pub(super) fn expire_probe(&mut self, cx: &Context) {
         self.live.probe_at = NEVER;
         if self.block.flight_size() == 0 || !self.block.state().may_send() {

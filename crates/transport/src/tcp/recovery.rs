@@ -1,4 +1,4 @@
-//! What the sender does about loss: the phases, what they end with, and what is sent again.
+//! How the sender handles loss: the phases, how they end, and what is retransmitted.
 //!
 //! With SACK, loss is found by time ([`super::rack`]) and the timer; without, by three duplicate acknowledgements (RFC
 //! 5681 §3.2, RFC 6582). Duplicate acknowledgements prove nothing with SACK: our own side sends segments twice after a
@@ -23,7 +23,7 @@ pub enum Phase {
     Loss,
 }
 
-/// Segments that duplicate acknowledgements let out before they count as a sign of loss (RFC 3042).
+/// Segments that duplicate acknowledgements allow before they count as a sign of loss (RFC 3042).
 const LIMITED_TRANSMIT: u32 = 2;
 
 pub struct Recovery {
@@ -66,8 +66,8 @@ impl Default for Recovery {
 impl Recovery {
     /// Bytes believed to be in the network (RFC 6675 §4 `SetPipe`).
     pub fn pipe(&self, mss: u32) -> u64 {
-        // What a duplicate acknowledgement says has left. Before recovery it lets two segments more go (limited
-        // transmit, RFC 5681 §3.2 step 1).
+        // Each duplicate acknowledgement says that a segment left the network. Before recovery they allow two more
+        // segments (limited transmit, RFC 5681 §3.2 step 1).
         let left = match self.phase {
             Phase::Open => self.duplicates.min(LIMITED_TRANSMIT),
             Phase::Recovery => self.duplicates,
@@ -140,7 +140,7 @@ impl Recovery {
         self.force = true;
     }
 
-    /// Nothing was lost, after all.
+    /// Nothing was lost after all.
     pub fn forgive(&mut self) {
         self.phase = Phase::Open;
         self.board.find_all();
@@ -149,7 +149,8 @@ impl Recovery {
         self.undo = None;
     }
 
-    /// The retransmission timer ran out: the first segment is lost, and what should have arrived by now (RFC 8985 §6.3).
+    /// The retransmission timer ran out: the first segment is lost, and so is everything that should have arrived by now
+    /// (RFC 8985 §6.3).
     pub fn on_timeout(&mut self, una: u64, nxt: u64, mss: u32, now: Instant, rtt: &Rtt) {
         if self.board.is_reneged() {
             self.board.distrust();

@@ -1,5 +1,5 @@
-//! Timers that ran out: retransmission (RFC 6298 §5), window probes (RFC 9293 §3.8.6.1), keepalive
-//! (§3.8.4), delayed acknowledgement, patience.
+//! Timers that expired: retransmission (RFC 6298 §5), window probes (RFC 9293 §3.8.6.1), keepalive
+//! (§3.8.4), delayed acknowledgement, time limits.
 
 use super::block::{NONE, NOWHERE, State, bit};
 use super::connection::Connection;
@@ -23,14 +23,14 @@ const SYN_ACK_RETRIES: u32 = 5;
 const SYN_COUNT_MAX: u32 = 127;
 /// How long a connection without application may make no progress.
 const ORPHAN_STALL: Duration = Duration::from_secs(60);
-/// Expiries after which the way to the peer is asked for anew.
+/// Expiries after which the route to the peer is asked for again.
 const ROUTE_DOUBT: u8 = 2;
 
 const KEEP_IDLE: u32 = 7200;
 const KEEP_INTERVAL: u32 = 75;
 const KEEP_COUNT: u32 = 9;
 
-/// Whether a connection waits on for its peer.
+/// Whether a connection still waits for its peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Patience {
     Left,
@@ -38,7 +38,7 @@ enum Patience {
 }
 
 impl Connection<'_> {
-    /// What ip last said of the path explains a timeout best.
+    /// The errno of a timeout: the last path error explains it best.
     fn timeout_errno(&self) -> i32 {
         match self.cold.soft_error {
             0 => ETIMEDOUT,
@@ -46,7 +46,7 @@ impl Connection<'_> {
         }
     }
 
-    /// The user timeout (RFC 5482), or an orphan's.
+    /// Whether the user timeout (RFC 5482), or an orphan's, has expired.
     fn is_out_of_patience(&self, now: Instant) -> bool {
         let live = &*self.live;
         let stuck = now.saturating_since(live.stuck_since);
@@ -69,7 +69,7 @@ impl Connection<'_> {
         self.rearm();
     }
 
-    /// What was put off until now is due.
+    /// Marks delayed work as due whose time has come.
     fn expire_delays(&mut self, now: Instant) {
         let live = &mut *self.live;
         let delays = [

@@ -1,4 +1,4 @@
-//! The path to a peer: source address, MTU, segmentation (asked of ip, kept for a while).
+//! The path to a peer: source address, MTU, segmentation (ip answers, and the answer is cached).
 
 use super::asked::{MTU_MIN, Path, Request};
 use super::block::{Block, State, bit};
@@ -15,9 +15,9 @@ use eft_component::{Context, Outbox};
 use eft_messages::ComponentId;
 use eft_messages::transport::TransportToIp;
 
-/// The least that TCP_MAXSEG takes, as on Linux.
+/// The least value of TCP_MAXSEG, as on Linux.
 const WISHED_MSS_MIN: u32 = 88;
-/// An IP packet ends here, whatever the device can segment.
+/// Largest IP packet, whatever the device can segment.
 const PACKET_MAX: u32 = 65535;
 /// IPv6 and TCP header with full options.
 const HEADERS_MAX: u32 = 40 + 60;
@@ -37,7 +37,7 @@ pub(super) fn path_mss(block: &Block, path_mtu: u16) -> u16 {
 }
 
 impl Connection<'_> {
-    /// Takes what ip said of the path into the block.
+    /// Takes ip's answer about the path into the block.
     pub(super) fn set_path(&mut self, path: Path) {
         let block = &mut self.block;
         let learned = match self.cold.learned_mtu {
@@ -54,7 +54,7 @@ impl Connection<'_> {
         self.set_mss();
     }
 
-    /// The largest segment that neither the path nor the peer refuses (RFC 9293 §3.7.1).
+    /// Sets the largest segment that both the path and the peer accept (RFC 9293 §3.7.1).
     pub(super) fn set_mss(&mut self) {
         let block = &mut self.block;
         block.mss = self.cold.peer_mss.min(path_mss(block, self.cold.path_mtu)).max(64);
@@ -62,7 +62,7 @@ impl Connection<'_> {
 }
 
 impl Tcp {
-    /// Asks ip for the way to a connection's peer, unless the answer is known or under way.
+    /// Asks ip for the route to a connection's peer, unless the answer is known or under way.
     pub(super) fn ask_route(&mut self, cx: &Context, i: u32, out: &mut Outbox<Out>) {
         let c = self.connection(i);
         let (tuple, generation) = (c.block.tuple, c.block.generation);
@@ -145,7 +145,8 @@ impl Tcp {
         path_mss(block, cold.path_mtu).min(self.wished_mss(i))
     }
 
-    /// TCP_MAXSEG of a connection, or of the listener that it comes from. As on Linux, both ends' segments keep to it.
+    /// TCP_MAXSEG of a connection, or of the listener that it comes from. As on Linux, it limits the segments of both
+    /// ends.
     pub(super) fn wished_mss(&self, i: u32) -> u16 {
         let page_of = |i: u32| self.view(i).live.page.as_ref();
         let page = page_of(i).or_else(|| page_of(self.listener_of(i)?));

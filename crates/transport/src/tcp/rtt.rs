@@ -5,8 +5,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// §2.1
 const INITIAL_US: u32 = 1_000_000;
-/// §2.4 wants a timeout of a second at least. As Linux does, the variance is never taken for less than this instead: a
-/// peer may delay an acknowledgement by so much however long the round trip is.
+/// §2.4 requires a timeout of at least a second. As on Linux, the variance has this lower bound instead: a peer may
+/// delay an acknowledgement by this much, however long the round trip is.
 const VARIANCE_MIN_US: u32 = 200_000;
 const MIN_US: u32 = VARIANCE_MIN_US;
 /// §2.5 allows 60 s or more.
@@ -30,7 +30,7 @@ impl Rtt {
         Rtt { srtt_us: 0, rttvar_us: 0, rto_us: INITIAL_US, min_us: 0 }
     }
 
-    /// A measured round trip (§2.2, §2.3). The caller keeps Karn's rule (§3).
+    /// Takes a measured round trip (§2.2, §2.3). The caller applies Karn's algorithm (§3).
     pub fn sample(&mut self, us: u32) {
         let us = us.clamp(1, MAX_US);
         if self.srtt_us == 0 {
@@ -68,7 +68,7 @@ impl Rtt {
         self.rto_us
     }
 
-    /// Repairs values that no code of ours writes.
+    /// Repairs invalid values.
     pub fn sanitize(&mut self) {
         self.rto_us = self.rto_us.clamp(MIN_US, MAX_US);
         self.srtt_us = self.srtt_us.min(MAX_US);

@@ -1,5 +1,5 @@
-//! The sender's scoreboard: of every byte in flight, when it was last sent and what became of it (RFC 6675 §3, RFC 8985
-//! §5.2, RFC 2018).
+//! The sender's scoreboard: for every byte in flight, when it was last sent and its fate (RFC 6675 §3, RFC 8985 §5.2, RFC
+//! 2018).
 //!
 //! Derived state: it may be forgotten at any time, as the receiver may renege; then everything counts as lost.
 
@@ -19,7 +19,7 @@ impl Range {
     }
 }
 
-/// A peer's blocks may not split what was sent into more pieces; what they say beyond is ignored, which costs a needless
+/// SACK blocks may not split the sent data into more pieces; further blocks are ignored, which costs a needless
 /// retransmission.
 const PIECES_MAX: usize = 4096;
 
@@ -44,27 +44,27 @@ pub enum Fate {
     Lost,
 }
 
-/// What an acknowledgment says that was not known.
+/// What is new in an acknowledgment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Delivered {
     /// Bytes that have left the network (RFC 6937 `DeliveredData`).
     pub bytes: u64,
-    /// Of these, bytes that were sent once only, up to the highest offset sent when recovery began.
+    /// Those of them that were sent only once, up to the highest offset sent when recovery began.
     pub originals: u64,
-    /// Of these pieces, the one that was sent last.
+    /// The one of these pieces that was sent last.
     pub latest: Option<Sending>,
-    /// When the last-sent one of those that were sent only once was sent: it measures a round trip (Karn's rule).
+    /// When the last-sent of the pieces that were sent only once was sent: it measures a round trip (Karn's algorithm).
     pub timed_at: Option<Instant>,
-    /// One that was sent only once arrived after one that was sent later (RFC 8985 §6.2 step 3).
+    /// A piece that was sent only once arrived after one that was sent later (RFC 8985 §6.2 step 3).
     pub reordered: bool,
 }
 
 /// One sending of a piece: when, and where it ends, as RFC 8985 §5.2 orders them.
 pub type Sending = (Instant, u64);
 
-/// What tells whether an acknowledgment is of the last sending of a piece or of an earlier one (RFC 8985 §6.2 step 2).
+/// Evidence whether an acknowledgment is for the last sending of a piece or for an earlier one (RFC 8985 §6.2 step 2).
 pub struct Evidence<F: Fn(Instant) -> bool> {
-    /// Whether the acknowledgment is for something older than a sending at that time.
+    /// Whether the acknowledgment is for a transmission older than one at this time.
     pub is_older: F,
     /// The highest offset sent when recovery began.
     pub point: u64,
@@ -91,7 +91,7 @@ impl Scoreboard {
         self.lost
     }
 
-    /// Bytes that were sent again and of which nothing is known since.
+    /// Bytes that were sent again and whose fate is unknown since.
     pub fn sent_again(&self) -> u64 {
         let again = |i: &usize| self.pieces[*i].again && self.pieces[*i].fate == Fate::Sent;
         (0..self.pieces.len()).filter(again).map(|i| self.pieces[i].end - self.start(i)).sum()
@@ -142,15 +142,15 @@ impl Scoreboard {
             return;
         }
         let (first, last) = self.cut(range);
-        let mut news = false;
+        let mut is_new = false;
         for i in first..last {
             if self.pieces[i].fate != Fate::Arrived {
                 self.note_delivered(i, evidence, to);
                 self.set_fate(i, Fate::Arrived);
-                news = true;
+                is_new = true;
             }
         }
-        if news {
+        if is_new {
             self.highest = self.highest.max(range.end);
             self.merge();
         }
@@ -207,7 +207,7 @@ impl Scoreboard {
         Some(Range { start: self.start(i).max(end.saturating_sub(len)), end })
     }
 
-    /// Whether three segments arrived beyond something missing: by count of blocks or by bytes (RFC 6675 §2, §4 `IsLost`).
+    /// Whether three segments arrived beyond a hole: by count of blocks or by bytes (RFC 6675 §2, §4 `IsLost`).
     pub fn has_three_beyond(&self, mss: u32) -> bool {
         if self.sacked == 0 {
             return false;
@@ -216,13 +216,13 @@ impl Scoreboard {
         self.sacked > 2 * mss as u64 || blocks == 3
     }
 
-    /// Marks as lost what `judge` says, of what was sent no later than `latest`. Returns how many bytes.
+    /// Marks as lost the pieces sent no later than `latest` for which `judge` says so. Returns how many bytes.
     pub fn lose(&mut self, latest: Sending, mut judge: impl FnMut(Instant) -> bool) -> u64 {
         let before = self.lost;
         for i in 0..self.pieces.len() {
             let piece = self.pieces[i];
             if (piece.at, piece.end) > latest && !piece.again {
-                // Whatever follows was sent later still.
+                // All further ones were sent later still.
                 break;
             }
             if piece.fate == Fate::Sent && (piece.at, piece.end) < latest && judge(piece.at) {
@@ -235,7 +235,7 @@ impl Scoreboard {
         self.lost - before
     }
 
-    /// Everything of `range` that did not arrive is lost. Also what is not known of, after a rebirth.
+    /// Everything of `range` that did not arrive is lost, including bytes that are unknown after a rebirth.
     pub fn lose_range(&mut self, range: Range) {
         if self.pieces.is_empty() && range.start < range.end {
             self.una = range.start;
@@ -259,12 +259,12 @@ impl Scoreboard {
         }
     }
 
-    /// What the receiver waits for is said to be there: it has reneged (RFC 2018 §8).
+    /// Whether the receiver waits for bytes that it reported as received: it has reneged (RFC 2018 §8).
     pub fn is_reneged(&self) -> bool {
         self.pieces.front().is_some_and(|piece| piece.fate == Fate::Arrived)
     }
 
-    /// The receiver may have reneged (RFC 2018 §8): what arrived counts as lost.
+    /// The receiver may have reneged (RFC 2018 §8): selectively acknowledged pieces count as lost.
     pub fn distrust(&mut self) {
         for i in 0..self.pieces.len() {
             if self.pieces[i].fate == Fate::Arrived {
@@ -311,7 +311,7 @@ impl Scoreboard {
         i + 1
     }
 
-    /// Joins neighbours that need not be told apart: what arrived, and what is lost.
+    /// Joins neighbouring pieces that need not be distinguished: arrived ones, and lost ones.
     fn merge(&mut self) {
         let mut kept = 0;
         for i in 0..self.pieces.len() {

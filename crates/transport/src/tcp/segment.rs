@@ -1,4 +1,4 @@
-//! An arriving segment: copied out of shared memory first, checked after (RFC 9293 §3.1).
+//! An arriving segment: copied out of shared memory first, then checked (RFC 9293 §3.1).
 
 use super::block::Tuple;
 use super::options::Options;
@@ -14,7 +14,7 @@ use zerocopy::FromBytes;
 const HEADERS_MAX: usize = IP_HEADERS_MAX + TCP_HEADER_MAX;
 const TCP_HEADER_MAX: usize = 60;
 
-/// Why a packet is no segment.
+/// Why a packet is not a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfit {
     /// The reference does not resolve.
@@ -26,9 +26,9 @@ pub enum Unfit {
 /// Where the payload is.
 #[derive(Clone, Copy, Debug)]
 pub enum Payload {
-    /// In a NIC's pool, vouched for.
+    /// In a NIC's pool, with a verified checksum.
     Packet(PacketRef),
-    /// In our own buffer, whose checksum we verified: from its start.
+    /// At the start of our own buffer, where we verified the checksum.
     Scratch,
 }
 
@@ -46,7 +46,7 @@ pub struct Segment {
     /// Bytes of payload.
     pub len: u32,
     pub payload: Payload,
-    /// Segments that it was on the wire.
+    /// How many segments it was on the wire.
     pub count: u32,
     pub options: Options,
 }
@@ -61,8 +61,8 @@ impl Segment {
         self.len + self.has(TCP_SYN) as u32 + self.has(TCP_FIN) as u32
     }
 
-    /// Copies `len` bytes from `skip` on into the receive ring at `offset`. False if the packet went
-    /// away meanwhile.
+    /// Copies `len` bytes from `skip` on into the receive ring at `offset`. False if the packet's
+    /// pool is gone.
     pub fn place(
         &self,
         memory: &Memory,
@@ -85,8 +85,8 @@ impl Segment {
     }
 }
 
-/// Reads and checks the segment in `packet`. If nobody vouches for its checksum, the payload is
-/// copied into `scratch` and verified there, so that what was verified is what is used.
+/// Reads and checks the segment in `packet`. If its checksum was not verified before, the payload is
+/// copied into `scratch` and verified there, so that the verified bytes are the ones used.
 pub fn parse(
     memory: &Memory,
     scratch: &mut [u8],
@@ -167,7 +167,7 @@ fn verify(
 
 #[cfg(test)]
 impl Segment {
-    /// One that says nothing.
+    /// An empty segment.
     pub fn nothing() -> Segment {
         Segment {
             tuple: Tuple::default(),

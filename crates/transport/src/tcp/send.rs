@@ -1,7 +1,7 @@
 //! What to send (RFC 9293 §3.8.6: Nagle, silly windows; RFC 5681, RFC 6675 and RFC 6937 for how much).
 //!
-//! Segments are as large as the device can segment (`segment_max`), so that the cost per byte is
-//! that of a few large messages. What was lost goes before what is new.
+//! Segments are as large as the device can segment (`segment_max`), so that the cost per byte is that of a few large
+//! messages. Lost data go before new data.
 
 use super::asked::Request;
 use super::block::{NOWHERE, State, bit};
@@ -53,7 +53,8 @@ impl Connection<'_> {
         Some(Range { start: lost.start, end: lost.end.min(lost.start + len) })
     }
 
-    /// A tail loss probe (RFC 8985 §7.3): new data if there is any that the peer's window takes, else the last segment again.
+    /// A tail loss probe (RFC 8985 §7.3): new data if there are any and the peer's window has room, else the last segment
+    /// again.
     fn next_probe(&self) -> Option<(Range, How)> {
         let block = &*self.block;
         let mss = block.segment_size() as u64;
@@ -65,7 +66,7 @@ impl Connection<'_> {
         self.live.recovery.board.last_missing(mss).map(|range| (range, How::Again))
     }
 
-    /// What goes out next, or why nothing does.
+    /// The next range to send, or the reason to wait.
     fn next_piece(&mut self, cx: &Context) -> Result<(Range, How), Wait> {
         if self.live.recovery.probe_due {
             match self.next_probe() {
@@ -74,7 +75,7 @@ impl Connection<'_> {
             }
         }
         if let Some(lost) = self.live.recovery.next_lost() {
-            // What was lost goes first, although the window may have no room.
+            // Lost data go first, although the window may have no room.
             let range = self.next_retransmission(lost).ok_or(Wait::Congestion)?;
             return Ok((range, How::Again));
         }
@@ -112,7 +113,7 @@ impl Connection<'_> {
             pipe,
             whole: cwnd.min(block.snd_edge.saturating_sub(block.snd_una)),
             mss: mss as u64,
-            // A device that segments would repeat what is said once: that the window was reduced.
+            // CWR must be sent once; a device that segments would repeat it.
             chunk: if block.has(bit::ECN_REDUCED) { mss as u64 } else { self.chunk() },
             window_max: self.cold.snd_wnd_max as u64,
             small_in_flight: block.snd_small > block.snd_una,
@@ -124,7 +125,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Nothing more goes out now; sees to it that somebody comes back.
+    /// Nothing more goes out now; sets the timer after which sending is tried again.
     fn wait_for(&mut self, cx: &Context, wait: Wait) {
         let live = &mut *self.live;
         let block = &*self.block;
@@ -154,7 +155,7 @@ impl Connection<'_> {
         }
     }
 
-    /// RFC 5681 §4.1: after an idle time the old window says nothing.
+    /// RFC 5681 §4.1: after an idle time the old window is not valid any more.
     fn restart_after_idle(&mut self, cx: &Context) {
         let live = &*self.live;
         let block = &mut self.block;
@@ -199,7 +200,7 @@ impl Connection<'_> {
         }
         live.last_sent = cx.now;
         live.due |= due::INFO;
-        // What is held out of order needs an acknowledgement of its own, with SACK.
+        // Out-of-order ranges need an acknowledgement of their own, with SACK.
         if live.out_of_order.is_empty() && live.duplicate_acks == 0 && live.duplicate.is_none() {
             self.on_acknowledged();
         }
@@ -209,7 +210,7 @@ impl Connection<'_> {
         self.note_probe(cx, how);
     }
 
-    /// If what was sent is a probe, its acknowledgment will be looked at; else one may be needed later.
+    /// Remembers a probe, so that its acknowledgment is judged; after other segments, a probe may be needed later.
     fn note_probe(&mut self, cx: &Context, how: How) {
         let recovery = &mut self.live.recovery;
         if recovery.probe_due {
@@ -222,7 +223,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Whether anything keeps the connection's timer running.
+    /// Whether unsent data keep the connection's timer running.
     pub(super) fn has_unsent(&self) -> bool {
         let block = &*self.block;
         block.snd_nxt < block.snd_end || (block.fin_at != NOWHERE && block.snd_nxt <= block.fin_at)
@@ -230,7 +231,7 @@ impl Connection<'_> {
 }
 
 impl Tcp {
-    /// Sends what is due for a connection, as far as there is room. What stays due is tried again.
+    /// Sends what is due for a connection, as far as there is room. The rest stays due.
     pub(super) fn send_due(&mut self, cx: &Context, i: u32, out: &mut Outbox<Out>) {
         let Connection { block, live, .. } = self.connection(i);
         let state = block.state();
@@ -240,7 +241,7 @@ impl Tcp {
         }
         let unproven = block.has(bit::UNPROVEN);
         if unproven && !block.has(bit::ROUTED) {
-            // The path, once it is known, makes it due again; the SYN-ACK goes first.
+            // Once the path is known it becomes due again; the SYN-ACK goes first.
             live.due &= !(due::SYN | due::SEND | due::OVERRIDE | due::PIECE | due::PROBE | due::ACK);
             return;
         }
@@ -283,7 +284,7 @@ impl Tcp {
         }
     }
 
-    /// Sends the bytes (and the FIN) of `range`. The caller has looked for room.
+    /// Sends the bytes (and the FIN) of `range`. The caller has checked for room.
     fn send_segment(&mut self, cx: &Context, i: u32, range: Range, how: How, out: &mut Outbox<Out>) {
         let mut c = self.connection(i);
         let window = c.offer_window();
@@ -300,7 +301,7 @@ impl Tcp {
         let mss = block.segment_size();
         let marked = block.has(bit::ECN) && how == How::New && len > 0;
         if marked {
-            // What is sent again, and what carries no data, is not to be marked (RFC 3168 §6.1.4, §6.1.5).
+            // Retransmissions and segments without data must not be ECN-capable (RFC 3168 §6.1.4, §6.1.5).
             tos |= ECN_CAPABLE;
             flags |= if block.has(bit::ECN_REDUCED) { TCP_CWR } else { 0 };
         }

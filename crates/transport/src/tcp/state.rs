@@ -52,7 +52,7 @@ impl State {
         self.is_synchronized() || matches!(self, State::SynSent | State::SynReceived)
     }
 
-    /// The application may still have bytes on their way to the peer.
+    /// The application's bytes may still be sent to the peer.
     pub fn may_send(self) -> bool {
         use State::*;
         matches!(self, Established | CloseWait | FinWait1 | LastAck | Closing)

@@ -1,4 +1,5 @@
-//! Opening without memory: the answer to a SYN for which there is no room, and what becomes of it ([`super::syn_cookies`]).
+//! Opening without memory: the answer to a SYN for which there is no room, and the acknowledgment of that answer
+//! ([`super::syn_cookies`]).
 
 use super::asked::MTU_MIN;
 use super::block::{MSS_DEFAULT, NONE, State, Tuple, bit};
@@ -17,25 +18,25 @@ use eft_base::wire::{TCP_ACK, TCP_CWR, TCP_ECE, TCP_RST, TCP_SYN};
 use eft_component::{Context, Outbox};
 
 impl Tcp {
-    /// The last blocks are for handshakes that are done. Those in TIME-WAIT make room for others.
+    /// Whether few blocks are left: the last ones are for completed handshakes. Blocks in TIME-WAIT make room for others.
     pub(super) fn blocks_are_scarce(&self) -> bool {
         let len = self.blocks.capacity();
         len - self.free.used() + self.time_wait.len() <= len / 8
     }
 
-    /// The sequence number of a SYN-ACK, without the index of a size.
+    /// The sequence number of a SYN-ACK, without the index of the MSS.
     fn cookie(&self, tuple: &Tuple, irs: u32, period: u64) -> u32 {
         self.key.hash(b'C', &(*tuple, irs, period)) as u32 & !SIZE_MASK
     }
 
-    /// What we take from a peer of whose path we know at best what others' are like.
+    /// The MSS that we announce to a peer whose path is unknown: guessed from other paths.
     fn cookie_mss(&self, now: Instant, listener: u32, tuple: &Tuple) -> u16 {
         let known = self.routes.get(now, (tuple.local, tuple.remote));
         let mtu = known.map_or(self.cookies.mtu, |path| path.mtu.max(MTU_MIN));
         (mtu - fixed_headers(tuple.remote)).min(self.wished_mss(listener))
     }
 
-    /// Answers a SYN, and keeps nothing of it. Without room to send it is lost: the peer asks again.
+    /// Answers a SYN without keeping state. If there is no room to send, the answer is lost: the peer asks again.
     pub(super) fn send_cookie(
         &mut self,
         cx: &Context,
@@ -76,7 +77,7 @@ impl Tcp {
         }
     }
 
-    /// The size that a segment's acknowledgment names, if it acknowledges a cookie of ours.
+    /// The MSS in a segment's acknowledgment, if it acknowledges a cookie of ours.
     fn read_cookie(&self, now: Instant, segment: &Segment) -> Option<u16> {
         let (cookie, irs) = (segment.ack.wrapping_sub(1), segment.seq.wrapping_sub(1));
         let current = period(now);
@@ -86,7 +87,7 @@ impl Tcp {
             .then_some(SIZES[(cookie & SIZE_MASK) as usize])
     }
 
-    /// A segment of no connection that may end a handshake of which only a cookie is left. False if it does not.
+    /// Handles a segment of no connection that may complete a handshake with a cookie. False if it does not.
     pub(super) fn receive_cookie(&mut self, cx: &Context, segment: &Segment) -> bool {
         let answers = segment.has(TCP_ACK) && !segment.has(TCP_SYN | TCP_RST);
         if !answers || cx.now > self.cookies.until {
@@ -101,7 +102,7 @@ impl Tcp {
         };
         cx.count(Counter::SynCookiesReceived);
         if let Some(refusal) = self.refuse_child(listener) {
-            // Dropped as if it had been lost: what the peer says next brings the cookie again.
+            // Dropped as if it had been lost: the peer's next segment brings the cookie again.
             cx.count(refusal);
             return true;
         }
@@ -124,15 +125,15 @@ impl Tcp {
         self.receive_in_syn_received(cx, i, segment);
         let c = self.view(i);
         if c.is_use(generation) && c.block.state() == State::SynReceived {
-            // Not accepted after all, and nothing is to be sent again for it.
+            // Not accepted after all; nothing is retransmitted for it.
             self.discard_embryonic(cx, i);
         }
         self.connection(i).rearm();
         true
     }
 
-    /// A handshake under way got an answer to another initial sequence number: to a cookie that was sent before there
-    /// was room for it, maybe. True if so; the cookie's connection has taken its place.
+    /// A handshake under way got an acknowledgment of another initial sequence number: perhaps of a cookie that was sent
+    /// before there was room. True if so; the cookie's connection has taken its place.
     pub(super) fn replace_by_cookie(&mut self, cx: &Context, i: u32, segment: &Segment) -> bool {
         let block = self.view(i).block;
         let replaceable = block.has(bit::PASSIVE) && block.slot == NONE && cx.now <= self.cookies.until;

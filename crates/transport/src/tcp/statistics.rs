@@ -1,24 +1,23 @@
-//! What is counted of a connection for `TCP_INFO` (RFC 4898 §3).
-//!
-//! Derived state: a successor counts on from what its predecessor last told (at most 100 ms before). What the block
-//! knows is told from there ([`super::info`]).
+//! Counts of a connection for `TCP_INFO` (RFC 4898 §3). Derived state: a successor continues from the counts that
+//! its predecessor last published (at most 100 ms before its death). Numbers in the block are published from there
+//! ([`super::info`]).
 
 use super::segment::Segment;
 use eft_base::Instant;
 use eft_channel::socket::SocketStatistics;
 
-/// What keeps a sender from being done.
+/// What the sender waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Busy {
-    /// Nothing is to be sent or acknowledged.
+    /// Nothing: all data are sent and acknowledged.
     #[default]
     Not = 0,
     /// The network, or the sender itself.
     Sending = 1,
     /// The peer's window.
     Window = 2,
-    /// The ring is full of what was sent, and a writer waits.
+    /// The ring is full of sent data, and a writer waits.
     Ring = 3,
 }
 
@@ -35,17 +34,17 @@ struct Round {
 
 #[derive(Default)]
 pub(crate) struct Statistics {
-    /// What the block does not know.
+    /// Numbers that are not in the block.
     pub counted: SocketStatistics,
     pub busy: Busy,
     pub busy_since: Instant,
     round: Round,
-    /// A timeout's recovery goes on since then.
+    /// When the present recovery from a timeout began.
     recovering_since: Option<Instant>,
 }
 
 impl Statistics {
-    /// Counts on from what was told of the same socket before. It may be anything.
+    /// Continues from counts that were published for the same socket. They may hold any values.
     pub fn resumed(told: SocketStatistics, now: Instant) -> Statistics {
         Statistics { counted: told, busy_since: now, ..Statistics::default() }
     }
@@ -55,7 +54,7 @@ impl Statistics {
         self.counted.segments_out = self.counted.segments_out.wrapping_add(1);
     }
 
-    /// `len` bytes were sent in so many segments.
+    /// `len` bytes were sent in `segments` segments.
     pub fn on_sent(&mut self, now: Instant, len: u64, segments: u32, again: bool) {
         let c = &mut self.counted;
         c.segments_out = c.segments_out.wrapping_add(segments);
@@ -81,7 +80,7 @@ impl Statistics {
         self.counted.out_of_order = self.counted.out_of_order.wrapping_add(segments);
     }
 
-    /// The peer said that it has something twice, or out of order.
+    /// The peer reported a duplicate, or reordering.
     pub fn on_heard(&mut self, duplicate: bool, reordered: bool) {
         let c = &mut self.counted;
         c.duplicates_reported = c.duplicates_reported.wrapping_add(duplicate as u32);
@@ -99,7 +98,7 @@ impl Statistics {
         self.round = Round { end, began: now, ..Round::default() };
     }
 
-    /// `bytes` were delivered; `limited`: the window has room, and nothing is there to fill it.
+    /// `bytes` were delivered; `limited`: the window has room, and there are no data to fill it.
     pub fn on_delivered(&mut self, bytes: u64, mss: u32, limited: bool) {
         let segments = bytes.div_ceil(mss as u64) as u32;
         self.counted.delivered = self.counted.delivered.wrapping_add(segments);
@@ -107,13 +106,14 @@ impl Statistics {
         self.round.limited |= limited;
     }
 
-    /// Of what was delivered, this came with the echo of a mark (RFC 3168).
+    /// These of the delivered bytes were acknowledged with the echo of a mark (RFC 3168).
     pub fn on_delivered_marked(&mut self, bytes: u64, mss: u32) {
         let segments = bytes.div_ceil(mss as u64) as u32;
         self.counted.delivered_marked = self.counted.delivered_marked.wrapping_add(segments);
     }
 
-    /// Everything below `una` is acknowledged. A round that the application limited shows only that so much goes.
+    /// Everything below `una` is acknowledged. A round limited by the application gives only a lower bound of the
+    /// rate.
     pub fn end_round(&mut self, now: Instant, una: u64, nxt: u64, min_rtt_us: u32) {
         let round = self.round;
         if una < round.end {
@@ -130,7 +130,7 @@ impl Statistics {
         self.begin_round(now, nxt);
     }
 
-    /// The retransmission timer ran out. `first`: not again for the same data.
+    /// The retransmission timer ran out. `first`: for the first time for this data.
     pub fn on_timeout(&mut self, now: Instant, first: bool) {
         let c = &mut self.counted;
         c.timeouts_total = c.timeouts_total.wrapping_add(1);
@@ -164,7 +164,7 @@ impl Statistics {
         (self.busy, self.busy_since) = (busy, now);
     }
 
-    /// Brings what goes on up to date.
+    /// Brings the running times up to date.
     pub fn settle(&mut self, now: Instant) {
         self.set_busy(now, self.busy);
         if self.recovering_since.is_some() {

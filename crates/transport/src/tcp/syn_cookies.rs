@@ -1,9 +1,8 @@
 //! SYN cookies (RFC 4987 §3.6): a listener that has no room for another handshake answers a SYN and forgets it. The
-//! initial sequence number of the answer is a keyed hash of the SYN, and names the peer's MSS; what else was agreed on
-//! lies in the lowest bits of the answer's timestamp, which the peer echoes, as on Linux. Whoever acknowledges a cookie
-//! has received it, so a connection is made of what its acknowledgment says.
-//!
-//! Nothing of it is durable but the arena's secret: a successor believes the cookies of its predecessor.
+//! initial sequence number of the answer is a keyed hash of the SYN, and contains the peer's MSS; the other options that
+//! were agreed on lie in the lowest bits of the answer's timestamp, which the peer echoes, as on Linux. A peer that
+//! acknowledges a cookie has received it, so a connection is made from its acknowledgment. Only the arena's secret is
+//! durable: a successor accepts the cookies of its predecessor.
 //!
 //! Without timestamps only the MSS is agreed on. The answer is not sent again if it is lost (the peer's SYN is), and the
 //! first segment after the handshake must arrive first, both as on Linux.
@@ -15,9 +14,9 @@ use super::options::{Options, SCALE_MAX};
 use core::time::Duration;
 use eft_base::Instant;
 
-/// Cookies of one period look alike; one is believed in its own and in the next.
+/// Cookies are equal within a period; a cookie is valid in its own period and in the next.
 const PERIOD: Duration = Duration::from_secs(64);
-/// What is left of the peer's MSS: the largest of these that is not larger. The usual paths of IPv4 and IPv6.
+/// A cookie keeps the largest of these that is not larger than the peer's MSS. They fit the usual paths of IPv4 and IPv6.
 pub(super) const SIZES: [u16; 8] = [64, 536, 1220, 1300, 1400, 1440, 1460, 8940];
 /// Bits of a cookie that are an index of [`SIZES`].
 pub(super) const SIZE_MASK: u32 = 7;
@@ -32,10 +31,10 @@ const MTU_UNKNOWN: u16 = 576;
 
 /// What the engine remembers of cookies.
 pub(super) struct SynCookies {
-    /// Until when one that was sent may come back.
+    /// Until when a sent cookie may come back.
     pub until: Instant,
-    /// Of the path that ip told of last. Peers of a flood are not asked for one by one, and most paths of a host begin at
-    /// one device.
+    /// MTU of the path that ip answered about last. ip is not asked about every peer of a flood, and most paths of a host
+    /// begin at one device.
     pub mtu: u16,
 }
 
@@ -58,12 +57,12 @@ pub(super) fn period(now: Instant) -> u64 {
     now.as_nanos() / PERIOD.as_nanos() as u64
 }
 
-/// The index of the largest of [`SIZES`] that the peer takes.
+/// The index of the largest of [`SIZES`] that the peer accepts.
 pub(super) fn size_index(mss: u16) -> u32 {
     SIZES.iter().rposition(|size| *size <= mss).unwrap_or(0) as u32
 }
 
-/// The latest timestamp that is not in the future and says `agreed`. One in the future would make those that follow old
+/// The latest timestamp that is not in the future and contains `agreed`. One in the future would make later ones look old
 /// (RFC 7323 §5.2).
 pub(super) fn stamp(now: Instant, agreed: u32) -> u32 {
     let clock = clock(now, 0);
@@ -71,7 +70,7 @@ pub(super) fn stamp(now: Instant, agreed: u32) -> u32 {
     if agreed > clock & STAMP_MASK { stamp.wrapping_sub(STAMP_MASK + 1) } else { stamp }
 }
 
-/// What a SYN offers, for [`stamp`]. `marks`: it asks for ECN (RFC 3168).
+/// The options that a SYN offers, for [`stamp`]. `marks`: it asks for ECN (RFC 3168).
 pub(super) fn agreed(options: &Options, marks: bool) -> u32 {
     let sack = if options.sack_permitted { SACK_BIT } else { 0 };
     options.scale.map_or(NO_SCALE, u32::from) | sack | if marks { ECN_BIT } else { 0 }
@@ -82,7 +81,7 @@ pub(super) fn offered_marks(timestamps: Option<(u32, u32)>, ts_offset: u32) -> b
     timestamps.is_some_and(|(_, echo)| echo.wrapping_sub(ts_offset) & ECN_BIT != 0)
 }
 
-/// The options of a SYN that was answered with a cookie, from what came back.
+/// The options of a SYN that was answered with a cookie, from the timestamps that came back.
 pub(super) fn offered(mss: u16, timestamps: Option<(u32, u32)>, ts_offset: u32) -> Options {
     let mut options = Options { mss: Some(mss), timestamps, ..Options::default() };
     if let Some((_, echo)) = timestamps {

@@ -1,4 +1,4 @@
-//! Tail loss probes (TLP, RFC 8985 §7): when the end of what was sent may be lost, one segment tells, long before the
+//! Tail loss probes (TLP, RFC 8985 §7): when the last segments may be lost, one more segment shows it, long before the
 //! retransmission timer would.
 
 use super::block::{Block, bit};
@@ -6,9 +6,9 @@ use super::rtt::Rtt;
 use core::time::Duration;
 use eft_base::Instant;
 
-/// How long a peer may put off its acknowledgement (`TLP.max_ack_delay`).
+/// How long a peer may delay its acknowledgement (`TLP.max_ack_delay`).
 const ACK_DELAY_MAX: Duration = Duration::from_millis(200);
-/// A probe waits at least so long: longer than a server of ours, or of the peer's, takes to be reborn.
+/// A probe waits at least this long: longer than a server of ours, or of the peer's, takes to be reborn.
 const PATIENCE_MIN: Duration = Duration::from_millis(10);
 /// §7.2, without a measured round trip.
 const UNMEASURED: Duration = Duration::from_secs(1);
@@ -18,7 +18,7 @@ const UNMEASURED: Duration = Duration::from_secs(1);
 pub struct TailProbe {
     /// The highest offset sent then (`TLP.end_seq`).
     pub end: u64,
-    /// It was old data (`TLP.is_retrans`).
+    /// It carried old data (`TLP.is_retrans`).
     pub again: bool,
 }
 
@@ -33,7 +33,8 @@ pub enum Verdict {
 }
 
 impl TailProbe {
-    /// §7.4.2. `duplicate`: where what the peer reports to have twice ends; `repeated`: the acknowledgment says nothing new.
+    /// §7.4.2. `duplicate`: the end of the range that the peer reports as received twice; `repeated`: the acknowledgment is
+    /// a duplicate.
     pub fn judge(&self, ack: u64, duplicate: Option<u64>, repeated: bool) -> Verdict {
         if ack < self.end {
             return Verdict::Unknown;

@@ -1,8 +1,8 @@
-//! What an application is told, and when.
+//! Notifies the application: of what, and when.
 //!
-//! Waking a program costs tcp 13 us (docs/performance.md) and the program a sleep. While bulk data flows, the news that
-//! there is something to read are therefore held back until a good part has come, or for a moment: what network
-//! interfaces call interrupt moderation. Requests and answers never wait, since they make no run.
+//! Waking a program costs tcp 13 us (docs/performance.md) and the program a sleep. While bulk data flows, the
+//! notification of readable bytes is therefore delayed until a good part has come, or for a moment, like interrupt
+//! moderation in network interfaces. Requests and answers never wait, since they are not part of a run.
 
 use super::block::{NONE, bit};
 use super::connection::Connection;
@@ -14,12 +14,12 @@ use eft_base::Instant;
 use eft_component::transport::Effect;
 use eft_component::{Context, Outbox};
 
-/// A run is bulk after so many bytes without a pause.
+/// A run is bulk after this many bytes without a pause.
 const BULK: u64 = 1 << 20;
 const PAUSE: Duration = Duration::from_millis(1);
-/// News are held until so many bytes are unread …
+/// The notification waits until this many bytes are unread …
 const HOLD_BYTES: usize = 512 << 10;
-/// … or for so long.
+/// … or for this long.
 const HOLD: Duration = Duration::from_micros(200);
 
 impl Live {
@@ -32,8 +32,8 @@ impl Live {
         self.run_bytes = self.run_bytes.saturating_add(len);
     }
 
-    /// Whether the news that something can be read should wait; sets the time at which they no longer do.
-    fn holds_news(&mut self, now: Instant) -> bool {
+    /// Whether the notification of readable bytes should wait; sets the time at which it no longer does.
+    fn delays_notification(&mut self, now: Instant) -> bool {
         let unread = self.page.as_ref().map_or(0, |p| p.receivable());
         let hold = self.run_bytes >= BULK && unread < HOLD_BYTES;
         self.tell_at = if hold { self.tell_at.min(now + HOLD) } else { NEVER };
@@ -54,9 +54,9 @@ impl Connection<'_> {
             live.tell_at = NEVER;
         } else if what != 0 {
             let at_once = what & (due::TELL | due::END_OF_STREAM | due::HANG_UP) != 0;
-            let readable = what & due::READABLE != 0 && (at_once || !live.holds_news(cx.now));
+            let readable = what & due::READABLE != 0 && (at_once || !live.delays_notification(cx.now));
             let socket = self.socket();
-            // First, since it says all at once: who wakes sees the whole.
+            // First, since it shows the final state at once: a program that wakes sees all of it.
             if what & due::HANG_UP != 0 {
                 out.push(Out::Effect(Effect::HangUp(socket)));
             }

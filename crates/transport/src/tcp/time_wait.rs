@@ -1,4 +1,5 @@
-//! TIME-WAIT: its begin and end (RFC 9293 §3.6.1), and segments that come meanwhile (§3.10.7.4; RFC 1337: resets are ignored; RFC 6191: a plainly new SYN is let in).
+//! TIME-WAIT: its begin and end (RFC 9293 §3.6.1), and segments that come meanwhile (§3.10.7.4; RFC 1337: resets are ignored;
+//! RFC 6191: a clearly new SYN is accepted).
 
 use super::acceptable::is_old;
 use super::block::{Block, NONE, NOWHERE, State, Tuple, bit};
@@ -18,7 +19,7 @@ use eft_component::{Context, Outbox};
 const TIME_WAIT: Duration = Duration::from_secs(60);
 
 impl View<'_> {
-    /// Whether a new connection may take the place of this one in TIME-WAIT: timestamps tell their segments apart
+    /// Whether a new connection may replace this one in TIME-WAIT: timestamps distinguish their segments
     /// (RFC 6191 §2, RFC 7323 §5.5).
     fn may_be_succeeded(&self, now: Instant) -> bool {
         let entered = Instant(self.cold.close_at.saturating_sub(TIME_WAIT.as_nanos() as u64));
@@ -38,13 +39,13 @@ impl Connection<'_> {
         self.mark(due::HANG_UP | due::END_OF_STREAM | due::READABLE);
     }
 
-    /// The 2MSL timer begins anew.
+    /// Restarts the 2MSL timer.
     pub(super) fn restart_time_wait(&mut self, now: Instant) {
         self.cold.close_at = (now + TIME_WAIT).as_nanos();
         self.rearm();
     }
 
-    /// It waits no longer than if it had begun to wait now.
+    /// Limits the wait to that of one that begins now.
     fn limit_wait(&mut self, now: Instant) {
         let limit = match self.block.state() {
             State::TimeWait => now + TIME_WAIT,
@@ -80,7 +81,7 @@ impl Tcp {
         self.end(cx, i, 0);
     }
 
-    /// Keeps the list of waits as short as there are waits: they end in the order in which they began.
+    /// Removes ended waits from the front of the list: waits end in the order in which they began.
     fn forget_ended_waits(&mut self) {
         while let Some((i, generation)) = self.time_wait.front() {
             if self.view(*i).waits_since(*generation) {
@@ -90,7 +91,7 @@ impl Tcp {
         }
     }
 
-    /// Drives out the connection that has been in TIME-WAIT longest.
+    /// Evicts the connection that has been in TIME-WAIT longest.
     pub(super) fn evict_time_wait(&mut self, cx: &Context) {
         while let Some((i, generation)) = self.time_wait.pop_front() {
             let c = self.view(i);
@@ -101,7 +102,7 @@ impl Tcp {
         }
     }
 
-    /// Makes `tuple` free for a new active connection: it is, or it is in a TIME-WAIT of ours that timestamps protect.
+    /// Frees `tuple` for a new active connection. True if it is free, or was in a TIME-WAIT of ours that timestamps protect.
     pub(super) fn vacate(&mut self, cx: &Context, tuple: &Tuple) -> bool {
         let Some(&i) = self.table.get(tuple) else {
             return true;
@@ -126,7 +127,7 @@ impl Tcp {
         }
         let View { block, cold, .. } = self.view(i);
         if segment.has(TCP_SYN) && !segment.has(TCP_ACK) {
-            // Whether the program has closed the old one makes no difference: it keeps what it has of it.
+            // It does not matter whether the program has closed the old connection: its descriptor stays valid.
             if is_new(block, segment) && self.ports.listener(&segment.tuple).is_some() {
                 cx.count(Counter::TimeWaitReused);
                 self.end_time_wait(cx, i);
@@ -151,7 +152,7 @@ impl Tcp {
     }
 }
 
-/// Whether a SYN plainly begins a connection after the one that waits (RFC 6191 §2, RFC 9293 §3.6.1).
+/// Whether a SYN clearly begins a new connection after the waiting one (RFC 6191 §2, RFC 9293 §3.6.1).
 fn is_new(block: &Block, segment: &Segment) -> bool {
     let beyond = segment.seq.wrapping_sub(block.acknowledgment()) as i32 >= 0;
     match segment.options.timestamps {

@@ -1,5 +1,5 @@
-//! Taking back a reduction of the window that was no loss: Eifel (RFC 3522, by timestamps), F-RTO (RFC 5682, without
-//! them), and DSACK (RFC 2883, RFC 3708: all that was sent again came twice).
+//! Undoes a reduction of the window when nothing was lost: Eifel (RFC 3522, by timestamps), F-RTO (RFC 5682, without
+//! them), and DSACK (RFC 2883, RFC 3708: all retransmitted data came twice).
 
 use super::congestion::Congestion;
 use super::segment::Segment;
@@ -7,42 +7,43 @@ use super::segment::Segment;
 /// F-RTO, after a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Frto {
-    /// Not after a timeout, or the timeout was found to be right.
+    /// Not after a timeout, or the timeout was right.
     Off,
-    /// The first segment was sent again; what the next acknowledgment says, decides (§3.1 step 2).
+    /// The first segment was sent again; the next acknowledgment decides (§3.1 step 2).
     Asked,
-    /// New data goes out instead of what seems to be lost (§3.1 step 2b).
+    /// New data are sent instead of data that seem lost (§3.1 step 2b).
     NewData,
 }
 
-/// What a retransmission took away, and what may show that it was needless.
+/// The state before a reduction, and what may show that the retransmission was needless.
 #[derive(Clone, Copy, Debug)]
 pub struct Undo {
     pub congestion: Congestion,
-    /// Our timestamp clock when the first segment was sent again; none of those carries less. `None` without timestamps.
+    /// Our timestamp clock when the first segment was retransmitted; no retransmission carries less. `None` without
+    /// timestamps.
     clock: Option<u32>,
-    /// Bytes that were sent again, less those that the peer has twice.
+    /// Bytes that were retransmitted, less those that the peer reported as received twice.
     unproven: u64,
-    /// It was sent again at all.
+    /// Anything was retransmitted.
     any: bool,
     pub after_timeout: bool,
     frto: Frto,
-    /// What arrives beyond this offset says nothing of it any more.
+    /// Acknowledgments beyond this offset do not count any more.
     until: Option<u64>,
 }
 
-/// What an acknowledgment says about it.
+/// What an acknowledgment says about the reduction.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence {
     /// The acknowledgment moved.
     pub advanced: bool,
-    /// Something that was sent once, before the timeout, arrived.
+    /// A segment that was sent once, before the timeout, arrived.
     pub originals: bool,
-    /// It is a duplicate, or reports what came out of order.
+    /// It is a duplicate, or reports out-of-order ranges.
     pub repeated: bool,
     /// New data could be sent.
     pub can_send_new: bool,
-    /// Bytes that the peer reports to have twice.
+    /// Bytes that the peer reports as received twice.
     pub duplicate: u64,
 }
 
@@ -62,7 +63,7 @@ impl Undo {
         self.frto = Frto::Off;
     }
 
-    /// The recovery is over; reports of what came twice may follow for a round trip.
+    /// The recovery is over; reports of duplicates may follow for a round trip.
     pub fn on_recovered(&mut self, nxt: u64) {
         self.frto = Frto::Off;
         self.clock = None;
@@ -77,14 +78,14 @@ impl Undo {
         self.frto == Frto::NewData
     }
 
-    /// The first acknowledgment echoes a timestamp of before anything was sent again: the original arrived, only late
-    /// (RFC 3522 §3.2).
+    /// Whether the first acknowledgment echoes a timestamp from before the first retransmission: the original arrived,
+    /// only late (RFC 3522 §3.2).
     fn echoes_original(&self, acknowledgment: &Segment) -> bool {
         let echo = acknowledgment.options.timestamps.map_or(0, |(_, echo)| echo);
         self.clock.is_some_and(|clock| echo != 0 && (echo.wrapping_sub(clock) as i32) < 0)
     }
 
-    /// Whether the reduction is to be taken back.
+    /// Whether the reduction is to be undone.
     pub fn judge(&mut self, acknowledgment: &Segment, evidence: &Evidence) -> bool {
         if !self.any {
             return false;
@@ -97,7 +98,7 @@ impl Undo {
             if self.echoes_original(acknowledgment) {
                 return true;
             }
-            // Timestamps tell by the first acknowledgment or not at all.
+            // Timestamps decide by the first acknowledgment or not at all.
             self.clock = None;
         }
         self.judge_timeout(evidence)
@@ -109,12 +110,12 @@ impl Undo {
             return false;
         }
         if evidence.originals {
-            // Step 3b: what was not sent again arrived.
+            // Step 3b: data that were not retransmitted arrived.
             return true;
         }
         self.frto = match self.frto {
             Frto::Asked if evidence.advanced && evidence.can_send_new && !evidence.repeated => Frto::NewData,
-            // Step 3a: the retransmissions were needed. Or step 2a, or nothing new is there.
+            // Step 3a: the retransmissions were needed. Or step 2a, or there are no new data.
             Frto::NewData if !evidence.repeated && !evidence.advanced => Frto::NewData,
             Frto::Asked if !evidence.advanced && !evidence.repeated => Frto::Asked,
             _ => Frto::Off,

@@ -1,7 +1,6 @@
-//! Older layouts of tcp's arena, and how each becomes the next.
-//!
-//! What a layout was is kept here for as long as a release that wrote it may be updated from. Layout 3 has the parts of
-//! layout 2, each in a table of its own; whoever changes a part keeps a copy of it as it is now.
+//! Older layouts of tcp's arena, and how each becomes the next. The definition of a layout stays here for as long as
+//! releases that wrote it may be updated from. Layout 3 has the parts of layout 2, each in a table of its own; a change
+//! of a part must keep a copy of its old definition here.
 
 use super::TcpConfig;
 use super::block::{Block, Cold};
@@ -42,7 +41,7 @@ impl From<V3> for V2 {
 /// What an arena holds: its secret and its sockets.
 type Contents = ([u64; 2], Box<dyn Iterator<Item = V3>>);
 
-/// Reads an arena with checksums, without changing it. What is damaged is free.
+/// Reads an arena with checksums, without changing it. Damaged items count as free.
 fn read(shape: &Shape, arena: &Segment, config: &TcpConfig) -> Option<Contents> {
     let copy = copy_of(arena, &shape.layout, config.connections)?;
     let t = Tables::open_as(shape, copy, config).ok()?;
@@ -50,7 +49,8 @@ fn read(shape: &Shape, arena: &Segment, config: &TcpConfig) -> Option<Contents> 
     Some((secret, Box::new((0..t.blocks.len() as u32).map(move |i| (t.blocks[i], t.cold[i], t.notes[i])))))
 }
 
-/// Converts the arena of an older eft into `new`, which is empty; `old` stays as it is, so that who wrote it can go on.
+/// Converts the arena of an older eft into `new`, which is empty; `old` stays as it is, so that its own version can use
+/// it again.
 pub fn convert(old: &Segment, new: Segment, config: &TcpConfig) -> Result<(), Refused> {
     let contents = match examine(old, config) {
         Err(Refused::Older { theirs: 3, .. }) => read(&LAYOUT_3, old, config),
@@ -67,7 +67,7 @@ pub fn convert(old: &Segment, new: Segment, config: &TcpConfig) -> Result<(), Re
     Tables::make_as(&CURRENT, contents.ok_or(Refused::Foreign)?, new, config)
 }
 
-/// Takes a conversion back: what `ours` holds goes into `to`, which is empty, in the layout of `like`.
+/// Reverts a conversion: writes the sockets of `ours` into `to`, which is empty, in the layout of `like`.
 pub fn revert(ours: &Segment, like: &Segment, to: Segment, config: &TcpConfig) -> Result<(), Refused> {
     let Err(Refused::Older { theirs, .. }) = examine(like, config) else { return Err(Refused::Foreign) };
     let (secret, sockets) = read(&CURRENT, ours, config).ok_or(Refused::Foreign)?;

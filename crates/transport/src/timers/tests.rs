@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn entries_come_out_in_order_whatever_was_done_to_them() {
+fn entries_come_out_in_order_after_any_changes() {
     let mut random = eft_base::Random::new(5);
     for _ in 0..200 {
         let mut t = Timers::new(50);

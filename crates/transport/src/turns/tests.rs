@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_flush_has_an_end_and_the_rest_comes_at_once() {
+fn a_flush_is_bounded_and_the_rest_follows_at_once() {
     let mut turns = Turns::new();
     (0..1000).for_each(|i| turns.push(i));
     let (timers, now) = (Timers::new(0), Instant::from_millis(7));
@@ -18,7 +18,7 @@ fn a_flush_has_an_end_and_the_rest_comes_at_once() {
 }
 
 #[test]
-fn without_room_for_anybody_it_waits_instead_of_spinning() {
+fn without_room_for_any_socket_it_waits_instead_of_spinning() {
     let mut turns = Turns::new();
     (0..1000).for_each(|i| turns.push(i));
     let now = Instant::from_millis(7);

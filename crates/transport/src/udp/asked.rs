@@ -1,14 +1,14 @@
-//! What lies between the engine and ip: requests under way, and what ip says of an ICMP error.
+//! Requests to ip under way, and ICMP errors from ip.
 
 use eft_base::{PacketRef, WireAddress};
 
-/// What we asked of ip.
+/// A request to ip.
 pub(super) enum Request {
     Datagram { block: u32, generation: u32, epoch: u8, descriptor: PacketRef },
     Route { block: u32, generation: u32, source: WireAddress, destination: WireAddress },
 }
 
-/// What ip says of an ICMP error.
+/// An ICMP error from ip.
 pub(super) struct IcmpError {
     pub kind: u8,
     pub code: u8,

@@ -1,4 +1,4 @@
-//! What sockets asks ([`crate::requests`]), as udp does it.
+//! udp's handling of requests of sockets ([`crate::requests`]).
 
 use super::counters::Counter;
 use super::durable::{Block, bit};
@@ -63,7 +63,7 @@ impl Transport for Udp {
         self.domains.may_open(socket.domain, self.config.sockets_per_domain)?;
         let (page, _) = self.domains.page(socket).ok_or(EINVAL)?;
         let (receive_taken, receive_end) = left_to_receive(&page).ok_or(EINVAL)?;
-        // What was not sent while there was no stack is not sent now.
+        // Datagrams that were not sent while there was no stack are not sent now.
         let sent = page.send_end();
         let sane = sent <= POSITION_MAX && sent.is_multiple_of(8) && receive_end.is_multiple_of(8);
         if page.incarnation() != incarnation || !sane {
@@ -197,7 +197,7 @@ impl Udp {
             others.iter().all(|o| {
                 let other = &self.blocks[*o];
                 let shared = other.flags & block.flags & reuse != 0;
-                // Sharing a port is a matter within a domain.
+                // Ports are shared only within a domain.
                 !overlap(other.reach(), Reach { address, ..block.reach() })
                     || (shared && other.domain == block.domain)
             })
@@ -240,7 +240,8 @@ impl Udp {
         // The source address is chosen with the peer; the answer waits for it.
         self.live[i as usize].connect_request = Some(request);
         if IpAddr::from(address).is_loopback() {
-            // The shim speaks to it, over the kernel; from the stack nothing must come meanwhile.
+            // The shim reaches the peer through the kernel; nothing from the stack must be received
+            // meanwhile.
             let source = match IpAddr::from(address) {
                 IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST).into(),
                 IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST).into(),
@@ -250,7 +251,7 @@ impl Udp {
         self.mark(i, due::SEND);
     }
 
-    /// The way to the peer is known, or there is none.
+    /// The route to the peer is known, or there is none.
     pub(super) fn finish_connect(&mut self, i: u32, answer: Result<WireAddress, i32>, out: &mut Outbox<Out>) {
         let Some(request) = self.live[i as usize].connect_request.take() else {
             return;
@@ -287,7 +288,7 @@ impl Udp {
         self.publish(i);
     }
 
-    /// The last descriptor is gone: what was put in is still sent, then the socket is freed.
+    /// The last descriptor is gone: datagrams put in are still sent, then the socket is freed.
     fn close_socket(&mut self, cx: &Context, i: u32) {
         self.blocks[i].flags |= bit::ORPHAN;
         self.live[i as usize].connect_request = None;
@@ -299,7 +300,7 @@ impl Udp {
         self.timers.arm(i, now + ORPHAN_PATIENCE);
     }
 
-    /// An orphan's time is up: what is not sent is not sent.
+    /// An orphan's time is up: drops its unsent datagrams.
     pub(super) fn give_up_orphan(&mut self, cx: &Context, i: u32) {
         let block = &mut self.blocks[i];
         if !block.has(bit::USED | bit::ORPHAN) {

@@ -1,4 +1,4 @@
-//! The durable half of a socket, and what is checked before one from before a crash is believed.
+//! The durable half of a socket, and the checks of a socket from before a crash.
 
 use super::UdpConfig;
 use crate::addresses::{ANY6, Reach, any4};
@@ -18,14 +18,14 @@ pub mod bit {
     pub const BOUND: u32 = 2;
     /// The port was chosen by us.
     pub const ANY_PORT: u32 = 4;
-    /// The local address was chosen with the peer, and goes with it.
+    /// The local address was chosen at connect, and is forgotten at disconnect.
     pub const ANY_ADDRESS: u32 = 8;
     pub const CONNECTED: u32 = 16;
     pub const REUSE_ADDRESS: u32 = 32;
     pub const REUSE_PORT: u32 = 64;
     /// The application's last descriptor is gone; what it sent is still sent.
     pub const ORPHAN: u32 = 128;
-    /// Its page lied.
+    /// Its page held impossible words.
     pub const DEAD: u32 = 256;
     /// Bound as IPV6_V6ONLY.
     pub const V6ONLY: u32 = 512;
@@ -46,7 +46,7 @@ pub struct Block {
     pub remote: WireAddress,
     pub remote_port: u16,
     pub reserved: u16,
-    /// Which use of its slot this socket is, as requests name it.
+    /// The incarnation of its slot, as requests name it.
     pub incarnation: u32,
     /// Ring bytes whose datagrams were handed to ip or given up.
     pub sent: u64,
@@ -70,7 +70,7 @@ impl Block {
         Reach { address: self.local, v6only: self.has(bit::V6ONLY) }
     }
 
-    /// What it is bound to without an address.
+    /// The wildcard to which it is bound without an address.
     pub(crate) fn wildcard(&self) -> WireAddress {
         if self.has(bit::ANY6) { ANY6 } else { any4() }
     }
@@ -90,7 +90,7 @@ impl Block {
             && self.receive_end <= POSITION_MAX
             && self.receive_taken <= self.receive_end
             && self.receive_end - self.receive_taken <= 1 << 26;
-        // Whether it is one of ours, `Domains::claim` checks.
+        // `Domains::claim` checks whether we own it.
         (self.slot as usize) < DIRTY_SLOTS && bound && cursors
     }
 }
@@ -111,7 +111,7 @@ pub fn arena_len(config: &UdpConfig) -> usize {
     LAYOUT.arena_len(config.sockets)
 }
 
-/// Opens an arena. Says how many sockets were given up, since what the arena held of them cannot be.
+/// Opens an arena. Returns how many sockets were given up, since their state in the arena was invalid.
 pub(super) fn open(segment: Segment, config: &UdpConfig) -> Result<(Arena, Blocks, u64), Refused> {
     let mut arena = Arena::open(segment, LAYOUT, config.sockets, config.seed)?;
     let mut blocks: Blocks = arena.table(0);
@@ -130,7 +130,7 @@ pub(super) fn open(segment: Segment, config: &UdpConfig) -> Result<(Arena, Block
     Ok((arena, blocks, quarantined))
 }
 
-/// Makes more free blocks. Says which; none if there is room for no more.
+/// Adds free blocks and returns which; none if there is no more room.
 pub(super) fn grow(arena: &mut Arena, blocks: &mut Blocks) -> Range<u32> {
     let more = arena.growth();
     blocks.grow(more.clone(), Block::free(0));
@@ -159,7 +159,8 @@ pub fn convert(old: &Segment, new: Segment, config: &UdpConfig) -> Result<(), Re
     Ok(())
 }
 
-/// Takes a conversion back: what `ours` holds goes into `to`, which is empty, in the layout of `like`.
+/// Reverts a conversion: writes the sockets of `ours` into `to`, which is empty, in the layout of
+/// `like`.
 pub fn revert(ours: &Segment, like: &Segment, to: Segment, config: &UdpConfig) -> Result<(), Refused> {
     let Err(Refused::Older { theirs: 2, .. }) = examine(like, config) else { return Err(Refused::Foreign) };
     let copy = arena::copy_of(ours, &LAYOUT, config.sockets).ok_or(Refused::Foreign)?;

@@ -27,7 +27,7 @@ use eft_component::{Component, Context, Outbox};
 use eft_messages::transport::{IpToTransport, TransportToIp};
 use eft_messages::{ComponentId, Encoded, Role};
 
-/// Bytes of a packet at most.
+/// Largest packet in bytes.
 const PACKET_MAX: usize = 1 << 16;
 
 /// Bits of [`Live::due`].
@@ -47,9 +47,9 @@ pub(super) struct Live {
     pub pool: PoolId,
     pub due: u32,
     pub in_flight: InFlight,
-    /// The way to the first datagram's destination, or to the peer, is asked for.
+    /// The route to the first datagram's destination, or to the peer, is asked for.
     pub route_request: Option<RequestId>,
-    /// `Connect` to be answered when the way is known.
+    /// `Connect` to be answered when the route is known.
     pub connect_request: Option<RequestId>,
 }
 
@@ -67,16 +67,16 @@ pub struct Udp {
     pub(super) timers: Timers,
     turns: Turns,
     pub(super) headers: Pool,
-    /// Packets that ip delivered. Its successor may deliver one again.
+    /// Packets that ip delivered. ip's successor may deliver one again.
     seen: Seen,
     pub(super) requests: Requests<Request>,
     rounds: Rounds,
-    /// Source addresses; an errno where there is no way.
+    /// Source addresses; an errno where there is no route.
     pub(super) routes: Routes<Result<WireAddress, i32>>,
     pub(super) addresses: Addresses,
     pub(super) key: Key,
     pub(super) scratch: Vec<u8>,
-    /// What applications will see of this turn.
+    /// Words for applications, written at the commit of this turn.
     stage: Stage,
     found: Option<(bool, u64)>,
 }
@@ -179,7 +179,7 @@ impl Udp {
         true
     }
 
-    /// The page of a socket from before a crash is there again: what was announced is announced.
+    /// The page of a socket from before a crash is mapped again: repeats all notifications.
     fn revive(&mut self, cx: &Context, i: u32) {
         let first = self.live[i as usize].page.is_none();
         if !self.attach_page(i) {
@@ -311,7 +311,7 @@ impl Component for Udp {
     }
 
     fn commit(&mut self, _cx: &mut Context) {
-        // A datagram socket's application is never asked to tell what it took.
+        // A datagram socket's application is never asked to report what it took.
         self.blocks.seal();
         self.arena.commit();
         self.stage.commit(|_| ());

@@ -23,7 +23,7 @@ use zerocopy::FromBytes;
 const FRAGMENTATION_NEEDED: (u8, u8) = (ICMP_UNREACHABLE, 4);
 
 impl IcmpError {
-    /// The errno for a connected socket without IP_RECVERR; `None`: it does not hear of this error.
+    /// The errno for a connected socket without IP_RECVERR; `None`: the error is not reported to it.
     fn hard(&self, ipv6: bool) -> Option<i32> {
         if ipv6 {
             let told = matches!(self.kind, ICMPV6_UNREACHABLE | ICMPV6_TOO_BIG);
@@ -104,7 +104,7 @@ impl Udp {
         error: &IcmpError,
     ) -> Option<i32> {
         let page = self.live[i as usize].page.as_ref()?;
-        // Whose datagrams may be fragmented is not concerned.
+        // A socket whose datagrams may be fragmented is not affected.
         let too_big = match ends.is_ipv6() {
             true => error.kind == ICMPV6_TOO_BIG,
             false => (error.kind, error.code) == FRAGMENTATION_NEEDED,

@@ -13,13 +13,13 @@ pub struct Row {
     pub slot: u32,
     pub local: Endpoint,
     pub remote: Option<Endpoint>,
-    /// Bytes of records in the receive ring, when last looked at.
+    /// Bytes of records in the receive ring, when it was last checked.
     pub receive_queue: u64,
     /// Bytes of records that ip still refers to.
     pub send_queue: u64,
 }
 
-/// Every socket in an arena; `None` if it is not (yet) one of this version.
+/// Every socket in an arena; `None` if it is not (yet) an arena of this version.
 pub fn list(arena: &Segment) -> Option<Vec<Row>> {
     Some(arena::copies::<Block>(arena, LAYOUT, 0)?.filter(|b| b.has(bit::USED)).map(|b| row(&b)).collect())
 }

@@ -1,14 +1,13 @@
 //! UDP (RFC 768): datagrams between rings of records and ip.
 //!
-//! Sockets are durable: they lie in an arena as plain data, and a new life of the engine goes on
+//! Sockets are durable: they lie in an arena as plain data, and a new life of the engine continues
 //! with them. Datagrams in flight may be lost, as UDP allows.
 //!
-//! [`engine`] is the component, [`durable`] the arena, [`control`] what sockets asks, [`send`] and
-//! [`receive`] the two ways of a datagram, [`asked`] what was asked of ip, [`tell`] what
-//! descriptors show, [`inspect`] the arena for `eft ss`.
-//!
-//! It never happens that a datagram reaches a socket truncated without notice or mixed with
-//! another, or that a page that lies costs anybody else.
+//! [`engine`] is the component, [`durable`] the arena, [`control`] the requests of sockets,
+//! [`send`] and [`receive`] the two directions of a datagram, [`asked`] requests to ip, [`tell`]
+//! what descriptors show, [`inspect`] the arena for `eft ss`. Invariants: no datagram reaches a
+//! socket truncated without notice or mixed with another, and a page with invalid words affects
+//! only its own socket.
 
 mod asked;
 mod control;
@@ -31,7 +30,7 @@ pub struct UdpConfig {
     pub sockets_per_domain: usize,
     /// For the secret of a new arena.
     pub seed: u64,
-    /// Whose slots it gives out.
+    /// The share of slots that it gives out.
     pub slots: eft_base::SlotShare,
 }
 

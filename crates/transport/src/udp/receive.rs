@@ -1,4 +1,4 @@
-//! Datagrams on their way in: from ip to the receive ring's records.
+//! Arriving datagrams: from ip to the receive ring's records.
 
 use super::counters::Counter;
 use super::durable::{Block, bit};
@@ -15,7 +15,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 pub(super) const HEADERS_MAX: usize = IP_HEADERS_MAX + size_of::<UdpHeader>();
 
-/// Both ends, as we see them, and what the IP header said.
+/// Both ends, as we see them, and fields of the IP header.
 #[derive(Clone, Copy, Hash)]
 pub(super) struct Ends {
     pub local: WireAddress,
@@ -41,7 +41,7 @@ struct Datagram {
 }
 
 impl Udp {
-    /// A packet from ip. Says what ip is to do with it.
+    /// Handles a packet from ip. Returns what ip is to do with it.
     pub(super) fn receive_packet(
         &mut self,
         cx: &Context,
@@ -118,7 +118,8 @@ impl Udp {
         })
     }
 
-    /// Copies the payload into our buffer and sums it there, so that what was verified is used.
+    /// Copies the payload into our buffer and verifies it there, so that the verified bytes are the
+    /// ones used.
     fn verify(
         &mut self,
         cx: &Context,

@@ -1,4 +1,4 @@
-//! Datagrams on their way out: from the send ring's records to ip, by reference.
+//! Departing datagrams: from the send ring's records to ip, by reference.
 
 mod answers;
 
@@ -31,13 +31,13 @@ const RECORD_HEADER: u64 = size_of::<DatagramHeader>() as u64;
 const CHECKSUM_OFFSET: u16 = 6;
 /// Datagrams that one socket sends before another has its turn.
 const QUANTUM: usize = 64;
-/// A refusal is believed only for the datagrams that waited for it.
+/// A refusal is used only for the datagrams that waited for it.
 const REFUSAL_LIFETIME: Duration = Duration::from_millis(10);
 
 /// The first record of a send ring that is not sent yet.
 enum Next {
     Nothing,
-    /// The page says what cannot be.
+    /// The page holds impossible words.
     Hostile,
     Datagram(DatagramHeader),
 }
@@ -88,7 +88,7 @@ impl Udp {
         self.live[i as usize].route_request.is_some()
     }
 
-    /// A connect that waits for its way looks whether it is known.
+    /// Continues a connect that waits for its route, if the route is known.
     fn advance_connect(&mut self, cx: &Context, i: u32, out: &mut Outbox<Out>) {
         if self.live[i as usize].connect_request.is_none() || self.waits_for_route(i) {
             return;
@@ -136,7 +136,7 @@ impl Udp {
         true
     }
 
-    /// Where a datagram goes. `Ok(None)`: the way is being asked for.
+    /// Where a datagram goes. `Ok(None)`: the route is being asked for.
     fn direct(
         &mut self,
         cx: &mut Context,

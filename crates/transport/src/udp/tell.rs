@@ -1,4 +1,4 @@
-//! What a descriptor is to show: readiness and ends of a socket.
+//! What a descriptor shows: readiness and ends of a socket.
 
 use super::durable::bit;
 use super::engine::{Udp, due};

@@ -6,7 +6,7 @@ use crate::world::{Conditions, World};
 use eft_base::Random;
 use std::time::Duration;
 
-/// Deaths in the middle of a call are no news.
+/// Silences the panic messages of deaths in the middle of a call.
 fn quietly<T>(run: impl FnOnce() -> T) -> T {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(|info| {

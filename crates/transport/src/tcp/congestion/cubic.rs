@@ -1,4 +1,4 @@
-//! CUBIC (RFC 9438). Windows are kept in segments, as the RFC's equations have them.
+//! CUBIC (RFC 9438). Windows are kept in segments, as in the RFC's equations.
 
 use super::{Acked, Congestion};
 use core::time::Duration;
@@ -49,7 +49,7 @@ impl Cubic {
         self.epoch_at = 0;
     }
 
-    /// The time since the epoch began does not count what was not used (§4.2, §5.8).
+    /// Excludes a pause from the time since the epoch began (§4.2, §5.8).
     pub fn shift(&mut self, pause: Duration) {
         if self.epoch_at != 0 {
             self.epoch_at = self.epoch_at.saturating_add(pause.as_nanos() as u64);

@@ -20,7 +20,7 @@ struct Conservative {
     rounds: u32,
 }
 
-/// Of one connection's first slow start.
+/// The state of one connection's first slow start.
 #[derive(Clone, Copy, Debug)]
 pub struct HyStart {
     /// A round ends when this is acknowledged.
@@ -37,7 +37,7 @@ impl Default for HyStart {
     }
 }
 
-/// What an acknowledgment in slow start says.
+/// The result of an acknowledgment in slow start.
 #[derive(Clone, Copy, Debug)]
 pub struct Round {
     pub una: u64,
@@ -47,7 +47,7 @@ pub struct Round {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growth {
-    /// By so many of the acknowledged bytes.
+    /// The window grows by this many bytes.
     By(u32),
     /// Slow start is over.
     Over,
@@ -90,7 +90,7 @@ impl HyStart {
                     self.conservative = Some(Conservative { baseline_us: self.current_us, rounds: 0 });
                 }
             }
-            // The delay was a passing one.
+            // The delay was temporary.
             Some(conservative) if self.current_us < conservative.baseline_us => self.conservative = None,
             _ => {}
         }

@@ -1,5 +1,5 @@
-//! How much may be in flight (RFC 5681): slow start here, its first end in [`hystart`], congestion avoidance by one of two
-//! laws.
+//! How much may be in flight (RFC 5681): slow start here, its early end in [`hystart`], congestion avoidance by one of two
+//! algorithms.
 
 pub mod cubic;
 pub mod hystart;
@@ -10,7 +10,7 @@ use cubic::Cubic;
 use eft_base::Instant;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// As `Opt::Congestion` counts them, less one.
+/// The values of `Opt::Congestion`, less one.
 pub const CUBIC: u32 = 0;
 pub const NEWRENO: u32 = 1;
 
@@ -101,7 +101,7 @@ impl Congestion {
         self.ssthresh = self.cwnd;
     }
 
-    /// For so long the application, not the window, limited what was sent: CUBIC's time stood still (RFC 9438 §5.8).
+    /// For `pause` the application, not the window, limited sending: CUBIC's time stood still (RFC 9438 §5.8).
     pub fn on_limited(&mut self, pause: Duration) {
         self.cubic.shift(pause);
     }
@@ -116,8 +116,7 @@ impl Congestion {
         self.credit = 0;
     }
 
-    /// The retransmission timer ran out (RFC 5681 §3.1, RFC 9438 §4.8). `first`: not a repetition
-    /// for the same data.
+    /// The retransmission timer expired (RFC 5681 §3.1, RFC 9438 §4.8). `first`: for the first time for this data.
     pub fn on_timeout(&mut self, flight_size: u32, mss: u32, first: bool) {
         if first {
             self.ssthresh = match self.algorithm {
@@ -129,7 +128,7 @@ impl Congestion {
         self.credit = 0;
     }
 
-    /// Nothing was lost: back to what `before` it was, without a burst (RFC 4015 §3.2, step 4).
+    /// Nothing was lost: restores the state `before` the reduction, without a burst (RFC 4015 §3.2, step 4).
     pub fn restore(&mut self, before: &Congestion, flight_size: u32, acked: u32, mss: u32) {
         let burst = flight_size.saturating_add(acked.min(initial_window(mss)));
         let cwnd = burst.max(self.cwnd).clamp(mss, WINDOW_MAX);
@@ -144,7 +143,7 @@ impl Congestion {
         self.cubic.restart();
     }
 
-    /// Repairs values that no code of ours writes; used when an arena is opened.
+    /// Repairs invalid values; used when an arena is opened.
     pub fn sanitize(&mut self, mss: u32) {
         self.cwnd = self.cwnd.clamp(mss, WINDOW_MAX);
         self.ssthresh = self.ssthresh.max(2 * mss);

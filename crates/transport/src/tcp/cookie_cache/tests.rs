@@ -15,7 +15,7 @@ fn cache() -> (CookieCache, Cookie) {
 }
 
 #[test]
-fn who_is_not_known_is_asked() {
+fn an_unknown_server_is_asked_for_a_cookie() {
     let (mut cache, cookie) = cache();
     assert_eq!(cache.offer(at(1), server(1)), Offer::Ask);
     cache.learn(at(1), server(1), cookie, 1400);
@@ -24,7 +24,7 @@ fn who_is_not_known_is_asked() {
 }
 
 #[test]
-fn failures_spare_a_server_for_longer_and_longer() {
+fn each_failure_avoids_a_server_for_longer() {
     let (mut cache, cookie) = cache();
     cache.learn(at(0), server(1), cookie, 1400);
     let mut now = 0;

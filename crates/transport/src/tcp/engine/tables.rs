@@ -1,4 +1,4 @@
-//! The tables of connections: blocks given out and taken back, and who is found by which addresses.
+//! The tables of connections: blocks given out and taken back, and connections by their addresses.
 
 use super::Tcp;
 use crate::tcp::block::Tuple;
@@ -9,7 +9,7 @@ use eft_base::SocketId;
 use eft_component::Context;
 
 impl Tcp {
-    /// Takes a free block, driving out the oldest TIME-WAIT if there is none and room for no other.
+    /// Takes a free block; if there is none and no room for more, evicts the oldest TIME-WAIT.
     pub(in crate::tcp) fn allocate(&mut self, cx: &Context) -> Option<u32> {
         if self.free.is_empty() && !self.grow() {
             self.evict_time_wait(cx);
@@ -23,7 +23,7 @@ impl Tcp {
         Some(i)
     }
 
-    /// Makes more free blocks; false if there is room for no more.
+    /// Adds free blocks; false if there is no more room.
     fn grow(&mut self) -> bool {
         let more = durable::grow(&mut self.arena, &mut self.blocks, &mut self.cold, &mut self.notes);
         let count = more.end as usize;
@@ -42,7 +42,7 @@ impl Tcp {
         cx.gauge(Counter::Open, self.open);
     }
 
-    /// A connection is over, whether or not it is remembered for a while.
+    /// Counts a connection as closed, even if it is remembered in TIME-WAIT.
     pub(in crate::tcp) fn count_end(&mut self, cx: &Context, i: u32) {
         if core::mem::take(&mut self.connection(i).live.open) {
             self.open -= 1;

@@ -30,7 +30,7 @@ fn a_cookie_ages() {
 }
 
 #[test]
-fn an_option_of_a_length_that_cannot_be_is_none() {
+fn an_option_of_an_invalid_length_is_ignored() {
     let data = [7; 20];
     let fits: Vec<usize> = (0..=20).filter(|len| Cookie::parse(&data[..*len]).is_some()).collect();
     assert_eq!(fits, [0, 4, 6, 8, 10, 12, 14, 16]);
@@ -39,14 +39,14 @@ fn an_option_of_a_length_that_cannot_be_is_none() {
 }
 
 #[test]
-fn a_part_of_a_cookie_is_none() {
+fn a_part_of_a_cookie_is_not_a_cookie() {
     let cookie = Cookie::ours(KEY, client(1), at(1));
     let part = Cookie::parse(&cookie.bytes()[..4]).unwrap();
     assert_eq!(part.judge(KEY, client(1), at(1)), Worth::Nothing);
 }
 
 #[test]
-fn names_lead_back() {
+fn names_parse_back() {
     for which in [FastOpen::Off, FastOpen::Client, FastOpen::Server, FastOpen::Both] {
         assert_eq!(which.name().parse(), Ok(which));
     }

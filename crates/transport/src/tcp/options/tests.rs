@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn what_is_built_is_parsed() {
+fn built_options_are_parsed_back() {
     let mut b = Builder::new();
     b.mss(1460);
     b.sack_permitted_and_timestamps(1, 2);

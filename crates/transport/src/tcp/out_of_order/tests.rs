@@ -42,9 +42,9 @@ fn report(r: &mut OutOfOrder) -> Vec<(u64, u64)> {
     to[..n].iter().map(|range| (range.start, range.end)).collect()
 }
 
-/// RFC 2018 §4: the first block is of the segment that came last, the others repeat what was reported most recently.
+/// RFC 2018 §4: the first block contains the segment that came last, the others repeat the most recent reports.
 #[test]
-fn the_latest_range_is_reported_first_then_what_was_not_yet() {
+fn the_latest_range_is_reported_first_then_unreported_ones() {
     let mut r = OutOfOrder::default();
     for i in 1..=6u64 {
         r.insert(i * 10, i * 10 + 5);
@@ -56,7 +56,7 @@ fn the_latest_range_is_reported_first_then_what_was_not_yet() {
     assert_eq!(report(&mut r), [(30, 36), (10, 15), (60, 65)]);
     assert!(!r.has_unreported());
     assert_eq!(report(&mut r), [(30, 36), (60, 65), (50, 55)]);
-    // What came twice is the latest, too (RFC 2883 §4).
+    // A duplicate counts as the latest, too (RFC 2883 §4).
     r.insert(20, 25);
     assert_eq!(report(&mut r)[0], (20, 25));
     assert_eq!(r.advance(30), 36);

@@ -10,7 +10,7 @@ fn sending_is_spread_over_the_recovery() {
     let mut pipe = 20 * MSS;
     for n in 1..=20u64 {
         pipe -= MSS;
-        let window = prr.window(News { delivered: MSS, pipe, is_good: false }, 14 * MSS, MSS);
+        let window = prr.window(Evidence { delivered: MSS, pipe, is_good: false }, 14 * MSS, MSS);
         let now = (window - pipe) / MSS * MSS;
         prr.on_sent(now);
         (sent, pipe) = (sent + now, pipe + now);
@@ -21,14 +21,14 @@ fn sending_is_spread_over_the_recovery() {
 }
 
 #[test]
-fn after_heavy_loss_the_window_grows_to_the_threshold_only_with_good_news() {
+fn after_heavy_loss_the_window_grows_to_the_threshold_only_by_good_acknowledgments() {
     for (is_good, grown) in [(false, 1), (true, 2)] {
         let mut prr = Prr::new(20 * MSS);
-        // Most is lost: what is in the network lies below the threshold.
-        let window = prr.window(News { delivered: MSS, pipe: 4 * MSS, is_good }, 10 * MSS, MSS);
+        // Most is lost: the bytes in the network are below the threshold.
+        let window = prr.window(Evidence { delivered: MSS, pipe: 4 * MSS, is_good }, 10 * MSS, MSS);
         assert_eq!(window, (4 + grown) * MSS);
     }
     let mut prr = Prr::new(20 * MSS);
-    let window = prr.window(News { delivered: 30 * MSS, pipe: 9 * MSS, is_good: true }, 10 * MSS, MSS);
+    let window = prr.window(Evidence { delivered: 30 * MSS, pipe: 9 * MSS, is_good: true }, 10 * MSS, MSS);
     assert_eq!(window, 10 * MSS, "never beyond the threshold");
 }

@@ -34,13 +34,16 @@ fn a_segment_may_come_a_quarter_of_a_round_trip_late() {
     arrive(&mut rack, &mut board, 1, at(1041));
     let found = rack.detect(&mut board, at(1041), &rtt(), false);
     // The first was due at 1040; 10 ms more are given.
-    assert_eq!(found, Detected { lost: 0, look_again_at: Some(at(1050)) });
+    assert_eq!(found, Detected { lost: 0, check_again_at: Some(at(1050)) });
     assert_eq!(rack.detect(&mut board, at(1049), &rtt(), false).lost, 0);
-    assert_eq!(rack.detect(&mut board, at(1050), &rtt(), false), Detected { lost: 100, look_again_at: None });
+    assert_eq!(
+        rack.detect(&mut board, at(1050), &rtt(), false),
+        Detected { lost: 100, check_again_at: None }
+    );
 }
 
 #[test]
-fn after_three_segments_nothing_waits_unless_reordering_was_seen() {
+fn three_segments_beyond_a_hole_prove_loss_unless_reordering_was_seen() {
     let (mut rack, mut board) = (Rack::default(), board(10));
     for n in 1..4 {
         arrive(&mut rack, &mut board, n, at(1040 + n));
@@ -50,8 +53,8 @@ fn after_three_segments_nothing_waits_unless_reordering_was_seen() {
     arrive(&mut rack, &mut board, 2, at(1042));
     arrive(&mut rack, &mut board, 1, at(1043));
     let found = rack.detect(&mut board, at(1043), &rtt(), true);
-    // 40 ms after it was sent, as long as the third took; and a quarter more.
-    assert_eq!(found, Detected { lost: 0, look_again_at: Some(at(1050)) });
+    // 40 ms after it was sent, the round trip of the third; and a quarter more.
+    assert_eq!(found, Detected { lost: 0, check_again_at: Some(at(1050)) });
 }
 
 #[test]
@@ -88,7 +91,7 @@ fn a_retransmission_is_lost_when_one_sent_later_arrives() {
 }
 
 #[test]
-fn the_timer_takes_only_what_had_its_time() {
+fn the_timer_takes_only_segments_that_are_overdue() {
     let (mut rack, mut board) = (Rack::default(), board(4));
     arrive(&mut rack, &mut board, 0, at(1040));
     board.send(400, 500, at(1230));

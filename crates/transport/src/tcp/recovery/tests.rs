@@ -35,7 +35,7 @@ fn without_sack_each_partial_acknowledgement_sends_one_more() {
 }
 
 #[test]
-fn before_recovery_duplicates_let_two_segments_out() {
+fn before_recovery_duplicates_allow_two_segments() {
     let mut r = recovery();
     for (duplicates, pipe) in [(0, 1000), (1, 900), (2, 800), (3, 800)] {
         r.duplicates = duplicates;
@@ -44,7 +44,7 @@ fn before_recovery_duplicates_let_two_segments_out() {
 }
 
 #[test]
-fn a_rebirth_takes_everything_as_lost_although_nothing_is_known_of_it() {
+fn after_a_rebirth_everything_in_flight_counts_as_lost() {
     let mut r = Recovery::default();
     r.lose_all(5000, 9000);
     assert_eq!(r.next_lost(), Some(Range { start: 5000, end: 9000 }));

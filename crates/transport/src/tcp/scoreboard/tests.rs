@@ -25,7 +25,7 @@ fn arrive(b: &mut Scoreboard, start: u64, end: u64) -> Delivered {
 }
 
 #[test]
-fn news_are_counted_once() {
+fn each_delivered_byte_is_counted_once() {
     let mut b = board();
     assert_eq!(arrive(&mut b, 200, 400).bytes, 200);
     assert_eq!(arrive(&mut b, 200, 400).bytes, 0);
@@ -39,7 +39,7 @@ fn news_are_counted_once() {
 }
 
 #[test]
-fn what_was_sent_no_later_than_what_arrived_may_be_lost() {
+fn pieces_sent_no_later_than_an_arrived_one_may_be_lost() {
     let mut b = board();
     let latest = arrive(&mut b, 300, 500).latest.unwrap();
     assert_eq!(latest, (ms(5), 500));
@@ -50,7 +50,7 @@ fn what_was_sent_no_later_than_what_arrived_may_be_lost() {
     assert_eq!(b.first_lost(), Some(Range { start: 100, end: 300 }));
     b.send_again(Range { start: 100, end: 300 }, ms(21));
     assert_eq!((b.first_lost(), b.in_network()), (None, 800));
-    // What was sent again is judged anew when something sent later arrives: here, the second.
+    // A retransmitted piece is judged again when one sent later arrives: here, the second.
     let latest = arrive(&mut b, 100, 300).latest.unwrap();
     assert_eq!(latest, (ms(21), 300));
     assert_eq!(b.lose(latest, |at| at < ms(21)), 600);
@@ -58,7 +58,7 @@ fn what_was_sent_no_later_than_what_arrived_may_be_lost() {
 }
 
 #[test]
-fn an_acknowledgment_of_an_earlier_sending_says_nothing_of_the_later_one() {
+fn an_acknowledgment_of_an_earlier_sending_does_not_count_for_the_later_one() {
     let mut b = board();
     b.lose_range(Range { start: 0, end: 100 });
     b.send_again(Range { start: 0, end: 100 }, ms(50));
@@ -70,7 +70,7 @@ fn an_acknowledgment_of_an_earlier_sending_says_nothing_of_the_later_one() {
 }
 
 #[test]
-fn an_original_behind_what_arrived_is_reordering() {
+fn an_original_that_arrives_after_a_later_one_is_reordering() {
     let mut b = board();
     assert!(!arrive(&mut b, 300, 400).reordered);
     assert!(!arrive(&mut b, 400, 500).reordered);
@@ -150,9 +150,9 @@ fn random_fates_agree_with_a_map_of_every_byte() {
             let each = &mut bytes[range.start as usize..range.end as usize];
             match random.below(4) {
                 0 => {
-                    let news = each.iter().filter(|fate| **fate != Fate::Arrived).count() as u64;
+                    let new = each.iter().filter(|fate| **fate != Fate::Arrived).count() as u64;
                     each.fill(Fate::Arrived);
-                    assert_eq!(arrive(&mut b, range.start, range.end).bytes, news);
+                    assert_eq!(arrive(&mut b, range.start, range.end).bytes, new);
                 }
                 1 => {
                     each.iter_mut().filter(|f| **f == Fate::Sent).for_each(|f| *f = Fate::Lost);

@@ -36,7 +36,7 @@ fn a_round_that_the_application_limits_never_lowers_the_rate() {
 }
 
 #[test]
-fn a_recovery_that_goes_on_is_counted_too() {
+fn a_recovery_under_way_is_counted_too() {
     let mut s = Statistics::default();
     s.on_timeout(at(100), true);
     s.on_timeout(at(300), false);

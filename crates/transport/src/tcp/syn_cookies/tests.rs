@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_size_is_never_larger_than_what_the_peer_takes() {
+fn a_size_is_never_larger_than_the_peers_mss() {
     for mss in 64..=u16::MAX {
         let size = SIZES[size_index(mss) as usize];
         assert!(size <= mss, "{size} for {mss}");
@@ -21,7 +21,7 @@ fn a_stamp_says_what_was_agreed_on_and_is_not_in_the_future() {
 }
 
 #[test]
-fn what_was_offered_comes_back() {
+fn offered_options_come_back() {
     for scale in [None, Some(0), Some(7), Some(SCALE_MAX)] {
         for sack_permitted in [false, true] {
             let syn = Options { scale, sack_permitted, timestamps: Some((5, 0)), ..Options::default() };

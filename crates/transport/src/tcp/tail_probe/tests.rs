@@ -7,7 +7,7 @@ fn a_probe_waits_two_round_trips() {
     assert_eq!(patience(&rtt, false), ms(1000));
     rtt.sample(30_000);
     assert_eq!(patience(&rtt, false), ms(60));
-    // The acknowledgement of one segment alone may be put off.
+    // The acknowledgement of one segment alone may be delayed.
     assert_eq!(patience(&rtt, true), ms(260));
     let mut rtt = Rtt::new();
     rtt.sample(100);

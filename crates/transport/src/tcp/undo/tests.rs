@@ -28,7 +28,7 @@ fn the_first_acknowledgment_decides_by_its_timestamp() {
 }
 
 #[test]
-fn all_that_was_sent_again_came_twice() {
+fn a_reduction_is_undone_when_all_retransmitted_data_came_twice() {
     let twice = |duplicate| Evidence { duplicate, ..NOTHING };
     let mut all = undo(None, false);
     assert!(!all.judge(&segment(0), &twice(1000)));

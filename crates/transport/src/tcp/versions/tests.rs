@@ -45,7 +45,7 @@ fn connections_of_layout_2_are_taken_over_with_their_secret() {
 }
 
 #[test]
-fn a_conversion_is_taken_back_with_what_has_happened_since() {
+fn a_conversion_is_reverted_with_later_changes() {
     let free = V2 { hot: Block::free(0), cold: Cold::free(), notes: Reassembly::new() };
     let old = new_v2(LAYOUT.magic, [5, 6], &[free, connection(), free, connection()]);
     let new = Segment::heap(super::super::arena_len(&CONFIG));
@@ -89,7 +89,7 @@ fn tables_move_to_their_places_in_another_layout() {
 }
 
 #[test]
-fn what_is_of_no_known_layout_is_refused() {
+fn an_unknown_layout_is_refused() {
     let new = || Segment::heap(super::super::arena_len(&CONFIG));
     let other = new_v2(*b"eft-udp\0", [1, 1], &[connection(); 4]);
     assert_eq!(convert(&other, new(), &CONFIG), Err(Refused::Foreign));

@@ -1,4 +1,4 @@
-//! What becomes of datagrams that were handed to ip.
+//! Answers of ip about datagrams.
 
 use crate::edge::Out;
 use crate::rounds::LONG;
@@ -12,7 +12,7 @@ use eft_messages::ComponentId;
 use eft_messages::transport::TransportToIp;
 
 impl Udp {
-    /// Gives the application back what ip no longer refers to.
+    /// Releases ring space to which ip no longer refers.
     pub(super) fn release_ring(&mut self, i: u32) {
         let block = &mut self.blocks[i];
         let live = &self.live[i as usize];
@@ -66,8 +66,8 @@ impl Udp {
         }
     }
 
-    /// Answers of ip that were lost would hold slots and rings for good. The bytes of a datagram may change only when it cannot
-    /// be on its way any more; a way is asked for again at once.
+    /// Gives up lost answers of ip, which would hold slots and rings for ever. The bytes of a datagram may change only when it
+    /// cannot be under way any more; a route is asked for again at once.
     pub(in crate::udp) fn give_up_answers(&mut self, cx: &Context, out: &mut Outbox<Out>) {
         for Overdue { id, rounds, overtaken } in self.requests.next_round() {
             match self.requests.get(id) {
