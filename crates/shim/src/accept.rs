@@ -89,7 +89,7 @@ unsafe fn accept_one(
         retire(fd, listener);
         // SAFETY: by the caller.
         if let Err(errno) = unsafe { address::write(remote, inet6, address, len) } {
-            // The connection goes, as the kernel's does.
+            // The connection is dropped, as in the kernel.
             table::forget(accepted);
             sys::close(accepted);
             return Err(errno);
@@ -154,7 +154,7 @@ fn attach(
     descriptor::begin(socket, inode);
     socket.set_bits(bit::CONNECT_TOLD | bit::BOUND | listener.bits() & (bit::INET6 | bit::V6ONLY));
     options::inherit(listener, socket);
-    // Without a stack the connection is over, and the next one is looked for.
+    // Without a stack the connection is over, and the next one is tried.
     let told = control::tell(
         Request {
             op: op::ACCEPTED,
@@ -186,7 +186,8 @@ fn finish(near: c_int, flags: c_int) -> c_int {
     near
 }
 
-/// Takes a connection of the hidden listener, if there is one. Without a descriptor for it, it stays.
+/// Takes a connection of the hidden listener, if there is one. Without a free descriptor it stays in
+/// the queue.
 ///
 /// # Safety
 /// As [`accept`].
@@ -208,7 +209,7 @@ unsafe fn accept_kernel(
     }
     let errno = errno::get();
     errno::set(before);
-    // The kernel says that none is free even if no connection waits.
+    // The kernel reports EMFILE even if no connection waits.
     let none_waits = || sys::poll(hidden, libc::POLLIN, Some(0)) == Ok(0);
     match errno {
         Errno(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) if !none_waits() => Err(errno),

@@ -1,4 +1,4 @@
-//! Between the kernel's socket addresses and endpoints.
+//! Conversion between the kernel's socket addresses and endpoints.
 
 use crate::interfaces;
 use crate::sys::{self, Errno, Result};
@@ -7,10 +7,10 @@ use eft_base::Endpoint;
 use eft_base::address::{needs_zone, with_zone, zone};
 use libc::{sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};
 
-/// What a program's socket address means to a socket that may be eft's.
+/// The meaning of a program's socket address to a socket that may be eft's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// 127/8 or ::1: the kernel's.
+    /// 127/8 or ::1, which the kernel serves.
     Loopback,
     /// An address that only the kernel can serve: of other families, or IPv6 where the stack has none.
     Kernel,
@@ -31,7 +31,7 @@ pub unsafe fn read(address: *const sockaddr, len: socklen_t) -> Result<Target> {
     if (len as usize) < size_of::<libc::sa_family_t>() {
         return Err(Errno(libc::EINVAL));
     }
-    // What of a longer address concerns nobody here may lie anywhere.
+    // Only the bytes that are read here are checked; a longer address may extend anywhere.
     sys::plausible(address, (len as usize).min(size_of::<sockaddr_in6>()))?;
     // SAFETY: at least the family is there.
     let family = unsafe { (&raw const (*address).sa_family).read_unaligned() } as i32;
@@ -80,12 +80,12 @@ unsafe fn zone_of(ip: Ipv6Addr, address: *const sockaddr, len: socklen_t) -> Res
     }
     // SAFETY: long enough.
     let scope = unsafe { (&raw const (*address.cast::<sockaddr_in6>()).sin6_scope_id).read_unaligned() };
-    // A link-local address without its link is nobody's, as on Linux.
+    // A link-local address without its link is invalid, as on Linux.
     let known = interfaces::all().iter().any(|i| i.index == scope && !i.is_loopback());
     u16::try_from(scope).ok().filter(|_| known).ok_or(Errno(libc::EINVAL))
 }
 
-/// Whether a socket of this kind may have an endpoint as its peer: errors as Linux has them.
+/// Whether a socket of this kind may have an endpoint as its peer; errors as on Linux.
 pub fn suits(to: Endpoint, inet6: bool, v6_only: bool) -> Result<()> {
     match to.address {
         IpAddr::V6(_) if !inet6 => Err(Errno(libc::EAFNOSUPPORT)),
@@ -102,8 +102,8 @@ pub const fn wildcard(inet6: bool) -> IpAddr {
     }
 }
 
-/// As [`read`], where a socket of AF_INET binds or sends: Linux takes AF_UNSPEC for AF_INET there, as old
-/// programs have it.
+/// As [`read`], where a socket of AF_INET binds or sends: Linux accepts AF_UNSPEC as AF_INET there, for
+/// old programs.
 ///
 /// # Safety
 /// As [`read`].
@@ -156,7 +156,7 @@ pub fn to_storage(endpoint: Endpoint, inet6: bool) -> (sockaddr_storage, usize) 
     }
 }
 
-/// Reads what the kernel filled in.
+/// Reads an address that the kernel filled in.
 pub fn from_storage(storage: &sockaddr_storage) -> Option<Endpoint> {
     let pointer = &raw const *storage;
     match storage.ss_family as i32 {
@@ -176,7 +176,7 @@ pub fn from_storage(storage: &sockaddr_storage) -> Option<Endpoint> {
     }
 }
 
-/// The address of a socket, or of its peer; `None` if there is none, or none of the Internet.
+/// The address of a socket, or of its peer; `None` if there is none, or if it is not an Internet address.
 pub fn of_socket(fd: core::ffi::c_int, peer: bool) -> Option<Endpoint> {
     let number = if peer { libc::SYS_getpeername } else { libc::SYS_getsockname };
     // SAFETY: all zeroes is a sockaddr_storage.
@@ -189,7 +189,7 @@ pub fn of_socket(fd: core::ffi::c_int, peer: bool) -> Option<Endpoint> {
     named.ok().and_then(|_| from_storage(&address))
 }
 
-/// A length that the program passed: an int for the kernel, which may not be negative.
+/// A length that the program passed: for the kernel it is an int, which may not be negative.
 pub fn signed_len(len: socklen_t) -> Result<usize> {
     match len as i32 {
         negative if negative < 0 => Err(Errno(libc::EINVAL)),

@@ -1,5 +1,5 @@
-//! Control data: of received datagrams destination address, TOS and TTL, if the program asked, and what an error is; of a
-//! stream how much is left.
+//! Control data: for received datagrams the destination address, TOS and TTL, if the program asked for them, and errors;
+//! for a stream how many bytes are left.
 
 use crate::error_queue;
 use crate::received::Received;
@@ -65,8 +65,8 @@ impl Writer {
     }
 }
 
-/// Fills in what a stream's message tells beside the bytes: what is left to read, if TCP_INQ is on. At the end of the
-/// stream that is 1, as on Linux, so that a program reads on.
+/// Fills in a stream's control data: how many bytes are left to read, if TCP_INQ is on. At the end of the stream that is
+/// 1, as on Linux, so that a program reads again.
 ///
 /// # Safety
 /// The message must be as for `recvmsg`.
@@ -113,7 +113,7 @@ pub unsafe fn write(socket: &Socket, received: &Received, message: &mut msghdr) 
     writer.finish(message);
 }
 
-/// What a packet's header said of hops and service: by the options of its version.
+/// The hop and service fields of a packet's header, by the options of its IP version.
 ///
 /// # Safety
 /// As [`write`].

@@ -50,12 +50,13 @@ impl<'a> Buffers<'a> {
         unsafe { Buffers::new(one, 1) }
     }
 
-    /// EFAULT if a buffer can be nobody's, null say, which only a call that does not touch it may pass.
+    /// EFAULT if a buffer cannot be mapped (null, for example). Only a call that does not touch the
+    /// buffer may accept it.
     pub fn touchable(&self) -> Result<()> {
         self.list.iter().try_for_each(|v| sys::plausible(v.iov_base, v.iov_len))
     }
 
-    /// The whole list, for the kernel. Nothing of it was used yet.
+    /// The whole list, for the kernel, before any of it is used.
     pub fn list(&self) -> &[iovec] {
         debug_assert!(self.used == 0);
         self.list

@@ -1,22 +1,17 @@
-//! Programs that forbade themselves system calls.
-//!
-//! A daemon that is about to speak with strangers often keeps but the calls that it makes itself, and dies of
-//! any other. So in a process with a filter (seccomp) the shim reads for `read`, writes for `write`, and sleeps and wakes
-//! by `futex`; nothing else on the way of bytes. Where there is no filter it makes the calls that suit it
-//! better.
-//!
-//! Limits: a filter that a process set up by an instruction of its own is not noticed where `dispatch` is
-//! not. Timeouts of the socket do not end a wait in such a process, and a send to a connection that is over
-//! raises no SIGPIPE there. What needs sockets (connecting, accepting, options) makes the calls that it makes: a program whose
-//! filter looks at the arguments of calls, as chrony's does, must have its sockets before (`acquisitionport`). Those that systemd
-//! makes for services allow all of them.
+//! Programs that restrict their own system calls. A daemon that handles untrusted input often allows only the calls that it
+//! makes itself, and is killed for any other. So in a process with a filter (seccomp) the shim transfers bytes by `read` for
+//! `read`, `write` for `write`, and sleeps and wakes by `futex` alone. Without a filter it makes the calls that suit it better.
+//! Limits: a filter that a process set up past libc is not noticed where `dispatch` is not available. Timeouts of the socket do
+//! not end a wait in such a process, and a send to a connection that is over raises no SIGPIPE there. Requests to sockets
+//! (connecting, accepting, options) make their usual calls: a program whose filter checks the arguments of calls, as chrony's
+//! does, must have its sockets before (`acquisitionport`). The filters that systemd makes for services allow all of them.
 
 use crate::socket::Socket;
 use crate::sys::{self, Errno, Result};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-/// How long a sleeper trusts that it will be woken.
+/// How long a sleeper sleeps before it checks by itself.
 const PATIENCE_MS: u64 = 250;
 
 static CONFINED: AtomicBool = AtomicBool::new(false);
@@ -32,7 +27,7 @@ fn begin() {
     sys::ask_no_more();
 }
 
-/// The program makes this call: does it set up a filter?
+/// The program makes this call: notes whether it sets up a filter.
 pub fn expect(number: i64, args: &[usize; 6]) {
     let first = args[0] as c_int;
     let filters = match number {
@@ -69,7 +64,7 @@ pub fn take_message(fd: c_int) -> Result<()> {
     unsafe { sys::read_into(fd, &mut byte, 1, None).map(drop) }
 }
 
-/// Sleeps until the transport says that something happened, unless `over` already.
+/// Sleeps until the transport reports a change, unless `over` already.
 pub fn sleep(socket: &Socket, over: impl Fn() -> bool) -> Result<()> {
     let word = socket.page.sleepers();
     while !over() {

@@ -1,11 +1,8 @@
-//! Requests to sockets, over this process's control connection.
-//!
-//! One request at a time per process, signals blocked meanwhile (a handler that asked for something
-//! would wait for itself). The connection is made at the first need by a Hello on the domain
-//! connection, which every process of the domain inherits; a forked child makes its own.
-//!
-//! While there is no stack, everything asked for fails at once, as without a network. A process that asks a
-//! stack that has taken an earlier one's place makes a new connection first.
+//! Requests to sockets, over this process's control connection. One request at a time per process, signals
+//! blocked meanwhile (a handler that made a request would wait for itself). The connection is made on first
+//! use by a Hello on the domain connection, which every process of the domain inherits; a forked child
+//! makes its own. While there is no stack, every request fails at once, as without a network. If a new
+//! stack has replaced an earlier one, a process makes a new connection first.
 //!
 //! If sockets is reborn before it replied, or hangs up, the request is sent again: all requests are
 //! idempotent. The far ends that travel with a request stay open here until the reply is in.
@@ -20,7 +17,7 @@ use eft_channel::socket::LAYOUT_VERSION;
 use eft_messages::control::{REPLY_LEN, Reply, Request, op};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// How long to wait before looking whether sockets was reborn.
+/// How long to wait before checking whether sockets was reborn.
 const PATIENCE_MS: u64 = 250;
 /// Descriptors that a reply may carry.
 const REPLY_DESCRIPTORS: usize = 4;
@@ -108,7 +105,7 @@ pub fn forget_connection() {
     }
 }
 
-/// Says hello: a fresh connection and what sockets replied (with the domain's descriptors).
+/// Says hello: returns a fresh connection and the reply of sockets (with the domain's descriptors).
 /// `attempts` bounds how often it waits; `None` for ever, as long as the stack lives.
 pub fn hello(attempts: Option<u32>) -> Result<(c_int, Answer)> {
     let mut left = attempts;
@@ -303,7 +300,7 @@ fn send(fd: c_int, request: &Request, descriptor: Option<c_int>) -> Result<()> {
     }
 }
 
-/// Takes one reply; EPROTO if it is none.
+/// Takes one reply; EPROTO if it is malformed.
 fn receive(fd: c_int) -> Result<Answer> {
     let mut bytes = [0u8; REPLY_LEN];
     let mut iov = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: REPLY_LEN };

@@ -93,8 +93,8 @@ fn hide_copy(fd: c_int) -> Option<c_int> {
     }
 }
 
-/// Gives an eft socket that is not connected back to the kernel: its program turned to the loopback
-/// after all. What it was bound to is bound again there.
+/// Gives an unconnected eft socket back to the kernel, since its program uses the loopback after
+/// all. Its address is bound again there.
 pub fn to_kernel(fd: c_int, socket: &Socket) -> Result<()> {
     let inet6 = socket.has(bit::INET6);
     let hidden = socket.loopback.swap(-1, Ordering::AcqRel);

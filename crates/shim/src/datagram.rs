@@ -2,7 +2,7 @@
 //!
 //! Each lies in a ring as a record: a header, then the payload, padded to 8 bytes. One that is held
 //! back for more (MSG_MORE, UDP_CORK) grows behind the published end of the send ring, so that it is
-//! gone with the socket, as the kernel's is. What goes over the kernel's loopback is `shadow`'s.
+//! dropped with the socket, as in the kernel. `shadow` handles datagrams over the kernel's loopback.
 
 use crate::buffers::Buffers;
 use crate::descriptor;
@@ -23,8 +23,8 @@ use zerocopy::IntoBytes;
 const PAYLOAD_MAX: usize = 65507;
 const HEADER_LEN: usize = size_of::<DatagramHeader>();
 
-/// Sends one datagram to `to`, or to the socket's peer. One that is held back goes where its first
-/// part was sent to.
+/// Sends one datagram to `to`, or to the socket's peer. A datagram that is held back goes to the
+/// destination of its first part.
 pub fn send(
     fd: c_int,
     socket: &Socket,
@@ -85,15 +85,16 @@ pub fn send(
     }
 }
 
-/// Puts the payload into the ring, behind what is held back, and publishes it unless `more` is to
-/// come. False (and the descriptor plugged) if there is no room.
+/// Puts the payload into the ring, behind a part that is held back, and publishes it unless `more` is
+/// to come. False (and the descriptor plugged) if there is no room.
 fn put(fd: c_int, socket: &Socket, from: &mut Buffers, header: &DatagramHeader, more: bool) -> Result<bool> {
     let page = &socket.page;
     let guard = socket.lock_send()?;
     let held = socket.pending().load(Ordering::Relaxed) as usize;
     let whole = held.saturating_add(header.len as usize);
     let len = datagram_record_len(whole);
-    // One that is larger than the ring (SO_SNDBUF) would never fit. What was held back goes with it.
+    // A datagram larger than the ring (SO_SNDBUF) would never fit. A part that was held back is
+    // dropped with it.
     if whole > PAYLOAD_MAX || len > page.send_limit() {
         socket.pending().store(0, Ordering::Relaxed);
         return Err(Errno(libc::EMSGSIZE));
@@ -122,7 +123,7 @@ fn put(fd: c_int, socket: &Socket, from: &mut Buffers, header: &DatagramHeader, 
     Ok(true)
 }
 
-/// Makes a record that was held back whole, with `len` bytes of payload, and publishes it. Under the
+/// Completes a record that was held back, with `len` bytes of payload, and publishes it. Under the
 /// send lock.
 fn release(socket: &Socket, len: usize) {
     let page = &socket.page;
@@ -142,7 +143,7 @@ pub fn set_cork(socket: &Socket, on: bool) -> Result<()> {
     if on {
         return Ok(());
     }
-    // The shadow was told as well, and has sent what it held back.
+    // The option was set on the shadow, too, which has sent what it held back.
     socket.put_bits(bit::LOOPBACK_MORE, false);
     let _guard = socket.lock_send().map_err(|_| Errno(libc::EAGAIN))?;
     // The word is shared with the domain's other processes.
@@ -208,7 +209,7 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
 /// Takes the next datagram, from the ring or from the shadow.
 fn take(socket: &Socket, to: &mut Buffers, peek: bool) -> Result<Option<Received>> {
     let page = &socket.page;
-    // Before the lock: a process that has the shadow not yet waits for it.
+    // Before the lock: a process that does not have the shadow yet waits for it.
     let shadow = shadow::due(socket);
     let guard = socket.lock_receive()?;
     if let Some(shadow) = first_the_shadow(socket, shadow)
@@ -228,7 +229,7 @@ fn take(socket: &Socket, to: &mut Buffers, peek: bool) -> Result<Option<Received
     }
     let len = header.len as usize;
     if available < HEADER_LEN || len > page.receive_len() || datagram_record_len(len) > available {
-        // Not what a transport writes: the domain scribbled over its ring. Start afresh.
+        // No transport writes this: the domain has overwritten its ring. Start anew.
         page.set_receive_taken(page.receive_end());
         return Ok(None);
     }
@@ -251,12 +252,12 @@ fn take(socket: &Socket, to: &mut Buffers, peek: bool) -> Result<Option<Received
     }))
 }
 
-/// The shadow, if it has something and comes first: the ring is empty, or had its turn.
+/// The shadow, if it may have something and comes first: the ring is empty, or had its turn.
 fn first_the_shadow(socket: &Socket, shadow: Option<c_int>) -> Option<c_int> {
     shadow.filter(|_| socket.shadow_turn() || socket.page.receivable() == 0)
 }
 
-/// Length of the next datagram, for FIONREAD. It stays the next one, as one does that was peeked at.
+/// Length of the next datagram, for FIONREAD. It stays the next one, as after a peek.
 pub fn next_len(socket: &Socket) -> usize {
     let shadow = shadow::due(socket);
     let Ok(_guard) = socket.lock_receive() else {

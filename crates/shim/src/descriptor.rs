@@ -26,7 +26,7 @@ pub fn descriptor_pair() -> Result<(c_int, c_int, u64)> {
     }
 }
 
-/// A slot's new life in this domain: locks and inode. Before anybody shares it.
+/// Begins a slot's use in this domain: initializes locks and inode, before it is shared.
 pub fn begin(socket: &Socket, inode: u64) {
     lock::init(&socket.page);
     socket.page.set_inode(inode);
@@ -66,12 +66,12 @@ pub fn numbers_of(socket: &Socket) -> impl Iterator<Item = c_int> {
     table::numbers(0, c_int::MAX).filter(move |&number| table::get(number) == own)
 }
 
-/// Makes a listener or datagram socket silent whose far ends are all gone. An error if that cannot be helped.
+/// Makes a listener or datagram socket silent whose far ends are all gone. An error if that is impossible.
 ///
-/// While a stack is away, the domain's custodian keeps such descriptors silent. If both were killed, the kernel says that
-/// they have hung up, and a program that waits for them spins: there is nothing to accept, and nobody closes a listener for
-/// that. So a call that finds nothing gets a fresh descriptor, whose far end this process keeps; each process does that
-/// for itself. Its program sleeps until it is started again, and its connections are over as ever.
+/// While a stack is away, the domain's custodian keeps such descriptors silent. If both were killed, the kernel reports a
+/// hang-up, and a program that waits for them spins: there is nothing to accept, and programs do not close a listener for
+/// that. So a call that finds nothing replaces the descriptor by a fresh one, whose far end this process keeps; each
+/// process does that for itself. The program then sleeps until it is restarted; its connections are over, as always.
 pub fn fall_silent(fd: c_int, socket: &Socket) -> Result<()> {
     if confined::is_confined() || !process::owns_memory() {
         return Err(Errno(libc::ENETDOWN));
@@ -85,7 +85,7 @@ pub fn fall_silent(fd: c_int, socket: &Socket) -> Result<()> {
     if socket.has(bit::LISTENING) {
         readiness::stop(near);
     }
-    // The messages that the token stands for went with the old descriptor.
+    // The token's messages went with the old descriptor.
     socket.token.retire(|| false);
     socket.page.set_inode(inode);
     copy_status_flags(fd, near);

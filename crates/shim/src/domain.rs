@@ -1,4 +1,4 @@
-//! The beginning of the domain's arena and the bells of its transports, mapped once at the start.
+//! The head of the domain's arena and the doorbells of its transports, mapped once at the start.
 //!
 //! Everything here lives until the process ends; nothing is ever unmapped, so the references that
 //! the hot paths take are `'static`.
@@ -28,24 +28,24 @@ struct Bell {
     dirty: Dirty,
 }
 
-/// Threads that make the handle of one slot at the same time waste a place each.
+/// Spare places: threads that make the handle of one slot at the same time waste one each.
 const PLACES_SPARE: usize = 4096;
 
 pub struct Domain {
     pub arena: Arena,
     /// The arena's memory, of which [`Domain::arena`] is the beginning: each slot is mapped when it is first used,
-    /// so that a program's limit of addresses (RLIMIT_AS) counts the sockets that it has.
+    /// so that a program's limit of address space (RLIMIT_AS) counts only the sockets that it has.
     memory: AtomicI32,
     /// An eventfd, for transports that sleep on descriptors.
     eventfd: AtomicI32,
     tcp: Bell,
     udp: Option<Bell>,
-    /// Of each slot its handle, or null.
+    /// The handle of each slot, or null.
     sockets: &'static [AtomicPtr<Socket>],
-    /// What every slot's segment holds on to: nothing, since no slot is ever unmapped. Made once, since a slot may be mapped
-    /// in a signal handler, where nothing may be allocated.
+    /// The `keep` of every slot's segment: it holds nothing, since no slot is ever unmapped. Made once, since a slot may be
+    /// mapped in a signal handler, where allocation is forbidden.
     keep: Arc<()>,
-    /// Where handles are made, one after the other.
+    /// Memory for handles, used one after the other.
     places: *mut Socket,
     places_used: AtomicUsize,
     /// The count of [`Arena::stacks`] at which `tcp` and `udp` were mapped.
@@ -61,14 +61,14 @@ pub fn domain() -> Option<&'static Domain> {
     unsafe { DOMAIN.load(Ordering::Acquire).as_ref() }
 }
 
-/// Tells the transport of a socket that it has news.
+/// Tells the transport of a socket that the socket has changed.
 pub fn notify(socket: &Socket) {
     if let Some(domain) = domain() {
         domain.notify(socket);
     }
 }
 
-/// The transport's window may have opened noticeably: says so if it asked to be told.
+/// The application took bytes: notifies the transport if it asked for that, since its window may open noticeably.
 pub fn notify_taken(socket: &Socket) {
     core::sync::atomic::fence(Ordering::SeqCst);
     if socket.page.receive_taken() >= socket.page.receive_notify() {
@@ -92,7 +92,7 @@ impl Domain {
         };
         let slots = arena.geometry().slots;
         let places: *mut Socket = sys::map_anonymous((slots + PLACES_SPARE) * size_of::<Socket>()).cast();
-        // Mapped, too: of many slots most are never used, and cost no memory.
+        // Mapped, too: most slots are never used, and cost no memory then.
         let sockets: *mut AtomicPtr<Socket> =
             sys::map_anonymous(slots * size_of::<AtomicPtr<Socket>>()).cast();
         let tcp = bell(tcp, ComponentId::TCP);
@@ -121,7 +121,7 @@ impl Domain {
         self.udp.is_some()
     }
 
-    /// Tells the socket's transport that it has news, and wakes it if it sleeps.
+    /// Tells the socket's transport that the socket has changed, and wakes the transport if it sleeps.
     pub fn notify(&self, socket: &Socket) {
         let bell = match socket.page.owner() {
             Some(ComponentId::TCP) => Some(&self.tcp),
@@ -130,7 +130,7 @@ impl Domain {
         };
         let Some(bell) = bell else { return };
         bell.dirty.mark(socket.slot as usize);
-        // The state that an earlier stack left says nothing of whether, and how, this one sleeps.
+        // The state word of an earlier stack does not say whether, or how, this one sleeps.
         let (wake, stale) = (ring_once(&bell.doorbell, &bell.state), self.is_stale());
         if wake == Wake::Futex || stale {
             sys::futex_wake(bell.doorbell.word().as_ptr());
@@ -145,14 +145,13 @@ impl Domain {
         self.arena.stacks().load(Ordering::Relaxed) != self.stacks.load(Ordering::Relaxed)
     }
 
-    /// Whether the stack has ended and no other of its name has taken its place yet.
+    /// Whether the stack has ended and no other of its name has replaced it yet.
     #[inline]
     pub fn is_away(&self) -> bool {
         self.arena.stacks().load(Ordering::Acquire) % 2 == 1
     }
 
-    /// A process said hello, and got these status pages: those of the present stack take the place of an
-    /// earlier one's, where they are.
+    /// A process said hello, and got these status pages: maps the present stack's pages over those of an earlier one.
     pub fn renew(&self, status: &[c_int]) {
         let stacks = self.arena.stacks().load(Ordering::Acquire);
         if stacks == self.stacks.load(Ordering::Relaxed) {
@@ -182,13 +181,13 @@ impl Domain {
         match cell.compare_exchange(known, made, Ordering::AcqRel, Ordering::Acquire) {
             // SAFETY: written just now.
             Ok(_) => unsafe { made.as_ref() },
-            // Another thread was first; our place is lost, and there are enough.
+            // Another thread was first; our place is lost, but there are spare ones.
             // SAFETY: as above, by that thread.
             Err(theirs) => unsafe { theirs.as_ref() },
         }
     }
 
-    /// Maps a slot. `None` if the program may have no more addresses.
+    /// Maps a slot. `None` if the program's address space is exhausted.
     fn map(&self, slot: u32) -> Option<SocketPage> {
         let geometry = self.arena.geometry();
         let (offset, len) = (geometry.offset_of(slot), geometry.stride());
@@ -211,7 +210,7 @@ impl Domain {
         }
     }
 
-    /// The program wants the number of a descriptor of the domain's. False if it is another's.
+    /// Moves a descriptor of the domain whose number the program wants. False if `from` is not one.
     pub fn move_descriptor(&self, from: c_int, to: c_int) -> bool {
         [&self.memory, &self.eventfd]
             .iter()
@@ -225,8 +224,7 @@ impl Domain {
         (i < self.sockets.len() + PLACES_SPARE).then(|| unsafe { self.places.add(i) })
     }
 
-    /// As [`Domain::socket`], but makes none: for the hot paths, after the table said that the
-    /// slot is in use.
+    /// As [`Domain::socket`], but makes no handle: for the hot paths, after the table said that the slot is in use.
     #[inline]
     pub fn known_socket(&self, slot: u32) -> Option<&'static Socket> {
         let cell = self.sockets.get(slot as usize)?;

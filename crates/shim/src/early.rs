@@ -1,8 +1,8 @@
 //! Writing before a stream is connected (TCP Fast Open, RFC 7413 §4.2.1): MSG_FASTOPEN, and the first write after a `connect`
 //! that TCP_FASTOPEN_CONNECT put off.
 //!
-//! The bytes are put into the ring first, then the transport is asked to connect. It takes them if it has a cookie for the
-//! server; if not, they are the program's again, or go after the handshake if the call waits for that.
+//! The bytes are put into the ring first, then the transport is asked to connect. It sends them with the SYN if it has a
+//! cookie for the server; if not, the program keeps them, or they go after the handshake if the call waits for that.
 
 use crate::buffers::Buffers;
 use crate::socket::{Socket, bit};
@@ -16,12 +16,12 @@ use eft_channel::socket::{Opt, early, flag};
 /// More than any SYN carries.
 const CHUNK: usize = 65536;
 
-/// What became of the bytes.
+/// Whether the transport took the bytes.
 #[derive(PartialEq, Eq)]
 enum Begun {
     /// The transport has them.
     Taken,
-    /// The attempt began without.
+    /// The attempt began without them.
     Without,
 }
 
@@ -62,7 +62,7 @@ pub fn send_first(fd: c_int, socket: &Socket, buffers: &mut Buffers, flags: c_in
     })
 }
 
-/// Puts bytes into the ring and connects; how many. Nobody else writes before it is known whose they are.
+/// Puts bytes into the ring and connects; returns how many were taken. No other thread writes before that is known.
 fn begin(
     fd: c_int,
     socket: &Socket,

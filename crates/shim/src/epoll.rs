@@ -1,9 +1,9 @@
-//! Epoll registrations: of sockets that are not yet decided, and of eft's.
+//! Epoll registrations of undecided sockets and of eft's.
 //!
-//! The kernel serves epoll on eft descriptors as on any other. Only when a kernel socket turns into
-//! an eft socket under the same number, its registrations must move; so they are remembered until
-//! then. An edge-triggered set wants to hear of news that come before the older ones were taken. And of
-//! errors the kernel knows nothing, so what a wait returns is completed (`crate::poll` has the rules).
+//! The kernel serves epoll on eft descriptors as on any other. Only when a kernel socket turns into an eft socket under
+//! the same number, its registrations must move; so they are remembered until then. An edge-triggered set needs reports of
+//! new input before older input was taken. And the kernel does not know eft's errors, so the results of a wait are
+//! completed (`crate::poll` has the rules).
 
 mod registry;
 
@@ -56,7 +56,8 @@ pub fn registered(set: c_int, fd: c_int, event: Option<epoll_event>) {
     widen(fd);
 }
 
-/// A datagram socket has got an error queue, or is registered with one: an error is to wake who did not ask for data.
+/// A datagram socket has got an error queue, or is registered with one: an error must wake waiters that did not ask for
+/// data.
 pub fn widen(fd: c_int) {
     if poll::queueing(fd).is_some_and(|socket| !poll::has_data(socket)) {
         registry::each(fd, widen_one);
@@ -70,17 +71,18 @@ fn widen_one(known: Known) {
     }
 }
 
-/// Whether a socket with an error queue was ever registered by who does not ask for data.
+/// Whether a socket with an error queue was ever registered without EPOLLIN.
 static NARROW: AtomicBool = AtomicBool::new(false);
 
-/// Before a wait: those that had data, which nobody asked for, may have none by now.
+/// Before a wait: registers sockets for errors again that were silenced because of unrequested data, if the data are gone.
 pub fn prepare() {
     if NARROW.load(Ordering::Relaxed) {
         table::numbers(0, c_int::MAX).for_each(widen);
     }
 }
 
-/// After a wait: puts right what the kernel said, and leaves out what is none of the program's. Returns how many are left.
+/// After a wait: corrects the kernel's events, and leaves out those that the program did not ask for. Returns how many are
+/// left.
 pub fn answered(set: c_int, events: &mut [epoll_event]) -> usize {
     let watching = crate::error_watch::is_watching();
     if !watching && events.iter().all(|e| e.events & libc::EPOLLHUP as u32 == 0) {
@@ -98,7 +100,7 @@ pub fn answered(set: c_int, events: &mut [epoll_event]) -> usize {
     left
 }
 
-/// What the program is told of one event.
+/// The corrected bits of one event.
 fn put_right(set: c_int, event: epoll_event) -> u32 {
     let said = event.events;
     let Some(known) = registry::find(set, event.u64) else { return said };
@@ -107,16 +109,16 @@ fn put_right(set: c_int, event: epoll_event) -> u32 {
         return said | poll::of_hang_up(known.fd) as u32 & (known.events | libc::EPOLLERR as u32);
     }
     let Some(socket) = poll::queueing(known.fd) else { return said };
-    let told = poll::told(known.fd, said as i16, known.events as i16) as u16 as u32;
+    let told = poll::corrected(known.fd, said as i16, known.events as i16) as u16 as u32;
     match told {
-        // With data, it is not to wake again for what nobody asked for; without, a single shot was wasted.
+        // With data, it must not wake again for unrequested data; without, a one-shot registration was used up.
         0 => known.register(if poll::has_data(socket) { 0 } else { libc::EPOLLIN as u32 }),
-        _ => known.told(),
+        _ => known.reported(),
     }
     told
 }
 
-/// What is left of a call's time.
+/// The time left of a call's limit.
 pub struct Limit {
     limit: Option<Duration>,
     since: Option<Instant>,
@@ -150,7 +152,7 @@ pub fn take_out(fd: c_int) {
     let mut all = REGISTRATIONS.lock();
     // An eft socket that becomes another one.
     registry::each(fd, |Known { set, fd, events, data }| all.push(Registration { set, fd, events, data }));
-    // A set that is gone by now (or whose number is something else) refuses, and is left alone.
+    // A set that is gone by now (or whose number was reused) refuses, and is left alone.
     // SAFETY: EPOLL_CTL_DEL takes no event.
     all.retain(|r| {
         r.fd != fd
@@ -158,7 +160,8 @@ pub fn take_out(fd: c_int) {
     });
 }
 
-/// Adds the registrations again, now of what `fd` has become. They are remembered as long as it may become something else.
+/// Adds the registrations again, now for the new descriptor at `fd`. They are remembered as long as it may be replaced
+/// again.
 pub fn put_back(fd: c_int) {
     let mut all = REGISTRATIONS.lock();
     all.retain(|r| {

@@ -1,4 +1,4 @@
-//! From results to what C functions return.
+//! Conversion of results to the return values of C functions.
 
 use crate::sys::{Errno, Result};
 use core::ffi::c_int;

@@ -1,7 +1,7 @@
-//! IP_RECVERR: the error queue of a datagram socket, as ip(7) tells of it.
+//! IP_RECVERR: the error queue of a datagram socket, as in ip(7).
 //!
 //! The transport puts ICMP errors into the socket's page; MSG_ERRQUEUE takes them out. While one waits the descriptor
-//! is readable, so that whoever waits on it wakes; what `poll` then says of it is `poll`'s.
+//! is readable, so that its waiters wake; module `poll` corrects what `poll` then reports.
 
 use crate::buffers::Buffers;
 use crate::received::{self, Received};
@@ -17,7 +17,7 @@ use eft_channel::socket::{DatagramHeader, ErrorRecord, Opt, QUOTE_MAX};
 const ORIGIN_ICMP: u8 = 2;
 const ORIGIN_ICMP6: u8 = 3;
 
-/// IP_RECVERR: what waits when it is taken off is dropped.
+/// Sets IP_RECVERR; when it is switched off, waiting errors are dropped.
 pub fn set(fd: c_int, socket: &Socket, on: bool) {
     let page = &socket.page;
     page.set_option(Opt::ReceiveErrors, on as u32);
@@ -46,7 +46,7 @@ pub fn take(fd: c_int, socket: &Socket, to: &mut Buffers) -> Result<Received> {
     let error = page.read_error(taken, &mut quote);
     let next = taken.wrapping_add(1);
     page.set_errors_taken(next);
-    // As on Linux, the pending error is that of what is first in the queue now.
+    // As on Linux, the pending error becomes the one that is now first in the queue.
     let pending = match page.has_errors() {
         true => page.read_error(next, &mut [0; QUOTE_MAX]).errno,
         false => 0,

@@ -1,4 +1,4 @@
-//! Whether this process has to look for error queues at all ([`crate::poll`]).
+//! Whether this process has to check for error queues at all ([`crate::poll`]).
 
 use core::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,4 +1,4 @@
-//! bind, listen and connect: where a socket is decided.
+//! bind, listen and connect: they decide whether a socket is eft's or the kernel's.
 
 mod connecting;
 
@@ -49,7 +49,7 @@ pub unsafe fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> Resul
             match unsafe { named(address, len, socket.has(bit::INET6)) }? {
                 Target::Eft(to) => {
                     let (inet6, v6_only) = (socket.has(bit::INET6), socket.has(bit::V6ONLY));
-                    // Of the wrong version it is an address that cannot be, not one that cannot be reached.
+                    // An address of the wrong IP version is invalid, not unreachable.
                     address::suits(to, inet6, v6_only).map_err(|errno| match errno {
                         Errno(libc::ENETUNREACH) => Errno(libc::EINVAL),
                         other => other,
@@ -71,7 +71,7 @@ pub unsafe fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> Resul
     }
 }
 
-/// What a program binds to. AF_UNSPEC stands for the wildcard address only.
+/// The address that a program binds to. AF_UNSPEC is allowed with the wildcard address only.
 ///
 /// # Safety
 /// `address` must be null or valid for `len` bytes.
@@ -84,8 +84,8 @@ unsafe fn named(address: *const sockaddr, len: socklen_t, inet6: bool) -> Result
     }
 }
 
-/// Whether an undecided socket is eft's with this address. Else the kernel has it, or says what is wrong with it: a socket
-/// for IPv6 alone is the kernel's where the stack speaks no IPv6.
+/// Whether this address makes an undecided socket eft's. Else the kernel serves it, or reports the error: an IPv6-only
+/// socket stays in the kernel where the stack has no IPv6.
 pub fn belongs(fd: c_int, inet6: bool, to: Endpoint) -> bool {
     match (inet6, to.address.is_ipv6()) {
         (false, ipv6) => !ipv6,
@@ -108,8 +108,8 @@ fn bind_fresh(fd: c_int, stream: bool, inet6: bool, to: Endpoint) -> Result<()> 
     port.map(drop)
 }
 
-/// Makes an undecided datagram socket eft's, unbound; if it has begun to speak on the loopback, its
-/// kernel socket goes on there beside it, and the port is the same if it is free.
+/// Makes an undecided datagram socket eft's, unbound; if it has already sent on the loopback, its kernel socket becomes
+/// its shadow there, with the same port if that is free.
 pub fn turn_to_stack(fd: c_int, inet6: bool, begun: bool) -> Result<&'static Socket> {
     let (socket, kernel) = convert::to_eft(fd, false, inet6, begun)?;
     if let Some(kernel) = kernel {
@@ -122,13 +122,13 @@ pub fn turn_to_stack(fd: c_int, inet6: bool, begun: bool) -> Result<&'static Soc
         socket.set_bits(bit::ANY_PORT);
         loopback::move_beside(socket, kernel);
     } else if inet6 {
-        // Else the transport takes the wildcard of the version that it first sends by.
+        // Else the transport would take the wildcard of the IP version of the first datagram.
         bind_any(socket)?;
     }
     Ok(socket)
 }
 
-/// Asks for the binding; returns the port.
+/// Asks sockets to bind; returns the port.
 fn bind_eft(socket: &Socket, to: Endpoint) -> Result<u16> {
     let bits = socket.bits();
     let reuse = (bits & bit::REUSE_ADDRESS != 0) as u32
@@ -194,14 +194,14 @@ pub fn listen(fd: c_int, backlog: c_int) -> Result<c_int> {
         hidden,
     )?;
     socket.set_bits(bit::LISTENING);
-    // A listener is never writable: the plug is for good.
+    // A listener is never writable: the plug stays.
     if let Ok(_guard) = socket.lock_send() {
         readiness::plug(fd, socket);
     }
     Ok(0)
 }
 
-/// `connect`. Without a stack there is no way to anywhere.
+/// `connect`. Without a stack no address is reachable.
 ///
 /// # Safety
 /// `address` must be null or valid for `len` bytes.
@@ -274,8 +274,8 @@ unsafe fn begin_connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> 
     }
 }
 
-/// Connects a datagram socket to a peer on the kernel's loopback. The transport is told, so that
-/// nothing comes from the stack meanwhile.
+/// Connects a datagram socket to a peer on the kernel's loopback. The transport is told, so that nothing is received from
+/// the stack meanwhile.
 ///
 /// # Safety
 /// `address` must be valid for `len` bytes.
@@ -294,7 +294,7 @@ unsafe fn connect_shadow(
     Ok(0)
 }
 
-/// How long `shutdown` waits until the descriptor shows what it did; the transport takes some microseconds.
+/// How long `shutdown` waits until the descriptor shows its effect; the transport takes some microseconds.
 const END_SHOWN_MS: u64 = 20;
 
 /// `shutdown` of an eft socket.
@@ -314,20 +314,20 @@ pub fn shutdown(fd: c_int, socket: &Socket, how: c_int) -> Result<c_int> {
     }
     socket.page.add_wish(wishes);
     crate::domain::notify(socket);
-    // Without a peer a datagram socket says that it has none, and is shut down all the same, as on Linux.
+    // Without a peer a datagram socket fails with ENOTCONN, and is shut down all the same, as on Linux.
     let done = if socket.is_stream() || socket.has(bit::PEER) { Ok(0) } else { Err(Errno(libc::ENOTCONN)) };
     if !socket.wishes_shut_read() {
         return done;
     }
-    // Whoever waits to receive or accept wakes, for good. The transport sees to that, so that the descriptor can show
-    // that all is over; of a listener we do, and the far end does not notice.
+    // Threads that wait to receive or accept wake, permanently. The transport does that, so that the descriptor can show
+    // the hang-up; for a listener we do it, which the far end does not notice.
     if listening || domain::domain().is_none_or(|domain| domain.is_away()) {
         sys::shutdown(fd, libc::SHUT_RD);
         if let Some(hidden) = socket.loopback_fd().filter(|_| listening) {
             sys::shutdown(hidden, libc::SHUT_RDWR);
         }
     } else if !confined::is_confined() {
-        // Whoever polls next is to see it. A transport that is just being reborn shows it later.
+        // The next poll must see it. A transport that is just being reborn shows it later.
         let over = !socket.is_stream() && socket.wishes_shut_write();
         let _ = sys::poll(fd, if over { 0 } else { libc::POLLRDHUP }, Some(END_SHOWN_MS));
     }

@@ -1,8 +1,7 @@
-//! What must hold when another program takes over: the shim goes along, or nothing starts.
-//!
-//! A program may scrub its environment; LD_PRELOAD and eft's variables are put back. A program into
-//! which the shim cannot be loaded is refused with a line on stderr, unless EFT_UNSHIMMED=allow
-//! says that it may run on the kernel's network. Nothing here allocates: it runs in vfork children.
+//! exec: the shim must be loaded into the new program, or the program does not start. A program may clear
+//! its environment; LD_PRELOAD and eft's variables are restored. A program into which the shim cannot be
+//! loaded is refused with a line on stderr, unless EFT_UNSHIMMED=allow lets it run on the kernel's network.
+//! Nothing here allocates: it runs in vfork children.
 
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
@@ -18,7 +17,7 @@ static SHIM: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
 static STACK: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
 static UNSHIMMED: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Remembers what the environment must say: copies, since programs overwrite theirs.
+/// Remembers the required variables: copies, since programs overwrite theirs.
 pub fn remember() {
     for (name, place) in [(c"EFT_SHIM", &SHIM), (c"EFT_STACK", &STACK), (c"EFT_UNSHIMMED", &UNSHIMMED)] {
         // SAFETY: both are NUL-terminated; the copy is kept for good.
@@ -37,8 +36,8 @@ fn remembered(place: &AtomicPtr<c_char>) -> Option<&'static CStr> {
     (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) })
 }
 
-/// The domain connection has moved: the process's own environment says so, for programs that are
-/// started by libc itself (`system`, `popen`).
+/// The domain connection has moved: updates the process's own environment, for programs that libc itself
+/// starts (`system`, `popen`).
 pub fn note_domain_fd(fd: c_int) {
     let mut text = Text::new();
     if let Some(value) = text.number(fd) {
@@ -47,7 +46,7 @@ pub fn note_domain_fd(fd: c_int) {
     }
 }
 
-/// Sets a variable of the process's own, if it is not so already: setenv disturbs other threads.
+/// Sets a variable of the process, unless it already has the value: setenv disturbs other threads.
 fn set(name: &CStr, value: &CStr) {
     // SAFETY: NUL-terminated strings; setenv copies.
     unsafe {
@@ -222,13 +221,13 @@ unsafe fn names_another_stack(environment: *const *const c_char) -> bool {
     is_another && has_connection
 }
 
-/// Goes over to another stack: what this one gave stays behind. A socket of this stack's would be an
-/// ordinary descriptor there, with no one at its other end, so there must be none.
+/// Switches to another stack, without this one's descriptors. A socket of this stack would be a dead
+/// descriptor there, so there must be none.
 fn leave(run: impl FnOnce() -> c_int) -> Result<c_int> {
     let is_kept = |fd: &c_int| matches!(table::get(*fd), Entry::Eft { .. }) && !sys::is_cloexec(*fd);
     if table::numbers(0, c_int::MAX).any(|fd| is_kept(&fd)) {
         sys::complain(
-            "a program for another stack is not started: it would inherit sockets of this one (close them first)",
+            "a program for another stack is not started, since it would inherit sockets of this one: close them first",
         );
         return Err(Errno(libc::EPERM));
     }
@@ -244,7 +243,7 @@ pub fn permit(path: &CStr) -> Result<()> {
     permit_if(path, loadable::check(path))
 }
 
-/// As [`permit`], of an open file.
+/// As [`permit`], for an open file.
 pub fn permit_fd(fd: c_int) -> Result<()> {
     permit_if(c"the program", loadable::check_fd(fd))
 }

@@ -1,7 +1,6 @@
-//! close and the dup family, as far as they concern eft's numbers.
-//!
-//! The shim's own descriptors do not exist for programs: closing one gives EBADF, ranges leave them
-//! out, and a dup onto one moves it away first.
+//! close and the dup family, where they affect eft's descriptor numbers. Programs do not see the
+//! shim's own descriptors: closing one gives EBADF, ranges leave them out, and a dup onto one moves
+//! it away first.
 
 use crate::domain::domain;
 use crate::socket::bit;
@@ -38,7 +37,7 @@ pub fn close(fd: c_int) -> Result<c_int> {
 
 /// Notes that `to` is now a duplicate of `from`.
 pub fn duplicated(from: c_int, to: c_int) {
-    // What is set through one number holds for the other.
+    // Options set through one number apply to the other.
     table::touched(from);
     let entry = match table::get(from) {
         Entry::Hidden => Entry::Foreign,

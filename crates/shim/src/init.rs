@@ -1,7 +1,6 @@
-//! The program's start: joins the domain, maps its arena, finds inherited sockets.
-//!
-//! What must never happen: that a program started by `eft run` goes on without the stack. If
-//! anything fails, one line says what, and the program ends with 127.
+//! The program's start: joins the domain, maps its arena, finds inherited sockets. Invariant: a program
+//! started by `eft run` never runs without the stack. If anything fails, one line says what, and the
+//! program ends with 127.
 
 use crate::dispatch::Calls;
 use crate::domain::{Domain, domain};
@@ -40,7 +39,8 @@ const RUNNING: u32 = 1;
 const DONE: u32 = 2;
 static STATE: AtomicU32 = AtomicU32::new(NEW);
 
-/// Starts if that has not happened. `calls` makes the system calls that the program makes past libc.
+/// Starts the shim if it has not started. `calls` makes the system calls that the program makes past
+/// libc.
 #[inline]
 pub fn ensure(calls: Calls) {
     if STATE.load(Ordering::Acquire) != DONE {
@@ -51,12 +51,13 @@ pub fn ensure(calls: Calls) {
 #[cold]
 fn first(calls: Calls) {
     if STATE.compare_exchange(NEW, RUNNING, Ordering::AcqRel, Ordering::Acquire).is_err() {
-        // By this thread: the constructor's own calls. (No other thread runs yet.)
+        // Started by this thread: these are the constructor's own calls. (No other thread runs yet.)
         return;
     }
     real::resolve_all();
     if !has_environment() {
-        // libc is not ready: some library calls before any constructor ran, as AddressSanitizer's does.
+        // libc is not ready: some library makes calls before any constructor has run, as
+        // AddressSanitizer's does.
         STATE.store(NEW, Ordering::Release);
         return;
     }
@@ -110,8 +111,9 @@ fn start(calls: Calls) -> core::result::Result<(), &'static str> {
     Ok(())
 }
 
-/// Valgrind puts a library of its own before all others. It makes the program's system calls from code of
-/// its own, which must not be handed over; what the program does past libc is not seen there.
+/// Whether Valgrind runs the program: it puts a library of its own before all others. It makes the
+/// program's system calls from its own code, which must not be handed over; calls past libc are not seen
+/// there.
 fn under_valgrind() -> bool {
     // SAFETY: NUL-terminated name; the value is read at once.
     unsafe {
@@ -123,7 +125,7 @@ fn under_valgrind() -> bool {
 fn refused(errno: c_int) -> &'static str {
     match errno {
         libc::EPROTONOSUPPORT => {
-            "the stack speaks another version than this libeft.so: restart the stack or the program"
+            "the stack and this libeft.so have different versions: restart the stack or the program"
         }
         libc::ENOMEM | libc::ENOSPC | libc::EMFILE => "the stack has no room for another program",
         _ => "the stack refused this program",

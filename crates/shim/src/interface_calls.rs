@@ -104,7 +104,7 @@ unsafe fn answer(request: *mut u8, of_address: bool, read: fn(&Interface) -> Val
     named.retain(|i| i.name.as_bytes() == name);
     let first = named.first().ok_or(Errno(libc::ENODEV))?;
     let of_ipv4 = named.iter().find(|i| i.address.is_ipv4());
-    // These are calls of IPv4: what has no address of it has none.
+    // These are IPv4 calls: an interface without an IPv4 address has no address here.
     let found = match of_address {
         true => of_ipv4.ok_or(Errno(libc::EADDRNOTAVAIL))?,
         false => of_ipv4.unwrap_or(first),

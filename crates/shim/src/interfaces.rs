@@ -36,7 +36,7 @@ pub fn records() -> Vec<InterfaceInfo> {
         .collect()
 }
 
-/// Everything that the program sees, the loopback first.
+/// All interfaces that the program sees, the loopback first.
 pub fn all() -> Vec<Interface> {
     let lo = Interface {
         name: "lo".to_string(),
@@ -71,7 +71,7 @@ pub fn all() -> Vec<Interface> {
     list
 }
 
-/// Those with an IPv4 address, and what that is.
+/// The interfaces with an IPv4 address, with the address.
 pub fn ipv4() -> Vec<(Interface, Ipv4Addr)> {
     let v4 = |i: Interface| match i.address {
         IpAddr::V4(address) => Some((i, address)),
@@ -84,10 +84,10 @@ fn is_ipv6(record: &InterfaceInfo) -> bool {
     IpAddr::from(record.address).is_ipv6()
 }
 
-/// Whether the stack has an IPv6 address; else IPv6 is the kernel's. Asked for every address of IPv6, so the answer is
-/// kept for as long as sockets lives.
+/// Whether the stack has an IPv6 address; else the kernel serves IPv6. Called for every IPv6 address, so the answer is
+/// cached for as long as sockets lives.
 pub fn speak_ipv6() -> bool {
-    /// The generation of sockets, whether there is an address, and whether this is an answer at all.
+    /// The cached answer: the generation of sockets, whether there is an address, and whether it is valid.
     static KNOWN: AtomicU64 = AtomicU64::new(0);
     let Some(domain) = domain() else {
         return false;
@@ -172,9 +172,9 @@ pub fn mtu_towards(local: IpAddr, remote: IpAddr) -> i32 {
         .map_or(default, |i| i.mtu)
 }
 
-/// Whether everybody is meant: by 255.255.255.255, or by the last address of a network of ours. For
-/// every datagram, so what cannot be the last address of a network of 256 or more is not looked up;
-/// with smaller networks the transport refuses what this lets pass.
+/// Whether an address is a broadcast address: 255.255.255.255, or the last address of a network of ours. Called for
+/// every datagram, so an address that cannot be the last of a network of 256 or more is not looked up; with smaller
+/// networks the transport refuses what this lets pass.
 pub fn is_broadcast(address: IpAddr) -> bool {
     let IpAddr::V4(address) = address else { return false };
     if address.to_bits().trailing_ones() < 8 {

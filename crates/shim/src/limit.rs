@@ -3,7 +3,7 @@
 use crate::spin::Spin;
 use crate::sys::{self, Errno, Result};
 
-/// Raising and lowering is one thing.
+/// Held from raising the limit to lowering it.
 static LIMIT: Spin<()> = Spin::new(());
 
 pub fn reset_lock() {
@@ -11,8 +11,8 @@ pub fn reset_lock() {
 }
 
 /// Calls `make` with the limit of open files (RLIMIT_NOFILE) one higher, if the hard limit allows
-/// that. What it makes beyond the limit must be closed at once. If the program changes its limit
-/// meanwhile, its word counts.
+/// that. A descriptor beyond the limit must be closed at once. If the program changes its limit
+/// meanwhile, the program's value stays.
 pub fn with_one_more<T>(make: impl FnOnce() -> Result<T>) -> Result<T> {
     let _held = LIMIT.lock();
     let own = sys::open_files(None)?;

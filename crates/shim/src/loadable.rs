@@ -1,7 +1,6 @@
-//! Whether the dynamic linker would load the shim into a program.
-//!
-//! A statically linked, foreign or privileged program would run on the kernel's network without a
-//! word. So it is looked at first, and refused. No allocation: this also runs in vfork children.
+//! Whether the dynamic linker would load the shim into a program. A statically linked, foreign or privileged program would
+//! silently run on the kernel's network. So each program is checked first, and such a one is refused. No allocation: this
+//! also runs in vfork children.
 
 use crate::{dispatch, sys};
 use core::ffi::{CStr, c_int};
@@ -20,7 +19,7 @@ const SCRIPT_DEPTH: u32 = 5;
 /// Why the shim would not be loaded.
 pub type Reason = &'static str;
 
-/// `Ok` also if it cannot be told (the exec itself will say what is wrong).
+/// `Ok` also if the check is impossible (the exec itself then reports the error).
 pub fn check(path: &CStr) -> Result<(), Reason> {
     check_nested(path, SCRIPT_DEPTH)
 }
@@ -127,8 +126,8 @@ fn check_linker(fd: c_int, at: i64) -> Result<(), Reason> {
     Ok(())
 }
 
-/// Whether the Go linker's note with the build's id is among the notes at `at`. (With the C library linked in, that is where
-/// it stands; without it, such a program is linked statically.)
+/// Whether the Go linker's note with the build's id is among the notes at `at`. (Programs with cgo have the note there;
+/// others are linked statically.)
 fn has_go_note(fd: c_int, at: i64) -> bool {
     let mut notes = [0u8; 512];
     // SAFETY: our buffer.

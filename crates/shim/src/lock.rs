@@ -1,8 +1,7 @@
-//! The application's two locks of a socket, one for each direction, in the socket's page.
-//!
-//! Robust, so that a holder that dies only loses the bytes it had not published (positions are
-//! published last); shared between the domain's processes; checked, so that a signal handler that
-//! enters a call which it interrupted gets an error instead of waiting for itself.
+//! The application's two locks of a socket, one for each direction, in the socket's page. Robust,
+//! so that a holder that dies loses only the bytes that it had not published (positions are
+//! published last); shared between the domain's processes; error-checking, so that a signal handler
+//! that makes the call that it interrupted gets an error instead of waiting for itself.
 
 use crate::sys::{Errno, Result};
 use core::mem::MaybeUninit;
@@ -12,13 +11,14 @@ use libc::pthread_mutex_t;
 const _: () = assert!(size_of::<pthread_mutex_t>() <= RECEIVE_LOCK - SEND_LOCK);
 const _: () = assert!(size_of::<pthread_mutex_t>() <= SHIM_WORDS - RECEIVE_LOCK);
 
-/// Initialises both locks. Only whoever opened or accepted the socket may, before it is shared.
+/// Initialises both locks. Only the process that opened or accepted the socket may do that, before
+/// the socket is shared.
 pub fn init(page: &SocketPage) {
     for offset in [SEND_LOCK, RECEIVE_LOCK] {
         let mutex = page.header_ptr(offset).cast::<pthread_mutex_t>();
         let mut attr = MaybeUninit::uninit();
         // SAFETY: the attribute is ours; the mutex lies in the page, 64 bytes are set aside for it,
-        // and nobody else uses it yet.
+        // and nothing else uses it yet.
         unsafe {
             mutex.cast::<u8>().write_bytes(0, size_of::<pthread_mutex_t>());
             libc::pthread_mutexattr_init(attr.as_mut_ptr());
@@ -47,16 +47,17 @@ impl Drop for Guard {
 /// the holder. The caller turns that into the error its call may have.
 pub fn lock(page: &SocketPage, offset: usize) -> Result<Guard> {
     let mutex = page.header_ptr(offset).cast::<pthread_mutex_t>();
-    // SAFETY: initialised by whoever opened the socket. The domain may scribble over it; then glibc
-    // reports an error or the domain hurts itself.
+    // SAFETY: initialised when the socket was opened. If the domain overwrites it, glibc reports an
+    // error or the domain hurts itself.
     match unsafe { libc::pthread_mutex_lock(mutex) } {
         0 => Ok(Guard(mutex)),
         libc::EOWNERDEAD => {
-            // What the dead holder had not published is forgotten: positions still say so.
-            // SAFETY: we hold it.
+            // Bytes that the dead holder had not published are dropped: the positions do not
+            // include them. SAFETY: we hold it.
             unsafe { libc::pthread_mutex_consistent(mutex) };
             if offset == SEND_LOCK {
-                // It may have sent a plug and not said so: say so, and the server takes it.
+                // It may have sent a plug without setting the word: set it, and the server takes
+                // the plug out.
                 page.write_plug().set();
             }
             Ok(Guard(mutex))

@@ -1,13 +1,13 @@
 //! The kernel's loopback beside a wildcard socket: its shadow socket.
 //!
-//! A socket that is bound to the wildcard address also has a kernel socket at 127.0.0.1 (for IPv6 alone: ::1) and
-//! the same port, so that health checks and local tools reach it. That one sits under a hidden number; sockets
-//! holds a duplicate, posts the eft socket's token when something comes there, and gives the domain's
-//! other processes a duplicate when they first need it. `accept` takes from both, and so does
-//! receiving (see `shadow`). If the port is taken there, a socket does without.
+//! A socket that is bound to the wildcard address also has a kernel socket at 127.0.0.1 (for IPv6 alone: ::1) and the same
+//! port, so that health checks and local tools reach it. It has a hidden descriptor number; sockets holds a duplicate, posts
+//! the eft socket's token when something arrives there, and gives the domain's other processes a duplicate when they first
+//! need it. `accept` takes from both, and so does receiving (see `shadow`). If the port is taken there, a socket has no
+//! shadow.
 //!
-//! A datagram socket that was never bound gets its shadow when it first sends to 127/8. What must never
-//! happen: a shadow that hears anybody but the loopback.
+//! A datagram socket that was never bound gets its shadow when it first sends to 127/8. Invariant: a shadow receives only from
+//! the loopback.
 
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
@@ -21,8 +21,8 @@ use eft_messages::control::{Request, op};
 use libc::{sockaddr, socklen_t};
 
 /// Binds a kernel socket to the loopback: of IPv4 to 127.0.0.1, of IPv6 alone to ::1; of both, a stream to 127.0.0.1 and
-/// datagrams to either address, by the wildcard on no other device than `lo`, or where that cannot be to 127.0.0.1. A listener
-/// at the wildcard would keep everybody else from the port, at whatever address of the kernel's.
+/// datagrams to either address, by the wildcard restricted to the device `lo`, or, where that is impossible, to 127.0.0.1. A
+/// listener at the wildcard would block the port for all other sockets, at every address of the kernel.
 pub fn bind(kernel: c_int, port: u16, inet6: bool) -> Result<c_int> {
     let (v4, v6) = (IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST));
     if !inet6 {
@@ -40,7 +40,7 @@ pub fn bind(kernel: c_int, port: u16, inet6: bool) -> Result<c_int> {
         if let Ok(done) = bind_to(kernel, any, port, true) {
             return Ok(done);
         }
-        // Another of a device's can only be taken by who may.
+        // Only privileged programs may change the binding to a device.
         device(b"\0")?;
     }
     bind_to(kernel, v4, port, true)
@@ -52,8 +52,8 @@ fn bind_to(kernel: c_int, address: IpAddr, port: u16, inet6: bool) -> Result<c_i
     errno::of(unsafe { real::bind.get()(kernel, (&raw const storage).cast(), len as libc::socklen_t) })
 }
 
-/// Binds the kept kernel socket beside its eft socket; gives it up if that fails. A listener's is
-/// shown to sockets when it listens.
+/// Binds the kept kernel socket beside its eft socket; gives it up if that fails. A listener's is passed to sockets when it
+/// listens.
 pub fn attach(socket: &Socket, kernel: c_int, port: u16, inet6: bool) {
     match bind(kernel, port, inet6) {
         Err(_) => give_up(kernel),
@@ -62,7 +62,7 @@ pub fn attach(socket: &Socket, kernel: c_int, port: u16, inet6: bool) {
     }
 }
 
-/// Closes a hidden socket that is not to be.
+/// Closes a hidden socket that is not needed.
 pub fn give_up(hidden: c_int) {
     table::forget(hidden);
     sys::close(hidden);
@@ -75,10 +75,9 @@ fn remember(socket: &Socket, hidden: c_int) {
     }
 }
 
-/// Shows a datagram socket's shadow to sockets. If another process of the domain was first, that one's
-/// is the shadow.
+/// Passes a datagram socket's shadow to sockets. If another process of the domain was first, its kernel socket is the shadow.
 pub fn stand_beside(socket: &Socket, hidden: c_int) -> Result<c_int> {
-    // Known here before sockets can tell of it, so that no thread takes its news for nobody's.
+    // Remembered before sockets can report input for it, so that no thread finds a report without a shadow.
     remember(socket, hidden);
     let request = Request { op: op::SHADOW, slot: socket.slot, ..Request::default() };
     let Err(errno) = control::request(request, Some(hidden)) else {
@@ -127,12 +126,12 @@ fn fetch(socket: &Socket) -> Result<c_int> {
     }
 }
 
-/// Makes a hidden kernel socket that has spoken on the loopback the shadow of the eft socket that it
-/// turned into. What waits there to be received stays.
+/// Makes a hidden kernel socket that has sent on the loopback the shadow of the eft socket that replaced it. Datagrams that
+/// wait there stay.
 pub fn move_beside(socket: &Socket, hidden: c_int) {
     // It was bound to the wildcard when it first sent, or to its peer's side when it connected.
     unconnect(hidden);
-    // Its error queue, which nobody takes from any longer, would keep it ready.
+    // Its error queue, which is never read any more, would keep it ready.
     let _ = sys::set_option(hidden, libc::IPPROTO_IP, libc::IP_RECVERR, &0i32.to_ne_bytes());
     match place(socket, hidden, socket.page.local().port) {
         Ok(()) => drop(stand_beside(socket, hidden)),
@@ -151,7 +150,7 @@ pub fn place(socket: &Socket, kernel: c_int, port: u16) -> Result<()> {
     placed.map(drop).map_err(|_| Errno(libc::ENETUNREACH))
 }
 
-/// Connects a datagram socket's shadow; returns where to.
+/// Connects a datagram socket's shadow; returns the peer.
 ///
 /// # Safety
 /// `address` must be valid for `len` bytes.
@@ -161,8 +160,8 @@ pub unsafe fn connect(hidden: c_int, address: *const sockaddr, len: socklen_t) -
     address::of_socket(hidden, true).ok_or(Errno(libc::ENETUNREACH))
 }
 
-/// The socket has a peer on the stack: its shadow hears nobody any more, since it is its own peer. What
-/// came before can still be received, and senders are told that nobody listens, as by the kernel.
+/// The socket has a peer on the stack: its shadow is connected to itself, so that it receives nothing any more. Earlier
+/// datagrams can still be received, and senders get "connection refused", as from the kernel.
 pub fn shut_out(hidden: c_int) {
     let inet6 = sys::get_option_int(hidden, libc::SOL_SOCKET, libc::SO_DOMAIN) == Ok(libc::AF_INET6);
     if let Some(own) = address::of_socket(hidden, false) {
@@ -206,9 +205,9 @@ pub fn is_shadowed_listener(socket: &Socket) -> bool {
         && process::owns_memory()
 }
 
-/// A listener was closed here. Others have its shadow, too: if no process of the domain has the listener any
-/// more, sockets shuts it down, and it has when it answers what was asked after. Until then who connects to
-/// the loopback would be accepted by nobody.
+/// A listener was closed here. Others have its shadow, too: if no process of the domain has the listener any more, sockets
+/// shuts the shadow down before it answers the next request. Until then a client that connects to the loopback would never be
+/// accepted.
 pub fn await_close(socket: &Socket) {
     if !confined::is_confined() {
         let _ = control::fetch(Request { op: op::SHADOW, slot: socket.slot, ..Request::default() })

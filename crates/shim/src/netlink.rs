@@ -1,10 +1,10 @@
-//! NETLINK_ROUTE sockets: what a program asks of interfaces, addresses and routes is answered with the
-//! stack's, as by the interface ioctls and `getifaddrs`.
+//! NETLINK_ROUTE sockets: requests for interfaces, addresses and routes are answered with the stack's, as by
+//! the interface ioctls and `getifaddrs`.
 //!
-//! Such a socket is a Unix datagram socket that is connected to itself: a request is answered by sending
-//! the answer there, so that it is readable, can be peeked at and waits in order, all by the kernel. Changes
-//! are refused (EOPNOTSUPP): `eft up` configures the stack. Notifications never come. Other netlink
-//! protocols are the kernel's.
+//! Such a socket is a Unix datagram socket that is connected to itself: a request is answered by sending the
+//! answer there, so that it is readable, can be peeked at and waits in order, all by the kernel. Changes are
+//! refused (EOPNOTSUPP): `eft up` configures the stack. Notifications never come. The kernel serves other
+//! netlink protocols.
 
 mod answer;
 mod message;
@@ -14,7 +14,7 @@ use crate::table::{self, Entry};
 use core::ffi::{c_int, c_void};
 use libc::{iovec, msghdr, sockaddr, sockaddr_nl, socklen_t};
 
-/// Bytes of the largest request that is looked at.
+/// Bytes of the largest request that is answered.
 const REQUEST_MAX: usize = 65536;
 
 /// `socket(AF_NETLINK, …, NETLINK_ROUTE)`; `flags` are those of the type.
@@ -47,7 +47,7 @@ fn to_itself(fd: c_int) -> Result<()> {
     }
 }
 
-/// The port of a netlink socket; `None` if `fd` is none.
+/// The port of a netlink socket; `None` if `fd` is not one.
 #[inline]
 pub fn port(fd: c_int) -> Option<u32> {
     match table::get(fd) {
@@ -151,13 +151,14 @@ pub unsafe fn send_one(fd: c_int, from: *const c_void, len: usize) -> Option<Res
     unsafe { send(fd, &one, 1) }
 }
 
-/// What came was received by the kernel: says from whom, which is the kernel.
+/// The kernel has received the message from the Unix socket: writes the sender's name, which is the
+/// kernel's.
 ///
 /// # Safety
 /// As for `recvfrom`.
 pub unsafe fn received_from(fd: c_int, address: *mut sockaddr, len: *mut socklen_t) {
     if port(fd).is_some() && !address.is_null() && !len.is_null() {
-        // SAFETY: by the caller. The kernel has told the length of another name.
+        // SAFETY: by the caller. The kernel has written the length of another name.
         unsafe {
             *len = size_of::<sockaddr_nl>() as socklen_t;
             put_name(0, address, len);
@@ -165,12 +166,12 @@ pub unsafe fn received_from(fd: c_int, address: *mut sockaddr, len: *mut socklen
     }
 }
 
-/// The room for a name that a program gives to `recvmsg`. Of no other descriptor is it read.
+/// The room for a name that a program gives to `recvmsg`. It is read for netlink descriptors only.
 pub fn room(fd: c_int, message: &msghdr) -> socklen_t {
     if port(fd).is_some() { message.msg_namelen } else { 0 }
 }
 
-/// As [`received_from`], of `recvmsg`; `room` is what the program gave for the name.
+/// As [`received_from`], for `recvmsg`; `room` is the program's room for the name.
 ///
 /// # Safety
 /// As for `recvmsg`.

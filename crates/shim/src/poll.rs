@@ -1,7 +1,6 @@
-//! POLLERR, while an error waits: the kernel cannot be made to say so of an eft descriptor, so what it answers is put right.
-//!
-//! A connection that failed shows HUP, and who hears that hears of the error here. A datagram socket with IP_RECVERR is readable
-//! while an error waits; calls are looked at for that in programs that set the option on some socket.
+//! POLLERR while an error waits: the kernel cannot report it for an eft descriptor, so its answers are corrected here. A failed
+//! connection shows HUP, to which the error is added here. A datagram socket with IP_RECVERR is readable while an error waits;
+//! calls are checked for that in programs that set the option on some socket.
 
 use crate::received;
 use crate::socket::{Socket, bit};
@@ -12,10 +11,10 @@ use eft_channel::socket::Opt;
 use libc::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLRDNORM, POLLWRNORM, pollfd};
 use std::time::Instant;
 
-/// Lists up to this length are asked about so that a call wakes for an error that did not ask for data. No memory is
+/// For lists up to this length, a call that did not ask for data is widened so that it wakes for an error. No memory is
 /// allocated: `poll` may be called in signal handlers.
 const LIST_MAX: usize = 64;
-/// Empty-handed rounds for which a call asks about data that it does not want.
+/// Rounds without a result in which a call asks for data that it does not want.
 const ROUNDS: u32 = 8;
 
 /// The eft socket at `fd`, if it has an error queue.
@@ -32,15 +31,15 @@ fn has_error(socket: &Socket) -> bool {
     socket.page.has_errors() || socket.page.error() != 0
 }
 
-/// Completes what the kernel said of those that have hung up.
+/// Adds errors to the kernel's answer about descriptors that have hung up.
 pub fn add_errors(list: &mut [pollfd]) {
     for given in list.iter_mut().filter(|given| given.revents & POLLHUP != 0) {
         given.revents |= of_hang_up(given.fd) & (given.events | POLLERR);
     }
 }
 
-/// What holds of the connection at `fd` that has hung up: that it failed, if nobody was told yet, and that it is writable,
-/// though its plug may be there for a moment longer.
+/// Further bits of a connection at `fd` that has hung up: an error, if it was not reported yet, and writable, though its plug
+/// may be there for a moment longer.
 pub fn of_hang_up(fd: c_int) -> i16 {
     match table::socket(fd) {
         Some(Ok(socket)) if socket.is_stream() && !socket.has(bit::LISTENING) => {
@@ -51,8 +50,8 @@ pub fn of_hang_up(fd: c_int) -> i16 {
     }
 }
 
-/// What the program is told, by what the kernel said. Quietens a descriptor that says more than there is.
-pub fn told(fd: c_int, mut said: i16, asked: i16) -> i16 {
+/// Corrects the kernel's answer about a descriptor. Silences a descriptor that shows input without having any.
+pub fn corrected(fd: c_int, mut said: i16, asked: i16) -> i16 {
     if let Some(socket) = queueing(fd) {
         let (error, data) = (has_error(socket), has_data(socket));
         if error {
@@ -97,7 +96,7 @@ pub fn wait(
         }
         let mut ready = 0;
         for given in list.iter_mut() {
-            given.revents = told(given.fd, given.revents, given.events);
+            given.revents = corrected(given.fd, given.revents, given.events);
             ready += (given.revents != 0) as c_int;
         }
         let over = deadline.is_some_and(|at| at <= Instant::now());

@@ -2,7 +2,7 @@
 //!
 //! A vfork child shares its parent's memory but has descriptors of its own, so it must not touch
 //! the table. A child made by a bare `clone` has its own memory but ran no fork handlers. One word
-//! tells them apart: it holds the process's number, and the kernel wipes its page in every child
+//! distinguishes them: it holds the process's number, and the kernel wipes its page in every child
 //! that gets a copy of the memory (`MADV_WIPEONFORK`), but not in one that shares it.
 
 use crate::sys;
@@ -11,13 +11,13 @@ use std::sync::OnceLock;
 
 static OWNER: AtomicPtr<AtomicI32> = AtomicPtr::new(core::ptr::null_mut());
 
-/// What others have to do when the process forks. `init` says who.
+/// What other modules have to do when the process forks; `init` registers them.
 pub struct Hooks {
     /// In the parent: so that no lock is held by a thread that the child does not have.
     pub lock: fn(),
     /// In both, after `lock`.
     pub unlock: fn(),
-    /// In a child that ran no fork handlers: nobody holds a lock in it.
+    /// In a child that ran no fork handlers: no thread holds a lock in it.
     pub reset_locks: fn(),
     /// In every child that got a copy of the memory.
     pub begin: fn(),
@@ -77,8 +77,8 @@ fn begin() {
     call(|hooks| hooks.begin);
 }
 
-/// Whether the shim's tables are this process's to change: true except in a vfork child. Asked
-/// only before a change, since it costs a system call.
+/// Whether this process may change the shim's tables: true except in a vfork child. Called only
+/// before a change, since it costs a system call.
 pub fn owns_memory() -> bool {
     match owner().load(Ordering::Relaxed) {
         0 => {

@@ -1,8 +1,8 @@
 //! Keeping a descriptor's poll state equal to the socket's readiness, and waiting on it.
 //!
-//! See `eft_channel::token` for the protocol: one empty message while there is something to take,
-//! one plug while there is no room. What must never happen: a descriptor that is readable for good
-//! with nothing to take (the program spins), or one that is not although there is (it hangs).
+//! See `eft_channel::token` for the protocol: one empty message while there is something to take, one plug while there is
+//! no room. Invariant: no descriptor stays readable with nothing to take (the program would spin), and none is unreadable
+//! although there is something (it would hang).
 
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
@@ -13,13 +13,13 @@ use core::sync::atomic::Ordering;
 /// Length of a plug. With the smallest send buffer that the kernel grants (4608 bytes), one such
 /// message makes a Unix socket unwritable: its memory, counted four times, exceeds the buffer.
 const PLUG_LEN: usize = 1500;
-/// After so many empty-handed calls in a row, see whether the descriptor tells the truth.
+/// After this many calls in a row without a result, check the descriptor.
 const SUSPICION: u32 = 16;
-/// A server that is just posting gets this long: rounds of two milliseconds.
+/// How long to wait for a server that is just posting: rounds of two milliseconds.
 const TAKE_ROUNDS: u32 = 10;
 
 /// Nothing is left: takes the message out of the descriptor, unless `still_ready` after all.
-/// Sockets that have ended keep theirs, so that they stay readable, and what tells the stack of the last close lies there.
+/// Sockets that have ended keep theirs: they stay readable, and by that message the stack notices the last close.
 pub fn retire(fd: c_int, socket: &Socket, still_ready: impl Fn() -> bool) {
     if socket.token.is_posted() && !socket.is_ended() && !socket.wishes_shut_read() {
         for _ in 0..socket.token.retire(&still_ready) {
@@ -28,7 +28,7 @@ pub fn retire(fd: c_int, socket: &Socket, still_ready: impl Fn() -> bool) {
     }
 }
 
-/// Something is left, but a part was taken: the next news are to be an edge again.
+/// A part was taken and something is left: the next input must be an edge again.
 #[inline]
 pub fn took_a_part(fd: c_int, socket: &Socket) {
     for _ in 0..socket.token.retire_edges() {
@@ -45,7 +45,7 @@ fn take(fd: c_int, socket: &Socket) {
         };
         match taken {
             Ok(()) => return,
-            // Somebody thought us dead and took ours.
+            // Another thread took our message, since we seemed to be dead.
             Err(Errno(libc::EAGAIN)) if was_taken(socket) => return,
             // The server has set the token and is about to send.
             Err(Errno(libc::EAGAIN)) if confined::is_confined() => core::hint::spin_loop(),
@@ -84,7 +84,7 @@ pub fn stop(fd: c_int) -> bool {
     }
 }
 
-/// A call found nothing and will not wait: now and then, see whether the descriptor is right.
+/// A call found nothing and will not wait: checks the descriptor from time to time.
 pub fn found_nothing(fd: c_int, socket: &Socket) {
     let idle = socket.idle().fetch_add(1, Ordering::Relaxed) + 1;
     if idle.is_multiple_of(SUSPICION) && !confined::is_confined() {
@@ -100,8 +100,8 @@ pub fn found_something(socket: &Socket) {
     }
 }
 
-/// Looks for the two states that the protocol cannot leave by itself: a stack that is gone, and a
-/// message whose taker died between giving up the token and taking it.
+/// Checks for the two states that the protocol cannot leave by itself: a stack that is gone, and a message whose taker
+/// died between retiring the token and taking the message.
 pub fn examine(fd: c_int, socket: &Socket) {
     if confined::is_confined() {
         return;
@@ -117,8 +117,8 @@ pub fn examine(fd: c_int, socket: &Socket) {
     if events & libc::POLLIN == 0 || socket.token.is_posted() || socket.wishes_shut_read() {
         return;
     }
-    // A server between setting the token and sending would have it set; one that has sent but whose
-    // taker is only slow takes microseconds. Look again after a while, then take it.
+    // If a server were between setting the token and sending, the token would be set; a slow taker takes microseconds.
+    // Check again after a while, then take the message.
     let _ = sys::poll(-1, 0, Some(1));
     let again = sys::poll(fd, libc::POLLIN, Some(0)).unwrap_or(0);
     if again & libc::POLLIN != 0
@@ -131,7 +131,7 @@ pub fn examine(fd: c_int, socket: &Socket) {
     }
 }
 
-/// In a process with a filter: waits until `over`, as the calls that it may still make allow.
+/// In a process with a filter: waits until `over`, with the calls that it may still make.
 fn wait_confined(socket: &Socket, over: impl Fn() -> bool) -> Result<()> {
     loop {
         match confined::sleep(socket, || over() || socket.is_ended()) {
@@ -232,7 +232,7 @@ pub fn must_not_wait(fd: c_int, socket: &Socket, flags: c_int) -> bool {
         }
 }
 
-/// What a call returns that met its own lock in a signal handler.
+/// The error of a call in a signal handler that interrupted the holder of its lock.
 pub fn reentered(fd: c_int, socket: &Socket, flags: c_int, errno: Errno) -> Errno {
     match errno {
         Errno(libc::EDEADLK) if must_not_wait(fd, socket, flags) => Errno(libc::EAGAIN),

@@ -23,7 +23,7 @@ impl Received {
     pub fn returned(&self, flags: c_int) -> usize {
         match flags & libc::MSG_TRUNC {
             0 => self.copied,
-            // Of an error Linux tells no more than what it copied.
+            // For an error Linux returns only the copied length.
             _ if self.error.is_some() => self.copied,
             _ => self.len,
         }
@@ -40,7 +40,7 @@ pub fn is_readable(socket: &Socket) -> bool {
         || socket.is_ended()
 }
 
-/// The descriptor is readable no longer, unless there is something left to take.
+/// Makes the descriptor unreadable, unless there is something left to take.
 pub fn quieten(fd: c_int, socket: &Socket) {
     readiness::retire(fd, socket, || is_readable(socket));
 }

@@ -6,7 +6,7 @@ use crate::table::{self, Entry};
 use crate::{init, scan};
 use core::ffi::c_int;
 
-/// Descriptors came in with a message: notes which of them are eft sockets of the domain.
+/// Notes which descriptors of a received message are eft sockets of the domain.
 ///
 /// # Safety
 /// As [`each`].

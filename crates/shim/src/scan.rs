@@ -76,7 +76,7 @@ pub fn adopt_undecided(fd: c_int) {
     }
 }
 
-/// After exec: looks at everything that was inherited.
+/// After exec: checks all inherited descriptors.
 pub fn inherited() {
     let mut candidates = Vec::new();
     let mut kernel = Vec::new();

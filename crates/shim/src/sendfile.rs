@@ -51,7 +51,8 @@ impl Source for File {
 pub unsafe fn send(fd: c_int, socket: &Socket, from: c_int, offset: *mut i64, count: usize) -> Result<usize> {
     let (_, mode) = sys::identity(from)?;
     if !matches!(mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFBLK) {
-        // As the kernel: what cannot be mapped cannot be sent. Programs copy by hand then.
+        // As in the kernel: a file that cannot be mapped cannot be sent. Programs then copy by
+        // themselves.
         return Err(Errno(libc::EINVAL));
     }
     if !socket.is_stream() {

@@ -1,9 +1,8 @@
-//! Datagrams to and from the kernel's loopback, over a socket's shadow.
-//!
-//! sockets counts in the page whenever something comes to the shadow; until then receiving makes no
-//! system call for it. A shadow that may have something and the ring take turns, so that neither
-//! starves; what was peeked at stays the next to be taken. What must never happen: a shadow that has
-//! something left while the page says that it was seen (the program hangs).
+//! Datagrams to and from the kernel's loopback, over a socket's shadow. sockets increments a counter
+//! in the page whenever something arrives at the shadow; until then receiving makes no system call
+//! for it. A shadow that may have something and the ring take turns, so that neither starves; a
+//! datagram that was peeked at stays the next one. Invariant: while the page says that the shadow is
+//! drained, it is (else the program would hang).
 
 use crate::buffers::Buffers;
 use crate::received::Received;
@@ -29,16 +28,16 @@ pub fn due(socket: &Socket) -> Option<c_int> {
 
 #[cold]
 fn find(socket: &Socket) -> Option<c_int> {
-    let news = socket.page.shadow_news();
+    let arrivals = socket.page.shadow_news();
     let shadow = loopback::of(socket);
     if shadow.is_none() {
-        // Not for us to take; else the descriptor would be readable for good.
-        socket.shadow_seen().store(news, Ordering::Release);
+        // Not for us to take; marked as seen, or the descriptor would stay readable.
+        socket.shadow_seen().store(arrivals, Ordering::Release);
     }
     shadow
 }
 
-/// Takes a datagram from the shadow, or looks at it. Under the receive lock.
+/// Takes a datagram from the shadow, or peeks at it. Under the receive lock.
 pub fn take(socket: &Socket, shadow: c_int, to: &Buffers, peek: bool) -> Result<Option<Received>> {
     let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC | if peek { libc::MSG_PEEK } else { 0 };
     let mut control = Control([0; 256]);
@@ -50,13 +49,13 @@ pub fn take(socket: &Socket, shadow: c_int, to: &Buffers, peek: bool) -> Result<
     message.msg_iovlen = to.list().len();
     message.msg_control = control.0.as_mut_ptr().cast();
     message.msg_controllen = control.0.len();
-    // Before the look: what comes after it is news.
-    let news = socket.page.shadow_news();
+    // Before the receive: what arrives later counts as new.
+    let arrivals = socket.page.shadow_news();
     // SAFETY: our own buffers, and the program's.
     let len = match unsafe { sys::receive_message(shadow, &mut message, flags) } {
         Ok(len) => len,
         Err(Errno(libc::EAGAIN)) => {
-            socket.shadow_seen().store(news, Ordering::Release);
+            socket.shadow_seen().store(arrivals, Ordering::Release);
             return Ok(None);
         }
         Err(errno) => {
@@ -77,15 +76,15 @@ pub fn take(socket: &Socket, shadow: c_int, to: &Buffers, peek: bool) -> Result<
     Ok(Some(Received { len, copied: len.min(to.left()), from, header, error: None }))
 }
 
-/// Notes if nothing is left, so that the descriptor is readable no longer than it should.
+/// Notes if nothing is left, so that the descriptor does not stay readable.
 pub fn settle(socket: &Socket, shadow: c_int) {
-    let news = socket.page.shadow_news();
+    let arrivals = socket.page.shadow_news();
     if sys::poll(shadow, libc::POLLIN, Some(0)) == Ok(0) {
-        socket.shadow_seen().store(news, Ordering::Release);
+        socket.shadow_seen().store(arrivals, Ordering::Release);
     }
 }
 
-/// What the control data say of a datagram: as much as the program asked the kernel for.
+/// The header of a datagram from its control data: the fields that the program asked the kernel for.
 ///
 /// # Safety
 /// The message must be as `recvmsg` left it.

@@ -15,7 +15,7 @@ pub fn make(fd: c_int, socket: &Socket) -> Result<c_int> {
     if let Some(hidden) = loopback::of(socket) {
         return Ok(hidden);
     }
-    // What is bound to an address of the stack's has no business on the loopback.
+    // A socket bound to an address of the stack does not use the loopback.
     if !socket.has(bit::WILDCARD) || !process::owns_memory() {
         return Err(Errno(libc::ENETUNREACH));
     }
@@ -73,7 +73,7 @@ pub unsafe fn send(
     let more = flags & libc::MSG_MORE != 0 || socket.has(bit::DATAGRAM_CORK);
     socket.put_bits(bit::LOOPBACK_MORE, more && sent.is_ok());
     if sent.is_err() {
-        // It may be what became of the last one; then the descriptor is readable no longer.
+        // The error may be of the previous datagram; then the descriptor is not readable any more.
         settle(socket, shadow);
         received::quieten(fd, socket);
     }

@@ -1,8 +1,6 @@
-//! A process's handle of one slot of the arena.
-//!
-//! Handles are made once per slot and live for good, so that the hot paths take no count and no
-//! lock. What belongs to the socket itself lies in its page, shared by the domain; what belongs to
-//! this process (how many descriptors it has, the hidden kernel socket) lies here.
+//! A process's handle of one slot of the arena. Handles are made once per slot and are never freed, so that the
+//! hot paths need no reference count and no lock. State of the socket itself lies in its page, shared by the
+//! domain; state of this process (how many descriptors it has, the hidden kernel socket) lies here.
 
 use crate::lock::{self, Guard};
 use crate::sys::{Errno, Result};
@@ -17,7 +15,7 @@ use eft_channel::token::{ReadToken, WritePlug};
 pub mod bit {
     /// The program made it with AF_INET6 and sees mapped addresses.
     pub const INET6: u32 = 1;
-    /// The result of the connect was told to the program.
+    /// The result of the connect was reported to the program.
     pub const CONNECT_TOLD: u32 = 2;
     /// A datagram socket with a peer.
     pub const PEER: u32 = 4;
@@ -44,7 +42,7 @@ pub mod bit {
     pub const LOOPBACK_PEER: u32 = 32768;
     /// The kernel holds back the beginning of a datagram to the loopback (MSG_MORE, UDP_CORK).
     pub const LOOPBACK_MORE: u32 = 65536;
-    /// The program did not say to which port to bind.
+    /// The program did not name a port to bind to.
     pub const ANY_PORT: u32 = 131072;
     /// The program asked for IPV6_RECVHOPLIMIT, IPV6_RECVTCLASS.
     pub const RECEIVE_HOP_LIMIT: u32 = 262144;
@@ -55,7 +53,8 @@ pub mod bit {
     pub const TELL_LEFT: u32 = 2097152;
     /// TCP_FASTOPEN_CONNECT.
     pub const EARLY_CONNECT: u32 = 4194304;
-    /// `connect` has told the program that it is done; the first write begins it, to the page's remote endpoint.
+    /// `connect` has returned success without connecting; the first write connects, to the page's remote
+    /// endpoint.
     pub const DEFERRED: u32 = 8388608;
 }
 
@@ -77,7 +76,7 @@ pub struct Socket {
     pub plug: Shared<WritePlug>,
     /// Descriptors of this process.
     pub descriptors: AtomicU32,
-    /// The hidden kernel socket on the loopback, as far as this process has it, or -1.
+    /// The hidden kernel socket on the loopback, if this process has it, or -1.
     pub loopback: AtomicI32,
 }
 
@@ -96,7 +95,7 @@ impl Socket {
         }
     }
 
-    /// Whether it is tcp's. A socket that nobody has is none of either kind.
+    /// Whether it is a stream. A free slot is neither a stream nor a datagram socket.
     #[inline]
     pub fn is_stream(&self) -> bool {
         self.page.owner().is_some_and(|owner| owner.role == Role::Tcp)
@@ -137,13 +136,13 @@ impl Socket {
         self.word(IDLE)
     }
 
-    /// Messages that were taken in place of others who gave up the token for them.
+    /// Messages that were taken on behalf of threads that had retired the token for them.
     pub fn taken_for(&self) -> &AtomicU32 {
         self.word(TAKEN_FOR)
     }
 
-    /// Payload bytes of a datagram that is held back (MSG_MORE, UDP_CORK). It lies, as far as it has
-    /// come, after the published end of the send ring. Under the send lock.
+    /// Payload bytes of a datagram that is held back (MSG_MORE, UDP_CORK). The payload so far lies after the
+    /// published end of the send ring. Under the send lock.
     pub fn pending(&self) -> &AtomicU32 {
         self.word(PENDING)
     }
@@ -157,12 +156,12 @@ impl Socket {
         self.word(DISCOVER)
     }
 
-    /// The news of the shadow ([`SocketPage::shadow_news`]) up to which there is nothing left there.
+    /// The count of arrivals at the shadow ([`SocketPage::shadow_news`]) up to which it is drained.
     pub fn shadow_seen(&self) -> &AtomicU32 {
         self.word(SHADOW_SEEN)
     }
 
-    /// Whether the shadow has, or had, something that nobody looked for yet.
+    /// Whether something has arrived at the shadow since it was last drained.
     #[inline]
     pub fn shadow_due(&self) -> bool {
         self.page.shadow_news() != self.shadow_seen().load(Ordering::Acquire)
@@ -194,7 +193,7 @@ impl Socket {
         lock::lock(&self.page, RECEIVE_LOCK)
     }
 
-    /// No more will ever come: the descriptor stays readable for good, the token is left alone.
+    /// Nothing more will come: the descriptor stays readable, and the token is left alone.
     pub fn is_ended(&self) -> bool {
         self.page.flags() & (flag::RECEIVE_END | flag::DEAD) != 0
     }
@@ -233,7 +232,7 @@ impl Socket {
         (hidden >= 0).then_some(hidden)
     }
 
-    /// Whether a connection or datagram socket is what `getpeername` may speak of.
+    /// Whether the socket has a peer for `getpeername`.
     pub fn is_connected(&self) -> bool {
         let flags = self.page.flags();
         match self.is_stream() {

@@ -1,7 +1,6 @@
-//! splice between a pipe and an eft stream: by copying, since there are no pages to move.
-//!
-//! What must never happen: bytes taken from one side that the other does not get. So the side that is
-//! written to has room first, and what was taken is written to the end.
+//! splice between a pipe and an eft stream: by copying, since there are no pages to move. Invariant:
+//! bytes taken from one side always reach the other. So the destination must have room first, and
+//! everything taken is written.
 
 use crate::buffers::Buffers;
 use crate::socket::Socket;
@@ -26,14 +25,14 @@ impl Source for Room {
     }
 }
 
-/// Which sides came with an offset. Neither may.
+/// Which sides were given an offset. Neither may have one.
 #[derive(Clone, Copy)]
 pub struct Offsets {
     pub pipe: bool,
     pub socket: bool,
 }
 
-/// What may be spliced at all: a pipe on one side, a stream on the other.
+/// Checks the two sides: one must be a pipe, the other a stream.
 fn check(pipe: c_int, socket: &Socket, offsets: Offsets) -> Result<()> {
     let (_, mode) = sys::identity(pipe)?;
     let possible = mode & libc::S_IFMT == libc::S_IFIFO && socket.is_stream();
@@ -93,7 +92,7 @@ pub fn from_stream(
     Ok(done)
 }
 
-/// Writes what the stream has given already: another writer may have filled the pipe meanwhile.
+/// Writes bytes already taken from the stream: another writer may have filled the pipe meanwhile.
 fn write_all(pipe: c_int, mut bytes: &[u8]) -> Result<()> {
     while !bytes.is_empty() {
         match sys::write(pipe, bytes) {
@@ -147,7 +146,7 @@ pub fn to_stream(
     Ok(done)
 }
 
-/// Sends what the pipe has given already, also on a socket that does not wait: there was room.
+/// Sends bytes already taken from the pipe, even on a nonblocking socket: there was room.
 fn send_all(fd: c_int, socket: &Socket, bytes: &[u8], more: c_int) -> Result<()> {
     let buffer = transfer::buffer(bytes.as_ptr().cast(), bytes.len());
     // SAFETY: our own bytes.

@@ -1,17 +1,12 @@
-//! stdin, stdout and stderr on eft sockets.
-//!
-//! Promises: while descriptor 0, 1 or 2 is an eft socket, the program's variable of that name holds
-//! a stream of ours that works on it; bytes that the program had written, and input that it had not
-//! read, go along in order. libc's own stream comes back when the descriptor becomes something else.
-//! Both stay usable as long as the program runs: who remembers ours can write to whatever the
-//! descriptor has become (see `stdio`).
-//!
-//! What must never happen: allocation or waiting for a stream's lock in a switch (dup2 may be called
-//! in a signal handler, and a reader may hold stdin's lock for ever); a switch in a vfork child.
-//!
-//! Limits: who remembers libc's stream from before the switch (C++'s `cout` does) gets EBADF from it
-//! as long as the descriptor is a socket, since it would write past the shim; wide characters that
-//! are pending at a switch do not go along.
+//! stdin, stdout and stderr on eft sockets. Guarantees: while descriptor 0, 1 or 2 is an eft socket,
+//! the program's variable of that name holds a stream of ours that works on it; buffered output and
+//! unread input move to the new stream in order. libc's own stream comes back when the descriptor is
+//! replaced by something else. Both stay usable as long as the program runs: code that remembers our
+//! stream can write to the new descriptor (see `stdio`). Invariants: a switch neither allocates nor
+//! waits for a stream's lock (dup2 may be called in a signal handler, and a reader may hold stdin's
+//! lock for ever); a vfork child never switches. Limits: code that remembers libc's stream from
+//! before the switch (C++'s `cout` does) gets EBADF from it as long as the descriptor is a socket,
+//! since it would write past the shim; wide characters that are pending at a switch are not moved.
 
 use crate::process;
 use crate::table::{self, Entry};
@@ -101,7 +96,7 @@ fn is_eft(fd: c_int) -> bool {
 pub type Read = unsafe extern "C" fn(*mut c_void, *mut c_char, usize) -> isize;
 pub type Close = unsafe extern "C" fn(*mut c_void) -> c_int;
 
-/// How our streams work on whatever their numbers are.
+/// The functions of our streams, which work on any descriptor.
 pub struct Functions {
     /// Opens one; the mode is NUL-terminated.
     pub open: unsafe fn(c_int, *const c_char, Read, Close) -> *mut FILE,
@@ -149,7 +144,7 @@ pub fn current(fd: c_int) -> *mut FILE {
     unsafe { variable(fd).read_volatile() }
 }
 
-/// Descriptor `fd` has become something else: its stream follows.
+/// Descriptor `fd` was replaced: its stream follows.
 #[inline]
 pub fn follow(fd: c_int) {
     if let Some(standard) = standard(fd) {
@@ -190,8 +185,8 @@ fn switch(fd: c_int, standard: &Standard) {
     }
 }
 
-/// Whether our stream still holds what libc's could not take over: input that was read ahead, or
-/// output that has nowhere to go yet.
+/// Whether our stream still holds bytes that libc's cannot take over: input that was read ahead, or
+/// output that cannot be written yet.
 unsafe fn must_stay(fd: c_int, ours: *mut FILE) -> bool {
     // SAFETY: by the caller.
     unsafe {
@@ -202,8 +197,8 @@ unsafe fn must_stay(fd: c_int, ours: *mut FILE) -> bool {
     }
 }
 
-/// Gives the buffering (`set_mode` does it), the marks and the pending output of one stream to the
-/// other. A stream that another thread is using for long keeps them.
+/// Moves the buffering (by `set_mode`), the marks and the pending output of one stream to the other.
+/// A stream that another thread uses for long keeps them.
 unsafe fn hand_over(from: *mut FILE, to: *mut FILE, set_mode: impl FnOnce(c_int)) {
     // SAFETY: by the caller; what was locked is unlocked.
     unsafe {
@@ -226,14 +221,14 @@ unsafe fn hand_over(from: *mut FILE, to: *mut FILE, set_mode: impl FnOnce(c_int)
     }
 }
 
-/// Has libc refuse, with EBADF, what somebody who remembered its stream reads or writes there.
+/// Makes libc refuse, with EBADF, reads and writes on its stream by code that remembered it.
 unsafe fn seal(stream: *mut FILE) {
     // SAFETY: by the caller; what was locked is unlocked.
     unsafe {
         if try_lock(stream) {
             let head = stream.cast::<Head>();
             if pending(stream).1 == 0 {
-                // No room, so that the next byte asks whether it may be written.
+                // No room, so that the next byte triggers the check.
                 (*head).write_end = (*head).write_base;
                 (*head).flags &= !WRITING;
             }
@@ -339,7 +334,7 @@ unsafe extern "C" fn read_standard(cookie: *mut c_void, to: *mut c_char, len: us
     }
 }
 
-/// The program closes the stream. libc frees ours, so its own takes the place, closed too.
+/// The program closes the stream. libc frees ours, so libc's own replaces it, closed too.
 unsafe extern "C" fn close_standard(cookie: *mut c_void) -> c_int {
     let fd = cookie as usize as c_int;
     let Some(standard) = standard(fd) else { return -1 };

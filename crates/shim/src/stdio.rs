@@ -2,7 +2,7 @@
 //!
 //! A `FILE` reads and writes inside libc, past every interposed symbol. So a stream on an eft
 //! socket is a cookie stream, whose functions are ours; `fileno` still gives the number. When the
-//! number has become something else, the stream works on that. The standard streams: `standard`.
+//! number is reused for something else, the stream works on that. The standard streams: `standard`.
 
 use crate::spin::Spin;
 use crate::standard::{Close, Read};
@@ -71,7 +71,7 @@ unsafe extern "C" fn cookie_write(cookie: *mut c_void, from: *const c_char, len:
     sent.max(0)
 }
 
-/// To stdio a short write by a cookie is a failure.
+/// stdio treats a short write by a cookie as a failure.
 fn write_all(fd: c_int, from: *const c_char, len: usize) -> isize {
     let mut done = 0;
     while done < len {
@@ -85,7 +85,7 @@ fn write_all(fd: c_int, from: *const c_char, len: usize) -> isize {
     done as isize
 }
 
-/// Sockets cannot seek; what took the number may.
+/// Sockets cannot seek; a file that took the number may.
 unsafe extern "C" fn cookie_seek(cookie: *mut c_void, offset: *mut i64, whence: c_int) -> c_int {
     let fd = cookie as usize as c_int;
     // SAFETY: stdio's variable.
@@ -172,7 +172,7 @@ pub fn number(stream: *mut FILE) -> Option<c_int> {
 }
 
 /// `freopen` on one of our streams, whose number is `fd`: the file takes the number, and the stream
-/// goes on with it.
+/// continues with it.
 ///
 /// # Safety
 /// As for `freopen`.

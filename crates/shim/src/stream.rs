@@ -96,7 +96,7 @@ pub fn send(fd: c_int, socket: &Socket, source: &mut impl Source, flags: c_int) 
     }
 }
 
-/// Why nothing can be sent, if so.
+/// The error that forbids sending, if there is one.
 fn send_allowed(socket: &Socket, done: usize) -> Result<bool> {
     if socket.page.error() != 0 {
         if done > 0 {
@@ -145,7 +145,7 @@ fn send_step(
     let end = page.send_end();
     let n = source.fill(socket, end, room.min(source.left()))?;
     if page.incarnation() != incarnation {
-        // Closed by another thread meanwhile; the slot is somebody else's.
+        // Closed by another thread meanwhile; the slot may have another socket.
         return Err(Errno(libc::EPIPE));
     }
     set_more(socket, flags & libc::MSG_MORE != 0);
@@ -178,7 +178,7 @@ fn raise_sigpipe() {
     }
 }
 
-/// What a look at the receive ring gave.
+/// What the receive ring gave.
 enum Taken {
     Bytes(usize),
     /// No more will come.
@@ -197,7 +197,7 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
     if flags & libc::MSG_TRUNC == 0 {
         to.touchable()?;
     }
-    // No bytes are wanted if something is there: a call for none waits for some, too.
+    // A call for no bytes also waits until there are some.
     let wanted = to.left();
     let enough = match flags & libc::MSG_WAITALL {
         0 => (socket.low_water().load(Ordering::Relaxed) as usize).max(1).min(wanted),
@@ -247,7 +247,7 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
 fn take(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int, done: usize) -> Result<Taken> {
     let page = &socket.page;
     let guard = socket.lock_receive()?;
-    // Flags first: once they say that the stream ended, all its bytes are published.
+    // Flags first: once they show the end of the stream, all its bytes are published.
     let state = page.flags();
     let available = page.receivable();
     if available == 0 {
@@ -280,8 +280,8 @@ fn take(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int, done: usize)
     Ok(Taken::Bytes(n))
 }
 
-/// Waits for so many bytes without taking any. The descriptor is readable with the first, so this
-/// looks again and again; the call is rare.
+/// Waits for this many bytes without taking any. The descriptor is readable from the first byte on,
+/// so this polls; the call is rare.
 fn await_bytes(socket: &Socket, enough: usize) -> Result<()> {
     let enough = enough.min(socket.page.receive_len() / 2);
     while socket.page.receivable() < enough && !socket.is_ended() && !socket.has(bit::ORPHAN) {
@@ -313,9 +313,9 @@ fn nothing_there(fd: c_int, socket: &Socket, state: u32, done: usize) -> Result<
     Ok(Taken::Nothing)
 }
 
-/// SO_LINGER with a time: the close waits that long for what was sent to be acknowledged, also on a
-/// socket that does not wait otherwise (man 7 socket). With bytes unread the connection is reset, and
-/// there is nothing to wait for.
+/// SO_LINGER with a time: the close waits that long for the sent bytes to be acknowledged, even on a
+/// nonblocking socket (man 7 socket). With bytes unread the connection is reset, and there is nothing
+/// to wait for.
 pub fn linger(socket: &Socket) {
     let page = &socket.page;
     let seconds = match page.option(Opt::Linger) {
@@ -326,13 +326,13 @@ pub fn linger(socket: &Socket) {
     if !socket.is_stream() || !last || page.receivable() > 0 || page.flags() & flag::CONNECTED == 0 {
         return;
     }
-    // What is held back for more goes now.
+    // Corked bytes go now.
     page.set_option(Opt::Cork, 0);
     crate::domain::notify(socket);
     let end = std::time::Instant::now() + std::time::Duration::from_secs(seconds);
     let unsent = || page.send_released() < page.send_end() && page.flags() & flag::DEAD == 0;
     while unsent() && !socket.has(bit::ORPHAN) && std::time::Instant::now() < end {
-        // Nothing tells of it. A signal ends the wait.
+        // There is no notification for it. A signal ends the wait.
         if sys::poll(-1, 0, Some(1)).is_err() {
             return;
         }

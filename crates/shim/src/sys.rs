@@ -98,7 +98,7 @@ pub unsafe fn raw(number: i64, args: [usize; 6]) -> isize {
     ret
 }
 
-/// What a result of the kernel's says.
+/// Converts a result of the kernel.
 pub fn check(ret: isize) -> Result<usize> {
     if ret < 0 { Err(Errno(-ret as c_int)) } else { Ok(ret as usize) }
 }
@@ -157,7 +157,7 @@ pub fn identity(fd: c_int) -> Result<(u64, u32)> {
     Ok((stat.st_ino, stat.st_mode))
 }
 
-/// Whether a descriptor can be had.
+/// Whether a descriptor is free.
 pub fn descriptor_free() -> Result<()> {
     plain(libc::SYS_eventfd2, 0, libc::EFD_CLOEXEC as usize, 0).map(|fd| close(fd as c_int))
 }
@@ -229,8 +229,8 @@ pub unsafe fn connect(fd: c_int, address: *const libc::sockaddr, len: libc::sock
     unsafe { call(libc::SYS_connect, [fd as usize, address as usize, len as usize, 0, 0, 0]).map(drop) }
 }
 
-/// Takes one message without looking at it. A buffer of no bytes: should the number by now belong
-/// to a stream that is not eft's, nothing of it is lost.
+/// Takes one message without reading it. The buffer is empty: if the number belongs to a foreign stream by
+/// now, no byte of it is lost.
 pub fn take_message(fd: c_int) -> Result<()> {
     // SAFETY: no buffer is passed.
     unsafe { call(libc::SYS_recvfrom, [fd as usize, 0, 0, libc::MSG_DONTWAIT as usize, 0, 0]).map(drop) }
@@ -298,7 +298,7 @@ pub fn futex_wake(word: *const u32) {
     }
 }
 
-/// Makes whoever waits for an eventfd look. A full one has rung already.
+/// Wakes the waiters of an eventfd. A full one has rung already.
 pub fn ring_eventfd(fd: c_int) {
     let one = 1u64.to_ne_bytes();
     // SAFETY: the bytes are there.

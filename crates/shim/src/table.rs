@@ -1,4 +1,4 @@
-//! What each descriptor number of this process is.
+//! The table of this process's descriptor numbers.
 //!
 //! A flat array of words, so that a call on a foreign descriptor costs one load. Entries change
 //! only in a process that owns its memory (see `process`).
@@ -19,9 +19,9 @@ pub const NUMBERS: usize = 1 << 20;
 pub enum Entry {
     /// Not ours: files, pipes, kernel sockets that stay so.
     Foreign,
-    /// A kernel socket of an Internet domain that may yet become an eft socket.
-    /// `plain`: certainly no option was set, so there is none to carry over. `begun`: a datagram socket
-    /// that has spoken on the loopback. `segment`: TCP_MAXSEG was set, which the kernel does not always tell.
+    /// A kernel socket of an Internet domain that may yet become an eft socket. `plain`: certainly no option
+    /// was set, so there is none to carry over. `begun`: a datagram socket that has sent on the loopback.
+    /// `segment`: TCP_MAXSEG was set, which the kernel does not always show.
     Undecided { stream: bool, inet6: bool, plain: bool, begun: bool, segment: bool },
     /// An eft socket.
     Eft { slot: u32, incarnation: u32 },
@@ -35,7 +35,7 @@ const UNDECIDED: u64 = 1;
 const EFT: u64 = 2;
 const HIDDEN: u64 = 3;
 const NETLINK: u64 = 4;
-/// There is room for 24 bits.
+/// An entry has 24 bits for the slot.
 const SLOT_MAX: u32 = (1 << 24) - 1;
 const _: () = assert!(DIRTY_SLOTS - 1 <= SLOT_MAX as usize);
 
@@ -149,7 +149,7 @@ pub fn segment_set(fd: c_int) {
     }
 }
 
-/// An undecided datagram socket speaks on the loopback: the kernel's, until it turns elsewhere.
+/// An undecided datagram socket sends on the loopback: it stays in the kernel until it uses another address.
 pub fn begun(fd: c_int) {
     if let Entry::Undecided { stream: false, inet6, plain, begun: false, segment } = get(fd) {
         set(fd, Entry::Undecided { stream: false, inet6, plain, begun: true, segment });
@@ -180,8 +180,8 @@ pub fn numbers(from: c_int, to: c_int) -> impl Iterator<Item = c_int> {
     (from.max(0)..end).filter(|&fd| get(fd) != Entry::Foreign)
 }
 
-/// The eft socket at `fd`; `None` if it is none of ours. A socket whose slot the stack has taken
-/// back (it lost the connection) gives ECONNRESET.
+/// The eft socket at `fd`; `None` if it is not eft's. A socket whose slot the stack has reused (it lost the
+/// connection) gives ECONNRESET.
 #[inline]
 pub fn socket(fd: c_int) -> Option<Result<&'static Socket>> {
     match get(fd) {

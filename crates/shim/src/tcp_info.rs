@@ -1,8 +1,8 @@
 //! `TCP_INFO`, from the numbers that the transport writes into the page.
 //!
-//! Times and counts are as fresh as the page's numbers (100 ms). What is counted in segments is the bytes' worth of them.
-//! Nothing is paced, receive buffers do not grow and no round trip is measured for them: `tcpi_pacing_rate` says
-//! unlimited, `tcpi_rcv_space` the window at most, `tcpi_rcv_rtt` 0. What Linux does not fill in is 0 here, too.
+//! Times and counts are as fresh as the page's numbers (100 ms). Counts of segments are computed from bytes. Nothing is
+//! paced, receive buffers do not grow and no round trip is measured for them: `tcpi_pacing_rate` says unlimited,
+//! `tcpi_rcv_space` is the largest window, `tcpi_rcv_rtt` 0. Fields that Linux does not fill in are 0 here, too.
 
 use crate::socket::{Socket, bit};
 use eft_channel::socket::{SocketInfo, SocketStatistics};
@@ -29,7 +29,7 @@ pub fn bytes(socket: &Socket) -> [u8; LEN] {
     }
 }
 
-/// What Linux says of a listener: its queue, and what any new socket has.
+/// The fields of a listener as on Linux: its queue, and the defaults of a new socket.
 fn of_listener(waiting: u32, backlog: u32) -> [u8; LEN] {
     let mut bytes = [0; LEN];
     bytes[0] = TCP_LISTEN;
@@ -38,7 +38,7 @@ fn of_listener(waiting: u32, backlog: u32) -> [u8; LEN] {
     bytes
 }
 
-/// What the transport told, and when it is looked at (CLOCK_MONOTONIC, nanoseconds).
+/// The transport's numbers, and the time of the call (CLOCK_MONOTONIC, nanoseconds).
 struct Told {
     info: SocketInfo,
     statistics: SocketStatistics,
@@ -102,7 +102,7 @@ impl Told {
                 (136, more.segments_out),
                 (140, more.segments_in),
                 (144, more.unsent_bytes),
-                // Until one is measured Linux says the largest.
+                // Until one is measured Linux reports the largest value.
                 (148, if more.min_rtt_us == 0 { u32::MAX } else { more.min_rtt_us }),
                 (152, more.data_segments_in),
                 (156, more.data_segments_out),
@@ -121,7 +121,7 @@ impl Told {
         bytes
     }
 
-    /// Microseconds that what was told then has gone on.
+    /// Microseconds since the numbers were published, if the condition still holds.
     fn since_told_if(&self, goes_on: impl Fn(u32) -> bool) -> u64 {
         match goes_on(self.statistics.busy) {
             true => self.now.saturating_sub(self.statistics.told_at) / 1000,
@@ -150,8 +150,7 @@ fn put_long<const N: usize>(bytes: &mut [u8; LEN], words: [(usize, u64); N]) {
     }
 }
 
-/// The slow start threshold in segments. Without one (`u32::MAX` bytes) Linux says
-/// `TCP_INFINITE_SSTHRESH`.
+/// The slow start threshold in segments. Without one (`u32::MAX` bytes) Linux reports `TCP_INFINITE_SSTHRESH`.
 fn threshold(bytes: u32, mss: u32) -> u32 {
     const INFINITE: u32 = 0x7fff_ffff;
     if bytes == u32::MAX { INFINITE } else { bytes / mss }

@@ -24,7 +24,7 @@ pub fn send(fd: c_int, socket: &Socket, mut buffers: Buffers, flags: c_int) -> R
     }
 }
 
-/// Which way a datagram goes.
+/// The path of a datagram.
 enum Way {
     /// Over the stack: to this endpoint, or to the peer.
     Stack(Option<Endpoint>),
@@ -32,8 +32,8 @@ enum Way {
     Shadow { addressed: bool },
 }
 
-/// Where the address leads. What is held back of a datagram goes where its beginning was sent to,
-/// whatever address comes with the rest.
+/// The path for an address. A datagram that is held back goes to the destination of its first part, whatever address comes with
+/// the rest.
 ///
 /// # Safety
 /// `to` must be null or valid for `len` bytes.
@@ -57,7 +57,7 @@ unsafe fn way(socket: &Socket, to: *const sockaddr, len: socklen_t) -> Result<Wa
         }
         _ if begun => Ok(Way::Stack(None)),
         Target::Unspecified => Ok(unaddressed),
-        // The kernel takes the wildcard address for its own, on the loopback.
+        // The kernel treats the wildcard address as its own, on the loopback.
         Target::Eft(_) | Target::Loopback => Ok(Way::Shadow { addressed: true }),
         Target::Kernel => Err(Errno(libc::ENETUNREACH)),
     }
@@ -92,7 +92,7 @@ unsafe fn send_datagram(
     }
 }
 
-/// Receives into `buffers`, with nothing said about the sender.
+/// Receives into `buffers`, without the sender's address.
 pub fn receive(fd: c_int, socket: &Socket, mut buffers: Buffers, flags: c_int) -> Result<usize> {
     if socket.is_stream() {
         return stream::receive(fd, socket, &mut buffers, flags);
@@ -143,13 +143,13 @@ pub unsafe fn write_vector(
 /// # Safety
 /// As for `readv`.
 unsafe fn vector<'a>(list: *const iovec, count: c_int, flags: c_int) -> Result<Option<(Buffers<'a>, c_int)>> {
-    // Of no meaning for sockets, but for NOWAIT.
+    // These have no meaning for sockets, except NOWAIT.
     const KNOWN: c_int =
         libc::RWF_HIPRI | libc::RWF_DSYNC | libc::RWF_SYNC | libc::RWF_NOWAIT | libc::RWF_APPEND;
     let count = usize::try_from(count).map_err(|_| Errno(libc::EINVAL))?;
     // SAFETY: by the caller.
     let buffers = unsafe { Buffers::new(list, count) }.map_err(|errno| match errno {
-        // Messages have a name of their own for too many buffers.
+        // For messages, too many buffers give another errno.
         Errno(libc::EMSGSIZE) => Errno(libc::EINVAL),
         other => other,
     })?;
@@ -183,7 +183,7 @@ unsafe fn send_stream(
             address::suits(to, socket.has(bit::INET6), socket.has(bit::V6ONLY))?;
             early::send(fd, socket, &mut buffers, flags, to)
         }
-        // Past the stack nothing is connected but by `connect`.
+        // A socket that is not eft's is connected only by `connect`.
         _ => Err(Errno(libc::EOPNOTSUPP)),
     }
 }
@@ -222,7 +222,7 @@ pub unsafe fn receive_from(
 ) -> Result<usize> {
     if socket.is_stream() {
         let n = stream::receive(fd, socket, &mut buffers, flags)?;
-        // A stream tells no address.
+        // A stream returns no address.
         if !address.is_null() && !len.is_null() {
             // SAFETY: by the caller.
             unsafe { *len = 0 };
@@ -288,9 +288,9 @@ pub unsafe fn receive_message(
     Ok(received.returned(flags))
 }
 
-/// The eft socket at `fd`, or `None` for the real call. A datagram socket that is still undecided
-/// is decided here, by the address that it first sends to, and so is a stream that MSG_FASTOPEN connects. Past the stack that is
-/// refused, as by a kernel that does not do it, and programs connect instead.
+/// The eft socket at `fd`, or `None` for the real call. A datagram socket that is still undecided is decided here, by the
+/// address that it first sends to, and so is a stream that MSG_FASTOPEN connects. On the kernel's network that is refused, as
+/// by a kernel without Fast Open, and programs connect instead.
 ///
 /// # Safety
 /// `to` must be null or valid for `len` bytes.
@@ -332,7 +332,7 @@ pub fn buffer(pointer: *const core::ffi::c_void, len: usize) -> iovec {
     iovec { iov_base: pointer.cast_mut(), iov_len: len }
 }
 
-/// Where `getsockname` and `getpeername` read.
+/// The endpoint for `getsockname` and `getpeername`.
 pub fn endpoint(socket: &Socket, peer: bool) -> Result<Endpoint> {
     if !peer {
         return Ok(socket.page.local());

@@ -1,5 +1,5 @@
-//! What concerns a domain as a whole: names and interfaces, the loopback, programs that the shim
-//! cannot enter, other domains, the end of the stack.
+//! Tests of a whole domain: names and interfaces, the loopback, programs into which the shim cannot
+//! be loaded, other domains, the end of the stack.
 
 mod compile;
 mod support;
@@ -50,7 +50,7 @@ fn domains_meet_only_over_the_network() {
     check_closed("domains", &fake);
 }
 
-/// sockets dies with a request in hand: it is asked again.
+/// sockets dies while it handles a request: the request is repeated.
 #[test]
 fn requests_survive_sockets() {
     let fake = Fake::start();
@@ -79,7 +79,7 @@ fn refused(program: &str, start: &str) {
 fn programs_that_the_shim_cannot_enter_are_not_started() {
     let fixed = compiled_with("nothing", &["-static"]);
     refused(fixed.to_str().expect("a plain path"), "start");
-    // A script is as good as its interpreter.
+    // For a script its interpreter counts.
     let script = fixed.with_file_name("script");
     std::fs::write(&script, format!("#!{}\n", fixed.display())).expect("target directory");
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).expect("own file");
@@ -94,7 +94,7 @@ fn programs_that_the_shim_cannot_enter_are_not_started() {
 
 #[test]
 fn privileged_programs_are_not_started() {
-    // What root runs keeps its privileges, so the test runs it as somebody else.
+    // A program that root runs keeps its privileges, so the test runs it as another user.
     // SAFETY: plain call.
     if unsafe { libc::geteuid() } != 0 {
         eprintln!("skipped: needs root");
@@ -132,7 +132,7 @@ fn without_a_stack_nothing_starts() {
 }
 
 #[test]
-fn the_end_of_the_stack_is_an_error_for_connections_and_sleep_for_who_serves() {
+fn the_end_of_the_stack_fails_connections_and_lets_servers_sleep() {
     let fake = Fake::start();
     let domain = fake.domain();
     let mut command = domain.command("timeout");

@@ -41,7 +41,7 @@ fn ip_shows_the_stack() {
 }
 
 #[test]
-fn what_the_stack_does_not_change_is_refused() {
+fn changes_are_refused() {
     let fake = Fake::start();
     let domain = fake.domain();
     for command in ["ip link set eft0 down", "ip addr add 10.78.0.3/24 dev eft0", "ip link show dev nosuch"] {

@@ -70,7 +70,7 @@ fn each_row_is_what_a_socket_does() {
 }
 
 #[test]
-fn values_that_eft_does_not_take_are_refused_at_once() {
+fn unsupported_values_are_refused_at_once() {
     on_eft(&["values", EFT]);
 }
 

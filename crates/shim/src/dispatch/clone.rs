@@ -1,5 +1,5 @@
-//! `clone` with a stack of its own, and the return from a signal handler: calls after which the thread goes on
-//! elsewhere than in our handler.
+//! `clone` with a stack of its own, and the return from a signal handler: calls after which the thread
+//! continues elsewhere than in our handler.
 
 use crate::sys;
 
@@ -53,8 +53,8 @@ unsafe extern "C" fn begin() {
     )
 }
 
-/// Returns from the handler whose frame lies at `stack`, as the program's own instruction would have. Ours is
-/// left with it.
+/// Returns from the handler whose frame lies at `stack`, as the program's own instruction would have. This
+/// leaves our handler, too.
 ///
 /// # Safety
 /// `stack` must be the stack pointer with which the program made its `rt_sigreturn`.

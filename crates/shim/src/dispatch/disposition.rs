@@ -1,4 +1,4 @@
-//! What the program wants done at SIGSYS. The kernel has our handler; here is what it would have.
+//! The program's own action for SIGSYS. The kernel has our handler; the program's is stored here.
 
 use super::mask::{self, MASK_LEN};
 use crate::sys;
@@ -31,7 +31,7 @@ impl Action {
         action
     }
 
-    /// Makes the kernel do this at SIGSYS.
+    /// Sets this action for SIGSYS in the kernel.
     pub fn put_in_kernel(&self) {
         // SAFETY: the structure is ours.
         unsafe {
@@ -53,8 +53,8 @@ unsafe impl Sync for Kept {}
 
 static KEPT: Kept = Kept { held: AtomicBool::new(false), action: UnsafeCell::new(Action::DEFAULT) };
 
-/// With every signal blocked, SIGSYS too, so that a handler cannot come to wait for the thread that it
-/// interrupted. Nothing of the program's runs meanwhile.
+/// With every signal blocked, SIGSYS too, so that a handler cannot wait for the thread that it
+/// interrupted. No code of the program runs meanwhile.
 fn with<T>(work: impl FnOnce(&mut Action) -> T) -> T {
     let before = mask::change_mask(libc::SIG_SETMASK, u64::MAX);
     while KEPT.held.swap(true, Ordering::Acquire) {
@@ -76,12 +76,12 @@ pub fn get() -> Action {
     with(|kept| *kept)
 }
 
-/// Gives what was there before.
+/// Returns the previous action.
 pub fn set(action: Action) -> Action {
     with(|kept| core::mem::replace(kept, action))
 }
 
-/// What to do now at a SIGSYS; one that was to be done once is forgotten.
+/// The action for this SIGSYS; a one-shot action is then forgotten.
 pub fn take() -> Action {
     with(|kept| {
         let action = *kept;

@@ -1,8 +1,6 @@
-//! The handler of SIGSYS: makes the call that a program made past libc.
-//!
-//! It is entered at such a call and nowhere else in the program's own code, so whatever may be done at a call
-//! of libc's may be done here. The thread may wait in it for as long as the call waits: other handlers, and such calls in
-//! them, come on top.
+//! The handler of SIGSYS: makes the call that a program made past libc. It is entered at such a call and nowhere else in
+//! the program's own code, so anything that is safe at a libc call is safe here. The thread may wait in it for as long as
+//! the call waits: other handlers, and such calls in them, nest.
 
 use super::disposition;
 use super::route::{Route, route};
@@ -22,7 +20,7 @@ struct SysInfo {
     arch: u32,
 }
 
-/// What makes the calls; set before the handler is.
+/// The function that makes the calls; set before the handler is installed.
 static CALLS: OnceLock<Calls> = OnceLock::new();
 
 /// Makes this the handler. Returns whether it is.
@@ -32,7 +30,7 @@ pub fn install(calls: Calls) -> bool {
     unsafe {
         let mut action: libc::sigaction = core::mem::zeroed();
         action.sa_sigaction = on_sigsys as *const () as usize;
-        // Calls past libc in handlers that come while a call waits here are seen, too: NODEFER.
+        // NODEFER: calls past libc in handlers that run while a call waits here are seen, too.
         action.sa_flags = libc::SA_SIGINFO | libc::SA_NODEFER | libc::SA_RESTART | libc::SA_ONSTACK;
         real::sigaction.get()(libc::SIGSYS, &action, core::ptr::null_mut()) == 0
     }
@@ -77,7 +75,7 @@ unsafe extern "C" fn on_sigsys(signal: c_int, info: *mut siginfo_t, context: *mu
             }
             Route::Mask => {
                 let done = call(number, args);
-                // What the return puts in force. (The kernel's frame has room for its own mask only.)
+                // The mask that takes effect at the return. (The kernel's frame has room for its own mask only.)
                 (&raw mut context.uc_sigmask).cast::<u64>().write(signals::current());
                 done
             }
@@ -122,7 +120,7 @@ unsafe fn fork(flags: usize, [_, _, c, d, e, _]: [usize; 6]) -> isize {
     done
 }
 
-/// A SIGSYS that is no call past libc: what the program wants done.
+/// Handles a SIGSYS that is not a call past libc, by the program's own action.
 unsafe fn forward(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     let own = disposition::take();
     // SAFETY: the program's handler, called as the kernel would.
@@ -144,7 +142,7 @@ unsafe fn forward(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     }
 }
 
-/// As the kernel does when nobody handles it.
+/// Ends the process, as the kernel does for an unhandled SIGSYS.
 fn die() {
     disposition::Action::DEFAULT.put_in_kernel();
     // SAFETY: takes no addresses. Not blocked, so it takes effect before the call returns.

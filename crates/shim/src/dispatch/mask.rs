@@ -22,12 +22,12 @@ pub fn change_mask(how: c_int, mask: u64) -> u64 {
     before
 }
 
-/// Makes sure that this thread can be given SIGSYS.
+/// Makes sure that this thread can receive SIGSYS.
 pub fn unblock() {
     change_mask(libc::SIG_UNBLOCK, BIT);
 }
 
-/// SIGSYS, too: nothing of the program's may run until they come through again.
+/// Blocks all signals, SIGSYS too: no code of the program may run until they are unblocked.
 pub fn block_all() {
     change_mask(libc::SIG_SETMASK, u64::MAX);
 }

@@ -1,17 +1,14 @@
 //! System calls that a program makes past libc, by instructions of its own (Syscall User Dispatch).
 //!
-//! The kernel lets system calls through that lie in libc's text, and turns all others of the thread into
-//! SIGSYS. The handler does for such a call what the interposed `syscall` does, and so it is slow, but right:
-//! on eft's descriptors as on others. The shim's own calls go through a gate in libc's text (`sys`), so
-//! neither it nor libc is ever interrupted. The dynamic linker and the vDSO are, where they enter the kernel;
-//! their calls are made unchanged.
-//!
-//! Promises: the calls of every thread are seen that was made by `pthread_create`, `thrd_create` or a `clone` past
-//! libc, and those of every forked child. The kernel hands the state on to nobody: each arms itself.
-//!
-//! What must never happen: SIGSYS blocked while code outside libc runs, for the kernel kills a process that
-//! makes such a call then. So it is taken out of every mask that the program sets (`signals`, as libc does
-//! with its own signals), and a handler that the program sets for it is only remembered (`disposition`).
+//! The kernel lets system calls through that lie in libc's text, and turns all others of the thread into SIGSYS. The
+//! handler does for such a call what the interposed `syscall` does: it is slow, but correct on eft's descriptors as
+//! on others. The shim's own calls go through a gate in libc's text (`sys`), so neither it nor libc is ever
+//! interrupted. The dynamic linker and the vDSO are, where they enter the kernel; their calls are made unchanged.
+//! Guarantee: the calls of every thread made by `pthread_create`, `thrd_create` or a `clone` past libc are seen, and
+//! those of every forked child. The kernel does not pass the state on: each thread and child arms itself. Invariant:
+//! SIGSYS is never blocked while code outside libc runs, since the kernel then kills a process that makes such a
+//! call. So it is taken out of every mask that the program sets (`signals`, as libc does with its own signals), and a
+//! handler that the program sets for it is only remembered (`disposition`).
 //!
 //! Where the kernel cannot do this, nothing here changes anything: such calls then are not seen, and the
 //! limits in the head of the library hold.
@@ -59,13 +56,13 @@ pub fn arm() {
     }
 }
 
-/// In a process that got a copy of its parent's memory; the kernel does not hand the state on.
+/// Arms a process that got a copy of its parent's memory; the kernel does not pass the state on.
 pub fn begin() {
     disposition::reset_lock();
     arm();
 }
 
-/// In a child or a thread that a `clone` past libc's wrapper made. One that borrows its parent's memory (as
+/// Arms a child or a thread that a `clone` past libc's wrapper made. A child that borrows its parent's memory (as
 /// after vfork) is left alone.
 pub extern "C" fn cloned() {
     if is_armed() && crate::process::owns_memory() {
@@ -74,7 +71,7 @@ pub extern "C" fn cloned() {
 }
 
 fn dispatch(start: usize, len: usize) -> sys::Result<usize> {
-    // No byte that switches it off and on: whatever lies outside is always handed over.
+    // No selector byte: calls outside the range are always handed over.
     let args = [PR_SET_SYSCALL_USER_DISPATCH as usize, PR_SYS_DISPATCH_ON, start, len, 0, 0];
     // SAFETY: takes no addresses that it writes to.
     unsafe { sys::call(libc::SYS_prctl, args) }
@@ -84,7 +81,7 @@ fn dispatch(start: usize, len: usize) -> sys::Result<usize> {
 /// that of libc's function.
 pub type Calls = unsafe fn(c_long, [usize; 6]) -> Option<isize>;
 
-/// Arms the process and its only thread, if kernel and libc are such that it works.
+/// Arms the process and its only thread, if kernel and libc support it.
 #[cfg(not(test))]
 pub fn install(calls: Calls) {
     let Some(libc_text) = text::of_libc() else { return };

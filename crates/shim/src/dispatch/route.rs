@@ -1,4 +1,4 @@
-//! Which way a system call goes that was made past libc.
+//! How a system call that was made past libc is handled.
 
 /// `AUDIT_ARCH_X86_64`.
 const OURS: u32 = 0xc000_003e;
@@ -8,11 +8,12 @@ const X32: i64 = 0x4000_0000;
 /// What the handler does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// As `syscall` does: eft's way, or to the kernel unchanged.
+    /// As `syscall` does: by eft, or by the kernel unchanged.
     Call,
     /// The end of a signal handler whose frame lies where the stack pointer says.
     Return,
-    /// A child with a copy of the memory, made by `clone` with these flags; it goes on where its parent does.
+    /// A child with a copy of the memory, made by `clone` with these flags; it continues where its parent
+    /// does.
     Fork { flags: usize },
     /// A thread, or a child with a stack of its own.
     Clone,
@@ -20,11 +21,11 @@ pub enum Route {
     Mask,
     /// Sets the stack of the thread's handlers.
     HandlerStack,
-    /// Cannot be made from here; programs can do without.
+    /// Cannot be made from the handler; programs have a fallback.
     Refuse,
 }
 
-/// `arch`: whose numbers these are.
+/// `arch`: the architecture of the numbers.
 pub fn route(arch: u32, number: i64, args: &[usize; 6]) -> Route {
     if arch != OURS || number & X32 != 0 {
         return Route::Refuse;
@@ -34,8 +35,8 @@ pub fn route(arch: u32, number: i64, args: &[usize; 6]) -> Route {
         libc::SYS_rt_sigprocmask => Route::Mask,
         libc::SYS_sigaltstack => Route::HandlerStack,
         libc::SYS_fork => Route::Fork { flags: libc::SIGCHLD as usize },
-        // A child that borrowed the memory would run on the very stack that the handler needs to return. With
-        // a copy it finds all that it may rely on, and the parent waits as it should.
+        // A child that borrowed the memory would run on the stack that the handler needs for its return. With
+        // a copy it has everything that vfork guarantees, and the parent waits as it should.
         libc::SYS_vfork => Route::Fork { flags: (libc::CLONE_VFORK | libc::SIGCHLD) as usize },
         libc::SYS_clone if args[1] == 0 => Route::Fork { flags: args[0] & !(libc::CLONE_VM as usize) },
         libc::SYS_clone => Route::Clone,

@@ -7,7 +7,7 @@ pub use super::mask::*;
 use crate::sys::{self, Errno};
 use core::ffi::{c_int, c_long};
 
-/// Remembers what the program wants at SIGSYS, if `new` says so; gives what it wanted before.
+/// Stores the program's action for SIGSYS, if `new` is given; returns its previous one.
 pub fn action(new: Option<Action>) -> Action {
     match new {
         Some(action) => disposition::set(action),
@@ -34,8 +34,8 @@ fn waiting(number: c_long) -> Option<Waiting> {
     }
 }
 
-/// Makes a call that would let SIGSYS into a mask, take our handler away or switch this off. `None`: it is
-/// none of these. The result is the kernel's.
+/// Handles a call that would block SIGSYS, replace our handler or switch dispatch off. `None`: it is
+/// another call. The result is the kernel's.
 ///
 /// # Safety
 /// As the system call says.
@@ -56,7 +56,8 @@ pub unsafe fn by_number(number: c_long, args: [usize; 6]) -> Option<isize> {
     }
 }
 
-// The kernel reads the program's structures, so that bad addresses give EFAULT, and is corrected after.
+// The kernel reads the program's structures, so that bad addresses give EFAULT, and its state is corrected
+// afterwards.
 
 unsafe fn set_mask(args: [usize; 6]) -> isize {
     // SAFETY: by the caller.

@@ -1,16 +1,14 @@
-//! The stack on which the handler of SIGSYS does its work.
-//!
-//! The kernel puts the handler on the thread's alternate stack, if there is one: where programs have stacks of
-//! their own making (Go's goroutines), that is the only place with room for a signal frame. But most alternate
-//! stacks are made for a last word before a crash, and too small for a `connect`. Then the work is done on the
-//! stack that made the call.
+//! The stack on which the handler of SIGSYS does its work. The kernel runs the handler on the thread's
+//! alternate stack, if there is one: where programs make their own stacks (Go's goroutines), that is the only
+//! place with room for a signal frame. But most alternate stacks are made for a crash report, and too small for
+//! a `connect`. Then the work is done on the stack that made the call.
 
 use super::signals;
 use crate::sys;
 use core::ffi::c_void;
 use libc::{stack_t, ucontext_t};
 
-/// What the work may need. (Go's alternate stacks have 32 KB, the smallest that are customary 8 KB.)
+/// Stack that the work may need. (Go's alternate stacks have 32 KB, the smallest common ones 8 KB.)
 const ROOM: usize = 20 << 10;
 /// Below the stack pointer, a function that calls nothing may keep its variables.
 const RED_ZONE: usize = 128;
@@ -50,7 +48,7 @@ impl Place {
     }
 }
 
-/// Does the work where there is room for it.
+/// Does the work on a stack with enough room.
 pub fn with_room(context: &ucontext_t, mut work: impl FnMut()) {
     let place = Place::of(context, (&raw const work).addr());
     match place.has_room() {
@@ -80,7 +78,7 @@ pub fn on_callers(context: &ucontext_t, work: impl FnMut()) {
     on(place.callers(), without_alternate(work));
 }
 
-/// As [`on_callers`], with the alternate stack as it is. Signals are held back until the handler returns: they
+/// As [`on_callers`], with the alternate stack still set. Signals are blocked until the handler returns: they
 /// could find the stack unused and overwrite its frame.
 pub fn to_change(context: &ucontext_t, work: impl FnMut()) {
     let place = Place::of(context, (&raw const work).addr());
@@ -88,8 +86,8 @@ pub fn to_change(context: &ucontext_t, work: impl FnMut()) {
     on(place.callers(), work);
 }
 
-/// Without the alternate stack, for another signal would find it unused and overwrite the handler's frame. The
-/// handler's return puts it back.
+/// Does the work with the alternate stack switched off, since another signal would find it unused and overwrite
+/// the handler's frame. The handler's return restores it.
 fn without_alternate(mut work: impl FnMut()) -> impl FnMut() {
     move || {
         let none = stack_t { ss_sp: core::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };

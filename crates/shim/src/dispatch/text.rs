@@ -61,7 +61,7 @@ struct Search {
     found: Option<Range<usize>>,
 }
 
-unsafe extern "C" fn look(info: *mut dl_phdr_info, _len: usize, search: *mut c_void) -> c_int {
+unsafe extern "C" fn visit(info: *mut dl_phdr_info, _len: usize, search: *mut c_void) -> c_int {
     // SAFETY: the linker's description of a library; `search` is that of `range_with`.
     let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
     if info.dlpi_phdr.is_null() {
@@ -75,8 +75,8 @@ unsafe extern "C" fn look(info: *mut dl_phdr_info, _len: usize, search: *mut c_v
 
 fn range_with(address: usize) -> Option<Range<usize>> {
     let mut search = Search { address, found: None };
-    // SAFETY: `look` takes what it is given here.
-    unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut search).cast()) };
+    // SAFETY: `visit` gets a pointer of the type that it expects.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
     search.found
 }
 

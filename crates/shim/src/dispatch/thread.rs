@@ -3,15 +3,15 @@
 use super::arm;
 use core::ffi::{c_int, c_void};
 
-/// What a new thread is to run. Lies in memory of malloc's, which the thread frees.
+/// The function that a new thread is to run. Lies in malloc's memory; the thread frees it.
 #[repr(C)]
 struct Start {
     routine: usize,
     argument: *mut c_void,
 }
 
-/// Calls `create(begin, record)`, where `begin(record)` arms the thread and goes on in `routine(argument)`.
-/// Gives what it gave (0: the thread exists); `None` if memory is out.
+/// Calls `create(begin, record)`, where `begin(record)` arms the thread and continues in
+/// `routine(argument)`. Returns its result (0: the thread exists); `None` if memory is out.
 pub fn create(
     routine: usize,
     argument: *mut c_void,
@@ -32,8 +32,8 @@ pub fn create(
     }
 }
 
-/// The first function of a thread. It leaves no frame behind: what unwinds the thread's stack (its end, its
-/// cancellation) finds it as without us.
+/// The first function of a thread. It leaves no frame behind: unwinding the thread's stack (at its end or
+/// cancellation) works as without the shim.
 #[unsafe(naked)]
 unsafe extern "C" fn begin() {
     core::arch::naked_asm!(

@@ -1,7 +1,8 @@
-//! In which sets eft descriptors are, and how they were registered: `epoll_wait` tells only the program's own word.
+//! The sets that eft descriptors are in, and how they were registered: `epoll_wait` returns only the program's own data
+//! word.
 //!
-//! An array by descriptor number, read and written without a lock, whose memory comes with the first registration. It knows
-//! the last set of each descriptor; those of one that is in several sets are in a list.
+//! An array by descriptor number, read and written without a lock, allocated at the first registration. It holds the last
+//! set of each descriptor; further sets of a descriptor are in a list.
 
 use crate::spin::Spin;
 use crate::table::{self, Entry, NUMBERS};
@@ -22,7 +23,7 @@ static CELLS: AtomicPtr<Cell> = AtomicPtr::new(core::ptr::null_mut());
 static FURTHER: Spin<Vec<Known>> = Spin::new(Vec::new());
 static HAS_FURTHER: AtomicBool = AtomicBool::new(false);
 
-/// Among the events: a single shot that was fired.
+/// A bit among the events: a one-shot registration that has fired.
 const FIRED: u32 = 1 << 27;
 
 pub fn reset_lock() {
@@ -47,17 +48,17 @@ impl Known {
         self.events & FIRED != 0
     }
 
-    /// The program was told. If it asked for that once, the kernel tells it no more.
-    pub fn told(self) {
+    /// The event was reported to the program. A one-shot registration is then disabled in the kernel.
+    pub fn reported(self) {
         if self.events & libc::EPOLLONESHOT as u32 != 0 {
             note(Known { events: self.events | FIRED, ..self });
         }
     }
 
-    /// Tells the kernel what the program asked for, and more.
+    /// Registers the program's events in the kernel, and `more`.
     pub fn register(&self, more: u32) {
         let mut event = epoll_event { events: self.events | more, u64: self.data };
-        // SAFETY: the event is ours. A set that is gone, or another by now, has no such descriptor and refuses.
+        // SAFETY: the event is ours. A set that is gone, or whose number was reused, has no such descriptor and refuses.
         unsafe { real::epoll_ctl.get()(self.set, libc::EPOLL_CTL_MOD, self.fd, &mut event) };
     }
 

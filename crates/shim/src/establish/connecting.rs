@@ -1,4 +1,4 @@
-//! Connecting a socket of eft, again and away, and awaiting the end of the attempt.
+//! Connects, reconnects and disconnects a socket of eft, and waits for the end of the attempt.
 
 use crate::convert;
 use crate::socket::{Socket, bit};
@@ -9,14 +9,14 @@ use eft_base::{Endpoint, WireAddress};
 use eft_channel::socket::{Opt, early, flag};
 use eft_messages::control::{Request, op};
 
-/// Neither connected nor listening nor with a peer: can still go back to the kernel.
+/// Whether it is neither connected nor listening nor has a peer: it can still go back to the kernel.
 pub(super) fn is_idle(socket: &Socket) -> bool {
     socket.page.flags() == 0 && !socket.has(bit::PEER | bit::LISTENING | bit::DEFERRED)
 }
 
 pub(super) fn disconnect(fd: c_int, socket: &Socket) -> Result<c_int> {
     if socket.is_stream() {
-        // The old connection goes with its descriptor; the number gets a fresh socket.
+        // The old connection is closed with its descriptor; the number gets a fresh socket.
         convert::to_kernel(fd, socket)?;
         return Ok(0);
     }
@@ -28,7 +28,7 @@ pub(super) fn disconnect(fd: c_int, socket: &Socket) -> Result<c_int> {
     Ok(0)
 }
 
-/// Asks for the attempt, or the peer.
+/// Asks sockets to begin the attempt, or to set the peer.
 pub fn request_connect(socket: &Socket, to: Endpoint) -> Result<()> {
     control::request(
         Request {
@@ -90,8 +90,8 @@ fn begin(fd: c_int, socket: &Socket, to: Endpoint) -> Result<c_int> {
     await_begun(fd, socket, begun)
 }
 
-/// TCP_FASTOPEN_CONNECT: with a cookie for the first write to show, nothing is begun before it (RFC 7413 §4.2.1). Else the
-/// attempt is begun, and asks for one.
+/// TCP_FASTOPEN_CONNECT: with a cookie, the attempt is deferred to the first write (RFC 7413 §4.2.1). Else it begins now,
+/// and asks for a cookie.
 fn begin_or_defer(fd: c_int, socket: &Socket, to: Endpoint) -> Result<c_int> {
     socket.page.set_option(Opt::FastOpenConnect, early::DEFER);
     let begun = request_connect(socket, to);
@@ -107,7 +107,7 @@ fn begin_or_defer(fd: c_int, socket: &Socket, to: Endpoint) -> Result<c_int> {
     await_begun(fd, socket, begun)
 }
 
-/// Begins what was put off, without data.
+/// Begins a deferred connect, without data.
 pub fn begin_deferred(fd: c_int, socket: &Socket) -> Result<()> {
     if !socket.has(bit::DEFERRED) {
         return Ok(());
@@ -128,7 +128,7 @@ fn stop_writing(fd: c_int, socket: &Socket) -> Result<()> {
 
 fn await_begun(fd: c_int, socket: &Socket, begun: Result<()>) -> Result<c_int> {
     if let Err(errno) = begun {
-        // Nothing was begun. The number becomes what it was, and polls as that, without the plug.
+        // Nothing was begun. The descriptor gets its former state back, and polls accordingly, without the plug.
         if !socket.has(bit::BOUND) {
             convert::to_kernel(fd, socket)?;
         }

@@ -81,7 +81,7 @@ pub unsafe extern "C" fn epoll_ctl(
     unsafe {
         let done = real::epoll_ctl.get()(set, operation, fd, event);
         if done == 0 {
-            // To take out, the kernel does not look at it.
+            // For EPOLL_CTL_DEL the kernel does not read the event.
             let given = operation != libc::EPOLL_CTL_DEL && !event.is_null();
             let event = given.then(|| event.read_unaligned());
             match table::get(fd) {

@@ -1,4 +1,4 @@
-//! open and fopen, for the files about names.
+//! open and fopen, for the name service files.
 
 use crate::names::files;
 use crate::{errno, real};

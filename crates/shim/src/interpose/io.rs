@@ -19,7 +19,7 @@ pub unsafe extern "C" fn read(fd: c_int, to: *mut c_void, len: size_t) -> ssize_
             return real::read.get()(fd, to, len);
         };
         if len == 0 {
-            // Unlike recv, it does not even wait for something to come.
+            // Unlike recv, it does not wait for data at all.
             return errno::long(socket.map(|_| 0));
         }
         let buffer = transfer::buffer(to, len);
@@ -191,8 +191,8 @@ pub unsafe extern "C" fn recvmmsg(
             }
             message.msg_len = got as c_uint;
             done += 1;
-            // Later ones only if they are there, as with WAITFORONE; also without it rather return
-            // what came than wait for what may not, if the program set a limit.
+            // Further messages only if they have come, as with WAITFORONE. Without it, but with a
+            // time limit, return those that came instead of waiting for more.
             if flags & libc::MSG_WAITFORONE != 0 || !timeout.is_null() {
                 flags |= libc::MSG_DONTWAIT;
             }

@@ -1,4 +1,5 @@
-//! The symbols that programs call. Thin: each finds out whose descriptor it is and hands on.
+//! The symbols that programs call. Each finds out whether the descriptor is eft's and passes the
+//! call on.
 
 mod constructor;
 mod descriptors;

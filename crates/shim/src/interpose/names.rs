@@ -1,4 +1,4 @@
-//! getaddrinfo and its elders.
+//! getaddrinfo and the older name functions.
 
 use crate::errno;
 use crate::names::{addresses, client, configuration, message, reverse, table};
@@ -54,7 +54,7 @@ unsafe fn answer(
             Ok(entry) => entry,
             Err(code) => {
                 *h_errno = code;
-                // "Not found" is no failure of the call.
+                // "Not found" is not a failure of the call.
                 return if code == table::TRY_AGAIN { libc::EAGAIN } else { 0 };
             }
         };

@@ -5,7 +5,7 @@ use core::ffi::c_int;
 use core::time::Duration;
 use libc::{epoll_event, nfds_t, pollfd, size_t};
 
-/// The program's list, if it is one that we must look at.
+/// The program's list, if it must be checked.
 ///
 /// # Safety
 /// As for `poll`.
@@ -17,7 +17,7 @@ pub unsafe fn list<'a>(list: *mut pollfd, count: nfds_t) -> Option<&'a mut [poll
     Some(unsafe { core::slice::from_raw_parts_mut(list, count as usize) })
 }
 
-/// Completes what the kernel said of `count` descriptors.
+/// Completes the kernel's answer about `count` descriptors.
 ///
 /// # Safety
 /// As for `poll`, which returned `ready`.

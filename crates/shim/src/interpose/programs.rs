@@ -31,7 +31,7 @@ unsafe fn permit(path: *const c_char) -> Result<()> {
     exec::permit(unsafe { CStr::from_ptr(path) })
 }
 
-/// As `permit`, of what a search in PATH finds.
+/// As `permit`, for the file that a search in PATH finds.
 unsafe fn permit_found(file: *const c_char) -> Result<()> {
     if file.is_null() {
         return Ok(());
@@ -170,8 +170,8 @@ pub unsafe extern "C" fn popen(command: *const c_char, mode: *const c_char) -> *
     unsafe { real::popen.get()(command, mode) }
 }
 
-/// "Close everything from here on" in a spawned child: but not the domain connection, without which
-/// the new program could not start. libc has no range with an end, so what is open below it now is
+/// "Close everything from here on" in a spawned child, except the domain connection, without which
+/// the new program could not start. libc has no bounded range, so the open descriptors below it are
 /// named one by one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn posix_spawn_file_actions_addclosefrom_np(

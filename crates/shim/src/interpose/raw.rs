@@ -1,8 +1,6 @@
-//! `syscall`: system calls by number, on eft's descriptors as on others.
-//!
-//! What programs do with instructions of their own comes here by `dispatch`, where the kernel can hand it over.
-//! `eft run` has the kernel refuse io_uring, whose rings nobody could look into; what the older `io_submit` would
-//! do to eft's descriptors is refused here.
+//! `syscall`: system calls by number, on eft's descriptors as on others. Calls that programs make by their own
+//! instructions come here by `dispatch`, where the kernel supports it. `eft run` has the kernel refuse io_uring,
+//! whose rings the shim could not see; the older `io_submit` is refused here for eft's descriptors.
 
 use super::{descriptors, io, programs, raw_polling, sockets};
 use crate::names::files;
@@ -102,7 +100,7 @@ pub unsafe fn known(number: c_long, args: [usize; 6]) -> Option<isize> {
     }
 }
 
-/// The kernel's `struct iocb`, as far as it says what is asked for.
+/// The fields of the kernel's `struct iocb` that name the operation.
 #[repr(C)]
 struct Iocb {
     _head: [u64; 2],
@@ -114,8 +112,8 @@ struct Iocb {
 /// Polls work in the kernel.
 const IOCB_CMD_POLL: u16 = 5;
 
-/// Asynchronous reads and writes of eft's descriptors, which the kernel would take for its own: an error. `None`
-/// if there are none.
+/// The error for asynchronous reads and writes on eft's descriptors, which the kernel would apply to the Unix
+/// socket. `None` if there are none.
 unsafe fn refused(count: usize, list: *const *const Iocb) -> Option<isize> {
     let concerned = (0..count).any(|i| {
         // SAFETY: the program's call: a list of so many.

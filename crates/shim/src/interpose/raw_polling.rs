@@ -46,7 +46,7 @@ unsafe fn older(_number: c_long, _args: [usize; 6]) -> Option<c_int> {
     None
 }
 
-/// The kernel's call, with the mask that it holds meanwhile as it must be.
+/// The kernel's call, with SIGSYS taken out of its mask.
 unsafe fn kernel(number: c_long, args: [usize; 6]) -> c_int {
     // SAFETY: by the caller.
     let done = unsafe {
@@ -71,7 +71,7 @@ unsafe fn ppoll(args: [usize; 6]) -> c_int {
     unsafe {
         let limit = signals::duration(args[2] as *const timespec);
         let (Some(list), Ok(limit)) = (polling::list(list, count), limit) else {
-            // The kernel says what is wrong, and what is left of the limit.
+            // The kernel reports the error, and the time left of the limit.
             return polling::answered(list, kernel(libc::SYS_ppoll, args), count);
         };
         poll::wait(list, limit, |list, left| {

@@ -1,7 +1,6 @@
-//! Masks and handlers, as far as they concern SIGSYS, by which calls past libc are seen (see `dispatch`).
-//!
-//! As libc does with the signals that it uses itself: none of the program's masks blocks it. A handler of the
-//! program's is told of those SIGSYS that have another cause.
+//! Masks and handlers, where they affect SIGSYS, by which calls past libc are seen (see `dispatch`). As with
+//! the signals that libc uses itself, none of the program's masks blocks it. A handler of the program gets
+//! only those SIGSYS that have another cause.
 
 use super::polling;
 use crate::dispatch::{self, signals};
@@ -11,7 +10,7 @@ use core::ffi::c_int;
 use core::time::Duration;
 use libc::{epoll_event, fd_set, nfds_t, pollfd, sigaction as Action, sigset_t, timespec};
 
-/// The program's masks and handlers are not to be left as they are.
+/// Whether the program's masks and handlers must be adjusted.
 fn watched() -> bool {
     super::ensure();
     dispatch::is_armed()
@@ -201,7 +200,7 @@ pub unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut 
             return real::sigaction.get()(signal, new, old);
         };
         with_mask(&action.sa_mask, |mask| {
-            // What the program gave, with this mask.
+            // The program's action, with this mask.
             let mut copy: Action = core::mem::zeroed();
             copy.sa_sigaction = action.sa_sigaction;
             copy.sa_flags = action.sa_flags;
@@ -231,7 +230,7 @@ fn in_libc(action: signals::Action) -> Action {
     libcs
 }
 
-/// The simple functions: SIGSYS is remembered with their flags, others are libc's matter.
+/// The simple functions: for SIGSYS the action is stored with their flags; libc handles other signals.
 fn simply(signal: c_int, handler: usize, flags: c_int, call: impl FnOnce() -> usize) -> usize {
     if signal != libc::SIGSYS || !watched() {
         return call();
@@ -270,7 +269,7 @@ pub unsafe extern "C" fn sigignore(signal: c_int) -> c_int {
     0
 }
 
-/// The program cannot have what the shim stands on: as on a kernel without.
+/// The program cannot use Syscall User Dispatch, which the shim needs: it fails as on a kernel without it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prctl(option: c_int, a: usize, b: usize, c: usize, d: usize) -> c_int {
     if option == dispatch::PR_SET_SYSCALL_USER_DISPATCH && watched() {

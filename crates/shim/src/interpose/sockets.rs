@@ -25,8 +25,8 @@ pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> 
     let stream = match (kind & !TYPE_FLAGS, protocol) {
         (libc::SOCK_STREAM, 0 | libc::IPPROTO_TCP) => true,
         (libc::SOCK_DGRAM, 0 | libc::IPPROTO_UDP) => false,
-        // Raw sockets and other protocols would go past the stack, and programs that would like
-        // MPTCP do without.
+        // Raw sockets and other protocols would go past the stack; programs that prefer MPTCP fall back on
+        // TCP.
         (libc::SOCK_STREAM, IPPROTO_MPTCP) => {
             return errno::int(Err(Errno(libc::EPROTONOSUPPORT)));
         }
@@ -40,7 +40,8 @@ pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> 
     fd
 }
 
-/// What the kernel says of an address that cannot be read. It says so itself, if the call is for it.
+/// The kernel's error for an address that cannot be read. If the kernel serves the call, it reports the
+/// error itself.
 fn readable(fd: c_int, address: *const sockaddr, len: socklen_t) -> sys::Result<()> {
     match table::get(fd) {
         Entry::Foreign | Entry::Hidden => Ok(()),
@@ -65,7 +66,7 @@ pub unsafe extern "C" fn listen(fd: c_int, backlog: c_int) -> c_int {
 pub unsafe extern "C" fn connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> c_int {
     // SAFETY: as above.
     errno::int(readable(fd, address, len).and_then(|()| match netlink::port(fd) {
-        // With the kernel it is anyhow.
+        // It is connected to the kernel anyway.
         Some(_) => Ok(0),
         None => unsafe { establish::connect(fd, address, len) },
     }))
@@ -106,8 +107,8 @@ pub unsafe extern "C" fn shutdown(fd: c_int, how: c_int) -> c_int {
     }
 }
 
-/// Refuses an option of a socket that may become eft's, if eft would; with its value if it is to be set. A
-/// socket for IPv6 only is the kernel's where the stack speaks none.
+/// Refuses an option of a socket that may become eft's, if eft would refuse it; with its value for
+/// `setsockopt`. An IPv6-only socket stays in the kernel where the stack has no IPv6.
 ///
 /// # Safety
 /// The value must be null or valid for its length.

@@ -1,4 +1,4 @@
-//! New threads and children, which have to arm themselves (see `dispatch`).
+//! New threads and children, which must arm themselves (see `dispatch`).
 
 use crate::dispatch::{self, thread};
 use crate::real;
@@ -20,7 +20,7 @@ pub unsafe extern "C" fn pthread_create(
     created(routine, argument, libc::EAGAIN, create)
 }
 
-/// libc's own does not go by `pthread_create`.
+/// libc's own does not call `pthread_create`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn thrd_create(id: *mut pthread_t, routine: usize, argument: *mut c_void) -> c_int {
     // SAFETY: the program's call.

@@ -25,7 +25,7 @@ struct Arguments {
 
 impl Arguments {
     /// # Safety
-    /// The caller passed so many arguments.
+    /// The caller passed at least this many arguments.
     unsafe fn next(&mut self) -> usize {
         let i = self.next;
         self.next += 1;
@@ -39,7 +39,7 @@ impl Arguments {
     }
 }
 
-/// Collects the strings of an `execl` call up to its null, and what follows if asked.
+/// Collects the strings of an `execl` call up to its null, and the environment after it if asked.
 unsafe fn run(
     registers: *const usize,
     stack: *const usize,

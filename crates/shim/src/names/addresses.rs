@@ -38,7 +38,7 @@ pub unsafe fn getaddrinfo(
             false => *hints,
         };
         let wanted = asked.ai_flags;
-        // Which addresses are configured is the stack's matter, not the kernel's.
+        // The stack, not the kernel, decides which addresses are configured.
         asked.ai_flags = (wanted | libc::AI_NUMERICHOST) & !libc::AI_ADDRCONFIG;
         let done = real::getaddrinfo.get()(node, service, &asked, result);
         if done != libc::EAI_NONAME || wanted & libc::AI_NUMERICHOST != 0 {

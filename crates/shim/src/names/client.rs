@@ -23,7 +23,7 @@ impl Drop for Connection {
 }
 
 impl Connection {
-    /// Connects to a server; through the stack, unless it sits on the loopback.
+    /// Connects to a server; through the stack, unless the server is on the loopback.
     fn open(server: IpAddr, stream: bool, timeout_ms: u64) -> Result<Connection> {
         let kind = if stream { libc::SOCK_STREAM } else { libc::SOCK_DGRAM };
         let inet6 = server.is_ipv6();

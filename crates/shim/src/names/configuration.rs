@@ -1,4 +1,4 @@
-//! Whom to ask: the stack's name server, then /etc/resolv.conf.
+//! Which servers to ask: the stack's name server, then those of /etc/resolv.conf.
 
 use crate::domain::domain;
 use core::net::IpAddr;
@@ -36,7 +36,7 @@ fn parse(text: &str, ipv6: bool) -> Configuration {
         match words.next() {
             Some("nameserver") => {
                 let server = words.next().and_then(|w| w.parse::<IpAddr>().ok());
-                // As libc: three at most. IPv6 servers are out of the reach of a stack without IPv6.
+                // As in libc: three at most. A stack without IPv6 cannot reach IPv6 servers.
                 if let Some(server) = server.filter(|s| ipv6 || s.is_ipv4())
                     && c.servers.len() < 3
                 {

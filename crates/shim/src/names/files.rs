@@ -1,7 +1,5 @@
-//! The host's files about names, for programs that read them themselves: with the stack's name server.
-//!
-//! `eft run` mounts such views where it may. Elsewhere, and for who opens the files after a `chroot`, an open
-//! gives a file in memory.
+//! The host's name service files, changed to the stack's name server, for programs that read them. `eft run`
+//! mounts such views where it may. Elsewhere, and after a `chroot`, an open gives a file in memory.
 
 use crate::domain::domain;
 use crate::sys::{self, Errno, Result};
@@ -9,8 +7,8 @@ use core::ffi::{CStr, c_char, c_int};
 use core::net::IpAddr;
 use eft_base::resolver::FILES;
 
-/// The descriptor that an open of `path` gives; `None`: it is no such file, or not for reading, or there is
-/// nothing to say.
+/// The descriptor that an open of `path` gives; `None`: it is another file, or not opened for reading, or
+/// needs no change.
 ///
 /// # Safety
 /// `path` must be null or NUL-terminated.
@@ -18,8 +16,8 @@ pub unsafe fn open(path: *const c_char, flags: c_int) -> Option<Result<c_int>> {
     if path.is_null() || flags & (libc::O_ACCMODE | libc::O_PATH | libc::O_DIRECTORY) != libc::O_RDONLY {
         return None;
     }
-    // Cheap for all other paths: these begin alike and few others do.
-    // SAFETY: by the caller; each byte is looked at only if those before it are not the end.
+    // Cheap for all other paths: few others begin like these.
+    // SAFETY: by the caller; each byte is read only if those before it are not the end.
     if unsafe { *path != b'/' as c_char || *path.add(1) != b'e' as c_char } {
         return None;
     }

@@ -7,7 +7,7 @@ use core::ffi::c_int;
 use core::net::IpAddr;
 use eft_base::address::needs_zone;
 
-/// Why there is no address; as getaddrinfo tells them apart. Of several reasons the last one counts.
+/// Why there is no address, as getaddrinfo distinguishes it. Of several reasons the last one counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Failure {
     NoName,
@@ -21,7 +21,7 @@ pub struct Found {
     pub canonical: String,
 }
 
-/// Which addresses are of use. Where the stack speaks no IPv6, nobody is asked for such.
+/// Which addresses are wanted. Where the stack has no IPv6, servers are not asked for IPv6 addresses.
 #[derive(Clone, Copy)]
 pub struct Wanted {
     ipv4: bool,
@@ -29,10 +29,11 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// For a program that asks for one family, or for all (AF_UNSPEC). `mapped`: to IPv6 IPv4 addresses are of use, too.
+    /// For a program that asks for one family, or for all (AF_UNSPEC). `mapped`: a request for IPv6 accepts IPv4
+    /// addresses, too.
     pub fn by(family: c_int, mapped: bool) -> Wanted {
         let ipv6 = family != libc::AF_INET && interfaces::speak_ipv6();
-        // Somebody must say whether there is such a name.
+        // A server must say whether the name exists.
         Wanted { ipv4: family != libc::AF_INET6 || mapped || !ipv6, ipv6 }
     }
 
@@ -54,7 +55,7 @@ pub fn lookup(name: &str, wanted: Wanted) -> Result<Found, Failure> {
     };
     match wanted.ipv6 {
         true => order::sort(&mut found.addresses),
-        // Without a way to IPv6 addresses, those come last that /etc/hosts may name.
+        // Without IPv6, IPv6 addresses from /etc/hosts come last.
         false => found.addresses.sort_by_key(IpAddr::is_ipv6),
     }
     Ok(found)
@@ -99,7 +100,7 @@ fn dns(name: &str, wanted: Wanted) -> Result<Found, Failure> {
     Err(failure)
 }
 
-/// Why one question brought no address.
+/// Why one question gave no address.
 enum Asked {
     /// No server answered.
     Silent,

@@ -16,7 +16,7 @@ const NAME_MAX: usize = 255;
 /// Compression pointers followed in one name.
 const POINTERS_MAX: usize = 32;
 
-/// A query for one name; `None` if it is no name.
+/// A query for one name; `None` if the name is invalid.
 pub fn query(id: u16, name: &str, kind: u16, class: u16) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(HEADER_LEN + name.len() + 6);
     bytes.extend(id.to_be_bytes());
@@ -146,7 +146,7 @@ fn name_at(bytes: &[u8], at: usize) -> Option<(String, usize)> {
                 if name.len() + len > NAME_MAX {
                     return None;
                 }
-                // As libc: what is no host name is no answer.
+                // As in libc: an invalid host name does not count as an answer.
                 let fine = |b: &u8| b.is_ascii_alphanumeric() || b"-_".contains(b);
                 if !label.iter().all(fine) {
                     return None;
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_none_are_refused() {
+    fn invalid_names_are_refused() {
         assert!(query(1, "a..b", TYPE_A, CLASS_IN).is_none());
         assert!(query(1, &"a".repeat(64), TYPE_A, CLASS_IN).is_none());
         assert!(query(1, &"a.".repeat(200), TYPE_A, CLASS_IN).is_none());

@@ -18,7 +18,7 @@ const POLICY: [(u128, u32, u8, u8); 9] = [
     (0x3ffe << 112, 16, 1, 12),
 ];
 
-/// Puts them in order; those that nothing tells apart stay as they are.
+/// Sorts addresses; equal ones keep their order.
 pub fn sort(addresses: &mut [IpAddr]) {
     let own: Vec<IpAddr> = interfaces::all().iter().map(|i| i.address).collect();
     sort_for(addresses, &own);
@@ -64,7 +64,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// The source is as near as ip would choose it: of the right scope, then with the longest prefix.
+    /// The source approximates ip's choice: of the right scope, then with the longest prefix.
     fn new(to: IpAddr, own: &[IpAddr]) -> Pair {
         let usable =
             own.iter().filter(|a| a.is_ipv4() == to.is_ipv4() && a.is_loopback() == to.is_loopback());
@@ -82,7 +82,7 @@ fn compare(a: Pair, b: Pair) -> Ordering {
     let same_scope = |p: &Pair| p.says(|from| scope(from) == scope(p.to));
     let same_label = |p: &Pair| p.says(|from| policy(as_ipv6(from)).1 == policy(as_ipv6(p.to)).1);
     let precedence = |p: &Pair| policy(as_ipv6(p.to)).0;
-    // Of IPv4 the prefix says nothing: its networks are too small.
+    // For IPv4 the prefix is not compared: its networks are too small.
     let prefix = |p: &Pair| match (p.from, p.to) {
         (Some(IpAddr::V6(from)), IpAddr::V6(to)) => common_prefix(from, to).min(64),
         _ => 0,

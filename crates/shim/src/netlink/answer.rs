@@ -1,4 +1,4 @@
-//! What rtnetlink(7) says of the stack.
+//! Answers of rtnetlink(7) about the stack.
 
 use super::message::{DONE, ERROR, HEADER_LEN, MULTI, Message, Request, attribute, number, requests};
 use crate::interfaces::{self, Interface};
@@ -47,7 +47,7 @@ const LOOPBACK: u32 = 1;
 /// Bytes of a datagram of a long answer; programs have buffers of a page.
 const PART_MAX: usize = 3584;
 
-/// A way to a network.
+/// A route to a network.
 struct Route {
     to: IpAddr,
     prefix_len: u8,
@@ -55,7 +55,7 @@ struct Route {
     gateway: Option<Ipv4Addr>,
 }
 
-/// The datagrams that answer the requests of one.
+/// The datagrams that answer the requests in one datagram.
 pub fn to(datagram: &[u8], port: u32) -> Vec<Vec<u8>> {
     requests(datagram).iter().flat_map(|request| to_one(request, port)).collect()
 }
@@ -83,7 +83,7 @@ fn to_one(request: &Request, port: u32) -> Vec<Vec<u8>> {
             }
             None => Err(libc::ENETUNREACH),
         },
-        // There are no neighbours, rules and queues to see.
+        // There are no neighbours, rules or queues to list.
         (kind, true) if kind % 4 == 2 => Ok(Vec::new()),
         _ => Err(libc::EOPNOTSUPP),
     };
@@ -103,7 +103,7 @@ fn result(request: &Request, port: u32, errno: i32) -> Vec<u8> {
         .done()
 }
 
-/// Messages in datagrams of a bearable size, and the last one.
+/// Messages in datagrams of limited size, and the last one.
 fn parts(messages: Vec<Vec<u8>>, last: Vec<u8>) -> Vec<Vec<u8>> {
     let mut parts = vec![Vec::new()];
     for message in messages {
@@ -117,7 +117,7 @@ fn parts(messages: Vec<Vec<u8>>, last: Vec<u8>) -> Vec<Vec<u8>> {
     parts
 }
 
-/// Whether an address is of the family that is asked for; none in particular: of any.
+/// Whether an address is of the requested family; AF_UNSPEC matches any.
 fn is_of(body: &[u8], address: IpAddr) -> bool {
     match body.first().map(|&family| family.into()) {
         Some(libc::AF_INET) => address.is_ipv4(),
@@ -178,7 +178,7 @@ fn one_link(body: &[u8]) -> Option<Interface> {
     })
 }
 
-/// Those of the family and interface that are asked for.
+/// The addresses of the requested family and interface.
 fn asked_addresses(body: &[u8]) -> impl Iterator<Item = Interface> {
     let mut all = interfaces::all();
     let index = number(body, 4);
@@ -198,7 +198,7 @@ fn address(message: Message, i: &Interface) -> Vec<u8> {
         .fixed(&i.index.to_ne_bytes())
         .attribute(IFA_ADDRESS, &octets(i.address));
     let flags = u32::from(PERMANENT).to_ne_bytes();
-    // Linux tells labels and own addresses of IPv4 alone.
+    // Linux reports labels and local addresses for IPv4 only.
     if i.address.is_ipv6() {
         return message.attribute(IFA_FLAGS, &flags).done();
     }
@@ -210,7 +210,7 @@ fn address(message: Message, i: &Interface) -> Vec<u8> {
     message.text(IFA_LABEL, &i.name).attribute(IFA_FLAGS, &flags).done()
 }
 
-/// The networks of the stack's addresses, and what lies behind the gateway.
+/// Routes to the networks of the stack's addresses, and by the gateway.
 fn routes() -> Vec<Route> {
     let mut own = interfaces::all();
     own.retain(|i| !i.is_loopback());
@@ -225,7 +225,8 @@ fn routes() -> Vec<Route> {
     behind.into_iter().chain(near).collect()
 }
 
-/// The way to the address that is asked for: the one with the longest prefix; to an own address, over `lo`.
+/// The route to the requested address: the one with the longest prefix; to an address of the stack, over
+/// `lo`.
 fn one_route(body: &[u8]) -> Option<(IpAddr, Route)> {
     let to = attribute(body, 12, RTA_DST)?;
     let to = match (<[u8; 4]>::try_from(to), <[u8; 16]>::try_from(to)) {
@@ -247,8 +248,8 @@ fn one_route(body: &[u8]) -> Option<(IpAddr, Route)> {
     Some((to, found))
 }
 
-/// Body: family, prefix lengths of destination and source, TOS, table, protocol, scope, kind, flags. One that
-/// was asked for a single destination is of no table.
+/// Body: family, prefix lengths of destination and source, TOS, table, protocol, scope, kind, flags. A route
+/// for a single destination has no table.
 fn route(message: Message, r: &Route, asked: bool) -> Vec<u8> {
     let (kernel, fixed, nobody) = (2, 4, 0);
     let (protocol, scope) = match r.gateway {

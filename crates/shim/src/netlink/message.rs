@@ -28,7 +28,7 @@ pub fn number(body: &[u8], at: usize) -> u32 {
     if body.len() >= at + 4 { u32_at(body, at) } else { 0 }
 }
 
-/// The requests of a datagram. What is cut off at its end is none.
+/// The requests of a datagram. A truncated one at its end is ignored.
 pub fn requests(bytes: &[u8]) -> Vec<Request<'_>> {
     let mut all = Vec::new();
     let mut rest = bytes;

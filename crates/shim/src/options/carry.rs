@@ -1,5 +1,5 @@
-//! Options that move from one socket to another: from a listener to what it accepts, and between a kernel
-//! socket and the eft socket that takes its place.
+//! Options that move from one socket to another: from a listener to its connections, and between a kernel socket and the
+//! eft socket that replaces it.
 
 use super::{Kind, find, get, int_of, set, table};
 use crate::socket::{Socket, bit};
@@ -9,8 +9,8 @@ use core::sync::atomic::Ordering;
 use eft_channel::socket::Opt;
 use libc::SOL_SOCKET;
 
-/// An accepted connection begins with its listener's options: also those that were set after its handshake, from when it
-/// has the others by the transport.
+/// An accepted connection begins with its listener's options, including those set after its handshake; at the handshake
+/// the transport copied the others.
 pub fn inherit(listener: &Socket, socket: &Socket) {
     for opt in Opt::INHERITED {
         let value = listener.page.option(*opt);
@@ -25,7 +25,7 @@ pub fn inherit(listener: &Socket, socket: &Socket) {
     socket.low_water().store(low_water, Ordering::Relaxed);
 }
 
-/// Bytes of what `getsockopt` tells of an option that can move; `None` of others.
+/// Length of an option that can move, as `getsockopt` returns it; `None` for others.
 fn carried(row: &table::Row, stream: bool) -> Option<usize> {
     match row.kind(stream)? {
         kind if kind.is_read_only() => None,
@@ -46,14 +46,13 @@ pub fn fresh(socket: &Socket) -> Result<c_int> {
 /// The bytes of an option of a kernel socket as `setsockopt` takes them.
 fn settable(level: c_int, name: c_int, told: &mut [u8; 16]) {
     if matches!((level, name), (SOL_SOCKET, libc::SO_SNDBUF | libc::SO_RCVBUF)) {
-        // The kernel tells twice what was set.
+        // The kernel returns twice the value that was set.
         let value = int_of(level, told).unwrap_or(0);
         told[..4].copy_from_slice(&(value / 2).to_ne_bytes());
     }
 }
 
-/// Carries over what the program set on the kernel socket `from`: what differs there from a fresh
-/// one.
+/// Carries over the options that the program set on the kernel socket `from`: those that differ from a fresh one's.
 pub fn carry_over(from: c_int, near: c_int, socket: &Socket) {
     let Ok(fresh) = fresh(socket) else {
         return;
@@ -75,7 +74,7 @@ pub fn carry_over(from: c_int, near: c_int, socket: &Socket) {
     sys::close(fresh);
 }
 
-/// Carries over TCP_MAXSEG that was set: also 536, which a kernel socket tells without.
+/// Carries over TCP_MAXSEG if it was set, even to 536, which a kernel socket also returns by default.
 pub fn carry_segment(from: c_int, near: c_int, socket: &Socket) {
     let mut value = [0u8; 4];
     if sys::get_option(from, libc::IPPROTO_TCP, libc::TCP_MAXSEG, &mut value).is_ok() {
@@ -83,8 +82,8 @@ pub fn carry_segment(from: c_int, near: c_int, socket: &Socket) {
     }
 }
 
-/// The other way round: the program's options for `kernel`, a fresh one that is to stand beside its
-/// eft socket, or in its place.
+/// The reverse: sets the program's options on `kernel`, a fresh socket that becomes the eft socket's shadow, or replaces
+/// it.
 pub fn carry_back(fd: c_int, socket: &Socket, kernel: c_int) {
     for row in table::OPTIONS {
         let (level, name) = (row.level, row.number);
@@ -92,7 +91,7 @@ pub fn carry_back(fd: c_int, socket: &Socket, kernel: c_int) {
         let unset = match find(socket, level, name) {
             None => true,
             Some(Kind::Size(opt)) => socket.page.option(opt) == 0,
-            // Nobody would take what a shadow has in its error queue.
+            // The error queue of a shadow is never read.
             Some(Kind::ErrorQueue) => true,
             Some(_) => false,
         };

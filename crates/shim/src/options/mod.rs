@@ -1,9 +1,9 @@
 //! setsockopt and getsockopt of eft sockets, and of sockets that may become eft's.
 //!
-//! Options live in the socket's page: those that the transport acts on in its option words, the
-//! rest in the shim's. Timeouts are the kernel's: they sit on the descriptor itself, where the
-//! waiting is done. An option is done or refused, at the time of the call: what eft does not do gets
-//! ENOPROTOOPT, as from a kernel without it, also before a socket's first address.
+//! Options live in the socket's page: those that the transport acts on in its option words, the rest in
+//! the shim's. Timeouts are kept by the kernel, on the descriptor itself, where calls wait. An option
+//! takes effect or is refused at the time of the call: options that eft does not support get
+//! ENOPROTOOPT, as from a kernel without them, even before a socket's first address.
 
 mod carry;
 mod table;
@@ -22,7 +22,7 @@ pub use carry::{carry_back, carry_over, carry_segment, fresh, inherit};
 /// No option is longer than this.
 pub const LONGEST: usize = tcp_info::LEN;
 
-/// Linux's `net.core.somaxconn`: more is as much.
+/// Linux's `net.core.somaxconn`: larger values are cut to it.
 const SOMAXCONN: c_int = 4096;
 
 /// How an option is kept.
@@ -74,8 +74,8 @@ fn find(socket: &Socket, level: c_int, name: c_int) -> Option<Kind> {
     table::row(level, name).filter(|_| !foreign)?.kind(socket.is_stream())
 }
 
-/// Whether setsockopt on a socket that is not eft's yet is refused, since eft would: with a value for
-/// `setsockopt`, without for `getsockopt`. IPv6's own options are the kernel's until then.
+/// Refuses an option on a socket that is not eft's yet, if eft would refuse it: with a value for
+/// `setsockopt`, without for `getsockopt`. The kernel handles IPv6's own options until then.
 pub fn before(stream: bool, level: c_int, name: c_int, value: Option<&[u8]>) -> Result<()> {
     if !table::speaks_for(level) {
         return Ok(());
@@ -137,11 +137,11 @@ fn range_of(opt: Opt) -> core::ops::RangeInclusive<c_int> {
 pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) -> Result<()> {
     let kind = find(socket, level, name).ok_or(Errno(libc::ENOPROTOOPT))?;
     check(kind, socket.is_stream(), level, value)?;
-    // The shadow keeps no errors: nobody would take them.
+    // The shadow keeps no errors: they would never be read.
     if let Some(hidden) = loopback::of(socket)
         && !matches!(kind, Kind::ErrorQueue)
     {
-        // What goes over the loopback is to have it too.
+        // Datagrams over the loopback get the option, too.
         let _ = sys::set_option(hidden, level, name, value);
     }
     let page = &socket.page;
@@ -191,7 +191,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
         }
         Kind::ErrorQueue => error_queue::set(fd, socket, number != 0),
         Kind::DatagramCork => datagram::set_cork(socket, number != 0)?,
-        // The default is on; what is worth telling the transport is "off" (2) and "now" (1).
+        // The default is on; the transport needs to know "off" (2) and "now" (1).
         Kind::QuickAck => page.set_option(Opt::QuickAck, if number != 0 { 1 } else { 2 }),
         Kind::MaxSegment => {
             if number != 0 && !(88..=32767).contains(&number) {
@@ -234,8 +234,8 @@ fn congestion(name: &[u8]) -> Result<u32> {
     }
 }
 
-/// How `getsockopt` refuses an option of `level` that there is not. An IPv4 socket says of levels that
-/// it has not at all that it cannot; `setsockopt` makes no difference.
+/// The errno of `getsockopt` for an unknown option of `level`. An IPv4 socket answers EOPNOTSUPP for
+/// unknown levels; `setsockopt` does not distinguish them.
 fn unknown(socket: &Socket, level: c_int) -> Errno {
     let own = if socket.is_stream() { IPPROTO_TCP } else { IPPROTO_UDP };
     let known = level == SOL_SOCKET || level == IPPROTO_IP || level == own;
@@ -302,9 +302,9 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
     Ok(copy(&number.to_ne_bytes(), to))
 }
 
-/// TCP_MAXSEG: of a connection what its segments carry, else what was set.
+/// TCP_MAXSEG: for a connection the size of its segments, else the value that was set.
 fn max_segment(page: &SocketPage) -> c_int {
-    /// RFC 9293 §3.7.1: without a word from the peer.
+    /// RFC 9293 §3.7.1: the default without the peer's option.
     const DEFAULT: u32 = 536;
     let connected = page.flags() & (flag::CONNECTED | flag::DEAD) == flag::CONNECTED;
     let size = match page.option(Opt::MaxSegment) {
@@ -321,8 +321,8 @@ fn copy(from: &[u8], to: &mut [u8]) -> usize {
     n
 }
 
-/// IP_MTU: the largest packet to the peer, as far as the shim can tell. What the device takes, or
-/// what a stream's segments show if that is less.
+/// IP_MTU: the largest packet to the peer, as far as the shim knows: the device's MTU, or that of a
+/// stream's segments if it is less.
 fn path_mtu(socket: &Socket) -> Result<c_int> {
     /// TCP's header with timestamps.
     const TCP_HEADER: c_int = 20 + 12;

@@ -1,7 +1,6 @@
-//! Every option of socket(7), tcp(7), udp(7) and ip(7), and what eft does for it: the one table.
-//!
-//! `docs/options.md` shows it; a test holds the two together, and another tries each row. An option
-//! that is not here is refused as one that eft refuses.
+//! The table of all options of socket(7), tcp(7), udp(7) and ip(7), and eft's support for each.
+//! `docs/options.md` shows it; a test keeps the two equal, and another tries each row. An option that
+//! is not here is refused.
 
 use super::Kind;
 use crate::socket::bit;
@@ -17,7 +16,7 @@ pub struct Row {
     pub name: &'static str,
     pub stream: Option<Kind>,
     pub datagram: Option<Kind>,
-    /// What a reader of the document should know.
+    /// A note for readers of the document.
     #[cfg_attr(not(test), allow(dead_code))]
     pub note: &'static str,
 }
@@ -33,8 +32,7 @@ pub fn row(level: c_int, number: c_int) -> Option<&'static Row> {
     OPTIONS.iter().find(|row| (row.level, row.number) == (level, number))
 }
 
-/// Whether the table speaks for a level. What it does not speak for is the kernel's until a socket is
-/// eft's.
+/// Whether the table covers a level. The kernel handles other levels until a socket is eft's.
 pub fn speaks_for(level: c_int) -> bool {
     matches!(level, SOL_SOCKET | IPPROTO_TCP | IPPROTO_UDP | IPPROTO_IP)
 }

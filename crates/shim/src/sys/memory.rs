@@ -5,12 +5,13 @@ use core::ffi::{c_int, c_void};
 #[cfg(target_arch = "x86_64")]
 use core::sync::atomic::Ordering;
 
-/// EFAULT for what no program has mapped: the first page, and the kernel's half. Costs nothing, so
-/// everything that a program passes is looked at so.
+/// EFAULT for addresses that no program has mapped: the first page, and the kernel's half. Costs almost nothing,
+/// so every pointer of a program is checked.
 #[inline]
 pub fn plausible<T>(pointer: *const T, len: usize) -> Result<()> {
     const LOWEST: usize = 4096;
-    // A program's half ends at 2^47, or at 2^56 for who asks for more (five-level tables); at 2^48 or 2^52 on ARM.
+    // A program's half ends at 2^47, or at 2^56 for programs that ask for it (five-level tables); at 2^48 or 2^52
+    // on ARM.
     const END: usize = 1 << 56;
     let start = pointer as usize;
     match len == 0 || start >= LOWEST && start.checked_add(len).is_some_and(|end| end <= END) {
@@ -19,12 +20,12 @@ pub fn plausible<T>(pointer: *const T, len: usize) -> Result<()> {
     }
 }
 
-/// From now on the kernel is not asked what can be read: the program may be killed for it.
+/// From now on the kernel is not asked whether memory is readable: the program might be killed for it.
 pub fn ask_no_more() {
     MAY_ASK.store(false, Ordering::Relaxed);
 }
 
-/// EFAULT for what cannot be read: by asking the kernel, for calls that are rare.
+/// EFAULT for unreadable memory: asks the kernel, for rare calls.
 pub fn readable<T>(pointer: *const T, len: usize) -> Result<()> {
     let mut bytes = [0u8; 128];
     plausible(pointer, len)?;
@@ -80,7 +81,7 @@ pub fn map_shared(fd: c_int, offset: usize, len: usize, writable: bool) -> Resul
     }
 }
 
-/// Maps a descriptor shared and read-only over what lies at `place`.
+/// Maps a descriptor shared and read-only over the mapping at `place`.
 pub fn map_over(fd: c_int, place: *mut u8, len: usize) -> Result<()> {
     let flags = (libc::MAP_SHARED | libc::MAP_FIXED) as usize;
     let args = [place as usize, len, libc::PROT_READ as usize, flags, fd as usize, 0];

@@ -43,21 +43,21 @@ fn fields_lie_where_the_system_declares_them() {
 }
 
 #[test]
-fn times_are_told_since_when_and_what_never_was_as_now() {
+fn times_are_ages_and_zero_for_events_that_never_happened() {
     let statistics = SocketStatistics { heard_at: 5_000_000, ..SocketStatistics::default() };
     let bytes = Told { info: SocketInfo::default(), statistics, now: 12_000_000 }.of_stream();
     assert_eq!((word(&bytes, 44), word(&bytes, 52), word(&bytes, 56)), (0, 0, 7));
 }
 
 #[test]
-fn a_listener_tells_its_queue_and_what_a_new_socket_has() {
+fn a_listener_reports_its_queue_and_a_new_sockets_defaults() {
     let bytes = of_listener(2, 128);
     assert_eq!((bytes[0], word(&bytes, 24), word(&bytes, 28)), (10, 2, 128));
     assert_eq!((word(&bytes, 80), long(&bytes, 104)), (10, u64::MAX));
 }
 
 #[test]
-fn time_that_a_window_takes_goes_on_until_somebody_looks() {
+fn time_limited_by_a_window_grows_until_it_is_read() {
     let statistics =
         SocketStatistics { busy: 2, told_at: 1_000_000, busy_us: 70, ..SocketStatistics::default() };
     let bytes = Told { info: SocketInfo::default(), statistics, now: 3_000_000 }.of_stream();

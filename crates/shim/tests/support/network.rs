@@ -378,7 +378,7 @@ impl Network {
             return;
         }
         let Some(p) = peer.and_then(|p| self.slot(p)) else {
-            // Nobody reads any more: a reset is the answer.
+            // The receiver is gone: answer with a reset.
             if page.send_end() != page.send_released() && page.flags() & flag::CONNECTED != 0 {
                 page.set_send_sent(page.send_end());
                 page.set_send_released(page.send_end());
@@ -466,7 +466,7 @@ impl Network {
             }
             return;
         }
-        // A socket connected to the sender comes before one that takes from anybody.
+        // A socket connected to the sender comes before an unconnected one.
         let found = self
             .sockets()
             .filter(|(_, s)| {
@@ -515,7 +515,7 @@ impl Network {
         s.post();
     }
 
-    /// One pass over everything that has news. True if there was any.
+    /// One pass over all changed sockets. True if there were any.
     fn step(&mut self) -> bool {
         let now = Instant::now();
         let (due, later) = self.connecting.drain(..).partition(|c| c.0 <= now);
@@ -546,7 +546,8 @@ impl Network {
     }
 }
 
-/// The transports' loop: works, announces that it will sleep, looks again, sleeps on the bells.
+/// The transports' loop: works, announces that it will sleep, checks again, sleeps on the
+/// doorbells.
 pub fn run(network: &Mutex<Network>, stop: &AtomicBool) {
     while !stop.load(Ordering::SeqCst) {
         let mut net = network.lock().unwrap();

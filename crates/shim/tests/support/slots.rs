@@ -123,7 +123,7 @@ impl Slot {
         if let Some(far) = &self.far
             && !self.ended
             && (self.page.read_token().post(self.page.receive_end())
-                // What no position tells: an error.
+                // An error, which no position shows.
                 || ((self.page.error() != 0 || self.page.has_errors()) && self.page.read_token().post_anyway())
                 || self.page.post_edge())
         {

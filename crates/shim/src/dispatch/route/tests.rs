@@ -5,17 +5,17 @@ fn of(number: i64, a: usize, b: usize) -> Route {
 }
 
 #[test]
-fn what_the_handler_may_make_it_makes() {
+fn calls_that_the_handler_can_make_are_made() {
     for number in [libc::SYS_read, libc::SYS_connect, libc::SYS_futex, libc::SYS_exit, libc::SYS_execve] {
         assert_eq!(of(number, 0, 0), Route::Call);
     }
-    // Unknown numbers are the kernel's to refuse.
+    // The kernel refuses unknown numbers.
     assert_eq!(of(9999, 0, 0), Route::Call);
     assert_eq!(of(!X32, 0, 0), Route::Call);
 }
 
 #[test]
-fn what_lives_in_the_frame() {
+fn calls_that_change_the_frame() {
     assert_eq!(of(libc::SYS_rt_sigreturn, 0, 0), Route::Return);
     assert_eq!(of(libc::SYS_rt_sigprocmask, 0, 0), Route::Mask);
     assert_eq!(of(libc::SYS_sigaltstack, 0, 0), Route::HandlerStack);
@@ -32,7 +32,7 @@ fn a_child_on_the_same_stack_gets_a_copy() {
 }
 
 #[test]
-fn a_stack_of_its_own_and_what_is_refused() {
+fn a_clone_with_its_own_stack_and_refused_calls() {
     assert_eq!(of(libc::SYS_clone, libc::CLONE_VM as usize, 0x1000), Route::Clone);
     assert_eq!(of(libc::SYS_clone3, 0x1000, 88), Route::Refuse);
     // `int 0x80` and x32: other numbers for the same calls.

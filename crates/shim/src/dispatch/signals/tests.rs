@@ -14,7 +14,7 @@ fn masks_of_waits() {
     assert_eq!(waiting(libc::SYS_poll), None);
 }
 
-/// What is not armed changes nothing.
+/// An unarmed process changes nothing.
 #[test]
 fn not_armed() {
     let args = [libc::SIG_SETMASK as usize, 0, 0, MASK_LEN, 0, 0];

@@ -13,7 +13,7 @@ fn room() {
     assert!(place(0x17000, 0x7f008, LARGE).has_room());
     // Unless other handlers have used it up.
     assert!(!place(0x12000, 0x7f008, LARGE).has_room());
-    // On a stack of the program's, as much as there is.
+    // On a stack of the program, all of it.
     assert!(place(0x7e000, 0x7f008, SMALL).has_room());
     assert!(place(0x7e000, 0x7f008, (0, 0)).has_room());
 }
@@ -21,7 +21,7 @@ fn room() {
 #[test]
 fn the_callers_stack() {
     assert_eq!(place(0x10800, 0x7f008, SMALL).callers(), Some(0x7ef80));
-    // There is no alternate one; this is not on it; or the call was made on it.
+    // There is no alternate stack; this is not on it; or the call was made on it.
     assert_eq!(place(0x7e000, 0x7f008, (0, 0)).callers(), None);
     assert_eq!(place(0x7e000, 0x7f008, SMALL).callers(), None);
     assert_eq!(place(0x10800, 0x11800, SMALL).callers(), None);

@@ -19,7 +19,7 @@ fn without_a_stack_there_is_the_loopback() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_its_error() {
+fn invalid_requests_are_refused_with_their_error() {
     let error = |(kind, body): &(u16, Vec<u8>)| (*kind, -i32::from_ne_bytes(body[..4].try_into().unwrap()));
     assert_eq!(error(&ask(NEWADDR, ACK, &[0; 8])[0]), (ERROR, libc::EOPNOTSUPP));
     let mut ninth = [0; 16];

@@ -14,7 +14,7 @@ fn what_is_written_is_read_again() {
 }
 
 #[test]
-fn nonsense_is_no_request() {
+fn nonsense_is_not_a_request() {
     for bytes in [&[0xff; 40][..], &[0; 40], &[15, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1], &[3; 7]] {
         assert_eq!(requests(bytes), []);
     }

@@ -43,7 +43,7 @@ fn the_document_shows_the_table() {
     if std::env::var_os("EFT_WRITE_DOCUMENT").is_some() {
         return std::fs::write(DOCUMENT, [head, BEGIN, &tables()].concat()).unwrap();
     }
-    assert!(shown == tables(), "docs/options.md is not what the code does: EFT_WRITE_DOCUMENT=1 mends it");
+    assert!(shown == tables(), "docs/options.md differs from the code: EFT_WRITE_DOCUMENT=1 rewrites it");
 }
 
 #[test]
