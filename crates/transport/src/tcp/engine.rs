@@ -252,7 +252,7 @@ impl Component for Tcp {
                 let known = self.domains.find(socket);
                 match known.filter(|i| !self.enter_state(cx, Kind::Dirty, *i)) {
                     Some(i) => self.give_up(cx, i),
-                    None => self.receive_news(cx, socket),
+                    None => self.receive_dirty(cx, socket),
                 }
             }
             Event::DomainOpened { domain, pool, arena } => self.open_domain(cx, domain, pool, arena),
