@@ -2,8 +2,10 @@
 //!
 //! What a transport reads there is input that no message carries, and it changes while it is read. The access observer of
 //! an [`Arena`](crate::socket::Arena) sees every read, whose value it may replace, and every write. Whoever makes the
-//! arena chooses the observer; the transport cannot tell whether there is one. Invariant: everything that a transport
-//! reads from a page passes the observer. No function on the transport's side may read a page around it.
+//! arena chooses the observer; the transport cannot tell whether there is one.
+//!
+//! Invariant: everything that a transport reads from a page passes the observer. No function on the transport's side may
+//! read a page around it.
 
 /// Sees what passes between a transport and its applications' pages. Offsets count from the arena's start.
 pub trait AccessObserver: Send + Sync {

@@ -2,10 +2,11 @@
 //!
 //! Only the receiver writes its [`StateWord`]: awake, monitoring (spinning or in user-mode wait on
 //! the doorbell words), or blocked in the kernel. Each sender has a [`Doorbell`] word of its own,
-//! so that no sender can silence another. Receiver: write the state, fence, check all queues again,
-//! sleep on the doorbells' values read before that check. Sender: publish, fence, read the state,
-//! ring only a sleeper. One of the two always sees the other's write (Dekker); `tests/loom.rs`
-//! checks it.
+//! so that no sender can silence another.
+//!
+//! Receiver: write the state, fence, check all queues again, sleep on the doorbells' values read
+//! before that check. Sender: publish, fence, read the state, ring only a sleeper. One of the two
+//! always sees the other's write (Dekker); `tests/loom.rs` checks it.
 
 use crate::atomic::{AtomicU32, Ordering, fence};
 

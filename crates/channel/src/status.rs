@@ -1,6 +1,7 @@
-//! A component's status page: the only segment that it writes and everybody may read. It holds the state word (how the
-//! component sleeps), signs of progress, the [`Account`] and the counters. Peers map it read-only, so none can forge
-//! another's state.
+//! A component's status page: the only segment that it writes and everybody may read.
+//!
+//! It holds the state word (how the component sleeps), signs of progress, the [`Account`] and the counters. Peers map it
+//! read-only, so none can forge another's state.
 
 use crate::account::{ACCOUNT_LEN, Account};
 use crate::notify::StateWord;

@@ -19,9 +19,10 @@
 //! - Neighbour discovery is not filtered, as ARP is not: `block all` leaves neighbours reachable by IPv6, too. Rules name
 //!   link-local addresses without their link; `on` says which link is meant.
 //! - Lists stay one rule instead of being expanded, which matches the same packets.
-//! - The packets of the host to itself leave by the interface `lo` and are judged once. Until the first rules (even if they are
-//! empty) have come from the store, no question is answered, so that nothing passes unjudged while a reborn filter does not
-//! know its rules yet. The states lie in an arena and survive a crash.
+//! - The packets of the host to itself leave by the interface `lo` and are judged once.
+//!
+//! Until the first rules (even if they are empty) have come from the store, no question is answered, so that nothing passes
+//! unjudged while a reborn filter does not know its rules yet. The states lie in an arena and survive a crash.
 
 #![cfg_attr(not(test), no_std)]
 

@@ -1,7 +1,8 @@
-//! Messages that come before a (re)born ip knows its addresses and devices. After a crash of ip the
-//! transports resubmit and the NICs deliver again at once, in no particular order. Refusing or dropping
-//! these messages would lose what the crash did not, so they are held until the configuration and every
-//! configured device's `Link` are here, or until a time-out.
+//! Messages that come before a (re)born ip knows its addresses and devices.
+//!
+//! After a crash of ip the transports resubmit and the NICs deliver again at once, in no particular
+//! order. Refusing or dropping these messages would lose what the crash did not, so they are held until
+//! the configuration and every configured device's `Link` are here, or until a time-out.
 
 use crate::pending::FromPeer;
 use alloc::collections::VecDeque;

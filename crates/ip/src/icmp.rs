@@ -1,7 +1,8 @@
 //! ICMP of both versions (RFC 792, RFC 4443), as far as they are alike: echo replies, errors about what could not be
-//! delivered, and errors about what we sent, which go to the transport that sent it. Errors are never sent about errors,
-//! about fragments other than the first, about multicast or broadcast packets (RFC 1122 §3.2.2, RFC 4443 §2.4), nor
-//! faster than [`crate::limit`] allows.
+//! delivered, and errors about what we sent, which go to the transport that sent it.
+//!
+//! Errors are never sent about errors, about fragments other than the first, about multicast or broadcast packets (RFC
+//! 1122 §3.2.2, RFC 4443 §2.4), nor faster than [`crate::limit`] allows.
 
 use crate::bytes::PieceSum;
 use crate::counters::Counter;

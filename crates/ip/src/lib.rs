@@ -4,10 +4,11 @@
 //! fragmented if need be ([`datagram`]), addressed by [`resolution`] and [`neighbour`], kept until the NIC confirms it.
 //! What comes in is checked by [`receive`], reassembled ([`reassemble`]), judged, and given to a transport ([`deliver`])
 //! or, as ICMP, stays here ([`icmp`]). Packets to the host's own addresses are looped back in [`local`]. Code for one
-//! version lies in [`v4`] and [`v6`]; [`family`] chooses. Every packet is held here until the component that has it
-//! answers, so a crash of the filter or of a NIC loses nothing: the successor is asked again, in order. Nothing passes
-//! the filter unjudged; [`reject`] answers the senders of blocked packets if the filter says so. Packets are not
-//! forwarded between devices.
+//! version lies in [`v4`] and [`v6`]; [`family`] chooses.
+//!
+//! Every packet is held here until the component that has it answers, so a crash of the filter or of a NIC loses
+//! nothing: the successor is asked again, in order. Nothing passes the filter unjudged; [`reject`] answers the senders
+//! of blocked packets if the filter says so. Packets are not forwarded between devices.
 
 #![cfg_attr(not(test), no_std)]
 

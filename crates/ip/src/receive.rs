@@ -1,5 +1,7 @@
-//! Toward the applications: a frame is checked from the outside in (RFC 1122 §3.2.1, RFC 8200 §4). Headers are
-//! copied out of the NIC's pool once, then checked. Lengths are believed only as far as the frame reaches.
+//! Toward the applications: a frame is checked from the outside in (RFC 1122 §3.2.1, RFC 8200 §4).
+//!
+//! Headers are copied out of the NIC's pool once, then checked. Lengths are believed only as far as the frame
+//! reaches.
 
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};

@@ -1,8 +1,9 @@
-//! Answers to senders of blocked packets, if the filter wants them (pf's `block return`). A packet
-//! that came in is answered over the wire; a packet of a program on this host is answered to its
-//! transport, as if the answer had come in. The filter ordered these answers and is not asked about
-//! them. They are limited in rate, never sent about multicast or broadcast packets, and a reset is
-//! never answered with a reset (RFC 9293 §3.10.7.1).
+//! Answers to senders of blocked packets, if the filter wants them (pf's `block return`).
+//!
+//! A packet that came in is answered over the wire; a packet of a program on this host is answered to
+//! its transport, as if the answer had come in. The filter ordered these answers and is not asked
+//! about them. They are limited in rate, never sent about multicast or broadcast packets, and a reset
+//! is never answered with a reset (RFC 9293 §3.10.7.1).
 
 use crate::LOCAL_INTERFACE;
 use crate::counters::Counter;

@@ -60,11 +60,13 @@ pub struct Request {
     pub args: [u32; 4],
 }
 
-/// A reply. A custodian also gets unsolicited replies, with `sequence` 0: they say what another process of the
-/// domain just did to `slot`, to be repeated if the stack ends and returns. `value` is the operation: BIND (with
-/// the far end), LISTEN (with the shadow, if there is one), CONNECT of a datagram socket (with the far end;
-/// `args[1]` its own port), SHADOW (with the shadow). `address`, `port` and `args[0]` are as in the request,
-/// except for a port that the transport chose; `args[3]` is the incarnation.
+/// A reply.
+///
+/// A custodian also gets unsolicited replies, with `sequence` 0: they say what another process of the domain just
+/// did to `slot`, to be repeated if the stack ends and returns. `value` is the operation: BIND (with the far end),
+/// LISTEN (with the shadow, if there is one), CONNECT of a datagram socket (with the far end; `args[1]` its own
+/// port), SHADOW (with the shadow). `address`, `port` and `args[0]` are as in the request, except for a port that
+/// the transport chose; `args[3]` is the incarnation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Reply {

@@ -1,12 +1,16 @@
-//! ip ↔ filter: the T-junction. ip keeps the packet and asks; the answer alone lets it pass. No buffers cross. The filter
-//! decides whether and how the sender of a blocked packet is informed; ip makes that packet.
+//! ip ↔ filter: the T-junction.
 //!
-//! **Full.** Questions about packets going out wait; arriving packets are dropped by ip. **Grants.** The filter grants a
-//! connection when it would give the same verdict for all its ordinary packets ([`is_ordinary`]): they pass without a question
-//! in both directions, until ip ends the grant or the filter recalls it. There are two kinds. A grant *by state* is for a
-//! connection of which both ends are known. When it is over ip says so by [`IpToFilter::Used`], before it asks about the
-//! connection again, so that time-outs stay right. A grant *by rules* is for a connection without a state that the rules let
-//! pass on this interface: it lasts until the rules change, and the filter keeps no state for it.
+//! ip keeps the packet and asks; the answer alone lets it pass. No buffers cross. The filter decides whether and how the sender
+//! of a blocked packet is informed; ip makes that packet.
+//!
+//! **Full.** Questions about packets going out wait; arriving packets are dropped by ip.
+//!
+//! **Grants.** The filter grants a connection when it would give the same verdict for all its ordinary packets
+//! ([`is_ordinary`]): they pass without a question in both directions, until ip ends the grant or the filter recalls it. There
+//! are two kinds. A grant *by state* is for a connection of which both ends are known. When it is over ip says so by
+//! [`IpToFilter::Used`], before it asks about the connection again, so that time-outs stay right. A grant *by rules* is for a
+//! connection without a state that the rules let pass on this interface: it lasts until the rules change, and the filter keeps
+//! no state for it.
 //!
 //! **Restart.** filter reborn: ip forgets the grants and asks again about every packet without a verdict; meanwhile only
 //! packets with a grant pass. ip reborn: the filter forgets what it was asked and what it granted (its states live on).

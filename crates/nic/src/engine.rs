@@ -1,6 +1,7 @@
-//! The engine: frames from ip to the device, frames from the device to ip. Invariants: no frame
-//! overtakes another, no slot is reused while ip may still read it, and every descriptor of ip is
-//! checked before use.
+//! The engine: frames from ip to the device, frames from the device to ip.
+//!
+//! Invariants: no frame overtakes another, no slot is reused while ip may still read it, and every
+//! descriptor of ip is checked before use.
 
 use crate::counters::{COUNTERS, Counter};
 use crate::output::ToIp;

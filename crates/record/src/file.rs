@@ -1,8 +1,9 @@
-//! Recordings of live servers as files, for the simulator. A file is a line of text that names the format, then
-//! frames: the length of one value as a 32-bit little-endian number, its digest as another, and the value. The first
-//! is the head, the others are entries in the order in which they were made. They are written as they come, so that a
-//! server that was killed leaves a recording of all but its last moments. A file has a bounded size; if it is reached,
-//! the last entry says so.
+//! Recordings of live servers as files, for the simulator.
+//!
+//! A file is a line of text that names the format, then frames: the length of one value as a 32-bit little-endian
+//! number, its digest as another, and the value. The first is the head, the others are entries in the order in which
+//! they were made. They are written as they come, so that a server that was killed leaves a recording of all but its
+//! last moments. A file has a bounded size; if it is reached, the last entry says so.
 
 use crate::makes::{Head, Life};
 use crate::recording::{End, Entry, Log, Recording, digest};

@@ -3,8 +3,9 @@
 //! A [`Recorder`] stands between a server and its engine and writes down every call: time, randomness, room in the
 //! queues, the message or event, the bytes of other components' memory that it names, what the engine read in its
 //! applications' pages and wrote there, and everything that came out. Neither side notices it: to the server it is
-//! the engine, and the engine cannot see the observer of its pages ([`eft_channel::access`]). Invariant: recording
-//! does not change what the engine does.
+//! the engine, and the engine cannot see the observer of its pages ([`eft_channel::access`]).
+//!
+//! Invariant: recording does not change what the engine does.
 
 use crate::recording::{
     Access, Call, Cut, End, Entry, Input, Let, Log, Recorded, Written, digest, digest_on,

@@ -1,5 +1,6 @@
-//! A server's recording: every call to its engine, with everything that the engine could read and every output. A
-//! fresh engine of the same make that gets the same calls, and reads the same memory, must do the same; a
+//! A server's recording: every call to its engine, with everything that the engine could read and every output.
+//!
+//! A fresh engine of the same make that gets the same calls, and reads the same memory, must do the same; a
 //! [`Recording`] holds what is needed to check that ([`crate::replay`]).
 
 use eft_base::{DomainId, Instant, PacketRef, PoolId, Random, SocketId};

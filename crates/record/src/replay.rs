@@ -3,6 +3,7 @@
 //! [`replay`] makes the calls of a [`Recording`] to a fresh engine of the same make. In its applications'
 //! pages the engine reads the recorded values, in the same order; it must write the recorded values there
 //! and answer with the same bytes. The first difference ends the replay and is reported with both versions.
+//!
 //! Invariant: a damaged recording is refused or differs, and does no other harm.
 
 use crate::recorder::{Make, contents, lets, lock};

@@ -1,6 +1,9 @@
-//! Programs that restrict their own system calls. A daemon that handles untrusted input often allows only the calls that it
-//! makes itself, and is killed for any other. So in a process with a filter (seccomp) the shim transfers bytes by `read` for
-//! `read`, `write` for `write`, and sleeps and wakes by `futex` alone. Without a filter it makes the calls that suit it better.
+//! Programs that restrict their own system calls.
+//!
+//! A daemon that handles untrusted input often allows only the calls that it makes itself, and is killed for any other. So in a
+//! process with a filter (seccomp) the shim transfers bytes by `read` for `read`, `write` for `write`, and sleeps and wakes by
+//! `futex` alone. Without a filter it makes the calls that suit it better.
+//!
 //! Limits: a filter that a process set up past libc is not noticed where `dispatch` is not available. Timeouts of the socket do
 //! not end a wait in such a process, and a send to a connection that is over raises no SIGPIPE there. Requests to sockets
 //! (connecting, accepting, options) make their usual calls: a program whose filter checks the arguments of calls, as chrony's

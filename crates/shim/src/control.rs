@@ -1,8 +1,11 @@
-//! Requests to sockets, over this process's control connection. One request at a time per process, signals
-//! blocked meanwhile (a handler that made a request would wait for itself). The connection is made on first
-//! use by a Hello on the domain connection, which every process of the domain inherits; a forked child
-//! makes its own. While there is no stack, every request fails at once, as without a network. If a new
-//! stack has replaced an earlier one, a process makes a new connection first.
+//! Requests to sockets, over this process's control connection.
+//!
+//! One request at a time per process, signals blocked meanwhile (a handler that made a request would wait
+//! for itself). The connection is made on first use by a Hello on the domain connection, which every
+//! process of the domain inherits; a forked child makes its own.
+//!
+//! While there is no stack, every request fails at once, as without a network. If a new stack has replaced
+//! an earlier one, a process makes a new connection first.
 //!
 //! If sockets is reborn before it replied, or hangs up, the request is sent again: all requests are
 //! idempotent. The far ends that travel with a request stay open here until the reply is in.

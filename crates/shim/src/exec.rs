@@ -1,7 +1,8 @@
-//! exec: the shim must be loaded into the new program, or the program does not start. A program may clear
-//! its environment; LD_PRELOAD and eft's variables are restored. A program into which the shim cannot be
-//! loaded is refused with a line on stderr, unless EFT_UNSHIMMED=allow lets it run on the kernel's network.
-//! Nothing here allocates: it runs in vfork children.
+//! exec: the shim must be loaded into the new program, or the program does not start.
+//!
+//! A program may clear its environment; LD_PRELOAD and eft's variables are restored. A program into which
+//! the shim cannot be loaded is refused with a line on stderr, unless EFT_UNSHIMMED=allow lets it run on the
+//! kernel's network. Nothing here allocates: it runs in vfork children.
 
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};

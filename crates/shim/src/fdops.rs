@@ -1,6 +1,7 @@
-//! close and the dup family, where they affect eft's descriptor numbers. Programs do not see the
-//! shim's own descriptors: closing one gives EBADF, ranges leave them out, and a dup onto one moves
-//! it away first.
+//! close and the dup family, where they affect eft's descriptor numbers.
+//!
+//! Programs do not see the shim's own descriptors: closing one gives EBADF, ranges leave them out,
+//! and a dup onto one moves it away first.
 
 use crate::domain::domain;
 use crate::socket::bit;

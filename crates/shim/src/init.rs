@@ -1,6 +1,7 @@
-//! The program's start: joins the domain, maps its arena, finds inherited sockets. Invariant: a program
-//! started by `eft run` never runs without the stack. If anything fails, one line says what, and the
-//! program ends with 127.
+//! The program's start: joins the domain, maps its arena, finds inherited sockets.
+//!
+//! Invariant: a program started by `eft run` never runs without the stack. If anything fails, one line
+//! says what, and the program ends with 127.
 
 use crate::dispatch::Calls;
 use crate::domain::{Domain, domain};

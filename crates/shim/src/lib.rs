@@ -1,18 +1,23 @@
-//! The preloaded library: socket calls of an unmodified program, served by eft. Guarantees: an eft socket has a real
-//! descriptor number, and the kernel's own poll state of that descriptor mirrors the socket's readiness, so that select,
-//! poll, every kind of epoll, dup, fork, exec and descriptor passing work in the kernel as for any other descriptor. A read
-//! or write costs no system call except to wake the transport and to drain the token. Calls on other descriptors go to
-//! libc. Invariants: no traffic goes silently over the kernel's network; no descriptor shows a wrong readiness; no lock is
-//! held while waiting; a vfork child never changes the parent's tables. The path of a call: a symbol in `interpose` looks
-//! the number up in `table`; calls on foreign numbers go on to `real`, on eft's to `stream`, `datagram`, `accept`,
-//! `establish` and so on, which work on the socket's page (`socket`) under its locks (`lock`), keep its readiness
-//! (`readiness`) and ring the transport (`domain`). Requests to sockets go over `control`. Traffic of a wildcard socket on
-//! the kernel's loopback goes over its shadow (`loopback`, `shadow`). While there is no stack, calls that need one fail;
-//! listeners and datagram sockets sleep until their domain's custodian (`eft_linux`) has moved them to the next stack, of
-//! which the shim only needs the doorbells (`domain`).
+//! The preloaded library: socket calls of an unmodified program, served by eft.
+//!
+//! Guarantees: an eft socket has a real descriptor number, and the kernel's own poll state of that descriptor mirrors the
+//! socket's readiness, so that select, poll, every kind of epoll, dup, fork, exec and descriptor passing work in the kernel
+//! as for any other descriptor. A read or write costs no system call except to wake the transport and to drain the token.
+//! Calls on other descriptors go to libc.
+//!
+//! Invariants: no traffic goes silently over the kernel's network; no descriptor shows a wrong readiness; no lock is held
+//! while waiting; a vfork child never changes the parent's tables.
+//!
+//! The path of a call: a symbol in `interpose` looks the number up in `table`; calls on foreign numbers go on to `real`, on
+//! eft's to `stream`, `datagram`, `accept`, `establish` and so on, which work on the socket's page (`socket`) under its
+//! locks (`lock`), keep its readiness (`readiness`) and ring the transport (`domain`). Requests to sockets go over
+//! `control`. Traffic of a wildcard socket on the kernel's loopback goes over its shadow (`loopback`, `shadow`). While
+//! there is no stack, calls that need one fail; listeners and datagram sockets sleep until their domain's custodian
+//! (`eft_linux`) has moved them to the next stack, of which the shim only needs the doorbells (`domain`).
 
 //!
 //! Limits, each of which fails loudly where the shim can see it:
+//!
 //! - System calls past libc, by instructions of the program's own, are seen where the kernel hands them over (`dispatch`:
 //!   x86-64, Linux 5.11, glibc 2.34), at some microseconds each. Elsewhere such a poll or close works on an eft descriptor,
 //!   but a read looks like the end of the stream, written bytes are lost, and Go programs are refused.

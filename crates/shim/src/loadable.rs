@@ -1,6 +1,7 @@
-//! Whether the dynamic linker would load the shim into a program. A statically linked, foreign or privileged program would
-//! silently run on the kernel's network. So each program is checked first, and such a one is refused. No allocation: this
-//! also runs in vfork children.
+//! Whether the dynamic linker would load the shim into a program.
+//!
+//! A statically linked, foreign or privileged program would silently run on the kernel's network. So each program is checked
+//! first, and such a one is refused. No allocation: this also runs in vfork children.
 
 use crate::{dispatch, sys};
 use core::ffi::{CStr, c_int};

@@ -1,5 +1,6 @@
-//! The application's two locks of a socket, one for each direction, in the socket's page. Robust,
-//! so that a holder that dies loses only the bytes that it had not published (positions are
+//! The application's two locks of a socket, one for each direction, in the socket's page.
+//!
+//! Robust, so that a holder that dies loses only the bytes that it had not published (positions are
 //! published last); shared between the domain's processes; error-checking, so that a signal handler
 //! that makes the call that it interrupted gets an error instead of waiting for itself.
 

@@ -1,6 +1,7 @@
-//! POLLERR while an error waits: the kernel cannot report it for an eft descriptor, so its answers are corrected here. A failed
-//! connection shows HUP, to which the error is added here. A datagram socket with IP_RECVERR is readable while an error waits;
-//! calls are checked for that in programs that set the option on some socket.
+//! POLLERR while an error waits: the kernel cannot report it for an eft descriptor, so its answers are corrected here.
+//!
+//! A failed connection shows HUP, to which the error is added here. A datagram socket with IP_RECVERR is readable while an
+//! error waits; calls are checked for that in programs that set the option on some socket.
 
 use crate::received;
 use crate::socket::{Socket, bit};

@@ -1,8 +1,9 @@
-//! Datagrams to and from the kernel's loopback, over a socket's shadow. sockets increments a counter
-//! in the page whenever something arrives at the shadow; until then receiving makes no system call
-//! for it. A shadow that may have something and the ring take turns, so that neither starves; a
-//! datagram that was peeked at stays the next one. Invariant: while the page says that the shadow is
-//! drained, it is (else the program would hang).
+//! Datagrams to and from the kernel's loopback, over a socket's shadow.
+//!
+//! sockets increments a counter in the page whenever something arrives at the shadow; until then
+//! receiving makes no system call for it. A shadow that may have something and the ring take turns,
+//! so that neither starves; a datagram that was peeked at stays the next one. Invariant: while the
+//! page says that the shadow is drained, it is (else the program would hang).
 
 use crate::buffers::Buffers;
 use crate::received::Received;

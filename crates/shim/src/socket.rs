@@ -1,6 +1,8 @@
-//! A process's handle of one slot of the arena. Handles are made once per slot and are never freed, so that the
-//! hot paths need no reference count and no lock. State of the socket itself lies in its page, shared by the
-//! domain; state of this process (how many descriptors it has, the hidden kernel socket) lies here.
+//! A process's handle of one slot of the arena.
+//!
+//! Handles are made once per slot and are never freed, so that the hot paths need no reference count and no
+//! lock. State of the socket itself lies in its page, shared by the domain; state of this process (how many
+//! descriptors it has, the hidden kernel socket) lies here.
 
 use crate::lock::{self, Guard};
 use crate::sys::{Errno, Result};

@@ -1,6 +1,7 @@
-//! splice between a pipe and an eft stream: by copying, since there are no pages to move. Invariant:
-//! bytes taken from one side always reach the other. So the destination must have room first, and
-//! everything taken is written.
+//! splice between a pipe and an eft stream: by copying, since there are no pages to move.
+//!
+//! Invariant: bytes taken from one side always reach the other. So the destination must have room
+//! first, and everything taken is written.
 
 use crate::buffers::Buffers;
 use crate::socket::Socket;

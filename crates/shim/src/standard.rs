@@ -1,12 +1,17 @@
-//! stdin, stdout and stderr on eft sockets. Guarantees: while descriptor 0, 1 or 2 is an eft socket,
-//! the program's variable of that name holds a stream of ours that works on it; buffered output and
-//! unread input move to the new stream in order. libc's own stream comes back when the descriptor is
-//! replaced by something else. Both stay usable as long as the program runs: code that remembers our
-//! stream can write to the new descriptor (see `stdio`). Invariants: a switch neither allocates nor
-//! waits for a stream's lock (dup2 may be called in a signal handler, and a reader may hold stdin's
-//! lock for ever); a vfork child never switches. Limits: code that remembers libc's stream from
-//! before the switch (C++'s `cout` does) gets EBADF from it as long as the descriptor is a socket,
-//! since it would write past the shim; wide characters that are pending at a switch are not moved.
+//! stdin, stdout and stderr on eft sockets.
+//!
+//! Guarantees: while descriptor 0, 1 or 2 is an eft socket, the program's variable of that name
+//! holds a stream of ours that works on it; buffered output and unread input move to the new stream
+//! in order. libc's own stream comes back when the descriptor is replaced by something else. Both
+//! stay usable as long as the program runs: code that remembers our stream can write to the new
+//! descriptor (see `stdio`).
+//!
+//! Invariants: a switch neither allocates nor waits for a stream's lock (dup2 may be called in a
+//! signal handler, and a reader may hold stdin's lock for ever); a vfork child never switches.
+//!
+//! Limits: code that remembers libc's stream from before the switch (C++'s `cout` does) gets EBADF
+//! from it as long as the descriptor is a socket, since it would write past the shim; wide
+//! characters that are pending at a switch are not moved.
 
 use crate::process;
 use crate::table::{self, Entry};

@@ -1,11 +1,14 @@
-//! The durable arena of a transport: a versioned header, and tables of plain data without pointers. **Turns.** The changes of a
-//! turn take effect all at once, when [`Arena::commit`] ends it. The first time that an item is borrowed for change in a turn,
-//! its checksum is verified and its image goes into the table's undo area; at the commit the changed items get new checksums,
-//! and then one store of the turn's number invalidates every image. A server that dies before that leaves images of the
-//! uncommitted turn, and [`Arena::open`] restores them. Only the death of the process matters, so program order is enough:
-//! compiler fences, no others. **Damage.** An item that was changed by other code fails its checksum. In the middle of a turn
-//! an assertion then ends the server; when the arena is opened, [`Table::is_intact`] reports it, and only that item is given
-//! up.
+//! The durable arena of a transport: a versioned header, and tables of plain data without pointers.
+//!
+//! **Turns.** The changes of a turn take effect all at once, when [`Arena::commit`] ends it. The first time that an item is
+//! borrowed for change in a turn, its checksum is verified and its image goes into the table's undo area; at the commit the
+//! changed items get new checksums, and then one store of the turn's number invalidates every image. A server that dies before
+//! that leaves images of the uncommitted turn, and [`Arena::open`] restores them.
+//!
+//! Only the death of the process matters, so program order is enough: compiler fences, no others.
+//!
+//! **Damage.** An item that was changed by other code fails its checksum. In the middle of a turn an assertion then ends the
+//! server; when the arena is opened, [`Table::is_intact`] reports it, and only that item is given up.
 
 mod fuse;
 mod layout;

@@ -1,6 +1,8 @@
 //! A record in the arena's header of what is about to run, by content: a successor that opens the arena learns what its
-//! predecessor died of. An input that kills twice in a row, in the same state of its connection, is condemned, and no
-//! successor runs it again. A server that was killed from outside died of no input ([`acquit`]).
+//! predecessor died of.
+//!
+//! An input that kills twice in a row, in the same state of its connection, is condemned, and no successor runs it again. A
+//! server that was killed from outside died of no input ([`acquit`]).
 //!
 //! Only the death of the process matters, as in [`crate::arena`].
 

@@ -1,6 +1,8 @@
-//! Which blocks of an arena are free. Derived when the arena is opened and never stored in it, so
-//! that damage to the arena does not reach it. Invariant: a block is given out once and taken back
-//! once, whatever its user does; no block has two users.
+//! Which blocks of an arena are free.
+//!
+//! Derived when the arena is opened and never stored in it, so that damage to the arena does not
+//! reach it. Invariant: a block is given out once and taken back once, whatever its user does; no
+//! block has two users.
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -1,8 +1,11 @@
-//! An application's page, as its transport uses it within a turn. Words for the application are staged here, and
-//! written when the turn is committed ([`Stage::commit`]): nothing of a turn that does not end is ever seen. Bytes of
-//! a ring beyond its published end are not visible yet and are written at once. A transport reads its own words here
-//! and not in the page, which every program of the domain can write. A page with a staged reset reads as if it were
-//! reset already: its content is that of the slot's last user.
+//! An application's page, as its transport uses it within a turn.
+//!
+//! Words for the application are staged here, and written when the turn is committed ([`Stage::commit`]): nothing of a
+//! turn that does not end is ever seen. Bytes of a ring beyond its published end are not visible yet and are written
+//! at once.
+//!
+//! A transport reads its own words here and not in the page, which every program of the domain can write. A page with
+//! a staged reset reads as if it were reset already: its content is that of the slot's last user.
 
 use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;

@@ -1,5 +1,6 @@
-//! An inspection of a queue by a third party, when its two ends accuse each other: which of them has damaged it. Both
-//! ends may be at work meanwhile. Damage that is there now is found; damage that was repaired is not.
+//! An inspection of a queue by a third party, when its two ends accuse each other: which of them has damaged it.
+//!
+//! Both ends may be at work meanwhile. Damage that is there now is found; damage that was repaired is not.
 
 use super::{Line, Message, Position, mark, number};
 use crate::atomic::Ordering;

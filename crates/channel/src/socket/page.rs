@@ -1,6 +1,7 @@
-//! One socket's page: the words that application and transport share, and the two rings behind them. A cursor is
-//! returned as the other side published it: the caller checks it against its own. The ring methods take any cursor
-//! modulo the ring's length, so that no value leads out of the slot.
+//! One socket's page: the words that application and transport share, and the two rings behind them.
+//!
+//! A cursor is returned as the other side published it: the caller checks it against its own. The ring methods take
+//! any cursor modulo the ring's length, so that no value leads out of the slot.
 
 mod rings;
 mod room;

@@ -1,7 +1,8 @@
-//! ARP (RFC 826): asking, answering, learning. An entry is learned from an answer of a host that we
-//! have an entry for, or from a question to us; always from an address of the link's own network,
-//! and only if the Ethernet source is the packet's sender. No packet makes us give up our own
-//! address.
+//! ARP (RFC 826): asking, answering, learning.
+//!
+//! An entry is learned from an answer of a host that we have an entry for, or from a question to us;
+//! always from an address of the link's own network, and only if the Ethernet source is the packet's
+//! sender. No packet makes us give up our own address.
 
 use crate::counters::Counter;
 use crate::engine::{Ip, Link, Out};

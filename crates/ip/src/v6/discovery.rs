@@ -1,6 +1,7 @@
-//! Messages of neighbour discovery (RFC 4861 §4): read, checked, written. What they mean is in [`super::neighbours`]. As
-//! with ARP, the filter is not asked about them: it judges traffic between hosts, not address resolution on a link. They
-//! are accepted only from the link itself, which the hop limit proves: no router passes 255 on.
+//! Messages of neighbour discovery (RFC 4861 §4): read, checked, written. What they mean is in [`super::neighbours`].
+//!
+//! As with ARP, the filter is not asked about them: it judges traffic between hosts, not address resolution on a link.
+//! They are accepted only from the link itself, which the hop limit proves: no router passes 255 on.
 
 use super::header::Packet;
 use crate::counters::Counter;

@@ -1,7 +1,8 @@
-//! Neighbours' link addresses (RFC 4861 §7): asking, answering, learning. An entry is learned from an answer of a host
-//! that we have an entry for, or from a question to us; always about an address of the link's own networks, and only if
-//! the Ethernet source is the message's sender. No message makes us give up our own address, except in the second in
-//! which it is checked for duplicates ([`super::duplicates`]).
+//! Neighbours' link addresses (RFC 4861 §7): asking, answering, learning.
+//!
+//! An entry is learned from an answer of a host that we have an entry for, or from a question to us; always about an
+//! address of the link's own networks, and only if the Ethernet source is the message's sender. No message makes us give
+//! up our own address, except in the second in which it is checked for duplicates ([`super::duplicates`]).
 
 use super::address::{all_nodes, is_unicast, link_group, solicited_node};
 use super::discovery::{NeighbourMessage, OVERRIDE, SOLICITED, message};

@@ -1,5 +1,7 @@
-//! Path MTUs, as routers on the path reported them (RFC 8201). Only for datagrams, which are fragmented here: tcp
-//! keeps its own path MTUs, and accepts only reports that quote bytes in flight.
+//! Path MTUs, as routers on the path reported them (RFC 8201).
+//!
+//! Only for datagrams, which are fragmented here: tcp keeps its own path MTUs, and accepts only reports that quote
+//! bytes in flight.
 
 use alloc::collections::BTreeMap;
 use core::net::Ipv6Addr;

@@ -1,6 +1,7 @@
-//! The handler of SIGSYS: makes the call that a program made past libc. It is entered at such a call and nowhere else in
-//! the program's own code, so anything that is safe at a libc call is safe here. The thread may wait in it for as long as
-//! the call waits: other handlers, and such calls in them, nest.
+//! The handler of SIGSYS: makes the call that a program made past libc.
+//!
+//! It is entered at such a call and nowhere else in the program's own code, so anything that is safe at a libc call is
+//! safe here. The thread may wait in it for as long as the call waits: other handlers, and such calls in them, nest.
 
 use super::disposition;
 use super::route::{Route, route};

@@ -4,11 +4,13 @@
 //! handler does for such a call what the interposed `syscall` does: it is slow, but correct on eft's descriptors as
 //! on others. The shim's own calls go through a gate in libc's text (`sys`), so neither it nor libc is ever
 //! interrupted. The dynamic linker and the vDSO are, where they enter the kernel; their calls are made unchanged.
+//!
 //! Guarantee: the calls of every thread made by `pthread_create`, `thrd_create` or a `clone` past libc are seen, and
-//! those of every forked child. The kernel does not pass the state on: each thread and child arms itself. Invariant:
-//! SIGSYS is never blocked while code outside libc runs, since the kernel then kills a process that makes such a
-//! call. So it is taken out of every mask that the program sets (`signals`, as libc does with its own signals), and a
-//! handler that the program sets for it is only remembered (`disposition`).
+//! those of every forked child. The kernel does not pass the state on: each thread and child arms itself.
+//!
+//! Invariant: SIGSYS is never blocked while code outside libc runs, since the kernel then kills a process that makes
+//! such a call. So it is taken out of every mask that the program sets (`signals`, as libc does with its own
+//! signals), and a handler that the program sets for it is only remembered (`disposition`).
 //!
 //! Where the kernel cannot do this, nothing here changes anything: such calls then are not seen, and the
 //! limits in the head of the library hold.

@@ -1,7 +1,9 @@
-//! The stack on which the handler of SIGSYS does its work. The kernel runs the handler on the thread's
-//! alternate stack, if there is one: where programs make their own stacks (Go's goroutines), that is the only
-//! place with room for a signal frame. But most alternate stacks are made for a crash report, and too small for
-//! a `connect`. Then the work is done on the stack that made the call.
+//! The stack on which the handler of SIGSYS does its work.
+//!
+//! The kernel runs the handler on the thread's alternate stack, if there is one: where programs make their own
+//! stacks (Go's goroutines), that is the only place with room for a signal frame. But most alternate stacks are
+//! made for a crash report, and too small for a `connect`. Then the work is done on the stack that made the
+//! call.
 
 use super::signals;
 use crate::sys;

@@ -1,6 +1,8 @@
-//! `syscall`: system calls by number, on eft's descriptors as on others. Calls that programs make by their own
-//! instructions come here by `dispatch`, where the kernel supports it. `eft run` has the kernel refuse io_uring,
-//! whose rings the shim could not see; the older `io_submit` is refused here for eft's descriptors.
+//! `syscall`: system calls by number, on eft's descriptors as on others.
+//!
+//! Calls that programs make by their own instructions come here by `dispatch`, where the kernel supports it. `eft
+//! run` has the kernel refuse io_uring, whose rings the shim could not see; the older `io_submit` is refused here
+//! for eft's descriptors.
 
 use super::{descriptors, io, programs, raw_polling, sockets};
 use crate::names::files;

@@ -1,6 +1,7 @@
-//! Masks and handlers, where they affect SIGSYS, by which calls past libc are seen (see `dispatch`). As with
-//! the signals that libc uses itself, none of the program's masks blocks it. A handler of the program gets
-//! only those SIGSYS that have another cause.
+//! Masks and handlers, where they affect SIGSYS, by which calls past libc are seen (see `dispatch`).
+//!
+//! As with the signals that libc uses itself, none of the program's masks blocks it. A handler of the program
+//! gets only those SIGSYS that have another cause.
 
 use super::polling;
 use crate::dispatch::{self, signals};

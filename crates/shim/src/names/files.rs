@@ -1,5 +1,6 @@
-//! The host's name service files, changed to the stack's name server, for programs that read them. `eft run`
-//! mounts such views where it may. Elsewhere, and after a `chroot`, an open gives a file in memory.
+//! The host's name service files, changed to the stack's name server, for programs that read them.
+//!
+//! `eft run` mounts such views where it may. Elsewhere, and after a `chroot`, an open gives a file in memory.
 
 use crate::domain::domain;
 use crate::sys::{self, Errno, Result};

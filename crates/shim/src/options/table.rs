@@ -1,4 +1,5 @@
 //! The table of all options of socket(7), tcp(7), udp(7) and ip(7), and eft's support for each.
+//!
 //! `docs/options.md` shows it; a test keeps the two equal, and another tries each row. An option that
 //! is not here is refused.
 

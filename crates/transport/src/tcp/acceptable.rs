@@ -1,8 +1,10 @@
 //! Whether a segment may change anything: PAWS (RFC 7323 §5) and the window (RFC 9293 §3.10.7.4 step 1), with RFC 5961
-//! against attackers who do not know the connection's sequence numbers. A segment that is not acceptable changes nothing
-//! of the connection, not even TS.Recent and the keepalive clock. It may cause one acknowledgement, at a limited rate.
-//! Whether that acknowledgement comes depends on this connection alone: a limit that all connections shared would tell a
-//! stranger which of them exist (RFC 5961 §7 as first built; CVE-2016-5696).
+//! against attackers who do not know the connection's sequence numbers.
+//!
+//! A segment that is not acceptable changes nothing of the connection, not even TS.Recent and the keepalive clock. It
+//! may cause one acknowledgement, at a limited rate. Whether that acknowledgement comes depends on this connection
+//! alone: a limit that all connections shared would tell a stranger which of them exist (RFC 5961 §7 as first built;
+//! CVE-2016-5696).
 
 use super::block::{Block, bit};
 use super::connection::Connection;

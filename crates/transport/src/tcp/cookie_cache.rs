@@ -1,6 +1,7 @@
-//! A Fast Open client's cache of servers (RFC 7413 §4.1.3): their cookies, and servers with which Fast Open failed. It
-//! lasts for one life of the engine: a forgotten cookie costs its next connection a round trip, in which a new one comes,
-//! so a commit per handshake would cost too much.
+//! A Fast Open client's cache of servers (RFC 7413 §4.1.3): their cookies, and servers with which Fast Open failed.
+//!
+//! It lasts for one life of the engine: a forgotten cookie costs its next connection a round trip, in which a new one
+//! comes, so a commit per handshake would cost too much.
 
 use super::fast_open::Cookie;
 use core::time::Duration;

@@ -1,5 +1,7 @@
-//! Checks of a block from before a crash. Guarantee: a block that passes may be used in all arithmetic of the engine,
-//! and refers to no block but its listener. [`super::rebirth`] checks that the listener is one.
+//! Checks of a block from before a crash.
+//!
+//! Guarantee: a block that passes may be used in all arithmetic of the engine, and refers to no block but its
+//! listener. [`super::rebirth`] checks that the listener is one.
 
 use super::TcpConfig;
 use super::asked::MTU_MIN;

@@ -1,7 +1,9 @@
 //! TCP Fast Open, the server's side (RFC 7413 §4.2.2): a SYN with a good cookie opens its connection at once, before the
-//! handshake is done. Such a connection is already in its later state, with [`bit::UNPROVEN`]: its SYN-ACK is not
-//! acknowledged yet, and its timer retransmits it. Its received data and its state are durable as in any other connection, so
-//! a successor continues with both, and sends the SYN-ACK once more.
+//! handshake is done.
+//!
+//! Such a connection is already in its later state, with [`bit::UNPROVEN`]: its SYN-ACK is not acknowledged yet, and its
+//! timer retransmits it. Its received data and its state are durable as in any other connection, so a successor continues
+//! with both, and sends the SYN-ACK once more.
 
 use super::block::bit;
 use super::congestion::Congestion;

@@ -1,5 +1,6 @@
-//! TCP Fast Open, the client's side (RFC 7413 §4.2.1): a SYN that carries a server's cookie carries the first data, too. The
-//! data in the SYN count as sent but not acknowledged, `snd_nxt` bytes from the beginning of the ring, as after the
+//! TCP Fast Open, the client's side (RFC 7413 §4.2.1): a SYN that carries a server's cookie carries the first data, too.
+//!
+//! The data in the SYN count as sent but not acknowledged, `snd_nxt` bytes from the beginning of the ring, as after the
 //! handshake: so a successor understands whatever the SYN-ACK acknowledges of them. Only the first SYN has the option and
 //! data.
 

@@ -1,7 +1,8 @@
 //! Explicit congestion notification (RFC 3168): routers mark packets when they are congested, the receiver echoes the marks,
-//! and the sender reduces its window as if a packet had been lost. By default it is agreed on when the peer asks, as with
-//! Linux's `tcp_ecn=2`, and our own SYNs do not ask. The agreement, and what the peer is still to be told, lie in the block's
-//! flags, so a successor continues with them.
+//! and the sender reduces its window as if a packet had been lost.
+//!
+//! By default it is agreed on when the peer asks, as with Linux's `tcp_ecn=2`, and our own SYNs do not ask. The agreement,
+//! and what the peer is still to be told, lie in the block's flags, so a successor continues with them.
 
 use super::ack::Heard;
 use super::asking::{Ecn, asks};

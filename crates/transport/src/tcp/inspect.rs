@@ -1,6 +1,7 @@
-//! The arena as `eft ss` sees it: mapped read-only, while the engine may be writing it. A row may
-//! therefore mix two moments; nothing worse can happen, since every block is copied out before it
-//! is read.
+//! The arena as `eft ss` sees it: mapped read-only, while the engine may be writing it.
+//!
+//! A row may therefore mix two moments; nothing worse can happen, since every block is copied out
+//! before it is read.
 
 use super::block::{Block, Cold, State, bit};
 use super::durable::{CURRENT, LAYOUT};

@@ -29,6 +29,7 @@
 //! | [`statistics`], [`info`] | the numbers of `TCP_INFO` | RFC 4898 |
 //! | [`inspect`] | the arena for `eft ss` | |
 //! | [`versions`], [`probe`] | arenas of older releases; what a commit costs | |
+//!
 //! Invariants: bytes never reach the application out of order, twice or altered; no peer, application or
 //! neighbouring component can make the engine panic; a fault of one connection affects no other.
 

@@ -1,5 +1,6 @@
-//! Out-of-order data (RFC 9293 §3.10.7.4), and how it is reported (RFC 2018 §4). Derived state: after a rebirth only the
-//! ranges that [`super::reassembly`] kept are known.
+//! Out-of-order data (RFC 9293 §3.10.7.4), and how it is reported (RFC 2018 §4).
+//!
+//! Derived state: after a rebirth only the ranges that [`super::reassembly`] kept are known.
 
 use super::reassembly::Reassembly;
 use super::scoreboard::Range;

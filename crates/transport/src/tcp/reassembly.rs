@@ -1,6 +1,7 @@
-//! The part of [`super::out_of_order`] that survives a crash. The bytes themselves already lie at their place in the
-//! receive ring; only the ranges are stored here. Durable and bounded: the lowest ranges, which are needed first. The
-//! peer sends forgotten ranges again (RFC 2018 §8).
+//! The part of [`super::out_of_order`] that survives a crash.
+//!
+//! The bytes themselves already lie at their place in the receive ring; only the ranges are stored here. Durable and
+//! bounded: the lowest ranges, which are needed first. The peer sends forgotten ranges again (RFC 2018 §8).
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 

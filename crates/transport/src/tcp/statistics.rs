@@ -1,6 +1,7 @@
-//! Counts of a connection for `TCP_INFO` (RFC 4898 §3). Derived state: a successor continues from the counts that
-//! its predecessor last published (at most 100 ms before its death). Numbers in the block are published from there
-//! ([`super::info`]).
+//! Counts of a connection for `TCP_INFO` (RFC 4898 §3).
+//!
+//! Derived state: a successor continues from the counts that its predecessor last published (at most 100 ms before
+//! its death). Numbers in the block are published from there ([`super::info`]).
 
 use super::segment::Segment;
 use eft_base::Instant;

@@ -1,8 +1,9 @@
 //! SYN cookies (RFC 4987 §3.6): a listener that has no room for another handshake answers a SYN and forgets it. The
 //! initial sequence number of the answer is a keyed hash of the SYN, and contains the peer's MSS; the other options that
 //! were agreed on lie in the lowest bits of the answer's timestamp, which the peer echoes, as on Linux. A peer that
-//! acknowledges a cookie has received it, so a connection is made from its acknowledgment. Only the arena's secret is
-//! durable: a successor accepts the cookies of its predecessor.
+//! acknowledges a cookie has received it, so a connection is made from its acknowledgment.
+//!
+//! Only the arena's secret is durable: a successor accepts the cookies of its predecessor.
 //!
 //! Without timestamps only the MSS is agreed on. The answer is not sent again if it is lost (the peer's SYN is), and the
 //! first segment after the handshake must arrive first, both as on Linux.

@@ -1,6 +1,7 @@
-//! Older layouts of tcp's arena, and how each becomes the next. The definition of a layout stays here for as long as
-//! releases that wrote it may be updated from. Layout 3 has the parts of layout 2, each in a table of its own; a change
-//! of a part must keep a copy of its old definition here.
+//! Older layouts of tcp's arena, and how each becomes the next.
+//!
+//! The definition of a layout stays here for as long as releases that wrote it may be updated from. Layout 3 has the
+//! parts of layout 2, each in a table of its own; a change of a part must keep a copy of its old definition here.
 
 use super::TcpConfig;
 use super::block::{Block, Cold};

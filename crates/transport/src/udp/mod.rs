@@ -5,9 +5,10 @@
 //!
 //! [`engine`] is the component, [`durable`] the arena, [`control`] the requests of sockets,
 //! [`send`] and [`receive`] the two directions of a datagram, [`asked`] requests to ip, [`tell`]
-//! what descriptors show, [`inspect`] the arena for `eft ss`. Invariants: no datagram reaches a
-//! socket truncated without notice or mixed with another, and a page with invalid words affects
-//! only its own socket.
+//! what descriptors show, [`inspect`] the arena for `eft ss`.
+//!
+//! Invariants: no datagram reaches a socket truncated without notice or mixed with another, and a
+//! page with invalid words affects only its own socket.
 
 mod asked;
 mod control;
