@@ -1,4 +1,4 @@
-//! Applications: they act only on what they are told, so a wake-up that is not given shows.
+//! Applications: they act only when they are notified, so a missing wake-up shows.
 
 use crate::world::{Notice, World};
 use eft_base::{SocketId, WireAddress};
@@ -22,7 +22,7 @@ pub struct App {
     pub failures: Vec<i32>,
     /// Does not accept.
     pub idle: bool,
-    /// Accepted streams do not look at what they read.
+    /// Accepted streams do not check the bytes that they read.
     pub careless: bool,
     pub effects: Vec<Effect>,
     /// Connects from this port and the following ones, with the first bytes in the ring (MSG_FASTOPEN).

@@ -17,7 +17,7 @@ pub fn states(w: &World, side: usize) -> Vec<State> {
 }
 
 #[test]
-fn who_closes_first_waits() {
+fn the_side_that_closes_first_waits() {
     let mut w = World::new(1, Conditions::default());
     App::listen(&mut w, 1, PORT, 16, Plan { shutdown: false, ..plan(1000, 1000) });
     App::connect(&mut w, 0, PORT, Plan { shutdown: false, ..plan(1000, 1000) });
@@ -142,7 +142,7 @@ fn an_orphan_does_not_wait_for_ever() {
     let (mut s, socket) = Script::connected(Plan { send: 5000, ..quiet_plan() });
     App::close(&mut s.world, 1, socket);
     s.hear();
-    // The peer acknowledges all, the FIN too, and never says goodbye.
+    // The peer acknowledges all, the FIN too, and never sends its own FIN.
     s.ack = s.ack.wrapping_add(5001);
     s.say(ACK, &[]);
     assert_eq!(states(&s.world, 1), [State::FinWait2]);
@@ -151,7 +151,7 @@ fn an_orphan_does_not_wait_for_ever() {
 }
 
 #[test]
-fn nobody_listening_refuses() {
+fn a_port_without_a_listener_refuses() {
     let mut w = World::new(1, Conditions::default());
     App::connect(&mut w, 0, 4711, plan(10, 0));
     w.run_until(Duration::from_secs(5), |w| w.sides[0].app.streams[0].error != 0);
@@ -188,7 +188,7 @@ fn time_wait_ignores_resets_and_lets_a_new_connection_in() {
     assert_eq!(s.counter("time_wait_reused"), 1);
 }
 
-/// As on Linux, where the wait is no longer the socket's: a client that uses its port again is served.
+/// As on Linux, where TIME-WAIT is separate from the socket: a client that reuses its port is served.
 #[test]
 fn time_wait_lets_a_new_connection_in_although_the_program_has_not_closed_the_old_one() {
     let mut s = Script::new(Plan { shutdown: true, ..quiet_plan() });
@@ -203,7 +203,7 @@ fn time_wait_lets_a_new_connection_in_although_the_program_has_not_closed_the_ol
     s.timestamp = Some(200);
     let new = s.handshake(&timestamps(200, 0));
     assert_eq!(s.counter("time_wait_reused"), 1);
-    // The program still has both; of the old one it knows that it ended, and without an error.
+    // The program still has both; the old one shows that it ended, without an error.
     let page = s.world.sides[1].page(socket);
     assert!(new != socket && page.flags() & flag::RECEIVE_END != 0);
     assert_eq!(s.world.sides[1].app.streams[0].error, 0);
@@ -212,7 +212,7 @@ fn time_wait_lets_a_new_connection_in_although_the_program_has_not_closed_the_ol
 }
 
 #[test]
-fn a_reset_is_told_to_whoever_waits() {
+fn a_reset_wakes_waiting_applications() {
     let (mut s, socket) = Script::connected(quiet_plan());
     let seq = s.seq;
     s.say_at(seq, RST | ACK, &[]);
@@ -244,10 +244,10 @@ fn many_short_connections_leave_nothing() {
     assert_eq!(w.sides[1].counter("blocks"), 1);
 }
 
-/// What is open divided by what closes per second is how long connections last (Little's law), so both leave TIME-WAIT
-/// out, and listeners are no connections.
+/// The number of open connections divided by closes per second is their mean lifetime (Little's law), so both counts
+/// leave TIME-WAIT and listeners out.
 #[test]
-fn connections_are_counted_while_something_may_be_said() {
+fn connections_are_counted_while_data_may_be_sent() {
     let mut w = World::new(1, Conditions::default());
     let counts = |w: &World, side: usize| {
         (w.sides[side].counter("connections_open"), w.sides[side].counter("closed_connections"))

@@ -1,4 +1,4 @@
-//! Requests of sockets: binding, listening, quotas, what may come twice.
+//! Requests of sockets: binding, listening, quotas, repeated requests.
 
 use crate::app::App;
 use crate::script::*;
@@ -55,7 +55,7 @@ impl Direct {
             tcp.flush(cx, out);
             tcp.commit(cx);
         });
-        // A way is known to everywhere.
+        // There is a route to every destination.
         let items: Vec<Out> = side.host.out.drain().collect();
         let mut answer = pick(&items, request);
         for item in items {
@@ -211,7 +211,7 @@ fn quotas_hold() {
     assert_eq!(d.listen(SocketId { domain: DomainId(99), slot: 0 }).errno, EINVAL);
 }
 
-/// A listener's page as an earlier stack left it, with one record that nobody took.
+/// A listener's page as an earlier stack left it, with one record that was not taken.
 fn left_behind(d: &Direct, slot: u32, taken: u64, end: u64) -> SocketPage {
     let page = d.world.sides[0].arena.socket(slot).unwrap();
     page.reset(ComponentId::TCP);
@@ -237,7 +237,8 @@ fn a_socket_of_an_earlier_stack_gets_its_slot_again() {
     assert_eq!((answer.errno, answer.socket.slot, answer.incarnation), (0, 6, incarnation));
     assert_eq!(restore(&mut d, 6, incarnation).errno, 0, "asked again");
     assert_eq!((page.inode(), page.receive_end(), page.receive_taken()), (17, 128, 64));
-    // Nobody else gets it, and it does what its program asked for, but for what it cannot have been.
+    // No other socket gets it, and it does what its program asks for, except what a listener cannot
+    // do.
     assert!((0..8).all(|_| d.open().socket.slot != 6));
     assert_eq!(d.connect(answer.socket, [10, 0, 0, 2], 80).errno, EINVAL);
     assert_eq!(d.bind(answer.socket, ANY, 80, 0).errno, 0);
@@ -261,7 +262,7 @@ fn an_open_that_is_asked_again_after_a_rebirth_gives_the_same_socket() {
     assert_eq!(d.ask_as(77, open).socket, first);
     // Only once: the next one with that number is another.
     assert_ne!(d.ask_as(77, open).socket, first);
-    // A socket that was used since is not given out again, nor after sockets itself was reborn.
+    // A socket that was used since is not given out again, nor is one after a rebirth of sockets.
     let second = d.ask_as(78, open).socket;
     d.bind(second, ANY, 99, 0);
     let third = d.ask_as(79, open).socket;
@@ -309,7 +310,7 @@ fn a_domain_whose_peer_is_silent_is_closed_all_the_same() {
 }
 
 #[test]
-fn a_full_backlog_drops_and_what_it_dropped_comes_later() {
+fn a_full_backlog_drops_connections_which_come_later() {
     let mut w = World::new(1, Conditions::default());
     App::listen(&mut w, 1, PORT, 2, plan(0, 100));
     w.sides[1].app.idle = true;
@@ -347,7 +348,7 @@ fn a_domain_that_has_all_its_sockets_lets_newcomers_wait() {
 }
 
 #[test]
-fn a_closed_listener_resets_whom_nobody_took() {
+fn a_closed_listener_resets_connections_that_were_not_taken() {
     let mut w = World::new(1, Conditions::default());
     App::listen(&mut w, 1, PORT, 8, plan(0, 100));
     w.sides[1].app.idle = true;
@@ -363,7 +364,7 @@ fn a_closed_listener_resets_whom_nobody_took() {
 }
 
 #[test]
-fn a_late_request_finds_nobody_rather_than_the_slots_next_socket() {
+fn a_late_request_does_not_find_the_slots_next_socket() {
     let mut d = Direct::new();
     let old = d.open().socket;
     let incarnation = d.incarnation(old);
@@ -402,7 +403,7 @@ fn a_late_end_of_a_domain_spares_the_next_domain_of_that_number() {
     assert_eq!(d.bind(socket, ANY, 80, 0).errno, EINVAL);
 }
 
-/// Side 1 takes what lies in its accept queue, and its worker dies before it tells anyone.
+/// Side 1 takes a connection from its accept queue, and its worker dies before it attaches it.
 fn take_and_forget(w: &mut World) -> (SocketId, u32) {
     let listener = w.sides[1].app.listener.expect("a listener");
     let page = w.sides[1].page(listener);
@@ -440,7 +441,7 @@ fn a_connection_that_was_taken_and_forgotten_is_reset_and_no_other() {
     let attached = |request| SocketsToTransport::Attached { request, socket, incarnation };
     w.request(1, attached);
     assert_eq!(w.sides[1].app.failures, [EINVAL]);
-    // Those that nobody took wait as long as it takes.
+    // Connections that were not taken wait without limit.
     w.sides[1].app.idle = false;
     App::accept(&mut w, 1);
     let done = w.run_until(Duration::from_secs(10), |w| {
@@ -451,7 +452,7 @@ fn a_connection_that_was_taken_and_forgotten_is_reset_and_no_other() {
 
 #[test]
 fn a_connection_that_was_taken_and_forgotten_is_reset_after_a_rebirth_too() {
-    // Before anyone saw that it was taken, and after.
+    // Before and after a check has seen that it was taken.
     for seconds in [1, 12] {
         let mut w = world_with_queue(2);
         take_and_forget(&mut w);
@@ -482,7 +483,7 @@ fn a_slow_worker_keeps_its_connection() {
 }
 
 #[test]
-fn a_connection_that_its_peer_reset_while_nobody_had_it_leaves_no_block() {
+fn a_connection_that_its_peer_reset_before_the_attach_leaves_no_block() {
     let mut w = world_with_queue(1);
     take_and_forget(&mut w);
     let used = w.sides[1].counter("blocks");

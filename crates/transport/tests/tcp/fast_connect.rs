@@ -40,7 +40,7 @@ fn syns(w: &World, from: usize) -> Vec<Packet> {
     sent.filter(|(_, side, p)| *side == 0 && p.flags() & SYN != 0).map(|(_, _, p)| p.clone()).collect()
 }
 
-/// What of the option a SYN carries, and how many bytes.
+/// The Fast Open option of a SYN, and its bytes of data.
 fn said(syn: &Packet) -> (Option<usize>, usize) {
     let options = &syn.bytes[40..20 + syn.header_len()];
     (find_option(options, FAST_OPEN).map(<[u8]>::len), syn.payload().len())
@@ -55,7 +55,7 @@ fn counter(w: &World, side: usize, name: &str) -> u64 {
 }
 
 #[test]
-fn the_second_connection_says_its_data_with_the_syn() {
+fn the_second_connection_sends_its_data_with_the_syn() {
     let mut w = world(1, Conditions::default(), 8);
     assert_eq!(all_said(&exchange(&mut w)), [(Some(0), 0)]);
     assert_eq!(all_said(&exchange(&mut w)), [(Some(8), EARLY as usize)]);
@@ -84,7 +84,7 @@ fn more_than_a_segment_goes_partly_with_the_syn() {
 }
 
 #[test]
-fn without_a_wish_or_if_it_is_off_nothing_is_asked() {
+fn without_the_option_or_if_it_is_off_no_cookie_is_asked_for() {
     let mut w = world(1, Conditions::default(), 8);
     w.sides[0].app.early_from = None;
     assert_eq!(all_said(&exchange(&mut w)), [(None, 0)]);
@@ -105,7 +105,7 @@ fn data_that_the_server_does_not_take_go_again_at_once() {
     assert_eq!(all_said(&exchange(&mut w)), [(Some(8), EARLY as usize)]);
     assert_eq!((counter(&w, 0, "fast_open_taken"), counter(&w, 0, "fast_open_failed")), (0, 1));
     assert_eq!(counter(&w, 0, "retransmit_timeouts"), 0);
-    // It is spared for a minute, and asked anew then.
+    // It is avoided for a minute, and asked again then.
     w.sides[1].page(listener).set_option(Opt::FastOpenQueue, 8);
     assert_eq!(all_said(&exchange(&mut w)), [(None, 0)]);
     w.run_for(Duration::from_secs(61));

@@ -1,4 +1,4 @@
-//! TCP Fast Open as a server (RFC 7413): a script asks for a cookie, shows it, and plays what may go wrong.
+//! TCP Fast Open as a server (RFC 7413): a script asks for a cookie, uses it, and plays failures.
 
 use crate::app::{App, Plan};
 use crate::script::*;
@@ -80,7 +80,7 @@ fn info(s: &Script) -> SocketInfo {
 }
 
 #[test]
-fn a_cookie_is_told_to_who_asks() {
+fn a_client_that_asks_gets_a_cookie() {
     let mut s = serving(10);
     let first = cookie(&mut s);
     assert_eq!(first.len(), 8);
@@ -93,7 +93,7 @@ fn a_cookie_is_told_to_who_asks() {
 }
 
 #[test]
-fn nothing_is_told_if_it_is_off_or_the_listener_does_not_ask() {
+fn no_cookie_is_sent_if_it_is_off_or_the_listener_did_not_enable_it() {
     for (switch, queue) in [("client", 10), ("off", 10), ("both", 0)] {
         let mut s = serving(queue);
         s.world.at(1).configure("fastopen", switch);
@@ -247,7 +247,7 @@ fn as_many_as_the_queue_is_long_are_open_early() {
 }
 
 #[test]
-fn one_that_was_reset_counts_on_for_a_minute() {
+fn a_reset_connection_still_counts_for_a_minute() {
     let mut s = serving(1);
     let cookie = cookie(&mut s);
     assert!(is_early(&mut s, &cookie));
@@ -269,7 +269,7 @@ fn a_reset_elsewhere_in_the_window_is_challenged() {
     let seq = s.seq;
     s.say_at(seq.wrapping_add(5), RST, &[]);
     assert_eq!((s.counter("resets_received"), s.counter("challenge_acks")), (0, 1));
-    // What acknowledges nothing that was sent is answered with a reset, and changes nothing.
+    // A segment that acknowledges unsent data is answered with a reset, and changes nothing.
     s.ack = s.ack.wrapping_sub(7);
     s.say(ACK, &[]);
     assert!(s.hear().iter().any(|h| h.flags == RST && h.seq == s.ack));
@@ -281,7 +281,7 @@ fn a_reset_elsewhere_in_the_window_is_challenged() {
 }
 
 #[test]
-fn an_early_connection_nobody_acknowledges_ends() {
+fn an_early_connection_without_acknowledgement_ends() {
     let mut s = serving(1);
     let cookie = cookie(&mut s);
     assert!(is_early(&mut s, &cookie));
@@ -308,7 +308,7 @@ fn an_early_connection_may_be_closed_at_once() {
 }
 
 #[test]
-fn a_closed_listener_resets_who_waits_in_its_queue() {
+fn a_closed_listener_resets_connections_in_its_queue() {
     let mut s = serving(1);
     s.world.sides[1].app.idle = true;
     let cookie = cookie(&mut s);

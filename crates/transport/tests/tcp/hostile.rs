@@ -1,4 +1,4 @@
-//! Nobody else is hurt: by lying pages, random packets, floods, forged errors, a damaged arena.
+//! Hostile pages, random packets, floods, forged errors and a damaged arena harm no other connection.
 
 use crate::app::App;
 use crate::script::*;
@@ -27,7 +27,8 @@ fn a_scribbled_page_costs_its_own_connection_only() {
         App::connect(&mut w, 0, PORT, plan(300_000, 300_000));
         App::connect(&mut w, 0, PORT, plan(300_000, 300_000));
         w.run_until(Duration::from_secs(5), |w| w.sides[1].counter("received_bytes") > 50_000);
-        // The first connection's program goes mad, on one side or the other, and so does a listener.
+        // The first connection's program overwrites its page, on one side or the other, and so does a
+        // listener.
         let side = random.below(2) as usize;
         let victim = w.sides[side].app.streams[0].socket;
         let port = w.sides[0].page(w.sides[0].app.streams[0].socket).local().port;
@@ -87,7 +88,7 @@ fn nonsense(random: &mut Random, s: &World) -> Packet {
 }
 
 #[test]
-fn random_packets_hurt_nobody() {
+fn random_packets_do_no_harm() {
     for_seeds(20, |seed| {
         let mut random = Random::new(seed);
         let mut s = Script::new(quiet_plan());
@@ -118,7 +119,7 @@ fn random_packets_hurt_nobody() {
 }
 
 #[test]
-fn near_misses_of_the_sequence_space_hurt_nobody() {
+fn near_misses_of_the_sequence_space_do_no_harm() {
     for_seeds(40, |seed| {
         let mut random = Random::new(seed);
         let (mut s, _) = Script::connected(crate::app::Plan { send: 50_000, ..quiet_plan() });
@@ -227,7 +228,7 @@ fn impossible_answers_are_ignored() {
         };
         let s = w.at(side);
         s.receive(ComponentId::IP, In::Ip(message));
-        // The packet was none of ours: the reply for it is not counted either.
+        // The packet was not ours: the reply for it is not counted either.
         let kept: Vec<_> = s
             .host
             .out
@@ -351,7 +352,7 @@ const CONNECTED: &[State] = &[State::Established, State::FinWait1, State::CloseW
 
 #[test]
 fn a_damaged_block_costs_its_own_connection() {
-    // A state that cannot be, and values that could: without a checksum the last two would corrupt the stream.
+    // An impossible state, and possible values: without a checksum the last two would corrupt the stream.
     let flips = [
         (offset_of!(Block, state), 0xc8),
         (offset_of!(Block, snd_una) + 7, 0x40),
@@ -396,7 +397,7 @@ fn a_listener_that_claims_to_be_its_own_child_costs_itself_only() {
 }
 
 #[test]
-fn a_block_of_a_domain_that_nobody_knows_is_given_up() {
+fn a_block_of_an_unknown_domain_is_given_up() {
     let mut w = World::new(1, Conditions::default());
     App::listen(&mut w, 1, PORT, 16, plan(0, 2_000_000));
     App::connect(&mut w, 0, PORT, plan(2_000_000, 0));

@@ -1,4 +1,4 @@
-//! Loss: what is sent again, when, and what is not.
+//! Loss: which segments are retransmitted, and when.
 
 use crate::app::{App, Plan};
 use crate::script::*;
@@ -71,7 +71,7 @@ fn duplicate_acknowledgements_prove_nothing_with_sack() {
     s.say(ACK, &[]);
     s.hear();
     for _ in 0..10 {
-        // What arrived twice is reported as such (RFC 2883).
+        // Duplicates are reported as such (RFC 2883).
         let option = sack(base, &[(0, 2000)]);
         s.say_with(ACK, &[], &option);
     }
@@ -98,7 +98,7 @@ pub fn places(heard: &[Heard], base: u32) -> Vec<(u32, usize)> {
     heard.iter().filter(|h| h.len > 0).map(|h| (h.seq.wrapping_sub(base), h.len)).collect()
 }
 
-/// RFC 5681 §3.2, RFC 3042: two duplicate acknowledgements let a new segment out each.
+/// RFC 5681 §3.2, RFC 3042: each of two duplicate acknowledgements allows a new segment.
 #[test]
 fn limited_transmit_keeps_acknowledgements_coming_without_sack() {
     let mut s = Script::new(sender(20_000));

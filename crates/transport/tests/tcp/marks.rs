@@ -1,5 +1,5 @@
-//! Marks of congestion (RFC 3168): agreed on when the peer asks, echoed until it says that it heard, and taken as a loss of
-//! nothing.
+//! ECN (RFC 3168): agreed on when the peer asks, echoed until the peer confirms it, and handled as congestion without a
+//! loss.
 
 use crate::app::App;
 use crate::loss::{MS, places, sender};
@@ -39,8 +39,8 @@ fn acknowledge(s: &mut Script, ack: u32, flags: u8) -> Vec<Heard> {
 }
 
 #[test]
-fn nobody_is_marked_whose_peer_does_not_ask() {
-    // Neither of the two alone is a question, nor are both in a SYN of another kind.
+fn a_connection_whose_peer_does_not_ask_sends_no_ecn() {
+    // Neither flag alone asks for ECN, nor do both in another kind of SYN.
     for flags in [SYN, SYN | ECE, SYN | CWR] {
         let mut s = Script::new(sender(5000));
         s.say_with(flags, &[], &MSS_AND_SACK);
@@ -67,7 +67,7 @@ fn new_data_may_be_marked_and_nothing_else() {
     s.say(ACK, &stream_bytes(port, 0, 100));
     let heard = s.hear();
     assert_eq!((heard.len(), heard[0].len, heard[0].ecn), (1, 0, 0));
-    // What is sent again after a timeout.
+    // A retransmission after a timeout.
     let again = s.wait(2000 * MS);
     assert!(s.counter("retransmitted_segments") > 0 && !again.is_empty());
     assert!(again.iter().all(|h| h.ecn == 0), "{again:?}");
@@ -93,7 +93,7 @@ fn a_mark_is_echoed_until_the_peer_says_that_it_reduced_its_window() {
     assert_eq!(say(&mut s, 0, ECT), ACK | ECE);
     assert_eq!(say(&mut s, CWR, ECT), ACK);
     assert_eq!(say(&mut s, 0, ECT), ACK);
-    // What says so may be marked itself.
+    // The segment with CWR may be marked itself.
     assert_eq!(say(&mut s, 0, CE), ACK | ECE);
     assert_eq!(say(&mut s, CWR, CE), ACK | ECE);
     assert_eq!(s.counter("marks_received"), 3);
@@ -114,13 +114,13 @@ fn an_echo_reduces_the_window_once_in_a_window_of_data() {
     s.wait(150 * MS);
     assert_eq!(s.counter("retransmitted_segments"), 0);
     assert!(s.counter("fast_recoveries") == 0 && info(&s).cwnd_bytes == 7000, "{}", info(&s).cwnd_bytes);
-    // The first new data says so, in a segment of its own, and only that.
+    // Only the first new data carry CWR, in a segment of their own.
     let told: Vec<usize> =
         heard.iter().enumerate().filter(|(_, h)| h.flags & CWR != 0).map(|(n, _)| n).collect();
     assert_eq!(told, [0], "{heard:?}");
     assert_eq!((heard[0].seq, heard[0].len, heard[0].ecn), (base.wrapping_add(10_000), 1000, ECT));
     assert!(heard.len() > 1 && heard[1..].iter().all(|h| h.ecn == ECT), "{heard:?}");
-    // An echo with the acknowledgment of that is of another mark.
+    // An echo with the acknowledgment of that segment is of another mark.
     acknowledge(&mut s, base.wrapping_add(11_000), ECE);
     assert_eq!(s.counter("mark_reductions"), 2);
 }
@@ -157,7 +157,7 @@ fn configure(world: &mut World, side: usize, value: &str) {
     world.at(side).event(Event::Configure { key: "ecn".into(), value: value.into() });
 }
 
-/// A stream each way between two engines; who connects asks for marks.
+/// A stream each way between two engines; the connecting one asks for ECN.
 fn marked_transfer(seed: u64, answer: &str, conditions: Conditions) -> World {
     let mut world = World::new(seed, conditions);
     world.capture = Some(Vec::new());
@@ -200,7 +200,7 @@ fn marks_losses_and_crashes_together_lose_nothing() {
 }
 
 #[test]
-fn who_has_it_off_answers_as_if_nobody_had_asked() {
+fn with_ecn_off_the_answer_is_as_without_a_request() {
     let w = marked_transfer(1, "off", Conditions { mark: 1.0, ..Conditions::default() });
     let sent = w.capture.as_ref().expect("captured");
     assert_eq!(sent[0].2.flags(), SYN | ECE | CWR);
@@ -208,7 +208,7 @@ fn who_has_it_off_answers_as_if_nobody_had_asked() {
 }
 
 #[test]
-fn a_syn_that_asked_in_vain_is_sent_again_without_asking() {
+fn an_unanswered_syn_that_asked_is_sent_again_without_asking() {
     let mut world = World::new(1, Conditions::default());
     world.capture = Some(Vec::new());
     world.blackhole[1] = true;

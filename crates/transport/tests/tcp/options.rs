@@ -46,7 +46,7 @@ fn a_connecting_socket_s_maximum_segment_is_announced_and_kept() {
     assert_eq!(s.world.sides[1].page(socket).info().mss, 900, "the peer would take 1460");
 }
 
-/// A page is the application's: whatever stands there, segments stay sane.
+/// The application can write anything into its page: segments stay sane.
 #[test]
 fn a_senseless_maximum_segment_is_bounded() {
     for (set, said) in [(1, 88), (100_000, 1460), (u32::MAX, 1460)] {
@@ -75,7 +75,7 @@ fn writable(s: &Script) -> usize {
     s.world.sides[1].app.effects.iter().filter(|e| matches!(e, Effect::Writable(_))).count()
 }
 
-/// TCP_NOTSENT_LOWAT: what waits to be sent stays little, and the writer is woken when half of that is left.
+/// TCP_NOTSENT_LOWAT: few bytes wait to be sent, and the writer is woken when half of them are left.
 #[test]
 fn a_writer_waits_while_much_is_not_sent() {
     let (mut s, socket) = Script::connected(quiet_plan());
@@ -135,15 +135,15 @@ fn a_flush_goes_through_a_cork() {
     assert_eq!(sent(s.wait(20 * MS)), 300, "but not for ever");
     s.ack = s.ack.wrapping_add(300);
     s.say(ACK, &[]);
-    // What came after the flush stays.
+    // Bytes written after the flush stay.
     write(&mut s, socket, &page, 100);
     page.set_option(Opt::Flush, page.send_end() as u32);
     write(&mut s, socket, &page, 50);
     assert_eq!(sent(s.wait(10 * MS)), 100);
 }
 
-/// SYN options take no more room than they need in whole words (RFC 9293 §3.1), and whoever accepted a connection has said
-/// its window: nothing follows the handshake until the program reads.
+/// SYN options take no more room than they need in whole words (RFC 9293 §3.1), and the handshake has announced the
+/// window: no segment follows it until the program reads.
 #[test]
 fn a_handshake_is_as_short_as_it_can_be() {
     const SCALE: [u8; 4] = [1, 3, 3, 7];

@@ -1,4 +1,4 @@
-//! Loss by time, probes, and what was no loss: a peer 40 ms away says what the network did.
+//! Loss by time, probes, and undone reductions: a peer 40 ms away plays the network.
 
 use crate::loss::{MS, places, sack, sender};
 use crate::script::*;
@@ -27,7 +27,7 @@ fn acknowledge(s: &mut Script, base: u32, ack: u32, ranges: &[(u32, u32)]) -> Ve
 
 /// RFC 6675 §5 (C), RFC 8985 §6.2: until the reordering window is over, new data goes out instead.
 #[test]
-fn selective_acknowledgements_let_new_data_out_before_anything_is_lost() {
+fn selective_acknowledgements_allow_new_data_before_anything_is_lost() {
     let (mut s, base) = connected(20_000, &SACK);
     s.wait(40 * MS);
     for n in 0..2 {
@@ -42,7 +42,7 @@ fn selective_acknowledgements_let_new_data_out_before_anything_is_lost() {
 }
 
 #[test]
-fn what_comes_within_the_reordering_window_was_not_lost() {
+fn segments_within_the_reordering_window_are_not_lost() {
     let (mut s, base) = connected(20_000, &SACK);
     s.wait(40 * MS);
     acknowledge(&mut s, base, 0, &[(1000, 3000)]);
@@ -57,14 +57,14 @@ fn what_comes_within_the_reordering_window_was_not_lost() {
     assert_eq!((s.counter("fast_recoveries"), s.counter("retransmitted_segments")), (0, 0));
 }
 
-/// RFC 2018 §8: a receiver that died may not know any more what it said that it has.
+/// RFC 2018 §8: a receiver that died may have forgotten data that it reported.
 #[test]
 fn a_receiver_that_forgot_gets_all_again_by_the_first_timeout() {
     let (mut s, base) = connected(10_000, &SACK);
     s.wait(40 * MS);
     assert_eq!(acknowledge(&mut s, base, 0, &[(1000, 9000)]), [(0, 1000)]);
     s.wait(40 * MS);
-    // It waits for what it has reported: that is gone.
+    // It waits for data that it had reported: it has forgotten them.
     acknowledge(&mut s, base, 1000, &[]);
     let mut heard = s.wait(600 * MS);
     assert_eq!(s.counter("retransmit_timeouts"), 1);
@@ -84,7 +84,7 @@ fn three_segments_beyond_a_hole_are_proof() {
     assert_eq!(acknowledge(&mut s, base, 0, &[(1000, 4000)]), [(0, 1000)]);
 }
 
-/// RFC 8985 §3.1: what was sent again is lost again if what was sent after it arrives.
+/// RFC 8985 §3.1: a retransmission counts as lost if a segment sent after it arrives.
 #[test]
 fn a_lost_retransmission_is_sent_again_without_a_timeout() {
     let (mut s, base) = connected(30_000, &SACK);
@@ -100,7 +100,7 @@ fn a_lost_retransmission_is_sent_again_without_a_timeout() {
     assert_eq!(s.counter("retransmit_timeouts"), 0);
 }
 
-/// RFC 8985 §7: the last segments are lost; one that tells is sent again after two round trips.
+/// RFC 8985 §7: the last segments are lost; a probe is sent after two round trips.
 #[test]
 fn a_lost_tail_is_found_by_a_probe() {
     let (mut s, base) = connected(10_000, &SACK);
@@ -129,7 +129,7 @@ fn one_probe_is_followed_by_the_timer() {
     assert_eq!((s.counter("retransmit_timeouts"), s.counter("loss_probes")), (1, 1));
 }
 
-/// RFC 8985 §7.4.2: what a probe repaired was a loss, and what came twice was none.
+/// RFC 8985 §7.4.2: data that a probe repaired were lost, and duplicates were not.
 #[test]
 fn a_probe_that_repaired_a_loss_shrinks_the_window() {
     for needless in [false, true] {
@@ -154,7 +154,7 @@ fn a_probe_that_repaired_a_loss_shrinks_the_window() {
     }
 }
 
-/// RFC 2883, RFC 3708: what was sent again came twice, so nothing was lost.
+/// RFC 2883, RFC 3708: all retransmitted data came twice, so nothing was lost.
 #[test]
 fn a_needless_retransmission_gives_the_window_back() {
     let (mut s, base) = connected(20_000, &SACK);
@@ -162,7 +162,7 @@ fn a_needless_retransmission_gives_the_window_back() {
     s.wait(40 * MS);
     assert_eq!(acknowledge(&mut s, base, 0, &[(1000, 4000)])[0], (0, 1000));
     s.wait(20 * MS);
-    // The original comes late, and then what was sent again.
+    // The original comes late, and then the retransmission.
     acknowledge(&mut s, base, 4000, &[]);
     acknowledge(&mut s, base, 4000, &[(0, 1000)]);
     s.wait(200 * MS);
@@ -171,8 +171,8 @@ fn a_needless_retransmission_gives_the_window_back() {
 }
 
 #[test]
-fn a_timeout_that_came_too_early_sends_nothing_more_again() {
-    // RFC 3522: whether the first acknowledgment after the timeout echoes the original or what was sent again.
+fn a_spurious_timeout_causes_no_further_retransmission() {
+    // RFC 3522: the first acknowledgment after the timeout echoes the original or the retransmission.
     for late in [true, false] {
         let mut s = Script::new(sender(60_000));
         s.timestamp = Some(10);
@@ -240,7 +240,7 @@ fn after_a_timeout_without_timestamps_new_data_is_tried_first() {
     }
 }
 
-/// RFC 6937: sending goes on during the recovery, seven segments for ten that arrive.
+/// RFC 6937: sending continues during the recovery, seven segments for ten that arrive.
 #[test]
 fn a_recovery_sends_all_the_time() {
     let (mut s, base) = connected(60_000, &SACK);
@@ -253,7 +253,7 @@ fn a_recovery_sends_all_the_time() {
     }
 }
 
-/// Frames that overtake each other are not lost, and after a while nobody takes them for it.
+/// Frames that overtake each other are not lost, and after a while they are not treated as lost.
 #[test]
 fn a_network_that_reorders_costs_few_retransmissions() {
     let conditions =

@@ -1,4 +1,4 @@
-//! RFC 9293's rules, RFC 5961, RFC 7323, RFC 5681 §4.2: what is answered to what.
+//! RFC 9293's rules, RFC 5961, RFC 7323, RFC 5681 §4.2: the answer to each segment.
 
 use crate::app::App;
 use crate::script::*;
@@ -23,7 +23,7 @@ fn a_syn_is_answered_with_what_was_agreed() {
     assert_eq!(find_option(&h.options, 8).map(|o| o[4..].to_vec()), Some(77u32.to_be_bytes().to_vec()));
 }
 
-/// 20 bytes of options, as everywhere, and nothing that nobody waits for.
+/// 20 bytes of options, as usual, and no needless segment.
 #[test]
 fn a_handshake_has_no_byte_and_no_segment_too_many() {
     let mut s = Script::new(quiet_plan());
@@ -34,7 +34,7 @@ fn a_handshake_has_no_byte_and_no_segment_too_many() {
     assert!(s.wait(100 * MS).is_empty(), "no window update before there is data");
     let capture = s.world.capture.as_ref().unwrap();
     assert_eq!(capture.iter().map(|(_, _, p)| p.header_len()).collect::<Vec<_>>(), [40]);
-    // What comes then is acknowledged with the whole window.
+    // Later data are acknowledged with the whole window.
     s.say(ACK, &stream_bytes(40_000, 0, 1000));
     assert!((s.hear()[0].window as usize) << 4 > 1_000_000);
     App::connect(&mut s.world, 1, 5555, quiet_plan());
@@ -58,7 +58,7 @@ fn a_reset_carries_timestamps() {
     assert_eq!(find_option(&reset.options, 8).unwrap()[4..], 10u32.to_be_bytes());
 }
 
-/// The numbers of TCP_INFO are written seldom, but the last ones always are.
+/// The numbers of TCP_INFO are written at intervals, but the last ones always are.
 #[test]
 fn tcp_info_shows_the_latest_before_long() {
     let (mut s, socket) = Script::connected(quiet_plan());
@@ -224,7 +224,7 @@ fn an_acknowledgment_of_what_was_never_sent_is_refused() {
 }
 
 #[test]
-fn a_segment_for_nobody_is_reset_and_resets_are_limited() {
+fn a_segment_of_no_connection_is_reset_and_resets_are_limited() {
     let mut s = Script::new(quiet_plan());
     s.ack = 4242;
     s.say(ACK, &[1, 2, 3]);

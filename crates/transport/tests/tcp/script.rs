@@ -1,5 +1,5 @@
-//! A peer that says exactly what the test wants: its packets go to side 1, whose answers are looked
-//! at and go nowhere.
+//! A peer that sends exactly what the test wants: its packets go to side 1, whose answers are
+//! checked and go nowhere.
 
 use crate::app::{App, Plan};
 use crate::world::{Conditions, Packet, World};
@@ -176,7 +176,7 @@ impl Script {
         heard
     }
 
-    /// Lets time pass, and tells what side 1 sent meanwhile.
+    /// Lets time pass, and returns what side 1 sent meanwhile.
     pub fn wait(&mut self, time: Duration) -> Vec<Heard> {
         self.world.run_for(time);
         self.hear()

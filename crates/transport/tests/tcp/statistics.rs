@@ -21,7 +21,7 @@ fn connected(bytes: u64) -> (Script, u32) {
     (s, base)
 }
 
-/// Those that are told when things have been quiet for long enough.
+/// The numbers that are published after a quiet period.
 fn told(s: &mut Script) -> SocketStatistics {
     s.wait(101 * MS);
     now(s)
@@ -91,7 +91,7 @@ fn disorder_shows_while_nothing_is_lost() {
     s.rtt = 400 * MS;
     s.handshake(&SACK);
     let base = s.ack;
-    // Nothing was told for a while, so what comes is told at once.
+    // Nothing was published for a while, so the next change is published at once.
     s.wait(250 * MS);
     acknowledge(&mut s, base, 0, &[(8000, 9000)]);
     assert_eq!((now(&s).phase, now(&s).sacked_bytes), (DISORDER, 1000));
@@ -127,7 +127,7 @@ fn a_closed_window_shows_as_what_limits() {
     assert!(t.busy_us >= 190_000 && t.bytes_sent == 20_000);
 }
 
-/// Counts go on where the predecessor's last telling left them.
+/// Counts continue from the predecessor's last published values.
 #[test]
 fn a_successor_counts_on() {
     let (mut s, base) = connected(10_000);
@@ -143,7 +143,7 @@ fn a_successor_counts_on() {
 }
 
 #[test]
-fn a_listener_tells_its_backlog() {
+fn a_listener_reports_its_backlog() {
     let mut s = Script::new(quiet_plan());
     s.wait(MS);
     let side = &s.world.sides[1];

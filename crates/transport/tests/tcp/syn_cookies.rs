@@ -99,7 +99,7 @@ fn a_client_without_timestamps_connects_with_its_segment_size_alone() {
 }
 
 #[test]
-fn who_did_not_receive_the_cookie_is_reset() {
+fn a_peer_that_did_not_receive_the_cookie_is_reset() {
     let mut s = flooded();
     ask(&mut s, &modern());
     let right = s.ack;
@@ -121,7 +121,7 @@ fn who_did_not_receive_the_cookie_is_reset() {
 }
 
 #[test]
-fn a_cookie_is_believed_for_a_while_and_by_a_successor() {
+fn a_cookie_is_valid_for_a_while_and_for_a_successor() {
     let mut s = flooded();
     ask(&mut s, &modern());
     s.world.crash(1);
@@ -136,7 +136,7 @@ fn a_cookie_is_believed_for_a_while_and_by_a_successor() {
     assert_eq!(s.hear().last().expect("an answer").flags, RST);
 }
 
-/// Whose acknowledgment finds the accept queue full is not reset, and connects with what it says next.
+/// A client whose acknowledgment finds the accept queue full is not reset, and connects with its next segment.
 #[test]
 fn a_full_accept_queue_lets_the_client_ask_again() {
     let mut s = Script::under(Conditions::default(), quiet_plan(), 1);
@@ -146,7 +146,7 @@ fn a_full_accept_queue_lets_the_client_ask_again() {
         ask(&mut s, &modern());
         (port, s.seq, s.ack)
     });
-    // Nobody takes connections for a while; a backlog of one lets two wait.
+    // No connection is accepted for a while; a backlog of one lets two wait.
     let listener = s.world.sides[1].app.listener.take();
     for client in clients {
         (s.source_port, s.seq, s.ack) = client;
@@ -184,7 +184,7 @@ fn an_old_cookie_takes_the_place_of_a_younger_handshake() {
     assert_eq!(s.counter("resets_sent"), 0);
 }
 
-/// Without a flood nothing is taken for a cookie: an acknowledgment of nothing is reset without a look.
+/// Without a flood no acknowledgment is checked for a cookie: one of no connection is reset.
 #[test]
 fn without_a_flood_there_are_no_cookies() {
     let mut s = Script::new(quiet_plan());

@@ -1,6 +1,6 @@
-//! A SYN that brings data, as that of a Fast Open client does whose cookie was made by the machine that had our address
-//! before: the data are not taken before the handshake is done, and not acknowledged, so that the client says them again
-//! and the program reads them once.
+//! A SYN with data from a Fast Open client whose cookie was made by an earlier owner of our address: the data are
+//! neither taken before the handshake is done nor acknowledged, so that the client sends them again and the program
+//! reads them once.
 
 use crate::script::*;
 use crate::syn_cookies::flood;
@@ -29,7 +29,7 @@ fn open(s: &mut Script) {
     s.ack = heard[0].seq.wrapping_add(1);
 }
 
-/// The data come again, and once more.
+/// The data are sent again, twice.
 fn repeat_data(s: &mut Script) {
     let (port, first) = (s.source_port, s.seq);
     s.say(ACK, &stream_bytes(port, 0, LEN));

@@ -1,5 +1,5 @@
-//! A turn is as short with thousands of connections as with hundreds: whoever waits for this server, and who judges whether
-//! it goes on, counts on that.
+//! A turn is as short with thousands of connections as with hundreds: servers that wait for this one rely on that, and so
+//! does the detection of hangs.
 
 use crate::script::{Script, quiet_plan};
 use crate::world::Conditions;
@@ -33,7 +33,7 @@ fn crowd(send: u64) -> (Script, Vec<SocketId>) {
 fn timers_that_are_all_due_at_once_are_handled_in_many_turns() {
     let (mut s, sockets) = crowd(100);
     s.hear();
-    // Nothing ran meanwhile, as where the machine was stopped: the data of each connection must be sent again.
+    // Nothing ran meanwhile, as if the machine had been stopped: the data of each connection must be sent again.
     s.world.now += Duration::from_secs(20);
     let mut again = std::collections::BTreeSet::new();
     let first = s.world.now;
@@ -52,7 +52,7 @@ fn timers_that_are_all_due_at_once_are_handled_in_many_turns() {
 }
 
 #[test]
-fn applications_that_all_have_news_at_once_are_served_in_many_turns() {
+fn applications_that_all_ring_at_once_are_served_in_many_turns() {
     let (mut s, sockets) = crowd(0);
     for socket in sockets {
         s.world.at(1).event(Event::Dirty(socket));

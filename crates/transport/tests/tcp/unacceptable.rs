@@ -289,7 +289,7 @@ fn a_stranger_s_clock_does_not_freeze_a_connection() {
     }
 }
 
-/// RFC 7323 §5.5: after 24 days without a segment TS.Recent says nothing, and is replaced.
+/// RFC 7323 §5.5: after 24 days without a segment TS.Recent is not valid any more, and is replaced.
 #[test]
 fn a_clock_that_went_round_meanwhile_is_taken_over() {
     let mut s = in_state(State::Established);
@@ -304,7 +304,7 @@ fn a_clock_that_went_round_meanwhile_is_taken_over() {
     assert_eq!((s.counter("drop_paws"), s.world.sides[1].app.streams[0].received), (1, 20));
 }
 
-/// A connection whose peer is dead stays dead, whoever sends segments in its name.
+/// Forged segments do not keep a connection alive whose peer is dead.
 #[test]
 fn strangers_do_not_keep_a_dead_connection_alive() {
     let mut s = in_state(State::Established);
@@ -324,7 +324,7 @@ fn strangers_do_not_keep_a_dead_connection_alive() {
     assert_eq!(s.world.sides[1].app.streams[0].error, eft_base::errno::ETIMEDOUT);
 }
 
-/// RFC 9293 §3.10.7.4: only the peer's own FIN begins the wait anew.
+/// RFC 9293 §3.10.7.4: only the peer's own FIN restarts the wait.
 #[test]
 fn time_wait_is_prolonged_by_the_right_fin_alone() {
     for (offset, prolonged) in [(0u32, true), (FAR as u32, false), (1, false)] {
@@ -339,7 +339,7 @@ fn time_wait_is_prolonged_by_the_right_fin_alone() {
     }
 }
 
-/// A limit that all connections share tells strangers which connections there are.
+/// A limit shared by all connections would reveal to strangers which connections exist.
 #[test]
 fn challenges_of_one_connection_are_not_missing_in_another() {
     let mut s = in_state(State::Established);

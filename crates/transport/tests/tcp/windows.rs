@@ -121,9 +121,9 @@ fn writers_are_woken_when_a_third_is_free() {
     close_all(&mut w);
 }
 
-/// Waking a program costs much; in bulk it is told of many segments at once, and never late.
+/// Waking a program is expensive; in bulk one notification covers many segments, and none is late.
 #[test]
-fn in_bulk_the_reader_is_told_seldom_and_soon() {
+fn in_bulk_the_reader_gets_few_and_prompt_notifications() {
     let (mut s, _) = Script::connected(quiet_plan());
     let told =
         |s: &Script| s.world.sides[1].app.effects.iter().filter(|e| matches!(e, Effect::Readable(_))).count();

@@ -1,4 +1,4 @@
-//! ICMP errors: which socket hears of them, and how.
+//! ICMP errors: which socket gets them, and how.
 
 use crate::host::*;
 use eft_base::SocketId;
@@ -26,7 +26,7 @@ fn take_queued(h: &Host, s: SocketId) -> Option<(ErrorRecord, Vec<u8>)> {
 }
 
 #[test]
-fn errors_are_queued_for_who_asks_for_them_connected_or_not() {
+fn errors_are_queued_for_sockets_that_ask_connected_or_not() {
     let mut h = Host::new();
     let s = h.open();
     h.bind(s, OWN, 5000, 0);
@@ -51,12 +51,12 @@ fn errors_are_queued_for_who_asks_for_them_connected_or_not() {
     };
     assert_eq!(take_queued(&h, s), Some((expected, b"probe".to_vec())));
     assert_eq!(take_queued(&h, s), None);
-    // A router that quotes no more than it must; a datagram of somebody else's.
+    // A router that quotes no more than it must; a datagram of another host.
     icmp_error(&mut h, &quote[..28], 3, 3, 0);
     icmp_error(&mut h, &datagram((OWN, 5001), (PEER, 33434), b"probe"), 11, 0, 0);
     let (record, bytes) = take_queued(&h, s).unwrap();
     assert_eq!((record.errno, bytes.len(), h.page(s).has_errors()), (ECONNREFUSED, 0, false));
-    // The path's MTU matters to who forbids fragments.
+    // The path's MTU matters to a socket that forbids fragments.
     icmp_error(&mut h, &quote, 3, 4, 1280);
     assert_eq!(take_queued(&h, s), None);
     h.page(s).set_option(Opt::DontFragment, 1);
@@ -88,7 +88,7 @@ fn an_error_queue_is_bounded_and_survives_the_engine() {
     icmp_error(&mut h, &quote(77), 11, 0, 0);
     let rest: Vec<u8> = std::iter::from_fn(|| take_queued(&h, s)).map(|(_, bytes)| bytes[0]).collect();
     assert_eq!(rest, [3, 4, 5, 6, 7, 77]);
-    // Who scribbles over the queue hurts itself.
+    // An application that overwrites the queue hurts itself.
     for taken in [u64::MAX, 1 << 40, 0] {
         h.page(s).set_errors_taken(taken);
         icmp_error(&mut h, &quote(1), 11, 0, 0);

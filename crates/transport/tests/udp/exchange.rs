@@ -82,7 +82,7 @@ fn bad_datagrams_are_counted_and_dropped() {
     h.deliver(&good[..24], true);
     assert_eq!(h.counter("drop_malformed"), 2);
     assert!(h.receive(s).is_none());
-    // Padding behind the datagram is none of it.
+    // Padding behind the datagram is not part of it.
     h.deliver(&[&good[..], &[0; 11]].concat(), true);
     assert_eq!(h.receive(s).unwrap().1, b"payload");
     h.deliver(&datagram((PEER, 4000), (OWN, 54), b"x"), true);
@@ -161,7 +161,7 @@ fn connect_chooses_the_source_and_disconnect_forgets_it() {
 }
 
 #[test]
-fn a_peer_on_the_loopback_needs_no_way_and_shuts_out_everybody_else() {
+fn a_peer_on_the_loopback_needs_no_route_and_blocks_all_others() {
     let mut h = Host::new();
     let s = h.open();
     h.bind(s, [0; 4], 53, 0);

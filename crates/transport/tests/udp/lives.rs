@@ -1,4 +1,4 @@
-//! Sockets outlive the engine and its neighbours, and cost nobody else anything.
+//! Sockets outlive the engine and its neighbours, and faults stay within one socket.
 
 use crate::host::*;
 use eft_base::errno::*;
@@ -162,7 +162,7 @@ fn a_socket_of_an_earlier_stack_goes_on_where_its_rings_are() {
 }
 
 #[test]
-fn a_late_request_finds_nobody_rather_than_the_slots_next_socket() {
+fn a_late_request_does_not_find_the_slots_next_socket() {
     let mut h = Host::new();
     let old = h.open();
     let incarnation = h.page(old).incarnation();

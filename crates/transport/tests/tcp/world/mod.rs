@@ -58,7 +58,7 @@ impl Ord for Entry {
     }
 }
 
-/// What an application hears of.
+/// What an application is told.
 pub enum Notice {
     /// What was asked, the error, the socket.
     Reply(SocketsToTransport, i32, SocketId),
@@ -73,7 +73,7 @@ pub struct World {
     heap: BinaryHeap<Reverse<Entry>>,
     order: u64,
     pub seed: u64,
-    /// Packets as they left, if they are to be looked at.
+    /// Packets as they left, if they are captured.
     pub capture: Option<Vec<(Instant, usize, Packet)>>,
     pub events: u64,
     pub crashes: u64,
@@ -147,7 +147,8 @@ impl World {
         let life = self.sides[side].life;
         for item in items {
             if self.sides[side].life != life {
-                // It died of what followed. What it had said is lost with its memory, which is allowed.
+                // It died in the rest of its turn. Its unpublished outputs are lost with its memory,
+                // which is allowed.
                 break;
             }
             match item {
@@ -255,7 +256,7 @@ impl World {
     fn perhaps_crash(&mut self, side: usize) -> bool {
         if self.ip_crashes < CRASHES_MAX && self.random.chance(self.conditions.ip_crash) {
             self.ip_crashes += 1;
-            // ip forgets what it was asked, and is asked again.
+            // ip forgets its requests, and gets them again.
             self.sides[side].unanswered_sends.clear();
             self.at(side).with(|tcp, cx, out| tcp.peer_reborn(cx, ComponentId::IP, out));
             self.turn(side);
@@ -278,7 +279,7 @@ impl World {
     /// Kills an engine and starts its successor.
     pub fn crash(&mut self, side: usize) {
         self.crashes += 1;
-        // It died by our hand, and of nothing that it ran.
+        // We killed it; no input did.
         eft_transport::tcp::acquit(&self.sides[side].durable);
         let s = self.at(side);
         // Each life is longer: one that always ended at the same segment would never get past it.
