@@ -1,6 +1,6 @@
 //! A component's account of itself, in its status page: where its time goes, its wakes, its queues.
 //!
-//! Only the owner writes; whoever maps the page reads, checks, and never resets anything. All numbers are cumulative
+//! Only the owner writes; readers map the page, check what they read, and never reset anything. All numbers are cumulative
 //! and wrap: the difference of two samples is what happened between them, for any number of readers with any period.
 //! A successor continues its predecessor's page.
 //!

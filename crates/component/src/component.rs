@@ -7,7 +7,7 @@ use eft_channel::Memory;
 use eft_channel::status::Status;
 use eft_messages::{ComponentId, Encoded};
 
-/// What an engine may look at besides its own state.
+/// What an engine may use besides its own state.
 pub struct Context<'a> {
     /// The time of this batch. Engines read no clock.
     pub now: Instant,

@@ -52,7 +52,7 @@ pub(crate) struct Armed {
 pub(crate) struct Done {
     /// The message was found.
     pub struck: bool,
-    /// Who is accused.
+    /// The peer to accuse.
     pub accuse: Option<ComponentId>,
     /// Messages to send before all others.
     pub send: Vec<(ComponentId, Encoded)>,

@@ -34,9 +34,9 @@ pub enum Effect {
     Readable(SocketId),
     /// There is room to send: clear the write plug, if it is set.
     Writable(SocketId),
-    /// Nothing more will come: the descriptor becomes readable for good and shows RDHUP.
+    /// Nothing more will come: the descriptor stays readable and shows RDHUP.
     EndOfStream(SocketId),
-    /// The connection is over in both directions: the descriptor becomes readable and writable for
-    /// good and shows HUP.
+    /// The connection is over in both directions: the descriptor stays readable and writable and
+    /// shows HUP.
     HangUp(SocketId),
 }

@@ -98,7 +98,7 @@ impl Ip {
             group: false,
             question: transmission.question,
         };
-        // The filter judged it on its way out; there is no second wire to judge it on.
+        // The filter judged it on its way out; it is not judged again.
         self.accept(cx, arrival, out);
     }
 

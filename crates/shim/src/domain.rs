@@ -112,7 +112,7 @@ impl Domain {
         })
     }
 
-    /// Makes this the process's domain, for good.
+    /// Makes this the process's domain, permanently.
     pub fn install(self) {
         DOMAIN.store(Box::into_raw(Box::new(self)), Ordering::Release);
     }

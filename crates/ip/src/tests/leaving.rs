@@ -84,7 +84,7 @@ fn large_segments_pass_to_a_device_that_cuts_them() {
     let d: FrameDescriptor = b.memory.read_value(descriptor).unwrap();
     assert_eq!((d.segment_size, d.flags), (1460, FRAME_CHECKSUM));
     assert_eq!(d.payload[0].len, 60000);
-    // One segment is no segmentation; too large a segment is the sender's mistake.
+    // One segment needs no segmentation; a segment that is too large is the sender's mistake.
     b.send(ComponentId::TCP, 2, &segment(THEM, 1000, 1460));
     let out = b.drain();
     let ToPeer::Nic(0, IpToNic::Send { descriptor, .. }) = out[0] else { panic!() };

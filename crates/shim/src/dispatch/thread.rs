@@ -17,7 +17,7 @@ pub fn create(
     argument: *mut c_void,
     create: impl FnOnce(usize, *mut c_void) -> c_int,
 ) -> Option<c_int> {
-    // SAFETY: room for a record, written before anybody sees it; ours again if there is no thread.
+    // SAFETY: room for a record, written before it is shared; ours again if no thread is made.
     unsafe {
         let start: *mut Start = libc::malloc(size_of::<Start>()).cast();
         if start.is_null() {

@@ -89,7 +89,7 @@ pub unsafe extern "C" fn ppoll(
             return polling::answered(list, ready, count);
         };
         let Ok(limit) = duration(limit) else {
-            // The kernel says what is wrong.
+            // The kernel reports the error.
             return real::ppoll.get()(list, count, limit, mask);
         };
         poll::wait(watched, limit, |list, left| {
@@ -142,7 +142,7 @@ pub unsafe extern "C" fn epoll_pwait2(
     // SAFETY: as above.
     unsafe {
         let Ok(limit) = duration(limit) else {
-            // The kernel says what is wrong.
+            // The kernel reports the error.
             return real::epoll_pwait2.get()(set, events, count, limit, mask);
         };
         polling::wait_events(set, events, limit, |left| {

@@ -129,7 +129,7 @@ unsafe fn permitted(
     };
     let len = address::signed_len(len)?;
     let bytes: &[u8] = match value.is_null() || sys::readable(value, len).is_err() {
-        // The kernel says what is wrong with that.
+        // The kernel reports the error.
         true => return options::before(stream, level, option, None),
         // SAFETY: by the caller.
         false => unsafe { core::slice::from_raw_parts(value.cast(), len) },

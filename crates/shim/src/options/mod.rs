@@ -58,7 +58,7 @@ enum Kind {
     PathMtu,
     Error,
     TcpInfo,
-    /// TCP_CC_INFO: nothing, as Linux says of CUBIC and NewReno.
+    /// TCP_CC_INFO: empty, as on Linux for CUBIC and NewReno.
     CongestionInfo,
 }
 

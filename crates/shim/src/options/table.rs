@@ -57,8 +57,8 @@ const IP: c_int = IPPROTO_IP;
 const IPV6: c_int = IPPROTO_IPV6;
 
 const MULTICAST: &str = "there is no multicast";
-const FILTERS: &str = "programs for packets are not run; the packet filter is `eft pf`";
-const STAMPS: &str = "no packet has a time";
+const FILTERS: &str = "packet programs are not run; the packet filter is `eft pf`";
+const STAMPS: &str = "packets have no timestamps";
 const KERNEL_MEMORY: &str = "of the kernel's memory";
 const LABELS: &str = "of local sockets";
 
@@ -119,7 +119,7 @@ pub const OPTIONS: &[Row] = &[
     both(SOCKET, 33, "SO_RCVBUFFORCE", Kind::Size(Opt::ReceiveBuffer), "as SO_RCVBUF"),
     no(SOCKET, 34, "SO_PASSSEC", LABELS),
     no(SOCKET, 35, "SO_TIMESTAMPNS", STAMPS),
-    no(SOCKET, 36, "SO_MARK", "nothing goes by marks"),
+    no(SOCKET, 36, "SO_MARK", "marks have no effect"),
     no(SOCKET, 37, "SO_TIMESTAMPING", STAMPS),
     both(SOCKET, 38, "SO_PROTOCOL", Kind::Computed(super::protocol), ""),
     both(SOCKET, 39, "SO_DOMAIN", Kind::Computed(super::domain), ""),
@@ -156,7 +156,7 @@ pub const OPTIONS: &[Row] = &[
     no(SOCKET, 72, "SO_BUF_LOCK", KERNEL_MEMORY),
     no(SOCKET, 73, "SO_RESERVE_MEM", KERNEL_MEMORY),
     no(SOCKET, 74, "SO_TXREHASH", ""),
-    no(SOCKET, 75, "SO_RCVMARK", "nothing goes by marks"),
+    no(SOCKET, 75, "SO_RCVMARK", "marks have no effect"),
     no(SOCKET, 76, "SO_PASSPIDFD", LABELS),
     no(SOCKET, 77, "SO_PEERPIDFD", LABELS),
     stream(1, "TCP_NODELAY", Kind::Flag(Opt::NoDelay), ""),
@@ -167,7 +167,7 @@ pub const OPTIONS: &[Row] = &[
     stream(6, "TCP_KEEPCNT", Kind::Word(Opt::KeepCount), ""),
     stream(7, "TCP_SYNCNT", Kind::Word(Opt::SynCount), ""),
     no(TCP, 8, "TCP_LINGER2", ""),
-    no(TCP, 9, "TCP_DEFER_ACCEPT", "a connection is there when its handshake is complete"),
+    no(TCP, 9, "TCP_DEFER_ACCEPT", "a connection can be accepted when its handshake is complete"),
     no(TCP, 10, "TCP_WINDOW_CLAMP", "SO_RCVBUF bounds the window"),
     stream(
         11,
@@ -178,7 +178,7 @@ pub const OPTIONS: &[Row] = &[
     stream(12, "TCP_QUICKACK", Kind::QuickAck, ""),
     stream(13, "TCP_CONGESTION", Kind::Congestion, "cubic or reno, else ENOENT"),
     no(TCP, 14, "TCP_MD5SIG", "segments are not signed"),
-    no(TCP, 15, "TCP_COOKIE_TRANSACTIONS", "Linux has it no more"),
+    no(TCP, 15, "TCP_COOKIE_TRANSACTIONS", "Linux has removed it"),
     no(TCP, 16, "TCP_THIN_LINEAR_TIMEOUTS", ""),
     no(TCP, 17, "TCP_THIN_DUPACK", "Linux ignores it"),
     stream(18, "TCP_USER_TIMEOUT", Kind::Word(Opt::UserTimeout), ""),
@@ -197,7 +197,7 @@ pub const OPTIONS: &[Row] = &[
         25,
         "TCP_NOTSENT_LOWAT",
         Kind::Word(Opt::NotSentLowWater),
-        "for calls that write and for who waits after one was refused",
+        "for calls that write, and for waiters after a refused one",
     ),
     stream(26, "TCP_CC_INFO", Kind::CongestionInfo, "empty for cubic and reno, as on Linux"),
     no(TCP, 27, "TCP_SAVE_SYN", "a SYN is not kept"),
@@ -211,8 +211,8 @@ pub const OPTIONS: &[Row] = &[
     ),
     no(TCP, 31, "TCP_ULP", "TLS is the program's own"),
     no(TCP, 32, "TCP_MD5SIG_EXT", "segments are not signed"),
-    no(TCP, 33, "TCP_FASTOPEN_KEY", "the key is the stack's, and outlives its death"),
-    no(TCP, 34, "TCP_FASTOPEN_NO_COOKIE", "data are not taken from who shows no cookie"),
+    no(TCP, 33, "TCP_FASTOPEN_KEY", "the key belongs to the stack, and survives its crash"),
+    no(TCP, 34, "TCP_FASTOPEN_NO_COOKIE", "data without a cookie are not accepted"),
     no(TCP, 35, "TCP_ZEROCOPY_RECEIVE", "a receive is one copy, out of the ring"),
     stream(36, "TCP_INQ", Kind::Bit(bit::TELL_LEFT), "`recvmsg` tells what is left"),
     no(TCP, 37, "TCP_TX_DELAY", "nothing is paced"),
@@ -263,7 +263,7 @@ pub const OPTIONS: &[Row] = &[
         name: "IP_RECVERR",
         stream: None,
         datagram: Some(Kind::ErrorQueue),
-        note: "a stream gets errors by its calls; `poll` says POLLERR, epoll that the socket is readable",
+        note: "a stream gets errors by its calls; `poll` reports POLLERR, epoll that the socket is readable",
     },
     both(IP, 12, "IP_RECVTTL", Kind::Bit(bit::RECEIVE_TTL), "of no effect on a stream, as on Linux"),
     both(IP, 13, "IP_RECVTOS", Kind::Bit(bit::RECEIVE_TOS), "of no effect on a stream, as on Linux"),
@@ -307,7 +307,7 @@ pub const OPTIONS: &[Row] = &[
         23,
         "IPV6_MTU_DISCOVER",
         Kind::DontFragment,
-        "IPv4 packets do not mind on a stream; as IP_MTU_DISCOVER on a datagram socket",
+        "of no effect on IPv4 packets of a stream; as IP_MTU_DISCOVER on a datagram socket",
     ),
     both(
         IPV6,

@@ -1,6 +1,6 @@
 //! The fake network's name server: A records for a few names, one behind a CNAME.
 
-/// Answers a query that came as a datagram; `None` if it is none.
+/// Answers a query that came as a datagram; `None` if it is not a query.
 pub fn answer_datagram(query: &[u8]) -> Option<Vec<u8>> {
     let mut reply = answer(query)?;
     if reply.len() > 300 {
@@ -11,7 +11,7 @@ pub fn answer_datagram(query: &[u8]) -> Option<Vec<u8>> {
     Some(reply)
 }
 
-/// Answers a query; `None` if it is none.
+/// Answers a query; `None` if it is not one.
 pub fn answer(query: &[u8]) -> Option<Vec<u8>> {
     let mut at = 12;
     let mut name = String::new();

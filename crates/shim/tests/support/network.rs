@@ -26,7 +26,7 @@ pub struct Network {
     domains: Vec<DomainSlots>,
     status: [(OwnedFd, Status); 2],
     connecting: Vec<(Instant, Id, Endpoint)>,
-    /// Ports whose Fast Open cookie is known: those that somebody connected to.
+    /// Ports whose Fast Open cookie is known: those that were connected to.
     cookies: Vec<u16>,
     generation: u32,
     /// Connections that were ever accepted, for tests that count.
@@ -231,7 +231,7 @@ impl Network {
         self.finish(id);
     }
 
-    /// Connections that nobody accepted go with their listener.
+    /// Drops connections that were not accepted with their listener.
     fn drop_waiting(&mut self, domain: usize, port: u16) {
         let waiting: Vec<Id> = self
             .sockets()
@@ -579,7 +579,7 @@ pub fn run(network: &Mutex<Network>, stop: &AtomicBool) {
     }
 }
 
-/// For tests that look at bytes as they came.
+/// For tests that check received bytes.
 pub fn header_of(bytes: &[u8]) -> Option<DatagramHeader> {
     DatagramHeader::read_from_prefix(bytes).ok().map(|(h, _)| h)
 }

@@ -186,8 +186,8 @@ impl Slot {
         self.page.set_flags(self.page.flags() | more);
     }
 
-    /// The descriptor becomes readable for good, if the socket has ended, and hangs up if it is over in both directions. The
-    /// message that is sent before tells that apart from the application's own close.
+    /// Makes the descriptor stay readable, if the socket has ended, and hang up if it is over in both directions. The
+    /// message that is sent before distinguishes that from the application's own close.
     pub fn show_end(&mut self) {
         let (flags, wishes) = (self.page.flags(), self.page.wishes());
         let ended = flags & (flag::RECEIVE_END | flag::DEAD) != 0 || wishes & wish::SHUT_READ != 0;

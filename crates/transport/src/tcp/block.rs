@@ -26,7 +26,7 @@ pub mod bit {
     pub const TIMESTAMPS: u32 = 4;
     /// SACK was agreed on.
     pub const SACK: u32 = 8;
-    /// The application bound it, or it was given a port for good.
+    /// The application bound it, or it got a permanent port.
     pub const BOUND: u32 = 16;
     /// Bound to port 0: the port was chosen by us.
     pub const ANY_PORT: u32 = 32;

@@ -1,7 +1,7 @@
 //! One connection as its mechanisms see it: the durable block together with the state derived from it.
 //!
 //! A mechanism that concerns one connection alone is a method of [`Connection`]; what needs the engine's tables, or
-//! ends a connection, is one of [`Tcp`], knows connections by their index, and looks at one through its [`View`].
+//! ends a connection, is one of [`Tcp`], knows connections by their index, and reads one through its [`View`].
 
 use super::block::{Block, Cold, State};
 use super::engine::Tcp;

@@ -27,7 +27,7 @@ const SCALE_BITS: u32 = 15;
 const NO_SCALE: u32 = 15;
 const SACK_BIT: u32 = 16;
 const ECN_BIT: u32 = 32;
-/// Of the path, until ip told of one: the default MSS and its headers (RFC 9293 §3.7.1).
+/// MTU of the path until ip has answered: the default MSS and its headers (RFC 9293 §3.7.1).
 const MTU_UNKNOWN: u16 = 576;
 
 /// What the engine remembers of cookies.

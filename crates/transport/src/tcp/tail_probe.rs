@@ -22,7 +22,7 @@ pub struct TailProbe {
     pub again: bool,
 }
 
-/// What an acknowledgment says of a probe.
+/// The result of a probe, by its acknowledgment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Unknown,

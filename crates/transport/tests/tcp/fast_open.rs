@@ -9,7 +9,7 @@ use std::time::Duration;
 const LEN: usize = 700;
 /// Kind of the option.
 const FAST_OPEN: u8 = 34;
-/// What `TCP_INFO` says of data that were taken with a SYN.
+/// The bit of `TCP_INFO` for data taken with a SYN.
 const SYN_DATA: u8 = 32;
 
 /// An MSS of 1400, and the option with a cookie or without one.

@@ -16,7 +16,7 @@ const SHARE: u64 = 2 * 256;
 fn crowd(send: u64) -> (Script, Vec<SocketId>) {
     let conditions = Conditions { connections: 8_192, ring: 4_096, ..Conditions::default() };
     let mut s = Script::under(conditions, crate::app::Plan { send, ..quiet_plan() }, 16);
-    // Time in which ip says what it has sent.
+    // Time for ip's answers about sent segments.
     s.rtt = Duration::from_micros(40);
     let sockets = (0..CONNECTIONS)
         .map(|i| {
