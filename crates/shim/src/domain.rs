@@ -210,7 +210,7 @@ impl Domain {
         }
     }
 
-    /// Moves a descriptor of the domain whose number the program wants. False if `from` is not one.
+    /// Notes that a descriptor of the domain was moved off a number that the program wants. False if `from` is not one.
     pub fn move_descriptor(&self, from: c_int, to: c_int) -> bool {
         [&self.memory, &self.eventfd]
             .iter()

@@ -29,7 +29,7 @@ impl Tcp {
         self.key.hash(b'C', &(*tuple, irs, period)) as u32 & !SIZE_MASK
     }
 
-    /// The MSS that we announce to a peer whose path is unknown: guessed from other paths.
+    /// The MSS that we announce with a cookie: of the path to the peer if it is known, else of the last known path.
     fn cookie_mss(&self, now: Instant, listener: u32, tuple: &Tuple) -> u16 {
         let known = self.routes.get(now, (tuple.local, tuple.remote));
         let mtu = known.map_or(self.cookies.mtu, |path| path.mtu.max(MTU_MIN));
