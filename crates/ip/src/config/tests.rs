@@ -23,7 +23,7 @@ fn errors_are_one_clear_line() {
     assert!(error("10.77.0.1\"", "10.77.0.2\"").contains("another host's"));
     assert!(error("10.77.0.2/24", "10.77.0.0/24").contains("network's own"));
     assert!(error("10.77.0.2/24", "10.77.0.2/33").contains("expected ADDRESS/PREFIX"));
-    assert!(error("10.77.0.2/24", "224.0.0.1/24").contains("no host's"));
+    assert!(error("10.77.0.2/24", "224.0.0.1/24").contains("not the address of one host"));
     assert!(error("10.77.0.2/24\"", "10.77.0.2/24\", \"10.77.0.2/8\"").contains("twice"));
     assert!(error("index = 0", "index = 255").contains("below 255"));
     assert!(error("index = 0", "indx = 0").contains("line 2"));
