@@ -321,8 +321,14 @@ pub struct DatagramHeader {
     pub local: WireAddress,
     pub ttl: u8,
     pub tos: u8,
-    pub reserved: [u8; 6],
+    /// Not 0: the payload is several datagrams one after the other, each of as many bytes, the last of the rest. To be sent
+    /// as such (UDP_SEGMENT), or received one after the other (UDP_GRO).
+    pub segment: u16,
+    pub reserved: [u8; 4],
 }
+
+/// Datagrams of one record at most, as Linux takes from one call.
+pub const SEGMENTS_MAX: usize = 128;
 
 /// Bytes that a datagram of `len` occupies in a ring.
 pub const fn datagram_record_len(len: usize) -> usize {

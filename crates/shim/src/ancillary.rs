@@ -1,4 +1,5 @@
-//! Control data: for received datagrams the destination address, TOS and TTL, if the program asked for them, and errors;
+//! Control data: for received datagrams the destination address, TOS, TTL and the size of merged ones, if the program
+//! asked for them, and errors;
 //! for a stream how many bytes are left.
 
 use crate::error_queue;
@@ -9,6 +10,7 @@ use core::ffi::c_int;
 use core::net::IpAddr;
 use eft_base::WireAddress;
 use eft_base::address::without_zone;
+use eft_channel::socket::Opt;
 use libc::msghdr;
 
 /// The number of TCP_INQ's message (`TCP_CM_INQ`).
@@ -100,6 +102,11 @@ pub unsafe fn write(socket: &Socket, received: &Received, message: &mut msghdr) 
             put_packet_info(&mut writer, bits & bit::INET6 != 0, received);
         }
         put_hop_fields(&mut writer, bits, received);
+        // Last, as of Linux.
+        if received.header.segment != 0 && socket.page.option(Opt::MergeReceived) != 0 {
+            let segment = c_int::from(received.header.segment);
+            writer.put(libc::IPPROTO_UDP, libc::UDP_GRO, &segment.to_ne_bytes());
+        }
         if let Some(error) = &received.error {
             let inet6 = bits & bit::INET6 != 0;
             let (bytes, len) = error_queue::extended(error, inet6);

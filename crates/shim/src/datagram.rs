@@ -10,6 +10,7 @@ use crate::domain::domain;
 use crate::error_queue;
 use crate::interfaces::is_broadcast;
 use crate::received::{Received, quieten};
+use crate::segmentation::{self, Sent};
 use crate::socket::{Socket, bit};
 use crate::sys::{Errno, Result};
 use crate::{readiness, shadow};
@@ -25,12 +26,16 @@ const HEADER_LEN: usize = size_of::<DatagramHeader>();
 
 /// Sends one datagram to `to`, or to the socket's peer. A datagram that is held back goes to the
 /// destination of its first part.
-pub fn send(
+///
+/// # Safety
+/// `control` must be as for `sendmsg`.
+pub unsafe fn send(
     fd: c_int,
     socket: &Socket,
     from: &mut Buffers,
     to: Option<Endpoint>,
     flags: c_int,
+    control: Sent,
 ) -> Result<usize> {
     if flags & libc::MSG_OOB != 0 {
         return Err(Errno(libc::EOPNOTSUPP));
@@ -52,12 +57,16 @@ pub fn send(
         return Err(Errno(libc::EACCES));
     }
     let to = to.unwrap_or_else(|| socket.page.remote());
+    // What is held back is sent as its first part says.
+    // SAFETY: by the caller.
+    let segment = if begun { 0 } else { unsafe { segmentation::size(socket, control)? } };
     let header = DatagramHeader {
         len: len as u32,
         port: to.port,
         local_port: socket.page.local().port,
         address: WireAddress::from(to.address),
         local: WireAddress::from(Endpoint::UNSPECIFIED.address),
+        segment,
         ..DatagramHeader::default()
     };
     let more = flags & libc::MSG_MORE != 0 || socket.has(bit::DATAGRAM_CORK);
@@ -99,13 +108,17 @@ fn put(fd: c_int, socket: &Socket, from: &mut Buffers, header: &DatagramHeader, 
         socket.pending().store(0, Ordering::Relaxed);
         return Err(Errno(libc::EMSGSIZE));
     }
+    let end = page.send_end();
+    if !more && let Err(errno) = check_segments(socket, header, whole, held != 0) {
+        socket.pending().store(0, Ordering::Relaxed);
+        return Err(errno);
+    }
     if page.sendable() < len {
         readiness::plug(fd, socket);
         drop(guard);
         crate::domain::notify(socket);
         return Ok(false);
     }
-    let end = page.send_end();
     if held == 0 {
         page.write_send(end, header.as_bytes());
     }
@@ -121,6 +134,15 @@ fn put(fd: c_int, socket: &Socket, from: &mut Buffers, header: &DatagramHeader, 
     drop(guard);
     crate::domain::notify(socket);
     Ok(true)
+}
+
+/// Whether a record of `len` bytes may be cut as it says; one that is held back says so itself. Under the send lock.
+fn check_segments(socket: &Socket, header: &DatagramHeader, len: usize, held: bool) -> Result<()> {
+    let mut first = *header;
+    if held {
+        socket.page.read_send(socket.page.send_end(), first.as_mut_bytes());
+    }
+    segmentation::check(socket, &first, len)
 }
 
 /// Completes a record that was held back, with `len` bytes of payload, and publishes it. Under the
@@ -150,6 +172,10 @@ pub fn set_cork(socket: &Socket, on: bool) -> Result<()> {
     match socket.pending().load(Ordering::Relaxed) as usize {
         0 => {}
         held if held > PAYLOAD_MAX => socket.pending().store(0, Ordering::Relaxed),
+        // As on Linux nobody is told.
+        held if check_segments(socket, &DatagramHeader::default(), held, true).is_err() => {
+            socket.pending().store(0, Ordering::Relaxed)
+        }
         held => release(socket, held),
     }
     Ok(())

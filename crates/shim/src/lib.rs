@@ -97,6 +97,7 @@ mod real;
 mod received;
 mod rights;
 mod scan;
+mod segmentation;
 mod sendfile;
 mod shadow;
 mod shadow_send;

@@ -113,6 +113,9 @@ unsafe fn header_of(message: &msghdr, from: IpAddr) -> DatagramHeader {
                 (libc::IPPROTO_IP, libc::IP_TTL) => {
                     header.ttl = data.cast::<c_int>().read_unaligned() as u8;
                 }
+                (libc::IPPROTO_UDP, libc::UDP_GRO) => {
+                    header.segment = data.cast::<c_int>().read_unaligned() as u16;
+                }
                 (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
                     header.local = WireAddress(data.cast::<[u8; 16]>().read_unaligned());
                 }

@@ -2,6 +2,7 @@
 
 use crate::buffers::Buffers;
 use crate::received;
+use crate::segmentation::Sent;
 use crate::shadow::settle;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
@@ -28,17 +29,6 @@ pub fn make(fd: c_int, socket: &Socket) -> Result<c_int> {
         loopback::shut_out(hidden);
     }
     loopback::stand_beside(socket, hidden)
-}
-
-/// Control data that a program sends along.
-#[derive(Clone, Copy)]
-pub struct Sent {
-    pub pointer: *mut core::ffi::c_void,
-    pub len: usize,
-}
-
-impl Sent {
-    pub const NONE: Sent = Sent { pointer: core::ptr::null_mut(), len: 0 };
 }
 
 /// Sends a datagram to the loopback: to `to`, or, if that is null, to the peer there or where the

@@ -70,6 +70,7 @@ const TAKEN_FOR: usize = SHIM_WORDS + 32;
 const PENDING: usize = SHIM_WORDS + 36;
 const SHADOW_SEEN: usize = SHIM_WORDS + 40;
 const SHADOW_TURN: usize = SHIM_WORDS + 44;
+const SEGMENT: usize = SHIM_WORDS + 48;
 
 pub struct Socket {
     pub slot: u32,
@@ -151,6 +152,11 @@ impl Socket {
 
     pub fn priority(&self) -> &AtomicU32 {
         self.word(PRIORITY)
+    }
+
+    /// UDP_SEGMENT; 0: each send is one datagram.
+    pub fn segment(&self) -> &AtomicU32 {
+        self.word(SEGMENT)
     }
 
     /// One more than what IP_MTU_DISCOVER was set to; 0 is the default.

@@ -2,6 +2,7 @@
 
 use crate::address::{self, Target};
 use crate::buffers::Buffers;
+use crate::segmentation::Sent;
 use crate::shadow_send;
 use crate::socket::{Socket, bit};
 use crate::sys::{Errno, Result};
@@ -18,9 +19,7 @@ pub fn send(fd: c_int, socket: &Socket, mut buffers: Buffers, flags: c_int) -> R
         true if socket.has(bit::DEFERRED) => early::send_first(fd, socket, &mut buffers, flags),
         true => stream::send(fd, socket, &mut buffers, flags),
         // SAFETY: no address, no control data.
-        false => unsafe {
-            send_datagram(fd, socket, buffers, flags, (core::ptr::null(), 0), shadow_send::Sent::NONE)
-        },
+        false => unsafe { send_datagram(fd, socket, buffers, flags, (core::ptr::null(), 0), Sent::NONE) },
     }
 }
 
@@ -73,7 +72,7 @@ unsafe fn send_datagram(
     mut buffers: Buffers,
     flags: c_int,
     (to, len): (*const sockaddr, socklen_t),
-    control: shadow_send::Sent,
+    control: Sent,
 ) -> Result<usize> {
     // SAFETY: by the caller.
     match unsafe { way(socket, to, len) }? {
@@ -81,7 +80,8 @@ unsafe fn send_datagram(
             if to.is_some() {
                 establish::bind_any(socket)?;
             }
-            datagram::send(fd, socket, &mut buffers, to, flags)
+            // SAFETY: by the caller.
+            unsafe { datagram::send(fd, socket, &mut buffers, to, flags, control) }
         }
         Way::Shadow { addressed } => {
             establish::bind_any(socket)?;
@@ -205,7 +205,7 @@ pub unsafe fn send_to(
         return unsafe { send_stream(fd, socket, buffers, flags, (to, len)) };
     }
     // SAFETY: by the caller.
-    unsafe { send_datagram(fd, socket, buffers, flags, (to, len), shadow_send::Sent::NONE) }
+    unsafe { send_datagram(fd, socket, buffers, flags, (to, len), Sent::NONE) }
 }
 
 /// `recvfrom`.
@@ -247,7 +247,7 @@ pub unsafe fn send_message(fd: c_int, socket: &Socket, message: &msghdr, flags: 
         if socket.is_stream() {
             return send_stream(fd, socket, buffers, flags, to);
         }
-        let control = shadow_send::Sent { pointer: message.msg_control, len: message.msg_controllen };
+        let control = Sent { pointer: message.msg_control, len: message.msg_controllen };
         send_datagram(fd, socket, buffers, flags, to, control)
     }
 }

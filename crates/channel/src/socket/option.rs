@@ -45,10 +45,12 @@ pub enum Opt {
     FastOpenQueue,
     /// For a connect: which kind of TCP Fast Open it uses, one of [`early`].
     FastOpenConnect,
+    /// UDP_GRO: datagrams that arrive together may lie in one record; for UDP.
+    MergeReceived,
 }
 
 impl Opt {
-    pub(crate) const LAST: Opt = Opt::FastOpenConnect;
+    pub(crate) const LAST: Opt = Opt::MergeReceived;
 
     /// Options that a connection inherits from its listener.
     pub const INHERITED: &[Opt] = &[

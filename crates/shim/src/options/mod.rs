@@ -11,7 +11,7 @@ mod table;
 use crate::received;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
-use crate::{datagram, error_queue, interfaces, loopback, shadow, stream, tcp_info};
+use crate::{datagram, error_queue, interfaces, loopback, segmentation, shadow, stream, tcp_info};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_channel::socket::{Opt, SocketPage, flag};
@@ -42,6 +42,8 @@ enum Kind {
     Computed(fn(&Socket) -> c_int),
     Cork,
     DatagramCork,
+    /// UDP_SEGMENT.
+    Segment,
     QuickAck,
     Linger,
     Congestion,
@@ -191,6 +193,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
         }
         Kind::ErrorQueue => error_queue::set(fd, socket, number != 0),
         Kind::DatagramCork => datagram::set_cork(socket, number != 0)?,
+        Kind::Segment => return segmentation::set(socket, number),
         // The default is on; the transport needs to know "off" (2) and "now" (1).
         Kind::QuickAck => page.set_option(Opt::QuickAck, if number != 0 { 1 } else { 2 }),
         Kind::MaxSegment => {
@@ -285,6 +288,7 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
         Kind::Size(opt) => word(opt, page.receive_len() as c_int),
         Kind::Cork => (page.option(Opt::Cork) & stream::CORK_OPTION) as c_int,
         Kind::DatagramCork => socket.has(bit::DATAGRAM_CORK) as c_int,
+        Kind::Segment => socket.segment().load(Ordering::Relaxed) as c_int,
         Kind::QuickAck => (page.option(Opt::QuickAck) != 2) as c_int,
         Kind::MaxSegment => max_segment(page),
         Kind::Priority => socket.priority().load(Ordering::Relaxed) as c_int,

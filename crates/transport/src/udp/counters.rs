@@ -5,6 +5,8 @@ eft_component::counters! {
     ReceivedDatagrams => "received_datagrams",
     SentBytes => "sent_bytes",
     SentDatagrams => "sent_datagrams",
+    /// Datagrams that a record had room for behind another (UDP_GRO).
+    Merged => "merged_datagrams",
     Opened => "opened_sockets",
     Closed => "closed_sockets",
     /// Gauge: blocks in use.

@@ -4,6 +4,7 @@ use super::UdpConfig;
 use super::asked::{IcmpError, Request};
 use super::counters::{COUNTERS, Counter};
 use super::durable::{self, Block, Blocks, bit};
+use super::merge::OpenRecord;
 use crate::addresses::Addresses;
 use crate::arena::{Arena, Fuse, Refused};
 use crate::domains::Domains;
@@ -47,6 +48,11 @@ pub(super) struct Live {
     pub pool: PoolId,
     pub due: u32,
     pub in_flight: InFlight,
+    /// Payload bytes of the send ring's first record that are sent, if it is several datagrams. A successor sends it from
+    /// its begin.
+    pub segmented: u32,
+    /// The newest record of the receive ring, if more may go into it.
+    pub open_record: Option<OpenRecord>,
     /// The route to the first datagram's destination, or to the peer, is asked for.
     pub route_request: Option<RequestId>,
     /// `Connect` to be answered when the route is known.
@@ -76,6 +82,8 @@ pub struct Udp {
     pub(super) addresses: Addresses,
     pub(super) key: Key,
     pub(super) scratch: Vec<u8>,
+    /// Counts commits: what was received before the last one is the applications'.
+    pub(super) turn: u64,
     /// Words for applications, written at the commit of this turn.
     stage: Stage,
     found: Option<(bool, u64)>,
@@ -108,6 +116,7 @@ impl Udp {
             addresses: Addresses::default(),
             key,
             scratch: vec![0; PACKET_MAX],
+            turn: 0,
             stage: Stage::default(),
         };
         udp.rebuild();
@@ -315,6 +324,7 @@ impl Component for Udp {
         self.blocks.seal();
         self.arena.commit();
         self.stage.commit(|_| ());
+        self.turn += 1;
     }
 
     fn check(&self) {

@@ -4,8 +4,8 @@
 //! with them. Datagrams in flight may be lost, as UDP allows.
 //!
 //! [`engine`] is the component, [`durable`] the arena, [`control`] the requests of sockets,
-//! [`send`] and [`receive`] the two directions of a datagram, [`asked`] requests to ip, [`tell`]
-//! what descriptors show, [`inspect`] the arena for `eft ss`.
+//! [`send`] and [`receive`] the two directions of a datagram, [`merge`] datagrams that arrive together,
+//! [`asked`] requests to ip, [`tell`] what descriptors show, [`inspect`] the arena for `eft ss`.
 //!
 //! Invariants: no datagram reaches a socket truncated without notice or mixed with another, and a
 //! page with invalid words affects only its own socket.
@@ -17,6 +17,7 @@ pub mod durable;
 pub mod engine;
 mod errors;
 pub mod inspect;
+mod merge;
 mod receive;
 mod send;
 mod tell;

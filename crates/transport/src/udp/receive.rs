@@ -3,12 +3,13 @@
 use super::counters::Counter;
 use super::durable::{Block, bit};
 use super::engine::{Udp, due};
+use super::merge::Placed;
 use crate::addresses::{IP_HEADERS_MAX, hops_and_class, ip_addresses, is_unspecified};
 use core::net::IpAddr;
 use eft_base::checksum::Checksum;
 use eft_base::wire::{PROTOCOL_UDP, UdpHeader};
 use eft_base::{PacketRef, WireAddress};
-use eft_channel::socket::{DatagramHeader, Opt, datagram_record_len};
+use eft_channel::socket::{DatagramHeader, Opt};
 use eft_component::Context;
 use eft_messages::transport::TransportToIp;
 use zerocopy::{FromBytes, IntoBytes};
@@ -38,6 +39,21 @@ struct Datagram {
     in_scratch: bool,
     ttl: u8,
     tos: u8,
+}
+
+impl Datagram {
+    fn header(&self) -> DatagramHeader {
+        DatagramHeader {
+            len: self.data.len,
+            port: self.ends.remote_port,
+            local_port: self.ends.local_port,
+            address: self.ends.remote,
+            local: self.ends.local,
+            ttl: self.ttl,
+            tos: self.tos,
+            ..DatagramHeader::default()
+        }
+    }
 }
 
 impl Udp {
@@ -182,42 +198,34 @@ impl Udp {
             return self.mark(i, due::HANG_UP);
         }
         block.receive_taken = taken;
-        let len = datagram.data.len as usize;
-        let record = datagram_record_len(len) as u64;
+        let header = datagram.header();
+        let (newest, len) = (&self.live[i as usize].open_record, datagram.data.len as usize);
+        let record = Placed::of(newest, self.turn, block.receive_end, &header, page);
         let limit = match page.option(Opt::ReceiveBuffer) as usize {
             0 => page.receive_len(),
             n => n.clamp(4096, page.receive_len()),
         };
-        if block.receive_end - taken + record > limit as u64 {
+        if record.end - taken > limit as u64 {
             return cx.count(Counter::DropRingFull);
         }
-        let header = DatagramHeader {
-            len: len as u32,
-            port: datagram.ends.remote_port,
-            local_port: datagram.ends.local_port,
-            address: datagram.ends.remote,
-            local: datagram.ends.local,
-            ttl: datagram.ttl,
-            tos: datagram.tos,
-            reserved: [0; 6],
-        };
-        let at = block.receive_end + size_of::<DatagramHeader>() as u64;
         if datagram.in_scratch {
-            page.write_receive(at, &self.scratch[..len]);
+            page.write_receive(record.payload, &self.scratch[..len]);
         } else {
             let placed = cx
                 .memory
                 .resolve(datagram.data)
-                .is_some_and(|(from, offset)| page.fill_receive(at, from, offset, len));
+                .is_some_and(|(from, offset)| page.fill_receive(record.payload, from, offset, len));
             if !placed {
                 return cx.count(Counter::DropUnreadable);
             }
         }
-        page.write_receive(block.receive_end, header.as_bytes());
-        block.receive_end += record;
+        page.write_receive(record.newest.at, record.newest.header.as_bytes());
+        block.receive_end = record.end;
         page.set_receive_end(block.receive_end);
         cx.count(Counter::ReceivedDatagrams);
+        cx.add(Counter::Merged, u64::from(record.newest.count > 1));
         cx.add(Counter::ReceivedBytes, len as u64);
+        self.live[i as usize].open_record = Some(record.newest);
         self.mark(i, due::READABLE);
     }
 }

@@ -17,7 +17,7 @@ use eft_base::checksum::Checksum;
 use eft_base::errno::{EACCES, ECONNABORTED, EDESTADDRREQ, EINVAL, EMSGSIZE};
 use eft_base::wire::{PROTOCOL_UDP, UdpHeader};
 use eft_base::{PacketRef, RequestId, WireAddress};
-use eft_channel::socket::{DatagramHeader, Opt, datagram_record_len};
+use eft_channel::socket::{DatagramHeader, Opt, SEGMENTS_MAX, datagram_record_len};
 use eft_component::{Context, Outbox};
 use eft_messages::ComponentId;
 use eft_messages::transport::{
@@ -47,6 +47,13 @@ struct Way {
     source: WireAddress,
     destination: WireAddress,
     port: u16,
+}
+
+/// Which bytes of a record's payload are one datagram.
+#[derive(Clone, Copy)]
+struct Piece {
+    at: u32,
+    len: u32,
 }
 
 impl Udp {
@@ -108,7 +115,7 @@ impl Udp {
         self.mark(i, due::HANG_UP);
     }
 
-    /// Sends one record, or gives it up. False if it must wait.
+    /// Sends the next datagram of a record, which is mostly the only one, or gives the record up. False if it must wait.
     fn send_record(
         &mut self,
         cx: &mut Context,
@@ -125,14 +132,21 @@ impl Udp {
                 cx.count(counter);
                 self.set_error(i, errno);
                 self.blocks[i].sent += record;
+                self.live[i as usize].segmented = 0;
                 self.release_ring(i);
                 return true;
             }
         };
-        if !self.transmit(cx, i, page, header, &way, out) {
+        let piece = next_piece(header, self.live[i as usize].segmented);
+        if !self.transmit(cx, i, page, (header, piece), &way, out) {
             return false;
         }
-        self.blocks[i].sent += record;
+        let end = piece.at + piece.len;
+        let rest = end < header.len;
+        self.live[i as usize].segmented = if rest { end } else { 0 };
+        if !rest {
+            self.blocks[i].sent += record;
+        }
         true
     }
 
@@ -147,6 +161,9 @@ impl Udp {
     ) -> Result<Option<Way>, (Counter, i32)> {
         if header.len as usize > PAYLOAD_MAX {
             return Err((Counter::DropTooLong, EMSGSIZE));
+        }
+        if header.segment != 0 && header.len as usize > header.segment as usize * SEGMENTS_MAX {
+            return Err((Counter::DropTooLong, EINVAL));
         }
         if !self.blocks[i].has(bit::BOUND) {
             let errno = self.bind_to(cx, i, any_towards(header.address), 0);
@@ -229,7 +246,7 @@ impl Udp {
         cx: &Context,
         i: u32,
         page: &Page,
-        header: &DatagramHeader,
+        (header, piece): (&DatagramHeader, Piece),
         way: &Way,
         out: &mut Outbox<Out>,
     ) -> bool {
@@ -240,7 +257,7 @@ impl Udp {
             return false;
         };
         let descriptor = PacketRef { len: size_of::<SendDescriptor>() as u32, ..slot };
-        let bytes = self.describe(i, page, header, way);
+        let bytes = self.describe(i, page, (header, piece), way);
         self.headers.write(descriptor, 0, bytes.as_bytes());
         let block = &self.blocks[i];
         let live = &mut self.live[i as usize];
@@ -258,13 +275,19 @@ impl Udp {
         };
         out.push(Out::Ip(TransportToIp::Send { request, descriptor }));
         cx.count(Counter::SentDatagrams);
-        cx.add(Counter::SentBytes, header.len as u64);
+        cx.add(Counter::SentBytes, piece.len as u64);
         true
     }
 
-    fn describe(&self, i: u32, page: &Page, header: &DatagramHeader, way: &Way) -> SendDescriptor {
+    fn describe(
+        &self,
+        i: u32,
+        page: &Page,
+        (header, piece): (&DatagramHeader, Piece),
+        way: &Way,
+    ) -> SendDescriptor {
         let block = &self.blocks[i];
-        let length = size_of::<UdpHeader>() as u32 + header.len;
+        let length = size_of::<UdpHeader>() as u32 + piece.len;
         let sum = Checksum::new().add_pseudo_header(
             IpAddr::from(way.source),
             IpAddr::from(way.destination),
@@ -282,8 +305,8 @@ impl Udp {
         let refs = page.send_refs(
             self.live[i as usize].pool,
             block.slot,
-            block.sent + RECORD_HEADER,
-            header.len as usize,
+            block.sent + RECORD_HEADER + u64::from(piece.at),
+            piece.len as usize,
         );
         let mut payload = [PacketRef::default(); PAYLOAD_REFS_MAX];
         let mut count = 0;
@@ -295,7 +318,8 @@ impl Udp {
             0 => page.option(option).min(255) as u8,
             own => own,
         };
-        let fragment = page.option(Opt::DontFragment) & 1 == 0;
+        // As on Linux, what is segmented fits its way.
+        let fragment = page.option(Opt::DontFragment) & 1 == 0 && header.segment == 0;
         SendDescriptor {
             source: way.source,
             destination: way.destination,
@@ -311,6 +335,15 @@ impl Udp {
             payload,
             header: bytes,
         }
+    }
+}
+
+/// The datagram of a record that begins at `at` of its payload.
+fn next_piece(header: &DatagramHeader, at: u32) -> Piece {
+    let left = header.len.saturating_sub(at);
+    match header.segment {
+        0 => Piece { at, len: left },
+        segment => Piece { at, len: left.min(segment.into()) },
     }
 }
 

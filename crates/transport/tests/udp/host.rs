@@ -155,8 +155,19 @@ impl Host {
 
     /// `sendto` (or `send` without a destination).
     pub fn send(&mut self, socket: SocketId, to: Option<([u8; 4], u16)>, payload: &[u8]) {
+        self.send_segments(socket, to, payload, 0);
+    }
+
+    /// `sendmsg` with UDP_SEGMENT.
+    pub fn send_segments(
+        &mut self,
+        socket: SocketId,
+        to: Option<([u8; 4], u16)>,
+        payload: &[u8],
+        segment: u16,
+    ) {
         let page = self.page(socket);
-        let mut header = DatagramHeader { len: payload.len() as u32, ..Default::default() };
+        let mut header = DatagramHeader { len: payload.len() as u32, segment, ..Default::default() };
         if let Some((address, port)) = to {
             header.address = v4(address);
             header.port = port;
@@ -185,8 +196,15 @@ impl Host {
     }
 
     pub fn deliver(&mut self, bytes: &[u8], checksum_ok: bool) {
-        let arrival = Arrival { header_len: 20, checksum_ok, segment_size: 0 };
-        assert!(self.transport.deliver(bytes, arrival), "packets are given back");
+        self.deliver_together(&[bytes], checksum_ok);
+    }
+
+    /// Packets that arrive in one turn.
+    pub fn deliver_together(&mut self, packets: &[&[u8]], checksum_ok: bool) {
+        for bytes in packets {
+            let arrival = Arrival { header_len: 20, checksum_ok, segment_size: 0 };
+            assert!(self.transport.deliver(bytes, arrival), "packets are given back");
+        }
         self.flush();
     }
 

@@ -4,3 +4,4 @@ mod errors;
 mod exchange;
 mod host;
 mod lives;
+mod segments;
