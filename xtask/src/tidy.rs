@@ -48,6 +48,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("shim", &["base", "channel", "messages"]),
+    ("packetdrill", &[]),
     (
         "bench",
         &[

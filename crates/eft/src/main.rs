@@ -51,6 +51,8 @@ enum Command {
     Replay(commands::replay::ReplayArguments),
     /// See the CPUs, set their speed, park them
     Cpu(commands::cpu::CpuArguments),
+    /// Run packetdrill's scripts on stacks of their own
+    Packetdrill(commands::packetdrill::PacketdrillArguments),
     /// Run experiments on modelled machines
     Sim(commands::sim::SimArguments),
     /// Give the fast cores to the virtual machines that profit from them
@@ -120,6 +122,7 @@ fn main() -> ExitCode {
         Command::Capture(a) => commands::capture::run(&a),
         Command::Replay(a) => commands::replay::run(&a),
         Command::Cpu(a) => commands::cpu::run(&a),
+        Command::Packetdrill(a) => commands::packetdrill::run(&a),
         Command::Sim(a) => commands::sim::run(&a),
         Command::Vm(a) => commands::vm::run(&a),
         Command::Bench(a) => eft_bench::run(&a, commands::stat::counters_of),

@@ -1,0 +1,223 @@
+//! `eft packetdrill`: packetdrill's scripts, each on a stack of its own, in a network of its own.
+//!
+//! packetdrill itself is the user's. It runs as a program of the stack and loads `libeft_packetdrill.so`, which gives it the
+//! stack's system calls and wire.
+
+mod settings;
+
+use eft_linux::operator;
+use serde_json::json;
+use settings::{Settings, Version};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longer than any script takes.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// As packetdrill names its own: some scripts speak of it.
+const DEVICE: &str = "tun0";
+/// One script has few sockets. packetdrill locks all its memory, and what it maps of the stack's is thereby used. A receive
+/// ring is as long as Linux lets a receive buffer grow to in these scripts, so that windows are scaled as they say.
+const LIMITS: &str = "
+[memory]
+receive_ring_bytes = 16777216
+[limits]
+domains = 4
+sockets_per_domain = 8
+listeners_per_domain = 4
+connections = 1024
+";
+/// By these scripts set up a kernel to be tested. There is none, and some of what they ask for this kernel may not have.
+const FOR_A_KERNEL: [&str; 5] = ["sysctl", "tc", "ethtool", "ip", "ifconfig"];
+
+#[derive(clap::Args, Debug)]
+pub struct PacketdrillArguments {
+    /// packetdrill, which is to be built before
+    #[arg(long, default_value = "packetdrill")]
+    program: PathBuf,
+    /// What the scripts' packets and sockets are: ipv4, ipv6, or ipv4 packets and IPv6 sockets (mapped)
+    #[arg(long, default_value = "ipv4")]
+    ip: Version,
+    /// One option more for packetdrill; may be repeated
+    #[arg(long, allow_hyphen_values = true)]
+    option: Vec<String>,
+    /// Scripts
+    #[arg(required = true)]
+    file: Vec<PathBuf>,
+}
+
+pub fn run(arguments: &PacketdrillArguments) -> Result<(), String> {
+    own_network()?;
+    let library = library()?;
+    let path = path_without_kernel_tools()?;
+    let mut failed = 0;
+    for file in &arguments.file {
+        match script(arguments, (&library, &path.1), file) {
+            Ok(()) => println!("ok      {}", file.display()),
+            Err(reason) => {
+                failed += 1;
+                println!("FAILED  {}: {}", file.display(), eft_base::text::one_line(&reason));
+            }
+        }
+    }
+    let passed = arguments.file.len() - failed;
+    println!("packetdrill: {passed} of {} scripts passed", arguments.file.len());
+    if failed == 0 { Ok(()) } else { Err(format!("{failed} scripts failed")) }
+}
+
+/// Scripts set what concerns the kernel's network, and the device is to be nobody else's.
+fn own_network() -> Result<(), String> {
+    // SAFETY: changes where this process, which has one thread yet, sees a network; nothing of memory.
+    if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
+        let error = std::io::Error::last_os_error();
+        return Err(format!("packetdrill wants a network of its own: {error} (run it as root)"));
+    }
+    let done = Command::new("ip").args(["link", "set", "lo", "up"]).status();
+    match done {
+        Ok(status) if status.success() => Ok(()),
+        _ => Err("`ip link set lo up` failed: is iproute2 installed?".into()),
+    }
+}
+
+/// What packetdrill loads, beside this program.
+fn library() -> Result<PathBuf, String> {
+    let program = std::env::current_exe().map_err(|e| e.to_string())?;
+    let library = program.with_file_name("libeft_packetdrill.so");
+    match library.is_file() {
+        true => Ok(library),
+        false => Err(format!("{} is not there: build the workspace", library.display())),
+    }
+}
+
+/// Where scripts' commands are looked for: first in a folder in which the kernel's tools do nothing. It lives as long as it
+/// is kept.
+fn path_without_kernel_tools() -> Result<(tempfile::TempDir, OsString), String> {
+    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+    for name in FOR_A_KERNEL {
+        std::os::unix::fs::symlink("/bin/true", folder.path().join(name)).map_err(|e| e.to_string())?;
+    }
+    let before = std::env::var_os("PATH").unwrap_or_default();
+    let all = std::iter::once(folder.path().to_path_buf()).chain(std::env::split_paths(&before));
+    let path = std::env::join_paths(all).map_err(|e| e.to_string())?;
+    Ok((folder, path))
+}
+
+/// Runs one script; the reason if it fails.
+fn script(
+    arguments: &PacketdrillArguments,
+    (library, path): (&Path, &OsStr),
+    file: &Path,
+) -> Result<(), String> {
+    let file = file.canonicalize().map_err(|e| e.to_string())?;
+    let text = std::fs::read(&file).map_err(|e| e.to_string())?;
+    let settings = Settings::of(arguments.ip, &String::from_utf8_lossy(&text));
+    let stack = Stack::start(&settings)?;
+    let mut said = tempfile::tempfile().map_err(|e| e.to_string())?;
+    let handle = |file: &File| file.try_clone().map(Stdio::from).map_err(|e| e.to_string());
+    let (folder, name) = (file.parent().expect("a file has a folder"), file.file_name().expect("and a name"));
+    let program = match arguments.program.components().count() {
+        1 => arguments.program.clone(),
+        _ => arguments.program.canonicalize().map_err(|e| format!("{}: {e}", arguments.program.display()))?,
+    };
+    let child = Command::new(std::env::current_exe().map_err(|e| e.to_string())?)
+        .args(["run", "--name", &stack.name, "--"])
+        .arg(program)
+        .arg(format!("--so_filename={}", library.display()))
+        .arg(format!("--so_flags={DEVICE},{}", stack.mac()?))
+        // As packetdrill's own runner: a connection that a script leaves open is not to be reset at its end.
+        .arg("--send_omit_free")
+        .args(settings.options())
+        .args(&arguments.option)
+        .arg(name)
+        .current_dir(folder)
+        .env("PATH", path)
+        .stdin(Stdio::null())
+        .stdout(handle(&said)?)
+        .stderr(handle(&said)?)
+        .spawn()
+        .map_err(|e| e.to_string())?;
+    let ended = Process(child).wait();
+    let mut words = String::new();
+    let _ = said.rewind().and_then(|()| said.read_to_string(&mut words));
+    match ended {
+        Some(status) if status.success() => Ok(()),
+        Some(status) if words.trim().is_empty() => Err(status.to_string()),
+        Some(_) => Err(words),
+        None => Err(format!("it did not end within {} s: {words}", PATIENCE.as_secs())),
+    }
+}
+
+/// A process that ends with this.
+struct Process(Child);
+
+impl Process {
+    /// Waits for its end, if that comes.
+    fn wait(mut self) -> Option<std::process::ExitStatus> {
+        let limit = Instant::now() + PATIENCE;
+        while Instant::now() < limit {
+            if let Ok(Some(status)) = self.0.try_wait() {
+                return Some(status);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        None
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A stack with one device.
+struct Stack {
+    name: String,
+    process: Child,
+}
+
+impl Stack {
+    fn start(settings: &Settings) -> Result<Stack, String> {
+        let topology = format!("{}{LIMITS}", eft_component::topology::DEFAULT);
+        let file = tempfile::NamedTempFile::new().map_err(|e| e.to_string())?;
+        std::fs::write(file.path(), topology).map_err(|e| e.to_string())?;
+        let name = format!("packetdrill-{}", std::process::id());
+        let mut process = Command::new(std::env::current_exe().map_err(|e| e.to_string())?)
+            .args(["up", "--name", &name, "--keep", "0", "--device", &format!("tap:{DEVICE}")])
+            .arg("--topology")
+            .arg(file.path())
+            .args(settings.stack())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|e| e.to_string())?;
+        let mut line = String::new();
+        let output = process.stdout.take().expect("it is piped");
+        let stack = Stack { name, process };
+        let read = BufReader::new(output).read_line(&mut line);
+        match read.is_ok() && line.trim() == "ready" {
+            true => Ok(stack),
+            false => Err("the stack did not start".into()),
+        }
+    }
+}
+
+impl Stack {
+    /// Its Ethernet address at the device.
+    fn mac(&self) -> Result<String, String> {
+        let (answer, _) = operator::ask(&self.name, &json!({ "op": "info" })).map_err(|e| e.to_string())?;
+        answer["devices"][0]["mac"].as_str().map(String::from).ok_or("the stack has no device".into())
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        // SAFETY: a number; the process is ours and not waited for yet.
+        unsafe { libc::kill(self.process.id() as i32, libc::SIGTERM) };
+        let _ = self.process.wait();
+    }
+}
