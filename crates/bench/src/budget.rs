@@ -7,6 +7,7 @@ use super::report::print;
 use super::stack::{HOST, STACK, Serving, Stack, host_peer};
 use super::stolen::Stolen;
 use crate::counters::counters;
+use anyhow::Result;
 use eft_linux::stack_sensor::CounterNames;
 use serde_json::{Map, Value};
 
@@ -26,7 +27,7 @@ fn sum(all: &Map<String, Value>, component: &str, counter: &str) -> f64 {
         .sum::<u64>() as f64
 }
 
-pub fn run(arguments: &BudgetArguments, names: CounterNames) -> Result<(), String> {
+pub fn run(arguments: &BudgetArguments, names: CounterNames) -> Result<()> {
     let common = &arguments.common;
     let stolen = Stolen::begin(None);
     let stack = Stack::start(common.topology.as_deref())?;
@@ -44,7 +45,7 @@ pub fn run(arguments: &BudgetArguments, names: CounterNames) -> Result<(), Strin
                 0 => stack.peer(&["source", &out_address, &seconds])?,
                 _ => host_peer(&["source", &in_address, &seconds])?,
             };
-            source.status().map_err(|e| e.to_string())?;
+            source.status()?;
             let line = sinks[i].line()?;
             let after = counters(&stack.name, names)?;
             row.push(costs(i, &line, &before, &after)?);
@@ -74,7 +75,7 @@ fn costs(
     line: &str,
     before: &Map<String, Value>,
     after: &Map<String, Value>,
-) -> Result<[f64; 5], String> {
+) -> Result<[f64; 5]> {
     let gigabits = rate(line)?;
     let bytes: f64 = line.split(' ').next().and_then(|b| b.parse().ok()).unwrap_or(f64::NAN);
     let units = bytes / 65536.0;

@@ -5,6 +5,7 @@ use super::figure::{Aim, Figure};
 use super::report::print;
 use super::stack::{FAR, HOST, Kernels, NEAR, STACK, Serving, Stack, host_peer};
 use super::stolen::Stolen;
+use anyhow::{Result, bail};
 use std::process::Command;
 
 #[derive(clap::Args)]
@@ -16,7 +17,7 @@ pub struct BulkArguments {
     seconds: f64,
 }
 
-pub fn run(arguments: &BulkArguments) -> Result<(), String> {
+pub fn run(arguments: &BulkArguments) -> Result<()> {
     let common = &arguments.common;
     let stolen = Stolen::begin(None);
     let stack = Stack::start(common.topology.as_deref())?;
@@ -37,9 +38,9 @@ pub fn run(arguments: &BulkArguments) -> Result<(), String> {
             host_peer(&["source", &to(FAR, 5201), &seconds])?,
         ];
         for (i, mut source) in sources.into_iter().enumerate() {
-            let ran = source.status().map_err(|e| e.to_string())?;
+            let ran = source.status()?;
             if !ran.success() {
-                return Err("a source failed".into());
+                bail!("a source failed");
             }
             rates[i].push(rate(&sinks[i].line()?)?);
         }
@@ -54,10 +55,10 @@ pub fn run(arguments: &BulkArguments) -> Result<(), String> {
 }
 
 /// A sink's line, as gigabits a second.
-pub fn rate(line: &str) -> Result<f64, String> {
+pub fn rate(line: &str) -> Result<f64> {
     let mut words = line.split(' ').map(str::parse::<f64>);
     match (words.next(), words.next()) {
         (Some(Ok(bytes)), Some(Ok(seconds))) if seconds > 0.0 => Ok(bytes * 8e-9 / seconds),
-        _ => Err(format!("a sink said `{line}`")),
+        _ => bail!("a sink said `{line}`"),
     }
 }

@@ -4,6 +4,7 @@ use super::Common;
 use super::figure::{Aim, Figure};
 use super::report::print;
 use super::stolen::Stolen;
+use anyhow::{Result, bail};
 use eft_channel::Shared;
 use eft_channel::queue::{Line as QueueLine, Position, queue};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,10 +19,10 @@ pub struct ChannelArguments {
 const MESSAGES: u64 = 5_000_000;
 const TRIPS: u64 = 500_000;
 
-pub fn run(arguments: &ChannelArguments) -> Result<(), String> {
+pub fn run(arguments: &ChannelArguments) -> Result<()> {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     if cpus < 2 {
-        return Err("needs two CPUs".into());
+        bail!("needs two CPUs");
     }
     let stolen = Stolen::begin(None);
     let (mut one_way, mut trip, mut raw) = (Vec::new(), Vec::new(), Vec::new());

@@ -4,6 +4,7 @@ use super::Common;
 use super::figure::{Aim, Figure};
 use super::report::print;
 use super::stolen::Stolen;
+use anyhow::Result;
 use eft_channel::Segment;
 use eft_transport::tcp::{self, TcpConfig};
 use std::hint::black_box;
@@ -21,11 +22,11 @@ const CHANGES: u64 = 2_000_000;
 /// Blocks of one turn: what a batch of segments touches.
 const BATCH: u32 = 16;
 
-pub fn run(arguments: &CommitArguments) -> Result<(), String> {
+pub fn run(arguments: &CommitArguments) -> Result<()> {
     let stolen = Stolen::begin(None);
     let config = TcpConfig { connections: BLOCKS as usize, ..TcpConfig::default() };
     let arena = Segment::heap(tcp::arena_len(&config));
-    let mut probe = tcp::CommitProbe::open(arena, &config).map_err(|e| e.to_string())?;
+    let mut probe = tcp::CommitProbe::open(arena, &config)?;
     let mut time = |batch: u32, reach: u32| {
         let turns = CHANGES / batch as u64;
         let mut next = 0u32;

@@ -1,5 +1,6 @@
 //! The counters of a running stack, by name.
 
+use anyhow::Result;
 use eft_component::server::FRAME_COUNTERS;
 use eft_linux::operator;
 use eft_linux::stack_sensor::CounterNames;
@@ -7,8 +8,8 @@ use eft_messages::ComponentId;
 use serde_json::{Map, Value, json};
 
 /// All counters of a stack: component → name → value.
-pub fn counters(stack: &str, names: CounterNames) -> Result<Map<String, Value>, String> {
-    let (answer, _) = operator::ask(stack, &json!({ "op": "stat" })).map_err(|e| e.to_string())?;
+pub fn counters(stack: &str, names: CounterNames) -> Result<Map<String, Value>> {
+    let (answer, _) = operator::ask(stack, &json!({ "op": "stat" }))?;
     let mut all = Map::new();
     for c in answer["components"].as_array().into_iter().flatten() {
         let name = c["component"].as_str().unwrap_or_default();

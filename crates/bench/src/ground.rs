@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, Result, bail};
 use eft_component::scheduling::Spare;
 use eft_cores::member::{MemberView, Place};
 use eft_cores::plan::{Plan, Seat};
@@ -27,22 +28,18 @@ pub struct End {
 }
 
 impl End {
-    pub fn new() -> Result<End, String> {
+    pub fn new() -> Result<End> {
         Ok(End { signals: EndSignals::block()?, came: AtomicBool::new(false) })
     }
 
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<()> {
         if self.signals.arrived() {
             self.came.store(true, Ordering::Relaxed);
         }
-        if self.came.load(Ordering::Relaxed) {
-            Err("interrupted; everything is as it was".into())
-        } else {
-            Ok(())
-        }
+        if self.came.load(Ordering::Relaxed) { bail!("interrupted; everything is as it was") } else { Ok(()) }
     }
 
-    pub fn sleep(&self, time: Duration) -> Result<(), String> {
+    pub fn sleep(&self, time: Duration) -> Result<()> {
         let end = Instant::now() + time;
         loop {
             self.check()?;
@@ -81,7 +78,7 @@ pub struct Ground {
 
 impl Ground {
     /// Takes over: from here on the stack's policy is `fixed`.
-    pub fn take(stack: &str, wish: &Wish) -> Result<Ground, String> {
+    pub fn take(stack: &str, wish: &Wish) -> Result<Ground> {
         let before = members(stack)?;
         // A stack without `cores` has nobody to ask, and nobody who would interfere.
         let has_cores = before.iter().any(|m| m.peer == eft_messages::ComponentId::CORES);
@@ -95,14 +92,12 @@ impl Ground {
             None => told.parse::<CpuSet>().unwrap_or_default(),
         };
         if managed.is_empty() {
-            return Err(format!(
-                "stack `{stack}` manages no CPUs: give --managed CPUS, or `managed` in its [scheduling]"
-            ));
+            bail!("stack `{stack}` manages no CPUs: give --managed CPUS, or `managed` in its [scheduling]");
         }
         let machine = machine(&managed)?;
         let absent = managed.minus(&machine.online.union(&machine.parked));
         if let Some(cpu) = absent.first() {
-            return Err(format!("CPU {cpu} is not there or offline (online are {})", machine.online));
+            bail!("CPU {cpu} is not there or offline (online are {})", machine.online);
         }
         let roles: Vec<String> = before.iter().filter(|m| is_placed(m)).map(|m| m.peer.to_string()).collect();
         let levels = duty_levels(&machine, wish.emulated_levels)?;
@@ -130,7 +125,7 @@ impl Ground {
     }
 
     /// Changes the stack's policy and waits until it has applied its first plan.
-    pub fn policy(&self, settings: &Value) -> Result<(), String> {
+    pub fn policy(&self, settings: &Value) -> Result<()> {
         if self.scheduling.is_none() {
             return Ok(());
         }
@@ -146,11 +141,11 @@ impl Ground {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        Err(format!("stack `{}` does not carry out the change of its policy", self.stack))
+        bail!("stack `{}` does not carry out the change of its policy", self.stack)
     }
 
     /// Makes a plan so: what makes room first, then the moves, then what takes room away.
-    pub fn apply(&mut self, plan: &Plan) -> Result<(), String> {
+    pub fn apply(&mut self, plan: &Plan) -> Result<()> {
         let wanted = Wanted::from(plan);
         let old = self.applied.clone();
         if let Some(actuator) = &self.actuator {
@@ -170,13 +165,13 @@ impl Ground {
     }
 
     /// Full speed everywhere; nobody parked. Places stay.
-    pub fn release_cpus(&mut self) -> Result<(), String> {
+    pub fn release_cpus(&mut self) -> Result<()> {
         let applied = std::mem::take(&mut self.applied);
         let undo = CpuChange::between(&applied, &applied.without_changes());
         self.actuator.as_ref().map_or(Ok(()), |actuator| Ok(actuator.change(&undo)?))
     }
 
-    fn put_back(&mut self) -> Result<(), String> {
+    fn put_back(&mut self) -> Result<()> {
         self.release_cpus()?;
         for member in self.before.iter().filter(|m| is_placed(m)) {
             put(&self.stack, member, Place { cpu: member.cpu, dedicated: member.dedicated })?;
@@ -193,26 +188,26 @@ impl Drop for Ground {
         let cpus = self.release_cpus();
         if let Err(why) = cpus.and_then(|()| self.put_back()) {
             eprintln!(
-                "eft: not everything could be put back: {why}; `eft cpu restore` undoes changes of CPUs"
+                "eft: not everything could be put back: {why:#}; `eft cpu restore` undoes changes of CPUs"
             );
         }
     }
 }
 
-pub fn ask(stack: &str, question: Value) -> Result<Value, String> {
-    operator::ask(stack, &question).map(|(answer, _)| answer).map_err(|e| e.to_string())
+pub fn ask(stack: &str, question: Value) -> Result<Value> {
+    Ok(operator::ask(stack, &question).map(|(answer, _)| answer)?)
 }
 
-pub fn members(stack: &str) -> Result<Vec<MemberView>, String> {
+pub fn members(stack: &str) -> Result<Vec<MemberView>> {
     let answer = ask(stack, json!({ "op": "members" }))?;
-    serde_json::from_value(answer["members"].clone()).map_err(|e| format!("answer of the stack: {e}"))
+    serde_json::from_value(answer["members"].clone()).context("answer of the stack")
 }
 
 pub fn is_placed(member: &MemberView) -> bool {
     member.peer != eft_messages::ComponentId::CORES
 }
 
-fn put(stack: &str, member: &MemberView, place: Place) -> Result<(), String> {
+fn put(stack: &str, member: &MemberView, place: Place) -> Result<()> {
     let Place { cpu, dedicated } = place;
     if (member.cpu, member.dedicated) == (cpu, dedicated) && !member.moving {
         // It may have been moved since it was looked at, but only by who works with this stack beside us.
@@ -226,7 +221,7 @@ fn put(stack: &str, member: &MemberView, place: Place) -> Result<(), String> {
 }
 
 /// The plan that is in force, as `cores` tells it.
-pub fn plan_in_force(stack: &str, status: &Value) -> Result<Plan, String> {
+pub fn plan_in_force(stack: &str, status: &Value) -> Result<Plan> {
     let seat = |m: &MemberView| Some((m.peer.to_string(), Seat { cpu: m.cpu?, dedicated: m.alone }));
     let speeds = status["speeds"].as_object().into_iter().flatten();
     let speed = |(cpu, share): (&String, &Value)| Some((cpu.parse().ok()?, Share(share.as_f64()?)));
@@ -240,7 +235,7 @@ pub fn plan_in_force(stack: &str, status: &Value) -> Result<Plan, String> {
 }
 
 /// P-states where all managed CPUs have them; else duty cycles, if they are wished.
-fn duty_levels(machine: &Machine, count: usize) -> Result<Option<Vec<Share>>, String> {
+fn duty_levels(machine: &Machine, count: usize) -> Result<Option<Vec<Share>>> {
     if count == 0 {
         return Ok(if machine.has_frequencies() { None } else { Some(Vec::new()) });
     }

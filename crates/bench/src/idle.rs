@@ -5,6 +5,7 @@ use super::figure::{Aim, Figure};
 use super::report::print;
 use super::stack::Stack;
 use super::stolen::Stolen;
+use anyhow::Result;
 use std::time::Duration;
 
 #[derive(clap::Args)]
@@ -16,11 +17,10 @@ pub struct IdleArguments {
     seconds: f64,
 }
 
-pub fn run(arguments: &IdleArguments) -> Result<(), String> {
+pub fn run(arguments: &IdleArguments) -> Result<()> {
     let stolen = Stolen::begin(None);
     let stack = Stack::start(arguments.common.topology.as_deref())?;
-    let (answer, _) = eft_linux::operator::ask(&stack.name, &serde_json::json!({ "op": "ps" }))
-        .map_err(|e| e.to_string())?;
+    let (answer, _) = eft_linux::operator::ask(&stack.name, &serde_json::json!({ "op": "ps" }))?;
     let mut pids: Vec<u32> = answer["components"]
         .as_array()
         .into_iter()

@@ -10,6 +10,7 @@ use super::progress::Progress;
 use super::report::print;
 use super::stack::{Ends, Impaired, KERNEL_ENDS, STACK_ENDS, Serving};
 use super::stolen::Stolen;
+use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Duration;
@@ -59,18 +60,18 @@ fn wire((rtt_ms, loss, reorder): Conditions, seed: u64) -> Wire {
     Wire { delay, loss: loss / 100.0, reorder: reorder / 100.0, rate: RATE, queue, seed }
 }
 
-pub fn run(arguments: &ImpairedArguments) -> Result<(), String> {
+pub fn run(arguments: &ImpairedArguments) -> Result<()> {
     let common = &arguments.common;
     let is_wanted =
         |wire: &Conditions| arguments.only.as_ref().is_none_or(|only| name_of(wire).contains(only));
     let wires: Vec<Conditions> = WIRES.into_iter().filter(is_wanted).collect();
     if wires.is_empty() {
         let all: Vec<String> = WIRES.iter().map(name_of).collect();
-        return Err(format!("--only fits none of the wires: {}", all.join("; ")));
+        bail!("--only fits none of the wires: {}", all.join("; "));
     }
     let stolen = Stolen::begin(None);
     let scene = Impaired::start(common.topology.as_deref())?;
-    let counts = tempfile::tempdir().map_err(|e| e.to_string())?;
+    let counts = tempfile::tempdir()?;
     let mut port = 5300;
     let mut figures = Vec::new();
     for conditions in wires {
@@ -100,7 +101,7 @@ fn measure(
     (port, outwards): (u16, bool),
     wire: Wire,
     arguments: &ImpairedArguments,
-) -> Result<[f64; 2], String> {
+) -> Result<[f64; 2]> {
     let seconds = arguments.seconds;
     let mut running = Vec::new();
     for ends in [STACK_ENDS, KERNEL_ENDS] {
@@ -132,7 +133,7 @@ impl Stream {
         counts: &Path,
         (port, outwards): (u16, bool),
         arguments: &ImpairedArguments,
-    ) -> Result<Stream, String> {
+    ) -> Result<Stream> {
         let path = counts.join(ends.near);
         let count = Progress::create(&path)?;
         let (from, to) = if outwards { (ends.near, ends.far) } else { (ends.far, ends.near) };
@@ -147,8 +148,8 @@ impl Stream {
         Ok(Stream { _sink: sink, command, source: None, count })
     }
 
-    fn begin(&mut self) -> Result<(), String> {
-        let source = self.command.spawn().map_err(|e| format!("cannot start a source: {e}"))?;
+    fn begin(&mut self) -> Result<()> {
+        let source = self.command.spawn().context("cannot start a source")?;
         self.source = Some(source);
         Ok(())
     }
@@ -156,10 +157,10 @@ impl Stream {
 
 impl Stream {
     /// A source that has ended by now has failed.
-    fn check(&mut self) -> Result<(), String> {
+    fn check(&mut self) -> Result<()> {
         match self.source.as_mut().map(Child::try_wait) {
             Some(Ok(None)) => Ok(()),
-            _ => Err("a source failed".into()),
+            _ => bail!("a source failed"),
         }
     }
 }

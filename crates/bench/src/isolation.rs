@@ -6,6 +6,7 @@ use super::latency::ask;
 use super::report::print;
 use super::stack::{FAR, Kernels, NEAR, Serving, Stack, host_peer};
 use super::stolen::Stolen;
+use anyhow::{Context, Result, anyhow, bail};
 use eft_component::topology::{DEFAULT, EDGE, STACK, WHOLE};
 use serde_json::json;
 use std::process::Command;
@@ -73,11 +74,11 @@ struct Side {
 }
 
 impl Side {
-    fn of_stack(number: usize, topology: &str) -> Result<Side, String> {
+    fn of_stack(number: usize, topology: &str) -> Result<Side> {
         let id = std::process::id();
         let (near, far) = (format!("10.79.{}.1", 10 + number), format!("10.79.{}.2", 10 + number));
         let file = std::env::temp_dir().join(format!("eft-bench-isolation-{id}-{number}.toml"));
-        std::fs::write(&file, topology).map_err(|e| format!("{}: {e}", file.display()))?;
+        std::fs::write(&file, topology).with_context(|| file.display().to_string())?;
         let device = format!("tap:eftb{}i{number}", id % 100_000);
         let addresses = ["--address", &format!("{far}/24"), "--host-address", &format!("{near}/24")];
         let stack = Stack::start_as(&format!("bench{id}-{number}"), &device, &addresses, Some(&file));
@@ -85,16 +86,11 @@ impl Side {
         Side::new(Some(stack?), None, near, far)
     }
 
-    fn of_kernels() -> Result<Side, String> {
+    fn of_kernels() -> Result<Side> {
         Side::new(None, Some(Kernels::start()?), NEAR.into(), FAR.into())
     }
 
-    fn new(
-        stack: Option<Stack>,
-        kernels: Option<Kernels>,
-        near: String,
-        far: String,
-    ) -> Result<Side, String> {
+    fn new(stack: Option<Stack>, kernels: Option<Kernels>, near: String, far: String) -> Result<Side> {
         let beyond = |what: &str, port: u16| {
             let address = format!("{far}:{port}");
             Serving::start(beyond(&stack, &kernels, &[what, &address])?)
@@ -105,7 +101,7 @@ impl Side {
     }
 
     /// What the load achieves in its unit.
-    fn measure(&mut self, load: Load, seconds: f64) -> Result<f64, String> {
+    fn measure(&mut self, load: Load, seconds: f64) -> Result<f64> {
         let seconds = seconds.to_string();
         let (source, sink) = match load {
             Load::Requests(connections) => {
@@ -124,37 +120,37 @@ impl Side {
 
     /// Kills [`VICTIM`] while a connection sends requests, and says for how many milliseconds the longest one waited. That the
     /// connection breaks is an error.
-    fn crash(&self) -> Result<f64, String> {
-        let Some(stack) = &self.stack else { return Err("a kernel has no component to kill".into()) };
+    fn crash(&self) -> Result<f64> {
+        let Some(stack) = &self.stack else { bail!("a kernel has no component to kill") };
         let client = host_peer(&["ask", &format!("{}:{ECHO}", self.far), "1", CRASH_SECONDS])?;
         let client = std::thread::spawn(move || ask(client));
         std::thread::sleep(CRASH_AFTER);
         let killed = eft_linux::operator::ask(&stack.name, &json!({ "op": "kill", "component": VICTIM }));
-        let answered = client.join().map_err(|_| "a thread died".to_string())?;
-        killed.map_err(|e| e.to_string())?;
-        let [_, _, longest] = answered.map_err(|e| format!("a crash of {VICTIM} broke a connection: {e}"))?;
+        let answered = client.join().map_err(|_| anyhow!("a thread died"))?;
+        killed?;
+        let [_, _, longest] = answered.with_context(|| format!("a crash of {VICTIM} broke a connection"))?;
         Ok(longest / 1e3)
     }
 }
 
 /// A command that runs `eft bench peer …` at the far end of the wire.
-fn beyond(stack: &Option<Stack>, kernels: &Option<Kernels>, arguments: &[&str]) -> Result<Command, String> {
+fn beyond(stack: &Option<Stack>, kernels: &Option<Kernels>, arguments: &[&str]) -> Result<Command> {
     match (stack, kernels) {
         (Some(stack), _) => stack.peer(arguments),
         (None, Some(kernels)) => kernels.peer(arguments),
-        (None, None) => Err("nobody is at the far end".into()),
+        (None, None) => bail!("nobody is at the far end"),
     }
 }
 
-fn finish(mut command: Command) -> Result<(), String> {
+fn finish(mut command: Command) -> Result<()> {
     match command.status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err("a source failed".into()),
-        Err(e) => Err(e.to_string()),
+        Ok(_) => bail!("a source failed"),
+        Err(e) => Err(e.into()),
     }
 }
 
-pub fn run(arguments: &IsolationArguments) -> Result<(), String> {
+pub fn run(arguments: &IsolationArguments) -> Result<()> {
     let stolen = Stolen::begin(None);
     let mut sides = Vec::new();
     for (number, setting) in SETTINGS.iter().enumerate() {
@@ -184,7 +180,7 @@ pub fn run(arguments: &IsolationArguments) -> Result<(), String> {
 }
 
 /// What a crash costs each setting, beside the one in which it takes nobody along.
-fn crashes(sides: &[Side], rounds: usize) -> Result<Vec<Figure>, String> {
+fn crashes(sides: &[Side], rounds: usize) -> Result<Vec<Figure>> {
     let mut pauses = vec![Vec::new(); SETTINGS.len()];
     for _ in 0..rounds {
         for (side, pauses) in sides.iter().zip(&mut pauses) {

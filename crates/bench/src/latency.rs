@@ -5,6 +5,7 @@ use super::figure::{Aim, Figure};
 use super::report::print;
 use super::stack::{FAR, Kernels, STACK, Serving, Stack, host_peer};
 use super::stolen::Stolen;
+use anyhow::{Result, bail};
 use std::process::Command;
 
 #[derive(clap::Args)]
@@ -22,7 +23,7 @@ const WAYS: &[(usize, bool, &str, f64)] = &[
     (32, false, "32 connections", 0.6),
 ];
 
-pub fn run(arguments: &LatencyArguments) -> Result<(), String> {
+pub fn run(arguments: &LatencyArguments) -> Result<()> {
     let common = &arguments.common;
     let stolen = Stolen::begin(None);
     let stack = Stack::start(common.topology.as_deref())?;
@@ -57,13 +58,13 @@ pub fn run(arguments: &LatencyArguments) -> Result<(), String> {
 }
 
 /// Requests a second; the median and the longest round trip in microseconds.
-pub fn ask(mut command: Command) -> Result<[f64; 3], String> {
-    let output = command.output().map_err(|e| e.to_string())?;
+pub fn ask(mut command: Command) -> Result<[f64; 3]> {
+    let output = command.output()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut words = text.split_whitespace().map(str::parse::<f64>);
     match (words.next(), words.next(), words.next()) {
         (Some(Ok(rate)), Some(Ok(median)), Some(Ok(longest))) => Ok([rate, median, longest]),
-        _ => Err(format!("a client failed: {}", String::from_utf8_lossy(&output.stderr).trim())),
+        _ => bail!("a client failed: {}", String::from_utf8_lossy(&output.stderr).trim()),
     }
 }
 
@@ -71,9 +72,8 @@ pub fn ask(mut command: Command) -> Result<[f64; 3], String> {
 /// until dropped.
 struct Pinned;
 
-fn pin_all(stack: &Stack) -> Result<Pinned, String> {
-    let (answer, _) = eft_linux::operator::ask(&stack.name, &serde_json::json!({ "op": "ps" }))
-        .map_err(|e| e.to_string())?;
+fn pin_all(stack: &Stack) -> Result<Pinned> {
+    let (answer, _) = eft_linux::operator::ask(&stack.name, &serde_json::json!({ "op": "ps" }))?;
     for c in answer["components"].as_array().into_iter().flatten() {
         if let Some(pid) = c["pid"].as_u64() {
             pin(pid as i32, Some(0));

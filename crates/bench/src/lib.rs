@@ -33,6 +33,7 @@ pub mod store;
 mod vm;
 pub mod watch;
 
+use anyhow::Result;
 use eft_linux::stack_sensor::CounterNames;
 
 /// How often a sweep measures each configuration, unless told otherwise.
@@ -91,7 +92,7 @@ pub struct Common {
 }
 
 /// `names`: those of all engines' counters.
-pub fn run(bench: &Bench, names: CounterNames) -> Result<(), String> {
+pub fn run(bench: &Bench, names: CounterNames) -> Result<()> {
     match bench {
         Bench::Bulk(a) => bulk::run(a),
         Bench::Budget(a) => budget::run(a, names),

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
 use eft_host::actuators::affinity;
 use eft_machine::CpuId;
@@ -24,7 +25,7 @@ const PERIOD: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// One spinner for each CPU among them, so that no CPU is ever idle. Each line on stdin asks for a proof of life.
-pub fn run(arguments: &LoadArguments) -> Result<(), String> {
+pub fn run(arguments: &LoadArguments) -> Result<()> {
     let cpus = std::thread::available_parallelism().map_or(1, |count| count.get());
     let busy = PERIOD.mul_f64(SHARE * cpus as f64 / arguments.threads.max(1) as f64).min(PERIOD / 2);
     let counters: Vec<Arc<AtomicU64>> = (0..arguments.threads).map(|_| Arc::new(AtomicU64::new(0))).collect();
@@ -56,15 +57,13 @@ pub fn run(arguments: &LoadArguments) -> Result<(), String> {
         std::thread::Builder::new()
             .stack_size(64 << 10)
             .spawn(work)
-            .map_err(|error| format!("thread {index} cannot be started ({error})"))?;
+            .map_err(|error| anyhow!("thread {index} cannot be started ({error})"))?;
     }
     drop(started);
     // Nobody sends: it ends when the last thread has dropped its end.
     let _ = is_started.recv();
     let mut output = std::io::stdout();
-    let mut say = |text: String| {
-        writeln!(output, "{text}").and_then(|()| output.flush()).map_err(|error| error.to_string())
-    };
+    let mut say = |text: String| writeln!(output, "{text}").and_then(|()| output.flush());
     say("ready".into())?;
     for _ in std::io::stdin().lines().map_while(Result::ok) {
         say(format!("alive {}", alive(&counters)))?;
@@ -105,8 +104,8 @@ pub struct Load {
 }
 
 impl Load {
-    pub fn start(threads: usize) -> Result<Self, String> {
-        let complain = |error: std::io::Error| format!("the load cannot be started ({error})");
+    pub fn start(threads: usize) -> Result<Self> {
+        let complain = |error: std::io::Error| anyhow!("the load cannot be started ({error})");
         let program = std::env::current_exe().map_err(complain)?;
         let mut child = Command::new(program)
             .args(["bench", "load", &threads.to_string()])
@@ -114,10 +113,10 @@ impl Load {
             .stdout(Stdio::piped())
             .spawn()
             .map_err(complain)?;
-        let (input, output) = child.stdin.take().zip(child.stdout.take()).ok_or("the load has no pipes")?;
+        let (input, output) = child.stdin.take().zip(child.stdout.take()).context("the load has no pipes")?;
         let mut load = Self { child, input, output: BufReader::new(output), threads };
         if load.line()? != "ready" {
-            return Err("the load did not start".into());
+            bail!("the load did not start");
         }
         Ok(load)
     }
@@ -127,24 +126,24 @@ impl Load {
     }
 
     /// Bounded: a load that hangs must not hang who measures.
-    fn line(&mut self) -> Result<String, String> {
+    fn line(&mut self) -> Result<String> {
         let mut fds = [PollFd::new(self.output.get_ref(), PollFlags::IN)];
         let limit = Timespec { tv_sec: (PATIENCE + PATIENCE).as_secs() as i64, tv_nsec: 0 };
         if self.output.buffer().is_empty() && poll(&mut fds, Some(&limit)).is_ok_and(|ready| ready == 0) {
-            return Err("the load does not answer in time".into());
+            bail!("the load does not answer in time");
         }
         let mut line = String::new();
-        self.output.read_line(&mut line).map_err(|error| format!("the load does not answer ({error})"))?;
+        self.output.read_line(&mut line).map_err(|error| anyhow!("the load does not answer ({error})"))?;
         Ok(line.trim().to_string())
     }
 
     /// How many threads are alive.
-    pub fn alive(&mut self) -> Result<usize, String> {
-        self.input.write_all(b"\n").map_err(|error| format!("the load has ended ({error})"))?;
+    pub fn alive(&mut self) -> Result<usize> {
+        self.input.write_all(b"\n").map_err(|error| anyhow!("the load has ended ({error})"))?;
         let line = self.line()?;
         line.strip_prefix("alive ")
             .and_then(|count| count.parse().ok())
-            .ok_or(format!("the load says '{line}'"))
+            .with_context(|| format!("the load says '{line}'"))
     }
 }
 

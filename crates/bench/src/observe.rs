@@ -7,6 +7,7 @@ use super::figure::{Aim, Figure};
 use super::report::print;
 use super::stack::{HOST, Serving, Stack, host_peer};
 use super::stolen::Stolen;
+use anyhow::{Context, Result, bail};
 use eft_component::scheduling::PolicyName;
 use eft_cores::history::History;
 use eft_cores::policy::Settings;
@@ -30,13 +31,13 @@ pub struct ObserveArguments {
     period_ms: u64,
 }
 
-pub fn run(arguments: &ObserveArguments, names: CounterNames) -> Result<(), String> {
+pub fn run(arguments: &ObserveArguments, names: CounterNames) -> Result<()> {
     let common = &arguments.common;
     let stolen = Stolen::begin(None);
     let stack = Stack::start(common.topology.as_deref())?;
     let managed = eft_machine::CpuSet::one(CpuId(0));
     let mut sensor = StackSensor::new(Tree::live(), names, &managed);
-    pages::refresh(&stack.name, &mut sensor).map_err(|e| e.to_string())?;
+    pages::refresh(&stack.name, &mut sensor)?;
     let sink = Serving::start(host_peer(&["sink", &format!("{HOST}:5207")])?)?;
     let (mut idle, mut busy, mut look, mut decide) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut longest_us = 0f64;
@@ -48,14 +49,14 @@ pub fn run(arguments: &ObserveArguments, names: CounterNames) -> Result<(), Stri
         let mut load = stack
             .peer(&["source", &format!("{HOST}:5207"), &seconds])?
             .spawn()
-            .map_err(|e| format!("cannot start a load: {e}"))?;
+            .context("cannot start a load")?;
         std::thread::sleep(Duration::from_millis(300));
         let cost = observe(&mut sensor, &mut scheduler, arguments)?;
         busy.push(cost.share);
         look.push(cost.look_us);
         decide.push(cost.decide_us);
         longest_us = longest_us.max(cost.longest_us);
-        load.wait().map_err(|e| e.to_string())?;
+        load.wait()?;
     }
     drop(sink);
     let every = format!("every {} ms", arguments.period_ms);
@@ -71,13 +72,12 @@ pub fn run(arguments: &ObserveArguments, names: CounterNames) -> Result<(), Stri
 }
 
 /// The policy that `cores` would run, on all CPUs.
-fn scheduler(sensor: &mut StackSensor) -> Result<Scheduler, String> {
+fn scheduler(sensor: &mut StackSensor) -> Result<Scheduler> {
     let mut machine = sensors::observe(&Tree::live())?;
     machine.managed = machine.online.clone();
     let names: Vec<String> =
         sensor.sample(clock::now()).components.into_iter().map(|component| component.name).collect();
-    Scheduler::new(PolicyName::Adaptive, machine, &names, Some(&[]), Settings::default())
-        .map_err(String::from)
+    Ok(Scheduler::new(PolicyName::Adaptive, machine, &names, Some(&[]), Settings::default())?)
 }
 
 /// CPU time of this thread for a round.
@@ -93,7 +93,7 @@ fn observe(
     sensor: &mut StackSensor,
     scheduler: &mut Scheduler,
     arguments: &ObserveArguments,
-) -> Result<Cost, String> {
+) -> Result<Cost> {
     let period = Duration::from_millis(arguments.period_ms);
     let mut history = History::default();
     let (begin, cpu) = (Instant::now(), thread_cpu());
@@ -102,7 +102,7 @@ fn observe(
         std::thread::sleep(period);
         let sample = sensor.sample(clock::now());
         if sample.components.is_empty() {
-            return Err("the sensor sees no component".into());
+            bail!("the sensor sees no component");
         }
         let seen = thread_cpu();
         scheduler.look(&sample, &mut history);

@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, Result};
+
 use super::progress::Progress;
 
 #[derive(clap::Subcommand)]
@@ -54,7 +56,7 @@ pub enum Peer {
 const CHUNK: usize = 256 * 1024;
 const REQUEST: usize = 64;
 
-pub fn run(peer: &Peer) -> Result<(), String> {
+pub fn run(peer: &Peer) -> Result<()> {
     let done = match peer {
         Peer::Campaign { address, folder } => return super::campaign::server::run(address, folder),
         Peer::Sink { address, progress } => sink(address, counter(progress)?),
@@ -65,10 +67,10 @@ pub fn run(peer: &Peer) -> Result<(), String> {
             ask(address, *connections, *seconds, *bytes, counter(progress)?)
         }
     };
-    done.map_err(|e| format!("peer: {e}"))
+    done.context("peer")
 }
 
-fn counter(path: &Option<PathBuf>) -> Result<Option<Progress>, String> {
+fn counter(path: &Option<PathBuf>) -> Result<Option<Progress>> {
     path.as_deref().map(Progress::open).transpose()
 }
 

@@ -3,11 +3,12 @@
 //! Must never happen: a count that costs the load a system call each time.
 
 use std::fs::File;
-use std::io::Error;
+use std::io;
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use anyhow::{Context, Result, bail};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 pub struct Progress {
@@ -21,29 +22,32 @@ unsafe impl Sync for Progress {}
 
 impl Progress {
     /// Makes the file anew, with a count of 0.
-    pub fn create(path: &Path) -> Result<Progress, String> {
-        let explain = |error: Error| format!("{}: {error}", path.display());
-        let file =
-            File::options().read(true).write(true).create(true).truncate(true).open(path).map_err(explain)?;
-        file.set_len(size_of::<AtomicU64>() as u64).map_err(explain)?;
-        Progress::map(&file).map_err(explain)
+    pub fn create(path: &Path) -> Result<Progress> {
+        let make = || {
+            let file = File::options().read(true).write(true).create(true).truncate(true).open(path)?;
+            file.set_len(size_of::<AtomicU64>() as u64)?;
+            Progress::map(&file)
+        };
+        make().with_context(|| path.display().to_string())
     }
 
-    pub fn open(path: &Path) -> Result<Progress, String> {
-        let explain = |error: Error| format!("{}: {error}", path.display());
-        let file = File::options().read(true).write(true).open(path).map_err(explain)?;
-        if file.metadata().map_err(explain)?.len() < size_of::<AtomicU64>() as u64 {
-            return Err(format!("{}: this is no count", path.display()));
-        }
-        Progress::map(&file).map_err(explain)
+    pub fn open(path: &Path) -> Result<Progress> {
+        let join = || {
+            let file = File::options().read(true).write(true).open(path)?;
+            if file.metadata()?.len() < size_of::<AtomicU64>() as u64 {
+                bail!("this is no count");
+            }
+            Ok(Progress::map(&file)?)
+        };
+        join().with_context(|| path.display().to_string())
     }
 
-    fn map(file: &File) -> Result<Progress, Error> {
+    fn map(file: &File) -> io::Result<Progress> {
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
         // SAFETY: a new mapping, which overlaps nothing.
         let memory =
             unsafe { mmap(std::ptr::null_mut(), size_of::<AtomicU64>(), protection, flags, file, 0)? };
-        Ok(Progress { count: NonNull::new(memory.cast()).ok_or(Error::other("mapped at address 0"))? })
+        Ok(Progress { count: NonNull::new(memory.cast()).ok_or(io::Error::other("mapped at address 0"))? })
     }
 
     fn count(&self) -> &AtomicU64 {
@@ -82,6 +86,6 @@ mod tests {
         assert_eq!((reader.get(), Progress::open(&path).unwrap().get()), (12, 12));
         assert_eq!(Progress::create(&path).unwrap().get(), 0);
         std::fs::write(&path, "x").unwrap();
-        assert!(Progress::open(&path).is_err_and(|error| error.contains("no count")));
+        assert!(Progress::open(&path).is_err_and(|error| format!("{error:#}").contains("no count")));
     }
 }

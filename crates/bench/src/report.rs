@@ -2,11 +2,12 @@
 
 use super::figure::{Aim, Figure, Interval};
 use crate::samples::Samples;
+use anyhow::{Result, bail};
 use eft_text::print_table;
 use serde_json::{Value, json};
 
 /// Prints a report as a table or as JSON. An error names the aims that were missed, after everything is printed.
-pub fn print(name: &str, figures: &[Figure], notes: &[String], as_json: bool) -> Result<(), String> {
+pub fn print(name: &str, figures: &[Figure], notes: &[String], as_json: bool) -> Result<()> {
     if as_json {
         let all: Vec<Value> = figures.iter().map(to_json).collect();
         println!("{}", json!({ "bench": name, "results": all, "notes": notes }));
@@ -30,9 +31,9 @@ pub fn print(name: &str, figures: &[Figure], notes: &[String], as_json: bool) ->
 }
 
 /// An error names the aims that were missed. Whoever measured nothing has reached none.
-pub fn verdict(name: &str, figures: &[Figure]) -> Result<(), String> {
+pub fn verdict(name: &str, figures: &[Figure]) -> Result<()> {
     if figures.is_empty() {
-        return Err(format!("{name} measured nothing"));
+        bail!("{name} measured nothing");
     }
     let one = |figure: &Figure| {
         let median = number(Samples::new(figure.judged()).median);
@@ -41,7 +42,7 @@ pub fn verdict(name: &str, figures: &[Figure]) -> Result<(), String> {
     let missed: Vec<String> = figures.iter().filter(|figure| figure.is_missed()).map(one).collect();
     match missed.len() {
         0 => Ok(()),
-        count => Err(format!("{name} missed {count} of its aims: {}", missed.join("; "))),
+        count => bail!("{name} missed {count} of its aims: {}", missed.join("; ")),
     }
 }
 
@@ -105,13 +106,11 @@ mod tests {
     #[test]
     fn a_missed_aim_is_an_error_that_names_it() {
         let figure = |median, aim| Figure::new("speed", "Gb/s", vec![median; 6]).aim(aim);
-        assert_eq!(
-            verdict("bulk", &[figure(1.0, Aim::AtLeast(1.0)), Figure::new("else", "", vec![])]),
-            Ok(())
-        );
-        assert_eq!(verdict("bulk", &[]), Err("bulk measured nothing".into()));
-        let error =
-            verdict("bulk", &[figure(0.5, Aim::AtLeast(0.7)), figure(1.0, Aim::AtMost(1.0))]).unwrap_err();
+        let verdict = |figures: &[Figure]| verdict("bulk", figures).map_err(|error| format!("{error:#}"));
+        let reached = [figure(1.0, Aim::AtLeast(1.0)), Figure::new("else", "", vec![])];
+        assert_eq!(verdict(&reached), Ok(()));
+        assert_eq!(verdict(&[]), Err("bulk measured nothing".into()));
+        let error = verdict(&[figure(0.5, Aim::AtLeast(0.7)), figure(1.0, Aim::AtMost(1.0))]).unwrap_err();
         assert_eq!(error, "bulk missed 1 of its aims: speed (0.500, aim at least 0.7)");
     }
 }

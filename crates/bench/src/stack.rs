@@ -2,6 +2,7 @@
 //! dropped.
 
 use super::link::Link;
+use anyhow::{Context, Result, anyhow, bail};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -21,39 +22,33 @@ pub struct Stack {
 }
 
 impl Stack {
-    pub fn start(topology: Option<&Path>) -> Result<Stack, String> {
+    pub fn start(topology: Option<&Path>) -> Result<Stack> {
         let device = format!("tap:eftb{}", std::process::id() % 100_000);
         let addresses = ["--address", &format!("{STACK}/24"), "--host-address", &format!("{HOST}/24")];
         Stack::start_on(&device, &addresses, topology)
     }
 
-    pub fn start_on(device: &str, addresses: &[&str], topology: Option<&Path>) -> Result<Stack, String> {
+    pub fn start_on(device: &str, addresses: &[&str], topology: Option<&Path>) -> Result<Stack> {
         Stack::start_as(&format!("bench{}", std::process::id()), device, addresses, topology)
     }
 
-    pub fn start_as(
-        name: &str,
-        device: &str,
-        addresses: &[&str],
-        topology: Option<&Path>,
-    ) -> Result<Stack, String> {
+    pub fn start_as(name: &str, device: &str, addresses: &[&str], topology: Option<&Path>) -> Result<Stack> {
         let mut command = Command::new(exe()?);
         command.args(["up", "--name", name, "--device", device]).args(addresses);
         if let Some(t) = topology {
             command.arg("--topology").arg(t);
         }
-        let mut child =
-            command.stdout(Stdio::piped()).spawn().map_err(|e| format!("cannot start a stack: {e}"))?;
+        let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start a stack")?;
         let mut line = String::new();
         if let Some(out) = child.stdout.take() {
-            BufReader::new(out).read_line(&mut line).map_err(|e| e.to_string())?;
+            BufReader::new(out).read_line(&mut line)?;
         }
         let stack = Stack { child, name: name.into() };
-        if line.trim() == "ready" { Ok(stack) } else { Err("the stack did not start".into()) }
+        if line.trim() == "ready" { Ok(stack) } else { bail!("the stack did not start") }
     }
 
     /// A command that runs `eft bench peer …` on the stack.
-    pub fn peer(&self, arguments: &[&str]) -> Result<Command, String> {
+    pub fn peer(&self, arguments: &[&str]) -> Result<Command> {
         let exe = exe()?;
         let mut command = Command::new(&exe);
         command.args(["run", "--name", &self.name, "--"]).arg(&exe).args(["bench", "peer"]).args(arguments);
@@ -76,7 +71,7 @@ pub struct Kernels {
 }
 
 impl Kernels {
-    pub fn start() -> Result<Kernels, String> {
+    pub fn start() -> Result<Kernels> {
         let id = std::process::id() % 100_000;
         let kernels = Kernels { namespace: format!("eftbench{id}"), interface: format!("eftv{id}") };
         let (ns, near) = (&kernels.namespace, &kernels.interface);
@@ -91,7 +86,7 @@ impl Kernels {
     }
 
     /// A command that runs `eft bench peer …` in the namespace.
-    pub fn peer(&self, arguments: &[&str]) -> Result<Command, String> {
+    pub fn peer(&self, arguments: &[&str]) -> Result<Command> {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.namespace]).arg(exe()?).args(["bench", "peer"]).args(arguments);
         Ok(command)
@@ -127,7 +122,7 @@ pub struct Impaired {
 struct Namespaces([String; 2]);
 
 impl Namespaces {
-    fn make() -> Result<Namespaces, String> {
+    fn make() -> Result<Namespaces> {
         let id = std::process::id() % 100_000;
         let names = Namespaces([format!("eftnear{id}"), format!("eftfar{id}")]);
         names.0.iter().try_for_each(|name| ip(&["netns", "add", name]))?;
@@ -144,7 +139,7 @@ impl Drop for Namespaces {
 }
 
 impl Impaired {
-    pub fn start(topology: Option<&Path>) -> Result<Impaired, String> {
+    pub fn start(topology: Option<&Path>) -> Result<Impaired> {
         let namespaces = Namespaces::make()?;
         let [near, far] = &namespaces.0;
         let id = std::process::id() % 100_000;
@@ -166,7 +161,7 @@ impl Impaired {
     }
 
     /// A command that runs `eft bench peer …` where `address` is.
-    pub fn peer(&self, address: &str, arguments: &[&str]) -> Result<Command, String> {
+    pub fn peer(&self, address: &str, arguments: &[&str]) -> Result<Command> {
         if address == STACK_ENDS.near {
             return self.stack.peer(arguments);
         }
@@ -179,31 +174,31 @@ impl Impaired {
 }
 
 /// A TAP device that segments nothing: what it gives are frames as on an Ethernet.
-fn plain_tap(name: &str) -> Result<File, String> {
-    eft_linux::devices::tap::open_plain(name).map(File::from).map_err(|e| e.to_string())
+fn plain_tap(name: &str) -> Result<File> {
+    Ok(eft_linux::devices::tap::open_plain(name).map(File::from)?)
 }
 
-fn move_into(namespace: &str, interface: &str, address: &str) -> Result<(), String> {
+fn move_into(namespace: &str, interface: &str, address: &str) -> Result<()> {
     ip(&["link", "set", interface, "netns", namespace])?;
     ip(&["-n", namespace, "addr", "add", &format!("{address}/24"), "dev", interface])?;
     ip(&["-n", namespace, "link", "set", interface, "up"])
 }
 
-fn ip(arguments: &[&str]) -> Result<(), String> {
+fn ip(arguments: &[&str]) -> Result<()> {
     let output =
-        Command::new("ip").args(arguments).output().map_err(|e| format!("ip: {e}: install iproute2"))?;
+        Command::new("ip").args(arguments).output().map_err(|e| anyhow!("ip: {e}: install iproute2"))?;
     if output.status.success() {
         return Ok(());
     }
-    Err(format!("ip {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr).trim()))
+    bail!("ip {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr).trim())
 }
 
-pub fn exe() -> Result<std::path::PathBuf, String> {
-    std::env::current_exe().map_err(|e| format!("cannot find eft's own program file: {e}"))
+pub fn exe() -> Result<std::path::PathBuf> {
+    std::env::current_exe().context("cannot find eft's own program file")
 }
 
 /// A command that runs `eft bench peer …` on this kernel.
-pub fn host_peer(arguments: &[&str]) -> Result<Command, String> {
+pub fn host_peer(arguments: &[&str]) -> Result<Command> {
     let mut command = Command::new(exe()?);
     command.args(["bench", "peer"]).args(arguments);
     Ok(command)
@@ -213,25 +208,24 @@ pub fn host_peer(arguments: &[&str]) -> Result<Command, String> {
 pub struct Serving(Child, Option<BufReader<std::process::ChildStdout>>);
 
 impl Serving {
-    pub fn start(mut command: Command) -> Result<Serving, String> {
-        let mut child =
-            command.stdout(Stdio::piped()).spawn().map_err(|e| format!("cannot start a peer: {e}"))?;
-        let mut out = BufReader::new(child.stdout.take().ok_or("no output")?);
+    pub fn start(mut command: Command) -> Result<Serving> {
+        let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start a peer")?;
+        let mut out = BufReader::new(child.stdout.take().context("no output")?);
         let mut line = String::new();
-        out.read_line(&mut line).map_err(|e| e.to_string())?;
+        out.read_line(&mut line)?;
         if line.trim() != "listening" {
             let _ = child.kill();
             let _ = child.wait();
-            return Err("a peer could not listen".into());
+            bail!("a peer could not listen");
         }
         Ok(Serving(child, Some(out)))
     }
 
     /// The next line that the peer prints.
-    pub fn line(&mut self) -> Result<String, String> {
+    pub fn line(&mut self) -> Result<String> {
         let mut line = String::new();
         if let Some(out) = &mut self.1 {
-            out.read_line(&mut line).map_err(|e| e.to_string())?;
+            out.read_line(&mut line)?;
         }
         Ok(line.trim().to_string())
     }

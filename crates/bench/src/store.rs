@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
+use anyhow::{Context, Result, anyhow};
 use eft_cores::profile::{Profiles, file};
 use eft_host::named_file;
 use eft_machine::{CpuSet, Machine};
@@ -11,44 +12,44 @@ use eft_machine::{CpuSet, Machine};
 pub const DEFAULT: &str = "/var/lib/eft/profiles.toml";
 
 /// What tells machines apart does not depend on what is managed.
-pub fn this_machine() -> Result<Machine, String> {
+pub fn this_machine() -> Result<Machine> {
     Ok(eft_host::managed::machine(&CpuSet::new())?)
 }
 
 /// A file that does not exist is an error with a hint.
-pub fn read(path: &Path, machine: &Machine) -> Result<Profiles, String> {
+pub fn read(path: &Path, machine: &Machine) -> Result<Profiles> {
     let shown = path.display();
     let text = named_file::text(path).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => {
-            format!("{shown}: there are no profiles yet; `eft profile sweep` records some")
+            anyhow!("{shown}: there are no profiles yet; `eft profile sweep` records some")
         }
-        _ => format!("{shown}: {e}"),
+        _ => anyhow!(e).context(shown.to_string()),
     })?;
-    file::read(&text, machine).map_err(|e| format!("{shown}: {e}"))
+    file::read(&text, machine).with_context(|| shown.to_string())
 }
 
 /// As [`read`]; no file is no profile.
-pub fn read_or_new(path: &Path, machine: &Machine) -> Result<Profiles, String> {
+pub fn read_or_new(path: &Path, machine: &Machine) -> Result<Profiles> {
     if path.exists() { read(path, machine) } else { Ok(Profiles::default()) }
 }
 
 /// Written beside and renamed, so that nobody ever reads a half.
-pub fn write(path: &Path, profiles: &Profiles, machine: &Machine) -> Result<(), String> {
+pub fn write(path: &Path, profiles: &Profiles, machine: &Machine) -> Result<()> {
     let text = file::write(profiles, machine)?;
-    let complain = |e: std::io::Error| format!("{}: {e}", path.display());
+    let of = || path.display().to_string();
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::create_dir_all(dir).map_err(complain)?;
-    let name = path.file_name().ok_or_else(|| format!("{}: this names no file", path.display()))?;
+    fs::create_dir_all(dir).with_context(of)?;
+    let name = path.file_name().with_context(|| format!("{}: this names no file", path.display()))?;
     let beside = dir.join(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
     let written = fs::File::create(&beside).and_then(|mut file| {
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         fs::rename(&beside, path)
     });
-    written.map_err(|e| {
+    if written.is_err() {
         let _ = fs::remove_file(&beside);
-        complain(e)
-    })
+    }
+    written.with_context(of)
 }
 
 #[cfg(test)]
@@ -58,12 +59,16 @@ mod tests {
     use eft_cores::profile::Outcome;
     use eft_machine::Watts;
 
+    fn complaint(path: &Path, machine: &Machine) -> String {
+        format!("{:#}", read(path, machine).unwrap_err())
+    }
+
     #[test]
     fn what_is_written_is_read_and_damage_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("deep/profiles.toml");
         let machine = Machine { online: "0-1".parse().unwrap(), ..Machine::default() };
-        assert!(read(&path, &machine).unwrap_err().contains("no profiles yet"));
+        assert!(complaint(&path, &machine).contains("no profiles yet"));
         let mut profiles = Profiles::default();
         profiles.record(
             "bulk",
@@ -71,14 +76,14 @@ mod tests {
             Outcome { throughput: 5.0, power: Watts(2.0), ..Outcome::default() },
         );
         write(&path, &profiles, &machine).unwrap();
-        assert_eq!(read(&path, &machine), Ok(profiles));
+        assert_eq!(read(&path, &machine).unwrap(), profiles);
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "a temporary file is left");
         let other = Machine { online: "0-3".parse().unwrap(), ..Machine::default() };
-        assert!(read(&path, &other).unwrap_err().contains("another machine"));
+        assert!(complaint(&path, &other).contains("another machine"));
         let text = fs::read_to_string(&path).unwrap().replace("5.0", "6.0");
         fs::write(&path, text).unwrap();
-        assert!(read(&path, &machine).unwrap_err().contains("damaged"));
+        assert!(complaint(&path, &machine).contains("damaged"));
         fs::write(&path, [0xff, 0xfe]).unwrap();
-        assert!(read(&path, &machine).unwrap_err().contains("no UTF-8 text"));
+        assert!(complaint(&path, &machine).contains("no UTF-8 text"));
     }
 }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use anyhow::{Result, bail};
 use eft_base::time::nanos;
 use eft_cores::estimate::{self, Activity};
 use eft_cores::indicators::{Mix, delivered};
@@ -41,7 +42,7 @@ pub struct Seen {
 }
 
 impl Watch {
-    pub fn new(stack: &str, managed: &CpuSet, names: CounterNames) -> Result<Watch, String> {
+    pub fn new(stack: &str, managed: &CpuSet, names: CounterNames) -> Result<Watch> {
         let sensor = StackSensor::new(Tree::live(), names, managed);
         let mut watch = Watch { stack: stack.into(), sensor };
         watch.refresh()?;
@@ -49,8 +50,8 @@ impl Watch {
     }
 
     /// Learns of components that were reborn or moved.
-    pub fn refresh(&mut self) -> Result<(), String> {
-        pages::refresh(&self.stack, &mut self.sensor).map(drop).map_err(|e| e.to_string())
+    pub fn refresh(&mut self) -> Result<()> {
+        Ok(pages::refresh(&self.stack, &mut self.sensor).map(drop)?)
     }
 
     pub fn sample(&mut self) -> eft_cores::sample::Sample {
@@ -58,13 +59,7 @@ impl Watch {
     }
 
     /// Watches for so long how a plan does.
-    pub fn window(
-        &mut self,
-        end: &End,
-        platform: &Platform,
-        plan: &Plan,
-        time: Duration,
-    ) -> Result<Seen, String> {
+    pub fn window(&mut self, end: &End, platform: &Platform, plan: &Plan, time: Duration) -> Result<Seen> {
         let mut complaint = String::new();
         for _ in 0..ATTEMPTS {
             self.refresh()?;
@@ -77,7 +72,7 @@ impl Watch {
                 Some(why) => complaint = why,
             }
         }
-        Err(format!("stack `{}` cannot be observed: {complaint}", self.stack))
+        bail!("stack `{}` cannot be observed: {complaint}", self.stack)
     }
 }
 

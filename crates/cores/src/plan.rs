@@ -115,11 +115,18 @@ pub enum PlanError {
     #[error("the plan both parks CPU {cpu} and gives it back")]
     ParkedAndGivenBack { cpu: CpuId },
     #[error("the plan cannot park: {0}")]
-    Park(#[from] ParkError),
+    Park(ParkError),
     #[error("the plan has no place for {component}")]
     NoPlace { component: String },
     #[error("{component} was placed anywhere")]
     PlacedAnywhere { component: String },
+}
+
+// By hand: told within the line, it is no source that whoever prints causes would print once more.
+impl From<ParkError> for PlanError {
+    fn from(error: ParkError) -> PlanError {
+        PlanError::Park(error)
+    }
 }
 
 /// Why a component cannot be put on a CPU.

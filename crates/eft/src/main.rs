@@ -133,7 +133,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
-            eprintln!("eft: {reason}");
+            eprintln!("eft: {reason:#}");
             ExitCode::FAILURE
         }
     }

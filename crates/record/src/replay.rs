@@ -42,6 +42,8 @@ pub enum Failure {
     Unusable(String),
 }
 
+impl core::error::Error for Failure {}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         fn both<T: Debug>(f: &mut fmt::Formatter, versions: [&Option<T>; 2]) -> fmt::Result {

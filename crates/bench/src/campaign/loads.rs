@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, Result, bail};
 use eft_base::Random;
 
 use super::content::{self, CHUNK};
@@ -66,7 +67,7 @@ impl Drop for Daemon {
 
 impl Loads {
     /// `folder` is for files of its programs.
-    pub fn start(stack: &Stack, folder: &std::path::Path) -> Result<Loads, String> {
+    pub fn start(stack: &Stack, folder: &std::path::Path) -> Result<Loads> {
         let (taken, damaged) =
             (Progress::create(&folder.join("taken"))?, Progress::create(&folder.join("damaged"))?);
         let folder_text = folder.to_string_lossy().into_owned();
@@ -101,7 +102,7 @@ impl Loads {
         self.parts.push(part);
     }
 
-    fn add_nginx(&mut self, stack: &Stack, folder: &std::path::Path) -> Result<(), String> {
+    fn add_nginx(&mut self, stack: &Stack, folder: &std::path::Path) -> Result<()> {
         if !is_installed("nginx") || !is_installed("curl") {
             eprintln!("campaign: without nginx and curl, which are not installed");
             return Ok(());
@@ -117,7 +118,7 @@ impl Loads {
              server {{ listen {STACK}:8080; root {f}; }} }}\n"
         );
         let write = |name: &str, bytes: &[u8]| {
-            std::fs::write(folder.join(name), bytes).map_err(|e| format!("{f}/{name}: {e}"))
+            std::fs::write(folder.join(name), bytes).with_context(|| format!("{f}/{name}"))
         };
         write("file", &file)?;
         write("nginx.conf", config.as_bytes())?;
@@ -126,7 +127,7 @@ impl Loads {
         Ok(())
     }
 
-    fn add_redis(&mut self, stack: &Stack, folder: &std::path::Path) -> Result<(), String> {
+    fn add_redis(&mut self, stack: &Stack, folder: &std::path::Path) -> Result<()> {
         if !is_installed("redis-server") || !is_installed("redis-cli") {
             eprintln!("campaign: without redis, which is not installed");
             return Ok(());
@@ -150,15 +151,15 @@ impl Loads {
         Ok(())
     }
 
-    fn serve(&mut self, stack: &Stack, command: &[&str], port: u16) -> Result<(), String> {
+    fn serve(&mut self, stack: &Stack, command: &[&str], port: u16) -> Result<()> {
         let mut run = Command::new(crate::stack::exe()?);
         run.args(["run", "--name", &stack.name, "--"]).args(command).stdout(Stdio::null());
-        let child = run.spawn().map_err(|e| format!("{}: {e}", command[0]))?;
+        let child = run.spawn().with_context(|| command[0].to_string())?;
         self._servers.push(Daemon(child));
         let until = Instant::now() + Duration::from_secs(10);
         while TcpStream::connect((STACK, port)).is_err() {
             if Instant::now() > until {
-                return Err(format!("{} does not listen", command[0]));
+                bail!("{} does not listen", command[0]);
             }
             std::thread::sleep(Duration::from_millis(20));
         }

@@ -14,6 +14,7 @@ pub mod server;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, Result, bail};
 use eft_linux::inject::{KINDS, Kind, in_stack};
 use eft_linux::operator;
 use serde_json::{Value, json};
@@ -54,19 +55,14 @@ const WATCH: Duration = Duration::from_millis(400);
 /// By then every part of the load has achieved something again; time-outs of TCP double from 0.2 s.
 const REVIVAL: Duration = Duration::from_secs(8);
 
-pub fn run(arguments: &CampaignArguments) -> Result<(), String> {
+pub fn run(arguments: &CampaignArguments) -> Result<()> {
     let kinds: Vec<Kind> = match arguments.kind.is_empty() {
         true => KINDS.iter().map(|(_, kind, _)| *kind).collect(),
-        false => arguments
-            .kind
-            .iter()
-            .map(|name| Kind::parse(name))
-            .collect::<Result<_, _>>()
-            .map_err(|e| e.to_string())?,
+        false => arguments.kind.iter().map(|name| Kind::parse(name)).collect::<Result<_, _>>()?,
     };
     let count = arguments.faults.unwrap_or(if arguments.quick { 5 } else { 100 });
     if let Some(folder) = &arguments.report {
-        std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+        std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     }
     let stolen = Stolen::begin(None);
     let mut campaign = Campaign::start()?;
@@ -78,7 +74,7 @@ pub fn run(arguments: &CampaignArguments) -> Result<(), String> {
     let components: Vec<String> = all.iter().filter(wanted).map(|c| c.name.clone()).collect();
     if components.is_empty() {
         let names: Vec<_> = all.iter().map(Component::short).collect();
-        return Err(format!("there is no such component; there are: {}", names.join(", ")));
+        bail!("there is no such component; there are: {}", names.join(", "));
     }
     let mut trials = Vec::new();
     for component in &components {
@@ -140,22 +136,21 @@ struct Campaign {
 }
 
 impl Campaign {
-    fn start() -> Result<Campaign, String> {
+    fn start() -> Result<Campaign> {
         let stack = Stack::start(None)?;
-        let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+        let folder = tempfile::tempdir()?;
         let loads = std::sync::Arc::new(Loads::start(&stack, folder.path())?);
         let campaign = Campaign { pulse: Pulse::start(&loads), loads, stack, _folder: folder };
         match campaign.revives(&vec![0; campaign.loads.parts.len()], REBIRTH) {
             true => Ok(campaign),
             false => {
-                Err(format!("before any fault nothing comes of: {}", campaign.stuck(&[0; 16]).join(", ")))
+                bail!("before any fault nothing comes of: {}", campaign.stuck(&[0; 16]).join(", "))
             }
         }
     }
 
-    fn components(&self) -> Result<Vec<Component>, String> {
-        let (answer, _) =
-            operator::ask(&self.stack.name, &json!({ "op": "ps" })).map_err(|e| e.to_string())?;
+    fn components(&self) -> Result<Vec<Component>> {
+        let (answer, _) = operator::ask(&self.stack.name, &json!({ "op": "ps" }))?;
         let component = |c: &Value| Component {
             name: c["component"].as_str().unwrap_or_default().into(),
             generation: c["generation"].as_u64().unwrap_or(0),
@@ -164,13 +159,16 @@ impl Campaign {
         Ok(answer["components"].as_array().into_iter().flatten().map(component).collect())
     }
 
-    fn generation(&self, name: &str) -> Result<(u64, bool), String> {
+    fn generation(&self, name: &str) -> Result<(u64, bool)> {
         let all = self.components()?;
-        all.iter().find(|c| c.name == name).map(|c| (c.generation, c.runs)).ok_or(format!("no {name}"))
+        all.iter()
+            .find(|c| c.name == name)
+            .map(|c| (c.generation, c.runs))
+            .with_context(|| format!("no {name}"))
     }
 
     /// Waits for a successor of `name` at work.
-    fn is_reborn(&self, name: &str, after: u64, limit: Duration) -> Result<bool, String> {
+    fn is_reborn(&self, name: &str, after: u64, limit: Duration) -> Result<bool> {
         let until = Instant::now() + limit;
         while Instant::now() < until {
             if let (generation, true) = self.generation(name)?
@@ -204,15 +202,14 @@ impl Campaign {
         all.filter(|(_, (now, then))| now <= then).map(|(part, _)| part.name).collect()
     }
 
-    fn kill(&self, component: &str) -> Result<bool, String> {
+    fn kill(&self, component: &str) -> Result<bool> {
         let (generation, _) = self.generation(component)?;
-        operator::ask(&self.stack.name, &json!({ "op": "kill", "component": component }))
-            .map_err(|e| e.to_string())?;
+        operator::ask(&self.stack.name, &json!({ "op": "kill", "component": component }))?;
         self.is_reborn(component, generation, REBIRTH)
     }
 
     /// One fault, and what came of it.
-    fn attempt(&mut self, component: &str, kind: Kind, seed: u64) -> Result<Trial, String> {
+    fn attempt(&mut self, component: &str, kind: Kind, seed: u64) -> Result<Trial> {
         let before = self.components()?;
         let generation = before.iter().find(|c| c.name == component).map_or(0, |c| c.generation);
         let (lost, damaged, answers) = (self.loads.lost(), self.loads.damaged(), self.loads.answers());
@@ -258,7 +255,7 @@ impl Campaign {
     }
 
     /// If the load does not go on by itself: replaces the component, then every other, as an operator would.
-    fn look_after(&self, trial: &mut Trial) -> Result<(), String> {
+    fn look_after(&self, trial: &mut Trial) -> Result<()> {
         let before = self.loads.progress();
         if self.revives(&before, REVIVAL) {
             return Ok(());

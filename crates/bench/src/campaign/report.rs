@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use anyhow::{Context, Result};
 use eft_linux::inject::KINDS;
 use serde_json::{Value, json};
 
@@ -11,7 +12,7 @@ use crate::figure::{Aim, Figure};
 use eft_text::print_table;
 
 /// `remark` stands below the tables.
-pub fn print(trials: &[Trial], remark: String, folder: Option<&Path>, as_json: bool) -> Result<(), String> {
+pub fn print(trials: &[Trial], remark: String, folder: Option<&Path>, as_json: bool) -> Result<()> {
     if let Some(folder) = folder {
         write(trials, folder)?;
     }
@@ -126,7 +127,7 @@ fn figures(trials: &[Trial]) -> Vec<Figure> {
     figures
 }
 
-fn write(trials: &[Trial], folder: &Path) -> Result<(), String> {
+fn write(trials: &[Trial], folder: &Path) -> Result<()> {
     let all: Vec<Value> = trials.iter().map(Trial::to_json).collect();
     let mut files = vec![("faults.json".to_string(), json!(all).to_string())];
     let mut components: Vec<&str> = trials.iter().map(Trial::role).collect();
@@ -146,7 +147,7 @@ fn write(trials: &[Trial], folder: &Path) -> Result<(), String> {
     }
     for (name, text) in files {
         let path = folder.join(name);
-        std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
+        std::fs::write(&path, text).with_context(|| path.display().to_string())?;
     }
     Ok(())
 }

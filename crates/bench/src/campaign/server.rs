@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::{Context, Result};
+
 use super::content::{self, CHUNK};
 use crate::progress::Progress;
 
@@ -24,12 +26,12 @@ struct Taken {
 }
 
 /// Serves until it is killed. The counts lie in two files of `folder`.
-pub fn run(address: &str, folder: &Path) -> Result<(), String> {
+pub fn run(address: &str, folder: &Path) -> Result<()> {
     let taken = Arc::new(Taken {
         bytes: Progress::open(&folder.join("taken"))?,
         damaged: Progress::open(&folder.join("damaged"))?,
     });
-    serve(address, &taken).map_err(|e| format!("campaign: {e}"))
+    serve(address, &taken).context("campaign")
 }
 
 fn serve(address: &str, taken: &Arc<Taken>) -> std::io::Result<()> {

@@ -12,6 +12,7 @@ mod ways;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use anyhow::{Result, bail};
 use clap::Args;
 use eft_cores::park::{ParkBackEnd, Situation};
 use eft_host::actuators::holder::EndSignals;
@@ -23,6 +24,7 @@ use eft_host::journal::Journal;
 use eft_host::sensors::trace::Tracer;
 use eft_host::sensors::{Tree, tasks, topology};
 use eft_machine::CpuSet;
+use thiserror::Error;
 
 use super::load::Load;
 use super::report::{print, verdict as verdict_of};
@@ -87,18 +89,31 @@ struct Limits {
 }
 
 impl Limits {
-    fn reached(&self) -> Option<String> {
+    fn check(&self) -> Result<(), Stop> {
         if self.signals.arrived() {
-            return Some("asked to end".into());
+            return Err(Stop::Asked);
         }
-        let is_late = self.until.is_some_and(|until| Instant::now() >= until);
-        is_late.then(|| TIME_IS_UP.into())
+        match self.until {
+            Some(until) if Instant::now() >= until => Err(Stop::TimeIsUp),
+            _ => Ok(()),
+        }
     }
 }
 
-const TIME_IS_UP: &str = "the time limit was reached";
+/// Why rounds end although none failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+enum Stop {
+    #[error("asked to end")]
+    Asked,
+    #[error("the time limit was reached")]
+    TimeIsUp,
+}
 
-pub fn run(arguments: &ReconfigureArguments) -> Result<(), String> {
+fn is_time_up(ended: &anyhow::Error) -> bool {
+    ended.downcast_ref() == Some(&Stop::TimeIsUp)
+}
+
+pub fn run(arguments: &ReconfigureArguments) -> Result<()> {
     let tree = Tree::live();
     let ways = ways(arguments, &tree)?;
     let time = time_limit(arguments)?;
@@ -111,8 +126,8 @@ pub fn run(arguments: &ReconfigureArguments) -> Result<(), String> {
     drop(bench);
     report.left_changed.extend(snapshot::differences(&before, &snapshot::take(&tree)));
     if arguments.json {
-        let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
-        eft_text::print(&(text + "\n"))?;
+        let text = serde_json::to_string_pretty(&report)?;
+        eft_text::print(&(text + "\n")).map_err(anyhow::Error::msg)?;
     } else {
         report::print_table(&report);
         println!();
@@ -123,15 +138,15 @@ pub fn run(arguments: &ReconfigureArguments) -> Result<(), String> {
 }
 
 /// An aim that was asked for and not measured is not reached.
-fn all_measured(missing: &[String]) -> Result<(), String> {
+fn all_measured(missing: &[String]) -> Result<()> {
     match missing.len() {
         0 => Ok(()),
-        count => Err(format!("reconfigure never measured {count} of its aims: {}", missing.join("; "))),
+        count => bail!("reconfigure never measured {count} of its aims: {}", missing.join("; ")),
     }
 }
 
 /// Aims are ratios to native hotplug: rounds without it are times alone, and miss none.
-fn judged(report: &Report, as_json: bool) -> Result<(), String> {
+fn judged(report: &Report, as_json: bool) -> Result<()> {
     let figures = report::figures(&report.rows);
     let measured = report.rows.iter().any(|row| !row.leave.call_us.samples.is_empty());
     match (figures.is_empty() && measured, as_json) {
@@ -146,66 +161,62 @@ fn judged(report: &Report, as_json: bool) -> Result<(), String> {
     }
 }
 
-fn verdict(report: &Report) -> Result<(), String> {
+fn verdict(report: &Report) -> Result<()> {
     if report.tasks_lost > 0 || !report.left_changed.is_empty() {
-        return Err(format!(
-            "{} tasks lost; left changed: {}",
-            report.tasks_lost,
-            report.left_changed.join(", ")
-        ));
+        bail!("{} tasks lost; left changed: {}", report.tasks_lost, report.left_changed.join(", "));
     }
     match &report.ended_early {
-        Some(reason) if reason == TIME_IS_UP => {
-            eprintln!("eft: {reason}; the machine is as before");
+        Some(reason) if is_time_up(reason) => {
+            eprintln!("eft: {reason:#}; the machine is as before");
             Ok(())
         }
         Some(reason) => {
-            Err(format!("ended early: {reason}; what was measured is reported, the machine is as before"))
+            bail!("ended early: {reason:#}; what was measured is reported, the machine is as before")
         }
         None => Ok(()),
     }
 }
 
-fn ways(arguments: &ReconfigureArguments, tree: &Tree) -> Result<Vec<Way>, String> {
+fn ways(arguments: &ReconfigureArguments, tree: &Tree) -> Result<Vec<Way>> {
     if arguments.ways.is_empty() {
         let has = |way: &Way| *way != Way::Bolt || bolt::is_there(tree);
         return Ok(Way::ALL.into_iter().filter(has).collect());
     }
-    let ways = arguments.ways.iter().map(|name| name.parse()).collect::<Result<Vec<Way>, String>>()?;
+    let ways = arguments.ways.iter().map(|name| name.parse()).collect::<Result<Vec<Way>, _>>()?;
     if ways.contains(&Way::Bolt) && !bolt::is_there(tree) {
-        return Err("this kernel has no Bolt: kernel/README.md says how to build one".into());
+        bail!("this kernel has no Bolt: kernel/README.md says how to build one");
     }
     Ok(ways)
 }
 
-fn time_limit(arguments: &ReconfigureArguments) -> Result<Option<Duration>, String> {
+fn time_limit(arguments: &ReconfigureArguments) -> Result<Option<Duration>> {
     if arguments.rounds == 0 || arguments.rounds > 100_000 {
-        return Err("--rounds must lie between 1 and 100000".into());
+        bail!("--rounds must lie between 1 and 100000");
     }
     if let Some(threads) = arguments.threads.iter().find(|threads| **threads > 20_000) {
-        return Err(format!("--threads {threads} is more than 20000"));
+        bail!("--threads {threads} is more than 20000");
     }
     match arguments.seconds_max {
         None => Ok(None),
         Some(seconds) if seconds > 0.0 && seconds < 1e6 => Ok(Some(Duration::from_secs_f64(seconds))),
-        Some(seconds) => Err(format!("--seconds-max {seconds} is no sensible time")),
+        Some(seconds) => bail!("--seconds-max {seconds} is no sensible time"),
     }
 }
 
 /// The CPU that can be switched, if there is just one.
-fn the_only_one(tree: &Tree) -> Result<CpuSet, String> {
+fn the_only_one(tree: &Tree) -> Result<CpuSet> {
     let online = topology::cpu_sets(tree)?.online;
     let switchable: CpuSet =
         online.iter().filter(|cpu| tree.exists(&format!("sys/devices/system/cpu/cpu{cpu}/online"))).collect();
     match switchable.len() {
         1 => Ok(switchable),
-        0 => Err("no CPU of this machine can be switched".into()),
-        _ => Err(format!("say with --managed which of the CPUs {switchable} may be switched")),
+        0 => bail!("no CPU of this machine can be switched"),
+        _ => bail!("say with --managed which of the CPUs {switchable} may be switched"),
     }
 }
 
 /// Checks everything, and takes the lock.
-fn prepare(arguments: &ReconfigureArguments, tree: &Tree) -> Result<Bench, String> {
+fn prepare(arguments: &ReconfigureArguments, tree: &Tree) -> Result<Bench> {
     let managed = match &arguments.managed {
         Some(managed) => managed.clone(),
         None => the_only_one(tree)?,
@@ -218,7 +229,7 @@ fn prepare(arguments: &ReconfigureArguments, tree: &Tree) -> Result<Bench, Strin
     }
     notes.iter().for_each(|note| eprintln!("eft: {note}"));
     if !journal.entries().is_empty() {
-        return Err("eft holds changes on this host; 'eft cpu restore' first".into());
+        bail!("eft holds changes on this host; 'eft cpu restore' first");
     }
     let sets = topology::cpu_sets(tree)?;
     let situation = Situation {
@@ -275,7 +286,7 @@ impl Bench {
                 Ok(()) => continue,
                 Err(reason) => reason,
             };
-            let is_final = ended != TIME_IS_UP;
+            let is_final = !is_time_up(&ended);
             report.ended_early = Some(ended);
             if is_final {
                 break;
@@ -291,7 +302,7 @@ impl Bench {
         rounds: usize,
         ways: &[Way],
         report: &mut Report,
-    ) -> Result<(), String> {
+    ) -> Result<()> {
         let tree = Tree::live();
         let everywhere = self.base.union(&self.managed);
         // Started before we bind ourselves, or the load would inherit that.

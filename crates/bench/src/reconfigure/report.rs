@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use eft_machine::CpuSet;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use thiserror::Error;
 
 use crate::figure::{Aim, Figure};
 use crate::samples::Samples;
@@ -43,16 +44,16 @@ impl Way {
 }
 
 impl std::str::FromStr for Way {
-    type Err = String;
+    type Err = UnknownWay;
 
-    fn from_str(name: &str) -> Result<Self, String> {
-        let names = || Way::ALL.map(Way::name).join(", ");
-        Way::ALL
-            .into_iter()
-            .find(|way| way.name() == name)
-            .ok_or_else(|| format!("'{name}' is no way ({})", names()))
+    fn from_str(name: &str) -> Result<Self, UnknownWay> {
+        Way::ALL.into_iter().find(|way| way.name() == name).ok_or_else(|| UnknownWay(name.into()))
     }
 }
+
+#[derive(Debug, PartialEq, Eq, Error)]
+#[error("'{0}' is no way ({names})", names = Way::ALL.map(Way::name).join(", "))]
+pub struct UnknownWay(String);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -108,7 +109,12 @@ pub struct Report {
     /// What the kernel would not do of the lazy work, each once.
     pub notes: Vec<String>,
     /// Why it ended before all rounds were done; the rows hold what was measured until then.
-    pub ended_early: Option<String>,
+    #[serde(serialize_with = "as_line")]
+    pub ended_early: Option<anyhow::Error>,
+}
+
+fn as_line<S: Serializer>(reason: &Option<anyhow::Error>, serializer: S) -> Result<S::Ok, S::Error> {
+    reason.as_ref().map(|reason| format!("{reason:#}")).serialize(serializer)
 }
 
 impl Row {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use anyhow::Result;
 use eft_cores::park::Delays;
 use eft_host::actuators::lazy::{LazyOptions, LazyWork, ParkedSince};
 use eft_host::actuators::parking::Parking;
@@ -26,7 +27,7 @@ impl Bench {
         ways: &[Way],
         rows: &mut Vec<Row>,
         back_end: &mut Option<String>,
-    ) -> Result<(), String> {
+    ) -> Result<()> {
         let mut parking = None;
         if ways.iter().any(|way| way.parks()) {
             let set_up = Parking::set_up(&mut self.journal, &self.options)?.0;
@@ -49,13 +50,11 @@ impl Bench {
         whiches: &[Which],
         parking: Option<&Parking>,
         rows: &mut BTreeMap<(Which, Way), Row>,
-    ) -> Result<(), String> {
+    ) -> Result<()> {
         for round in 0..rounds {
             for which in whiches {
                 for turn in 0..ways.len() {
-                    if let Some(reason) = self.limits.reached() {
-                        return Err(reason);
-                    }
+                    self.limits.check()?;
                     // The order rotates: none is always first.
                     let way = ways[(turn + round) % ways.len()];
                     let row =
@@ -67,13 +66,7 @@ impl Bench {
         Ok(())
     }
 
-    fn round_trip(
-        &mut self,
-        way: Way,
-        which: Which,
-        parking: Option<&Parking>,
-        row: &mut Row,
-    ) -> Result<(), String> {
+    fn round_trip(&mut self, way: Way, which: Which, parking: Option<&Parking>, row: &mut Row) -> Result<()> {
         let sets: Vec<CpuSet> = match which {
             Which::One => vec![CpuSet::one(self.managed.first().unwrap_or(CpuId(1)))],
             Which::Bulk => vec![self.managed.clone()],

@@ -3,6 +3,7 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, Result};
 use eft_host::actuators::cpuset_v1;
 use eft_host::actuators::hotplug::{self, HotplugOptions};
 use eft_host::actuators::lazy;
@@ -29,7 +30,7 @@ impl Bench {
         leave: bool,
         parking: Option<&Parking>,
         row: &mut Direction,
-    ) -> Result<(u64, u64, Vec<Event>), String> {
+    ) -> Result<(u64, u64, Vec<Event>)> {
         let tree = Tree::live();
         let options = HotplugOptions { force: true, native: way == Way::Native };
         // What the kernel forgets is written down, so that the masks are as before at the end; a user of the kernel's own
@@ -45,7 +46,7 @@ impl Bench {
         let begin_us = clock::now().as_micros();
         match way {
             Way::Park | Way::ParkLazy | Way::ParkCancel => {
-                self.park_or_back(sets, leave, parking.ok_or("parking was not set up")?)?
+                self.park_or_back(sets, leave, parking.context("parking was not set up")?)?
             }
             Way::Native => {
                 for cpu in sets.iter().flat_map(CpuSet::iter) {
@@ -88,7 +89,7 @@ impl Bench {
         Ok((begin_us, end_us, self.tracer.read()?))
     }
 
-    fn announce_native(&mut self, sets: &[CpuSet], options: HotplugOptions) -> Result<(), String> {
+    fn announce_native(&mut self, sets: &[CpuSet], options: HotplugOptions) -> Result<()> {
         for set in sets {
             let prepared = hotplug::prepare(&self.journal, set, options)?;
             for change in prepared.changes() {
@@ -98,7 +99,7 @@ impl Bench {
         Ok(())
     }
 
-    fn park_or_back(&mut self, sets: &[CpuSet], leave: bool, parking: &Parking) -> Result<(), String> {
+    fn park_or_back(&mut self, sets: &[CpuSet], leave: bool, parking: &Parking) -> Result<()> {
         let all = sets.iter().fold(CpuSet::new(), |all, set| all.union(set));
         let offlined = hotplug::offlined(&self.journal).and(&all);
         if !leave && !offlined.is_empty() {
@@ -114,7 +115,7 @@ impl Bench {
 }
 
 /// Bolt has the online files as well, so it is on for its own turn only. The switch waits; that is not timed.
-fn turn_bolt(tree: &Tree, on: bool) -> Result<(), String> {
+fn turn_bolt(tree: &Tree, on: bool) -> Result<()> {
     if !bolt::is_there(tree) || bolt::is_on(tree) == on {
         return Ok(());
     }

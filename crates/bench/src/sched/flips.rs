@@ -1,5 +1,6 @@
 //! A load that flips every 100 ms: adaptive beside the better of consolidated and spread.
 
+use anyhow::{Context, Result};
 use eft_cores::plan::Plan;
 
 use super::loads::{Kind, Load, Places, Running};
@@ -10,16 +11,11 @@ use crate::figure::{Aim, Figure};
 /// In which the policy notices that the load flips.
 const NOTICE_S: f64 = 5.0;
 
-pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -> Result<(), String> {
+pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -> Result<()> {
     arguments.at_each_place(scene, report, one)
 }
 
-fn one(
-    scene: &mut Scene,
-    arguments: &SchedArguments,
-    report: &mut Report,
-    places: Places,
-) -> Result<(), String> {
+fn one(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report, places: Places) -> Result<()> {
     let name = format!("flips, {places}");
     let load = scene.load(&Load::named(Kind::Bursts), places)?;
     scene.sleep(0.5)?;
@@ -55,7 +51,7 @@ fn one(
 }
 
 /// The best of its kind at full speed, under this very load.
-fn fixed_way(scene: &mut Scene, load: &Running, consolidated: bool) -> Result<Plan, String> {
+fn fixed_way(scene: &mut Scene, load: &Running, consolidated: bool) -> Result<Plan> {
     let tried = search::fastest_of(scene, load, |plan| plan.is_consolidated() == consolidated)?;
-    tried.first().map(|best| best.plan.clone()).ok_or("there are not two ways to place the stack".into())
+    tried.first().map(|best| best.plan.clone()).context("there are not two ways to place the stack")
 }

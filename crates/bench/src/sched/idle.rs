@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, Result, bail};
+
 use super::loads::{Kind, Load};
 use super::scene::Scene;
 use super::{Report, SchedArguments};
@@ -11,9 +13,9 @@ use crate::ground::{is_placed, members};
 /// Longer than this is not waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -> Result<(), String> {
+pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -> Result<()> {
     let (mut rest, mut used, mut without) = (Vec::new(), Vec::new(), Vec::new());
-    let places = *arguments.places(&scene.cpus)?.first().ok_or("there is no place for a load")?;
+    let places = *arguments.places(&scene.cpus)?.first().context("there is no place for a load")?;
     scene.policy("adaptive", "throughput", None)?;
     for _ in 0..arguments.rounds {
         let load = scene.load(&Load::named(Kind::Bulk), places)?;
@@ -36,7 +38,7 @@ pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -
 }
 
 /// From the last packet that ip counted until everybody is on one CPU, sharing it, and another CPU is given back.
-fn time_to_rest(scene: &mut Scene) -> Result<f64, String> {
+fn time_to_rest(scene: &mut Scene) -> Result<f64> {
     let begin = Instant::now();
     let (mut packets, mut last) = (0, begin);
     loop {
@@ -50,13 +52,13 @@ fn time_to_rest(scene: &mut Scene) -> Result<f64, String> {
             return Ok(last.elapsed().as_secs_f64());
         }
         if begin.elapsed() > PATIENCE {
-            return Err(format!("the stack did not come to rest within {} s", PATIENCE.as_secs()));
+            bail!("the stack did not come to rest within {} s", PATIENCE.as_secs());
         }
         scene.end.sleep(Duration::from_millis(5))?;
     }
 }
 
-fn rests(scene: &Scene) -> Result<bool, String> {
+fn rests(scene: &Scene) -> Result<bool> {
     let all: Vec<_> = members(&scene.stack.name)?.into_iter().filter(is_placed).collect();
     let first = all.first().and_then(|m| m.cpu);
     if first.is_none() || !all.iter().all(|m| m.cpu == first && !m.alone && !m.moving) {
@@ -68,7 +70,7 @@ fn rests(scene: &Scene) -> Result<bool, String> {
 }
 
 /// Of all processes of the stack, and of all but `cores`.
-fn cpu_time(scene: &Scene) -> Result<(f64, f64), String> {
+fn cpu_time(scene: &Scene) -> Result<(f64, f64)> {
     let answer = crate::ground::ask(&scene.stack.name, serde_json::json!({ "op": "ps" }))?;
     let time = |pid: &serde_json::Value| {
         let pid = pid.as_u64()? as u32;

@@ -6,6 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 
+use anyhow::{Context, Result};
 use eft_base::Random;
 use eft_machine::CpuId;
 
@@ -129,8 +130,8 @@ pub struct Running {
 }
 
 impl Running {
-    pub fn start(stack: &Stack, load: &Load, places: Places) -> Result<Running, String> {
-        let dir = tempfile::tempdir().map_err(|e| format!("no folder for counts: {e}"))?;
+    pub fn start(stack: &Stack, load: &Load, places: Places) -> Result<Running> {
+        let dir = tempfile::tempdir().context("no folder for counts")?;
         let mut running = Running { clients: Vec::new(), servers: Vec::new(), counts: Vec::new(), dir };
         for part in &load.0 {
             running.add(stack, *part, places)?;
@@ -143,11 +144,11 @@ impl Running {
         self.counts.iter().map(Progress::get).collect()
     }
 
-    fn add(&mut self, stack: &Stack, part: Part, places: Places) -> Result<(), String> {
+    fn add(&mut self, stack: &Stack, part: Part, places: Places) -> Result<()> {
         let path = self.dir.path().join(self.counts.len().to_string());
         self.counts.push(Progress::create(&path)?);
         let count =
-            path.to_str().ok_or("the folder for temporary files has no name that can be passed on")?;
+            path.to_str().context("the folder for temporary files has no name that can be passed on")?;
         let (host, on_stack) = (address(HOST), address(STACK));
         match part {
             Part::Out => {
@@ -171,15 +172,15 @@ impl Running {
         }
     }
 
-    fn serve(&mut self, command: Command, cpu: CpuId) -> Result<(), String> {
+    fn serve(&mut self, command: Command, cpu: CpuId) -> Result<()> {
         self.servers.push(Serving::start(pinned(command, cpu))?);
         Ok(())
     }
 
-    fn client(&mut self, command: Command, cpu: CpuId) -> Result<(), String> {
+    fn client(&mut self, command: Command, cpu: CpuId) -> Result<()> {
         let mut command = pinned(command, cpu);
         command.stdout(Stdio::null());
-        self.clients.push(command.spawn().map_err(|e| format!("cannot start a load: {e}"))?);
+        self.clients.push(command.spawn().context("cannot start a load")?);
         Ok(())
     }
 }

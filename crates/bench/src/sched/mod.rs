@@ -20,6 +20,7 @@ mod unseen;
 
 use super::figure::Figure;
 use super::stolen::Stolen;
+use anyhow::{Context, Result, anyhow, bail};
 use eft_linux::stack_sensor::CounterNames;
 use eft_machine::{CpuId, CpuSet};
 use loads::{Kind, Load, Places};
@@ -85,19 +86,19 @@ impl SchedArguments {
         &self,
         scene: &mut Scene,
         report: &mut Report,
-        one: impl Fn(&mut Scene, &SchedArguments, &mut Report, Places) -> Result<(), String>,
-    ) -> Result<(), String> {
+        one: impl Fn(&mut Scene, &SchedArguments, &mut Report, Places) -> Result<()>,
+    ) -> Result<()> {
         for places in self.places(&scene.cpus)? {
             one(scene, self, report, places)?;
         }
         Ok(())
     }
 
-    fn places(&self, cpus: &[CpuId]) -> Result<Vec<Places>, String> {
+    fn places(&self, cpus: &[CpuId]) -> Result<Vec<Places>> {
         match self.places {
             None => Ok(Places::all(cpus)),
             Some(places) if cpus.contains(&places.program) && cpus.contains(&places.peer) => Ok(vec![places]),
-            Some(places) => Err(format!("--places {},{}: not both are managed", places.program, places.peer)),
+            Some(places) => bail!("--places {},{}: not both are managed", places.program, places.peer),
         }
     }
 
@@ -108,9 +109,9 @@ impl SchedArguments {
     }
 }
 
-fn parse_places(text: &str) -> Result<Places, String> {
-    let (program, peer) = text.split_once(',').ok_or("two CPUs, as 0,1")?;
-    let cpu = |part: &str| part.trim().parse::<CpuId>().map_err(|_| format!("`{part}` is no CPU"));
+fn parse_places(text: &str) -> Result<Places> {
+    let (program, peer) = text.split_once(',').context("two CPUs, as 0,1")?;
+    let cpu = |part: &str| part.trim().parse::<CpuId>().map_err(|_| anyhow!("`{part}` is no CPU"));
     Ok(Places { program: cpu(program)?, peer: cpu(peer)? })
 }
 
@@ -134,10 +135,10 @@ impl Report {
 
 const ALL: [What; 6] = [What::Idle, What::Start, What::Steady, What::Flips, What::Power, What::Profile];
 
-pub fn run(arguments: &SchedArguments, names: CounterNames) -> Result<(), String> {
+pub fn run(arguments: &SchedArguments, names: CounterNames) -> Result<()> {
     for (option, value) in [("--seconds", arguments.seconds), ("--settle", arguments.settle)] {
         if !(0.1..=3600.0).contains(&value) {
-            return Err(format!("{option} {value}: it must be from 0.1 to 3600 s"));
+            bail!("{option} {value}: it must be from 0.1 to 3600 s");
         }
     }
     let managed = managed(arguments)?;
@@ -169,14 +170,14 @@ pub fn run(arguments: &SchedArguments, names: CounterNames) -> Result<(), String
     outcome.and(verdict)
 }
 
-fn managed(arguments: &SchedArguments) -> Result<CpuSet, String> {
+fn managed(arguments: &SchedArguments) -> Result<CpuSet> {
     if let Some(managed) = &arguments.managed {
         return Ok(managed.clone());
     }
     let sets = eft_host::sensors::topology::cpu_sets(&eft_host::sensors::Tree::live())?;
     let first: CpuSet = sets.online.iter().take(2).collect();
     if first.len() < 2 {
-        return Err("this measures what a second CPU is good for, and there is only one".into());
+        bail!("this measures what a second CPU is good for, and there is only one");
     }
     Ok(first)
 }

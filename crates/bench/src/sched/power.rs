@@ -1,6 +1,7 @@
 //! Least power with a floor of 95% on throughput: the policy beside the best fixed configuration of all seatings and
 //! speeds, and beside what anybody would do without a policy.
 
+use anyhow::{Context, Result};
 use eft_machine::CpuId;
 
 use super::judge::{Constants, Goal, relative};
@@ -13,7 +14,7 @@ use crate::samples::Samples;
 const FLOOR: f64 = 0.95;
 const SETTLE_S: f64 = 0.3;
 
-pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -> Result<(), String> {
+pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -> Result<()> {
     for load in arguments.loads(&[Kind::Bulk, Kind::Requests, Kind::Mixed]) {
         for places in arguments.places(&scene.cpus)? {
             one(scene, arguments, report, &load, places)?;
@@ -36,13 +37,13 @@ fn one(
     report: &mut Report,
     load: &Load,
     places: Places,
-) -> Result<(), String> {
+) -> Result<()> {
     let name = format!("power, {load}, {places}");
     let running = scene.load(load, places)?;
     scene.sleep(0.5)?;
     let goal = Goal::Power { floor: FLOOR };
     let (tried, top) = search::best(scene, &running, goal, usize::from(arguments.levels))?;
-    let best = tried.first().ok_or("there is no configuration to compare with")?.plan.clone();
+    let best = tried.first().context("there is no configuration to compare with")?.plan.clone();
     report.note(format!("{name}: the best is {best}; most throughput has {}", top.plan));
     let rivals = candidates::trivial(scene.components(), &scene.cpus);
     let mut rounds: Vec<Round> = Vec::new();

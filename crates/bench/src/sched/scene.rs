@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, Result};
 use eft_cores::plan::Plan;
 use eft_host::clock;
 use eft_linux::stack_sensor::CounterNames;
@@ -55,7 +56,7 @@ impl Window {
 }
 
 impl Scene {
-    pub fn start(managed: &CpuSet, levels: usize, names: CounterNames) -> Result<Scene, String> {
+    pub fn start(managed: &CpuSet, levels: usize, names: CounterNames) -> Result<Scene> {
         let end = End::new()?;
         // Stack, loads and peers inherit it: what else runs on a shared machine then takes a percent or two of a CPU
         // instead of half of it.
@@ -66,7 +67,7 @@ impl Scene {
         let file = std::env::temp_dir().join(format!("eft-bench-sched-{}.toml", std::process::id()));
         let table = format!("\n[scheduling]\nmanaged = \"{managed}\"\nemulate_speeds = true\n");
         let text = format!("{}{table}", eft_component::topology::DEFAULT);
-        std::fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
+        std::fs::write(&file, text).with_context(|| file.display().to_string())?;
         let stack = Stack::start(Some(&file));
         let _ = std::fs::remove_file(&file);
         let stack = stack?;
@@ -76,20 +77,20 @@ impl Scene {
         Ok(Scene { ground, watch, end, stack, cpus: managed.iter().collect() })
     }
 
-    pub fn load(&self, load: &Load, places: Places) -> Result<Running, String> {
+    pub fn load(&self, load: &Load, places: Places) -> Result<Running> {
         Running::start(&self.stack, load, places)
     }
 
-    pub fn sleep(&self, seconds: f64) -> Result<(), String> {
+    pub fn sleep(&self, seconds: f64) -> Result<()> {
         self.end.sleep(Duration::from_secs_f64(seconds))
     }
 
-    pub fn status(&self) -> Result<Value, String> {
+    pub fn status(&self) -> Result<Value> {
         ask(&self.stack.name, json!({ "op": "sched", "what": "status" }))
     }
 
     /// What the policy decided last, the newest first.
-    pub fn reasons(&self, count: usize) -> Result<String, String> {
+    pub fn reasons(&self, count: usize) -> Result<String> {
         let answer = ask(&self.stack.name, json!({ "op": "sched", "what": "why" }))?;
         let decisions = answer["decisions"].as_array().cloned().unwrap_or_default();
         let one = |d: &Value| {
@@ -100,14 +101,14 @@ impl Scene {
     }
 
     /// Hands the stack over to a policy.
-    pub fn policy(&mut self, name: &str, objective: &str, profiles: Option<&str>) -> Result<(), String> {
+    pub fn policy(&mut self, name: &str, objective: &str, profiles: Option<&str>) -> Result<()> {
         self.ground.release_cpus()?;
         let question = json!({ "policy": name, "objective": objective, "floor": 0.95, "profiles": profiles });
         self.ground.policy(&question)
     }
 
     /// Takes it back.
-    pub fn fixed(&mut self) -> Result<(), String> {
+    pub fn fixed(&mut self) -> Result<()> {
         self.ground.policy(&json!({ "policy": "fixed" }))
     }
 
@@ -116,13 +117,7 @@ impl Scene {
     }
 
     /// What a plan achieves with the load that runs.
-    pub fn plan_window(
-        &mut self,
-        load: &Running,
-        plan: &Plan,
-        settle: f64,
-        seconds: f64,
-    ) -> Result<Window, String> {
+    pub fn plan_window(&mut self, load: &Running, plan: &Plan, settle: f64, seconds: f64) -> Result<Window> {
         self.ground.apply(plan)?;
         self.sleep(settle)?;
         let mut window = Window { work: vec![0.0; load.work().len()], ..Window::default() };
@@ -131,7 +126,7 @@ impl Scene {
     }
 
     /// What the policy in force achieves with the load that runs.
-    pub fn policy_window(&mut self, load: &Running, seconds: f64) -> Result<Window, String> {
+    pub fn policy_window(&mut self, load: &Running, seconds: f64) -> Result<Window> {
         let mut window = Window { work: vec![0.0; load.work().len()], ..Window::default() };
         while window.seconds < seconds {
             let plan = plan_in_force(&self.stack.name, &self.status()?)?;
@@ -140,7 +135,7 @@ impl Scene {
         Ok(window)
     }
 
-    fn slice(&self, load: &Running, plan: Plan, time: Duration, window: &mut Window) -> Result<(), String> {
+    fn slice(&self, load: &Running, plan: Plan, time: Duration, window: &mut Window) -> Result<()> {
         let (begin, work, cpu) = (Instant::now(), load.work(), self.cpu_s()?);
         self.end.sleep(time)?;
         let seconds = begin.elapsed().as_secs_f64();
@@ -159,7 +154,7 @@ impl Scene {
     }
 
     /// CPU time of each component so far, by the kernel's account.
-    fn cpu_s(&self) -> Result<Vec<(String, f64)>, String> {
+    fn cpu_s(&self) -> Result<Vec<(String, f64)>> {
         let time = |pid: Option<u32>| pid.and_then(clock::process_cpu).unwrap_or_default().as_secs_f64();
         let all = members(&self.stack.name)?;
         Ok(all.iter().filter(|m| is_placed(m)).map(|m| (m.peer.to_string(), time(m.pid))).collect())

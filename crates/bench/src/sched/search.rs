@@ -1,6 +1,7 @@
 //! The best fixed configuration of a load: all seatings at full speed, then every speed of the best of them, in rounds that
 //! drop the worse half and measure the rest for longer.
 
+use anyhow::{Context, Result};
 use eft_cores::plan::Plan;
 use eft_machine::Share;
 
@@ -56,7 +57,7 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// The best at full speed, for throughput.
-pub fn fastest(scene: &mut Scene, load: &Running) -> Result<Vec<Tried>, String> {
+pub fn fastest(scene: &mut Scene, load: &Running) -> Result<Vec<Tried>> {
     fastest_of(scene, load, |_| true)
 }
 
@@ -65,21 +66,16 @@ pub fn fastest_of(
     scene: &mut Scene,
     load: &Running,
     qualifies: impl Fn(&Plan) -> bool,
-) -> Result<Vec<Tried>, String> {
+) -> Result<Vec<Tried>> {
     let plans = candidates::seatings(scene.components(), &scene.cpus);
     let plans = plans.into_iter().filter(|plan| qualifies(plan));
     halve(scene, load, plans.map(Tried::new).collect(), Goal::Throughput)
 }
 
 /// The best of all seatings and speeds for this goal, the best first; and the fastest of all.
-pub fn best(
-    scene: &mut Scene,
-    load: &Running,
-    goal: Goal,
-    levels: usize,
-) -> Result<(Vec<Tried>, Tried), String> {
+pub fn best(scene: &mut Scene, load: &Running, goal: Goal, levels: usize) -> Result<(Vec<Tried>, Tried)> {
     let fast = fastest(scene, load)?;
-    let top = fast.first().ok_or("there is no configuration to compare with")?.clone();
+    let top = fast.first().context("there is no configuration to compare with")?.clone();
     let mut seatings: Vec<Plan> = fast.iter().take(SEATINGS).map(|tried| tried.plan.clone()).collect();
     for (_, plan) in candidates::trivial(scene.components(), &scene.cpus) {
         if !seatings.iter().any(|known| known.is_same(&plan)) {
@@ -93,7 +89,7 @@ pub fn best(
 
 /// Drops the worse half of them until few are left, which are measured for longer, in turns, since what else a shared
 /// machine does comes in bursts that last longer than a measurement.
-fn halve(scene: &mut Scene, load: &Running, mut all: Vec<Tried>, goal: Goal) -> Result<Vec<Tried>, String> {
+fn halve(scene: &mut Scene, load: &Running, mut all: Vec<Tried>, goal: Goal) -> Result<Vec<Tried>> {
     while all.len() > 2 * FINALISTS {
         let stay = if all.len() > FEW { SHORT } else { USUAL };
         try_each(scene, load, &mut all, stay)?;
@@ -108,7 +104,7 @@ fn halve(scene: &mut Scene, load: &Running, mut all: Vec<Tried>, goal: Goal) -> 
     Ok(in_order(&all, goal))
 }
 
-fn try_each(scene: &mut Scene, load: &Running, all: &mut [Tried], stay: Stay) -> Result<(), String> {
+fn try_each(scene: &mut Scene, load: &Running, all: &mut [Tried], stay: Stay) -> Result<()> {
     for tried in all {
         let window = scene.plan_window(load, &tried.plan, stay.settle_s, stay.seconds)?;
         tried.rounds.push((window.work_per_s(), window.power_w(&scene.cpus, &Constants::MIDDLE)));

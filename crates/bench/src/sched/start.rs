@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, Result, bail};
 use eft_cores::plan::Plan;
 
 use super::loads::{Kind, Load, Places};
@@ -18,16 +19,11 @@ const WATCHED: Duration = Duration::from_secs(3);
 /// From here on a transfer on a fixed configuration counts as being at full throughput.
 const STEADY_S: f64 = 0.5;
 
-pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -> Result<(), String> {
+pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -> Result<()> {
     arguments.at_each_place(scene, report, one)
 }
 
-fn one(
-    scene: &mut Scene,
-    arguments: &SchedArguments,
-    report: &mut Report,
-    places: Places,
-) -> Result<(), String> {
+fn one(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report, places: Places) -> Result<()> {
     let name = format!("start, {places}");
     let best = best(scene, places)?;
     report.note(format!("{name}: best fixed configuration {best}"));
@@ -70,15 +66,15 @@ fn one(
 }
 
 /// The best for bulk at full speed.
-fn best(scene: &mut Scene, places: Places) -> Result<Plan, String> {
+fn best(scene: &mut Scene, places: Places) -> Result<Plan> {
     let load = scene.load(&Load::named(Kind::Bulk), places)?;
     scene.sleep(0.5)?;
     let fastest = search::fastest(scene, &load)?;
-    fastest.first().map(|best| best.plan.clone()).ok_or("there is no configuration to compare with".into())
+    fastest.first().map(|best| best.plan.clone()).context("there is no configuration to compare with")
 }
 
 /// Bytes that arrived and when, from the first byte on.
-fn transfer(scene: &mut Scene, places: Places) -> Result<Vec<(f64, u64)>, String> {
+fn transfer(scene: &mut Scene, places: Places) -> Result<Vec<(f64, u64)>> {
     let load = scene.load(&Load::named(Kind::Bulk), places)?;
     let mut series: Vec<(f64, u64)> = Vec::new();
     let asked = Instant::now();
@@ -91,7 +87,7 @@ fn transfer(scene: &mut Scene, places: Places) -> Result<Vec<(f64, u64)>, String
         if now > 0 {
             series.push((begin.elapsed().as_secs_f64(), now));
         } else if asked.elapsed() > WATCHED {
-            return Err("the transfer did not begin".into());
+            bail!("the transfer did not begin");
         }
         std::thread::sleep(Duration::from_millis(5));
         scene.end.check()?;

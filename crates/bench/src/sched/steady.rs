@@ -4,6 +4,7 @@ use super::loads::Kind;
 use super::scene::Scene;
 use super::{Report, SchedArguments};
 use crate::figure::{Aim, Figure};
+use anyhow::{Context, Result};
 
 /// Settled is who has not changed the plan for so long; not waited for longer than the other.
 const QUIET_S: f64 = 10.0;
@@ -12,11 +13,11 @@ const MINUTE_S: f64 = 60.0;
 /// Enough to see what a settled policy began anew for, and the whole search after it.
 const REASONS: usize = 24;
 
-pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -> Result<(), String> {
+pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -> Result<()> {
     // Each placement would take all the minutes again; apart is where a policy has most to think about.
     let all = arguments.places(&scene.cpus)?;
     let apart = all.iter().find(|places| places.program != places.peer);
-    let places = *apart.or(all.first()).ok_or("there is no place for a load")?;
+    let places = *apart.or(all.first()).context("there is no place for a load")?;
     for load in arguments.loads(&[Kind::Bulk, Kind::Requests]) {
         let name = format!("steady, {load}, {places}");
         let running = scene.load(&load, places)?;
@@ -41,12 +42,12 @@ pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -
     Ok(())
 }
 
-fn changes(scene: &Scene) -> Result<u64, String> {
+fn changes(scene: &Scene) -> Result<u64> {
     Ok(scene.status()?["state"]["changes"].as_u64().unwrap_or(0))
 }
 
 /// How long until the last change before it was quiet.
-fn settle(scene: &Scene) -> Result<f64, String> {
+fn settle(scene: &Scene) -> Result<f64> {
     const STEP_S: f64 = 0.5;
     let (mut now, mut last, mut seen) = (0.0, 0.0, changes(scene)?);
     while now - last < QUIET_S && now < SETTLE_MAX_S {

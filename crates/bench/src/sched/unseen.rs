@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use anyhow::{Context, Result};
 use eft_base::Random;
 use eft_cores::profile::{Outcome, Profiles};
 
@@ -19,7 +20,7 @@ const SETTLE_S: f64 = 0.3;
 /// How long a swept configuration is watched.
 const SWEPT_TIME: Duration = Duration::from_millis(250);
 
-pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -> Result<(), String> {
+pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -> Result<()> {
     let mut random = Random::new(arguments.seed);
     let all_places = arguments.places(&scene.cpus)?;
     let file = std::env::temp_dir().join(format!("eft-bench-profiles-{}.toml", std::process::id()));
@@ -46,7 +47,7 @@ fn drawn(random: &mut Random) -> Load {
 }
 
 /// As `eft profile sweep` does it, with the policy's own eyes.
-fn sweep(scene: &mut Scene, places: Places) -> Result<Profiles, String> {
+fn sweep(scene: &mut Scene, places: Places) -> Result<Profiles> {
     let plans = candidates::seatings(scene.components(), &scene.cpus);
     let mut profiles = Profiles::default();
     for load in SWEPT.map(Load::named) {
@@ -78,12 +79,12 @@ fn meet(
     load: &Load,
     places: Places,
     profiles: &Path,
-) -> Result<(), String> {
+) -> Result<()> {
     let name = format!("profile, {load}, {places} (seed {})", arguments.seed);
     let running = scene.load(load, places)?;
     scene.sleep(0.5)?;
     let tried = search::fastest(scene, &running)?;
-    let best = tried.first().ok_or("there is no configuration to compare with")?.plan.clone();
+    let best = tried.first().context("there is no configuration to compare with")?.plan.clone();
     let rivals = candidates::trivial(scene.components(), &scene.cpus);
     let mut ratio = Vec::new();
     let mut rival_ratios: Vec<Vec<f64>> = vec![Vec::new(); rivals.len()];

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anyhow::Result;
 use eft_host::clock;
 use eft_host::guests::perf::{self, Pmu, ThreadCounters};
 use eft_host::sensors::Tree;
@@ -30,14 +31,14 @@ struct Cost {
 
 /// Own CPU time of looking and deciding, as a share of one core, for 4, 32 and 96 vCPUs: threads that sleep, so that
 /// looking costs what it does live, told as busy and waiting, so that deciding does, too. With a note if nothing was counted.
-pub fn cost() -> Result<(Vec<Figure>, Option<String>), String> {
+pub fn cost() -> Result<(Vec<Figure>, Option<String>)> {
     let pmus = perf::pmus(&Tree::live(), |_| Some(0));
     let refusal = ThreadCounters::open(&pmus, OWN_THREAD, false).err();
     let counting = refusal.is_none().then_some(&pmus[..]);
     let mut figures = Vec::new();
     for count in [4u32, 32, 96] {
         let (stop, threads) = sleepers(count);
-        let costs: Result<Vec<Cost>, String> = (0..5).map(|_| cost_of(count, counting)).collect();
+        let costs: Result<Vec<Cost>> = (0..5).map(|_| cost_of(count, counting)).collect();
         stop.store(true, std::sync::atomic::Ordering::Release);
         threads.into_iter().for_each(|thread| drop(thread.join()));
         let costs = costs?;
@@ -72,7 +73,7 @@ fn sleepers(count: u32) -> (std::sync::Arc<std::sync::atomic::AtomicBool>, Vec<s
 }
 
 /// Five intervals' worth of looks and decisions, as fast as they go; what they took over how long they last live.
-fn cost_of(count: u32, counting: Option<&[Pmu]>) -> Result<Cost, String> {
+fn cost_of(count: u32, counting: Option<&[Pmu]>) -> Result<Cost> {
     let tree = Tree::live();
     let me = std::process::id() as i32;
     let ids: Vec<_> = eft_host::sensors::tasks::threads(&tree, me)

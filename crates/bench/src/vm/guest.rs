@@ -1,6 +1,7 @@
 //! A guest of the benchmark, and the judge that watches two of them.
 
 use crate::ground::End;
+use anyhow::Result;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
@@ -43,7 +44,7 @@ impl Guest {
         after.split_whitespace().nth(36).and_then(|word| word.parse().ok()).unwrap_or(CpuId(0))
     }
 
-    pub fn put(&self, cpus: &CpuSet) -> Result<(), String> {
+    pub fn put(&self, cpus: &CpuSet) -> Result<()> {
         let tree = Tree::live();
         let threads = tasks::threads(&tree, self.pid());
         Ok(threads.into_iter().try_for_each(|tid| affinity::set(&tree, self.pid(), tid, cpus))?)
@@ -92,7 +93,7 @@ pub fn parts(of: [f64; 2]) -> [f64; 2] {
 }
 
 /// Looks at the guests each 2 ms for so long, and adds up where they ran.
-pub fn judge(guests: &[Guest; 2], fast: CpuId, length: Duration, end: &End) -> Result<Seen, String> {
+pub fn judge(guests: &[Guest; 2], fast: CpuId, length: Duration, end: &End) -> Result<Seen> {
     let begin = Instant::now();
     let mut last = [0, 1].map(|i| guests[i].run_ns());
     let (mut did, mut left, mut stretch, mut longest) =

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use anyhow::{Result, anyhow, bail};
 use eft_machine::{CpuId, CpuSet};
 
 /// The slowed CPU, put back when this goes.
@@ -11,7 +12,7 @@ pub struct Slowed {
 }
 
 impl Slowed {
-    pub fn begin(cpus: &CpuSet, slow_cpu: CpuId, share: f64) -> Result<Self, String> {
+    pub fn begin(cpus: &CpuSet, slow_cpu: CpuId, share: f64) -> Result<Self> {
         let dir = std::env::temp_dir().join(format!("eft-bench-vm-{}", std::process::id()));
         let slowed = Self { dir };
         let (cpus, cpu, share) = (cpus.to_string(), slow_cpu.to_string(), format!("{share}"));
@@ -19,25 +20,25 @@ impl Slowed {
         Ok(slowed)
     }
 
-    fn eft(&self, arguments: &[&str]) -> Result<(), String> {
-        let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    fn eft(&self, arguments: &[&str]) -> Result<()> {
+        let program = std::env::current_exe()?;
         let output = Command::new(program)
             .args(["cpu", "--state-dir"])
             .arg(self.dir.join("cpu"))
             .args(arguments)
             .output()
-            .map_err(|error| format!("'eft cpu' cannot be started ({error})"))?;
+            .map_err(|error| anyhow!("'eft cpu' cannot be started ({error})"))?;
         if output.status.success() {
             return Ok(());
         }
-        Err(eft_base::text::one_line(String::from_utf8_lossy(&output.stderr).trim_start_matches("eft: ")))
+        bail!(eft_base::text::one_line(String::from_utf8_lossy(&output.stderr).trim_start_matches("eft: ")))
     }
 }
 
 impl Drop for Slowed {
     fn drop(&mut self) {
         if let Err(reason) = self.eft(&["restore"]) {
-            eprintln!("eft: the slowed CPU is not put back: {reason}");
+            eprintln!("eft: the slowed CPU is not put back: {reason:#}");
         }
         let _ = std::fs::remove_dir_all(&self.dir);
     }

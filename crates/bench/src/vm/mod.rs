@@ -13,6 +13,7 @@ mod worker;
 
 use std::collections::BTreeMap;
 
+use anyhow::{Result, bail};
 use eft_host::sensors::{Tree, topology};
 use eft_machine::{CpuId, CpuSet};
 
@@ -60,14 +61,14 @@ const LEFT_AIM_MS: f64 = 20.0;
 /// The judge looks each 2 ms, so that it sees a time as up to two looks longer.
 const LOOKS_MS: f64 = 4.0;
 
-pub fn run(arguments: &VmArguments) -> Result<(), String> {
+pub fn run(arguments: &VmArguments) -> Result<()> {
     for (name, value) in [("--seconds", arguments.seconds), ("--settle", arguments.settle)] {
         if !(0.5..=600.0).contains(&value) {
-            return Err(format!("{name} {value}: it must be from 0.5 to 600 s"));
+            bail!("{name} {value}: it must be from 0.5 to 600 s");
         }
     }
     if !(0.05..=0.95).contains(&arguments.slow) {
-        return Err(format!("--slow {}: it must be from 0.05 to 0.95", arguments.slow));
+        bail!("--slow {}: it must be from 0.05 to 0.95", arguments.slow);
     }
     let stolen = Stolen::begin(None);
     let (mut figures, uncounted) = cost::cost()?;
@@ -79,16 +80,16 @@ pub fn run(arguments: &VmArguments) -> Result<(), String> {
     report::print("vm", &figures, &notes, arguments.json)
 }
 
-fn two_cpus(arguments: &VmArguments) -> Result<CpuSet, String> {
+fn two_cpus(arguments: &VmArguments) -> Result<CpuSet> {
     let online = topology::cpu_sets(&Tree::live())?.online;
     let cpus = arguments.cpus.clone().unwrap_or_else(|| online.iter().take(2).collect());
     if cpus.len() != 2 || !cpus.is_subset(&online) {
-        return Err(format!("this needs two CPUs that are online, not '{cpus}'"));
+        bail!("this needs two CPUs that are online, not '{cpus}'");
     }
     Ok(cpus)
 }
 
-fn live(arguments: &VmArguments, figures: &mut Vec<Figure>, notes: &mut Vec<String>) -> Result<(), String> {
+fn live(arguments: &VmArguments, figures: &mut Vec<Figure>, notes: &mut Vec<String>) -> Result<()> {
     let cpus = two_cpus(arguments)?;
     let mut kinds = vec![Kind::Processes, Kind::Qemu];
     kinds.retain(|kind| arguments.kind.is_none_or(|wanted| wanted == *kind));

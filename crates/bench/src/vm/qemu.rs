@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use anyhow::{Result, anyhow, bail};
 use eft_host::sensors::{Tree, tasks};
 use eft_machine::CpuSet;
 
@@ -45,11 +46,11 @@ fn boot_sector(rounds: Option<u32>) -> [u8; 512] {
 }
 
 /// Starts a guest and waits until its program runs.
-fn boot(name: &str, dir: &Path, rounds: Option<u32>) -> Result<Guest, String> {
-    let failed = |what: &str, error: &dyn std::fmt::Display| format!("{PROGRAM}: {what} ({error})");
-    std::fs::create_dir_all(dir).map_err(|error| failed("no folder for its disk", &error))?;
+fn boot(name: &str, dir: &Path, rounds: Option<u32>) -> Result<Guest> {
+    let failed = |what: &str, error: std::io::Error| anyhow!("{PROGRAM}: {what} ({error})");
+    std::fs::create_dir_all(dir).map_err(|error| failed("no folder for its disk", error))?;
     let disk = dir.join(format!("{name}.img"));
-    std::fs::write(&disk, boot_sector(rounds)).map_err(|error| failed("no disk", &error))?;
+    std::fs::write(&disk, boot_sector(rounds)).map_err(|error| failed("no disk", error))?;
     let child = Command::new(PROGRAM)
         .args(["-accel", "tcg,thread=multi", "-m", "16", "-display", "none", "-monitor", "none"])
         .args(["-serial", "none", "-nic", "none", "-name", &format!("{name},debug-threads=on")])
@@ -57,7 +58,7 @@ fn boot(name: &str, dir: &Path, rounds: Option<u32>) -> Result<Guest, String> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .spawn()
-        .map_err(|error| failed("it cannot be started", &error))?;
+        .map_err(|error| failed("it cannot be started", error))?;
     let (tree, pid) = (Tree::live(), child.id() as i32);
     let mut guest = Guest::new(child, pid);
     let until = Instant::now() + BOOT;
@@ -76,12 +77,12 @@ fn boot(name: &str, dir: &Path, rounds: Option<u32>) -> Result<Guest, String> {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    Err(format!("{PROGRAM} has no thread called '{VCPU}'"))
+    bail!("{PROGRAM} has no thread called '{VCPU}'")
 }
 
 /// Rounds of the loop that take `share` of a full-speed CPU, as near as some tries come. A part of each rest is work, too:
 /// the emulator's own, for the interrupt. So what some rounds take says only about where to try next.
-pub fn pace(share: f64, dir: &Path, fast: &CpuSet, end: &End) -> Result<u32, String> {
+pub fn pace(share: f64, dir: &Path, fast: &CpuSet, end: &End) -> Result<u32> {
     let (mut rounds, mut nearest) = (ROUNDS_TRIED, (f64::MAX, ROUNDS_TRIED));
     for _ in 0..TRIES {
         let used = use_of(rounds, dir, fast, end)?;
@@ -98,12 +99,12 @@ pub fn pace(share: f64, dir: &Path, fast: &CpuSet, end: &End) -> Result<u32, Str
     }
     match nearest {
         (off, rounds) if off < share / 2.0 => Ok(rounds),
-        _ => Err(format!("{PROGRAM}: no guest comes near {:.0}% of a CPU here", share * 100.0)),
+        _ => bail!("{PROGRAM}: no guest comes near {:.0}% of a CPU here", share * 100.0),
     }
 }
 
 /// Part of the CPU that a guest of so many rounds takes.
-fn use_of(rounds: u32, dir: &Path, fast: &CpuSet, end: &End) -> Result<f64, String> {
+fn use_of(rounds: u32, dir: &Path, fast: &CpuSet, end: &End) -> Result<f64> {
     let guest = boot("bench-pace", dir, Some(rounds))?;
     guest.put(fast)?;
     // The firmware may not be done yet.
@@ -113,7 +114,7 @@ fn use_of(rounds: u32, dir: &Path, fast: &CpuSet, end: &End) -> Result<f64, Stri
     Ok((guest.run_ns() - before) as f64 / begin.elapsed().as_nanos() as f64)
 }
 
-pub fn start(name: &str, dir: &Path, rounds: Option<u32>) -> Result<Guest, String> {
+pub fn start(name: &str, dir: &Path, rounds: Option<u32>) -> Result<Guest> {
     boot(name, dir, rounds)
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anyhow::{Result, anyhow};
 use eft_host::clock;
 use eft_host::guests::discover::{GroupSpec, Members, Wanted};
 use eft_host::guests::session::view::View;
@@ -83,14 +84,14 @@ impl<'a> Setting<'a> {
         slowed: &'a Slowed,
         kinds: &[Kind],
         end: &'a End,
-    ) -> Result<Self, String> {
+    ) -> Result<Self> {
         let fast = CpuSet::one(cpus.first().unwrap_or(CpuId(0)));
         let rounds =
             if kinds.contains(&Kind::Qemu) { qemu::pace(PACED_SHARE, &slowed.dir, &fast, end)? } else { 0 };
         Ok(Self { arguments, cpus, slowed, end, rounds })
     }
 
-    fn start(&self, kind: Kind) -> Result<[Guest; 2], String> {
+    fn start(&self, kind: Kind) -> Result<[Guest; 2]> {
         let dir = &self.slowed.dir;
         Ok(match kind {
             Kind::Processes => [worker::start(1.0)?, worker::start(PACED_SHARE)?],
@@ -119,7 +120,7 @@ impl<'a> Setting<'a> {
         }
     }
 
-    pub fn round(&self, kind: Kind, way: Way) -> Result<Round, String> {
+    pub fn round(&self, kind: Kind, way: Way) -> Result<Round> {
         let (fast, slow) = (self.cpus.first().unwrap_or(CpuId(0)), self.cpus.last().unwrap_or(CpuId(0)));
         let guests = self.start(kind)?;
         self.end.sleep(Duration::from_millis(300))?;
@@ -146,7 +147,7 @@ impl<'a> Setting<'a> {
         let seen = std::thread::scope(|scope| {
             let judge = scope.spawn(|| judge(&guests, fast, length, self.end));
             session.run(clock::now() + length * 2, || judge.is_finished());
-            judge.join().map_err(|_| "the judge failed".to_string())
+            judge.join().map_err(|_| anyhow!("the judge failed"))
         });
         let view = session.view();
         session.restore().iter().for_each(|note| eprintln!("eft: {note}"));

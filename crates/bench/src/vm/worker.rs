@@ -4,6 +4,8 @@ use std::io::Read as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use anyhow::{Result, anyhow};
+
 use super::guest::Guest;
 
 /// A paced guest works once in each.
@@ -18,13 +20,13 @@ pub fn own_cpu() -> Duration {
 }
 
 /// Starts a process that works at full speed for a share of its time; 1 is always.
-pub fn start(share: f64) -> Result<Guest, String> {
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+pub fn start(share: f64) -> Result<Guest> {
+    let program = std::env::current_exe()?;
     let child = Command::new(program)
         .args(["bench", "vm-worker", &share.to_string()])
         .stdin(Stdio::piped())
         .spawn()
-        .map_err(|error| format!("a worker cannot be started ({error})"))?;
+        .map_err(|error| anyhow!("a worker cannot be started ({error})"))?;
     let pid = child.id() as i32;
     Ok(Guest::new(child, pid))
 }
@@ -36,7 +38,7 @@ pub struct WorkerArguments {
 }
 
 /// One worker: work at each beat, until its input closes.
-pub fn worker(arguments: &WorkerArguments) -> Result<(), String> {
+pub fn worker(arguments: &WorkerArguments) -> Result<()> {
     let closed = std::thread::spawn(|| drop(std::io::stdin().read_to_end(&mut Vec::new())));
     let (beat, mut next) = (PERIOD.mul_f64(arguments.share.clamp(0.01, 1.0)), Instant::now());
     while !closed.is_finished() {

@@ -19,6 +19,14 @@ fn plan(seats: &[(&str, u32, bool)]) -> Plan {
 }
 
 #[test]
+fn a_refusal_to_park_tells_its_cause_once() {
+    let parked = Plan { parked: "0".parse().unwrap(), ..Plan::default() };
+    let error = check(&parked, &machine()).unwrap_err();
+    assert!(error.to_string().contains("base CPU"));
+    assert!(core::error::Error::source(&error).is_none());
+}
+
+#[test]
 fn each_refusal_names_its_reason() {
     let reason = |plan: Plan| check(&plan, &machine()).unwrap_err().to_string();
     let parked =

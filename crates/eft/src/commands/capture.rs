@@ -1,5 +1,6 @@
 //! `eft capture`: what crosses a device, as pcapng.
 
+use anyhow::{Context, Result, bail};
 use eft_linux::capture::{CaptureReader, PcapWriter};
 use eft_linux::operator;
 use serde_json::json;
@@ -33,12 +34,11 @@ extern "C" fn stop(_: i32) {
     STOP.store(true, Ordering::Relaxed);
 }
 
-pub fn run(arguments: &CaptureArguments) -> Result<(), String> {
+pub fn run(arguments: &CaptureArguments) -> Result<()> {
     if arguments.write.as_os_str() == "-" && std::io::stdout().is_terminal() {
-        return Err(
+        bail!(
             "a capture is binary, and standard output is a terminal: write to a file with -w FILE, or \
-                    pipe it into `tcpdump -nr -`"
-                .into(),
+             pipe it into `tcpdump -nr -`"
         );
     }
     // SAFETY: the handler only stores to an atomic.
@@ -48,31 +48,29 @@ pub fn run(arguments: &CaptureArguments) -> Result<(), String> {
         libc::signal(libc::SIGTERM, handler);
     }
     let request = json!({ "op": "capture", "interface": arguments.interface });
-    let (answer, fds) = operator::ask(&arguments.stack.name, &request).map_err(|e| e.to_string())?;
-    let fd = fds.first().ok_or("the stack gave no capture ring")?;
-    let mut reader = CaptureReader::new(fd).map_err(|e| e.to_string())?;
+    let (answer, fds) = operator::ask(&arguments.stack.name, &request)?;
+    let fd = fds.first().context("the stack gave no capture ring")?;
+    let mut reader = CaptureReader::new(fd)?;
     let out: Box<dyn Write> = match arguments.write.to_str() {
         Some("-") => Box::new(std::io::stdout()),
-        _ => Box::new(
-            File::create(&arguments.write).map_err(|e| format!("{}: {e}", arguments.write.display()))?,
-        ),
+        _ => Box::new(File::create(&arguments.write).with_context(|| arguments.write.display().to_string())?),
     };
     let interface = answer["interface"].as_str().unwrap_or("eft");
-    let mut writer = PcapWriter::new(BufWriter::new(out), interface).map_err(|e| e.to_string())?;
+    let mut writer = PcapWriter::new(BufWriter::new(out), interface)?;
     let end = arguments.seconds.map(|s| Instant::now() + Duration::from_secs(s));
     let (mut frames, mut lost) = (0, 0);
     eprintln!("capturing on {interface}; end with Ctrl-C");
     loop {
         while let Some(frame) = reader.take() {
             lost = frame.lost;
-            writer.write(&frame).map_err(|e| e.to_string())?;
+            writer.write(&frame)?;
             frames += 1;
             if arguments.count.is_some_and(|c| frames >= c) {
                 STOP.store(true, Ordering::Relaxed);
                 break;
             }
         }
-        writer.flush().map_err(|e| e.to_string())?;
+        writer.flush()?;
         if STOP.load(Ordering::Relaxed) || end.is_some_and(|e| Instant::now() >= e) {
             break;
         }

@@ -1,5 +1,6 @@
 //! `eft custodian`: what `eft run` leaves behind (see [`eft_linux::custodian`]). Never started by hand.
 
+use anyhow::{Context, Result, anyhow, bail};
 use eft_channel::socket::{Arena, Geometry};
 use eft_linux::custodian::{self, Charge};
 use eft_linux::memory;
@@ -21,7 +22,7 @@ pub struct CustodianArguments {
 }
 
 /// Starts a custodian as nobody's child, so that the program that we become does not wait for it.
-pub fn leave_behind(stack: &str, shape: &ArenaShape, descriptors: [OwnedFd; 4]) -> Result<(), String> {
+pub fn leave_behind(stack: &str, shape: &ArenaShape, descriptors: [OwnedFd; 4]) -> Result<()> {
     let numbers = descriptors.each_ref().map(AsRawFd::as_raw_fd);
     let mut command = Command::new("/proc/self/exe");
     command.arg0("eft").args(["custodian", "--stack", stack, "--descriptors"]);
@@ -42,25 +43,25 @@ pub fn leave_behind(stack: &str, shape: &ArenaShape, descriptors: [OwnedFd; 4]) 
             Ok(())
         })
     };
-    let mut child = command.spawn().map_err(|e| format!("cannot start the domain's custodian: {e}"))?;
-    child.wait().map(drop).map_err(|e| format!("cannot start the domain's custodian: {e}"))
+    let mut child = command.spawn().context("cannot start the domain's custodian")?;
+    child.wait().map(drop).context("cannot start the domain's custodian")
 }
 
-pub fn run(arguments: &CustodianArguments) -> Result<(), String> {
+pub fn run(arguments: &CustodianArguments) -> Result<()> {
     let (&[link, root, arena, bell], &[slots, send_len, receive_len]) =
         (&arguments.descriptors[..], &arguments.shape[..])
     else {
-        return Err("a custodian is started by `eft run`".into());
+        bail!("a custodian is started by `eft run`");
     };
     stand_aside(&[link, root, arena, bell]);
     // SAFETY: `eft run` passed these and tells nobody else.
     let [link, root, arena_fd, bell] =
         [link, root, arena, bell].map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
-    let segment = memory::map(&arena_fd, true).map_err(|e| e.to_string())?;
+    let segment = memory::map(&arena_fd, true)?;
     let arena = Arena::new(segment, Geometry { slots, send_len, receive_len })
-        .map_err(|_| "this is no arena".to_string())?;
+        .map_err(|_| anyhow!("this is no arena"))?;
     let charge = Charge { stack: arguments.stack.clone(), link, root, arena, arena_fd, bell };
-    custodian::run(charge).map_err(|e| e.to_string())
+    Ok(custodian::run(charge)?)
 }
 
 /// Keeps nothing open that is none of its business, has room for every socket, and stays when a service

@@ -1,5 +1,6 @@
 //! `eft inject`: breaks a component in a chosen way, for tests of what the others make of it.
 
+use anyhow::Result;
 use eft_linux::inject::{self, KINDS, Kind};
 use serde_json::json;
 
@@ -23,7 +24,7 @@ pub struct InjectArguments {
     json: bool,
 }
 
-pub fn run(arguments: &InjectArguments) -> Result<(), String> {
+pub fn run(arguments: &InjectArguments) -> Result<()> {
     if arguments.list {
         let rows: Vec<_> =
             KINDS.iter().map(|(name, _, what)| vec![name.to_string(), what.to_string()]).collect();
@@ -32,13 +33,7 @@ pub fn run(arguments: &InjectArguments) -> Result<(), String> {
     }
     let (Some(component), Some(kind)) = (&arguments.component, &arguments.kind) else { return Ok(()) };
     let seed = arguments.seed.unwrap_or_else(|| eft_host::clock::now().as_nanos());
-    let injected = inject::in_stack(
-        &arguments.stack.name,
-        component,
-        Kind::parse(kind).map_err(|e| e.to_string())?,
-        seed,
-    )
-    .map_err(|e| e.to_string())?;
+    let injected = inject::in_stack(&arguments.stack.name, component, Kind::parse(kind)?, seed)?;
     match arguments.json {
         true => println!(
             "{}",

@@ -1,5 +1,6 @@
 //! `eft keep`: the keeper of a stack in its process. Started by the supervisor, never by hand.
 
+use anyhow::Result;
 use std::time::Duration;
 
 #[derive(clap::Args, Debug)]
@@ -15,7 +16,7 @@ pub struct KeepArguments {
     table: Vec<String>,
 }
 
-pub fn run(arguments: &KeepArguments) -> Result<(), String> {
+pub fn run(arguments: &KeepArguments) -> Result<()> {
     let patience = Duration::from_secs(arguments.patience);
-    eft_linux::keeper::run(&arguments.stack, patience, &arguments.table).map_err(|e| e.to_string())
+    Ok(eft_linux::keeper::run(&arguments.stack, patience, &arguments.table)?)
 }

@@ -1,5 +1,6 @@
 //! `eft kill`: crashes a component on purpose (SIGKILL); the supervisor brings it back.
 
+use anyhow::Result;
 use eft_linux::operator;
 use serde_json::json;
 
@@ -11,9 +12,9 @@ pub struct KillArguments {
     component: String,
 }
 
-pub fn run(arguments: &KillArguments) -> Result<(), String> {
+pub fn run(arguments: &KillArguments) -> Result<()> {
     let request = json!({ "op": "kill", "component": arguments.component });
-    let (answer, _) = operator::ask(&arguments.stack.name, &request).map_err(|e| e.to_string())?;
+    let (answer, _) = operator::ask(&arguments.stack.name, &request)?;
     let others: Vec<&str> =
         answer["with"].as_array().into_iter().flatten().filter_map(|name| name.as_str()).collect();
     if !others.is_empty() {

@@ -1,5 +1,6 @@
 //! `eft pf`: the packet filter's rules and states, in pf.conf syntax.
 
+use anyhow::{Context, Result};
 use eft_linux::operator;
 use serde_json::json;
 use std::path::PathBuf;
@@ -17,21 +18,20 @@ pub struct PfArguments {
     show: Option<String>,
 }
 
-pub fn run(arguments: &PfArguments) -> Result<(), String> {
+pub fn run(arguments: &PfArguments) -> Result<()> {
     let stack = &arguments.stack.name;
     if let Some(file) = &arguments.file {
         let rules = match file.to_str() {
             Some("-") => eft_host::named_file::text_from(std::io::stdin()),
             _ => eft_host::named_file::text(file),
         }
-        .map_err(|e| format!("{}: {e}", file.display()))?;
+        .with_context(|| file.display().to_string())?;
         return operator::ask(stack, &json!({ "op": "pf-load", "rules": rules }))
             .map(drop)
-            .map_err(|e| format!("{}: {e}", file.display()));
+            .with_context(|| file.display().to_string());
     }
     let what = arguments.show.as_deref().unwrap_or("rules");
-    let (answer, _) =
-        operator::ask(stack, &json!({ "op": "pf-show", "what": what })).map_err(|e| e.to_string())?;
+    let (answer, _) = operator::ask(stack, &json!({ "op": "pf-show", "what": what }))?;
     let text = answer["text"].as_str().unwrap_or_default();
     if !text.is_empty() {
         println!("{}", text.trim_end());

@@ -1,5 +1,6 @@
 //! `eft move`: where a component runs.
 
+use anyhow::{Result, anyhow, bail};
 use eft_linux::operator;
 use serde_json::json;
 
@@ -16,17 +17,17 @@ pub struct MoveArguments {
     mode: String,
 }
 
-pub fn run(arguments: &MoveArguments) -> Result<(), String> {
+pub fn run(arguments: &MoveArguments) -> Result<()> {
     let cpu = match arguments.place.strip_prefix("cpu=") {
-        Some(n) => Some(n.parse::<u32>().map_err(|_| format!("`{n}` is no CPU number"))?),
+        Some(n) => Some(n.parse::<u32>().map_err(|_| anyhow!("`{n}` is no CPU number"))?),
         None if arguments.place == "any" => None,
-        None => return Err(format!("`{}`: expected cpu=N or any", arguments.place)),
+        None => bail!("`{}`: expected cpu=N or any", arguments.place),
     };
     let dedicated = arguments.mode == "dedicated";
     if dedicated && cpu.is_none() {
-        return Err("a dedicated component needs cpu=N".into());
+        bail!("a dedicated component needs cpu=N");
     }
     let request =
         json!({ "op": "place", "component": arguments.component, "cpu": cpu, "dedicated": dedicated });
-    operator::ask(&arguments.stack.name, &request).map(drop).map_err(|e| e.to_string())
+    Ok(operator::ask(&arguments.stack.name, &request).map(drop)?)
 }

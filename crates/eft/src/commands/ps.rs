@@ -2,6 +2,7 @@
 
 mod security;
 
+use anyhow::Result;
 use eft_linux::operator;
 use security::Security;
 use serde_json::{Value, json};
@@ -18,9 +19,8 @@ pub struct PsArguments {
     json: bool,
 }
 
-pub fn run(arguments: &PsArguments) -> Result<(), String> {
-    let (mut answer, _) =
-        operator::ask(&arguments.stack.name, &json!({ "op": "ps" })).map_err(|e| e.to_string())?;
+pub fn run(arguments: &PsArguments) -> Result<()> {
+    let (mut answer, _) = operator::ask(&arguments.stack.name, &json!({ "op": "ps" }))?;
     if arguments.json {
         if arguments.security {
             add_security(&mut answer);

@@ -1,6 +1,7 @@
 //! `eft replay`: what a live server was told, told to a fresh one in the simulator, which must answer with the same
 //! segments and verdicts, and tell its applications the same.
 
+use anyhow::{Context, Result, bail};
 use eft_linux::memory;
 use eft_record::recording::End;
 use std::path::PathBuf;
@@ -16,19 +17,19 @@ pub struct ReplayArguments {
     file: PathBuf,
 }
 
-pub fn run(arguments: &ReplayArguments) -> Result<(), String> {
-    replay(&arguments.file).map_err(|e| format!("{}: {e}", arguments.file.display()))
+pub fn run(arguments: &ReplayArguments) -> Result<()> {
+    replay(&arguments.file).with_context(|| arguments.file.display().to_string())
 }
 
-fn replay(file: &PathBuf) -> Result<(), String> {
-    let bytes = eft_host::named_file::bytes(file, RECORDING_MAX).map_err(|e| e.to_string())?;
+fn replay(file: &PathBuf) -> Result<()> {
+    let bytes = eft_host::named_file::bytes(file, RECORDING_MAX)?;
     let life = eft_record::file::from_bytes(&bytes)?;
     let recording = life.recording.borrow();
     let sparse = |len: usize| {
         let fd = memory::create("eft-replay", len).ok().filter(|_| len <= MEMORY_MAX)?;
         memory::map(&fd, true).ok()
     };
-    life.again_in(&recording, sparse).map_err(|failure| failure.to_string())?;
+    life.again_in(&recording, sparse)?;
     let (calls, peer) = (recording.calls.len(), life.head.engine.peer());
     let end = match recording.end {
         End::InOrder => String::new(),
@@ -41,9 +42,7 @@ fn replay(file: &PathBuf) -> Result<(), String> {
         }
         End::Died => " (it did not end in order: its last calls may be missing)".into(),
         End::CutShort => {
-            return Err(format!(
-                "the recording is cut short after call {calls}; until there all is identical"
-            ));
+            bail!("the recording is cut short after call {calls}; until there all is identical");
         }
     };
     let (segments, payload) = recording.segments();

@@ -7,6 +7,7 @@
 mod preload;
 mod view;
 
+use anyhow::{Context, Result, anyhow, bail};
 use eft_channel::socket::LAYOUT_VERSION;
 use eft_linux::custodian::shape;
 use eft_linux::protocol::ArenaShape;
@@ -33,35 +34,41 @@ pub struct RunArguments {
 /// The domain connection is put at or above this number, out of the way of programs' own.
 const DOMAIN_FD_MIN: i32 = 900;
 
-/// Why a program was not started, and the status that says so, as of `env` and the shells.
-struct Refusal {
-    status: u8,
-    reason: String,
+/// Why a program was not started.
+#[derive(Debug, thiserror::Error)]
+enum Refusal {
+    /// There is no such program.
+    #[error("{0:#}")]
+    NotFound(anyhow::Error),
+    /// It is there and cannot be run, or not on a stack.
+    #[error("{0:#}")]
+    NotRunnable(anyhow::Error),
+    /// Something keeps `eft run` itself from its work.
+    #[error("{0:#}")]
+    Hindered(anyhow::Error),
+}
+
+impl From<anyhow::Error> for Refusal {
+    fn from(why: anyhow::Error) -> Refusal {
+        Refusal::Hindered(why)
+    }
 }
 
 impl Refusal {
-    /// There is no such program.
-    fn not_found(reason: String) -> Refusal {
-        Refusal { status: 127, reason }
-    }
-
-    /// It is there and cannot be run, or not on a stack.
-    fn not_runnable(reason: String) -> Refusal {
-        Refusal { status: 126, reason }
-    }
-}
-
-/// What keeps `eft run` itself from its work.
-impl From<String> for Refusal {
-    fn from(reason: String) -> Refusal {
-        Refusal { status: 125, reason }
+    /// The status that says so, as of `env` and the shells.
+    fn status(&self) -> u8 {
+        match self {
+            Refusal::Hindered(_) => 125,
+            Refusal::NotRunnable(_) => 126,
+            Refusal::NotFound(_) => 127,
+        }
     }
 }
 
 pub fn run(arguments: &RunArguments) -> ExitCode {
     let Err(refusal) = become_program(arguments);
-    eprintln!("eft: {}", refusal.reason);
-    ExitCode::from(refusal.status)
+    eprintln!("eft: {refusal}");
+    ExitCode::from(refusal.status())
 }
 
 fn become_program(arguments: &RunArguments) -> Result<Infallible, Refusal> {
@@ -69,65 +76,66 @@ fn become_program(arguments: &RunArguments) -> Result<Infallible, Refusal> {
     let program = find_program(&arguments.command[0])?;
     let shim = shim_path()?;
     let on_kernel = std::env::var_os("EFT_UNSHIMMED").is_some_and(|v| v == "allow");
-    let kind = preload::kind(&program, &shim);
-    if let (Err(reason), false) = (&kind, on_kernel) {
-        return Err(Refusal::not_runnable(reason.clone()));
-    }
+    let first = match preload::kind(&program, &shim) {
+        Err(why) if !on_kernel => return Err(Refusal::NotRunnable(why)),
+        kind => kind.ok().flatten(),
+    };
     let fd = move_up(join(name)?)?;
     view::make(name);
-    eft_linux::io_uring::deny().map_err(|e| e.to_string())?;
+    eft_linux::io_uring::deny().map_err(anyhow::Error::from)?;
     let error = std::process::Command::new(&program)
         .arg0(&arguments.command[0])
         .args(&arguments.command[1..])
-        .env("LD_PRELOAD", preload::list(&shim, kind.ok().flatten()))
+        .env("LD_PRELOAD", preload::list(&shim, first))
         .env("EFT_SHIM", &shim)
         .env("EFT_STACK", name)
         .env("EFT_DOMAIN_FD", fd.to_string())
         .exec();
-    let reason = format!("cannot run {}: {error}", program.display());
-    Err(match error.kind() {
-        ErrorKind::NotFound => Refusal::not_found(reason),
-        _ => Refusal::not_runnable(reason),
+    let kind = error.kind();
+    let why = anyhow!(error).context(format!("cannot run {}", program.display()));
+    Err(match kind {
+        ErrorKind::NotFound => Refusal::NotFound(why),
+        _ => Refusal::NotRunnable(why),
     })
 }
 
 /// Makes a domain and leaves its custodian behind; returns what the domain's processes inherit.
-fn join(stack: &str) -> Result<OwnedFd, String> {
+fn join(stack: &str) -> Result<OwnedFd> {
     let (link, shape, [arena, bell]) = new_domain(stack)?;
-    let (near, far) = scm::pair().map_err(|e| format!("no socket to spare: {e}"))?;
+    let (near, far) = scm::pair().context("no socket to spare")?;
     let request = Request { version: LAYOUT_VERSION, op: op::ROOT, ..Request::default() };
     scm::send(&link, request.as_bytes(), &[far.as_fd()], false)
-        .map_err(|e| format!("stack `{stack}` does not answer: {e}"))?;
+        .with_context(|| format!("stack `{stack}` does not answer"))?;
     super::custodian::leave_behind(stack, &shape, [link, far, arena, bell])?;
     Ok(near)
 }
 
-fn new_domain(stack: &str) -> Result<(OwnedFd, ArenaShape, [OwnedFd; 2]), String> {
-    let fd = operator::connect(stack, &operator::applications_path(stack)).map_err(|e| e.to_string())?;
+fn new_domain(stack: &str) -> Result<(OwnedFd, ArenaShape, [OwnedFd; 2])> {
+    let fd = operator::connect(stack, &operator::applications_path(stack))?;
     let request = Request { version: LAYOUT_VERSION, op: op::NEW_DOMAIN, sequence: 1, ..Request::default() };
-    let gone = |e| format!("stack `{stack}` does not answer: {e}");
-    scm::send(&fd, request.as_bytes(), &[], false).map_err(gone)?;
+    let silent = || format!("stack `{stack}` does not answer");
+    scm::send(&fd, request.as_bytes(), &[], false).with_context(silent)?;
     let mut bytes = [0u8; REPLY_LEN];
-    let (n, fds) = scm::receive(&fd, &mut bytes, false).map_err(gone)?;
+    let (n, fds) = scm::receive(&fd, &mut bytes, false).with_context(silent)?;
     let reply = Reply::read_from_bytes(&bytes[..n.min(REPLY_LEN)])
-        .map_err(|_| format!("stack `{stack}` closed the connection"))?;
+        .map_err(|_| anyhow!("stack `{stack}` closed the connection"))?;
     match reply.errno {
         0 => match fds.try_into() {
             Ok(both) => Ok((fd, shape(&reply), both)),
             Err(_) => {
-                Err(format!("stack `{stack}` gave no memory: is there a limit of descriptors (ulimit -n)?"))
+                bail!("stack `{stack}` gave no memory: is there a limit of descriptors (ulimit -n)?")
             }
         },
-        libc::EMFILE => Err(format!(
-            "stack `{stack}` runs as many program domains as it may: end one, or raise limits.domains"
-        )),
-        libc::EPROTONOSUPPORT => Err(format!("stack `{stack}` is of another version of eft: restart it")),
-        e => Err(format!("stack `{stack}` refused: {}", std::io::Error::from_raw_os_error(e))),
+        libc::EMFILE => {
+            bail!("stack `{stack}` runs as many program domains as it may: end one, or raise limits.domains")
+        }
+        libc::EPROTONOSUPPORT => bail!("stack `{stack}` is of another version of eft: restart it"),
+        e => bail!("stack `{stack}` refused: {}", std::io::Error::from_raw_os_error(e)),
     }
 }
 
 /// Duplicates a descriptor to a high number that survives exec.
-fn move_up(fd: OwnedFd) -> Result<i32, String> {
+fn move_up(fd: OwnedFd) -> Result<i32> {
     let raw = fd.as_raw_fd();
     for minimum in [DOMAIN_FD_MIN, 200, 64, 3] {
         // SAFETY: fcntl on our own descriptor.
@@ -140,19 +148,16 @@ fn move_up(fd: OwnedFd) -> Result<i32, String> {
     let raw = fd.into_raw_fd();
     // SAFETY: as above.
     if unsafe { libc::fcntl(raw, libc::F_SETFD, 0) } < 0 {
-        return Err("no descriptor to spare: raise `ulimit -n`".into());
+        bail!("no descriptor to spare: raise `ulimit -n`");
     }
     Ok(raw)
 }
 
-fn shim_path() -> Result<PathBuf, String> {
-    let exe = std::env::current_exe().map_err(|e| format!("cannot find eft's own program file: {e}"))?;
+fn shim_path() -> Result<PathBuf> {
+    let exe = std::env::current_exe().context("cannot find eft's own program file")?;
     let path = exe.with_file_name("libeft.so");
     if !path.exists() {
-        return Err(format!(
-            "{} is missing: build it with `cargo build --release --workspace`",
-            path.display()
-        ));
+        bail!("{} is missing: build it with `cargo build --release --workspace`", path.display());
     }
     Ok(path)
 }
@@ -161,12 +166,12 @@ fn find_program(name: &OsString) -> Result<PathBuf, Refusal> {
     let path = Path::new(name);
     if path.components().count() > 1 {
         return match path.metadata() {
-            Ok(m) if !m.is_file() => Err(Refusal::not_runnable(format!("{}: not a program", path.display()))),
+            Ok(m) if !m.is_file() => Err(Refusal::NotRunnable(anyhow!("{}: not a program", path.display()))),
             Ok(_) => executable(path.to_path_buf()),
             Err(e) if e.kind() == ErrorKind::NotFound => {
-                Err(Refusal::not_found(format!("{}: {e}", path.display())))
+                Err(Refusal::NotFound(anyhow!("{}: {e}", path.display())))
             }
-            Err(e) => Err(Refusal::not_runnable(format!("{}: {e}", path.display()))),
+            Err(e) => Err(Refusal::NotRunnable(anyhow!("{}: {e}", path.display()))),
         };
     }
     let search = std::env::var_os("PATH").unwrap_or_default();
@@ -175,7 +180,7 @@ fn find_program(name: &OsString) -> Result<PathBuf, Refusal> {
     // As a shell: the first that can be run, else why the first that is there cannot.
     match found.iter().find(|p| may_execute(p)).or(found.first()) {
         Some(program) => executable(program.clone()),
-        None => Err(Refusal::not_found(format!("{}: command not found", path.display()))),
+        None => Err(Refusal::NotFound(anyhow!("{}: command not found", path.display()))),
     }
 }
 
@@ -186,6 +191,6 @@ fn may_execute(program: &Path) -> bool {
 fn executable(program: PathBuf) -> Result<PathBuf, Refusal> {
     match may_execute(&program) {
         true => Ok(program),
-        false => Err(Refusal::not_runnable(format!("{}: not executable", program.display()))),
+        false => Err(Refusal::NotRunnable(anyhow!("{}: not executable", program.display()))),
     }
 }

@@ -1,5 +1,6 @@
 //! `eft sched`: which policy places the components of a stack, to what end, and why it last decided as it did.
 
+use anyhow::Result;
 use eft_linux::operator;
 use serde_json::{Value, json};
 
@@ -38,7 +39,7 @@ enum What {
     Sample,
 }
 
-pub fn run(arguments: &SchedArguments) -> Result<(), String> {
+pub fn run(arguments: &SchedArguments) -> Result<()> {
     let question = match &arguments.what {
         None => json!({ "op": "sched", "what": "status" }),
         Some(What::Why) => json!({ "op": "sched", "what": "why" }),
@@ -48,7 +49,7 @@ pub fn run(arguments: &SchedArguments) -> Result<(), String> {
             "profiles": profiles,
         }),
     };
-    let (answer, _) = operator::ask(&arguments.name, &question).map_err(|e| e.to_string())?;
+    let (answer, _) = operator::ask(&arguments.name, &question)?;
     match &arguments.what {
         _ if arguments.json => println!("{answer}"),
         None => print_status(&answer),

@@ -1,5 +1,6 @@
 //! `eft serve NAME`: one server in its process. Started by the supervisor, never by hand.
 
+use anyhow::{Result, bail};
 use eft_base::SlotShare;
 use eft_channel::Segment;
 use eft_component::Component;
@@ -54,14 +55,14 @@ pub fn filter_config(seed: u64) -> eft_filter::FilterConfig {
     eft_filter::FilterConfig { seed, ..Default::default() }
 }
 
-pub fn run(arguments: &ServeArguments) -> Result<(), String> {
+pub fn run(arguments: &ServeArguments) -> Result<()> {
     if arguments.protocol != PROTOCOL {
-        return Err(format!(
+        bail!(
             "the supervisor speaks protocol {}, and this eft {PROTOCOL}: replace the whole stack (eft up --take-over)",
             arguments.protocol
-        ));
+        );
     }
-    host_all(arguments.components.len()).map_err(|e| e.to_string())
+    Ok(host_all(arguments.components.len())?)
 }
 
 /// The servers of a process are made one after the other: the supervisor waits for none of them.

@@ -1,5 +1,6 @@
 //! `eft sim`: hands over to `eft-sim`, which lies beside this program.
 
+use anyhow::{Result, anyhow, bail};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -11,13 +12,10 @@ pub struct SimArguments {
     arguments: Vec<OsString>,
 }
 
-pub fn run(arguments: &SimArguments) -> Result<(), String> {
+pub fn run(arguments: &SimArguments) -> Result<()> {
     let own =
-        std::env::current_exe().map_err(|error| format!("eft does not find its own program ({error})"))?;
+        std::env::current_exe().map_err(|error| anyhow!("eft does not find its own program ({error})"))?;
     let program = own.with_file_name("eft-sim");
     let error = Command::new(&program).args(&arguments.arguments).exec();
-    Err(format!(
-        "{} cannot be run ({error}); build it with cargo build --release -p eft-sim",
-        program.display()
-    ))
+    bail!("{} cannot be run ({error}); build it with cargo build --release -p eft-sim", program.display())
 }

@@ -1,5 +1,6 @@
 //! `eft ss`: the sockets of a stack, read from the transports' arenas without disturbing them.
 
+use anyhow::Result;
 use eft_base::Endpoint;
 use eft_channel::socket::{AcceptRecord, Arena, Geometry};
 use eft_linux::{memory, operator};
@@ -48,13 +49,13 @@ fn shown(endpoint: Endpoint) -> String {
     }
 }
 
-pub fn run(arguments: &SsArguments) -> Result<(), String> {
+pub fn run(arguments: &SsArguments) -> Result<()> {
     let request = json!({ "op": "arenas" });
-    let (answer, fds) = operator::ask(&arguments.stack.name, &request).map_err(|e| e.to_string())?;
+    let (answer, fds) = operator::ask(&arguments.stack.name, &request)?;
     let mut sockets = Vec::new();
     let mut pages = Pages::new(&arguments.stack.name);
     for (name, fd) in answer["arenas"].as_array().into_iter().flatten().zip(&fds) {
-        let arena = memory::map(fd, false).map_err(|e| e.to_string())?;
+        let arena = memory::map(fd, false)?;
         match name.as_str() {
             Some("tcp") => {
                 let rows = tcp::inspect::list(&arena).unwrap_or_default();

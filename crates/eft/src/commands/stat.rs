@@ -1,5 +1,6 @@
 //! `eft stat`: counters and traffic indicators of every component.
 
+use anyhow::{Result, bail};
 use eft_bench::counters::counters;
 use eft_component::Component;
 use eft_messages::{ComponentId, Role};
@@ -33,13 +34,13 @@ pub fn counters_of(peer: ComponentId) -> &'static [&'static str] {
     }
 }
 
-pub fn run(arguments: &StatArguments) -> Result<(), String> {
+pub fn run(arguments: &StatArguments) -> Result<()> {
     let mut all = counters(&arguments.stack.name, counters_of)?;
     if let Some(wanted) = &arguments.component {
         let known: Vec<String> = all.keys().cloned().collect();
         all.retain(|name, _| name == wanted);
         if all.is_empty() {
-            return Err(format!("there is no component `{wanted}`; there are: {}", known.join(", ")));
+            bail!("there is no component `{wanted}`; there are: {}", known.join(", "));
         }
     }
     if arguments.json {

@@ -3,6 +3,7 @@
 mod file;
 mod notify;
 
+use anyhow::{Context, Result, bail};
 use eft_base::SlotShare;
 use eft_base::{Cidr, MacAddress};
 use eft_component::Topology;
@@ -70,19 +71,19 @@ pub struct UpArguments {
     topology: Option<PathBuf>,
 }
 
-pub fn run(arguments: &UpArguments) -> Result<(), String> {
+pub fn run(arguments: &UpArguments) -> Result<()> {
     let mut config = config(options(arguments)?)?;
     config.take_over = arguments.take_over;
-    supervisor::run(config, || {
+    let is_ready = || {
         println!("ready");
         let _ = std::io::stdout().flush();
         notify::ready();
-    })
-    .map_err(|e| e.to_string())
+    };
+    Ok(supervisor::run(config, is_ready)?)
 }
 
 /// The command line, and where it is silent the file.
-fn options(arguments: &UpArguments) -> Result<Options, String> {
+fn options(arguments: &UpArguments) -> Result<Options> {
     let file = arguments.config.as_deref().map(file::read).transpose()?.unwrap_or_default();
     let or = |given: &Option<PathBuf>, file: Option<PathBuf>| given.clone().or(file);
     let options = Options {
@@ -104,36 +105,34 @@ fn options(arguments: &UpArguments) -> Result<Options, String> {
     };
     for (missing, key) in [(options.device.is_empty(), "device"), (options.address.is_empty(), "address")] {
         if missing {
-            return Err(format!("there is no {key}: give --{key}, or `{key}` in the configuration file"));
+            bail!("there is no {key}: give --{key}, or `{key}` in the configuration file");
         }
     }
     Ok(options)
 }
 
-fn config(arguments: Options) -> Result<StackConfig, String> {
+fn config(arguments: Options) -> Result<StackConfig> {
     let topology = match &arguments.topology {
         None => Topology::parse(eft_component::topology::DEFAULT)?,
         Some(path) => {
-            let text = eft_host::named_file::text(path).map_err(|e| format!("{}: {e}", path.display()))?;
-            Topology::parse(&text).map_err(|e| format!("{}: {e}", path.display()))?
+            let text = eft_host::named_file::text(path).with_context(|| path.display().to_string())?;
+            Topology::parse(&text).with_context(|| path.display().to_string())?
         }
     };
     if arguments.record.is_some() && topology.edge.iter().any(|e| e.capacity != 1024) {
-        return Err(
-            "--record works with queues of 1024 messages only: drop `capacity` from the topology".into()
-        );
+        bail!("--record works with queues of 1024 messages only: drop `capacity` from the topology");
     }
     let devices = &arguments.device;
     if arguments.address.len() < devices.len() {
-        return Err(format!(
+        bail!(
             "{} devices but only {} addresses: give every --device an --address",
             devices.len(),
             arguments.address.len()
-        ));
+        );
     }
     if let Some(dir) = &arguments.record {
         // A server that cannot open its recording would die at every start.
-        std::fs::create_dir_all(dir).map_err(|e| format!("--record {}: {e}", dir.display()))?;
+        std::fs::create_dir_all(dir).with_context(|| format!("--record {}", dir.display()))?;
     }
     let last = devices.len() - 1;
     let configs = devices.iter().enumerate().map(|(i, spec)| DeviceConfig {

@@ -1,5 +1,6 @@
 //! `eft update`: replaces servers by those of another program file while connections go on.
 
+use anyhow::{Context, Result, bail};
 use eft_linux::operator;
 use serde_json::{Value, json};
 use std::fs::File;
@@ -22,13 +23,13 @@ pub struct UpdateArguments {
     binary: Option<PathBuf>,
 }
 
-pub fn run(arguments: &UpdateArguments) -> Result<(), String> {
+pub fn run(arguments: &UpdateArguments) -> Result<()> {
     let stack = &arguments.stack.name;
     let path = arguments.binary.clone().unwrap_or_else(|| "/proc/self/exe".into());
-    let mut file = File::open(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let mut file = File::open(&path).with_context(|| path.display().to_string())?;
     let mut magic = [0; 4];
     if file.read_exact(&mut magic).is_err() || magic != *b"\x7fELF" {
-        return Err(format!("{}: not a program file", path.display()));
+        bail!("{}: not a program file", path.display());
     }
     let file = OwnedFd::from(file);
     let components = match &arguments.component {
@@ -37,15 +38,15 @@ pub fn run(arguments: &UpdateArguments) -> Result<(), String> {
     };
     for component in components {
         let request = json!({ "op": "update", "component": component });
-        let (answer, _) = operator::ask_with(stack, &request, &[&file]).map_err(|e| e.to_string())?;
+        let (answer, _) = operator::ask_with(stack, &request, &[&file])?;
         let pause = answer["pause_ms"].as_f64().unwrap_or_default();
         println!("{component}: generation {}, replaced within {pause:.1} ms", answer["generation"]);
     }
     Ok(())
 }
 
-fn components(stack: &str) -> Result<Vec<String>, String> {
-    let (answer, _) = operator::ask(stack, &json!({ "op": "ps" })).map_err(|e| e.to_string())?;
+fn components(stack: &str) -> Result<Vec<String>> {
+    let (answer, _) = operator::ask(stack, &json!({ "op": "ps" }))?;
     let names = answer["components"].as_array().into_iter().flatten().map(|c| &c["component"]);
     Ok(names.filter_map(Value::as_str).map(String::from).collect())
 }

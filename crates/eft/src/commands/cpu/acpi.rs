@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::Result;
 use clap::Args;
 use eft_acpi::Processor;
 use eft_host::sensors::acpi;
@@ -15,7 +16,7 @@ pub struct AcpiArguments {
     tables: Option<PathBuf>,
 }
 
-pub fn run(context: &Context, arguments: &AcpiArguments) -> Result<(), String> {
+pub fn run(context: &Context, arguments: &AcpiArguments) -> Result<()> {
     let processors = match &arguments.tables {
         Some(dir) => acpi::read_dir(dir)?,
         None => acpi::read_machine(&context.host.tree)?,

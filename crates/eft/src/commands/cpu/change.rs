@@ -1,5 +1,6 @@
 //! `eft cpu park`, `unpark`, `offline`, `online` and `restore`.
 
+use anyhow::{Result, bail};
 use eft_base::time;
 use std::time::Duration;
 
@@ -91,18 +92,18 @@ pub fn options(context: &Context, arguments: &ParkArguments) -> ParkOptions {
     }
 }
 
-pub fn delays(arguments: &ParkArguments) -> Result<Delays, String> {
+pub fn delays(arguments: &ParkArguments) -> Result<Delays> {
     let offline_after = match arguments.offline_after {
         None => None,
         Some(seconds) if (0.0..1e7).contains(&seconds) => {
             Some(Duration::from_millis((seconds * 1000.0) as u64))
         }
-        Some(seconds) => return Err(format!("--offline-after {seconds} is no sensible time")),
+        Some(seconds) => bail!("--offline-after {seconds} is no sensible time"),
     };
     Ok(Delays { offline_after, ..Delays::default() })
 }
 
-pub fn park(context: &Context, arguments: &ParkArguments) -> Result<(), String> {
+pub fn park(context: &Context, arguments: &ParkArguments) -> Result<()> {
     let delays = delays(arguments)?;
     if wants_bolt(context, arguments) {
         let options = HotplugOptions { force: arguments.force, native: false };
@@ -196,7 +197,7 @@ fn numbers(list: &[u32]) -> String {
     list.iter().map(u32::to_string).collect::<Vec<String>>().join(", ")
 }
 
-pub fn unpark(context: &Context, arguments: &CpusArguments) -> Result<(), String> {
+pub fn unpark(context: &Context, arguments: &CpusArguments) -> Result<()> {
     let mut session = context.session()?;
     let is_parking = arguments.cpus.is_subset(&session.held().parked());
     let by = if is_parking {
@@ -208,14 +209,14 @@ pub fn unpark(context: &Context, arguments: &CpusArguments) -> Result<(), String
     switched(context, "gave back", &arguments.cpus, by, latency, notes)
 }
 
-pub fn offline(context: &Context, arguments: &SwitchArguments) -> Result<(), String> {
+pub fn offline(context: &Context, arguments: &SwitchArguments) -> Result<()> {
     let options = HotplugOptions { force: arguments.force, native: arguments.native };
     let (latency, note) = context.session()?.offline(&arguments.cpus, options)?;
     let by = hotplug::way(&context.host.tree, options).name();
     switched(context, "took offline", &arguments.cpus, by, latency, note.into_iter().collect())
 }
 
-pub fn online(context: &Context, arguments: &SwitchArguments) -> Result<(), String> {
+pub fn online(context: &Context, arguments: &SwitchArguments) -> Result<()> {
     let options = HotplugOptions { force: arguments.force, native: arguments.native };
     let (latency, note) = context.session()?.online(&arguments.cpus, options)?;
     let by = hotplug::way(&context.host.tree, options).name();
@@ -229,7 +230,7 @@ fn switched(
     by: &'static str,
     latency: Duration,
     notes: Vec<String>,
-) -> Result<(), String> {
+) -> Result<()> {
     let outcome = SwitchOutcome { cpus: cpus.clone(), by, latency_us: latency.as_secs_f64() * 1e6, notes };
     if context.json {
         return context.print_json(&outcome);
@@ -238,7 +239,7 @@ fn switched(
     print(&format!("{verb} CPU {cpus} in {:.0} us, by {by}\n", outcome.latency_us))
 }
 
-pub fn restore(context: &Context) -> Result<(), String> {
+pub fn restore(context: &Context) -> Result<()> {
     let (count, notes) = context.session()?.restore()?;
     if context.json {
         return context.print_json(&serde_json::json!({ "undone": count, "notes": notes }));

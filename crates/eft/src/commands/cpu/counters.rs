@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use anyhow::{Result, bail};
 use clap::Args;
 use eft_host::sensors::counters::{Counters, Counts, Target};
 use eft_machine::CpuSet;
@@ -21,10 +22,10 @@ pub struct CountersArguments {
     duration_ms: u64,
 }
 
-pub fn run(context: &Context, arguments: &CountersArguments) -> Result<(), String> {
+pub fn run(context: &Context, arguments: &CountersArguments) -> Result<()> {
     let tree = &context.host.tree;
     if !tree.is_live() {
-        return Err("a recorded machine counts nothing".into());
+        bail!("a recorded machine counts nothing");
     }
     let targets = match (arguments.thread, &arguments.cpus) {
         (Some(thread), _) => vec![Target::Thread(thread)],

@@ -2,13 +2,14 @@
 
 use std::time::{Duration, Instant};
 
+use anyhow::Result;
 use eft_host::actuators::held::{self, Held, Status};
 use eft_host::sensors::{self, Tree, rates};
 use eft_machine::{Cpu, CpuId, KiloHertz, Machine, Share, SpeedSet};
 
 use super::{Context, columns, print};
 
-pub fn run(context: &Context, interval_ms: u64) -> Result<(), String> {
+pub fn run(context: &Context, interval_ms: u64) -> Result<()> {
     let machine = observe(context, Duration::from_millis(interval_ms.min(60_000)))?;
     if context.json {
         return context.print_json(&machine);
@@ -17,7 +18,7 @@ pub fn run(context: &Context, interval_ms: u64) -> Result<(), String> {
 }
 
 /// The machine over an interval, with what eft itself set.
-pub fn observe(context: &Context, interval: Duration) -> Result<Machine, String> {
+pub fn observe(context: &Context, interval: Duration) -> Result<Machine> {
     let tree = &context.host.tree;
     let (held, status) = (held::load(&context.host.dir), held::load_status(&context.host.dir));
     let (begin, before, burned_before) = (Instant::now(), rates::read(tree), burned_ns(&held, &status));

@@ -8,7 +8,8 @@ mod power;
 mod speed;
 mod trace;
 
-pub use eft_text::{columns, print};
+use anyhow::{Result, anyhow, bail};
+pub use eft_text::columns;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -74,6 +75,10 @@ enum CpuCommand {
     Holder,
 }
 
+pub fn print(text: &str) -> Result<()> {
+    eft_text::print(text).map_err(anyhow::Error::msg)
+}
+
 /// What every command needs to know.
 pub struct Context {
     pub host: Host,
@@ -86,7 +91,7 @@ struct Config {
     managed: Option<CpuSet>,
 }
 
-pub fn run(arguments: &CpuArguments) -> Result<(), String> {
+pub fn run(arguments: &CpuArguments) -> Result<()> {
     let context = context(arguments)?;
     match &arguments.command {
         None => list::run(&context, arguments.interval),
@@ -105,7 +110,7 @@ pub fn run(arguments: &CpuArguments) -> Result<(), String> {
     }
 }
 
-fn context(arguments: &CpuArguments) -> Result<Context, String> {
+fn context(arguments: &CpuArguments) -> Result<Context> {
     let tree = arguments.root.as_ref().map_or_else(Tree::live, Tree::at);
     let dir = arguments.state_dir.clone().unwrap_or_else(|| state_dir(&tree));
     let managed = match &arguments.managed {
@@ -114,24 +119,24 @@ fn context(arguments: &CpuArguments) -> Result<Context, String> {
         None => config(arguments)?.managed.unwrap_or_else(|| held::load(&dir).managed),
     };
     let program =
-        std::env::current_exe().map_err(|error| format!("eft does not find its own program ({error})"))?;
+        std::env::current_exe().map_err(|error| anyhow!("eft does not find its own program ({error})"))?;
     Ok(Context { host: Host { tree, dir, managed, program }, json: arguments.json })
 }
 
-fn config(arguments: &CpuArguments) -> Result<Config, String> {
+fn config(arguments: &CpuArguments) -> Result<Config> {
     let path = &arguments.config;
     let text = match eft_host::named_file::text(path) {
         Ok(text) => text,
         Err(_) if path.as_os_str() == CONFIG => return Ok(Config::default()),
-        Err(error) => return Err(format!("{} cannot be read ({error})", path.display())),
+        Err(error) => bail!("{} cannot be read ({error})", path.display()),
     };
     toml::from_str(&text)
-        .map_err(|e| format!("{}: {}", path.display(), complaint(&text, e.span(), e.message())))
+        .map_err(|e| anyhow!("{}: {}", path.display(), complaint(&text, e.span(), e.message())))
 }
 
 impl Context {
     /// Takes the lock; says on stderr what was left behind by a killed instance and is undone now.
-    pub fn session(&self) -> Result<Session, String> {
+    pub fn session(&self) -> Result<Session> {
         let session = Session::open(&self.host)?;
         if session.recovered > 0 {
             eprintln!("eft: undid {} changes that an instance left behind", session.recovered);
@@ -144,13 +149,13 @@ impl Context {
         notes.iter().for_each(|note| eprintln!("eft: {note}"));
     }
 
-    pub fn print_json<T: Serialize>(&self, value: &T) -> Result<(), String> {
-        let text = serde_json::to_string_pretty(value).map_err(|error| error.to_string())?;
+    pub fn print_json<T: Serialize>(&self, value: &T) -> Result<()> {
+        let text = serde_json::to_string_pretty(value)?;
         print(&(text + "\n"))
     }
 }
 
-fn holder(context: &Context) -> Result<(), String> {
+fn holder(context: &Context) -> Result<()> {
     Ok(eft_host::actuators::holder::run(&context.host.dir, || {
         // The starter waits for this line, and then reads no more.
         let _ = print("ready\n");

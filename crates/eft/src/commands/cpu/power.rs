@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
 use eft_cores::description::Description;
 use eft_cores::power::{CoreState, PowerEstimate, PowerModel, Sensitivity};
@@ -34,7 +35,7 @@ struct Power {
     sensitivity: Vec<Sensitivity>,
 }
 
-pub fn run(context: &Context, arguments: &PowerArguments) -> Result<(), String> {
+pub fn run(context: &Context, arguments: &PowerArguments) -> Result<()> {
     let tree = &context.host.tree;
     let model = model(arguments)?;
     let duration = Duration::from_millis(arguments.duration_ms);
@@ -72,7 +73,7 @@ pub fn run(context: &Context, arguments: &PowerArguments) -> Result<(), String> 
 type IdleTimes = BTreeMap<CpuId, Vec<(String, u64)>>;
 
 /// Time in each idle state until now, as cpuidle counts it.
-fn idle_times(tree: &Tree) -> Result<IdleTimes, String> {
+fn idle_times(tree: &Tree) -> Result<IdleTimes> {
     let present = topology::cpu_sets(tree)?.present;
     let of = |cpu: CpuId| {
         let states = idle::read(tree, cpu).into_iter();
@@ -90,14 +91,14 @@ fn spent<'a>(before: &'a IdleTimes, after: &IdleTimes, cpu: CpuId) -> Vec<(&'a s
     pairs.map(|(before, after)| (before.0.as_str(), after.1.saturating_sub(before.1))).collect()
 }
 
-fn model(arguments: &PowerArguments) -> Result<PowerModel, String> {
+fn model(arguments: &PowerArguments) -> Result<PowerModel> {
     let Some(path) = &arguments.model else {
         return Ok(PowerModel::default());
     };
     let text = eft_host::named_file::text(path)
-        .map_err(|error| format!("{} cannot be read ({error})", path.display()))?;
-    let description = Description::parse(&text).map_err(|reason| format!("{}: {reason}", path.display()))?;
-    description.power.ok_or_else(|| format!("{} has no [power] section", path.display()))
+        .map_err(|error| anyhow!("{} cannot be read ({error})", path.display()))?;
+    let description = Description::parse(&text).with_context(|| path.display().to_string())?;
+    description.power.with_context(|| format!("{} has no [power] section", path.display()))
 }
 
 fn core_state(machine: &Machine, cpu: &Cpu) -> CoreState {

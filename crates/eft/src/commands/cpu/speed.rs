@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::{Context as _, Result, anyhow, bail};
 use clap::Args;
 use eft_cores::description::Description;
 use eft_cores::duty::Phase;
@@ -64,7 +65,7 @@ const BASELINE: Duration = Duration::from_millis(500);
 /// Nearer than this is left alone: half of what is promised.
 const NEAR: Share = Share(TOLERANCE.0 / 4.0);
 
-pub fn run(context: &Context, arguments: &SpeedArguments) -> Result<(), String> {
+pub fn run(context: &Context, arguments: &SpeedArguments) -> Result<()> {
     let speed: Speed = arguments.value.parse()?;
     let wishes: Vec<(CpuId, Speed)> = arguments.cpus.iter().map(|cpu| (cpu, speed)).collect();
     let phase = if arguments.antiphase { Phase::Antiphase } else { Phase::InPhase };
@@ -72,16 +73,16 @@ pub fn run(context: &Context, arguments: &SpeedArguments) -> Result<(), String> 
     show(context, &outcomes)
 }
 
-pub fn emulate(context: &Context, arguments: &EmulateArguments) -> Result<(), String> {
+pub fn emulate(context: &Context, arguments: &EmulateArguments) -> Result<()> {
     let Some(file) = arguments.file.as_ref().filter(|_| !arguments.undo) else {
         return change::restore(context);
     };
     let text = eft_host::named_file::text(file)
-        .map_err(|error| format!("{} cannot be read ({error})", file.display()))?;
-    let description = Description::parse(&text).map_err(|reason| format!("{}: {reason}", file.display()))?;
+        .map_err(|error| anyhow!("{} cannot be read ({error})", file.display()))?;
+    let description = Description::parse(&text).with_context(|| file.display().to_string())?;
     let present = topology::cpu_sets(&context.host.tree)?.present;
     if let Some(cpu) = description.cpus().minus(&present).first() {
-        return Err(format!("{}: CPU {cpu} does not exist (this machine has {present})", file.display()));
+        bail!("{}: CPU {cpu} does not exist (this machine has {present})", file.display());
     }
     let mut wishes = Vec::new();
     for core in description.cores.iter().filter(|core| core.is_slowed()) {
@@ -89,7 +90,7 @@ pub fn emulate(context: &Context, arguments: &EmulateArguments) -> Result<(), St
         wishes.extend(core.cpus.iter().map(|cpu| (cpu, speed)));
     }
     if wishes.is_empty() {
-        return Err(format!("{} slows no core, so there is nothing to emulate", file.display()));
+        bail!("{} slows no core, so there is nothing to emulate", file.display());
     }
     let outcomes = set(
         context,
@@ -115,7 +116,7 @@ fn set(
     phase: Phase,
     machine: Option<String>,
     measure: bool,
-) -> Result<Vec<Outcome>, String> {
+) -> Result<Vec<Outcome>> {
     let live = context.host.tree.is_live();
     let mut session = context.session()?;
     // Before: what the machine does anyway. An unmanaged or absent CPU is refused by `set_speeds` below.
@@ -182,7 +183,7 @@ fn measure_all(
     context: &Context,
     settings: &[(CpuId, Setting)],
     rates: &BTreeMap<CpuId, f64>,
-) -> Result<BTreeMap<CpuId, SpeedMeasurement>, String> {
+) -> Result<BTreeMap<CpuId, SpeedMeasurement>> {
     let second = Duration::from_secs(1);
     let burners = held::load_status(&context.host.dir).burners;
     let start = |cpu: CpuId| {
@@ -193,7 +194,7 @@ fn measure_all(
     let join = |(cpu, thread): (
         CpuId,
         std::thread::JoinHandle<Result<SpeedMeasurement, eft_host::error::Error>>,
-    )| { Ok((cpu, thread.join().map_err(|_| "the measurement failed".to_string())??)) };
+    )| { Ok((cpu, thread.join().map_err(|_| anyhow!("the measurement failed"))??)) };
     threads.into_iter().map(join).collect()
 }
 
@@ -209,7 +210,7 @@ fn shared_with(context: &Context, cpu: CpuId, back_end: BackEnd) -> CpuSet {
     all.minus(&CpuSet::one(cpu))
 }
 
-fn show(context: &Context, outcomes: &[Outcome]) -> Result<(), String> {
+fn show(context: &Context, outcomes: &[Outcome]) -> Result<()> {
     if context.json {
         return context.print_json(&outcomes);
     }

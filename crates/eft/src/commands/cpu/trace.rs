@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use eft_base::Instant;
 use eft_cores::gaps::{Gap, Phase, SchedEvent, attribute};
@@ -69,9 +70,9 @@ const EVENTS: [&str; 7] = [
     "cgroup/cgroup_attach_task",
 ];
 
-pub fn run(context: &Context, arguments: &TraceArguments) -> Result<(), String> {
+pub fn run(context: &Context, arguments: &TraceArguments) -> Result<()> {
     if !context.host.tree.is_live() {
-        return Err("a recorded machine cannot be traced".into());
+        bail!("a recorded machine cannot be traced");
     }
     let mut session = context.session()?;
     let tracer = Tracer::new(&EVENTS, None)?;
@@ -104,7 +105,7 @@ pub fn run(context: &Context, arguments: &TraceArguments) -> Result<(), String> 
     let trace = analyse(arguments, &events, session.began, latency);
     if let Some(path) = &arguments.picture {
         std::fs::write(path, draw(&trace))
-            .map_err(|error| format!("{} cannot be written ({error})", path.display()))?;
+            .map_err(|error| anyhow!("{} cannot be written ({error})", path.display()))?;
     }
     if context.json { context.print_json(&trace) } else { print(&describe(&trace)) }
 }

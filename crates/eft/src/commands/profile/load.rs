@@ -9,6 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, Result, anyhow, bail};
 use eft_bench::ground::End;
 
 /// How long it may take to end by itself, and how long after each signal.
@@ -30,15 +31,15 @@ pub struct Load {
 }
 
 impl Load {
-    pub fn start(command: &[OsString], seconds: f64) -> Result<Load, String> {
-        let (program, arguments) = command.split_first().ok_or("there is no load command")?;
+    pub fn start(command: &[OsString], seconds: f64) -> Result<Load> {
+        let (program, arguments) = command.split_first().context("there is no load command")?;
         let mut command = Command::new(program);
         command.args(arguments).env("EFT_SECONDS", seconds.to_string());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
         // SAFETY: between fork and exec only async-signal-safe calls: signals that we keep back reach the command.
         unsafe { command.pre_exec(unblock_signals) };
         let name = program.to_string_lossy().into_owned();
-        let mut child = command.spawn().map_err(|e| format!("the load `{name}` cannot be started ({e})"))?;
+        let mut child = command.spawn().map_err(|e| anyhow!("the load `{name}` cannot be started ({e})"))?;
         let output = child.stdout.take().map(|out| {
             std::thread::spawn(move || {
                 let mut bytes = Vec::new();
@@ -50,14 +51,12 @@ impl Load {
     }
 
     /// It must not end before it was measured.
-    pub fn check(&mut self) -> Result<(), String> {
+    pub fn check(&mut self) -> Result<()> {
         if !self.has_ended() {
             return Ok(());
         }
-        let status = self.child.wait().map_err(|e| format!("the load cannot be watched ({e})"))?;
-        Err(format!(
-            "the load ended before it could be measured ({status}): it should run for $EFT_SECONDS seconds"
-        ))
+        let status = self.child.wait().map_err(|e| anyhow!("the load cannot be watched ({e})"))?;
+        bail!("the load ended before it could be measured ({status}): it should run for $EFT_SECONDS seconds")
     }
 
     /// Without taking its status yet.
@@ -69,7 +68,7 @@ impl Load {
     }
 
     /// Ends it, unless it does so by itself, and gives what it told.
-    pub fn finish(mut self, end: &End) -> Result<Told, String> {
+    pub fn finish(mut self, end: &End) -> Result<Told> {
         for signal in [None, Some(libc::SIGTERM), Some(libc::SIGKILL)] {
             signal.into_iter().for_each(|signal| self.signal(signal));
             let grace = if signal.is_none() { GRACE } else { GRACE_SIGNALLED };
@@ -79,9 +78,9 @@ impl Load {
                     // What it left behind would be load in the next configuration. As long as it is not waited for,
                     // its number is nobody else's.
                     self.signal(libc::SIGKILL);
-                    let status = self.child.wait().map_err(|e| e.to_string())?;
+                    let status = self.child.wait()?;
                     if signal.is_none() && !status.success() {
-                        return Err(format!("the load failed ({status})"));
+                        bail!("the load failed ({status})");
                     }
                     let text = self.output.take().and_then(|t| t.join().ok()).unwrap_or_default();
                     return told(&text);
@@ -89,7 +88,7 @@ impl Load {
                 end.sleep(Duration::from_millis(5))?;
             }
         }
-        Err("the load does not end".into())
+        bail!("the load does not end")
     }
 
     fn signal(&self, signal: i32) {
@@ -121,7 +120,7 @@ fn unblock_signals() -> std::io::Result<()> {
 
 /// The figures in the last line that is not empty. A line without any is somebody's last word and no mistake; a figure
 /// that is none is one.
-fn told(text: &str) -> Result<Told, String> {
+fn told(text: &str) -> Result<Told> {
     let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let mut told = Told::default();
     for word in line.split_whitespace() {
@@ -133,7 +132,7 @@ fn told(text: &str) -> Result<Told, String> {
         };
         let number = value.parse::<f64>().ok().filter(|v| v.is_finite() && *v >= 0.0);
         *slot =
-            Some(number.ok_or_else(|| format!("the load's last line says `{word}`, which is no figure"))?);
+            Some(number.with_context(|| format!("the load's last line says `{word}`, which is no figure"))?);
     }
     Ok(told)
 }
@@ -145,11 +144,11 @@ mod tests {
     #[test]
     fn the_last_line_tells() {
         let both = Told { throughput: Some(12.5), latency_us: Some(30.0) };
-        assert_eq!(told("throughput=1\nthroughput=12.5 latency_us=30 more=x\n\n"), Ok(both));
-        assert_eq!(told(""), Ok(Told::default()));
-        assert_eq!(told("throughput=7\ndone"), Ok(Told::default()));
+        assert_eq!(told("throughput=1\nthroughput=12.5 latency_us=30 more=x\n\n").unwrap(), both);
+        assert_eq!(told("").unwrap(), Told::default());
+        assert_eq!(told("throughput=7\ndone").unwrap(), Told::default());
         for bad in ["throughput=", "latency_us=-1", "throughput=nan", "throughput=inf", "latency_us=3ms"] {
-            assert!(told(bad).unwrap_err().contains(bad), "{bad}");
+            assert!(told(bad).unwrap_err().to_string().contains(bad), "{bad}");
         }
     }
 }

@@ -7,6 +7,7 @@ mod sweep;
 
 use std::path::PathBuf;
 
+use anyhow::Result;
 use eft_bench::store;
 
 #[derive(clap::Args, Debug)]
@@ -45,7 +46,7 @@ enum What {
     },
 }
 
-pub fn run(arguments: &ProfileArguments) -> Result<(), String> {
+pub fn run(arguments: &ProfileArguments) -> Result<()> {
     let json = arguments.json;
     let path = arguments.file.clone().unwrap_or_else(|| PathBuf::from(store::DEFAULT));
     match &arguments.what {

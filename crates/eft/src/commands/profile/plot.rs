@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use anyhow::{Context, Result, bail};
 use eft_cores::plan::Plan;
 use eft_cores::policy::Goal;
 use eft_cores::profile::{LoadProfile, Outcome};
@@ -16,17 +17,17 @@ use eft_bench::store;
 const COLUMNS: usize = 64;
 const ROWS: usize = 16;
 
-pub fn run(path: &Path, name: Option<&str>, picture: Option<&Path>, as_json: bool) -> Result<(), String> {
+pub fn run(path: &Path, name: Option<&str>, picture: Option<&Path>, as_json: bool) -> Result<()> {
     let profiles = store::read(path, &store::this_machine()?)?;
     let loads: Vec<&LoadProfile> = match name {
         Some(name) => vec![find(&profiles, name)?],
         None => profiles.loads.iter().collect(),
     };
     if loads.is_empty() {
-        return Err(format!("{}: there is nothing to plot", path.display()));
+        bail!("{}: there is nothing to plot", path.display());
     }
     if let Some(picture) = picture {
-        std::fs::write(picture, svg(&loads)).map_err(|e| format!("{}: {e}", picture.display()))?;
+        std::fs::write(picture, svg(&loads)).with_context(|| picture.display().to_string())?;
     }
     match (as_json, picture) {
         (true, _) => {

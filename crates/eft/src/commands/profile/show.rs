@@ -1,5 +1,6 @@
 //! `eft profile list`, `show` and `prune`.
 
+use anyhow::{Context, Result};
 use eft_machine::Share;
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use eft_bench::store;
 use eft_text::print_table;
 
-pub fn list(path: &Path, as_json: bool) -> Result<(), String> {
+pub fn list(path: &Path, as_json: bool) -> Result<()> {
     let profiles = store::read(path, &store::this_machine()?)?;
     if as_json {
         let loads: Vec<Value> = profiles.loads.iter().map(summary).collect();
@@ -22,8 +23,8 @@ pub fn list(path: &Path, as_json: bool) -> Result<(), String> {
     Ok(())
 }
 
-pub fn find<'a>(profiles: &'a Profiles, name: &str) -> Result<&'a LoadProfile, String> {
-    profiles.loads.iter().find(|load| load.name == name).ok_or_else(|| {
+pub fn find<'a>(profiles: &'a Profiles, name: &str) -> Result<&'a LoadProfile> {
+    profiles.loads.iter().find(|load| load.name == name).with_context(|| {
         let names: Vec<&str> = profiles.loads.iter().map(|load| load.name.as_str()).collect();
         format!("there is no load `{}`; there are: {}", name.escape_debug(), names.join(", "))
     })
@@ -72,7 +73,7 @@ fn watts(outcome: &Outcome) -> String {
     format!("{:.1}{}", outcome.power.0, if outcome.modelled { " modelled" } else { "" })
 }
 
-pub fn show(path: &Path, name: &str, as_json: bool) -> Result<(), String> {
+pub fn show(path: &Path, name: &str, as_json: bool) -> Result<()> {
     let profiles = store::read(path, &store::this_machine()?)?;
     let load = find(&profiles, name)?;
     let mut outcomes: Vec<&Outcome> = load.outcomes.iter().collect();
@@ -103,7 +104,7 @@ pub fn show(path: &Path, name: &str, as_json: bool) -> Result<(), String> {
     Ok(())
 }
 
-pub fn prune_file(path: &Path, remove: Option<&str>, as_json: bool) -> Result<(), String> {
+pub fn prune_file(path: &Path, remove: Option<&str>, as_json: bool) -> Result<()> {
     let machine = store::this_machine()?;
     let mut profiles = store::read(path, &machine)?;
     let (outcomes, loads) = match remove {

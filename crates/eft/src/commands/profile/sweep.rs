@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use anyhow::{Result, bail};
 use eft_cores::indicators::Mix;
 use eft_cores::plan::Plan;
 use eft_cores::profile::sweep::{Achieved, Configuration, StepMatching, exhaustive};
@@ -62,11 +63,11 @@ struct Point {
     told: Told,
 }
 
-pub fn run(arguments: &SweepArguments, file: Option<&PathBuf>, as_json: bool) -> Result<(), String> {
+pub fn run(arguments: &SweepArguments, file: Option<&PathBuf>, as_json: bool) -> Result<()> {
     let times = [("--seconds", arguments.seconds, 0.05), ("--settle", arguments.settle, 0.0)];
     for (option, value, least) in times {
         if !(value >= least && value <= 3600.0) {
-            return Err(format!("{option} {value}: it must be from {least} to 3600 s"));
+            bail!("{option} {value}: it must be from {least} to 3600 s");
         }
     }
     let name = load_name(arguments)?;
@@ -94,14 +95,11 @@ pub fn run(arguments: &SweepArguments, file: Option<&PathBuf>, as_json: bool) ->
     outcome
 }
 
-fn load_name(arguments: &SweepArguments) -> Result<String, String> {
+fn load_name(arguments: &SweepArguments) -> Result<String> {
     let program = || Path::new(&arguments.command[0]).file_name().map(|n| n.to_string_lossy().into_owned());
     let name = arguments.load.clone().or_else(program).unwrap_or_default();
     if name.is_empty() || name.len() > NAME_MAX || name.chars().any(char::is_control) {
-        return Err(format!(
-            "`{}` is no name of a load: --load NAME, at most {NAME_MAX} bytes",
-            name.escape_debug()
-        ));
+        bail!("`{}` is no name of a load: --load NAME, at most {NAME_MAX} bytes", name.escape_debug());
     }
     Ok(name)
 }
@@ -120,7 +118,7 @@ struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
-    fn all(&mut self, ground: &mut Ground) -> Result<(), String> {
+    fn all(&mut self, ground: &mut Ground) -> Result<()> {
         let mut watch = Watch::new(&ground.stack, &ground.managed(), crate::commands::stat::counters_of)?;
         if self.arguments.search == "steps" {
             let mut search = StepMatching::new(&ground.platform, ground.spare);
@@ -150,7 +148,7 @@ impl Sweep<'_> {
         watch: &mut Watch,
         configuration: &Configuration,
         of: Option<usize>,
-    ) -> Result<(), String> {
+    ) -> Result<()> {
         let SweepArguments { seconds, settle, command, .. } = self.arguments;
         self.end.check()?;
         ground.apply(&configuration.plan)?;
@@ -177,7 +175,7 @@ impl Sweep<'_> {
             );
         }
         if seen.throughput == 0.0 {
-            return Err("the load sent nothing through this stack, so there is nothing to record".into());
+            bail!("the load sent nothing through this stack, so there is nothing to record");
         }
         self.points.push(Point { plan: configuration.plan.clone(), seen, told });
         Ok(())

@@ -3,6 +3,7 @@
 //! A program into which it does not go would run on the kernel's network without a word. So it is looked
 //! at first: at its file, and at what its dynamic linker makes of the library.
 
+use anyhow::{Context, Result, bail};
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
@@ -18,12 +19,12 @@ const OTHERWISE: &str = "so it would run on the kernel's network, not on the sta
 
 /// `Ok`: the library goes into the program, behind this other one if there is one: the run time of
 /// AddressSanitizer ends a program in which it is not the first.
-pub fn kind(program: &Path, shim: &Path) -> Result<Option<PathBuf>, String> {
+pub fn kind(program: &Path, shim: &Path) -> Result<Option<PathBuf>> {
     let Some((program, linker)) = linker(program, SCRIPT_DEPTH)? else { return Ok(None) };
     let name = linker.file_name().and_then(OsStr::to_str).unwrap_or_default();
     if name.starts_with("ld-musl") {
         let shown = program.display();
-        return Err(format!("{shown} uses the musl C library, and libeft.so is made for glibc, {OTHERWISE}"));
+        bail!("{shown} uses the musl C library, and libeft.so is made for glibc, {OTHERWISE}");
     }
     // Other linkers might run the program instead of telling what they would load.
     if !name.starts_with("ld-linux") {
@@ -36,11 +37,11 @@ pub fn kind(program: &Path, shim: &Path) -> Result<Option<PathBuf>, String> {
     let Ok(told) = told else { return Ok(None) };
     let crashed = told.status.signal().map(|_| "the dynamic linker crashes on it".to_string());
     if let Some(why) = rejected(&String::from_utf8_lossy(&told.stderr), shim).or(crashed) {
-        return Err(format!(
+        bail!(
             "{} cannot be loaded ({why}): build it anew; {} would run on the kernel's network, not on the stack",
             shim.display(),
             program.display()
-        ));
+        );
     }
     Ok(sanitizer(&String::from_utf8_lossy(&told.stdout)))
 }
@@ -62,17 +63,15 @@ pub fn list(shim: &Path, first: Option<PathBuf>) -> OsString {
 
 /// The ELF file that will run, and the dynamic linker that it names. `None` if neither can be told: the
 /// kernel will say what is wrong.
-fn linker(program: &Path, depth: u32) -> Result<Option<(PathBuf, PathBuf)>, String> {
+fn linker(program: &Path, depth: u32) -> Result<Option<(PathBuf, PathBuf)>> {
     let shown = program.display();
-    let metadata = program.metadata().map_err(|e| format!("{shown}: {e}"))?;
+    let metadata = program.metadata().with_context(|| shown.to_string())?;
     if metadata.mode() & 0o6000 != 0 {
-        return Err(format!(
-            "{shown} is setuid or setgid: the loader ignores LD_PRELOAD for it, {OTHERWISE}"
-        ));
+        bail!("{shown} is setuid or setgid: the loader ignores LD_PRELOAD for it, {OTHERWISE}");
     }
     let mut head = Vec::new();
-    let file = std::fs::File::open(program).map_err(|e| format!("{shown}: {e}"))?;
-    file.take(4096).read_to_end(&mut head).map_err(|e| format!("{shown}: {e}"))?;
+    let file = std::fs::File::open(program).with_context(|| shown.to_string())?;
+    file.take(4096).read_to_end(&mut head).with_context(|| shown.to_string())?;
     if let Some(line) = head.strip_prefix(b"#!") {
         let line = String::from_utf8_lossy(line.split(|b| *b == b'\n').next().unwrap_or_default());
         return match (line.split_whitespace().next(), depth) {
@@ -84,12 +83,12 @@ fn linker(program: &Path, depth: u32) -> Result<Option<(PathBuf, PathBuf)>, Stri
         return Ok(None);
     }
     let Some(linker) = interpreter(&head) else {
-        return Err(format!("{shown} is statically linked: nothing can be preloaded into it, {OTHERWISE}"));
+        bail!("{shown} is statically linked: nothing can be preloaded into it, {OTHERWISE}");
     };
     if has_go_note(&head) && !calls_are_handed_over() {
-        return Err(format!(
+        bail!(
             "{shown} is a Go program: it makes its system calls past the C library, and this kernel cannot hand them over (Syscall User Dispatch), {OTHERWISE}"
-        ));
+        );
     }
     Ok(Some((program.to_path_buf(), linker)))
 }

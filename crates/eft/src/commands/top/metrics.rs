@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, Result};
 use eft_base::time::nanos;
 use eft_cores::sample::{ComponentSample, Sample};
 
@@ -16,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const REQUEST_MAX: u64 = 8192;
 
 /// Answers scrapes, each with a fresh look, until it is ended. A stack that ended, or was replaced, is looked for anew.
-pub fn serve(source: Source, address: SocketAddr, count: Option<u64>) -> Result<(), String> {
+pub fn serve(source: Source, address: SocketAddr, count: Option<u64>) -> Result<()> {
     let name = source.stack().to_string();
     let mut source = Some(source);
     serve_at(&listen(address)?, count, || {
@@ -31,16 +32,12 @@ pub fn serve(source: Source, address: SocketAddr, count: Option<u64>) -> Result<
     Ok(())
 }
 
-pub fn listen(address: SocketAddr) -> Result<TcpListener, String> {
-    TcpListener::bind(address).map_err(|e| format!("cannot listen at {address}: {e}"))
+pub fn listen(address: SocketAddr) -> Result<TcpListener> {
+    TcpListener::bind(address).with_context(|| format!("cannot listen at {address}"))
 }
 
 /// Answers scrapes with what `page` says at the time; while it has nothing to say, with 503 and the reason.
-pub fn serve_at(
-    listener: &TcpListener,
-    count: Option<u64>,
-    mut page: impl FnMut() -> Result<String, String>,
-) {
+pub fn serve_at(listener: &TcpListener, count: Option<u64>, mut page: impl FnMut() -> Result<String>) {
     let count = count.map_or(usize::MAX, |count| count as usize);
     for stream in listener.incoming().flatten().take(count) {
         // A scraper that goes away in the middle is its own matter.
@@ -66,7 +63,7 @@ impl Read for Until<'_> {
     }
 }
 
-fn answer(stream: TcpStream, page: Result<String, String>) -> std::io::Result<()> {
+fn answer(stream: TcpStream, page: Result<String>) -> std::io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = String::new();
     let until = Until { stream: &stream, at: Instant::now() + PATIENCE };
@@ -80,7 +77,7 @@ fn answer(stream: TcpStream, page: Result<String, String>) -> std::io::Result<()
     let (status, body) = match line.split_whitespace().collect::<Vec<_>>()[..] {
         ["GET", "/metrics" | "/", ..] => match page {
             Ok(page) => ("200 OK", page),
-            Err(reason) => ("503 Service Unavailable", reason + "\n"),
+            Err(reason) => ("503 Service Unavailable", format!("{reason:#}\n")),
         },
         ["GET", ..] => ("404 Not Found", "metrics are at /metrics\n".into()),
         _ => ("400 Bad Request", "ask GET /metrics\n".into()),

@@ -8,6 +8,7 @@ use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use anyhow::{Context, Result, bail};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyModifiers};
 use view::{Source, View};
 
@@ -29,9 +30,9 @@ pub struct TopArguments {
     count: Option<u64>,
 }
 
-pub fn run(arguments: &TopArguments) -> Result<(), String> {
+pub fn run(arguments: &TopArguments) -> Result<()> {
     if !(0.05..=3600.0).contains(&arguments.interval) {
-        return Err(format!("--interval {}: from 0.05 to 3600 seconds", arguments.interval));
+        bail!("--interval {}: from 0.05 to 3600 seconds", arguments.interval);
     }
     let interval = Duration::from_secs_f64(arguments.interval);
     let mut source = Source::open(&arguments.stack.name)?;
@@ -42,19 +43,19 @@ pub fn run(arguments: &TopArguments) -> Result<(), String> {
         return stream(&mut source, interval, arguments.count);
     }
     if !std::io::stdout().is_terminal() {
-        return Err("standard output is no terminal: use --json".into());
+        bail!("standard output is no terminal: use --json");
     }
-    let mut terminal = ratatui::try_init().map_err(|e| format!("the terminal: {e}"))?;
+    let mut terminal = ratatui::try_init().context("the terminal")?;
     let outcome = screen(&mut terminal, &mut source, interval, arguments.count);
     ratatui::restore();
     outcome
 }
 
-fn stream(source: &mut Source, interval: Duration, count: Option<u64>) -> Result<(), String> {
+fn stream(source: &mut Source, interval: Duration, count: Option<u64>) -> Result<()> {
     let mut looks = 0;
     while count.is_none_or(|count| looks < count) {
         std::thread::sleep(interval);
-        let line = serde_json::to_string(&source.look()?).map_err(|e| e.to_string())?;
+        let line = serde_json::to_string(&source.look()?)?;
         let mut out = std::io::stdout();
         // Whoever read it has seen enough.
         if writeln!(out, "{line}").and_then(|()| out.flush()).is_err() {
@@ -70,13 +71,13 @@ fn screen(
     source: &mut Source,
     interval: Duration,
     count: Option<u64>,
-) -> Result<(), String> {
+) -> Result<()> {
     let mut history = draw::History::default();
     let mut looks = 0;
     let mut view: View = source.look()?;
     loop {
         history.add(&view);
-        terminal.draw(|frame| draw::draw(frame, &view, &history)).map_err(|e| e.to_string())?;
+        terminal.draw(|frame| draw::draw(frame, &view, &history))?;
         looks += 1;
         if count.is_some_and(|count| looks >= count) || wants_to_leave(interval)? {
             return Ok(());
@@ -86,17 +87,17 @@ fn screen(
 }
 
 /// Waits for the next look, or a key that ends it.
-fn wants_to_leave(interval: Duration) -> Result<bool, String> {
+fn wants_to_leave(interval: Duration) -> Result<bool> {
     let until = Instant::now() + interval;
     loop {
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Ok(false);
         }
-        if !event::poll(left).map_err(|e| e.to_string())? {
+        if !event::poll(left)? {
             return Ok(false);
         }
-        match event::read().map_err(|e| e.to_string())? {
+        match event::read()? {
             Event::Key(key) if matches!(key.code, KeyCode::Char('q') | KeyCode::Esc) => return Ok(true),
             Event::Key(key)
                 if key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL) =>

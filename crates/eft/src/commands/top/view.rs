@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use anyhow::Result;
 use eft_base::Instant;
 use eft_base::time::{self, nanos};
 use eft_cores::applications::Applications;
@@ -94,7 +95,7 @@ pub struct Source {
 }
 
 impl Source {
-    pub fn open(stack: &str) -> Result<Source, String> {
+    pub fn open(stack: &str) -> Result<Source> {
         let (answer, _) = ask(stack, &json!({ "op": "ps" }))?;
         let stack = answer["stack"].as_str().unwrap_or(stack).to_string();
         let managed = ask(&stack, &json!({ "op": "sched", "what": "status" }))
@@ -124,8 +125,8 @@ impl Source {
         &self.stack
     }
 
-    fn sample(&mut self) -> Result<(Sample, Observation), String> {
-        eft_linux::stack_sensor::pages::refresh(&self.stack, &mut self.sensor).map_err(|e| e.to_string())?;
+    fn sample(&mut self) -> Result<(Sample, Observation)> {
+        eft_linux::stack_sensor::pages::refresh(&self.stack, &mut self.sensor)?;
         let sample = self.sensor.sample(clock::now());
         let seen = self.observer.observe(&sample);
         self.applications.note(&seen);
@@ -133,7 +134,7 @@ impl Source {
     }
 
     /// The next look.
-    pub fn look(&mut self) -> Result<View, String> {
+    pub fn look(&mut self) -> Result<View> {
         let (ps, _) = ask(&self.stack, &json!({ "op": "ps" }))?;
         // Without `cores`, or while it is reborn, there is nothing to say of it.
         let scheduling = ask(&self.stack, &json!({ "op": "sched", "what": "status" }))
@@ -240,8 +241,8 @@ impl Time {
     }
 }
 
-fn ask(stack: &str, request: &Value) -> Result<(Value, Vec<std::os::fd::OwnedFd>), String> {
-    operator::ask(stack, request).map_err(|e| e.to_string())
+fn ask(stack: &str, request: &Value) -> Result<(Value, Vec<std::os::fd::OwnedFd>)> {
+    Ok(operator::ask(stack, request)?)
 }
 
 #[cfg(test)]

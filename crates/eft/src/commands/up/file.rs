@@ -12,6 +12,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use anyhow::{Context, Result, anyhow};
 use eft_base::Cidr;
 use eft_base::text::complaint;
 use eft_linux::devices::DeviceSpec;
@@ -77,20 +78,20 @@ impl OneOrMore {
     }
 }
 
-pub fn read(path: &Path) -> Result<Options, String> {
-    let text = eft_host::named_file::text(path).map_err(|e| format!("{}: {e}", path.display()))?;
-    let mut options = parse(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+pub fn read(path: &Path) -> Result<Options> {
+    let text = eft_host::named_file::text(path).with_context(|| path.display().to_string())?;
+    let mut options = parse(&text).with_context(|| path.display().to_string())?;
     let beside = |file: PathBuf| path.parent().unwrap_or(Path::new("")).join(file);
     options.topology = options.topology.map(beside);
     options.record = options.record.map(beside);
     Ok(options)
 }
 
-fn parse(text: &str) -> Result<Options, String> {
-    let text: Text = toml::from_str(text).map_err(|e| complaint(text, e.span(), e.message()))?;
+fn parse(text: &str) -> Result<Options> {
+    let text: Text = toml::from_str(text).map_err(|e| anyhow!(complaint(text, e.span(), e.message())))?;
     let mtu = |mtu: i64| {
         let sane = u16::try_from(mtu).ok().filter(|mtu| *mtu >= 576);
-        sane.ok_or_else(|| format!("mtu: {mtu} is not in 576..=65535"))
+        sane.with_context(|| format!("mtu: {mtu} is not in 576..=65535"))
     };
     Ok(Options {
         name: text.name,
@@ -113,8 +114,8 @@ fn parse(text: &str) -> Result<Options, String> {
     })
 }
 
-fn one<T: FromStr<Err: Display>>(key: &str, text: &str) -> Result<T, String> {
-    text.parse().map_err(|e| format!("{key}: `{}`: {e}", text.escape_debug()))
+fn one<T: FromStr<Err: Display>>(key: &str, text: &str) -> Result<T> {
+    text.parse().map_err(|e| anyhow!("{key}: `{}`: {e}", text.escape_debug()))
 }
 
 #[cfg(test)]
@@ -131,7 +132,7 @@ mod tests {
         assert_eq!((options.name.as_deref(), options.mtu), (Some("web"), Some(9000)));
         assert_eq!((options.device.len(), options.address.len()), (1, 2));
         assert_eq!(options.gateway, ["10.0.5.1".parse::<IpAddr>().unwrap()]);
-        assert_eq!(parse(""), Ok(Options::default()));
+        assert_eq!(parse("").unwrap(), Options::default());
     }
 
     #[test]
@@ -147,7 +148,7 @@ mod tests {
             ("gateway = \"here\"", "gateway: `here`"),
             ("name = ", "line 1"),
         ] {
-            let said = parse(text).unwrap_err();
+            let said = format!("{:#}", parse(text).unwrap_err());
             assert!(said.contains(says) && !said.contains('\n'), "{text:?}: {said:?}");
         }
     }

@@ -1,5 +1,6 @@
 //! `eft vm advise`: what a policy would do and gain, without touching anything.
 
+use anyhow::{Result, bail};
 use clap::Args;
 use eft_host::actuators::holder::EndSignals;
 use eft_host::clock;
@@ -31,12 +32,12 @@ fn work(view: &View) -> f64 {
     view.vcpus.iter().map(|vcpu| of(&vcpu.dealt)).sum()
 }
 
-pub fn run(arguments: &AdviseArguments) -> Result<(), String> {
+pub fn run(arguments: &AdviseArguments) -> Result<()> {
     let length = super::seconds(arguments.seconds, "--seconds")?;
     let mut settings = settings(&arguments.common, &arguments.deciding)?;
     settings.watch_only = true;
     if length < settings.options.window {
-        return Err(format!("--seconds {}: less than a window shows nothing", arguments.seconds));
+        bail!("--seconds {}: less than a window shows nothing", arguments.seconds);
     }
     let chosen = settings.options.policy;
     let signals = EndSignals::block()?;
@@ -53,7 +54,7 @@ pub fn run(arguments: &AdviseArguments) -> Result<(), String> {
     let slowdown = advised.vcpus.iter().map(|vcpu| vcpu.slowdown).fold(Share::NONE, Share::max);
     if arguments.common.json {
         let all = json!({ "policy": advised.policy, "gain_over_amp_fair": gain, "largest_slowdown": slowdown, "view": advised });
-        return cpu::print(&(serde_json::to_string_pretty(&all).map_err(|e| e.to_string())? + "\n"));
+        return cpu::print(&(serde_json::to_string_pretty(&all)? + "\n"));
     }
     if advised.vcpus.is_empty() {
         return cpu::print("no guests\n");

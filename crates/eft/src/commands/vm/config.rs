@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use anyhow::{Context, Result, anyhow, bail};
 use eft_base::text::complaint;
 use eft_host::guests::session::GuestOptions;
 use eft_machine::CpuSet;
@@ -25,21 +26,21 @@ pub struct Config {
     pub guest: BTreeMap<String, GuestOptions>,
 }
 
-pub fn read(path: &Path) -> Result<Config, String> {
+pub fn read(path: &Path) -> Result<Config> {
     let text = eft_host::named_file::text(path)
-        .map_err(|error| format!("{} cannot be read ({error})", path.display()))?;
-    parse(&text).map_err(|reason| format!("{}: {reason}", path.display()))
+        .map_err(|error| anyhow!("{} cannot be read ({error})", path.display()))?;
+    parse(&text).with_context(|| path.display().to_string())
 }
 
-fn parse(text: &str) -> Result<Config, String> {
+fn parse(text: &str) -> Result<Config> {
     let config: Config =
-        toml::from_str(text).map_err(|error| complaint(text, error.span(), error.message()))?;
+        toml::from_str(text).map_err(|error| anyhow!(complaint(text, error.span(), error.message())))?;
     for (name, guest) in &config.guest {
         if guest.weight.is_some_and(|weight| !(1..=65_536).contains(&weight)) {
-            return Err(format!("guest {name}: a weight is from 1 to 65536"));
+            bail!("guest {name}: a weight is from 1 to 65536");
         }
         if guest.cap.is_some_and(|cap| !(0.01..=8192.0).contains(&cap)) {
-            return Err(format!("guest {name}: a cap is from 0.01 to 8192 cores"));
+            bail!("guest {name}: a cap is from 0.01 to 8192 cores");
         }
     }
     Ok(config)
@@ -67,7 +68,7 @@ mod tests {
             "\u{0}",
         ];
         for text in bad {
-            let error = parse(text).unwrap_err();
+            let error = format!("{:#}", parse(text).unwrap_err());
             assert!(!error.contains('\n'), "{error}");
         }
     }

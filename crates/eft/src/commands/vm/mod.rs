@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::{Result, anyhow, bail};
 use clap::{Args, Subcommand};
 use eft_host::guests::discover::GroupSpec;
 use eft_host::guests::session::{STATE_DIR, Settings};
@@ -92,7 +93,7 @@ pub struct RestoreArguments {
     state_dir: PathBuf,
 }
 
-pub fn run(arguments: &VmArguments) -> Result<(), String> {
+pub fn run(arguments: &VmArguments) -> Result<()> {
     match &arguments.command {
         VmCommand::Watch(a) => watch::run(a),
         VmCommand::Run(a) => run::run(a),
@@ -102,16 +103,16 @@ pub fn run(arguments: &VmArguments) -> Result<(), String> {
     }
 }
 
-fn seconds(value: f64, name: &str) -> Result<Duration, String> {
+fn seconds(value: f64, name: &str) -> Result<Duration> {
     if (0.001..=3600.0).contains(&value) {
         Ok(Duration::from_secs_f64(value))
     } else {
-        Err(format!("{name} {value}: it must be from 0.001 to 3600 s"))
+        bail!("{name} {value}: it must be from 0.001 to 3600 s")
     }
 }
 
 /// Options of the command line over those of the file.
-pub fn settings(common: &Common, deciding: &Deciding) -> Result<Settings, String> {
+pub fn settings(common: &Common, deciding: &Deciding) -> Result<Settings> {
     let file = common.config.as_deref().map(config::read).transpose()?.unwrap_or_default();
     let mut settings = Settings {
         cpus: common.cpus.clone().or(file.cpus),
@@ -151,14 +152,14 @@ pub struct Metrics {
     metrics: Option<SocketAddr>,
 }
 
-fn restore(arguments: &RestoreArguments) -> Result<(), String> {
+fn restore(arguments: &RestoreArguments) -> Result<()> {
     let tree = Tree::live();
     let mut journal = journal::Journal::lock_within(&tree, &arguments.state_dir, Duration::from_millis(500))
         .map_err(|error| match error {
             eft_host::error::Error::Busy(_) => {
-                "'eft vm run' is at work; end it, and it puts everything back itself".to_string()
+                anyhow!("'eft vm run' is at work; end it, and it puts everything back itself")
             }
-            error => error.to_string(),
+            error => error.into(),
         })?;
     let count = journal.entries().len();
     journal.undo(|_| true).iter().for_each(|note| eprintln!("eft: {note}"));

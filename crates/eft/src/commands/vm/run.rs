@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use anyhow::Result;
 use clap::Args;
 use eft_host::actuators::holder::EndSignals;
 use eft_host::clock;
@@ -30,7 +31,7 @@ pub struct RunArguments {
 /// From one status to the next.
 const PUBLISH: Duration = Duration::from_secs(1);
 
-pub fn run(arguments: &RunArguments) -> Result<(), String> {
+pub fn run(arguments: &RunArguments) -> Result<()> {
     let limit = arguments.seconds.map(|value| super::seconds(value, "--seconds")).transpose()?;
     let settings = settings(&arguments.common, &arguments.deciding)?;
     let status = arguments.common.state_dir.join("status.json");

@@ -1,5 +1,6 @@
 //! `eft vm top`, and how what is known is shown: table, JSON, Prometheus.
 
+use anyhow::{Result, anyhow, bail};
 use eft_machine::Share;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -32,7 +33,7 @@ pub struct TopArguments {
 /// A status that is older than this was left behind.
 const STALE: Duration = Duration::from_secs(10);
 
-pub fn run(arguments: &TopArguments) -> Result<(), String> {
+pub fn run(arguments: &TopArguments) -> Result<()> {
     let path = arguments.state_dir.join("status.json");
     if let Some(address) = arguments.metrics.metrics {
         // A wrong directory is told now; while 'eft vm run' is started again later, scrapers are.
@@ -62,31 +63,31 @@ pub fn run(arguments: &TopArguments) -> Result<(), String> {
     }
 }
 
-fn read(path: &Path) -> Result<View, String> {
+fn read(path: &Path) -> Result<View> {
     let is_fresh = std::fs::metadata(path)
         .and_then(|data| data.modified())
         .is_ok_and(|time| time.elapsed().is_ok_and(|age| age < STALE));
     if !is_fresh {
-        return Err(format!("no 'eft vm run' publishes in {}", path.parent().unwrap_or(path).display()));
+        bail!("no 'eft vm run' publishes in {}", path.parent().unwrap_or(path).display());
     }
-    let text = std::fs::read(path).map_err(|error| format!("{} cannot be read ({error})", path.display()))?;
+    let text = std::fs::read(path).map_err(|error| anyhow!("{} cannot be read ({error})", path.display()))?;
     let view: View =
-        serde_json::from_slice(&text).map_err(|error| format!("{} is damaged ({error})", path.display()))?;
+        serde_json::from_slice(&text).map_err(|error| anyhow!("{} is damaged ({error})", path.display()))?;
     let ended = |by: &TaskId| tasks::leader(&Tree::live(), by.tid).is_none_or(|task| task.id != *by);
     match view.by.filter(ended) {
-        Some(by) => Err(format!(
+        Some(by) => bail!(
             "the 'eft vm run' of process {} has ended without putting its threads back; 'eft vm restore' does",
             by.tid
-        )),
+        ),
         None => Ok(view),
     }
 }
 
-pub fn print_json(view: &View) -> Result<(), String> {
-    cpu::print(&(serde_json::to_string_pretty(view).map_err(|error| error.to_string())? + "\n"))
+pub fn print_json(view: &View) -> Result<()> {
+    cpu::print(&(serde_json::to_string_pretty(view)? + "\n"))
 }
 
-pub fn print(view: &View) -> Result<(), String> {
+pub fn print(view: &View) -> Result<()> {
     cpu::print(&table(view, true))
 }
 

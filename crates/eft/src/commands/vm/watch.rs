@@ -1,5 +1,6 @@
 //! `eft vm watch`: which guests there are.
 
+use anyhow::Result;
 use clap::Args;
 use eft_host::guests::discover::{Guest, Role, discover};
 use eft_host::guests::{kernel, session};
@@ -21,7 +22,7 @@ pub struct WatchArguments {
     every: Option<f64>,
 }
 
-pub fn run(arguments: &WatchArguments) -> Result<(), String> {
+pub fn run(arguments: &WatchArguments) -> Result<()> {
     let pause = arguments.every.map(|value| super::seconds(value, "--every")).transpose()?;
     loop {
         look(arguments)?;
@@ -30,7 +31,7 @@ pub fn run(arguments: &WatchArguments) -> Result<(), String> {
     }
 }
 
-fn look(arguments: &WatchArguments) -> Result<(), String> {
+fn look(arguments: &WatchArguments) -> Result<()> {
     let settings = settings(&arguments.common, &arguments.deciding)?;
     let tree = Tree::live();
     let (guests, notes) = discover(&tree, &settings.wanted, &[]);
@@ -44,7 +45,7 @@ fn look(arguments: &WatchArguments) -> Result<(), String> {
             .map(|(group, cpus)| json!({ "class": host.classes[usize::from(group.class)].name, "cpus": cpus, "cache": group.cache, "node": group.node }))
             .collect();
         let all = json!({ "guests": guests, "classes": host.classes, "groups": groups, "kernel": features, "notes": notes });
-        return cpu::print(&(serde_json::to_string_pretty(&all).map_err(|e| e.to_string())? + "\n"));
+        return cpu::print(&(serde_json::to_string_pretty(&all)? + "\n"));
     }
     notes.iter().for_each(|note| eprintln!("eft: {note}"));
     for (index, class) in host.classes.iter().enumerate() {
