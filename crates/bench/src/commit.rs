@@ -26,7 +26,7 @@ pub fn run(arguments: &CommitArguments) -> Result<()> {
     let stolen = Stolen::begin(None);
     let config = TcpConfig { connections: BLOCKS as usize, ..TcpConfig::default() };
     let arena = Segment::heap(tcp::arena_len(&config));
-    let mut probe = tcp::CommitProbe::open(arena, &config)?;
+    let mut probe = tcp::CommitProbe::open(arena, &config).map_err(anyhow::Error::msg)?;
     let mut time = |batch: u32, reach: u32| {
         let turns = CHANGES / batch as u64;
         let mut next = 0u32;
