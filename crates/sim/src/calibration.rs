@@ -3,19 +3,36 @@
 use std::collections::BTreeMap;
 
 use eft_base::random::Random;
+use thiserror::Error;
 
 use crate::hardware::power::Chip;
-use crate::parameter::{Parameter, Tag};
+use crate::parameter::{BadParameter, Parameter, Tag};
 
 #[derive(Clone, Debug)]
 pub struct Calibration(BTreeMap<String, BTreeMap<String, Parameter>>);
 
+/// Why a calibration file is of no use to a model.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum CalibrationError {
+    /// It is not of tables of parameters.
+    #[error("{file}: {why}")]
+    Malformed { file: String, why: toml::de::Error },
+    /// `name`: with its table.
+    #[error("{file}: {name} {why}")]
+    Parameter { file: String, name: String, why: BadParameter },
+    /// The model asks for a parameter, named with its table, that no file gives.
+    #[error("the calibration file has no {0}")]
+    NoParameter(String),
+    #[error("no program is called '{0}'")]
+    NoProgram(String),
+}
+
 impl Calibration {
-    pub fn e5520() -> Result<Self, String> {
+    pub fn e5520() -> Result<Self, CalibrationError> {
         Self::parse("e5520.toml", include_str!("../calibration/e5520.toml"))
     }
 
-    pub fn opteron_6168() -> Result<Self, String> {
+    pub fn opteron_6168() -> Result<Self, CalibrationError> {
         Self::parse("opteron-6168.toml", include_str!("../calibration/opteron-6168.toml"))
     }
 
@@ -27,12 +44,17 @@ impl Calibration {
         self
     }
 
-    pub fn parse(file: &str, text: &str) -> Result<Self, String> {
+    pub fn parse(file: &str, text: &str) -> Result<Self, CalibrationError> {
         let all: BTreeMap<String, BTreeMap<String, Parameter>> =
-            toml::from_str(text).map_err(|error| format!("{file}: {error}"))?;
+            toml::from_str(text).map_err(|why| CalibrationError::Malformed { file: file.into(), why })?;
         for (table, parameters) in &all {
             for (name, parameter) in parameters {
-                parameter.check().map_err(|wrong| format!("{file}: {table}.{name} {wrong}"))?;
+                let name = || format!("{table}.{name}");
+                parameter.check().map_err(|why| CalibrationError::Parameter {
+                    file: file.into(),
+                    name: name(),
+                    why,
+                })?;
             }
         }
         Ok(Self(all))
@@ -42,17 +64,17 @@ impl Calibration {
         self.0.iter().flat_map(|(table, all)| all.iter().map(move |(n, p)| (table.as_str(), n.as_str(), p)))
     }
 
-    pub fn parameter(&self, table: &str, name: &str) -> Result<&Parameter, String> {
+    pub fn parameter(&self, table: &str, name: &str) -> Result<&Parameter, CalibrationError> {
         let known = self.0.get(table).and_then(|all| all.get(name));
-        known.ok_or_else(|| format!("the calibration file has no {table}.{name}"))
+        known.ok_or_else(|| CalibrationError::NoParameter(format!("{table}.{name}")))
     }
 
-    pub fn get(&self, table: &str, name: &str) -> Result<u64, String> {
+    pub fn get(&self, table: &str, name: &str) -> Result<u64, CalibrationError> {
         self.parameter(table, name).map(|parameter| parameter.value)
     }
 
     /// The machine's.
-    pub fn chip(&self) -> Result<Chip, String> {
+    pub fn chip(&self) -> Result<Chip, CalibrationError> {
         let of = |name: &str| self.get("machine", name);
         Ok(Chip {
             lowest: (of("lowest_khz")?, of("lowest_mw")?),
@@ -96,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_file_that_hides_something_is_refused() {
-        let of = |text: &str| Calibration::parse("x.toml", text).err().unwrap_or_default();
+        let of = |text: &str| Calibration::parse("x.toml", text).unwrap_err().to_string();
         assert_eq!(
             of("[a]\nb = { value = 1, tag = \"assumed\", source = \"s\" }"),
             "x.toml: a.b has no source or no range"

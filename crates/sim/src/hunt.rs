@@ -12,6 +12,7 @@ use eft_base::Random;
 use eft_channel::socket::Geometry;
 use eft_component::fault::Fault;
 use eft_messages::ComponentId;
+use thiserror::Error;
 
 use crate::simulation::{Faults, Settings};
 use crate::{Conditions, Simulation};
@@ -54,6 +55,17 @@ pub struct Hunted {
     pub injected: u64,
     /// Frames that the wire lost.
     pub lost: u64,
+}
+
+/// What a scenario found. Each text says what happened, and holds the last steps.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Failure {
+    /// An assertion of an engine, of a channel or of the simulator: a wrong byte, a standstill, a lost buffer.
+    #[error("{0}")]
+    Broken(String),
+    /// Segments were sent again although nothing was lost.
+    #[error("{0}")]
+    SentAgain(String),
 }
 
 impl std::ops::AddAssign for Hunted {
@@ -109,12 +121,11 @@ impl Scenario {
         }
     }
 
-    /// Errors say what happened, and hold the last steps.
-    pub fn run(&self) -> Result<Hunted, String> {
-        catch_unwind(AssertUnwindSafe(|| self.play())).unwrap_or_else(|why| Err(text(why)))
+    pub fn run(&self) -> Result<Hunted, Failure> {
+        catch_unwind(AssertUnwindSafe(|| self.play())).unwrap_or_else(|why| Err(Failure::Broken(text(why))))
     }
 
-    fn play(&self) -> Result<Hunted, String> {
+    fn play(&self) -> Result<Hunted, Failure> {
         let calm = Settings { faults: Faults::default(), ..self.settings.clone() };
         let mut s = Simulation::new(self.seed, calm);
         s.serve(self.up, self.down, self.write_max);
@@ -141,11 +152,11 @@ impl Scenario {
 
     /// Where nothing is lost and tcp lives, nothing has to be sent again. A death may last longer than a tail goes unanswered; then
     /// a probe asks (RFC 8985 section 7), and finds that nothing was lost.
-    fn ask(&self, s: &Simulation, when: &str) -> Result<(), String> {
+    fn ask(&self, s: &Simulation, when: &str) -> Result<(), Failure> {
         let total = |name| s.total(ComponentId::TCP, name);
         let lost = total("retransmitted_segments") - total("loss_probes") + total("loss_probes_repaired");
         if self.kind == Kind::DeathsBetweenSteps && lost > 0 {
-            return Err(s.report(&format!("{lost} segments were lost, {when}")));
+            return Err(Failure::SentAgain(s.report(&format!("{lost} segments were lost, {when}"))));
         }
         Ok(())
     }

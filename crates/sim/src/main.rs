@@ -62,7 +62,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
-            eprintln!("eft-sim: {reason}");
+            eprintln!("eft-sim: {reason:#}");
             ExitCode::FAILURE
         }
     }

@@ -2,6 +2,7 @@
 
 use eft_base::random::Random;
 use serde::Deserialize;
+use thiserror::Error;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -22,16 +23,25 @@ pub struct Parameter {
     pub source: String,
 }
 
+/// Why a parameter is of no use; said of its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum BadParameter {
+    #[error("has no source or no range")]
+    Unfounded,
+    #[error("lies outside of its range")]
+    OutOfRange,
+}
+
 impl Parameter {
     /// Without source or, where it was neither measured nor printed, range it is an error.
-    pub fn check(&self) -> Result<(), &'static str> {
+    pub fn check(&self) -> Result<(), BadParameter> {
         let ranged = matches!(self.tag, Tag::Fitted | Tag::Assumed);
         let range = (self.low.unwrap_or(self.value), self.high.unwrap_or(self.value));
         if self.source.is_empty() || ranged && (self.low.is_none() || self.high.is_none()) {
-            return Err("has no source or no range");
+            return Err(BadParameter::Unfounded);
         }
         if !(range.0..=range.1).contains(&self.value) {
-            return Err("lies outside of its range");
+            return Err(BadParameter::OutOfRange);
         }
         Ok(())
     }

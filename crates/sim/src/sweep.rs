@@ -1,11 +1,12 @@
 //! Every setting of three cores' clocks under a load, and what comes of each: jobs that can be done in any order.
 
 use serde::Serialize;
+use thiserror::Error;
 
 use crate::batch::calibrated::{Ablation, profile};
 use crate::batch::servers::Server;
 use crate::batch::{Seat, Setting};
-use crate::calibration::Calibration;
+use crate::calibration::{Calibration, CalibrationError};
 use crate::hardware::Clock;
 use crate::hardware::power::Chip;
 use crate::slower_is_faster::fit;
@@ -24,19 +25,23 @@ pub enum Load {
 }
 
 impl std::str::FromStr for Load {
-    type Err = String;
+    type Err = UnknownLoad;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, UnknownLoad> {
         if text == "bulk" {
             return Ok(Self::Bulk);
         }
         let bytes = text.strip_prefix("web:").and_then(|bytes| bytes.parse().ok());
         match bytes {
             Some(bytes @ 1..=100_000_000) => Ok(Self::Web(bytes)),
-            _ => Err(format!("load {text}: bulk, or web:BYTES with files of 1 to 100000000 bytes")),
+            _ => Err(UnknownLoad(text.into())),
         }
     }
 }
+
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("load {0}: bulk, or web:BYTES with files of 1 to 100000000 bytes")]
+pub struct UnknownLoad(String);
 
 impl std::fmt::Display for Load {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -91,7 +96,7 @@ pub struct Sweep {
 }
 
 /// The calibration of a draw, fitted.
-pub fn calibration(seed: u64, draw: u64) -> Result<Calibration, String> {
+pub fn calibration(seed: u64, draw: u64) -> Result<Calibration, CalibrationError> {
     let nominal = Calibration::e5520()?;
     let fitted = fit::fit(&nominal, seed)?;
     if draw == 0 {
@@ -109,7 +114,7 @@ impl Sweep {
         format!("{stack}/{}/{}/{tcp}x{ip}x{driver}/{}", self.load, self.seed, job.draw)
     }
 
-    pub fn run(&self, calibration: &Calibration, job: &Job) -> Result<Line, String> {
+    pub fn run(&self, calibration: &Calibration, job: &Job) -> Result<Line, CalibrationError> {
         let chip = calibration.chip()?;
         let setting = self.setting(&chip, job);
         let (kbps, busy_ppm) = match self.load {
@@ -182,7 +187,7 @@ mod tests {
             assert_eq!(text.parse::<Load>().unwrap().to_string(), text);
         }
         for text in ["", "web", "web:0", "web:x", "web:100000001", "Bulk"] {
-            assert!(text.parse::<Load>().unwrap_err().contains("web:BYTES"), "{text}");
+            assert!(text.parse::<Load>().unwrap_err().to_string().contains("web:BYTES"), "{text}");
         }
     }
 }

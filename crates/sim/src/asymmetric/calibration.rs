@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 use eft_base::random::Random;
 use serde::Deserialize;
 
+use crate::calibration::CalibrationError;
 use crate::parameter::Parameter;
 
+const FILE: &str = "calibration.toml";
 const TEXT: &str = include_str!("calibration.toml");
 
 #[derive(Clone, Debug, Deserialize)]
@@ -34,14 +36,15 @@ pub struct Program {
 
 impl Calibration {
     /// Of the paper's machine and programs.
-    pub fn read() -> Result<Self, String> {
+    pub fn read() -> Result<Self, CalibrationError> {
         Self::parse(TEXT)
     }
 
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let all: Self = toml::from_str(text).map_err(|error| format!("calibration.toml: {error}"))?;
+    pub fn parse(text: &str) -> Result<Self, CalibrationError> {
+        let all: Self =
+            toml::from_str(text).map_err(|why| CalibrationError::Malformed { file: FILE.into(), why })?;
         for (name, parameter) in all.parameters() {
-            parameter.check().map_err(|wrong| format!("calibration.toml: {name} {wrong}"))?;
+            parameter.check().map_err(|why| CalibrationError::Parameter { file: FILE.into(), name, why })?;
         }
         Ok(all)
     }
@@ -76,8 +79,8 @@ impl Calibration {
         self.machine.get(name).map_or(0, |parameter| parameter.value)
     }
 
-    pub fn program(&self, name: &str) -> Result<Program, String> {
-        let all = self.programs.get(name).ok_or_else(|| format!("no program is called '{name}'"))?;
+    pub fn program(&self, name: &str) -> Result<Program, CalibrationError> {
+        let all = self.programs.get(name).ok_or_else(|| CalibrationError::NoProgram(name.into()))?;
         let value = |key: &str| all.get(key).map_or(0, |parameter| parameter.value);
         Ok(Program {
             ipc: value("ipc"),

@@ -6,7 +6,9 @@
 //! Guide for AMD Domain 10h Processors", section 1.2).
 
 use super::calibration::{Calibration, Program};
+use super::error::Error;
 use super::runs::{self, Extent};
+use crate::calibration::CalibrationError;
 
 /// One number of the paper, and what is fitted to it.
 struct Point {
@@ -50,7 +52,7 @@ pub struct Fitted {
     pub numbers: Vec<(String, f64, f64)>,
 }
 
-pub fn fit(calibration: &Calibration, extent: Extent) -> Result<Fitted, String> {
+pub fn fit(calibration: &Calibration, extent: Extent) -> Result<Fitted, Error> {
     let mut calibration = calibration.clone();
     for _ in 0..ROUNDS {
         for point in &POINTS {
@@ -79,8 +81,8 @@ fn most(program: &Program, parameter: &str) -> u64 {
 }
 
 /// The values at which the point's figure is what the paper prints; those of several programs keep their distance.
-fn halve(calibration: &Calibration, point: &Point, extent: Extent) -> Result<Calibration, String> {
-    let programs: Result<Vec<Program>, String> =
+fn halve(calibration: &Calibration, point: &Point, extent: Extent) -> Result<Calibration, Error> {
+    let programs: Result<Vec<Program>, CalibrationError> =
         point.programs.iter().map(|program| calibration.program(program)).collect();
     let programs = programs?;
     let first = value(&programs[0], point.parameter);

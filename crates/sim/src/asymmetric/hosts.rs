@@ -7,6 +7,7 @@ use eft_base::random::Random;
 use eft_vcpu::options::{BOUND, Policy, Score};
 
 use super::calibration::Calibration;
+use super::error::Error;
 use super::machine::{CoreClass, Machine};
 use super::world::{self, Outcome, Run, Way};
 
@@ -135,7 +136,7 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    fn run(&self, way: Way, masks: &[u128]) -> std::result::Result<Outcome, String> {
+    fn run(&self, way: Way, masks: &[u128]) -> std::result::Result<Outcome, Error> {
         world::run(&Run {
             vms: &self.host.vms,
             machine: Some(&self.host.machine),
@@ -148,7 +149,7 @@ impl Trial<'_> {
     }
 
     /// So many vCPUs of each VM on the fast cores, the others on the slow ones.
-    fn pinned(&self, fast: &[usize]) -> std::result::Result<Outcome, String> {
+    fn pinned(&self, fast: &[usize]) -> std::result::Result<Outcome, Error> {
         let (on_fast, on_slow) = (self.host.machine.mask(0), self.host.machine.mask(1));
         let of = |(vm, count): (usize, &usize)| {
             let vcpus = self.host.vms[vm].1;
@@ -169,7 +170,7 @@ fn result(way: &str, fair: &Outcome, outcome: &Outcome) -> Result {
 }
 
 /// All ways on one host; the best static pinning that the search finds is the last.
-pub fn compare(host: &HostOfToday, seconds: u64, seed: u64) -> std::result::Result<Vec<Result>, String> {
+pub fn compare(host: &HostOfToday, seconds: u64, seed: u64) -> std::result::Result<Vec<Result>, Error> {
     let calibration = Calibration::parse(MODERN)?;
     let trial = Trial { host, calibration: &calibration, seconds, seed };
     let fair = trial.run(Way::Policy(Policy::AmpFair(100)), &[])?;
@@ -193,16 +194,16 @@ pub fn compare(host: &HostOfToday, seconds: u64, seed: u64) -> std::result::Resu
 }
 
 /// Climbs from the order of speed-ups: each try moves seats on the fast cores from one VM to another.
-fn search(trial: &Trial, fair: &Outcome) -> std::result::Result<Outcome, String> {
+fn search(trial: &Trial, fair: &Outcome) -> std::result::Result<Outcome, Error> {
     let vms = &trial.host.vms;
     let seats = trial.host.machine.mask(0).count_ones() as usize;
     let speed_up = |(name, _): &(&str, usize)| {
         let program = trial.calibration.program(name)?;
         let slow = (1000 - program.memory) * trial.host.machine.slowness_milli(1) / 1000 + program.memory;
         let busy = (program.run_ms * 1000).checked_div(program.arrive_ms).unwrap_or(1000);
-        Ok::<u64, String>((slow - 1000) * busy)
+        Ok::<u64, Error>((slow - 1000) * busy)
     };
-    let gains = vms.iter().map(speed_up).collect::<std::result::Result<Vec<u64>, String>>()?;
+    let gains = vms.iter().map(speed_up).collect::<std::result::Result<Vec<u64>, Error>>()?;
     let mut order: Vec<usize> = (0..vms.len()).collect();
     order.sort_by_key(|vm| std::cmp::Reverse(gains[*vm]));
     let (mut fast, mut left) = (vec![0; vms.len()], seats);

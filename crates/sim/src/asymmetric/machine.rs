@@ -1,6 +1,7 @@
 //! A machine of the model: cores of some classes on dies with a last-level cache and memory of their own.
 
 use eft_machine::Ppm;
+use eft_vcpu::error::SchedulerError;
 use eft_vcpu::guest::{Count, Vcpu};
 use eft_vcpu::host::{Class, Group, Host};
 use eft_vcpu::options::{Options, Policy, Score};
@@ -110,7 +111,7 @@ impl Machine {
         policy: Policy,
         score: Score,
         owner: &[(usize, usize)],
-    ) -> Result<(Option<Scheduler>, Vec<u128>), String> {
+    ) -> Result<(Option<Scheduler>, Vec<u128>), SchedulerError> {
         let mut host = Host { classes: Vec::new(), groups: Vec::new() };
         let mut masks = Vec::new();
         let present: Vec<usize> = (0..self.classes.len()).filter(|class| self.mask(*class) != 0).collect();

@@ -8,6 +8,7 @@ pub mod analytic;
 pub mod calibration;
 pub mod claims;
 pub mod credit;
+pub mod error;
 pub mod fit;
 pub mod hosts;
 pub mod machine;

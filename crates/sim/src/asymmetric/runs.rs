@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use eft_vcpu::options::Policy;
 
 use super::calibration::Calibration;
+use super::error::Error;
 use super::mixes::{Gain, MIXES, Mix, Scenario};
 use super::world::{self, Outcome, Run, Way};
 
@@ -133,7 +134,7 @@ fn scaling_jobs(jobs: &mut Vec<Job>) {
 }
 
 /// Runs everything and derives the figures.
-pub fn figures(calibration: &Calibration, extent: Extent) -> Result<Figures, String> {
+pub fn figures(calibration: &Calibration, extent: Extent) -> Result<Figures, Error> {
     let jobs = jobs(extent.every_point);
     let outcomes = run_all(calibration, &jobs, extent)?;
     let mut figures = Figures::new();
@@ -156,7 +157,7 @@ pub fn of_mix(
     way: &str,
     key: &str,
     extent: Extent,
-) -> Result<f64, String> {
+) -> Result<f64, Error> {
     let wanted = [format!("mix/{mix}/amp-fair"), format!("mix/{mix}/{way}")];
     let jobs: Vec<Job> = jobs(false).into_iter().filter(|job| wanted.contains(&job.name)).collect();
     let outcomes = run_all(calibration, &jobs, extent)?;
@@ -164,11 +165,12 @@ pub fn of_mix(
         jobs.iter().map(|job| job.name.as_str()).zip(&outcomes).collect();
     let mut figures = Figures::new();
     MIXES.iter().filter(|other| other.name == mix).for_each(|mix| mix_figures(mix, &by_name, &mut figures));
-    figures.get(&format!("{}/{key}", wanted[1])).copied().ok_or_else(|| format!("{} has no {key}", wanted[1]))
+    let missing = || Error::NoFigure { experiment: wanted[1].clone(), figure: key.to_string() };
+    figures.get(&format!("{}/{key}", wanted[1])).copied().ok_or_else(missing)
 }
 
 /// Each job with each placement, over all threads; in the order of the jobs.
-fn run_all(calibration: &Calibration, jobs: &[Job], extent: Extent) -> Result<Vec<Vec<Outcome>>, String> {
+fn run_all(calibration: &Calibration, jobs: &[Job], extent: Extent) -> Result<Vec<Vec<Outcome>>, Error> {
     let placements = extent.placements.max(1) as usize;
     let next = AtomicUsize::new(0);
     let done = Mutex::new(BTreeMap::new());
@@ -300,7 +302,7 @@ pub fn breakdown(
     mix: &Mix,
     policy: Policy,
     extent: Extent,
-) -> Result<Vec<Vec<(u32, u32)>>, String> {
+) -> Result<Vec<Vec<(u32, u32)>>, Error> {
     let vms = vms(mix);
     let run = Run {
         vms: &vms,

@@ -16,6 +16,7 @@ use eft_vcpu::turns::Entry;
 
 use super::calibration::Calibration;
 use super::credit::{ACCOUNTING, Credit, State, TICK};
+use super::error::Error;
 use super::machine::Machine;
 use super::program::{Next, Running};
 
@@ -118,19 +119,20 @@ struct World<'a> {
     outcome: Outcome,
 }
 
-pub fn run(run: &Run) -> Result<Outcome, String> {
+pub fn run(run: &Run) -> Result<Outcome, Error> {
     let mut world = World::new(run)?;
     while world.outcome.ms < MS_MAX && !world.is_over() {
         world.step();
     }
     if !world.is_over() {
-        return Err(format!("{:?} with seed {} does not end", run.vms, run.seed));
+        let vms = run.vms.iter().map(|(name, vcpus)| (name.to_string(), *vcpus)).collect();
+        return Err(Error::Endless { vms, seed: run.seed });
     }
     Ok(world.finish())
 }
 
 impl<'a> World<'a> {
-    fn new(run: &'a Run<'a>) -> Result<Self, String> {
+    fn new(run: &'a Run<'a>) -> Result<Self, Error> {
         let machine = match run.machine {
             Some(machine) => machine.clone(),
             None => Machine::of_the_paper(run.calibration, run.fast_cores),

@@ -2,7 +2,7 @@
 
 use super::looks::Looks;
 use super::profile::{Messages, Network, Profile};
-use crate::calibration::Calibration;
+use crate::calibration::{Calibration, CalibrationError};
 use crate::hardware::{Costs, PS_PER_NS, Work};
 
 /// What is taken away from the model, to see what it was good for.
@@ -23,28 +23,28 @@ pub struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn machine(&self, name: &str) -> Result<u64, String> {
+    fn machine(&self, name: &str) -> Result<u64, CalibrationError> {
         self.calibration.get("machine", name)
     }
 
-    pub fn system(&self, name: &str) -> Result<u64, String> {
+    pub fn system(&self, name: &str) -> Result<u64, CalibrationError> {
         self.calibration.get(self.system, name).or_else(|_| self.calibration.get(self.base, name))
     }
 
     /// A message's cycles, of which a part is waits for memory at the machine's lowest frequency.
-    pub fn message(&self, name: &str) -> Result<Work, String> {
+    pub fn message(&self, name: &str) -> Result<Work, CalibrationError> {
         let cycles = self.system(name)? * self.system("message_percent")? / 100;
         let waits = cycles * self.system("stall_percent")? / 100;
         let stall_ps = waits * 1_000_000_000 / self.machine("lowest_khz")?;
         Ok(Work { cycles: cycles - waits, stall_ps })
     }
 
-    fn messages(&self, server: &str) -> Result<Messages, String> {
+    fn messages(&self, server: &str) -> Result<Messages, CalibrationError> {
         let of = |kind: &str| self.message(&format!("{server}_{kind}_cycles"));
         Ok(Messages { segment: of("segment")?, acknowledgement: of("acknowledgement")?, sent: of("sent")? })
     }
 
-    fn costs(&self) -> Result<Costs, String> {
+    fn costs(&self) -> Result<Costs, CalibrationError> {
         Ok(Costs {
             empty_poll_cycles: self.machine("empty_poll_cycles")?,
             polls: self.system("polls")?,
@@ -62,11 +62,15 @@ impl Reader<'_> {
 }
 
 /// `system`: the table of the stack, `newtos` or `eft`.
-pub fn profile(calibration: &Calibration, system: &str, ablation: Ablation) -> Result<Profile, String> {
+pub fn profile(
+    calibration: &Calibration,
+    system: &str,
+    ablation: Ablation,
+) -> Result<Profile, CalibrationError> {
     read(&Reader { calibration, system, base: system }, ablation)
 }
 
-pub fn read(from: &Reader, ablation: Ablation) -> Result<Profile, String> {
+pub fn read(from: &Reader, ablation: Ablation) -> Result<Profile, CalibrationError> {
     let call = (from.system("call_cycles")? > 0).then(|| from.message("call_cycles")).transpose()?;
     let mut profile = Profile {
         costs: from.costs()?,

@@ -1,7 +1,7 @@
 //! The steps of operations on the paper's machines, and on one that was traced.
 
 use super::operation::{Place, Step};
-use crate::calibration::Calibration;
+use crate::calibration::{Calibration, CalibrationError};
 
 pub const OPERATIONS: [&str; 2] = ["offline", "online"];
 
@@ -9,15 +9,15 @@ const US: u64 = 1000;
 /// Of the caller's work for each CPU that comes, this part is done before its processor runs.
 const BEFORE_PERCENT: u64 = 33;
 
-pub fn i5_2500k() -> Result<Calibration, String> {
+pub fn i5_2500k() -> Result<Calibration, CalibrationError> {
     Calibration::parse("i5-2500k.toml", include_str!("../../calibration/i5-2500k.toml"))
 }
 
-pub fn exynos_5410() -> Result<Calibration, String> {
+pub fn exynos_5410() -> Result<Calibration, CalibrationError> {
     Calibration::parse("exynos-5410.toml", include_str!("../../calibration/exynos-5410.toml"))
 }
 
-pub fn traced() -> Result<Calibration, String> {
+pub fn traced() -> Result<Calibration, CalibrationError> {
     Calibration::parse("traced-vm.toml", include_str!("../../calibration/traced-vm.toml"))
 }
 
@@ -32,7 +32,11 @@ struct Parts {
 }
 
 /// Of one of the paper's machines, from totals; `instant`: processors start at once.
-pub fn from_totals(machine: &Calibration, operation: &str, instant: bool) -> Result<Vec<Step>, String> {
+pub fn from_totals(
+    machine: &Calibration,
+    operation: &str,
+    instant: bool,
+) -> Result<Vec<Step>, CalibrationError> {
     let get = |name: &str| machine.get(operation, name);
     let hardware = get("hardware_us")? * US;
     let [native, kept] = [get("native_us")?, get("bolt_us")?].map(|us| (us * US).saturating_sub(hardware));
@@ -41,7 +45,7 @@ pub fn from_totals(machine: &Calibration, operation: &str, instant: bool) -> Res
     let own = of(get("own_percent")?);
     let before = if operation == "online" { own * BEFORE_PERCENT / 100 } else { own };
     let shared = of(get("shared_percent")?);
-    let after = |latency: u64| Ok::<u64, String>(latency * get("after_permille")? / 1000);
+    let after = |latency: u64| Ok::<u64, CalibrationError>(latency * get("after_permille")? / 1000);
     let parts = Parts {
         before,
         own: own - before,
@@ -86,8 +90,8 @@ fn coming(parts: &Parts, hardware: u64, deferred: u64) -> Vec<Step> {
 }
 
 /// Of the traced machine: groups of steps, and which of them Bolt leaves for later or never.
-pub fn from_trace(machine: &Calibration, operation: &str) -> Result<Vec<Step>, String> {
-    let step = |name: &'static str, key: &str, place: Place| -> Result<Step, String> {
+pub fn from_trace(machine: &Calibration, operation: &str) -> Result<Vec<Step>, CalibrationError> {
+    let step = |name: &'static str, key: &str, place: Place| -> Result<Step, CalibrationError> {
         Ok(Step::new(name, machine.get(operation, key)? * US, place))
     };
     let deferred = [

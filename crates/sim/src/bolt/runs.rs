@@ -4,7 +4,7 @@
 
 use super::machines::{OPERATIONS, from_totals, from_trace};
 use super::operation::{Gains, Step, Way, latency};
-use crate::calibration::Calibration;
+use crate::calibration::{Calibration, CalibrationError};
 use crate::judge::Figures;
 
 /// CPUs of the paper's sets.
@@ -21,7 +21,7 @@ pub struct Machines {
 }
 
 impl Machines {
-    pub fn nominal() -> Result<Self, String> {
+    pub fn nominal() -> Result<Self, CalibrationError> {
         Ok(Self {
             i5: super::machines::i5_2500k()?,
             exynos: super::machines::exynos_5410()?,
@@ -35,7 +35,7 @@ impl Machines {
     }
 }
 
-pub fn figures(machines: &Machines) -> Result<Figures, String> {
+pub fn figures(machines: &Machines) -> Result<Figures, CalibrationError> {
     let mut all = Figures::new();
     for operation in OPERATIONS {
         for (name, machine, instant) in [
@@ -72,7 +72,7 @@ fn ways(all: &mut Figures, name: &str, steps: &[Step]) {
 }
 
 /// What the cluster takes while all of its cores that are online sleep.
-fn cluster(all: &mut Figures, machine: &Calibration) -> Result<(), String> {
+fn cluster(all: &mut Figures, machine: &Calibration) -> Result<(), CalibrationError> {
     for online in 1..=2 {
         let deep = online <= machine.get("cluster", "online_most")?;
         let mw = machine.get("cluster", if deep { "package_sleep_mw" } else { "sleep_mw" })?;
@@ -86,7 +86,7 @@ pub fn parts(
     machines: &Machines,
     machine: &str,
     operation: &str,
-) -> Result<Vec<(String, bool, f64)>, String> {
+) -> Result<Vec<(String, bool, f64)>, CalibrationError> {
     let steps = match machine {
         "i5" => from_totals(&machines.i5, operation, false)?,
         "exynos" => from_totals(&machines.exynos, operation, false)?,

@@ -8,7 +8,7 @@
 use crate::batch::calibrated::Ablation;
 use crate::batch::servers::Server;
 use crate::batch::{Seat, Setting};
-use crate::calibration::Calibration;
+use crate::calibration::{Calibration, CalibrationError};
 use crate::hardware::Clock;
 use crate::hardware::power::Chip;
 use crate::judge::Figures;
@@ -37,7 +37,7 @@ impl<'a> Bench<'a> {
         stack: Stack,
         ablation: Ablation,
         seed: u64,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, CalibrationError> {
         Ok(Self { calibration, stack, ablation, chip: calibration.chip()?, seed })
     }
 
@@ -47,7 +47,7 @@ impl<'a> Bench<'a> {
         file: u64,
         program: u64,
         others: [u64; 3],
-    ) -> Result<Outcome, String> {
+    ) -> Result<Outcome, CalibrationError> {
         let web = web(self.calibration, self.stack, connections, file, self.ablation)?;
         let [tcp, ip, driver] = others.map(|mhz| Clock::at(mhz * 1000, self.chip.lowest.0));
         let mut core = 0;
@@ -59,21 +59,21 @@ impl<'a> Bench<'a> {
     }
 
     /// Files of so many bytes; tcp and ip at one clock, the driver at another, in MHz.
-    pub fn serve(&self, file: u64, tcp_ip: u64, driver: u64) -> Result<Outcome, String> {
+    pub fn serve(&self, file: u64, tcp_ip: u64, driver: u64) -> Result<Outcome, CalibrationError> {
         let connections = self.calibration.get("web_server", "connections")? as usize;
         self.outcome(connections, file, self.chip.highest.0 / 1000, [tcp_ip, tcp_ip, driver])
     }
 
     /// Everything at the highest clock.
-    pub fn crowd(&self, connections: usize) -> Result<Outcome, String> {
+    pub fn crowd(&self, connections: usize) -> Result<Outcome, CalibrationError> {
         let mhz = self.chip.highest.0 / 1000;
         self.outcome(connections, SIZES[0], mhz, [mhz; 3])
     }
 
     /// 1 MB, the driver at 400 MHz: the best of tcp's and ip's speeds over the highest one.
-    fn slower_is_faster(&self) -> Result<f64, String> {
+    fn slower_is_faster(&self) -> Result<f64, CalibrationError> {
         let all = SPEEDS.map(|tcp_ip| Ok(self.serve(SIZES[2], tcp_ip, 400)?.answers_milli));
-        let all = all.into_iter().collect::<Result<Vec<u64>, String>>()?;
+        let all = all.into_iter().collect::<Result<Vec<u64>, CalibrationError>>()?;
         let (best, fastest) = (all.iter().max().copied(), all.last().copied());
         Ok(best.unwrap_or_default() as f64 / fastest.unwrap_or(1).max(1) as f64)
     }
@@ -89,7 +89,11 @@ impl<'a> Bench<'a> {
     }
 }
 
-fn put(bench: &Bench, figures: &mut Figures, (file, tcp_ip, driver): (u64, u64, u64)) -> Result<(), String> {
+fn put(
+    bench: &Bench,
+    figures: &mut Figures,
+    (file, tcp_ip, driver): (u64, u64, u64),
+) -> Result<(), CalibrationError> {
     let outcome = bench.serve(file, tcp_ip, driver)?;
     let name = |what: &str| format!("{file}/{tcp_ip}/{driver}/{what}");
     let rate = outcome.answers_milli as f64 / 1000.0;
@@ -105,7 +109,7 @@ fn put(bench: &Bench, figures: &mut Figures, (file, tcp_ip, driver): (u64, u64, 
 }
 
 /// Every figure that claims are about.
-pub fn figures(bench: &Bench) -> Result<Figures, String> {
+pub fn figures(bench: &Bench) -> Result<Figures, CalibrationError> {
     let mut figures = Figures::new();
     for file in SIZES {
         for tcp_ip in SPEEDS {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::{Result, bail};
 use clap::Args;
 use eft_sim::asymmetric::analytic::figure_4;
 use eft_sim::asymmetric::calibration::Calibration;
@@ -14,6 +15,7 @@ use serde_json::json;
 
 use super::figures::draw;
 use super::judged::{Judged, check};
+use super::print;
 
 #[derive(Args)]
 pub struct AsymmetricArguments {
@@ -40,7 +42,7 @@ pub struct AsymmetricArguments {
     json: bool,
 }
 
-pub fn run(arguments: &AsymmetricArguments) -> Result<(), String> {
+pub fn run(arguments: &AsymmetricArguments) -> Result<()> {
     let calibration = Calibration::read()?;
     let extent = Extent {
         placements: arguments.placements,
@@ -56,7 +58,7 @@ pub fn run(arguments: &AsymmetricArguments) -> Result<(), String> {
     // The same twice, to the bit: one placement of everything is enough to see it.
     let once = Extent { placements: 1, ..extent };
     if figures(&calibration, once)? != figures(&calibration, Extent { threads: 1, ..once })? {
-        return Err("two runs with one seed differ; the simulator is broken".into());
+        bail!("two runs with one seed differ; the simulator is broken");
     }
     let mut draws = Vec::new();
     for draw in 0..arguments.draws {
@@ -74,17 +76,17 @@ pub fn run(arguments: &AsymmetricArguments) -> Result<(), String> {
     check(&judged)
 }
 
-fn print_fit(fitted: &Fitted) -> Result<(), String> {
+fn print_fit(fitted: &Fitted) -> Result<()> {
     for (program, parameter, value) in &fitted.values {
-        eft_text::print(&format!("{program}: {parameter} {value}\n"))?;
+        print(&format!("{program}: {parameter} {value}\n"))?;
     }
     for (name, ours, paper) in &fitted.numbers {
-        eft_text::print(&format!("{name}: {ours:.3}, fitted to {paper}\n"))?;
+        print(&format!("{name}: {ours:.3}, fitted to {paper}\n"))?;
     }
     Ok(())
 }
 
-fn figures(calibration: &Calibration, extent: Extent) -> Result<Figures, String> {
+fn figures(calibration: &Calibration, extent: Extent) -> Result<Figures> {
     let mut all = runs::figures(calibration, extent)?;
     for (name, fair) in [("max", 0.0), ("half", 0.5), ("fair", 1.0)] {
         for efficiency in [1.0, 2.0] {
@@ -101,7 +103,7 @@ fn report(
     judged: &[Judged],
     by_constant: usize,
     nominal: &Figures,
-) -> Result<(), String> {
+) -> Result<()> {
     if arguments.json {
         let claim = |j: &Judged| {
             json!({ "claim": j.claim.id, "says": j.claim.says, "paper": j.claim.rule.paper(), "ours": j.ours,
@@ -109,7 +111,7 @@ fn report(
                     "share_of_draws": j.share, "fitted": j.claim.fitted, "reason": reason_of(j) })
         };
         let all = json!({ "claims": judged.iter().map(claim).collect::<Vec<_>>(), "constant_model_passes": by_constant, "figures": nominal });
-        return eft_text::print(&(serde_json::to_string_pretty(&all).map_err(|e| e.to_string())? + "\n"));
+        return print(&(serde_json::to_string_pretty(&all)? + "\n"));
     }
     let mut rows =
         vec![["CLAIM", "SAYS", "PAPER", "OURS", "OFF", "DRAWS", "VERDICT"].map(String::from).to_vec()];
@@ -124,14 +126,14 @@ fn report(
             format!("{}{}", j.verdict.name(), if j.claim.fitted { " (may be fitted)" } else { "" }),
         ]);
     }
-    eft_text::print(&eft_text::columns(&rows))?;
+    print(&eft_text::columns(&rows))?;
     for (claim, why) in judged.iter().filter_map(|j| Some((&j.claim.id, reason_of(j)?))) {
-        eft_text::print(&format!("{claim}: {why}\n"))?;
+        print(&format!("{claim}: {why}\n"))?;
     }
     let count = |verdict| judged.iter().filter(|j| j.verdict == verdict).count();
     let spread =
         nominal.iter().filter(|(name, _)| name.ends_with("/spread")).map(|(_, v)| *v).fold(0.0, f64::max);
-    eft_text::print(&format!(
+    print(&format!(
         "{} reproduced, {} fragile, {} missed; a model in which all ways are alike would pass {by_constant}\n\
          {} placements each (means of mixes differ by at most {spread:.3} between them), {} draws; two runs are identical\n",
         count(Verdict::Reproduced),

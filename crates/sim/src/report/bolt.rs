@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use eft_sim::bolt::claims::claims;
 use eft_sim::bolt::reasons::reason;
@@ -10,6 +11,7 @@ use eft_sim::chart::{Stack, stacks};
 use eft_sim::judge::Figures;
 
 use super::judged::{self, Column, Judged, Totals};
+use super::print;
 
 #[derive(Args)]
 pub struct BoltArguments {
@@ -25,12 +27,12 @@ pub struct BoltArguments {
     json: bool,
 }
 
-pub fn run(arguments: &BoltArguments) -> Result<(), String> {
+pub fn run(arguments: &BoltArguments) -> Result<()> {
     let machines = Machines::nominal()?;
     let nominal = figures(&machines)?;
     let draws = draws(&machines, arguments)?;
     if nominal != figures(&Machines::nominal()?)? || draws != self::draws(&machines, arguments)? {
-        return Err("two runs with one seed differ; the simulator is broken".into());
+        bail!("two runs with one seed differ; the simulator is broken");
     }
     let judged: Vec<Judged> =
         claims().into_iter().map(|claim| Judged::new(claim, &nominal, &draws)).collect();
@@ -43,24 +45,24 @@ pub fn run(arguments: &BoltArguments) -> Result<(), String> {
     let columns = [Column { name: "model", judged: &judged, reason }];
     let ablations = ablations(&nominal);
     if arguments.json {
-        eft_text::print(&judged::json(&columns, &totals, serde_json::json!(nominal))?)?;
+        print(&judged::json(&columns, &totals, serde_json::json!(nominal))?)?;
     } else {
-        eft_text::print(&judged::text(&columns, &totals))?;
-        ablations.iter().try_for_each(|(text, _)| eft_text::print(&format!("ablation: {text}\n")))?;
-        eft_text::print(&traced(&nominal))?;
+        print(&judged::text(&columns, &totals))?;
+        ablations.iter().try_for_each(|(text, _)| print(&format!("ablation: {text}\n")))?;
+        print(&traced(&nominal))?;
     }
     if let Some(dir) = &arguments.figures {
         draw(dir, &machines)?;
     }
     if let Some((text, _)) = ablations.iter().find(|(_, breaks)| !breaks) {
-        return Err(format!("an ablation does not break what it should: {text}"));
+        bail!("an ablation does not break what it should: {text}");
     }
     judged::check(&judged)
 }
 
-fn draws(machines: &Machines, arguments: &BoltArguments) -> Result<Vec<Figures>, String> {
+fn draws(machines: &Machines, arguments: &BoltArguments) -> Result<Vec<Figures>> {
     (0..arguments.draws)
-        .map(|draw| figures(&machines.draw(arguments.seed.wrapping_add(1000 + draw))))
+        .map(|draw| Ok(figures(&machines.draw(arguments.seed.wrapping_add(1000 + draw)))?))
         .collect()
 }
 
@@ -109,8 +111,8 @@ const DRAWN: [(&str, &[(&str, &str)]); 2] =
     [("", &[("i5", "i5-2500K"), ("exynos", "Exynos 5410")]), ("-traced", &[("traced", "traced VM")])];
 
 /// Figures 1 and 2: the parts of an operation, natively and with Bolt.
-fn draw(dir: &Path, machines: &Machines) -> Result<(), String> {
-    std::fs::create_dir_all(dir).map_err(|error| format!("{} cannot be made ({error})", dir.display()))?;
+fn draw(dir: &Path, machines: &Machines) -> Result<()> {
+    std::fs::create_dir_all(dir).map_err(|error| anyhow!("{} cannot be made ({error})", dir.display()))?;
     for (figure, operation) in [(1, "offline"), (2, "online")] {
         for (which, shown) in DRAWN {
             let mut bars: Vec<Stack> = Vec::new();
@@ -126,7 +128,7 @@ fn draw(dir: &Path, machines: &Machines) -> Result<(), String> {
             let svg = stacks(&format!("Figure {figure}: one CPU {operation}"), "ms", &bars);
             let path = dir.join(format!("figure-{figure}{which}.svg"));
             std::fs::write(&path, svg)
-                .map_err(|error| format!("{} cannot be written ({error})", path.display()))?;
+                .map_err(|error| anyhow!("{} cannot be written ({error})", path.display()))?;
         }
     }
     Ok(())

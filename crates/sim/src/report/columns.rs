@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use eft_sim::calibration::Calibration;
 use eft_sim::judge::{Claim, Figures};
@@ -9,6 +10,7 @@ use eft_sim::slower_is_faster::fit;
 
 use super::drawn::{ablation, draws};
 use super::judged::{self, Column, Judged, Totals};
+use super::print;
 
 #[derive(Args)]
 pub struct PaperArguments {
@@ -45,7 +47,7 @@ pub struct Paper {
     pub claims: fn() -> Vec<Claim>,
     pub reason: fn(&str) -> Option<&'static str>,
     /// From the fitted calibration, of a draw or not, and a seed.
-    pub both: fn(Calibration, Draw, u64) -> Result<Both, String>,
+    pub both: fn(Calibration, Draw, u64) -> Result<Both>,
     pub constant: fn(&Figures) -> Figures,
     pub linear: fn(&Figures) -> Figures,
     /// Figures that an ablation is judged by, and what it takes away.
@@ -54,14 +56,14 @@ pub struct Paper {
     pub pictures: fn(&Both) -> Vec<(String, String)>,
 }
 
-pub fn run(paper: &Paper, arguments: &PaperArguments) -> Result<(), String> {
+pub fn run(paper: &Paper, arguments: &PaperArguments) -> Result<()> {
     let calibration = Calibration::e5520()?;
     // The machine and the stack are those of slower-is-faster, and fitted to that paper alone.
     let fitted = fit::fit(&calibration, arguments.seed)?;
     let of_nominal = || (paper.both)(fitted.clone(), Draw::Nominal, arguments.seed);
     let nominal = of_nominal()?;
     if nominal != of_nominal()? {
-        return Err("two runs with one seed differ; the simulator is broken".into());
+        bail!("two runs with one seed differ; the simulator is broken");
     }
     let draws = draws(arguments.draws, arguments.threads, |draw| {
         let seed = arguments.seed.wrapping_add(1000 + draw);
@@ -86,25 +88,25 @@ pub fn run(paper: &Paper, arguments: &PaperArguments) -> Result<(), String> {
     let ablation = ablation(name, what, &nominal.newtos, &newtos);
     if arguments.json {
         let extra = serde_json::json!({ "newtos": nominal.newtos, "eft": nominal.eft });
-        eft_text::print(&judged::json(&columns, &totals, extra)?)?;
+        print(&judged::json(&columns, &totals, extra)?)?;
     } else {
-        eft_text::print(&judged::text(&columns, &totals))?;
-        eft_text::print(&format!("ablation: {}\n", ablation.text))?;
+        print(&judged::text(&columns, &totals))?;
+        print(&format!("ablation: {}\n", ablation.text))?;
     }
     if let Some(dir) = &arguments.figures {
         draw(dir, (paper.pictures)(&nominal))?;
     }
     if !ablation.breaks {
-        return Err(format!("an ablation does not break what it should: {}", ablation.text));
+        bail!("an ablation does not break what it should: {}", ablation.text);
     }
     judged::check(&judged[0])
 }
 
-fn draw(dir: &Path, pictures: Vec<(String, String)>) -> Result<(), String> {
-    std::fs::create_dir_all(dir).map_err(|error| format!("{} cannot be made ({error})", dir.display()))?;
+fn draw(dir: &Path, pictures: Vec<(String, String)>) -> Result<()> {
+    std::fs::create_dir_all(dir).map_err(|error| anyhow!("{} cannot be made ({error})", dir.display()))?;
     pictures.into_iter().try_for_each(|(name, svg)| {
         let path = dir.join(format!("{name}.svg"));
-        std::fs::write(&path, svg).map_err(|error| format!("{} cannot be written ({error})", path.display()))
+        std::fs::write(&path, svg).map_err(|error| anyhow!("{} cannot be written ({error})", path.display()))
     })
 }
 

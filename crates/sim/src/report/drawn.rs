@@ -3,32 +3,27 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use anyhow::{Result, anyhow};
 use eft_sim::judge::Figures;
 
 /// So many of something, each from its number; the same for any number of threads.
-pub fn draws<T: Send>(
-    count: u64,
-    threads: u8,
-    one: impl Fn(u64) -> Result<T, String> + Sync,
-) -> Result<Vec<T>, String> {
+pub fn draws<T: Send>(count: u64, threads: u8, one: impl Fn(u64) -> Result<T> + Sync) -> Result<Vec<T>> {
     let (next, done) = (AtomicU64::new(0), Mutex::new(Vec::new()));
-    let work = || -> Result<(), String> {
+    let work = || -> Result<()> {
         loop {
             let draw = next.fetch_add(1, Ordering::Relaxed);
             if draw >= count {
                 return Ok(());
             }
             let made = one(draw)?;
-            done.lock().map_err(|_| "a thread of the draws failed")?.push((draw, made));
+            done.lock().map_err(|_| anyhow!("a thread of the draws failed"))?.push((draw, made));
         }
     };
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        threads
-            .into_iter()
-            .try_for_each(|t| t.join().map_err(|_| "a thread of the draws failed".to_string())?)
+        threads.into_iter().try_for_each(|t| t.join().map_err(|_| anyhow!("a thread of the draws failed"))?)
     })?;
-    let mut all = done.into_inner().map_err(|_| "a thread of the draws failed")?;
+    let mut all = done.into_inner().map_err(|_| anyhow!("a thread of the draws failed"))?;
     all.sort_by_key(|(draw, _)| *draw);
     Ok(all.into_iter().map(|(_, made)| made).collect())
 }

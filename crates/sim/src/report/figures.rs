@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use anyhow::{Result, anyhow};
 use eft_sim::asymmetric::analytic::figure_4;
 use eft_sim::asymmetric::calibration::Calibration;
 use eft_sim::asymmetric::mixes::{self, MIXES, Scenario};
@@ -12,11 +13,11 @@ use eft_vcpu::options::Policy;
 const OVER_SLOW: [&str; 2] = ["fast cores", "speed-up over all slow"];
 
 /// All figures of the paper that show results, into a folder.
-pub fn draw(dir: &Path, figures: &Figures, calibration: &Calibration, extent: Extent) -> Result<(), String> {
-    std::fs::create_dir_all(dir).map_err(|error| format!("{} cannot be made ({error})", dir.display()))?;
+pub fn draw(dir: &Path, figures: &Figures, calibration: &Calibration, extent: Extent) -> Result<()> {
+    std::fs::create_dir_all(dir).map_err(|error| anyhow!("{} cannot be made ({error})", dir.display()))?;
     let write = |name: &str, svg: String| {
         let path = dir.join(name);
-        std::fs::write(&path, svg).map_err(|error| format!("{} cannot be written ({error})", path.display()))
+        std::fs::write(&path, svg).map_err(|error| anyhow!("{} cannot be written ({error})", path.display()))
     };
     let get = |name: String| figures.get(&name).copied().unwrap_or(f64::NAN);
     let programs: Vec<&str> = runs::SINGLE.iter().chain(&runs::PARALLEL).copied().collect();
@@ -114,10 +115,10 @@ pub fn draw(dir: &Path, figures: &Figures, calibration: &Calibration, extent: Ex
 
 /// Fast and slow core time of each VM of a mix, second by second.
 fn figure_9(
-    write: &impl Fn(&str, String) -> Result<(), String>,
+    write: &impl Fn(&str, String) -> Result<()>,
     calibration: &Calibration,
     extent: Extent,
-) -> Result<(), String> {
+) -> Result<()> {
     let Some(mix) = mixes::find("1H-1M-1L") else { return Ok(()) };
     for policy in [Policy::AmpFair(100), Policy::AmpVm] {
         let usage = runs::breakdown(calibration, mix, policy, extent)?;
@@ -139,7 +140,7 @@ fn figure_9(
     Ok(())
 }
 
-fn figure_4_charts(write: &impl Fn(&str, String) -> Result<(), String>) -> Result<(), String> {
+fn figure_4_charts(write: &impl Fn(&str, String) -> Result<()>) -> Result<()> {
     let points = |fair: f64, of: fn(f64, f64) -> f64| {
         (0..=10).map(|i| 1.0 + f64::from(i) / 10.0).map(|x| (x, of(fair, x))).collect()
     };

@@ -1,9 +1,12 @@
 //! `eft-sim hosts`: policies on hosts of today, against the best static pinning.
 
+use anyhow::{Result, bail};
 use clap::Args;
 use eft_sim::asymmetric::hosts::{self, HostOfToday, Result as OneRun, largest_slowdown};
 use eft_vcpu::options::{BOUND, Policy};
 use serde_json::json;
+
+use super::print;
 
 #[derive(Args)]
 pub struct HostsArguments {
@@ -34,12 +37,14 @@ struct Row {
     cache_moves_per_s: f64,
 }
 
-pub fn run(arguments: &HostsArguments) -> Result<(), String> {
+pub fn run(arguments: &HostsArguments) -> Result<()> {
     let all: Vec<(HostOfToday, Vec<Row>)> = hosts::hosts()
         .into_iter()
-        .map(|host| Ok((rows(&host, arguments)?, host)))
-        .map(|pair: Result<_, String>| pair.map(|(rows, host)| (host, rows)))
-        .collect::<Result<_, String>>()?;
+        .map(|host| {
+            let rows = rows(&host, arguments)?;
+            Ok((host, rows))
+        })
+        .collect::<Result<_>>()?;
     if arguments.json {
         let row = |r: &Row| {
             json!({ "way": r.way, "mean_over_amp_fair": r.mean, "largest_slowdown_percent": r.slowdown,
@@ -47,17 +52,17 @@ pub fn run(arguments: &HostsArguments) -> Result<(), String> {
         };
         let host = |(host, rows): &(HostOfToday, Vec<Row>)| json!({ "host": host.name, "ways": rows.iter().map(row).collect::<Vec<_>>() });
         let all = json!({ "hosts": all.iter().map(host).collect::<Vec<_>>() });
-        eft_text::print(&(serde_json::to_string_pretty(&all).map_err(|e| e.to_string())? + "\n"))?;
+        print(&(serde_json::to_string_pretty(&all)? + "\n"))?;
     } else {
-        eft_text::print(&eft_text::columns(&text(&all)))?;
+        print(&eft_text::columns(&text(&all)))?;
     }
     check(&all)
 }
 
-fn rows(host: &HostOfToday, arguments: &HostsArguments) -> Result<Vec<Row>, String> {
+fn rows(host: &HostOfToday, arguments: &HostsArguments) -> Result<Vec<Row>> {
     let runs = (0..arguments.placements)
         .map(|i| hosts::compare(host, arguments.seconds, arguments.seed + i))
-        .collect::<Result<Vec<_>, String>>()?;
+        .collect::<Result<Vec<_>, _>>()?;
     let median = |way: usize, of: fn(&OneRun) -> f64| {
         let mut values: Vec<f64> = runs.iter().map(|run| of(&run[way])).collect();
         values.sort_by(f64::total_cmp);
@@ -102,7 +107,7 @@ fn text(all: &[(HostOfToday, Vec<Row>)]) -> Vec<Vec<String>> {
     lines
 }
 
-fn check(all: &[(HostOfToday, Vec<Row>)]) -> Result<(), String> {
+fn check(all: &[(HostOfToday, Vec<Row>)]) -> Result<()> {
     let adaptive = Policy::AdaptiveFair(BOUND).to_string();
     let of = |rows: &[Row], way: &str| rows.iter().position(|row| row.way == way);
     let missed = all.iter().flat_map(|(host, rows)| {
@@ -118,5 +123,5 @@ fn check(all: &[(HostOfToday, Vec<Row>)]) -> Result<(), String> {
         [low, unfair]
     });
     let missed: Vec<String> = missed.flatten().collect();
-    if missed.is_empty() { Ok(()) } else { Err(missed.join("; ")) }
+    if missed.is_empty() { Ok(()) } else { bail!(missed.join("; ")) }
 }

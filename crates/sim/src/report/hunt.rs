@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::sync::Mutex;
 
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use eft_sim::hunt::{Hunted, Scenario};
+
+use super::print;
 
 #[derive(Args)]
 pub struct HuntArguments {
@@ -32,7 +35,7 @@ struct State {
     failed: Vec<u64>,
 }
 
-pub fn run(arguments: &HuntArguments) -> Result<(), String> {
+pub fn run(arguments: &HuntArguments) -> Result<()> {
     // A failure is told once, with what to type.
     std::panic::set_hook(Box::new(|_| {}));
     let state = Mutex::new(State::default());
@@ -41,17 +44,17 @@ pub fn run(arguments: &HuntArguments) -> Result<(), String> {
             scope.spawn(|| while hunt_one(arguments, &state) {});
         }
     });
-    let state = state.into_inner().map_err(|_| "a thread of the hunt failed")?;
+    let state = state.into_inner().map_err(|_| anyhow!("a thread of the hunt failed"))?;
     let mut rows =
         vec![["SCENARIO", "SEEDS", "DEATHS", "IN A TURN", "INJECTED", "LOST"].map(String::from).to_vec()];
     for (kind, (count, of)) in &state.all {
         let numbers = [*count, of.deaths, of.burnt, of.injected, of.lost].map(|n| n.to_string());
         rows.push([kind.clone()].into_iter().chain(numbers).collect());
     }
-    eft_text::print(&eft_text::columns(&rows))?;
+    print(&eft_text::columns(&rows))?;
     match state.failed.as_slice() {
         [] => Ok(()),
-        failed => Err(format!("{} of {} scenarios failed: seeds {failed:?}", failed.len(), state.done)),
+        failed => bail!("{} of {} scenarios failed: seeds {failed:?}", failed.len(), state.done),
     }
 }
 

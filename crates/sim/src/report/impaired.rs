@@ -3,12 +3,15 @@
 //! It compares eft with eft: the same seeds before and after a change of loss recovery or congestion control. Beside the
 //! Linux kernel, over a real wire, stands `eft bench impaired`.
 
+use anyhow::{Result, bail};
 use clap::Args;
 use eft_messages::ComponentId;
 use eft_sim::simulation::Settings;
 use eft_sim::{Conditions, Simulation};
 use serde_json::json;
 use std::time::Duration;
+
+use super::print;
 
 #[derive(Args)]
 pub struct ImpairedArguments {
@@ -150,7 +153,7 @@ fn median(runs: &[Run], of: fn(&Run) -> f64) -> f64 {
     values[values.len() / 2]
 }
 
-pub fn run(arguments: &ImpairedArguments) -> Result<(), String> {
+pub fn run(arguments: &ImpairedArguments) -> Result<()> {
     let wanted = |case: &Case| match &arguments.only {
         Some(only) => case.description().contains(only.as_str()),
         None => true,
@@ -158,7 +161,7 @@ pub fn run(arguments: &ImpairedArguments) -> Result<(), String> {
     if let Some(only) = &arguments.only
         && !cases().iter().any(wanted)
     {
-        return Err(format!("no wire is called {only:?}"));
+        bail!("no wire is called {only:?}");
     }
     let head = [
         "WHAT",
@@ -200,7 +203,7 @@ pub fn run(arguments: &ImpairedArguments) -> Result<(), String> {
     }
     if arguments.json {
         let all = json!({ "runs": arguments.runs, "seed": arguments.seed, "wires": results });
-        return eft_text::print(&(serde_json::to_string_pretty(&all).map_err(|e| e.to_string())? + "\n"));
+        return print(&(serde_json::to_string_pretty(&all)? + "\n"));
     }
-    eft_text::print(&eft_text::columns(&lines))
+    print(&eft_text::columns(&lines))
 }

@@ -1,5 +1,6 @@
 //! Tables of judged claims, in columns, and whether a report is good enough.
 
+use anyhow::{Result, bail};
 use eft_sim::judge::{Claim, Figures, Verdict};
 use serde_json::{Value, json};
 
@@ -87,7 +88,7 @@ pub fn text(columns: &[Column], totals: &Totals) -> String {
     )
 }
 
-pub fn json(columns: &[Column], totals: &Totals, figures: Value) -> Result<String, String> {
+pub fn json(columns: &[Column], totals: &Totals, figures: Value) -> Result<String> {
     let of = |column: &Column, j: &Judged| {
         json!({ "ours": j.ours, "deviation_percent": j.ours.map(|o| j.claim.rule.deviation(o)),
                 "verdict": j.verdict.name(), "share_of_draws": j.share, "reason": reason(column, j) })
@@ -104,16 +105,16 @@ pub fn json(columns: &[Column], totals: &Totals, figures: Value) -> Result<Strin
     let claims: Vec<Value> = columns[0].judged.iter().enumerate().map(claim).collect();
     let all = json!({ "claims": claims, "constant_model_passes": totals.constant,
                       "linear_model_passes": totals.linear, "draws": totals.draws, "figures": figures });
-    serde_json::to_string_pretty(&all).map(|text| text + "\n").map_err(|error| error.to_string())
+    Ok(serde_json::to_string_pretty(&all)? + "\n")
 }
 
 /// Of what was held out, nine in ten orders and six in ten numbers are to be reproduced.
-pub fn check(judged: &[Judged]) -> Result<(), String> {
+pub fn check(judged: &[Judged]) -> Result<()> {
     let ((orders, of_orders), (numbers, of_numbers)) = (share(judged, false), share(judged, true));
     if orders * 10 >= of_orders * 9 && numbers * 10 >= of_numbers * 6 {
         return Ok(());
     }
-    Err(format!(
+    bail!(
         "of the claims held out {orders} of {of_orders} orders (aim 90%) and {numbers} of {of_numbers} numbers (aim 60%) are reproduced"
-    ))
+    )
 }

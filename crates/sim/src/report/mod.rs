@@ -15,3 +15,7 @@ pub mod slower_is_faster;
 pub mod sweep;
 pub mod thesis;
 pub mod tiers;
+
+fn print(text: &str) -> anyhow::Result<()> {
+    eft_text::print(text).map_err(anyhow::Error::msg)
+}

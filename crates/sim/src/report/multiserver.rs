@@ -1,5 +1,6 @@
 //! `eft-sim paper multiserver`: what it runs, and its figures.
 
+use anyhow::Result;
 use eft_sim::batch::calibrated::Ablation;
 use eft_sim::calibration::Calibration;
 use eft_sim::chart::{Series, lines};
@@ -25,7 +26,7 @@ pub const PAPER: Paper = Paper {
     pictures,
 };
 
-fn both(calibration: Calibration, _: Draw, seed: u64) -> Result<Both, String> {
+fn both(calibration: Calibration, _: Draw, seed: u64) -> Result<Both> {
     let of = |stack| figures(&Bench::new(&calibration, stack, Ablation::default(), seed)?);
     Ok(Both { newtos: of(Stack::Newtos)?, eft: of(Stack::Eft)? })
 }

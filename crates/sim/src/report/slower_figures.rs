@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use anyhow::{Result, anyhow};
 use eft_sim::chart::{Series, bars, lines};
 use eft_sim::judge::Figures;
 use eft_sim::slower_is_faster::runs::SHARED;
@@ -11,13 +12,13 @@ const SEARCHED: [(u32, u32); 8] =
 /// Every core at this clock is all of the resources, MHz.
 const FULL_MHZ: f64 = 1600.0;
 
-pub fn draw(dir: &Path, newtos: &Figures, eft: &Figures) -> Result<(), String> {
-    std::fs::create_dir_all(dir).map_err(|error| format!("{} cannot be made ({error})", dir.display()))?;
+pub fn draw(dir: &Path, newtos: &Figures, eft: &Figures) -> Result<()> {
+    std::fs::create_dir_all(dir).map_err(|error| anyhow!("{} cannot be made ({error})", dir.display()))?;
     for (system, figures) in [("newtos", newtos), ("eft", eft)] {
         for (name, svg) in all(system, figures) {
             let path = dir.join(format!("{name}-{system}.svg"));
             std::fs::write(&path, svg)
-                .map_err(|error| format!("{} cannot be written ({error})", path.display()))?;
+                .map_err(|error| anyhow!("{} cannot be written ({error})", path.display()))?;
         }
     }
     Ok(())

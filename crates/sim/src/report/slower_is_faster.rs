@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::{Result, bail};
 use clap::Args;
 use eft_sim::batch::calibrated::Ablation;
 use eft_sim::calibration::Calibration;
@@ -13,6 +14,7 @@ use eft_sim::slower_is_faster::{fit, models};
 
 use super::drawn::{Broken, ablation, draws};
 use super::judged::{self, Column, Judged, Totals};
+use super::print;
 use super::tiers;
 
 #[derive(Args)]
@@ -41,8 +43,8 @@ struct Both {
     eft: Figures,
 }
 
-fn both(calibration: &Calibration, seed: u64) -> Result<Both, String> {
-    let of = |system: &str| -> Result<Figures, String> {
+fn both(calibration: &Calibration, seed: u64) -> Result<Both> {
+    let of = |system: &str| -> Result<Figures> {
         Ok(figures(&Bench::new(calibration, system, Ablation::default(), seed)?))
     };
     let mut newtos = of("newtos")?;
@@ -50,11 +52,11 @@ fn both(calibration: &Calibration, seed: u64) -> Result<Both, String> {
     Ok(Both { newtos, eft: of("eft")? })
 }
 
-pub fn run(arguments: &SlowerArguments) -> Result<(), String> {
+pub fn run(arguments: &SlowerArguments) -> Result<()> {
     let fitted = fit::fit(&Calibration::e5520()?, arguments.seed)?;
     let nominal = both(&fitted, arguments.seed)?;
     if nominal != both(&fit::fit(&Calibration::e5520()?, arguments.seed)?, arguments.seed)? {
-        return Err("two runs with one seed differ; the simulator is broken".into());
+        bail!("two runs with one seed differ; the simulator is broken");
     }
     let calibration = Calibration::e5520()?;
     // Each draw is fitted anew.
@@ -84,33 +86,33 @@ pub fn run(arguments: &SlowerArguments) -> Result<(), String> {
     let tiers = tiers(arguments)?;
     if arguments.json {
         let extra = serde_json::json!({ "newtos": nominal.newtos, "eft": nominal.eft });
-        eft_text::print(&judged::json(&columns, &totals, extra)?)?;
+        print(&judged::json(&columns, &totals, extra)?)?;
     } else {
-        eft_text::print(&judged::text(&columns, &totals))?;
+        print(&judged::text(&columns, &totals))?;
         for (name, value) in fit::values(&fitted)? {
-            eft_text::print(&format!("fitted: {name} = {value}\n"))?;
+            print(&format!("fitted: {name} = {value}\n"))?;
         }
         for ablation in &ablations {
-            eft_text::print(&format!("ablation: {}\n", ablation.text))?;
+            print(&format!("ablation: {}\n", ablation.text))?;
         }
-        tiers.iter().try_for_each(|(line, _)| eft_text::print(&format!("{line}\n")))?;
+        tiers.iter().try_for_each(|(line, _)| print(&format!("{line}\n")))?;
     }
     if let Some(dir) = &arguments.figures {
         super::slower_figures::draw(dir, &nominal.newtos, &nominal.eft)?;
     }
     if let Some(broken) = ablations.iter().find(|a| !a.breaks) {
-        return Err(format!("an ablation does not break what it should: {}", broken.text));
+        bail!("an ablation does not break what it should: {}", broken.text);
     }
     judged::check(&newtos)?;
-    if tiers.iter().all(|(_, agree)| *agree) { Ok(()) } else { Err("the tiers do not agree".into()) }
+    if tiers.iter().all(|(_, agree)| *agree) { Ok(()) } else { bail!("the tiers do not agree") }
 }
 
 /// Each column's line, and whether the tiers agree.
-fn tiers(arguments: &SlowerArguments) -> Result<Vec<(String, bool)>, String> {
+fn tiers(arguments: &SlowerArguments) -> Result<Vec<(String, bool)>> {
     if arguments.points == 0 {
         return Ok(Vec::new());
     }
-    let of = |system: &str| -> Result<(String, bool), String> {
+    let of = |system: &str| -> Result<(String, bool)> {
         let points = tiers::points(system, arguments.points, arguments.seed, arguments.threads)?;
         Ok(tiers::summary(system, &points))
     };

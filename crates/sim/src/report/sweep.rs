@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use anyhow::{Result, anyhow, bail};
 use clap::{Args, ValueEnum};
 use eft_sim::sweep::{Job, Load, Sweep, calibration, jobs};
 use eft_sim::web::calibrated::Stack;
 
 use super::drawn::draws;
+use super::print;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum System {
@@ -52,15 +54,15 @@ struct Part {
     of: u64,
 }
 
-fn part(text: &str) -> Result<Part, String> {
+fn part(text: &str) -> Result<Part> {
     let both = text.split_once('/').and_then(|(k, n)| Some((k.parse().ok()?, n.parse().ok()?)));
     match both {
         Some((number, of)) if (1..=of).contains(&number) => Ok(Part { number, of }),
-        _ => Err("K/N with K from 1 to N".into()),
+        _ => bail!("K/N with K from 1 to N"),
     }
 }
 
-pub fn run(arguments: &SweepArguments) -> Result<(), String> {
+pub fn run(arguments: &SweepArguments) -> Result<()> {
     if let Some(count) = arguments.list {
         return list(arguments, count);
     }
@@ -73,15 +75,15 @@ pub fn run(arguments: &SweepArguments) -> Result<(), String> {
     let mut wanted: Vec<u64> = left.iter().map(|job| job.draw).collect();
     wanted.dedup();
     let file = OpenOptions::new().create(true).append(true).open(&arguments.out);
-    let file = file.map_err(|error| format!("{} cannot be written ({error})", arguments.out.display()))?;
+    let file = file.map_err(|error| anyhow!("{} cannot be written ({error})", arguments.out.display()))?;
     let progress = Mutex::new(Progress::new(file, left.len()));
     for draw in wanted {
         let calibration = calibration(arguments.seed, draw)?;
         let these: Vec<&Job> = left.iter().filter(|job| job.draw == draw).collect();
         draws(these.len() as u64, threads(arguments.threads), |i| {
             let line = sweep.run(&calibration, these[i as usize])?;
-            let line = serde_json::to_string(&line).map_err(|error| error.to_string())?;
-            progress.lock().map_err(|_| "a thread of the sweep failed")?.write(&line)
+            let line = serde_json::to_string(&line)?;
+            progress.lock().map_err(|_| anyhow!("a thread of the sweep failed"))?.write(&line)
         })?;
     }
     eprintln!("{} runs made, {} were there", left.len(), done.len());
@@ -94,8 +96,8 @@ fn threads(asked: u8) -> u8 {
 }
 
 /// Names of the runs that a file has. A last line without an end is of a run that was cut off; it is taken away.
-fn done(path: &Path) -> Result<BTreeSet<String>, String> {
-    let wrong = |error: &dyn std::fmt::Display| format!("{} cannot be read ({error})", path.display());
+fn done(path: &Path) -> Result<BTreeSet<String>> {
+    let wrong = |error: &dyn std::fmt::Display| anyhow!("{} cannot be read ({error})", path.display());
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeSet::new()),
@@ -135,10 +137,10 @@ impl Progress {
         Self { file, all, made: 0, said: Instant::now() }
     }
 
-    fn write(&mut self, line: &str) -> Result<(), String> {
+    fn write(&mut self, line: &str) -> Result<()> {
         self.file
             .write_all(format!("{line}\n").as_bytes())
-            .map_err(|error| format!("the sweep's file cannot be written ({error})"))?;
+            .map_err(|error| anyhow!("the sweep's file cannot be written ({error})"))?;
         self.made += 1;
         if self.said.elapsed() >= SAY {
             self.said = Instant::now();
@@ -148,7 +150,7 @@ impl Progress {
     }
 }
 
-fn list(arguments: &SweepArguments, count: u64) -> Result<(), String> {
+fn list(arguments: &SweepArguments, count: u64) -> Result<()> {
     let stack = if arguments.stack == System::Eft { "eft" } else { "newtos" };
     let path = arguments.out.display().to_string();
     let lines = (1..=count).map(|number| {
@@ -160,7 +162,7 @@ fn list(arguments: &SweepArguments, count: u64) -> Result<(), String> {
             quoted(&format!("{path}.{number}")),
         )
     });
-    eft_text::print(&lines.collect::<String>())
+    print(&lines.collect::<String>())
 }
 
 /// For a shell.
@@ -175,7 +177,7 @@ mod tests {
 
     #[test]
     fn parts_are_counted_from_one() {
-        assert_eq!(part("2/3"), Ok(Part { number: 2, of: 3 }));
+        assert_eq!(part("2/3").unwrap(), Part { number: 2, of: 3 });
         for text in ["0/3", "4/3", "1", "/", "1/", "a/b", "0/0"] {
             assert!(part(text).is_err(), "{text}");
         }
@@ -188,7 +190,7 @@ mod tests {
         assert_eq!(done(&path).unwrap(), BTreeSet::from(["a".to_string(), "b".to_string()]));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "{\"job\":\"a\"}\n{\"job\":\"b\"}\n");
         std::fs::write(&path, "my letters\n").unwrap();
-        assert!(done(&path).unwrap_err().contains("line 1 is not of a sweep"));
+        assert!(done(&path).unwrap_err().to_string().contains("line 1 is not of a sweep"));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "my letters\n");
         std::fs::remove_file(&path).unwrap();
         assert!(done(&path).unwrap().is_empty());

@@ -1,5 +1,6 @@
 //! `eft-sim paper thesis`: what it runs, and its figures.
 
+use anyhow::Result;
 use eft_sim::calibration::Calibration;
 use eft_sim::chart::bars;
 use eft_sim::judge::Figures;
@@ -23,7 +24,7 @@ pub const PAPER: Paper = Paper {
     pictures,
 };
 
-fn both(calibration: Calibration, draw: Draw, seed: u64) -> Result<Both, String> {
+fn both(calibration: Calibration, draw: Draw, seed: u64) -> Result<Both> {
     let machines = Machines::of(calibration, (draw == Draw::Drawn).then_some(seed))?;
     let of = |stack| figures(&machines, stack, seed);
     Ok(Both { newtos: of(Stack::Newtos)?, eft: of(Stack::Eft)? })

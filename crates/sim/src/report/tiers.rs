@@ -3,11 +3,14 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use eft_sim::batch::run::Outcome;
 use eft_sim::batch::servers::Server;
 use eft_sim::calibration::Calibration;
 use eft_sim::timed::check::{BUSY_PPM, Point, RATE_PERCENT, orders, point};
+
+use super::print;
 
 #[derive(Args)]
 pub struct TiersArguments {
@@ -24,7 +27,7 @@ pub struct TiersArguments {
 
 pub const SYSTEMS: [&str; 2] = ["newtos", "eft"];
 
-pub fn run(arguments: &TiersArguments) -> Result<(), String> {
+pub fn run(arguments: &TiersArguments) -> Result<()> {
     let mut all = Vec::new();
     for system in SYSTEMS {
         all.push((system, points(system, arguments.points, arguments.seed, arguments.threads)?));
@@ -33,40 +36,40 @@ pub fn run(arguments: &TiersArguments) -> Result<(), String> {
         let of =
             |(system, points): &(&str, Vec<Point>)| (system.to_string(), points.iter().map(json).collect());
         let all: serde_json::Map<String, serde_json::Value> = all.iter().map(of).collect();
-        eft_text::print(&format!("{}\n", serde_json::Value::Object(all)))?;
+        print(&format!("{}\n", serde_json::Value::Object(all)))?;
     } else {
         for (system, points) in &all {
-            eft_text::print(&table(system, points))?;
+            print(&table(system, points))?;
         }
     }
     let lines: Vec<(String, bool)> = all.iter().map(|(system, points)| summary(system, points)).collect();
     if !arguments.json {
-        lines.iter().try_for_each(|(line, _)| eft_text::print(&format!("{line}\n")))?;
+        lines.iter().try_for_each(|(line, _)| print(&format!("{line}\n")))?;
     }
-    if lines.iter().all(|(_, agree)| *agree) { Ok(()) } else { Err("the tiers do not agree".into()) }
+    if lines.iter().all(|(_, agree)| *agree) { Ok(()) } else { bail!("the tiers do not agree") }
 }
 
 /// The same for any number of threads.
-pub fn points(system: &str, count: u64, seed: u64, threads: u8) -> Result<Vec<Point>, String> {
+pub fn points(system: &str, count: u64, seed: u64, threads: u8) -> Result<Vec<Point>> {
     let calibration = Calibration::e5520()?;
     let (next, done) = (AtomicU64::new(0), Mutex::new(Vec::new()));
-    let work = || -> Result<(), String> {
+    let work = || -> Result<()> {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             if number >= count {
                 return Ok(());
             }
             let point = point(&calibration, system, seed.wrapping_add(number))?;
-            done.lock().map_err(|_| "a thread of the points failed")?.push(point);
+            done.lock().map_err(|_| anyhow!("a thread of the points failed"))?.push(point);
         }
     };
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         threads
             .into_iter()
-            .try_for_each(|t| t.join().map_err(|_| "a thread of the points failed".to_string())?)
+            .try_for_each(|t| t.join().map_err(|_| anyhow!("a thread of the points failed"))?)
     })?;
-    let mut all = done.into_inner().map_err(|_| "a thread of the points failed")?;
+    let mut all = done.into_inner().map_err(|_| anyhow!("a thread of the points failed"))?;
     all.sort_by_key(|point| point.seed.wrapping_sub(seed));
     Ok(all)
 }

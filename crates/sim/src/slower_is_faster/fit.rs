@@ -6,7 +6,7 @@
 use super::runs::{Bench, Sharing};
 use crate::batch::calibrated::Ablation;
 use crate::batch::servers::Server;
-use crate::calibration::Calibration;
+use crate::calibration::{Calibration, CalibrationError};
 
 const PARAMETERS: [(&str, &str); 3] =
     [("machine", "turnaround_ns"), ("newtos", "copy_cycles"), ("newtos", "message_percent")];
@@ -18,7 +18,7 @@ const STEPS: [u64; 3] = [25, 10, 4];
 const GRID: [u64; 3] = [50, 100, 200];
 
 /// How far the numbers are from the paper's: the sum of the squares of what they are off, in parts per ten thousand.
-fn error(calibration: &Calibration, seed: u64) -> Result<u64, String> {
+fn error(calibration: &Calibration, seed: u64) -> Result<u64, CalibrationError> {
     let bench = Bench::new(calibration, "newtos", Ablation::default(), seed)?;
     let slow = bench.run(Sharing::Cores, 1600, 1600);
     let fast = bench.run(Sharing::Cores, 2267, 2267);
@@ -28,13 +28,17 @@ fn error(calibration: &Calibration, seed: u64) -> Result<u64, String> {
 }
 
 /// The calibration with fitted values for the newtos profile; deterministic.
-pub fn fit(calibration: &Calibration, seed: u64) -> Result<Calibration, String> {
+pub fn fit(calibration: &Calibration, seed: u64) -> Result<Calibration, CalibrationError> {
     let (best, least) = start(calibration, seed)?;
     refine(best, least, seed)
 }
 
 /// The same for a draw, from where the nominal fit ended.
-pub fn fit_draw(drawn: &Calibration, fitted: &Calibration, seed: u64) -> Result<Calibration, String> {
+pub fn fit_draw(
+    drawn: &Calibration,
+    fitted: &Calibration,
+    seed: u64,
+) -> Result<Calibration, CalibrationError> {
     let mut start = drawn.clone();
     for (table, name) in PARAMETERS {
         start.set(table, name, fitted.get(table, name)?);
@@ -43,7 +47,7 @@ pub fn fit_draw(drawn: &Calibration, fitted: &Calibration, seed: u64) -> Result<
     refine(start, least, seed)
 }
 
-fn refine(mut best: Calibration, mut least: u64, seed: u64) -> Result<Calibration, String> {
+fn refine(mut best: Calibration, mut least: u64, seed: u64) -> Result<Calibration, CalibrationError> {
     for step in STEPS {
         while let Some((other, error)) = nearer(&best, least, step, seed)? {
             (best, least) = (other, error);
@@ -53,7 +57,7 @@ fn refine(mut best: Calibration, mut least: u64, seed: u64) -> Result<Calibratio
 }
 
 /// The point of the grid that is nearest to the paper's numbers, and its error.
-fn start(calibration: &Calibration, seed: u64) -> Result<(Calibration, u64), String> {
+fn start(calibration: &Calibration, seed: u64) -> Result<(Calibration, u64), CalibrationError> {
     let (mut best, mut least) = (calibration.clone(), error(calibration, seed)?);
     let size = GRID.len();
     for point in 0..size.pow(PARAMETERS.len() as u32) {
@@ -71,7 +75,7 @@ fn start(calibration: &Calibration, seed: u64) -> Result<(Calibration, u64), Str
 }
 
 /// A parameter's value times `up` over `down`, within its range.
-fn within(from: &Calibration, table: &str, name: &str, up: u64, down: u64) -> Result<u64, String> {
+fn within(from: &Calibration, table: &str, name: &str, up: u64, down: u64) -> Result<u64, CalibrationError> {
     let parameter = from.parameter(table, name)?;
     let moved = parameter.value * up / down;
     Ok(moved.clamp(parameter.low.unwrap_or(0), parameter.high.unwrap_or(u64::MAX)))
@@ -83,7 +87,7 @@ fn nearer(
     least: u64,
     step: u64,
     seed: u64,
-) -> Result<Option<(Calibration, u64)>, String> {
+) -> Result<Option<(Calibration, u64)>, CalibrationError> {
     for directions in 1..3u32.pow(PARAMETERS.len() as u32) {
         let mut other = from.clone();
         for (i, (table, name)) in PARAMETERS.into_iter().enumerate() {
@@ -103,7 +107,7 @@ fn nearer(
 }
 
 /// What was fitted: parameter and value.
-pub fn values(calibration: &Calibration) -> Result<Vec<(String, u64)>, String> {
+pub fn values(calibration: &Calibration) -> Result<Vec<(String, u64)>, CalibrationError> {
     PARAMETERS
         .iter()
         .map(|(table, name)| Ok((format!("{table}.{name}"), calibration.get(table, name)?)))

@@ -6,7 +6,7 @@
 use crate::batch::calibrated::{Ablation, profile};
 use crate::batch::servers::Server;
 use crate::batch::{Outcome, Profile, Seat, Setting, run};
-use crate::calibration::Calibration;
+use crate::calibration::{Calibration, CalibrationError};
 use crate::hardware::clock::DUTY_STEPS;
 use crate::hardware::power::Chip;
 use crate::hardware::{Clock, Work};
@@ -56,7 +56,7 @@ fn gain_of_threads(bench: &Bench) -> f64 {
 }
 
 /// Each ablation's effect with everything in place, and without what it takes away.
-pub fn ablations(calibration: &Calibration, seed: u64) -> Result<Figures, String> {
+pub fn ablations(calibration: &Calibration, seed: u64) -> Result<Figures, CalibrationError> {
     let mut figures = Figures::new();
     for (name, ablation, effect) in ABLATIONS {
         for (suffix, ablation) in [("with", Ablation::default()), ("without", ablation)] {
@@ -94,7 +94,7 @@ impl Bench {
         system: &str,
         ablation: Ablation,
         seed: u64,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, CalibrationError> {
         let of = |name: &str| calibration.get("machine", name);
         Ok(Self {
             profile: profile(calibration, system, ablation)?,

@@ -7,7 +7,7 @@ use crate::batch::calibrated::{Ablation, Reader, read};
 use crate::batch::profile::Filter;
 use crate::batch::servers::Server;
 use crate::batch::{Outcome, Profile, Seat, Setting, run};
-use crate::calibration::Calibration;
+use crate::calibration::{Calibration, CalibrationError};
 use crate::hardware::Clock;
 use crate::hardware::power::Chip;
 use crate::judge::Figures;
@@ -21,7 +21,7 @@ pub struct Machines {
 impl Machines {
     /// `fitted`: the E5520 with the stack, as slower-is-faster fits it. `draw`: the seed by which what is assumed of the
     /// first machine is drawn.
-    pub fn of(fitted: Calibration, draw: Option<u64>) -> Result<Self, String> {
+    pub fn of(fitted: Calibration, draw: Option<u64>) -> Result<Self, CalibrationError> {
         let opteron = Calibration::opteron_6168()?;
         let opteron = draw.map_or(opteron.clone(), |seed| opteron.draw(seed));
         Ok(Self { opteron: opteron.with_stacks_of(&fitted), xeon: fitted })
@@ -47,7 +47,7 @@ impl Bench {
         cards: u64,
         ablation: Ablation,
         seed: u64,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, CalibrationError> {
         let own = Reader { calibration, system: "without_offloads", base: "newtos" };
         let eft = Reader { calibration, system: "eft", base: "eft" };
         let mut profile = read(if stack == Stack::Eft { &eft } else { &own }, ablation)?;
@@ -98,7 +98,7 @@ const NAMES: [(Server, &str); 5] = [
 ];
 
 /// Every figure that claims are about.
-pub fn figures(machines: &Machines, stack: Stack, seed: u64) -> Result<Figures, String> {
+pub fn figures(machines: &Machines, stack: Stack, seed: u64) -> Result<Figures, CalibrationError> {
     let mut figures = Figures::new();
     opteron((&machines.opteron, stack), seed, &mut figures)?;
     for (suffix, ablation) in [("", Ablation::default()), (" free looks", FREE_LOOKS)] {
@@ -133,7 +133,7 @@ pub const OPTERON: [[u64; 4]; 12] = [
     [800, 800, 800, 800],
 ];
 
-fn opteron(of: (&Calibration, Stack), seed: u64, figures: &mut Figures) -> Result<(), String> {
+fn opteron(of: (&Calibration, Stack), seed: u64, figures: &mut Figures) -> Result<(), CalibrationError> {
     let mut bench = Bench::new(of, 5, Ablation::default(), seed)?;
     for mhz in OPTERON {
         let [posix, tcp, ip, driver] = mhz;
@@ -190,7 +190,7 @@ fn xeon(
     (suffix, ablation): (&str, Ablation),
     seed: u64,
     figures: &mut Figures,
-) -> Result<(), String> {
+) -> Result<(), CalibrationError> {
     let mut bench = Bench::new(of, 4, ablation, seed)?;
     let from = Reader { calibration: of.0, system: "without_offloads", base: "newtos" };
     bench.profile.network.mbps = from.system("link_mbps")?;

@@ -7,7 +7,7 @@ use crate::batch::calibrated::{Ablation, profile};
 use crate::batch::run::Outcome;
 use crate::batch::servers::{SERVERS, Server};
 use crate::batch::{Profile, Seat, Setting};
-use crate::calibration::Calibration;
+use crate::calibration::{Calibration, CalibrationError};
 use crate::hardware::Clock;
 use crate::hardware::clock::DUTY_STEPS;
 
@@ -46,7 +46,7 @@ fn as_engines(profile: &Profile) -> Profile {
 }
 
 /// The point of this number.
-pub fn point(calibration: &Calibration, system: &str, seed: u64) -> Result<Point, String> {
+pub fn point(calibration: &Calibration, system: &str, seed: u64) -> Result<Point, CalibrationError> {
     let mut random = Random::new(seed);
     let mut duty = || 1 + random.below(DUTY_STEPS);
     let duty = [duty(), duty()];

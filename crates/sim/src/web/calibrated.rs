@@ -2,7 +2,7 @@
 
 use super::profile::{Program, System, Web};
 use crate::batch::calibrated::{Ablation, Reader, read};
-use crate::calibration::Calibration;
+use crate::calibration::{Calibration, CalibrationError};
 use crate::hardware::{PS_PER_NS, Work};
 
 /// Which stack the web server is on.
@@ -32,7 +32,7 @@ pub fn web(
     connections: usize,
     file_bytes: u64,
     ablation: Ablation,
-) -> Result<Web, String> {
+) -> Result<Web, CalibrationError> {
     let [system, base] = stack.tables();
     let from = Reader { calibration, system, base };
     let server = Reader { calibration, system: "web_server", base: "web_server" };
