@@ -5,6 +5,7 @@
 
 mod settings;
 
+use anyhow::{Context, Result, bail};
 use eft_linux::operator;
 use serde_json::json;
 use settings::{Settings, Version};
@@ -49,7 +50,7 @@ pub struct PacketdrillArguments {
     file: Vec<PathBuf>,
 }
 
-pub fn run(arguments: &PacketdrillArguments) -> Result<(), String> {
+pub fn run(arguments: &PacketdrillArguments) -> Result<()> {
     own_network()?;
     let library = library()?;
     let path = path_without_kernel_tools()?;
@@ -59,70 +60,66 @@ pub fn run(arguments: &PacketdrillArguments) -> Result<(), String> {
             Ok(()) => println!("ok      {}", file.display()),
             Err(reason) => {
                 failed += 1;
-                println!("FAILED  {}: {}", file.display(), eft_base::text::one_line(&reason));
+                println!("FAILED  {}: {}", file.display(), eft_base::text::one_line(&format!("{reason:#}")));
             }
         }
     }
     let passed = arguments.file.len() - failed;
     println!("packetdrill: {passed} of {} scripts passed", arguments.file.len());
-    if failed == 0 { Ok(()) } else { Err(format!("{failed} scripts failed")) }
+    if failed == 0 { Ok(()) } else { bail!("{failed} scripts failed") }
 }
 
 /// Scripts set what concerns the kernel's network, and the device is to be nobody else's.
-fn own_network() -> Result<(), String> {
+fn own_network() -> Result<()> {
     // SAFETY: changes where this process, which has one thread yet, sees a network; nothing of memory.
     if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
         let error = std::io::Error::last_os_error();
-        return Err(format!("packetdrill wants a network of its own: {error} (run it as root)"));
+        bail!("packetdrill wants a network of its own: {error} (run it as root)");
     }
     let done = Command::new("ip").args(["link", "set", "lo", "up"]).status();
     match done {
         Ok(status) if status.success() => Ok(()),
-        _ => Err("`ip link set lo up` failed: is iproute2 installed?".into()),
+        _ => bail!("`ip link set lo up` failed: is iproute2 installed?"),
     }
 }
 
 /// What packetdrill loads, beside this program.
-fn library() -> Result<PathBuf, String> {
-    let program = std::env::current_exe().map_err(|e| e.to_string())?;
+fn library() -> Result<PathBuf> {
+    let program = std::env::current_exe()?;
     let library = program.with_file_name("libeft_packetdrill.so");
     match library.is_file() {
         true => Ok(library),
-        false => Err(format!("{} is not there: build the workspace", library.display())),
+        false => bail!("{} is not there: build the workspace", library.display()),
     }
 }
 
 /// Where scripts' commands are looked for: first in a folder in which the kernel's tools do nothing. It lives as long as it
 /// is kept.
-fn path_without_kernel_tools() -> Result<(tempfile::TempDir, OsString), String> {
-    let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
+fn path_without_kernel_tools() -> Result<(tempfile::TempDir, OsString)> {
+    let folder = tempfile::tempdir()?;
     for name in FOR_A_KERNEL {
-        std::os::unix::fs::symlink("/bin/true", folder.path().join(name)).map_err(|e| e.to_string())?;
+        std::os::unix::fs::symlink("/bin/true", folder.path().join(name))?;
     }
     let before = std::env::var_os("PATH").unwrap_or_default();
     let all = std::iter::once(folder.path().to_path_buf()).chain(std::env::split_paths(&before));
-    let path = std::env::join_paths(all).map_err(|e| e.to_string())?;
+    let path = std::env::join_paths(all)?;
     Ok((folder, path))
 }
 
 /// Runs one script; the reason if it fails.
-fn script(
-    arguments: &PacketdrillArguments,
-    (library, path): (&Path, &OsStr),
-    file: &Path,
-) -> Result<(), String> {
-    let file = file.canonicalize().map_err(|e| e.to_string())?;
-    let text = std::fs::read(&file).map_err(|e| e.to_string())?;
+fn script(arguments: &PacketdrillArguments, (library, path): (&Path, &OsStr), file: &Path) -> Result<()> {
+    let file = file.canonicalize()?;
+    let text = std::fs::read(&file)?;
     let settings = Settings::of(arguments.ip, &String::from_utf8_lossy(&text));
     let stack = Stack::start(&settings)?;
-    let mut said = tempfile::tempfile().map_err(|e| e.to_string())?;
-    let handle = |file: &File| file.try_clone().map(Stdio::from).map_err(|e| e.to_string());
+    let mut said = tempfile::tempfile()?;
+    let handle = |file: &File| file.try_clone().map(Stdio::from);
     let (folder, name) = (file.parent().expect("a file has a folder"), file.file_name().expect("and a name"));
     let program = match arguments.program.components().count() {
         1 => arguments.program.clone(),
-        _ => arguments.program.canonicalize().map_err(|e| format!("{}: {e}", arguments.program.display()))?,
+        _ => arguments.program.canonicalize().with_context(|| arguments.program.display().to_string())?,
     };
-    let child = Command::new(std::env::current_exe().map_err(|e| e.to_string())?)
+    let child = Command::new(std::env::current_exe()?)
         .args(["run", "--name", &stack.name, "--"])
         .arg(program)
         .arg(format!("--so_filename={}", library.display()))
@@ -137,16 +134,15 @@ fn script(
         .stdin(Stdio::null())
         .stdout(handle(&said)?)
         .stderr(handle(&said)?)
-        .spawn()
-        .map_err(|e| e.to_string())?;
+        .spawn()?;
     let ended = Process(child).wait();
     let mut words = String::new();
     let _ = said.rewind().and_then(|()| said.read_to_string(&mut words));
     match ended {
         Some(status) if status.success() => Ok(()),
-        Some(status) if words.trim().is_empty() => Err(status.to_string()),
-        Some(_) => Err(words),
-        None => Err(format!("it did not end within {} s: {words}", PATIENCE.as_secs())),
+        Some(status) if words.trim().is_empty() => bail!("{status}"),
+        Some(_) => bail!(words),
+        None => bail!("it did not end within {} s: {words}", PATIENCE.as_secs()),
     }
 }
 
@@ -181,36 +177,35 @@ struct Stack {
 }
 
 impl Stack {
-    fn start(settings: &Settings) -> Result<Stack, String> {
+    fn start(settings: &Settings) -> Result<Stack> {
         let topology = format!("{}{LIMITS}", eft_component::topology::DEFAULT);
-        let file = tempfile::NamedTempFile::new().map_err(|e| e.to_string())?;
-        std::fs::write(file.path(), topology).map_err(|e| e.to_string())?;
+        let file = tempfile::NamedTempFile::new()?;
+        std::fs::write(file.path(), topology)?;
         let name = format!("packetdrill-{}", std::process::id());
-        let mut process = Command::new(std::env::current_exe().map_err(|e| e.to_string())?)
+        let mut process = Command::new(std::env::current_exe()?)
             .args(["up", "--name", &name, "--keep", "0", "--device", &format!("tap:{DEVICE}")])
             .arg("--topology")
             .arg(file.path())
             .args(settings.stack())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|e| e.to_string())?;
+            .spawn()?;
         let mut line = String::new();
         let output = process.stdout.take().expect("it is piped");
         let stack = Stack { name, process };
         let read = BufReader::new(output).read_line(&mut line);
         match read.is_ok() && line.trim() == "ready" {
             true => Ok(stack),
-            false => Err("the stack did not start".into()),
+            false => bail!("the stack did not start"),
         }
     }
 }
 
 impl Stack {
     /// Its Ethernet address at the device.
-    fn mac(&self) -> Result<String, String> {
-        let (answer, _) = operator::ask(&self.name, &json!({ "op": "info" })).map_err(|e| e.to_string())?;
-        answer["devices"][0]["mac"].as_str().map(String::from).ok_or("the stack has no device".into())
+    fn mac(&self) -> Result<String> {
+        let (answer, _) = operator::ask(&self.name, &json!({ "op": "info" }))?;
+        answer["devices"][0]["mac"].as_str().map(String::from).context("the stack has no device")
     }
 }
 
