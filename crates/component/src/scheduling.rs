@@ -1,7 +1,7 @@
 //! The `[scheduling]` table of a topology: which policy decides where components run, to what end, with which CPUs.
 
 use alloc::string::String;
-use eft_machine::{CpuSet, Share};
+use eft_machine::{CpuSet, Latency, Share};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -20,9 +20,10 @@ pub struct Scheduling {
     pub period_ms: u64,
     /// The file of recorded profiles.
     pub profiles: Option<String>,
-    /// For `profile`, under loads of requests: configurations known to take longer (microseconds) are not chosen while
+    /// For `profile`, under loads of requests: configurations known to take longer are not chosen while
     /// there is a quicker one.
-    pub latency_us_max: Option<f64>,
+    #[serde(rename = "latency_us_max")]
+    pub latency_max: Option<Latency>,
     /// Slow cores down by a real-time thread that takes a part of their time, where the hardware offers nothing else:
     /// for experiments, since it saves no power.
     pub emulate_speeds: bool,
@@ -38,7 +39,7 @@ impl Default for Scheduling {
             unneeded: Spare::GiveBack,
             period_ms: 10,
             profiles: None,
-            latency_us_max: None,
+            latency_max: None,
             emulate_speeds: false,
         }
     }
@@ -101,8 +102,8 @@ pub enum SchedulingError {
     Floor(Share),
     #[error("scheduling.period_ms is {0}: it must be from 1 to 10000")]
     Period(u64),
-    #[error("scheduling.latency_us_max is {0}: it must be above 0")]
-    Latency(f64),
+    #[error("scheduling.latency_us_max is {}: it must be above 0", .0.0)]
+    Latency(Latency),
     #[error("scheduling.policy `{0}` needs CPUs to place components on: scheduling.managed names none")]
     NoManagedCpus(PolicyName),
     #[error("scheduling.policy is `profile` but scheduling.profiles names no file")]
@@ -118,7 +119,7 @@ impl Scheduling {
         if !(1..=10_000).contains(&self.period_ms) {
             return Err(SchedulingError::Period(self.period_ms));
         }
-        if let Some(limit) = self.latency_us_max.filter(|limit| !(*limit > 0.0 && limit.is_finite())) {
+        if let Some(limit) = self.latency_max.filter(|limit| !limit.is_valid()) {
             return Err(SchedulingError::Latency(limit));
         }
         if self.policy != PolicyName::Fixed && self.managed.is_empty() {
@@ -147,7 +148,7 @@ mod tests {
         };
         assert!(wrong(&|s| s.floor = Share(1.5)).contains("scheduling.floor is 1.5"));
         assert!(wrong(&|s| s.floor = Share(f64::NAN)).contains("floor"));
-        assert!(wrong(&|s| s.latency_us_max = Some(-1.0)).contains("latency_us_max is -1"));
+        assert!(wrong(&|s| s.latency_max = Some(Latency(-1.0))).contains("latency_us_max is -1"));
         assert!(wrong(&|s| s.period_ms = 0).contains("period_ms"));
         assert!(wrong(&|s| s.policy = PolicyName::Adaptive).contains("scheduling.managed names none"));
         let profile = |s: &mut Scheduling| {

@@ -9,7 +9,7 @@
 use core::time::Duration;
 
 use eft_base::Instant;
-use eft_base::time::{self, nanos};
+use eft_base::time::{self, TimeDelta, nanos};
 use eft_machine::Share;
 use serde::{Deserialize, Serialize};
 
@@ -22,9 +22,10 @@ pub struct DutyOptions {
     /// Where in the period the burn begins; cores with the same phase stall together.
     #[serde(rename = "phase_ns", with = "time::nanos")]
     pub phase: Duration,
-    /// Switches and cache refills that the burner cannot see in its own time, found by calibration; ns, negative if
+    /// Switches and cache refills that the burner cannot see in its own time, found by calibration; negative if
     /// it sees too much.
-    pub cost_ns: i64,
+    #[serde(rename = "cost_ns")]
+    pub cost: TimeDelta,
 }
 
 #[derive(Clone, Debug)]
@@ -54,14 +55,14 @@ impl Duty {
     /// The burn of the coming period.
     pub fn next(&self) -> Burn {
         let period_ns = nanos(self.options.period) as i64;
-        let length_ns = (self.target_ns() + self.carry_ns - self.options.cost_ns).clamp(0, period_ns);
+        let length_ns = (self.target_ns() + self.carry_ns - self.options.cost.0).clamp(0, period_ns);
         Burn { begin: self.period_start + self.options.phase, length: Duration::from_nanos(length_ns as u64) }
     }
 
     /// Accounts for a burn that ran from `started` to `ended`, and steps over periods that were slept through.
     pub fn finish(&mut self, started: Instant, ended: Instant) {
         let period_ns = nanos(self.options.period) as i64;
-        let taken_ns = nanos(ended.saturating_since(started)) as i64 + self.options.cost_ns;
+        let taken_ns = nanos(ended.saturating_since(started)) as i64 + self.options.cost.0;
         // Half a period is made good over the following ones; more means that the machine stood still.
         self.carry_ns = (self.carry_ns + self.target_ns() - taken_ns).clamp(-period_ns / 2, period_ns / 2);
         self.period_start += self.options.period;
@@ -77,11 +78,11 @@ fn next_period(now: Instant, period: Duration) -> Instant {
     Instant(now.0 - into) + period
 }
 
-/// The new cost, in ns, after a busy loop measured `measured_share` where `share` was asked.
-pub fn recalibrate(options: DutyOptions, measured_share: Share) -> i64 {
+/// The new cost after a busy loop measured `measured_share` where `share` was asked.
+pub fn recalibrate(options: DutyOptions, measured_share: Share) -> TimeDelta {
     let excess_ns = (options.share - measured_share).0 * nanos(options.period) as f64;
     let bound = nanos(options.period) as i64 / 10;
-    (options.cost_ns + excess_ns as i64).clamp(-bound, bound)
+    TimeDelta((options.cost.0 + excess_ns as i64).clamp(-bound, bound))
 }
 
 /// Where each of `count` cores begins its burn.
@@ -119,7 +120,12 @@ mod tests {
 
     fn duty(share: f64, cost_ns: i64) -> Duty {
         Duty::new(
-            DutyOptions { share: Share(share), period: PERIOD, phase: Duration::ZERO, cost_ns },
+            DutyOptions {
+                share: Share(share),
+                period: PERIOD,
+                phase: Duration::ZERO,
+                cost: TimeDelta(cost_ns),
+            },
             Instant(12_345),
         )
     }
@@ -160,9 +166,10 @@ mod tests {
 
     #[test]
     fn calibration_moves_toward_the_wish() {
-        let options = DutyOptions { share: Share(0.5), period: PERIOD, phase: Duration::ZERO, cost_ns: 0 };
-        assert_eq!(recalibrate(options, Share(0.49)), 10_000);
-        assert!(recalibrate(options, Share(0.51)) < 0);
+        let options =
+            DutyOptions { share: Share(0.5), period: PERIOD, phase: Duration::ZERO, cost: TimeDelta::ZERO };
+        assert_eq!(recalibrate(options, Share(0.49)), TimeDelta(10_000));
+        assert!(recalibrate(options, Share(0.51)) < TimeDelta::ZERO);
     }
 
     #[test]

@@ -197,10 +197,16 @@ fn packages(platform: &Platform, plan: &Plan, activity: &Activity) -> Vec<(Vec<C
 fn core_state(platform: &Platform, plan: &Plan, activity: &Activity, cpu: CpuId) -> CoreState {
     let idle = !activity.contains_key(&cpu);
     if plan.parked.contains(cpu) || idle {
-        return CoreState { cpu, frequency: 1.0, duty: Share::ALL, parked: true, ..CoreState::default() };
+        return CoreState {
+            cpu,
+            frequency: Share::ALL,
+            duty: Share::ALL,
+            parked: true,
+            ..CoreState::default()
+        };
     }
     let speed = plan.speed(cpu);
-    let (frequency, duty) = if platform.by_frequency() { (speed.0, Share::ALL) } else { (1.0, speed) };
+    let (frequency, duty) = if platform.by_frequency() { (speed, Share::ALL) } else { (Share::ALL, speed) };
     let active = Share(activity.get(&cpu).copied().unwrap_or(0.0)).within();
     // Under a duty cycle the components' time runs on while the clock stands still.
     CoreState { cpu, frequency, duty, activity: active * duty, ..CoreState::default() }

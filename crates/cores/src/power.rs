@@ -9,7 +9,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use eft_machine::{CpuId, Share, Watts};
+use eft_machine::{CpuId, Microseconds, Share, Watts};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -40,9 +40,9 @@ pub struct PowerModel {
 #[serde(deny_unknown_fields)]
 pub struct OperatingPoint {
     /// Relative to the highest frequency.
-    pub frequency: f64,
+    pub frequency: Share,
     /// Relative to the voltage at the highest frequency.
-    pub voltage: f64,
+    pub voltage: Share,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,7 +50,7 @@ pub struct OperatingPoint {
 pub struct IdlePower {
     pub name: String,
     /// Relative to `core_full_w`.
-    pub power: f64,
+    pub power: Share,
 }
 
 /// The state of one core over an interval.
@@ -58,7 +58,7 @@ pub struct IdlePower {
 pub struct CoreState {
     pub cpu: CpuId,
     /// Relative to the highest frequency.
-    pub frequency: f64,
+    pub frequency: Share,
     /// Part of the interval in which the core executed, the burner's part not counted.
     pub activity: Share,
     /// Part in which the clock was stopped or emulated to be (1 = full speed).
@@ -114,8 +114,9 @@ pub struct Sensitivity {
 impl Default for PowerModel {
     /// A desktop core of about 10 W, with the shares that the sensitivity analysis is there to question.
     fn default() -> Self {
-        let point = |frequency, voltage| OperatingPoint { frequency, voltage };
-        let idle = |name: &str, power| IdlePower { name: name.into(), power };
+        let point =
+            |frequency, voltage| OperatingPoint { frequency: Share(frequency), voltage: Share(voltage) };
+        let idle = |name: &str, power| IdlePower { name: name.into(), power: Share(power) };
         Self {
             core_full: Watts(10.0),
             static_share: Share(0.3),
@@ -160,7 +161,7 @@ impl PowerModel {
         if self.package_sleep > self.uncore {
             return Err(PowerError::SleepAboveAwake);
         }
-        let relative = |value: f64| (0.0..=2.0).contains(&value);
+        let relative = |value: Share| (0.0..=2.0).contains(&value.0);
         if self.points.is_empty()
             || !self.points.iter().all(|point| relative(point.frequency) && relative(point.voltage))
         {
@@ -176,19 +177,19 @@ impl PowerModel {
     }
 
     /// Linear between the operating points, flat beyond them.
-    pub fn voltage(&self, frequency: f64) -> f64 {
+    pub fn voltage(&self, frequency: Share) -> Share {
         let Some(first) = self.points.first() else {
-            return 1.0;
+            return Share::ALL;
         };
         let mut below = first;
         for point in &self.points {
             if point.frequency >= frequency {
                 let span = point.frequency - below.frequency;
-                if span <= 0.0 {
+                if span <= Share::NONE {
                     return point.voltage;
                 }
                 let part = (frequency - below.frequency) / span;
-                return below.voltage + part * (point.voltage - below.voltage);
+                return below.voltage + Share(part) * (point.voltage - below.voltage);
             }
             below = point;
         }
@@ -198,7 +199,7 @@ impl PowerModel {
     /// `size`: the power of this core's kind, relative to `core_full_w`.
     fn core(&self, state: &CoreState, size: f64) -> CorePower {
         let full = self.core_full * size;
-        let idle_power = |index: usize| full * self.idle.get(index).map_or(0.0, |idle| idle.power);
+        let idle_power = |index: usize| full * self.idle.get(index).map_or(Share::NONE, |idle| idle.power);
         if state.parked {
             let idle = idle_power(self.idle.len().saturating_sub(1));
             return CorePower { cpu: state.cpu, dynamic: Watts::ZERO, leaked: Watts::ZERO, idle };
@@ -230,8 +231,8 @@ impl PowerModel {
 
     /// Residencies in the model's idle states, from what a machine told: (name, time). States of the same name are the
     /// same; others go by their rank, since both lists run from light to deep.
-    pub fn residency(&self, told: &[(&str, u64)]) -> Vec<Share> {
-        let total: u64 = told.iter().map(|(_, time)| time).sum();
+    pub fn residency(&self, told: &[(&str, Microseconds)]) -> Vec<Share> {
+        let total: u64 = told.iter().map(|(_, time)| time.0).sum();
         if total == 0 || self.idle.is_empty() {
             return Vec::new();
         }
@@ -239,7 +240,7 @@ impl PowerModel {
         for (rank, (name, time)) in told.iter().enumerate() {
             let named = self.idle.iter().position(|idle| idle.name.eq_ignore_ascii_case(name));
             let by_rank = rank * (self.idle.len() - 1) / (told.len() - 1).max(1);
-            shares[named.unwrap_or(by_rank)] += Share(*time as f64 / total as f64);
+            shares[named.unwrap_or(by_rank)] += Share(time.0 as f64 / total as f64);
         }
         shares
     }
@@ -297,7 +298,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn core(frequency: f64, duty: f64) -> CoreState {
-        CoreState { frequency, duty: Share(duty), activity: Share(duty), ..CoreState::default() }
+        CoreState {
+            frequency: Share(frequency),
+            duty: Share(duty),
+            activity: Share(duty),
+            ..CoreState::default()
+        }
     }
 
     #[test]
@@ -319,7 +325,7 @@ mod tests {
     fn the_package_sleeps_when_all_but_one_are_parked_and_that_one_idles() {
         let model = PowerModel::default();
         let parked = CoreState { parked: true, ..CoreState::default() };
-        let idle = CoreState { frequency: 1.0, duty: Share::ALL, ..CoreState::default() };
+        let idle = CoreState { frequency: Share::ALL, duty: Share::ALL, ..CoreState::default() };
         assert!(model.estimate(&[idle.clone(), parked.clone()]).package_asleep);
         assert!(!model.estimate(&[core(1.0, 1.0), parked]).package_asleep);
         assert!(!model.estimate(&[idle.clone(), idle]).package_asleep);
@@ -329,15 +335,21 @@ mod tests {
     fn deep_idleness_costs_less_than_light_and_polling_is_the_lightest() {
         let model = PowerModel::default();
         let idle = |told: &[(&str, u64)]| {
-            let residency = model.residency(told);
-            let state = CoreState { frequency: 1.0, duty: Share::ALL, residency, ..CoreState::default() };
+            let told: Vec<_> = told.iter().map(|(name, time)| (*name, Microseconds(*time))).collect();
+            let residency = model.residency(&told);
+            let state =
+                CoreState { frequency: Share::ALL, duty: Share::ALL, residency, ..CoreState::default() };
             model.estimate(&[state]).cores[0].idle
         };
         assert!(
             idle(&[("POLL", 0), ("C1", 10), ("deep", 90)]) < idle(&[("POLL", 0), ("C1", 90), ("deep", 10)])
         );
-        assert_eq!(model.residency(&[("POLL", 0)]), Vec::new());
-        let shares = model.residency(&[("POLL", 30), ("x", 0), ("deep", 70)]);
+        assert_eq!(model.residency(&[("POLL", Microseconds(0))]), Vec::new());
+        let shares = model.residency(&[
+            ("POLL", Microseconds(30)),
+            ("x", Microseconds(0)),
+            ("deep", Microseconds(70)),
+        ]);
         assert!(
             (shares[0].0 - 0.3).abs() < 1e-9 && (shares.last().unwrap().0 - 0.7).abs() < 1e-9,
             "{shares:?}"
@@ -379,7 +391,7 @@ mod tests {
     proptest! {
         #[test]
         fn power_is_never_negative(frequency in 0.0f64..1.5, activity in 0.0f64..1.0, duty in 0.0f64..1.0, parked: bool) {
-            let state = CoreState { frequency, activity: Share(activity), duty: Share(duty), parked, ..CoreState::default() };
+            let state = CoreState { frequency: Share(frequency), activity: Share(activity), duty: Share(duty), parked, ..CoreState::default() };
             let estimate = PowerModel::default().estimate(&[state]);
             prop_assert!(estimate.cores[0].total() >= Watts::ZERO && estimate.total.0.is_finite());
         }

@@ -14,7 +14,7 @@ use eft_host::actuators::session::{Host, Session};
 use eft_host::journal::Journal;
 use eft_host::sensors::counters::{Target, core_types};
 use eft_host::sensors::{Tree, observe, power};
-use eft_machine::{CoreClass, CpuId, CpuSet, KiloHertz, Share, Watts};
+use eft_machine::{CoreClass, CpuId, CpuSet, KiloHertz, Microseconds, Share, Watts};
 
 struct Machine {
     dir: tempfile::TempDir,
@@ -117,7 +117,7 @@ fn intel_hybrid_is_seen() {
     let seen = observe(&machine.tree()).unwrap();
     assert_eq!(seen.cpus[0].siblings.to_string(), "0-1");
     assert_eq!(seen.cpus[0].throttle.as_ref().unwrap().core_events, 7);
-    assert_eq!(seen.cpus[0].idle_states[0].target_residency_us, Some(4));
+    assert_eq!(seen.cpus[0].idle_states[0].target_residency, Some(Microseconds(4)));
     let frequency = seen.cpus[2].frequency.as_ref().unwrap();
     assert_eq!(
         (frequency.boost, frequency.max, frequency.driver.as_deref()),
@@ -435,7 +435,7 @@ fn an_old_kernel_tells_less_and_that_is_all() {
     machine.put_cpu(CpuId(0), "cpuidle/state0/name", "C1");
     machine.put_cpu(CpuId(0), "cpuidle/state0/latency", "1");
     let seen = observe(&machine.tree()).unwrap();
-    assert_eq!(seen.cpus[0].idle_states[0].target_residency_us, None);
+    assert_eq!(seen.cpus[0].idle_states[0].target_residency, None);
     assert_eq!(seen.cpus[0].frequency, None);
     assert!(!Path::new(&machine.dir.path().join("run")).exists(), "looking changes nothing");
     assert!(

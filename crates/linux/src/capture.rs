@@ -4,7 +4,7 @@
 //! The NIC never waits for the reader: a full ring loses the copy (counted), not the frame.
 
 use crate::{Doing, Error, Result, memory};
-use eft_base::PacketRef;
+use eft_base::{Instant, PacketRef};
 use eft_channel::queue::{Line, Position};
 use eft_channel::{Consumer, Pool, Producer, Segment};
 use eft_component::{Device, DeviceError, DeviceInfo, Frame, ReceivedFrame};
@@ -129,8 +129,8 @@ impl<D: Device> Device for Captured<D> {
 /// A captured frame.
 pub struct CapturedFrame {
     pub bytes: Vec<u8>,
-    /// CLOCK_MONOTONIC nanoseconds.
-    pub at: u64,
+    /// By CLOCK_MONOTONIC.
+    pub at: Instant,
     pub outgoing: bool,
     /// Frames lost before this one.
     pub lost: u64,
@@ -161,7 +161,7 @@ impl CaptureReader {
         self.consumer.publish();
         read.ok().map(|_| CapturedFrame {
             bytes,
-            at: message[1],
+            at: Instant(message[1]),
             outgoing: message[2] & 1 != 0,
             lost: message[3],
         })
@@ -196,7 +196,7 @@ impl<W: Write> PcapWriter<W> {
     }
 
     pub fn write(&mut self, frame: &CapturedFrame) -> Result<()> {
-        let at = frame.at.wrapping_add(self.offset);
+        let at = frame.at.0.wrapping_add(self.offset);
         let len = frame.bytes.len() as u32;
         let mut body = Vec::with_capacity(frame.bytes.len() + 40);
         body.extend(0u32.to_le_bytes());
@@ -246,7 +246,7 @@ mod tests {
     fn blocks_are_whole_and_padded() {
         let mut out = Vec::new();
         let mut w = PcapWriter::new(&mut out, "eft0").unwrap();
-        w.write(&CapturedFrame { bytes: vec![7; 61], at: 5, outgoing: true, lost: 0 }).unwrap();
+        w.write(&CapturedFrame { bytes: vec![7; 61], at: Instant(5), outgoing: true, lost: 0 }).unwrap();
         let mut at = 0;
         let mut kinds = Vec::new();
         while at < out.len() {

@@ -1,7 +1,7 @@
 //! The observation of a machine's CPUs: what the sensors saw, as plain data.
 //!
-//! Promises: a value that the machine does not tell is `None`, never a guess. Field names carry their units, since
-//! scripts read them as `--json`.
+//! Promises: a value that the machine does not tell is `None`, never a guess. The names in
+//! `--json`, which scripts read, carry the units.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::CoreClass;
-use crate::{CpuId, CpuSet, KiloHertz, Share};
+use crate::{CpuId, CpuSet, KiloHertz, Microseconds, Milliwatts, Nanoseconds, Share};
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Machine {
@@ -94,7 +94,8 @@ pub struct Frequency {
     pub limit_max: Option<KiloHertz>,
     #[serde(rename = "available_khz")]
     pub available: Vec<KiloHertz>,
-    pub transition_latency_ns: Option<u64>,
+    #[serde(rename = "transition_latency_ns")]
+    pub transition_latency: Option<Nanoseconds>,
     pub boost: Option<bool>,
     pub governor: Option<String>,
     pub driver: Option<String>,
@@ -102,13 +103,15 @@ pub struct Frequency {
     pub domain: CpuSet,
 }
 
-/// One performance state. `power_mw` and `latency_us` are absent where only cpufreq speaks and does not tell.
+/// One performance state. Power and latency are absent where only cpufreq speaks and does not tell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PState {
     #[serde(rename = "frequency_khz")]
     pub frequency: KiloHertz,
-    pub power_mw: Option<u64>,
-    pub latency_us: Option<u64>,
+    #[serde(rename = "power_mw")]
+    pub power: Option<Milliwatts>,
+    #[serde(rename = "latency_us")]
+    pub latency: Option<Microseconds>,
     pub source: PStateSource,
     /// The tables give other states, depending on something of the hardware that could not be read.
     #[serde(default)]
@@ -132,11 +135,14 @@ pub struct Throttle {
 pub struct IdleState {
     pub name: String,
     pub description: Option<String>,
-    pub exit_latency_us: u64,
-    pub target_residency_us: Option<u64>,
+    #[serde(rename = "exit_latency_us")]
+    pub exit_latency: Microseconds,
+    #[serde(rename = "target_residency_us")]
+    pub target_residency: Option<Microseconds>,
     pub disabled: bool,
     pub entered: u64,
-    pub time_us: u64,
+    #[serde(rename = "time_us")]
+    pub time: Microseconds,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

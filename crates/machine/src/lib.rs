@@ -14,12 +14,14 @@ pub mod id;
 pub mod power;
 pub mod ppm;
 pub mod share;
+pub mod time;
 
 pub use class::CoreClass;
 pub use cpu::{Cache, Cpu, Frequency, IdleState, Machine, PState, PStateSource, SpeedSet, Throttle};
 pub use cpu_set::CpuSet;
 pub use frequency::KiloHertz;
 pub use id::CpuId;
-pub use power::{Microjoules, Watts};
+pub use power::{Microjoules, Milliwatts, Watts};
 pub use ppm::Ppm;
 pub use share::Share;
+pub use time::{Latency, Microseconds, Nanoseconds};

@@ -86,6 +86,17 @@ impl fmt::Display for Watts {
     }
 }
 
+/// Whole milliwatts, as ACPI's tables tell the power of a P-state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Milliwatts(pub u64);
+
+impl fmt::Display for Milliwatts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} mW", self.0)
+    }
+}
+
 /// A reading of an energy meter, as the kernel's powercap has it. Meters wrap and are reset: only the difference of two
 /// readings says something, and not always that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -282,7 +282,7 @@ fn policy_settings(settings: &Scheduling, profiles: Profiles) -> Settings {
         goal: Goal { objective: settings.objective, floor: settings.floor },
         spare: settings.unneeded,
         profiles,
-        latency_us_max: settings.latency_us_max,
+        latency_max: settings.latency_max,
         ..Settings::default()
     }
 }

@@ -10,6 +10,7 @@ use alloc::string::String;
 
 use eft_base::Instant;
 use eft_component::scheduling::{PolicyName, Spare};
+use eft_machine::Latency;
 
 use crate::error::SchedulerError;
 use crate::observation::Observation;
@@ -42,7 +43,7 @@ pub struct Settings {
     /// For `profile`.
     pub profiles: Profiles,
     /// For `profile`: of loads that carry requests, the longest that an answer may take, as far as sweeps measured it.
-    pub latency_us_max: Option<f64>,
+    pub latency_max: Option<Latency>,
 }
 
 /// A plan, and why. `reason` is set when something was decided: changed, tried, taken back or refused.

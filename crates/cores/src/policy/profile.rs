@@ -350,7 +350,7 @@ impl Profile {
             choice = self.look_up(&now, false)?;
         }
         let tries = tries && self.follows == Follows::Unknown;
-        let Choice { plan, throughput, power, gain, latency_us, nearest } = choice;
+        let Choice { plan, throughput, power, gain, latency, nearest } = choice;
         self.patient_until = None;
         if plan.is_same(&self.plan) {
             return fresh.then(|| format!("{why}: nearest to {nearest}; the plan is the best known"));
@@ -365,7 +365,7 @@ impl Profile {
         self.carried = carries.then_some(now.throughput);
         self.tried = tries.then(|| (self.plan.clone(), now));
         self.change(plan);
-        let answered = latency_us.map(|us| format!(" and answers in {us:.0} us")).unwrap_or_default();
+        let answered = latency.map(|latency| format!(" and answers in {latency:.0}")).unwrap_or_default();
         Some(format!(
             "{why}: nearest to {nearest}, which promises {:.0}% of the best at {power:.1}{answered}",
             throughput * 100.0
@@ -378,7 +378,7 @@ impl Profile {
             demand: (!takes_all).then_some(now.busy),
             goal: self.settings.goal,
             requests: self.requests,
-            latency_us_max: self.settings.latency_us_max,
+            latency_max: self.settings.latency_max,
         };
         self.profiles.choose(&wish, &self.plan, GAIN_MIN)
     }

@@ -8,7 +8,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use eft_machine::Watts;
+use eft_machine::{Latency, Watts};
 use serde::{Deserialize, Serialize};
 
 use crate::goal::Goal;
@@ -52,8 +52,8 @@ pub struct LoadProfile {
 pub struct Outcome {
     /// As delivered with this load, per second.
     pub throughput: f64,
-    #[serde(default)]
-    pub latency_us: Option<f64>,
+    #[serde(default, rename = "latency_us")]
+    pub latency: Option<Latency>,
     #[serde(rename = "power_w")]
     pub power: Watts,
     /// Not measured by a meter.
@@ -80,7 +80,7 @@ pub struct Wish {
     /// The load carries requests, so that it matters how long the answer takes.
     pub requests: bool,
     /// Of requests, the longest time that an answer may take.
-    pub latency_us_max: Option<f64>,
+    pub latency_max: Option<Latency>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -93,7 +93,7 @@ pub struct Choice {
     /// the present plan, or if the plan is chosen for its latency.
     pub gain: Option<f64>,
     /// Of requests, where it was measured.
-    pub latency_us: Option<f64>,
+    pub latency: Option<Latency>,
     /// The name of the nearest load.
     pub nearest: String,
 }
@@ -107,15 +107,15 @@ struct Known {
     power: Watts,
     /// Of the loads that tell a latency: their weight, the latency, and the same relative to the load's least.
     latency_weight: f64,
-    latency_us: f64,
+    latency: Latency,
     latency_relative: f64,
 }
 
 impl Known {
-    /// In µs, and relative to the least; `None` where too few of the neighbours tell.
-    fn latency(&self) -> Option<(f64, f64)> {
+    /// And the same relative to the least; `None` where too few of the neighbours tell.
+    fn latency(&self) -> Option<(Latency, f64)> {
         let told = self.latency_weight >= self.weight * COVERED_MIN && self.latency_weight > 0.0;
-        told.then(|| (self.latency_us / self.latency_weight, self.latency_relative / self.latency_weight))
+        told.then(|| (self.latency / self.latency_weight, self.latency_relative / self.latency_weight))
     }
 
     /// Whether answers come clearly sooner than with another plan; not if that is not known of both.
@@ -129,15 +129,15 @@ impl LoadProfile {
         self.outcomes.iter().map(|outcome| outcome.throughput).fold(0.0, f64::max)
     }
 
-    fn least_latency_us(&self) -> Option<f64> {
-        self.outcomes.iter().filter_map(Outcome::latency_us).min_by(f64::total_cmp)
+    fn least_latency(&self) -> Option<Latency> {
+        self.outcomes.iter().filter_map(Outcome::told_latency).min_by(Latency::total_cmp)
     }
 }
 
 impl Outcome {
     /// A time that can be one.
-    fn latency_us(&self) -> Option<f64> {
-        self.latency_us.filter(|latency| latency.is_finite() && *latency > 0.0)
+    fn told_latency(&self) -> Option<Latency> {
+        self.latency.filter(|latency| latency.is_valid())
     }
 }
 
@@ -223,7 +223,7 @@ impl Profiles {
             throughput: achieved(chosen),
             power: chosen.power / chosen.weight,
             gain: present_score.map(|present| (score(chosen) - present) / present.abs().max(1e-9)),
-            latency_us: chosen.latency().map(|(latency_us, _)| latency_us).filter(|_| wish.requests),
+            latency: chosen.latency().map(|(latency, _)| latency).filter(|_| wish.requests),
             nearest: name,
         })
     }
@@ -291,7 +291,7 @@ impl Profiles {
             // Of loads that deliver much and little, only how plans compare says something of another one.
             throughput: known.relative / known.weight * level,
             power: known.power / known.weight,
-            latency_us: known.latency().map(|(latency_us, _)| latency_us),
+            latency: known.latency().map(|(latency, _)| latency),
             modelled: true,
             guessed: true,
             plan: plan.clone(),
@@ -321,11 +321,11 @@ fn put(load: &mut LoadProfile, outcome: Outcome) {
     match load.outcomes.iter_mut().find(|known| known.plan.is_same(&outcome.plan)) {
         Some(known) if known.guessed => {
             // Nobody measures latency while running.
-            let latency_us = outcome.latency_us.or(known.latency_us);
-            *known = Outcome { latency_us, ..outcome };
+            let latency = outcome.latency.or(known.latency);
+            *known = Outcome { latency, ..outcome };
         }
         Some(known) => {
-            known.latency_us = match (known.latency_us, outcome.latency_us) {
+            known.latency = match (known.latency, outcome.latency) {
                 (Some(before), Some(now)) => Some((before + now) / 2.0),
                 (before, now) => now.or(before),
             };
@@ -340,7 +340,7 @@ fn interpolate<'a>(near: &[(&'a LoadProfile, f64)]) -> Vec<(&'a Plan, Known)> {
     let mut found: Vec<(&Plan, Known)> = Vec::new();
     for (load, weight) in near {
         let best = load.best().max(1e-9);
-        let least_us = load.least_latency_us();
+        let least = load.least_latency();
         for outcome in &load.outcomes {
             let index = found.iter().position(|(plan, _)| plan.is_same(&outcome.plan)).unwrap_or_else(|| {
                 found.push((&outcome.plan, Known::default()));
@@ -350,10 +350,10 @@ fn interpolate<'a>(near: &[(&'a LoadProfile, f64)]) -> Vec<(&'a Plan, Known)> {
             known.weight += weight;
             known.relative += weight * outcome.throughput / best;
             known.power += outcome.power * *weight;
-            if let Some((latency_us, least_us)) = outcome.latency_us().zip(least_us) {
+            if let Some((latency, least)) = outcome.told_latency().zip(least) {
                 known.latency_weight += weight;
-                known.latency_us += weight * latency_us;
-                known.latency_relative += weight * latency_us / least_us;
+                known.latency += latency * *weight;
+                known.latency_relative += latency * *weight / least;
             }
         }
     }
@@ -365,12 +365,12 @@ fn interpolate<'a>(near: &[(&'a LoadProfile, f64)]) -> Vec<(&'a Plan, Known)> {
 /// Of requests, the plans that are known to be quick enough; if none is, the one that comes nearest. Where no latency is
 /// known, a limit can say nothing.
 fn within_limit<'a>(known: Vec<(&'a Plan, Known)>, wish: &Wish) -> Vec<(&'a Plan, Known)> {
-    let Some(limit_us) = wish.latency_us_max.filter(|_| wish.requests) else { return known };
-    let latency_us = |known: &Known| known.latency().map(|(latency_us, _)| latency_us);
-    let told = known.iter().filter_map(|(_, known)| latency_us(known));
-    let Some(least_us) = told.min_by(f64::total_cmp) else { return known };
-    let limit_us = limit_us.max(least_us);
-    known.into_iter().filter(|(_, known)| latency_us(known).is_some_and(|us| us <= limit_us)).collect()
+    let Some(limit) = wish.latency_max.filter(|_| wish.requests) else { return known };
+    let latency = |known: &Known| known.latency().map(|(latency, _)| latency);
+    let told = known.iter().filter_map(|(_, known)| latency(known));
+    let Some(least) = told.min_by(Latency::total_cmp) else { return known };
+    let limit = limit.max(least);
+    known.into_iter().filter(|(_, known)| latency(known).is_some_and(|known| known <= limit)).collect()
 }
 
 fn is_close(held: f64, best: f64, gain: f64) -> bool {

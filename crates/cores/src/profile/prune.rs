@@ -40,7 +40,7 @@ fn has(load: &LoadProfile, plan: &Plan) -> bool {
 fn is_dominated(load: &LoadProfile, plan: &Plan) -> bool {
     let Some(own) = load.outcomes.iter().find(|outcome| outcome.plan.is_same(plan)) else { return true };
     // A latency that is known can only be beaten by one that is.
-    let is_as_quick = |other: &Outcome| match (own.latency_us, other.latency_us) {
+    let is_as_quick = |other: &Outcome| match (own.latency, other.latency) {
         (Some(own), Some(other)) => other <= own * (1.0 + NEAR),
         (own, _) => own.is_none(),
     };

@@ -2,7 +2,7 @@ use super::*;
 use crate::platform::Platform;
 use crate::profile::sweep::{Achieved, StepMatching, exhaustive};
 use eft_component::scheduling::Spare;
-use eft_machine::{Cpu, CpuId, Machine, Share, Watts};
+use eft_machine::{Cpu, CpuId, Latency, Machine, Share, Watts};
 use proptest::prelude::*;
 
 fn machine(cpus: u32) -> Machine {
@@ -29,7 +29,7 @@ fn outcome(plan: &Plan, throughput: f64, watts: f64) -> Outcome {
 }
 
 fn wish(size: f64, goal: Goal) -> Wish {
-    Wish { mix: mix(size), demand: None, goal, requests: false, latency_us_max: None }
+    Wish { mix: mix(size), demand: None, goal, requests: false, latency_max: None }
 }
 
 /// Two plans, and two loads of which each likes another one.
@@ -62,7 +62,7 @@ fn with_latencies(figures: &[(f64, f64, Option<f64>)]) -> (Profiles, Vec<Plan>) 
     let plans: Vec<Plan> = plans.take(figures.len()).collect();
     let mut profiles = Profiles::default();
     for (plan, (throughput, watts, latency_us)) in plans.iter().zip(figures) {
-        let outcome = Outcome { latency_us: *latency_us, ..outcome(plan, *throughput, *watts) };
+        let outcome = Outcome { latency: latency_us.map(Latency), ..outcome(plan, *throughput, *watts) };
         profiles.record("requests", mix(0.1), outcome);
     }
     (profiles, plans)
@@ -78,7 +78,7 @@ fn among_plans_that_are_as_good_the_quicker_answers_requests() {
     ]);
     let choose = |wish: &Wish, present: &Plan| {
         let chosen = profiles.choose(wish, present, 0.02).unwrap();
-        (plans.iter().position(|plan| *plan == chosen.plan).unwrap(), chosen.latency_us)
+        (plans.iter().position(|plan| *plan == chosen.plan).unwrap(), chosen.latency.map(|latency| latency.0))
     };
     let nowhere = Plan::default();
     let bulk = wish(0.1, Goal::THROUGHPUT);
@@ -106,8 +106,11 @@ fn a_limit_on_latency_is_kept_where_it_can_be() {
         (200.0, 10.0, None),
     ]);
     let choose = |requests: bool, limit_us: f64| {
-        let wish =
-            Wish { requests, latency_us_max: Some(limit_us), ..wish(0.1, Goal::least_power(Share(0.95))) };
+        let wish = Wish {
+            requests,
+            latency_max: Some(Latency(limit_us)),
+            ..wish(0.1, Goal::least_power(Share(0.95)))
+        };
         let chosen = profiles.choose(&wish, &plans[0], 0.02).unwrap().plan;
         plans.iter().position(|plan| *plan == chosen).unwrap()
     };
@@ -116,7 +119,7 @@ fn a_limit_on_latency_is_kept_where_it_can_be() {
     assert_eq!(choose(true, 5.0), 2, "none is quick enough: the one that comes nearest");
     assert_eq!(choose(false, 5.0), 3, "no requests, no limit");
     let (untold, plans) = with_latencies(&[(100.0, 10.0, None), (50.0, 10.0, None)]);
-    let wish = Wish { requests: true, latency_us_max: Some(5.0), ..wish(0.1, Goal::THROUGHPUT) };
+    let wish = Wish { requests: true, latency_max: Some(Latency(5.0)), ..wish(0.1, Goal::THROUGHPUT) };
     assert_eq!(untold.choose(&wish, &Plan::default(), 0.02).unwrap().plan, plans[0]);
 }
 
@@ -125,17 +128,18 @@ fn latencies_outlive_learning_and_pruning() {
     let (mut profiles, plans) = with_latencies(&[(100.0, 10.0, Some(90.0)), (100.0, 10.0, Some(50.0))]);
     // Another load: guessed from the first, then measured, without a latency.
     profiles.learn(&mix(0.3), &plans[1], 80.0, Watts(9.0), true);
-    let learnt =
-        |profiles: &Profiles| profiles.loads[1].outcomes.iter().map(|o| o.latency_us).collect::<Vec<_>>();
+    let learnt = |profiles: &Profiles| {
+        profiles.loads[1].outcomes.iter().map(|o| o.latency.map(|latency| latency.0)).collect::<Vec<_>>()
+    };
     assert_eq!(learnt(&profiles), [Some(90.0), Some(50.0)]);
     profiles.learn(&mix(0.3), &plans[1], 80.0, Watts(9.0), true);
     assert_eq!(learnt(&profiles), [Some(90.0), Some(50.0)]);
     profiles.record(
         "requests",
         mix(0.1),
-        Outcome { latency_us: Some(30.0), ..outcome(&plans[1], 100.0, 10.0) },
+        Outcome { latency: Some(Latency(30.0)), ..outcome(&plans[1], 100.0, 10.0) },
     );
-    assert_eq!(profiles.loads[0].outcomes[1].latency_us, Some(40.0));
+    assert_eq!(profiles.loads[0].outcomes[1].latency, Some(Latency(40.0)));
     // As much throughput and power, but the answers take longer: that one can go, the quick one cannot.
     assert_eq!(prune(&mut profiles).0, 2);
     assert!(profiles.loads.iter().all(|load| load.outcomes.iter().all(|outcome| outcome.plan == plans[1])));

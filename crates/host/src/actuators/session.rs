@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use eft_base::Instant;
+use eft_base::time::TimeDelta;
 use eft_cores::park::{Delays, Situation};
 use eft_machine::{CpuId, CpuSet};
 
@@ -319,7 +320,7 @@ impl Session {
 }
 
 /// Two switches and the cache that they cost, before calibration.
-const COST_NS: i64 = 2_000;
+const COST: TimeDelta = TimeDelta(2_000);
 
 /// Set-up and masks of parking, in contrast to speeds.
 fn is_parking(change: &Change) -> bool {

@@ -7,7 +7,7 @@ use std::path::Path;
 use eft_acpi::aml::{Hardware, NoHardware};
 use eft_acpi::processor::AcpiPState;
 use eft_acpi::{Madt, Processors, Table, read_processors};
-use eft_machine::{CpuId, KiloHertz, PState, PStateSource};
+use eft_machine::{CpuId, KiloHertz, Microseconds, Milliwatts, PState, PStateSource};
 
 use super::Tree;
 use super::regions::Regions;
@@ -139,8 +139,8 @@ pub fn p_states(tree: &Tree) -> BTreeMap<CpuId, Vec<PState>> {
 fn p_state(state: &AcpiPState, uncertain: bool) -> PState {
     PState {
         frequency: KiloHertz::from_mhz(state.frequency_mhz),
-        power_mw: state.power_mw,
-        latency_us: state.transition_latency_us,
+        power: state.power_mw.map(Milliwatts),
+        latency: state.transition_latency_us.map(Microseconds),
         source: PStateSource::Acpi,
         uncertain,
     }

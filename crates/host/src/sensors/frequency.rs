@@ -1,6 +1,8 @@
 //! Clock: speed now and range, boost, governor and driver from cpufreq; thermal throttling.
 
-use eft_machine::{CpuId, CpuSet, Frequency, KiloHertz, PState, PStateSource, Throttle};
+use eft_machine::{
+    CpuId, CpuSet, Frequency, KiloHertz, Microseconds, Nanoseconds, PState, PStateSource, Throttle,
+};
 
 use super::{Tree, topology};
 
@@ -30,9 +32,9 @@ pub fn read(tree: &Tree, cpu: CpuId) -> Option<Frequency> {
         limit_max: clock("scaling_max_freq"),
         available,
         // -1 (eternal, as u32) means that the driver does not know.
-        transition_latency_ns: tree
-            .number::<u64>(&format!("{dir}/cpuinfo_transition_latency"))
-            .filter(|ns| *ns < u64::from(u32::MAX)),
+        transition_latency: tree
+            .number(&format!("{dir}/cpuinfo_transition_latency"))
+            .filter(|latency| *latency < Nanoseconds(u64::from(u32::MAX))),
         boost: boost(tree, &dir),
         governor: text("scaling_governor"),
         driver: text("scaling_driver"),
@@ -81,11 +83,11 @@ fn boost(tree: &Tree, dir: &str) -> Option<bool> {
 
 /// cpufreq names frequencies; power and latency per state it does not know, the transition latency it does.
 pub fn p_states(frequency: &Frequency) -> Vec<PState> {
-    let latency_us = frequency.transition_latency_ns.map(|ns| ns.div_ceil(1000));
+    let latency = frequency.transition_latency.map(Microseconds::from);
     let state = |clock: &KiloHertz| PState {
         frequency: *clock,
-        power_mw: None,
-        latency_us,
+        power: None,
+        latency,
         source: PStateSource::Cpufreq,
         uncertain: false,
     };

@@ -11,12 +11,12 @@ pub fn read(tree: &Tree, cpu: CpuId) -> Vec<IdleState> {
         Some(IdleState {
             name: tree.text(&format!("{state}/name"))?,
             description: tree.text(&format!("{state}/desc")),
-            exit_latency_us: tree.number(&format!("{state}/latency"))?,
+            exit_latency: tree.number(&format!("{state}/latency"))?,
             // Absent on kernels before 4.15.
-            target_residency_us: tree.number(&format!("{state}/residency")),
+            target_residency: tree.number(&format!("{state}/residency")),
             disabled: tree.number::<u32>(&format!("{state}/disable")).is_some_and(|flag| flag != 0),
             entered: tree.number(&format!("{state}/usage")).unwrap_or(0),
-            time_us: tree.number(&format!("{state}/time")).unwrap_or(0),
+            time: tree.number(&format!("{state}/time")).unwrap_or_default(),
         })
     };
     tree.numbered(&dir, "state").into_iter().filter_map(read).collect()

@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use eft_base::time::nanos;
-use eft_machine::{CpuId, Share};
+use eft_machine::{CpuId, Latency, Share};
 use serde::Serialize;
 
 use crate::actuators::affinity;
@@ -40,9 +40,12 @@ pub struct SpeedMeasurement {
 
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct WakeDelay {
-    pub median_us: f64,
-    pub p99_us: f64,
-    pub max_us: f64,
+    #[serde(rename = "median_us")]
+    pub median: Latency,
+    #[serde(rename = "p99_us")]
+    pub p99: Latency,
+    #[serde(rename = "max_us")]
+    pub max: Latency,
 }
 
 const WINDOW_NS: u64 = 10_000_000;
@@ -164,7 +167,8 @@ fn wake_delay(duration: Duration) -> WakeDelay {
     }
     late.sort_unstable_by(f64::total_cmp);
     let at = |part: f64| late.get(((late.len() - 1) as f64 * part) as usize).copied().unwrap_or(0.0);
-    WakeDelay { median_us: at(0.5), p99_us: at(0.99), max_us: at(1.0) }
+    let [median, p99, max] = [0.5, 0.99, 1.0].map(|part| Latency(at(part)));
+    WakeDelay { median, p99, max }
 }
 
 /// The wake-up delay alone, on a CPU.

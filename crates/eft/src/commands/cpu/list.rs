@@ -163,9 +163,9 @@ fn idle_states(machine: &Machine) -> String {
             .idle_states
             .iter()
             .map(|state| {
-                let residency = state.target_residency_us.map_or("-".into(), |us| format!("{us}"));
+                let residency = state.target_residency.map_or("-".into(), |time| time.0.to_string());
                 let off = if state.disabled { " (disabled)" } else { "" };
-                format!("{}{off}: exit {} us, residency {residency} us", state.name, state.exit_latency_us)
+                format!("{}{off}: exit {}, residency {residency} us", state.name, state.exit_latency)
             })
             .collect();
         let key = states.join("; ");
@@ -187,8 +187,8 @@ fn p_states(machine: &Machine) -> String {
             .p_states
             .iter()
             .map(|state| {
-                let power = state.power_mw.map_or(String::new(), |mw| format!(" {mw} mW"));
-                let latency = state.latency_us.map_or(String::new(), |us| format!(" {us} us"));
+                let power = state.power.map_or(String::new(), |power| format!(" {power}"));
+                let latency = state.latency.map_or(String::new(), |latency| format!(" {latency}"));
                 format!("{}{power}{latency}", state.frequency)
             })
             .collect();

@@ -10,7 +10,7 @@ use eft_cores::description::Description;
 use eft_cores::power::{CoreState, PowerEstimate, PowerModel, Sensitivity};
 use eft_host::sensors::power::{self, MeasuredPower};
 use eft_host::sensors::{Tree, idle, topology};
-use eft_machine::{Cpu, CpuId, Machine, Share, Watts};
+use eft_machine::{Cpu, CpuId, Machine, Microseconds, Share, Watts};
 use serde::Serialize;
 
 use super::{Context, columns, list, print};
@@ -70,20 +70,20 @@ pub fn run(context: &Context, arguments: &PowerArguments) -> Result<()> {
     if context.json { context.print_json(&result) } else { print(&describe(&result)) }
 }
 
-type IdleTimes = BTreeMap<CpuId, Vec<(String, u64)>>;
+type IdleTimes = BTreeMap<CpuId, Vec<(String, Microseconds)>>;
 
 /// Time in each idle state until now, as cpuidle counts it.
 fn idle_times(tree: &Tree) -> Result<IdleTimes> {
     let present = topology::cpu_sets(tree)?.present;
     let of = |cpu: CpuId| {
         let states = idle::read(tree, cpu).into_iter();
-        (cpu, states.map(|state| (state.name, state.time_us)).collect())
+        (cpu, states.map(|state| (state.name, state.time)).collect())
     };
     Ok(present.iter().map(of).collect())
 }
 
 /// What passed in each state meanwhile.
-fn spent<'a>(before: &'a IdleTimes, after: &IdleTimes, cpu: CpuId) -> Vec<(&'a str, u64)> {
+fn spent<'a>(before: &'a IdleTimes, after: &IdleTimes, cpu: CpuId) -> Vec<(&'a str, Microseconds)> {
     let (Some(before), Some(after)) = (before.get(&cpu), after.get(&cpu)) else {
         return Vec::new();
     };
@@ -109,7 +109,7 @@ fn core_state(machine: &Machine, cpu: &Cpu) -> CoreState {
         cpu.speed_set.as_ref().filter(|set| set.back_end != "cpufreq").map_or(Share::ALL, |set| set.share);
     CoreState {
         cpu: cpu.cpu,
-        frequency: range.map_or(Share::ALL, |(now, max)| now.share_of(max)).min(Share::ALL).0,
+        frequency: range.map_or(Share::ALL, |(now, max)| now.share_of(max)).min(Share::ALL),
         activity: cpu.load.unwrap_or_default() * duty,
         duty,
         parked: cpu.parked || machine.offline.contains(cpu.cpu),

@@ -12,7 +12,7 @@ use eft_cores::speed::{BackEnd, Setting, Speed, TOLERANCE};
 use eft_host::actuators::{burner, held};
 use eft_host::sensors::speed::{self, SpeedMeasurement, WakeDelay};
 use eft_host::sensors::topology;
-use eft_machine::{CpuId, CpuSet, Share};
+use eft_machine::{CpuId, CpuSet, Latency, Share};
 use serde::Serialize;
 
 use super::{Context, change, print};
@@ -55,7 +55,8 @@ struct Outcome {
     shared_with: CpuSet,
     measured: Option<SpeedMeasurement>,
     wake_delay_before: Option<WakeDelay>,
-    wake_delay_added_us: Option<f64>,
+    #[serde(rename = "wake_delay_added_us")]
+    wake_delay_added: Option<Latency>,
 }
 
 /// Corrections of the burner until the measured speed is near; each takes a second.
@@ -161,10 +162,8 @@ fn set(
     drop(session);
     let outcome = |(cpu, setting): (CpuId, Setting)| {
         let (measured, before) = (measured.remove(&cpu), before.get(&cpu).copied());
-        let added = measured
-            .as_ref()
-            .zip(before)
-            .map(|(after, before)| after.wake_delay.median_us - before.median_us);
+        let added =
+            measured.as_ref().zip(before).map(|(after, before)| after.wake_delay.median - before.median);
         Outcome {
             cpu,
             phase: held.speeds.get(&cpu).and_then(|speed| speed.phase.clone()),
@@ -172,7 +171,7 @@ fn set(
             setting,
             measured,
             wake_delay_before: before,
-            wake_delay_added_us: added,
+            wake_delay_added: added,
         }
     };
     Ok(settings.into_iter().map(outcome).collect())
@@ -239,12 +238,12 @@ fn show(context: &Context, outcomes: &[Outcome]) -> Result<()> {
                 measured.window_min, measured.window_max, measured.window_deviation
             );
             let added = outcome
-                .wake_delay_added_us
-                .map_or(String::new(), |us| format!(", {us:+.0} us against before"));
+                .wake_delay_added
+                .map_or(String::new(), |added| format!(", {added:+.0} against before"));
             let delay = measured.wake_delay;
             text += &format!(
-                "  wake-up delay: median {:.0} us{added}, 99% {:.0} us, longest {:.0} us\n",
-                delay.median_us, delay.p99_us, delay.max_us
+                "  wake-up delay: median {:.0}{added}, 99% {:.0}, longest {:.0}\n",
+                delay.median, delay.p99, delay.max
             );
         }
     }

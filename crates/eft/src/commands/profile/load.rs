@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use eft_bench::ground::End;
+use eft_cores::throughput::Throughput;
+use eft_machine::Latency;
 
 /// How long it may take to end by itself, and how long after each signal.
 const GRACE: Duration = Duration::from_millis(500);
@@ -21,8 +23,8 @@ const OUTPUT_MAX: u64 = 1 << 20;
 /// What the command says of itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Told {
-    pub throughput: Option<f64>,
-    pub latency_us: Option<f64>,
+    pub throughput: Option<Throughput>,
+    pub latency: Option<Latency>,
 }
 
 pub struct Load {
@@ -125,14 +127,17 @@ fn told(text: &str) -> Result<Told> {
     let mut told = Told::default();
     for word in line.split_whitespace() {
         let Some((key, value)) = word.split_once('=') else { continue };
-        let slot = match key {
-            "throughput" => &mut told.throughput,
-            "latency_us" => &mut told.latency_us,
-            _ => continue,
-        };
+        let is_told = matches!(key, "throughput" | "latency_us");
+        if !is_told {
+            continue;
+        }
         let number = value.parse::<f64>().ok().filter(|v| v.is_finite() && *v >= 0.0);
-        *slot =
-            Some(number.with_context(|| format!("the load's last line says `{word}`, which is no figure"))?);
+        let number =
+            number.with_context(|| format!("the load's last line says `{word}`, which is no figure"))?;
+        match key {
+            "throughput" => told.throughput = Some(Throughput(number)),
+            _ => told.latency = Some(Latency(number)),
+        }
     }
     Ok(told)
 }
@@ -143,7 +148,7 @@ mod tests {
 
     #[test]
     fn the_last_line_tells() {
-        let both = Told { throughput: Some(12.5), latency_us: Some(30.0) };
+        let both = Told { throughput: Some(Throughput(12.5)), latency: Some(Latency(30.0)) };
         assert_eq!(told("throughput=1\nthroughput=12.5 latency_us=30 more=x\n\n").unwrap(), both);
         assert_eq!(told("").unwrap(), Told::default());
         assert_eq!(told("throughput=7\ndone").unwrap(), Told::default());

@@ -52,7 +52,7 @@ fn summary(load: &LoadProfile) -> Value {
 fn outcome_json(outcome: &Outcome) -> Value {
     json!({
         "plan": outcome.plan.to_string(), "throughput": outcome.throughput, "power_w": outcome.power,
-        "modelled": outcome.modelled, "latency_us": outcome.latency_us,
+        "modelled": outcome.modelled, "latency_us": outcome.latency,
     })
 }
 
@@ -95,7 +95,7 @@ pub fn show(path: &Path, name: &str, as_json: bool) -> Result<()> {
             format!("{:.2}", outcome.throughput / 1e6),
             format!("{:.0}%", outcome.throughput / top * 100.0),
             watts(outcome),
-            outcome.latency_us.map_or("-".into(), |us| format!("{us:.0}")),
+            outcome.latency.map_or("-".into(), |latency| format!("{:.0}", latency.0)),
             outcome.plan.to_string(),
         ]
     };

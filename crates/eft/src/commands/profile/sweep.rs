@@ -9,7 +9,7 @@ use eft_cores::indicators::Mix;
 use eft_cores::plan::Plan;
 use eft_cores::profile::sweep::{Achieved, Configuration, StepMatching, exhaustive};
 use eft_cores::profile::{Outcome, Profiles};
-use eft_machine::{CpuSet, Watts};
+use eft_machine::{CpuSet, Latency, Watts};
 use serde_json::json;
 
 use super::load::{Load, Told};
@@ -209,7 +209,8 @@ fn medians(points: &[Point]) -> Vec<Point> {
         let mut point = Point::clone(group[group.len() - 1]);
         point.seen.throughput = median(&|p| p.seen.throughput);
         point.seen.power = Watts(median(&|p| p.seen.power.0));
-        point.told = Told { throughput: told(|t| t.throughput), latency_us: told(|t| t.latency_us) };
+        point.told =
+            Told { throughput: told(|t| t.throughput), latency: told(|t| Some(t.latency?.0)).map(Latency) };
         point
     };
     groups.iter().map(merge).collect()
@@ -228,7 +229,7 @@ fn record(profiles: &mut Profiles, name: &str, points: &[Point]) {
         };
         let outcome = Outcome {
             throughput,
-            latency_us: point.told.latency_us,
+            latency: point.told.latency,
             power: point.seen.power,
             modelled: !point.seen.metered,
             guessed: false,
@@ -256,7 +257,7 @@ fn tell(name: &str, path: &Path, points: &[Point], as_json: bool) {
     if as_json {
         let row = |p: &Point| {
             json!({ "plan": p.plan.to_string(), "throughput": p.seen.throughput, "told": p.told.throughput,
-                    "latency_us": p.told.latency_us, "power_w": p.seen.power, "modelled": !p.seen.metered })
+                    "latency_us": p.told.latency, "power_w": p.seen.power, "modelled": !p.seen.metered })
         };
         let rows: Vec<_> = points.iter().map(row).collect();
         println!("{}", json!({ "load": name, "file": path, "configurations": rows }));
@@ -274,7 +275,7 @@ mod tests {
     fn point(throughput: f64, told: Option<f64>, size: f64) -> Point {
         let seen = Seen { throughput, mix: Mix { size, ..Mix::default() }, ..Seen::default() };
         let plan = Plan { speeds: [(CpuId(0), Share(throughput / 100.0))].into(), ..Plan::default() };
-        Point { plan, seen, told: Told { throughput: told, latency_us: None } }
+        Point { plan, seen, told: Told { throughput: told, latency: None } }
     }
 
     #[test]

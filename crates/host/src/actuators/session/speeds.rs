@@ -1,6 +1,6 @@
 //! Speeds of a session.
 
-use super::{COST_NS, Session};
+use super::{COST, Session};
 use crate::actuators::held::HeldSpeed;
 use crate::actuators::{burner, clock_modulation, cpufreq};
 use crate::error::{Error, error};
@@ -94,7 +94,7 @@ impl Session {
                     share: setting.share,
                     period: burner::PERIOD,
                     phase: begins,
-                    cost_ns: COST_NS,
+                    cost: COST,
                 });
                 held.phase = Some(phase.name().into());
             }
@@ -121,7 +121,7 @@ impl Session {
     pub fn recalibrate(&mut self, measured: &BTreeMap<CpuId, Share>) -> Result<(), Error> {
         for (cpu, share) in measured {
             if let Some(duty) = self.held.speeds.get_mut(cpu).and_then(|speed| speed.duty.as_mut()) {
-                duty.cost_ns = eft_cores::duty::recalibrate(*duty, *share);
+                duty.cost = eft_cores::duty::recalibrate(*duty, *share);
             }
         }
         self.publish()?;
