@@ -57,6 +57,7 @@ mod tests {
     use super::*;
     use eft_cores::indicators::Mix;
     use eft_cores::profile::Outcome;
+    use eft_cores::throughput::Throughput;
     use eft_machine::Watts;
 
     fn complaint(path: &Path, machine: &Machine) -> String {
@@ -73,7 +74,7 @@ mod tests {
         profiles.record(
             "bulk",
             Mix::default(),
-            Outcome { throughput: 5.0, power: Watts(2.0), ..Outcome::default() },
+            Outcome { throughput: Throughput(5.0), power: Watts(2.0), ..Outcome::default() },
         );
         write(&path, &profiles, &machine).unwrap();
         assert_eq!(read(&path, &machine).unwrap(), profiles);

@@ -11,6 +11,7 @@ use eft_cores::observation::{Observation, Observer, Part};
 use eft_cores::plan::Plan;
 use eft_cores::platform::Platform;
 use eft_cores::power::PowerModel;
+use eft_cores::throughput::Throughput;
 use eft_host::clock;
 use eft_host::sensors::Tree;
 use eft_linux::stack_sensor::pages;
@@ -31,7 +32,7 @@ pub struct Watch {
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     /// [`delivered`], per second.
-    pub throughput: f64,
+    pub throughput: Throughput,
     pub power: Watts,
     /// By a meter; otherwise modelled.
     pub metered: bool,
@@ -91,7 +92,7 @@ impl Seen {
         let busy = used.iter().map(|cpu| (cpu, plan.on(cpu).map(work).sum::<f64>().min(1.0)));
         let modelled = || estimate::power(platform, &PowerModel::default(), plan, &activity);
         Seen {
-            throughput: delivered(&seen.traffic) / seconds.max(1e-9),
+            throughput: Throughput(delivered(&seen.traffic) / seconds.max(1e-9)),
             power: seen.power.unwrap_or_else(modelled),
             metered: seen.power.is_some(),
             busy: busy.collect(),

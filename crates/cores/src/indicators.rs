@@ -13,6 +13,7 @@ use eft_machine::Share;
 use serde::{Deserialize, Serialize};
 
 use crate::sample::Traffic;
+use crate::throughput::ByteRate;
 
 /// How long the window remembers.
 const WINDOW_NS: f64 = 100_000_000.0;
@@ -28,8 +29,10 @@ const FEW_CONNECTIONS: f64 = 8.0;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Indicators {
-    pub received_bytes_per_s: f64,
-    pub sent_bytes_per_s: f64,
+    #[serde(rename = "received_bytes_per_s")]
+    pub received: ByteRate,
+    #[serde(rename = "sent_bytes_per_s")]
+    pub sent: ByteRate,
     pub segments_per_s: f64,
     pub connections_per_s: f64,
     /// Mean over the window.
@@ -89,8 +92,8 @@ impl fmt::Display for Indicators {
         write!(
             f,
             "{kind}{side}, {:.1}/{:.1} Mbit/s in/out, {:.0} B a segment, {:.0}% empty",
-            self.received_bytes_per_s * 8e-6,
-            self.sent_bytes_per_s * 8e-6,
+            self.received.mbit_per_s(),
+            self.sent.mbit_per_s(),
             self.mean_segment_bytes,
             self.empty_share.percent()
         )
@@ -142,8 +145,9 @@ impl Indicators {
         }
     }
 
-    pub fn bytes_per_s(&self) -> f64 {
-        self.received_bytes_per_s + self.sent_bytes_per_s
+    /// Of both directions.
+    pub fn passed(&self) -> ByteRate {
+        self.received + self.sent
     }
 }
 
@@ -223,8 +227,8 @@ impl Window {
         let empty_share = ratio(self.sent_empty_segments, self.sent_segments).min(1.0);
         let mean_segment_bytes = ratio(payload, with_payload);
         Indicators {
-            received_bytes_per_s: per_s(self.received_bytes),
-            sent_bytes_per_s: per_s(self.sent_bytes),
+            received: ByteRate(per_s(self.received_bytes)),
+            sent: ByteRate(per_s(self.sent_bytes)),
             segments_per_s: per_s(segments),
             connections_per_s: per_s(begun.max(self.closed)),
             connections_open: ratio(self.open_ns, self.length_ns),

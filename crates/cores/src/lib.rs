@@ -34,4 +34,5 @@ pub mod profile;
 pub mod sample;
 pub mod scheduler;
 pub mod speed;
+pub mod throughput;
 pub mod wanted;

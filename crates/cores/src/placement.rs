@@ -21,6 +21,7 @@ use crate::indicators::Indicators;
 use crate::overlap::{self, Overlaps};
 use crate::plan::{Plan, Seat};
 use crate::platform::{self, Platform};
+use crate::throughput::ByteRate;
 
 /// Where the stack should be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,13 +35,13 @@ pub enum Nearness {
 }
 
 /// Traffic that is mostly received is copied to the applications; less than this a second does not matter.
-const RECEIVES_MUCH_BYTES_PER_S: f64 = 10e6;
+const RECEIVES_MUCH: ByteRate = ByteRate(10e6);
 
 impl Nearness {
     pub fn of(platform: &Platform, indicators: &Indicators) -> Self {
         let Some(home) = platform.home(&platform.applications) else { return Self::Anywhere };
-        let received = indicators.received_bytes_per_s;
-        if received >= RECEIVES_MUCH_BYTES_PER_S && received >= indicators.sent_bytes_per_s {
+        let received = indicators.received;
+        if received >= RECEIVES_MUCH && received >= indicators.sent {
             return Self::Near;
         }
         if home.boost { Self::Away } else { Self::Near }

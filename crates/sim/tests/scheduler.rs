@@ -12,6 +12,7 @@ use eft_cores::policy::{Goal, Policy, Settings};
 use eft_cores::profile::sweep::{Configuration, exhaustive};
 use eft_cores::profile::{Outcome, Profiles};
 use eft_cores::scheduler::Scheduler;
+use eft_cores::throughput::Throughput;
 use eft_sim::machine::shape::{Speeds, components};
 use eft_sim::machine::{Host, Load, Others, Schedule, Shape, World};
 use serde_json::json;
@@ -557,8 +558,12 @@ fn swept(shape: &Shape, loads: &[Load]) -> Profiles {
         let bytes = eft_cores::indicators::delivered(&each) / 1000.0;
         for Configuration { plan, .. } in exhaustive(&platform(shape), Spare::GiveBack) {
             let (steady, watts) = world.steady(&plan, load);
-            let outcome =
-                Outcome { throughput: steady.rate * bytes, power: Watts(watts), plan, ..Outcome::default() };
+            let outcome = Outcome {
+                throughput: Throughput(steady.rate * bytes),
+                power: Watts(watts),
+                plan,
+                ..Outcome::default()
+            };
             profiles.record(&load.name, mix, outcome);
         }
     }

@@ -4,6 +4,7 @@ use eft_machine::{Cache, Cpu, CpuId, Frequency, KiloHertz, Machine};
 
 use super::*;
 use crate::plan::{Change, changes, check};
+use crate::throughput::ByteRate;
 
 pub const STACK: [&str; 6] = ["sockets", "tcp", "udp", "ip", "filter", "nic0"];
 
@@ -205,9 +206,9 @@ fn what_receives_much_is_near_its_applications_and_what_sends_leaves_them_boost(
     let kind = Kind { cpus: 8, packages: 2, boost: true, ..PLAIN };
     let mut platform = Platform::new(machine(&kind, "2-7"), &names(), None).unwrap();
     platform.applications = "0-1".parse().unwrap();
-    let traffic = |received_bytes_per_s, sent_bytes_per_s| crate::indicators::Indicators {
-        received_bytes_per_s,
-        sent_bytes_per_s,
+    let traffic = |received, sent| crate::indicators::Indicators {
+        received: ByteRate(received),
+        sent: ByteRate(sent),
         ..Default::default()
     };
     let package = |indicators| {

@@ -115,7 +115,7 @@ fn two_looks_make_shares_and_rates() {
     assert!((seen.power.unwrap().0 - 10.0).abs() < 0.01, "{:?}", seen.power);
     let indicators = seen.indicators;
     assert!((indicators.mean_segment_bytes - 1448.0).abs() < 1.0);
-    assert!((indicators.sent_bytes_per_s - 14_480_000.0).abs() < 1.0);
+    assert!((indicators.sent.0 - 14_480_000.0).abs() < 1.0);
     assert!((indicators.segments_per_connection - 16.0).abs() < 1e-9);
     assert!((indicators.mean_lifetime_s - 0.005).abs() < 1e-9, "5 open, 1000 a second close");
     assert!((indicators.empty_share.0 - 10.0 / 110.0).abs() < 1e-9);

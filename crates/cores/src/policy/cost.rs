@@ -15,6 +15,7 @@ use eft_base::time::nanos;
 use eft_machine::CpuId;
 
 use crate::plan::Plan;
+use crate::throughput::Throughput;
 
 /// Until it is learnt: what each moved component costs, of the throughput's time. A move stops one component for some
 /// 0.4 ms, and windows that collapse meanwhile open again in some 15 ms.
@@ -38,7 +39,7 @@ pub struct Costs {
     usual_ns: Option<f64>,
     load_since: Option<Instant>,
     /// A change under a steady load that is settling: moved components, and the throughput before.
-    settling: Option<(usize, f64)>,
+    settling: Option<(usize, Throughput)>,
 }
 
 impl Default for Costs {
@@ -99,7 +100,7 @@ impl Costs {
     }
 
     /// The plan was changed under a load that brought this throughput; what comes now is the change's doing.
-    pub fn begins(&mut self, from: &Plan, to: &Plan, throughput: f64) {
+    pub fn begins(&mut self, from: &Plan, to: &Plan, throughput: Throughput) {
         self.settling = Some((moved(from, to), throughput));
     }
 
@@ -109,7 +110,7 @@ impl Costs {
     }
 
     /// Throughput before the change that is settling.
-    pub fn settling(&self) -> Option<f64> {
+    pub fn settling(&self) -> Option<Throughput> {
         self.settling.map(|(_, throughput)| throughput)
     }
 
@@ -201,7 +202,7 @@ mod tests {
         let mut costs = Costs::default();
         let (here, there) = (plan([1, 1, 1], 1.0), plan([2, 2, 1], 1.0));
         for _ in 0..30 {
-            costs.begins(&here, &there, 100.0);
+            costs.begins(&here, &there, Throughput(100.0));
             costs.learn(Duration::from_millis(60));
         }
         assert!(costs.of(&here, &there).abs_diff(Duration::from_millis(60)) < Duration::from_micros(100));
@@ -213,7 +214,7 @@ mod tests {
         // Nothing was begun, or another load came meanwhile.
         let before = costs.of_move();
         costs.learn(1000 * S);
-        costs.begins(&here, &there, 100.0);
+        costs.begins(&here, &there, Throughput(100.0));
         costs.load_begins(after(S));
         costs.learn(1000 * S);
         assert_eq!(costs.of_move(), before);
@@ -227,7 +228,7 @@ mod tests {
         costs.load_begins(Instant::ZERO);
         let mut gain_after = |lost: Duration, changes: u32| {
             for _ in 0..changes {
-                costs.begins(&here, &there, 100.0);
+                costs.begins(&here, &there, Throughput(100.0));
                 costs.learn(lost);
             }
             costs.gain_min(0.0, &here, &there, after(10 * S))

@@ -21,6 +21,7 @@ use crate::plan::Plan;
 use crate::policy::Goal;
 use crate::policy::measure::{Level, Look, is_the_loads};
 use crate::policy::memory::SAME_MIX;
+use crate::throughput::Throughput;
 
 /// A level is another if it differs by this factor.
 const FACTOR: f64 = 1.6;
@@ -72,9 +73,9 @@ struct Verdict {
 #[derive(Clone, Debug)]
 struct Trial {
     plans: Vec<Plan>,
-    results: Vec<(f64, Watts)>,
+    results: Vec<(Throughput, Watts)>,
     began: Instant,
-    sum: (f64, Watts, f64),
+    sum: (Throughput, Watts, f64),
     held: bool,
 }
 
@@ -203,7 +204,7 @@ impl Flapping {
 
 impl Trial {
     fn new(plans: Vec<Plan>, began: Instant, held: bool) -> Self {
-        Self { plans, results: Vec::new(), began, sum: (0.0, Watts::ZERO, 0.0), held }
+        Self { plans, results: Vec::new(), began, sum: (Throughput::NONE, Watts::ZERO, 0.0), held }
     }
 
     fn chosen(&self) -> Plan {
@@ -221,11 +222,11 @@ impl Trial {
         }
         let (throughput, power, looks) = self.sum;
         self.results.push((throughput / looks, power / looks));
-        (self.began, self.sum) = (time, (0.0, Watts::ZERO, 0.0));
+        (self.began, self.sum) = (time, (Throughput::NONE, Watts::ZERO, 0.0));
         if self.results.len() < self.plans.len() {
             return Advice::Hold(current(self), Some("the load flaps; measures the next configuration"));
         }
-        let best = self.results.iter().map(|result| result.0).fold(1e-9, f64::max);
+        let best = self.results.iter().map(|result| result.0).fold(Throughput(1e-9), Throughput::max);
         let score = |index: &usize| goal.score(self.results[*index].0 / best, self.results[*index].1);
         let chosen = (0..self.plans.len()).max_by(|a, b| score(a).total_cmp(&score(b))).unwrap_or(0);
         self.plans = alloc::vec![self.plans[chosen].clone()];

@@ -13,6 +13,7 @@ use crate::indicators::Mix;
 use crate::plan::Plan;
 use crate::policy::measure::Measured;
 use crate::policy::memory::SAME_MIX;
+use crate::throughput::Throughput;
 
 /// What was found so long ago is found anew.
 const KNOWN_FOR: Duration = Duration::from_secs(600);
@@ -23,8 +24,8 @@ struct Entry {
     plan: Plan,
     mix: Mix,
     /// The least and the most throughput at which it was best.
-    low: f64,
-    high: f64,
+    low: Throughput,
+    high: Throughput,
     since: Instant,
 }
 
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     fn load(throughput: f64) -> Measured {
-        Measured { throughput, ..Measured::default() }
+        Measured { throughput: Throughput(throughput), ..Measured::default() }
     }
 
     #[test]

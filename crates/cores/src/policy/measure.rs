@@ -15,6 +15,7 @@ use crate::plan::Plan;
 use crate::platform::Platform;
 use crate::power::PowerModel;
 use crate::sample::Hint;
+use crate::throughput::Throughput;
 
 /// Looks that are kept.
 const LOOKS_MAX: usize = 64;
@@ -40,7 +41,7 @@ const FULL_SHARE: Share = Share(0.75);
 pub struct Look {
     pub period: Duration,
     /// Delivered, see [`indicators::delivered`], per second.
-    pub throughput: f64,
+    pub throughput: Throughput,
     /// Measured, or else modelled.
     pub power: Watts,
     /// Busiest CPU's share of work, polling not counted.
@@ -51,7 +52,7 @@ pub struct Look {
 /// Means over several looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Measured {
-    pub throughput: f64,
+    pub throughput: Throughput,
     pub power: Watts,
     pub busy: f64,
     /// Share of looks with an overload.
@@ -62,7 +63,7 @@ pub struct Measured {
 /// What gets done, and with how much work.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Level {
-    pub throughput: f64,
+    pub throughput: Throughput,
     /// Busiest CPU's share of work.
     pub busy: f64,
 }
@@ -84,7 +85,7 @@ impl Measured {
 pub fn is_the_loads(was: Level, now: Level) -> bool {
     let (low, high) = if now.throughput < was.throughput { (now, was) } else { (was, now) };
     let ratio = |of: fn(&Level) -> f64| of(&high).max(1e-3) / of(&low).max(1e-3);
-    let (done, work) = (ratio(|level| level.throughput), ratio(|level| level.busy));
+    let (done, work) = (ratio(|level| level.throughput.0), ratio(|level| level.busy));
     work >= (1.0 + (done - 1.0) * WORK_FOLLOWS).min(WORK_GREW)
 }
 
@@ -114,10 +115,10 @@ impl Meter {
     }
 
     /// What was missing to this throughput while the last change settled, as time in which nothing passed.
-    pub fn missing(&self, throughput: f64) -> Duration {
+    pub fn missing(&self, throughput: Throughput) -> Duration {
         let skipped = self.looks.len().saturating_sub(self.since_change);
         let settling = self.looks.iter().skip(skipped).take(SETTLING_LOOKS);
-        let missing = |look: &Look| (1.0 - look.throughput / throughput.max(1.0)) * nanos(look.period) as f64;
+        let missing = |look: &Look| (1.0 - look.throughput.ratio_to(throughput)) * nanos(look.period) as f64;
         // Noise lies on both sides, so single looks are not cut off at nothing missing; the sum is.
         Duration::from_nanos(settling.map(missing).sum::<f64>().max(0.0) as u64)
     }
@@ -131,7 +132,7 @@ impl Meter {
         let looks = || self.looks.iter().rev().take(count);
         let mean = |of: fn(&Look) -> f64| looks().map(of).sum::<f64>() / count as f64;
         Some(Measured {
-            throughput: mean(|look| look.throughput),
+            throughput: Throughput(mean(|look| look.throughput.0)),
             power: looks().map(|look| look.power).sum::<Watts>() / count as f64,
             busy: mean(|look| look.busy),
             overloaded: mean(|look| f64::from(u8::from(look.overloaded))),
@@ -148,11 +149,12 @@ impl Look {
     pub fn of(platform: &Platform, model: &PowerModel, plan: &Plan, seen: &Observation) -> Self {
         let activity = estimate::seen_activity(plan, seen);
         let modelled = || estimate::power(platform, model, plan, &activity);
+        let delivered = indicators::delivered(&seen.traffic);
         let work = work(plan, seen);
         let busy = work.values().copied().fold(0.0, f64::max);
         Self {
             period: seen.period,
-            throughput: indicators::delivered(&seen.traffic) * 1e9 / nanos(seen.period).max(1) as f64,
+            throughput: Throughput(delivered * 1e9 / nanos(seen.period).max(1) as f64),
             power: seen.power.unwrap_or_else(modelled),
             busy,
             overloaded: is_full(&work, seen) || seen.components.iter().any(|load| is_overloaded(load, busy)),
@@ -188,7 +190,7 @@ mod tests {
     #[test]
     fn a_slower_machine_is_told_from_a_smaller_load() {
         // Bytes a second and the busiest CPU's share, as seen live on one plan within seconds.
-        let level = |(throughput, busy)| Level { throughput, busy };
+        let level = |(throughput, busy)| Level { throughput: Throughput(throughput), busy };
         let is_the_loads = |was, now| is_the_loads(level(was), level(now));
         let (fast, slow) = ((6500.0, 0.64), (3700.0, 0.74));
         assert!(!is_the_loads(fast, slow) && !is_the_loads(slow, fast));
@@ -205,14 +207,14 @@ mod tests {
     fn what_is_missing_while_a_change_settles_is_counted_as_lost_time() {
         let mut meter = Meter::default();
         meter.restart();
-        let looks = [20.0, 60.0, 110.0, 90.0, 1.0, 1.0];
+        let looks = [20.0, 60.0, 110.0, 90.0, 1.0, 1.0].map(Throughput);
         for throughput in looks {
             meter.add(Look { period: Duration::from_millis(10), throughput, ..Look::default() });
         }
         // 80% and 40% of two looks; the next two are one above and one below, as much.
-        assert!((meter.missing(100.0).as_secs_f64() - 12e-3).abs() < 1e-9);
-        assert_eq!(meter.missing(10.0), Duration::ZERO);
+        assert!((meter.missing(Throughput(100.0)).as_secs_f64() - 12e-3).abs() < 1e-9);
+        assert_eq!(meter.missing(Throughput(10.0)), Duration::ZERO);
         meter.restart();
-        assert_eq!(meter.missing(100.0), Duration::ZERO);
+        assert_eq!(meter.missing(Throughput(100.0)), Duration::ZERO);
     }
 }

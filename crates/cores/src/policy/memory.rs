@@ -72,10 +72,11 @@ pub fn is_same_load(one: &Measured, other: &Measured) -> bool {
 mod tests {
     use super::*;
     use crate::indicators::Mix;
+    use crate::throughput::Throughput;
     use eft_base::time::nanos;
 
     fn load(throughput: f64) -> Measured {
-        Measured { throughput, ..Measured::default() }
+        Measured { throughput: Throughput(throughput), ..Measured::default() }
     }
 
     #[test]

@@ -23,6 +23,7 @@ use crate::policy::measure::{Look, Measured, Meter, SETTLING_LOOKS};
 use crate::policy::roles::{Phases, Role};
 use crate::policy::{Decision, Settings};
 use crate::profile::{Choice, Profiles, Wish};
+use crate::throughput::Throughput;
 
 const REST_AFTER: Duration = Duration::from_millis(400);
 /// Looks after which the nature of new traffic is known well enough.
@@ -53,11 +54,11 @@ pub struct Profile {
     phases: Phases,
     costs: Costs,
     /// What the plan was chosen for.
-    chosen_for: Option<(Mix, f64, bool)>,
+    chosen_for: Option<(Mix, Throughput, bool)>,
     measured: bool,
     follows: Follows,
     /// Throughput before a change that should not have lowered it.
-    carried: Option<f64>,
+    carried: Option<Throughput>,
     /// What was before a change that shows whether the load follows.
     tried: Option<(Plan, Measured)>,
     /// Changes because of what was learnt of this load.
@@ -199,13 +200,13 @@ impl Profile {
         }
     }
 
-    fn follow(&mut self, time: Instant, mix: Mix, before: (Mix, f64, bool)) -> Option<String> {
+    fn follow(&mut self, time: Instant, mix: Mix, before: (Mix, Throughput, bool)) -> Option<String> {
         let now = self.meter.last(5, SETTLING_LOOKS, mix)?;
         let full = self.meter.last(WINDOW_LOOKS, SETTLING_LOOKS, mix);
         if let Some(full) = full.filter(|_| !self.measured) {
             return self.measured_first(time, full);
         }
-        let ratio = now.throughput.max(before.1) / now.throughput.min(before.1).max(1.0);
+        let ratio = now.throughput.max(before.1).ratio_to(now.throughput.min(before.1));
         let pressed = now.overloaded >= 0.99 && !before.2;
         let lost = self.carried.is_some_and(|carried| now.throughput < carried * CARRIES);
         if before.0.difference(&mix) > MIX_MOVED {
@@ -242,7 +243,7 @@ impl Profile {
         self.measured = true;
         let tried = self.tried.take();
         if let Some((_, before)) = &tried {
-            let moved = (now.throughput - before.throughput).abs() > before.throughput * GAIN_MIN;
+            let moved = now.throughput.abs_diff(before.throughput) > before.throughput * GAIN_MIN;
             self.judge(time, now.mix, if moved { Follows::Yes } else { Follows::No });
         }
         self.learn(&now);
@@ -261,11 +262,12 @@ impl Profile {
 
     /// Enough was tried for now: the best of what was measured stays.
     fn go_back(&mut self, now: &Measured) -> Option<String> {
-        let most = self.seen.iter().map(|(_, seen)| seen.throughput).fold(1.0, f64::max);
+        let most = self.seen.iter().map(|(_, seen)| seen.throughput).fold(Throughput::LEAST, Throughput::max);
         let score = |seen: &Measured| self.settings.goal.score(seen.throughput / most, seen.power);
         let (best, of_best) = self.seen.iter().max_by(|a, b| score(&a.1).total_cmp(&score(&b.1)))?.clone();
         let is_near = |a: f64, b: f64| (a - b).abs() <= GAIN_MIN * b.abs();
-        let is_as_good = is_near(of_best.throughput, now.throughput) && is_near(of_best.power.0, now.power.0);
+        let is_as_good =
+            is_near(of_best.throughput.0, now.throughput.0) && is_near(of_best.power.0, now.power.0);
         if best.is_same(&self.plan) || is_as_good || self.follows != Follows::Yes {
             return None;
         }
@@ -302,7 +304,8 @@ impl Profile {
             self.seen.push((plan.clone(), *now));
         }
         if takes_all && self.level.is_none() {
-            let recorded = self.profiles.recorded(&now.mix, plan).filter(|recorded| *recorded > 0.0);
+            let recorded =
+                self.profiles.recorded(&now.mix, plan).filter(|recorded| *recorded > Throughput::NONE);
             self.level = Some(recorded.map_or(1.0, |recorded| now.throughput / recorded));
         }
         let throughput = now.throughput / self.level.unwrap_or(1.0).max(1e-9);

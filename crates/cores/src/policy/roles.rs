@@ -8,6 +8,7 @@ use eft_base::Instant;
 use eft_machine::Share;
 
 use crate::indicators::Indicators;
+use crate::throughput::ByteRate;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Role {
@@ -22,14 +23,13 @@ pub enum Role {
 
 const ROLES: usize = 4;
 /// Less than this a second is nothing.
-const TRAFFIC_BYTES_PER_S: f64 = 100e3;
+const TRAFFIC: ByteRate = ByteRate(100e3);
 /// A phase must last this much longer than its reconfiguration, or half of the gain is lost on the way.
 const PAYS_AFTER: u32 = 2;
 
 impl Role {
     pub fn of(indicators: &Indicators) -> Self {
-        let bytes = indicators.bytes_per_s();
-        if bytes < TRAFFIC_BYTES_PER_S && indicators.segments_per_s < 100.0 {
+        if indicators.passed() < TRAFFIC && indicators.segments_per_s < 100.0 {
             return Self::Computes;
         }
         match indicators.received_share {
@@ -91,12 +91,11 @@ mod tests {
 
     #[test]
     fn roles_follow_the_indicators() {
-        let role = |received_bytes_per_s, sent_bytes_per_s: f64| {
-            let received_share =
-                received_bytes_per_s / f64::max(1.0, received_bytes_per_s + sent_bytes_per_s);
+        let role = |received: f64, sent: f64| {
+            let received_share = received / f64::max(1.0, received + sent);
             Role::of(&Indicators {
-                received_bytes_per_s,
-                sent_bytes_per_s,
+                received: ByteRate(received),
+                sent: ByteRate(sent),
                 received_share: Share(received_share),
                 ..Default::default()
             })

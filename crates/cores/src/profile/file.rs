@@ -133,7 +133,7 @@ fn check_load(load: &LoadProfile) -> Result<(), FileError> {
     let sane = |value: f64| value.is_finite() && value >= 0.0;
     let mix = load.mix.axes().iter().all(|axis| (0.0..=1.0).contains(axis));
     let outcomes = load.outcomes.iter().all(|outcome| {
-        sane(outcome.throughput)
+        sane(outcome.throughput.0)
             && sane(outcome.power.0)
             && outcome.latency.is_none_or(|latency| sane(latency.0))
     });

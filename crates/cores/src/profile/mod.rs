@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::goal::Goal;
 use crate::indicators::Mix;
 use crate::plan::Plan;
+use crate::throughput::Throughput;
 
 pub mod file;
 mod prune;
@@ -50,8 +51,8 @@ pub struct LoadProfile {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outcome {
-    /// As delivered with this load, per second.
-    pub throughput: f64,
+    /// As delivered with this load.
+    pub throughput: Throughput,
     #[serde(default, rename = "latency_us")]
     pub latency: Option<Latency>,
     #[serde(rename = "power_w")]
@@ -125,8 +126,8 @@ impl Known {
 }
 
 impl LoadProfile {
-    fn best(&self) -> f64 {
-        self.outcomes.iter().map(|outcome| outcome.throughput).fold(0.0, f64::max)
+    fn best(&self) -> Throughput {
+        self.outcomes.iter().map(|outcome| outcome.throughput).fold(Throughput::NONE, Throughput::max)
     }
 
     fn least_latency(&self) -> Option<Latency> {
@@ -241,7 +242,7 @@ impl Profiles {
     }
 
     /// What was measured, and not guessed, of a plan with this very load.
-    pub fn recorded(&self, mix: &Mix, plan: &Plan) -> Option<f64> {
+    pub fn recorded(&self, mix: &Mix, plan: &Plan) -> Option<Throughput> {
         let load = self.loads.iter().find(|load| load.mix.distance(mix) < SAME_LOAD)?;
         let outcome = load.outcomes.iter().find(|outcome| outcome.plan.is_same(plan))?;
         (!outcome.guessed).then_some(outcome.throughput)
@@ -249,8 +250,8 @@ impl Profiles {
 
     /// A new pair of load and configuration. Where no such load is known, one is made from its neighbours. `takes_all`: the
     /// throughput is what the plan can do, and not only what the load asked for.
-    pub fn learn(&mut self, mix: &Mix, plan: &Plan, throughput: f64, power: Watts, takes_all: bool) {
-        if !(throughput.is_finite() && power.0.is_finite()) || self.is_empty() {
+    pub fn learn(&mut self, mix: &Mix, plan: &Plan, throughput: Throughput, power: Watts, takes_all: bool) {
+        if !(throughput.0.is_finite() && power.0.is_finite()) || self.is_empty() {
             return;
         }
         let same = self.loads.iter_mut().find(|load| load.mix.distance(mix) < SAME_LOAD);
@@ -269,7 +270,7 @@ impl Profiles {
             // The plan can do more than the load asked for; how much is what was known before.
             Some(known) if !takes_all && throughput <= known.throughput => {}
             Some(known) if !takes_all && !known.guessed => known.throughput = throughput,
-            Some(known) if known.guessed && known.throughput > 0.0 => {
+            Some(known) if known.guessed && known.throughput > Throughput::NONE => {
                 let factor = throughput / known.throughput;
                 rescale(load, plan, factor);
             }
@@ -286,10 +287,10 @@ impl Profiles {
 
     fn guess(&self, mix: &Mix) -> LoadProfile {
         let near = self.nearest(mix);
-        let level = near.first().map_or(1.0, |(load, _)| load.best());
+        let level = near.first().map_or(Throughput::LEAST, |(load, _)| load.best());
         let outcomes = interpolate(&near).into_iter().map(|(plan, known)| Outcome {
             // Of loads that deliver much and little, only how plans compare says something of another one.
-            throughput: known.relative / known.weight * level,
+            throughput: level * (known.relative / known.weight),
             power: known.power / known.weight,
             latency: known.latency().map(|(latency, _)| latency),
             modelled: true,
@@ -339,7 +340,7 @@ fn put(load: &mut LoadProfile, outcome: Outcome) {
 fn interpolate<'a>(near: &[(&'a LoadProfile, f64)]) -> Vec<(&'a Plan, Known)> {
     let mut found: Vec<(&Plan, Known)> = Vec::new();
     for (load, weight) in near {
-        let best = load.best().max(1e-9);
+        let best = load.best().max(Throughput(1e-9));
         let least = load.least_latency();
         for outcome in &load.outcomes {
             let index = found.iter().position(|(plan, _)| plan.is_same(&outcome.plan)).unwrap_or_else(|| {
@@ -348,7 +349,7 @@ fn interpolate<'a>(near: &[(&'a LoadProfile, f64)]) -> Vec<(&'a Plan, Known)> {
             });
             let known = &mut found[index].1;
             known.weight += weight;
-            known.relative += weight * outcome.throughput / best;
+            known.relative += outcome.throughput * *weight / best;
             known.power += outcome.power * *weight;
             if let Some((latency, least)) = outcome.told_latency().zip(least) {
                 known.latency_weight += weight;

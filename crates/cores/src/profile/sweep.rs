@@ -14,6 +14,7 @@ use crate::overlap::Overlaps;
 use crate::placement::{self, Nearness};
 use crate::plan::{Plan, SPEED_EQUAL, Seat};
 use crate::platform::Platform;
+use crate::throughput::Throughput;
 use eft_component::scheduling::Spare;
 use eft_machine::{CpuId, Share};
 
@@ -122,7 +123,7 @@ fn at_some_speeds(platform: &Platform, seating: &Plan, count: usize, spare: Spar
 /// What the last configuration achieved.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Achieved {
-    pub throughput: f64,
+    pub throughput: Throughput,
     /// Share of work of each used CPU.
     pub busy: Activity,
 }
@@ -132,7 +133,7 @@ pub struct StepMatching {
     platform: Platform,
     spare: Spare,
     plan: Plan,
-    best: f64,
+    best: Throughput,
     /// CPUs whose raising did not help since something last did.
     useless: BTreeSet<CpuId>,
     raised: Option<(CpuId, Plan)>,
@@ -153,7 +154,7 @@ impl StepMatching {
             platform: platform.clone(),
             spare,
             plan,
-            best: 0.0,
+            best: Throughput::NONE,
             useless: BTreeSet::new(),
             raised: None,
             busy: Activity::new(),

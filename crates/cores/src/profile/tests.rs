@@ -25,7 +25,12 @@ fn mix(size: f64) -> Mix {
 }
 
 fn outcome(plan: &Plan, throughput: f64, watts: f64) -> Outcome {
-    Outcome { throughput, power: Watts(watts), plan: plan.clone(), ..Outcome::default() }
+    Outcome {
+        throughput: Throughput(throughput),
+        power: Watts(watts),
+        plan: plan.clone(),
+        ..Outcome::default()
+    }
 }
 
 fn wish(size: f64, goal: Goal) -> Wish {
@@ -127,12 +132,12 @@ fn a_limit_on_latency_is_kept_where_it_can_be() {
 fn latencies_outlive_learning_and_pruning() {
     let (mut profiles, plans) = with_latencies(&[(100.0, 10.0, Some(90.0)), (100.0, 10.0, Some(50.0))]);
     // Another load: guessed from the first, then measured, without a latency.
-    profiles.learn(&mix(0.3), &plans[1], 80.0, Watts(9.0), true);
+    profiles.learn(&mix(0.3), &plans[1], Throughput(80.0), Watts(9.0), true);
     let learnt = |profiles: &Profiles| {
         profiles.loads[1].outcomes.iter().map(|o| o.latency.map(|latency| latency.0)).collect::<Vec<_>>()
     };
     assert_eq!(learnt(&profiles), [Some(90.0), Some(50.0)]);
-    profiles.learn(&mix(0.3), &plans[1], 80.0, Watts(9.0), true);
+    profiles.learn(&mix(0.3), &plans[1], Throughput(80.0), Watts(9.0), true);
     assert_eq!(learnt(&profiles), [Some(90.0), Some(50.0)]);
     profiles.record(
         "requests",
@@ -163,12 +168,12 @@ fn what_is_learnt_changes_the_choice_nearby_only() {
         profiles.choose(&wish, &Plan::default(), 0.02).unwrap().plan
     };
     assert_eq!(choose(&profiles, 0.7), b);
-    profiles.learn(&mix(0.7), &a, 800.0, Watts(10.0), true);
-    profiles.learn(&mix(0.7), &b, 300.0, Watts(20.0), true);
+    profiles.learn(&mix(0.7), &a, Throughput(800.0), Watts(10.0), true);
+    profiles.learn(&mix(0.7), &b, Throughput(300.0), Watts(20.0), true);
     assert_eq!(choose(&profiles, 0.7), a);
     assert_eq!(choose(&profiles, 0.9), b);
     for step in 0..10_000 {
-        profiles.learn(&mix(f64::from(step) / 10_000.0), &a, 1.0, Watts(1.0), true);
+        profiles.learn(&mix(f64::from(step) / 10_000.0), &a, Throughput(1.0), Watts(1.0), true);
     }
     assert!(profiles.loads.len() <= LOADS_MAX);
 }
@@ -181,10 +186,10 @@ fn a_guess_is_of_how_plans_compare_and_not_of_how_much_others_deliver() {
         let factor = if load.name == "large" { 1000.0 } else { 1.0 };
         load.outcomes.iter_mut().for_each(|outcome| outcome.throughput *= factor);
     }
-    profiles.learn(&mix(0.2), &a, 70.0, Watts(10.0), true);
+    profiles.learn(&mix(0.2), &a, Throughput(70.0), Watts(10.0), true);
     let of = |plan: &Plan| profiles.loads[2].outcomes.iter().find(|o| o.plan.is_same(plan)).unwrap().clone();
-    assert_eq!((of(&a).throughput, of(&a).guessed), (70.0, false));
-    assert!((30.0..45.0).contains(&of(&b).throughput) && of(&b).guessed, "{:?}", of(&b));
+    assert_eq!((of(&a).throughput, of(&a).guessed), (Throughput(70.0), false));
+    assert!((30.0..45.0).contains(&of(&b).throughput.0) && of(&b).guessed, "{:?}", of(&b));
 }
 
 #[test]
@@ -234,7 +239,10 @@ fn run(platform: &Platform, plan: &Plan) -> Achieved {
     let demand = crate::ladder::relative(platform, &Default::default());
     let busy = crate::estimate::utilisation(platform, plan, &demand);
     let throughput = 1.0 / crate::estimate::bottleneck(&busy);
-    Achieved { throughput, busy: busy.into_iter().map(|(cpu, share)| (cpu, share * throughput)).collect() }
+    Achieved {
+        throughput: Throughput(throughput),
+        busy: busy.into_iter().map(|(cpu, share)| (cpu, share * throughput)).collect(),
+    }
 }
 
 #[test]
@@ -245,14 +253,14 @@ fn step_matching_finds_the_best_with_few_steps() {
         let (mut steps, mut last, mut best) = (0, None, 0f64);
         while let Some(next) = search.next_configuration(last) {
             let achieved = run(&platform, &next.plan);
-            best = best.max(achieved.throughput);
+            best = best.max(achieved.throughput.0);
             last = Some(achieved);
             steps += 1;
             assert!(steps < 200);
         }
         let full = Plan { speeds: Default::default(), ..search.plan().clone() };
-        assert!(best >= run(&platform, &full).throughput / 1.02, "{best}");
-        assert!((run(&platform, search.plan()).throughput - best).abs() < best * 0.02);
+        assert!(best >= run(&platform, &full).throughput.0 / 1.02, "{best}");
+        assert!((run(&platform, search.plan()).throughput.0 - best).abs() < best * 0.02);
         assert!(steps < exhaustive(&platform, Spare::GiveBack).len() || cpus == 1);
     }
 }

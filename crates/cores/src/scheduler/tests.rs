@@ -62,7 +62,7 @@ fn settings(machine: Machine, goal: Goal, spare: Spare) -> Settings {
         for (index, configuration) in exhaustive(&platform, spare).into_iter().enumerate().take(20) {
             let figure = 100.0 + (index * 7 % 13) as f64;
             let outcome = Outcome {
-                throughput: figure,
+                throughput: crate::throughput::Throughput(figure),
                 power: Watts(figure / 10.0),
                 plan: configuration.plan,
                 ..Default::default()

@@ -94,7 +94,7 @@ impl Adaptive {
         was: &Measured,
         now: &Measured,
     ) -> String {
-        let share = now.throughput / was.throughput.max(1.0) * 100.0;
+        let share = now.throughput.ratio_to(was.throughput) * 100.0;
         self.memory.bar(&self.plan, was, time);
         self.best = self.best.max(was.throughput);
         self.steps_back += u32::from(self.is_crowded(seen));

@@ -259,14 +259,14 @@ impl Search {
         let Some((plan, then)) = self.tried.take() else { return };
         let was = core::mem::replace(&mut self.was, now).throughput;
         let level = (was + now.throughput) / 2.0;
-        if (was - now.throughput).abs() > level * SAME {
+        if was.abs_diff(now.throughput) > level * SAME {
             if self.again < AGAIN_MAX {
                 self.again += 1;
                 self.left.insert(0, plan);
             }
             return;
         }
-        let share = then.throughput / level.max(1.0);
+        let share = then.throughput.ratio_to(level);
         match self.results.iter_mut().find(|tried| tried.plan.is_same(&plan)) {
             Some(known) => known.shares.push(share),
             None => self.results.push(Tried { plan, shares: Vec::from([share]), power: then.power }),
@@ -277,9 +277,10 @@ impl Search {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::throughput::Throughput;
 
     fn measured(throughput: f64) -> Measured {
-        Measured { throughput, power: Watts(10.0), ..Measured::default() }
+        Measured { throughput: Throughput(throughput), power: Watts(10.0), ..Measured::default() }
     }
 
     #[test]

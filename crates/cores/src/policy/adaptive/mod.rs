@@ -43,6 +43,7 @@ use crate::policy::known::Known;
 use crate::policy::measure::{Look, Measured, Meter, SETTLING_LOOKS};
 use crate::policy::memory::Memory;
 use crate::policy::{Decision, Settings};
+use crate::throughput::Throughput;
 
 /// Without a packet for so long, the stack rests.
 const REST_AFTER: Duration = Duration::from_millis(400);
@@ -76,7 +77,7 @@ pub struct Adaptive {
     /// Who is busy at the same time.
     overlaps: Overlaps,
     /// Of the present load: its best throughput so far, trials made, climbs taken back.
-    best: f64,
+    best: Throughput,
     trials: u32,
     steps_back: u32,
     /// What is still to be tried for this load, however little it promises.
@@ -144,7 +145,7 @@ impl Adaptive {
             patient_until: Instant::ZERO,
             work: Demand::new(),
             overlaps: Overlaps::default(),
-            best: 0.0,
+            best: Throughput::NONE,
             trials: 0,
             steps_back: 0,
             peeks: Vec::new(),
@@ -248,7 +249,7 @@ impl Adaptive {
 
     /// The load is another one: what was best says nothing any more.
     fn begin_load(&mut self, time: Instant, seen: &Observation) {
-        (self.best, self.trials, self.load_changed) = (0.0, 0, time);
+        (self.best, self.trials, self.load_changed) = (Throughput::NONE, 0, time);
         (self.elasticity, self.went_home, self.steps_back) = (0.0, false, 0);
         self.peeks = peek::ALL.to_vec();
         self.is_dealt = false;

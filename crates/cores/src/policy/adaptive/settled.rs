@@ -111,7 +111,7 @@ pub(super) struct Settled {
 
 impl Settled {
     fn has_drifted(&self, now: &Measured, work: &Demand) -> bool {
-        let moved = (now.throughput - self.at.throughput).abs() > self.at.throughput * DRIFTED;
+        let moved = now.throughput.abs_diff(self.at.throughput) > self.at.throughput * DRIFTED;
         let shifted = |(name, share): (&String, &f64)| {
             (share - self.work.get(name).copied().unwrap_or(0.0)).abs() > DRIFTED
         };
@@ -133,7 +133,7 @@ impl Adaptive {
         }
         let is = Difference {
             mix: at.mix.difference(&mix) > SAME_MIX,
-            level: (now.throughput - at.throughput).abs() > at.throughput * DEPARTED,
+            level: now.throughput.abs_diff(at.throughput) > at.throughput * DEPARTED,
             // What is full both times does what the machine lets it.
             by_load: is_the_loads(at.level(), now.level()) && !(at.is_saturated() && now.is_saturated()),
         };
@@ -201,6 +201,7 @@ impl Adaptive {
 mod tests {
     use super::*;
     use crate::indicators::Mix;
+    use crate::throughput::Throughput;
 
     const S: u64 = 1_000_000_000;
     const LOADS: Difference = Difference { mix: false, level: true, by_load: true };
@@ -244,10 +245,10 @@ mod tests {
     #[test]
     fn noise_is_no_drift_and_a_twentieth_is() {
         let work = |tcp: f64| Demand::from([("tcp".into(), tcp), ("ip".into(), 1.0 - tcp)]);
-        let at = Measured { throughput: 1000.0, ..Measured::default() };
+        let at = Measured { throughput: Throughput(1000.0), ..Measured::default() };
         let settled = Settled { at, work: work(0.6), since: Instant::ZERO, look_again: Instant::ZERO };
-        assert!(!settled.has_drifted(&Measured { throughput: 960.0, ..at }, &work(0.63)));
-        assert!(settled.has_drifted(&Measured { throughput: 940.0, ..at }, &work(0.6)));
+        assert!(!settled.has_drifted(&Measured { throughput: Throughput(960.0), ..at }, &work(0.63)));
+        assert!(settled.has_drifted(&Measured { throughput: Throughput(940.0), ..at }, &work(0.6)));
         assert!(settled.has_drifted(&at, &work(0.67)));
         let mix = Mix { empty: 0.06, ..Mix::default() };
         assert!(settled.has_drifted(&Measured { mix, ..at }, &work(0.6)));

@@ -20,6 +20,7 @@ use crate::policy::Goal;
 use crate::policy::measure::{Measured, SETTLING_LOOKS};
 use crate::policy::memory::SAME_MIX;
 use crate::policy::neighbours::{Candidate, Position, candidates, slower, time_ratio};
+use crate::throughput::Throughput;
 
 /// Predicted gains below this are not worth a change, whatever it [costs](crate::policy::cost): predictions are not that
 /// exact, those of moves less than those of speeds.
@@ -131,7 +132,7 @@ impl Adaptive {
         let saturated = now.overloaded >= 0.5;
         let wanted = match objective {
             Objective::Throughput | Objective::ThroughputPerWatt if saturated => None,
-            Objective::LeastPower if saturated => Some(floor.0 * self.best / now.throughput.max(1.0)),
+            Objective::LeastPower if saturated => Some((self.best * floor).ratio_to(now.throughput)),
             _ => Some(1.0),
         };
         self.rebuild(demand, seen);
@@ -172,8 +173,8 @@ impl Adaptive {
     }
 
     pub(super) fn score(&self, next: &Candidate, now: &Measured) -> f64 {
-        let best = self.best.max(1.0);
-        self.settings.goal.score(next.throughput * now.throughput / best, next.power)
+        let promised = now.throughput * next.throughput;
+        self.settings.goal.score(promised.ratio_to(self.best), next.power)
     }
 
     fn gain_floor(&self, next: &Candidate) -> f64 {
@@ -181,11 +182,11 @@ impl Adaptive {
     }
 
     pub(super) fn is_worth(&self, next: &Candidate, now: &Measured, gain: f64) -> bool {
-        let best = self.best.max(1.0);
+        let best = self.best.max(Throughput::LEAST);
         // Work that waits for memory is hardly slower on a slower clock, so a step of speed may do better than is
         // predicted.
         let doubt = if next.plan.same_seats(&self.plan) { DOUBT_SPEED } else { DOUBT_MOVE };
-        let reaches = next.throughput * now.throughput / best >= self.settings.goal.least_share().0 - doubt;
+        let reaches = now.throughput * next.throughput / best >= self.settings.goal.least_share().0 - doubt;
         let cheaper = next.power < now.power * (1.0 - gain);
         let Goal { objective, floor } = self.settings.goal;
         match objective {
@@ -265,14 +266,14 @@ impl Adaptive {
         if now.overloaded >= 0.5 || trial.was.overloaded >= 0.5 || longer.abs() < 0.03 {
             return;
         }
-        let seen = ((trial.was.throughput / now.throughput.max(1.0) - 1.0) / longer).clamp(0.0, 1.0);
+        let seen = ((trial.was.throughput.ratio_to(now.throughput) - 1.0) / longer).clamp(0.0, 1.0);
         let first = self.elasticity == 0.0;
         self.elasticity = if first { seen } else { (self.elasticity + seen) / 2.0 };
     }
 
     pub(super) fn is_better(&self, now: &Measured, was: &Measured) -> bool {
         const CHEAPER: f64 = 0.995;
-        let best = self.best.max(was.throughput).max(1.0);
+        let best = self.best.max(was.throughput).max(Throughput::LEAST);
         // An open load that the old plan carried without overload must not be overloaded by the new one.
         let overloads =
             was.overloaded < 0.2 && now.overloaded >= 0.5 && now.throughput < was.throughput * 0.99;
@@ -300,7 +301,7 @@ impl Adaptive {
 impl Trial {
     /// Whether its throughput says enough by itself.
     fn is_clear(&self, now: &Measured) -> bool {
-        let ratio = now.throughput / self.was.throughput.max(1.0);
+        let ratio = now.throughput.ratio_to(self.was.throughput);
         self.peek.is_some() && !(CLEARLY_WORSE..CLEARLY_MORE).contains(&ratio)
     }
 
@@ -311,7 +312,7 @@ impl Trial {
 }
 
 fn compare(now: &Measured, was: &Measured) -> String {
-    let share = now.throughput / was.throughput.max(1.0) * 100.0;
+    let share = now.throughput.ratio_to(was.throughput) * 100.0;
     format!("{share:.1}% of the throughput, {:.1} instead of {:.1}", now.power, was.power)
 }
 
@@ -331,7 +332,12 @@ mod tests {
         let mut policy = Adaptive::new(&platform, &Settings::default());
         // Taking ip off the one CPU gains 6%.
         let demand = Demand::from([("tcp".into(), 0.94), ("ip".into(), 0.06)]);
-        let now = Measured { throughput: 1000.0, power: Watts(1.0), overloaded: 1.0, ..Measured::default() };
+        let now = Measured {
+            throughput: Throughput(1000.0),
+            power: Watts(1.0),
+            overloaded: 1.0,
+            ..Measured::default()
+        };
         let seen = Observation::default();
         policy.best = now.throughput;
         policy.costs.load_begins(Instant::ZERO);
@@ -342,7 +348,7 @@ mod tests {
         // Moves turn out to cost 40 ms: 8% of a load that may last another second.
         for _ in 0..40 {
             let here = policy.plan.clone();
-            policy.costs.begins(&here, &spread, 1000.0);
+            policy.costs.begins(&here, &spread, Throughput(1000.0));
             policy.costs.learn(Duration::from_millis(40));
         }
         assert_eq!(promised(&mut policy, Instant(S)), None);

@@ -14,7 +14,11 @@ fn after_enough_tries_the_best_of_them_stays() {
     let settings = Settings { profiles, ..Settings::default() };
     let ends_at = |follows, throughput| {
         let mut policy = Profile::new(&platform, &settings).unwrap();
-        let measured = |throughput| Measured { throughput, power: Watts(1.0), ..Measured::default() };
+        let measured = |throughput| Measured {
+            throughput: Throughput(throughput),
+            power: Watts(1.0),
+            ..Measured::default()
+        };
         policy.seen = alloc::vec![(fast.clone(), measured(1000.0)), (slow.clone(), measured(throughput))];
         (policy.plan, policy.follows, policy.refined) = (slow.clone(), follows, REFINED_MAX);
         policy.measured_first(Instant::ZERO, measured(throughput));

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use eft_cores::plan::Plan;
 use eft_cores::policy::Goal;
 use eft_cores::profile::{LoadProfile, Outcome};
+use eft_cores::throughput::Throughput;
 use eft_machine::Share;
 use serde_json::json;
 
@@ -48,11 +49,11 @@ fn kind(plan: &Plan) -> &'static str {
 }
 
 /// Smallest and largest power, and largest throughput; never empty ranges.
-fn ranges(load: &LoadProfile) -> (f64, f64, f64) {
+fn ranges(load: &LoadProfile) -> (f64, f64, Throughput) {
     let watts = || load.outcomes.iter().map(|o| o.power.0);
     let (low, high) = (watts().fold(f64::INFINITY, f64::min), watts().fold(0.0, f64::max));
     let low = if low.is_finite() { low } else { 0.0 };
-    (low, high.max(low + 0.1), best_throughput(load).max(1e-9))
+    (low, high.max(low + 0.1), best_throughput(load).max(Throughput(1e-9)))
 }
 
 fn text(load: &LoadProfile) -> String {
@@ -77,7 +78,7 @@ fn text(load: &LoadProfile) -> String {
     });
     let mut all = format!("{}: Mbyte/s over W\n", load.name);
     for (index, row) in grid.iter().enumerate() {
-        let label = top * (ROWS - 1 - index) as f64 / (ROWS - 1) as f64 / 1e6;
+        let label = top.0 * (ROWS - 1 - index) as f64 / (ROWS - 1) as f64 / 1e6;
         let line: String = row.iter().collect();
         let _ = writeln!(all, "{label:>9.1} |{}", line.trim_end());
     }
@@ -114,7 +115,7 @@ fn svg(loads: &[&LoadProfile]) -> String {
 fn diagram(all: &mut String, load: &LoadProfile) {
     let (low, high, top) = ranges(load);
     let x = |watts: f64| LEFT + (watts - low) / (high - low) * (WIDTH - LEFT - 30.0);
-    let y = |throughput: f64| HEIGHT - BOTTOM - throughput / top * (HEIGHT - BOTTOM - TOP);
+    let y = |throughput: Throughput| HEIGHT - BOTTOM - throughput / top * (HEIGHT - BOTTOM - TOP);
     let _ = writeln!(
         all,
         "<text x=\"{LEFT}\" y=\"22\" font-size=\"15\">{}: what {} configurations achieve</text>",
@@ -133,7 +134,7 @@ fn diagram(all: &mut String, load: &LoadProfile) {
              <text x=\"{at_x:.1}\" y=\"{}\" text-anchor=\"middle\">{watts:.1}</text>",
             LEFT - 6.0,
             at_y + 4.0,
-            throughput / 1e6,
+            throughput.0 / 1e6,
             HEIGHT - BOTTOM + 16.0
         );
     }
@@ -195,7 +196,7 @@ mod tests {
             let seat = |cpu| Seat { cpu, dedicated: false };
             let seats = [("ip".to_string(), seat(CpuId(0))), ("tcp".to_string(), seat(CpuId(*cpu)))].into();
             let plan = Plan { seats, ..Plan::default() };
-            Outcome { throughput: *throughput, power: Watts(*watts), plan, ..Outcome::default() }
+            Outcome { throughput: Throughput(*throughput), power: Watts(*watts), plan, ..Outcome::default() }
         };
         LoadProfile {
             name: "<a & b>".into(),

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use eft_cores::policy::Goal;
 use eft_cores::profile::{LoadProfile, Outcome, Profiles, prune};
+use eft_cores::throughput::Throughput;
 use serde_json::{Value, json};
 
 use eft_bench::store;
@@ -30,13 +31,13 @@ pub fn find<'a>(profiles: &'a Profiles, name: &str) -> Result<&'a LoadProfile> {
     })
 }
 
-pub fn best_throughput(load: &LoadProfile) -> f64 {
-    load.outcomes.iter().map(|outcome| outcome.throughput).fold(0.0, f64::max)
+pub fn best_throughput(load: &LoadProfile) -> Throughput {
+    load.outcomes.iter().map(|outcome| outcome.throughput).fold(Throughput::NONE, Throughput::max)
 }
 
 /// The configuration that serves a goal best.
 pub fn best(load: &LoadProfile, goal: Goal) -> Option<&Outcome> {
-    let top = best_throughput(load).max(1e-9);
+    let top = best_throughput(load).max(Throughput(1e-9));
     let score = |outcome: &Outcome| goal.score(outcome.throughput / top, outcome.power);
     load.outcomes.iter().max_by(|a, b| score(a).total_cmp(&score(b)))
 }
@@ -62,7 +63,7 @@ fn row(load: &LoadProfile) -> Vec<String> {
     vec![
         load.name.clone(),
         load.outcomes.len().to_string(),
-        format!("{:.1}", best_throughput(load) / 1e6),
+        format!("{:.1}", best_throughput(load).0 / 1e6),
         watts(Goal::THROUGHPUT),
         watts(Goal::least_power(Share(0.95))),
         kind.into(),
@@ -89,10 +90,10 @@ pub fn show(path: &Path, name: &str, as_json: bool) -> Result<()> {
          parallel {:.2}",
         mix.size, mix.empty, mix.received, mix.connections, mix.overhead, mix.parallel
     );
-    let top = best_throughput(load).max(1e-9);
+    let top = best_throughput(load).max(Throughput(1e-9));
     let row = |outcome: &&Outcome| {
         vec![
-            format!("{:.2}", outcome.throughput / 1e6),
+            format!("{:.2}", outcome.throughput.0 / 1e6),
             format!("{:.0}%", outcome.throughput / top * 100.0),
             watts(outcome),
             outcome.latency.map_or("-".into(), |latency| format!("{:.0}", latency.0)),

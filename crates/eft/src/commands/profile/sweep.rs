@@ -9,6 +9,7 @@ use eft_cores::indicators::Mix;
 use eft_cores::plan::Plan;
 use eft_cores::profile::sweep::{Achieved, Configuration, StepMatching, exhaustive};
 use eft_cores::profile::{Outcome, Profiles};
+use eft_cores::throughput::Throughput;
 use eft_machine::{CpuSet, Latency, Watts};
 use serde_json::json;
 
@@ -167,14 +168,14 @@ impl Sweep<'_> {
             let count = of.map_or_else(|| number.to_string(), |of| format!("{number}/{of}"));
             println!(
                 "{count}: {:.1} Mbyte/s delivered, {:.1}{} [{}] {}",
-                seen.throughput / 1e6,
+                seen.throughput.0 / 1e6,
                 seen.power,
                 if seen.metered { "" } else { " modelled" },
                 seen.indicators,
                 configuration.name,
             );
         }
-        if seen.throughput == 0.0 {
+        if seen.throughput == Throughput::NONE {
             bail!("the load sent nothing through this stack, so there is nothing to record");
         }
         self.points.push(Point { plan: configuration.plan.clone(), seen, told });
@@ -207,10 +208,12 @@ fn medians(points: &[Point]) -> Vec<Point> {
             all.map(|all| Samples::new(all).median)
         };
         let mut point = Point::clone(group[group.len() - 1]);
-        point.seen.throughput = median(&|p| p.seen.throughput);
+        point.seen.throughput = Throughput(median(&|p| p.seen.throughput.0));
         point.seen.power = Watts(median(&|p| p.seen.power.0));
-        point.told =
-            Told { throughput: told(|t| t.throughput), latency: told(|t| Some(t.latency?.0)).map(Latency) };
+        point.told = Told {
+            throughput: told(|t| Some(t.throughput?.0)).map(Throughput),
+            latency: told(|t| Some(t.latency?.0)).map(Latency),
+        };
         point
     };
     groups.iter().map(merge).collect()
@@ -219,9 +222,9 @@ fn medians(points: &[Point]) -> Vec<Point> {
 /// Profiles count what tcp and udp deliver, since that is what the policy sees. Where the load tells its own throughput,
 /// that decides between configurations, in units of what was delivered on average.
 fn record(profiles: &mut Profiles, name: &str, points: &[Point]) {
-    let delivered: f64 = points.iter().map(|p| p.seen.throughput).sum();
-    let told: Option<f64> = points.iter().map(|p| p.told.throughput).sum();
-    let unit = told.filter(|told| *told > 0.0).map(|told| delivered / told);
+    let delivered: Throughput = points.iter().map(|p| p.seen.throughput).sum();
+    let told: Option<Throughput> = points.iter().map(|p| p.told.throughput).sum();
+    let unit = told.filter(|told| *told > Throughput::NONE).map(|told| delivered / told);
     for point in points {
         let throughput = match (unit, point.told.throughput) {
             (Some(unit), Some(told)) => told * unit,
@@ -273,9 +276,13 @@ mod tests {
     use eft_machine::Share;
 
     fn point(throughput: f64, told: Option<f64>, size: f64) -> Point {
-        let seen = Seen { throughput, mix: Mix { size, ..Mix::default() }, ..Seen::default() };
+        let seen = Seen {
+            throughput: Throughput(throughput),
+            mix: Mix { size, ..Mix::default() },
+            ..Seen::default()
+        };
         let plan = Plan { speeds: [(CpuId(0), Share(throughput / 100.0))].into(), ..Plan::default() };
-        Point { plan, seen, told: Told { throughput: told, latency: None } }
+        Point { plan, seen, told: Told { throughput: told.map(Throughput), latency: None } }
     }
 
     #[test]
@@ -291,8 +298,8 @@ mod tests {
         }
         let merged = medians(&points);
         let of = |of: fn(&Point) -> f64| merged.iter().map(of).collect::<Vec<_>>();
-        assert_eq!(of(|p| p.seen.throughput), [40.0, 60.0]);
-        assert_eq!(of(|p| p.told.throughput.unwrap()), [4.0, 6.0]);
+        assert_eq!(of(|p| p.seen.throughput.0), [40.0, 60.0]);
+        assert_eq!(of(|p| p.told.throughput.unwrap().0), [4.0, 6.0]);
         points[0].told.throughput = None;
         assert_eq!(medians(&points)[0].told.throughput, None);
     }
@@ -303,7 +310,7 @@ mod tests {
             let mut profiles = Profiles::default();
             record(&mut profiles, "a", points);
             let load = profiles.loads[0].clone();
-            (load.mix.size, load.outcomes.iter().map(|o| o.throughput).collect::<Vec<_>>())
+            (load.mix.size, load.outcomes.iter().map(|o| o.throughput.0).collect::<Vec<_>>())
         };
         assert_eq!(recorded(&[point(40.0, None, 0.2), point(60.0, None, 0.4)]).1, [40.0, 60.0]);
         let (size, told) = recorded(&[point(40.0, Some(7.0), 0.2), point(60.0, Some(3.0), 0.4)]);

@@ -4,6 +4,7 @@ use eft_machine::Share;
 use std::collections::VecDeque;
 
 use eft_cores::sample::Hint;
+use eft_cores::throughput::ByteRate;
 use ratatui::Frame;
 use ratatui::layout::{Alignment, Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
@@ -33,7 +34,7 @@ impl History {
             }
             to.push_back(value as u64);
         };
-        push(&mut self.throughput, (view.received_bytes_per_s + view.sent_bytes_per_s) * 8.0 / 1000.0);
+        push(&mut self.throughput, (view.received + view.sent).0 * 8.0 / 1000.0);
         if let Some(watts) = view.power {
             push(&mut self.power, watts.0 * 1000.0);
         }
@@ -223,8 +224,8 @@ fn component_table(components: &[ComponentRow]) -> Table<'_> {
     Table::new(components.iter().map(row), widths).header(Row::new(header).style(bold()))
 }
 
-fn rate(bytes_per_s: f64) -> String {
-    let bits = bytes_per_s * 8.0;
+fn rate(rate: ByteRate) -> String {
+    let bits = rate.0 * 8.0;
     match bits {
         b if b >= 1e9 => format!("{:.2} Gb/s", b / 1e9),
         b if b >= 1e6 => format!("{:.1} Mb/s", b / 1e6),
@@ -241,8 +242,8 @@ fn traffic(view: &View) -> Vec<Line<'static>> {
     let lines = [
         format!(
             "in {}   out {}   {} overhead of headers",
-            rate(view.received_bytes_per_s),
-            rate(view.sent_bytes_per_s),
+            rate(view.received),
+            rate(view.sent),
             percent(Share(i.overhead_per_byte)),
         ),
         format!(
@@ -281,7 +282,7 @@ fn sparklines(frame: &mut Frame, area: Rect, view: &View, history: &History) {
         Some(_) => Layout::vertical([Constraint::Percentage(50), Constraint::Percentage(50)]).split(area),
         None => Layout::vertical([Constraint::Percentage(100)]).split(area),
     };
-    let kilobits = |value: u64| rate(value as f64 * 1000.0 / 8.0);
+    let kilobits = |value: u64| rate(ByteRate(value as f64 * 1000.0 / 8.0));
     spark(frame, parts[0], "throughput", &history.throughput, kilobits);
     if let Some(area) = parts.get(1) {
         let what = if view.power_is_modelled { "power, modelled" } else { "power" };

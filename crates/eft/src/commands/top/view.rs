@@ -9,6 +9,7 @@ use eft_base::time::{self, nanos};
 use eft_cores::applications::Applications;
 use eft_cores::observation::{ComponentLoad, Observation, Observer};
 use eft_cores::sample::{ComponentSample, Hint, Sample};
+use eft_cores::throughput::ByteRate;
 use eft_host::clock;
 use eft_host::sensors::{self, Tree};
 use eft_linux::operator;
@@ -71,8 +72,10 @@ pub struct View {
     pub components: Vec<ComponentRow>,
     pub indicators: eft_cores::indicators::Indicators,
     pub connections_open: u64,
-    pub received_bytes_per_s: f64,
-    pub sent_bytes_per_s: f64,
+    #[serde(rename = "received_bytes_per_s")]
+    pub received: ByteRate,
+    #[serde(rename = "sent_bytes_per_s")]
+    pub sent: ByteRate,
     /// By a meter, or else as `cores` models it for the managed CPUs' packages.
     #[serde(rename = "power_w")]
     pub power: Option<Watts>,
@@ -151,8 +154,8 @@ impl Source {
             cpus,
             components,
             connections_open: seen.traffic.connections_open,
-            received_bytes_per_s: seen.traffic.received_bytes as f64 / seconds,
-            sent_bytes_per_s: seen.traffic.sent_bytes as f64 / seconds,
+            received: ByteRate(seen.traffic.received_bytes as f64 / seconds),
+            sent: ByteRate(seen.traffic.sent_bytes as f64 / seconds),
             indicators: seen.indicators,
             power: seen.power.or_else(|| scheduling["state"]["power"]["now_w"].as_f64().map(Watts)),
             power_is_modelled: seen.power.is_none(),

@@ -42,6 +42,7 @@ mod tests {
     use eft_cores::indicators::Mix;
     use eft_cores::plan::{Plan, Seat};
     use eft_cores::profile::{Outcome, Profiles};
+    use eft_cores::throughput::Throughput;
     use eft_machine::CpuId;
     use eft_machine::Machine;
 
@@ -54,8 +55,11 @@ mod tests {
             let seats = [("tcp".to_string(), Seat { cpu, dedicated: false })].into();
             Plan { seats, ..Plan::default() }
         };
-        let outcome =
-            |cpu: CpuId, throughput: f64| Outcome { throughput, plan: plan(cpu), ..Outcome::default() };
+        let outcome = |cpu: CpuId, throughput: f64| Outcome {
+            throughput: Throughput(throughput),
+            plan: plan(cpu),
+            ..Outcome::default()
+        };
         let mut stored = Profiles::default();
         stored.record("bulk", Mix::default(), outcome(CpuId(0), 1.0));
         stored.record("bulk", Mix::default(), outcome(CpuId(5), 7.0));
@@ -66,7 +70,7 @@ mod tests {
         let learnt = Learnt { path: path.clone(), profiles, machine: machine.clone() };
         write(&learnt).unwrap();
         let now = file::read(&std::fs::read_to_string(&path).unwrap(), &machine).unwrap();
-        let figures: Vec<f64> = now.loads[0].outcomes.iter().map(|o| o.throughput).collect();
+        let figures: Vec<f64> = now.loads[0].outcomes.iter().map(|o| o.throughput.0).collect();
         assert_eq!(figures, [7.0, 3.0]);
 
         for bad in ["not ours".to_string(), std::fs::read_to_string(&path).unwrap().replace("7.0", "8.0")] {

@@ -29,7 +29,7 @@ fn view(cpus: u32) -> View {
             })
             .collect(),
         components: names.iter().map(component).collect(),
-        sent_bytes_per_s: 1.5e9,
+        sent: ByteRate(1.5e9),
         power: Some(Watts(17.25)),
         scheduling: json!({ "scheduling": { "policy": "adaptive", "objective": "throughput" },
                 "last": { "number": 3, "reason": "overload: climbs to 2 cores", "outcome": "applied",
@@ -82,7 +82,7 @@ fn no_line_is_cut_at_80_columns() {
         (component.dedicated, component.hint) = (true, Hint::Starved);
     }
     view.components[5].name = "nic:eft-interface-15".into();
-    (view.received_bytes_per_s, view.connections_open) = (99.99e9, 123_456);
+    (view.received, view.connections_open) = (ByteRate(99.99e9), 123_456);
     view.indicators = eft_cores::indicators::Indicators {
         segments_per_s: 12_345_678.0,
         mean_segment_bytes: 65_483.0,

@@ -1,0 +1,132 @@
+//! What gets done a second.
+
+use core::cmp::Ordering;
+use core::iter::Sum;
+use core::ops::{Add, Div, Mul, MulAssign};
+
+use eft_machine::Share;
+use serde::{Deserialize, Serialize};
+
+/// Bytes a second that passed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ByteRate(pub f64);
+
+impl ByteRate {
+    pub fn mbit_per_s(self) -> f64 {
+        self.0 * 8e-6
+    }
+}
+
+impl Add for ByteRate {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0 + other.0)
+    }
+}
+
+/// What a stack delivers a second, as [`delivered`](crate::indicators::delivered) counts it, or what a load tells of
+/// itself, in its own unit. So two of them compare only while the load is the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Throughput(pub f64);
+
+impl Throughput {
+    pub const NONE: Self = Self(0.0);
+    /// Less than this is not told apart from nothing.
+    pub const LEAST: Self = Self(1.0);
+
+    /// How many times the other it is; of less than the least, as if that were the least.
+    pub fn ratio_to(self, other: Self) -> f64 {
+        self / other.max(Self::LEAST)
+    }
+
+    /// The larger of the two; what is not a number gives way.
+    pub fn max(self, other: Self) -> Self {
+        Self(self.0.max(other.0))
+    }
+
+    /// The smaller of the two; what is not a number gives way.
+    pub fn min(self, other: Self) -> Self {
+        Self(self.0.min(other.0))
+    }
+
+    /// How far the two are apart.
+    pub fn abs_diff(self, other: Self) -> Self {
+        Self((self.0 - other.0).abs())
+    }
+
+    /// An order of all, as that of numbers.
+    pub fn total_cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl Add for Throughput {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0 + other.0)
+    }
+}
+
+impl Mul<f64> for Throughput {
+    type Output = Self;
+    fn mul(self, factor: f64) -> Self {
+        Self(self.0 * factor)
+    }
+}
+
+impl MulAssign<f64> for Throughput {
+    fn mul_assign(&mut self, factor: f64) {
+        *self = *self * factor;
+    }
+}
+
+/// A part of it.
+impl Mul<Share> for Throughput {
+    type Output = Self;
+    fn mul(self, share: Share) -> Self {
+        self * share.0
+    }
+}
+
+impl Div<f64> for Throughput {
+    type Output = Self;
+    fn div(self, divisor: f64) -> Self {
+        Self(self.0 / divisor)
+    }
+}
+
+/// How many times one is the other.
+impl Div for Throughput {
+    type Output = f64;
+    fn div(self, other: Self) -> f64 {
+        self.0 / other.0
+    }
+}
+
+impl Sum for Throughput {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        Self(all.map(|each| each.0).sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_to_nothing_is_a_number() {
+        assert_eq!(Throughput(6.0).ratio_to(Throughput(4.0)), 1.5);
+        assert_eq!(Throughput(6.0).ratio_to(Throughput::NONE), 6.0);
+        assert_eq!(Throughput(6.0).ratio_to(Throughput(f64::NAN)), 6.0);
+    }
+
+    #[test]
+    fn throughputs_compare_and_their_parts_do() {
+        let (less, more) = (Throughput(90.0), Throughput(100.0));
+        assert!(less < more && less > more * Share(0.5) && less.abs_diff(more) == more * 0.1);
+        assert_eq!([less, more].into_iter().sum::<Throughput>() / 2.0, Throughput(95.0));
+        assert_eq!(ByteRate(1e6).mbit_per_s(), 8.0);
+    }
+}
