@@ -37,7 +37,7 @@ pub(crate) use layout2::{read_v2, write_v2};
 pub(crate) use table::{Item, Table};
 
 use layout::{CHUNK, Header, Kind, MADE, TURN, TableLayout, UNDO_HEAD, UndoHead, kind, new_header};
-use sum::{SUM_LEN, sum};
+use sum::{SUM_LEN, sum_words};
 
 /// What may lie in a table.
 pub trait Plain: FromBytes + IntoBytes + Immutable + KnownLayout + Copy {}
@@ -147,7 +147,7 @@ impl Arena {
             }
             self.segment.read(at + UNDO_HEAD, image.as_mut_bytes()).expect("length was checked");
             self.segment.write(base + i * item, image.as_bytes()).expect("length was checked");
-            let sum = sum(&image);
+            let sum = sum_words(&image);
             self.segment.write(base + sums + i * SUM_LEN, sum.as_bytes()).expect("length was checked");
         }
     }

@@ -1,14 +1,33 @@
 //! The checksum of an item.
+//!
+//! It is taken twice for every item that a turn changes. Before, while its image is taken, by four words at a time where the
+//! processor can. After, word by word: words that were just written are still in the store buffer, and a load of several would
+//! wait until they are in the cache. Both come to the same.
+
+#[cfg(test)]
+mod tests;
+#[cfg(target_arch = "x86_64")]
+mod wide;
+
+use super::Plain;
 
 pub(super) const SUM_LEN: usize = size_of::<Sum>();
 
 pub(super) type Sum = [u64; 2];
 
+/// Words of a step. A change here changes every checksum.
+const LANES: usize = 4;
+/// How far the sum of a lane is turned, so that lanes that change places show.
+const TURN: u32 = 15;
+/// The sums of nothing: zeroed memory must not have the sum zero.
+const fn nothing(words: usize) -> Sum {
+    [words as u64 | 1 << 63, !0]
+}
+
 /// Two sums over lanes, the second of the first: a changed bit always shows in the first, a change of order in the
-/// second. Additions only, so that a compiler makes vectors of them.
+/// second. Additions only, so that lanes may be added side by side.
 #[inline(always)]
-pub(super) fn sum(words: &[u64]) -> Sum {
-    const LANES: usize = 4;
+pub(super) fn sum_words(words: &[u64]) -> Sum {
     let (mut a, mut b) = ([0u64; LANES], [0u64; LANES]);
     let (chunks, rest) = words.as_chunks::<LANES>();
     for chunk in chunks {
@@ -21,12 +40,59 @@ pub(super) fn sum(words: &[u64]) -> Sum {
         a[i] = a[i].wrapping_add(*word);
         b[i] = b[i].wrapping_add(a[i]);
     }
-    // Zeroed memory must not have the sum zero.
-    let mut sums = [words.len() as u64 | 1 << 63, !0];
+    let mut sums = nothing(words.len());
     for i in 0..LANES {
-        let turn = i as u32 * 15;
+        let turn = i as u32 * TURN;
         sums[0] = sums[0].wrapping_add(a[i].rotate_left(turn));
         sums[1] = sums[1].wrapping_add(b[i].rotate_left(turn));
     }
     sums
+}
+
+/// The checksum that an item should have.
+#[inline(always)]
+pub(super) fn sum<T: Plain>(item: &T) -> Sum {
+    sum_words(words(item))
+}
+
+/// How an item is summed and copied on this processor.
+#[derive(Clone, Copy)]
+pub(super) struct Way {
+    /// The processor has what [`wide`] needs.
+    #[cfg(target_arch = "x86_64")]
+    wide: bool,
+}
+
+impl Way {
+    pub fn best() -> Way {
+        Way {
+            #[cfg(target_arch = "x86_64")]
+            wide: wide::is_there(),
+        }
+    }
+
+    /// The checksum that an item should have; `to` becomes a copy of what was summed.
+    #[inline(always)]
+    pub fn sum_and_copy<T: Plain>(self, item: &T, to: &mut T) -> Sum {
+        #[cfg(target_arch = "x86_64")]
+        if self.wide {
+            // SAFETY: the processor was asked (`best`).
+            return unsafe { wide::sum_and_copy(item, to) }.into();
+        }
+        *to = *item;
+        sum(item)
+    }
+}
+
+/// Words of an item.
+const fn len<T: Plain>() -> usize {
+    assert!(align_of::<T>() <= 8 && size_of::<T>().is_multiple_of(8));
+    size_of::<T>() / 8
+}
+
+fn words<T: Plain>(item: &T) -> &[u64] {
+    let first = (&raw const *item).cast::<u64>();
+    assert!(first.is_aligned(), "an item lies at a word");
+    // SAFETY: it has so many words (`len`), plain data all of it (`Plain`), and starts at one (checked).
+    unsafe { core::slice::from_raw_parts(first, const { len::<T>() }) }
 }

@@ -13,7 +13,7 @@ use eft_channel::Segment;
 use super::Plain;
 use super::fuse::Fuse;
 use super::layout::{Layout, TableLayout, UNDO_HEAD, UndoHead};
-use super::sum::{SUM_LEN, Sum, sum};
+use super::sum::{SUM_LEN, Sum, Way, sum};
 
 /// Items of one kind. Indexing is checked.
 pub(crate) struct Table<T> {
@@ -32,6 +32,7 @@ pub(crate) struct Table<T> {
     /// A bit for each of them, unless a fuse is lit: then every access takes the slow path.
     marks: Vec<u64>,
     fuse: Fuse,
+    way: Way,
     kind: PhantomData<T>,
 }
 
@@ -58,6 +59,7 @@ impl<T: Plain> Table<T> {
             saved: Vec::new(),
             marks: vec![0; count.div_ceil(64)],
             fuse: fuse.clone(),
+            way: Way::best(),
             kind: PhantomData,
         }
     }
@@ -91,10 +93,7 @@ impl<T: Plain> Table<T> {
     /// The checksum that an item should have.
     #[inline(always)]
     fn sum_of(&self, index: u32) -> Sum {
-        let item = self.at(index).cast::<u64>();
-        // SAFETY: an item lies there (`at`), aligned to 8 and a multiple of 8 long (`Arena::table`), plain data all of it,
-        // and it does not change meanwhile: changing it takes `self` exclusively.
-        sum(unsafe { core::slice::from_raw_parts(item, const { size_of::<T>() / 8 }) })
+        sum(&self[index])
     }
 
     fn sum_at(&self, index: u32) -> *mut Sum {
@@ -106,10 +105,24 @@ impl<T: Plain> Table<T> {
     /// Keeps the image of an item that is about to change for the first time in this turn.
     #[inline(never)]
     fn save(&mut self, index: u32) {
-        self.fuse.burn();
-        if self.fuse.is_lit() && self.saved.contains(&index) {
-            return;
+        if self.fuse.is_lit() {
+            return self.save_or_die(index);
         }
+        self.keep_image(index);
+        self.marks[index as usize / 64] |= 1 << (index % 64);
+    }
+
+    /// The same while a fuse burns. It is not marked, so that its next change is an access, too.
+    #[cold]
+    fn save_or_die(&mut self, index: u32) {
+        self.fuse.burn();
+        if !self.saved.contains(&index) {
+            self.keep_image(index);
+        }
+    }
+
+    #[inline(always)]
+    fn keep_image(&mut self, index: u32) {
         let item = self.at(index);
         let n = self.saved.len();
         assert!(n < self.capacity, "every item has room for its image");
@@ -117,27 +130,26 @@ impl<T: Plain> Table<T> {
         // SAFETY: item, sum and entry lie in the segment (`at`, the assertion above), do not overlap, and are aligned to 8
         // as the segment and all lengths are; there is no reference to any of them, since `self` is borrowed exclusively.
         unsafe {
-            assert!(self.sum_of(index) == *self.sum_at(index), "item {index} was changed by a stray write");
             let head = self.segment.as_ptr().add(entry).cast::<UndoHead>();
-            core::ptr::copy_nonoverlapping(item, head.add(1).cast::<T>(), 1);
+            let sum = self.way.sum_and_copy(&*item, &mut *head.add(1).cast::<T>());
+            assert!(sum == *self.sum_at(index), "item {index} was changed by a stray write");
             (*head).index = index as u64;
             compiler_fence(Ordering::SeqCst);
             (&raw mut (*head).turn).write_volatile(self.turn.get());
         }
         compiler_fence(Ordering::SeqCst);
         self.saved.push(index);
-        if !self.fuse.is_lit() {
-            self.marks[index as usize / 64] |= 1 << (index % 64);
-        }
     }
 
     /// Gives every item that changed in this turn its checksum. Nothing may change until the commit.
     pub fn seal(&mut self) {
-        while let Some(index) = self.saved.pop() {
+        for n in 0..self.saved.len() {
+            let index = self.saved[n];
             self.fuse.burn();
             self.reseal(index);
             self.marks[index as usize / 64] &= !(1 << (index % 64));
         }
+        self.saved.clear();
     }
 
     fn reseal(&mut self, index: u32) {

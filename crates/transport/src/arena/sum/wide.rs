@@ -1,0 +1,144 @@
+//! Summing and copying with AVX2: a lane of a register for a lane of the sum.
+
+use core::arch::x86_64::{
+    __cpuid, __cpuid_count, __m256i, _mm_add_epi64, _mm_cvtsi128_si64, _mm_unpackhi_epi64, _mm256_add_epi64,
+    _mm256_and_si256, _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_loadu_si256,
+    _mm256_maskload_epi64, _mm256_maskstore_epi64, _mm256_or_si256, _mm256_set_epi64x, _mm256_setzero_si256,
+    _mm256_sllv_epi64, _mm256_srlv_epi64, _mm256_storeu_si256, _xgetbv,
+};
+
+use super::{LANES, Plain, Sum, TURN, len, nothing};
+
+/// Whether the processor has AVX2, and the kernel keeps its registers (Intel SDM, volume 1, section 14.7.1).
+pub fn is_there() -> bool {
+    const OSXSAVE_AVX: u32 = 1 << 27 | 1 << 28;
+    const AVX2: u32 = 1 << 5;
+    const XMM_YMM: u64 = 0b110;
+    if __cpuid(0).eax < 7
+        || __cpuid(1).ecx & OSXSAVE_AVX != OSXSAVE_AVX
+        || __cpuid_count(7, 0).ebx & AVX2 == 0
+    {
+        return false;
+    }
+    // SAFETY: OSXSAVE says that the kernel allows it.
+    unsafe { kept() & XMM_YMM == XMM_YMM }
+}
+
+/// Which registers the kernel keeps.
+#[target_feature(enable = "xsave")]
+fn kept() -> u64 {
+    // SAFETY: register 0 is there wherever the instruction is.
+    unsafe { _xgetbv(0) }
+}
+
+/// Both sums so far.
+#[derive(Clone, Copy)]
+struct Lanes {
+    a: __m256i,
+    b: __m256i,
+}
+
+#[target_feature(enable = "avx2")]
+pub fn sum_and_copy<T: Plain>(item: &T, to: &mut T) -> (u64, u64) {
+    let mut lanes = Lanes::none();
+    for at in 0..const { len::<T>() / LANES } {
+        let words = load(item, at);
+        store(to, at, words);
+        lanes.add(words);
+    }
+    if const { !len::<T>().is_multiple_of(LANES) } {
+        let words = load_last(item);
+        store_last(to, words);
+        lanes.add_some(words, last::<T>());
+    }
+    lanes.finish(const { nothing(len::<T>()) })
+}
+
+/// The `at`-th four words of an item.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load<T: Plain>(item: &T, at: usize) -> __m256i {
+    assert!(at < const { len::<T>() / LANES });
+    // SAFETY: they are within the item (checked), plain data all of it.
+    unsafe { _mm256_loadu_si256((&raw const *item).cast::<__m256i>().add(at)) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn store<T: Plain>(to: &mut T, at: usize, words: __m256i) {
+    assert!(at < const { len::<T>() / LANES });
+    // SAFETY: as in `load`, and any words are an item.
+    unsafe { _mm256_storeu_si256((&raw mut *to).cast::<__m256i>().add(at), words) };
+}
+
+/// The words behind the last four, and zeroes.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load_last<T: Plain>(item: &T) -> __m256i {
+    // SAFETY: only those of the item are read (`last`), plain data all of it.
+    unsafe {
+        let behind = (&raw const *item).cast::<__m256i>().add(const { len::<T>() / LANES });
+        _mm256_maskload_epi64(behind.cast(), last::<T>())
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn store_last<T: Plain>(to: &mut T, words: __m256i) {
+    // SAFETY: only those of the item are written (`last`), and any words are an item.
+    unsafe {
+        let behind = (&raw mut *to).cast::<__m256i>().add(const { len::<T>() / LANES });
+        _mm256_maskstore_epi64(behind.cast(), last::<T>(), words);
+    }
+}
+
+/// All ones in the lanes that have a word behind the last four.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn last<T: Plain>() -> __m256i {
+    let has = |lane: usize| if lane < const { len::<T>() % LANES } { -1 } else { 0 };
+    _mm256_set_epi64x(has(3), has(2), has(1), has(0))
+}
+
+impl Lanes {
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn none() -> Lanes {
+        Lanes { a: _mm256_setzero_si256(), b: _mm256_setzero_si256() }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn add(&mut self, words: __m256i) {
+        self.a = _mm256_add_epi64(self.a, words);
+        self.b = _mm256_add_epi64(self.b, self.a);
+    }
+
+    /// Adds to those lanes that have a word; the others' are zeroes.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn add_some(&mut self, words: __m256i, which: __m256i) {
+        self.a = _mm256_add_epi64(self.a, words);
+        self.b = _mm256_add_epi64(self.b, _mm256_and_si256(self.a, which));
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn finish(self, [a, b]: Sum) -> (u64, u64) {
+        // A pair comes back in registers, an array in memory.
+        (a.wrapping_add(across(self.a)), b.wrapping_add(across(self.b)))
+    }
+}
+
+/// The sum of all lanes, each turned by its place.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn across(lanes: __m256i) -> u64 {
+    let turn = |lane: i64| lane * TURN as i64;
+    let left = _mm256_set_epi64x(turn(3), turn(2), turn(1), 0);
+    // A shift by all 64 bits leaves nothing, as it should.
+    let right = _mm256_set_epi64x(64 - turn(3), 64 - turn(2), 64 - turn(1), 64);
+    let turned = _mm256_or_si256(_mm256_sllv_epi64(lanes, left), _mm256_srlv_epi64(lanes, right));
+    let pairs = _mm_add_epi64(_mm256_castsi256_si128(turned), _mm256_extracti128_si256::<1>(turned));
+    _mm_cvtsi128_si64(_mm_add_epi64(pairs, _mm_unpackhi_epi64(pairs, pairs))) as u64
+}
