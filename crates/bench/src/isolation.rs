@@ -1,15 +1,14 @@
 //! `eft bench isolation`: speed, and what a crash costs, for each way to put components into processes.
 
-use super::bulk::rate;
 use super::figure::{Aim, Figure};
 use super::latency::ask;
 use super::report::print;
-use super::stack::{FAR, Kernels, NEAR, Serving, Stack, host_peer};
+use super::side::{ECHO, Load, Side};
+use super::stack::host_peer;
 use super::stolen::Stolen;
 use anyhow::{Context, Result, anyhow, bail};
 use eft_component::topology::{DEFAULT, EDGE, STACK, WHOLE};
 use serde_json::json;
-use std::process::Command;
 use std::time::Duration;
 
 #[derive(clap::Args)]
@@ -38,13 +37,6 @@ const SETTINGS: [Setting; 4] = [
     Setting { name: "whole", topology: WHOLE, aims: None },
 ];
 
-#[derive(Clone, Copy)]
-enum Load {
-    In,
-    Out,
-    Requests(usize),
-}
-
 const LOADS: [(Load, &str, &str); 4] = [
     (Load::In, "bulk in", "Gb/s"),
     (Load::Out, "bulk out", "Gb/s"),
@@ -58,103 +50,25 @@ const VICTIM: &str = "ip";
 const CRASH_SECONDS: &str = "1";
 const CRASH_AFTER: Duration = Duration::from_millis(400);
 
-const ECHO: u16 = 7;
-const SINK: u16 = 5201;
-const HOST_SINK: u16 = 5202;
-
-/// A stack, or a kernel, with what serves on either side of its wire.
-struct Side {
-    stack: Option<Stack>,
-    kernels: Option<Kernels>,
-    near: String,
-    far: String,
-    sink: Serving,
-    host_sink: Serving,
-    _echo: Serving,
-}
-
-impl Side {
-    fn of_stack(number: usize, topology: &str) -> Result<Side> {
-        let id = std::process::id();
-        let (near, far) = (format!("10.79.{}.1", 10 + number), format!("10.79.{}.2", 10 + number));
-        let file = std::env::temp_dir().join(format!("eft-bench-isolation-{id}-{number}.toml"));
-        std::fs::write(&file, topology).with_context(|| file.display().to_string())?;
-        let device = format!("tap:eftb{}i{number}", id % 100_000);
-        let addresses = ["--address", &format!("{far}/24"), "--host-address", &format!("{near}/24")];
-        let stack = Stack::start_as(&format!("bench{id}-{number}"), &device, &addresses, Some(&file));
-        let _ = std::fs::remove_file(&file);
-        Side::new(Some(stack?), None, near, far)
-    }
-
-    fn of_kernels() -> Result<Side> {
-        Side::new(None, Some(Kernels::start()?), NEAR.into(), FAR.into())
-    }
-
-    fn new(stack: Option<Stack>, kernels: Option<Kernels>, near: String, far: String) -> Result<Side> {
-        let beyond = |what: &str, port: u16| {
-            let address = format!("{far}:{port}");
-            Serving::start(beyond(&stack, &kernels, &[what, &address])?)
-        };
-        let (echo, sink) = (beyond("echo", ECHO)?, beyond("sink", SINK)?);
-        let host_sink = Serving::start(host_peer(&["sink", &format!("{near}:{HOST_SINK}")])?)?;
-        Ok(Side { stack, kernels, near, far, sink, host_sink, _echo: echo })
-    }
-
-    /// What the load achieves in its unit.
-    fn measure(&mut self, load: Load, seconds: f64) -> Result<f64> {
-        let seconds = seconds.to_string();
-        let (source, sink) = match load {
-            Load::Requests(connections) => {
-                let arguments = ["ask", &format!("{}:{ECHO}", self.far), &connections.to_string(), &seconds];
-                return Ok(ask(host_peer(&arguments)?)?[0]);
-            }
-            Load::In => (host_peer(&["source", &format!("{}:{SINK}", self.far), &seconds])?, &mut self.sink),
-            Load::Out => {
-                let arguments = ["source", &format!("{}:{HOST_SINK}", self.near), &seconds];
-                (beyond(&self.stack, &self.kernels, &arguments)?, &mut self.host_sink)
-            }
-        };
-        finish(source)?;
-        rate(&sink.line()?)
-    }
-
-    /// Kills [`VICTIM`] while a connection sends requests, and says for how many milliseconds the longest one waited. That the
-    /// connection breaks is an error.
-    fn crash(&self) -> Result<f64> {
-        let Some(stack) = &self.stack else { bail!("a kernel has no component to kill") };
-        let client = host_peer(&["ask", &format!("{}:{ECHO}", self.far), "1", CRASH_SECONDS])?;
-        let client = std::thread::spawn(move || ask(client));
-        std::thread::sleep(CRASH_AFTER);
-        let killed = eft_linux::operator::ask(&stack.name, &json!({ "op": "kill", "component": VICTIM }));
-        let answered = client.join().map_err(|_| anyhow!("a thread died"))?;
-        killed?;
-        let [_, _, longest] = answered.with_context(|| format!("a crash of {VICTIM} broke a connection"))?;
-        Ok(longest / 1e3)
-    }
-}
-
-/// A command that runs `eft bench peer …` at the far end of the wire.
-fn beyond(stack: &Option<Stack>, kernels: &Option<Kernels>, arguments: &[&str]) -> Result<Command> {
-    match (stack, kernels) {
-        (Some(stack), _) => stack.peer(arguments),
-        (None, Some(kernels)) => kernels.peer(arguments),
-        (None, None) => bail!("nobody is at the far end"),
-    }
-}
-
-fn finish(mut command: Command) -> Result<()> {
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(_) => bail!("a source failed"),
-        Err(e) => Err(e.into()),
-    }
+/// Kills [`VICTIM`] while a connection sends requests, and says for how many milliseconds the longest one waited. That the
+/// connection breaks is an error.
+fn crash(side: &Side) -> Result<f64> {
+    let Some(stack) = &side.stack else { bail!("a kernel has no component to kill") };
+    let client = host_peer(&["ask", &format!("{}:{ECHO}", side.far), "1", CRASH_SECONDS])?;
+    let client = std::thread::spawn(move || ask(client));
+    std::thread::sleep(CRASH_AFTER);
+    let killed = eft_linux::operator::ask(&stack.name, &json!({ "op": "kill", "component": VICTIM }));
+    let answered = client.join().map_err(|_| anyhow!("a thread died"))?;
+    killed?;
+    let [_, _, longest] = answered.with_context(|| format!("a crash of {VICTIM} broke a connection"))?;
+    Ok(longest / 1e3)
 }
 
 pub fn run(arguments: &IsolationArguments) -> Result<()> {
     let stolen = Stolen::begin(None);
     let mut sides = Vec::new();
     for (number, setting) in SETTINGS.iter().enumerate() {
-        sides.push(Side::of_stack(number, setting.topology)?);
+        sides.push(Side::of_stack(number, setting.topology, &[])?);
     }
     sides.push(Side::of_kernels()?);
     let mut figures = Vec::new();
@@ -184,7 +98,7 @@ fn crashes(sides: &[Side], rounds: usize) -> Result<Vec<Figure>> {
     let mut pauses = vec![Vec::new(); SETTINGS.len()];
     for _ in 0..rounds {
         for (side, pauses) in sides.iter().zip(&mut pauses) {
-            pauses.push(side.crash()?);
+            pauses.push(crash(side)?);
         }
     }
     let alone = pauses.first().cloned().unwrap_or_default();

@@ -33,7 +33,7 @@ pub fn run(arguments: &LatencyArguments) -> Result<()> {
     let _kernel_echo = Serving::start(kernels.peer(&["echo", &on_kernel])?)?;
     let mut figures = Vec::new();
     for (connections, one_cpu, name, aim) in WAYS {
-        let pinned = if *one_cpu { Some(pin_all(&stack)?) } else { None };
+        let pinned = if *one_cpu { Some(pin_all(std::iter::once(&stack))?) } else { None };
         let (mut eft, mut kernel): ([Vec<f64>; 2], [Vec<f64>; 2]) = Default::default();
         for _ in 0..common.rounds {
             for (address, to) in [(&on_stack, &mut eft), (&on_kernel, &mut kernel)] {
@@ -70,13 +70,15 @@ pub fn ask(mut command: Command) -> Result<[f64; 3]> {
 
 /// Puts this process (whose children inherit it), the servers and every process below us on CPU 0
 /// until dropped.
-struct Pinned;
+pub struct Pinned;
 
-fn pin_all(stack: &Stack) -> Result<Pinned> {
-    let (answer, _) = eft_linux::operator::ask(&stack.name, &serde_json::json!({ "op": "ps" }))?;
-    for c in answer["components"].as_array().into_iter().flatten() {
-        if let Some(pid) = c["pid"].as_u64() {
-            pin(pid as i32, Some(0));
+pub fn pin_all<'a>(stacks: impl Iterator<Item = &'a Stack>) -> Result<Pinned> {
+    for stack in stacks {
+        let (answer, _) = eft_linux::operator::ask(&stack.name, &serde_json::json!({ "op": "ps" }))?;
+        for c in answer["components"].as_array().into_iter().flatten() {
+            if let Some(pid) = c["pid"].as_u64() {
+                pin(pid as i32, Some(0));
+            }
         }
     }
     for pid in below(std::process::id() as i32) {

@@ -27,6 +27,7 @@ pub mod reconfigure;
 mod report;
 pub mod samples;
 mod sched;
+mod side;
 mod stack;
 mod stolen;
 pub mod store;

@@ -6,7 +6,7 @@ mod notify;
 use anyhow::{Context, Result, bail};
 use eft_base::SlotShare;
 use eft_base::{Cidr, MacAddress};
-use eft_component::Topology;
+use eft_component::{Commit, Topology};
 use eft_linux::devices::DeviceSpec;
 use eft_linux::supervisor::{self, DeviceConfig, StackConfig};
 use eft_messages::{ComponentId, Role};
@@ -66,6 +66,10 @@ pub struct UpArguments {
     /// `eft replay`
     #[arg(long)]
     record: Option<PathBuf>,
+    /// off, to measure what it costs that a turn of tcp, udp or filter counts whole or not at all: then no connection outlives
+    /// their death
+    #[arg(long, default_value = "on", hide_default_value = true)]
+    commit: Commit,
     /// Which components run, how they are connected and placed
     #[arg(long)]
     topology: Option<PathBuf>,
@@ -74,6 +78,12 @@ pub struct UpArguments {
 pub fn run(arguments: &UpArguments) -> Result<()> {
     let mut config = config(options(arguments)?)?;
     config.take_over = arguments.take_over;
+    config.commit = arguments.commit;
+    if config.commit == Commit::Off {
+        eprintln!(
+            "eft: --commit off is for measurements: connections do not survive the death of tcp or udp"
+        );
+    }
     let is_ready = || {
         println!("ready");
         let _ = std::io::stdout().flush();
@@ -155,6 +165,7 @@ fn config(arguments: Options) -> Result<StackConfig> {
         fastopen: arguments.fastopen.unwrap_or_default().name(),
         keep: Duration::from_secs(arguments.keep.unwrap_or(KEEP_S).into()),
         take_over: false,
+        commit: Commit::On,
         record: arguments.record,
         arena_len,
     })

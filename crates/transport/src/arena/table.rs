@@ -152,6 +152,12 @@ impl<T: Plain> Table<T> {
         self.saved.clear();
     }
 
+    /// From now on nothing of it is imaged or sealed, so that what changes does not survive a death. It must be sealed.
+    pub fn leave_open(&mut self) {
+        // As if every image were there already: an access costs the same look at the marks.
+        self.marks.fill(u64::MAX);
+    }
+
     fn reseal(&mut self, index: u32) {
         let sum = self.sum_of(index);
         // SAFETY: as in `save`.

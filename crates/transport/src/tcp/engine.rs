@@ -37,7 +37,7 @@ use eft_base::Instant;
 use eft_base::hash::{Key, Map};
 use eft_channel::{Pool, Requests, Seen, Segment};
 use eft_component::transport::{Effect, Event};
-use eft_component::{Component, Context, Occasion, Outbox};
+use eft_component::{Commit, Component, Context, Occasion, Outbox};
 use eft_messages::transport::{IpToTransport, TransportToIp};
 use eft_messages::{ComponentId, Encoded, Role};
 
@@ -50,6 +50,7 @@ const PACKET_MAX: usize = 1 << 16;
 pub struct Tcp {
     pub(super) config: TcpConfig,
     // Durable.
+    pub(super) commit: Commit,
     arena: Arena,
     pub(super) docket: Docket,
     pub(super) blocks: Blocks,
@@ -114,6 +115,7 @@ impl Tcp {
         let count = blocks.len();
         let mut tcp = Tcp {
             config,
+            commit: Commit::On,
             found: Some(arena.reborn),
             arena,
             docket,
@@ -222,7 +224,7 @@ impl Component for Tcp {
 
     fn begin(&mut self, occasion: Occasion<Event>) {
         match occasion {
-            Occasion::Message { line, .. } => {
+            Occasion::Message { line, .. } if self.commit == Commit::On => {
                 let note = Note::message(line);
                 self.is_fatal = self.docket.is_condemned(note);
                 if self.is_fatal {
@@ -259,16 +261,13 @@ impl Component for Tcp {
             Event::Configure { key, value } if key == "addresses" => self.addresses.configure(&value),
             Event::Configure { key, value } if key == "ecn" => self.ecn = choice(&value),
             Event::Configure { key, value } if key == "fastopen" => self.fast_open = choice(&value),
+            Event::Configure { key, value } if key == Commit::KEY => self.set_commit(Commit::of(&value)),
             _ => {}
         }
     }
 
     fn commit(&mut self, cx: &mut Context) {
-        self.blocks.seal();
-        self.cold.seal();
-        self.notes.seal();
-        self.docket.clear();
-        self.arena.commit();
+        self.commit_tables();
         let (stage, turns, live) = (&self.stage, &mut self.turns, &mut self.live);
         stage.commit(|i| {
             // The application read before it could see the notify position: as if it had rung.

@@ -8,13 +8,16 @@ use crate::docket::{Kind, Note};
 use crate::edge::{In, Out};
 use crate::requests::Transport as _;
 use eft_base::errno::ECONNABORTED;
-use eft_component::{Context, Outbox};
+use eft_component::{Commit, Context, Outbox};
 use eft_messages::sockets::SocketsToTransport;
 use eft_messages::transport::{IpToTransport, TransportToIp};
 
 impl Tcp {
     /// Records that an input of a connection runs from now on. False: it has killed two predecessors, and must not run.
     pub(super) fn enter(&mut self, cx: &Context, kind: Kind, i: u32, content: &[u64]) -> bool {
+        if self.commit == Commit::Off {
+            return true;
+        }
         let note = Note::of(kind, i, self.view(i).block.generation, content);
         if self.docket.is_condemned(note) {
             cx.count(Counter::DropFatal);

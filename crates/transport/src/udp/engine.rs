@@ -24,7 +24,7 @@ use eft_base::{Instant, PoolId, RequestId, SocketId, WireAddress};
 use eft_channel::socket::flag;
 use eft_channel::{Pool, Requests, Seen, Segment};
 use eft_component::transport::{Effect, Event};
-use eft_component::{Component, Context, Outbox};
+use eft_component::{Commit, Component, Context, Outbox};
 use eft_messages::transport::{IpToTransport, TransportToIp};
 use eft_messages::{ComponentId, Encoded, Role};
 
@@ -62,6 +62,7 @@ pub(super) struct Live {
 /// The engine.
 pub struct Udp {
     pub(super) config: UdpConfig,
+    commit: Commit,
     arena: Arena,
     pub(super) blocks: Blocks,
     pub(super) live: Vec<Live>,
@@ -99,6 +100,7 @@ impl Udp {
         let limit = headers.slots() + config.sockets;
         let mut udp = Udp {
             config,
+            commit: Commit::On,
             found: Some((arena.reborn, quarantined)),
             arena,
             blocks,
@@ -126,6 +128,16 @@ impl Udp {
     /// For tests of dying in the middle of a turn.
     pub fn fuse(&self) -> Fuse {
         self.arena.fuse()
+    }
+
+    /// Off: no turn is committed any more. What lies in the arena is that of now until it changes, and worthless then.
+    fn set_commit(&mut self, commit: Commit) {
+        if commit == Commit::Off {
+            self.commit = Commit::Off;
+            self.blocks.seal();
+            self.arena.commit();
+            self.blocks.leave_open();
+        }
     }
 
     /// Takes a free block.
@@ -315,14 +327,17 @@ impl Component for Udp {
                 self.addresses.configure(&value);
                 self.routes.clear();
             }
+            Event::Configure { key, value } if key == Commit::KEY => self.set_commit(Commit::of(&value)),
             _ => {}
         }
     }
 
     fn commit(&mut self, _cx: &mut Context) {
+        if self.commit == Commit::On {
+            self.blocks.seal();
+            self.arena.commit();
+        }
         // A datagram socket's application is never asked to report what it took.
-        self.blocks.seal();
-        self.arena.commit();
         self.stage.commit(|_| ());
         self.turn += 1;
     }

@@ -20,5 +20,6 @@ mod syn_cookies;
 mod syn_data;
 mod turns;
 mod unacceptable;
+mod uncommitted;
 mod windows;
 mod world;

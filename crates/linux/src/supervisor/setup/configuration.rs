@@ -5,6 +5,7 @@ use crate::devices::DeviceSpec;
 use crate::{Error, Result, host, operator};
 use eft_base::address::{link_local, needs_zone, zone_of_nic};
 use eft_base::{Cidr, WireAddress};
+use eft_component::Commit;
 use eft_control::store::Store;
 use eft_messages::ComponentId;
 use eft_messages::control::InterfaceInfo;
@@ -137,6 +138,7 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
         store.subscribe("addresses", peer);
         store.subscribe("ecn", peer);
         store.subscribe("fastopen", peer);
+        store.subscribe(Commit::KEY, peer);
     }
     let transports: Vec<String> = config.topology.transports().iter().map(|t| format!("\"{t}\"")).collect();
     let mut ip = format!("transports = [{}]\n", transports.join(", "));
@@ -176,6 +178,9 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
     store.publish("addresses", addresses.into_bytes());
     store.publish("ecn", config.ecn.into());
     store.publish("fastopen", config.fastopen.into());
+    if config.commit == Commit::Off {
+        store.publish(Commit::KEY, config.commit.name().into());
+    }
     store.publish("interfaces", interfaces.into_bytes());
     store.publish("info", info);
     // No rules yet, which the filter must be told: until then it lets nothing through.

@@ -6,7 +6,7 @@ use crate::tcp::counters::Counter;
 use crate::tcp::durable;
 use crate::tcp::live::Live;
 use eft_base::SocketId;
-use eft_component::Context;
+use eft_component::{Commit, Context};
 
 impl Tcp {
     /// Takes a free block; if there is none and no room for more, evicts the oldest TIME-WAIT.
@@ -32,6 +32,29 @@ impl Tcp {
         let grown = !more.is_empty();
         self.free.grow(more);
         grown
+    }
+
+    /// What has changed counts from now on.
+    pub(super) fn commit_tables(&mut self) {
+        if self.commit == Commit::Off {
+            return;
+        }
+        self.blocks.seal();
+        self.cold.seal();
+        self.notes.seal();
+        self.docket.clear();
+        self.arena.commit();
+    }
+
+    /// Off: no turn is committed any more. What lies in the arena is that of now until it changes, and worthless then.
+    pub(super) fn set_commit(&mut self, commit: Commit) {
+        if commit == Commit::Off {
+            self.commit_tables();
+            self.commit = Commit::Off;
+            self.blocks.leave_open();
+            self.cold.leave_open();
+            self.notes.leave_open();
+        }
     }
 
     pub(in crate::tcp) fn gauge_blocks(&self, cx: &Context) {

@@ -1,20 +1,11 @@
-//! `eft bench commit`: what it costs tcp that a turn counts whole or not at all.
+//! What imaging, summing and sealing cost alone, without an engine around them.
 
-use super::Common;
-use super::figure::{Aim, Figure};
-use super::report::print;
-use super::stolen::Stolen;
+use crate::figure::{Aim, Figure};
 use anyhow::Result;
 use eft_channel::Segment;
 use eft_transport::tcp::{self, TcpConfig};
 use std::hint::black_box;
 use std::time::Instant;
-
-#[derive(clap::Args)]
-pub struct CommitArguments {
-    #[command(flatten)]
-    common: Common,
-}
 
 /// Control blocks of the arena: as many as a stack has by default.
 const BLOCKS: u32 = 16384;
@@ -22,40 +13,39 @@ const CHANGES: u64 = 2_000_000;
 /// Blocks of one turn: what a batch of segments touches.
 const BATCH: u32 = 16;
 
-pub fn run(arguments: &CommitArguments) -> Result<()> {
-    let stolen = Stolen::begin(None);
+pub fn run(rounds: usize) -> Result<Vec<Figure>> {
     let config = TcpConfig { connections: BLOCKS as usize, ..TcpConfig::default() };
     let arena = Segment::heap(tcp::arena_len(&config));
     let mut probe = tcp::CommitProbe::open(arena, &config).map_err(anyhow::Error::msg)?;
     let mut time = |batch: u32, reach: u32| {
+        assert!(reach.is_power_of_two(), "a remainder by division would be a part of the figure");
         let turns = CHANGES / batch as u64;
         let mut next = 0u32;
         let start = Instant::now();
         for _ in 0..turns {
             let first = next;
             // A step that is prime to the reach visits every block, and no neighbours.
-            next = (next + batch * 4099) % reach;
-            probe.turn((0..batch).map(|n| (first + n * 4099) % reach));
+            next = next.wrapping_add(batch * 4099) & (reach - 1);
+            probe.turn((0..batch).map(|n| (first + n * 4099) & (reach - 1)));
         }
         start.elapsed().as_nanos() as f64 / (turns * batch as u64) as f64
     };
     let (mut alone, mut batch, mut cold, mut plain) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for _ in 0..arguments.common.rounds {
+    for _ in 0..rounds {
         alone.push(time(1, 1));
         batch.push(time(BATCH, 64));
         cold.push(time(BATCH, BLOCKS));
         plain.push(copy_ns());
     }
     let baseline = "copy of 256 bytes";
-    let figures = [
+    Ok(vec![
         Figure::new("turn of one hot block", "ns", alone).aim(Aim::AtMost(30.0)),
         Figure::new(format!("hot block in a turn of {BATCH}"), "ns", batch.clone()).aim(Aim::AtMost(30.0)),
         Figure::new(format!("hot block in a turn of {BATCH}, beside a copy"), "ns", batch)
             .beside(baseline, plain.clone()),
         Figure::new(format!("the same, of {BLOCKS} blocks that no cache holds"), "ns", cold)
             .beside(baseline, plain),
-    ];
-    print("commit", &figures, &[stolen.describe()], arguments.common.json)
+    ])
 }
 
 /// The least that keeping an image can cost.
