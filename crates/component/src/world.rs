@@ -18,6 +18,9 @@ pub trait World {
     /// Wakes a sleeping peer: `how` is never [`Wake::None`].
     fn wake(&mut self, peer: ComponentId, how: Wake, doorbell: &Doorbell);
 
+    /// A message is about to go out. Where servers die in the middle of a turn they may do so here.
+    fn sends(&mut self) {}
+
     /// Carries out an effect.
     fn perform(&mut self, effect: Self::Effect);
 

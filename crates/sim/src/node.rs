@@ -129,6 +129,10 @@ impl<E: Into<Effect>> World for Around<'_, E> {
         self.0.woken.push(peer);
     }
 
+    fn sends(&mut self) {
+        self.0.fuse.burn();
+    }
+
     fn perform(&mut self, effect: E) {
         self.0.fuse.burn();
         self.0.effects.push(effect.into());

@@ -34,6 +34,7 @@ impl<C: Component> Server<C> {
             let Some(c) = self.ports.iter_mut().find(|c| c.port.peer == peer) else {
                 continue;
             };
+            world.sends();
             let line = item.encode();
             sent += 1;
             match item.is_urgent() {
