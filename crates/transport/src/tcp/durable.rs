@@ -173,7 +173,7 @@ impl Tables {
         self.arena.commit();
     }
 
-    fn grow(&mut self) -> Range<u32> {
+    pub fn grow(&mut self) -> Range<u32> {
         grow(&mut self.arena, &mut self.blocks, &mut self.cold, &mut self.notes)
     }
 

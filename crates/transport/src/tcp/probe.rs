@@ -10,7 +10,10 @@ pub struct CommitProbe(Tables);
 
 impl CommitProbe {
     pub fn open(arena: Segment, config: &TcpConfig) -> Result<CommitProbe, Refused> {
-        Tables::open(arena, config).map(CommitProbe)
+        let mut tables = Tables::open(arena, config)?;
+        // All that there is room for: a stack makes them when they are needed.
+        while !tables.grow().is_empty() {}
+        Ok(CommitProbe(tables))
     }
 
     /// One turn that changes these blocks' hot parts.
@@ -20,5 +23,20 @@ impl CommitProbe {
             block.snd_nxt = block.snd_nxt.wrapping_add(1);
         }
         self.0.commit();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::arena_len;
+
+    #[test]
+    fn every_block_can_be_changed() {
+        let config = TcpConfig { connections: 1000, ..TcpConfig::default() };
+        let arena = Segment::heap(arena_len(&config));
+        let mut probe = CommitProbe::open(arena, &config).unwrap();
+        probe.turn(0..1000);
+        assert!((0..1000).all(|i| probe.0.blocks[i].snd_nxt == 1));
     }
 }
