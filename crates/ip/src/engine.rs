@@ -120,7 +120,9 @@ impl Ip {
             reset_limiter: Limiter::new(),
             lanes: Lanes::default(),
             local: VecDeque::new(),
-            identification: config.seed as u16,
+            // Of all bits of the seed, so that it is another one in each life: what is left of the fragments of the life before
+            // waits half a minute at whoever collects them.
+            identification: Random::new(config.seed).next_u32() as u16,
             retry_at: None,
             retry_after: RETRY,
             waiting_before: 0,
