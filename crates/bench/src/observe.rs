@@ -121,7 +121,7 @@ fn observe(
     })
 }
 
-fn thread_cpu() -> Duration {
+pub fn thread_cpu() -> Duration {
     let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(t.tv_sec as u64, t.tv_nsec as u32)
 }

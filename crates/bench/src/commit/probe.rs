@@ -1,11 +1,12 @@
-//! What imaging, summing and sealing cost alone, without an engine around them.
+//! What imaging, summing and sealing cost alone, without an engine around them: CPU time of the thread, so that whoever else
+//! has the CPU meanwhile does not count.
 
 use crate::figure::{Aim, Figure};
+use crate::observe::thread_cpu;
 use anyhow::Result;
 use eft_channel::Segment;
 use eft_transport::tcp::{self, TcpConfig};
 use std::hint::black_box;
-use std::time::Instant;
 
 /// Control blocks of the arena: as many as a stack has by default.
 const BLOCKS: u32 = 16384;
@@ -21,14 +22,14 @@ pub fn run(rounds: usize) -> Result<Vec<Figure>> {
         assert!(reach.is_power_of_two(), "a remainder by division would be a part of the figure");
         let turns = CHANGES / batch as u64;
         let mut next = 0u32;
-        let start = Instant::now();
+        let start = thread_cpu();
         for _ in 0..turns {
             let first = next;
             // A step that is prime to the reach visits every block, and no neighbours.
             next = next.wrapping_add(batch * 4099) & (reach - 1);
             probe.turn((0..batch).map(|n| (first + n * 4099) & (reach - 1)));
         }
-        start.elapsed().as_nanos() as f64 / (turns * batch as u64) as f64
+        (thread_cpu() - start).as_nanos() as f64 / (turns * batch as u64) as f64
     };
     let (mut alone, mut batch, mut cold, mut plain) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
@@ -51,10 +52,10 @@ pub fn run(rounds: usize) -> Result<Vec<Figure>> {
 /// The least that keeping an image can cost.
 fn copy_ns() -> f64 {
     let (mut from, mut to) = ([1u64; 32], [0u64; 32]);
-    let start = Instant::now();
+    let start = thread_cpu();
     for _ in 0..CHANGES {
         black_box(&mut to).copy_from_slice(black_box(&from));
         from[3] = to[5];
     }
-    start.elapsed().as_nanos() as f64 / CHANGES as f64
+    (thread_cpu() - start).as_nanos() as f64 / CHANGES as f64
 }
