@@ -3,6 +3,7 @@
 use super::bulk::rate;
 use super::latency::ask;
 use super::stack::{FAR, Kernels, NEAR, Serving, Stack, host_peer};
+use anyhow::{Context, Result, bail};
 use std::process::Command;
 
 #[derive(Clone, Copy)]
@@ -32,11 +33,11 @@ pub struct Side {
 
 impl Side {
     /// `options`: further ones of `eft up`.
-    pub fn of_stack(number: usize, topology: &str, options: &[&str]) -> Result<Side, String> {
+    pub fn of_stack(number: usize, topology: &str, options: &[&str]) -> Result<Side> {
         let id = std::process::id();
         let (near, far) = (format!("10.79.{}.1", 10 + number), format!("10.79.{}.2", 10 + number));
         let file = std::env::temp_dir().join(format!("eft-bench-{id}-{number}.toml"));
-        std::fs::write(&file, topology).map_err(|e| format!("{}: {e}", file.display()))?;
+        std::fs::write(&file, topology).with_context(|| file.display().to_string())?;
         let device = format!("tap:eftb{}i{number}", id % 100_000);
         let (own, host) = (format!("{far}/24"), format!("{near}/24"));
         let all = [&["--address", &own, "--host-address", &host], options].concat();
@@ -45,16 +46,11 @@ impl Side {
         Side::new(Some(stack?), None, near, far)
     }
 
-    pub fn of_kernels() -> Result<Side, String> {
+    pub fn of_kernels() -> Result<Side> {
         Side::new(None, Some(Kernels::start()?), NEAR.into(), FAR.into())
     }
 
-    fn new(
-        stack: Option<Stack>,
-        kernels: Option<Kernels>,
-        near: String,
-        far: String,
-    ) -> Result<Side, String> {
+    fn new(stack: Option<Stack>, kernels: Option<Kernels>, near: String, far: String) -> Result<Side> {
         let beyond = |what: &str, port: u16| {
             let address = format!("{far}:{port}");
             Serving::start(beyond(&stack, &kernels, &[what, &address])?)
@@ -65,7 +61,7 @@ impl Side {
     }
 
     /// What the load achieves in its unit.
-    pub fn measure(&mut self, load: Load, seconds: f64) -> Result<f64, String> {
+    pub fn measure(&mut self, load: Load, seconds: f64) -> Result<f64> {
         let seconds = seconds.to_string();
         let (source, sink) = match load {
             Load::Requests(connections) => {
@@ -84,18 +80,18 @@ impl Side {
 }
 
 /// A command that runs `eft bench peer …` at the far end of the wire.
-fn beyond(stack: &Option<Stack>, kernels: &Option<Kernels>, arguments: &[&str]) -> Result<Command, String> {
+fn beyond(stack: &Option<Stack>, kernels: &Option<Kernels>, arguments: &[&str]) -> Result<Command> {
     match (stack, kernels) {
         (Some(stack), _) => stack.peer(arguments),
         (None, Some(kernels)) => kernels.peer(arguments),
-        (None, None) => Err("nobody is at the far end".into()),
+        (None, None) => bail!("nobody is at the far end"),
     }
 }
 
-fn finish(mut command: Command) -> Result<(), String> {
+fn finish(mut command: Command) -> Result<()> {
     match command.status() {
         Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err("a source failed".into()),
-        Err(e) => Err(e.to_string()),
+        Ok(_) => bail!("a source failed"),
+        Err(e) => Err(e.into()),
     }
 }

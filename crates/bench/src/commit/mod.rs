@@ -6,6 +6,7 @@ mod stacks;
 
 use crate::report::print;
 use crate::stolen::Stolen;
+use anyhow::Result;
 use std::path::PathBuf;
 
 #[derive(clap::Args)]
@@ -26,7 +27,7 @@ pub struct CommitArguments {
     topology: Option<PathBuf>,
 }
 
-pub fn run(arguments: &CommitArguments) -> Result<(), String> {
+pub fn run(arguments: &CommitArguments) -> Result<()> {
     let stolen = Stolen::begin(None);
     let mut figures = probe::run(arguments.rounds)?;
     if !arguments.alone {

@@ -4,6 +4,7 @@ use super::CommitArguments;
 use crate::figure::{Aim, Figure};
 use crate::latency::pin_all;
 use crate::side::{Load, Side};
+use anyhow::{Context, Result};
 use eft_component::topology::DEFAULT;
 
 /// The loads, whether everything shares one CPU meanwhile, and what they count.
@@ -20,9 +21,9 @@ const LOADS: [(Load, bool, &str, &str); 6] = [
 /// What a stack that commits must have of one that does not.
 const LEAST: f64 = 0.97;
 
-pub fn run(arguments: &CommitArguments) -> Result<Vec<Figure>, String> {
+pub fn run(arguments: &CommitArguments) -> Result<Vec<Figure>> {
     let topology = match &arguments.topology {
-        Some(path) => std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?,
+        Some(path) => std::fs::read_to_string(path).with_context(|| path.display().to_string())?,
         None => DEFAULT.into(),
     };
     let mut sides = [
