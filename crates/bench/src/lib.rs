@@ -24,6 +24,7 @@ mod observe;
 mod peer;
 mod progress;
 pub mod reconfigure;
+mod recovery;
 mod report;
 pub mod samples;
 mod sched;
@@ -36,6 +37,7 @@ pub mod watch;
 
 use anyhow::Result;
 use eft_linux::stack_sensor::CounterNames;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// How often a sweep measures each configuration, unless told otherwise.
 pub const SWEEP_ROUNDS: u8 = 3;
@@ -62,6 +64,8 @@ pub enum Bench {
     Observe(observe::ObserveArguments),
     /// Break every component in every way under mixed load, and count what it cost
     Campaign(campaign::CampaignArguments),
+    /// From a server's death until its successor is at work, without and with a standby
+    Recovery(recovery::RecoveryArguments),
     /// Hotplug, expedited hotplug, and parking
     Reconfigure(reconfigure::ReconfigureArguments),
     /// What the scheduler's policies reach, beside the best fixed configurations
@@ -92,6 +96,12 @@ pub struct Common {
     topology: Option<std::path::PathBuf>,
 }
 
+/// As many descriptors as the limit lets this process have.
+fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
 /// `names`: those of all engines' counters.
 pub fn run(bench: &Bench, names: CounterNames) -> Result<()> {
     match bench {
@@ -105,6 +115,7 @@ pub fn run(bench: &Bench, names: CounterNames) -> Result<()> {
         Bench::Isolation(a) => isolation::run(a),
         Bench::Observe(a) => observe::run(a, names),
         Bench::Campaign(a) => campaign::run(a),
+        Bench::Recovery(a) => recovery::run(a),
         Bench::Reconfigure(a) => reconfigure::run(a),
         Bench::Sched(a) => sched::run(a, names),
         Bench::Vm(a) => vm::run(a),

@@ -3,7 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::progress::Progress;
+use rustix::event::{PollFd, PollFlags, poll};
 
 #[derive(clap::Subcommand)]
 pub enum Peer {
@@ -37,6 +38,8 @@ pub enum Peer {
         #[arg(long, default_value_t = REQUEST)]
         bytes: usize,
     },
+    /// Keep many connections, and send back each byte of each
+    Crowd { address: String },
     /// What `campaign` runs on the stack; its counts lie in the folder
     Campaign { address: String, folder: PathBuf },
     /// Send so many bytes and wait for them; print requests a second, the median and the longest in microseconds
@@ -62,6 +65,7 @@ pub fn run(peer: &Peer) -> Result<()> {
         Peer::Sink { address, progress } => sink(address, counter(progress)?),
         Peer::Source { address, seconds, congestion } => source(address, *seconds, congestion.as_deref()),
         Peer::Bursts { address, on_ms, off_ms, seconds } => bursts(address, *on_ms, *off_ms, *seconds),
+        Peer::Crowd { address } => crowd(address),
         Peer::Echo { address, bytes } => echo(address, *bytes),
         Peer::Ask { address, connections, seconds, bytes, progress } => {
             ask(address, *connections, *seconds, *bytes, counter(progress)?)
@@ -155,6 +159,28 @@ fn echo(address: &str, bytes: usize) -> std::io::Result<()> {
         });
     }
     Ok(())
+}
+
+/// No thread for each: there may be tens of thousands.
+fn crowd(address: &str) -> std::io::Result<()> {
+    super::raise_file_limit();
+    let listener = listen(address)?;
+    let mut streams: Vec<TcpStream> = Vec::new();
+    loop {
+        let all = std::iter::once(listener.as_fd()).chain(streams.iter().map(TcpStream::as_fd));
+        let mut fds: Vec<PollFd> = all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        poll(&mut fds, None)?;
+        let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        let mut is_ready = ready[1..].iter();
+        let mut byte = [0];
+        streams.retain_mut(|stream| {
+            is_ready.next() != Some(&true)
+                || stream.read_exact(&mut byte).and_then(|()| stream.write_all(&byte)).is_ok()
+        });
+        if ready[0] {
+            streams.push(listener.accept()?.0);
+        }
+    }
 }
 
 fn ask(

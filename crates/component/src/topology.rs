@@ -58,6 +58,9 @@ pub struct ComponentSpec {
     /// Components that name the same process run in one, and die and are reborn together; absent: a process of its own.
     #[serde(default)]
     pub process: Option<String>,
+    /// A process is started ahead and waits to take this one's place when it dies. It holds for all that share the process.
+    #[serde(default)]
+    pub standby: bool,
 }
 
 /// A pair of queues.
@@ -166,6 +169,12 @@ impl Topology {
     /// Whether some components share a process.
     pub fn shares_processes(&self) -> bool {
         self.component.iter().any(|c| c.process.is_some())
+    }
+
+    /// Whether a process waits to take the place of this component's: one that shares it may have asked.
+    pub fn has_standby(&self, spec: &ComponentSpec) -> bool {
+        let shares = |other: &&ComponentSpec| spec.process.is_some() && other.process == spec.process;
+        spec.standby || self.component.iter().filter(shares).any(|other| other.standby)
     }
 
     pub fn has(&self, name: &str) -> bool {

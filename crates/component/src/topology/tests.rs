@@ -28,6 +28,22 @@ fn errors_name_what_is_wrong() {
 }
 
 #[test]
+fn a_standby_is_for_a_whole_process() {
+    let has = |text: &str| {
+        let t = Topology::parse(text).unwrap();
+        let mut names: Vec<_> =
+            t.component.iter().filter(|c| t.has_standby(c)).map(|c| c.name.clone()).collect();
+        names.sort();
+        names.join(" ")
+    };
+    assert_eq!(has(DEFAULT), "");
+    assert_eq!(has(&DEFAULT.replacen("name = \"tcp\"", "name = \"tcp\"\nstandby = true", 1)), "tcp");
+    assert_eq!(has(&EDGE.replacen("name = \"ip\"", "name = \"ip\"\nstandby = true", 1)), "filter ip nic");
+    assert_eq!(has(include_str!("../../../../topologies/standby.toml")), "filter ip nic sockets tcp udp");
+    assert!(error("name = \"tcp\"", "name = \"tcp\"\nstandby = 1").contains("standby"));
+}
+
+#[test]
 fn components_of_one_process_are_checked_together() {
     let edge = Topology::parse(EDGE).unwrap();
     let process = |name: &str| edge.component.iter().find(|c| c.name == name).unwrap().process.as_deref();

@@ -30,6 +30,7 @@ impl Supervisor {
         let failed = (hung || how != "signal 9") && !on_purpose;
         company.iter().for_each(|j| self.members[*j].failed = failed);
         let now = clock::now();
+        company.iter().for_each(|j| self.members[*j].died_at = Some(now));
         let decisions: Vec<Decision> =
             company.iter().map(|j| self.members[*j].restarts.died(now, on_purpose)).collect();
         let decision = decisions[0];

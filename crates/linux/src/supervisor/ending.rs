@@ -26,6 +26,7 @@ impl Supervisor {
         for i in 0..self.members.len() {
             self.tell_index(i, &ToServer::Stop, &[]);
         }
+        self.end_standbys();
         children::end_all(&mut self.members);
         self.undo_for_cores();
     }

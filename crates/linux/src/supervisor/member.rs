@@ -1,6 +1,7 @@
 //! One server as the supervisor sees it.
 
 use super::process::{self, Process};
+use super::standby::{Recovery, Standby};
 use crate::protocol::{ToServer, encode};
 use crate::{futex, scm};
 use eft_base::{Instant, PoolId};
@@ -59,6 +60,12 @@ pub struct Member {
     pub spare: Option<OwnedFd>,
     /// What it is started from; `None`: our own.
     pub program: Option<Arc<OwnedFd>>,
+    /// Of the first of those that share a process: what waits to take its place.
+    pub standby: Standby,
+    /// When the one before it was found dead, until this one is at work.
+    pub died_at: Option<Instant>,
+    /// How the last death was overcome.
+    pub recovery: Option<Recovery>,
     pub device: Vec<OwnedFd>,
     pub pools: Vec<OwnedPool>,
     pub restarts: Restarts,
@@ -119,6 +126,9 @@ impl Member {
             arena: None,
             spare: None,
             program: None,
+            standby: Standby::default(),
+            died_at: None,
+            recovery: None,
             device: Vec::new(),
             pools: Vec::new(),
             restarts: Restarts::default(),

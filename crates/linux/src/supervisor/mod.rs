@@ -17,6 +17,7 @@ mod process;
 pub mod request;
 mod scheduling;
 mod setup;
+mod standby;
 mod update;
 mod wiring;
 
@@ -213,6 +214,7 @@ impl Supervisor {
                 self.members[i].landlock = landlock;
                 self.members[i].life = Life::Running;
                 self.members[i].spare = None;
+                self.note_recovery(i);
                 self.show_member(i);
                 self.newcomer_is_up(i);
             }
@@ -271,6 +273,7 @@ impl Supervisor {
             self.keep_everything();
         }
         self.look_after_update(now);
+        self.renew_standbys(now);
         let due: Vec<PoolId> = self.old_pools.iter().filter(|(t, _)| *t <= now).map(|(_, p)| *p).collect();
         self.old_pools.retain(|(t, _)| *t > now);
         for id in due {

@@ -151,6 +151,8 @@ impl Supervisor {
                     "cpu_ms": self.cpu_time(i).map(|d| d.as_millis() as u64),
                     "turns": m.status.heartbeat(),
                     "landlock": m.landlock,
+                    "standby": self.members[self.company(i)[0]].standby.pid(),
+                    "recovery": m.recovery.map(|r| r.to_json()),
                 })
             })
             .collect();

@@ -162,6 +162,7 @@ fn member(config: &StackConfig, peer: ComponentId, inherited: &mut Option<Inheri
         member.cpu = spec.cpu;
         member.dedicated = spec.dedicated;
         member.process = spec.process.clone();
+        member.standby.is_wanted = config.topology.has_standby(spec);
     }
     member.generation = generation;
     let arena_len = (config.arena_len)(peer, &config.topology);

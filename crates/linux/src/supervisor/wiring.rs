@@ -55,7 +55,10 @@ impl Supervisor {
 
     /// Starts a server (again), with those that share its process.
     pub(super) fn start(&mut self, i: usize) -> Result<()> {
-        let spawned = self.spawn(i, self.members[i].program.as_ref())?;
+        let spawned = match self.take_standby(i) {
+            Some(standby) => standby,
+            None => self.spawn(i, self.members[i].program.as_ref())?,
+        };
         self.raise(i, spawned)
     }
 

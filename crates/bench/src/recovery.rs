@@ -1,0 +1,174 @@
+//! `eft bench recovery`: how long it takes from a server's death until its successor is at work.
+
+use super::figure::{Aim, Figure};
+use super::report::print;
+use super::stack::{Serving, Stack};
+use super::stolen::Stolen;
+use anyhow::{Context, Result, bail};
+use eft_component::topology::DEFAULT;
+use eft_host::clock;
+use eft_linux::operator;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+#[derive(clap::Args)]
+pub struct RecoveryArguments {
+    /// Deaths of each component without and with a standby, in turn; medians are compared
+    #[arg(long, default_value_t = 9)]
+    rounds: usize,
+    /// Established connections of each stack
+    #[arg(long, default_value_t = 1000)]
+    connections: usize,
+    #[arg(long)]
+    json: bool,
+}
+
+const COMPONENTS: [&str; 6] = ["tcp", "ip", "filter", "nic", "udp", "sockets"];
+/// Milliseconds without a standby, and with one, of as many connections at most.
+const AIMS: [(usize, [f64; 2]); 2] = [(1000, [5.0, 1.0]), (100_000, [50.0, 50.0])];
+
+const PORT: u16 = 7;
+/// Until every standby is there again and what a death left undone is done.
+const REST: Duration = Duration::from_millis(300);
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A stack with connections to a program on it.
+struct Crowd {
+    stack: Stack,
+    connections: Vec<TcpStream>,
+    _server: Serving,
+}
+
+impl Crowd {
+    fn start(number: usize, topology: &str, connections: usize) -> Result<Crowd> {
+        let id = std::process::id();
+        let file = std::env::temp_dir().join(format!("eft-bench-recovery-{id}-{number}.toml"));
+        std::fs::write(&file, topology).with_context(|| file.display().to_string())?;
+        let (near, far) = (format!("10.79.{}.1", 30 + number), format!("10.79.{}.2", 30 + number));
+        let device = format!("tap:eftb{}r{number}", id % 100_000);
+        let addresses = ["--address", &format!("{far}/24"), "--host-address", &format!("{near}/24")];
+        let stack = Stack::start_as(&format!("bench{id}-{number}"), &device, &addresses, Some(&file));
+        let _ = std::fs::remove_file(&file);
+        let stack = stack?;
+        let address = format!("{far}:{PORT}");
+        let server = Serving::start(stack.peer(&["crowd", &address])?)?;
+        let connect = |_| TcpStream::connect(&address);
+        let connections: std::io::Result<_> = (0..connections).map(connect).collect();
+        let connections = connections.context("a connection of the crowd")?;
+        Ok(Crowd { stack, connections, _server: server })
+    }
+
+    /// What `eft ps` says of a component; of a nic, of the only one.
+    fn component(&self, name: &str) -> Result<Value> {
+        let (answer, _) = operator::ask(&self.stack.name, &json!({ "op": "ps" }))?;
+        let is_it = |c: &&Value| {
+            let full = c["component"].as_str().unwrap_or_default();
+            full == name || full.split(':').next() == Some(name)
+        };
+        let found = answer["components"].as_array().into_iter().flatten().find(is_it).cloned();
+        found.with_context(|| format!("there is no component `{name}`"))
+    }
+
+    /// Kills a component's process; milliseconds until its successor is at work, and the bytes of state that it took over.
+    fn kill(&self, name: &str) -> Result<(f64, u64)> {
+        let full = self.component(name)?["component"].clone();
+        // Its death is not to count toward slower restarts; nothing is broken.
+        let (victim, _) = operator::ask(
+            &self.stack.name,
+            &json!({ "op": "inject", "component": full, "fault": null, "skip": 0 }),
+        )?;
+        let pid = victim["pid"].as_i64().and_then(|pid| Pid::from_raw(pid as i32));
+        let died = clock::now();
+        kill_process(pid.context("a component without a process")?, Signal::KILL)?;
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            std::thread::sleep(REST);
+            let now = self.component(name)?;
+            let recovery = &now["recovery"];
+            if let (Some(at), Some(bytes)) = (recovery["at_ns"].as_u64(), recovery["state_bytes"].as_u64())
+                && now["state"] == "running"
+                && at > died.as_nanos()
+            {
+                return Ok(((at - died.as_nanos()) as f64 / 1e6, bytes));
+            }
+        }
+        bail!("{name} was not at work again after {} s", PATIENCE.as_secs())
+    }
+
+    /// Sees to it that no connection was lost: each is asked, and answers.
+    fn ask_all(&mut self) -> Result<()> {
+        let lost = "a connection was lost";
+        for stream in &mut self.connections {
+            stream.set_read_timeout(Some(PATIENCE)).context(lost)?;
+            stream.write_all(b"?").context(lost)?;
+        }
+        for stream in &mut self.connections {
+            stream.read_exact(&mut [0]).context(lost)?;
+        }
+        Ok(())
+    }
+}
+
+/// The topology `text` with a standby for each component that is measured.
+fn with_standby(text: &str) -> String {
+    COMPONENTS.iter().fold(text.to_string(), |text, name| {
+        text.replacen(&format!("name = \"{name}\""), &format!("name = \"{name}\"\nstandby = true"), 1)
+    })
+}
+
+pub fn run(arguments: &RecoveryArguments) -> Result<()> {
+    super::raise_file_limit();
+    let stolen = Stolen::begin(None);
+    let mut stacks = [
+        Crowd::start(0, DEFAULT, arguments.connections)?,
+        Crowd::start(1, &with_standby(DEFAULT), arguments.connections)?,
+    ];
+    // Until each standby waits.
+    std::thread::sleep(REST * 2);
+    let mut figures = Vec::new();
+    let mut state = 0;
+    for name in COMPONENTS {
+        let mut times = [Vec::new(), Vec::new()];
+        for _ in 0..arguments.rounds {
+            for (stack, times) in stacks.iter_mut().zip(&mut times) {
+                let (time, bytes) = stack.kill(name)?;
+                times.push(time);
+                state = state.max(bytes);
+            }
+        }
+        stacks.iter_mut().try_for_each(Crowd::ask_all)?;
+        let aims = AIMS.iter().find(|(most, _)| arguments.connections <= *most).map(|(_, aims)| *aims);
+        let what = |with: &str| format!("{name}, {with}: from its death until its successor works");
+        let [without, with] = times;
+        let aim = |figure: Figure, n: usize| match aims {
+            Some(aims) => figure.aim(Aim::AtMost(aims[n])),
+            None => figure,
+        };
+        figures.push(aim(Figure::new(what("no standby"), "ms", without), 0));
+        figures.push(aim(Figure::new(what("standby"), "ms", with), 1));
+    }
+    let notes = [
+        format!("{} connections of each stack, all of which answered afterwards", arguments.connections),
+        format!("the largest state that was taken over: {} KiB", state >> 10),
+        stolen.describe(),
+    ];
+    print("recovery", &figures, &notes, arguments.json)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eft_component::topology::Topology;
+
+    #[test]
+    fn each_component_that_is_measured_has_a_standby() {
+        let topology = Topology::parse(&with_standby(DEFAULT)).unwrap();
+        for name in COMPONENTS {
+            let spec = topology.component.iter().find(|c| c.name == name).unwrap();
+            assert!(topology.has_standby(spec), "{name}");
+        }
+    }
+}
