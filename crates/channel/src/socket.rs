@@ -20,7 +20,7 @@ mod page;
 mod statistics;
 
 pub use errors::{ERRORS_MAX, ErrorRecord, QUOTE_MAX};
-pub use option::{Opt, early};
+pub use option::{Opt, cork, early};
 pub use page::{
     IDENTITY, IDENTITY_LEN, KIND, OWNER, RECEIVE_LOCK, SEND_LOCK, SHIM_WORDS, SendRoom, SocketPage,
 };

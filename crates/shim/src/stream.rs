@@ -8,14 +8,10 @@ use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
-use eft_channel::socket::{Opt, flag};
+use eft_channel::socket::{Opt, cork, flag};
 
 /// Bytes published at a time: the transport begins with the first while we copy the next.
 const CHUNK: usize = 65536;
-
-/// Bits of [`Opt::Cork`]: the option itself, and MSG_MORE of the last send.
-pub const CORK_OPTION: u32 = 1;
-const CORK_MORE: u32 = 2;
 
 /// Where sent bytes come from.
 pub trait Source {
@@ -159,9 +155,9 @@ fn send_step(
 }
 
 fn set_more(socket: &Socket, more: bool) {
-    let cork = socket.page.option(Opt::Cork);
-    let wanted = cork & !CORK_MORE | if more { CORK_MORE } else { 0 };
-    if wanted != cork {
+    let corked = socket.page.option(Opt::Cork);
+    let wanted = corked & !cork::MORE | if more { cork::MORE } else { 0 };
+    if wanted != corked {
         socket.page.set_option(Opt::Cork, wanted);
     }
 }

@@ -74,6 +74,14 @@ impl Opt {
     ];
 }
 
+/// Bits of [`Opt::Cork`].
+pub mod cork {
+    /// TCP_CORK.
+    pub const OPTION: u32 = 1;
+    /// MSG_MORE of the last send.
+    pub const MORE: u32 = 2;
+}
+
 /// Values of [`Opt::FastOpenConnect`].
 pub mod early {
     /// None.

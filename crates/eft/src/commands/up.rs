@@ -10,7 +10,7 @@ use eft_component::{Commit, Topology};
 use eft_linux::devices::DeviceSpec;
 use eft_linux::supervisor::{self, DeviceConfig, StackConfig};
 use eft_messages::{ComponentId, Role};
-use eft_transport::tcp::{Ecn, FastOpen};
+use eft_transport::tcp::{Ecn, FastOpen, Timestamps};
 use file::Options;
 use std::io::Write;
 use std::net::IpAddr;
@@ -56,6 +56,9 @@ pub struct UpArguments {
     /// it) or both
     #[arg(long)]
     fastopen: Option<FastOpen>,
+    /// Timestamps of TCP (RFC 7323): on (the default) or off
+    #[arg(long)]
+    timestamps: Option<Timestamps>,
     /// Seconds for which connections wait for another `eft up` of this name if this one is killed (default: 2)
     #[arg(long)]
     keep: Option<u32>,
@@ -109,6 +112,7 @@ fn options(arguments: &UpArguments) -> Result<Options> {
         nameserver: arguments.nameserver.or(file.nameserver),
         ecn: arguments.ecn.or(file.ecn),
         fastopen: arguments.fastopen.or(file.fastopen),
+        timestamps: arguments.timestamps.or(file.timestamps),
         keep: arguments.keep.or(file.keep),
         record: or(&arguments.record, file.record),
         topology: or(&arguments.topology, file.topology),
@@ -163,6 +167,7 @@ fn config(arguments: Options) -> Result<StackConfig> {
         nameserver: arguments.nameserver,
         ecn: arguments.ecn.unwrap_or_default().name(),
         fastopen: arguments.fastopen.unwrap_or_default().name(),
+        timestamps: arguments.timestamps.unwrap_or_default().name(),
         keep: Duration::from_secs(arguments.keep.unwrap_or(KEEP_S).into()),
         take_over: false,
         commit: Commit::On,

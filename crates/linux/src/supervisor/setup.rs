@@ -60,6 +60,8 @@ pub struct StackConfig {
     pub ecn: &'static str,
     /// And of TCP Fast Open: `off`, `client`, `server` or `both`.
     pub fastopen: &'static str,
+    /// And of timestamps: `off` or `on`.
+    pub timestamps: &'static str,
     /// Off only to measure what turns cost that count whole or not at all.
     pub commit: eft_component::Commit,
     /// A folder for recordings of ip, filter, tcp and udp.

@@ -11,10 +11,10 @@ mod table;
 use crate::received;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
-use crate::{datagram, error_queue, interfaces, loopback, segmentation, shadow, stream, tcp_info};
+use crate::{datagram, error_queue, interfaces, loopback, segmentation, shadow, tcp_info};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
-use eft_channel::socket::{Opt, SocketPage, flag};
+use eft_channel::socket::{Opt, SocketPage, cork, flag};
 use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, IPPROTO_UDP, SOL_SOCKET};
 
 pub use carry::{carry_back, carry_over, carry_segment, fresh, inherit};
@@ -60,13 +60,23 @@ enum Kind {
     PathMtu,
     Error,
     TcpInfo,
+    /// SO_MEMINFO.
+    Memory,
     /// TCP_CC_INFO: empty, as on Linux for CUBIC and NewReno.
     CongestionInfo,
 }
 
 impl Kind {
     fn is_read_only(self) -> bool {
-        matches!(self, Kind::Computed(_) | Kind::Error | Kind::TcpInfo | Kind::CongestionInfo | Kind::PathMtu)
+        matches!(
+            self,
+            Kind::Computed(_)
+                | Kind::Error
+                | Kind::TcpInfo
+                | Kind::CongestionInfo
+                | Kind::PathMtu
+                | Kind::Memory
+        )
     }
 }
 
@@ -188,7 +198,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
         Kind::Bit(bits) => socket.put_bits(bits, number != 0),
         Kind::Size(opt) => page.set_option(opt, (number.clamp(2304, 1 << 27) as u32) * 2),
         Kind::Cork => {
-            let rest = page.option(Opt::Cork) & !stream::CORK_OPTION;
+            let rest = page.option(Opt::Cork) & !cork::OPTION;
             page.set_option(Opt::Cork, rest | (number != 0) as u32);
         }
         Kind::ErrorQueue => error_queue::set(fd, socket, number != 0),
@@ -260,6 +270,7 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
         Kind::Descriptor => return sys::get_option(fd, level, name, to),
         Kind::TcpInfo => return Ok(copy(&tcp_info::bytes(socket), to)),
         Kind::NoOptions | Kind::CongestionInfo => return Ok(0),
+        Kind::Memory => return Ok(copy(&memory(socket), to)),
         Kind::Congestion => {
             let name: &[u8] = match page.option(Opt::Congestion) {
                 2 => b"reno",
@@ -286,7 +297,7 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
         Kind::Bit(bits) => socket.has(bits) as c_int,
         Kind::Size(Opt::SendBuffer) => word(Opt::SendBuffer, page.send_len() as c_int),
         Kind::Size(opt) => word(opt, page.receive_len() as c_int),
-        Kind::Cork => (page.option(Opt::Cork) & stream::CORK_OPTION) as c_int,
+        Kind::Cork => (page.option(Opt::Cork) & cork::OPTION) as c_int,
         Kind::DatagramCork => socket.has(bit::DATAGRAM_CORK) as c_int,
         Kind::Segment => socket.segment().load(Ordering::Relaxed) as c_int,
         Kind::QuickAck => (page.option(Opt::QuickAck) != 2) as c_int,
@@ -339,6 +350,25 @@ fn path_mtu(socket: &Socket) -> Result<c_int> {
         mss @ 1..=65483 if socket.is_stream() => device.min(mss as c_int + ip_header + TCP_HEADER),
         _ => device,
     })
+}
+
+/// SO_MEMINFO (`SK_MEMINFO_VARS` of Linux's sock_diag): bytes that wait to be read and room for them, bytes that are not
+/// free to be overwritten yet and room for them, and those again as what is queued. There are no others.
+fn memory(socket: &Socket) -> [u8; 36] {
+    let page = &socket.page;
+    let size = |opt: Opt, default: usize| match page.option(opt) {
+        0 => default as u32,
+        set => set,
+    };
+    let received = page.receivable() as u32;
+    let sent = page.send_end().saturating_sub(page.send_released()).min(page.send_len() as u64) as u32;
+    let (room, send_room) =
+        (size(Opt::ReceiveBuffer, page.receive_len()), size(Opt::SendBuffer, page.send_len()));
+    let mut bytes = [0; 36];
+    for (i, word) in [(0, received), (1, room), (2, sent), (3, send_room), (5, sent)] {
+        bytes[i * 4..i * 4 + 4].copy_from_slice(&word.to_ne_bytes());
+    }
+    bytes
 }
 
 /// SO_ERROR: how the connect ended, or what happened since; taken.

@@ -3,6 +3,7 @@
 
 use super::asked::Path;
 use super::block::{Block, State, Tuple, bit};
+use super::clocks::Timestamps;
 use super::congestion::Congestion;
 use super::connection::Connection;
 use super::counters::Counter;
@@ -182,7 +183,7 @@ impl Tcp {
         if !self.has_room(out) {
             return;
         }
-        let (own_mss, cookie) = (self.own_mss(i), self.syn_cookie(cx.now, i));
+        let (own_mss, cookie, clocks) = (self.own_mss(i), self.syn_cookie(cx.now, i), self.clocks);
         let mut c = self.connection(i);
         let flags = c.syn_flags();
         if !c.is_unproven() {
@@ -190,11 +191,11 @@ impl Tcp {
         }
         let Connection { block, .. } = c;
         let active = block.state() == State::SynSent;
-        let options = syn_options(&block, active, own_mss, cx.now, cookie);
+        let options = syn_options(&block, active.then_some(clocks), own_mss, cx.now, cookie);
         let window = (block.rcv_adv - block.rcv_nxt).min(65535) as u16;
         let ack = if active { 0 } else { block.acknowledgment() };
         let segment = Outgoing::bare(block.tuple, block.iss, ack, flags, window, options.bytes());
-        let sent = match self.early_len(cx.now, i, cookie, options.bytes().len()) {
+        let sent = match self.early_len(cx.now, i, cookie) {
             0 => self.transmit_bare(cx, out, i, segment),
             len => self.transmit_early(cx, out, i, segment, len),
         };
@@ -249,11 +250,19 @@ impl Tcp {
 }
 
 /// The options of a SYN, or of the SYN-ACK that answers what was offered (RFC 9293 §3.7.1, RFC 7323, RFC 2018).
-fn syn_options(block: &Block, active: bool, own_mss: u16, now: Instant, cookie: Option<Cookie>) -> Builder {
+/// Of a SYN `offer` says whether timestamps are among them.
+fn syn_options(
+    block: &Block,
+    offer: Option<Timestamps>,
+    own_mss: u16,
+    now: Instant,
+    cookie: Option<Cookie>,
+) -> Builder {
+    let active = offer.is_some();
     let mut options = Builder::new();
     options.mss(own_mss);
     let clocks = (block.timestamp(now), block.ts_recent);
-    match (active || block.has(bit::SACK), active || block.has(bit::TIMESTAMPS)) {
+    match (active || block.has(bit::SACK), offer == Some(Timestamps::On) || block.has(bit::TIMESTAMPS)) {
         (true, true) => options.sack_permitted_and_timestamps(clocks.0, clocks.1),
         (true, false) => options.sack_permitted(),
         (false, true) => options.timestamps(clocks.0, clocks.1),

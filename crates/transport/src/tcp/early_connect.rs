@@ -16,10 +16,12 @@ use super::route::path_mss;
 use super::segment::Segment;
 use crate::edge::Out;
 use eft_base::errno::{EAGAIN, EINPROGRESS, EOPNOTSUPP};
-use eft_base::wire::TCP_PSH;
 use eft_base::{Instant, WireAddress};
 use eft_channel::socket::{Opt, early};
 use eft_component::{Context, Outbox};
+
+/// Bytes of options in a header (RFC 9293 §3.1).
+const OPTIONS_MAX: u64 = 40;
 
 impl Connection<'_> {
     /// Which kind of Fast Open the application asks for, one of [`early`].
@@ -128,15 +130,15 @@ impl Tcp {
         }
     }
 
-    /// How much data goes with a SYN that carries `cookie` and this many bytes of options (RFC 7413 §4.2.1: by the MSS that
-    /// the server announced with the cookie).
-    pub(super) fn early_len(&self, now: Instant, i: u32, cookie: Option<Cookie>, options: usize) -> u64 {
+    /// How much data goes with a SYN that carries `cookie` (RFC 7413 §4.2.1: by the MSS that the server announced with the
+    /// cookie). As on Linux, there is room left for all options that a header can have.
+    pub(super) fn early_len(&self, now: Instant, i: u32, cookie: Option<Cookie>) -> u64 {
         let (block, cold) = (self.view(i).block, self.view(i).cold);
         let shown = cookie.is_some_and(|cookie| !cookie.is_request());
         match self.cookie_cache.offer(now, block.tuple.remote) {
             Offer::Data { mss, .. } if shown && block.state() == State::SynSent => {
                 let most = path_mss(block, cold.path_mtu).min(mss).min(self.wished_mss(i));
-                block.snd_end.min((most as u64).saturating_sub(options as u64))
+                block.snd_end.min((most as u64).saturating_sub(OPTIONS_MAX))
             }
             _ => 0,
         }
@@ -159,7 +161,7 @@ impl Tcp {
         };
         let payload = page.send_refs(live.pool, block.slot, 0, len as usize);
         let (generation, epoch) = (block.generation, live.in_flight.add(0));
-        let segment = Outgoing { payload, ttl, tos, flags: syn.flags | TCP_PSH, ..syn };
+        let segment = Outgoing { payload, ttl, tos, ..syn };
         let sent = self.transmit(cx, out, &segment, |descriptor| Request::Data {
             block: i,
             generation,

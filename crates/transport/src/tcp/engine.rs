@@ -7,6 +7,7 @@ use super::TcpConfig;
 use super::asked::{Path, PendingReset, Request};
 use super::asking::Ecn;
 use super::block::{Cold, State, Tuple};
+use super::clocks::Timestamps;
 use super::cookie_cache::CookieCache;
 use super::counters::{COUNTERS, Counter};
 use super::durable::{Blocks, Tables};
@@ -79,6 +80,7 @@ pub struct Tcp {
     pub(super) addresses: Addresses,
     pub(super) ecn: Ecn,
     pub(super) fast_open: FastOpen,
+    pub(super) clocks: Timestamps,
     pub(super) early_resets: Resets,
     pub(super) cookie_cache: CookieCache,
     pub(super) key: Key,
@@ -139,6 +141,7 @@ impl Tcp {
             addresses: Addresses::default(),
             ecn: Ecn::default(),
             fast_open: FastOpen::default(),
+            clocks: Timestamps::default(),
             early_resets: Resets::default(),
             cookie_cache: CookieCache::new(key),
             key,
@@ -261,6 +264,7 @@ impl Component for Tcp {
             Event::Configure { key, value } if key == "addresses" => self.addresses.configure(&value),
             Event::Configure { key, value } if key == "ecn" => self.ecn = choice(&value),
             Event::Configure { key, value } if key == "fastopen" => self.fast_open = choice(&value),
+            Event::Configure { key, value } if key == "timestamps" => self.clocks = choice(&value),
             Event::Configure { key, value } if key == Commit::KEY => self.set_commit(Commit::of(&value)),
             _ => {}
         }

@@ -22,6 +22,7 @@
 //! | [`recover`], [`recovery`], [`prr`] | what follows | RFC 6937, RFC 6582, RFC 3042 |
 //! | [`undo`] | what was no loss | RFC 3522, RFC 4015, RFC 5682, RFC 2883 |
 //! | [`asking`], [`ecn`] | marks instead of losses | RFC 3168 |
+//! | [`clocks`] | whether there are timestamps | RFC 7323 §3 |
 //! | [`congestion`] | how much | RFC 5681, RFC 9438, RFC 9406 |
 //! | [`close`], [`time_wait`] | FIN, TIME-WAIT, reset | RFC 9293 §3.6, RFC 6191, RFC 1337 |
 //! | [`control`], [`application`], [`tell`] | requests of sockets; the application's page and what it is told | |
@@ -40,6 +41,7 @@ mod application;
 mod asked;
 mod asking;
 pub mod block;
+mod clocks;
 mod close;
 pub mod congestion;
 mod connect;
@@ -90,6 +92,7 @@ mod undo;
 mod versions;
 
 pub use asking::Ecn;
+pub use clocks::Timestamps;
 pub use durable::{acquit, arena_len, examine, forge};
 pub use engine::Tcp;
 pub use fast_open::FastOpen;

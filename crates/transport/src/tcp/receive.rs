@@ -3,6 +3,7 @@
 use super::acceptable::STRAY_INTERVAL;
 use super::asked::PendingReset;
 use super::block::{NONE, NOWHERE, State, bit};
+use super::clocks::Timestamps;
 use super::connection::Connection;
 use super::counters::Counter;
 use super::engine::Tcp;
@@ -156,7 +157,7 @@ impl Tcp {
         out: &mut Outbox<Out>,
     ) {
         let parsed = parse(cx.memory, &mut self.scratch, packet, header_len, checksum_ok, segment_size, zone);
-        let segment = match parsed {
+        let mut segment = match parsed {
             Ok(segment) => segment,
             Err(why) => {
                 let counter = match why {
@@ -167,6 +168,9 @@ impl Tcp {
                 return cx.count(counter);
             }
         };
+        if self.clocks == Timestamps::Off && segment.flags & TCP_SYN != 0 {
+            segment.options.timestamps = None;
+        }
         cx.add(Counter::ReceivedSegments, segment.count as u64);
         cx.add(Counter::ReceivedEmpty, (segment.len == 0) as u64);
         self.receive_segment(cx, &segment, out);

@@ -18,7 +18,7 @@ use crate::edge::Out;
 use crate::timers::NEVER;
 use core::time::Duration;
 use eft_base::wire::{ECN_CAPABLE, TCP_CWR, TCP_FIN, TCP_PSH};
-use eft_channel::socket::Opt;
+use eft_channel::socket::{Opt, cork};
 use eft_component::{Context, Outbox};
 
 /// Segments that one connection sends before another has its turn.
@@ -305,7 +305,11 @@ impl Tcp {
             tos |= ECN_CAPABLE;
             flags |= if block.has(bit::ECN_REDUCED) { TCP_CWR } else { 0 };
         }
-        if end == block.snd_end && len > 0 {
+        // At the end of what the application wrote, unless it said that more follows and is still believed (RFC 9293
+        // §3.9.1.2); and at the end of what the device cuts, so that a receiver that merges it passes it on, as Linux does.
+        let more = page.option(Opt::Cork) & cork::MORE != 0 && !live.is_due(due::OVERRIDE);
+        let ends = end == block.snd_end && !more;
+        if len > 0 && (ends || len > mss as u64) {
             flags |= TCP_PSH;
         }
         if fin {

@@ -3,7 +3,7 @@
 use crate::app::{App, Plan};
 use crate::script::*;
 use eft_base::SocketId;
-use eft_channel::socket::{Opt, SocketPage};
+use eft_channel::socket::{Opt, SocketPage, cork};
 use eft_component::transport::Effect;
 use std::time::Duration;
 
@@ -164,5 +164,48 @@ fn a_handshake_is_as_short_as_it_can_be() {
         assert_eq!(syn_ack.header_len() - 20, needed, "{offer:?}");
         let after = s.wait(500 * MS);
         assert!(after.is_empty(), "{offer:?}: {after:?}");
+    }
+}
+
+/// MSG_MORE says that a write is no end; what a device cuts has one, whatever follows it.
+#[test]
+fn a_push_stands_where_a_write_or_a_large_segment_ends() {
+    const PSH: u8 = 8;
+    let (mut s, socket) = Script::connected(quiet_plan());
+    let page = s.world.sides[1].page(socket);
+    let mut said = |more: u32, len: u64, time: Duration| {
+        page.set_option(Opt::Cork, more);
+        write(&mut s, socket, &page, len);
+        let heard: Vec<(usize, bool)> = s.wait(time).iter().map(|h| (h.len, h.flags & PSH != 0)).collect();
+        s.ack = s.ack.wrapping_add(heard.iter().map(|(len, _)| *len as u32).sum());
+        s.say(ACK, &[]);
+        s.hear();
+        heard
+    };
+    assert_eq!(said(0, 700, MS), [(700, true)]);
+    assert_eq!(said(0, 1000, MS), [(1000, true)]);
+    // Held back for 200 ms; after that nobody waits for more.
+    assert_eq!(said(cork::MORE, 700, 201 * MS), [(700, true)]);
+    assert_eq!(said(cork::OPTION, 700, 201 * MS), [(700, true)]);
+    assert_eq!(said(cork::MORE, 2700, MS), [(2000, true)]);
+    page.set_option(Opt::Flush, page.send_end() as u32);
+    s.world.dirty(1, socket);
+    let flushed: Vec<(usize, bool)> = s.hear().iter().map(|h| (h.len, h.flags & PSH != 0)).collect();
+    assert_eq!(flushed, [(700, false)]);
+}
+
+#[test]
+fn timestamps_are_neither_offered_nor_taken_if_they_are_off() {
+    let offer = timestamps(7, 0);
+    for (switch, there) in [("on", true), ("off", false)] {
+        let mut s = Script::new(quiet_plan());
+        s.world.at(1).configure("timestamps", switch);
+        s.say_with(SYN, &[], &offer);
+        let heard = s.hear();
+        assert_eq!((heard[0].flags, tsval(&heard[0].options).is_some()), (SYN | ACK, there));
+        App::connect(&mut s.world, 1, 4711, quiet_plan());
+        let heard = s.wait(10 * MS);
+        let syn = heard.iter().find(|h| h.flags == SYN).expect("a SYN");
+        assert_eq!(tsval(&syn.options).is_some(), there);
     }
 }

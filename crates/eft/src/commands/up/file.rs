@@ -16,7 +16,7 @@ use anyhow::{Context, Result, anyhow};
 use eft_base::Cidr;
 use eft_base::text::complaint;
 use eft_linux::devices::DeviceSpec;
-use eft_transport::tcp::{Ecn, FastOpen};
+use eft_transport::tcp::{Ecn, FastOpen, Timestamps};
 use serde::Deserialize;
 
 #[derive(Debug, Default, PartialEq)]
@@ -30,6 +30,7 @@ pub struct Options {
     pub nameserver: Option<IpAddr>,
     pub ecn: Option<Ecn>,
     pub fastopen: Option<FastOpen>,
+    pub timestamps: Option<Timestamps>,
     pub keep: Option<u32>,
     pub record: Option<PathBuf>,
     pub topology: Option<PathBuf>,
@@ -51,6 +52,7 @@ struct Text {
     nameserver: Option<String>,
     ecn: Option<String>,
     fastopen: Option<String>,
+    timestamps: Option<String>,
     keep: Option<u32>,
     record: Option<PathBuf>,
     topology: Option<PathBuf>,
@@ -108,6 +110,7 @@ fn parse(text: &str) -> Result<Options> {
         nameserver: text.nameserver.map(|s| one("nameserver", &s)).transpose()?,
         ecn: text.ecn.map(|s| one("ecn", &s)).transpose()?,
         fastopen: text.fastopen.map(|s| one("fastopen", &s)).transpose()?,
+        timestamps: text.timestamps.map(|s| one("timestamps", &s)).transpose()?,
         keep: text.keep,
         record: text.record,
         topology: text.topology,

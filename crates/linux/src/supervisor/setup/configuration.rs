@@ -138,6 +138,7 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
         store.subscribe("addresses", peer);
         store.subscribe("ecn", peer);
         store.subscribe("fastopen", peer);
+        store.subscribe("timestamps", peer);
         store.subscribe(Commit::KEY, peer);
     }
     let transports: Vec<String> = config.topology.transports().iter().map(|t| format!("\"{t}\"")).collect();
@@ -178,6 +179,7 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
     store.publish("addresses", addresses.into_bytes());
     store.publish("ecn", config.ecn.into());
     store.publish("fastopen", config.fastopen.into());
+    store.publish("timestamps", config.timestamps.into());
     if config.commit == Commit::Off {
         store.publish(Commit::KEY, config.commit.name().into());
     }
