@@ -3,6 +3,7 @@
 //! They are looked up by name among the program's symbols, where libeft.so stands before libc. A reference of this object's
 //! own would lead to libc's.
 
+use crate::settle::settle;
 use core::ffi::{c_int, c_uint, c_ulong, c_void};
 use libc::{epoll_event, iovec, loff_t, msghdr, nfds_t, pollfd, sockaddr, socklen_t, timeval, timezone};
 use std::ffi::CString;
@@ -39,6 +40,9 @@ macro_rules! calls {
             /// # Safety
             /// As for the system call.
             pub unsafe extern "C" fn $name(_: Data, $($argument: $kind),*) -> $result {
+                if !matches!(stringify!($name), "usleep" | "gettimeofday") {
+                    settle();
+                }
                 // SAFETY: by the caller.
                 unsafe { (kept().$name)($($argument),*) }
             }

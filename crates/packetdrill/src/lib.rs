@@ -14,6 +14,7 @@ pub mod calls;
 pub mod cut;
 pub mod interface;
 pub mod neighbour;
+pub mod settle;
 pub mod wire;
 
 use core::ffi::{CStr, c_char, c_int, c_longlong, c_void};

@@ -3,8 +3,9 @@
 //! A thread takes frames as they come, so that questions for the gateway are answered also while packetdrill waits for
 //! something else. The time of a packet is the kernel's, of its arrival.
 
-use crate::cut::cut;
+use crate::cut::{VNET_LEN, cut, merged};
 use crate::neighbour::{ETHERNET_LEN, MAC, answer};
+use crate::settle;
 use core::ffi::{c_int, c_longlong, c_void};
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -16,8 +17,8 @@ const ETH_P_ALL: u16 = 3;
 const SOL_PACKET: c_int = 263;
 const PACKET_VNET_HDR: c_int = 15;
 const PACKET_IGNORE_OUTGOING: c_int = 23;
-/// The header that says how a frame is to be cut (`virtio_net_hdr`); its size of a segment is at 4.
-const VNET_LEN: usize = 10;
+/// Of the scripts' IPv4 device, which is the smaller one.
+const MTU: usize = 1500;
 const FRAME_MAX: usize = VNET_LEN + ETHERNET_LEN + 65535 + 64;
 /// Longer than any script waits for a packet. After that it gets none, and fails.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -49,7 +50,10 @@ impl Wire {
     pub fn send(&self, packet: &[u8]) -> Result<()> {
         let kind: [u8; 2] =
             if packet.first().is_some_and(|b| b >> 4 == 6) { [0x86, 0xdd] } else { [0x08, 0x00] };
-        send_frame(&self.socket, &[&self.stack[..], &MAC, &kind, packet].concat())
+        let (header, packet) = merged(packet.to_vec(), ETHERNET_LEN, MTU);
+        send_frame(&self.socket, &[&header[..], &self.stack, &MAC, &kind, &packet].concat())?;
+        settle::note();
+        Ok(())
     }
 
     /// The next IP packet of the stack; `None` if none comes.
@@ -101,10 +105,10 @@ fn set_option(socket: &OwnedFd, level: c_int, name: c_int) -> Result<()> {
     if set < 0 { Err(Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Sends a frame with what stands before it.
 fn send_frame(socket: &OwnedFd, frame: &[u8]) -> Result<()> {
-    let whole = [&[0; VNET_LEN][..], frame].concat();
     // SAFETY: bytes that live for the call.
-    let sent = unsafe { libc::send(socket.as_raw_fd(), whole.as_ptr().cast(), whole.len(), 0) };
+    let sent = unsafe { libc::send(socket.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
     if sent < 0 { Err(Error::last_os_error()) } else { Ok(()) }
 }
 
@@ -116,7 +120,7 @@ fn take_frames(socket: &OwnedFd, packets: &Sender<Packet>) {
             continue;
         }
         if let Some(reply) = answer(frame) {
-            let _ = send_frame(socket, &reply);
+            let _ = send_frame(socket, &[&[0; VNET_LEN][..], &reply].concat());
             continue;
         }
         let Some(packet) = ip_packet(frame) else { continue };

@@ -62,3 +62,19 @@ fn what_is_no_whole_tcp_header_stays_as_it_is() {
     udp[9] = 17;
     assert_eq!(cut(udp.clone(), 1), [udp]);
 }
+
+#[test]
+fn what_is_too_large_for_the_wire_arrives_as_put_together() {
+    for (v6, kind, tcp) in [(false, 1, 20), (true, 4, 40)] {
+        let whole = cut(segment(v6, &[7; 4000]), 0).remove(0);
+        let (header, packet) = merged(whole.clone(), 14, 1500);
+        let word = |at: usize| u16::from_ne_bytes([header[at], header[at + 1]]);
+        assert_eq!((header[0], header[1]), (1, kind));
+        assert_eq!((word(2), word(4), word(6), word(8)), (14 + tcp + 24, 1000, 14 + tcp, 16));
+        // Whoever sums the segment over what stands there gets the checksum that the whole one has.
+        let tcp = usize::from(tcp);
+        assert_eq!(checksum(&[&packet[tcp..]]), [whole[tcp + 16], whole[tcp + 17]]);
+        let small = cut(segment(v6, &[7; 1000]), 0).remove(0);
+        assert_eq!(merged(small.clone(), 14, 1500), ([0; VNET_LEN], small));
+    }
+}

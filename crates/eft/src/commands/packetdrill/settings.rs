@@ -14,6 +14,7 @@ pub struct Settings {
     version: Version,
     ecn: &'static str,
     fastopen: &'static str,
+    timestamps: &'static str,
 }
 
 impl Settings {
@@ -33,12 +34,17 @@ impl Settings {
                 Some(2) => "server",
                 _ => "both",
             };
-        Settings { version, ecn, fastopen }
+        let timestamps = match set(script, "net.ipv4.tcp_timestamps", "net/ipv4/tcp_timestamps") {
+            Some(0) => "off",
+            _ => "on",
+        };
+        Settings { version, ecn, fastopen, timestamps }
     }
 
     /// Options of `eft up`.
     pub fn stack(&self) -> Vec<&'static str> {
-        let mut options = vec!["--ecn", self.ecn, "--fastopen", self.fastopen];
+        let mut options =
+            vec!["--ecn", self.ecn, "--fastopen", self.fastopen, "--timestamps", self.timestamps];
         options.extend_from_slice(match self.version {
             Version::Ipv4 | Version::Mapped => {
                 &["--address", "192.168.0.1/16", "--gateway", "192.168.255.254"]
@@ -89,15 +95,16 @@ impl Settings {
     }
 }
 
-/// The number that a script sets a variable of the kernel's to, by `sysctl` or by its file.
+/// The number that a script first sets a variable of the kernel's to, by `sysctl` or by its file.
 fn set(script: &str, name: &str, path: &str) -> Option<u32> {
-    [name, path].iter().find_map(|name| {
-        let (_, after) = script.split_once(&format!("{name}="))?;
-        let after = after.trim_start_matches('"');
-        let (digits, radix) = after.strip_prefix("0x").map_or((after, 10), |hex| (hex, 16));
-        let len = digits.find(|c: char| !c.is_digit(radix)).unwrap_or(digits.len());
-        u32::from_str_radix(&digits[..len], radix).ok()
-    })
+    let places = [name, path].into_iter().filter_map(|name| {
+        let assigned = format!("{name}=");
+        script.find(&assigned).map(|at| at + assigned.len())
+    });
+    let after = script[places.min()?..].trim_start_matches('"');
+    let (digits, radix) = after.strip_prefix("0x").map_or((after, 10), |hex| (hex, 16));
+    let len = digits.find(|c: char| !c.is_digit(radix)).unwrap_or(digits.len());
+    u32::from_str_radix(&digits[..len], radix).ok()
 }
 
 #[cfg(test)]
