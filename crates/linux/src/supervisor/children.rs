@@ -2,21 +2,15 @@
 
 use super::StackConfig;
 use super::member::Member;
+use super::process::Spawned;
 use crate::protocol::{CONTROL_FD, PROTOCOL};
 use crate::{Doing, Result, scm};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// A process that was started, our ends of its servers' control sockets, and what it says at its end.
-pub struct Spawned {
-    pub child: Child,
-    pub controls: Vec<OwnedFd>,
-    pub stderr: Option<ChildStderr>,
-}
 
 /// Starts `eft serve NAME…` from a program file, or from our own.
 pub fn spawn(stack: &str, names: &[&str], program: Option<&Arc<OwnedFd>>) -> Result<Spawned> {

@@ -18,6 +18,7 @@ pub mod request;
 mod scheduling;
 mod setup;
 mod standby;
+mod successors;
 mod update;
 mod wiring;
 

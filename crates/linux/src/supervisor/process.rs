@@ -3,9 +3,17 @@
 use eft_control::hang::ThreadState;
 use std::cell::RefCell;
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::process::Child;
+use std::process::{Child, ChildStderr};
 use std::rc::Rc;
+
+/// A process that was started, our ends of its servers' control sockets, and what it says at its end.
+pub struct Spawned {
+    pub child: Child,
+    pub controls: Vec<OwnedFd>,
+    pub stderr: Option<ChildStderr>,
+}
 
 /// A process, shared by the members that run in it.
 pub type Process = Rc<RefCell<Child>>;

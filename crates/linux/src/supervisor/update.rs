@@ -5,8 +5,9 @@
 //! any other, without the time that starting a program takes. A newcomer that dies before, or says nothing, has changed
 //! nothing; one that dies within its first second is replaced by the old program, which finds its state in the arena.
 
-use super::children::{self, Spawned};
+use super::children;
 use super::member::{Life, Member};
+use super::process::Spawned;
 use super::{Supervisor, Watched};
 use crate::error::error;
 use crate::protocol::{FromServer, ToServer, encode};

@@ -1,8 +1,9 @@
 //! Giving a server its memory and its neighbours.
 
 use super::accusations::Queue;
-use super::children::{self, Spawned};
+use super::children;
 use super::member::{Life, OwnedPool};
+use super::process::Spawned;
 use super::{OLD_POOLS, Supervisor, Watched};
 use crate::protocol::{DeviceSetup, Identity, ToServer};
 use crate::serve::queue_len;
