@@ -12,6 +12,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("text", &[]),
     ("channel", &["base"]),
     ("messages", &["base", "channel"]),
+    ("arena", &["base", "channel"]),
     ("component", &["base", "machine", "channel", "messages"]),
     ("sockets", FRAME),
     ("transport", FRAME),
@@ -91,12 +92,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
 ];
 
-const FRAME: &[&str] = &["base", "channel", "messages", "component"];
+const FRAME: &[&str] = &["base", "channel", "arena", "messages", "component"];
 
 /// Crates that must build without the standard library: no I/O, no clock, by construction.
 const PURE: &[&str] = &[
     "base",
     "channel",
+    "arena",
     "messages",
     "component",
     "sockets",

@@ -9,8 +9,6 @@
 extern crate alloc;
 
 mod addresses;
-mod arena;
-mod docket;
 mod domains;
 pub mod edge;
 mod free;
@@ -25,5 +23,5 @@ mod timers;
 mod turns;
 pub mod udp;
 
-pub use arena::{FUSE_BURNT, Fuse, Refused};
 pub use edge::{In, Out};
+pub use eft_arena::{FUSE_BURNT, Fuse, Refused};

@@ -8,9 +8,9 @@ use super::engine::Tcp;
 use super::live::{Live, due};
 use super::out_of_order::OutOfOrder;
 use super::reassembly::Reassembly;
-use crate::arena::Item;
 use crate::timers::Timers;
 use crate::turns::Turns;
+use eft_arena::Item;
 use eft_base::SocketId;
 
 pub(super) struct Connection<'a> {

@@ -1,12 +1,12 @@
-//! Inputs that have killed two lives: each input is recorded in the [docket](crate::docket) before it runs, and a condemned one
+//! Inputs that have killed two lives: each input is recorded in the [docket](eft_arena::docket) before it runs, and a condemned one
 //! is refused. A condemned segment is dropped; any other condemned input resets its connection.
 
 use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
-use crate::docket::{Kind, Note};
 use crate::edge::{In, Out};
 use crate::requests::Transport as _;
+use eft_arena::docket::{Kind, Note};
 use eft_base::errno::ECONNABORTED;
 use eft_component::{Commit, Context, Outbox};
 use eft_messages::sockets::SocketsToTransport;

@@ -6,8 +6,8 @@
 use super::block::{Block, Cold, State, bit};
 use super::durable::{CURRENT, LAYOUT};
 use super::reassembly::Reassembly;
-use crate::arena;
 use alloc::vec::Vec;
+use eft_arena as arena;
 use eft_base::{DomainId, Endpoint};
 use eft_channel::Segment;
 use zerocopy::IntoBytes;

@@ -2,7 +2,7 @@
 
 use super::TcpConfig;
 use super::durable::Tables;
-use crate::arena::Refused;
+use eft_arena::Refused;
 use eft_channel::Segment;
 
 /// Blocks in an arena, changed and committed as [`super::Tcp`] does it.

@@ -13,7 +13,7 @@ use super::listen::RECORD_LEN;
 use super::live::due;
 use super::out_of_order::OutOfOrder;
 use super::statistics::Statistics;
-use crate::docket::Kind;
+use eft_arena::docket::Kind;
 use eft_base::errno::ECONNABORTED;
 use eft_component::Context;
 

@@ -7,9 +7,9 @@ use super::TcpConfig;
 use super::block::{Block, Cold};
 use super::durable::{CURRENT, LAYOUT, Shape, Tables, V3 as LAYOUT_3, examine};
 use super::reassembly::Reassembly;
-use crate::arena::{Refused, copy_of, read_v2, write_v2};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use eft_arena::{Refused, copy_of, read_v2, write_v2};
 use eft_channel::Segment;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 

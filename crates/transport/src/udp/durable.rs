@@ -2,10 +2,10 @@
 
 use super::UdpConfig;
 use crate::addresses::{ANY6, Reach, any4};
-use crate::arena::{self, Arena, Layout, Refused, Table};
 use crate::domains::NONE;
 use crate::requests::POSITION_MAX;
 use core::ops::Range;
+use eft_arena::{self as arena, Arena, Layout, Refused, Table};
 use eft_base::{DomainId, Endpoint, WireAddress};
 use eft_channel::Segment;
 use eft_channel::dirty::DIRTY_SLOTS;

@@ -1,8 +1,8 @@
 //! The arena as `eft ss` sees it: mapped read-only, while the engine may be writing it.
 
 use super::durable::{Block, LAYOUT, bit};
-use crate::arena;
 use alloc::vec::Vec;
+use eft_arena as arena;
 use eft_base::{DomainId, Endpoint};
 use eft_channel::Segment;
 

@@ -1,7 +1,7 @@
 use super::super::block::{State, bit};
 use super::super::durable::NEXT;
 use super::*;
-use crate::arena::new_v2;
+use eft_arena::new_v2;
 
 const CONFIG: TcpConfig = TcpConfig {
     connections: 4,

@@ -24,12 +24,12 @@ const CONDEMNED: usize = 5;
 const WORDS: usize = CONDEMNED + 2 * CONDEMNED_MAX;
 
 /// Bytes of a header up to the end of the docket.
-pub(crate) const END: usize = AT + WORDS * 8;
+pub const END: usize = AT + WORDS * 8;
 
 /// What kind of call it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// A message whose connection is not known yet.
     Message = 1,
     Segment = 2,
@@ -44,7 +44,7 @@ pub(crate) enum Kind {
 
 /// An input, identified by content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Note {
+pub struct Note {
     kind: Kind,
     /// The connection's block.
     block: u32,
@@ -76,14 +76,14 @@ fn digest(content: &[u64]) -> u64 {
 
 /// What opening an arena found out about the last death.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Finding {
+pub enum Finding {
     Nothing,
     /// An input has killed twice, and will not run again. The block is that of a connection that has had too many such inputs.
     Condemned(Option<u32>),
 }
 
 /// The docket of an arena.
-pub(crate) struct Docket {
+pub struct Docket {
     segment: Segment,
     condemned: u64,
 }
@@ -164,7 +164,7 @@ impl Docket {
 }
 
 /// The running input is not to blame for the owner's death.
-pub(crate) fn acquit(segment: &Segment) {
+pub fn acquit(segment: &Segment) {
     if let Ok(word) = segment.atomic_u64(AT + RUNNING * 8) {
         word.store(0, Ordering::Relaxed);
     }

@@ -19,7 +19,7 @@ impl Fuse {
         self.0.load(Ordering::Relaxed)
     }
 
-    pub(super) fn is_lit(&self) -> bool {
+    pub(crate) fn is_lit(&self) -> bool {
         self.left() > 0
     }
 

@@ -1,4 +1,4 @@
-//! The durable arena of a transport: a versioned header, and tables of plain data without pointers.
+//! The durable arena of an engine: a versioned header, and tables of plain data without pointers.
 //!
 //! **Turns.** The changes of a turn take effect all at once, when [`Arena::commit`] ends it. The first time that an item is
 //! borrowed for change in a turn, its checksum is verified and its image goes into the table's undo area; at the commit the
@@ -10,6 +10,11 @@
 //! **Damage.** An item that was changed by other code fails its checksum. In the middle of a turn an assertion then ends the
 //! server; when the arena is opened, [`Table::is_intact`] reports it, and only that item is given up.
 
+#![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
+
+pub mod docket;
 mod fuse;
 mod layout;
 mod layout2;
@@ -30,11 +35,9 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 pub use fuse::{FUSE_BURNT, Fuse};
 pub use layout::{Layout, Refused};
-pub(crate) use layout::{copies, copy_of, examine};
-#[cfg(test)]
-pub(crate) use layout2::new_v2;
-pub(crate) use layout2::{read_v2, write_v2};
-pub(crate) use table::{Item, Table};
+pub use layout::{copies, copy_of, examine};
+pub use layout2::{new_v2, read_v2, write_v2};
+pub use table::{Item, Table};
 
 use layout::{CHUNK, Header, Kind, MADE, TURN, TableLayout, UNDO_HEAD, UndoHead, kind, new_header};
 use sum::{SUM_LEN, sum_words};
@@ -45,7 +48,7 @@ pub trait Plain: FromBytes + IntoBytes + Immutable + KnownLayout + Copy {}
 impl<T: FromBytes + IntoBytes + Immutable + KnownLayout + Copy> Plain for T {}
 
 /// An arena in use by its owner.
-pub(crate) struct Arena {
+pub struct Arena {
     segment: Segment,
     layout: Layout,
     count: usize,

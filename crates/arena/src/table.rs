@@ -10,13 +10,13 @@ use core::sync::atomic::{Ordering, compiler_fence};
 
 use eft_channel::Segment;
 
-use super::Plain;
 use super::fuse::Fuse;
 use super::layout::{Layout, TableLayout, UNDO_HEAD, UndoHead};
 use super::sum::{SUM_LEN, Sum, Way, sum};
+use crate::Plain;
 
 /// Items of one kind. Indexing is checked.
-pub(crate) struct Table<T> {
+pub struct Table<T> {
     segment: Segment,
     /// Items that are initialized.
     len: usize,
@@ -38,7 +38,7 @@ pub(crate) struct Table<T> {
 
 impl<T: Plain> Table<T> {
     /// `table` is its place in [`Layout::items`]; the segment is as long as the layout says.
-    pub(super) fn new(
+    pub(crate) fn new(
         segment: &Segment,
         layout: &Layout,
         table: usize,
@@ -67,6 +67,10 @@ impl<T: Plain> Table<T> {
     /// Items that are initialized.
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     /// Items that fit.
@@ -179,7 +183,7 @@ impl<T: Plain> Table<T> {
 }
 
 /// One item of a table: it counts as changed only once it is borrowed for change.
-pub(crate) struct Item<'a, T: Plain> {
+pub struct Item<'a, T: Plain> {
     table: &'a mut Table<T>,
     index: u32,
 }

@@ -9,11 +9,11 @@ mod tests;
 #[cfg(target_arch = "x86_64")]
 mod wide;
 
-use super::Plain;
+use crate::Plain;
 
-pub(super) const SUM_LEN: usize = size_of::<Sum>();
+pub(crate) const SUM_LEN: usize = size_of::<Sum>();
 
-pub(super) type Sum = [u64; 2];
+pub(crate) type Sum = [u64; 2];
 
 /// Words of a step. A change here changes every checksum.
 const LANES: usize = 4;
@@ -27,7 +27,7 @@ const fn nothing(words: usize) -> Sum {
 /// Two sums over lanes, the second of the first: a changed bit always shows in the first, a change of order in the
 /// second. Additions only, so that lanes may be added side by side.
 #[inline(always)]
-pub(super) fn sum_words(words: &[u64]) -> Sum {
+pub(crate) fn sum_words(words: &[u64]) -> Sum {
     let (mut a, mut b) = ([0u64; LANES], [0u64; LANES]);
     let (chunks, rest) = words.as_chunks::<LANES>();
     for chunk in chunks {
@@ -51,13 +51,13 @@ pub(super) fn sum_words(words: &[u64]) -> Sum {
 
 /// The checksum that an item should have.
 #[inline(always)]
-pub(super) fn sum<T: Plain>(item: &T) -> Sum {
+pub(crate) fn sum<T: Plain>(item: &T) -> Sum {
     sum_words(words(item))
 }
 
 /// How an item is summed and copied on this processor.
 #[derive(Clone, Copy)]
-pub(super) struct Way {
+pub(crate) struct Way {
     /// The processor has what [`wide`] needs.
     #[cfg(target_arch = "x86_64")]
     wide: bool,

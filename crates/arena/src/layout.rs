@@ -5,11 +5,11 @@ use core::fmt;
 use eft_channel::Segment;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-use super::Plain;
 use super::sum::SUM_LEN;
+use crate::Plain;
 
 /// Bytes before the first table.
-pub(super) const HEADER_LEN: usize = 4096;
+pub(crate) const HEADER_LEN: usize = 4096;
 const _: () = assert!(crate::docket::END <= HEADER_LEN);
 /// Tables begin at multiples of it, and so does every item whose length is a multiple.
 const LINE: usize = 64;
@@ -19,13 +19,13 @@ const TABLES_MAX: usize = 4;
 /// The header before an image in the undo area.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub(super) struct UndoHead {
+pub(crate) struct UndoHead {
     /// Written last.
     pub turn: u64,
     pub index: u64,
 }
 
-pub(super) const UNDO_HEAD: usize = size_of::<UndoHead>();
+pub(crate) const UNDO_HEAD: usize = size_of::<UndoHead>();
 
 /// What an arena holds.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +44,7 @@ impl Layout {
     }
 
     /// Where a table begins.
-    pub(super) const fn offset(&self, table: usize, count: usize) -> usize {
+    pub(crate) const fn offset(&self, table: usize, count: usize) -> usize {
         let mut at = HEADER_LEN;
         let mut i = 0;
         while i < table {
@@ -56,7 +56,7 @@ impl Layout {
 }
 
 /// Offsets within a table.
-pub(super) struct TableLayout {
+pub(crate) struct TableLayout {
     pub sums: usize,
     pub undo: usize,
     end: usize,
@@ -73,7 +73,7 @@ impl TableLayout {
 /// The header of the arena.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-pub(super) struct Header {
+pub(crate) struct Header {
     pub magic: u64,
     pub version: u32,
     pub tables: u32,
@@ -90,9 +90,9 @@ pub(super) struct Header {
     pub made: u64,
 }
 
-pub(super) const MADE: usize = core::mem::offset_of!(Header, made);
+pub(crate) const MADE: usize = core::mem::offset_of!(Header, made);
 /// How many items are initialized at a time.
-pub(super) const CHUNK: usize = 64;
+pub(crate) const CHUNK: usize = 64;
 
 impl Header {
     /// How many items there are.
@@ -106,7 +106,7 @@ impl Header {
     }
 }
 
-pub(super) const TURN: usize = core::mem::offset_of!(Header, turn);
+pub(crate) const TURN: usize = core::mem::offset_of!(Header, turn);
 
 /// Why an arena is left as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,13 +140,13 @@ impl fmt::Display for Refused {
 }
 
 /// The kind of an arena, found before anything in it is trusted or changed.
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Empty,
     Ours(Header),
     Not(Refused),
 }
 
-pub(super) fn kind(segment: &Segment, layout: &Layout, count: usize) -> Kind {
+pub(crate) fn kind(segment: &Segment, layout: &Layout, count: usize) -> Kind {
     let mut header = Header::new_zeroed();
     if segment.read(0, header.as_mut_bytes()).is_err() {
         return Kind::Not(Refused::Foreign);
@@ -174,14 +174,14 @@ pub(super) fn kind(segment: &Segment, layout: &Layout, count: usize) -> Kind {
 }
 
 /// Whether [`Arena::open`] would take the segment. Changes nothing.
-pub(crate) fn examine(segment: &Segment, layout: &Layout, count: usize) -> Result<(), Refused> {
+pub fn examine(segment: &Segment, layout: &Layout, count: usize) -> Result<(), Refused> {
     match kind(segment, layout, count) {
         Kind::Not(refused) => Err(refused),
         Kind::Empty | Kind::Ours(_) => Ok(()),
     }
 }
 
-pub(super) fn new_header(layout: &Layout, count: usize, seed: u64) -> Header {
+pub(crate) fn new_header(layout: &Layout, count: usize, seed: u64) -> Header {
     let mut random = eft_base::Random::new(seed);
     let mut items = [0; TABLES_MAX];
     items.iter_mut().zip(layout.items).for_each(|(to, len)| *to = *len as u64);
@@ -199,7 +199,7 @@ pub(super) fn new_header(layout: &Layout, count: usize, seed: u64) -> Header {
 }
 
 /// A copy of an arena that may be opened without changing it; `None` if it is not of this layout.
-pub(crate) fn copy_of(segment: &Segment, layout: &Layout, count: usize) -> Option<Segment> {
+pub fn copy_of(segment: &Segment, layout: &Layout, count: usize) -> Option<Segment> {
     let Kind::Ours(header) = kind(segment, layout, count) else { return None };
     let copy = Segment::heap(layout.arena_len(count));
     segment.copy_to(0, &copy, 0, HEADER_LEN).ok()?;
@@ -216,11 +216,7 @@ pub(crate) fn copy_of(segment: &Segment, layout: &Layout, count: usize) -> Optio
 }
 
 /// Copies of all items of a table, for readers; `None` if this is not an arena of this layout.
-pub(crate) fn copies<T: Plain>(
-    segment: &Segment,
-    layout: Layout,
-    table: usize,
-) -> Option<impl Iterator<Item = T>> {
+pub fn copies<T: Plain>(segment: &Segment, layout: Layout, table: usize) -> Option<impl Iterator<Item = T>> {
     let mut header = Header::new_zeroed();
     segment.read(0, header.as_mut_bytes()).ok()?;
     let count = usize::try_from(header.count).ok().filter(|n| *n <= segment.len())?;

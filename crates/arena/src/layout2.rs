@@ -3,8 +3,8 @@
 use eft_channel::Segment;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-use super::Plain;
 use super::layout::{HEADER_LEN, Refused};
+use crate::Plain;
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
@@ -18,7 +18,7 @@ struct HeaderV2 {
 }
 
 /// What an arena of layout 2 holds: its secret and its blocks. `None` if it is not one.
-pub(crate) fn read_v2<T: Plain>(
+pub fn read_v2<T: Plain>(
     old: &Segment,
     magic: [u8; 8],
     count: usize,
@@ -39,7 +39,7 @@ pub(crate) fn read_v2<T: Plain>(
 }
 
 /// Makes an empty segment an arena of layout 2.
-pub(crate) fn write_v2<T: Plain>(
+pub fn write_v2<T: Plain>(
     to: &Segment,
     magic: [u8; 8],
     secret: [u64; 2],
@@ -62,10 +62,9 @@ pub(crate) fn write_v2<T: Plain>(
     to.write(0, header.as_bytes()).map_err(|_| Refused::Foreign)
 }
 
-/// An arena of layout 2.
-#[cfg(test)]
-pub(crate) fn new_v2<T: Plain>(magic: [u8; 8], secret: [u64; 2], blocks: &[T]) -> Segment {
+/// An arena of layout 2, for tests of conversion.
+pub fn new_v2<T: Plain>(magic: [u8; 8], secret: [u64; 2], blocks: &[T]) -> Segment {
     let segment = Segment::heap(HEADER_LEN + size_of_val(blocks));
-    write_v2(&segment, magic, secret, blocks.iter().copied()).unwrap();
+    write_v2(&segment, magic, secret, blocks.iter().copied()).expect("it has the length");
     segment
 }
