@@ -1,24 +1,29 @@
 //! The state table: a working copy that is searched, and a copy in the arena that survives a crash.
 //!
-//! The arena is an array of entries without pointers, each with a checksum over itself. An entry is written when
-//! its state begins, changes or ends, and when its expiry has moved by a second; so a crash loses less than a
-//! second of it. On opening, every entry is checked: damaged ones are forgotten (a rule must admit their
-//! connections again), intact ones are recovered.
+//! The arena ([`eft_arena`]) holds an entry without pointers for each state. An entry is written when its state begins, changes
+//! or ends, and when its expiry has moved by a second; so a crash loses less than a second of it. What a turn writes takes effect
+//! all at once. On opening, every entry is checked: damaged ones are forgotten (a rule must admit their connections again), intact
+//! ones are recovered.
+
+mod layout1;
+
+pub use layout1::{convert, revert};
 
 use crate::config::FilterConfig;
 use crate::state::{Seen, State};
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 use core::time::Duration;
+use eft_arena::{Arena, Fuse, Layout, Refused, Table};
 use eft_base::hash::Key;
 use eft_base::{Instant, Random};
 use eft_channel::Segment;
 use eft_messages::filter::Flow;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-/// Changes with the layout of [`Entry`]: states of another version cannot be read.
-const MAGIC: u64 = u64::from_le_bytes(*b"eftflt\x01\0");
-const HEADER_LEN: usize = 64;
+/// Its version changes with the layout of [`Entry`].
+const LAYOUT: Layout = Layout { magic: *b"eft-flt\0", version: 2, items: &[size_of::<Entry>()] };
 const NONE: u32 = u32::MAX;
 /// How much of the newest expiry a crash may lose.
 const SLACK: Duration = Duration::from_secs(1);
@@ -42,20 +47,28 @@ struct Entry {
     expires_ns: u64,
     /// 1: [`State::granted`].
     granted: u32,
-    checksum: u32,
+    /// Nothing; in [`layout1`] the checksum.
+    last: u32,
 }
 
-const ENTRY_LEN: usize = size_of::<Entry>();
-const _: () = assert!(ENTRY_LEN == 64);
+const _: () = assert!(size_of::<Entry>() == 64);
 
 /// Bytes of the arena that this configuration needs.
 pub fn arena_len(config: &FilterConfig) -> usize {
-    HEADER_LEN + config.states * ENTRY_LEN
+    LAYOUT.arena_len(config.states)
+}
+
+/// Whether a filter would find the states of this arena again. Changes nothing.
+pub fn examine(arena: &Segment, config: &FilterConfig) -> Result<(), Refused> {
+    match layout1::is_one(arena) {
+        true => Err(Refused::Older { theirs: 1, ours: LAYOUT.version }),
+        false => eft_arena::examine(arena, &LAYOUT, config.states),
+    }
 }
 
 impl Entry {
     fn new(s: &State) -> Entry {
-        let mut e = Entry {
+        Entry {
             low: s.flow.low.0,
             high: s.flow.high.0,
             low_port: s.flow.low.1,
@@ -67,16 +80,8 @@ impl Entry {
             created_ns: s.created.as_nanos(),
             expires_ns: s.expires.as_nanos(),
             granted: s.granted as u32,
-            checksum: 0,
-        };
-        e.checksum = e.sum();
-        e
-    }
-
-    /// FNV-1a over all but the checksum itself.
-    fn sum(&self) -> u32 {
-        let bytes = &self.as_bytes()[..ENTRY_LEN - 4];
-        bytes.iter().fold(0x811c_9dc5, |h: u32, b| (h ^ *b as u32).wrapping_mul(0x0100_0193))
+            last: 0,
+        }
     }
 
     fn is_empty(&self) -> bool {
@@ -84,7 +89,7 @@ impl Entry {
     }
 
     fn state(&self) -> Option<State> {
-        if self.checksum != self.sum() || self.flags & 1 == 0 || self.flags > 7 {
+        if self.flags & 1 == 0 || self.flags > 7 {
             return None;
         }
         let (low, high) = ((self.low, self.low_port), (self.high, self.high_port));
@@ -114,7 +119,8 @@ struct Slot {
 
 /// The states, bounded by the arena.
 pub(crate) struct States {
-    arena: Segment,
+    arena: Arena,
+    entries: Table<Entry>,
     slots: Vec<Slot>,
     buckets: Vec<u32>,
     free: u32,
@@ -122,6 +128,8 @@ pub(crate) struct States {
     /// Attackers choose addresses and ports; they must not be able to choose the bucket.
     secret: Key,
     evict_at: usize,
+    /// Off only where it is measured what that costs.
+    commits: bool,
 }
 
 /// What was found in the arena.
@@ -132,55 +140,88 @@ pub(crate) struct Recovery {
 }
 
 impl States {
-    /// Opens the arena, taking over what a predecessor left.
-    pub fn open(arena: Segment, states: usize, seed: u64) -> (States, Recovery) {
-        let fitting = arena.len().saturating_sub(HEADER_LEN) / ENTRY_LEN;
-        let count = states.min(fitting);
+    /// Opens the arena (of [`arena_len`] bytes), taking over what a predecessor left. What is no arena of a filter is made
+    /// empty: every connection must be let in by a rule again.
+    pub fn open(segment: Segment, states: usize, seed: u64) -> (States, Recovery) {
+        if eft_arena::examine(&segment, &LAYOUT, states).is_err() {
+            segment.fill(0, segment.len(), 0).expect("the arena is writable");
+        }
+        let arena = Arena::open(segment, LAYOUT, states, seed).expect("it is of this layout, or empty");
         let mut random = Random::new(seed);
         let mut table = States {
+            entries: arena.table(0),
             arena,
-            slots: Vec::with_capacity(count),
-            buckets: vec![NONE; count.max(1).next_power_of_two()],
+            slots: Vec::new(),
+            buckets: vec![NONE; states.max(1).next_power_of_two()],
             free: NONE,
             len: 0,
             secret: Key([random.next_u64(), random.next_u64()]),
             evict_at: 0,
+            commits: true,
         };
         let mut recovery = Recovery::default();
-        let mut magic = 0u64;
-        let known = table.arena.read(0, magic.as_mut_bytes()).is_ok() && magic == MAGIC;
-        if !known {
-            let len = table.arena.len();
-            // A read-only arena keeps nothing, and the filter works without.
-            let _ = table.arena.fill(0, len, 0);
-            let _ = table.arena.write(0, MAGIC.as_bytes());
+        for i in 0..table.entries.len() as u32 {
+            table.take_over(i, &mut recovery);
         }
-        for i in 0..count {
-            let mut entry = Entry::new_zeroed();
-            let _ = table.arena.read(offset(i as u32), entry.as_mut_bytes());
-            let state = entry.state().filter(|s| table.find(&s.flow).is_none());
-            match state {
-                Some(_) => recovery.recovered += 1,
-                None if !entry.is_empty() => recovery.damaged += 1,
-                None => {}
-            }
-            table.slots.push(Slot {
-                state: None,
-                written_expiry: Instant(entry.expires_ns),
-                recalled: false,
-                next: table.free,
-            });
-            table.free = i as u32;
-            match state {
-                Some(s) => {
-                    // The head of the free list is the slot just made.
-                    table.occupy(s);
-                }
-                None if !entry.is_empty() => table.erase(i as u32),
-                None => {}
-            }
+        if !table.arena.reborn {
+            table.grow();
         }
+        table.arena.establish();
         (table, recovery)
+    }
+
+    /// A slot for the next entry of a predecessor.
+    fn take_over(&mut self, i: u32, recovery: &mut Recovery) {
+        let entry = self.entries[i];
+        let intact = self.entries.is_intact(i);
+        let state = entry.state().filter(|s| intact && self.find(&s.flow).is_none());
+        self.add_slot(i);
+        match state {
+            Some(state) => {
+                recovery.recovered += 1;
+                self.slots[i as usize].written_expiry = state.expires;
+                // The head of the free list is the slot just made.
+                self.occupy(state);
+            }
+            None if intact && entry.is_empty() => {}
+            None => {
+                recovery.damaged += 1;
+                self.entries.make(i, Entry::new_zeroed());
+            }
+        }
+    }
+
+    fn add_slot(&mut self, i: u32) {
+        self.slots.push(Slot { state: None, written_expiry: Instant(0), recalled: false, next: self.free });
+        self.free = i;
+    }
+
+    /// Makes more empty entries, if there is room for any.
+    fn grow(&mut self) {
+        let more: Range<u32> = self.arena.growth();
+        self.entries.grow(more.clone(), Entry::new_zeroed());
+        self.arena.keep(more.end);
+        more.for_each(|i| self.add_slot(i));
+    }
+
+    /// All that was written since the last time counts from now on.
+    pub fn commit(&mut self) {
+        if self.commits {
+            self.entries.seal();
+            self.arena.commit();
+        }
+    }
+
+    /// No turn is committed any more. What lies in the arena is that of now until it changes, and worthless then.
+    pub fn stop_committing(&mut self) {
+        self.commit();
+        self.commits = false;
+        self.entries.leave_open();
+    }
+
+    /// For tests of dying in the middle of a turn.
+    pub fn fuse(&self) -> Fuse {
+        self.arena.fuse()
     }
 
     pub fn len(&self) -> usize {
@@ -231,11 +272,11 @@ impl States {
 
     fn write(&mut self, slot: u32, state: &State) {
         self.slots[slot as usize].written_expiry = state.expires;
-        let _ = self.arena.write(offset(slot), Entry::new(state).as_bytes());
+        self.entries[slot] = Entry::new(state);
     }
 
     fn erase(&mut self, slot: u32) {
-        let _ = self.arena.fill(offset(slot), ENTRY_LEN, 0);
+        self.entries[slot] = Entry::new_zeroed();
     }
 
     /// Puts a state into the first free slot; the caller writes it to the arena if it is not there already.
@@ -257,6 +298,9 @@ impl States {
 
     /// Adds a state. False: there is no free slot.
     pub fn insert(&mut self, state: State) -> bool {
+        if self.free == NONE {
+            self.grow();
+        }
         let at = self.free;
         let inserted = self.occupy(state);
         if inserted {
@@ -328,8 +372,4 @@ impl States {
         self.evict_at = (self.evict_at + EVICTION_PROBES) % count.max(1);
         victim
     }
-}
-
-fn offset(slot: u32) -> usize {
-    HEADER_LEN + slot as usize * ENTRY_LEN
 }

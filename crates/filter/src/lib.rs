@@ -43,5 +43,5 @@ mod tests;
 
 pub use config::FilterConfig;
 pub use counters::Counter;
-pub use durable::arena_len;
+pub use durable::{arena_len, convert, examine, revert};
 pub use engine::{Filter, ToIp};

@@ -154,7 +154,7 @@ fn a_stream_survives_the_death_of_each_at_every_access() {
         for (peer, least) in [
             (ComponentId::TCP, 200),
             (ComponentId::IP, 30),
-            (ComponentId::FILTER, 5),
+            (ComponentId::FILTER, 30),
             (ComponentId::nic(0), 30),
         ] {
             let count = deaths(|steps| stream_outlives(side, peer, steps, None));

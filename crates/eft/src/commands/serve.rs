@@ -112,6 +112,16 @@ fn suits(identity: &Identity, arena: Option<Segment>) -> eft_linux::Result<usize
             .map_err(refused)?;
             Ok(len)
         }
+        Role::Filter => {
+            let config = filter_config(0);
+            let len = eft_filter::arena_len(&config);
+            match eft_filter::examine(&arena, &config) {
+                Err(Refused::Older { .. }) => eft_filter::convert(&arena, Segment::heap(len), &config),
+                other => other,
+            }
+            .map_err(refused)?;
+            Ok(len)
+        }
         _ => Ok(arena.len()),
     }
 }
@@ -122,6 +132,7 @@ fn revert(identity: &Identity, ours: &Segment, like: &Segment, to: Segment) -> e
     let reverted = match identity.peer.role {
         Role::Tcp => tcp::revert(ours, like, to, &tcp_config(&limits, 0, SlotShare::TCP)),
         Role::Udp => udp::revert(ours, like, to, &udp_config(&limits, 0, SlotShare::UDP)),
+        Role::Filter => eft_filter::revert(ours, like, to, &filter_config(0)),
         _ => Err(Refused::Foreign),
     };
     reverted.map_err(refused)
@@ -239,9 +250,12 @@ fn serve_ip(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
 }
 
 fn serve_filter(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
-    let arena = setup.take_arena()?;
-    let answering = Answering::new(&setup.control)?;
     let config = filter_config(setup.identity.seed);
+    let arena = setup.take_converted_arena(
+        |arena| matches!(eft_filter::examine(arena, &config), Err(Refused::Older { .. })),
+        |old, new| eft_filter::convert(old, new, &config).map_err(refused),
+    )?;
+    let answering = Answering::new(&setup.control)?;
     if setup.identity.record.is_none() {
         return Ok(serve::host(setup, eft_filter::Filter::open(arena, config), answering));
     }

@@ -84,7 +84,7 @@ pub fn run(arguments: &UpArguments) -> Result<()> {
     config.commit = arguments.commit;
     if config.commit == Commit::Off {
         eprintln!(
-            "eft: --commit off is for measurements: connections do not survive the death of tcp or udp"
+            "eft: --commit off is for measurements: connections do not survive the death of tcp, udp or filter"
         );
     }
     let is_ready = || {

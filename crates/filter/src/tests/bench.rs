@@ -68,8 +68,17 @@ impl Bench {
 
     /// The filter dies, and a successor opens its arena.
     pub fn crash(&mut self, rules: &str) {
+        self.reopen();
+        self.learn(rules);
+    }
+
+    pub fn reopen(&mut self) {
         self.filter = Filter::open(self.arena.clone(), CONFIG);
         self.grants.iter_mut().for_each(|grants| grants.clear());
+    }
+
+    /// A newborn filter meets ip, and hears its rules.
+    pub fn learn(&mut self, rules: &str) {
         self.with(|f, cx, out| f.peer_reborn(cx, ComponentId::IP, out));
         self.configure("filter", rules);
     }
@@ -79,6 +88,7 @@ impl Bench {
         self.passed = (0, 0);
         self.grants.iter_mut().for_each(|grants| grants.clear());
         self.with(|f, cx, out| f.peer_reborn(cx, ComponentId::IP, out));
+        self.drain();
     }
 
     pub fn with<T>(&mut self, f: impl FnOnce(&mut Filter, &mut Context, &mut Outbox<ToIp>) -> T) -> T {
@@ -104,8 +114,9 @@ impl Bench {
         self.with(|f, cx, out| f.receive(cx, ComponentId::IP, message, out));
     }
 
-    /// The filter's messages, after ip has handled recalls.
+    /// Ends a turn: what the filter has said, after ip has done what it recalls.
     fn drain(&mut self) -> Vec<ToIp> {
+        self.with(|f, cx, _| f.commit(cx));
         let all: Vec<ToIp> = self.out.drain().collect();
         for o in &all {
             match o {
@@ -116,6 +127,8 @@ impl Bench {
                 _ => {}
             }
         }
+        // What ip answered was a turn, too.
+        self.with(|f, cx, _| f.commit(cx));
         all
     }
 

@@ -103,7 +103,9 @@ impl Stack {
             Role::Filter => {
                 let (arena, config) = (arena(), filter_config());
                 let head = record.then(|| Head::of(config, &[], Some(&arena)));
-                self.serve(head, makes::filter(arena, config), status, seed)
+                let (filter, make) = makes::filter(arena, config);
+                self.members[i].fuse = filter.fuse();
+                self.serve(head, (filter, make), status, seed)
             }
             Role::Nic => {
                 let nic = Nic::new(SimDevice(self.end.clone()), pool(), peer.instance);

@@ -127,6 +127,7 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
     let mut store = Store::default();
     store.subscribe("ip", ComponentId::IP);
     store.subscribe("filter", ComponentId::FILTER);
+    store.subscribe(Commit::KEY, ComponentId::FILTER);
     store.subscribe("info", ComponentId::SOCKETS);
     for n in 0..config.devices.len() {
         store.subscribe("interfaces", ComponentId::nic(n as u8));
