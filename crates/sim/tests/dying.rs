@@ -155,7 +155,7 @@ fn a_stream_survives_the_death_of_each_at_every_access() {
             (ComponentId::TCP, 200),
             (ComponentId::IP, 30),
             (ComponentId::FILTER, 30),
-            (ComponentId::nic(0), 30),
+            (ComponentId::nic(0), 10),
         ] {
             let count = deaths(|steps| stream_outlives(side, peer, steps, None));
             assert!(count > least, "only {count} accesses of {peer} of side {side}");
