@@ -1,8 +1,7 @@
 //! The layout of an arena, and what kind it is: empty, of this layout, older, newer or foreign.
 
-use core::fmt;
-
 use eft_channel::Segment;
+use thiserror::Error;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use super::sum::SUM_LEN;
@@ -109,34 +108,22 @@ impl Header {
 pub(crate) const TURN: usize = core::mem::offset_of!(Header, turn);
 
 /// Why an arena is left as it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Refused {
     /// Its layout is older: it is converted into another arena (`convert` of tcp and udp), so that its old version can use
     /// it again if the successor fails.
+    #[error(
+        "the arena has layout {theirs}, and this eft keeps layout {ours}: give it a new arena to convert it into"
+    )]
     Older { theirs: u32, ours: u32 },
     /// A later version of eft made it.
+    #[error(
+        "the arena has layout {theirs}, and this eft knows no later one than {ours}: start the eft that wrote it"
+    )]
     Newer { theirs: u32, ours: u32 },
     /// Something else made it, or for another number of sockets.
+    #[error("the arena is of another component, or for another number of sockets: start the stack anew")]
     Foreign,
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self {
-            Refused::Older { theirs, ours } => write!(
-                f,
-                "the arena has layout {theirs}, and this eft keeps layout {ours}: give it a new arena to convert it into"
-            ),
-            Refused::Newer { theirs, ours } => write!(
-                f,
-                "the arena has layout {theirs}, and this eft knows no later one than {ours}: start the eft that wrote it"
-            ),
-            Refused::Foreign => write!(
-                f,
-                "the arena is of another component, or for another number of sockets: start the stack anew"
-            ),
-        }
-    }
 }
 
 /// The kind of an arena, found before anything in it is trusted or changed.

@@ -8,8 +8,20 @@ use core::ffi::{c_int, c_uint, c_ulong, c_void};
 use libc::{epoll_event, iovec, loff_t, msghdr, nfds_t, pollfd, sockaddr, socklen_t, timeval, timezone};
 use std::ffi::CString;
 use std::sync::OnceLock;
+use thiserror::Error;
 
 type Data = *mut c_void;
+
+/// Why packetdrill cannot run its scripts here.
+#[derive(Debug, Error)]
+pub enum Unusable {
+    #[error("packetdrill does not run on a stack: use `eft packetdrill`")]
+    NoStack,
+    #[error("packetdrill has no {0}")]
+    NoSymbol(&'static str),
+    #[error("the wire `{flags}`: {why}")]
+    Wire { flags: String, why: std::io::Error },
+}
 
 macro_rules! calls {
     ($($name:ident($($argument:ident: $kind:ty),*) -> $result:ty;)*) => {
@@ -18,7 +30,7 @@ macro_rules! calls {
             $($name: unsafe extern "C" fn($($kind),*) -> $result,)*
         }
 
-        fn look_up(program: *mut c_void) -> Result<Calls, String> {
+        fn look_up(program: *mut c_void) -> Result<Calls, Unusable> {
             Ok(Calls {
                 $($name: {
                     let name = concat!(stringify!($name), "\0");
@@ -26,7 +38,7 @@ macro_rules! calls {
                     unsafe {
                         let symbol = libc::dlsym(program, name.as_ptr().cast());
                         if symbol.is_null() {
-                            return Err(format!("packetdrill has no {}", stringify!($name)));
+                            return Err(Unusable::NoSymbol(stringify!($name)));
                         }
                         core::mem::transmute::<*mut c_void, unsafe extern "C" fn($($kind),*) -> $result>(symbol)
                     }
@@ -94,12 +106,12 @@ pub fn keep(calls: Calls) {
 }
 
 /// Looks all up, as a program does whose libeft.so is preloaded.
-pub fn find() -> Result<Calls, String> {
+pub fn find() -> Result<Calls, Unusable> {
     let shim = std::env::var("EFT_SHIM").ok().and_then(|path| CString::new(path).ok());
     // SAFETY: a string; nothing is loaded that is not there already.
     let loaded = shim.map(|path| unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD) });
     if loaded.is_none_or(|handle| handle.is_null()) {
-        return Err("packetdrill does not run on a stack: use `eft packetdrill`".into());
+        return Err(Unusable::NoStack);
     }
     // SAFETY: no name: the program itself.
     look_up(unsafe { libc::dlopen(core::ptr::null(), libc::RTLD_NOW) })

@@ -17,6 +17,7 @@ pub mod neighbour;
 pub mod settle;
 pub mod wire;
 
+use calls::Unusable;
 use core::ffi::{CStr, c_char, c_int, c_longlong, c_void};
 use interface::Interface;
 use wire::Wire;
@@ -31,7 +32,7 @@ pub unsafe extern "C" fn packetdrill_interface_init(flags: *const c_char, interf
         false => unsafe { CStr::from_ptr(flags) }.to_string_lossy().into_owned(),
     };
     let opened = calls::find().and_then(|calls| {
-        let wire = Wire::open(&flags).map_err(|e| format!("the wire `{flags}`: {e}"))?;
+        let wire = Wire::open(&flags).map_err(|why| Unusable::Wire { flags, why })?;
         Ok(interface::filled(calls, Box::into_raw(Box::new(wire)).cast(), Netdev { free, send, receive }))
     });
     match opened {

@@ -63,7 +63,7 @@ fn first(calls: Calls) {
         return;
     }
     if let Err(why) = start(calls) {
-        sys::complain(why);
+        sys::complain(why.line());
         // SAFETY: ends the process.
         unsafe { libc::_exit(127) };
     }
@@ -78,31 +78,76 @@ fn has_environment() -> bool {
     unsafe { !(&raw const environ).read_volatile().is_null() }
 }
 
-fn start(calls: Calls) -> core::result::Result<(), &'static str> {
-    let fd = domain_fd().ok_or(
-        "libeft.so was loaded without a stack (EFT_DOMAIN_FD is not set): \
-         start the program with `eft run --name NAME -- PROGRAM`",
-    )?;
+/// Why a program cannot be on its stack.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Failure {
+    NoStack,
+    NoMemory,
+    Closed,
+    Silent,
+    Gone,
+    OtherVersion,
+    Full,
+    Refused,
+    Unmappable,
+    NoDescriptor,
+}
+
+impl Failure {
+    /// The one line that says what to do. It is printed where nothing can be formatted.
+    fn line(self) -> &'static str {
+        match self {
+            Failure::NoStack => {
+                "libeft.so was loaded without a stack (EFT_DOMAIN_FD is not set): \
+                 start the program with `eft run --name NAME -- PROGRAM`"
+            }
+            Failure::NoMemory => "out of memory while starting",
+            Failure::Closed => "the connection to the stack was closed by the program that started this one",
+            Failure::Silent => "the stack does not answer (see `eft ps`)",
+            Failure::Gone => "the stack is gone (see `eft up`)",
+            Failure::OtherVersion => {
+                "the stack and this libeft.so have different versions: restart the stack or the program"
+            }
+            Failure::Full => "the stack has no room for another program",
+            Failure::Refused => "the stack refused this program",
+            Failure::Unmappable => {
+                "the stack's shared memory cannot be mapped: is there a low limit on address space (ulimit -v)?"
+            }
+            Failure::NoDescriptor => "no descriptor is free",
+        }
+    }
+
+    fn of_answer(errno: c_int) -> Failure {
+        match errno {
+            libc::EPROTONOSUPPORT => Failure::OtherVersion,
+            libc::ENOMEM | libc::ENOSPC | libc::EMFILE => Failure::Full,
+            _ => Failure::Refused,
+        }
+    }
+}
+
+fn start(calls: Calls) -> core::result::Result<(), Failure> {
+    let fd = domain_fd().ok_or(Failure::NoStack)?;
     if !table::install() || !process::install(FORKS) {
-        return Err("out of memory while starting");
+        return Err(Failure::NoMemory);
     }
     if sys::fcntl(fd, libc::F_GETFD, 0).is_err() {
-        return Err("the connection to the stack was closed by the program that started this one");
+        return Err(Failure::Closed);
     }
     exec::remember();
     table::set(fd, Entry::Hidden);
     control::set_domain_fd(fd);
     let (connection, answer) = control::hello(Some(HELLO_ATTEMPTS)).map_err(|errno| match errno {
-        Errno(libc::ETIMEDOUT) => "the stack does not answer (see `eft ps`)",
-        _ => "the stack is gone (see `eft up`)",
+        Errno(libc::ETIMEDOUT) => Failure::Silent,
+        _ => Failure::Gone,
     })?;
     if answer.reply.errno != 0 {
-        return Err(refused(answer.reply.errno));
+        return Err(Failure::of_answer(answer.reply.errno));
     }
     let mapped = map(&answer.reply, &answer.descriptors);
     answer.descriptors.into_iter().for_each(sys::close);
-    mapped.map_err(|_| "the stack's shared memory cannot be mapped: is there a low limit on address space (ulimit -v)?")?.install();
-    control::adopt_connection(connection).map_err(|_| "no descriptor is free")?;
+    mapped.map_err(|_| Failure::Unmappable)?.install();
+    control::adopt_connection(connection).map_err(|_| Failure::NoDescriptor)?;
     scan::inherited();
     confined::inherited();
     stdio::install();
@@ -120,16 +165,6 @@ fn under_valgrind() -> bool {
     unsafe {
         let list = libc::getenv(c"LD_PRELOAD".as_ptr());
         !list.is_null() && CStr::from_ptr(list).to_bytes().windows(14).any(|w| w == b"vgpreload_core")
-    }
-}
-
-fn refused(errno: c_int) -> &'static str {
-    match errno {
-        libc::EPROTONOSUPPORT => {
-            "the stack and this libeft.so have different versions: restart the stack or the program"
-        }
-        libc::ENOMEM | libc::ENOSPC | libc::EMFILE => "the stack has no room for another program",
-        _ => "the stack refused this program",
     }
 }
 

@@ -1,12 +1,18 @@
 //! Text for people: columns, on an output that may be a closed pipe.
 
+use std::io::{self, ErrorKind, Write};
+
+use thiserror::Error;
+
+/// Standard output takes no more, as a full disk.
+#[derive(Debug, Error)]
+#[error("the output cannot be written ({0})")]
+pub struct Unwritable(io::Error);
+
 /// Standard output may be a closed pipe (`| head`); that is not a failure.
-pub fn print(text: &str) -> Result<(), String> {
-    use std::io::Write;
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(format!("the output cannot be written ({error})"))
-        }
+pub fn print(text: &str) -> Result<(), Unwritable> {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Unwritable(error)),
         _ => Ok(()),
     }
 }

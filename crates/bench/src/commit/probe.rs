@@ -17,7 +17,7 @@ const BATCH: u32 = 16;
 pub fn run(rounds: usize) -> Result<Vec<Figure>> {
     let config = TcpConfig { connections: BLOCKS as usize, ..TcpConfig::default() };
     let arena = Segment::heap(tcp::arena_len(&config));
-    let mut probe = tcp::CommitProbe::open(arena, &config).map_err(anyhow::Error::msg)?;
+    let mut probe = tcp::CommitProbe::open(arena, &config)?;
     let mut time = |batch: u32, reach: u32| {
         assert!(reach.is_power_of_two(), "a remainder by division would be a part of the figure");
         let turns = CHANGES / batch as u64;

@@ -127,7 +127,7 @@ pub fn run(arguments: &ReconfigureArguments) -> Result<()> {
     report.left_changed.extend(snapshot::differences(&before, &snapshot::take(&tree)));
     if arguments.json {
         let text = serde_json::to_string_pretty(&report)?;
-        eft_text::print(&(text + "\n")).map_err(anyhow::Error::msg)?;
+        eft_text::print(&(text + "\n"))?;
     } else {
         report::print_table(&report);
         println!();

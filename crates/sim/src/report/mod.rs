@@ -17,5 +17,5 @@ pub mod thesis;
 pub mod tiers;
 
 fn print(text: &str) -> anyhow::Result<()> {
-    eft_text::print(text).map_err(anyhow::Error::msg)
+    Ok(eft_text::print(text)?)
 }

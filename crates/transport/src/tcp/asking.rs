@@ -3,6 +3,7 @@
 use super::segment::Segment;
 use core::str::FromStr;
 use eft_base::wire::{TCP_ACK, TCP_CWR, TCP_ECE, TCP_SYN};
+use thiserror::Error;
 
 /// As `eft up --ecn` says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,13 +32,17 @@ impl Ecn {
 }
 
 impl FromStr for Ecn {
-    type Err = &'static str;
+    type Err = UnknownEcn;
 
-    fn from_str(text: &str) -> Result<Ecn, &'static str> {
+    fn from_str(text: &str) -> Result<Ecn, UnknownEcn> {
         let all = [Ecn::Off, Ecn::Answer, Ecn::Ask];
-        all.into_iter().find(|ecn| ecn.name() == text).ok_or("is not one of off, answer and ask")
+        all.into_iter().find(|ecn| ecn.name() == text).ok_or(UnknownEcn)
     }
 }
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("is not one of off, answer and ask")]
+pub struct UnknownEcn;
 
 /// Whether a SYN asks for it (RFC 3168 §6.1.1).
 pub(super) fn asks(segment: &Segment) -> bool {

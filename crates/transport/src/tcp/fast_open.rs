@@ -6,6 +6,7 @@ use core::str::FromStr;
 use core::time::Duration;
 use eft_base::hash::Key;
 use eft_base::{Instant, WireAddress};
+use thiserror::Error;
 
 /// RFC 7413 §4.1.1.
 const COOKIE_MIN: usize = 4;
@@ -44,13 +45,17 @@ impl FastOpen {
 }
 
 impl FromStr for FastOpen {
-    type Err = &'static str;
+    type Err = UnknownFastOpen;
 
-    fn from_str(text: &str) -> Result<FastOpen, &'static str> {
+    fn from_str(text: &str) -> Result<FastOpen, UnknownFastOpen> {
         let all = [FastOpen::Off, FastOpen::Client, FastOpen::Server, FastOpen::Both];
-        all.into_iter().find(|which| which.name() == text).ok_or("is not one of off, client, server and both")
+        all.into_iter().find(|which| which.name() == text).ok_or(UnknownFastOpen)
     }
 }
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("is not one of off, client, server and both")]
+pub struct UnknownFastOpen;
 
 /// The content of the option: a cookie, or nothing, which asks for one (RFC 7413 §4.1.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

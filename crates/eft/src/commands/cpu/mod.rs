@@ -76,7 +76,7 @@ enum CpuCommand {
 }
 
 pub fn print(text: &str) -> Result<()> {
-    eft_text::print(text).map_err(anyhow::Error::msg)
+    Ok(eft_text::print(text)?)
 }
 
 /// What every command needs to know.
