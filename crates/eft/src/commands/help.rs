@@ -141,6 +141,13 @@ Examples:
   eft up --record /var/tmp/web …; eft replay /var/tmp/web/tcp.eftrec
 
 docs/recordings.md"),
+    ("packetdrill", "\
+Examples:
+  eft packetdrill --program …/packetdrill tcp/close/*.pkt
+  eft packetdrill --ip ipv6 --option=--tolerance_usecs=12000 script.pkt
+
+packetdrill and libeft_packetdrill.so are to be built before (`cargo build --release -p eft-packetdrill`).
+docs/packetdrill.md"),
     ("cpu", "\
 Examples:
   eft cpu list
