@@ -99,7 +99,7 @@ def files_that_are_none(scene, whole):
         ("cut", whole[: len(whole) // 2], "cut short"),
         ("beheaded", whole[:20], "cut short"),
         ("damaged", whole[:200] + b"\xff" * 64 + whole[264:], "damaged"),
-        ("empty", b"", "no recording"),
+        ("empty", b"", "not a recording"),
         ("old", b"eft recording 2\n" + whole[16:], 'format "2"'),
     ]:
         file = scene.dir / f"{name}.eftrec"

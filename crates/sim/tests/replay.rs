@@ -269,8 +269,8 @@ fn a_broken_file_is_refused_in_one_line() {
             .unwrap_or_else(|| panic!("{says}: it passes"));
         assert!(error.contains(says) && !error.contains('\n'), "{error}");
     };
-    refused(b"", "no recording");
-    refused(b"pcap", "no recording");
+    refused(b"", "not a recording");
+    refused(b"pcap", "not a recording");
     refused(b"eft recording 2\nfoo", "format \"2\"");
     refused(b"eft recording ", "format \"\"");
     refused(&whole[..20], "cut short");
