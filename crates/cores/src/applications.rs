@@ -1,12 +1,13 @@
-//! On which CPUs others work: what is busy there beside the stack.
+//! Which CPUs other programs use, beside the stack.
 //!
-//! A CPU's busy time after the kernel's account, less the CPU time that the components on it took, is others': the
-//! applications, and whatever else the kernel accounts to that CPU. Means over about a fifth of a second, since the kernel
-//! counts in ticks of 10 ms. A CPU is in above [`IN_SHARE`] and out below [`OUT_SHARE`], each for [`SUSTAINED`] on end.
+//! A CPU's busy time as the kernel accounts it, less the CPU time of the components on it, belongs to others:
+//! applications, and whatever else the kernel accounts to that CPU. It is averaged over about a fifth of a second,
+//! since the kernel counts in ticks of 10 ms. With hysteresis: a CPU counts as used after [`SUSTAINED`] above
+//! [`IN_SHARE`], and as free after [`SUSTAINED`] below [`OUT_SHARE`].
 //!
-//! Promises: a look costs time linear in CPUs and components; what may have been the stack's own is never taken for
-//! somebody else's (a component that may run anywhere is taken off every CPU). Must never happen: that the stack is
-//! rearranged because the applications fluctuate; see [`Patience`].
+//! Promises: a sample costs time linear in CPUs and components; time that may be the stack's own is never attributed to
+//! others (the time of a component that may run anywhere is subtracted from every CPU). Must never happen: that the
+//! stack is rearranged because the applications fluctuate; see [`Patience`].
 
 use alloc::collections::BTreeMap;
 use core::time::Duration;
@@ -17,34 +18,35 @@ use eft_machine::{CpuId, CpuSet, Share};
 
 use crate::observation::{CpuLoad, Observation};
 
-/// Others work where they take more than this of a CPU, until they take less than that.
+/// Others use a CPU from when they take more than the first share of it until they take less than the second.
 const IN_SHARE: Share = Share(0.2);
 const OUT_SHARE: Share = Share(0.1);
 const SUSTAINED: Duration = Duration::from_secs(1);
 const MEAN_NS: f64 = 200_000_000.0;
-/// For who must be quick: what others take of a CPU as soon as a load has begun. The kernel counts in ticks of 10 ms
-/// (proc_stat(5)), so a tenth may be nobody's.
+/// A shorter mean, for decisions that must follow a new load quickly. The kernel counts in ticks of 10 ms
+/// (proc_stat(5)), so a tenth of it may be an error of measurement.
 const QUICK_MEAN_NS: f64 = 100_000_000.0;
-/// What the kernel may account for beyond the period of a look.
+/// How much more than the period of a sample the kernel may account for.
 const TICKS_NS: f64 = 40_000_000.0;
 
-/// Sums that forget.
+/// Sums that decay exponentially.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mean {
     others_ns: f64,
     accounted_ns: f64,
 }
 
-/// What others take of a CPU, and what was made of that.
+/// What others take of a CPU, and whether it counts as used.
 #[derive(Clone, Debug, Default)]
 struct Account {
-    /// Since the kernel's last account, which is read less often than looks are taken: what the stack took, and the time.
+    /// What the stack took since the kernel's last account, and the time since then: the account is read less often
+    /// than samples are taken.
     own_ns: f64,
     since_ns: f64,
     slow: Mean,
     quick: Mean,
     is_in: bool,
-    /// Since when it has been otherwise.
+    /// Since when the mean has called for the opposite of `is_in`.
     otherwise: Option<Instant>,
 }
 
@@ -56,7 +58,7 @@ pub struct Applications {
 }
 
 impl Applications {
-    /// Where others work now.
+    /// The CPUs that others use now.
     pub fn cpus(&self) -> &CpuSet {
         &self.cpus
     }
@@ -66,7 +68,7 @@ impl Applications {
         self.accounts.get(&cpu).map_or(Share::NONE, |account| account.quick.share(QUICK_MEAN_NS))
     }
 
-    /// Takes one sound look; true if the set is another than before.
+    /// Takes one credible observation; true if the set has changed.
     pub fn note(&mut self, seen: &Observation) -> bool {
         let mut stack: BTreeMap<CpuId, Share> = BTreeMap::new();
         let mut anywhere = Share::NONE;
@@ -94,13 +96,13 @@ impl Applications {
 impl Mean {
     fn add(&mut self, mean_ns: f64, busy_ns: f64, own_ns: f64, accounted_ns: f64) {
         let kept = mean_ns / (mean_ns + accounted_ns);
-        // Not clamped here: a tick that comes an account late must cancel what the stack took before.
+        // Not clamped here: a tick that the kernel accounts late must cancel what the stack took before.
         self.others_ns = self.others_ns * kept + busy_ns - own_ns;
         self.accounted_ns = self.accounted_ns * kept + accounted_ns;
     }
 
     fn share(&self, mean_ns: f64) -> Share {
-        // Less than this says nothing yet.
+        // A shorter time says nothing.
         let enough_ns = mean_ns / 4.0;
         if self.accounted_ns < enough_ns {
             return Share::NONE;
@@ -110,7 +112,7 @@ impl Mean {
 }
 
 impl Account {
-    /// `own`: what the stack took of it, as a share of the period.
+    /// `own`: what the stack took of the CPU, as a share of the period.
     fn add(&mut self, cpu: &CpuLoad, own: Share, period: Duration) {
         let period_ns = nanos(period) as f64;
         self.own_ns += own.0 * period_ns;
@@ -139,20 +141,20 @@ impl Account {
     }
 }
 
-/// How long a change that would rearrange the stack has to stay before it is followed. The kernel's scheduler moves
-/// applications about, and away from where the stack goes: each time that they are followed, the next takes twice as
-/// long, until they have been where they are for long.
+/// How long a change of the applications' CPUs has to last before the stack is rearranged. The kernel's scheduler moves
+/// applications about, and away from where the stack goes: each rearrangement doubles the wait for the next one, until
+/// the applications have stayed in place for long.
 #[derive(Clone, Debug)]
 pub struct Patience<T> {
     candidate: Option<(T, Instant)>,
     wait: Duration,
-    /// When they were last elsewhere than the stack takes them to be.
+    /// When the applications were last elsewhere than the stack assumes.
     unrest: Option<Instant>,
 }
 
 const WAIT_MIN: Duration = Duration::from_secs(5);
 const WAIT_MAX: Duration = Duration::from_secs(600);
-/// Calm for so many times the last wait, they have come to rest.
+/// After a calm of so many times the last wait, the applications have come to rest.
 const RESTED: u32 = 16;
 
 impl<T> Default for Patience<T> {
@@ -199,7 +201,7 @@ mod tests {
         Observation { at, period: LOOK, components, cpus, ..Observation::default() }
     }
 
-    /// Feeds looks for so long; `busy` says how busy CPU 0 is at a look, of which tcp takes `own`.
+    /// Feeds samples for `length`; `busy` says how busy CPU 0 is at a sample, of which tcp takes `own`.
     fn feed(
         them: &mut Applications,
         from: Instant,
@@ -239,7 +241,7 @@ mod tests {
 
     #[test]
     fn an_account_that_is_read_at_every_tenth_look_says_the_same_at_all_of_them() {
-        // Seen live: what others took swung between 0.6 and nothing ten times a second.
+        // Seen live: the others' share alternated between 0.6 and nothing ten times a second.
         let mut them = Applications::default();
         for look in 1..200 {
             let accounted = if look % 10 == 0 { 10 * LOOK } else { Duration::ZERO };
@@ -280,7 +282,7 @@ mod tests {
     fn in_above_a_fifth_for_a_second_and_out_below_a_tenth() {
         let mut them = Applications::default();
         let now = feed(&mut them, Instant::ZERO, 3 * S, 0.0, |_| 0.02);
-        // A burst of half a second is nothing, nor is what flickers about the mark with a mean below it.
+        // A burst of half a second does not count, nor does a load that crosses the threshold with a mean below it.
         let now = feed(&mut them, now, S / 2, 0.0, |_| 0.9);
         let now = feed(&mut them, now, 3 * S, 0.0, |look| if look % 2 == 0 { 0.25 } else { 0.01 });
         assert!(them.cpus().is_empty());
@@ -294,7 +296,7 @@ mod tests {
 
     #[test]
     fn ticks_that_come_late_are_nobodys_load() {
-        // The stack takes half of each look; the kernel accounts for it in whole ticks, every other look.
+        // The stack takes half of each period; the kernel accounts for it in whole ticks, in every other sample.
         let mut them = Applications::default();
         for look in 1..1000u32 {
             let busy = if look % 2 == 0 { 1.0 } else { 0.0 };
@@ -310,7 +312,7 @@ mod tests {
     fn who_goes_to_and_fro_is_followed_ever_more_seldom() {
         let mut patience = Patience::default();
         let (mut held, mut followed) = (0, 0);
-        // Every 7 s in the other package, for ten minutes.
+        // The applications move to the other package every 7 s, for ten minutes.
         for second in 0..600u32 {
             let now = second / 7 % 2;
             if patience.is_over(Instant::ZERO + second * S, &held, now) {

@@ -1,38 +1,40 @@
 //! When a quick sample is enough, and when a whole sample is taken.
 //!
-//! A whole sample reads everything and lets the policy decide: a hundred microseconds. A quick sample reads a few counters that are in
-//! memory anyway. While the policy is at work every period brings a whole sample; when it has settled, or nothing happens, quick samples
-//! watch for what it would want to know: an overload, another load, the first packet.
+//! A whole sample reads everything and lets the policy decide: a hundred microseconds. A quick sample reads a few
+//! counters that are in memory anyway. While the policy searches, every period has a whole sample; when it has settled,
+//! or nothing happens, quick samples watch for what calls for a whole one: an overload, a changed load, the first
+//! packet.
 //!
 //! Must never happen: an overload that is noticed later than one period after it began, or a sample that never comes.
 
 use eft_base::Instant;
 
-/// What little of a stack says whether a whole sample is worth while. All of it grows only.
+/// The few counters of a stack that say whether a whole sample is worth while. They only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QuickSample {
     /// Turns of all components.
     pub beats: u64,
     /// Payload bytes and segments, both directions.
     pub moved: u64,
-    /// Overloads of queues and hints, as often as they arose.
+    /// Overloads of queues, and hints: how often they arose.
     pub distress: u64,
 }
 
-/// Quick samples in which nothing moved, after which the stack is at rest.
+/// After so many quick samples in which nothing moved, the stack is at rest.
 const IDLE_QUICK_SAMPLES: u32 = 16;
 /// At rest, a quick sample every so many periods.
 const REST_PERIODS: u32 = 4;
-/// Quick samples to a whole one, at rest and settled: the policy wants to see the rest, and that the load is the same.
+/// Quick samples per whole one, at rest and settled: the policy has to see that the stack rests, or that the load is
+/// the same.
 const REST_QUICK_SAMPLES: u32 = 8;
 const SETTLED_QUICK_SAMPLES: u32 = 5;
-/// Whole samples in a row after something was noticed: a policy believes several, not one.
+/// Whole samples in a row after a change was noticed: a policy acts on several, not on one.
 const ALERT_SAMPLES: u32 = 12;
-/// A load that departs so far from its mean is another one.
+/// A load that departs so far from its mean is a new load.
 const DEPARTED: f64 = 0.3;
 /// Weight of the newest quick sample in that mean.
 const NEWEST: f64 = 0.05;
-/// Less than this in a quick sample says nothing about a load.
+/// Less movement than this in a quick sample says nothing about a load.
 const MOVED_MIN: f64 = 20_000.0;
 
 #[derive(Default)]
@@ -42,14 +44,14 @@ pub struct Attention {
     idle: u32,
     since_sample: u32,
     alert: u32,
-    /// Moved per second, and of the newest two quick samples.
+    /// Moved per second: the mean, and the last quick sample's.
     mean: f64,
     previous: f64,
-    /// Share of quick samples with distress: a load that always fills its queues is no news.
+    /// Share of quick samples with distress: a load that always fills its queues does not count as a change.
     distress: f64,
 }
 
-/// What is to be done now, and in how many periods to come again.
+/// Whether to take a whole sample now, and in how many periods to take the next quick one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     pub sample: bool,
@@ -60,7 +62,7 @@ impl Attention {
     pub fn pay(&mut self, quick_sample: QuickSample, now: Instant, settled: bool, members: u64) -> Pace {
         let before = core::mem::replace(&mut self.last, quick_sample);
         let length_s = now.saturating_since(core::mem::replace(&mut self.last_at, now)).as_secs_f64();
-        // Timers of an idle stack beat now and then.
+        // An idle stack's timers cause a few turns too.
         let beats = quick_sample.beats.wrapping_sub(before.beats) > members;
         self.idle = if beats { 0 } else { self.idle.saturating_add(1) };
         let notice = self.notices(quick_sample, before, length_s);
@@ -87,7 +89,7 @@ impl Attention {
         let usual = self.distress > 0.5;
         self.distress += (f64::from(u8::from(distressed)) - self.distress) * NEWEST;
         let moved = quick_sample.moved.wrapping_sub(before.moved) as f64 / length_s.max(1e-4);
-        // Two together: a pause between two segments is no pause of the load.
+        // The mean of two: a pause between two segments is no pause of the load.
         let level = (moved + self.previous) / 2.0;
         self.previous = moved;
         let departed = (level - self.mean).abs() > self.mean.max(MOVED_MIN / length_s.max(1e-4)) * DEPARTED;
@@ -100,7 +102,7 @@ impl Attention {
 mod tests {
     use super::*;
 
-    /// Looks in so many periods of a load.
+    /// Whole samples in so many periods of a load.
     fn samples(
         attention: &mut Attention,
         at: &mut (u64, QuickSample),
@@ -127,7 +129,7 @@ mod tests {
         // An overload is seen in the period in which it arises.
         assert_eq!(samples(&mut attention, &mut at, 3, (1000, 1_000_000, 1)), 3);
         samples(&mut attention, &mut at, 100, (1000, 1_000_000, 0));
-        // So is a load that ends or doubles, in two.
+        // A load that ends or doubles is noticed within two.
         assert!(samples(&mut attention, &mut at, 4, (1000, 2_000_000, 0)) >= 3);
     }
 

@@ -1,7 +1,7 @@
-//! Machine descriptions (`topologies/machines/*.toml`): an asymmetric machine, to be made out of an equal one.
+//! Machine descriptions (`topologies/machines/*.toml`): an asymmetric machine that is emulated on a symmetric one.
 //!
-//! Promises: unknown keys, speeds out of range and a CPU named twice are errors with the place in the file, so that a
-//! typing mistake does not pass for an experiment.
+//! Promises: unknown keys, speeds out of range and a CPU named twice are errors that name the place in the file, so
+//! that no experiment runs with a typing mistake.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -21,7 +21,7 @@ pub struct Description {
     pub name: String,
     #[serde(default)]
     pub about: String,
-    /// How the stalls of slowed cores lie to each other.
+    /// How the stalls of slowed cores are aligned with each other.
     #[serde(default)]
     pub phase: Phase,
     #[serde(rename = "core")]
@@ -47,7 +47,7 @@ fn full() -> String {
 /// What is wrong with a description.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum DescriptionError {
-    /// No TOML, or keys and values that are not known; with the place in the file.
+    /// Not TOML, or unknown keys or values; with the place in the file.
     #[error("{0}")]
     Syntax(String),
     #[error("CPU {0} is described twice")]

@@ -1,10 +1,9 @@
 //! The duty cycle of an emulated speed: how long the burner holds the core in each period.
 //!
-//! What counts as taken runs from the moment at which the burner really runs (a timer comes late, on virtual machines by
-//! tens of microseconds, and until then the others have the core) to the end of the burn, plus a fixed cost for the
-//! switches around it. The difference between what should have been taken and what
-//! was is carried into the next periods. Promises: the carry is bounded, so that a paused machine does not lead to one
-//! long stall; a burn never exceeds its period.
+//! The time taken counts from when the burner really runs (a timer fires late, on virtual machines by tens of
+//! microseconds, and until then others have the core) to the end of the burn, plus a fixed cost for the switches around
+//! it. The difference between the target and the time taken is carried into the next periods. Promises: the carry is
+//! bounded, so that a paused machine does not lead to one long stall; a burn never exceeds its period.
 
 use core::time::Duration;
 
@@ -35,7 +34,7 @@ pub struct Duty {
     carry_ns: i64,
 }
 
-/// One burn, in the clock that was handed in.
+/// One burn, in the caller's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burn {
     pub begin: Instant,
@@ -59,11 +58,11 @@ impl Duty {
         Burn { begin: self.period_start + self.options.phase, length: Duration::from_nanos(length_ns as u64) }
     }
 
-    /// Accounts for a burn that ran from `started` to `ended`, and steps over periods that were slept through.
+    /// Accounts for a burn that ran from `started` to `ended`, and skips periods that were slept through.
     pub fn finish(&mut self, started: Instant, ended: Instant) {
         let period_ns = nanos(self.options.period) as i64;
         let taken_ns = nanos(ended.saturating_since(started)) as i64 + self.options.cost.0;
-        // Half a period is made good over the following ones; more means that the machine stood still.
+        // Up to half a period is made up for in the following ones; more means that the machine stood still.
         self.carry_ns = (self.carry_ns + self.target_ns() - taken_ns).clamp(-period_ns / 2, period_ns / 2);
         self.period_start += self.options.period;
         if ended > self.period_start + self.options.phase + self.options.period {
@@ -78,14 +77,14 @@ fn next_period(now: Instant, period: Duration) -> Instant {
     Instant(now.0 - into) + period
 }
 
-/// The new cost after a busy loop measured `measured_share` where `share` was asked.
+/// The new cost, after a busy loop measured `measured_share` where `share` was the target.
 pub fn recalibrate(options: DutyOptions, measured_share: Share) -> TimeDelta {
     let excess_ns = (options.share - measured_share).0 * nanos(options.period) as f64;
     let bound = nanos(options.period) as i64 / 10;
     TimeDelta((options.cost.0 + excess_ns as i64).clamp(-bound, bound))
 }
 
-/// Where each of `count` cores begins its burn.
+/// Where in the period each of `count` cores begins its burn.
 pub fn phases(phase: Phase, count: u32, period: Duration) -> impl Iterator<Item = Duration> {
     (0..count).map(move |index| match phase {
         Phase::InPhase => Duration::ZERO,
@@ -130,7 +129,7 @@ mod tests {
         )
     }
 
-    /// Runs a burner that starts late, and ends later than it should, by what `lateness` says; returns the share that was left to others.
+    /// Runs a burner that starts and ends late, as `lateness` says; returns the share that was left to others.
     fn share_left(mut duty: Duty, lateness: &[u64]) -> f64 {
         let first = duty.next().begin;
         let mut taken = Duration::ZERO;

@@ -1,4 +1,4 @@
-//! Why a scheduler cannot begin, or not go on from a plan, and why the component cannot do what it was told.
+//! Errors: why a scheduler cannot begin or resume a plan, and why the component cannot do what it was told.
 
 use alloc::string::{String, ToString};
 
@@ -31,10 +31,10 @@ pub enum EngineError {
     /// What the supervisor configured under this key.
     #[error("{key}: {why}")]
     Configuration { key: String, why: String },
-    /// An operator's settings have a value that means nothing.
+    /// An operator's settings have an invalid value.
     #[error("{0}")]
     Question(String),
-    /// The machine could not be looked at, or not be changed: what the host says of it.
+    /// The machine could not be read or changed: the host's message.
     #[error("{0}")]
     Host(String),
     #[error(transparent)]

@@ -20,19 +20,19 @@ use crate::sample::Hint;
 /// Work of each component: seconds per second of the largest core at full speed.
 pub type Demand = BTreeMap<String, f64>;
 
-/// Share of the time in which each used CPU executes (works or polls). As a prediction it may be more than all: then the CPU
-/// cannot keep up.
+/// Share of the time in which each used CPU executes (works or polls). A prediction above 1 means that the CPU cannot
+/// keep up.
 pub type Activity = BTreeMap<CpuId, f64>;
 
-/// Of each component's time, what it waits for memory: that much does not grow on a slower clock (thesis 4.6).
+/// The share of each component's time that it waits for memory, which does not grow on a slower clock (thesis 4.6).
 pub type Waits = BTreeMap<String, f64>;
 
-/// What a last-level cache miss costs, about: 80 ns at 2.5 GHz.
+/// Approximate cost of a last-level cache miss: 80 ns at 2.5 GHz.
 const MISS_CYCLES: f64 = 200.0;
-/// No component only waits.
+/// An upper bound, since no component only waits.
 const WAITS_MAX: f64 = 0.9;
 
-/// What performance counters say; empty without a PMU.
+/// The waits that performance counters show; empty without a PMU.
 pub fn waits(seen: &Observation) -> Waits {
     let of = |load: &ComponentLoad| {
         let share = (load.misses_per_cycle? * MISS_CYCLES).clamp(0.0, WAITS_MAX);
@@ -41,7 +41,7 @@ pub fn waits(seen: &Observation) -> Waits {
     seen.components.iter().filter_map(of).collect()
 }
 
-/// Work seen under one plan as it will be under another: what waits for memory takes as long as before.
+/// Converts work seen under one plan to what it will be under another: waits for memory take as long as before.
 pub fn carried_over(platform: &Platform, demand: &Demand, waits: &Waits, from: &Plan, to: &Plan) -> Demand {
     let of = |(name, work): (&String, &f64)| {
         let speed = |plan: &Plan| Some(platform.effective(plan.seats.get(name)?.cpu, plan).max(0.01));
@@ -53,7 +53,7 @@ pub fn carried_over(platform: &Platform, demand: &Demand, waits: &Waits, from: &
     demand.iter().map(of).collect()
 }
 
-/// What the components were seen to need, where they were.
+/// The observed demand of the components under this plan.
 pub fn demand(platform: &Platform, plan: &Plan, seen: &Observation) -> Demand {
     let busy = |name: &str| seen.component(name).map_or(0.0, |load| load.busy.0);
     let of = |name: &String| {
@@ -66,8 +66,8 @@ pub fn demand(platform: &Platform, plan: &Plan, seen: &Observation) -> Demand {
     platform.components().iter().map(of).collect()
 }
 
-/// Which component does not keep up, if one says so: the one that is starved, the one behind which its sender waits, or
-/// whose queue passed its mark most often.
+/// The component that does not keep up, if any: one that is starved, one whose sender waits for it, or the one whose
+/// queue passed its upper mark most often.
 pub fn overloaded(seen: &Observation) -> Option<&str> {
     let starved = seen.components.iter().find(|load| load.hint == Hint::Starved);
     let waits = |sender: &&ComponentLoad| sender.hint == Hint::ReceiverBehind;
@@ -83,7 +83,7 @@ pub fn overloaded(seen: &Observation) -> Option<&str> {
     starved.or(behind).or_else(most).map(|load| load.name.as_str())
 }
 
-/// What was seen on each used CPU: work and polling.
+/// The observed work and polling on each used CPU.
 pub fn seen_activity(plan: &Plan, seen: &Observation) -> Activity {
     let of = |cpu: CpuId| {
         let active = |name: &str| seen.component(name).map_or(0.0, |load| (load.busy + load.polling).0);
@@ -93,7 +93,7 @@ pub fn seen_activity(plan: &Plan, seen: &Observation) -> Activity {
 }
 
 /// How busy each used CPU would be with this work under this plan; above 1 it cannot keep up. While both threads of a
-/// core have work, each gets [`THREAD_SHARE`] of it done.
+/// core have work, each gets [`THREAD_SHARE`] of its work done.
 pub fn utilisation(platform: &Platform, plan: &Plan, demand: &Demand) -> Activity {
     let alone = |cpu: CpuId| {
         let work: f64 = plan.on(cpu).map(|name| demand.get(name).copied().unwrap_or(0.0)).sum();
@@ -122,7 +122,7 @@ pub fn power(platform: &Platform, model: &PowerModel, plan: &Plan, activity: &Ac
         .sum()
 }
 
-/// How [`power`] moves when static share and uncore power are half and one and a half of what was assumed.
+/// How [`power`] changes when static share and uncore power are half, and one and a half times, of what was assumed.
 pub fn sensitivity(
     platform: &Platform,
     model: &PowerModel,
@@ -135,7 +135,7 @@ pub fn sensitivity(
 /// Modelled power now, and what the same work would take with all managed CPUs awake at full speed.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct PowerReport {
-    /// By a meter, if there is one.
+    /// Measured by a meter, if there is one.
     #[serde(rename = "measured_w")]
     pub measured: Option<Watts>,
     #[serde(rename = "now_w")]
@@ -148,7 +148,7 @@ pub struct PowerReport {
     pub spans: Vec<SavingSpan>,
 }
 
-/// The saving if an assumption is half, and one and a half, of what it is.
+/// The saving if an assumed value were half, and one and a half times, as large.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct SavingSpan {
     pub assumption: &'static str,
@@ -208,7 +208,7 @@ fn core_state(platform: &Platform, plan: &Plan, activity: &Activity, cpu: CpuId)
     let speed = plan.speed(cpu);
     let (frequency, duty) = if platform.by_frequency() { (speed, Share::ALL) } else { (Share::ALL, speed) };
     let active = Share(activity.get(&cpu).copied().unwrap_or(0.0)).within();
-    // Under a duty cycle the components' time runs on while the clock stands still.
+    // Under a duty cycle the components' time includes the stalls.
     CoreState { cpu, frequency, duty, activity: active * duty, ..CoreState::default() }
 }
 
@@ -229,7 +229,7 @@ mod tests {
         let report = PowerReport::of(&platform, &PowerModel::default(), &plan, &seen);
         assert!(report.now > Watts::ZERO && report.now < report.full, "{report:?}");
         assert!((report.saving - (1.0 - report.now / report.full)).abs() < 1e-12);
-        // The less there is that no plan changes, the more is saved.
+        // The less of the power is independent of the plan, the more is saved.
         let [of_static, of_uncore] = &report.spans[..] else { panic!("{report:?}") };
         assert!(
             of_static.low < of_static.high && of_static.saving_low <= of_static.saving_high,
@@ -261,7 +261,7 @@ mod tests {
         let (tcp, ip) =
             (load("tcp", Hint::ReceiverBehind, Some(("ip", 60))), load("ip", Hint::None, Some(("tcp", 30))));
         let nic = load("nic0", Hint::None, Some(("ip", 50)));
-        // tcp complains, so it is the one toward which tcp sends, whatever else is full.
+        // tcp says that its receiver is behind, so it is the one that tcp sends to, whatever other queues are full.
         assert_eq!(of(&[tcp.clone(), ip.clone(), nic.clone()]).as_deref(), Some("ip"));
         let starved = load("filter", Hint::Starved, None);
         assert_eq!(of(&[tcp, starved, ip, nic.clone()]).as_deref(), Some("filter"));

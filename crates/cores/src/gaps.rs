@@ -1,7 +1,8 @@
-//! What passes outside of the hotplug state machine's steps: who ran, who waited for a CPU, and who slept in what.
+//! The time outside the hotplug state machine's steps: which threads ran, waited for a CPU or slept, and in which
+//! function.
 //!
-//! The time of a switch that no step accounts for is told from the scheduler's events of the threads that work on it: the
-//! caller, and the kernel threads that ran steps. Promises: the rows of a window add up to its length without the steps.
+//! The time that no step accounts for is attributed by the scheduler's events of the threads involved: the caller, and
+//! the kernel threads that ran steps. Promises: the rows of a window add up to its length minus that of the steps.
 
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
@@ -43,10 +44,10 @@ impl SchedEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// Until the first step: checks, the journal, priorities, and how the kernel begins.
+    /// Until the first step: checks, the journal, priorities, and the kernel's preparations.
     Before,
     Between,
-    /// From the last step on: cpusets and masks given back, and how the kernel ends.
+    /// After the last step: cpusets and masks are restored, and the kernel's operation ends.
     After,
 }
 
@@ -65,7 +66,7 @@ enum State {
     Asleep(String),
 }
 
-/// Functions that every sleep goes through.
+/// Functions that are on the stack of every sleep.
 const PLUMBING: [&str; 14] = [
     "trace_event_raw_event_sched_switch",
     "__traceiter_sched_switch",
@@ -83,7 +84,7 @@ const PLUMBING: [&str; 14] = [
     "io_schedule_timeout",
 ];
 
-/// The first two functions that say something.
+/// Names the two innermost functions that are specific to the sleep.
 fn reason(functions: &[String]) -> String {
     let telling: Vec<&str> = functions
         .iter()
@@ -108,7 +109,7 @@ pub fn attribute(
 ) -> Vec<Gap> {
     let first = steps.iter().map(|step| step.0).min().unwrap_or(window.1);
     let last = steps.iter().map(|step| step.1).max().unwrap_or(window.1);
-    // The caller runs when it begins; a worker sleeps until it is woken.
+    // At the begin of the window the caller runs; a worker sleeps until it is woken.
     let mut states: BTreeMap<i32, State> =
         workers.iter().map(|tid| (*tid, State::Asleep("sleeps".into()))).collect();
     states.insert(caller, State::Running);

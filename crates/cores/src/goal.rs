@@ -1,4 +1,4 @@
-//! What a policy aims at, and what a plan is worth by it.
+//! A policy's goal, and the score of a plan by it.
 
 use alloc::format;
 use core::fmt;
@@ -8,11 +8,11 @@ use eft_machine::{Share, Watts};
 
 const DEFAULT_FLOOR: Share = Share(0.95);
 
-/// An objective, and the least throughput that it may cost.
+/// An objective, and the least throughput that must remain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goal {
     pub objective: Objective,
-    /// Of the best throughput: `least-power` must not fall below this share. The others do not read it.
+    /// Share of the best throughput below which `least-power` must not fall. The other objectives ignore it.
     pub floor: Share,
 }
 

@@ -1,7 +1,7 @@
-//! Decisions with the readings that caused them and what became of them, for `eft sched why`.
+//! Decisions with the readings that caused them and their outcomes, for `eft sched why`.
 //!
 //! Promises: bounded; every entry prints as one line; an entry is made when something was changed, tried, refused or
-//! found unusable, and repeated complaints are counted, not listed again.
+//! found unusable; repetitions are counted, not listed again.
 
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -22,12 +22,12 @@ use crate::wanted::Wanted;
 /// Entries that a history keeps.
 pub const ENTRIES_MAX: usize = 256;
 
-/// What a decision was made from, in short.
+/// A summary of the readings behind a decision.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Readings {
     pub indicators: Indicators,
     pub busiest_cpu: Option<CpuId>,
-    /// Of that CPU, the share that the stack works or polls.
+    /// The share of that CPU that the stack works or polls.
     pub busiest_share: Share,
     /// The component whose queues passed their upper mark most often, and how often.
     pub overloaded: Option<(String, u64)>,
@@ -73,11 +73,11 @@ impl fmt::Display for Readings {
 /// What became of a decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// There was nothing to do, or it came to nothing.
+    /// There was nothing to change.
     PlanStays,
     UnderWay,
     Applied,
-    /// Not everybody was in place when the rest was done.
+    /// Applied, but some component was not in its place in time.
     AppliedLate,
     /// A newer plan came before it was applied.
     Overtaken,
@@ -102,7 +102,7 @@ pub struct Entry {
     pub at: Instant,
     pub policy: PolicyName,
     pub reason: String,
-    /// `None`: it followed from no observation.
+    /// `None`: the decision followed from no observation.
     pub readings: Option<Readings>,
     /// The new plan; `None` if the old one stays.
     pub plan: Option<Wanted>,
@@ -124,7 +124,7 @@ pub struct Kept {
     pub number: u64,
     pub entry: Entry,
     pub outcome: Outcome,
-    /// How often the same was said again since.
+    /// How often the same entry has been added again since.
     pub repeated: u64,
 }
 
@@ -155,14 +155,14 @@ impl History {
         self.entries.push_back(Kept { number: self.taken, entry, outcome, repeated: 0 });
     }
 
-    /// What became of the last decision that is not done with.
+    /// Sets the outcome of the last decision that is under way.
     pub fn conclude(&mut self, outcome: Outcome) {
         if let Some(kept) = self.entries.iter_mut().rev().find(|kept| kept.outcome == Outcome::UnderWay) {
             kept.outcome = outcome;
         }
     }
 
-    /// All that is not done with, of what was added since `taken` entries or before, has ended so.
+    /// Sets the outcome of all decisions under way whose numbers match.
     pub fn conclude_where(&mut self, numbers: impl Fn(u64) -> bool, outcome: &Outcome) {
         for kept in &mut self.entries {
             if kept.outcome == Outcome::UnderWay && numbers(kept.number) {
@@ -188,7 +188,7 @@ impl History {
 }
 
 impl fmt::Display for History {
-    /// A line each.
+    /// One line per entry.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for kept in &self.entries {
             write!(f, "{}", kept.entry)?;

@@ -114,7 +114,7 @@ pub struct TimedStep {
     /// Since the beginning of the operation.
     #[serde(rename = "begin_us", with = "time::micros")]
     pub begin: Duration,
-    /// Its own, without the steps inside it.
+    /// The step's own time, without that of the steps inside it.
     #[serde(rename = "duration_us", with = "time::micros")]
     pub duration: Duration,
     #[serde(rename = "whole_us", with = "time::micros")]
@@ -142,7 +142,7 @@ pub fn pair(events: &[StepEvent], begin: Instant) -> Vec<TimedStep> {
             inner.push(Duration::ZERO);
             continue;
         }
-        // An exit without entry, or of a step that failed to be traced, is skipped.
+        // An exit without an entry, whose step was not traced, is skipped.
         let Some(at) = open.iter().rposition(|(_, entry)| entry.cpu == event.cpu && entry.step == event.step)
         else {
             continue;
@@ -166,7 +166,7 @@ pub struct GroupTime {
     pub duration: Duration,
 }
 
-/// Time by group; what passes between the steps (waking the threads that run them) is told apart.
+/// Time by group. The time between the steps (waking the threads that run them) is not in it.
 pub fn by_group(steps: &[TimedStep]) -> Vec<GroupTime> {
     let of = |group: StepGroup| {
         let members = steps.iter().filter(|step| step.group == group);

@@ -1,7 +1,7 @@
-//! What the traffic is like, derived from the counters of Table 1 (`multiserver-scheduling`, section 3): bulk or
-//! request and response, sent or received, client or server, and at what cost per byte.
+//! Indicators of the traffic, derived from the counters of Table 1 (`multiserver-scheduling`, section 3): bulk or
+//! request and response, sent or received, client or server, and the overhead per byte.
 //!
-//! Counters are summed over a recent window that forgets exponentially, since ten milliseconds hold few connections.
+//! Counters are summed over a recent window that decays exponentially, since ten milliseconds hold few connections.
 //! Promises: every indicator is finite; [`Mix`] tells two kinds of traffic apart by their nature, not by their volume,
 //! so that a change of speed does not look like a change of mix.
 
@@ -15,16 +15,17 @@ use serde::{Deserialize, Serialize};
 use crate::sample::Traffic;
 use crate::throughput::ByteRate;
 
-/// How long the window remembers.
+/// The window's time constant.
 const WINDOW_NS: f64 = 100_000_000.0;
 /// Fewer segments than this in the window say nothing about their kind.
 const SEGMENTS_MIN: f64 = 8.0;
-/// A segment below this carries a request or a small answer, one above is part of something larger.
+/// A smaller segment than the first carries a request or a small answer; a larger one than the second is part of a bulk
+/// transfer.
 const SMALL_BYTES: f64 = 600.0;
 const LARGE_BYTES: f64 = 1100.0;
-/// Of a connection, left of it after three windows.
+/// What the decaying sum keeps of one connection after a long time; less counts as none.
 const NONE_LATELY: f64 = 0.05;
-/// So many clients that wait for their answers, and fewer, leave the stack's parts idle in turn.
+/// So few closed-loop clients, or fewer, leave the stack's components idle in turn.
 const FEW_CONNECTIONS: f64 = 8.0;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -39,15 +40,15 @@ pub struct Indicators {
     pub connections_open: f64,
     /// Payload bytes of a segment that carries any.
     pub mean_segment_bytes: f64,
-    /// Bytes with headers above the payload, per byte of payload.
+    /// Bytes of headers per byte of payload.
     pub overhead_per_byte: f64,
     /// Segments of both directions per connection that began or ended; 0 while none does.
     pub segments_per_connection: f64,
     /// By Little's law: connections open now, divided by the rate at which they close; 0 while none does.
     pub mean_lifetime_s: f64,
-    /// Of the sent segments, those without payload.
+    /// Share of the sent segments without payload.
     pub empty_share: Share,
-    /// Of the payload, what was received.
+    /// Share of the payload that was received.
     pub received_share: Share,
     pub kind: Kind,
     pub side: Side,
@@ -64,7 +65,7 @@ pub enum Kind {
     Mixed,
 }
 
-/// Who begins the connections.
+/// Who opens the connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
@@ -122,8 +123,8 @@ impl Mix {
         self.axes().iter().zip(other.axes()).map(|(here, there)| (here - there) * (here - there)).sum()
     }
 
-    /// The largest difference on any axis but [`Mix::parallel`]: connections come and go without the traffic becoming
-    /// another one.
+    /// The largest difference on any axis but [`Mix::parallel`]: connections come and go without a change of the kind
+    /// of traffic.
     pub fn difference(&self, other: &Self) -> f64 {
         let other = Self { parallel: self.parallel, ..*other };
         self.axes().iter().zip(other.axes()).map(|(here, there)| (here - there).abs()).fold(0.0, f64::max)
@@ -131,7 +132,7 @@ impl Mix {
 }
 
 impl Indicators {
-    /// Saturating scales: half of each axis is passed at the value that divides two kinds of traffic.
+    /// Saturating scales: each axis is at one half at the value that divides two kinds of traffic.
     pub fn mix(&self) -> Mix {
         let scale = |value: f64, half: f64| value / (value + half);
         let per_connection = scale(self.connections_per_s * 20.0, self.segments_per_s.max(1.0));
@@ -145,14 +146,14 @@ impl Indicators {
         }
     }
 
-    /// Of both directions.
+    /// Payload of both directions.
     pub fn passed(&self) -> ByteRate {
         self.received + self.sent
     }
 }
 
-/// What one period delivered, in bytes. Each segment with payload counts for 512 bytes beside its own, so that in
-/// mixed traffic neither the bulk transfers nor the requests hide the other. Two such figures may be compared only
+/// What one period delivered, in bytes. Each segment with payload counts for 512 bytes more than its own, so that in
+/// mixed traffic bulk transfers do not hide requests, nor requests bulk transfers. Two such figures are comparable only
 /// while the mix is the same.
 pub fn delivered(traffic: &Traffic) -> f64 {
     const SEGMENT_WORTH_BYTES: f64 = 512.0;
@@ -162,7 +163,7 @@ pub fn delivered(traffic: &Traffic) -> f64 {
     bytes + SEGMENT_WORTH_BYTES * (sent + received)
 }
 
-/// Whether anything at all passed.
+/// Whether no traffic passed.
 pub fn is_silent(traffic: &Traffic) -> bool {
     let passed = [
         traffic.received_bytes,
@@ -175,7 +176,7 @@ pub fn is_silent(traffic: &Traffic) -> bool {
     passed.iter().all(|count| *count == 0)
 }
 
-/// Sums that forget.
+/// Sums that decay exponentially.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Window {
     length_ns: f64,
@@ -189,7 +190,7 @@ pub struct Window {
     accepted: f64,
     closed: f64,
     ip_bytes: f64,
-    /// Open connections, times how long they were.
+    /// Sum of open connections times nanoseconds.
     open_ns: f64,
 }
 
@@ -222,7 +223,7 @@ impl Window {
         let segments = self.received_segments + self.sent_segments;
         let with_payload = self.sent_with_payload() + self.received_with_payload();
         let begun = self.outbound + self.accepted;
-        // What began long ago never quite leaves a sum that forgets.
+        // A decaying sum never quite reaches zero.
         let lately = |sum: f64| if sum < NONE_LATELY { 0.0 } else { sum };
         let empty_share = ratio(self.sent_empty_segments, self.sent_segments).min(1.0);
         let mean_segment_bytes = ratio(payload, with_payload);
@@ -255,7 +256,7 @@ impl Window {
         if segments < SEGMENTS_MIN {
             return Kind::Idle;
         }
-        // A bulk transfer has a direction; requests and answers are about as many.
+        // A bulk transfer has one direction; requests and answers are about equal in number.
         let data_out = self.sent_with_payload();
         let data_in = self.received_with_payload();
         let balance = ratio(data_in.min(data_out), data_in.max(data_out));

@@ -1,4 +1,4 @@
-//! Makes a plan so, in the order of [`crate::wanted`], and takes back what could not be carried out.
+//! Carries out a plan, in the order of [`crate::wanted`], and rolls back what fails.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -13,10 +13,10 @@ use crate::history::Outcome;
 use crate::member::{MemberView, Place};
 use crate::wanted::{CpuChange, Wanted};
 
-/// How long moves may take before what follows them is done all the same.
+/// How long moves may take before the next stage begins regardless.
 pub const ARRIVAL: Duration = Duration::from_millis(200);
 
-/// A plan on its way.
+/// A plan that is being applied.
 #[derive(Clone, Debug)]
 pub struct Applying {
     old: Wanted,
@@ -28,14 +28,14 @@ pub struct Applying {
 enum Stage {
     /// The change with this ticket makes room.
     MakingRoom(u64),
-    /// Everybody is told where to go.
+    /// The components have been told where to move.
     Moving { since: Instant },
     /// The change with this ticket takes room away.
     TakingAway { ticket: u64, late: bool },
 }
 
 impl Applying {
-    /// When moves have taken too long.
+    /// When the moves will have taken too long.
     pub fn deadline(&self) -> Option<Instant> {
         match self.stage {
             Stage::Moving { since } => Some(since + ARRIVAL),
@@ -43,7 +43,7 @@ impl Applying {
         }
     }
 
-    /// What is in force when it ends here.
+    /// What is in force if applying stops at this stage.
     fn reached(self) -> Wanted {
         match self.stage {
             Stage::TakingAway { .. } => self.new,
@@ -59,7 +59,7 @@ impl Applying {
 }
 
 impl Cores {
-    /// Starts to apply what was decided last.
+    /// Starts to apply the last decision.
     pub(super) fn begin(&mut self, wanted: Wanted, now: Instant, out: &mut Outbox<Effect>) {
         if let Some(applying) = self.applying.take() {
             self.applied = applying.reached();
@@ -88,7 +88,7 @@ impl Cores {
         self.ticket
     }
 
-    /// There is room: everybody may go.
+    /// There is room: the components may move.
     fn arrange(&mut self, now: Instant, out: &mut Outbox<Effect>) {
         let Some(applying) = &mut self.applying else { return };
         applying.stage = Stage::Moving { since: now };
@@ -103,7 +103,7 @@ impl Cores {
         self.go_on(now, out);
     }
 
-    /// Once everybody is where the plan wants it, the rest of the plan.
+    /// Carries out the rest of the plan once every component is in its place.
     pub(super) fn go_on(&mut self, now: Instant, out: &mut Outbox<Effect>) {
         let Some(applying) = &self.applying else { return };
         let Stage::Moving { since } = applying.stage else { return };
@@ -112,7 +112,7 @@ impl Cores {
             return;
         }
         let change = CpuChange::taking_away(&applying.old, &applying.new);
-        // Before it is done: whoever dies over it has a successor that undoes it at the end.
+        // Remembered before the change is made: if cores dies during it, its successor undoes it at the end.
         out.push(Effect::Remember(applying.new.clone()));
         if change.is_empty() {
             return self.done(late);
@@ -129,7 +129,7 @@ impl Cores {
         self.history.conclude(if late { Outcome::AppliedLate } else { Outcome::Applied });
     }
 
-    /// A change of CPUs was carried out, or not.
+    /// A change of CPUs succeeded or failed.
     pub(super) fn changed(
         &mut self,
         ticket: u64,
@@ -149,7 +149,7 @@ impl Cores {
         let next = match applying.stage {
             Stage::MakingRoom(awaited) if awaited == ticket => None,
             Stage::TakingAway { ticket: awaited, late } if awaited == ticket => Some(late),
-            // Of a plan that was given up since.
+            // It belongs to a plan that has been given up since.
             _ => return,
         };
         match (result, next) {
@@ -159,13 +159,13 @@ impl Cores {
         }
     }
 
-    /// A plan could not be carried out: one line, and the last good one stays.
+    /// A plan failed: reports it in one line; the last good plan stays.
     pub(super) fn failed(&mut self, why: &str, out: &mut Outbox<Effect>) {
         self.history.conclude(Outcome::Failed(why.to_string()));
         self.trouble = Some(why.to_string());
         out.push(Effect::Complain(alloc::format!("the plan was not carried out: {why}")));
         let Some(Applying { old, new, stage }) = self.applying.take() else { return };
-        // Whatever of it was done is taken back as far as it can be; nobody waits for the answer.
+        // What was done of it is undone as far as possible; nothing waits for the answer.
         let back = CpuChange::between(&new, &old);
         if !back.is_empty() && !self.managed().is_empty() {
             self.change(back, out);
@@ -175,7 +175,7 @@ impl Cores {
         }
     }
 
-    /// Takes back all that was changed on the CPUs. Places stay.
+    /// Undoes all changes of CPUs. Components stay in their places.
     pub(super) fn undo(&mut self, out: &mut Outbox<Effect>) {
         if let Some(applying) = self.applying.take() {
             self.applied = applying.reached();

@@ -10,7 +10,7 @@ use super::choosing::Choice;
 use super::{Cores, Effect, Purpose, describe};
 
 impl Cores {
-    /// Answers one question, now or when it is known; `error` says what was wrong with it.
+    /// Answers one question, now or when the answer is known; its `error` says what was wrong with the question.
     pub(super) fn asked(&mut self, key: String, question: &[u8], now: Instant, out: &mut Outbox<Effect>) {
         let Ok(question) = serde_json::from_slice::<Value>(question) else {
             return self.answer_error(key, "this is no question", out);
@@ -29,7 +29,7 @@ impl Cores {
         }
     }
 
-    /// Tells the operator who chose a policy that it is at work.
+    /// Tells the operator who chose a policy that it has taken over.
     pub(super) fn chosen(&self, key: Option<String>, out: &mut Outbox<Effect>) {
         if let Some(key) = key {
             let answer = json!({ "scheduling": self.settings, "managed": self.settings.managed });

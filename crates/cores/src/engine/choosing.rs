@@ -1,4 +1,4 @@
-//! Which policy decides, how one takes over from another, and what it makes of a sample.
+//! Which policy decides, how one takes over from another, and how a sample becomes a decision.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -26,19 +26,19 @@ const SAVE_EVERY: Duration = Duration::from_secs(60);
 /// Who wants which policy.
 #[derive(Clone, Debug)]
 pub enum Choice {
-    /// The settings that it was born with.
+    /// The settings at the component's start.
     AtBegin,
-    /// An operator, by this question, to be answered under this key.
+    /// An operator, with this question, which is answered under this key.
     Asked { key: String, question: Value },
 }
 
-/// What decides.
+/// Who decides.
 #[derive(Default)]
 pub enum Deciding {
-    /// The policy that was asked for cannot be had.
+    /// Nothing: the requested policy cannot begin.
     #[default]
     Nothing,
-    /// Everybody stays where the topology, or an operator since, put them.
+    /// Every component stays where the topology, or an operator since, put it.
     Fixed,
     Scheduled(Box<Scheduled>),
 }
@@ -46,12 +46,12 @@ pub enum Deciding {
 /// A policy that observes.
 pub struct Scheduled {
     pub scheduler: Scheduler,
-    /// The plan that was asked for last.
+    /// The plan that was requested last.
     asked: Option<Plan>,
     keeping: Option<Keeping>,
 }
 
-/// What the policy learns goes back into this file.
+/// The file into which the learnt profiles are saved.
 struct Keeping {
     path: String,
     saved: u64,
@@ -75,19 +75,19 @@ impl Keeping {
 }
 
 impl Scheduled {
-    /// What shall be from now on; `None`: what is.
+    /// The wanted state from now on; `None`: no change.
     fn decide(&mut self, sample: &Sample, history: &mut History, out: &mut Outbox<Effect>) -> Option<Wanted> {
         let before = (history.taken(), history.changes());
         let begins = self.asked.is_none();
-        // What it notes of its first sample, with nothing to compare it with, is of no use to anybody.
+        // The notes on the first sample are dropped: there is nothing to compare it with.
         let mut unheard = History::default();
         let noted = if begins { &mut unheard } else { &mut *history };
         let plan = self.scheduler.look(sample, noted).plan;
         if let Some(keeping) = &mut self.keeping {
             keeping.keep(&self.scheduler, sample.at, SAVE_EVERY, out);
         }
-        // Compared with what was asked for and not with what is: a plan that was refused is not tried a hundred times
-        // a second.
+        // Compared with the requested plan, not the one in force: a plan that was refused must not be tried a hundred
+        // times a second.
         let is_new = self.asked.as_ref().is_none_or(|asked| !asked.is_same(&plan));
         let changes = history.changes() > before.1;
         if !is_new {
@@ -129,7 +129,7 @@ impl Deciding {
         }
     }
 
-    /// The component ends in good order, or another policy takes over.
+    /// Saves what was learnt: the component ends in good order, or another policy takes over.
     pub fn end(&mut self, now: Instant, out: &mut Outbox<Effect>) {
         if let Deciding::Scheduled(scheduled) = self
             && let Some(keeping) = &mut scheduled.keeping
@@ -140,7 +140,7 @@ impl Deciding {
 }
 
 impl Cores {
-    /// Takes a policy up, after those that were chosen before it.
+    /// Queues a choice of policy behind earlier ones.
     pub(super) fn choose(&mut self, choice: Choice, now: Instant, out: &mut Outbox<Effect>) {
         self.choices.push_back(choice);
         if self.choices.len() == 1 {
@@ -156,7 +156,7 @@ impl Cores {
                     self.take_up_fixed(&choice, settings, now, out);
                 }
                 Ok(settings) => {
-                    // What the present one learnt may be what its successor reads.
+                    // Saved first, since the next policy may read what this one learnt.
                     self.deciding.end(now, out);
                     let Scheduling { profiles, emulate_speeds, .. } = settings;
                     return out.push(Effect::Survey { profiles, emulate_speeds });
@@ -167,7 +167,7 @@ impl Cores {
         }
     }
 
-    /// What is not named stays.
+    /// The settings after a choice: those that it does not name stay.
     fn settings_of(&self, choice: &Choice) -> Result<Scheduling, EngineError> {
         let Choice::Asked { question, .. } = choice else { return Ok(self.settings.clone()) };
         let question_error = |e| EngineError::Question(format!("{e}"));
@@ -194,7 +194,7 @@ impl Cores {
         }
     }
 
-    /// Everybody stays. If it was chosen while running, it first puts back what another policy had changed.
+    /// Takes up `fixed`. If an operator chose it, what another policy had changed is put back first.
     fn take_up_fixed(
         &mut self,
         choice: &Choice,
@@ -219,7 +219,7 @@ impl Cores {
         self.chosen(Some(key.clone()), out);
     }
 
-    /// What the policy that is to be taken up has to know is known.
+    /// The survey that the chosen policy needs has come.
     pub(super) fn surveyed(
         &mut self,
         survey: Result<Survey, EngineError>,

@@ -1,4 +1,4 @@
-//! Its state and its history as JSON, for operators.
+//! The component's state and history as JSON, for operators.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::Cores;
 use crate::history::{History, Kept};
 
-/// Decisions that an answer shows: it has to fit into one message.
+/// Most decisions in an answer, which has to fit into one message.
 const SHOWN: usize = 64;
 
 impl Cores {
@@ -50,7 +50,7 @@ impl Cores {
     }
 }
 
-/// The latest last, with their age.
+/// The newest decisions with their ages, the newest last.
 pub fn decisions(history: &History, now: Instant) -> Vec<Value> {
     let first = history.entries().len().saturating_sub(SHOWN);
     let aged = |kept: &Kept| {

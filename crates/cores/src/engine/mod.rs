@@ -1,11 +1,12 @@
-//! The `cores` component: observes, decides, applies what was decided step by step, remembers why, answers operators.
+//! The `cores` component: observes, decides, applies decisions step by step, remembers their reasons, answers
+//! operators.
 //!
 //! It owns nothing that the data path needs. Its world reads sensors and changes CPUs for it; the supervisor moves the
-//! components. If it dies the stack runs on under the last plan, which the supervisor remembers for it; reborn, it takes
-//! up there.
+//! components. If it dies the stack runs on under the last plan, which the supervisor remembers; its successor goes on
+//! from there.
 //!
-//! It wakes as often as its policy wants to look, less often while nothing happens, and not at all if the policy needs
-//! no samples. It has no neighbours: all that it hears are [`Event`]s, all that it asks for are [`Effect`]s.
+//! It wakes as often as its policy samples, less often while nothing happens, and not at all if the policy needs no
+//! samples. It has no neighbours: its inputs are [`Event`]s, its outputs [`Effect`]s.
 
 mod applying;
 mod asks;
@@ -40,18 +41,18 @@ use crate::wanted::{CpuChange, Wanted};
 use applying::Applying;
 use choosing::{Choice, Deciding};
 
-/// What the component hears.
+/// The component's inputs.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// How it is to decide: the topology's `[scheduling]`, or what an operator made of it since.
+    /// The topology's `[scheduling]`, or what an operator has made of it since.
     Settings(Result<Scheduling, EngineError>),
-    /// Where the topology puts everybody.
+    /// The components' places in the topology.
     Topology(Result<BTreeMap<String, Place>, EngineError>),
-    /// What a predecessor had applied.
+    /// What the predecessor had applied.
     InForce(Wanted),
-    /// All that a newborn is told has been told.
+    /// The initial configuration is complete.
     Begin,
-    /// A component is there, was reborn, moved or died.
+    /// A component appeared, was restarted, moved or died.
     Member(MemberView),
     QuickSample(QuickSample),
     Sample {
@@ -61,14 +62,14 @@ pub enum Event {
     },
     /// The answer to [`Effect::Survey`].
     Surveyed(Result<Box<Survey>, EngineError>),
-    /// [`Effect::Change`] with this ticket was carried out, or not.
+    /// The result of the [`Effect::Change`] with this ticket.
     Changed {
         ticket: u64,
         result: Result<(), EngineError>,
     },
-    /// The supervisor cannot arrange the components so.
+    /// The supervisor cannot arrange the components as requested.
     Refused(String),
-    /// An operator's question, to be answered under this key.
+    /// An operator's question, which is answered under this key.
     Asked {
         key: String,
         question: Vec<u8>,
@@ -86,7 +87,7 @@ impl FromWorld for Event {
         match key.as_str() {
             "scheduling" => Some(Event::Settings(read(&key, &value))),
             "topology.places" => Some(Event::Topology(read(&key, &value))),
-            // If it is damaged, nothing is known to be applied.
+            // If it is damaged, it counts as nothing applied.
             "cores.applied" => Some(Event::InForce(read(&key, &value).unwrap_or_default())),
             "cores.refused" => Some(Event::Refused(String::from_utf8_lossy(&value).into_owned())),
             _ if key.starts_with("cores.ask:") => Some(Event::Asked { key, question: value }),
@@ -99,7 +100,7 @@ impl FromWorld for Event {
     }
 }
 
-/// What the component asks for. What it asks of sensors and actuators is answered by an event, in order.
+/// The component's outputs. Requests to sensors and actuators are answered by events, in order.
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// Answered by [`Event::QuickSample`].
@@ -115,15 +116,15 @@ pub enum Effect {
     },
     /// Unpark, speed up, slow down, park, in this order. Answered by [`Event::Changed`].
     Change { ticket: u64, change: CpuChange },
-    /// Where everybody is to run: asked of the supervisor.
+    /// Asks the supervisor to move components to these places.
     Arrange(Vec<(ComponentId, Place)>),
     /// What is in force now, for a successor.
     Remember(Wanted),
-    /// To an operator.
+    /// An answer to an operator.
     Answer { key: String, value: Vec<u8> },
-    /// What the policy learnt goes back into the file that its profiles came from.
+    /// Saves what the policy learnt in the file that its profiles came from.
     Save(Box<Learnt>),
-    /// One line for whoever watches.
+    /// One line for the log.
     Complain(String),
 }
 
@@ -132,7 +133,7 @@ pub enum Effect {
 pub enum Purpose {
     /// The policy's next decision.
     Decision,
-    /// Its first one. Who chose the policy is answered after it.
+    /// Its first one. The operator who chose the policy is answered after it.
     Begin { key: Option<String> },
     /// An operator wants to see it.
     Show { key: String },
@@ -143,15 +144,15 @@ pub enum Purpose {
 pub struct Cost {
     /// To take this sample.
     pub sample: Duration,
-    /// To decide upon the one before.
+    /// To decide upon the previous sample.
     pub decide: Duration,
 }
 
-/// The machine, as a policy that begins has to know it.
+/// What a policy has to know before it begins.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
     pub machine: Machine,
-    /// Speeds by duty cycle; `None`: the P-states that the machine tells.
+    /// Speeds by duty cycle; `None`: the P-states that the machine offers.
     pub duty_levels: Option<Vec<Share>>,
     pub profiles: Profiles,
 }
@@ -164,7 +165,7 @@ pub struct Learnt {
     pub machine: Machine,
 }
 
-/// It talks to nobody but its world.
+/// It sends no messages to other components.
 impl Output for Effect {
     type Effect = Effect;
 
@@ -196,7 +197,7 @@ pub struct Cores {
     topology: BTreeMap<String, Place>,
     members: Vec<MemberView>,
     deciding: Deciding,
-    /// Policies that are to be taken up, the first one now.
+    /// Chosen policies that have not begun; the first one is being prepared.
     choices: VecDeque<Choice>,
     applied: Wanted,
     applying: Option<Applying>,
@@ -209,7 +210,7 @@ pub struct Cores {
     trouble: Option<String>,
     attention: Attention,
     next_quick_sample: Option<Instant>,
-    /// When the quick sample that is awaited was asked for.
+    /// When the latest quick sample was requested.
     quick_sample_at: Instant,
     spent: Spent,
 }
@@ -224,7 +225,7 @@ impl Cores {
         &self.history
     }
 
-    /// Whether a plan is on its way.
+    /// Whether a plan is being applied.
     pub fn is_applying(&self) -> bool {
         self.applying.is_some()
     }
@@ -374,7 +375,7 @@ impl Component for Cores {
     fn peer_reborn(&mut self, _cx: &mut Context, _peer: ComponentId, _out: &mut Outbox<Effect>) {}
 }
 
-/// The names by which plans and samples know the components.
+/// The components' names in plans and samples.
 fn roles(members: &[MemberView]) -> Vec<String> {
     members.iter().map(|m| m.peer.to_string()).collect()
 }
