@@ -1,10 +1,9 @@
 //! The ladder of configurations that `adaptive` climbs (thesis, section 4.6): the stack consolidated on one core, that
 //! core faster, spread over little cores, those faster, then with big cores.
 //!
-//! It is made from whatever the managed CPUs are. Promises: every rung is a plan that passes the check; each rung can
-//! do more work than the one below it (a rung that could not would only be a stop on the way); without speeds, rungs
-//! differ by placement only; there is always at least one. Where the machine boosts a core whose neighbours idle, the
-//! same spread with its neighbours parked is a rung of its own.
+//! It is built from the managed CPUs. Promises: every rung is a plan that passes the check; each rung has more capacity
+//! than the one below it; without speeds, rungs differ by placement only; there is always at least one. Where the
+//! machine boosts a core whose neighbours idle, the same spread with its neighbours parked is a rung of its own.
 
 use alloc::format;
 use alloc::string::String;
@@ -19,11 +18,11 @@ use crate::plan::Plan;
 use crate::platform::{Platform, usual_demand};
 use eft_component::scheduling::Spare;
 
-/// A step that does not do this much more work is no step.
+/// A rung must have this much more capacity than the one below it.
 const GAIN_MIN: f64 = 1.03;
-/// What idle neighbours give a boosted core, about; the sensors tell the truth afterwards.
+/// Approximate gain of a boosted core from idle neighbours; the sensors measure the real one later.
 const BOOST_GAIN: f64 = 1.1;
-/// Big and little cores that one configuration is made of, at most.
+/// Most cores, big and little, in one configuration.
 const CORES_MAX: usize = 8;
 
 #[derive(Clone, Debug)]
@@ -46,9 +45,9 @@ pub struct Aims {
     pub nearness: Nearness,
     /// The CPU that turned out to be the best among its equals.
     pub favoured: Option<CpuId>,
-    /// Seen work of each component; empty: the usual.
+    /// Observed demand of each component; empty: the usual one.
     pub demand: Demand,
-    /// Who was seen to be busy at the same time.
+    /// Which components were busy at the same time.
     pub overlaps: Overlaps,
 }
 
@@ -76,7 +75,7 @@ impl Ladder {
         self.rungs.len() - 1
     }
 
-    /// The highest there is, if the index is beyond it.
+    /// The rung at this index, or the highest one.
     pub fn rung(&self, index: usize) -> &Rung {
         &self.rungs[index.min(self.top())]
     }
@@ -194,7 +193,7 @@ fn describe(platform: &Platform, cpus: &[CpuId]) -> String {
     format!("{what} {threads}{}", if cpus.len() == 1 { "" } else { "s" })
 }
 
-/// Without a managed CPU the stack shares the base CPU with everybody.
+/// Without a managed CPU the stack shares the base CPU with all else.
 fn fallback(platform: &Platform, spare: Spare) -> Rung {
     let mut plan = placement::spread(platform, &Demand::new(), &Overlaps::default(), &[platform.base()]);
     placement::complete(platform, &mut plan, spare);

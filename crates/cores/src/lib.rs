@@ -1,5 +1,5 @@
-//! What is known of cores and what to do with them: observation, power model, plans, and the component that decides and
-//! applies them ([`engine`]).
+//! Decisions about cores: observation, power model, plans, and the component that decides and applies them
+//! ([`engine`]).
 //!
 //! Promises: pure decisions. Bytes and observations come in, decisions go out; no system call, no file, no clock.
 //! Must never happen: a panic or unbounded work on bytes that firmware or a user wrote.

@@ -1,4 +1,4 @@
-//! A component of a running stack as the scheduler is shown it, and where it may be put.
+//! A component of a running stack as the scheduler sees it, and a place for it.
 
 use alloc::string::String;
 
@@ -14,7 +14,7 @@ pub struct Place {
     pub dedicated: bool,
 }
 
-/// A component as the scheduler is shown it.
+/// A component as the scheduler sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberView {
     pub peer: ComponentId,
@@ -23,10 +23,10 @@ pub struct MemberView {
     pub pid: Option<u32>,
     pub running: bool,
     pub cpu: Option<CpuId>,
-    /// It was wished to be alone on its CPU.
+    /// The plan wants it alone on its CPU.
     pub dedicated: bool,
-    /// It is, and may poll.
+    /// It is alone there, and may poll.
     pub alone: bool,
-    /// It was told to move and has not yet said that it has.
+    /// It was told to move and has not yet confirmed it.
     pub moving: bool,
 }

@@ -1,5 +1,4 @@
-//! What two looks at a stack say: rates, shares of time, traffic indicators; and which readings are not to be
-//! believed.
+//! The difference of two samples: rates, shares of time, traffic indicators; and which readings are not credible.
 //!
 //! An [`Observer`] keeps the previous [`Sample`] and turns each new one into an [`Observation`]. Promises: every
 //! number in an observation is finite and not negative, every share lies in 0..=1; what is stale, missing or absurd
@@ -29,11 +28,11 @@ use crate::sample::{ComponentSample, CpuSample, Hint, QueueSample, Sample, Traff
 
 /// More components or CPUs than this in one sample are absurd.
 const PARTS_MAX: usize = 8192;
-/// Two looks farther apart than this (a suspended machine) do not make a period.
+/// Two samples farther apart than this (a suspended machine) are not compared.
 const PERIOD_MAX: Duration = Duration::from_secs(60);
-/// A component whose account stands still (it lost its CPU while it left a phase) is taken to go on as before for so long.
+/// If a component's account stands still (it lost its CPU while it left a phase), its last shares hold for so long.
 const QUIET: Duration = Duration::from_secs(1);
-/// A component that is down for longer is taken as absent: it no longer makes the whole look doubtful.
+/// A component that is down for longer counts as absent: it no longer makes the observation unsound.
 const DOWN: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -60,16 +59,16 @@ pub struct ComponentLoad {
     pub running: bool,
     pub cpu: Option<CpuId>,
     pub dedicated: bool,
-    /// Shares of the time that its account is of; together at most 1.
+    /// Shares of the time that its account covers; together at most 1.
     pub busy: Share,
     pub polling: Share,
     /// In user-mode wait.
     pub waiting: Share,
     pub sleeping: Share,
-    /// CPU time after the kernel's account, as a share of the period.
+    /// CPU time as the kernel accounts it, as a share of the period.
     pub cpu_share: Share,
     pub wake_ups_per_s: f64,
-    /// What one wake that it sent cost it; zero if it sent none.
+    /// Mean cost of a wake that it sent; zero if it sent none.
     #[serde(rename = "wake_cost_ns", with = "time::nanos")]
     pub wake_cost: Duration,
     pub overloads: u64,
@@ -82,7 +81,7 @@ pub struct ComponentLoad {
 }
 
 impl ComponentLoad {
-    /// Highest fill of any of its queues since the previous look, as a share of the capacity.
+    /// Highest fill of any of its queues since the previous sample, as a share of the capacity.
     pub fn fill(&self) -> Share {
         let fill = |queue: &QueueSample| Share(f64::from(queue.high) / f64::from(queue.capacity.max(1)));
         self.queues.iter().map(fill).fold(Share::NONE, Share::max).min(Share::ALL)
@@ -97,19 +96,18 @@ pub struct CpuLoad {
     pub parked: bool,
     /// Of its full speed.
     pub speed: Share,
-    /// Share of the period, after the kernel's account.
+    /// Busy share of the accounted time.
     pub busy: Share,
-    /// How much time that account is of: it is kept in ticks, so it may be less or more than the period.
+    /// How much time the kernel accounted for: it counts in ticks, so this may be less or more than the period.
     #[serde(rename = "accounted_ns", with = "time::nanos")]
     pub accounted: Duration,
-    /// Taken by other machines on the same processor, as a share of what is accounted for and this.
+    /// Time taken by other virtual machines, as a share of the accounted and the stolen time.
     pub stolen: Share,
-    /// Share that others than the stack took of late, as a mean over some looks; see
-    /// [`crate::applications`].
+    /// Share that programs other than the stack took, as a mean over recent samples; see [`crate::applications`].
     pub others: Share,
 }
 
-/// A part of the look that cannot be used, and why.
+/// A part of the sample that cannot be used, and why.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Problem {
     pub part: Part,
@@ -122,7 +120,7 @@ pub enum Part {
     Whole,
     Component(String),
     Cpu(CpuId),
-    /// Power is then unknown; everything else stands.
+    /// Only the power is unknown then.
     Energy,
 }
 
@@ -143,7 +141,7 @@ impl Observation {
         self.problems.iter().all(|problem| problem.part == Part::Energy)
     }
 
-    /// All that is wrong, in one line; `None` if it is sound.
+    /// All problems in one line; `None` if it is sound.
     pub fn complaint(&self) -> Option<String> {
         const SHOWN: usize = 3;
         let grave: Vec<String> =
@@ -162,13 +160,13 @@ impl Observation {
     }
 }
 
-/// Keeps what the next look is compared with.
+/// Keeps the sample that the next one is compared with.
 #[derive(Clone, Debug, Default)]
 pub struct Observer {
     previous: Option<Sample>,
     window: Window,
     down_since: BTreeMap<String, Instant>,
-    /// What was last known of each component's time, and when.
+    /// The last known shares of each component's time, and when they were measured.
     known: BTreeMap<String, ([Share; 4], Instant)>,
 }
 
@@ -177,7 +175,8 @@ impl Observer {
         let mut seen = Observation { at: sample.at, ..Observation::default() };
         let previous = self.previous.take();
         if let Err(why) = period(previous.as_ref(), sample) {
-            // A clock that went back must not be compared with for ever: the newest look is always the next base.
+            // The newest sample is always the next base, or samples would be refused for ever after the clock went
+            // back.
             seen.problems.push(Problem { part: Part::Whole, why });
             self.previous = bounded(sample);
             return seen;
@@ -286,7 +285,7 @@ fn problem(seen: &mut Observation, part: Part, why: Doubt) {
     seen.problems.push(Problem { part, why });
 }
 
-/// Names come from outside; a line that shows them stays a line.
+/// Names come from outside; a message that shows them must stay one line.
 fn one_line(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(64).collect()
 }
@@ -335,7 +334,7 @@ fn observe_cpus(before: &[CpuSample], now: &[CpuSample], seen: &mut Observation)
     }
 }
 
-/// Idle counters of the kernel go back by a tick now and then (proc(5)); that much is forgiven.
+/// Idle counters of the kernel go back by a tick now and then (proc(5)); that much is tolerated.
 fn cpu_share(now: &CpuSample, before: &CpuSample) -> Result<(Share, Duration, Share), Doubt> {
     const TICK: Duration = Duration::from_millis(20);
     let since = |what: &str, now: Duration, before: Duration| match Doubt::time_since(what, now, before) {
@@ -349,7 +348,7 @@ fn cpu_share(now: &CpuSample, before: &CpuSample) -> Result<(Share, Duration, Sh
     Ok((Share::of(busy, accounted), accounted, Share::of(stolen, accounted.saturating_add(stolen))))
 }
 
-/// The meter wraps and is reset; a negative or impossible power is none.
+/// The meter may wrap or be reset; a negative or impossible power counts as none.
 fn power(before: &Sample, now: &Sample, problems: &mut Vec<Problem>) -> Option<Watts> {
     let (after, earlier) = (now.energy?, before.energy?);
     let length = now.at.checked_since(before.at)?;

@@ -1,14 +1,14 @@
-//! How much components are busy at the same time: who may share a core's hardware threads
+//! How much components are busy at the same time: which ones may share a core's hardware threads
 //! (`multiserver-scheduling`, sections 3 to 5).
 //!
 //! Two threads of a core slow each other down only while both have work. Components that are busy in turn, or in
-//! different periods of the load, therefore share a core at little cost, however busy each of them is. Of each pair the
-//! product of their busy shares is kept as a mean that forgets over about [`LOOKS`] looks: the share of time in which
-//! both work, if they come independently of each other within one look. Sums of it over two groups are the groups'
-//! overlap, since each member works only while the others of its CPU do not.
+//! different periods of the load, therefore share a core at little cost, however busy each of them is. For each pair,
+//! the product of their busy shares is averaged with a decay over about [`LOOKS`] samples: the share of time in which
+//! both work, if they are independent of each other within one period. The sum over two groups is the groups' overlap,
+//! since each member works only while the others on its CPU do not.
 //!
-//! Promises: a look costs one multiplication for each pair of components; every overlap is a number in 0..=1. Limit: what
-//! alternates within one look (10 ms) is not seen as alternating.
+//! Promises: a sample costs one multiplication for each pair of components; every overlap of a pair is a number in
+//! 0..=1. Limit: alternation within one period (10 ms) is not seen.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -17,22 +17,22 @@ use eft_machine::CpuId;
 
 use crate::observation::Observation;
 
-/// Looks after which most of what was seen before is forgotten.
+/// Samples after which most of what was seen before has decayed.
 const LOOKS: f64 = 64.0;
-/// Fewer say nothing.
+/// Fewer samples say nothing.
 const LOOKS_MIN: u32 = 32;
 
 /// Empty until enough was seen.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Overlaps {
     names: Vec<String>,
-    /// By pair, each once: of the second with the first, of the third with the first and the second, and so on.
+    /// One mean per pair: the second with the first, the third with the first and the second, and so on.
     means: Vec<f64>,
     looks: u32,
 }
 
 impl Overlaps {
-    /// Takes one look in which there was traffic. Components are `names`; if these are others, it begins anew.
+    /// Takes one observation with traffic. `names` are the components; if they have changed, it begins anew.
     pub fn note(&mut self, names: &[String], seen: &Observation) {
         if self.names != names {
             let pairs = names.len() * names.len().saturating_sub(1) / 2;
@@ -41,7 +41,7 @@ impl Overlaps {
         let busy: Vec<f64> =
             names.iter().map(|name| seen.component(name).map_or(0.0, |load| load.busy.0)).collect();
         self.looks = self.looks.saturating_add(1);
-        // At first a plain mean, so that the zeros of the beginning count for nothing.
+        // At first a plain mean, so that the initial zeros have no weight.
         let newest = 1.0 / f64::from(self.looks).min(LOOKS);
         let pairs = (1..busy.len()).flat_map(|second| (0..second).map(move |first| (first, second)));
         for (mean, (first, second)) in self.means.iter_mut().zip(pairs) {
@@ -49,7 +49,7 @@ impl Overlaps {
         }
     }
 
-    /// Whether enough was seen to go by it.
+    /// Whether enough samples were taken to rely on it.
     pub fn is_known(&self) -> bool {
         self.looks >= LOOKS_MIN
     }
@@ -68,13 +68,13 @@ impl Overlaps {
     }
 }
 
-/// Who shares a core: which group goes to each place, so that the overlaps on the cores are least in sum. `groups` are
-/// dealt to `places` as they stand, busiest first; `cores` says to which core each place belongs. `None` if nothing is
-/// known, or if nothing is clearly better than how they stand.
+/// Decides which groups share a core: the group for each place, so that the sum of the overlaps on the cores is least.
+/// `groups` are in the order of their present places, busiest first; `cores` says to which core each place belongs.
+/// `None` if the overlaps are not known, or if nothing is clearly better than the present order.
 pub fn deal(groups: &[Vec<String>], cores: &[CpuId], overlaps: &Overlaps) -> Option<Vec<usize>> {
-    /// All ways to share are looked at; more groups have too many of them.
+    /// The search tries all ways to share; more groups have too many.
     const GROUPS_MAX: usize = 8;
-    /// What differs by less would go to and fro with the noise.
+    /// Smaller gains would change to and fro with the noise.
     const CLEARLY: f64 = 0.9;
     const MATTERS: f64 = 0.02;
     let count = groups.len();
@@ -96,7 +96,7 @@ pub fn deal(groups: &[Vec<String>], cores: &[CpuId], overlaps: &Overlaps) -> Opt
     search.best
 }
 
-/// Depth first, busiest group first, and not deeper once it costs more than the best.
+/// Depth-first search, busiest group first; a branch ends once it costs as much as the best.
 struct Dealing<'a> {
     between: &'a [Vec<f64>],
     cores: &'a [CpuId],
@@ -119,7 +119,7 @@ impl Dealing<'_> {
             let here: Vec<usize> =
                 (0..at.len()).filter(|other| self.cores[*other] == self.cores[place]).collect();
             let there: Vec<usize> = here.iter().filter_map(|other| at[*other]).collect();
-            // Places with the same neighbours on a core of the same size are one.
+            // Places with the same neighbours on a core of the same size are equivalent.
             if at[place].is_some() || tried.contains(&(here.len(), there.clone())) {
                 continue;
             }
@@ -138,7 +138,7 @@ pub(crate) mod tests {
     use crate::observation::ComponentLoad;
     use eft_machine::Share;
 
-    /// Looks at components with these busy shares, in turn.
+    /// Feeds samples with these busy shares, in turn.
     pub(crate) fn seen(names: &[String], looks: &[&[(&str, f64)]]) -> Overlaps {
         let mut overlaps = Overlaps::default();
         for look in looks.iter().cycle().take(looks.len() * 128) {
@@ -208,7 +208,7 @@ pub(crate) mod tests {
         let cores = [0, 0, 0, 1, 2, 3].map(CpuId);
         let dealt = deal(&groups, &cores, &overlaps).unwrap();
         assert!((cost(&dealt, &cores) - 0.32).abs() < 0.02, "{dealt:?}");
-        // As it stands nothing is better.
+        // Nothing is better than the present order.
         assert_eq!(
             deal(&groups, &[CpuId(0), CpuId(1), CpuId(2), CpuId(0), CpuId(1), CpuId(2)], &overlaps),
             None

@@ -1,4 +1,4 @@
-//! What parking a set of CPUs takes: each step declared critical or lazy (Bolt, sections 3.1 and 3.2), and the checks
+//! The steps of parking a set of CPUs, each declared critical or lazy (Bolt, sections 3.1 and 3.2), and the checks
 //! before the first of them.
 //!
 //! Promises: a plan is refused as a whole, with one reason, or made as a whole. Critical steps are what the next
@@ -29,7 +29,7 @@ pub enum Urgency {
 pub enum Step {
     /// Bolt's bitmask updates: the cpuset or the affinities no longer name the CPU.
     UpdateMasks,
-    /// Bolt's state migration: what runs or waits there goes elsewhere; done by the kernel with the mask.
+    /// Bolt's state migration: tasks that run or wait there move elsewhere; the kernel does it with the mask.
     MoveTasks,
     MoveComponents,
     SweepNewcomers,
@@ -82,7 +82,7 @@ impl Delays {
         match (urgency, step) {
             (Some(Urgency::Critical) | None, _) => None,
             (_, Step::SweepNewcomers) => Some(self.sweep),
-            // Per-CPU memory is released by the kernel when the CPU goes offline, and by nothing that user space has.
+            // Only the kernel can release per-CPU memory, when the CPU goes offline.
             (_, Step::Offline | Step::ReleaseMemory) => self.offline_after,
             _ => Some(self.background),
         }
@@ -162,7 +162,7 @@ pub struct Situation {
     pub online: CpuSet,
     pub managed: CpuSet,
     pub parked: CpuSet,
-    /// CPUs that eft itself took offline; any other offline CPU is somebody else's doing.
+    /// CPUs that eft itself took offline; all other offline CPUs were taken offline by others.
     pub offlined: CpuSet,
 }
 
@@ -191,7 +191,7 @@ impl Situation {
         Err(ParkError::NotManaged { cpus: foreign, managed: self.managed.clone() })
     }
 
-    /// May these be parked or taken offline?
+    /// Checks whether these may be parked or taken offline.
     pub fn check_leave(&self, cpus: &CpuSet) -> Result<(), ParkError> {
         self.check_exists(cpus)?;
         if cpus.contains(CpuId(0)) {

@@ -1,12 +1,12 @@
 //! Which components share a CPU, and which CPU each group gets.
 //!
-//! Groups are stretches of the way that a packet takes, cut where the work is split most evenly: neighbours on that
-//! way stay together, so that messages cross between caches as seldom as can be. CPUs are chosen by what is known of the
-//! machine (`multiserver-scheduling`, sections 2, 3 and 5): own cores before hardware threads; one package and one
-//! last-level cache before several; near the applications if much is received (the stack copies it to them), else
-//! away from them where that leaves them boost. When hardware threads are shared, those share a core that were least
-//! busy at the [same time](crate::overlap): in turn, or in different periods (tcp and udp). Before that is known, the
-//! busiest group goes with the least busy one.
+//! Groups are sections of a packet's path through the components, cut so that the work is split most evenly: neighbours
+//! on the path stay together, so that few messages cross between caches. CPUs are chosen by the machine's topology
+//! (`multiserver-scheduling`, sections 2, 3 and 5): own cores before hardware threads; one package and one last-level
+//! cache before several; near the applications if much is received (the stack copies it to them), else away from them
+//! where that lets their cores boost. Groups that share a core's hardware threads are those that were least busy at the
+//! [same time](crate::overlap): in turn, or in different periods (tcp and udp). Before that is known, the busiest group
+//! goes with the least busy one.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -34,7 +34,7 @@ pub enum Nearness {
     Away,
 }
 
-/// Traffic that is mostly received is copied to the applications; less than this a second does not matter.
+/// Received traffic is copied to the applications; below this rate the copies do not matter.
 const RECEIVES_MUCH: ByteRate = ByteRate(10e6);
 
 impl Nearness {
@@ -49,7 +49,7 @@ impl Nearness {
 }
 
 impl Nearness {
-    /// Whether a plan has any of the stack where it should be.
+    /// Whether a plan has any component where the stack should be.
     pub fn is_met(self, platform: &Platform, plan: &Plan) -> bool {
         let Some(home) = platform.home(&platform.applications) else { return true };
         let any_at_home =
@@ -72,7 +72,7 @@ pub fn groups_max(platform: &Platform, demand: &Demand) -> usize {
     work.iter().filter(|work| **work >= OWN_CORE_SHARE * total).count().max(1)
 }
 
-/// Seats all components on these CPUs, so that the busiest CPU has as little to do as can be.
+/// Seats all components on these CPUs, so that the busiest CPU has as little to do as possible.
 pub fn spread(platform: &Platform, demand: &Demand, overlaps: &Overlaps, cpus: &[CpuId]) -> Plan {
     let mut seated = seat(platform, demand, cpus);
     share_threads(platform, overlaps, &mut seated);
@@ -93,7 +93,7 @@ fn seat(platform: &Platform, demand: &Demand, cpus: &[CpuId]) -> Seated {
     if capacities.iter().all(|capacity| (capacity - first).abs() < 0.01) {
         return seat_equal(platform, demand, split(platform, demand, &capacities).0, cpus);
     }
-    // Unequal cores: which stretch of the way fits the big ones is found by turning their order round.
+    // Unequal cores: every rotation of their order is tried, to find which section of the path fits the big ones.
     let turned = (0..cpus.len()).map(|by| {
         let turn = |index: usize| (index + by) % cpus.len();
         let capacities: Vec<f64> = (0..cpus.len()).map(|index| capacities[turn(index)]).collect();
@@ -105,7 +105,7 @@ fn seat(platform: &Platform, demand: &Demand, cpus: &[CpuId]) -> Seated {
     turned.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(seated, _)| seated).unwrap_or_default()
 }
 
-/// Groups change places among CPUs of the same capacity, so that those share a core that are least busy at the same time.
+/// Groups change places among CPUs of the same capacity, so that groups on one core are least busy at the same time.
 fn share_threads(platform: &Platform, overlaps: &Overlaps, seated: &mut Seated) {
     let core = |cpu: CpuId| platform.siblings(cpu).first().unwrap_or(cpu);
     let mut left: Vec<usize> = (0..seated.len()).collect();
@@ -124,8 +124,8 @@ fn share_threads(platform: &Platform, overlaps: &Overlaps, seated: &mut Seated) 
     }
 }
 
-/// Cuts the way of a packet, from the driver upward, into one stretch for each core (of this capacity), so that the
-/// busiest has least to do; and says how busy that is.
+/// Cuts a packet's path, from the driver upward, into one section for each core (of this capacity), so that the busiest
+/// core has least to do; returns the sections and how busy that core is.
 pub fn split(platform: &Platform, demand: &Demand, capacities: &[f64]) -> (Vec<Vec<String>>, f64) {
     let names = platform.components();
     let work = work_of(platform, demand);
@@ -218,7 +218,7 @@ fn seat_equal(platform: &Platform, demand: &Demand, groups: Vec<Vec<String>>, cp
     by_work.into_iter().enumerate().map(|(index, (_, group))| (place(index), group)).collect()
 }
 
-/// Whoever is alone on its CPU gets it to itself; a stack on one CPU shares it.
+/// A component that is alone on its CPU gets it dedicated; a stack on one CPU shares it.
 pub fn dedicate(plan: &mut Plan) {
     let consolidated = plan.is_consolidated();
     let alone: CpuSet = plan.used().iter().filter(|cpu| plan.on(*cpu).count() == 1).collect();
@@ -227,7 +227,7 @@ pub fn dedicate(plan: &mut Plan) {
     }
 }
 
-/// Completes a plan whose seats and speeds are chosen: one speed to a frequency domain, and a use for what is left.
+/// Completes a plan whose seats and speeds are chosen: one speed per frequency domain, and a use for the other CPUs.
 pub fn complete(platform: &Platform, plan: &mut Plan, spare: Spare) {
     dedicate(plan);
     let unused = platform.managed().minus(&plan.used());
@@ -239,8 +239,8 @@ pub fn complete(platform: &Platform, plan: &mut Plan, spare: Spare) {
     couple_speeds(platform, plan);
 }
 
-/// Of a plan that is complete but for its speeds: one speed to a frequency domain, that of its fastest used CPU. It costs
-/// time in proportion to the used CPUs, the rest of completing in proportion to the managed ones.
+/// Gives each frequency domain of an otherwise complete plan one speed, that of its fastest used CPU. This takes time
+/// in proportion to the used CPUs; the rest of `complete`, in proportion to the managed ones.
 pub fn couple_speeds(platform: &Platform, plan: &mut Plan) {
     let used = plan.used();
     let mut speeds = BTreeMap::new();

@@ -1,6 +1,6 @@
-//! A plan: who runs where, how fast each managed CPU is, which CPUs are parked or given back.
+//! A plan: which component runs where, how fast each managed CPU is, which CPUs are parked or given back.
 //!
-//! A plan is absolute and therefore safe to reapply: it says what shall be, not what shall change. [`check`] refuses
+//! A plan is absolute and therefore safe to reapply: it describes the wanted state, not the changes. [`check`] refuses
 //! a plan that the machine cannot carry out, with one reason; [`changes`] finds the least that leads from one plan to
 //! another, in an order in which nothing ever stands on a CPU that is parked or not yet fast enough (first unpark and
 //! speed up, then move, then slow down and park).
@@ -37,7 +37,7 @@ pub struct Plan {
     #[serde(with = "speed_table")]
     pub speeds: BTreeMap<CpuId, Share>,
     pub parked: CpuSet,
-    /// Managed CPUs that the stack leaves to everybody else.
+    /// Managed CPUs that the stack leaves to other programs.
     pub given_back: CpuSet,
 }
 
@@ -122,7 +122,8 @@ pub enum PlanError {
     PlacedAnywhere { component: String },
 }
 
-// By hand: told within the line, it is no source that whoever prints causes would print once more.
+// By hand, not `#[from]`: the message contains the cause, so it must not be a `source` too, or it would be printed
+// twice.
 impl From<ParkError> for PlanError {
     fn from(error: ParkError) -> PlanError {
         PlanError::Park(error)
@@ -246,7 +247,7 @@ pub enum Change {
         component: String,
         seat: Seat,
     },
-    /// The component is in the new plan no more: it may run anywhere.
+    /// The component is not in the new plan: it may run anywhere.
     Release {
         component: String,
     },
@@ -282,7 +283,7 @@ pub fn changes(old: &Plan, new: &Plan) -> Vec<Change> {
     steps
 }
 
-/// Those who will share go first, so that whoever gets a CPU to itself finds it empty.
+/// Components that will share a CPU move first, so that a dedicated CPU is empty when its component comes.
 fn moves(old: &Plan, new: &Plan) -> Vec<Change> {
     let gone = old.seats.keys().filter(|name| !new.seats.contains_key(*name));
     let mut steps: Vec<Change> = gone.map(|name| Change::Release { component: name.clone() }).collect();

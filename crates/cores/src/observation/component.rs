@@ -11,7 +11,8 @@ use super::one_line;
 use crate::sample::{ComponentSample, QueueSample, Traffic};
 
 const SHARE_TOLERANCE: Share = Share(0.05);
-/// Accounts may be ahead of the sample's time by as long as the sampling took, which is long if it lost its CPU.
+/// Accounts may be ahead of the sample's time by as long as the sampling took, which is long if the sampler lost its
+/// CPU.
 const AHEAD_MAX: Duration = Duration::from_secs(1);
 
 pub(super) struct Differences {
@@ -35,7 +36,7 @@ pub(super) fn differences(
     if now.generation != before.generation {
         return Err(Doubt::Reborn { now: now.generation, before: before.generation });
     }
-    // A turn counts as busy until it turns out to have been an idle poll: between the two, time goes over.
+    // A turn counts as busy until it turns out to have been an idle poll; then its time moves from busy to polling.
     let working = |sample: &ComponentSample| sample.busy.saturating_add(sample.polling);
     let working = Doubt::time_since("its busy and polling time", working(now), working(before))?;
     let busy = now.busy.saturating_sub(before.busy).min(working);
@@ -60,9 +61,9 @@ pub(super) fn differences(
     })
 }
 
-/// The time between two accounts. It is not that between the looks: whoever looks may lose its CPU after it has read
-/// the clock and before it reads the page, and then the page knows more than the look's time tells. `None`: there is no
-/// other account than before; the next one goes back to that.
+/// The time between two accounts. It differs from that between the samples: the sampler may lose its CPU after it has
+/// read the clock and before it reads the page, and then the page is newer than the sample's time. `None`: the account
+/// has not changed; the next one is compared with the same.
 fn accounted(
     now: &ComponentSample,
     before: &ComponentSample,
@@ -80,7 +81,7 @@ fn accounted(
     }
 }
 
-/// What is accounted for as busy or polling is believed, waiting as far as there is room, and all else is sleep.
+/// Busy and polling time is taken as accounted, waiting as far as the rest allows, and all else is sleep.
 fn shares(
     busy: Duration,
     polling: Duration,
@@ -117,7 +118,7 @@ fn queues_since(now: &[QueueSample], before: &[QueueSample]) -> Result<Vec<Queue
     Ok(queues)
 }
 
-/// A PMU may be taken from us at any time: what is absurd is absent.
+/// The PMU may be taken away at any time: absurd counts are treated as absent.
 fn counters_since(now: &ComponentSample, before: &ComponentSample) -> (Option<f64>, Option<f64>) {
     let (Some(now), Some(before)) = (now.counters, before.counters) else {
         return (None, None);

@@ -1,4 +1,4 @@
-//! Why a sample, or a part of it, is not believed.
+//! Why a sample, or a part of it, is not credible.
 
 use alloc::string::String;
 use core::time::Duration;
@@ -57,18 +57,18 @@ pub enum Doubt {
 }
 
 impl Doubt {
-    /// `now - before`, of a figure that only grows.
+    /// `now - before` of a counter that only grows.
     pub fn since(what: &str, now: u64, before: u64) -> Result<u64, Doubt> {
         now.checked_sub(before).ok_or_else(|| Doubt::WentBack { what: what.into(), before, now })
     }
 
-    /// The same of a time; what went back is told in nanoseconds.
+    /// The same for a time; the error is in nanoseconds.
     pub fn time_since(what: &str, now: Duration, before: Duration) -> Result<Duration, Doubt> {
         Self::since(what, time::nanos(now), time::nanos(before)).map(Duration::from_nanos)
     }
 }
 
-/// As its line.
+/// Serialized as its message.
 impl Serialize for Doubt {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
