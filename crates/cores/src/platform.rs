@@ -1,7 +1,7 @@
 //! What a policy has to work with: the machine, the speeds that its managed CPUs can be set to, and the components.
 //!
-//! Promises: every question has an answer on every machine, with or without hardware threads, caches, packages, classes
-//! or speeds that are known; what is not known makes CPUs look alike.
+//! Promises: every question has an answer on every machine, whether its hardware threads, caches, packages, classes and
+//! speeds are known or not; where they are unknown, CPUs look alike.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -12,7 +12,7 @@ use eft_machine::{CoreClass, Cpu, CpuId, CpuSet, KiloHertz, Machine, Share};
 use crate::error::SchedulerError;
 use crate::plan::Plan;
 
-/// More components than this are no stack.
+/// Most components of a stack.
 pub const COMPONENTS_MAX: usize = 64;
 /// What each of two busy hardware threads of a core gets done, relative to one that has the core alone. Two together
 /// do a quarter more, since one runs while the other waits for memory (thesis 4.5).
@@ -26,12 +26,12 @@ pub struct Platform {
     /// In the order in which a packet that arrives passes them.
     components: Vec<String>,
     levels: BTreeMap<CpuId, Vec<Share>>,
-    /// Where each CPU stands in the machine's list.
+    /// Each CPU's index in the machine's list.
     index: BTreeMap<CpuId, usize>,
     largest_capacity: u32,
-    /// Managed CPUs that can run something, parked or not; asked for all the time.
+    /// Managed CPUs that can run something, parked or not; kept because it is often needed.
     managed: CpuSet,
-    /// Of each CPU, the hardware threads of its core.
+    /// The hardware threads of each CPU's core.
     siblings: BTreeMap<CpuId, CpuSet>,
     /// Speeds are P-states: they lower the voltage, and a frequency domain has only one. Otherwise a duty cycle.
     by_frequency: bool,
@@ -39,7 +39,7 @@ pub struct Platform {
     pub applications: CpuSet,
 }
 
-/// What of the applications' places matters to the stack.
+/// Where the applications are, as far as it matters to the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Home {
     /// Where most of their CPUs are.
@@ -50,7 +50,7 @@ pub struct Home {
 
 impl Platform {
     /// `duty_levels`: shares that each managed CPU can be slowed down to by a duty cycle; `None`: only the P-states
-    /// that the machine tells.
+    /// that the machine offers.
     pub fn new(
         machine: Machine,
         components: &[String],
@@ -89,7 +89,7 @@ impl Platform {
         &self.machine
     }
 
-    /// What CPUs do comes and goes; which there are does not.
+    /// Updates the CPUs' states; the list of CPUs stays the same.
     pub fn set_states(&mut self, online: CpuSet, offline: CpuSet, parked: CpuSet) {
         (self.machine.online, self.machine.offline, self.machine.parked) = (online, offline, parked);
         self.managed = usable(&self.machine);
@@ -141,7 +141,7 @@ impl Platform {
         let largest = self.largest_capacity;
         match (cpu.capacity, cpu.class) {
             (Some(capacity), _) if largest > 0 => (f64::from(capacity) / f64::from(largest)).max(0.05),
-            // Without figures: what the cores of a big.LITTLE pair are about.
+            // Without figures: roughly the capacities of a big.LITTLE pair.
             (_, CoreClass::Little) => 0.5,
             (_, CoreClass::Medium) => 0.75,
             _ => 1.0,
@@ -185,8 +185,8 @@ impl Platform {
             == Some(true)
     }
 
-    /// Where these CPUs, as the applications', would draw the stack to or keep it from; `None` if nobody works there, or
-    /// if the stack has but one package to be in.
+    /// The applications' home, if they run on these CPUs; `None` if there are none, or if all managed CPUs are in one
+    /// package.
     pub fn home(&self, applications: &CpuSet) -> Option<Home> {
         let mut packages = self.managed.iter().map(|cpu| self.package(cpu));
         let first = packages.next()?;
@@ -202,7 +202,7 @@ impl Platform {
         Some(Home { package: *package, boost: applications.iter().any(|cpu| self.has_boost(cpu)) })
     }
 
-    /// What a CPU gets done under a plan while it has its core to itself.
+    /// A CPU's capacity under a plan while it has its core to itself.
     pub fn effective(&self, cpu: CpuId, plan: &Plan) -> f64 {
         self.capacity(cpu) * plan.speed(cpu)
     }
@@ -212,7 +212,7 @@ fn usable(machine: &Machine) -> CpuSet {
     machine.managed.and(&machine.online.union(&machine.parked))
 }
 
-/// Where a component stands on the way of an arriving packet.
+/// A component's position on the path of an arriving packet.
 pub fn rank(name: &str) -> u8 {
     match name.trim_end_matches(|c: char| c.is_ascii_digit()) {
         "nic" => 0,
@@ -225,7 +225,7 @@ pub fn rank(name: &str) -> u8 {
     }
 }
 
-/// Whether it copies payload between the stack and its programs.
+/// Whether this component copies payload between the stack and its programs.
 pub fn is_transport(name: &str) -> bool {
     matches!(rank(name), 3 | 4)
 }
@@ -250,7 +250,7 @@ fn frequency_levels(cpu: &Cpu) -> Vec<Share> {
     let mut clocks = if frequency.available.is_empty() { of_states() } else { frequency.available.clone() };
     let limits = (frequency.min, frequency.max);
     if let ([], (Some(min), Some(max))) = (clocks.as_slice(), limits) {
-        // A driver that takes any frequency in its range.
+        // The driver accepts any frequency in its range.
         let step = max.0.saturating_sub(min.0) / (LEVELS_MAX as u64 - 1);
         clocks = (0..LEVELS_MAX as u64).map(|index| KiloHertz(min.0 + index * step)).collect();
     }
@@ -258,9 +258,9 @@ fn frequency_levels(cpu: &Cpu) -> Vec<Share> {
     tidy_levels(clocks.into_iter().map(|clock| clock.share_of(full)).collect())
 }
 
-/// From here on a speed is full speed.
+/// A speed from here on counts as full speed.
 const FULL: Share = Share(0.995);
-/// Two speeds closer than this are one.
+/// Two speeds closer than this count as one.
 const SAME: Share = Share(0.01);
 
 /// Ascending, without duplicates, with full speed, and not too many.

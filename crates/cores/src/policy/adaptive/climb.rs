@@ -1,4 +1,5 @@
-//! Going up: overload is answered by the next rungs, in strides, and a step that made it abruptly worse is taken back.
+//! Climbing: overload is answered with higher rungs, in growing strides; a step after which throughput drops abruptly
+//! is undone.
 
 use alloc::format;
 use alloc::string::String;
@@ -15,15 +16,15 @@ use crate::plan::Plan;
 use crate::policy::measure::{Measured, SETTLING_LOOKS};
 use crate::policy::memory::SAME_MIX;
 
-/// Work of a component that says that it does not keep up, relative to what it got done.
+/// Assumed demand of a component that does not keep up, relative to the observed one.
 const HELD_BACK: f64 = 1.2;
-/// Looks after which a load that grew by less than this has its level.
+/// Samples after which a load that grew by less than this has reached its level.
 const LEVEL_LOOKS: usize = 4;
 const CALM_GROWTH: f64 = 1.05;
-/// Looks after which the end of a climb is compared with its best, and when it is worse.
+/// Samples after which the end of a climb is compared with its best plan, and the ratio below which it is worse.
 const TOP_LOOKS: usize = 6;
 const WORSE: f64 = 0.97;
-/// Looks without overload that end a climb. What others take of the CPUs is known only after some.
+/// Samples without overload that end a climb: the other programs' share of the CPUs is known only after a few.
 const CALM_LOOKS: usize = 10;
 
 impl Adaptive {
@@ -78,14 +79,14 @@ impl Adaptive {
         None
     }
 
-    /// What the load gets done, once that grows no more: only then a try can be compared with it.
+    /// The load's throughput once it grows no more: only then a try can be compared with it.
     fn calm_level(&self, mix: Mix) -> Option<Measured> {
         let (all, newest) =
             (self.meter.last(LEVEL_LOOKS, 0, mix)?, self.meter.last(LEVEL_LOOKS / 2, 0, mix)?);
         (newest.throughput < all.throughput * CALM_GROWTH).then_some(newest)
     }
 
-    /// Goes back to the best plan of a climb, and remembers the present one.
+    /// Goes back to the best plan of a climb, and bars the present one.
     fn step_back(
         &mut self,
         time: Instant,
@@ -102,7 +103,7 @@ impl Adaptive {
         format!("took the step back: only {share:.0}% of the throughput with the same traffic")
     }
 
-    /// The rung that is `stride` above what we have, by what it is predicted to do.
+    /// The rung `stride` above the present plan, by predicted capacity.
     pub(super) fn next_up(
         &mut self,
         time: Instant,
@@ -111,7 +112,7 @@ impl Adaptive {
         was: &Measured,
     ) -> Option<(String, Plan)> {
         let mut demand = self.demand(seen);
-        // Whoever does not keep up has more to do than was seen of it.
+        // A component that does not keep up has more demand than was observed.
         if let Some(work) = estimate::overloaded(seen).and_then(|name| demand.get_mut(name)) {
             *work *= HELD_BACK;
         }
@@ -120,7 +121,7 @@ impl Adaptive {
         let busiest = estimate::bottleneck(&estimate::utilisation(&self.platform, &self.plan, &relative));
         let above = 1.03 / busiest.max(1e-6);
         let higher = self.ladder.rungs().iter().filter(|rung| rung.capacity > above);
-        // The same CPUs dealt out otherwise are no step up; a trial finds out whether that is better.
+        // Another arrangement on the same CPUs is no step up; a trial finds out whether it is better.
         let is_sideways = |plan: &Plan| plan.used() == self.plan.used() && plan.speeds == self.plan.speeds;
         let higher = higher.filter(|rung| !is_sideways(&rung.plan));
         let allowed = higher.filter(|rung| !self.memory.is_barred(&rung.plan, was, time));

@@ -1,10 +1,11 @@
-//! Dealing the stack out beside the load's own programs: what a CPU still does for the stack while they take what they
-//! want of it, no prediction knows. So each way to cut the way of a packet in two, between the CPU on which others do
-//! most and the one on which they do least, is tried when the load has lasted long enough for that to pay.
+//! Dividing the stack between CPUs that the load's own programs use too: no prediction knows how much of a CPU they
+//! leave. So every way to cut a packet's path in two, between the CPU that others use most and the one that they use
+//! least, is tried once the load has lasted long enough for a search to pay.
 //!
-//! The best of a first round are tried again, for longer: at a floor on throughput, a twentieth decides. Each try is compared with the plan that it started from as that did just before and just after: if the two differ, the
-//! load or the machine moved meanwhile, and the try says nothing. What turned out best is remembered for its kind of
-//! traffic, so that a load that comes back is not searched again.
+//! The best of a first round are tried again, for longer: with a floor on throughput, a twentieth decides. Each try is
+//! compared with its base plan, measured just before and just after it: if the two measurements differ, the load or the
+//! machine has changed, and the try is void. The best plan is remembered for its kind of traffic, so that a load that
+//! comes back needs no new search.
 
 use alloc::format;
 use alloc::string::String;
@@ -23,21 +24,22 @@ use crate::plan::{Plan, Seat};
 use crate::policy::measure::{Measured, SETTLING_LOOKS};
 use crate::policy::memory::SAME_MIX;
 
-/// A search takes some seconds, at half of which the load gets less; it must pay in what is left of the load.
+/// A search takes some seconds, in half of which the load gets less; it must pay off in the load's remaining time.
 const LOAD_LASTS: Duration = Duration::from_secs(3);
-/// Who does less of the stack's work may be on either side of a cut.
+/// No cut is made after a component with a smaller share of the stack's work.
 const WORK_MIN: f64 = 0.02;
-/// A plan that does so much more or less after a try than before it is on another machine, or under another load.
+/// If the base plan's throughput after a try differs by more than this from that before it, machine or load have
+/// changed.
 const SAME: f64 = 0.05;
-/// Looks of a try in the first round.
+/// Samples of a try in the first round.
 const FIRST_LOOKS: usize = 10;
-/// How many go on from there, how often they are tried, and by how much the first round may have wronged them.
+/// How many plans go on to the final round, how often they are tried there, and the error granted to the first round.
 const FINALISTS: usize = 2;
 const FINAL_TRIES: usize = 2;
 const DOUBT: f64 = 0.05;
-/// How often a try that said nothing is made again, for all of them.
+/// How many void tries a search repeats in all.
 const AGAIN_MAX: u32 = 4;
-/// For so long what a search found is believed; twice as long each time.
+/// How long a search's result is valid; twice as long each time.
 const BELIEVED: Duration = Duration::from_secs(600);
 const DOUBLINGS_MAX: u32 = 6;
 
@@ -50,14 +52,14 @@ pub(super) struct Found {
     times: u32,
 }
 
-/// A search: the plan that it started from is the present one between two tries.
+/// A search; between two tries its base plan is in force.
 #[derive(Clone, Debug)]
 pub(super) struct Search {
     base: Plan,
     was: Measured,
     left: Vec<Plan>,
     again: u32,
-    /// Measured under a plan that is compared when the base has been measured again.
+    /// The plan tried last and its measurement, which is compared once the base has been measured again.
     tried: Option<(Plan, Measured)>,
     results: Vec<Tried>,
     at_base: bool,
@@ -67,7 +69,7 @@ pub(super) struct Search {
 #[derive(Clone, Debug)]
 struct Tried {
     plan: Plan,
-    /// Of the base's throughput, each time.
+    /// Each try's throughput, as a share of the base's.
     shares: Vec<f64>,
     power: Watts,
 }
@@ -107,7 +109,7 @@ impl Adaptive {
         Some(self.next_way(time, search))
     }
 
-    /// One look of a search.
+    /// One sample during a search.
     pub(super) fn search(&mut self, time: Instant, seen: &Observation, mut search: Search) -> Option<String> {
         let mix = seen.indicators.mix();
         if search.was.mix.difference(&mix) > SAME_MIX {
@@ -146,7 +148,7 @@ impl Adaptive {
         told
     }
 
-    /// Those that may be the best, in turns.
+    /// The plans of the final round, in alternation.
     fn finalists(&self, search: &Search) -> Vec<Plan> {
         let most = search.most();
         let score = |tried: &&Tried| self.settings.goal.score((tried.share() + DOUBT) / most, tried.power);
@@ -170,7 +172,7 @@ impl Adaptive {
             let then = Measured { throughput, power: tried.power, ..was };
             of(tried) > score(1.0, was.power) && self.is_better(&then, &was)
         });
-        // Its overload beside the load's programs has been answered as well as it can be.
+        // No further steps back: the search has done all that can be done about the overload.
         self.steps_back = STEPS_BACK_MAX;
         let told = match better {
             Some(tried) => format!(
@@ -197,8 +199,8 @@ impl Adaptive {
         self.found.push(Found { mix, plan: plan.clone(), until, times: times + 1 });
     }
 
-    /// Those worth a try: none where no others are in the way or the stack has more than two CPUs; only what was found
-    /// before, if this kind of traffic has been searched.
+    /// The plans worth a try: none if no other programs interfere or the stack has more than two CPUs; only the
+    /// remembered one if this kind of traffic has been searched.
     fn ways(&self, time: Instant, seen: &Observation, mix: Mix) -> Vec<Plan> {
         let extremes = self.copies_on(&self.plan).and_then(|cpu| self.extremes(cpu, seen));
         let Some([most, least]) = extremes.filter(|[most, least]| most != least) else { return Vec::new() };
@@ -217,14 +219,14 @@ impl Adaptive {
         ways
     }
 
-    /// After how many components the way of a packet may be cut: after each that has something to do.
+    /// After how many components a packet's path may be cut: after each with enough work.
     fn cuts(&self) -> Vec<usize> {
         let names = self.platform.components();
         let total: f64 = self.work.values().sum();
         let works = |name: &String| self.work.get(name).is_some_and(|work| *work >= WORK_MIN * total);
         let mut cuts: Vec<usize> =
             (0..names.len()).filter(|at| works(&names[*at])).map(|at| at + 1).collect();
-        // After the last there is nothing to cut off.
+        // A cut after the last component leaves the whole stack on one CPU.
         cuts.pop();
         cuts.push(names.len());
         cuts
@@ -254,7 +256,7 @@ impl Search {
         self.results.iter().map(Tried::share).fold(1.0, f64::max)
     }
 
-    /// Notes what a try did, if the base did as much after it as before.
+    /// Notes a try's result, if the base's throughput is the same after it as before.
     fn compare(&mut self, now: Measured) {
         let Some((plan, then)) = self.tried.take() else { return };
         let was = core::mem::replace(&mut self.was, now).throughput;
@@ -296,13 +298,13 @@ mod tests {
             at_base: true,
             is_final: false,
         };
-        // The machine has become faster meanwhile.
+        // The machine has become faster during the try.
         search.compare(measured(140.0));
         assert!(search.results.is_empty() && search.left.len() == 1, "it is tried again");
         search.tried = Some((search.left.pop().unwrap(), measured(140.0)));
         search.compare(measured(142.0));
         assert!((search.most() - 1.0).abs() < 0.01 && search.results.len() == 1);
-        // A machine that never stays what it is ends the search all the same.
+        // The search ends even if the machine's speed never settles.
         for turn in 0..10 {
             search.tried = Some((plan.clone(), measured(100.0)));
             search.compare(measured(if turn % 2 == 0 { 100.0 } else { 200.0 }));
