@@ -1,6 +1,6 @@
-//! What shall be, and the way there: first what makes room (unpark, speed up), then the moves, and only when all have
-//! arrived what takes room away (slow down, park), so that no component ever stands on a CPU that is parked or not fast
-//! enough yet.
+//! The wanted state, and the order of changes towards it: first those that make room (unpark, speed up), then the
+//! moves, and only when all components have arrived those that take room away (slow down, park), so that no component
+//! is ever on a CPU that is parked or not fast enough yet.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::member::Place;
 use crate::plan::{Plan, PlanError, SPEED_EQUAL, Seat};
 
-/// What shall be, absolutely: safe to apply again.
+/// The wanted state, in absolute terms: safe to apply again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Wanted {
     /// By the component's role, as in samples: `tcp`, `nic0`.
@@ -39,7 +39,7 @@ impl From<&Plan> for Wanted {
 }
 
 impl Wanted {
-    /// As a plan of these managed CPUs: the reverse of `Wanted::from`.
+    /// Converts to a plan of these managed CPUs: the reverse of `Wanted::from`.
     pub fn to_plan(&self, managed: &CpuSet) -> Result<Plan, PlanError> {
         let mut plan = Plan::default();
         for (name, place) in &self.places {
@@ -56,7 +56,7 @@ impl Wanted {
         self.speeds.get(&cpu).copied().unwrap_or(Share::ALL)
     }
 
-    /// Whether CPUs have to be changed for it at all.
+    /// Whether it changes any CPU.
     pub fn touches_cpus(&self) -> bool {
         !self.speeds.is_empty() || !self.parked.is_empty()
     }
@@ -66,7 +66,7 @@ impl Wanted {
         Wanted { places: self.places.clone(), ..Wanted::default() }
     }
 
-    /// What is in force when room was made for `new` and nothing taken away yet.
+    /// The state after room was made for `new` and before any is taken away.
     pub fn with_room_for(&self, new: Wanted) -> Wanted {
         let speed = |cpu: &CpuId| (*cpu, self.speed(*cpu).max(new.speed(*cpu)));
         let speeds = self.speeds.keys().chain(new.speeds.keys()).map(speed).collect();
@@ -95,7 +95,7 @@ impl fmt::Display for Wanted {
     }
 }
 
-/// What changes on the CPUs, in the order in which it has to be done.
+/// Changes of CPUs, in the order in which they have to be made.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CpuChange {
     pub unpark: CpuSet,
@@ -106,7 +106,7 @@ pub struct CpuChange {
 }
 
 impl CpuChange {
-    /// What must come before the moves.
+    /// The changes that must precede the moves.
     pub fn making_room(old: &Wanted, new: &Wanted) -> CpuChange {
         CpuChange {
             unpark: old.parked.difference(&new.parked).copied().collect(),
@@ -115,7 +115,7 @@ impl CpuChange {
         }
     }
 
-    /// What must come after the moves.
+    /// The changes that must follow the moves.
     pub fn taking_away(old: &Wanted, new: &Wanted) -> CpuChange {
         CpuChange {
             slower: old.speeds_to(new, |before, after| after < before),
@@ -124,7 +124,7 @@ impl CpuChange {
         }
     }
 
-    /// All of it, where nobody moves.
+    /// All changes at once, if no component moves.
     pub fn between(old: &Wanted, new: &Wanted) -> CpuChange {
         let CpuChange { slower, park, .. } = CpuChange::taking_away(old, new);
         CpuChange { slower, park, ..CpuChange::making_room(old, new) }
@@ -148,7 +148,7 @@ mod tests {
         let (old, new) = (plan(&[(0, 0.5), (1, 1.0)]), plan(&[(1, 0.25), (2, 0.999)]));
         assert_eq!(CpuChange::making_room(&old, &new).faster, BTreeMap::from([(CpuId(0), Share::ALL)]));
         assert_eq!(CpuChange::taking_away(&old, &new).slower, BTreeMap::from([(CpuId(1), Share(0.25))]));
-        // Overtaken half way, the next plan starts from what was really done.
+        // If a plan is overtaken half way, the next one starts from the state that was reached.
         let between = old.with_room_for(new.clone());
         assert!(CpuChange::making_room(&between, &new).is_empty());
         assert_eq!(CpuChange::taking_away(&between, &new).slower, BTreeMap::from([(CpuId(1), Share(0.25))]));

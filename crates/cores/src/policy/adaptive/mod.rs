@@ -1,16 +1,15 @@
 //! `adaptive`: starts consolidated and finds its way along the [ladder](crate::ladder) by trying (thesis, section 4.6).
 //!
-//! * Idle: the whole stack rests on one shared core.
-//! * Overload is answered at once: the next rungs in strides of 1, 3, 9, two looks apart, without waiting for
-//!   measurements. Steps after which the trend abruptly worsens, while the mix of traffic is unchanged, are taken back to
-//!   the best of them and remembered (`multiserver-scheduling`, section 5); so are those that end on an overload that does
-//!   less. Before that, if others work on an equal CPU, the stack is [tried there](peek): they may be its program.
-//! * When that has calmed down, the most promising [neighbour](super::neighbours) is tried, measured over a window, and
-//!   kept if it serves the objective better; also the step *down*, for slower may be faster (`slower-is-faster`, section
-//!   4). What failed is [remembered](super::memory) for a time that doubles.
-//! * When nothing promising is left, it is settled, and changes nothing until the load does; at long, growing intervals
-//!   one neighbour is probed, if the load has moved a little.
-//! * A load that [flaps](super::flapping) is not followed.
+//! * Idle: the whole stack rests on one shared core. * Overload is answered at once: the next rungs in strides of 1, 3,
+//! 9, two samples apart, without waiting for measurements. If throughput drops abruptly with the same mix of traffic,
+//! the stack goes back to the best plan of the climb, and the failed one is remembered (`multiserver-scheduling`,
+//! section 5); likewise if a climb ends overloaded with less throughput. Before a climb, if others use an equal CPU,
+//! the stack is [tried there](peek): they may be the load's program. * When the overload has ended, the most promising
+//! [neighbour](super::neighbours) is tried, measured over a window, and kept if it serves the objective better; also
+//! the step *down*, for slower may be faster (`slower-is-faster`, section 4). What failed is
+//! [remembered](super::memory) for a time that doubles. * When nothing promising is left, the policy is settled, and
+//! keeps the plan until the load changes; at long, growing intervals one neighbour is probed, if the load has moved a
+//! little. * A load that [flaps](super::flapping) is not followed.
 
 mod climb;
 mod deal;
@@ -47,11 +46,11 @@ use crate::throughput::Throughput;
 
 /// Without a packet for so long, the stack rests.
 const REST_AFTER: Duration = Duration::from_millis(400);
-/// Looks with overload that make an overload.
+/// Samples with overload in a row that count as an overload.
 const OVERLOADED_LOOKS: usize = 2;
-/// Looks over which a plan is measured.
+/// Samples over which a plan is measured.
 const WINDOW_LOOKS: usize = 20;
-/// A step to less than this of the throughput before is abruptly worse.
+/// A drop below this share of the throughput before is abrupt.
 const ABRUPT: f64 = 0.75;
 /// A CPU that is busier will soon have nothing to spare, if the load grows.
 const NEARLY_FULL: f64 = 0.85;
@@ -70,24 +69,24 @@ pub struct Adaptive {
     known: Known,
     flapping: Flapping,
     costs: Costs,
-    /// Until the load has lasted long enough for what promises something.
+    /// Until when a trial or search waits to see whether the load lasts.
     patient_until: Instant,
     /// Mean work of the components under the present plan.
     work: Demand,
-    /// Who is busy at the same time.
+    /// Which components are busy at the same time.
     overlaps: Overlaps,
     /// Of the present load: its best throughput so far, trials made, climbs taken back.
     best: Throughput,
     trials: u32,
     steps_back: u32,
-    /// What is still to be tried for this load, however little it promises.
+    /// What remains to be tried for this load, whatever the predictions say.
     peeks: Vec<Peek>,
-    /// Whether the best way to deal the stack out beside the load's programs was searched for; what was found.
+    /// Whether the search beside the load's programs has been made, and the results of searches.
     is_dealt: bool,
     found: Vec<Found>,
     /// The CPU that a trial showed to be the best among its equals.
     favoured: Option<CpuId>,
-    /// Whether it was seen to that the stack is in the right package.
+    /// Whether the stack's package has been checked for this load.
     went_home: bool,
     elasticity: f64,
     overloaded_looks: usize,
@@ -101,7 +100,7 @@ pub struct Adaptive {
 #[derive(Clone, Debug)]
 enum Mode {
     Resting,
-    /// Going up; the best plan of this climb, and what that achieved.
+    /// Climbing; `from` is the best plan of this climb and its measurement.
     Climbing {
         stride: usize,
         from: Option<(Plan, Measured)>,
@@ -120,9 +119,9 @@ enum Mode {
 struct Trial {
     base: Plan,
     was: Measured,
-    /// Work seen under the base plan.
+    /// Demand seen under the base plan.
     demand: Demand,
-    /// Made to see whether the load takes more at all.
+    /// Set if the trial is made whatever the predictions say.
     peek: Option<Peek>,
     pace: Pace,
 }
@@ -163,8 +162,8 @@ impl Adaptive {
         }
     }
 
-    /// Goes on from what a predecessor had found: measures the load under that plan and settles there, so that nothing
-    /// moves until the load does.
+    /// Resumes a predecessor's plan: measures the load under it and settles there, so that nothing moves until the load
+    /// changes.
     pub fn resume(&mut self, plan: Plan, time: Instant) {
         self.change(plan);
         (self.trials, self.went_home) = (TRIALS_MAX, true);
@@ -209,7 +208,7 @@ impl Adaptive {
         }
         self.meter.add(look);
         self.learn_cost(seen);
-        // While it goes up, the load is still growing: what is nearly full will be.
+        // During a climb the load still grows: a CPU that is nearly full counts as full.
         let growing = matches!(self.mode, Mode::Climbing { .. }) && look.busy > NEARLY_FULL;
         let overloaded = look.overloaded || growing;
         self.overloaded_looks = if overloaded { self.overloaded_looks + 1 } else { 0 };
@@ -247,7 +246,7 @@ impl Adaptive {
         None
     }
 
-    /// The load is another one: what was best says nothing any more.
+    /// A new load begins: results for the old one no longer apply.
     fn begin_load(&mut self, time: Instant, seen: &Observation) {
         (self.best, self.trials, self.load_changed) = (Throughput::NONE, 0, time);
         (self.elasticity, self.went_home, self.steps_back) = (0.0, false, 0);
@@ -265,7 +264,7 @@ impl Adaptive {
 
     fn note_work(&mut self, seen: &Observation) {
         const NEWEST: f64 = 0.3;
-        // A mean forgets slowly anyway: not every look has to be worked out.
+        // The mean moves slowly, so not every sample has to be computed.
         const EVERY: usize = 3;
         let looks = self.meter.since_change();
         if looks <= SETTLING_LOOKS {
@@ -298,7 +297,7 @@ impl Adaptive {
         }
     }
 
-    /// Changes the plan under a steady load: what is missing then is what the change costs.
+    /// Changes the plan under a steady load: throughput that is missing afterwards is the cost of the change.
     fn change_steady(&mut self, plan: Plan, was: &Measured) {
         let before = self.plan.clone();
         self.change(plan);
@@ -308,12 +307,13 @@ impl Adaptive {
     fn learn_cost(&mut self, seen: &Observation) {
         let Some(before) = self.costs.settling() else { return };
         if let Some(now) = self.meter.last(WINDOW_LOOKS, SETTLING_LOOKS, seen.indicators.mix()) {
-            // Of what a better plan gains nothing is missing yet, and a worse one's loss is no cost of the change.
+            // Compared with the lower of the two levels: neither a better plan's gain nor a worse one's loss is a cost
+            // of the change.
             self.costs.learn(self.meter.missing(now.throughput.min(before)));
         }
     }
 
-    /// What changes of plan were seen to cost.
+    /// The observed costs of changes of plan.
     pub fn costs(&self) -> &Costs {
         &self.costs
     }
@@ -335,7 +335,8 @@ impl Adaptive {
         }
     }
 
-    /// What there is to choose from for a load that flips: spread and consolidated, each on either of equal CPUs.
+    /// The candidates for a load that flaps: spread and consolidated, each also with the transport on another equal
+    /// CPU.
     fn steady_plans(&self, seen: &Observation) -> Vec<Plan> {
         let rung = |rung: usize| self.ladder.rung(rung).plan.clone();
         let spread = if self.plan.is_consolidated() { rung(self.ladder.top()) } else { self.plan.clone() };

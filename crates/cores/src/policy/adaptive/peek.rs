@@ -1,5 +1,5 @@
-//! What is tried for a load however little it promises: only trying tells what a place beside the load's own programs
-//! is worth, and whether a load that waits for its answers takes more.
+//! Trials that are made whatever the predictions say: only a trial tells what a place beside the load's own programs is
+//! worth, and whether a closed-loop load takes more.
 
 use alloc::string::String;
 
@@ -18,9 +18,10 @@ pub(super) const ALL: [Peek; 4] = [Peek::Beside, Peek::Apart, Peek::Spread, Peek
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Peek {
-    /// The transport's part of the stack where others do most, of equal CPUs: it may be the program whose data it copies.
+    /// Moves the transport, with what shares its CPU, to the equal CPU that others use most: they may be the program
+    /// whose data it copies.
     Beside,
-    /// The same where others do least.
+    /// Moves it to the equal CPU that others use least.
     Apart,
     /// The fastest rung.
     Spread,
@@ -28,9 +29,9 @@ pub(super) enum Peek {
     Consolidated,
 }
 
-/// A stack that does less is left where it is.
+/// A stack that is less busy stays where it is.
 const BUSY_MIN: f64 = 0.2;
-/// Where others take less, it makes no difference where they are, and they may be no more than the kernel's ticks.
+/// A smaller share of others makes no difference, and may be an artefact of the kernel's ticks.
 const OTHERS_MIN: Share = Share(0.2);
 
 impl Peek {
@@ -50,9 +51,9 @@ impl Peek {
 /// When something is tried, and how long it is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
-    /// While the load still grows: only what takes nothing away that it may want in a moment.
+    /// While the load still grows: only trials that take no capacity away.
     Hasty,
-    /// When that is over.
+    /// When the load no longer grows.
     Early,
     /// When the load has lasted for a while.
     Thorough,
@@ -68,7 +69,7 @@ impl Pace {
 }
 
 impl Adaptive {
-    /// The next that is worth it.
+    /// Begins the next trial that is worth while.
     pub(super) fn peek(
         &mut self,
         time: Instant,
@@ -90,7 +91,7 @@ impl Adaptive {
         Some(peek.told().into())
     }
 
-    /// A load that takes all that it gets has shown what it takes; unless its own programs crowd the CPUs, where fewer
+    /// A saturated load needs no trial of whether it takes more; but where its own programs crowd the CPUs, fewer CPUs
     /// may do more.
     fn allows(&self, peek: Peek, seen: &Observation, now: &Measured, pace: Pace) -> bool {
         let saturated = now.overloaded >= 0.5;
@@ -123,8 +124,8 @@ impl Adaptive {
         }
     }
 
-    /// The plan with its copying on an equal CPU, of several on the one where others do most. That they do anything may not
-    /// show while a load that flips pauses.
+    /// The plan with its copying on an equal CPU, of several on the one that others use most. There is no threshold,
+    /// since a load that flaps may pause just now.
     pub(super) fn elsewhere(&self, plan: &Plan, seen: &Observation) -> Option<Plan> {
         let from = self.copies_on(plan)?;
         let managed = self.platform.managed();
@@ -134,7 +135,7 @@ impl Adaptive {
         Some(self.exchanged(plan, from, to))
     }
 
-    /// Of the CPUs equal to this one those on which others do most and least, if they do anything to speak of.
+    /// Of the CPUs equal to this one, those that others use most and least, if the use is significant.
     pub(super) fn extremes(&self, like: CpuId, seen: &Observation) -> Option<[CpuId; 2]> {
         let managed = self.platform.managed();
         let is_equal = |cpu: &CpuId| self.are_equal(*cpu, like);
@@ -144,13 +145,13 @@ impl Adaptive {
         (others(seen, most) >= OTHERS_MIN).then_some([most, least])
     }
 
-    /// Who copies the load's payload to and from the program.
+    /// The transport that copies the load's payload to and from the program.
     fn copier(&self) -> Option<&str> {
         let transports = self.work.iter().filter(|(name, _)| platform::is_transport(name));
         transports.max_by(|a, b| a.1.total_cmp(b.1)).map(|(name, _)| name.as_str())
     }
 
-    /// Where that is done.
+    /// The CPU on which it is copied.
     pub(super) fn copies_on(&self, plan: &Plan) -> Option<CpuId> {
         plan.seats.get(self.copier()?).map(|seat| seat.cpu)
     }
@@ -170,8 +171,8 @@ impl Adaptive {
         plan
     }
 
-    /// Whether a plan leaves the copying where a trial showed that it is best, or takes it to a CPU of another size: of
-    /// equal CPUs, predictions do not know one from the other.
+    /// Whether a plan leaves the copying on the CPU that a trial showed to be best, or moves it to a CPU of another
+    /// capacity: predictions cannot tell equal CPUs apart.
     pub(super) fn keeps_place(&self, plan: &Plan) -> bool {
         let (Some(best), Some(cpu)) = (self.favoured, self.copies_on(plan)) else { return true };
         cpu == best || !self.are_equal(cpu, best)

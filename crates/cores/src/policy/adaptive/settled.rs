@@ -1,8 +1,8 @@
-//! Settled: nothing changes until the load does, but for a probe at long, growing intervals.
+//! Settled: the plan stays until the load changes, except for probes at long, growing intervals.
 //!
-//! A probe that fails is two changes of plan, there and back. So it waits until the load is no longer quite what was
-//! measured, when another plan may have become the better one; a load that stays as it is sees one in an hour, in case what
-//! was measured was an accident.
+//! A probe that fails is two changes of plan, there and back. So it waits until the load has drifted from what was
+//! measured, when another plan may have become better; a load that does not drift is probed once an hour, in case the
+//! measurement was an accident.
 
 use alloc::string::String;
 use core::time::Duration;
@@ -16,29 +16,29 @@ use crate::observation::Observation;
 use crate::policy::measure::{Measured, is_the_loads};
 use crate::policy::memory::SAME_MIX;
 
-/// A settled load that departs by more than this, for so long, is another load. There is no hurry: more than the present
-/// plan can carry shows as overload, which is answered at once; and a shared machine makes shorter dents of its own.
+/// A settled load that departs by more than this for one of the times below is a new load. There is no hurry: more than
+/// the present plan can carry shows as overload, which is answered at once; and on a shared machine, throughput dips
+/// for shorter times by itself.
 const DEPARTED: f64 = 0.25;
-/// Other traffic, or an overload.
+/// For another mix of traffic, or an overload.
 const CHANGED: Duration = Duration::from_secs(1);
-/// More or less of the same traffic, with as much more or less work.
+/// For more or less of the same traffic, with work in proportion.
 const LEVEL_CHANGED: Duration = Duration::from_secs(5);
-/// If it is the machine that became slower or faster, since others use it, that has to stay: what is best on it then may
-/// be no longer so when it has been found.
+/// For a machine that became slower or faster because others use it: this has to last, or the best plan would be
+/// outdated when it is found.
 const MACHINE_CHANGED: Duration = Duration::from_secs(30);
-/// A level that changes again within this is less worth following each time (thesis 4.6), so it has to stay twice as long.
+/// A level that changes again within this time is less worth following (thesis 4.6), so it has to last twice as long.
 const RESTLESS: Duration = Duration::from_secs(600);
 const DOUBLINGS_MAX: u32 = 6;
-/// What a plan was measured with, it is measured with again within this.
+/// A throughput within this of a measured one counts as covered by that measurement.
 const MEASURED: f64 = 0.05;
-/// A settled plan that carries as much as ever and is overloaded may stand beside a program whose turns on the CPU come and
-/// go, so the overload has to last; one that carries less than this share of it, too, is on a slower machine.
+/// If a settled plan is overloaded at the same throughput, a program on its CPU may run in bursts, so the overload has
+/// to last. Below this share of the throughput, the machine has become slower.
 const AS_MUCH: f64 = 0.9;
 const PROBE_AFTER_MAX: Duration = Duration::from_secs(3600);
-/// A load that moved by more than this, as a share of its throughput, on an axis of its mix, or in how the work is
-/// divided, is worth a probe.
+/// A load that drifted by more than this in its throughput, its mix or the division of the work is worth a probe.
 const DRIFTED: f64 = 0.05;
-/// How often a load whose probe is due is looked at for that.
+/// How often the load is checked for a drift once a probe is due.
 const DRIFT_EVERY: Duration = Duration::from_secs(1);
 
 /// How a settled load differs from what was measured.
@@ -46,11 +46,11 @@ const DRIFT_EVERY: Duration = Duration::from_secs(1);
 struct Difference {
     mix: bool,
     level: bool,
-    /// By the load's own doing.
+    /// The load, not the machine, caused the change of level.
     by_load: bool,
 }
 
-/// Since when the settled load has been otherwise.
+/// Since when the settled load has differed in each way.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Departure {
     mix: Option<Instant>,
@@ -77,14 +77,14 @@ impl Restless {
     }
 }
 
-/// Since when something is so, and whether that is long enough.
+/// Keeps since when `is` has held; returns whether for long enough.
 fn lasts(since: &mut Option<Instant>, is: bool, time: Instant, patience: Duration) -> bool {
     *since = since.filter(|_| is).or(is.then_some(time));
     since.is_some_and(|since| time.saturating_since(since) >= patience)
 }
 
 impl Departure {
-    /// Whether it has lasted long enough to be believed.
+    /// Whether a difference has lasted long enough to act on it.
     fn is_over(&mut self, time: Instant, is: Difference, doublings: u32) -> bool {
         let mix = lasts(&mut self.mix, is.mix, time, CHANGED);
         let by_load = is.level && is.by_load;
@@ -105,7 +105,7 @@ pub(super) struct Settled {
     /// How the work was divided.
     pub work: Demand,
     pub since: Instant,
-    /// The probe that is due waits for a drift until then.
+    /// When to check for a drift again, once a probe is due.
     pub look_again: Instant,
 }
 
@@ -127,20 +127,20 @@ impl Adaptive {
         if self.asks_for_more(time, &at, &now) {
             self.begin_load(time, seen);
             self.mode = Mode::Climbing { stride: 1, from: None, calm: 0 };
-            // What carried the load so far is too little; do not come back to it soon.
+            // The present plan is too small for the load; it must not be chosen again soon.
             self.memory.bar(&self.plan.clone(), &at, time);
             return Some("more than it was measured with: overloaded, begins anew".into());
         }
         let is = Difference {
             mix: at.mix.difference(&mix) > SAME_MIX,
             level: now.throughput.abs_diff(at.throughput) > at.throughput * DEPARTED,
-            // What is full both times does what the machine lets it.
+            // If both are saturated, the machine determines the throughput, not the load.
             by_load: is_the_loads(at.level(), now.level()) && !(at.is_saturated() && now.is_saturated()),
         };
         if self.departure.is_over(time, is, self.restless.doublings(time)) {
             self.departure = Departure::default();
             if self.known.covers(&self.plan, &now, DEPARTED, time) {
-                // It was measured for this load, too.
+                // The plan was measured with this load too.
                 self.settle(now, time);
                 return None;
             }
@@ -165,12 +165,12 @@ impl Adaptive {
         let is_new = at.overloaded < 0.3 && !self.known.covers(&self.plan, now, MEASURED, time);
         let overloaded = self.overloaded_looks > OVERLOADED_LOOKS && is_new;
         let grew = now.throughput > at.throughput * (1.0 + DEPARTED);
-        // Whether more cores are an answer was tried, unless the load is another one.
+        // After a step back, more cores are known not to help, unless the load has grown.
         let unanswered = self.steps_back == 0 && now.throughput > at.throughput * AS_MUCH;
         self.departure.stays_overloaded(time, overloaded && unanswered) || (overloaded && grew)
     }
 
-    /// A probe is due, if the load gives reason for one.
+    /// A probe is due: begins one if the load has drifted.
     fn probe(&mut self, time: Instant, seen: &Observation, mut settled: Settled) -> Option<String> {
         settled.look_again = time + DRIFT_EVERY;
         let work = ladder::relative(&self.platform, &self.work);
@@ -186,7 +186,7 @@ impl Adaptive {
             self.trials = TRIALS_MAX - 1;
             return self.attempt(next, was, demand);
         }
-        // What it drifted to is what it is now.
+        // No neighbour promises more: settles at the drifted level.
         self.settle(was, time);
         None
     }
@@ -209,7 +209,7 @@ mod tests {
     const MIX: Difference = Difference { mix: true, ..MACHINES };
     const NONE: Difference = Difference { mix: false, level: false, by_load: false };
 
-    /// After how many s of it.
+    /// After how many seconds the difference is acted on.
     fn believed_after(is: Difference, doublings: u32) -> Option<u64> {
         let mut departure = Departure::default();
         (0..10_000).find(|at| departure.is_over(Instant(at * S), is, doublings))
@@ -227,7 +227,7 @@ mod tests {
         );
         let mut departure = Departure::default();
         for at in 1..100 {
-            // Some seconds of the load's own now and then are not on end.
+            // Differences of a few seconds, with gaps, do not add up.
             assert!(!departure.is_over(Instant(at * S), if at % 5 == 0 { NONE } else { LOADS }, 0), "{at}");
         }
     }
