@@ -1,8 +1,9 @@
 //! Who is replaced when a server accuses a neighbour.
 //!
-//! What it says can be looked at: the queues between the two lie in shared memory ([`eft_channel::queue::Inspection`]), and
-//! the line that it cannot read stays there. Damage that nobody else sees may have been put right meanwhile, so who accuses
-//! without evidence is passed over once. The second time in a row it is what is damaged itself.
+//! An accusation can be checked: the queues between the two lie in shared memory ([`eft_channel::queue::Inspection`]),
+//! and the line that the accuser cannot read stays there. The damage may have been repaired before the check, so one
+//! accusation without evidence has no consequence. After a second one soon after, the accuser counts as damaged and is
+//! replaced.
 
 use core::time::Duration;
 use eft_base::Instant;
@@ -10,7 +11,7 @@ use eft_channel::queue::Inspection;
 use eft_messages::ComponentId;
 use eft_messages::edges::is_message;
 
-/// For how long a word without evidence counts against who said it.
+/// How long an accusation without evidence counts against the accuser.
 const DOUBT: Duration = Duration::from_secs(1);
 
 /// Who is to be replaced.
@@ -18,7 +19,7 @@ const DOUBT: Duration = Duration::from_secs(1);
 pub enum Verdict {
     Accused,
     Accuser,
-    /// Nobody yet.
+    /// Neither, so far.
     Neither,
 }
 
@@ -31,18 +32,18 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// Whether the accused is seen to have damaged something.
+    /// Whether the evidence shows that the accused damaged something.
     fn is_seen(&self) -> bool {
         let nonsense = || self.written.next().is_some_and(|m| !is_message(self.accused, self.accuser, &m));
         self.written.writer_is_guilty()
-            // A reader's position says nothing in a queue that its writer damaged, who is the accuser here.
+            // If the writer (here the accuser) damaged the queue, the reader's position proves nothing.
             || !self.read.writer_is_guilty() && self.read.reader_is_guilty()
-            // Nor is it the accused's fault what lies where the accuser cannot be.
+            // If the accuser's own position is invalid, what lies there is not the accused's fault.
             || !self.written.reader_is_guilty() && nonsense()
     }
 }
 
-/// What a server said against others.
+/// A server's record of accusations without evidence.
 #[derive(Clone, Debug, Default)]
 pub struct Credit {
     doubted: Option<Instant>,

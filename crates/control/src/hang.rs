@@ -1,33 +1,35 @@
 //! Whether a server makes progress.
 //!
 //! A server hangs if it computes without a step of its work, or if it sleeps in the kernel although its state word says
-//! that it runs. What it computed is counted in ticks of a timer on its own CPU time that the server itself lives to see:
-//! the clock of that time goes on while a hypervisor runs somebody else, so that one pause looks like a long computation,
-//! but however long the pause, one tick comes of it. Nothing is measured by the wall's clock: a machine that is slow,
-//! throttled, paused or in a debugger's hands kills nobody. Sleeps and starts are counted in samples, each of which is one
-//! that the supervisor itself had the time to take.
+//! that it runs. Computation is counted in ticks of a timer on the server's CPU time, which the server itself handles:
+//! the clock of that time runs on while a hypervisor runs another guest, so that a pause looks like a long computation,
+//! but a pause of any length causes one tick. Nothing is measured in wall-clock time: no server is killed because the
+//! machine is slow, throttled, paused or in a debugger. Sleeps and starts are counted in samples, which the supervisor
+//! takes only while it runs itself.
 
 use core::time::Duration;
 use eft_channel::notify::Mode;
 
-/// Of the timer on a server's CPU time. Above the kernel's own tick (1 to 10 ms), which is what ends it.
+/// The period of the timer on a server's CPU time. Not below the kernel's own tick (1 to 10 ms), at which the timer
+/// fires.
 pub const TICK: Duration = Duration::from_millis(10);
-/// Ticks without a step, 100 ms: thousands of times what the longest step takes.
+/// Ticks without a step, 100 ms: thousands of times the longest step.
 const SPINNING_TICKS: u64 = 10;
 /// Samples in a row at which an awake server was found asleep in the kernel.
 const BLOCKED_SAMPLES: u32 = 40;
-/// Samples in a row at which a server that starts had computed for a tick, or slept though nobody owed it anything, without
-/// a step. Its timer does not run yet when it begins, and opening an arena is one step.
+/// Samples at which a starting server had computed for another tick without a step, or samples in a row at which it
+/// slept although it waited for no message. Its timer does not run from the beginning, and opening an arena is one
+/// step.
 const START_SAMPLES: u32 = 60;
 
-/// What the kernel says the server's thread does.
+/// The state of the server's thread in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadState {
     /// Running or waiting for a CPU.
     Runnable,
     /// Sleeping in the kernel.
     Sleeping,
-    /// Stopped, traced, or waiting for a disk: it can do nothing about that.
+    /// Stopped, traced, or waiting for a disk: not the server's fault.
     Paused,
 }
 
@@ -45,12 +47,12 @@ pub struct Sample {
     pub stage: Stage,
 }
 
-/// Where it is in its life. Several in one process are as far as the last of them.
+/// Where it is in its life. If several share a process, the least advanced one counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// It waits for messages that the supervisor could not send yet.
     Waiting,
-    /// It has all that it needs, and makes its state.
+    /// It has all that it needs, and builds its state.
     Starting,
     Running,
 }
@@ -70,7 +72,7 @@ pub struct Watch {
     progress: Option<u64>,
     ticks: u64,
     cpu: Duration,
-    /// Samples at which it was found asleep, and (while it starts) at which it had computed.
+    /// Samples in a row at which it was asleep, and samples (while it starts) at which it had computed.
     blocked: u32,
     busy: u32,
 }
@@ -93,7 +95,7 @@ impl Watch {
     }
 
     fn judge_running(&mut self, sample: Sample) -> Option<Hang> {
-        // Whatever its word says: one that sleeps has no ticks, and one that wakes makes a turn.
+        // The state word does not matter: a sleeping server gets no ticks, and a woken one makes a turn.
         if sample.ticks.wrapping_sub(self.ticks) >= SPINNING_TICKS {
             return Some(Hang::Spinning);
         }
@@ -105,7 +107,7 @@ impl Watch {
     }
 
     fn judge_starting(&mut self, sample: Sample) -> Option<Hang> {
-        // However long the time between two samples: it may have been stolen.
+        // At most one tick per sample, however long the time between two: it may have been stolen.
         if sample.cpu.saturating_sub(self.cpu) >= TICK {
             self.cpu = sample.cpu;
             self.busy += 1;
@@ -121,7 +123,7 @@ impl Watch {
         }
     }
 
-    /// It turned out that it could do nothing about it.
+    /// Starts anew, after the hang turned out not to be the server's fault.
     pub fn forgive(&mut self) {
         *self = Watch::default();
     }

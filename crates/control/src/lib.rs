@@ -1,9 +1,9 @@
 //! Supervisor and store: decisions only, no system calls.
 //!
-//! [`accusation`] says who is replaced when one accuses another, [`plan`] which segments exist and who may map them, [`restart`] what to do about a death,
-//! [`hang`] whether a server makes progress, [`store`] keeps opaque bytes by key. The live
-//! supervisor (in the linux crate) carries the decisions out. Nothing here parses anything that an
-//! application or the network sent.
+//! [`accusation`] decides which server is replaced when one accuses another, [`plan`] which segments exist and who may
+//! map them, [`restart`] what to do about a death, [`hang`] whether a server makes progress; [`store`] keeps opaque
+//! bytes by key. The live supervisor (in the linux crate) carries the decisions out. Nothing here parses anything that
+//! an application or the network sent.
 
 #![cfg_attr(not(test), no_std)]
 

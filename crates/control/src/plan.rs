@@ -1,4 +1,4 @@
-//! Which memory exists and who may map it: the one table of a stack's walls.
+//! Which memory exists and who may map it: the one table of a stack's isolation.
 //!
 //! | segment | who writes | who reads | when its writer dies |
 //! |---|---|---|---|
@@ -78,7 +78,7 @@ pub fn domain_slots(topology: &Topology) -> usize {
     topology.limits.sockets_per_domain * topology.transports().len()
 }
 
-/// What must be the same in two topologies for memory of the one to serve the other.
+/// What two topologies must have in common for one to use the other's memory.
 pub fn likeness(topology: &Topology) -> String {
     let mut names: Vec<&str> = topology.component.iter().map(|c| c.name.as_str()).collect();
     names.sort_unstable();
@@ -95,12 +95,12 @@ pub fn likeness(topology: &Topology) -> String {
     )
 }
 
-/// Whether a newcomer may have an arena of `len` bytes for what lies in one of `now`: a mad one must not fill the machine.
+/// Whether a new server may replace an arena of `now` bytes by one of `len`: a faulty one must not exhaust memory.
 pub fn may_grow(now: usize, len: usize) -> bool {
     len / 4 <= now
 }
 
-/// The slots of every domain's arena that this transport gives out; `None` if it is none.
+/// The slots of every domain's arena that this transport gives out; `None` if `owner` is no transport.
 pub fn slot_share(topology: &Topology, owner: ComponentId) -> Option<SlotShare> {
     let transports = topology.transports();
     let first = transports.iter().position(|id| *id == owner)? as u32;

@@ -1,5 +1,5 @@
-//! What to do about a death: the first three restarts at once, later ones after a delay that grows to ten seconds and no
-//! further. Nobody is given up: the rest of the stack runs on, and connections can wait.
+//! What to do about a death: the first three restarts at once, later ones after a delay that grows to ten seconds. No
+//! component is given up: the rest of the stack runs on, and connections can wait.
 
 use core::time::Duration;
 use eft_base::Instant;
@@ -8,7 +8,7 @@ use eft_base::Instant;
 const FREE: u32 = 3;
 /// The longest delay.
 const DELAY_MAX: Duration = Duration::from_secs(10);
-/// A stack of which a component died so often before it was ready will never be.
+/// A stack in which a component died so often before it was ready will never become ready.
 const HOPELESS: u32 = 12;
 /// A component that lived this long has proven itself: its history is forgotten.
 const PROBATION: Duration = Duration::from_secs(60);
@@ -54,7 +54,7 @@ impl Restarts {
         self.recent
     }
 
-    /// Whether one that has not worked yet ever will.
+    /// Whether a component that has never been ready is unlikely to become so.
     pub fn is_hopeless(&self) -> bool {
         self.recent > HOPELESS
     }

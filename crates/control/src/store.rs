@@ -1,7 +1,7 @@
 //! The store: opaque bytes by key, with versions and subscribers.
 //!
-//! What a component needs after its death and did not put into an arena lies here: addresses and
-//! routes, filter rules. The store never looks into a value.
+//! It holds what a restarted component needs and has in no arena: addresses and routes, filter rules. The store never
+//! interprets a value.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -32,7 +32,7 @@ impl Store {
         }
     }
 
-    /// Sets a value and says who is to be told. `None`: the value is too large, nothing changed.
+    /// Sets a value and returns the subscribers to notify. `None`: the value is too large, nothing changed.
     pub fn publish(&mut self, key: &str, value: Vec<u8>) -> Option<Vec<ComponentId>> {
         if value.len() > VALUE_MAX {
             return None;
@@ -51,7 +51,7 @@ impl Store {
         self.entries.get(key).map(|e| (e.version, e.value.as_slice()))
     }
 
-    /// What a newborn `peer` must be told.
+    /// The values that a newly started `peer` must get.
     pub fn for_peer(&self, peer: ComponentId) -> impl Iterator<Item = (&str, &[u8])> {
         self.subscribers
             .iter()

@@ -1,7 +1,7 @@
 //! Core classes: which cores are big, which are little.
 //!
 //! The strongest evidence decides: the hybrid PMUs (the kernel knows the core type), then `cpu_capacity`, then the
-//! maximum frequency. Promises: cores that differ less than the noise of their kind are called equal; AMD's preferred
+//! maximum frequency. Promises: cores whose figures differ by less than the noise are called equal; AMD's preferred
 //! cores, a few percent apart, are no asymmetric machine.
 
 use alloc::format;
@@ -18,7 +18,7 @@ pub enum CoreClass {
     Little,
     Medium,
     Big,
-    /// Nothing tells the cores of this machine apart.
+    /// All cores of this machine are alike, as far as is known.
     #[default]
     Equal,
 }
@@ -34,7 +34,7 @@ impl CoreClass {
     }
 }
 
-/// What is known of one core's kind.
+/// The evidence for one core's class.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     pub core_type: Option<String>,
@@ -44,7 +44,7 @@ pub struct Evidence {
 
 /// Cores whose figures lie within this ratio of the largest are of its class.
 const SAME_CLASS_RATIO: f64 = 0.9;
-/// Frequencies say less than capacities: boost bins differ between equal cores.
+/// Frequencies are weaker evidence than capacities: boost bins differ between equal cores.
 const SAME_FREQUENCY_RATIO: f64 = 0.8;
 
 /// The class of each core, in the order given, and what decided it.
@@ -67,15 +67,15 @@ pub fn classify(cores: &[Evidence]) -> (Vec<CoreClass>, Option<String>) {
     (cores.iter().map(|_| CoreClass::Equal).collect(), None)
 }
 
-/// Intel names its PMUs `cpu_core`, `cpu_atom` and `cpu_lowpower`; ARM one PMU per microarchitecture, whose order
-/// only the capacity tells.
+/// Intel names its PMUs `cpu_core`, `cpu_atom` and `cpu_lowpower`; ARM has one PMU per microarchitecture, and only the
+/// capacity gives their order.
 fn by_core_type(cores: &[Evidence]) -> Option<Vec<CoreClass>> {
     let class = |core: &Evidence| match core.core_type.as_deref() {
         Some("cpu_core") => Some(CoreClass::Big),
         Some("cpu_atom" | "cpu_lowpower") => Some(CoreClass::Little),
         _ => None,
     };
-    // An offline core belongs to no PMU's list; what the others are is still known.
+    // An offline core is in no PMU's list; the others' types are still known.
     let classes: Vec<Option<CoreClass>> = cores.iter().map(class).collect();
     let mut known = classes.iter().flatten();
     let first = known.next()?;

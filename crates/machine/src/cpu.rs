@@ -1,7 +1,7 @@
-//! The observation of a machine's CPUs: what the sensors saw, as plain data.
+//! A machine's CPUs as the sensors read them, as plain data.
 //!
-//! Promises: a value that the machine does not tell is `None`, never a guess. The names in
-//! `--json`, which scripts read, carry the units.
+//! Promises: a value that the machine does not provide is `None`, never a guess. The names in `--json`, which scripts
+//! read, carry the units.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -26,7 +26,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// CPUs that do not differ, all of them managed: where nothing is observed, and in tests.
+    /// Equal CPUs, all of them managed: for worlds that observe nothing, and for tests.
     pub fn of_equals(cpus: u32) -> Self {
         Self {
             online: (0..cpus).map(CpuId).collect(),
@@ -103,7 +103,7 @@ pub struct Frequency {
     pub domain: CpuSet,
 }
 
-/// One performance state. Power and latency are absent where only cpufreq speaks and does not tell.
+/// One performance state. Power and latency are absent if cpufreq is the only source and lacks them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PState {
     #[serde(rename = "frequency_khz")]
@@ -113,7 +113,7 @@ pub struct PState {
     #[serde(rename = "latency_us")]
     pub latency: Option<Microseconds>,
     pub source: PStateSource,
-    /// The tables give other states, depending on something of the hardware that could not be read.
+    /// The tables may give other states: they depend on hardware that could not be read.
     #[serde(default)]
     pub uncertain: bool,
 }

@@ -23,7 +23,7 @@ impl KiloHertz {
         self.0 / 1000
     }
 
-    /// As a share of `full`; of a clock that stands still, as if that were 1 kHz.
+    /// As a share of `full`; a `full` of 0 counts as 1 kHz.
     pub fn share_of(self, full: Self) -> Share {
         Share(self.0 as f64 / full.0.max(1) as f64)
     }

@@ -1,6 +1,7 @@
 //! What a machine is: its CPUs, sets of them, and the classes of their cores.
 //!
-//! Promises: plain data and its notations, without a decision; whoever schedules components or virtual CPUs starts here.
+//! Promises: plain data and its notations, without decisions; the schedulers of components and of virtual CPUs build on
+//! it.
 
 #![cfg_attr(not(test), no_std)]
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Share;
 
-/// Power. Of it, a share or a multiple may be taken; two of them make a ratio.
+/// Power. It can be scaled; two powers make a ratio.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Watts(pub f64);
@@ -17,7 +17,7 @@ pub struct Watts(pub f64);
 impl Watts {
     pub const ZERO: Self = Self(0.0);
 
-    /// The larger of the two; what is not a number gives way.
+    /// The larger of the two; a number wins over NaN.
     pub fn max(self, other: Self) -> Self {
         Self(self.0.max(other.0))
     }
@@ -98,18 +98,18 @@ impl fmt::Display for Milliwatts {
 }
 
 /// A reading of an energy meter, as the kernel's powercap has it. Meters wrap and are reset: only the difference of two
-/// readings says something, and not always that.
+/// readings means something, and not always.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Microjoules(pub u64);
 
 impl Microjoules {
-    /// What was used since an `earlier` reading; `None` if the meter went back.
+    /// The energy used since an `earlier` reading; `None` if the meter went back.
     pub fn checked_since(self, earlier: Self) -> Option<Self> {
         self.0.checked_sub(earlier.0).map(Self)
     }
 
-    /// The mean power of so much energy in so long a time.
+    /// The mean power of this energy over this time.
     pub fn over(self, length: Duration) -> Watts {
         Watts(self.0 as f64 * 1e3 / length.as_nanos() as f64)
     }

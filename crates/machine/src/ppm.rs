@@ -10,8 +10,9 @@ use crate::Share;
 
 const MILLION: u64 = 1_000_000;
 
-/// A ratio in whole parts per million: of a core's time, of the fastest core's speed, of instructions to cycles. For decisions
-/// that come out the same in every world, and are made too often for fractions of 128 bits; for people there is [`Share`].
+/// A ratio in whole parts per million: of a core's time, of the fastest core's speed, of instructions to cycles. For
+/// decisions that must be the same in every world and are made too often for 128-bit fractions; for display there is
+/// [`Share`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Ppm(pub u64);
@@ -19,20 +20,20 @@ pub struct Ppm(pub u64);
 impl Ppm {
     pub const NONE: Self = Self(0);
     pub const ALL: Self = Self(MILLION);
-    /// More than there is of anything.
+    /// Larger than any real ratio.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// The ratio of a part to a whole; of nothing there is none.
+    /// The ratio of a part to a whole; none if the whole is 0.
     pub fn of(part: u64, whole: u64) -> Self {
         match part.checked_mul(MILLION) {
             _ if whole == 0 => Self::NONE,
-            // Division of 128 bits is slow, and this is asked thousands of times a second.
+            // 128-bit division is slow, and this is called thousands of times a second.
             Some(millionfold) => Self(millionfold / whole),
             None => Self(narrow(u128::from(part) * u128::from(MILLION) / u128::from(whole))),
         }
     }
 
-    /// The same of times.
+    /// The ratio of two times.
     pub fn of_time(part: Duration, whole: Duration) -> Self {
         Self::of(narrow(part.as_nanos()), narrow(whole.as_nanos()))
     }
@@ -41,7 +42,7 @@ impl Ppm {
         Self(percent as u64 * (MILLION / 100))
     }
 
-    /// So much of a quantity.
+    /// This share of a quantity.
     pub fn part_of(self, quantity: u64) -> u64 {
         match self.0.checked_mul(quantity) {
             Some(millionfold) => millionfold / MILLION,
@@ -49,7 +50,7 @@ impl Ppm {
         }
     }
 
-    /// So much of a time.
+    /// This share of a time.
     pub fn part_of_time(self, length: Duration) -> Duration {
         Duration::from_nanos(self.part_of(narrow(length.as_nanos())))
     }

@@ -63,7 +63,7 @@ fn who_accuses_without_evidence_is_passed_over_once_and_then_replaced() {
     let mut credit = Credit::default();
     assert_eq!(judge(&mut credit, 5000, &a, &b), Verdict::Neither);
     assert_eq!(judge(&mut credit, 5010, &a, &b), Verdict::Accuser);
-    // One that was mistaken long ago is as good as any.
+    // An accuser that was mistaken long ago has full credit again.
     assert_eq!(judge(&mut credit, 9000, &a, &b), Verdict::Neither);
 }
 
@@ -87,7 +87,7 @@ fn damage_that_is_seen_is_the_accuseds() {
 fn what_the_accuser_damaged_itself_is_no_evidence() {
     let (mut a, mut b) = sound();
     a.producer.push(&[!0; 7]).unwrap();
-    // It says that it reads where nothing is; its own lines are damaged.
+    // Its read position lies where nothing is; its own lines are damaged.
     Queue::flip(&a.position, 0);
     b.producer.push(&[0; 7]).unwrap();
     Queue::flip(&b.lines, 64 * 2);
