@@ -1,8 +1,8 @@
-//! One look at a running stack and its cores, as plain data: what sensors hand to the scheduler.
+//! One sample of a running stack and its cores, as plain data, from the sensors to the scheduler.
 //!
 //! All counters are cumulative since the component's first start and may wrap or go back (a status page outlives its
-//! component, but a component may scribble over its own): `observation` turns two samples into rates and
-//! refuses what is absurd. A value that the machine does not tell is `None`, never a guess.
+//! component, but a component may scribble over its own): `observation` turns two samples into rates and refuses what
+//! is absurd. A value that the machine does not provide is `None`, never a guess.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -13,7 +13,7 @@ use eft_base::{Instant, time};
 use eft_machine::{CpuId, Microjoules, Share};
 use serde::{Deserialize, Serialize};
 
-/// Everything seen at one moment.
+/// All readings of one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
     /// On the monotonic clock.
@@ -31,7 +31,7 @@ pub struct Sample {
 pub struct ComponentSample {
     /// As `eft ps` names it: `tcp`, `nic0`, …
     pub name: String,
-    /// Grows with every rebirth; counters of two generations are not compared.
+    /// Grows with every restart; counters of two generations are not compared.
     pub generation: u32,
     pub running: bool,
     /// Turns of its loop: stands still while it sleeps, and also if it hangs.
@@ -39,23 +39,23 @@ pub struct ComponentSample {
     /// Where it was told to run; `None`: anywhere.
     pub cpu: Option<CpuId>,
     pub dedicated: bool,
-    /// Until when the four times below go, on the clock of [`Sample::at`]; zero: nothing was accounted for yet. Differs
-    /// from that by as long as the look took.
+    /// The end of the time that the four times below cover, on the clock of [`Sample::at`]; zero: nothing was accounted
+    /// for yet. It differs from `at` by as long as the sampling took.
     #[serde(rename = "accounted_to_ns")]
     pub accounted_to: Instant,
     /// Handling messages, events and deadlines.
     #[serde(rename = "busy_ns", with = "time::nanos")]
     pub busy: Duration,
-    /// Looking at empty queues from user space.
+    /// Polling empty queues in user space.
     #[serde(rename = "polling_ns", with = "time::nanos")]
     pub polling: Duration,
-    /// In user-mode wait (UMWAIT, MWAITX, WFE): the kernel takes it for busy, the core rests.
+    /// In user-mode wait (UMWAIT, MWAITX, WFE): the kernel counts it as busy, but the core rests.
     #[serde(rename = "waiting_ns", with = "time::nanos")]
     pub waiting: Duration,
     /// In the kernel, asleep.
     #[serde(rename = "sleeping_ns", with = "time::nanos")]
     pub sleeping: Duration,
-    /// CPU time after the kernel's account.
+    /// CPU time as the kernel accounts it.
     #[serde(rename = "cpu_ns", with = "time::nanos")]
     pub cpu_time: Duration,
     /// Times that it slept in the kernel and was woken.
@@ -77,7 +77,7 @@ pub struct QueueSample {
     /// The sender.
     pub from: String,
     pub capacity: u32,
-    /// Most and fewest messages in it since the previous look.
+    /// Most and fewest messages in it since the previous sample.
     pub high: u32,
     pub low: u32,
     /// Times that it rose above its upper mark, and fell below its lower mark.
@@ -85,7 +85,7 @@ pub struct QueueSample {
     pub underloads: u64,
 }
 
-/// What a component says of itself.
+/// A component's own report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hint {
@@ -122,7 +122,7 @@ pub struct Traffic {
     pub ip_sent_bytes: u64,
     pub arp_packets: u64,
     pub icmp_packets: u64,
-    /// tcp: connections on which something may still be said, now. Those in TIME-WAIT have ended.
+    /// tcp: connections that may still carry data, now. Those in TIME-WAIT have ended.
     pub connections_open: u64,
 }
 
@@ -144,12 +144,12 @@ pub struct CpuSample {
     pub parked: bool,
     /// Share of full speed that it is set to.
     pub speed: Share,
-    /// Busy and idle time after the kernel's account; what a burner of ours took is not in `busy`.
+    /// Busy and idle time as the kernel accounts it; the time of eft's burner is not in `busy`.
     #[serde(rename = "busy_ns", with = "time::nanos")]
     pub busy: Duration,
     #[serde(rename = "idle_ns", with = "time::nanos")]
     pub idle: Duration,
-    /// Time in which somebody wanted to run and a hypervisor had given the CPU to another machine (proc_stat(5),
+    /// Time in which a task was ready and a hypervisor had given the CPU to another virtual machine (proc_stat(5),
     /// `steal`).
     #[serde(rename = "stolen_ns", with = "time::nanos")]
     pub stolen: Duration,

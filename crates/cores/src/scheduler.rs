@@ -1,8 +1,8 @@
 //! The scheduler as the `cores` process calls it: samples in, a plan with its reason out.
 //!
-//! Promises: the plan it gives always passes [`check`] against [`Scheduler::machine`]; a look that is stale, missing or
-//! absurd changes nothing and leaves one line in the history; a CPU that comes or goes is believed after
-//! [`LOOKS_TO_BELIEVE`] looks in a row, and the policy then begins anew with what is left.
+//! Promises: the plan it gives always passes [`check`] against [`Scheduler::machine`]; a sample that is stale, missing
+//! or absurd changes nothing and leaves one line in the history; a CPU that comes or goes is accepted after
+//! [`LOOKS_TO_BELIEVE`] samples in a row, and the policy then begins anew with the CPUs that are left.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -23,7 +23,7 @@ use crate::policy::{Decision, Policy, Settings};
 use crate::sample::Sample;
 use crate::wanted::Wanted;
 
-/// One reading may be wrong; this many in a row are the truth.
+/// One reading may be wrong; this many in a row are accepted.
 pub const LOOKS_TO_BELIEVE: u32 = 3;
 
 #[derive(Clone, Debug)]
@@ -34,18 +34,18 @@ pub struct Scheduler {
     policy: Policy,
     observer: Observer,
     plan: Plan,
-    /// CPUs that the samples show otherwise than `platform` has them, and for how many looks.
+    /// The CPUs' states where samples differ from `platform`, and for how many samples.
     doubt: Option<(CpuView, u32)>,
     newcomers: Option<(Vec<String>, u32)>,
-    /// Where others work, as the samples show it.
+    /// The CPUs that others use, as the samples show it.
     others: Applications,
     patience: Patience<Home>,
-    /// Somebody said where the applications run: then that holds, whatever is seen.
+    /// The applications' CPUs were set explicitly, which overrides the samples.
     told: bool,
     last: Observation,
 }
 
-/// What samples tell of the machine.
+/// The machine's state as samples show it.
 #[derive(Clone, Debug, PartialEq)]
 struct CpuView {
     online: CpuSet,
@@ -54,7 +54,7 @@ struct CpuView {
 }
 
 impl Scheduler {
-    /// `duty_levels`: speeds by duty cycle (MSR or emulated); `None`: the P-states that the machine tells.
+    /// `duty_levels`: speeds by duty cycle (MSR or emulated); `None`: the P-states that the machine offers.
     pub fn new(
         name: PolicyName,
         machine: Machine,
@@ -82,8 +82,8 @@ impl Scheduler {
         })
     }
 
-    /// Takes up where a predecessor ended: from the plan that it had applied. One that does not fit the machine or the
-    /// components is refused with the reason, and everything stays as it was.
+    /// Goes on from the plan that a predecessor had applied. A plan that does not fit the machine or the components is
+    /// refused with the reason, and everything stays as it was.
     pub fn resume(&mut self, plan: Plan, now: Instant) -> Result<(), PlanError> {
         check(&plan, self.machine())?;
         if let Some(name) = self.platform.components().iter().find(|name| !plan.seats.contains_key(*name)) {
@@ -94,7 +94,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Feeds one look; the plan in the answer is to be applied if it differs from what is.
+    /// Feeds one sample; the plan in the answer is to be applied if it differs from the one in force.
     ///
     /// What is worth noting goes into `history`, which outlives the scheduler.
     pub fn look(&mut self, sample: &Sample, history: &mut History) -> Decision {
@@ -143,12 +143,12 @@ impl Scheduler {
         PowerReport::of(&self.platform, &self.settings.power, &self.plan, &self.last)
     }
 
-    /// CPUs on which others than the stack work, as the samples show it.
+    /// CPUs that others than the stack use, as the samples show it.
     pub fn applications(&self) -> &CpuSet {
         self.others.cpus()
     }
 
-    /// Where the applications run, if somebody knows better than the samples: the stack is put near them, or away.
+    /// Sets where the applications run, overriding the samples: the stack is placed near them, or away.
     pub fn set_applications(&mut self, cpus: CpuSet, history: &mut History) {
         self.told = true;
         if self.platform.applications != cpus {
@@ -156,15 +156,15 @@ impl Scheduler {
         }
     }
 
-    /// The policy begins anew only if the applications went elsewhere in a way that matters, and stayed there. While
-    /// nobody works anywhere, they are taken to come back to where they were.
+    /// The policy begins anew only if the applications went elsewhere in a way that matters, and stayed there. While no
+    /// application runs, they are assumed to come back to where they were.
     fn follow_applications(&mut self, seen: &mut Observation, history: &mut History) {
         self.others.note(seen);
         for cpu in &mut seen.cpus {
             cpu.others = self.others.share(cpu.cpu);
         }
         let Some(now) = self.platform.home(self.others.cpus()).filter(|_| !self.told) else { return };
-        // The first to be seen have nothing to be compared with, but they have to stay as well.
+        // The first applications seen have nothing to be compared with, but they have to stay as well.
         let nowhere = Home { package: u32::MAX, boost: false };
         let held = self.platform.home(&self.platform.applications).unwrap_or(nowhere);
         if self.patience.is_over(seen.at, &held, now) {
@@ -191,7 +191,7 @@ impl Scheduler {
         Decision { plan: self.plan.clone(), reason: Some(reason) }
     }
 
-    /// A policy's plan is not trusted either.
+    /// Checks a policy's plan, which is not trusted either.
     fn checked(&self, decision: Decision) -> Decision {
         match check(&decision.plan, self.machine()) {
             Ok(()) => decision,
@@ -209,7 +209,7 @@ impl Scheduler {
         history.add(Entry { at: seen.at, policy: self.policy.name(), reason, readings, plan });
     }
 
-    /// Takes over what has been seen long enough: CPUs that came or went, components that are new.
+    /// Accepts changes that have been seen often enough: CPUs that came or went, new components.
     fn believe(&mut self, sample: &Sample, history: &mut History) {
         let view = CpuView {
             online: cpus(sample, |cpu| cpu.online),
@@ -217,7 +217,7 @@ impl Scheduler {
             parked: cpus(sample, |cpu| cpu.parked),
         };
         if view.online.minus(&view.parked).is_empty() {
-            // Who wrote this look, if no CPU runs anything? It is not believed, however often it comes.
+            // A sample without a running CPU cannot be true, however often it comes.
             self.doubt = None;
         } else if self.is_new(&view) {
             let looks = confirm(&mut self.doubt, &view);
@@ -226,7 +226,7 @@ impl Scheduler {
                 self.doubt = None;
             }
         } else {
-            // Which CPUs are parked is our own doing; it is taken over without further ado.
+            // eft itself parks CPUs, so that change is accepted at once.
             self.doubt = None;
             let (online, offline) = (view.online.clone(), present(self.machine(), &view).minus(&view.online));
             self.platform.set_states(online, offline, view.parked);
@@ -237,7 +237,7 @@ impl Scheduler {
     fn is_new(&self, view: &CpuView) -> bool {
         let machine = self.platform.machine();
         let usable = |online: &CpuSet, parked: &CpuSet| online.union(parked);
-        // What is parked and not ours is somebody else's doing.
+        // CPUs that are parked but not managed were parked by others.
         view.managed != machine.managed
             || usable(&view.online, &view.parked) != usable(&machine.online, &machine.parked)
             || view.parked.minus(&view.managed) != machine.parked.minus(&machine.managed)
@@ -288,7 +288,7 @@ impl Scheduler {
         self.begin_anew(why, at, history);
     }
 
-    /// A policy that does not fit any more gives way: the stack has to be somewhere.
+    /// Replaces a policy that no longer fits: the stack needs a place.
     fn begin_anew(&mut self, why: &str, at: Instant, history: &mut History) {
         let made = [self.policy.name(), PolicyName::Adaptive]
             .into_iter()

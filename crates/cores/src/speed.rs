@@ -1,8 +1,8 @@
-//! Which back end makes a core as fast as asked, and how exactly.
+//! Which back end sets a core to the wanted speed, and how exactly.
 //!
-//! Order: cpufreq (voltage falls with it), the clock-modulation MSR (the core really stops), the emulated duty cycle
-//! (a thread takes the time away). A back end that cannot come within [`TOLERANCE`] of the wish is passed over unless
-//! it was asked for by name; then the nearest setting is taken and shown.
+//! Order: cpufreq (voltage falls with it), the clock-modulation MSR (the core really stops), the emulated duty cycle (a
+//! thread takes the time away). A back end that cannot come within [`TOLERANCE`] of the wanted speed is skipped unless
+//! it was requested by name; then the nearest setting is taken and shown.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -13,7 +13,7 @@ use eft_machine::{KiloHertz, Share};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The emulated speed's bar, and the error that choosing by itself accepts.
+/// The error allowed to an emulated speed, and to a back end that was not requested by name.
 pub const TOLERANCE: Share = Share(0.05);
 /// Below this the real-time throttle of the kernel (95% by default) would step in and the speed would come out wrong.
 pub const SHARE_MIN: Share = Share(0.0625);
@@ -26,7 +26,7 @@ pub enum Speed {
     Clock(KiloHertz),
 }
 
-/// Why a core cannot be made as fast as asked.
+/// Why a core cannot be set to the wanted speed.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SpeedError {
     #[error("'{0}' is no speed (write 7/8, 0.421, 42.1%, 1200MHz, 1.2GHz or full)")]
@@ -145,16 +145,16 @@ pub struct Capabilities {
 pub struct FrequencyRange {
     pub min: KiloHertz,
     pub max: KiloHertz,
-    /// Empty where the driver takes any frequency in the range.
+    /// Empty if the driver accepts any frequency in the range.
     pub available: Vec<KiloHertz>,
 }
 
-/// What is going to be set.
+/// The setting to be made.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Setting {
     pub back_end: BackEnd,
     pub asked_share: Share,
-    /// What the back end can do of it.
+    /// The share that the back end can set.
     pub share: Share,
     #[serde(rename = "khz")]
     pub clock: Option<KiloHertz>,

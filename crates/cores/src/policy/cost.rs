@@ -1,12 +1,12 @@
 //! What a change of plan costs, and what it must promise to be worth that.
 //!
-//! A change holds traffic up: what is moved stands still, caches are cold, the peers' windows have to open again. How much
-//! is *learnt*: the throughput that is missing in the looks in which a change settles, times their length, as a mean
-//! that forgets; each moved component costs the same. Before the first change the costs are assumed ([`MOVE_NS`],
-//! [`SPEED_NS`]). The load must last long enough to earn that back, and the way back if the change was a mistake: that is
-//! estimated from how long loads have been lasting and how long the present one has.
+//! A change delays traffic: moved components stand still, caches are cold, the peers' windows have to open again. The
+//! cost is *learnt*: the throughput that is missing in the samples in which a change settles, times their length, as a
+//! decaying mean; each moved component costs the same. Before the first change the costs are assumed ([`MOVE_NS`],
+//! [`SPEED_NS`]). The load must last long enough to earn back the change, and its undoing if it was a mistake. How long
+//! it will last is estimated from the lengths of earlier loads and of the present one.
 //!
-//! Promises: costs are finite, not negative, and at most as long as the looks that they were seen in.
+//! Promises: costs are finite, not negative, and at most as long as the samples in which they were observed.
 
 use core::time::Duration;
 
@@ -17,25 +17,25 @@ use eft_machine::CpuId;
 use crate::plan::Plan;
 use crate::throughput::Throughput;
 
-/// Until it is learnt: what each moved component costs, of the throughput's time. A move stops one component for some
-/// 0.4 ms, and windows that collapse meanwhile open again in some 15 ms.
+/// Initial cost of each moved component, in time without throughput. A move stops one component for some 0.4 ms, and
+/// windows that collapse meanwhile open again in some 15 ms.
 const MOVE_NS: f64 = 5_000_000.0;
 /// The same for a change of speeds alone.
 const SPEED_NS: f64 = 1_000_000.0;
 const NEWEST: f64 = 0.25;
 /// A change that turns out badly is taken back, which costs as much again.
 const THERE_AND_BACK: f64 = 2.0;
-/// How long a load is expected to last yet, at least and at most.
+/// Bounds on how much longer a load is expected to last.
 const LASTS_MIN_NS: f64 = 1_000_000_000.0;
 const LASTS_MAX_NS: f64 = 600_000_000_000.0;
-/// What is over sooner is no load of its own.
+/// A shorter burst does not count as a load.
 const LOAD_MIN: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Debug)]
 pub struct Costs {
     move_ns: f64,
     speed_ns: f64,
-    /// Mean length of the loads that are over.
+    /// Mean length of past loads.
     usual_ns: Option<f64>,
     load_since: Option<Instant>,
     /// A change under a steady load that is settling: moved components, and the throughput before.
@@ -49,7 +49,7 @@ impl Default for Costs {
 }
 
 impl Costs {
-    /// Time in which nothing passes that a change of plan is worth.
+    /// Cost of a change of plan, as time in which nothing passes.
     pub fn of(&self, from: &Plan, to: &Plan) -> Duration {
         whole(self.of_ns(from, to))
     }
@@ -71,8 +71,7 @@ impl Costs {
         floor.max(THERE_AND_BACK * self.of_ns(from, to) / self.lasts_ns(now))
     }
 
-    /// How long the present load will last yet: what is left of the usual length; but what has lasted so long will last as
-    /// long again.
+    /// How much longer the present load will last: the rest of the usual length, or as long as it has lasted already.
     fn lasts_ns(&self, now: Instant) -> f64 {
         let passed = nanos(self.load_age(now)) as f64;
         self.usual_ns.map_or(passed, |usual| passed.max(usual - passed)).clamp(LASTS_MIN_NS, LASTS_MAX_NS)
@@ -99,12 +98,12 @@ impl Costs {
         }
     }
 
-    /// The plan was changed under a load that brought this throughput; what comes now is the change's doing.
+    /// The plan was changed under a load with this throughput; what is missing next is the cost of the change.
     pub fn begins(&mut self, from: &Plan, to: &Plan, throughput: Throughput) {
         self.settling = Some((moved(from, to), throughput));
     }
 
-    /// The plan was changed for another reason: what comes now says nothing.
+    /// The plan was changed for another reason: the next samples say nothing about its cost.
     pub fn forget(&mut self) {
         self.settling = None;
     }
@@ -114,7 +113,7 @@ impl Costs {
         self.settling.map(|(_, throughput)| throughput)
     }
 
-    /// The change has settled; so much was missing, as time in which nothing passed.
+    /// The change has settled; `lost` is the missing throughput, as time in which nothing passed.
     pub fn learn(&mut self, lost: Duration) {
         let Some((moved, _)) = self.settling.take() else { return };
         let lost_ns = nanos(lost) as f64;
@@ -136,7 +135,7 @@ impl Costs {
     }
 }
 
-/// Means are kept to fractions of a nanosecond, since they are of means; nobody is told so much.
+/// Means are kept in fractions of a nanosecond, and returned in whole ones.
 fn whole(ns: f64) -> Duration {
     Duration::from_nanos(ns as u64)
 }

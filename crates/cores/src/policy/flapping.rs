@@ -1,13 +1,13 @@
-//! A load that flips faster than it pays to follow.
+//! A load that changes its level more often than it pays to follow.
 //!
-//! Following each flip costs a reconfiguration, and comes too late (thesis 4.6: "not worth to expand or consolidate,
+//! Following each change costs a reconfiguration, and comes too late (thesis 4.6: "not worth to expand or consolidate,
 //! especially when the workload changes frequently"). So when the level of the load turns round often, `adaptive` holds
 //! still: it measures the consolidated and the spread stack, on either of equal CPUs that others use, each over several
 //! flips, and keeps the one that is better on average, until the load calms down.
 //!
-//! Throughput also jumps when others use the same processor; such jumps are not the load's. So a turn counts only if it
-//! lasts, and if the stack also had less to do on one side of it, or other traffic came. What was held once is held again
-//! without measuring, when the same comes back soon.
+//! Throughput also jumps when others use the same processor. So a turn counts as the load's only if it lasts, and if
+//! the stack's work or the kind of traffic changed too. A plan that was chosen before is held again without measuring,
+//! if the same load comes back soon.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -23,19 +23,19 @@ use crate::policy::measure::{Level, Look, is_the_loads};
 use crate::policy::memory::SAME_MIX;
 use crate::throughput::Throughput;
 
-/// A level is another if it differs by this factor.
+/// A level that differs by this factor is a new one.
 const FACTOR: f64 = 1.6;
 /// So many turns within [`SPAN`] are flapping.
 const TURNS: usize = 5;
 const SPAN: Duration = Duration::from_millis(1500);
 /// How long each configuration is measured; several flips of 100 ms.
 const TRIAL: Duration = Duration::from_millis(800);
-/// Looks right after a change say nothing about the load.
+/// So many samples right after a change say nothing about the load.
 const BLIND_LOOKS: usize = 5;
-/// What is over sooner is no turn of the load, but a stall of the machine: a hypervisor stops a CPU for ten milliseconds
+/// A shorter change is no turn of the load but a stall of the machine: a hypervisor stops a CPU for ten milliseconds
 /// now and then.
 const LASTING: Duration = Duration::from_millis(40);
-/// Traffic that flips has no mix of its own, only about.
+/// The mix of a flapping load is only approximate, so this difference is tolerated.
 const MIX_OF_FLIPS: f64 = 0.4;
 /// How long a verdict holds, at first and at most.
 const VERDICT: Duration = Duration::from_secs(60);
@@ -89,7 +89,7 @@ pub enum Advice {
 }
 
 impl Flapping {
-    /// Notes the level of the load; `since_change` counts looks since the plan changed.
+    /// Notes the level of the load; `since_change` counts samples since the plan changed.
     pub fn note(&mut self, time: Instant, look: Look, mix: Mix, since_change: usize) {
         self.busy = (self.busy * 0.95).max(look.busy);
         let level = look.level();
@@ -135,7 +135,7 @@ impl Flapping {
         }
     }
 
-    /// `plans`: what there is to choose from, the present one among them.
+    /// `plans`: the candidates, the present plan among them.
     pub fn advise(
         &mut self,
         time: Instant,
@@ -177,13 +177,13 @@ impl Flapping {
         advice
     }
 
-    /// Held for so long that it may have become wrong; it is measured again, ever more seldom.
+    /// Whether the verdict is so old that it has to be measured again; this happens ever more seldom.
     fn is_stale(&self, time: Instant) -> bool {
         let held = self.trial.as_ref().is_some_and(|trial| trial.held);
         held && self.verdict.as_ref().is_none_or(|verdict| time >= verdict.until)
     }
 
-    /// What was better on average when this load flapped before.
+    /// The plan that was better on average when this load flapped before.
     fn known(&self, time: Instant, mix: Mix) -> Option<Plan> {
         let verdict = self.verdict.as_ref().filter(|verdict| time < verdict.until)?;
         (verdict.mix.difference(&mix) <= MIX_OF_FLIPS).then(|| verdict.plan.clone())
@@ -196,7 +196,7 @@ impl Flapping {
         self.verdict = Some(Verdict { plan, mix, until, times });
     }
 
-    /// The stack rests: what turned is over, but not what was learnt of it.
+    /// The stack rests: turns are forgotten, verdicts are kept.
     pub fn rest(&mut self) {
         *self = Self { verdict: self.verdict.take(), ..Self::default() };
     }

@@ -1,8 +1,8 @@
 //! Plans that were found best, with the loads for which they were.
 //!
 //! A load that comes and goes between two rates, or a machine that others use for seconds at a time, would be measured
-//! anew at each turn, with all the changes of plan that this takes. What was best at both ends is taken to be best
-//! between them, for a time.
+//! anew at each turn, with all the changes of plan that this takes. A plan that was best at both ends is assumed to be
+//! best between them, for a time.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -15,7 +15,7 @@ use crate::policy::measure::Measured;
 use crate::policy::memory::SAME_MIX;
 use crate::throughput::Throughput;
 
-/// What was found so long ago is found anew.
+/// How long a result is valid.
 const KNOWN_FOR: Duration = Duration::from_secs(600);
 const ENTRIES_MAX: usize = 16;
 

@@ -1,6 +1,6 @@
-//! What a plan achieves: means over the looks since it was applied.
+//! What a plan achieves: means over the samples since it was applied.
 //!
-//! The first looks after a change are left out, since caches and the peers' windows have to find themselves again.
+//! The first samples after a change are left out, since caches and the peers' windows have to recover.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -17,26 +17,26 @@ use crate::power::PowerModel;
 use crate::sample::Hint;
 use crate::throughput::Throughput;
 
-/// Looks that are kept.
+/// Most samples that are kept.
 const LOOKS_MAX: usize = 64;
-/// Looks after a change that say more about the change than about the plan.
+/// Samples after a change that say more about the change than about the plan.
 pub const SETTLING_LOOKS: usize = 4;
 /// A CPU on which the stack works for more than this has nothing to spare.
 const BUSY_SHARE: f64 = 0.93;
-/// What seems to be others' work may be no more than the kernel's ticks, see [`crate::applications`].
+/// A smaller share of others may be an artefact of the kernel's ticks, see [`crate::applications`].
 const OTHERS_DOUBT: f64 = 0.05;
-/// On average over several looks, that much is all.
+/// On average over several samples, a CPU this busy is saturated.
 const SATURATED_SHARE: f64 = 0.85;
 /// A hint counts where the stack is that busy.
 const HINT_SHARE: f64 = 0.4;
 /// When a load grows, the stack's work grows by at least this share of that; batches grow with it.
 const WORK_FOLLOWS: f64 = 0.4;
-/// More work than this times as much is never the machine's doing alone.
+/// If work grew by more than this factor, the load grew, whatever the machine did.
 const WORK_GREW: f64 = 1.5;
 /// A queue that was so full was about to overflow, whatever its marks.
 const FULL_SHARE: Share = Share(0.75);
 
-/// One look.
+/// One sample's figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Look {
     pub period: Duration,
@@ -49,18 +49,18 @@ pub struct Look {
     pub overloaded: bool,
 }
 
-/// Means over several looks.
+/// Means over several samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Measured {
     pub throughput: Throughput,
     pub power: Watts,
     pub busy: f64,
-    /// Share of looks with an overload.
+    /// Share of samples with an overload.
     pub overloaded: f64,
     pub mix: Mix,
 }
 
-/// What gets done, and with how much work.
+/// A throughput, and the work that it takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Level {
     pub throughput: Throughput,
@@ -69,8 +69,8 @@ pub struct Level {
 }
 
 impl Measured {
-    /// Whether the stack did all that it could, so that its throughput says more of the machine than of the load. What
-    /// others take of a CPU makes that less, and looks the same.
+    /// Whether the stack was saturated, so that its throughput depends on the machine more than on the load. Others on
+    /// its CPUs lower that throughput, with the same symptoms.
     pub fn is_saturated(&self) -> bool {
         self.overloaded >= 0.5 || self.busy >= SATURATED_SHARE
     }
@@ -109,22 +109,22 @@ impl Meter {
         self.looks.push_back(look);
     }
 
-    /// Looks since the last change of plan.
+    /// Samples since the last change of plan.
     pub fn since_change(&self) -> usize {
         self.since_change
     }
 
-    /// What was missing to this throughput while the last change settled, as time in which nothing passed.
+    /// The throughput missing while the last change settled, relative to this one, as time in which nothing passed.
     pub fn missing(&self, throughput: Throughput) -> Duration {
         let skipped = self.looks.len().saturating_sub(self.since_change);
         let settling = self.looks.iter().skip(skipped).take(SETTLING_LOOKS);
         let missing = |look: &Look| (1.0 - look.throughput.ratio_to(throughput)) * nanos(look.period) as f64;
-        // Noise lies on both sides, so single looks are not cut off at nothing missing; the sum is.
+        // Noise has both signs, so the sum is clamped at zero, not the single samples.
         Duration::from_nanos(settling.map(missing).sum::<f64>().max(0.0) as u64)
     }
 
-    /// Over the last `count` looks since the change, without those in which it settled; `None` while there are too
-    /// few.
+    /// Means over the last `count` samples since the change, without those in which it settled; `None` while there are
+    /// too few.
     pub fn last(&self, count: usize, settling: usize, mix: Mix) -> Option<Measured> {
         if count == 0 || self.since_change < count + settling || self.looks.len() < count {
             return None;
@@ -168,16 +168,16 @@ fn work(plan: &Plan, seen: &Observation) -> Activity {
     plan.used().iter().map(|cpu| (cpu, plan.on(cpu).map(busy).sum::<f64>())).collect()
 }
 
-/// Whether a used CPU has nothing to spare. What others take of it counts where the stack has much to do there itself:
-/// its program and its peer then get in its way, and a stranger is left where it is.
+/// Whether a used CPU has nothing to spare. Others' share counts where the stack itself has much to do there: its
+/// programs then compete with it.
 fn is_full(work: &Activity, seen: &Observation) -> bool {
     let others = |cpu: CpuId| seen.cpu(cpu).map_or(0.0, |load| (load.others.0 - OTHERS_DOUBT).max(0.0));
     work.iter()
         .any(|(cpu, busy)| *busy > BUSY_SHARE || (*busy >= HINT_SHARE && busy + others(*cpu) > BUSY_SHARE))
 }
 
-/// A component that waits for a CPU on which the stack itself has little to do waits for others: more cores for the stack
-/// are no answer to that.
+/// A component that waits for a CPU on which the stack has little to do waits for other programs: more cores for the
+/// stack would not help.
 fn is_overloaded(load: &ComponentLoad, busy: f64) -> bool {
     let complains = load.hint != Hint::None && busy >= HINT_SHARE;
     load.overloads > 0 || complains || load.fill() >= FULL_SHARE

@@ -1,7 +1,7 @@
 //! Plans that turned out badly, remembered for a time that doubles with each repetition.
 //!
-//! What was bad for one kind of traffic at one load may be good for another, so both belong to what is remembered. A load
-//! that takes all that it gets is one load, however much that is: its throughput is the machine's doing.
+//! What was bad for one kind of traffic at one load may be good for another, so both belong to what is remembered. A
+//! saturating load counts as the same load at any throughput, since the machine determines that.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -15,9 +15,9 @@ use crate::policy::measure::Measured;
 const FIRST: Duration = Duration::from_secs(60);
 const DOUBLINGS_MAX: u32 = 6;
 const ENTRIES_MAX: usize = 64;
-/// Loads within this factor of each other are one.
+/// Loads within this factor of each other count as the same.
 const SAME_LOAD: f64 = 1.3;
-/// Mixes closer than this on every axis are one.
+/// Mixes closer than this on every axis count as the same.
 pub const SAME_MIX: f64 = 0.15;
 
 #[derive(Clone, Debug)]
@@ -61,7 +61,7 @@ impl Entry {
     }
 }
 
-/// The same kind of traffic, and as much of it, or as much as the machine could do.
+/// Whether both have the same kind of traffic and either the same throughput or saturation.
 pub fn is_same_load(one: &Measured, other: &Measured) -> bool {
     let (low, high) = (one.throughput.min(other.throughput), one.throughput.max(other.throughput));
     let as_much = high <= low * SAME_LOAD || (one.is_saturated() && other.is_saturated());

@@ -1,4 +1,4 @@
-//! Plans worth trying from where we are, and what is predicted of them.
+//! Plans worth trying from the present one, and their predictions.
 //!
 //! Candidates are other seatings (the ladder's rungs, two CPUs merged, one component moved to the next CPU), each with
 //! the speeds that fit the work seen, and the present seating with one CPU a step slower ("slower is faster": the paper's
@@ -18,10 +18,10 @@ use eft_machine::{CpuId, Share, Watts};
 
 /// How busy the busiest CPU may become when speeds are fitted to the work: tight, and with room.
 const FITS: [f64; 4] = [1.0, 0.9, 0.75, 0.6];
-/// Less than all of the work, where throughput may be given up for power.
+/// The same beyond 1, where throughput may be given up for power.
 const LOOSE_FITS: [f64; 3] = [1.33, 2.0, 4.0];
-/// Bounds on what one look may take: plans that are predicted, and seatings that they are made from. What is nearest to
-/// where we are comes first.
+/// Bounds on one search: plans that are predicted, and seatings that they are made from. The nearest to the present
+/// plan come first.
 const CANDIDATES_MAX: usize = 160;
 const CANDIDATES_MIN: usize = 32;
 const SEATINGS_MAX: usize = 24;
@@ -38,28 +38,28 @@ pub struct Candidate {
     pub power: Watts,
 }
 
-/// Where we are.
+/// The present plan and load.
 pub struct Position<'a> {
     pub platform: &'a Platform,
     pub model: &'a PowerModel,
     pub spare: Spare,
     pub plan: &'a Plan,
-    /// What the plan takes, if there is a meter: the model then only says how others differ from it.
+    /// The plan's power, if there is a meter: the model then only gives the difference of other plans.
     pub metered: Option<Watts>,
     /// Work seen at the present throughput.
     pub demand: &'a Demand,
-    /// What of it waits for memory.
+    /// The share of it that waits for memory.
     pub waits: &'a Waits,
-    /// What others take of the CPUs: taken to follow the throughput, as a load's programs do.
+    /// What others take of the CPUs: assumed to follow the throughput, as a load's programs do.
     pub others: &'a Activity,
     /// Whether more would come if the stack could do more.
     pub saturated: bool,
-    /// Throughput that is wanted, relative to now; `None`: all that a seating can do.
+    /// The wanted throughput, relative to now; `None`: as much as a seating can do.
     pub wanted: Option<f64>,
     /// Whether less throughput may be had for less power.
     pub loose: bool,
-    /// Of a load that waits for its answers: by how much throughput follows the time that messages spend in the
-    /// stack, from 0 (not at all) to 1 (in proportion). Learnt from trials.
+    /// For a closed-loop load: how much throughput follows the time that messages spend in the stack, from 0 (not at
+    /// all) to 1 (in proportion). Learnt from trials.
     pub elasticity: f64,
 }
 
@@ -81,7 +81,7 @@ pub fn candidates(here: &Position, ladder: &Ladder) -> Vec<Candidate> {
     plans.into_iter().map(|plan| predict(here, plan, bias)).collect()
 }
 
-/// What the meter shows, relative to what the model says of the same plan.
+/// The metered power relative to the modelled power of the same plan.
 fn bias(here: &Position) -> f64 {
     const BIAS_MAX: f64 = 8.0;
     let Some(metered) = here.metered else { return 1.0 };
@@ -89,7 +89,7 @@ fn bias(here: &Position) -> f64 {
     (metered / modelled.max(Watts(1e-3))).clamp(1.0 / BIAS_MAX, BIAS_MAX)
 }
 
-/// The first so many that differ. What comes after them is not made at all: most of a search is the making.
+/// The first `most` distinct plans. Later ones are never built, since building them is most of a search's cost.
 fn distinct(plans: impl Iterator<Item = Plan>, most: usize, is_same: fn(&Plan, &Plan) -> bool) -> Vec<Plan> {
     let mut kept: Vec<Plan> = Vec::new();
     for plan in plans {
@@ -173,8 +173,8 @@ fn one_step(here: &Position, faster: bool) -> Vec<Plan> {
     here.plan.used().iter().filter_map(stepped).collect()
 }
 
-/// One CPU a step slower, where that leaves it able to do its work: if it sleeps less often, its neighbours pay less
-/// for waking it.
+/// One CPU a step slower, where it can still do its work: if it sleeps less often, its neighbours spend less on waking
+/// it.
 pub fn slower(here: &Position) -> Vec<Candidate> {
     let able = |next: &Candidate| next.throughput >= 0.99;
     let bias = bias(here);
@@ -194,7 +194,7 @@ fn time(platform: &Platform, demand: &Demand, plan: &Plan) -> f64 {
     demand.iter().map(of).sum()
 }
 
-/// With what others take of the same CPUs.
+/// Adds what others take of the same CPUs.
 fn crowded(here: &Position, mut busy: Activity) -> Activity {
     for (cpu, share) in &mut busy {
         *share += here.others.get(cpu).copied().unwrap_or(0.0);

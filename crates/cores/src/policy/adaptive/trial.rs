@@ -29,11 +29,12 @@ const GAIN_MOVE: f64 = 0.03;
 /// By how much a prediction may fall short of the floor and still be tried.
 const DOUBT_SPEED: f64 = 0.06;
 const DOUBT_MOVE: f64 = 0.01;
-/// After a change of load, nothing is moved down before this: it may come back.
+/// After a change of load, no step down is made before this: the old load may come back.
 const CALM_BEFORE_DOWN: Duration = Duration::from_secs(1);
-/// So many climbs that did less beside the load's own programs, or tries of all that there is, show that more is no answer to its overload.
+/// After so many climbs that lowered throughput beside the load's own programs, or a search of all plans, more cores
+/// count as no answer to the overload.
 pub(super) const STEPS_BACK_MAX: u32 = 2;
-/// Looks after which what is so much more or less needs no longer measurement.
+/// After so many samples, a throughput outside these bounds needs no longer measurement.
 const CLEAR_LOOKS: usize = 8;
 const CLEARLY_MORE: f64 = 1.2;
 const CLEARLY_WORSE: f64 = 0.85;
@@ -217,7 +218,7 @@ impl Adaptive {
         }
         let now = measured.or(early)?;
         if !same_mix {
-            // The traffic has changed, so the comparison says nothing.
+            // The traffic has changed, so the comparison is void.
             self.begin_load(time, seen);
             return Some("the mix of traffic changed during a trial: begins to measure anew".into());
         }
@@ -229,7 +230,7 @@ impl Adaptive {
             self.best = self.best.max(now.throughput);
             if trial.is_sideways() {
                 self.favoured = self.copies_on(&self.plan);
-                // The equal CPU that it left does less.
+                // The equal CPU that the stack left gives less throughput.
                 self.memory.bar(&trial.base, &now, time);
             }
             return Some(format!("keeps it: {}", compare(&now, &was)));
@@ -253,14 +254,14 @@ impl Adaptive {
             None => self.is_better(now, &trial.was),
             Some(Peek::Beside | Peek::Apart | Peek::Spread) => more,
             Some(Peek::Consolidated) => {
-                // What falls short of a floor is known only from what is possible.
+                // The floor is relative to the best throughput, so that is noted too.
                 self.best = self.best.max(now.throughput);
                 self.is_better(now, &trial.was)
             }
         }
     }
 
-    /// How much throughput followed the time that messages take.
+    /// Learns how much throughput follows the time that messages take.
     pub(super) fn learn_elasticity(&mut self, trial: &Trial, now: &Measured) {
         let longer = time_ratio(&self.platform, &trial.demand, &self.plan, &trial.base) - 1.0;
         if now.overloaded >= 0.5 || trial.was.overloaded >= 0.5 || longer.abs() < 0.03 {
@@ -274,7 +275,7 @@ impl Adaptive {
     pub(super) fn is_better(&self, now: &Measured, was: &Measured) -> bool {
         const CHEAPER: f64 = 0.995;
         let best = self.best.max(was.throughput).max(Throughput::LEAST);
-        // An open load that the old plan carried without overload must not be overloaded by the new one.
+        // If the old plan carried an open-loop load without overload, the new one must do so too.
         let overloads =
             was.overloaded < 0.2 && now.overloaded >= 0.5 && now.throughput < was.throughput * 0.99;
         let cheaper = now.power < was.power * CHEAPER;
