@@ -13,7 +13,7 @@ use eft_machine::{CpuId, Microseconds, Share, Watts};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// More is no machine.
+/// A reading above this is an error.
 pub const WATTS_MAX: Watts = Watts(100_000.0);
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub struct PowerModel {
     /// Power of one core at full frequency, always active.
     #[serde(rename = "core_full_w")]
     pub core_full: Watts,
-    /// The part of it that leaks.
+    /// The share of it that is static (leakage).
     pub static_share: Share,
     /// Uncore power of the package while awake.
     #[serde(rename = "uncore_w")]

@@ -1,4 +1,4 @@
-//! The engine in its loop, with a world that notes what it is asked for.
+//! The engine in its loop, with a world that records its effects.
 
 use super::*;
 use crate::history::Outcome;
@@ -94,7 +94,7 @@ fn idle(at_ns: u64) -> Sample {
 }
 
 impl Bench {
-    /// With everybody anywhere; what it asks for first is taken.
+    /// Begins with every component anywhere, and drops the first effects.
     fn new(settings: Scheduling, in_force: Wanted) -> Bench {
         let server = Server::new(Cores::default(), Status::heap(), 1);
         let mut bench = Bench { server, world: Noting { now: Instant(MS), ..Noting::default() } };
@@ -110,7 +110,7 @@ impl Bench {
         bench
     }
 
-    /// What it asks for after an event.
+    /// The effects after an event.
     fn tell(&mut self, event: Event) -> Vec<Effect> {
         self.hear(event);
         self.turn()
@@ -142,7 +142,7 @@ impl Bench {
         self.engine().history().entries().map(|kept| kept.outcome.to_string()).collect()
     }
 
-    /// Until everybody has been told where to go.
+    /// Runs until the components have been told where to move.
     fn arranging(mut self) -> (Bench, Vec<Effect>) {
         assert!(matches!(self.turn()[..], [Effect::Survey { profiles: None, .. }]));
         let asked = self.tell(Event::Surveyed(Ok(survey())));
@@ -172,7 +172,7 @@ fn a_plan_is_applied_step_by_step_and_remembered_before_room_is_taken_away() {
     let [Effect::Arrange(places)] = &asked[..] else { panic!("{asked:?}") };
     assert!(places.iter().all(|(_, place)| *place == Place { cpu: Some(CpuId(1)), dedicated: false }));
     assert_eq!((places.len(), bench.outcomes()), (3, vec!["under way".into()]));
-    // Nothing is taken away while somebody is on the way.
+    // No room is taken away while a component is moving.
     assert!(bench.tell(Event::Member(view(STACK[0], Some(CpuId(1)), true))).is_empty());
     let asked = bench.arrive(CpuId(1));
     let [Effect::Remember(applied), Effect::Change { ticket, change }] = &asked[..] else {
@@ -183,7 +183,7 @@ fn a_plan_is_applied_step_by_step_and_remembered_before_room_is_taken_away() {
     assert!(bench.tell(Event::Changed { ticket: *ticket, result: Ok(()) }).is_empty());
     assert_eq!((applied, bench.outcomes()), (bench.engine().applied(), vec!["applied".into()]));
     assert_eq!(applied.parked, [CpuId(2)].into());
-    // At the end the host is as it was, and a successor knows.
+    // At the end the host is as it was, and that is remembered for a successor.
     let asked = bench.tell(Event::End);
     let [Effect::Change { ticket, change }] = &asked[..] else { panic!("{asked:?}") };
     assert_eq!((change.unpark.to_string().as_str(), change.park.is_empty()), ("2", true));
@@ -220,7 +220,7 @@ fn what_cannot_be_carried_out_is_taken_back_with_one_line() {
     assert_eq!(change.unpark.to_string(), "2");
     assert_eq!(bench.outcomes(), ["not carried out: CPU 2 is busy"]);
     assert_eq!(answer(&bench.ask(json!({ "what": "status" })))["trouble"], "CPU 2 is busy");
-    // Nothing is in force, and nobody is told that anything is.
+    // Nothing is in force, and nothing is remembered as in force.
     assert!(bench.tell(Event::Changed { ticket: *back, result: Ok(()) }).is_empty());
     assert_eq!(*bench.engine().applied(), Wanted::default());
     // The supervisor's refusal is told as well.
@@ -237,7 +237,7 @@ fn room_is_made_before_anybody_moves_and_the_operator_is_answered_then() {
     let mut bench = Bench::new(settings("adaptive"), in_force.clone());
     bench.turn();
     bench.tell(Event::Surveyed(Ok(survey())));
-    // It takes up where its predecessor was.
+    // It goes on from its predecessor's plan.
     assert!(bench.sample(Purpose::Begin { key: None }).is_empty());
     assert_eq!((bench.engine().applied(), bench.outcomes()), (&in_force, vec!["the plan stays".into()]));
     let asked = bench.ask(json!({ "what": "policy", "policy": "fixed" }));
@@ -255,7 +255,7 @@ fn room_is_made_before_anybody_moves_and_the_operator_is_answered_then() {
 fn a_policy_that_cannot_be_had_changes_nothing_and_the_next_one_waits_for_its_turn() {
     let mut bench = Bench::new(settings("adaptive"), Wanted::default());
     bench.turn();
-    // Two choices before the first one's survey is there.
+    // Two choices before the first one's survey has come.
     assert!(
         bench.ask(json!({ "what": "policy", "policy": "adaptive", "objective": "least-power" })).is_empty()
     );
@@ -293,7 +293,7 @@ fn a_quick_sample_each_period_and_a_whole_one_when_there_is_something_to_see() {
             }
         }
     }
-    // Each period at first; at rest every fourth, and each eighth of these is a look.
+    // Each period at first; at rest every fourth, and every eighth of these takes a whole sample.
     assert!(
         (60..100).contains(&quick_samples) && (20..60).contains(&samples),
         "{quick_samples} quick samples, {samples} whole ones"

@@ -192,7 +192,7 @@ fn unequal_cores_share_their_threads_by_overlap_too_and_keep_their_class() {
         platform.siblings(plan.seats[one].cpu).contains(plan.seats[other].cpu)
     };
     let partner = ["ip", "filter", "udp"].into_iter().find(|name| shares(&blind, "tcp", name)).unwrap();
-    // Whoever shares with tcp works when tcp does.
+    // The component that shares a core with tcp works when tcp does.
     let looks: [&[(&str, f64)]; 2] = [&[("tcp", 0.9), (partner, 0.9)], &[("ip", 0.01)]];
     let seen = crate::overlap::tests::seen(platform.components(), &looks);
     let plan = placement::spread(&platform, &demand, &seen, &cpus);

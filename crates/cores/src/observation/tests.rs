@@ -1,4 +1,4 @@
-//! What is believed of two looks, and what is not.
+//! Which readings of two samples are credible, and which are not.
 
 use super::*;
 use crate::sample::{HardwareCounters, QueueSample};
@@ -53,7 +53,7 @@ fn sample(at_ns: u64, busy_ns: u64) -> Sample {
     }
 }
 
-/// Two looks, the second changed.
+/// Two samples, the second changed.
 fn second(change: impl FnOnce(&mut Sample)) -> Observation {
     let mut observer = Observer::default();
     observer.observe(&sample(PERIOD, 1_000_000));
@@ -176,8 +176,8 @@ fn a_meter_or_pmu_that_goes_back_costs_only_its_own_figures() {
 
 #[test]
 fn a_look_that_lost_its_cpu_is_as_good_as_any_other() {
-    // The clock was read, then the reader did not run for a period, then it read the page: the component has been busy
-    // for two periods of one. The next look finds next to nothing.
+    // The sampler read the clock, lost its CPU for a period, then read the page: the component seems busy for two
+    // periods in one. The next sample finds almost nothing.
     let mut observer = Observer::default();
     observer.observe(&sample(PERIOD, PERIOD));
     for (at, accounted_to) in
@@ -193,7 +193,7 @@ fn a_look_that_lost_its_cpu_is_as_good_as_any_other() {
 
 #[test]
 fn a_turn_that_turns_out_to_have_been_an_idle_poll_takes_nothing_back() {
-    // Half of the first period was taken for busy, as long as the turn went on.
+    // Half of the first period counted as busy while the turn went on.
     let seen =
         second(|next| (next.components[0].busy, next.components[0].polling) = (ns(500_000), ns(5_000_000)));
     assert!(seen.is_sound(), "{:?}", seen.problems);

@@ -1,7 +1,7 @@
-//! Whether a load takes more when it gets more: one that waits for its answers does, and overloads nothing.
+//! Whether a load takes more when the stack gets faster: a closed-loop load does, and overloads nothing.
 //!
-//! What a load does not ask for then says nothing about what it would take. Only trying tells; what was found out is
-//! believed of loads of the same mix for a while.
+//! So the absence of overload does not show whether the load would take more. Only a trial does; its result holds for
+//! loads of the same mix for a while.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -10,7 +10,7 @@ use eft_base::Instant;
 
 use crate::indicators::Mix;
 
-/// What was found out is believed for so long, and of so many loads.
+/// How long a result is valid, and for how many loads results are kept.
 const VERDICT: Duration = Duration::from_secs(600);
 const VERDICTS_MAX: usize = 16;
 /// A mix that differs by more than this on an axis is another one.
@@ -18,7 +18,7 @@ pub const MIX_MOVED: f64 = 0.08;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Follows {
-    /// The best plan is tried once the load is steady, to see.
+    /// Not known: the best plan is tried once the load is steady.
     #[default]
     Unknown,
     Yes,

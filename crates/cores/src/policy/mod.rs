@@ -1,9 +1,9 @@
-//! Policies: plain functions from observations to plans, by name, with their state in a struct. `fixed` is none of
-//! them: it observes nothing, and the engine leaves everybody where the topology says.
+//! Policies: plain functions from observations to plans, by name, with their state in a struct. `fixed` is not among
+//! them: it observes nothing, and the engine leaves every component where the topology puts it.
 //!
-//! Promises of every policy: no clock, no I/O, no panic on any observation; its plans name only CPUs of the platform that
-//! it was given. What is not [sound](Observation::is_sound) never reaches a policy: [`crate::scheduler`] keeps the
-//! last good plan then.
+//! Promises of every policy: no clock, no I/O, no panic on any observation; its plans name only CPUs of the platform
+//! that it was given. Unsound [observations](Observation::is_sound) never reach a policy: [`crate::scheduler`] then
+//! keeps the last good plan.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -34,7 +34,7 @@ pub use crate::goal::Goal;
 pub use adaptive::Adaptive;
 pub use profile::Profile;
 
-/// What every policy is told.
+/// The settings of every policy.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     pub goal: Goal,
@@ -99,7 +99,7 @@ impl Policy {
         matches!(self, Self::Adaptive(_))
     }
 
-    /// Whether it wants nothing but that the load stays as it is: then seldom looks will do.
+    /// Whether it keeps its plan as long as the load stays the same: then a few samples suffice.
     pub fn is_settled(&self) -> bool {
         match self {
             Self::Adaptive(policy) => policy.is_settled(),

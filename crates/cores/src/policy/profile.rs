@@ -1,8 +1,9 @@
 //! `profile`: the nearest recorded profiles decide (`multiserver-scheduling`, section 5).
 //!
 //! The nature of the traffic is compared with the loads that were swept; what their configurations achieved is
-//! interpolated, and the objective chooses. Each measured pair of load and configuration refines what is known. A change
-//! of the node's [role](super::roles) is followed only if the phase usually lasts longer than the reconfiguration costs.
+//! interpolated, and the objective chooses. Each measured pair of load and configuration refines the profiles. A change
+//! of the node's [role](super::roles) is followed only if the phase usually lasts longer than the reconfiguration
+//! costs.
 
 use alloc::format;
 use alloc::string::String;
@@ -26,7 +27,7 @@ use crate::profile::{Choice, Profiles, Wish};
 use crate::throughput::Throughput;
 
 const REST_AFTER: Duration = Duration::from_millis(400);
-/// Looks after which the nature of new traffic is known well enough.
+/// Samples after which the mix of new traffic is known well enough.
 const FIRST_LOOKS: usize = 4;
 const WINDOW_LOOKS: usize = 20;
 /// A load that differs by this factor is looked up again, as is one of another mix.
@@ -37,11 +38,12 @@ const REFINE: Duration = Duration::from_secs(90);
 const REFINED_MAX: u32 = 3;
 /// Better by less than this is not worth a change.
 const GAIN_MIN: f64 = 0.02;
-/// What does not pay yet is looked at again when the load has lasted half as long again, and not sooner than this.
+/// A change that does not pay yet is considered again when the load has lasted half as long again, and not sooner than
+/// this.
 const PATIENCE_MIN: Duration = Duration::from_millis(500);
-/// A change to what carries the load must leave this share of the throughput, or the load is one that follows.
+/// A plan that should carry the load must leave this share of the throughput, or the load is a closed-loop one.
 const CARRIES: f64 = 0.96;
-/// Whether a load that keeps a CPU less busy than this would take more is not worth finding out.
+/// Below this, a trial of whether the load takes more is not worth while.
 const BUSY_MIN: f64 = 0.2;
 #[derive(Clone, Debug)]
 pub struct Profile {
@@ -59,23 +61,23 @@ pub struct Profile {
     follows: Follows,
     /// Throughput before a change that should not have lowered it.
     carried: Option<Throughput>,
-    /// What was before a change that shows whether the load follows.
+    /// The plan and measurement before a trial that shows whether the load takes more.
     tried: Option<(Plan, Measured)>,
-    /// Changes because of what was learnt of this load.
+    /// Number of changes made because of measurements of this load.
     refined: u32,
     /// Throughput of this load to that of the recorded one, under the plan with which that was first seen. Loads of one
     /// nature deliver more or less; only how plans compare is learnt.
     level: Option<f64>,
     verdicts: Verdicts,
-    /// What was measured of this load.
+    /// Measurements of this load.
     seen: Vec<(Plan, Measured)>,
-    /// Until the load has lasted long enough for what promises something.
+    /// When to consider a promising change again, if the load lasts.
     patient_until: Option<Instant>,
     moved_looks: usize,
     resting: bool,
     /// The load carries requests: then latency counts.
     requests: bool,
-    /// The plan is a predecessor's; what it was chosen for is not known yet.
+    /// The plan is a predecessor's, and the load that it was chosen for is not known.
     resumed: bool,
     learnt: u64,
     last_traffic: Instant,
@@ -83,7 +85,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Profiles whose plans do not fit the CPUs that are managed now are left out; none left is an error.
+    /// Leaves out profiles whose plans do not fit the present managed CPUs; it is an error if none is left.
     pub fn new(platform: &Platform, settings: &Settings) -> Result<Self, SchedulerError> {
         let mut profiles = settings.profiles.clone();
         profiles.retain_plans(|plan| {
@@ -124,7 +126,7 @@ impl Profile {
         })
     }
 
-    /// Goes on from what a predecessor had chosen: measures the load under it, and chooses anew only if the load moves.
+    /// Resumes a predecessor's plan: measures the load under it, and chooses anew only if the load changes.
     pub fn resume(&mut self, plan: Plan, time: Instant) {
         self.change(plan);
         (self.resting, self.resumed) = (false, true);
@@ -140,12 +142,12 @@ impl Profile {
         &self.plan
     }
 
-    /// What changes of plan were seen to cost.
+    /// The observed costs of changes of plan.
     pub fn costs(&self) -> &Costs {
         &self.costs
     }
 
-    /// With what was learnt since; to be saved.
+    /// The profiles with all that was learnt, to be saved.
     pub fn profiles(&self) -> &Profiles {
         &self.profiles
     }
@@ -178,7 +180,7 @@ impl Profile {
         self.meter.add(look);
         let turned = self.phases.note(time, Role::of(&seen.indicators));
         if turned {
-            // What was measured so far was of the other role.
+            // The measurements so far belong to the other role.
             self.meter.restart();
             self.costs.load_begins(time);
         }
@@ -248,7 +250,7 @@ impl Profile {
         }
         self.learn(&now);
         if let Some((plan, before)) = tried.filter(|_| self.follows == Follows::Yes) {
-            // So what it gave before was all that it could get.
+            // So the plan before was saturated by this load.
             self.learn_of(&plan, &before, true);
         }
         self.chosen_for = Some((now.mix, now.throughput, now.overloaded >= 0.5));
@@ -260,7 +262,7 @@ impl Profile {
         }
     }
 
-    /// Enough was tried for now: the best of what was measured stays.
+    /// Ends the trials for now: the best of the measured plans stays.
     fn go_back(&mut self, now: &Measured) -> Option<String> {
         let most = self.seen.iter().map(|(_, seen)| seen.throughput).fold(Throughput::LEAST, Throughput::max);
         let score = |seen: &Measured| self.settings.goal.score(seen.throughput / most, seen.power);
@@ -280,14 +282,14 @@ impl Profile {
         self.verdicts.note(time, mix, follows);
     }
 
-    /// What was found out about it is not so of another load.
+    /// Forgets findings that do not apply to another load.
     fn forget_load(&mut self) {
         (self.follows, self.refined, self.level) = (Follows::Unknown, 0, None);
         (self.carried, self.tried, self.patient_until) = (None, None, None);
         self.seen.clear();
     }
 
-    /// Grows with everything that is learnt.
+    /// A count that grows with everything that is learnt.
     pub fn learnt(&self) -> u64 {
         self.learnt
     }
@@ -312,7 +314,7 @@ impl Profile {
         self.profiles.learn(&now.mix, plan, throughput, now.power, takes_all);
     }
 
-    /// Under a load that was measured over a whole window: what is missing after the change is the change's doing.
+    /// Chooses under a load that was measured over a whole window: throughput missing after the change is its cost.
     fn choose_steady(&mut self, time: Instant, now: Measured, why: &str) -> Option<String> {
         let before = self.plan.clone();
         let reason = self.choose(time, now, why, true);
@@ -329,7 +331,7 @@ impl Profile {
         }
     }
 
-    /// `steady`: the load was measured over a whole window, so that what a try shows can be compared with that.
+    /// `steady`: the load was measured over a whole window, so that a trial can be compared with it.
     fn choose(&mut self, time: Instant, now: Measured, why: &str, steady: bool) -> Option<String> {
         let saturated = now.overloaded >= 0.5;
         self.moved_looks = 0;

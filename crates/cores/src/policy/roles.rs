@@ -1,6 +1,6 @@
 //! The few roles of a node, such as one of a cluster: it receives its data, computes, sends its results
-//! (`multiserver-scheduling`, section 5). Which of them it plays is told by the indicators; how long each lasts is learnt,
-//! since a phase must be longer than what the reconfiguration costs.
+//! (`multiserver-scheduling`, section 5). The indicators show its present role; how long each lasts is learnt, since a
+//! phase must last longer than the reconfiguration costs.
 
 use core::time::Duration;
 
@@ -22,7 +22,7 @@ pub enum Role {
 }
 
 const ROLES: usize = 4;
-/// Less than this a second is nothing.
+/// A rate below this counts as no traffic.
 const TRAFFIC: ByteRate = ByteRate(100e3);
 /// A phase must last this much longer than its reconfiguration, or half of the gain is lost on the way.
 const PAYS_AFTER: u32 = 2;
@@ -59,14 +59,14 @@ pub struct Phases {
 }
 
 impl Phases {
-    /// Notes the role of a look; true if it is another than before.
+    /// Notes the role of a sample; true if it has changed.
     pub fn note(&mut self, time: Instant, role: Role) -> bool {
         if role == self.role {
             return false;
         }
         let length = time.saturating_since(self.since);
         let usual = &mut self.usual[self.role as usize];
-        // The first phase may have begun before we looked.
+        // The first phase may have begun before the first sample.
         *usual = if usual.is_zero() { length } else { *usual / 2 + length / 2 };
         (self.role, self.since) = (role, time);
         true
@@ -80,7 +80,7 @@ impl Phases {
     pub fn pays(&self, time: Instant, reconfiguration: Duration) -> bool {
         let usual = self.usual[self.role as usize];
         let passed = time.saturating_since(self.since);
-        // A phase that outlasts its usual length is another kind of phase.
+        // A phase that outlasts its usual length is of another kind, so the usual length does not apply.
         usual.is_zero() || passed > usual || usual - passed > reconfiguration * PAYS_AFTER
     }
 }

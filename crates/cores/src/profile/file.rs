@@ -27,11 +27,11 @@ use thiserror::Error;
 use crate::profile::{LoadProfile, Profiles};
 
 pub const VERSION: u32 = 2;
-/// A larger file is none of ours.
+/// A larger file is not a profile file of eft.
 const BYTES_MAX: usize = 16 << 20;
 const HEAD: &str = "# eft profiles, version ";
 
-/// What tells one machine from another.
+/// What identifies a machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fingerprint {

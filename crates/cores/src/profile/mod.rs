@@ -1,4 +1,4 @@
-//! Profiles: what configurations achieved under known loads, and what follows from them for a load that is seen now.
+//! Profiles: what configurations achieved under known loads, and predictions from them for the present load.
 //!
 //! A load is known by its [`Mix`]. Promises: choosing costs time linear in what is stored, and what is stored is bounded;
 //! a plan is judged only by loads near enough that were measured with it, or by what was interpolated from them.
@@ -22,7 +22,7 @@ pub mod sweep;
 
 pub use prune::prune;
 
-/// Nearest loads that are asked.
+/// How many of the nearest loads are used.
 const NEAREST: usize = 3;
 /// Loads nearer than this (squared distance) are the same.
 const SAME_LOAD: f64 = 0.001;
@@ -42,7 +42,7 @@ pub struct LoadProfile {
     pub mix: Mix,
     #[serde(default, rename = "outcome")]
     pub outcomes: Vec<Outcome>,
-    /// Made while running, from others and from what was seen.
+    /// Learnt while running, from other loads and from measurements.
     #[serde(default)]
     pub learnt: bool,
 }
@@ -57,10 +57,10 @@ pub struct Outcome {
     pub latency: Option<Latency>,
     #[serde(rename = "power_w")]
     pub power: Watts,
-    /// Not measured by a meter.
+    /// Modelled, not measured by a meter.
     #[serde(default)]
     pub modelled: bool,
-    /// Interpolated, not seen.
+    /// Interpolated, not measured.
     #[serde(default)]
     pub guessed: bool,
     pub plan: Plan,
@@ -71,7 +71,7 @@ pub struct Profiles {
     pub loads: VecDeque<LoadProfile>,
 }
 
-/// What is looked for.
+/// What a plan is chosen for.
 #[derive(Clone, Copy, Debug)]
 pub struct Wish {
     pub mix: Mix,
@@ -90,10 +90,10 @@ pub struct Choice {
     /// Relative to the best, or to the demand.
     pub throughput: f64,
     pub power: Watts,
-    /// By how much it serves the objective better than the present plan, as a share of that; `None` if that is not known of
-    /// the present plan, or if the plan is chosen for its latency.
+    /// The gain by the objective over the present plan, as a share; `None` if the present plan's score is not known, or
+    /// if the plan is chosen for its latency.
     pub gain: Option<f64>,
-    /// Of requests, where it was measured.
+    /// Latency of requests, if it was measured.
     pub latency: Option<Latency>,
     /// The name of the nearest load.
     pub nearest: String,
@@ -106,20 +106,20 @@ struct Known {
     /// Weighted sums.
     relative: f64,
     power: Watts,
-    /// Of the loads that tell a latency: their weight, the latency, and the same relative to the load's least.
+    /// Of the loads with a known latency: their weight, the latency, and the latency relative to the load's least.
     latency_weight: f64,
     latency: Latency,
     latency_relative: f64,
 }
 
 impl Known {
-    /// And the same relative to the least; `None` where too few of the neighbours tell.
+    /// The latency, and the same relative to the least; `None` if too few neighbours have one.
     fn latency(&self) -> Option<(Latency, f64)> {
         let told = self.latency_weight >= self.weight * COVERED_MIN && self.latency_weight > 0.0;
         told.then(|| (self.latency / self.latency_weight, self.latency_relative / self.latency_weight))
     }
 
-    /// Whether answers come clearly sooner than with another plan; not if that is not known of both.
+    /// Whether answers come clearly sooner than with another plan; false if either latency is unknown.
     fn is_quicker(&self, other: &Self) -> bool {
         matches!((self.latency(), other.latency()), (Some(own), Some(other)) if own.1 < other.1 * QUICKER)
     }
@@ -136,7 +136,7 @@ impl LoadProfile {
 }
 
 impl Outcome {
-    /// A time that can be one.
+    /// The latency, if it is a valid time.
     fn told_latency(&self) -> Option<Latency> {
         self.latency.filter(|latency| latency.is_valid())
     }
@@ -154,7 +154,8 @@ impl Profiles {
         self.loads.retain(|load| !load.outcomes.is_empty());
     }
 
-    /// What is stored, brought up to date by what a policy learnt. It had only the plans that fit its CPUs; the others stay.
+    /// The stored profiles, updated with what a policy learnt. The policy had only the plans that fit its CPUs; the
+    /// others stay.
     pub fn updated(&self, learnt: &Self) -> Self {
         let mut all = self.clone();
         for load in &learnt.loads {
@@ -193,8 +194,8 @@ impl Profiles {
         }
     }
 
-    /// The best plan for what is wished; the present one, unless another is better by `gain`. Requests are served by the
-    /// quickest of the plans that are as good as the best within `gain`, and by plans within the limit on latency.
+    /// The best plan for the wish; the present one, unless another is better by `gain`. For requests, it is the
+    /// quickest of the plans within `gain` of the best and within the limit on latency.
     pub fn choose(&self, wish: &Wish, present: &Plan, gain: f64) -> Option<Choice> {
         let near = self.nearest(&wish.mix);
         let name = near.first().map(|(load, _)| load.name.clone())?;
@@ -202,7 +203,7 @@ impl Profiles {
         let now = known.iter().find(|(plan, _)| plan.is_same(present)).map(|(_, now)| *now);
         let known = within_limit(known, wish);
         let best = known.iter().map(|(_, known)| known.relative / known.weight).fold(1e-9, f64::max);
-        // Five percent in hand: interpolation is not that exact.
+        // Five percent of reserve: interpolation is not exact.
         let needed = now.zip(wish.demand).map(|(now, share)| share * now.relative / now.weight / 0.95);
         let achieved = |known: &Known| match needed {
             Some(needed) => (known.relative / known.weight / needed.max(1e-9)).min(1.0),
@@ -229,7 +230,7 @@ impl Profiles {
         })
     }
 
-    /// Loads with their weights, nearest first. Loads that are measured and the same hide those that were learnt.
+    /// Loads with their weights, nearest first. A measured load hides learnt ones with the same mix.
     fn nearest(&self, mix: &Mix) -> Vec<(&LoadProfile, f64)> {
         let mut near: Vec<(&LoadProfile, f64)> =
             self.loads.iter().map(|load| (load, load.mix.distance(mix))).collect();
@@ -241,15 +242,15 @@ impl Profiles {
         near
     }
 
-    /// What was measured, and not guessed, of a plan with this very load.
+    /// The measured, not interpolated, throughput of a plan with this very load.
     pub fn recorded(&self, mix: &Mix, plan: &Plan) -> Option<Throughput> {
         let load = self.loads.iter().find(|load| load.mix.distance(mix) < SAME_LOAD)?;
         let outcome = load.outcomes.iter().find(|outcome| outcome.plan.is_same(plan))?;
         (!outcome.guessed).then_some(outcome.throughput)
     }
 
-    /// A new pair of load and configuration. Where no such load is known, one is made from its neighbours. `takes_all`: the
-    /// throughput is what the plan can do, and not only what the load asked for.
+    /// Learns a new pair of load and configuration. If no such load is known, one is made from its neighbours.
+    /// `takes_all`: the load saturated the plan, so that the throughput is the plan's.
     pub fn learn(&mut self, mix: &Mix, plan: &Plan, throughput: Throughput, power: Watts, takes_all: bool) {
         if !(throughput.0.is_finite() && power.0.is_finite()) || self.is_empty() {
             return;
@@ -267,7 +268,7 @@ impl Profiles {
         };
         let known = load.outcomes.iter_mut().find(|outcome| outcome.plan.is_same(plan));
         match known {
-            // The plan can do more than the load asked for; how much is what was known before.
+            // The plan can do more than the load asked for, so the known throughput stays.
             Some(known) if !takes_all && throughput <= known.throughput => {}
             Some(known) if !takes_all && !known.guessed => known.throughput = throughput,
             Some(known) if known.guessed && known.throughput > Throughput::NONE => {
@@ -289,7 +290,7 @@ impl Profiles {
         let near = self.nearest(mix);
         let level = near.first().map_or(Throughput::LEAST, |(load, _)| load.best());
         let outcomes = interpolate(&near).into_iter().map(|(plan, known)| Outcome {
-            // Of loads that deliver much and little, only how plans compare says something of another one.
+            // Loads deliver much or little, so only the ratio between plans carries over to another load.
             throughput: level * (known.relative / known.weight),
             power: known.power / known.weight,
             latency: known.latency().map(|(latency, _)| latency),
@@ -309,19 +310,19 @@ impl Profiles {
     }
 }
 
-/// Guesses of a load move with what is measured of it, so that the two can be compared: all of them with the first
-/// measurement, afterwards those of the same seats.
+/// Scales a load's interpolated outcomes with its measurements, so that both are comparable: all of them at the first
+/// measurement, later those with the same seats.
 fn rescale(load: &mut LoadProfile, plan: &Plan, factor: f64) {
     let is_first = load.outcomes.iter().all(|outcome| outcome.guessed);
     let moves = |outcome: &&mut Outcome| outcome.guessed && (is_first || outcome.plan.same_seats(plan));
     load.outcomes.iter_mut().filter(moves).for_each(|outcome| outcome.throughput *= factor);
 }
 
-/// The newest says most, but one measurement does not undo what several said.
+/// The newest measurement weighs most, but one does not override several.
 fn put(load: &mut LoadProfile, outcome: Outcome) {
     match load.outcomes.iter_mut().find(|known| known.plan.is_same(&outcome.plan)) {
         Some(known) if known.guessed => {
-            // Nobody measures latency while running.
+            // Latency is not measured while running.
             let latency = outcome.latency.or(known.latency);
             *known = Outcome { latency, ..outcome };
         }
@@ -363,8 +364,8 @@ fn interpolate<'a>(near: &[(&'a LoadProfile, f64)]) -> Vec<(&'a Plan, Known)> {
     found
 }
 
-/// Of requests, the plans that are known to be quick enough; if none is, the one that comes nearest. Where no latency is
-/// known, a limit can say nothing.
+/// For requests, the plans that are known to be quick enough; if none is, the quickest. If no latency is known, the
+/// limit is ignored.
 fn within_limit<'a>(known: Vec<(&'a Plan, Known)>, wish: &Wish) -> Vec<(&'a Plan, Known)> {
     let Some(limit) = wish.latency_max.filter(|_| wish.requests) else { return known };
     let latency = |known: &Known| known.latency().map(|(latency, _)| latency);

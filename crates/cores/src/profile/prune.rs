@@ -1,13 +1,13 @@
-//! Leaves out of the profiles what can never be chosen.
+//! Removes from the profiles what can never be chosen.
 
 use alloc::vec::Vec;
 
 use crate::plan::Plan;
 use crate::profile::{LoadProfile, Outcome, Profiles};
 
-/// Better by less than this is the same.
+/// Outcomes that differ by less than this count as equal.
 const NEAR: f64 = 0.005;
-/// Loads nearer than this (squared distance) are one.
+/// Loads nearer than this (squared distance) count as equal.
 const NEAR_LOADS: f64 = 0.0004;
 
 /// Removes plans that are dominated wherever they were measured (another has at least their throughput for at most
@@ -23,7 +23,7 @@ pub fn prune(profiles: &mut Profiles) -> (usize, usize) {
             plans.push(outcome.plan.clone());
         }
     }
-    // One after the other, so that of two that are nearly the same one stays.
+    // One plan at a time, so that one of two nearly equal plans stays.
     for plan in plans {
         let here = || profiles.loads.iter().filter(|load| has(load, &plan));
         if here().all(|load| is_dominated(load, &plan)) {
@@ -39,7 +39,7 @@ fn has(load: &LoadProfile, plan: &Plan) -> bool {
 
 fn is_dominated(load: &LoadProfile, plan: &Plan) -> bool {
     let Some(own) = load.outcomes.iter().find(|outcome| outcome.plan.is_same(plan)) else { return true };
-    // A latency that is known can only be beaten by one that is.
+    // A known latency can only be beaten by a known one.
     let is_as_quick = |other: &Outcome| match (own.latency, other.latency) {
         (Some(own), Some(other)) => other <= own * (1.0 + NEAR),
         (own, _) => own.is_none(),

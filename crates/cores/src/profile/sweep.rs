@@ -1,4 +1,4 @@
-//! Which configurations a sweep measures: all of them, or those that the paper's step-matching search asks for.
+//! Which configurations a sweep measures: all of them, or those of the paper's step-matching search.
 //!
 //! Step matching (`slower-is-faster` and `multiserver-scheduling`, sections 4): begin with every core slow; raise the
 //! busiest component; when that stops helping, raise the others; end when nothing helps.
@@ -18,7 +18,7 @@ use crate::throughput::Throughput;
 use eft_component::scheduling::Spare;
 use eft_machine::{CpuId, Share};
 
-/// An exhaustive sweep of more would not end.
+/// An exhaustive sweep of more would take too long.
 pub const CONFIGURATIONS_MAX: usize = 2048;
 /// Less than this is no improvement.
 const HELPS: f64 = 1.02;
@@ -134,10 +134,10 @@ pub struct StepMatching {
     spare: Spare,
     plan: Plan,
     best: Throughput,
-    /// CPUs whose raising did not help since something last did.
+    /// CPUs that were raised without effect since the last improvement.
     useless: BTreeSet<CpuId>,
     raised: Option<(CpuId, Plan)>,
-    /// Of the best so far.
+    /// Work on the CPUs under the best plan so far.
     busy: Activity,
     done: bool,
 }
@@ -167,7 +167,7 @@ impl StepMatching {
         self.raised.as_ref().map_or(&self.plan, |(_, before)| before)
     }
 
-    /// `None` for the first; then what the configuration given last achieved. `None` comes back at the end.
+    /// `last`: what the previous configuration achieved, `None` at the first call. Returns `None` at the end.
     pub fn next_configuration(&mut self, last: Option<Achieved>) -> Option<Configuration> {
         let Some(last) = last else { return Some(Configuration::new(self.plan.clone())) };
         if self.done {

@@ -37,7 +37,7 @@ fn wish(size: f64, goal: Goal) -> Wish {
     Wish { mix: mix(size), demand: None, goal, requests: false, latency_max: None }
 }
 
-/// Two plans, and two loads of which each likes another one.
+/// Two plans, and two loads, each of which does better under another plan.
 fn two() -> (Profiles, Plan, Plan) {
     let all = exhaustive(&platform(2), Spare::GiveBack);
     let (a, b) = (all[0].plan.clone(), all.last().unwrap().plan.clone());
@@ -181,7 +181,7 @@ fn what_is_learnt_changes_the_choice_nearby_only() {
 #[test]
 fn a_guess_is_of_how_plans_compare_and_not_of_how_much_others_deliver() {
     let (mut profiles, a, b) = two();
-    // A far load that delivers a thousand times as much.
+    // A distant load that delivers a thousand times as much.
     for load in &mut profiles.loads {
         let factor = if load.name == "large" { 1000.0 } else { 1.0 };
         load.outcomes.iter_mut().for_each(|outcome| outcome.throughput *= factor);

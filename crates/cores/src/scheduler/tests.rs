@@ -1,4 +1,4 @@
-//! Bad looks, CPUs that come and go, and random sequences of samples against every policy.
+//! Bad samples, CPUs that come and go, and random sequences of samples against every policy.
 
 use super::*;
 use core::time::Duration;
@@ -78,7 +78,7 @@ fn scheduler(name: PolicyName, cpus: u32, goal: Goal, spare: Spare) -> Noted {
     Noted::new(name, machine.clone(), settings(machine, goal, spare))
 }
 
-/// A sane look: busy for this share, with so many segments a period since the beginning.
+/// A valid sample: busy for this share, with so many segments a period since the beginning.
 fn look(index: u64, busy: f64, segments: u64, cpus: u32) -> Sample {
     let component = |name: &&str| ComponentSample {
         name: name.to_string(),
@@ -262,7 +262,7 @@ fn any_sample() -> impl Strategy<Value = Sample> {
     )
 }
 
-/// What comes: sane looks of a load, a repeated absurdity, or anything.
+/// The input: valid samples of a load, a repeated absurdity, or anything.
 #[derive(Clone, Debug)]
 enum Stretch {
     Sane { looks: u64, busy: f64, segments: u64 },
@@ -342,7 +342,7 @@ fn two_packages() -> Machine {
     }
 }
 
-/// Feeds looks of a load that receives much, while others take `busy(look, cpu)` of each CPU.
+/// Feeds samples of a load that receives much, while others take `busy(look, cpu)` of each CPU.
 fn with_others(scheduler: &mut Noted, looks: core::ops::Range<u64>, busy: impl Fn(u64, CpuId) -> f64) {
     let mut sums = [0u64; 8];
     for index in looks {
@@ -377,7 +377,7 @@ fn the_stack_goes_to_where_others_work_and_does_not_follow_fluctuations() {
     with_others(&mut scheduler, 1..1000, at_home(4));
     assert_eq!(scheduler.applications().to_string(), "4");
     assert_eq!((anew(&scheduler), package(&scheduler)), (1, [1].into()), "{}", scheduler.plan());
-    // Elsewhere for a second now and then, and idle in between: nothing of that matters.
+    // The applications are elsewhere for a second now and then, and idle in between: that has no effect.
     with_others(&mut scheduler, 1000..4000, |look, cpu| match look / 100 % 5 {
         0 if cpu == CpuId(0) => 0.9,
         1 | 2 if cpu == CpuId(4) => 0.7,
