@@ -165,7 +165,7 @@ pub(crate) mod tests {
         let overlaps = seen(&all, &[udp, tcp]);
         assert!(overlaps.is_known());
         assert!(overlaps.of_pair("udp", "tcp") < 1e-9);
-        // ip works half of each look, udp nine tenths of every other.
+        // ip works half of each period, udp nine tenths of every other.
         assert!((overlaps.of_pair("ip", "udp") - 0.225).abs() < 0.01, "{overlaps:?}");
         assert_eq!(overlaps.of_pair("udp", "ip"), overlaps.of_pair("ip", "udp"));
         let groups = overlaps.of_groups(&names(&["ip"]), &names(&["udp", "tcp"]));

@@ -97,7 +97,7 @@ impl CorePower {
     }
 }
 
-/// How a result moves when an assumption of the model is moved.
+/// How a result changes when an assumption of the model is changed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sensitivity {
     pub assumption: &'static str,
@@ -112,7 +112,7 @@ pub struct Sensitivity {
 }
 
 impl Default for PowerModel {
-    /// A desktop core of about 10 W, with the shares that the sensitivity analysis is there to question.
+    /// A desktop core of about 10 W, with assumed shares, which the sensitivity analysis varies.
     fn default() -> Self {
         let point =
             |frequency, voltage| OperatingPoint { frequency: Share(frequency), voltage: Share(voltage) };
@@ -222,14 +222,14 @@ impl PowerModel {
         }
     }
 
-    /// What the burner of an emulated speed takes: it executes in the part of the time that it keeps from the others.
+    /// Power of the burner of an emulated speed, which executes in the time that it takes from the others.
     pub fn burner(&self, state: &CoreState) -> Watts {
         let voltage = self.voltage(state.frequency);
         let dynamic_full = self.core_full * self.static_share.rest();
         dynamic_full * voltage * voltage * state.frequency * state.duty.within().rest()
     }
 
-    /// Residencies in the model's idle states, from what a machine told: (name, time). States of the same name are the
+    /// Residencies in the model's idle states, from a machine's readings: (name, time). States of the same name are the
     /// same; others go by their rank, since both lists run from light to deep.
     pub fn residency(&self, told: &[(&str, Microseconds)]) -> Vec<Share> {
         let total: u64 = told.iter().map(|(_, time)| time.0).sum();
@@ -254,7 +254,7 @@ impl PowerModel {
     pub fn estimate_sized(&self, cores: &[CoreState], sizes: &[f64]) -> PowerEstimate {
         let size = |index: usize| sizes.get(index).copied().unwrap_or(1.0);
         let awake = cores.iter().filter(|core| !core.parked).count();
-        // The last core must be idle too, or the package is needed.
+        // The last core must be idle too for the package to sleep.
         let package_asleep = awake <= 1
             && cores.len() > 1
             && cores.iter().all(|core| core.parked || core.activity < Share(0.01));
@@ -265,12 +265,12 @@ impl PowerModel {
         PowerEstimate { modelled: true, cores, uncore, package_asleep, total }
     }
 
-    /// Moves the static share and the uncore power down and up by half of themselves.
+    /// Varies the static share and the uncore power by half of their values, down and up.
     pub fn sensitivity(&self, cores: &[CoreState]) -> Vec<Sensitivity> {
         self.sensitivity_of(|model| model.estimate(cores).total)
     }
 
-    /// The same for any total that a model leads to, such as that of several packages.
+    /// The same for any total computed from a model, such as that of several packages.
     pub fn sensitivity_of(&self, total: impl Fn(&PowerModel) -> Watts) -> Vec<Sensitivity> {
         let base = total(self);
         let row = |assumption, value: f64, apply: &dyn Fn(f64) -> PowerModel| {

@@ -1,4 +1,4 @@
-//! What gets done a second.
+//! Throughput.
 
 use core::cmp::Ordering;
 use core::iter::Sum;
@@ -7,7 +7,7 @@ use core::ops::{Add, Div, Mul, MulAssign};
 use eft_machine::Share;
 use serde::{Deserialize, Serialize};
 
-/// Bytes a second that passed.
+/// Bytes per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ByteRate(pub f64);
@@ -25,15 +25,15 @@ impl Add for ByteRate {
     }
 }
 
-/// What a stack delivers a second, as [`delivered`](crate::indicators::delivered) counts it, or what a load tells of
-/// itself, in its own unit. So two of them compare only while the load is the same.
+/// What a stack delivers per second, as [`delivered`](crate::indicators::delivered) counts it, or what a load reports,
+/// in its own unit. So two of them are comparable only while the load is the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Throughput(pub f64);
 
 impl Throughput {
     pub const NONE: Self = Self(0.0);
-    /// Less than this is not told apart from nothing.
+    /// Less than this counts as nothing.
     pub const LEAST: Self = Self(1.0);
 
     /// How many times the other it is; of less than the least, as if that were the least.
@@ -41,22 +41,22 @@ impl Throughput {
         self / other.max(Self::LEAST)
     }
 
-    /// The larger of the two; what is not a number gives way.
+    /// The larger of the two; a number wins over NaN.
     pub fn max(self, other: Self) -> Self {
         Self(self.0.max(other.0))
     }
 
-    /// The smaller of the two; what is not a number gives way.
+    /// The smaller of the two; a number wins over NaN.
     pub fn min(self, other: Self) -> Self {
         Self(self.0.min(other.0))
     }
 
-    /// How far the two are apart.
+    /// The absolute difference.
     pub fn abs_diff(self, other: Self) -> Self {
         Self((self.0 - other.0).abs())
     }
 
-    /// An order of all, as that of numbers.
+    /// A total order, as `f64::total_cmp`.
     pub fn total_cmp(&self, other: &Self) -> Ordering {
         self.0.total_cmp(&other.0)
     }
@@ -82,7 +82,7 @@ impl MulAssign<f64> for Throughput {
     }
 }
 
-/// A part of it.
+/// A share of it.
 impl Mul<Share> for Throughput {
     type Output = Self;
     fn mul(self, share: Share) -> Self {
@@ -97,7 +97,7 @@ impl Div<f64> for Throughput {
     }
 }
 
-/// How many times one is the other.
+/// The ratio of the two.
 impl Div for Throughput {
     type Output = f64;
     fn div(self, other: Self) -> f64 {

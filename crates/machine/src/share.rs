@@ -8,8 +8,8 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// A part of a whole, from 0 to 1: of a time that was busy, of a CPU's full speed, of a queue that is filled. Whoever makes
-/// one keeps to the range; a sum of several, as in a comparison, may leave it.
+/// A part of a whole, from 0 to 1: of a time that was busy, of a CPU's full speed, of a queue that is filled.
+/// Constructors must keep to the range; a sum of several, as in a comparison, may leave it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Share(pub f64);
@@ -18,22 +18,22 @@ impl Share {
     pub const NONE: Self = Self(0.0);
     pub const ALL: Self = Self(1.0);
 
-    /// The part that `part` is of `whole`; of no time at all, as if that were a nanosecond.
+    /// `part` as a share of `whole`; a `whole` of zero counts as a nanosecond.
     pub fn of(part: Duration, whole: Duration) -> Self {
         Self(part.div_duration_f64(whole.max(Duration::from_nanos(1))))
     }
 
-    /// The larger of the two; what is not a number gives way.
+    /// The larger of the two; a number wins over NaN.
     pub fn max(self, other: Self) -> Self {
         Self(self.0.max(other.0))
     }
 
-    /// The smaller of the two; what is not a number gives way.
+    /// The smaller of the two; a number wins over NaN.
     pub fn min(self, other: Self) -> Self {
         Self(self.0.min(other.0))
     }
 
-    /// Itself, or the end of the range that it lies beyond.
+    /// Clamped to the range.
     pub fn within(self) -> Self {
         Self(self.0.clamp(0.0, 1.0))
     }
@@ -48,7 +48,7 @@ impl Share {
         self.0 * 100.0
     }
 
-    /// An order of all, as that of numbers.
+    /// A total order, as `f64::total_cmp`.
     pub fn total_cmp(&self, other: &Self) -> Ordering {
         self.0.total_cmp(&other.0)
     }
@@ -58,7 +58,7 @@ impl Share {
         (self.0 - other.0).abs() > tolerance.0
     }
 
-    /// Whether it is a part of a whole at all.
+    /// Whether it is in the range.
     pub fn is_valid(self) -> bool {
         (0.0..=1.0).contains(&self.0)
     }
@@ -92,7 +92,7 @@ impl Mul<Share> for f64 {
     }
 }
 
-/// How many times one is the other.
+/// The ratio of the two.
 impl Div for Share {
     type Output = f64;
     fn div(self, other: Self) -> f64 {

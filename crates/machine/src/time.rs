@@ -1,4 +1,4 @@
-//! Lengths of time as the kernel, firmware and measurements tell them. What is waited for or counted up is a `Duration`.
+//! Lengths of time as the kernel, firmware and measurements give them. Timeouts and sums of time are `Duration`s.
 
 use core::cmp::Ordering;
 use core::fmt;
@@ -24,7 +24,7 @@ impl Microseconds {
     }
 }
 
-/// Rounded up: what takes so long has not ended before.
+/// Rounded up, so that the result is not shorter.
 impl From<Nanoseconds> for Microseconds {
     fn from(length: Nanoseconds) -> Self {
         Self(length.0.div_ceil(1000))
@@ -61,17 +61,17 @@ impl fmt::Display for Microseconds {
 pub struct Latency(pub f64);
 
 impl Latency {
-    /// Whether it is a time that something can have taken.
+    /// Whether it is a valid length of time.
     pub fn is_valid(self) -> bool {
         self.0.is_finite() && self.0 > 0.0
     }
 
-    /// The larger of the two; what is not a number gives way.
+    /// The larger of the two; a number wins over NaN.
     pub fn max(self, other: Self) -> Self {
         Self(self.0.max(other.0))
     }
 
-    /// An order of all, as that of numbers.
+    /// A total order, as `f64::total_cmp`.
     pub fn total_cmp(&self, other: &Self) -> Ordering {
         self.0.total_cmp(&other.0)
     }
@@ -111,7 +111,7 @@ impl Div<f64> for Latency {
     }
 }
 
-/// How many times one is the other.
+/// The ratio of the two.
 impl Div for Latency {
     type Output = f64;
     fn div(self, other: Self) -> f64 {

@@ -94,7 +94,7 @@ fn idle(at_ns: u64) -> Sample {
 }
 
 impl Bench {
-    /// Begins with every component anywhere, and drops the first effects.
+    /// Configured up to `Begin`, with every component placed anywhere.
     fn new(settings: Scheduling, in_force: Wanted) -> Bench {
         let server = Server::new(Cores::default(), Status::heap(), 1);
         let mut bench = Bench { server, world: Noting { now: Instant(MS), ..Noting::default() } };

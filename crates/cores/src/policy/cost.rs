@@ -192,7 +192,7 @@ mod tests {
         };
         assert!(gain(30 * S) < gain(4 * S) / 5.0);
         assert!(gain(4 * S) < gain(S));
-        // What is held for a look at a time is no load.
+        // Traffic for one sample at a time is no load.
         assert_eq!(gain(LOAD_MIN / 10), gain(LOAD_MIN / 5));
     }
 

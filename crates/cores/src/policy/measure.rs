@@ -194,7 +194,7 @@ mod tests {
         let is_the_loads = |was, now| is_the_loads(level(was), level(now));
         let (fast, slow) = ((6500.0, 0.64), (3700.0, 0.74));
         assert!(!is_the_loads(fast, slow) && !is_the_loads(slow, fast));
-        // Others took a CPU half of the time; whoever asks the clock looks as busy as before.
+        // Others took a CPU half of the time; by the clock, the stack is as busy as before.
         assert!(!is_the_loads((6500.0, 0.64), (3300.0, 0.63)));
         for (was, now) in
             [((6500.0, 0.64), (3250.0, 0.4)), ((100.0, 0.05), (1e6, 0.5)), ((5.0, 0.3), (0.0, 0.0))]
@@ -211,7 +211,7 @@ mod tests {
         for throughput in looks {
             meter.add(Look { period: Duration::from_millis(10), throughput, ..Look::default() });
         }
-        // 80% and 40% of two looks; the next two are one above and one below, as much.
+        // 80% and 40% of two samples; the next two are above and below by the same amount.
         assert!((meter.missing(Throughput(100.0)).as_secs_f64() - 12e-3).abs() < 1e-9);
         assert_eq!(meter.missing(Throughput(10.0)), Duration::ZERO);
         meter.restart();
