@@ -36,7 +36,7 @@ impl Throughput {
     /// Less than this counts as nothing.
     pub const LEAST: Self = Self(1.0);
 
-    /// How many times the other it is; of less than the least, as if that were the least.
+    /// The ratio to `other`, which counts as at least `LEAST`.
     pub fn ratio_to(self, other: Self) -> f64 {
         self / other.max(Self::LEAST)
     }

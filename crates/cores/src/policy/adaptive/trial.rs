@@ -31,8 +31,8 @@ const DOUBT_SPEED: f64 = 0.06;
 const DOUBT_MOVE: f64 = 0.01;
 /// After a change of load, no step down is made before this: the old load may come back.
 const CALM_BEFORE_DOWN: Duration = Duration::from_secs(1);
-/// After so many climbs that lowered throughput beside the load's own programs, or a search of all plans, more cores
-/// count as no answer to the overload.
+/// After so many climbs, or trials of the fastest rung, that lowered throughput beside the load's own programs, more
+/// cores count as no answer to the overload.
 pub(super) const STEPS_BACK_MAX: u32 = 2;
 /// After so many samples, a throughput outside these bounds needs no longer measurement.
 const CLEAR_LOOKS: usize = 8;
@@ -246,8 +246,7 @@ impl Adaptive {
         Some(format!("takes it back: {}", compare(&now, &was)))
     }
 
-    /// A place is worth what the load takes there, and only trying shows what that is; how the stack is dealt out is worth
-    /// what the objective says.
+    /// A trial of a place is judged by throughput; any other trial by the objective.
     fn is_kept(&mut self, trial: &Trial, now: &Measured) -> bool {
         let more = now.throughput > trial.was.throughput * MORE;
         match trial.peek {
