@@ -1,7 +1,7 @@
 //! A simulated program: sockets through requests, bytes through socket pages, as the shim does it.
 //!
-//! It acts only on what it is told (replies and readiness), so a wake-up that a server owes and does
-//! not give shows as a standstill. Every byte is compared.
+//! It acts only on replies and readiness, so a wake-up that a server fails to send shows as a standstill.
+//! Every byte is compared.
 
 use crate::datagrams::{DatagramSocket, Datagrams};
 use crate::node::{Effect, Event};
@@ -50,11 +50,11 @@ pub struct Application {
     told: VecDeque<Effect>,
     requests: VecDeque<Request>,
     pub failures: Vec<i32>,
-    /// Its streams are opened and accepted, and somebody else moves their bytes.
+    /// It opens and accepts streams, and its owner moves their bytes.
     pub by_hand: bool,
     /// Ports that it connected from with the first bytes in the ring.
     early: u16,
-    /// So many of its workers die between taking a connection and telling sockets.
+    /// How many of its workers die between taking a connection and telling sockets.
     pub workers_to_die: u32,
 }
 
@@ -85,7 +85,7 @@ impl Application {
         self.open(Intent::Datagrams(plan));
     }
 
-    /// Lets its datagram sockets send so many more.
+    /// Lets its datagram sockets send `count` more.
     pub fn send_more(&mut self, count: u64) {
         for d in &mut self.datagrams {
             d.send_more(count);
@@ -93,7 +93,7 @@ impl Application {
         }
     }
 
-    /// No request waits for its answer.
+    /// Every request is answered.
     pub fn is_answered(&self) -> bool {
         self.asked.is_empty() && self.requests.is_empty()
     }
@@ -116,7 +116,7 @@ impl Application {
         });
     }
 
-    /// Something for it to do?
+    /// Whether it has something to do.
     pub fn is_runnable(&self) -> bool {
         !self.told.is_empty() || !self.requests.is_empty()
     }
@@ -244,7 +244,7 @@ impl Application {
         self.progress(stack, socket, seed);
     }
 
-    /// A socket may have news: accepts, reads and writes what is possible.
+    /// A socket's state may have changed: accepts, reads and writes what is possible.
     fn progress(&mut self, stack: &mut Stack, socket: SocketId, seed: u64) {
         let Some(page) = stack.domain.socket(socket.slot) else {
             return;

@@ -11,10 +11,10 @@ use crate::parameter::{BadParameter, Parameter, Tag};
 #[derive(Clone, Debug)]
 pub struct Calibration(BTreeMap<String, BTreeMap<String, Parameter>>);
 
-/// Why a calibration file is of no use to a model.
+/// Why a model cannot use a calibration file.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum CalibrationError {
-    /// It is not of tables of parameters.
+    /// It does not consist of tables of parameters.
     #[error("{file}: {why}")]
     Malformed { file: String, why: toml::de::Error },
     /// `name`: with its table.
@@ -36,7 +36,7 @@ impl Calibration {
         Self::parse("opteron-6168.toml", include_str!("../calibration/opteron-6168.toml"))
     }
 
-    /// With every table of another file that this one does not have.
+    /// Adds every table of another file that this one lacks.
     pub fn with_stacks_of(mut self, other: &Self) -> Self {
         for (name, table) in &other.0 {
             self.0.entry(name.clone()).or_insert_with(|| table.clone());
@@ -89,7 +89,7 @@ impl Calibration {
         }
     }
 
-    /// Another value for each parameter that was assumed.
+    /// Draws another value for each parameter that was assumed.
     pub fn draw(&self, seed: u64) -> Self {
         let (mut drawn, mut random) = (self.clone(), Random::new(seed));
         let all = drawn.0.values_mut().flat_map(BTreeMap::values_mut);

@@ -1,4 +1,4 @@
-//! Charts as SVG: lines over a number, areas on top of each other, and bars in groups.
+//! Charts as SVG: lines, stacked areas, stacked bars, and bars in groups.
 
 use std::fmt::Write;
 
@@ -32,7 +32,7 @@ impl Scale {
         let low = from.unwrap_or_else(|| values.clone().fold(f64::MAX, f64::min));
         let high = values.fold(low, f64::max);
         let extent = if high > low { high - low } else { 1.0 };
-        // The roundest step of which there are six at most.
+        // The roundest step that divides the extent into at most six.
         let decade = 10f64.powf((extent / 6.0).log10().floor());
         let step =
             [1.0, 2.0, 2.5, 5.0, 10.0].map(|part| part * decade).into_iter().find(|s| extent / s <= 6.0);
@@ -132,7 +132,7 @@ fn slanted(svg: &mut String, at: f64, name: &str) {
     );
 }
 
-/// One line a series; dashes let a line be seen beneath another.
+/// One line for each series; dashes make a line visible beneath another.
 pub fn lines(title: &str, [x_name, y_name]: [&str; 2], series: &[Series], from: Option<f64>) -> String {
     let all = || series.iter().flat_map(|s| s.points.iter().copied());
     let (x, y) = (Scale::over(all().map(|p| p.0), None), Scale::over(all().map(|p| p.1), from));
@@ -152,7 +152,7 @@ pub fn lines(title: &str, [x_name, y_name]: [&str; 2], series: &[Series], from: 
     svg + "</svg>\n"
 }
 
-/// Series on top of each other, the first at the bottom; all have the same points on the x axis.
+/// Stacked series, the first at the bottom; all have the same points on the x axis.
 pub fn areas(title: &str, [x_name, y_name]: [&str; 2], series: &[Series], most: f64) -> String {
     let x = Scale::over(series.iter().flat_map(|s| s.points.iter().map(|p| p.0)), Some(0.0));
     let y = Scale::over([most].into_iter(), Some(0.0));
@@ -174,13 +174,13 @@ pub fn areas(title: &str, [x_name, y_name]: [&str; 2], series: &[Series], most: 
     svg + "</svg>\n"
 }
 
-/// A bar of parts on top of each other, the first at the bottom.
+/// A bar of stacked parts, the first at the bottom.
 pub struct Stack {
     pub name: String,
     pub parts: Vec<(String, f64)>,
 }
 
-/// One stack beside the other, with its total on top; parts of one name have one colour.
+/// Stacks side by side, each with its total on top; parts of one name have one colour.
 pub fn stacks(title: &str, y_name: &str, bars: &[Stack]) -> String {
     let total = |bar: &Stack| bar.parts.iter().map(|(_, value)| value).sum::<f64>();
     let y = Scale::over(bars.iter().map(total).collect::<Vec<_>>().into_iter(), Some(0.0));

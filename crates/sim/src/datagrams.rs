@@ -14,7 +14,7 @@ pub struct Datagrams {
     /// Whom it sends to.
     pub to: Option<Endpoint>,
     pub count: u64,
-    /// Payload bytes at most; each datagram has a length of its own. At least 8, for the number.
+    /// Most payload bytes, at least 8, for the number; lengths differ from datagram to datagram.
     pub len_max: u64,
 }
 
@@ -47,7 +47,7 @@ impl DatagramSocket {
         self.sent == self.plan.count
     }
 
-    /// Sends so many more.
+    /// Sends `count` more.
     pub fn send_more(&mut self, count: u64) {
         self.plan.count += count;
     }

@@ -1,7 +1,7 @@
 //! A simulated network device: one end of a link.
 //!
-//! The end outlives its driver, as a device handle that the supervisor holds does: what the wire
-//! has brought while the driver was dead is still there for its successor.
+//! The end outlives its driver, like a device handle that the supervisor holds: frames that arrive while the driver
+//! is dead wait for its successor.
 
 use eft_base::PacketRef;
 use eft_base::checksum::Checksum;
@@ -16,9 +16,9 @@ use std::rc::Rc;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WireFrame {
     pub bytes: Vec<u8>,
-    /// TCP payload per segment if this is several, else 0.
+    /// TCP payload per segment if the frame holds several, else 0.
     pub segment_size: u16,
-    /// Nobody on the way could have damaged it.
+    /// The checksum need not be verified: nothing on the path can have damaged the frame.
     pub checksum_ok: bool,
 }
 

@@ -1,8 +1,8 @@
-//! A hunt for faults: a scenario of whole stacks drawn from a seed, and what is asked of it at its end.
+//! A hunt for faults: a scenario of whole stacks drawn from a seed, and the checks at its end.
 //!
-//! Every byte is compared, a standstill is a lost wake-up or a deadlock, engines and channels assert what they hold to be true
-//! always, and afterwards, when nobody dies any more, the same stacks carry a stream as if nothing had been: a buffer that was
-//! lost or given back twice shows there. Over a wire without loss, nothing may be sent again where tcp lives.
+//! Every byte is compared, a standstill is a lost wake-up or a deadlock, and engines and channels assert their
+//! invariants. After the last death, the same stacks must carry a stream as usual: a buffer that was lost or given
+//! back twice shows there. Over a wire without loss, nothing may be retransmitted where tcp lives.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,10 +17,10 @@ use thiserror::Error;
 use crate::simulation::{Faults, Settings};
 use crate::{Conditions, Simulation};
 
-/// What is wrong in a scenario.
+/// The faults of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Servers but tcp die between two steps, one at a time, and the wire loses nothing.
+    /// Servers other than tcp die between two steps, one at a time, and the wire loses nothing.
     DeathsBetweenSteps,
     /// Servers die between and in the middle of steps, alone or with another.
     DeathsAnywhere,
@@ -45,7 +45,7 @@ pub struct Scenario {
     pub write_max: usize,
 }
 
-/// What befell a scenario that ended well.
+/// The faults in a scenario that ended well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hunted {
     /// Deaths in all, and those in the middle of a turn.
@@ -57,7 +57,7 @@ pub struct Hunted {
     pub lost: u64,
 }
 
-/// What a scenario found. Each text says what happened, and holds the last steps.
+/// A scenario's failure. Each text says what happened, and holds the last steps.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Failure {
     /// An assertion of an engine, of a channel or of the simulator: a wrong byte, a standstill, a lost buffer.
@@ -85,7 +85,7 @@ const NO_FILTER: &str = include_str!("../../../topologies/no-filter.toml");
 const SMALL_RING: usize = 1 << 12;
 /// Longest time that a scenario may take, of virtual time.
 const LIMIT: Duration = Duration::from_secs(600);
-/// After the last fault: all are back, and what was held back has come.
+/// Time after the last fault until all servers are back and delayed messages have arrived.
 const CALM: Duration = Duration::from_secs(3);
 
 fn one_of<T: Copy>(random: &mut Random, all: &[T]) -> T {
@@ -108,7 +108,7 @@ impl Scenario {
             settings.faults.peers.retain(|peer| *peer != ComponentId::FILTER);
         }
         let most = one_of(r, &[2_000, 30_000, 300_000]);
-        // Not drawn, so that a seed means what it meant.
+        // Not drawn, so that a seed keeps its meaning.
         settings.ipv6 = seed % 4 == 3;
         Scenario {
             seed,

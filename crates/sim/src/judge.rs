@@ -1,4 +1,4 @@
-//! Claims, and whether named figures bear them out.
+//! Claims, and whether named figures reproduce them.
 //!
 //! This is the judge of all papers: it knows figures by their names only, and shares no code with what made them.
 
@@ -68,7 +68,7 @@ impl Rule {
         }
     }
 
-    /// In percent, of a number; of a bound how far beyond it.
+    /// A number's deviation in percent; for a bound, how far the value is beyond it.
     pub fn deviation(self, value: f64) -> f64 {
         let to = |bound: f64| if bound == 0.0 { value * 100.0 } else { (value / bound - 1.0) * 100.0 };
         match self {

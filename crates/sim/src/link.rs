@@ -15,20 +15,20 @@ use zerocopy::FromBytes;
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions {
     pub delay: Duration,
-    /// Each frame is delayed by up to so much more, and may overtake others.
+    /// The most additional delay of a frame, by which frames may overtake others.
     pub jitter: Duration,
     pub loss: f64,
-    /// So many frames come `late`, and are overtaken meanwhile.
+    /// The share of frames that come `late`, and are overtaken meanwhile.
     pub reorder: f64,
     pub late: Duration,
     pub duplicate: f64,
-    /// A frame loses a bit. Only frames that are summed on arrival.
+    /// The share of frames with a flipped bit; only frames whose checksum is verified on arrival.
     pub corrupt: f64,
     /// Bytes per second; 0: unlimited.
     pub rate: u64,
-    /// Bytes that wait for the wire at most, with a rate: what comes then is lost. 0: unlimited.
+    /// Most bytes that wait for a wire with a rate: further frames are lost. 0: unlimited.
     pub queue: u64,
-    /// Large segments are cut into wire segments, as an Ethernet does; a TAP does not.
+    /// Large segments are cut into wire segments, as on an Ethernet; a TAP does not cut them.
     pub cut: bool,
 }
 
@@ -56,7 +56,7 @@ pub struct Link {
     /// By arrival, then by order of sending: the side it arrives at, and the frame.
     flying: BTreeMap<(Instant, u64), (usize, WireFrame)>,
     order: u64,
-    /// When each direction has sent what it was given.
+    /// When each direction has sent its waiting frames.
     busy_until: [Instant; 2],
     pub delivered: u64,
     pub lost: u64,
@@ -130,7 +130,7 @@ impl Link {
         }
     }
 
-    /// A frame of somebody else's, whole, on its way to `side`.
+    /// Sends a foreign frame, undamaged, to `side`.
     pub fn inject(&mut self, now: Instant, side: usize, bytes: Vec<u8>) {
         self.order += 1;
         let frame = WireFrame { bytes, segment_size: 0, checksum_ok: false };
@@ -191,7 +191,7 @@ fn cut(frame: &WireFrame) -> Vec<WireFrame> {
     cut
 }
 
-/// What a device that segments knows of an IP header of either version.
+/// The fields of an IP header of either version that a segmenting device needs.
 struct IpHeader {
     len: usize,
     source: IpAddr,

@@ -19,20 +19,20 @@ pub fn figure_4(fair: f64, efficiency: f64) -> Point {
     Point { throughput: now.iter().sum::<f64>() / 2.0, slowdown }
 }
 
-/// What must be lost of some VMs that share fast cores and end at the same time under `amp-fair`, whatever the schedule.
+/// Bounds the loss of VMs that share fast cores and end at the same time under `amp-fair`, for any schedule.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget<'a> {
     /// Fast cores for each vCPU of a VM; all VMs have as many.
     pub fast: f64,
-    /// The efficiency of the VM that gains, and what it gains over `amp-fair`.
+    /// The efficiency of the VM that gains, and its gain over `amp-fair`.
     pub first: (f64, f64),
     /// Efficiencies of the others.
     pub others: &'a [f64],
 }
 
 impl Budget<'_> {
-    /// The largest slowdown of the others is no less than this. Each has to get its work done, of which `amp-fair` gives
-    /// it an equal part of the fast time; the first one's gain takes fast time out of what there is until the end.
+    /// A lower bound of the others' largest slowdown. Each must finish its work, for which `amp-fair` gives it an equal
+    /// part of the fast time; the first VM's gain reduces the fast time that remains until the end.
     pub fn least_slowdown(&self) -> f64 {
         let share = self.fast / (self.others.len() + 1) as f64;
         let (efficiency, gain) = self.first;
@@ -53,7 +53,7 @@ pub fn gain_of(efficiency: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// The clock's ratio: no VM gains more from a fast core.
+    /// The ratio of the clocks: no VM gains more from a fast core.
     const MOST: f64 = 2.375;
 
     #[test]

@@ -58,7 +58,7 @@ impl Calibration {
         )
     }
 
-    /// Another value within its range for each parameter that was assumed or fitted.
+    /// Draws a value within its range for each parameter that was assumed or fitted.
     pub fn draw(&self, seed: u64) -> Self {
         let (mut drawn, mut random) = (self.clone(), Random::new(seed));
         let programs = drawn.programs.values_mut().flat_map(BTreeMap::values_mut);
@@ -68,7 +68,7 @@ impl Calibration {
         drawn
     }
 
-    /// Another value of a program's parameter, whatever its range.
+    /// Sets a program's parameter without regard to its range.
     pub fn set(&mut self, program: &str, parameter: &str, value: u64) {
         if let Some(parameter) = self.programs.get_mut(program).and_then(|all| all.get_mut(parameter)) {
             parameter.value = value;

@@ -26,7 +26,7 @@ fn scale(figures: &Figures, program: &str, way: &str, fast: usize) -> Option<f64
     Some(at(fast)? / at(0)?)
 }
 
-/// How much of what all-fast gains eight fast cores of twelve give.
+/// The gain of eight fast cores of twelve, relative to the gain of all-fast.
 fn scaled(figures: &Figures, program: &str, way: &str) -> Option<f64> {
     Some((scale(figures, program, way, 8)? - 1.0) / (scale(figures, program, way, 12)? - 1.0))
 }
@@ -170,7 +170,7 @@ fn tables() -> Vec<Claim> {
     use Rule::{AtLeast, AtMost, Near};
     macro_rules! slowdown {
         ($id:literal, $mix:literal, $way:literal, $paper:literal) => {
-            // Of what rounds to nothing the paper's figure is no ratio: below half a percent is agreement.
+            // A figure of the paper that rounds to zero allows no ratio: below half a percent counts as agreement.
             claim(
                 $id,
                 "largest slowdown against fair, %",
@@ -224,7 +224,7 @@ fn tables() -> Vec<Claim> {
     ]
 }
 
-/// What a model passes for which all ways are one: speed-ups of 1, no slowdown, the same migrations.
+/// Figures of a model in which all policies are alike: speed-ups of 1, no slowdown, the same migrations.
 pub fn constant(figures: &Figures) -> Figures {
     let flat = |name: &String| match () {
         () if name.ends_with("/slowdown") || name.contains("correlation") => 0.0,

@@ -1,7 +1,7 @@
 //! The Xen credit scheduler of the paper's time (3.4), on cores that may differ.
 //!
 //! Xen's `sched_credit.c` in short: a run queue per core, sorted by priority; 100 credits are charged at each 10 ms
-//! tick to whoever runs; every 30 ms new credits are dealt out by the weight of the domain, split over its active
+//! tick to the running vCPU; every 30 ms new credits are dealt out by the weight of the domain, split over its active
 //! vCPUs; a core without vCPUs that still have credits steals them from others, and an idle core steals any.
 
 /// Milliseconds.
@@ -36,7 +36,7 @@ pub struct Vcpu {
     pub active: bool,
     /// Cores where it may run, one bit each.
     pub allowed: u128,
-    /// Cores where it queues: what a policy chose. An idle core elsewhere may still take it, as a visitor.
+    /// Cores where it queues, as chosen by a policy. An idle core elsewhere may still take it, as a visitor.
     pub home: u128,
     pub last_core: usize,
 }
@@ -55,7 +55,7 @@ pub struct Credit {
     pub vcpus: Vec<Vcpu>,
     /// Of each domain.
     pub weights: Vec<i64>,
-    /// Sum of the active vCPUs' credits after the last accounting; what it is below zero is dealt out besides.
+    /// Sum of the active vCPUs' credits after the last accounting; a deficit is dealt out in addition.
     balance: i64,
 }
 
@@ -64,7 +64,7 @@ impl Credit {
         Self { cores: vec![Core::default(); cores], vcpus: Vec::new(), weights: Vec::new(), balance: 0 }
     }
 
-    /// A domain of `vcpus` that begin on `placement` and are blocked.
+    /// Adds a domain whose vCPUs begin on `placement` and are blocked.
     pub fn add_domain(&mut self, weight: i64, placement: &[usize]) {
         let domain = self.weights.len();
         self.weights.push(weight);
@@ -110,7 +110,7 @@ impl Credit {
             .unwrap_or(last)
     }
 
-    /// Behind all of its priority.
+    /// Inserts a vCPU behind all others of its priority.
     fn insert(&mut self, core: usize, vcpu: usize) {
         let priority = self.vcpus[vcpu].priority;
         let behind = |other: &usize| self.vcpus[*other].priority < priority;
@@ -130,7 +130,7 @@ impl Credit {
         if self.vcpus[vcpu].priority == Priority::Under {
             self.vcpus[vcpu].priority = Priority::Boost;
         }
-        // It queues where it was. Whoever then waits there is taken by a core that idles, which is woken for that.
+        // It queues where it was. An idle core is woken to take a vCPU that then waits there.
         let last = self.vcpus[vcpu].last_core;
         let core = if self.is_home(vcpu, last) { last } else { self.pick(vcpu) };
         self.insert(core, vcpu);
@@ -161,7 +161,7 @@ impl Credit {
         }
     }
 
-    /// Whether the head of a core's queue comes before whoever runs there.
+    /// Whether the head of a core's queue comes before the vCPU that runs there.
     fn is_preempted(&self, core: usize) -> bool {
         let Some(head) = self.cores[core].queue.first() else { return false };
         self.cores[core]
@@ -169,8 +169,8 @@ impl Credit {
             .is_none_or(|running| self.vcpus[*head].priority > self.vcpus[running].priority)
     }
 
-    /// The first vCPUs belong on these cores. Whoever is elsewhere moves at once; all leave before any core looks for
-    /// somebody, so that two that change places do not visit each other.
+    /// Sets the home cores of the first vCPUs. A vCPU that is elsewhere moves at once; all leave before any core looks
+    /// for work, so that two that change places do not visit each other.
     pub fn settle(&mut self, homes: &[u128]) {
         for (vcpu, home) in self.vcpus.iter_mut().zip(homes) {
             vcpu.home = *home;
@@ -190,7 +190,7 @@ impl Credit {
             self.insert(core, *vcpu);
         }
         if !moving.is_empty() {
-            // Cores with a queue first: nobody is to visit a core that somebody who belongs there waits for.
+            // Cores with a queue first: a visitor must not take a core for which a vCPU at home there waits.
             let free = |credit: &Self, core: usize| credit.cores[core].current.is_none();
             for core in 0..self.cores.len() {
                 if free(self, core) && !self.cores[core].queue.is_empty() {
@@ -205,7 +205,7 @@ impl Credit {
         }
     }
 
-    /// Who runs next on a core: the head of its queue, or somebody better from another queue.
+    /// Chooses who runs next on a core: the head of its queue, or a vCPU of higher priority from another queue.
     pub fn schedule(&mut self, core: usize) {
         if let Some(running) = self.cores[core].current.take() {
             // A visitor goes home; it waits there for its turn.
@@ -234,7 +234,7 @@ impl Credit {
         others.into_iter().find_map(|other| self.cores[other].queue.iter().find(better).copied())
     }
 
-    /// Each 10 ms: who runs is charged, loses a boost, and its core is picked again.
+    /// Each 10 ms: the running vCPU is charged, loses a boost, and its core is picked again.
     pub fn tick(&mut self, core: usize) {
         let Some(running) = self.cores[core].current else {
             self.schedule(core);
@@ -251,7 +251,7 @@ impl Credit {
 
     /// Xen asks at each tick whether a running vCPU would be better off elsewhere: on an idle core that has more idle
     /// threads or cores around it than its own. On one package without hardware threads, as the paper's machine is to
-    /// Xen, no core ever has; so only whoever is not at home leaves for an idle core that is.
+    /// Xen, no core ever has; so only a visitor leaves, for an idle core that is its home.
     fn repick(&mut self, core: usize, running: usize) {
         if self.is_home(running, core) {
             return;
@@ -269,12 +269,12 @@ impl Credit {
     pub fn account(&mut self) {
         let mut active = vec![0i64; self.weights.len()];
         self.vcpus.iter().filter(|vcpu| vcpu.active).for_each(|vcpu| active[vcpu.domain] += 1);
-        // Credits converge to zero again when they have dropped below in all.
+        // Credits converge to zero again when their sum is negative.
         let lacking = (-self.balance).max(0);
         let mut left = CREDITS_PER_ACCOUNTING * self.cores.len() as i64 + lacking;
         let mut weight: i64 = (0..active.len()).filter(|d| active[*d] > 0).map(|d| self.weights[d]).sum();
         let mut share = vec![0i64; active.len()];
-        // Domains with the least use for credits first, so that what they leave goes to the others.
+        // Domains with the least use for credits first, so that the credits they leave go to the others.
         let mut order: Vec<usize> = (0..active.len()).filter(|d| active[*d] > 0).collect();
         order.sort_by_key(|d| (active[*d] * 1_000_000 / self.weights[*d].max(1), *d));
         let all = weight.max(1);
@@ -306,7 +306,7 @@ impl Credit {
         }
     }
 
-    /// A millisecond has passed on each core: whose slice ends goes behind its equals.
+    /// A millisecond has passed on each core: a vCPU whose slice ends goes behind those of its priority.
     pub fn pass(&mut self) {
         for core in 0..self.cores.len() {
             self.cores[core].used += 1;

@@ -12,7 +12,7 @@ pub enum Error {
     /// The policy refuses the modelled machine.
     #[error(transparent)]
     Policy(#[from] SchedulerError),
-    /// The programs of a run make no headway: the model is broken.
+    /// The programs of a run make no progress: the model is broken.
     #[error("{vms:?} with seed {seed} does not end")]
     Endless { vms: Vec<(String, usize)>, seed: u64 },
     /// An experiment has no such result.

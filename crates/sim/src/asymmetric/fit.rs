@@ -1,4 +1,4 @@
-//! Fits parameters to the numbers that the paper's text gives on Figures 7 and 8, and looks at nothing else.
+//! Fits parameters to the numbers that the paper's text gives on Figures 7 and 8, and to nothing else.
 //!
 //! Each parameter has one number, and is found by halving while the others stay; some rounds settle them together. No
 //! other outcome of a run is read or printed, so that what is held out cannot be fitted by the way. No value is beyond what
@@ -43,10 +43,10 @@ const POINTS: [Point; 4] = [
 const ROUNDS: usize = 3;
 /// Instructions that the core retires in a cycle.
 const WIDTH: u64 = 3;
-/// A value is found to this, in per mille.
+/// The precision to which a value is found, in per mille.
 const CLOSE: u64 = 4;
 
-/// What was found: program, parameter, value in per mille; and each number beside the paper's.
+/// The fit's result: program, parameter, value in per mille; and each number beside the paper's.
 pub struct Fitted {
     pub values: Vec<(&'static str, &'static str, u64)>,
     pub numbers: Vec<(String, f64, f64)>,
@@ -80,7 +80,7 @@ fn most(program: &Program, parameter: &str) -> u64 {
     if parameter == "ipc" { WIDTH * (1000 - program.memory) } else { 1000 - program.ipc / WIDTH }
 }
 
-/// The values at which the point's figure is what the paper prints; those of several programs keep their distance.
+/// Finds the values at which the point's figure is the paper's; those of several programs keep their distance.
 fn halve(calibration: &Calibration, point: &Point, extent: Extent) -> Result<Calibration, Error> {
     let programs: Result<Vec<Program>, CalibrationError> =
         point.programs.iter().map(|program| calibration.program(program)).collect();

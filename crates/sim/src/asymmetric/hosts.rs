@@ -1,4 +1,4 @@
-//! Hosts beyond the paper's: a desktop, a laptop and a server of today, with policies against the best static pinning.
+//! Hosts beyond the paper's: a desktop, a laptop and a server of today; policies compete with the best static pinning.
 //!
 //! Hardware threads are off: a vCPU has a core to itself. The search knows each program's performance in advance, which no
 //! policy does: it climbs from the pinning that fills the fast cores in the order of speed-ups, one vCPU's seat at a time.
@@ -28,7 +28,7 @@ pub struct HostOfToday {
     pub tries: usize,
 }
 
-/// `dies` of so many cores of each class, each with its cache and its memory.
+/// `dies` dies with `of_each` cores of each class; each die has its own cache and memory.
 fn machine(classes: [CoreClass; 2], dies: usize, of_each: [usize; 2], traffic_max: u64) -> Machine {
     let mut machine = Machine {
         classes: classes.to_vec(),
@@ -65,7 +65,7 @@ pub fn hosts() -> Vec<HostOfToday> {
         ("apache", 16),
         ("sysbench", 8),
     ];
-    // The single-threaded programs are as many VMs as they have vCPUs here.
+    // A single-threaded program becomes as many VMs as it has vCPUs here.
     let one_each = |(name, vcpus): (&'static str, usize)| match name {
         "swaptions" | "x264" | "pmake" | "canneal" | "apache" => vec![(name, 4); vcpus / 4],
         _ => vec![(name, 1); vcpus],
@@ -100,7 +100,7 @@ pub fn hosts() -> Vec<HostOfToday> {
     ]
 }
 
-/// All but `amp-fair`: what differs between the two is where chance puts whom, and is no policy's doing.
+/// Almost `amp-fair`: the two differ by random placement only, not by policy.
 const CONTROL: Policy = Policy::AmpFair(99);
 
 /// One way on one host, against `amp-fair`.
@@ -148,7 +148,7 @@ impl Trial<'_> {
         })
     }
 
-    /// So many vCPUs of each VM on the fast cores, the others on the slow ones.
+    /// Pins `fast` vCPUs of each VM to the fast cores, the others to the slow ones.
     fn pinned(&self, fast: &[usize]) -> std::result::Result<Outcome, Error> {
         let (on_fast, on_slow) = (self.host.machine.mask(0), self.host.machine.mask(1));
         let of = |(vm, count): (usize, &usize)| {
@@ -246,8 +246,8 @@ mod tests {
         assert_eq!(hosts()[2].machine.node, [0, 0, 0, 0, 1, 1, 1, 1]);
     }
 
-    /// What a VM loses in one run is mostly chance on a host of 40 VMs, under amp-fair:99, too; its mean over placements is
-    /// not.
+    /// On a host of 40 VMs a VM's loss in one run is mostly chance, under amp-fair:99, too; its mean over placements
+    /// is not.
     #[test]
     fn adaptive_fair_keeps_its_bound_on_the_server() {
         let calibration = Calibration::parse(MODERN).unwrap();

@@ -14,7 +14,7 @@ use super::calibration::Calibration;
 pub struct CoreClass {
     pub name: &'static str,
     pub khz: u64,
-    /// What it executes in a cycle of what class 0 does, where memory is not waited for, per mille.
+    /// Instructions per cycle without waits for memory, relative to class 0, per mille.
     pub ipc_milli: u64,
 }
 
@@ -29,7 +29,7 @@ pub struct Machine {
     pub traffic_max: u64,
     pub move_in_cache_ns: u64,
     pub move_across_ns: u64,
-    /// What memory waits are multiplied by on each die, per mille.
+    /// The factor by which memory waits grow on each die, per mille.
     pub contention: Vec<u64>,
     /// Policies are as the paper builds them: they know fast and slow cores and nothing of caches, and order scores by
     /// any difference (sections 3.3 and 4.2).
@@ -56,7 +56,7 @@ impl Machine {
         }
     }
 
-    /// How much longer a class takes than class 0 where memory is not waited for, per mille.
+    /// A class's time for work without memory waits, relative to class 0, per mille.
     pub fn slowness_milli(&self, class: usize) -> u64 {
         let CoreClass { khz, ipc_milli, .. } = self.classes[class];
         self.classes[0].khz * 1000 / khz * 1000 / ipc_milli
@@ -77,10 +77,10 @@ impl Machine {
         Ppm::of(1_000_000, time)
     }
 
-    /// Memory waits of the next millisecond from the traffic of this one.
+    /// Computes the memory waits of the next millisecond from the traffic of this one.
     pub fn settle(&mut self, traffic: &[u64]) {
         for (contention, traffic) in self.contention.iter_mut().zip(traffic) {
-            // Half way to what this traffic asks for, so that it settles instead of swinging.
+            // Half way to the value for this traffic, so that it settles instead of oscillating.
             let asked = (traffic * *contention / self.traffic_max.max(1)).max(1000);
             *contention = (*contention + asked) / 2;
         }
@@ -92,7 +92,7 @@ impl Machine {
         of_class.fold(0, |mask, core| mask | 1 << core)
     }
 
-    /// Cores that a policy tells apart: of a class, and on a die where it knows of dies.
+    /// Groups of cores that a policy distinguishes: by class, and by die if it knows of dies.
     fn groups(&self) -> Vec<(usize, usize, u128)> {
         let dies: Vec<(usize, u128)> = if self.plain_policies {
             vec![(0, u128::MAX)]
@@ -105,7 +105,7 @@ impl Machine {
         (0..self.classes.len()).flat_map(of_class).filter(|(.., mask)| *mask != 0).collect()
     }
 
-    /// The policy, and the cores of each group that it is told of.
+    /// The policy, and the cores of each group that it sees.
     pub fn scheduler(
         &self,
         policy: Policy,

@@ -7,7 +7,7 @@ use eft_base::random::Random;
 
 use super::calibration::Program;
 
-/// What a thread does between two phases of different IPC.
+/// Work of a thread between two phases of different IPC.
 const PHASE_NS: u64 = 1_500_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,20 +18,20 @@ enum Shape {
     Static,
     /// Tasks from a pool, each behind some I/O; then a serial section.
     Pool,
-    /// Requests without end, each after the answer to the one before.
+    /// A closed-loop load without end: each request follows the answer to the last.
     Server,
-    /// Requests that come whether or not the ones before are answered: the network bounds them.
+    /// An open-loop load: requests come whether or not earlier ones are answered; the network bounds them.
     Open,
 }
 
-/// So many batches of requests wait for a vCPU at most; clients hold the rest back.
+/// Most batches of requests that wait for a vCPU; clients hold the rest back.
 const BACKLOG_MAX: u64 = 32;
 
 #[derive(Clone, Debug)]
 pub struct Running {
     program: Program,
     shape: Shape,
-    /// Work that each vCPU has to do before it asks again.
+    /// Work that remains for each vCPU before it asks for more.
     todo_ns: Vec<u64>,
     /// When a vCPU that sleeps wakes, in milliseconds.
     wakes_at: Vec<Option<u64>>,
@@ -49,7 +49,7 @@ pub struct Running {
     wander_seed: u64,
 }
 
-/// What becomes of a vCPU that has done its work.
+/// What a vCPU does after its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
     Goes,
@@ -57,7 +57,7 @@ pub enum Next {
 }
 
 impl Running {
-    /// A program that takes some `seconds` when a third of its cycles are fast.
+    /// Starts a program that takes some `seconds` when a third of its cycles are fast.
     pub fn start(program: Program, vcpus: usize, seconds: u64, clock_ratio_milli: u64, seed: u64) -> Self {
         let shape = match (program.run_ms > 0, program.chunk_ms > 0) {
             _ if program.arrive_ms > 0 => Shape::Open,
@@ -109,7 +109,7 @@ impl Running {
         self.todo_ns[vcpu] > 0
     }
 
-    /// Wakes whoever slept long enough.
+    /// Wakes the vCPUs that slept long enough.
     pub fn wake(&mut self, now_ms: u64) {
         for vcpu in 0..self.wakes_at.len() {
             if self.wakes_at[vcpu].is_some_and(|at| at <= now_ms) {
@@ -125,7 +125,7 @@ impl Running {
         }
     }
 
-    /// The next batch, if the last is done and one waits.
+    /// Begins the next batch if the last is done and one waits.
     fn next_batch(&mut self, vcpu: usize) {
         if self.todo_ns[vcpu] == 0 && self.backlog[vcpu] > 0 {
             self.backlog[vcpu] -= 1;
@@ -133,7 +133,7 @@ impl Running {
         }
     }
 
-    /// A vCPU did some work; what is left of it goes to what it does next.
+    /// A vCPU ran for `ns`; time left after its present work goes to its next.
     pub fn work(&mut self, vcpu: usize, ns: u64, now_ms: u64) -> Next {
         self.done_ns[vcpu] += ns.min(self.todo_ns[vcpu]);
         self.todo_ns[vcpu] = self.todo_ns[vcpu].saturating_sub(ns);
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn open_arrivals_are_made_up_for_and_closed_ones_are_not() {
-        // The core is away for the second half of each 40 ms.
+        // The core is unavailable for the second half of each 40 ms.
         let served = |program: Program| {
             let mut running = Running::start(program, 1, 3, 2375, 1);
             for now in 1..20_000 {

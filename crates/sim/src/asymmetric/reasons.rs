@@ -1,6 +1,6 @@
-//! Why the model does not bear a claim out, as far as that is understood. Printed beside claims that are missed or fragile.
+//! Known reasons why the model does not reproduce a claim, printed beside claims that are missed or fragile.
 
-/// The beginning of claims' names, and the reason.
+/// A prefix of claims' names, and the reason.
 const REASONS: [(&str, &str); 22] = [
     (
         "figure 7, 8M-4L",

@@ -1,6 +1,6 @@
-//! The paper's experiments: which runs there are, and what comes out of them, as named figures.
+//! The paper's experiments: their runs, and the results as named figures.
 //!
-//! Protocol of all runs: every program that ends is started once, with so much work that it takes the same time
+//! Protocol of all runs: every program that ends is started once, with an amount of work that takes the same time
 //! under `amp-fair` alone, and leaves its cores when it ends; servers serve until the last such program has ended. A
 //! program's performance is its work over its time, both without the first 5 s, in which a policy learns. Each result is that of the
 //! mean execution time, or of the mean throughput, over initial placements.
@@ -39,7 +39,7 @@ pub struct Extent {
     pub placements: u64,
     pub seconds: u64,
     pub seed: u64,
-    /// Of Figures 6 and 12 to 14 every point, not only those that claims are about.
+    /// Run every point of Figures 6 and 12 to 14, not only those that claims are about.
     pub every_point: bool,
     pub threads: usize,
 }
@@ -169,7 +169,7 @@ pub fn of_mix(
     figures.get(&format!("{}/{key}", wanted[1])).copied().ok_or_else(missing)
 }
 
-/// Each job with each placement, over all threads; in the order of the jobs.
+/// Runs each job with each placement, on all threads; results are in the order of the jobs.
 fn run_all(calibration: &Calibration, jobs: &[Job], extent: Extent) -> Result<Vec<Vec<Outcome>>, Error> {
     let placements = extent.placements.max(1) as usize;
     let next = AtomicUsize::new(0);
@@ -201,9 +201,9 @@ fn run_all(calibration: &Calibration, jobs: &[Job], extent: Extent) -> Result<Ve
     jobs.iter().map(|_| all.by_ref().take(placements).collect()).collect()
 }
 
-/// Over all placements, as section 4.1 of the paper measures it: of programs that end the mean execution time counts, of
-/// servers the mean throughput. A program that is fast in a third of its runs and slow in the others takes nearly as
-/// long on average as one that is always slow.
+/// A VM's performance over all placements, as in section 4.1 of the paper: the mean execution time of a program that
+/// ends, the mean throughput of a server. A program that is fast in a third of its runs and slow in the others takes
+/// nearly as long on average as one that is always slow.
 fn performance(outcomes: &[Outcome], vm: usize) -> f64 {
     let each = outcomes.iter().map(|outcome| (outcome.performance[vm] as f64).max(1.0));
     let count = outcomes.len() as f64;
@@ -246,7 +246,7 @@ fn mix_figures(mix: &Mix, all: &BTreeMap<&str, &Vec<Outcome>>, figures: &mut Fig
             "die-moves",
             mean(&outcomes.iter().map(|o| o.die_moves as f64 * 1000.0 / o.ms as f64).collect::<Vec<_>>()),
         );
-        // Each placement's mean, and how far they lie apart.
+        // Each placement's mean, and the spread of these means.
         let means: Vec<f64> = outcomes
             .iter()
             .map(|o| mean(&base.iter().zip(&o.performance).map(|(f, p)| *p as f64 / f).collect::<Vec<_>>()))

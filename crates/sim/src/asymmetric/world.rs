@@ -1,8 +1,8 @@
 //! The paper's machine running a mix: cores of two speeds on two dies, the credit scheduler, and a policy on top.
 //!
-//! Time goes in steps of a millisecond; all that decides is integer. Memory is shared per die: when the traffic of its
-//! running vCPUs exceeds what it serves, their waits for memory grow in proportion. A vCPU that changes its core refills
-//! caches first, and more of them if it leaves the die.
+//! Time advances in steps of a millisecond; all decisions use integers. Memory is shared per die: when the traffic of
+//! its running vCPUs exceeds its bandwidth, their waits for memory grow in proportion. A vCPU that changes its core
+//! first refills caches, and more of them if it leaves the die.
 
 use std::time::Duration;
 
@@ -20,9 +20,9 @@ use super::error::Error;
 use super::machine::Machine;
 use super::program::{Next, Running};
 
-/// Performance counts from here: until then the policy learns, which is nothing of the minutes that the paper's runs take.
+/// Performance counts from here. Until then the policy learns, which is negligible in the paper's runs of minutes.
 const LEARNING_MS: u64 = 5_000;
-/// What passes from step to step.
+/// The length of a step.
 const STEP: Duration = Duration::from_millis(1);
 /// A run that takes longer than this never ends.
 const MS_MAX: u64 = 600_000;
@@ -45,7 +45,7 @@ pub struct Run<'a> {
     pub fast_cores: usize,
     /// Another machine than the paper's.
     pub machine: Option<&'a Machine>,
-    /// Where each vCPU may run, one bit for each core; empty where it may everywhere.
+    /// Where each vCPU may run, one bit for each core; empty: everywhere.
     pub masks: &'a [u128],
     pub score: Score,
     pub way: Way,
@@ -55,7 +55,7 @@ pub struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// No VMs yet, on the paper's machine, with the paper's score.
+    /// Without VMs, on the paper's machine, with the paper's score.
     pub fn of_the_paper(calibration: &'a Calibration, way: Way) -> Self {
         Self {
             calibration,
@@ -111,7 +111,7 @@ struct World<'a> {
     scheduler: Option<Scheduler>,
     /// Cores of each group of the policy, one bit each.
     groups: Vec<u128>,
-    /// What ticks of the policy saw last.
+    /// The counters at the policy's last tick.
     ticked: Vec<Since>,
     ticked_at: u64,
     /// When performance began to count, and each VM's work until then.
@@ -228,7 +228,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// A millisecond on every core.
+    /// Runs every core for a millisecond.
     fn work(&mut self) {
         let second = (self.outcome.ms / 1000) as usize;
         let mut traffic = vec![0u64; self.machine.contention.len()];
@@ -332,7 +332,7 @@ impl<'a> World<'a> {
         let home = |entry: &Entry| entry.group.map_or(u128::MAX, |group| self.groups[group]);
         let homes: Vec<u128> = scheduler.entries().iter().map(home).collect();
         if !self.machine.plain_policies {
-            // Linux keeps a thread within its affinity; it takes nobody along as a visitor.
+            // Linux keeps a thread within its affinity: there are no visitors.
             self.credit.vcpus.iter_mut().zip(&homes).for_each(|(vcpu, home)| vcpu.allowed = *home);
         }
         self.credit.settle(&homes);

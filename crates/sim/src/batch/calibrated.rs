@@ -5,19 +5,19 @@ use super::profile::{Messages, Network, Profile};
 use crate::calibration::{Calibration, CalibrationError};
 use crate::hardware::{Costs, PS_PER_NS, Work};
 
-/// What is taken away from the model, to see what it was good for.
+/// What an ablation removes from the model, to show its effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ablation {
-    /// Who sleeps is awake at once, by interrupt or not.
+    /// A sleeper wakes without delay, by an interrupt, too.
     pub no_wake_latency: bool,
     pub free_empty_polls: bool,
     pub no_memory_stalls: bool,
 }
 
-/// Reads a stack's table of a file.
+/// Reads a stack's table in a file.
 pub struct Reader<'a> {
     pub calibration: &'a Calibration,
-    /// `base`: what the stack's own table does not say is as there.
+    /// `base`: the table of values that the stack's own table lacks.
     pub system: &'a str,
     pub base: &'a str,
 }
@@ -90,7 +90,7 @@ pub fn read(from: &Reader, ablation: Ablation) -> Result<Profile, CalibrationErr
         streams: from.system("streams")? as usize,
         write_bytes: from.system("write_bytes")?,
         window_bytes: from.system("window_bytes")?,
-        // Streams in bulk are long past their beginning.
+        // Bulk streams are long past slow start.
         initial_window_bytes: from.system("window_bytes")?,
         buffer_bytes: from.system("buffer_bytes")?,
         segment_bytes: from.system("segment_bytes")?,

@@ -1,4 +1,4 @@
-//! What waits for each server, by who sent it.
+//! Messages that wait for each server, by sender.
 
 use std::collections::VecDeque;
 
@@ -24,7 +24,7 @@ impl<M> Inbox<M> {
         self.0[server as usize].iter().all(VecDeque::is_empty)
     }
 
-    /// So many of each source, and all that programs wrote, which tcp sees in their pages first.
+    /// Takes up to `budget` messages of each source, and all writes of programs, which tcp sees in their pages first.
     pub fn take(&mut self, server: Server, budget: usize, is_write: impl Fn(&M) -> bool) -> Vec<M> {
         let mut taken = Vec::new();
         for queue in self.0[server as usize].iter_mut().rev() {

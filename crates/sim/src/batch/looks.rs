@@ -1,14 +1,14 @@
-//! How servers look at their queues, and for how long before they sleep.
+//! How servers poll their queues, and for how long before they sleep.
 
 use super::server::{SERVERS, Server};
 use crate::hardware::{Costs, Work};
 
-/// How servers look at their queues.
+/// How servers poll their queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Looks {
-    /// What a look costs each server, in percent of [`Costs::empty_poll_cycles`].
+    /// The cost of an empty poll for each server, in percent of [`Costs::empty_poll_cycles`].
     pub percent: [u64; SERVERS.len()],
-    /// Looks before ip sleeps, in percent of [`Costs::polls`].
+    /// Polls before ip sleeps, in percent of [`Costs::polls`].
     pub ip_polls_percent: u64,
     /// The driver never sleeps.
     pub driver_is_tireless: bool,
@@ -20,7 +20,7 @@ impl Default for Looks {
     }
 }
 
-/// Looks of who never sleeps, after which it looks as often again.
+/// Polls of a server that never sleeps; after these it polls as often again.
 pub const TIRELESS: u64 = 1_000_000;
 
 impl Looks {

@@ -1,4 +1,4 @@
-//! Hardware threads with servers on them: who runs, polls, sleeps, is woken and switched.
+//! Hardware threads with servers on them: which server runs, polls, sleeps, is woken and switched.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,7 +10,7 @@ use crate::hardware::{Clock, Costs, Pipeline, Thread, Work};
 /// `W`: what happens outside of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Event<W> {
-    /// What the thread is occupied with ends, if it is still that version.
+    /// The thread's present occupation ends, if its version is still the same.
     Ends {
         thread: usize,
         version: u64,
@@ -22,7 +22,7 @@ pub enum Event<W> {
     World(W),
 }
 
-/// What a server takes at once: what it costs, and what is to happen when it ends.
+/// The messages that a server takes at once: their cost, and their results when the batch ends.
 #[derive(Debug, Default)]
 pub struct Batch<O> {
     pub work: Work,
@@ -48,14 +48,14 @@ struct Place<O> {
     core: usize,
     doing: Doing<O>,
     servers: Vec<Server>,
-    /// The one of `servers` that has the thread.
+    /// Index in `servers` of the server that has the thread.
     current: usize,
     quantum_ends_ps: u64,
-    /// Owed for waking others.
+    /// Work to charge for waking others.
     debt: Work,
 }
 
-/// What became of a server until now.
+/// A server's totals until now.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
     pub batches: u64,
@@ -65,7 +65,7 @@ pub struct Tally {
     pub sleeps: u64,
 }
 
-/// `W`: events of the world around it; `O`: what a batch leaves.
+/// `W`: events of the world around it; `O`: a batch's results.
 pub struct Machine<W, O> {
     pub now_ps: u64,
     queue: BinaryHeap<Reverse<(u64, u64, Event<W>)>>,
@@ -78,7 +78,7 @@ pub struct Machine<W, O> {
 }
 
 impl<W: Ord + Copy, O: Default> Machine<W, O> {
-    /// `seats`: of each server, core, hardware thread of it, and the clock of the core.
+    /// `seats`: each server's core, hardware thread on it, and the core's clock.
     pub fn new(seats: &[(usize, usize, Clock); SERVERS.len()], looks: Looks) -> Self {
         let mut places: Vec<Place<O>> = Vec::new();
         let mut known: Vec<(usize, usize)> = Vec::new();
@@ -142,7 +142,7 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
         self.sibling(place).map(|s| self.places[s].thread.pipeline).unwrap_or_default()
     }
 
-    /// The sibling goes on faster or slower.
+    /// Adapts the sibling's pace.
     fn repace_sibling(&mut self, place: usize) {
         let Some(sibling) = self.sibling(place) else { return };
         if self.places[sibling].thread.is_busy() {
@@ -166,7 +166,7 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
         self.repace_sibling(place);
     }
 
-    /// A server has a message, from another one or (`None`) from elsewhere. `was_empty`: it had none before.
+    /// A server has a message, from another server or (`None`) from elsewhere. `was_empty`: it had none before.
     pub fn tell(&mut self, costs: &Costs, from: Option<Server>, to: Server, was_empty: bool) {
         let place = self.home[to as usize];
         if let Some(from) = from {
@@ -200,7 +200,7 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
         matches!(self.places[self.home[server as usize]].doing, Doing::Asleep | Doing::Entering)
     }
 
-    /// The driver has a frame: a driver that sleeps hears of it by an interrupt.
+    /// The driver has a frame: an interrupt wakes a driver that sleeps.
     pub fn tell_of_frame(&mut self, costs: &Costs) {
         if !self.sleeps(Server::Driver) || costs.interrupt_ps == 0 {
             self.tell(costs, None, Server::Driver, false);
@@ -228,7 +228,7 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
         self.occupy(place, Doing::Leaving, Work::cycles(costs.leave_cycles));
     }
 
-    /// What the thread was occupied with is over: says what leaves it, and from whom.
+    /// The thread's occupation has ended: returns a batch's server and results.
     pub fn ended(&mut self, place: usize, version: u64) -> Option<(Server, O)> {
         if self.places[place].thread.version != version {
             return None;
@@ -241,7 +241,7 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
         Some((p.servers[p.current], out))
     }
 
-    /// What the thread does next; `serve` says what a batch costs and causes. Returns who goes to sleep.
+    /// Begins what the thread does next; `serve` returns a batch's cost and results. Returns who goes to sleep.
     pub fn go_on(
         &mut self,
         costs: &Costs,
@@ -271,7 +271,7 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
         let polls = self.looks.before_sleep(costs, server);
         let mut looks = Work::cycles(self.looks.one(costs, server).cycles * polls);
         if !self.looks.sleeps(server) {
-            // Looks that cost nothing take time even so.
+            // Polls without cost still take time.
             looks.cycles = looks.cycles.max(TIRELESS);
         }
         match p.doing {
@@ -292,7 +292,7 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
     }
 
     fn batch(&mut self, costs: &Costs, place: usize, server: Server, serve: impl FnOnce(Server) -> Batch<O>) {
-        // Whoever was on the way to sleep turns back.
+        // A server that was going to sleep turns back.
         let turns_back = matches!(self.places[place].doing, Doing::Entering);
         let mut batch = serve(server);
         batch.work += self.looks.one(costs, server);

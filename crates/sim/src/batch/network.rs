@@ -6,7 +6,7 @@ pub struct Wire {
     network: Network,
     maximum_segment: u64,
     free_at_ps: u64,
-    /// Of each stream, what the peer has and has not acknowledged.
+    /// Each stream's bytes that the peer has and has not acknowledged.
     gathered: Vec<u64>,
     is_gathering: bool,
 }
@@ -16,31 +16,31 @@ impl Wire {
         Self { network, maximum_segment, free_at_ps: 0, gathered: vec![0; streams], is_gathering: false }
     }
 
-    /// When the last byte of this is out.
+    /// Sends; returns when the last byte has left.
     pub fn send(&mut self, now_ps: u64, bytes: u64) -> u64 {
-        // One without payload is a frame, too.
+        // A segment without payload is a frame, too.
         let frames = bytes.div_ceil(self.maximum_segment).max(1);
         let on_wire = bytes + frames * self.network.overhead_bytes;
         self.free_at_ps = self.free_at_ps.max(now_ps) + on_wire * 8 * 1_000_000 / self.network.mbps;
         self.free_at_ps
     }
 
-    /// The peer has this; whether it begins to gather with it.
+    /// The peer has received `bytes`; returns whether it begins to gather with them.
     pub fn arrive(&mut self, stream: usize, bytes: u64) -> bool {
         self.gathered[stream] += bytes;
         !std::mem::replace(&mut self.is_gathering, true)
     }
 
-    /// What a stream's peer has not acknowledged, for a frame of its own to say.
+    /// Takes a stream's unacknowledged bytes, for a frame of the peer that acknowledges them.
     pub fn take(&mut self, stream: usize) -> u64 {
         std::mem::take(&mut self.gathered[stream])
     }
 
-    /// Acknowledgements of what was gathered, one of a stream: tcp answers once a turn, as tier 1 shows.
+    /// Acknowledgements of the gathered bytes, one for each stream: tcp answers once a turn, as tier 1 shows.
     pub fn acknowledge(&mut self) -> Vec<(usize, u64)> {
         self.is_gathering = false;
         let mut all = Vec::new();
-        // What is less than two segments waits for more (RFC 1122, section 4.2.3.2).
+        // Less than two segments waits for more (RFC 1122, section 4.2.3.2).
         let due = |gathered: &u64| *gathered >= 2 * self.maximum_segment;
         for (stream, gathered) in self.gathered.iter_mut().enumerate().filter(|(_, gathered)| due(gathered)) {
             all.push((stream, std::mem::take(gathered)));

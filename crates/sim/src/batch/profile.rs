@@ -1,9 +1,9 @@
-//! What a stack and its load cost, message by message and byte by byte.
+//! The costs of a stack and its load, for each message and byte.
 
 use super::looks::Looks;
 use crate::hardware::{Costs, Work};
 
-/// Of one server, for each kind of message; cycles with their waits for memory.
+/// One server's costs for each kind of message: cycles with their waits for memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Messages {
     pub segment: Work,
@@ -11,7 +11,7 @@ pub struct Messages {
     pub sent: Work,
 }
 
-/// What a packet costs beside what it costs without a filter.
+/// A packet's additional cost with a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter {
     /// The filter's.
@@ -23,7 +23,7 @@ pub struct Filter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Profile {
     pub costs: Costs,
-    /// A synchronous server between programs and tcp, and what a call and its answer cost it each.
+    /// The synchronous server between programs and tcp, if there is one: its cost of a call, and of an answer, each.
     pub call: Option<Work>,
     pub write: Work,
     /// tcp's copy of 1024 bytes.
@@ -37,7 +37,7 @@ pub struct Profile {
     pub batch_max: usize,
     pub streams: usize,
     pub write_bytes: u64,
-    /// The peer's window, and what tcp keeps of a stream, sent or not.
+    /// The peer's window, and how much of a stream tcp keeps, sent or not.
     pub window_bytes: u64,
     /// What a connection may have in flight when it begins.
     pub initial_window_bytes: u64,
@@ -59,7 +59,7 @@ pub struct Network {
     pub mbps: u64,
     /// Bytes on the wire of a full segment that are no payload.
     pub overhead_bytes: u64,
-    /// The peer gathers what arrives for so long, then acknowledges it, and this comes later yet.
+    /// How long the peer gathers what arrives before it acknowledges; the acknowledgement arrives later still.
     pub gather_ps: u64,
     pub turnaround_ps: u64,
 }

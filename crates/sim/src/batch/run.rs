@@ -1,4 +1,4 @@
-//! One run: a setting, a profile, a seed, and what came of it.
+//! One run: a setting, a profile, a seed, and the outcome.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -28,7 +28,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// Without filter: its seat is on a core of its own, where nobody is.
+    /// Without filter: its seat is on an otherwise unused core.
     pub fn of([front, tcp, ip, driver]: [Seat; 4]) -> Self {
         Self { seats: [front, tcp, ip, driver, Seat { core: usize::MAX, thread: 0, clock: front.clock }] }
     }
@@ -38,7 +38,7 @@ impl Setting {
 pub struct Outcome {
     /// Acknowledged payload.
     pub kbps: u64,
-    /// Of each server's thread, time that it did not sleep, parts per million.
+    /// The time that each server's thread was awake, parts per million.
     pub busy_ppm: [u64; SERVERS.len()],
     /// Of tcp's busy time, parts per million.
     pub copying_ppm: u64,
@@ -91,7 +91,7 @@ struct World<'a> {
 }
 
 impl World<'_> {
-    /// Programs and peers are not clockwork: anything from half to one and a half of it.
+    /// A random time from half to one and a half of `time_ps`: programs and peers are not regular.
     fn about(&mut self, time_ps: u64) -> u64 {
         time_ps / 2 + self.random.below(time_ps + 1)
     }
@@ -170,7 +170,7 @@ impl World<'_> {
         for (to, message) in out.messages {
             match (to, message) {
                 (Target::Server(to), _) => self.deliver(Some(from), to, message),
-                // A program that waited for room in its ring has it at once.
+                // A program that waited for room in its ring gets it at once.
                 (Target::Program, Message::Written { stream }) if self.profile.call.is_none() => {
                     self.fill(stream)
                 }
@@ -227,7 +227,7 @@ pub fn run(profile: &Profile, setting: &Setting, seed: u64) -> Outcome {
     outcome(&begin, &end)
 }
 
-/// What was counted until some moment.
+/// The counters at one time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reading {
     pub bytes: u64,

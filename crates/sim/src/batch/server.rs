@@ -1,8 +1,8 @@
-//! The servers that there can be.
+//! The possible servers.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Server {
-    /// What is in front of tcp: the syscall server where programs make calls, or the program itself.
+    /// The server in front of tcp: the syscall server where programs make calls, or the program itself.
     Front,
     Tcp,
     Ip,

@@ -1,4 +1,4 @@
-//! The servers, what they say to each other, and what a message costs and causes.
+//! The servers, their messages to each other, and a message's cost and effects.
 
 use super::profile::{Messages, Profile};
 pub use super::server::{SERVERS, Server};
@@ -23,13 +23,13 @@ pub enum Message {
     },
     /// A receipt, which wakes nobody.
     Sent,
-    /// ip asks the filter about a packet of so many bytes, and gets it back.
+    /// ip asks the filter about a packet of this many bytes, and gets it back.
     Question {
         stream: usize,
         bytes: u64,
         outbound: bool,
     },
-    /// tcp's timer: a stream waited long enough for room for a larger piece.
+    /// tcp's timer: a stream has waited long enough for room for a larger piece.
     Piece {
         stream: usize,
         wait: u64,
@@ -43,10 +43,10 @@ pub enum Target {
     Wire,
 }
 
-/// Streams that begin to wait for a larger piece, and for which time this is.
+/// Streams that begin to wait for a larger piece, and the number of each wait.
 pub type Waits = Vec<(usize, u64)>;
 
-/// What a batch costs, and what leaves the server when it ends.
+/// A batch's cost, and what leaves the server when it ends.
 #[derive(Debug, Default)]
 pub struct Turn {
     pub work: Work,
@@ -58,7 +58,7 @@ pub struct Turn {
     pub waits: Waits,
 }
 
-/// Of so many bytes.
+/// The work for `bytes`.
 pub fn scaled(per_kib: Work, bytes: u64) -> Work {
     Work { cycles: per_kib.cycles * bytes / 1024, stall_ps: per_kib.stall_ps * bytes / 1024 }
 }
@@ -110,7 +110,7 @@ fn handle(profile: &Profile, streams: &mut Streams, server: Server, message: Mes
     }
 }
 
-/// With a filter, it is asked about a packet before that goes on.
+/// With a filter, ip asks it about each packet before it passes the packet on.
 fn ip(profile: &Profile, message: Message, turn: &mut Turn) {
     let (to, message) = match (message, profile.filter) {
         (Message::Segment { stream, bytes }, Some(_)) => {
@@ -162,7 +162,7 @@ fn tcp(profile: &Profile, streams: &mut Streams, message: Message, turn: &mut Tu
         turn.out.push((to, Message::Written { stream }));
     }
     turn.touched.push(stream);
-    // Programs' news of a turn are seen before messages.
+    // tcp sees a turn's writes of programs before messages.
     if !profile.flushes && !matches!(message, Message::Write { .. }) {
         send_touched(profile, streams, turn);
     }

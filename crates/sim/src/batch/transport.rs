@@ -1,4 +1,4 @@
-//! tcp's streams: what it may copy, send and keep.
+//! tcp's streams: how much it may copy, send and keep.
 
 use super::profile::Profile;
 use crate::hardware::PS_PER_MS;
@@ -8,26 +8,26 @@ pub const PATIENCE_PS: u64 = PS_PER_MS;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Stream {
-    /// Written and not acknowledged.
+    /// Bytes written and not acknowledged.
     kept: u64,
     unsent: u64,
     in_flight: u64,
-    /// What tcp may have in flight: it begins small, and grows by what is acknowledged up to the peer's window.
+    /// Most bytes in flight: begins small, and grows by the acknowledged bytes up to the peer's window.
     window: u64,
     /// A write waits for room.
     waits: bool,
-    /// Written into a ring, and not seen by tcp.
+    /// Bytes written into a ring that tcp has not seen.
     unseen: u64,
-    /// Bytes sent so far, and where the last segment ends that was not full.
+    /// Bytes sent so far, and the end of the last segment that was not full.
     sent: u64,
     small_end: u64,
-    /// It waits for room for a larger piece, for so many times so far, and has waited long enough.
+    /// It waits for room for a larger piece; how often it has waited; and whether it has waited long enough.
     waits_for_piece: bool,
     wait: u64,
     is_impatient: bool,
 }
 
-/// What a message had tcp do.
+/// What tcp did for a message.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Done {
     pub copied_bytes: u64,
@@ -56,7 +56,7 @@ impl Streams {
         self.go_on(profile, stream)
     }
 
-    /// A program writes so much, at most a write's length, into its ring; false: it waits for room.
+    /// A program writes `bytes`, at most a write's length, into its ring; false: it waits for room.
     pub fn fill(&mut self, profile: &Profile, stream: usize, bytes: u64) -> bool {
         let state = &mut self.all[stream];
         state.waits = state.kept + state.unseen + profile.write_bytes > profile.buffer_bytes;
@@ -66,7 +66,7 @@ impl Streams {
         !state.waits
     }
 
-    /// tcp looks at a ring.
+    /// tcp reads a ring.
     pub fn see(&mut self, stream: usize) -> Done {
         let state = &mut self.all[stream];
         let bytes = std::mem::take(&mut state.unseen);
@@ -92,7 +92,7 @@ impl Streams {
             return done;
         }
         (state.waits, done.accepted) = (false, true);
-        // Without calls the program itself writes then.
+        // Without calls the program itself then writes.
         if profile.call.is_some() {
             state.kept += profile.write_bytes;
             state.unsent += profile.write_bytes;
@@ -105,7 +105,7 @@ impl Streams {
         self.all.len()
     }
 
-    /// If a stream begins to wait for a larger piece: for which time.
+    /// If a stream begins to wait for a larger piece: the number of this wait.
     pub fn begins_to_wait(&mut self, profile: &Profile, stream: usize) -> Option<u64> {
         let state = &mut self.all[stream];
         state.is_impatient = false;
@@ -116,14 +116,14 @@ impl Streams {
         begins.then_some(state.wait)
     }
 
-    /// It waited long enough; false: it does not wait any more.
+    /// It has waited long enough; false: it no longer waits.
     pub fn lose_patience(&mut self, stream: usize, wait: u64) -> bool {
         let state = &mut self.all[stream];
         state.is_impatient = state.waits_for_piece && state.wait == wait;
         state.is_impatient
     }
 
-    /// Segments that may go now, by the rules of eft's tcp.
+    /// Segments that may be sent now, by the rules of eft's tcp.
     pub fn emit(&mut self, profile: &Profile, stream: usize) -> Vec<u64> {
         let (state, mut segments) = (&mut self.all[stream], Vec::new());
         while let Some(bytes) = state.next_segment(profile) {
@@ -156,8 +156,8 @@ impl Stream {
         (bytes > 0).then_some(bytes)
     }
 
-    /// If the window ends before the data does: what still fits, and whether it waits for room for more. With enough in
-    /// the network to bring more acknowledgements it does, for [`PATIENCE_PS`].
+    /// If the window ends before the data does: the part that fits, and whether to wait for more room. It waits, for
+    /// [`PATIENCE_PS`], if enough is in flight to bring more acknowledgements.
     fn piece(&self, profile: &Profile) -> Option<(u64, bool)> {
         let room = self.window - self.in_flight;
         if room >= self.unsent {
@@ -169,7 +169,7 @@ impl Stream {
     }
 }
 
-/// Of one segment to the device.
+/// The largest segment to the device.
 fn largest(profile: &Profile) -> u64 {
     (profile.segment_bytes / profile.maximum_segment).max(1) * profile.maximum_segment
 }

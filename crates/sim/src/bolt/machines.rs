@@ -6,7 +6,7 @@ use crate::calibration::{Calibration, CalibrationError};
 pub const OPERATIONS: [&str; 2] = ["offline", "online"];
 
 const US: u64 = 1000;
-/// Of the caller's work for each CPU that comes, this part is done before its processor runs.
+/// The part of the caller's work for a new CPU that it does before the CPU's processor runs.
 const BEFORE_PERCENT: u64 = 33;
 
 pub fn i5_2500k() -> Result<Calibration, CalibrationError> {
@@ -21,7 +21,7 @@ pub fn traced() -> Result<Calibration, CalibrationError> {
     Calibration::parse("traced-vm.toml", include_str!("../../calibration/traced-vm.toml"))
 }
 
-/// How a part of an operation comes apart, ns.
+/// How a part of an operation divides, ns.
 struct Parts {
     before: u64,
     own: u64,
@@ -31,7 +31,7 @@ struct Parts {
     after_deferred: u64,
 }
 
-/// Of one of the paper's machines, from totals; `instant`: processors start at once.
+/// Steps of one of the paper's machines, from totals; `instant`: processors start at once.
 pub fn from_totals(
     machine: &Calibration,
     operation: &str,
@@ -89,7 +89,7 @@ fn coming(parts: &Parts, hardware: u64, deferred: u64) -> Vec<Step> {
     ]
 }
 
-/// Of the traced machine: groups of steps, and which of them Bolt leaves for later or never.
+/// Steps of the traced machine: groups of steps, and which of them Bolt defers or omits.
 pub fn from_trace(machine: &Calibration, operation: &str) -> Result<Vec<Step>, CalibrationError> {
     let step = |name: &'static str, key: &str, place: Place| -> Result<Step, CalibrationError> {
         Ok(Step::new(name, machine.get(operation, key)? * US, place))

@@ -5,9 +5,9 @@
 pub enum Place {
     /// The CPU that asked for the operation; one step at a time.
     Caller,
-    /// The CPU that comes or goes; others do the same beside it.
+    /// The CPU that comes or goes; others do the same concurrently.
     Target,
-    /// A processor that starts; nobody is busy with it.
+    /// A processor that starts; no CPU is busy with it.
     Hardware,
 }
 
@@ -16,9 +16,9 @@ pub struct Step {
     pub name: &'static str,
     pub ns: u64,
     pub place: Place,
-    /// Bolt does it later or never.
+    /// Bolt defers or omits it.
     pub is_deferred: bool,
-    /// A set does it once, as soon as all of its CPUs have come so far.
+    /// A set does it once, as soon as all of its CPUs have reached it.
     pub is_shared: bool,
     /// With its end the CPU is off, or runs its first thread.
     pub switches: bool,
@@ -53,12 +53,12 @@ pub enum Way {
     Set(Gains),
 }
 
-/// What a set does better than its CPUs one by one.
+/// The gains of a set over its CPUs one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gains {
     /// CPUs and processors that start do their steps side by side.
     pub concurrency: bool,
-    /// What is global is done once.
+    /// Global steps are done once.
     pub sharing: bool,
 }
 
@@ -66,7 +66,7 @@ impl Gains {
     pub const ALL: Self = Self { concurrency: true, sharing: true };
 }
 
-/// Until all CPUs have switched, and until the call returns.
+/// Time until all CPUs have switched, and until the call returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Latency {
     pub switched_ns: u64,
@@ -102,8 +102,8 @@ struct Progress {
     started_ns: u64,
 }
 
-/// The caller takes whatever may begin first; of several the first CPU's. While processors start, it goes on with what does
-/// not need them.
+/// The caller takes the step that may begin first; of several, the first CPU's. While processors start, it does steps
+/// that do not need them.
 fn as_set(steps: &[Step], cpus: usize, gains: Gains) -> Latency {
     let (mut all, mut caller_ns, mut latency) = (vec![Progress::default(); cpus], 0, Latency::default());
     loop {
@@ -125,7 +125,7 @@ fn as_set(steps: &[Step], cpus: usize, gains: Gains) -> Latency {
         };
         let step = steps[all[cpu].next];
         if step.is_shared && gains.sharing {
-            // Everybody is here, and it begins when the last one is ready.
+            // All CPUs have reached the step; it begins when the last one is ready.
             let begin = all.iter().filter_map(begins).max().unwrap_or(begin);
             caller_ns = begin + step.ns;
             all.iter_mut().for_each(|p| p.done(&step, caller_ns));

@@ -1,9 +1,9 @@
-//! Why the model does not bear a claim out, as far as that is understood.
+//! Known reasons why the model does not reproduce a claim.
 
 const SET_OFFLINE: &str = "two more CPUs of a set cost some 4 to 15% of one in the paper; the range of that share, from \
     another kernel, ends at 36%";
 
-/// The beginning of claims' names, and the reason.
+/// A prefix of claims' names, and the reason.
 const REASONS: [(&str, &str); 7] = [
     (
         "no wait, native",

@@ -29,7 +29,7 @@ impl Machines {
         })
     }
 
-    /// Other values of what is assumed.
+    /// Draws other values of the assumed parameters.
     pub fn draw(&self, seed: u64) -> Self {
         Self { i5: self.i5.draw(seed), exynos: self.exynos.draw(seed), traced: self.traced.draw(seed) }
     }
@@ -71,7 +71,7 @@ fn ways(all: &mut Figures, name: &str, steps: &[Step]) {
     }
 }
 
-/// What the cluster takes while all of its cores that are online sleep.
+/// The cluster's power while all of its online cores sleep.
 fn cluster(all: &mut Figures, machine: &Calibration) -> Result<(), CalibrationError> {
     for online in 1..=2 {
         let deep = online <= machine.get("cluster", "online_most")?;
@@ -95,7 +95,7 @@ pub fn parts(
     Ok(steps.iter().map(|s| (s.name.to_string(), !s.is_deferred, s.ns as f64 / NS_PER_MS)).collect())
 }
 
-/// Models that know nothing: each way takes as long as a native operation, or as many of them as there are CPUs.
+/// Null models: each way takes as long as one native operation, or as one for each CPU.
 pub fn simple(nominal: &Figures, linear: bool) -> Figures {
     let value = |name: &str| -> f64 {
         let parts: Vec<&str> = name.split('/').collect();

@@ -1,6 +1,6 @@
 //! How long work takes at a core's clock.
 //!
-//! A lower frequency stretches cycles and leaves waits for memory alone. A duty cycle stops the core for a part of each
+//! A lower frequency stretches cycles but not waits for memory. A duty cycle stops the core for a part of each
 //! period of some microseconds, so waits, which are much shorter, are stretched like cycles.
 
 use std::ops::{Add, AddAssign};
@@ -8,7 +8,7 @@ use std::ops::{Add, AddAssign};
 /// Steps of a duty cycle: each is 12.5% (Intel SDM volume 3, IA32_CLOCK_MODULATION).
 pub const DUTY_STEPS: u64 = 8;
 
-/// What something costs.
+/// A cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     pub cycles: u64,
@@ -49,7 +49,7 @@ impl Clock {
         Self { khz, duty: DUTY_STEPS }
     }
 
-    /// So fast on a core whose frequency does not go below `lowest_khz`: below that it is throttled.
+    /// The clock for `khz` on a core whose frequency is at least `lowest_khz`: below that it is throttled.
     pub fn at(khz: u64, lowest_khz: u64) -> Self {
         if khz >= lowest_khz {
             return Self::full(khz);
@@ -70,7 +70,7 @@ impl Clock {
         self.stretched(work.cycles * 1_000_000_000 / self.khz)
     }
 
-    /// On a core that nobody else uses.
+    /// The time for `work` on a core that has no other work.
     pub fn time_ps(self, work: Work) -> u64 {
         self.compute_ps(work) + self.stretched(work.stall_ps)
     }

@@ -1,7 +1,7 @@
 //! Power of a chip, in milliwatts.
 //!
-//! Voltage is taken to follow the clock, so what switching takes goes with the clock's third power; the rest is static: what
-//! leaks and the uncore. Both come from the two ends of a chip's ACPI table. A duty cycle saves switching and no voltage.
+//! Voltage is assumed to follow the clock, so switching power grows with the clock's cube; the rest is static: leakage
+//! and uncore. Both come from the two ends of a chip's ACPI table. A duty cycle saves switching power, not voltage.
 
 use super::clock::{Clock, DUTY_STEPS};
 
@@ -18,7 +18,7 @@ fn cubed_mhz(khz: u64) -> u64 {
 }
 
 impl Chip {
-    /// Of switching in all cores.
+    /// Switching power of all cores.
     fn switching_mw(&self, khz: u64) -> u64 {
         let (from, to) = (cubed_mhz(self.lowest.0), cubed_mhz(self.highest.0));
         let rise_mw = u128::from(self.highest.1 - self.lowest.1);
@@ -29,12 +29,12 @@ impl Chip {
         self.highest.1.saturating_sub(self.switching_mw(self.highest.0))
     }
 
-    /// All cores busy at this clock.
+    /// Power with all cores busy at this clock.
     pub fn busy_mw(&self, khz: u64) -> u64 {
         self.static_mw() + self.switching_mw(khz)
     }
 
-    /// A core at this clock that is busy for `busy_ppm` of the time, without the static share.
+    /// Power of a core at this clock that is busy for `busy_ppm` of the time, without the static share.
     pub fn core_mw(&self, clock: Clock, busy_ppm: u64) -> u64 {
         let full = self.switching_mw(clock.khz) / self.cores.max(1);
         full * clock.duty / DUTY_STEPS * busy_ppm / 1_000_000

@@ -1,4 +1,4 @@
-//! A hardware thread and what it is occupied with; siblings share a pipeline.
+//! A hardware thread and its current work; siblings share a pipeline.
 //!
 //! A thread computes at full speed while its sibling waits for memory or sleeps, and at half of it while both compute. The
 //! waits themselves are not shared, so two threads together do more than one by as much as each waits.
@@ -8,18 +8,18 @@ use super::clock::{Clock, Work};
 /// Multiplies the time that something takes alone, in parts of [`PACE_ONE`].
 const PACE_ONE: u64 = 1_000;
 
-/// What a thread does to the pipeline it shares.
+/// A thread's use of the pipeline that it shares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pipeline {
-    /// Of the time that its current work takes alone, how much it computes, in parts of [`PACE_ONE`].
+    /// The computing part of the time that its current work takes alone, in parts of [`PACE_ONE`].
     pub compute: u64,
 }
 
-/// Progress of what a thread is occupied with.
+/// Progress of a thread's current work.
 #[derive(Clone, Debug)]
 pub struct Thread {
     pub clock: Clock,
-    /// Time left if it were alone on the core, and since when that is so.
+    /// Time left if it were alone on the core, and when this was computed.
     left_ps: u64,
     since_ps: u64,
     pace: u64,
@@ -27,7 +27,7 @@ pub struct Thread {
     /// `None`: it sleeps or wakes up.
     begun_ps: Option<u64>,
     busy_ps: u64,
-    /// Counts changes, so that an end that was announced and then changed is recognised.
+    /// Counts changes, so that an announced end that has changed since is recognised.
     pub version: u64,
 }
 
@@ -49,7 +49,7 @@ impl Thread {
         self.begun_ps.is_some()
     }
 
-    /// Begins some work beside a sibling; says when it ends unless the sibling changes.
+    /// Begins some work beside a sibling; returns when it ends unless the sibling changes.
     pub fn begin(&mut self, now_ps: u64, work: Work, sibling: Pipeline) -> u64 {
         let alone = self.clock.time_ps(work);
         self.pipeline =
@@ -66,7 +66,7 @@ impl Thread {
         self.settle(now_ps, sibling)
     }
 
-    /// Cuts what is left to so much work.
+    /// Cuts the remaining work to `work`.
     pub fn cut(&mut self, now_ps: u64, work: Work, sibling: Pipeline) -> u64 {
         self.repace(now_ps, sibling);
         self.left_ps = self.left_ps.min(self.clock.time_ps(work));
@@ -96,7 +96,7 @@ impl Thread {
 mod tests {
     use super::*;
 
-    /// How long two threads take for the same work side by side, relative to one alone.
+    /// The time of two threads for the same work side by side, relative to one alone.
     fn together(work: Work) -> (u64, u64) {
         let mut thread = Thread::new(Clock::full(1_000_000));
         let alone = thread.begin(0, work, Pipeline::default());

@@ -1,24 +1,24 @@
-//! What the modelled machine can do and what it takes: sizes of its cores, who shares what, power.
+//! The modelled machine: capacities of its cores, what they share, and their power.
 //!
 //! It judges the scheduler, so it shares no arithmetic with it. The scheduler's own estimate of power makes other
-//! assumptions: here what a core leaks, how its voltage falls with the clock, what its idle states take and when the
-//! package sleeps are this machine's figures, and a policy has to find out by its meter.
+//! assumptions: leakage, voltage at each clock, power of idle states and the package's sleep are this machine's own
+//! figures, and a policy has to learn them from its power meter.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use eft_cores::plan::Plan;
 use eft_machine::{CoreClass, Cpu, CpuId, CpuSet, Machine};
 
-/// Shares of the time that something runs on each CPU that is used.
+/// The busy share of the time of each CPU that is used.
 pub type Activity = BTreeMap<CpuId, f64>;
 
 /// The largest core at full speed, always busy, W.
 const CORE_W: f64 = 9.0;
-/// The part of it that leaks.
+/// Leakage's part of it.
 const LEAKS: f64 = 0.25;
 /// Voltage at no and at full clock, relative to the latter: linear between.
 const VOLTAGE: (f64, f64) = (0.55, 1.0);
-/// Between two messages a core goes no deeper than this, relative to `CORE_W`; one that nobody uses goes as deep as it can.
+/// Power of a core between two messages, relative to `CORE_W`; an unused core sleeps as deeply as it can.
 const LIGHT_IDLE: f64 = 0.2;
 const DEEP_IDLE: f64 = 0.03;
 /// A core of half the capacity takes about a quarter of the power (Cortex-A7 beside A15).
@@ -27,7 +27,7 @@ const SIZE_EXPONENT: f64 = 1.9;
 /// pauses of a load are too short for a package to sleep in.
 const UNCORE_W: f64 = 7.0;
 const UNCORE_ASLEEP_W: f64 = 1.5;
-/// Less than this of its time, and a core counts as unused.
+/// A core that is busy for less than this share of the time counts as unused.
 const USED_MIN: f64 = 0.005;
 /// A little core, where the machine gives no figures.
 const LITTLE: f64 = 0.5;
@@ -75,7 +75,7 @@ impl Hardware {
         }
     }
 
-    /// What a CPU gets done under a plan while it has its core to itself.
+    /// A CPU's capacity under a plan while it has its core to itself.
     pub fn effective(&self, cpu: CpuId, plan: &Plan) -> f64 {
         self.capacity(cpu) * plan.speed(cpu)
     }

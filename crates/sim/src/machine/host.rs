@@ -1,6 +1,6 @@
 //! The `cores` component on the modelled machine: the engine that runs live, in the loop that all servers run in, with
-//! the machine for its sensors and actuators. What is decided is applied step by step, as live; it can die between any
-//! two of its turns, and its successor knows what was remembered.
+//! the machine for its sensors and actuators. Decisions are applied step by step, as live; the engine can die between
+//! any two of its turns, and its successor gets its remembered state.
 
 use eft_machine::Share;
 use std::collections::{BTreeMap, VecDeque};
@@ -19,19 +19,19 @@ use eft_cores::wanted::Wanted;
 use crate::machine::shape::{Shape, components};
 use crate::machine::world::{MOVE_NS, World};
 
-/// Turns without time passing, after which the engine is taken to run in circles.
+/// Turns without time passing after which the engine counts as livelocked.
 const TURNS_MAX: u32 = 1_000;
 
-/// What the engine reaches of the machine, and what it was told.
+/// The machine as the engine reaches it, and what the engine was told.
 struct Around {
     world: World,
     shape: Shape,
     profiles: Profiles,
     news: VecDeque<Event>,
-    /// Who is on the way, and when they arrive.
+    /// Components that are moving, and when they arrive.
     moving: Vec<(u64, ComponentId, Place)>,
     remembered: Wanted,
-    /// When what was in force changed.
+    /// When the plan in force changed.
     changed_ns: Vec<u64>,
     complaints: Vec<String>,
 }
@@ -120,7 +120,7 @@ impl Host {
         host
     }
 
-    /// Tells a newborn engine what the supervisor would.
+    /// Configures a new engine as the supervisor would.
     fn begin(&mut self) {
         let anywhere = Place { cpu: None, dedicated: false };
         let topology: BTreeMap<String, Place> =
@@ -140,20 +140,20 @@ impl Host {
         self.settle();
     }
 
-    /// The engine dies, in the middle of whatever it does, and a successor begins.
+    /// The engine dies, whatever it is doing, and a successor begins.
     pub fn kill(&mut self) {
         self.deaths += 1;
         self.server = newborn(self.deaths);
         self.begin();
     }
 
-    /// The engine ends in good order; nothing runs after it.
+    /// The engine ends in order; nothing runs after it.
     pub fn end(&mut self) {
         self.around.news.push_back(Event::End);
         self.settle();
     }
 
-    /// Turns until nothing is left to do now.
+    /// Runs turns until nothing is left to do now.
     fn settle(&mut self) {
         for _ in 0..TURNS_MAX {
             let news: Vec<Event> = self.around.news.drain(..).collect();
@@ -168,7 +168,7 @@ impl Host {
         panic!("cores does not come to rest at {} ns", self.around.world.now_ns());
     }
 
-    /// One turn; `false`: nothing was to be done.
+    /// One turn; `false`: there was nothing to do.
     pub fn turn(&mut self) -> bool {
         let Some(event) = self.around.news.pop_front() else {
             return self.server.step(&mut self.around, 64).work > 0;
@@ -207,12 +207,12 @@ impl Host {
         self.engine().scheduler().unwrap_or_else(|| panic!("nothing decides: {:?}", self.around.complaints))
     }
 
-    /// When what was in force changed, but for the plan that it began with.
+    /// When the plan in force changed, without the initial plan.
     pub fn changed_ns(&self) -> &[u64] {
         &self.around.changed_ns
     }
 
-    /// What it complained of.
+    /// The engine's complaints.
     pub fn complaints(&self) -> &[String] {
         &self.around.complaints
     }

@@ -1,4 +1,4 @@
-//! Loads: what one message costs each component, what it counts as, and how many of them come.
+//! Loads: a message's cost to each component, its traffic, and the rate of messages.
 
 use eft_cores::sample::Traffic;
 use eft_machine::CpuId;
@@ -18,9 +18,9 @@ pub struct Load {
     pub name: String,
     /// In the order in which a message passes the components.
     pub costs: Vec<Cost>,
-    /// Messages in flight at most: a window, or connections that wait for an answer each.
+    /// Most messages in flight: a window, or connections that each wait for an answer.
     pub window: f64,
-    /// What passes outside of the stack between a message and the next of its place in the window.
+    /// Time outside of the stack between a message and the next one in its place in the window.
     pub outside_ns: f64,
     /// Messages per second, if fewer than the stack could do.
     pub offered: Option<f64>,
@@ -31,7 +31,7 @@ pub struct Load {
     pub ends: Option<Ends>,
 }
 
-/// The program that the stack works for, and its peer, where they take the time of CPUs that the stack may use.
+/// The stack's program and its peer, if they run on CPUs that the stack may use.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ends {
     pub program: CpuId,
@@ -39,13 +39,13 @@ pub struct Ends {
     /// What a message costs each of them.
     pub program_ns: f64,
     pub peer_ns: f64,
-    /// What tcp's copy takes longer if the program's data is in another core's cache.
+    /// Additional time of tcp's copy if the program's data is in another core's cache.
     pub far_copy_ns: f64,
-    /// What handing a message to another CPU costs the receiver there, which waits for its turn behind program or peer.
+    /// The receiver's cost of a message from another CPU, where it waits for its turn behind program or peer.
     pub crossing_ns: f64,
 }
 
-/// What the load is over time.
+/// The load over time.
 #[derive(Clone, Debug)]
 pub enum Schedule {
     Constant(Option<Load>),
@@ -69,7 +69,7 @@ impl Schedule {
     }
 }
 
-/// Of all costs, what is spent waiting for memory.
+/// The part of all costs that is spent waiting for memory.
 const MEMORY_SHARE: f64 = 0.2;
 const HEADER_BYTES: u64 = 66;
 const SEGMENT_BYTES: u64 = 1448;
@@ -114,7 +114,7 @@ impl Load {
         }
     }
 
-    /// A transfer whose connections give tcp more to do than all others have.
+    /// A transfer whose connections cost tcp more than all other components together.
     pub fn bulk_with_costly_tcp() -> Self {
         Self {
             name: "bulk out, costly tcp".into(),
@@ -151,11 +151,11 @@ impl Load {
         }
     }
 
-    /// A web server: short requests, answers of so many bytes, ten of them on a connection; `clients` wait each for
-    /// their answer.
+    /// A web server: short requests, answers of `answer_bytes`, ten on a connection; each of `clients` waits for its
+    /// answer (closed loop).
     pub fn requests(answer_bytes: u64, clients: u32) -> Self {
         let segments = answer_bytes.div_ceil(SEGMENT_BYTES).max(1);
-        // Segmentation is the device's work, so a segment more costs less than the first.
+        // Segmentation is the device's work, so a further segment costs less than the first.
         let more = (segments - 1) as f64;
         Self {
             name: format!("requests of {answer_bytes} B"),
@@ -185,7 +185,7 @@ impl Load {
         }
     }
 
-    /// Transfers and requests at the same time: so many requests to each message of a transfer.
+    /// Transfers and requests at the same time: `requests` to each message of a transfer.
     pub fn mixed(requests: u64) -> Self {
         let (bulk, small) = (Self::bulk_out(), Self::requests(200, 32));
         let whole = requests as f64 + 1.0;
@@ -236,7 +236,7 @@ impl Load {
         Self { name: format!("{} from {program} to {peer}", self.name), ends: Some(ends), ..self }
     }
 
-    /// Only so many messages a second.
+    /// Limits the load to `offered` messages a second.
     pub fn at_rate(self, offered: f64) -> Self {
         Self { name: format!("{} at {offered}/s", self.name), offered: Some(offered), ..self }
     }

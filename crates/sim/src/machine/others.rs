@@ -1,4 +1,4 @@
-//! What others on the same machine do to the stack, as it was seen live.
+//! Interference by other loads on the same machine, as observed live.
 
 use eft_base::Random;
 
@@ -6,8 +6,8 @@ use eft_base::Random;
 pub enum Others {
     #[default]
     Nobody,
-    /// They take of the stack's CPUs for some ten milliseconds now and then: half of the throughput is gone meanwhile, and
-    /// the components, whose clocks run on, look as busy as before.
+    /// They take the stack's CPUs for some ten milliseconds now and then: throughput halves meanwhile, and the
+    /// components, whose clocks run on, seem as busy as before.
     Thieves,
     /// They use the same caches and memory, for a tenth of a second to ten seconds at a time: the same work takes longer,
     /// and so less gets done.
@@ -15,19 +15,19 @@ pub enum Others {
     /// Program, stack and peer fall in and out of step on the CPUs that they share: for a second to ten at a time a third less
     /// gets done, with as much less work.
     Moods,
-    /// Nothing runs at all for a look or two, neither the stack nor those for whom it works.
+    /// Nothing runs at all for a sample or two, neither the stack nor its program and peer.
     Stalls,
 }
 
-/// They, and what they do just now.
+/// The interference and its present state.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Disturbance {
     pub by: Others,
-    /// What they leave of the throughput.
+    /// The share of the throughput that they leave.
     pub left: f64,
-    /// How much longer work takes, as far as it is seen.
+    /// The factor by which work visibly takes longer.
     pub dearer: f64,
-    /// How many looks it stays as it is.
+    /// For how many samples this state lasts.
     looks: u64,
 }
 
@@ -46,7 +46,7 @@ impl Disturbance {
         self.by == Others::Thieves && self.left < 1.0
     }
 
-    /// Before each look.
+    /// Advances the state; called before each sample.
     pub fn pass(&mut self, random: &mut Random) {
         match self.by {
             Others::Nobody => {}
@@ -78,7 +78,7 @@ impl Disturbance {
         self.looks = magnitude + random.below(magnitude * 9);
         let slow = self.left == 1.0;
         self.left = if slow { 0.45 + random.below(25) as f64 / 100.0 } else { 1.0 };
-        // Some of the longer time is the stack's, and the rest is that of those for whom it works.
+        // Part of the longer time is the stack's, the rest is its program's and peer's.
         self.dearer = if slow { 1.15 / self.left } else { 1.0 };
     }
 

@@ -1,12 +1,12 @@
-//! What a modelled machine is made of.
+//! A modelled machine's parts.
 
 use eft_machine::{Cache, CoreClass, Cpu, CpuId, Frequency, KiloHertz, Machine, Share};
 
-/// CPU 0 is nobody's: applications and interrupts are there. The stack has the others.
+/// CPU 0 is not managed: applications and interrupts are there. The stack has the others.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     pub managed: u32,
-    /// Of the managed CPUs, the first so many.
+    /// How many of the managed CPUs, from the first on, are little.
     pub little: u32,
     pub threads: u32,
     pub packages: u32,

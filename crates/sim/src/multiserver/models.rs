@@ -1,4 +1,4 @@
-//! Models that know nothing, to see how many claims say anything.
+//! Null models, which show how many claims distinguish anything.
 
 use crate::judge::Figures;
 
@@ -7,7 +7,7 @@ pub fn constant(nominal: &Figures) -> Figures {
     with(nominal, |_, reference| reference)
 }
 
-/// Rates, and what a joule brings, are in proportion to the clocks' sum, or to connections.
+/// Rates, and answers per joule, are in proportion to the clocks' sum, or to connections.
 pub fn linear(nominal: &Figures) -> Figures {
     with(nominal, |name, reference| {
         let parts: Vec<&str> = name.split('/').collect();

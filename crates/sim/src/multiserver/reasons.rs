@@ -1,6 +1,6 @@
-//! Why the model does not bear a claim out, as far as that is understood.
+//! Known reasons why the model does not reproduce a claim.
 
-/// The beginning of claims' names, and the reason.
+/// A prefix of claims' names, and the reason.
 const REASONS: [(&str, &str); 8] = [
     (
         "figure 2",

@@ -1,4 +1,4 @@
-//! Models that know nothing, to see how many claims say anything.
+//! Null models, which show how many claims distinguish anything.
 
 use crate::judge::Figures;
 

@@ -1,4 +1,4 @@
-//! Why the model does not bear a claim out, as far as that is understood.
+//! Known reasons why the model does not reproduce a claim.
 
 const TCP_IS_BUSY: &str = "as the costs stand tcp is always busy on this machine, so what ip's sleeps cost is not felt; the \
                            thesis' tcp idles at times";
@@ -7,7 +7,7 @@ const DRIVER: &str = "a message costs the driver as much as ip by its range, and
 const SECOND: &str = "tcp is nearly as slow as ip there: at 1600 MHz it is the bottleneck itself, so that slowing it alone costs, \
                       and only speeding it up mends it";
 
-/// The beginning of claims' names, and the reason.
+/// A prefix of claims' names, and the reason.
 const REASONS: [(&str, &str); 14] = [
     ("figure 4.1, ip", TCP_IS_BUSY),
     ("figure 4.1, driver", DRIVER),

@@ -68,12 +68,12 @@ fn a_settled_vcpu_moves_at_once_and_idle_cores_take_visitors() {
     credit.settle(&[0b10, 0b10]);
     credit.pass();
     assert!(credit.has_visitor(0) && credit.cores[1].current.is_some(), "no core idles while somebody waits");
-    // One that belongs there comes first.
+    // A vCPU at home there comes first.
     credit.add_domain(256, &[0]);
     credit.vcpus[2].home = 0b01;
     credit.wake(2);
     assert_eq!(credit.cores[0].current, Some(2));
-    // Pinned ones visit nobody.
+    // Pinned vCPUs never visit.
     credit.vcpus.iter_mut().for_each(|vcpu| vcpu.allowed = vcpu.home);
     credit.block(2);
     credit.pass();
