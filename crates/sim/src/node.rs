@@ -1,4 +1,4 @@
-//! A server of any kind, as the schedule sees it, and what it needs from its world.
+//! A server of any kind, as the schedule sees it, and its surroundings.
 
 use eft_base::{DomainId, Instant, PoolId};
 use eft_channel::Memory;
@@ -13,7 +13,7 @@ use eft_transport::Fuse;
 use std::convert::Infallible;
 use std::marker::PhantomData;
 
-/// What any engine of a stack may ask of its world.
+/// The effects of all engines of a stack.
 #[derive(Debug)]
 pub enum Effect {
     Transport(transport::Effect),
@@ -45,9 +45,9 @@ impl From<Infallible> for Effect {
     }
 }
 
-/// What the world tells some engine of a stack.
+/// The events of all engines of a stack.
 pub enum Event {
-    /// Alike to all who hear of it.
+    /// The same for all engines that receive it.
     Configure {
         key: String,
         value: Vec<u8>,
@@ -64,12 +64,12 @@ pub enum Event {
 
 /// Events of an engine of a stack.
 pub trait Hears: FromWorld {
-    /// What is told to this kind of engine alone.
+    /// Events for this kind of engine only.
     fn own(_event: Event) -> Option<Self> {
         None
     }
 
-    /// `None`: the engine does not hear of such things.
+    /// `None`: the engine does not receive such events.
     fn hear(event: Event) -> Option<Self> {
         match event {
             Event::Configure { key, value } => Self::configure(key, value),
@@ -101,7 +101,7 @@ impl Hears for Configure {}
 
 impl Hears for Infallible {}
 
-/// What a turn of a server does to the world.
+/// The results of a server's turn outside of the server.
 #[derive(Default)]
 pub struct Surroundings {
     pub now: Instant,

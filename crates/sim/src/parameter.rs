@@ -1,4 +1,4 @@
-//! A parameter of a model: its value, where that comes from, and how far it may be off.
+//! A parameter of a model: its value, source and range.
 
 use eft_base::random::Random;
 use serde::Deserialize;
@@ -23,7 +23,7 @@ pub struct Parameter {
     pub source: String,
 }
 
-/// Why a parameter is of no use; said of its name.
+/// Why a parameter is invalid; the text follows its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BadParameter {
     #[error("has no source or no range")]
@@ -46,7 +46,7 @@ impl Parameter {
         Ok(())
     }
 
-    /// Another value within the range, if there is one.
+    /// Draws another value within the range, if there is one.
     pub fn draw(&mut self, random: &mut Random) {
         if let (Some(low), Some(high)) = (self.low, self.high) {
             self.value = low + random.below(high - low + 1);

@@ -1,4 +1,4 @@
-//! The schedule: who runs next, when time passes, who dies. All of it follows from the seed.
+//! The schedule: which server runs next, when time passes, which server dies. All of it follows from the seed.
 
 mod deaths;
 
@@ -20,7 +20,7 @@ use std::rc::Rc;
 use std::sync::Once;
 use std::time::Duration;
 
-/// Who may die, and how often.
+/// Which servers may die, and how often.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     pub peers: Vec<ComponentId>,
@@ -28,17 +28,17 @@ pub struct Faults {
     pub crash: f64,
     /// How long a dead server stays dead, at most.
     pub downtime: Duration,
-    /// Nobody dies while another server of its stack is dead. What a NIC has handed to an ip that
-    /// is dead can only come again from that NIC.
+    /// No server dies while another of its stack is dead. Only the NIC can repeat what it handed to an ip that
+    /// is dead.
     pub one_at_a_time: bool,
-    /// What else may befall them, and the chance per step.
+    /// Which other faults they may have, and the chance per step.
     pub kinds: Vec<Fault>,
     pub inject: f64,
-    /// Chance per step that one of them is to die in the middle of what it does.
+    /// Chance per step that one of them gets a fuse, and so dies in the middle of a turn.
     pub fuse: f64,
-    /// Chance that another of its stack dies with one that dies so.
+    /// Chance that another server of its stack dies with it.
     pub together: f64,
-    /// Chance per step that a number by which one of their queues goes is damaged.
+    /// Chance per step that a cursor of one of their queues is damaged.
     pub flip: f64,
 }
 
@@ -72,9 +72,9 @@ pub struct Simulation {
     /// The address of side 1.
     server: IpAddr,
     pub faults: Faults,
-    /// Side, who, and when it comes back.
+    /// Side, server, and when it comes back.
     dead: Vec<(usize, ComponentId, Instant)>,
-    /// Deaths by fuses that were looked after.
+    /// Deaths by fuses that have been handled.
     buried: [u64; 2],
     pub steps: u64,
     /// The last steps, for failure lines.
@@ -167,7 +167,7 @@ impl Simulation {
         }
     }
 
-    /// A stream from side 0 to port 80 of side 1, with so many bytes in each direction.
+    /// A stream from side 0 to port 80 of side 1, with `up` and `down` bytes.
     pub fn stream(&mut self, up: u64, down: u64, write_max: usize) {
         self.stream_from(0, up, down, write_max);
     }
@@ -232,7 +232,7 @@ impl Simulation {
         text + &self.oddities()
     }
 
-    /// Counters of what does not happen on a good day.
+    /// Counters of unusual events.
     fn oddities(&self) -> String {
         let is_odd = |name: &str| ODD.iter().any(|word| name.contains(word));
         let mut text = String::new();
@@ -253,7 +253,7 @@ impl Simulation {
         self.trace.push_back(line);
     }
 
-    /// One turn of somebody, or the passing of time. False: nothing will ever happen again.
+    /// One turn of a server or program, or the passing of time. False: nothing will ever happen again.
     pub fn step(&mut self) -> bool {
         self.steps += 1;
         self.maybe_kill();
@@ -303,7 +303,7 @@ impl Simulation {
         }
     }
 
-    /// Moves frames between devices and wire; whom that concerns wakes up.
+    /// Moves frames between devices and wire, and wakes the drivers concerned.
     fn pump(&mut self) {
         let took = self.link.take(self.now, &mut self.random);
         let got = self.link.deliver(self.now);

@@ -1,8 +1,7 @@
 //! One whole stack: its servers, their memory, and how they die and come back.
 //!
-//! What the supervisor does live is done here in the same order: a dead server's neighbours first
-//! take what it had said, then forget it; its successor gets fresh pools, its arena, the domains,
-//! the configuration, and fresh queues.
+//! The order is that of the live supervisor: a dead server's neighbours first take its last messages, then forget
+//! it; its successor gets fresh pools, its arena, the domains, the configuration, and fresh queues.
 
 mod faults;
 mod looks;
@@ -60,11 +59,11 @@ struct Member {
     asleep: bool,
     deadline: Option<Instant>,
     generation: u32,
-    /// Kills it in the middle of what it does.
+    /// Kills it in the middle of a turn.
     fuse: Fuse,
     /// What it said against others.
     credit: Credit,
-    /// It died of what it was told, and not from outside.
+    /// It died of an input, and was not killed from outside.
     failed: bool,
 }
 
@@ -76,10 +75,10 @@ struct MappedPool {
     dropped_at: Option<Instant>,
 }
 
-/// What a server says that dies of an input.
+/// The panic message of a server that dies of an input.
 pub(crate) const POISONED: &str = "killed by what it received";
 
-/// Bytes that kill who puts them into a ring.
+/// Bytes that kill the server that puts them into a ring.
 type Poison = Arc<Mutex<Vec<u8>>>;
 
 /// A word that is written in a page is an access, too.
@@ -116,7 +115,7 @@ pub struct Stack {
     /// Those that died of an input.
     pub poisoned: u64,
     poison: Poison,
-    /// Those that died since somebody asked.
+    /// Servers that died since the last call of `take_died`.
     died: Vec<ComponentId>,
     /// Who accused whom.
     accusations: Vec<(ComponentId, ComponentId)>,
@@ -227,7 +226,7 @@ impl Stack {
         living.filter_map(|m| m.deadline).min()
     }
 
-    /// The device, or an application, rings.
+    /// Rings a server's doorbell, for the device or an application.
     pub fn wake(&mut self, peer: ComponentId) {
         if let Some(i) = self.index(peer) {
             let member = &mut self.members[i];
@@ -251,7 +250,7 @@ impl Stack {
         let member = &mut self.members[i];
         member.deadline = step.deadline;
         if step.work == 0 {
-            // As live: announce, look once more, sleep.
+            // As live: announce, poll once more, sleep.
             member.status.state().announce(Mode::Futex);
             member.asleep = !member.node.as_ref().is_some_and(|node| node.has_message());
             match member.asleep {
@@ -278,7 +277,7 @@ impl Stack {
         });
     }
 
-    /// Wakes whoever was rung, keeps effects for the applications.
+    /// Wakes the servers that were rung, keeps effects for the applications.
     fn settle(&mut self) {
         for peer in core::mem::take(&mut self.surroundings.woken) {
             self.wake(peer);
@@ -330,7 +329,7 @@ impl Stack {
         }
     }
 
-    /// From now on whoever puts these bytes into a program's ring dies of it.
+    /// From now on a server that puts these bytes into a program's ring dies of it.
     pub fn poison(&mut self, bytes: Vec<u8>) {
         *self.poison.lock().expect("nobody dies while it has it") = bytes;
     }

@@ -1,4 +1,4 @@
-//! Every setting of three cores' clocks under a load, and what comes of each: jobs that can be done in any order.
+//! Every setting of three cores' clocks under a load, and its result: jobs that can be done in any order.
 
 use serde::Serialize;
 use thiserror::Error;
@@ -73,7 +73,7 @@ pub fn jobs(draws: u64) -> Vec<Job> {
     all
 }
 
-/// What came of a job; a line of the sweep's file.
+/// A job's result; a line of the sweep's file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Line {
     pub job: String,

@@ -1,4 +1,4 @@
-//! Queues between two servers, as the supervisor lays them.
+//! Queues between two servers, as the supervisor creates them.
 
 use eft_channel::notify::Doorbell;
 use eft_channel::queue::{Inspection, Line, Position, queue};
@@ -8,12 +8,12 @@ use eft_component::Port;
 use eft_messages::ComponentId;
 use std::sync::atomic::Ordering;
 
-/// The numbers by which a queue goes, and who writes them.
+/// A queue's cursors, and who writes them.
 pub struct Numbers {
     pub writer: ComponentId,
     pub reader: ComponentId,
     segment: Segment,
-    /// What others see of it, of what the queue's writer writes.
+    /// Others' view of the queue, for the cursors that its writer writes.
     pub queue: Option<Inspection>,
     /// Bytes from one number to the next.
     stride: usize,
@@ -24,7 +24,7 @@ impl Numbers {
         self.segment.len() / self.stride
     }
 
-    /// Another value for a bit of one of them.
+    /// Flips a bit of one of them.
     pub fn flip(&self, number: usize, bit: u32) {
         let word = self.segment.atomic_u64(number * self.stride).expect("an aligned word");
         word.fetch_xor(1 << bit, Ordering::Relaxed);

@@ -1,6 +1,6 @@
-//! What a plan carries of a load in the long run: mean value analysis of a closed network whose stations are the CPUs
-//! (Reiser and Lavenberg, 1980), with the cost of waking sleepers found by iteration, since it depends on how idle
-//! they are, and that on the cost.
+//! A plan's long-run throughput under a load: mean value analysis of a closed network whose stations are the CPUs
+//! (Reiser and Lavenberg, 1980). The cost of waking sleepers is found by iteration, since it depends on how idle
+//! they are, and their idleness depends on the cost.
 
 use std::collections::BTreeMap;
 
@@ -14,25 +14,25 @@ use crate::machine::load::Load;
 const WAKE_SENDER_NS: f64 = 13_000.0;
 const WAKE_LATE_NS: f64 = 35_000.0;
 const SWITCH_NS: f64 = 1_200.0;
-/// How long one that is alone looks at its queues before it sleeps.
+/// How long a server that is alone polls its queues before it sleeps.
 const POLL_NS: f64 = 50_000.0;
-/// Messages handed on together on a shared core, at most.
+/// Most messages handed on together on a shared core.
 const BATCH_MAX: f64 = 32.0;
 /// A message fetched from another core's cache, from another package.
 const OTHER_CORE_NS: f64 = 150.0;
 const OTHER_PACKAGE_NS: f64 = 450.0;
-/// Slower than any load, so that nothing is divided by zero.
+/// Slower than any load; prevents a division by zero.
 const RATE_MIN: f64 = 1e-6;
 const ROUNDS: usize = 40;
-/// What each of two busy hardware threads of a core gets done, relative to one that is alone (thesis 4.5). The machine's
-/// own figure: a policy that assumed another would be found out.
+/// Throughput of each of two busy hardware threads of a core, relative to one that is alone (thesis 4.5). The
+/// machine's own figure, so that a policy that assumes another shows its error.
 const THREAD_SHARE: f64 = 0.62;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Steady {
     /// Messages a second.
     pub rate: f64,
-    /// Wall time that each message takes of each component, ns.
+    /// Wall time of each message in each component, ns.
     pub service_ns: BTreeMap<String, f64>,
     pub cpus: BTreeMap<CpuId, CpuShare>,
     /// Wakes per message that each component sends, and receives.
@@ -44,13 +44,13 @@ pub struct Steady {
 pub struct CpuShare {
     pub busy: f64,
     pub polling: f64,
-    /// What the load's program and peer take.
+    /// CPU time that the load's program and peer take.
     pub others: f64,
     /// Messages there, waiting or served.
     pub messages: f64,
 }
 
-/// What is known of a CPU between two rounds.
+/// A CPU's state between two rounds.
 #[derive(Clone, Copy, Default)]
 struct Station {
     asleep: f64,
@@ -66,7 +66,7 @@ pub fn steady(platform: &Hardware, plan: &Plan, load: &Load) -> Steady {
         for (cpu, station) in &mut stations {
             let share = result.cpus.get(cpu).copied().unwrap_or_default();
             let asleep = asleep(plan, *cpu, share, result.rate);
-            // Half of the way each round, or it swings.
+            // Half of the way each round: the whole way would oscillate.
             station.asleep = (station.asleep + asleep) / 2.0;
             station.share = share;
         }
@@ -82,7 +82,7 @@ fn asleep(plan: &Plan, cpu: CpuId, share: CpuShare, rate: f64) -> f64 {
     idle * (1.0 - polls) / (1.0 + rate * WAKE_LATE_NS * 1e-9)
 }
 
-/// Share of its idle time that a poller looks at its queues: it gives up after [`POLL_NS`].
+/// The share of its idle time in which a server polls: it gives up after [`POLL_NS`].
 fn poll_through(idle: f64, rate: f64) -> f64 {
     let gap_ns = idle / rate.max(RATE_MIN) * 1e9;
     1.0 - (-POLL_NS / gap_ns.max(1.0)).exp()
@@ -112,7 +112,7 @@ fn round(platform: &Hardware, plan: &Plan, load: &Load, stations: &BTreeMap<CpuI
             service += if far { OTHER_PACKAGE_NS } else { OTHER_CORE_NS };
             late_ns += station.asleep * WAKE_LATE_NS;
             result.wakes_received.insert(cost.component.into(), station.asleep);
-            // The driver is woken by the kernel; everybody else by its neighbour, which pays.
+            // The kernel wakes the driver; every other component is woken by its neighbour, which pays.
             if let Some((sender, cpu)) = previous {
                 let price = station.asleep * WAKE_SENDER_NS * slowness(platform, plan, cpu, stations).0;
                 *demand.entry(cpu).or_default() += price;
@@ -141,7 +141,7 @@ fn round(platform: &Hardware, plan: &Plan, load: &Load, stations: &BTreeMap<CpuI
     result
 }
 
-/// What the load's program and peer take of the CPUs for each message, and what the stack pays for being beside them or away.
+/// Adds the program's and peer's CPU time per message, and the stack's cost of being beside or away from them.
 fn add_ends(
     platform: &Hardware,
     plan: &Plan,
@@ -171,7 +171,7 @@ fn add_ends(
     others
 }
 
-/// Who gets a message from another CPU on its way, and where.
+/// Components that receive a message from another CPU on its path, and their CPUs.
 fn crossings<'a>(plan: &Plan, load: &'a Load) -> Vec<(&'a str, CpuId)> {
     let way = load.costs.iter().filter(|cost| cost.cpu_ns + cost.memory_ns > 0.0);
     let seats = way.filter_map(|cost| Some((cost.component, plan.seats.get(cost.component)?.cpu)));
@@ -179,7 +179,7 @@ fn crossings<'a>(plan: &Plan, load: &'a Load) -> Vec<(&'a str, CpuId)> {
     seats.windows(2).filter(|pair| pair[0].1 != pair[1].1).map(|pair| pair[1]).collect()
 }
 
-/// By how much computing and waiting for memory take longer on this CPU.
+/// The factors by which computing and waiting for memory take longer on this CPU.
 fn slowness(platform: &Hardware, plan: &Plan, cpu: CpuId, stations: &BTreeMap<CpuId, Station>) -> (f64, f64) {
     let next_door = platform.siblings(cpu);
     let crowd: f64 = next_door

@@ -22,11 +22,11 @@ use crate::machine::steady::{CpuShare, Steady, steady};
 const STEP_NS: u64 = 2_000_000;
 /// TCP opens its window over several round trips.
 const RAMP_NS: f64 = 15_000_000.0;
-/// What one moved component holds up, and a change of speed.
+/// The pause for one moved component, and for a change of speed.
 pub const MOVE_NS: u64 = 400_000;
 const SPEED_NS: u64 = 50_000;
 const NOISE: f64 = 0.02;
-/// How long noise and what others do stay as they are.
+/// How long noise and interference stay the same.
 const MOOD_NS: u64 = 10_000_000;
 const QUEUE: u32 = 64;
 /// How often the kernel's account of the CPUs is read, and in which units it counts (proc_stat(5)).
@@ -44,7 +44,7 @@ pub struct World {
     rate: f64,
     stalled_ns: u64,
     messages: f64,
-    /// Times that a component said that it gets too little time.
+    /// How often a component reported that it gets too little time.
     starved: u64,
     energy_uj: f64,
     parts: BTreeMap<String, Part>,
@@ -52,7 +52,7 @@ pub struct World {
     /// The kernel's account of them as it was last read, and when: busy and idle ns.
     accounts: BTreeMap<CpuId, (u64, u64)>,
     accounted_to_ns: u64,
-    /// What was worked out last, by load and plan; a load that flips has two.
+    /// The last results, by load and plan; a load that alternates has two.
     known: VecDeque<(String, Plan, Rc<Steady>)>,
     disturbance: Disturbance,
     noise: f64,
@@ -137,15 +137,15 @@ impl World {
         self.plan = plan.clone();
     }
 
-    /// What is in force.
+    /// The plan in force.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Carries out one step of a plan on the CPUs. What is not managed cannot be changed.
+    /// Carries out one step of a plan on the CPUs. Unmanaged CPUs cannot be changed.
     ///
     /// # Panics
-    /// If a component would be left on a parked CPU: whoever applies plans has to prevent that.
+    /// If a component would be left on a parked CPU: the caller has to prevent that.
     pub fn change(&mut self, change: &CpuChange) -> Result<(), EngineError> {
         let slowed: CpuSet = change.faster.keys().chain(change.slower.keys()).copied().collect();
         let changed = change.unpark.union(&change.park).union(&slowed);
@@ -165,7 +165,7 @@ impl World {
         Ok(())
     }
 
-    /// Moves components; who is told to go anywhere goes to CPU 0. Answers who had not been there yet.
+    /// Moves components; one that may run anywhere goes to CPU 0. Returns those that were elsewhere before.
     ///
     /// # Panics
     /// If one would go to a parked CPU.
@@ -185,7 +185,7 @@ impl World {
         moved
     }
 
-    /// What a plan carries of a load, and the modelled power while it does.
+    /// A plan's throughput under a load, and the modelled power meanwhile.
     pub fn steady(&self, plan: &Plan, load: &Load) -> (Steady, f64) {
         let result = steady(&self.hardware, plan, load);
         let share = |share: &CpuShare| (share.busy + share.polling).min(1.0);
@@ -296,7 +296,7 @@ impl World {
         self.energy_uj += watts * length * 1e-3;
     }
 
-    /// What the load's program and peer take of each CPU; the rest is idle before the stack takes its own.
+    /// Charges each CPU for the load's program and peer; the rest is idle until the stack takes its share.
     fn spend_of_others(&mut self, steady: &Steady, used: f64, length: f64) {
         for cpu in self.plan.used().iter().chain(steady.cpus.keys().copied()).collect::<CpuSet>().iter() {
             let others = steady.cpus.get(&cpu).map_or(0.0, |share| (share.others * used).min(1.0));

@@ -1,4 +1,4 @@
-//! The paper's web server profiles, and what came of each, as named figures.
+//! The paper's web server profiles, and the results of each, as named figures.
 //!
 //! `SIZE/TCPIP/DRIVER/…` has files of so many bytes, tcp and ip on cores of so many MHz, the driver on another, and the
 //! program on the other chip; `figure-2/stack/N/…` and `figure-2/linux/N/…` have all cores

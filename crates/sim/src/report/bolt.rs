@@ -70,7 +70,7 @@ fn get(figures: &Figures, name: &str) -> f64 {
     figures.get(name).copied().unwrap_or(f64::NAN)
 }
 
-/// Without what makes a set fast, it is to be slower than one that has it; and whether it is.
+/// Each ablation of what makes a set fast, and whether it makes the set slower, as it should.
 fn ablations(nominal: &Figures) -> Vec<(String, bool)> {
     let judge = |(name, what, operation, least): (&str, &str, &str, f64)| {
         let with = get(nominal, &format!("i5/{operation}/set/3/ms"));

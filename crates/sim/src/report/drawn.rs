@@ -36,7 +36,7 @@ pub struct Broken {
 /// The least that counts as an effect, over 1.
 const EFFECT: f64 = 0.01;
 
-/// Without what is said to cause an effect, the effect is to be gone, wherever it is there: less than half of it is left.
+/// Without its supposed cause an effect should vanish wherever it exists: less than half of it remains.
 /// `name`: of the figures `NAME/with` and `NAME/without`.
 pub fn ablation(name: &str, what: &str, nominal: &Figures, draws: &[Figures]) -> Broken {
     let pair = |figures: &Figures| {

@@ -22,7 +22,7 @@ pub struct HostsArguments {
     json: bool,
 }
 
-/// A policy is to reach this much of what the best static pinning does, which knows all in advance.
+/// The share that a policy should reach of the best static pinning's result, which knows all in advance.
 const AIM: f64 = 0.95;
 const BOUND_PERCENT: f64 = BOUND.0 as f64 / 10_000.0;
 

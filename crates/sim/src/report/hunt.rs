@@ -36,7 +36,7 @@ struct State {
 }
 
 pub fn run(arguments: &HuntArguments) -> Result<()> {
-    // A failure is told once, with what to type.
+    // A failure is reported once, with the command that repeats it.
     std::panic::set_hook(Box::new(|_| {}));
     let state = Mutex::new(State::default());
     std::thread::scope(|scope| {

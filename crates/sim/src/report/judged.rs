@@ -108,7 +108,7 @@ pub fn json(columns: &[Column], totals: &Totals, figures: Value) -> Result<Strin
     Ok(serde_json::to_string_pretty(&all)? + "\n")
 }
 
-/// Of what was held out, nine in ten orders and six in ten numbers are to be reproduced.
+/// Nine in ten of the held-out orders and six in ten of the held-out numbers must be reproduced.
 pub fn check(judged: &[Judged]) -> Result<()> {
     let ((orders, of_orders), (numbers, of_numbers)) = (share(judged, false), share(judged, true));
     if orders * 10 >= of_orders * 9 && numbers * 10 >= of_numbers * 6 {

@@ -1,4 +1,4 @@
-//! Who dies, errs or is damaged, and when the dead come back.
+//! Which servers die, err or are damaged, and when dead ones come back.
 
 use super::Simulation;
 use eft_messages::ComponentId;
@@ -57,7 +57,7 @@ impl Simulation {
         self.bury(side);
     }
 
-    /// Those who died come back, each after a random part of the downtime.
+    /// Schedules the return of dead servers, each after a random part of the downtime.
     pub(super) fn bury(&mut self, side: usize) {
         self.hand_over_effects(side);
         let burnt = self.stacks[side].burnt;

@@ -1,4 +1,4 @@
-//! Fits to the numbers that the calibration file names as fit points, and looks at nothing else.
+//! Fits to the numbers that the calibration file names as fit points, and to nothing else.
 //!
 //! A pattern search: from the best of a grid around the nominal values, the parameters go up or down by a step, alone and together, while that brings
 //! the numbers nearer; then the steps get smaller.
@@ -17,7 +17,7 @@ const STEPS: [u64; 3] = [25, 10, 4];
 /// Where the search may start, in percent of the nominal values.
 const GRID: [u64; 3] = [50, 100, 200];
 
-/// How far the numbers are from the paper's: the sum of the squares of what they are off, in parts per ten thousand.
+/// The distance from the paper's numbers: the sum of the squared deviations, in parts per ten thousand.
 fn error(calibration: &Calibration, seed: u64) -> Result<u64, CalibrationError> {
     let bench = Bench::new(calibration, "newtos", Ablation::default(), seed)?;
     let slow = bench.run(Sharing::Cores, 1600, 1600);

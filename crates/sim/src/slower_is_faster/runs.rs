@@ -1,4 +1,4 @@
-//! The paper's configurations, and what came of each, as named figures.
+//! The paper's configurations, and the results of each, as named figures.
 //!
 //! `c1/TCP/OTHERS/…` has tcp on a core of so many MHz and ip and driver on one each, `c2/TCP/OTHERS/…` has these two as
 //! threads of one core, `one/MHZ/…` all three on one thread. Rates are in Mb/s, shares in percent.
@@ -31,7 +31,7 @@ pub struct Bench {
     seed: u64,
 }
 
-/// What is taken away, what that is to remove, and the name of the figure.
+/// What is taken away, the effect that should vanish with it, and the effect's figure.
 pub const ABLATIONS: [(&str, Ablation, fn(&Bench) -> f64); 2] = [
     (
         "ablation/slower",
@@ -159,7 +159,8 @@ pub fn figures(bench: &Bench) -> Figures {
     figures
 }
 
-/// Section 4.3: tcp gets a step more each time; the others do if the rate did not rise in proportion and theirs helps.
+/// Section 4.3: tcp gets a step more each time; the others do if the rate did not rise in proportion and their
+/// step helps.
 fn search(bench: &Bench, figures: &mut Figures) {
     let mut others = STEP_MHZ;
     let mut before = bench.mbps(Sharing::Cores, STEP_MHZ, others);

@@ -15,12 +15,12 @@ impl Stack {
         }
     }
 
-    /// Who died since the last call.
+    /// Servers that died since the last call.
     pub fn take_died(&mut self) -> Vec<ComponentId> {
         core::mem::take(&mut self.died)
     }
 
-    /// Who accused whom since the last call, and what the supervisor says to it.
+    /// Accusations since the last call (accuser, accused), with the supervisor's verdicts.
     pub fn judge_accused(&mut self, now: Instant) -> Vec<(ComponentId, ComponentId, Verdict)> {
         let accusations = core::mem::take(&mut self.accusations);
         accusations.into_iter().filter_map(|(by, of)| Some((by, of, self.judge(now, by, of)?))).collect()
@@ -45,7 +45,7 @@ impl Stack {
         }
     }
 
-    /// Another value for a bit of a number by which a queue of this server goes.
+    /// Flips a bit of a cursor of one of this server's queues.
     pub fn flip_number(&mut self, peer: ComponentId, random: &mut Random) {
         let own: Vec<&Numbers> = self.numbers.iter().filter(|n| n.writer == peer).collect();
         let mut below = |n: usize| random.below(n as u64) as usize;
@@ -73,7 +73,7 @@ impl Stack {
                 continue;
             };
             self.call(j, |node, around| {
-                // What the dead one had said is still heard.
+                // Neighbours still take the dead server's last messages.
                 node.take_rest(around);
                 node.disconnect(peer);
             });
@@ -81,7 +81,7 @@ impl Stack {
         }
         self.settle();
         self.members[i].credit = Credit::default();
-        // What was to be done about it is done.
+        // Accusations by or against it are settled.
         self.accusations.retain(|(by, of)| *by != peer && *of != peer);
         self.numbers.retain(|n| n.writer != peer && n.reader != peer);
         for pool in self.pools.iter_mut().filter(|p| p.owner == peer) {

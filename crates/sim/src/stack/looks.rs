@@ -1,4 +1,4 @@
-//! What a world that charges for turns sees of a stack between them.
+//! A stack's state between turns, for a world that charges for turns.
 
 use super::Stack;
 use eft_base::Instant;
@@ -23,7 +23,7 @@ impl Stack {
         has_news || has_frames || is_due || member.node.as_ref().is_some_and(|node| node.has_message())
     }
 
-    /// It announced that it sleeps, and nobody rang since.
+    /// It announced that it sleeps, and its doorbell has not rung since.
     pub fn is_asleep(&self, peer: ComponentId) -> bool {
         self.index(peer).is_some_and(|i| self.members[i].asleep)
     }

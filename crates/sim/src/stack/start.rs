@@ -1,4 +1,4 @@
-//! Starting servers: their pools, engines and neighbours, and what a newborn is told.
+//! Starting servers: their pools, engines and neighbours, and a new server's first events.
 
 use super::{Burning, DOMAIN, DOMAIN_POOL, MappedPool, Stack};
 use crate::device::SimDevice;
@@ -131,7 +131,7 @@ impl Stack {
         Box::new(Server::new(Recorder::new(engine, make, recording), status, seed))
     }
 
-    /// Maps others' pools into a newborn.
+    /// Maps others' pools into a new server.
     fn map_pools(&mut self, i: usize) {
         let peer = self.members[i].peer;
         if let Some(node) = &mut self.members[i].node {
@@ -162,7 +162,7 @@ impl Stack {
         });
     }
 
-    /// A reborn sockets hears which descriptors are still open.
+    /// Tells a restarted sockets which descriptors are still open.
     fn tell_survivors(&mut self, i: usize) {
         let now = self.surroundings.now;
         if self.members[i].peer == ComponentId::SOCKETS {

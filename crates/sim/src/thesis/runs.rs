@@ -1,4 +1,4 @@
-//! The thesis' configurations, and what came of each, as named figures.
+//! The thesis' configurations, and the results of each, as named figures.
 //!
 //! `opteron/POSIXxTCPxIPxDRIVER/…` and `xeon/POSIXxTCPxFILTERxIPxDRIVER/…` have each server on a core of so many MHz; what
 //! shares cores has a name of its own. Rates are in Mb/s, shares in percent.

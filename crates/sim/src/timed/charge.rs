@@ -1,4 +1,4 @@
-//! What a turn of a server costs, by what waits for it.
+//! The cost of a server's turn, by the messages that wait for it.
 
 use eft_messages::nic::{IpToNic, NicToIp};
 use eft_messages::transport::{IpToTransport, TransportToIp};
@@ -11,7 +11,7 @@ use crate::stack::Stack;
 
 pub const NIC: ComponentId = ComponentId::nic(0);
 
-/// The servers of a stack that are on the way of data.
+/// The servers of a stack on the data path.
 pub const ON_THE_WAY: [(Server, ComponentId); 3] =
     [(Server::Tcp, ComponentId::TCP), (Server::Ip, ComponentId::IP), (Server::Driver, NIC)];
 

@@ -2,8 +2,8 @@
 //!
 //! A turn takes time: when it begins it sees what waits for its server, is charged for that, and is executed when it ends.
 //! What it sends is charged after it, since only the engine knows. The [`Machine`](crate::batch::machine::Machine) polls,
-//! sleeps, wakes and switches as it does for batches; programs only move cursors, and no payload is looked at. The peer is a
-//! stack of the same servers whose turns take no time, and which looks at what has come as often as its interrupts let it.
+//! sleeps, wakes and switches as it does for batches; programs only move cursors, and no payload is read. The peer is a
+//! stack of the same servers whose turns take no time, and which polls as often as its interrupts let it.
 
 pub mod charge;
 pub mod check;

@@ -33,8 +33,8 @@ impl Peer {
         Self { stack, end, sockets, window, scale }
     }
 
-    /// Its buffer is so large that what it offers never shrinks, as that of Linux, which grows; and the payload's sum is
-    /// nobody's concern.
+    /// The peer's buffer is so large that its window never shrinks, like Linux's growing buffer; the payload's checksum
+    /// is not verified.
     fn offer(&self, frame: &mut WireFrame) {
         let tcp_at = 14 + usize::from(frame.bytes.get(14).copied().unwrap_or(0) & 15) * 4;
         if let Some(field) = frame.bytes.get_mut(tcp_at + 14..tcp_at + 16) {
@@ -48,7 +48,7 @@ impl Peer {
         self.end.borrow_mut().incoming.push_back(frame);
     }
 
-    /// Takes all that has come, and gives what is sent for it.
+    /// Takes all received frames, and returns the frames sent in response.
     pub fn run(&mut self, now: Instant) -> VecDeque<WireFrame> {
         let mut sent = VecDeque::new();
         self.stack.wake(NIC);

@@ -1,4 +1,4 @@
-//! One run of tier 1: a setting, a profile, a seed, and what came of it.
+//! One run of tier 1: a setting, a profile, a seed, and the outcome.
 
 use std::time::Duration;
 

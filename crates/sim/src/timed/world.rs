@@ -1,4 +1,4 @@
-//! Who runs when, what that costs, and what crosses the wire.
+//! When each server runs, the costs of its turns, and the traffic on the wire.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -29,10 +29,10 @@ pub enum Outside {
     },
     /// The oldest frame on the wire is at the peer.
     Arrived,
-    /// The peer looks at what has come.
+    /// The peer takes the received frames.
     Gathered,
     PeerDue,
-    /// What the peer sent for it is here.
+    /// The peer's response has arrived.
     Answered,
     /// A server's deadline.
     Due {
@@ -112,7 +112,7 @@ impl<'a> Rest<'a> {
         }
     }
 
-    /// Programs and peers are not clockwork: anything from half to one and a half of it.
+    /// A random time from half to one and a half of `time_ps`: programs and peers are not regular.
     pub fn about(&mut self, time_ps: u64) -> u64 {
         time_ps / 2 + self.random.below(time_ps + 1)
     }
@@ -265,7 +265,7 @@ impl World<'_> {
         SERVERS.map(|server| self.rest.has_work(server, self.machine.now_ps))
     }
 
-    /// Whoever has something to do since, and was rung if it sleeps, hears of it.
+    /// Tells the machine which servers have had work since `before`; one that sleeps only if its doorbell was rung.
     fn tell(&mut self, from: Option<Server>, before: &[bool; SERVERS.len()]) {
         for (server, component) in ON_THE_WAY {
             let had_work = before[server as usize];
@@ -294,7 +294,7 @@ impl World<'_> {
         if let Some(component) = slept.and_then(component)
             && let Some(server) = slept
         {
-            // It announces that it sleeps, and looks once more.
+            // It announces that it sleeps, and polls once more.
             let now = self.rest.now(now_ps);
             self.rest.stack.step(now, component, self.rest.profile.batch_max);
             self.watch(server);
@@ -336,7 +336,7 @@ impl World<'_> {
         self.hear();
     }
 
-    /// What the device has goes onto the wire.
+    /// Puts the device's frames onto the wire.
     fn send_frames(&mut self) {
         let frames: Vec<WireFrame> = self.rest.end.borrow_mut().outgoing.drain(..).collect();
         for frame in frames {
@@ -361,7 +361,7 @@ impl World<'_> {
         }
     }
 
-    /// Programs hear of room.
+    /// Tells programs of room.
     fn hear(&mut self) {
         for effect in std::mem::take(&mut self.rest.stack.effects) {
             let Effect::Transport(Told::Writable(socket)) = effect else { continue };

@@ -41,7 +41,7 @@ pub fn web(
     profile.initial_window_bytes = from.system("initial_window_bytes")?.min(profile.window_bytes);
     // Web servers switch it off.
     profile.nagle = false;
-    // Other servers than the stack's answer most of them, so nothing is fitted.
+    // Servers outside of the stack answer most calls, so nothing is fitted.
     let call = from.system("program_call_cycles")?;
     let calls = |name: &str| server.system(name).map(|count| Work::cycles(call * count));
     let cycles = |name: &str| server.system(name).map(Work::cycles);

@@ -1,4 +1,4 @@
-//! Clients: what each has of its answer, and what it says next.
+//! Clients: how much of its answer each has, and what it sends next.
 
 use super::profile::Web;
 

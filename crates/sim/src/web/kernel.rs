@@ -30,7 +30,7 @@ pub(super) fn handle(
         }
         (Server::Front, Message::News(news)) => {
             let deed = state.program.hear(web, &mut state.streams, stream, news);
-            // It asks what there is, and does it.
+            // It asks for events, and handles them.
             turn.work += deed.work + call + call;
             turn.copying += deed.copying;
             if deed.written > 0 {

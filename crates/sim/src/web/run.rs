@@ -1,4 +1,4 @@
-//! One run: a setting, a web server, a seed, and what came of it.
+//! One run: a setting, a web server, a seed, and the outcome.
 
 use std::cell::RefCell;
 
@@ -19,7 +19,7 @@ use crate::hardware::PS_PER_MS;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Answers in a second, as many as the bytes that came are, thousandths.
+    /// Answers a second, computed from the received bytes, thousandths.
     pub answers_milli: u64,
     pub kbps: u64,
     pub connections: u64,
@@ -36,7 +36,7 @@ const LARGE_BYTES: u64 = 1 << 19;
 /// What happens outside of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Outside {
-    /// A client had its time.
+    /// A client's pause is over.
     Client {
         stream: usize,
     },
@@ -236,7 +236,7 @@ pub fn run(web: &Web, setting: &Setting, seed: u64) -> Outcome {
     }
 }
 
-/// What was counted until some moment.
+/// The counters at one time.
 struct Reading {
     bytes: u64,
     connections: u64,

@@ -1,4 +1,4 @@
-//! What a message costs each server, and what it causes.
+//! A message's cost to each server, and its effects.
 
 use super::profile::{System, Web};
 use super::turn::{Control, Message, Of, State, Target, Turn, receive, send_touched};

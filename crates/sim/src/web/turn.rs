@@ -1,4 +1,4 @@
-//! What servers say to each other, and what tcp's state makes of a frame, on whichever core that is.
+//! The servers' messages to each other, and tcp's handling of a frame, independent of the core.
 
 use super::clients::Frame;
 use super::profile::Web;
@@ -21,7 +21,7 @@ pub enum Message {
     /// From the program to tcp: there is something in the ring.
     Written,
     Close,
-    /// tcp's timer: it waited long enough for room for a larger piece.
+    /// tcp's timer: it has waited long enough for room for a larger piece.
     Piece(u64),
 }
 

@@ -1,4 +1,4 @@
-//! What the modelled machine lets sensors see.
+//! The modelled machine's sensor readings.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use eft_cores::sample::{ComponentSample, CpuSample, Hint, QueueSample, Sample, T
 use eft_machine::{CpuId, Microjoules};
 
 impl World {
-    /// Lets time pass and looks.
+    /// Lets time pass and takes a sample.
     pub fn sample_after(&mut self, period_ns: u64) -> Sample {
         self.pass(period_ns);
         self.sample()
     }
 
-    /// Looks at what is in memory anyway.
+    /// Takes a quick sample: only counters that are in memory anyway.
     pub fn quick_sample(&self) -> QuickSample {
         let sum = |of: fn(&Part) -> u64| self.parts.values().map(of).sum::<u64>();
         let Traffic { received_bytes, sent_bytes, received_segments, sent_segments, .. } = self.traffic;
@@ -26,7 +26,7 @@ impl World {
         }
     }
 
-    /// Looks at everything; queues are seen anew from here on.
+    /// Takes a whole sample; the observation of queues begins anew.
     pub fn sample(&mut self) -> Sample {
         if self.now_ns >= self.accounted_to_ns + ACCOUNT_NS {
             self.account();
