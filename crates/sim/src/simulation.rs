@@ -38,7 +38,7 @@ pub struct Faults {
     pub fuse: f64,
     /// Chance that another server of its stack dies with it.
     pub together: f64,
-    /// Chance per step that a cursor of one of their queues is damaged.
+    /// Chance per step that a sequence number or position of one of their queues is damaged.
     pub flip: f64,
 }
 

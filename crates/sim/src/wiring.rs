@@ -8,12 +8,12 @@ use eft_component::Port;
 use eft_messages::ComponentId;
 use std::sync::atomic::Ordering;
 
-/// A queue's cursors, and who writes them.
+/// A queue's sequence numbers, or its reader's position, and who writes them.
 pub struct Numbers {
     pub writer: ComponentId,
     pub reader: ComponentId,
     segment: Segment,
-    /// Others' view of the queue, for the cursors that its writer writes.
+    /// Others' view of the queue; only with the sequence numbers, which the queue's writer writes.
     pub queue: Option<Inspection>,
     /// Bytes from one number to the next.
     stride: usize,

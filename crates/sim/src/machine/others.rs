@@ -15,7 +15,7 @@ pub enum Others {
     /// Program, stack and peer fall in and out of step on the CPUs that they share: for a second to ten at a time a third less
     /// gets done, with as much less work.
     Moods,
-    /// Nothing runs at all for a sample or two, neither the stack nor its program and peer.
+    /// Nothing runs at all for a step or two, neither the stack nor its program and peer.
     Stalls,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Disturbance {
     pub left: f64,
     /// The factor by which work visibly takes longer.
     pub dearer: f64,
-    /// For how many samples this state lasts.
+    /// For how many further steps this state lasts.
     looks: u64,
 }
 
@@ -46,7 +46,7 @@ impl Disturbance {
         self.by == Others::Thieves && self.left < 1.0
     }
 
-    /// Advances the state; called before each sample.
+    /// Advances the state by a step.
     pub fn pass(&mut self, random: &mut Random) {
         match self.by {
             Others::Nobody => {}

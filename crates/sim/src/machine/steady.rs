@@ -44,7 +44,7 @@ pub struct Steady {
 pub struct CpuShare {
     pub busy: f64,
     pub polling: f64,
-    /// CPU time that the load's program and peer take.
+    /// The share that the load's program and peer take.
     pub others: f64,
     /// Messages there, waiting or served.
     pub messages: f64,

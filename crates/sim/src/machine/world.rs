@@ -165,7 +165,7 @@ impl World {
         Ok(())
     }
 
-    /// Moves components; one that may run anywhere goes to CPU 0. Returns those that were elsewhere before.
+    /// Moves components; one that may run anywhere goes to CPU 0. Returns those whose seats changed.
     ///
     /// # Panics
     /// If one would go to a parked CPU.

@@ -45,7 +45,7 @@ impl Stack {
         }
     }
 
-    /// Flips a bit of a cursor of one of this server's queues.
+    /// Flips a bit of a sequence number or position of one of this server's queues.
     pub fn flip_number(&mut self, peer: ComponentId, random: &mut Random) {
         let own: Vec<&Numbers> = self.numbers.iter().filter(|n| n.writer == peer).collect();
         let mut below = |n: usize| random.below(n as u64) as usize;
@@ -81,7 +81,7 @@ impl Stack {
         }
         self.settle();
         self.members[i].credit = Credit::default();
-        // Accusations by or against it are settled.
+        // Accusations by or against it are dropped.
         self.accusations.retain(|(by, of)| *by != peer && *of != peer);
         self.numbers.retain(|n| n.writer != peer && n.reader != peer);
         for pool in self.pools.iter_mut().filter(|p| p.owner == peer) {
