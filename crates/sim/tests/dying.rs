@@ -93,7 +93,7 @@ fn streams_go_on_while_anybody_dies_alone_or_with_another() {
     thousand(20_000, faults);
 }
 
-/// Two stacks of which `side` loses `peer` at its `steps`-th access, and `other` in the same moment.
+/// Two stacks, of which `side` loses `peer` at its `steps`-th access, and `other` at the same time.
 fn doomed(side: usize, peer: ComponentId, steps: u64, other: Option<ComponentId>) -> Simulation {
     let mut s = Simulation::new(steps, Settings::default());
     let together = other.map_or(0.0, |_| 1.0);
@@ -103,7 +103,7 @@ fn doomed(side: usize, peer: ComponentId, steps: u64, other: Option<ComponentId>
     s
 }
 
-/// A connection is made, moves bytes both ways and ends. False: the server that is to die has not so many accesses.
+/// A connection is made, moves bytes both ways and ends. False: the server has fewer accesses than `steps`.
 fn stream_outlives(side: usize, peer: ComponentId, steps: u64, other: Option<ComponentId>) -> bool {
     let mut s = doomed(side, peer, steps, other);
     s.serve(2000, 3000, 0);
@@ -133,7 +133,7 @@ fn send_datagrams(s: &mut Simulation) {
     s.run_for(Duration::from_millis(200));
 }
 
-/// Nobody dies any more, and the same sockets carry everything.
+/// No server dies any more, and the same sockets carry everything.
 fn all_arrive(s: &mut Simulation) {
     s.faults = Faults { downtime: DOWNTIME, ..Faults::default() };
     s.run_for(Duration::from_secs(20));

@@ -1,4 +1,4 @@
-//! A flood of SYNs from addresses that nobody has (RFC 4987), and clients who connect through it.
+//! A flood of SYNs from unused addresses (RFC 4987), and clients that connect during it.
 
 use eft_base::checksum::Checksum;
 use eft_messages::ComponentId;

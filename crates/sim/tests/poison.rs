@@ -1,11 +1,11 @@
-//! Inputs that kill whoever runs them: they end the connection that they came with at most, and the server works on.
+//! Inputs that kill the server that handles them: they end at most their own connection, and the server works on.
 
 use eft_messages::ComponentId;
 use eft_sim::Simulation;
 use eft_sim::simulation::Settings;
 use std::time::Duration;
 
-/// Three streams; some bytes of the second are such that tcp dies of them.
+/// Three streams; tcp dies of some bytes of the second.
 fn poisoned_stream(seed: u64, kills: bool) -> Simulation {
     let mut s = Simulation::new(seed, Settings::default());
     s.serve(300_000, 300_000, 0);

@@ -186,7 +186,7 @@ fn a_changed_word_of_a_page_is_noticed() {
     type IsIt = fn(&Access) -> bool;
     let word: IsIt = |a| matches!(a, Access::Wrote { what: Written::Bytes(_), .. });
     let bytes: IsIt = |a| matches!(a, Access::Wrote { what: Written::Digest { .. }, .. });
-    // A position: of a word that says yes, another value may say the same.
+    // A position: another value of a flag may mean the same.
     let read: IsIt = |a| matches!(a, Access::Read { bytes, .. } if bytes.len() == 8 && bytes[0] != 0);
     let s = recorded(1);
     for peer in [ComponentId::TCP, ComponentId::UDP] {
@@ -200,7 +200,7 @@ fn a_changed_word_of_a_page_is_noticed() {
                 Some(Access::Wrote { what: Written::Digest { digest, .. }, .. }) => *digest ^= 1,
                 None => unreachable!(),
             });
-            // What is read may matter later only.
+            // A read value may matter only later.
             assert!(call_of(flipped) >= at, "{peer}: {what}");
             assert_eq!(call_of(o.changed(|r| drop(r.calls[at].accesses.pop()))), at, "{peer}: one less");
             let again = o.changed(|r| {

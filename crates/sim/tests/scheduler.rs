@@ -1,4 +1,4 @@
-//! What the scheduler has to reach, proven on the modelled machine: the whole component, as it runs live.
+//! The scheduler's goals, tested on the modelled machine with the whole component, as it runs live.
 
 use eft_base::Random;
 use eft_machine::{CpuId, Share, Watts};
@@ -215,7 +215,7 @@ fn least_power_finds_the_cpu_on_which_one_does_for_all() {
                         load.name,
                         run.why()
                     );
-                    // The fastest of all may need one CPU slower than any prediction asks for, which nobody tries.
+                    // The fastest plan may need one CPU slower than any prediction asks for, which no policy tries.
                     assert!(rate >= 0.93 * most, "{told}");
                     assert!(watts <= 1.05 * least, "{told}");
                 }
@@ -274,7 +274,7 @@ fn a_constant_load_sees_no_more_than_one_change_a_minute_once_settled() {
                 assert!(settled, "seed {seed}, {}:\n{}", load.name, run.why());
                 run.until(270 * S);
                 let later: Vec<u64> = run.changed_after(30 * S);
-                // There is no change without the one that takes it back, so one a minute means none within one.
+                // Every change is followed by its reversal, so one a minute means none within a minute.
                 assert!(
                     later.windows(2).all(|pair| pair[1] - pair[0] > 60 * S),
                     "seed {seed}, {}: {later:?}\n{}",
@@ -668,7 +668,7 @@ fn a_node_follows_its_roles_only_if_they_last() {
 }
 
 /// Prints what a look costs the policy, on machines of several sizes: `cargo test --release … -- --ignored --nocapture`.
-/// Runs with one seed are the same look by look, so the least of several is what was not disturbed.
+/// Runs with one seed are the same sample by sample, so the least of several is the undisturbed cost.
 #[test]
 #[ignore = "prints figures, proves nothing"]
 fn what_a_look_costs() {

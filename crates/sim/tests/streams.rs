@@ -197,8 +197,8 @@ fn messages_may_come_late() {
     with_faults(Fault::Delay, 1000..1012);
 }
 
-/// A bit of a message may be a bit of where its payload lies, so other bytes may arrive; that none is lost for ever, or kills
-/// anybody, is what can be asked.
+/// A flipped bit may belong to the address of a payload, so other bytes may arrive; but none may be lost for ever,
+/// or kill a server.
 #[test]
 fn what_is_no_message_gets_its_sender_replaced() {
     let mut replaced = 0;
@@ -219,7 +219,7 @@ fn what_is_no_message_gets_its_sender_replaced() {
     assert!(replaced > 5, "only {replaced} were replaced");
 }
 
-/// A server that accuses others of nothing is replaced, and they are not.
+/// A server that accuses others without reason is replaced, and they are not.
 #[test]
 fn who_accuses_without_evidence_is_replaced() {
     for (seed, mad) in [
@@ -242,7 +242,7 @@ fn who_accuses_without_evidence_is_replaced() {
     }
 }
 
-/// Whoever reads what cannot be accuses who wrote it; every byte arrives all the same.
+/// A server that reads an invalid message accuses its writer; every byte still arrives.
 #[test]
 fn a_damaged_queue_gets_its_writer_replaced() {
     let mut deaths = 0;
