@@ -150,8 +150,8 @@ impl Scenario {
         })
     }
 
-    /// Where nothing is lost and tcp lives, nothing has to be sent again. A death may last longer than a tail goes unanswered; then
-    /// a probe asks (RFC 8985 section 7), and finds that nothing was lost.
+    /// Where nothing is lost and tcp lives, nothing needs retransmission. A death may outlast the timeout of a tail
+    /// loss probe (RFC 8985 section 7); the probe then finds that nothing was lost.
     fn ask(&self, s: &Simulation, when: &str) -> Result<(), Failure> {
         let total = |name| s.total(ComponentId::TCP, name);
         let lost = total("retransmitted_segments") - total("loss_probes") + total("loss_probes_repaired");

@@ -667,7 +667,7 @@ fn a_node_follows_its_roles_only_if_they_last() {
     }
 }
 
-/// Prints what a look costs the policy, on machines of several sizes: `cargo test --release … -- --ignored --nocapture`.
+/// Prints a sample's cost to the policy on several machines: `cargo test --release … -- --ignored --nocapture`.
 /// Runs with one seed are the same sample by sample, so the least of several is the undisturbed cost.
 #[test]
 #[ignore = "prints figures, proves nothing"]

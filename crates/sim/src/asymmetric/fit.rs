@@ -1,7 +1,7 @@
 //! Fits parameters to the numbers that the paper's text gives on Figures 7 and 8, and to nothing else.
 //!
-//! Each parameter has one number, and is found by halving while the others stay; some rounds settle them together. No
-//! other outcome of a run is read or printed, so that what is held out cannot be fitted by the way. No value is beyond what
+//! Each parameter has one number, and is found by bisection while the others stay; some rounds settle them together. No
+//! other outcome of a run is read or printed, so that held-out numbers cannot be fitted. No value is beyond what
 //! the core can do: between its waits for memory it retires three instructions a cycle at most (AMD, "Software Optimization
 //! Guide for AMD Domain 10h Processors", section 1.2).
 

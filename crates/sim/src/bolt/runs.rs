@@ -1,4 +1,4 @@
-//! What operations take, as named figures: `MACHINE/OPERATION/WAY/CPUS/ms`, `…/switched_ms` until CPUs are off or run.
+//! Operations' times, as named figures: `MACHINE/OPERATION/WAY/CPUS/ms`, `…/switched_ms` until CPUs are off or run.
 //!
 //! `instant/…` is the x86 machine whose processors start at once, `without-concurrency/…` and `without-sharing/…` are ablations.
 

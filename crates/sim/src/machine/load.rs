@@ -222,8 +222,8 @@ impl Load {
         }
     }
 
-    /// With program and peer on these CPUs. The costs are such that plans compare as they were seen to on two quiet CPUs: the
-    /// stack on the peer's CPU does two thirds of what it does on the program's, and on both half to nine tenths of it.
+    /// Puts program and peer on these CPUs. The costs make plans compare as measured on two quiet CPUs: the stack on
+    /// the peer's CPU does two thirds of what it does on the program's, and on both half to nine tenths of it.
     pub fn between(self, program: CpuId, peer: CpuId) -> Self {
         let ends = Ends {
             program,

@@ -49,7 +49,7 @@ impl Clients {
         is_complete
     }
 
-    /// What a client does when it had its time: it connects, asks, or closes. `unacknowledged`: of what it received.
+    /// A client's next action after its pause: it connects, asks, or closes. `unacknowledged`: of its received bytes.
     pub fn act(&mut self, web: &Web, stream: usize, unacknowledged: u64) -> Frame {
         let client = &mut self.all[stream];
         if !client.is_connected {
