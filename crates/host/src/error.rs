@@ -1,4 +1,4 @@
-//! What can go wrong with the CPUs of a host, by what a caller may do about it. Each is printed as its one line.
+//! Errors about a host's CPUs, grouped by what a caller can do about them. Each is printed as one line.
 
 use eft_cores::error::SchedulerError;
 use eft_cores::park::{ParkError, UnknownBackEnd};
@@ -11,10 +11,10 @@ pub enum Error {
     /// The operating system refused a call, a file or a value.
     #[error("{0}")]
     System(String),
-    /// It needs a right that this process does not have.
+    /// The operation needs a right that this process does not have.
     #[error("{0}")]
     Denied(String),
-    /// Another eft, another program or the kernel is at work on it; the same may succeed later.
+    /// Another eft, another program or the kernel is using it; a retry may succeed.
     #[error("{0}")]
     Busy(String),
     /// This machine or its kernel does not have it, or a process or CPU is not there.
@@ -23,13 +23,13 @@ pub enum Error {
     /// A thread or a connection that was there has ended.
     #[error("{0}")]
     Gone(String),
-    /// A text or a figure that means nothing.
+    /// A text or a number has no valid meaning.
     #[error("{0}")]
     Invalid(String),
     /// The background process that holds the changes did not start, answer or end.
     #[error("{0}")]
     Holder(String),
-    /// It must not be done in the state that the machine is in.
+    /// The machine's present state forbids the operation.
     #[error("{0}")]
     Refused(String),
     #[error(transparent)]

@@ -34,8 +34,8 @@ pub fn set(tree: &Tree, process: i32, tid: i32, cpus: &CpuSet) -> Result<(), Err
     }
 }
 
-/// The mask of a thread; without reading a file where the kernel can be asked. What it names beyond the CPUs that are
-/// online is left out by the kernel.
+/// The mask of a thread. On a live machine a system call reads it, not a file. The kernel leaves out CPUs that are
+/// offline.
 pub fn get(tree: &Tree, process: i32, tid: i32) -> Option<CpuSet> {
     if !tree.is_live() {
         return tasks::affinity(tree, process, tid);
@@ -69,8 +69,8 @@ pub fn pin_myself(cpu: CpuId) -> Result<(), Error> {
     set(&Tree::live(), 0, 0, &CpuSet::one(cpu))
 }
 
-/// After a CPU came back. Its tasks have the mask that offlining was expected to leave, or any CPU at all: where nothing
-/// of a mask was left, the kernel may let a task run everywhere (`select_fallback_rq`).
+/// Restores masks after a CPU came back. Its tasks have the mask that offlining was expected to leave, or any mask: if
+/// no CPU of a mask is left, the kernel may let the task run everywhere (`select_fallback_rq`).
 pub fn give_back(tree: &Tree, tasks: &[TaskMask]) {
     let online = topology::online(tree).unwrap_or_default();
     for task in tasks {
@@ -78,7 +78,7 @@ pub fn give_back(tree: &Tree, tasks: &[TaskMask]) {
         let by_kernel = now.is_some_and(|now| now == task.new.and(&online) || online.is_subset(&now));
         if by_kernel && tasks::read(tree, task.process, task.id.tid).is_some_and(|found| found.id == task.id)
         {
-            // It may end between the check and the call.
+            // The task may end between the check and the call.
             let _ = set(tree, task.process, task.id.tid, &task.old);
         }
     }

@@ -12,7 +12,7 @@ use crate::sensors::Tree;
 pub const SWITCH: &str = "proc/sys/kernel/cpu_bolt";
 const DIR: &str = "sys/devices/system/cpu/bolt";
 
-/// Does the kernel know it, on or off?
+/// Whether the kernel has Bolt, switched on or off.
 pub fn is_there(tree: &Tree) -> bool {
     tree.exists(SWITCH) && tree.exists(&file(false)) && tree.exists(&file(true))
 }
@@ -25,7 +25,7 @@ fn file(online: bool) -> String {
     format!("{DIR}/{}", if online { "online" } else { "offline" })
 }
 
-/// Switches all of them, or none; who is there already does no harm.
+/// Switches all of them or none. A CPU that is already in the wanted state does no harm.
 pub fn set_online(tree: &Tree, cpus: &CpuSet, online: bool) -> Result<(), Error> {
     if cpus.is_empty() {
         return Ok(());

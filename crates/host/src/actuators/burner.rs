@@ -1,8 +1,8 @@
 //! The emulated speed: a real-time thread that holds a core for a part of each period.
 //!
 //! Limits, shown to whoever uses it: interrupts and softirqs are not slowed; the core stalls for a part of each period
-//! instead of running slowly; the kernel's own placement notices the real-time load. Promises: no thread, no cost; a
-//! kernel or cgroup that refuses real-time threads is found out before anything is changed.
+//! instead of running slowly; the kernel's own placement notices the real-time load. Promises: without a burner
+//! thread it costs nothing; a kernel or cgroup that refuses real-time threads is detected before anything is changed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -29,7 +29,7 @@ pub struct Burner {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Tries to become real-time in a thread of its own, and says why it is refused.
+/// Tries to become real-time in a separate thread, and returns why the kernel refuses it.
 pub fn check_allowed() -> Result<(), Error> {
     std::thread::spawn(become_real_time)
         .join()
@@ -59,8 +59,8 @@ impl Burner {
     pub fn start(cpu: CpuId, options: DutyOptions) -> Result<Self, Error> {
         let (stop, tid) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicI32::new(0)));
         let (report, started) = std::sync::mpsc::channel();
-        // The thread begins real-time, too: an ordinary one may not get its first turn on a CPU under load for a long
-        // time, while whoever started it holds the lock (20 s were seen on a Linux 6.18).
+        // The thread starts as a real-time thread: on a loaded CPU an ordinary thread may wait long before it first
+        // runs, while its creator holds the lock (20 s were seen on Linux 6.18).
         let _urgent = RealTime::begin();
         let thread = {
             let (stop, tid) = (stop.clone(), tid.clone());
@@ -100,8 +100,8 @@ pub fn sleep_until(moment: Instant) {
     let since_boot = moment.saturating_since(Instant::ZERO);
     let until =
         libc::timespec { tv_sec: since_boot.as_secs() as i64, tv_nsec: i64::from(since_boot.subsec_nanos()) };
-    // SAFETY: `until` lives through the call, which only reads it; an early return by a signal is handled by callers,
-    // who look at the clock.
+    // SAFETY: `until` lives through the call, which only reads it. A signal may end the sleep early; callers check
+    // the clock.
     unsafe {
         libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &until, std::ptr::null_mut())
     };

@@ -1,4 +1,4 @@
-//! Carries out what a scheduler wants of the CPUs, through the journal.
+//! Applies a scheduler's changes of CPUs, through the journal.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ impl Actuator {
         Ok(Actuator { host: Host { tree, dir, managed: managed.clone(), program } })
     }
 
-    /// Unparks, speeds up, slows down and parks, in this order; ends at the first that fails.
+    /// Unparks, speeds up, slows down and parks, in this order; stops at the first failure.
     pub fn change(&self, change: &CpuChange) -> Result<(), Error> {
         if change.is_empty() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The clock through cpufreq: both limits of a policy on the wished frequency.
+//! Sets the clock through cpufreq: both limits of a policy are set to the wanted frequency.
 
 use eft_cores::speed::FrequencyRange;
 use eft_machine::{CpuId, KiloHertz};
@@ -20,7 +20,7 @@ pub fn set(journal: &mut Journal, cpu: CpuId, clock: KiloHertz) -> Result<(), Er
     let dir = format!("{}/cpufreq", topology::dir(cpu));
     let (low, high) = (format!("{dir}/scaling_min_freq"), format!("{dir}/scaling_max_freq"));
     let lowest: KiloHertz = journal.tree().number(&low).unwrap_or_default();
-    // The lower limit may never pass the upper one, not even between two writes.
+    // The lower limit must never exceed the upper one, not even between two writes.
     let order = if clock < lowest { [&low, &high] } else { [&high, &low] };
     for path in order {
         journal.write(path, &clock.0.to_string())?;

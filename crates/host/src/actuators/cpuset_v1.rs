@@ -81,7 +81,8 @@ pub fn own_naming(tree: &Tree, cpu: CpuId) -> Vec<(String, CpuSet)> {
     names(tree, &own, cpu).map(|cpus| vec![(own, cpus)]).unwrap_or_default()
 }
 
-/// Makes the cpuset, with `cpus`, and attaches the scope. Returns how many processes; and those that would not go.
+/// Makes the cpuset, with `cpus`, and attaches the scope. Returns how many processes were attached, and which could not
+/// be.
 pub fn set_up(journal: &mut Journal, scope: &Scope, cpus: &CpuSet) -> Result<(usize, Vec<String>), Error> {
     let tree = journal.tree().clone();
     let mount = mount(&tree).ok_or_else(|| error!(Missing, "no cpuset hierarchy of cgroup v1 is mounted"))?;
@@ -101,12 +102,12 @@ pub fn set_up(journal: &mut Journal, scope: &Scope, cpus: &CpuSet) -> Result<(us
     attach(journal, &mount, scope)
 }
 
-/// The root's processes only: whoever sits in another cpuset was put there by somebody.
+/// Attaches processes of the root only: a process in another cpuset was placed there on purpose.
 fn attach(journal: &mut Journal, mount: &str, scope: &Scope) -> Result<(usize, Vec<String>), Error> {
     let tree = journal.tree().clone();
     let own = format!("{mount}/{OWN}");
     let (mut attached, mut refused) = (0, Vec::new());
-    // Processes fork meanwhile; the children of those attached are attached, and a second look finds the rest.
+    // Processes fork meanwhile. Children of attached processes are attached too; another pass finds the rest.
     for _ in 0..3 {
         let in_root = members(&tree, mount, "cgroup.procs");
         let leaders: Vec<tasks::Task> = scope::processes(&tree, scope)?
@@ -122,7 +123,7 @@ fn attach(journal: &mut Journal, mount: &str, scope: &Scope) -> Result<(usize, V
         for leader in &leaders {
             match tree.write(&format!("{own}/cgroup.procs"), &leader.process.to_string()) {
                 Ok(()) => attached += 1,
-                // It ended; nobody is missed.
+                // The process has ended; there is nothing to attach.
                 Err(_) if tasks::leader(&tree, leader.process).is_none() => {}
                 Err(reason) => refused.push(format!("{} ({}): {reason}", leader.name, leader.process)),
             }
@@ -176,7 +177,7 @@ fn members(tree: &Tree, cgroup: &str, file: &str) -> HashSet<i32> {
     text.lines().filter_map(|line| line.trim().parse().ok()).collect()
 }
 
-/// Attaches processes that appeared in the root since. `known` keeps kernel threads from being looked at again.
+/// Attaches processes that have appeared in the root since. `known` avoids checking kernel threads again.
 pub fn sweep(journal: &mut Journal, known: &mut HashSet<i32>) -> Result<usize, Error> {
     let tree = journal.tree().clone();
     let Some(mount) = mount(&tree) else {

@@ -1,5 +1,5 @@
-//! Parking by an isolated partition of cgroup v2: the parked CPUs belong to a cgroup without tasks, and by that to
-//! nobody else. The kernel moves every task away, with affinity or without, and keeps newcomers out.
+//! Parking by an isolated partition of cgroup v2: the parked CPUs belong exclusively to a cgroup without tasks. The
+//! kernel moves every task away, whatever its affinity, and keeps new tasks out.
 
 use eft_machine::{CpuId, CpuSet};
 
@@ -69,15 +69,15 @@ fn enable_controller(journal: &mut Journal, mount: &str) -> Result<(), Error> {
     if enabled.split_whitespace().any(|controller| controller == "cpuset") {
         return Ok(());
     }
-    // Not a plain value: what is written is a difference. Left enabled at the end it changes nothing for anybody, but
-    // it is ours to take back.
+    // This is not a plain value: a write to this file is a difference. A controller that stays enabled would change
+    // nothing for others, but eft undoes what it has changed.
     let id = journal.announce(Change::Controller { path: path.clone() })?;
     journal.tree().write(&path, "+cpuset").inspect_err(|_| {
         let _ = journal.done(id);
     })
 }
 
-/// Makes `parked` the partition's CPUs. An empty set gives all back.
+/// Makes `parked` the partition's CPUs. An empty set returns all CPUs.
 pub fn apply(tree: &Tree, own: &str, parked: &CpuSet) -> Result<(), Error> {
     let (cpus, partition) = (format!("{own}/cpuset.cpus"), format!("{own}/cpuset.cpus.partition"));
     if parked.is_empty() {
@@ -92,7 +92,7 @@ pub fn apply(tree: &Tree, own: &str, parked: &CpuSet) -> Result<(), Error> {
             become_partition(tree, &partition)?;
         }
         match tree.text(&partition) {
-            // "isolated invalid (reason)": the CPUs are not ours.
+            // "isolated invalid (reason)": the partition does not have the CPUs.
             Some(state) if state.contains("invalid") => {
                 Err(error!(Refused, "the kernel refuses to isolate CPU {parked}: {state}"))
             }
@@ -108,7 +108,7 @@ pub fn apply(tree: &Tree, own: &str, parked: &CpuSet) -> Result<(), Error> {
     })
 }
 
-/// Older kernels know `root` only: tasks leave just as well, but the load balancer stays.
+/// Older kernels have `root` only: tasks leave as with `isolated`, but load balancing stays on.
 fn become_partition(tree: &Tree, partition: &str) -> Result<(), Error> {
     tree.write(partition, "isolated").or_else(|_| tree.write(partition, "root"))
 }

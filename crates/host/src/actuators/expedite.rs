@@ -1,8 +1,8 @@
 //! Expedited RCU grace periods (`/sys/kernel/rcu_expedited`), held for one operation only.
 //!
-//! They interrupt every CPU, polling ones too, so they are never left on. Promises: the holds in the journal are the
-//! reference count; a hold whose owner was killed is lowered by the next eft. `rcu_normal` outranks them in the kernel,
-//! and an operator who set it meant it: then nothing is held.
+//! They interrupt every CPU, also those that poll, so they are never left on. Promises: the holds in the journal are
+//! the reference count; the next eft lowers a hold whose owner was killed. `rcu_normal` outranks them in the kernel:
+//! if an operator has set it, eft holds nothing.
 
 use crate::error::{Error, error};
 use crate::journal::{Change, Journal};
@@ -11,7 +11,7 @@ use crate::sensors::Tree;
 const EXPEDITED: &str = "sys/kernel/rcu_expedited";
 const NORMAL: &str = "sys/kernel/rcu_normal";
 
-/// Runs an operation under expedited grace periods, if they may be had. The second value says why not.
+/// Runs an operation under expedited grace periods, if they are available. The second value says why they are not.
 pub fn while_expedited<T>(
     journal: &mut Journal,
     operation: impl FnOnce(&mut Journal) -> Result<T, Error>,
@@ -27,7 +27,7 @@ pub fn while_expedited<T>(
     outcome.map(|value| (value, why_not))
 }
 
-/// `Ok(None)`: somebody else has raised it, so there is nothing to hold.
+/// `Ok(None)`: another program has raised it, so there is nothing to hold.
 fn raise(journal: &mut Journal) -> Result<Option<u64>, Error> {
     let flag = |path: &str| journal.tree().number::<u32>(path);
     if flag(NORMAL).is_some_and(|flag| flag != 0) {

@@ -20,7 +20,7 @@ use crate::sensors::tasks::TaskId;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Held {
-    /// Counts the changes, so that the holder can say which it has seen.
+    /// Counts the changes, so that the holder can report which one it has seen.
     pub generation: u64,
     #[serde(alias = "keeper")]
     pub holder: Option<TaskId>,
@@ -90,7 +90,7 @@ impl Held {
         self.parking.as_ref().map(HeldParking::set).unwrap_or_default()
     }
 
-    /// Nothing is held. The count of what was published goes on, since others may wait for theirs.
+    /// Nothing is held. The generation still counts on, since others may wait for the one that they published.
     pub fn nothing(generation: u64) -> Held {
         Held { generation, ..Held::default() }
     }
@@ -100,7 +100,7 @@ impl Held {
     }
 }
 
-/// What the holder has come to.
+/// The holder's status.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Status {
     pub generation: u64,
@@ -112,14 +112,14 @@ pub struct Status {
 }
 
 impl Status {
-    /// Whether what was published as `generation` is done, or what somebody else published since, which contains it: another
-    /// eft may have had the lock before the holder.
+    /// Whether the holder has applied `generation` or a later one, which contains it: another eft may have published
+    /// one before the holder got the lock.
     pub fn has_served(&self, generation: u64) -> bool {
         self.generation >= generation
     }
 }
 
-/// How far a holder is with what was published.
+/// A holder's progress with a generation.
 #[derive(Debug, PartialEq)]
 pub enum Progress {
     /// Done, but for these errors.
@@ -129,7 +129,8 @@ pub enum Progress {
     Ended,
 }
 
-/// A holder that holds nothing any more says so and ends, so its end is looked for before its last word.
+/// A holder that holds nothing writes its status and ends. So the caller must check for its end before it reads the
+/// status.
 pub fn progress(
     generation: u64,
     is_alive: impl FnOnce() -> bool,
@@ -160,12 +161,12 @@ pub fn save_status(dir: &Path, status: &Status) -> Result<(), Error> {
     write(dir, "status.json", status)
 }
 
-/// An absent or damaged file means that nothing is held; the journal still undoes.
+/// An absent or damaged file means that nothing is held; the journal can still undo the changes.
 fn read<T: Default + for<'de> Deserialize<'de>>(dir: &Path, name: &str) -> T {
     fs::read(dir.join(name)).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default()
 }
 
-/// Whole or not at all.
+/// Replaces the file as a whole, or not at all.
 fn write<T: Serialize>(dir: &Path, name: &str, value: &T) -> Result<(), Error> {
     let (path, fresh) = (dir.join(name), dir.join(format!("{name}.new")));
     let text = serde_json::to_vec(value).map_err(|error| error!(System, "{error}"))?;
@@ -195,7 +196,7 @@ mod tests {
 
     #[test]
     fn what_others_published_since_contains_what_is_waited_for() {
-        // Seen live: two eft published, the holder came to the second only, and the first waited in vain.
+        // Seen live: two eft published, the holder saw only the second generation, and the first waited in vain.
         let dir = tempfile::tempdir().unwrap();
         save_status(dir.path(), &Status { generation: 5, ..Status::default() }).unwrap();
         let status = load_status(dir.path());

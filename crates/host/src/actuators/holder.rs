@@ -2,7 +2,7 @@
 //!
 //! It runs the burners and the lazy part of parking, sleeps until the next step is due or a command nudges it, ends by
 //! itself when nothing is held, and undoes everything on SIGTERM, SIGINT and SIGHUP. After a SIGKILL the next eft
-//! undoes what it owned, since its entries in the journal have a dead owner.
+//! undoes its changes, since their entries in the journal have a dead owner.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,13 +24,13 @@ use crate::journal::Journal;
 use crate::sensors::Tree;
 use crate::sensors::tasks::{self, TaskId};
 
-/// Without anything due it looks again after this long, in case a nudge was lost to a crash.
+/// When nothing is due, the holder checks again after this time, in case a crash lost a nudge.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// Tells a holder to look at what is held.
+/// Tells a holder to read again what is held.
 pub fn nudge(holder: TaskId) {
     if let Some(pid) = Pid::from_raw(holder.tid) {
-        // It may just have ended; the caller finds that out by its status.
+        // The holder may just have ended; the caller learns that from its status.
         let _ = rustix::process::kill_process(pid, Signal::USR1);
     }
 }
@@ -46,10 +46,10 @@ struct Holder {
 pub fn run(dir: &Path, ready: impl FnOnce()) -> Result<(), Error> {
     let signals = block_signals()?;
     close_inherited();
-    // Sweeps are short, and late behind a loaded core's own tasks: 17 ms were seen where 10 are promised.
-    // SAFETY: plain numbers; 0 names this process. Without the privilege sweeps are only later.
+    // Sweeps are short, but late if they queue behind a loaded core's tasks: 17 ms were seen where 10 are promised.
+    // SAFETY: plain numbers; 0 names this process. Without the privilege sweeps only come later.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
-    // A terminal that goes away must not take the holder with it unasked; it may lead a session already.
+    // The holder must not end with the terminal. An error is ignored: the holder may already lead a session.
     let _ = rustix::process::setsid();
     let tree = Tree::live();
     let mut holder = Holder {
@@ -61,7 +61,7 @@ pub fn run(dir: &Path, ready: impl FnOnce()) -> Result<(), Error> {
     ready();
     // The command that started us holds the lock until everything is in place.
     loop {
-        // It holds what others rely on, so it waits as long as it takes.
+        // Others rely on what the holder holds, so it waits for the lock without a limit.
         let mut journal = Journal::lock_within(&tree, dir, Duration::MAX)?;
         let held = held::load(dir);
         if held.holder != Some(holder.me) {
@@ -80,14 +80,14 @@ pub fn run(dir: &Path, ready: impl FnOnce()) -> Result<(), Error> {
     }
 }
 
-/// It outlives who started it, and must not keep their locks and pipes open by inherited descriptors.
+/// The holder outlives its parent, and must not keep the parent's locks and pipes open by inherited descriptors.
 fn close_inherited() {
     // SAFETY: nothing in this process has opened a descriptor above standard error yet. Kernels before 5.9 refuse.
     unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
 }
 
 impl Holder {
-    /// Brings burners and lazy work up to what is held; returns how long there is nothing to do.
+    /// Makes burners and lazy work agree with what is held; returns how long there is nothing to do.
     fn serve(&mut self, journal: &mut Journal, held: &Held, dir: &Path) -> Result<Duration, Error> {
         let is_news = self.status.generation != held.generation;
         if is_news {
@@ -103,7 +103,7 @@ impl Holder {
                 LazyOptions { delays: parking.delays, spread: &parking.spread, force: parking.force };
             let parked = Parking::resume(journal.tree(), parking.back_end, parking.scope.clone());
             self.lazy.run(journal, &parked, &since, &options, now);
-            // Where the kernel keeps newcomers out, or they are born inside, there is nothing to sweep.
+            // Nothing needs a sweep where the kernel keeps new tasks out or they start inside the cpuset.
             let sweeps = match parking.back_end {
                 ParkBackEnd::V2 => false,
                 ParkBackEnd::V1 => parking.scope == Scope::All,
@@ -148,13 +148,13 @@ impl Holder {
     }
 }
 
-/// The last words. Under the lock.
+/// Writes the last status. The caller has the lock.
 fn end(dir: &Path, generation: u64, notes: Vec<String>) -> Result<(), Error> {
     held::save_status(dir, &Status { generation, notes, ..Status::default() })?;
     held::save(dir, &Held::nothing(generation))
 }
 
-/// For other long work that must undo what it did: SIGTERM, SIGINT and SIGHUP are kept back and can be asked for.
+/// For other long work that must undo its changes: SIGTERM, SIGINT and SIGHUP are blocked and can be polled.
 pub struct EndSignals(libc::sigset_t);
 
 impl EndSignals {
@@ -170,7 +170,8 @@ impl EndSignals {
 
 const SIGNALS: [i32; 4] = [libc::SIGUSR1, libc::SIGTERM, libc::SIGINT, libc::SIGHUP];
 
-/// Signals are taken by waiting for them, so no handler runs at a bad moment. Threads started later inherit this.
+/// Blocks the signals, which are then received by waiting for them, so no handler runs at a bad moment. Threads that
+/// start later inherit this.
 fn block_signals() -> Result<libc::sigset_t, Error> {
     // SAFETY: `set` is initialised by sigemptyset before anything reads it, and all pointers live through the calls.
     unsafe {

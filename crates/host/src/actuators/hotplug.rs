@@ -1,8 +1,8 @@
-//! Real offlining, and what the kernel forgets by it.
+//! Real offlining, and restoring what the kernel forgets by it.
 //!
 //! Offlining takes the CPU out of every v1 cpuset that names it and breaks the affinity of tasks bound to it; onlining
-//! puts nothing back. Promises: own cpusets and all affinities are written down first and re-applied. A CPU that
-//! somebody else's cpuset names is left alone unless told otherwise.
+//! restores nothing. Promises: eft's cpusets and all affinities are recorded first and re-applied. A CPU that another
+//! program's cpuset names is left alone unless `force` is set.
 
 use eft_machine::{CpuId, CpuSet};
 
@@ -15,9 +15,9 @@ use super::cpuset_v1;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HotplugOptions {
-    /// Take it offline although somebody else's cpuset names it.
+    /// Take it offline although another program's cpuset names it.
     pub force: bool,
-    /// Leave the grace periods as they are: the kernel's own way.
+    /// Do not expedite grace periods.
     pub native: bool,
 }
 
@@ -39,8 +39,8 @@ impl By {
     }
 }
 
-/// What this kernel has for it. Its online files take Bolt's way, too, so `native` is a matter of grace periods only
-/// where Bolt is off.
+/// The best way that this kernel has. With Bolt on, its `online` files use Bolt too, so `native` affects grace periods
+/// only where Bolt is off.
 pub fn way(tree: &Tree, options: HotplugOptions) -> By {
     match options.native {
         _ if bolt::is_on(tree) => By::Bolt,
@@ -58,7 +58,7 @@ pub fn is_online(tree: &Tree, cpu: CpuId) -> bool {
     tree.number::<u32>(&online_path(cpu)).is_none_or(|flag| flag != 0)
 }
 
-/// The bare switch; nothing if it stands so already.
+/// Only switches the CPU; does nothing if it is already in this state.
 pub fn set_online(tree: &Tree, cpu: CpuId, online: bool) -> Result<(), Error> {
     if is_online(tree, cpu) == online {
         return Ok(());
@@ -68,7 +68,7 @@ pub fn set_online(tree: &Tree, cpu: CpuId, online: bool) -> Result<(), Error> {
         .map_err(|reason| error!(Refused, "CPU {cpu} does not go {verb}: {reason}"))
 }
 
-/// May these be switched at all?
+/// Whether these CPUs may be switched at all.
 pub fn check(tree: &Tree, cpus: &CpuSet) -> Result<(), Error> {
     match cpus.iter().find(|cpu| !tree.exists(&online_path(*cpu))) {
         Some(cpu) => Err(error!(
@@ -79,13 +79,14 @@ pub fn check(tree: &Tree, cpus: &CpuSet) -> Result<(), Error> {
     }
 }
 
-/// What offlining will make the kernel forget, found out before: with a thousand threads that takes milliseconds.
+/// What offlining will make the kernel forget. It is collected in advance: with a thousand threads that takes
+/// milliseconds.
 pub struct Prepared {
     changes: Vec<(CpuId, Change)>,
 }
 
 impl Prepared {
-    /// For who switches the CPUs by other means.
+    /// For callers that switch the CPUs by other means.
     pub fn changes(&self) -> impl Iterator<Item = &Change> {
         self.changes.iter().map(|(_, change)| change)
     }
@@ -120,7 +121,7 @@ pub fn offline(
         let mut taken = CpuSet::new();
         for (cpu, change) in prepared.changes {
             if let Err(reason) = offline_one(journal, cpu, change) {
-                // Nothing half done: those already taken come back.
+                // All or none: the CPUs that are already offline come back.
                 let back = |entry: &crate::journal::Entry| matches!(&entry.change, Change::Offline { cpu, .. } if taken.contains(*cpu));
                 journal.undo(back);
                 return Err(reason);
@@ -153,7 +154,7 @@ fn with_grace_periods(
 ) -> Result<Option<String>, Error> {
     match way(journal.tree(), options) {
         By::Native => operation(journal).map(|()| None),
-        // It waits for no grace period.
+        // Bolt waits for no grace period.
         By::Bolt => urgent::while_urgent(journal, cpus, |journal| operation(journal).map(|()| None)),
         By::Expedited => urgent::while_urgent(journal, cpus, |journal| {
             expedite::while_expedited(journal, operation).map(|((), why_not)| why_not)
@@ -186,7 +187,7 @@ fn offline_one(journal: &mut Journal, cpu: CpuId, change: Change) -> Result<(), 
 fn bound_to(tree: &Tree, threads: &[(Option<i32>, i32)], cpu: CpuId) -> Vec<TaskMask> {
     let online = topology::online(tree).unwrap_or_default();
     let mask = |&(process, tid): &(Option<i32>, i32)| {
-        // Of a thousand threads hardly one gets beyond this.
+        // This skips almost all of a thousand threads.
         if tree.is_live() && !affinity::get(tree, tid, tid).is_some_and(|mask| is_bound(&mask, cpu, &online))
         {
             return None;
@@ -195,7 +196,7 @@ fn bound_to(tree: &Tree, threads: &[(Option<i32>, i32)], cpu: CpuId) -> Vec<Task
         let task = tasks::read(tree, process, tid).filter(|task| !task.kernel)?;
         let old = tasks::affinity(tree, process, tid).filter(|mask| is_bound(mask, cpu, &online))?;
         let rest = old.minus(&CpuSet::one(cpu));
-        // With nothing left the kernel lets it run anywhere it may.
+        // If no CPU is left, the kernel lets the task run on any allowed CPU.
         let new = if rest.is_empty() { online.minus(&CpuSet::one(cpu)) } else { rest };
         Some(TaskMask { process, id: task.id, old, new })
     };
@@ -206,7 +207,7 @@ fn is_bound(mask: &CpuSet, cpu: CpuId, online: &CpuSet) -> bool {
     mask.contains(cpu) && !online.is_subset(mask)
 }
 
-/// Every thread, with its process where that is known without looking.
+/// Every thread, with its process where that is known without reading more files.
 fn all_threads(tree: &Tree) -> Vec<(Option<i32>, i32)> {
     if let Some(threads) = cpuset_v1::all_threads(tree).filter(|_| tree.is_live()) {
         return threads.into_iter().map(|tid| (None, tid)).collect();
@@ -223,7 +224,7 @@ pub fn give_back(tree: &Tree, cpu: CpuId, cpusets: &[(String, CpuSet)]) {
         if tree.exists(&file) && now.is_subset(before) && !now.contains(cpu) {
             let mut cpus = now;
             cpus.insert(cpu);
-            // A cpuset that went away meanwhile needs nothing.
+            // A cpuset that was removed meanwhile needs nothing.
             let _ = tree.write(&file, &cpus.to_string());
         }
     }
@@ -247,7 +248,7 @@ pub fn online(
     })
 }
 
-/// The switch alone. What the kernel forgot is put right one by one, as without Bolt.
+/// Only switches the CPUs. What the kernel forgot is restored for each CPU, as without Bolt.
 fn online_at_once(journal: &mut Journal, cpus: &CpuSet) -> Result<(), Error> {
     let tree = journal.tree().clone();
     let coming: CpuSet = cpus.iter().filter(|cpu| !is_online(&tree, *cpu)).collect();
@@ -285,7 +286,7 @@ fn online_one(journal: &mut Journal, cpu: CpuId) -> Result<(), Error> {
     journal.done(entry.id)
 }
 
-/// A CPU that eft took offline comes back, and with it what its absence took from others.
+/// Brings back a CPU that eft took offline, and restores the cpusets and masks that lost it.
 pub fn bring_back(
     tree: &Tree,
     cpu: CpuId,
@@ -298,7 +299,7 @@ pub fn bring_back(
     Ok(())
 }
 
-/// CPUs that eft took offline.
+/// CPUs that eft has taken offline.
 pub fn offlined(journal: &Journal) -> CpuSet {
     let cpu = |entry: &crate::journal::Entry| {
         if let Change::Offline { cpu, .. } = entry.change { Some(cpu) } else { None }

@@ -1,5 +1,5 @@
-//! Where interrupts go. They stay on the base CPUs from the beginning (Bolt, section 3.2), so that parking moves none;
-//! queues that the operator wants spread are moved lazily.
+//! Placement of interrupts. They are on the base CPUs from the beginning (Bolt, section 3.2), so that parking moves
+//! none; the lazy part of parking moves the queues that the operator wants spread.
 
 use eft_machine::CpuSet;
 use serde::Serialize;
@@ -11,7 +11,7 @@ use crate::sensors::Tree;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct InterruptReport {
     pub moved: Vec<u32>,
-    /// Left where they are, to be moved when a CPU parks.
+    /// These stay where they are until a CPU parks.
     pub spread: Vec<u32>,
     /// The kernel will not move these (per-CPU, or managed by their driver).
     pub refused: Vec<u32>,
@@ -45,7 +45,7 @@ pub fn set_base(
     Ok(report)
 }
 
-/// Moves the spread ones off parked CPUs.
+/// Moves the spread interrupts off parked CPUs.
 pub fn move_off(journal: &mut Journal, base: &CpuSet, parked: &CpuSet, spread: &[u32]) -> InterruptReport {
     let mut report = InterruptReport::default();
     spread.iter().for_each(|irq| leave(journal, *irq, base, parked, &mut report));
@@ -64,7 +64,7 @@ fn leave(journal: &mut Journal, irq: u32, base: &CpuSet, left: &CpuSet, report: 
     }
 }
 
-/// Gives the spread ones back what they had.
+/// Restores the spread interrupts' former CPUs.
 pub fn move_back(journal: &mut Journal, spread: &[u32]) -> Vec<String> {
     let paths: Vec<String> = spread.iter().map(|irq| path(*irq)).collect();
     journal.undo(|entry| matches!(&entry.change, Change::Write { path, .. } if paths.contains(path)))

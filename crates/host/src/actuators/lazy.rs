@@ -1,4 +1,4 @@
-//! The lazy part of parking: what may wait, and is left out if the CPU comes back first.
+//! The lazy part of parking: steps that may wait, and are skipped if the CPU comes back first.
 //!
 //! Promises: each step is taken under the journal's lock, for CPUs that are parked at that moment.
 
@@ -113,7 +113,7 @@ fn take(
         Step::WorkqueueMask if journal.tree().exists(WORKQUEUE_MASK) => {
             journal.write(WORKQUEUE_MASK, &usable.to_mask())
         }
-        // Timers of an idle CPU are armed elsewhere if this is on; those pinned wait for the real offlining.
+        // With this on, timers of an idle CPU are armed on other CPUs; pinned timers stay until real offlining.
         Step::MoveTimers if journal.tree().exists(TIMER_MIGRATION) => journal.write(TIMER_MIGRATION, "1"),
         Step::MoveInterrupts => {
             let report = interrupts::move_off(journal, &usable, parked, options.spread);
@@ -124,7 +124,7 @@ fn take(
                 Err(error!(System, "the kernel will not move interrupt {}", refused.join(",")))
             }
         }
-        // Folds the per-CPU counters of the VM; changes nothing, so nothing is journaled.
+        // Folds the per-CPU counters of virtual memory; changes nothing, so nothing is journaled.
         Step::Statistics if journal.tree().exists(STAT_REFRESH) => journal.tree().write(STAT_REFRESH, "1"),
         Step::Offline => {
             let hotplug_options = hotplug::HotplugOptions { force: options.force, native: false };
@@ -151,13 +151,13 @@ fn move_kernel_threads(journal: &mut Journal, parked: &CpuSet, usable: &CpuSet) 
     }
     journal.announce(Change::Masks { tasks: masks.clone() })?;
     for mask in masks {
-        // The kernel decides; what it keeps shows up in the residue.
+        // The kernel may refuse; the residue shows the threads that stay.
         let _ = affinity::set(&tree, mask.process, mask.id.tid, &mask.new);
     }
     Ok(())
 }
 
-/// After CPUs came back: what was done lazily for them is undone.
+/// After CPUs came back: undoes the lazy steps that were taken for them.
 pub fn give_back(journal: &mut Journal, parked: &CpuSet, spread: &[u32]) -> Result<Vec<String>, Error> {
     let mut notes = give_masks_back(journal, parked)?;
     notes.extend(interrupts::move_back(journal, spread));

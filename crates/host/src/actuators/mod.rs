@@ -1,7 +1,7 @@
-//! What eft changes on the host. One knob a file; each change goes through the journal.
+//! What eft changes on the host. Each file has one kind of setting; each change goes through the journal.
 //!
-//! Promises: nothing is changed on a CPU that the caller did not have checked (`eft_cores::park::Situation`); what
-//! fails half way is taken back before the error is returned.
+//! Promises: nothing is changed on a CPU unless the caller has had it checked (`eft_cores::park::Situation`); a
+//! change that fails half way is undone before the error is returned.
 
 pub mod affinity;
 pub mod bolt;

@@ -1,7 +1,7 @@
 //! Parking a whole set of CPUs at once: the critical part of Bolt's reconfiguration, over three back ends.
 //!
 //! Promises: [`Parking::apply`] is absolute: it makes exactly `parked` parked, and returns when no task of the scope runs
-//! there. What it cannot do it does not begin. The lazy part is in [`super::lazy`].
+//! there. If it cannot do that, it changes nothing. The lazy part is in [`super::lazy`].
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ pub struct ParkOptions {
     /// Interrupts that stay spread over the managed CPUs.
     pub spread: Vec<u32>,
     pub managed: CpuSet,
-    /// Park although somebody else's cpuset names the CPU; its tasks may stay.
+    /// Park although another program's cpuset names the CPU; the tasks of that cpuset may stay.
     pub force: bool,
 }
 
@@ -42,7 +42,7 @@ pub struct ComponentMove {
 pub struct SetUp {
     pub back_end: String,
     pub processes_attached: usize,
-    /// Attached by nobody: they may stay on parked CPUs.
+    /// Processes that could not be attached: they may stay on parked CPUs.
     pub refused: Vec<String>,
     pub interrupts: InterruptReport,
 }
@@ -51,7 +51,7 @@ pub struct SetUp {
 pub struct Parking {
     back_end: ParkBackEnd,
     scope: Scope,
-    /// Our cpuset; found once, since looking for it takes longer than parking.
+    /// Our cpuset; searched for only once, since the search takes longer than parking.
     cpuset: String,
 }
 
@@ -91,7 +91,7 @@ impl Parking {
             ParkBackEnd::V1 => cpuset_v1::own(tree),
             ParkBackEnd::Affinity => None,
         };
-        // Without one the write fails, and says so.
+        // Without a cpuset the later write fails with an error.
         Self { back_end, scope, cpuset: cpuset.unwrap_or_default() }
     }
 
@@ -153,7 +153,7 @@ impl Parking {
         Ok(begin.elapsed())
     }
 
-    /// Newcomers: tasks that the critical step could not know. Returns how many were moved.
+    /// Moves new tasks, which the critical step could not know. Returns how many were moved.
     pub fn sweep(
         &self,
         journal: &mut Journal,
@@ -161,7 +161,7 @@ impl Parking {
         known: &mut HashSet<i32>,
     ) -> Result<usize, Error> {
         match self.back_end {
-            // The kernel keeps newcomers out of a partition.
+            // The kernel keeps new tasks out of a partition.
             ParkBackEnd::V2 => Ok(0),
             ParkBackEnd::V1 if self.scope == Scope::All => cpuset_v1::sweep(journal, known),
             // Descendants are born into the cpuset.
@@ -171,7 +171,7 @@ impl Parking {
     }
 }
 
-/// Affinity back end: takes `parked` out of every mask of the scope that names it. Twice, since threads are born.
+/// Affinity back end: takes `parked` out of every mask of the scope that names it. Twice, since new threads start.
 fn take_from_masks(journal: &mut Journal, scope: &Scope, parked: &CpuSet) -> Result<usize, Error> {
     let tree = journal.tree().clone();
     if parked.is_empty() {
@@ -206,7 +206,7 @@ fn masks_naming(tree: &Tree, process: i32, parked: &CpuSet, usable: &CpuSet) -> 
     tasks::threads(tree, process).into_iter().filter_map(mask).collect()
 }
 
-/// Undoes mask changes that `parked` no longer calls for, wholly or in part; also those of kernel threads and components.
+/// Undoes mask changes, wholly or in part, that `parked` no longer needs; also those of kernel threads and components.
 pub fn give_masks_back(journal: &mut Journal, parked: &CpuSet) -> Result<Vec<String>, Error> {
     let taken = |task: &TaskMask| task.old.minus(&task.new);
     let is_needed = |task: &TaskMask| !taken(task).and(parked).is_empty();
@@ -225,7 +225,7 @@ pub fn give_masks_back(journal: &mut Journal, parked: &CpuSet) -> Result<Vec<Str
         journal.announce(Change::Masks { tasks: shrunk.clone() })?;
         for (before, after) in tasks.iter().zip(&shrunk).filter(|(_, after)| !after.new.is_empty()) {
             if tasks::affinity(&tree, before.process, before.id.tid).is_some_and(|now| now == before.new) {
-                // It may end meanwhile.
+                // The task may end meanwhile.
                 let _ = affinity::set(&tree, after.process, after.id.tid, &after.new);
             }
         }

@@ -1,4 +1,4 @@
-//! Which processes parking is about.
+//! The processes that parking affects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -14,7 +14,7 @@ pub enum Scope {
     /// Every process that no container or service manager has put into a cpuset of its own.
     #[default]
     All,
-    /// These and their descendants. Whatever else runs on a parked CPU stays, and is reported.
+    /// These and their descendants. Other tasks on a parked CPU stay, and are reported.
     Processes(Vec<i32>),
 }
 

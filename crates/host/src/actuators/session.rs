@@ -1,7 +1,7 @@
 //! One command's work on the host: checks, changes, and the hand-over to the holder.
 //!
-//! Promises: every operation is checked as a whole before its first change; what fails half way is undone before the
-//! error is returned; and every session begins by undoing what dead instances left behind.
+//! Promises: every operation is checked as a whole before its first change; an operation that fails half way is undone
+//! before the error is returned; and every session begins by undoing what dead instances left behind.
 
 mod holder_process;
 mod speeds;
@@ -41,12 +41,12 @@ pub struct Session {
     held: Held,
     /// Entries from here on are this operation's.
     first: u64,
-    /// What recovery had to say.
+    /// Notes of the recovery.
     pub notes: Vec<String>,
     pub recovered: usize,
     /// Rates of the measuring loop at full speed, to be kept with the speeds that are set.
     pub full_rates: BTreeMap<CpuId, f64>,
-    /// When the last operation began whose latency was measured, on the monotonic clock.
+    /// Start of the last operation whose latency was measured, on the monotonic clock.
     pub began: Instant,
 }
 
@@ -59,7 +59,7 @@ pub struct Parked {
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// To the microsecond, as traces tell time: what comes next is traced at this moment or later.
+/// Now, rounded down to the microsecond, the resolution of traces: later events are traced at this time or later.
 fn traced_now() -> Instant {
     Instant::from_micros(clock::now().as_micros())
 }
@@ -71,7 +71,7 @@ impl Session {
         let (recovered, notes) = journal.recover();
         let mut held = held::load(&host.dir);
         if held.holder.is_none_or(|holder| !tasks::is_alive(&Tree::live(), holder)) {
-            // A damaged file counts less than what the last holder had come to.
+            // The last holder's status counts more than a damaged file.
             let had_one = held.holder.is_some();
             held = Held::nothing(held.generation.max(held::load_status(&host.dir).generation));
             if had_one {
@@ -109,7 +109,7 @@ impl Session {
         })
     }
 
-    /// The holder, started if there is none. From then on changes are its own.
+    /// The holder, started if there is none. From then on it owns the changes.
     fn ensure_holder(&mut self) -> Result<(), Error> {
         let live = Tree::live();
         let owner = match self.held.holder.filter(|holder| tasks::is_alive(&live, *holder)) {
@@ -125,7 +125,7 @@ impl Session {
         Ok(())
     }
 
-    /// Takes back this operation's changes, and what was to be held.
+    /// Undoes this operation's changes, and restores what was held before.
     fn abandon(&mut self, before: Held, reason: Error) -> Error {
         let first = self.first;
         self.journal.undo(|entry| entry.id >= first);
@@ -137,7 +137,7 @@ impl Session {
         }
     }
 
-    /// Lets the holder know.
+    /// Writes what is held, and nudges the holder.
     fn publish(&mut self) -> Result<(), Error> {
         self.held.generation += 1;
         self.held.managed = self.host.managed.clone();
@@ -203,7 +203,7 @@ impl Session {
         self.situation()?.check_managed(cpus)?;
         let not_parked = cpus.minus(&self.held.parked());
         if not_parked == *cpus && cpus.is_subset(&hotplug::offlined(&self.journal)) {
-            // Parked by the kernel's Bolt, that is offline.
+            // A CPU that the kernel's Bolt has parked is offline.
             return self
                 .online(cpus, HotplugOptions::default())
                 .map(|(took, note)| (took, note.into_iter().collect()));
@@ -290,7 +290,7 @@ impl Session {
         }
     }
 
-    /// Undoes everything that eft holds on this host. Returns what there is to say, and whose changes were left.
+    /// Undoes everything that eft holds on this host. Returns the number of changes undone, and notes.
     pub fn restore(mut self) -> Result<(usize, Vec<String>), Error> {
         let mut notes = std::mem::take(&mut self.notes);
         let live = Tree::live();
@@ -322,7 +322,7 @@ impl Session {
 /// Two switches and the cache that they cost, before calibration.
 const COST: TimeDelta = TimeDelta(2_000);
 
-/// Set-up and masks of parking, in contrast to speeds.
+/// Whether a change is set-up or a mask of parking, in contrast to speeds.
 fn is_parking(change: &Change) -> bool {
     match change {
         Change::MakeCgroup { .. }

@@ -1,6 +1,7 @@
-//! Taking back what the journal says.
+//! Undoing the changes in the journal.
 //!
-//! Promises: what somebody else changed meanwhile is left alone, with a note; what is gone needs no undoing.
+//! Promises: a value that another program has changed meanwhile is left alone, with a note; an object that is gone
+//! needs no undoing.
 
 use eft_machine::CpuSet;
 
@@ -10,7 +11,7 @@ use crate::journal::{Change, Entry, Journal, TaskMask, same_value};
 use crate::sensors::{Tree, tasks};
 
 impl Journal {
-    /// Undoes the entries that `choose` picks, last first. What could not be undone stays, with a line that says why.
+    /// Undoes the entries that `choose` picks, last first. An entry that cannot be undone stays; a note says why.
     pub fn undo(&mut self, choose: impl Fn(&Entry) -> bool) -> Vec<String> {
         let chosen: Vec<Entry> = self.entries().iter().rev().filter(|entry| choose(entry)).cloned().collect();
         let mut notes = Vec::new();
@@ -28,7 +29,7 @@ impl Journal {
         notes
     }
 
-    /// Undoes what dead processes left behind. Returns the number of changes and what there is to say about them.
+    /// Undoes what dead processes left behind. Returns the number of changes and notes on them.
     pub fn recover(&mut self) -> (usize, Vec<String>) {
         let live = Tree::live();
         let before = self.entries().len();
@@ -37,13 +38,13 @@ impl Journal {
     }
 }
 
-/// `Ok` with a note where there is something to say; `Err` if it must be tried again.
+/// `Ok`, perhaps with a note; `Err` if it must be tried again.
 fn undo(tree: &Tree, change: &Change, is_last_hold: bool) -> Result<Option<String>, Error> {
     match change {
         Change::Write { path, old, new } => undo_write(tree, path, old, new),
         Change::MakeCgroup { path } => remove_cgroup(tree, path).map(|()| None),
         Change::Controller { path } => {
-            // Refused while somebody else's cpusets are in use below: then it stays.
+            // The kernel refuses this while other cpusets below are in use: then the controller stays enabled.
             let _ = tree.write(path, "-cpuset");
             Ok(None)
         }
@@ -115,13 +116,13 @@ fn restore_masks(tree: &Tree, tasks: &[TaskMask]) {
         let same = tasks::read(tree, task.process, task.id.tid).is_some_and(|found| found.id == task.id);
         let untouched = tasks::affinity(tree, task.process, task.id.tid).is_some_and(|mask| mask == task.new);
         if same && untouched {
-            // It may end between the check and the call.
+            // The task may end between the check and the call.
             let _ = affinity::set(tree, task.process, task.id.tid, &task.old);
         }
     }
 }
 
-/// A thread that lies where eft may have put it goes back; one that lies elsewhere somebody else has placed.
+/// Restores a thread that is where eft may have put it; if it is elsewhere, another program has placed it.
 fn restore_placed(
     tree: &Tree,
     process: i32,
@@ -148,7 +149,7 @@ fn remove_cgroup(tree: &Tree, path: &str) -> Result<(), Error> {
         return Ok(());
     }
     let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
-    // Tasks fork while they are moved; a few rounds catch the newborn.
+    // Tasks fork while they are moved; a few rounds catch the new ones.
     for _ in 0..16 {
         let members = tree.text(&format!("{path}/cgroup.procs")).unwrap_or_default();
         if members.is_empty() {

@@ -1,4 +1,4 @@
-//! Real-time priority for those who switch a CPU: the calling thread, and the kernel's own threads that it waits for.
+//! Real-time priority for switching a CPU: for the calling thread, and for the kernel threads that it waits for.
 //!
 //! Most of the time of a switch under load was waiting: the kernel's hotplug thread of the CPU (`cpuhp/N`, an ordinary
 //! thread) queues behind everything that runs there, once to begin, and once more for each thread that it parks; and so
@@ -13,10 +13,10 @@ use crate::sensors::tasks::{self, TaskId, ThreadClass};
 use crate::sensors::{Tree, topology};
 
 const CALLER: i32 = 1;
-/// Above the caller, who waits for them; below threaded interrupts (50).
+/// Above the caller, which waits for them; below threaded interrupts (50).
 const KERNEL: i32 = 2;
-/// Kernel threads for the whole machine that a switch waits for: RCU's, whatever this kernel calls its workers, and the
-/// one that makes device nodes.
+/// Machine-wide kernel threads that a switch waits for: RCU's workers, under the names of different kernels, and the
+/// thread that makes device nodes.
 const SHARED: [&str; 4] = ["rcu_exp_gp_kthre", "rcu_exp_par_gp_k", "rcu_preempt", "kdevtmpfs"];
 /// One of each for every CPU: the state machine, and a thread that it parks and unparks.
 const OF_CPU: [&str; 2] = ["cpuhp", "ksoftirqd"];
@@ -46,13 +46,13 @@ fn raise(journal: &mut Journal, cpus: &CpuSet) -> Result<Option<(u64, Vec<Thread
     }
     let id = journal.announce(Change::Urgent { threads: threads.clone() })?;
     for thread in &threads {
-        // The kernel decides; one that stays as it was is only slower.
+        // The kernel may refuse; the thread is then only slower.
         set_class(thread.id.tid, libc::SCHED_FIFO, KERNEL);
     }
     Ok(Some((id, threads)))
 }
 
-/// Puts back what still is as [`while_urgent`] left it.
+/// Restores the threads that are still as [`while_urgent`] left them.
 pub fn lower(threads: &[ThreadClass]) {
     for thread in threads {
         let now = class(thread.id);
@@ -78,7 +78,7 @@ fn helpers(tree: &Tree, cpus: &CpuSet) -> Vec<TaskId> {
             || worker.as_ref().is_some_and(|prefix| is_ordinary_worker(name, prefix))
     };
     let named = |pid: &i32| tree.text(&format!("proc/{pid}/comm")).is_some_and(|name| is_wanted(&name));
-    // Anybody may call a program so; only the kernel's own are meant.
+    // Any program may have such a name; only kernel threads are meant.
     let task = |pid: i32| tasks::leader(tree, pid).filter(|task| task.kernel).map(|task| task.id);
     kernel_threads(tree).into_iter().filter(named).filter_map(task).collect()
 }
@@ -89,7 +89,7 @@ fn is_ordinary_worker(name: &str, prefix: &str) -> bool {
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Children of kthreadd, where the kernel lists children; otherwise all processes, to be looked at.
+/// Children of kthreadd, where the kernel lists children; otherwise all processes, which the caller checks.
 fn kernel_threads(tree: &Tree) -> Vec<i32> {
     match tree.text("proc/2/task/2/children") {
         Some(children) => children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect(),
@@ -115,7 +115,7 @@ fn set_class(tid: i32, policy: i32, priority: i32) -> bool {
 pub struct RealTime(ThreadClass);
 
 impl RealTime {
-    /// None where it is refused.
+    /// `None` if the kernel refuses.
     pub fn begin() -> Option<Self> {
         let before = class(TaskId { tid: 0, started: 0 })?;
         set_class(0, libc::SCHED_FIFO, CALLER).then_some(Self(before))

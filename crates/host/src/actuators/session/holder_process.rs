@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 impl Session {
-    /// Waits until the holder has done what was published. The lock is given away meanwhile.
+    /// Waits until the holder has applied what was published. The lock is released meanwhile.
     pub(super) fn await_holder(&mut self) -> Result<(), Error> {
         let Some(holder) = self.held.holder.filter(|_| self.host.tree.is_live()) else {
             return Ok(());
@@ -64,7 +64,7 @@ pub(super) fn start_holder(host: &Host) -> Result<TaskId, Error> {
     }
 }
 
-/// What there is to say of a holder that does not do what was published.
+/// The error text for a holder that does not apply what was published.
 fn silence_of(holder: TaskId, dir: &Path) -> String {
     let live = Tree::live();
     let what = if tasks::is_alive(&live, holder) {

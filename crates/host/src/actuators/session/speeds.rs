@@ -50,7 +50,7 @@ impl Session {
         }
         let before = self.held.clone();
         self.ensure_holder()?;
-        // A core's earlier setting goes first: back ends do not add up.
+        // The earlier setting of a core is released first: the effects of back ends must not add up.
         self.release_speeds(&cpus);
         let slowed = settings.iter().filter(is_emulated).count();
         let mut phases = phases(phase, slowed as u32, burner::PERIOD);
@@ -98,7 +98,7 @@ impl Session {
                 });
                 held.phase = Some(phase.name().into());
             }
-            // Full speed: what was set before is released already.
+            // Full speed: the earlier setting is already released.
             _ => return Ok(()),
         }
         self.held.speeds.insert(cpu, held);
