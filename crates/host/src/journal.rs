@@ -1,9 +1,9 @@
-//! What eft changed on the host, written down before each change, so that it can be undone by whoever comes next.
+//! What eft changed on the host, recorded before each change, so that the next eft can undo it.
 //!
 //! One journal and one lock for all eft instances of a host. Promises: a change is in the journal before it is made; a
-//! line that is torn was never acted upon; undoing goes backwards, and puts back only what still is as eft left it, so
-//! that what somebody else set meanwhile stays. Must never happen: a change without an owner. When the owner is dead,
-//! the next eft undoes it.
+//! line that is torn was never acted upon; undoing goes backwards, and restores only values that are still as eft left
+//! them, so that values that others have set meanwhile stay. Must never happen: a change without an owner. When the
+//! owner is dead, the next eft undoes it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -18,10 +18,10 @@ use crate::error::{Error, error};
 use crate::sensors::Tree;
 use crate::sensors::tasks::{self, TaskId, ThreadClass};
 
-/// Where the journal lies unless told otherwise; it goes with the next boot, as the changes do.
+/// Where the journal is by default; it does not survive a reboot, and neither do the changes.
 pub const STATE_DIR: &str = "/run/eft/cpu";
 
-/// A command holds the lock for some seconds at most; a benchmark for minutes, and then nobody waits for it.
+/// A command holds the lock for some seconds at most; a benchmark for minutes, and others do not wait that long.
 const LOCK_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Locks within `patience`.
@@ -57,7 +57,7 @@ pub fn same_value(left: &str, right: &str) -> bool {
     }
 }
 
-/// A change, with what is needed to take it back.
+/// A change, with what is needed to undo it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "kebab-case")]
 pub enum Change {
@@ -92,7 +92,7 @@ pub enum Change {
         old: CpuSet,
         within: CpuSet,
     },
-    /// A CPU taken offline: the cpusets and masks that lose it, to be given it back.
+    /// A CPU taken offline, with the cpusets and masks that lose it and get it back.
     Offline {
         cpu: CpuId,
         cpusets: Vec<(String, CpuSet)>,
@@ -104,7 +104,7 @@ pub enum Change {
     },
     /// `/sys/kernel/rcu_expedited` raised; lowered when the last of these is done.
     Expedite,
-    /// Kernel threads that a switch waits for, made real-time meanwhile.
+    /// Kernel threads that a switch waits for; they are real-time meanwhile.
     Urgent {
         threads: Vec<ThreadClass>,
     },
@@ -139,13 +139,13 @@ enum Line {
     Entry(Entry),
 }
 
-/// What a journal's text says: the changes that are not undone, oldest first, and a number that no
-/// entry in it has or had.
+/// Parses a journal: the changes that are not undone, oldest first, and a number that no entry in it
+/// has or had.
 pub fn read(text: &[u8]) -> (Vec<Entry>, u64) {
     let (mut entries, mut next) = (Vec::<Entry>::new(), 1);
     for line in String::from_utf8_lossy(text).lines() {
         match serde_json::from_str(line) {
-            // No eft counts so far: the line is damaged, and no number would be left after it.
+            // No eft counts this far: the line is damaged, and no number would be left after it.
             Ok(Line::Entry(entry)) if entry.id == u64::MAX => {}
             Ok(Line::Entry(entry)) => {
                 next = next.max(entry.id + 1);
@@ -159,7 +159,7 @@ pub fn read(text: &[u8]) -> (Vec<Entry>, u64) {
     (entries, next)
 }
 
-/// The journal, locked against every other eft. The lock goes with the value.
+/// The journal, locked against every other eft. Dropping the value releases the lock.
 pub struct Journal {
     tree: Tree,
     dir: PathBuf,
@@ -171,7 +171,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Waits for the lock, but not without end. Changes belong to this process unless [`Journal::own`] says otherwise.
+    /// Waits for the lock for a limited time. Changes belong to this process unless [`Journal::own`] says otherwise.
     pub fn lock(tree: &Tree, dir: &Path) -> Result<Self, Error> {
         Self::lock_within(tree, dir, LOCK_PATIENCE)
     }
@@ -187,7 +187,7 @@ impl Journal {
         fs::create_dir_all(dir).map_err(|error| complain(dir, error))?;
         let open = |name: &str| {
             let path = dir.join(name);
-            // Not truncated: another eft's entries are in it.
+            // The file is not truncated: it may hold another eft's entries.
             let opened = OpenOptions::new().read(true).append(true).create(true).open(&path);
             opened.map_err(|error| complain(&path, error))
         };
@@ -236,7 +236,7 @@ impl Journal {
         self.load()
     }
 
-    /// Gives the lock away while `wait` runs. Callers reload if they go on.
+    /// Releases the lock while `wait` runs. Callers that go on must reload.
     pub fn unlocked<T>(&mut self, wait: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
         let complain = |error| error!(System, "the lock cannot be used ({error})");
         self.trim()?;
@@ -328,7 +328,7 @@ impl Journal {
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        // A file that is not trimmed says the same.
+        // An error does no harm: a file that is not trimmed has the same meaning.
         let _ = self.trim();
     }
 }

@@ -1,7 +1,7 @@
-//! The CPUs of the machine that we run on: what it tells about them, and what can be done to them and undone.
+//! The CPUs of this machine: what can be read about them, and what can be changed and undone.
 //!
-//! [`sensors`] read, [`actuators`] change, and every change stands in the [`journal`] before it is made, so that whoever
-//! comes after a crash can take it back; [`guests`] schedules virtual machines with both. Needs no stack: `eft cpu` and
+//! [`sensors`] read, [`actuators`] change, and every change is in the [`journal`] before it is made, so that it can be
+//! undone after a crash; [`guests`] schedules virtual machines with both. Needs no stack: `eft cpu` and
 //! `eft vm` work without one.
 
 pub mod actuators;

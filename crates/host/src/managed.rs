@@ -1,4 +1,4 @@
-//! The machine as policies know it.
+//! The machine as policies see it.
 
 use eft_machine::{CpuSet, Machine};
 
@@ -7,7 +7,7 @@ use crate::actuators::session::state_dir;
 use crate::error::Error;
 use crate::sensors::{self, Tree};
 
-/// This machine, with what of it is managed and parked. An error says what could not be read.
+/// This machine, with its managed and parked CPUs. An error says what could not be read.
 pub fn machine(managed: &CpuSet) -> Result<Machine, Error> {
     let tree = Tree::live();
     let mut machine = sensors::observe(&tree)?;

@@ -1,10 +1,10 @@
-//! Files that a person names: a device or a log that is named by mistake must not be read until memory is full.
+//! Files that a user names: a device or a log that is named by mistake must not be read until memory is full.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result};
 use std::path::Path;
 
-/// Of text that somebody wrote or that eft writes for people: rules, topologies, profiles.
+/// Limit for text that people write or read: rules, topologies, profiles.
 const TEXT_MAX: u64 = 16 << 20;
 
 /// A text file of at most 16 MiB.
@@ -12,7 +12,7 @@ pub fn text(path: impl AsRef<Path>) -> Result<String> {
     text_from(File::open(path)?)
 }
 
-/// The same for a server, which must not wait for whoever may write to a pipe.
+/// The same for a server, which must not wait for the writer of a pipe.
 pub fn regular_text(path: impl AsRef<Path>) -> Result<String> {
     match std::fs::metadata(&path)?.is_file() {
         true => text(path),
@@ -26,7 +26,7 @@ pub fn text_from(from: impl Read) -> Result<String> {
         .map_err(|_| Error::new(ErrorKind::InvalidData, "it is no UTF-8 text"))
 }
 
-/// All bytes of a file, if they are not more than `max`.
+/// All bytes of a file, if there are at most `max`.
 pub fn bytes(path: impl AsRef<Path>, max: u64) -> Result<Vec<u8>> {
     at_most(File::open(path)?, max)
 }

@@ -210,7 +210,7 @@ fn what_is_known_holds_whatever_the_hardware_holds() {
     }
 }
 
-/// What is not marked is the truth; of what is marked, one list fits it as far as it is known.
+/// States that are not marked must equal the truth; of the marked lists, one must fit as far as it is known.
 fn agree(processor: &Processor, truth: &[Row], place: &str) {
     let fits = |(ours, truth): (&Row, &Row)| {
         ours.iter().zip(truth).all(|(ours, truth)| ours.is_none() || ours == truth)

@@ -1,4 +1,4 @@
-//! Machines that nobody has at hand, as trees of files: what is read from each, and what is written to it.
+//! Machines that are not at hand, as trees of files: what is read from each, and what is written to it.
 
 use std::fs;
 use std::path::Path;
@@ -144,7 +144,7 @@ fn speeds_go_to_cpufreq_then_to_the_msr_and_come_back() {
         bytes[IA32_CLOCK_MODULATION as usize]
     };
     assert_eq!(register(CpuId(1)), 0b1_0010);
-    // Set again, and from another process: the first values are what comes back.
+    // Set again, from another process: undoing restores the first values.
     session
         .set_speeds(
             &[(CpuId(2), Speed::Clock(KiloHertz(1_200_000)))],
@@ -391,7 +391,7 @@ fn offlining_expedites_only_meanwhile_and_respects_others() {
     );
     assert_eq!(machine.get("sys/devices/system/cpu/cpu3/online"), "1");
     session.offline(&cpu, HotplugOptions { force: true, native: false }).unwrap();
-    // A core that somebody else takes offline is not ours to park.
+    // A core that another program takes offline must not be parked.
     machine.put_cpu(CpuId(2), "online", "0");
     machine.put("sys/devices/system/cpu/online", "0-1");
     assert!(

@@ -21,7 +21,7 @@ pub struct CustodianArguments {
     shape: Vec<usize>,
 }
 
-/// Starts a custodian as nobody's child, so that the program that we become does not wait for it.
+/// Starts a custodian that is not our child, so that the program that we become does not wait for it.
 pub fn leave_behind(stack: &str, shape: &ArenaShape, descriptors: [OwnedFd; 4]) -> Result<()> {
     let numbers = descriptors.each_ref().map(AsRawFd::as_raw_fd);
     let mut command = Command::new("/proc/self/exe");
@@ -54,7 +54,7 @@ pub fn run(arguments: &CustodianArguments) -> Result<()> {
         bail!("a custodian is started by `eft run`");
     };
     stand_aside(&[link, root, arena, bell]);
-    // SAFETY: `eft run` passed these and tells nobody else.
+    // SAFETY: `eft run` passed these descriptors, and nothing else uses them.
     let [link, root, arena_fd, bell] =
         [link, root, arena, bell].map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
     let segment = memory::map(&arena_fd, true)?;
@@ -64,8 +64,8 @@ pub fn run(arguments: &CustodianArguments) -> Result<()> {
     Ok(custodian::run(charge)?)
 }
 
-/// Keeps nothing open that is none of its business, has room for every socket, and stays when a service
-/// is told to stop: its programs may need a while.
+/// Closes unrelated descriptors, makes room for every socket, and stays when a service is told to stop:
+/// its programs may take a while to end.
 fn stand_aside(own: &[i32]) {
     let mut own: Vec<u32> = own.iter().map(|fd| *fd as u32).collect();
     own.sort_unstable();

@@ -1,4 +1,4 @@
-//! What `--help` says at its end: examples, what `--json` holds, limits, variables.
+//! The end of the help texts: examples, the contents of `--json`, limits, variables.
 
 use clap::Command;
 
@@ -177,7 +177,7 @@ Each measures against a baseline of the same run. --json: an object with the lin
 docs/performance.md"),
 ];
 
-/// The end of the help of all.
+/// The end of the help of `eft` itself.
 const ALL: &str = "\
 Examples:
   eft up --name web --device tap:eft0 --address 10.0.5.2/24 --host-address 10.0.5.1/24 &
@@ -186,7 +186,7 @@ Examples:
 
 `eft COMMAND --help` has examples, limits, variables and what --json holds. Errors are one line on standard error.";
 
-/// Gives every command the end of its help.
+/// Adds the end of its help to every command.
 pub fn complete(command: Command) -> Command {
     ENDS.iter().fold(command.after_help(ALL), |all, (name, end)| {
         all.mut_subcommand(name, |command| command.after_help(*end))

@@ -1,7 +1,7 @@
 //! `eft packetdrill`: packetdrill's scripts, each on a stack of its own, in a network of its own.
 //!
-//! packetdrill itself is the user's. It runs as a program of the stack and loads `libeft_packetdrill.so`, which gives it the
-//! stack's system calls and wire.
+//! The user provides packetdrill itself. It runs as a program of the stack and loads `libeft_packetdrill.so`, which
+//! gives it the stack's system calls and wire.
 
 mod settings;
 
@@ -18,10 +18,10 @@ use std::time::{Duration, Instant};
 
 /// Longer than any script takes.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// As packetdrill names its own: some scripts speak of it.
+/// The name of packetdrill's own device: some scripts use it.
 const DEVICE: &str = "tun0";
-/// One script has few sockets. packetdrill locks all its memory, and what it maps of the stack's is thereby used. A receive
-/// ring is as long as Linux lets a receive buffer grow to in these scripts, so that windows are scaled as they say.
+/// One script has few sockets. packetdrill locks all its memory, also the mapped memory of the stack. A receive ring is
+/// as long as Linux lets a receive buffer grow in these scripts, so that the window scale is what they expect.
 const LIMITS: &str = "
 [memory]
 receive_ring_bytes = 16777216
@@ -31,7 +31,7 @@ sockets_per_domain = 16
 listeners_per_domain = 16
 connections = 1024
 ";
-/// By these scripts set up a kernel to be tested. There is none, and some of what they ask for this kernel may not have.
+/// Scripts use these to set up the kernel under test. Here no kernel is tested, and this one may lack some settings.
 const FOR_A_KERNEL: [&str; 5] = ["sysctl", "tc", "ethtool", "ip", "ifconfig"];
 
 #[derive(clap::Args, Debug)]
@@ -70,9 +70,9 @@ pub fn run(arguments: &PacketdrillArguments) -> Result<()> {
     if failed == 0 { Ok(()) } else { bail!("{failed} scripts failed") }
 }
 
-/// Scripts set what concerns the kernel's network, and the device is to be nobody else's.
+/// Moves into a network namespace: scripts change the kernel's network settings, and the device must not be shared.
 fn own_network() -> Result<()> {
-    // SAFETY: changes where this process, which has one thread yet, sees a network; nothing of memory.
+    // SAFETY: changes the network namespace of this process, which has one thread so far; touches no memory.
     if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
         let error = std::io::Error::last_os_error();
         bail!("packetdrill wants a network of its own: {error} (run it as root)");
@@ -84,15 +84,15 @@ fn own_network() -> Result<()> {
     }
 }
 
-/// Scripts say when a packet comes to the millisecond. Other programs are not to be in the way, neither of packetdrill, which
-/// sees to that itself, nor of the stack.
+/// Scripts give the time of a packet to the millisecond. Other programs must not delay the stack; packetdrill raises
+/// its own priority.
 fn be_prompt() {
     let lowest = libc::sched_param { sched_priority: 1 };
-    // SAFETY: of this process; what it starts inherits it. Without the right to it scripts are only less exact.
+    // SAFETY: affects this process; its children inherit it. Without the privilege scripts are only less exact.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &raw const lowest) };
 }
 
-/// What packetdrill loads, beside this program.
+/// The library that packetdrill loads; it is beside this program.
 fn library() -> Result<PathBuf> {
     let program = std::env::current_exe()?;
     let library = program.with_file_name("libeft_packetdrill.so");
@@ -102,8 +102,8 @@ fn library() -> Result<PathBuf> {
     }
 }
 
-/// Where scripts' commands are looked for: first in a folder in which the kernel's tools do nothing. It lives as long as it
-/// is kept.
+/// The PATH for scripts' commands: it begins with a folder in which the kernel's tools do nothing. The folder lives as
+/// long as the value.
 fn path_without_kernel_tools() -> Result<(tempfile::TempDir, OsString)> {
     let folder = tempfile::tempdir()?;
     for name in FOR_A_KERNEL {
@@ -115,7 +115,7 @@ fn path_without_kernel_tools() -> Result<(tempfile::TempDir, OsString)> {
     Ok((folder, path))
 }
 
-/// Runs one script; the reason if it fails.
+/// Runs one script; an error says why it fails.
 fn script(arguments: &PacketdrillArguments, (library, path): (&Path, &OsStr), file: &Path) -> Result<()> {
     let file = file.canonicalize()?;
     let text = std::fs::read(&file)?;
@@ -133,7 +133,7 @@ fn script(arguments: &PacketdrillArguments, (library, path): (&Path, &OsStr), fi
         .arg(program)
         .arg(format!("--so_filename={}", library.display()))
         .arg(format!("--so_flags={DEVICE},{}", stack.mac()?))
-        // As packetdrill's own runner: a connection that a script leaves open is not to be reset at its end.
+        // As in packetdrill's own runner: a connection that a script leaves open must not be reset at its end.
         .arg("--send_omit_free")
         .args(settings.options())
         .args(&arguments.option)
@@ -155,11 +155,11 @@ fn script(arguments: &PacketdrillArguments, (library, path): (&Path, &OsStr), fi
     }
 }
 
-/// A process that ends with this.
+/// A process that ends when the value is dropped.
 struct Process(Child);
 
 impl Process {
-    /// Waits for its end, if that comes.
+    /// Waits for its end, for a limited time.
     fn wait(mut self) -> Option<std::process::ExitStatus> {
         let limit = Instant::now() + PATIENCE;
         while Instant::now() < limit {

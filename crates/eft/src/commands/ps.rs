@@ -1,4 +1,4 @@
-//! `eft ps`: the components of a stack and how they are.
+//! `eft ps`: the components of a stack and their state.
 
 mod security;
 

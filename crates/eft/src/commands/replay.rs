@@ -1,14 +1,14 @@
-//! `eft replay`: what a live server was told, told to a fresh one in the simulator, which must answer with the same
-//! segments and verdicts, and tell its applications the same.
+//! `eft replay`: repeats the inputs of a live server to a fresh one in the simulator, which must produce the same
+//! segments and verdicts, and the same results for its applications.
 
 use anyhow::{Context, Result, bail};
 use eft_linux::memory;
 use eft_record::recording::End;
 use std::path::PathBuf;
 
-/// A recording ends at 256 MB of what was told (`eft up --record`); it is a little more with the frame around it.
+/// A recording ends at 256 MB of inputs (`eft up --record`); with its framing it is a little longer.
 const RECORDING_MAX: u64 = 1 << 30;
-/// Memory of others that a recording may ask for: it is sparse, and costs only what is written.
+/// Limit of shared memory that a recording may ask for: it is sparse, so only written pages cost memory.
 const MEMORY_MAX: usize = 1 << 42;
 
 #[derive(clap::Args, Debug)]

@@ -1,8 +1,8 @@
 //! `eft run`: an unmodified program on a stack.
 //!
 //! Makes a domain, leaves its root connection and the preloaded library in the environment and a
-//! custodian behind, and becomes the program. Whatever cannot be preloaded is refused with a clear word instead of running
-//! on the kernel unnoticed.
+//! custodian behind, and becomes the program. A program that cannot be preloaded is refused with a clear error, so that
+//! it does not run on the kernel unnoticed.
 
 mod preload;
 mod view;
@@ -40,10 +40,10 @@ enum Refusal {
     /// There is no such program.
     #[error("{0:#}")]
     NotFound(anyhow::Error),
-    /// It is there and cannot be run, or not on a stack.
+    /// The program exists but cannot be run, or not on a stack.
     #[error("{0:#}")]
     NotRunnable(anyhow::Error),
-    /// Something keeps `eft run` itself from its work.
+    /// `eft run` itself has failed.
     #[error("{0:#}")]
     Hindered(anyhow::Error),
 }
@@ -55,7 +55,7 @@ impl From<anyhow::Error> for Refusal {
 }
 
 impl Refusal {
-    /// The status that says so, as of `env` and the shells.
+    /// The exit status, as `env` and shells use it.
     fn status(&self) -> u8 {
         match self {
             Refusal::Hindered(_) => 125,
@@ -144,7 +144,7 @@ fn move_up(fd: OwnedFd) -> Result<i32> {
             return Ok(up);
         }
     }
-    // The limit of descriptors is absurdly low; keep the one there is, without close-on-exec.
+    // The limit of descriptors is too low; keep this descriptor, without close-on-exec.
     let raw = fd.into_raw_fd();
     // SAFETY: as above.
     if unsafe { libc::fcntl(raw, libc::F_SETFD, 0) } < 0 {
@@ -177,7 +177,7 @@ fn find_program(name: &OsString) -> Result<PathBuf, Refusal> {
     let search = std::env::var_os("PATH").unwrap_or_default();
     let found: Vec<PathBuf> =
         std::env::split_paths(&search).map(|dir| dir.join(path)).filter(|p| p.is_file()).collect();
-    // As a shell: the first that can be run, else why the first that is there cannot.
+    // As in a shell: the first file that can be run, else the first that exists, for the error.
     match found.iter().find(|p| may_execute(p)).or(found.first()) {
         Some(program) => executable(program.clone()),
         None => Err(Refusal::NotFound(anyhow!("{}: command not found", path.display()))),

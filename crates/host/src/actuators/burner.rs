@@ -1,6 +1,6 @@
 //! The emulated speed: a real-time thread that holds a core for a part of each period.
 //!
-//! Limits, shown to whoever uses it: interrupts and softirqs are not slowed; the core stalls for a part of each period
+//! Limits, shown to the user: interrupts and softirqs are not slowed; the core stalls for a part of each period
 //! instead of running slowly; the kernel's own placement notices the real-time load. Promises: without a burner
 //! thread it costs nothing; a kernel or cgroup that refuses real-time threads is detected before anything is changed.
 

@@ -47,7 +47,8 @@ fn cpusets(tree: &Tree) -> Vec<String> {
     found
 }
 
-/// Every thread of the machine, from a handful of files instead of a folder for each process; `None` without cpusets.
+/// Every thread of the machine; `None` without cpusets. Reads one file for each cpuset, not one folder for each
+/// process.
 pub fn all_threads(tree: &Tree) -> Option<Vec<i32>> {
     let mount = mount(tree)?;
     let of = |path: String| tree.text(&format!("{path}/tasks"));

@@ -1,6 +1,6 @@
 //! What eft holds at the moment: the parked CPUs and the speeds that were set, in one file beside the journal.
 //!
-//! The journal says how to undo, this says what is wished; both are read and written under the journal's lock only.
+//! The journal says how to undo; this file says what is wanted. Both are accessed under the journal's lock only.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -129,8 +129,8 @@ pub enum Progress {
     Ended,
 }
 
-/// A holder that holds nothing writes its status and ends. So the caller must check for its end before it reads the
-/// status.
+/// A holder that holds nothing writes its status and ends. So the check whether it is alive comes before the reading
+/// of its status.
 pub fn progress(
     generation: u64,
     is_alive: impl FnOnce() -> bool,
@@ -181,7 +181,8 @@ mod tests {
 
     #[test]
     fn a_holder_that_answers_and_ends_between_two_looks_has_answered() {
-        // Seen live, once in some hundred rounds: its status was read, it answered and ended, and then it was not there.
+        // Seen live, once in some hundred rounds: the status was read, then the holder answered and ended, and the
+        // check found no holder.
         for answers_before_look in 0..=2 {
             let looks = std::cell::Cell::new(0);
             let has_answered = || looks.replace(looks.get() + 1) >= answers_before_look;

@@ -290,7 +290,7 @@ impl Session {
         }
     }
 
-    /// Undoes everything that eft holds on this host. Returns the number of changes undone, and notes.
+    /// Undoes everything that eft holds on this host. Returns how many changes were held, and notes.
     pub fn restore(mut self) -> Result<(usize, Vec<String>), Error> {
         let mut notes = std::mem::take(&mut self.notes);
         let live = Tree::live();

@@ -1,7 +1,8 @@
-//! Which guests there are, and which thread of each is what.
+//! Finds the guests and the roles of their threads.
 //!
 //! QEMU guests are found among the processes; their vCPUs by QMP where a socket is given or named on the command line,
-//! else by the names that QEMU gives its threads, else by the cgroups that libvirt keeps them in. A cgroup or some processes can be managed as if they were a guest.
+//! else by the names that QEMU gives its threads, else by the cgroups that libvirt keeps them in. A cgroup or a list of
+//! processes can be managed as if it were a guest.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -36,12 +37,12 @@ pub struct Thread {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Guest {
     pub name: String,
-    /// How its vCPUs were told apart: `qmp`, `thread names`, `libvirt cgroups`, `group`.
+    /// How its vCPUs were identified: `qmp`, `thread names`, `libvirt cgroups`, `group`.
     pub by: &'static str,
-    /// Of QEMU.
+    /// QEMU's process id.
     pub process: Option<i32>,
     pub is_paused: bool,
-    /// Hardware virtualisation: then counters tell guest and host apart.
+    /// Hardware virtualisation is used; then counters distinguish guest and host.
     pub kvm: bool,
     pub threads: Vec<Thread>,
 }
@@ -92,7 +93,7 @@ pub struct Wanted {
     pub groups: Vec<GroupSpec>,
     /// Leave QEMU guests alone.
     pub groups_only: bool,
-    /// Names of the only QEMU guests to look at; all where there are none.
+    /// Names of the QEMU guests to manage; all if empty.
     pub only: Vec<String>,
 }
 
@@ -102,8 +103,8 @@ impl Wanted {
     }
 }
 
-/// All guests now, and what there is to say of those that do not answer. `known` are those of the search before: a guest
-/// whose monitor is held by somebody else now keeps what was known of its threads.
+/// All guests now, and notes on those that do not answer. `known` are the guests of the last search: a guest whose
+/// monitor is busy with another client keeps the threads that were known.
 pub fn discover(tree: &Tree, wanted: &Wanted, known: &[Guest]) -> (Vec<Guest>, Vec<String>) {
     let (mut guests, mut notes) = (Vec::new(), Vec::new());
     let answers: Vec<qmp::Answer> = wanted
@@ -232,7 +233,7 @@ fn qemu_guest(
         by = before.by;
     }
     if let Some(answer) = &answer {
-        // What a monitor says counts for threads of its own process only.
+        // A monitor's answer counts for threads of its own process only.
         let own: Vec<&(u32, i32)> = answer
             .vcpus
             .iter()
@@ -267,7 +268,7 @@ fn qemu_guest(
     Some(guest)
 }
 
-/// By the names of its vCPUs' threads (`CPU 0/KVM`), else by what was asked for.
+/// Judges by the names of the vCPUs' threads (`CPU 0/KVM`), else by the command line.
 fn uses_kvm(words: &[String], threads: &[Thread]) -> bool {
     let accelerator =
         |thread: &Thread| thread.name.strip_prefix("CPU ")?.split_once('/').map(|(_, by)| by == "KVM");

@@ -1,4 +1,4 @@
-//! What the kernel does by itself on asymmetric cores, so that an operator knows who else decides.
+//! What the kernel itself does for asymmetric cores, so that an operator knows what else places threads.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! Virtual machines of this host: finding them, measuring their vCPUs, placing these.
+//! Virtual machines of this host: finding them, measuring and placing their vCPUs.
 //!
 //! No stack is needed. [`discover`] finds guests, [`sense`] reads what their threads did, [`place`] sets affinities,
 //! and [`session`] runs `eft-vcpu`'s scheduler over them.

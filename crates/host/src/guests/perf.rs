@@ -1,9 +1,9 @@
-//! Instructions and cycles of a thread, raw, by the kind of core that counted them.
+//! Instructions and cycles of a thread, unscaled, by the class of core that counted them.
 //!
 //! On a hybrid machine each PMU counts on its own cores only. A thread's event is *enabled* all the time and *running*
-//! only while the thread is on those cores; dividing by the ratio, as is right for a counter that takes turns with
-//! others, makes up counts for time that the thread spent elsewhere. Two events fit the fixed counters of every PMU, so
-//! what was counted is all there was.
+//! only while the thread is on those cores. Dividing by the ratio, as is right for a multiplexed counter, would invent
+//! counts for time that the thread spent elsewhere. Two events fit the fixed counters of every PMU, so the counts are
+//! complete.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,7 +17,7 @@ use crate::error::{Error, error};
 use crate::sensors::perf_event::{self, CYCLES, INSTRUCTIONS, Target};
 use crate::sensors::{Tree, topology};
 
-/// What one PMU says of one thread.
+/// One PMU's counts of one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     pub instructions: u64,
@@ -37,7 +37,7 @@ pub fn parse(words: [u64; 5]) -> Option<Reading> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pmu {
     pub name: String,
-    /// As `perf_event_attr` names it; `None` where all cores have the same one.
+    /// The type in `perf_event_attr`; `None` where all cores have the same PMU.
     pub kind: Option<u32>,
     /// Class of the cores that it counts on.
     pub class: u8,
@@ -66,7 +66,7 @@ struct Set {
     pmu: Pmu,
     leader: File,
     _member: File,
-    /// What was counted already.
+    /// The reading that is counted already.
     last: Reading,
 }
 
@@ -83,14 +83,14 @@ impl ThreadCounters {
         sets.map(|sets| Self { sets, counts: Vec::new() }).map_err(|error| refusal(&error))
     }
 
-    /// Whether all cores have one PMU, so that what it counted is of the class on which the thread was.
+    /// Whether all cores share one PMU, so that its counts belong to the class on which the thread was.
     pub fn is_of_all_classes(&self) -> bool {
         self.sets.len() == 1
     }
 
-    /// Counts by class since the counters are open; `here` is the class on which the thread was since the last call, and
-    /// `busy` says of a class whether hardware threads had a busy sibling there meanwhile. A set that cannot be read any
-    /// more counts nothing.
+    /// Counts by class since the counters were opened; `here` is the class on which the thread was since the last
+    /// call, and `busy` says whether hardware threads of a class had a busy sibling meanwhile. A set that can no
+    /// longer be read counts nothing.
     pub fn read(&mut self, here: Option<u8>, busy: impl Fn(u8) -> bool) -> &[Count] {
         let is_hybrid = !self.is_of_all_classes();
         for set in &mut self.sets {
@@ -109,7 +109,7 @@ impl ThreadCounters {
     }
 }
 
-/// Adds what was counted between two readings to what is known of a class, with or without a busy sibling.
+/// Adds the counts between two readings to those of a class, with or without a busy sibling.
 fn add(counts: &mut Vec<Count>, (class, sibling_busy): (u8, bool), last: Reading, now: Reading) {
     let is_it = |count: &Count| (count.class, count.sibling_busy) == (class, sibling_busy);
     let index = counts.iter().position(is_it).unwrap_or_else(|| {

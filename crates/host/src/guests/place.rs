@@ -1,7 +1,7 @@
 //! Affinities of guests' threads, journaled once each.
 //!
 //! Promises: a thread's first mask and the CPUs that eft may choose from are in the journal before it is touched; it is
-//! never given a CPU outside of its first mask; a mask that somebody else set is reported and left alone.
+//! never given a CPU outside of its first mask; a mask that another program set is reported and left alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::sensors::topology;
 
 struct Placed {
     process: i32,
-    /// What eft may choose from.
+    /// The CPUs of this thread that eft may choose from.
     within: CpuSet,
     present: CpuSet,
     entry: u64,
@@ -26,7 +26,7 @@ pub struct Placer {
     /// CPUs that eft may choose from.
     usable: CpuSet,
     placed: BTreeMap<TaskId, Placed>,
-    /// Threads that somebody else has placed meanwhile.
+    /// Threads that another program has placed meanwhile.
     left_alone: BTreeMap<TaskId, String>,
     /// Threads that the kernel does not let us place; tried again after each [`Placer::check`].
     refused: BTreeSet<TaskId>,
@@ -45,14 +45,14 @@ impl Placer {
         }
     }
 
-    /// Takes a thread over; its first mask, within what eft may use.
+    /// Takes a thread over; returns its first mask, within the CPUs that eft may use.
     pub fn take(&mut self, process: i32, id: TaskId) -> Result<CpuSet, Error> {
         if let Some(placed) = self.placed.get(&id) {
             return Ok(placed.within.clone());
         }
         let tree = self.journal.tree().clone();
         let gone = || error!(Gone, "thread {} has ended", id.tid);
-        // As `/proc` shows it: with CPUs that are offline now, which belong to the thread again when they are back.
+        // The mask of `/proc` includes CPUs that are offline now; they belong to the thread again when they come back.
         let original = tasks::affinity(&tree, process, id.tid).ok_or_else(gone)?;
         tasks::read(&tree, process, id.tid).filter(|task| task.id == id).ok_or_else(gone)?;
         let within = original.and(&self.usable);
@@ -68,8 +68,8 @@ impl Placer {
         Ok(within)
     }
 
-    /// Puts a thread on `cpus`, as far as its operator allows. Says whether anything changed. One that the kernel does
-    /// not let us place is left alone for a while.
+    /// Puts a thread on `cpus`, as far as its operator allows. Returns whether anything changed. If the kernel refuses,
+    /// the thread is left alone for a while.
     pub fn put(&mut self, id: TaskId, cpus: &CpuSet) -> Result<bool, Error> {
         let Some(placed) = self.placed.get_mut(&id) else { return Ok(false) };
         if self.left_alone.contains_key(&id) || self.refused.contains(&id) {
@@ -94,8 +94,8 @@ impl Placer {
         self.left_alone.contains_key(&id) || self.refused.contains(&id)
     }
 
-    /// Looks whether all masks are as they were left. Whoever changed one meant it: the thread is left alone from now on.
-    /// CPUs that went offline are nobody's meaning.
+    /// Checks whether all masks are as eft left them. If another program has changed a mask, that was on purpose: eft
+    /// leaves the thread alone from now on. A change because CPUs went offline does not count.
     pub fn check(&mut self) -> Vec<String> {
         self.refused.clear();
         let tree = self.journal.tree();
@@ -108,7 +108,7 @@ impl Placer {
                 continue;
             }
             if left.is_empty() {
-                // The kernel lets a thread run anywhere when the last CPU of its mask goes.
+                // The kernel lets a thread run anywhere when the last CPU of its mask goes offline.
                 placed.present = now;
                 continue;
             }
@@ -119,7 +119,7 @@ impl Placer {
         news.into_iter().map(|(_, told)| told).collect()
     }
 
-    /// Gives back a thread that has ended or is not managed any more.
+    /// Releases a thread that has ended or is no longer managed.
     pub fn release(&mut self, id: TaskId) -> Result<(), Error> {
         self.left_alone.remove(&id);
         self.refused.remove(&id);
@@ -128,7 +128,7 @@ impl Placer {
         notes.into_iter().next().map_or(Ok(()), |note| Err(Error::System(note)))
     }
 
-    /// Everything as it was before; what there is to say about it.
+    /// Restores everything as it was before; returns notes.
     pub fn restore(&mut self) -> Vec<String> {
         let entries: Vec<u64> = self.placed.values().map(|placed| placed.entry).collect();
         self.placed.clear();
@@ -138,7 +138,7 @@ impl Placer {
 
 impl Drop for Placer {
     fn drop(&mut self) {
-        // Also when a panic unwinds; whoever wants the notes calls `restore` first.
+        // This also runs when a panic unwinds. Callers that want the notes call `restore` first.
         let _ = self.restore();
     }
 }
@@ -164,7 +164,7 @@ mod tests {
         child.wait().unwrap();
     }
 
-    /// Two CPUs that this test may use, or none where there is one.
+    /// Two CPUs that this test may use; `None` if there is only one.
     fn two() -> Option<(CpuSet, CpuSet)> {
         let all = affinity::get(&Tree::live(), 0, 0)?;
         let mut cpus = all.iter();
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(mask(id), two);
         let lines = std::fs::read_to_string(dir.path().join("journal")).unwrap().lines().count();
         assert_eq!(lines, 1, "journaled once, not at every turn");
-        // A crash: nobody restores, the lock goes, the journal stays.
+        // A crash: nothing is restored, the lock is released, the journal stays.
         placer.placed.clear();
         drop(placer);
         let mut journal = Journal::lock(&tree, dir.path()).unwrap();

@@ -1,6 +1,6 @@
-//! The QEMU Machine Protocol, as much as asking for vCPU threads needs.
+//! The QEMU Machine Protocol, as far as a query for vCPU threads needs it.
 //!
-//! The other side is not trusted: it may lie, hang, close, or talk without end. Every exchange has a deadline and a
+//! The other side is not trusted: it may lie, hang, close, or send without end. Every exchange has a deadline and a
 //! largest size, and a thread counts only if it belongs to the process that holds the socket.
 
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, error};
 
-/// A monitor answers within milliseconds; one that is busy with another client does not greet.
+/// A monitor answers within milliseconds; a monitor that is busy with another client sends no greeting.
 const PATIENCE: Duration = Duration::from_millis(300);
 const LINE_MAX: usize = 1 << 20;
 
@@ -22,7 +22,7 @@ pub struct Answer {
     /// Index and thread of each vCPU.
     pub vcpus: Vec<(u32, i32)>,
     pub is_running: bool,
-    /// Of the process at the other end.
+    /// Id of the process at the other end.
     pub process: i32,
 }
 
@@ -68,7 +68,7 @@ struct Monitor {
 }
 
 impl Monitor {
-    /// The reply to a command; events in between are passed over.
+    /// The reply to a command; events in between are skipped.
     fn call(&mut self, command: &str) -> Result<Value, Error> {
         let text = format!("{}\n", json!({ "execute": command }));
         self.stream.set_write_timeout(Some(PATIENCE)).map_err(|error| error!(System, "{error}"))?;
@@ -87,7 +87,7 @@ impl Monitor {
 
     fn line(&mut self) -> Result<Value, Error> {
         let mut buffer = [0u8; 4096];
-        // Each byte is looked at once, however much comes without an end of line.
+        // Each byte is searched once, however much comes without an end of line.
         let mut searched = 0;
         loop {
             if let Some(end) = self.bytes[searched..].iter().position(|byte| *byte == b'\n') {
@@ -136,7 +136,7 @@ mod tests {
         assert!(monitor.line().unwrap_err().to_string().ends_with("stops in the middle of a line"));
     }
 
-    /// A monitor that says these lines, one to each that it hears, and then closes or hangs.
+    /// A monitor that answers each line it receives with the next of these, and then closes or hangs.
     fn monitor(lines: &'static [&'static str], hangs: bool) -> Result<Answer, Error> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("qmp");

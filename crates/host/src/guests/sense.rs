@@ -1,4 +1,4 @@
-//! What a thread did: run and wait times from schedstat, counters where there are some, a progress counter if offered.
+//! What a thread did: run and wait times from schedstat, PMU counters and a progress counter where available.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -14,18 +14,18 @@ use crate::error::Error;
 use crate::sensors::Tree;
 use crate::sensors::tasks::TaskId;
 
-/// One watched thread. Its schedstat stays open: then a look is one system call.
+/// One watched thread. Its schedstat stays open, so that a sample is one system call.
 pub struct Sensor {
     file: Option<File>,
     counters: Option<ThreadCounters>,
     progress: Option<PathBuf>,
-    /// Occupied a core, and waited for one, counted up.
+    /// Total time that it occupied a core.
     pub ran: Duration,
     pub waited: Duration,
-    /// As the kernel told last.
+    /// The kernel's last figures.
     told: Told,
-    /// Time on its core relative to the time that it ran there: a core of emulated speed is taken away
-    /// for a part of each period, which the kernel counts as waiting, and is at full speed in between.
+    /// Time on its core relative to the time that it ran there: a core of emulated speed is unavailable
+    /// for a part of each period, which the kernel counts as waiting, and runs at full speed in between.
     pub stretch: Ppm,
     pub counts: Vec<Count>,
     pub has_ended: bool,
@@ -49,7 +49,7 @@ impl Sensor {
         }
     }
 
-    /// Opens counters; the reason if there are none.
+    /// Opens counters; an error says why there are none.
     pub fn count(&mut self, pmus: &[Pmu], tid: i32, guest_only: bool) -> Result<(), Error> {
         self.counters = Some(ThreadCounters::open(pmus, tid, guest_only)?);
         Ok(())
@@ -60,7 +60,7 @@ impl Sensor {
         self.progress.is_some()
     }
 
-    /// Run and wait times. A thread that has ended keeps its last.
+    /// Samples run and wait times. A thread that has ended keeps its last ones.
     pub fn look(&mut self) {
         let mut bytes = [0u8; 80];
         let Some(length) = self.file.as_ref().and_then(|file| file.read_at(&mut bytes, 0).ok()) else {
@@ -82,7 +82,7 @@ impl Sensor {
         self.told = told;
     }
 
-    /// Counters, too; `class` is where the thread was placed, `busy` says of a class whether siblings were busy there.
+    /// Samples counters, too; `class` is where the thread was placed, `busy` says whether a class had busy siblings.
     pub fn look_closely(&mut self, class: Option<u8>, busy: impl Fn(u8) -> bool) {
         let ran_before = self.ran;
         self.look();
@@ -96,7 +96,7 @@ impl Sensor {
         }
     }
 
-    /// The thread leaves a class: what one PMU of all classes counted until now was counted there.
+    /// The thread leaves a class: what a PMU that all classes share has counted until now belongs to that class.
     pub fn leave(&mut self, class: Option<u8>, busy: impl Fn(u8) -> bool) {
         if let Some(counters) = self.counters.as_mut().filter(|counters| counters.is_of_all_classes()) {
             counters.read(class, busy);
@@ -114,7 +114,7 @@ fn add(counts: &mut Vec<Count>, class: u8, instructions: u64, cycles: u64) {
     }
 }
 
-/// Run and wait times as the kernel tells them.
+/// Run and wait times as the kernel reports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Told {
     ran: Duration,

@@ -1,8 +1,8 @@
 //! Whether the hardware threads of a core class had a busy sibling.
 //!
-//! Who shares a core with whom changes with every wake-up, and looking at each thread's CPU would cost more than all of
-//! the rest. So it is told for each class and window from the CPUs' own accounts: two threads of a core that were busy for
-//! more than all of a window together ran side by side for what is beyond it.
+//! Which threads share a core changes with every wake-up, and reading each thread's CPU would cost more than all of the
+//! rest. So it is derived for each class and window from the CPUs' own accounts: if two threads of a core were busy for
+//! longer than the window in sum, they ran side by side for the excess.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::sensors::Tree;
 pub struct Siblings {
     /// Class and threads of each core that has more than one.
     cores: Vec<(usize, CpuSet)>,
-    /// Ticks of each CPU at the last look: busy, and all.
+    /// Ticks of each CPU at the last sample: busy, and all.
     last: BTreeMap<CpuId, (u64, u64)>,
     /// By class.
     busy: Vec<bool>,
@@ -26,7 +26,7 @@ impl Siblings {
         for (group, set) in sets.iter().enumerate() {
             let class = host.core_class_of(group);
             for cpu in machine.cpus.iter().filter(|cpu| set.contains(cpu.cpu)) {
-                // A core's threads count also where eft may not use them.
+                // A core's hardware threads count even if eft may not use them.
                 let core = (class, cpu.siblings.and(&machine.online));
                 if core.1.len() > 1 && !cores.contains(&core) {
                     cores.push(core);
@@ -36,14 +36,14 @@ impl Siblings {
         Self { cores, last: BTreeMap::new(), busy: vec![false; host.classes.len()] }
     }
 
-    /// Looks at the CPUs' accounts, at the beginning and at the end of a window. Costs nothing without hardware threads.
+    /// Samples the CPUs' accounts, at the beginning and the end of a window. Costs nothing without hardware threads.
     pub fn look(&mut self, tree: &Tree) {
         if !self.cores.is_empty() {
             self.hear(&tree.text("proc/stat").unwrap_or_default());
         }
     }
 
-    /// Whether most of the run time on the class's cores was beside a busy sibling, between the last two looks.
+    /// Whether most run time on the class's cores was beside a busy sibling, between the last two samples.
     pub fn is_busy(&self, class: u8) -> bool {
         self.busy.get(usize::from(class)).copied().unwrap_or(false)
     }

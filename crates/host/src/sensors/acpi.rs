@@ -19,12 +19,12 @@ const TABLES: &str = "sys/firmware/acpi/tables";
 const TABLE_BYTES_MAX: u64 = 16 << 20;
 const TABLES_MAX: usize = 512;
 
-/// Reads this machine's tables, and of the machine what their code reads and may be read.
+/// Reads this machine's tables, and those regions that their code reads and eft may read.
 pub fn read_machine(tree: &Tree) -> Result<Processors, Error> {
     read_tables(&tree.path(TABLES), Box::new(Regions::new(tree)))
 }
 
-/// Reads the tables of a folder, which are some machine's. `dynamic/` below it holds what firmware loads by itself.
+/// Reads some machine's tables from a folder. `dynamic/` below it holds the tables that firmware loads by itself.
 pub fn read_dir(dir: &Path) -> Result<Processors, Error> {
     read_tables(dir, Box::new(NoHardware))
 }

@@ -1,6 +1,6 @@
 //! Each CPU's load, speed and state, cheap enough to be read a hundred times a second.
 //!
-//! `/proc/stat` counts ticks of 10 ms and is the dearest of all that the scheduler reads, since the kernel sums up
+//! `/proc/stat` counts ticks of 10 ms and is the most expensive file that the scheduler reads, since the kernel sums up
 //! every interrupt for it: it is read at every second tick where that is cheap, and seldom where it is not.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ use crate::clock;
 const TIMES_PERIOD_MIN: Duration = Duration::from_millis(20);
 const TIMES_PERIOD_MAX: Duration = Duration::from_millis(100);
 const TIMES_PER_READ: u32 = 1000;
-/// Which CPUs are there, and what eft holds of them.
+/// How often the set of CPUs and what eft holds of them are read.
 const STATE_PERIOD: Duration = Duration::from_millis(200);
 
 /// `USER_HZ` of every Linux that eft runs on.
@@ -126,13 +126,13 @@ impl CpuSensor {
     }
 }
 
-/// How long the times are good for, if reading them took so long.
+/// How long the times stay valid if reading them took this long.
 fn times_period(took: Duration) -> Duration {
     (took * TIMES_PER_READ).clamp(TIMES_PERIOD_MIN, TIMES_PERIOD_MAX)
 }
 
-/// Times never go back: what a burner took until it was noticed has been counted as the CPU's work, and is made up for by
-/// what comes; and the kernel's own count of waiting for devices goes back at times (proc_stat(5), `iowait`).
+/// Times never go back, for two reasons. A burner's time until it was noticed was counted as the CPU's work; later
+/// counts compensate for it. And the kernel's own `iowait` sometimes decreases (proc_stat(5)).
 fn account(cpu: &mut CpuSample, ticks: Ticks) {
     cpu.busy = cpu.busy.max(ticks_long(ticks.busy));
     cpu.idle = cpu.idle.max(ticks_long(ticks.idle));
@@ -182,7 +182,7 @@ mod tests {
             [cpu.busy, cpu.idle, cpu.stolen].map(|length| nanos(length) / nanos(TICK))
         };
         assert_eq!(after(100, 50, 7), [100, 50, 7]);
-        // 12 of the 14 ticks since were a burner's, of which the last look did not know 6.
+        // 12 of the 14 ticks since were a burner's; the last sample did not know 6 of them.
         assert_eq!(after(94, 49, 6), [100, 50, 7]);
         assert_eq!(after(103, 58, 9), [103, 58, 9]);
     }

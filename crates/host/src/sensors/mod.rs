@@ -1,7 +1,7 @@
-//! What the machine tells about its CPUs. One source a file; [`observe`] puts them together.
+//! What the machine reports about its CPUs. Each file reads one source; [`observe`] combines them.
 //!
 //! Promises: reads only. Every path lies under a [`Tree`], so that a folder of recorded files stands in for a machine.
-//! What a kernel does not tell is absent from the observation, never made up.
+//! What a kernel does not report is absent from the observation, never invented.
 
 pub mod acpi;
 pub mod counters;
@@ -28,7 +28,7 @@ pub use tree::Tree;
 
 use crate::error::Error;
 
-/// Everything that is read at one moment. Rates (`interrupts_per_s`, `load`) need two moments: see [`rates`].
+/// Everything that one reading gives. Rates (`interrupts_per_s`, `load`) need two: see [`rates`].
 pub fn observe(tree: &Tree) -> Result<Machine, Error> {
     let sets = topology::cpu_sets(tree)?;
     let isolated = topology::isolated(tree);
@@ -72,8 +72,8 @@ fn observe_cpu(
     let frequency = frequency::read(tree, cpu);
     let mut p_states = frequency.as_ref().map(frequency::p_states).unwrap_or_default();
     if let Some(from_tables) = acpi.get(&cpu) {
-        // The tables know power and latency, cpufreq only frequencies: the tables win where both speak, unless they may
-        // say another thing than we could find out.
+        // The tables have power and latency, cpufreq only frequencies: the tables win if there are both, unless a state
+        // in them is uncertain.
         if p_states.is_empty() || !from_tables.iter().any(|state| state.uncertain) {
             p_states = from_tables.clone();
         }

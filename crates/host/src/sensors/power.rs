@@ -21,7 +21,7 @@ pub struct MeasuredPower {
     /// As the machine measured it.
     #[serde(rename = "watts")]
     pub power: Watts,
-    /// Of that, what burners of emulated speeds took, after the model: the machine cannot tell whose power it is.
+    /// The burners' part of it, by the model: the machine cannot measure it separately.
     #[serde(rename = "burner_modelled_w")]
     pub burner_modelled: Watts,
 }
@@ -33,8 +33,8 @@ impl MeasuredPower {
     }
 }
 
-/// What a counter that wraps at `range` was turned by between two readings, if it wrapped once at most; `None` if no
-/// such wrap explains them.
+/// The difference of two readings of a counter that wraps at `range`, if it wrapped once at most; `None` if one wrap
+/// cannot explain them.
 pub fn used(earlier: Microjoules, now: Microjoules, range: Microjoules) -> Option<Microjoules> {
     now.checked_since(earlier).or_else(|| range.checked_since(earlier)?.0.checked_add(now.0).map(Microjoules))
 }

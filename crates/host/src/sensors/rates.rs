@@ -1,4 +1,4 @@
-//! Counters that only mean something between two moments: interrupts and load, from `/proc/interrupts` and `/proc/stat`.
+//! Rates from the difference of two readings: interrupts and load, from `/proc/interrupts` and `/proc/stat`.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub fn read(tree: &Tree) -> Reading {
     }
 }
 
-/// `cpuN user nice system idle iowait irq softirq steal ...`. Stolen time is nobody's load here.
+/// `cpuN user nice system idle iowait irq softirq steal ...`. Stolen time is not counted as load.
 fn cpu_times(line: &str) -> Option<(CpuId, CpuTimes)> {
     let mut words = line.split_whitespace();
     let cpu = words.next()?.strip_prefix("cpu")?.parse().ok()?;

@@ -12,7 +12,7 @@ use eft_acpi::aml::{Address, Hardware};
 
 use super::Tree;
 
-/// Names in `/proc/iomem` of what is memory and firmware's.
+/// Names in `/proc/iomem` of memory that belongs to firmware.
 const FIRMWARE_MEMORY: &[&str] = &["ACPI Non-volatile Storage", "ACPI Tables", "System ROM"];
 /// The first bytes of the battery-backed memory are the clock's registers, which the nvram driver does not show.
 const CMOS_FIRST: u64 = 14;
@@ -42,7 +42,7 @@ impl Regions {
     }
 }
 
-/// Without the right to know them, the kernel writes zeroes for addresses, which are left out.
+/// To a reader without privilege the kernel shows zeroes as addresses; these are left out.
 fn firmware_memory(iomem: &str) -> Vec<(u64, u64)> {
     let range = |line: &str| {
         let (range, name) = line.trim().split_once(" : ")?;
@@ -72,7 +72,7 @@ impl Hardware for Regions {
         let Address { segment, bus, device, function } = function;
         let name = format!("{segment:04x}:{bus:02x}:{device:02x}.{function:x}");
         let path = self.tree.path(&format!("sys/bus/pci/devices/{name}/config"));
-        // Without privilege the file ends after its header, and what lies behind is not known.
+        // Without privilege the file ends after its header, and the rest is not known.
         let space = self.configurations.entry(name).or_insert_with(|| {
             let mut space = fs::read(path).unwrap_or_default();
             space.truncate(CONFIGURATION_MAX);

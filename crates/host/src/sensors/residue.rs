@@ -1,4 +1,4 @@
-//! What remains on a parked CPU: interrupts, kernel threads, foreign time.
+//! What remains on a parked CPU: interrupts, kernel threads, time not idle.
 
 use std::collections::BTreeMap;
 
@@ -69,7 +69,7 @@ fn bound(tree: &Tree, all: &[tasks::Task], cpu: CpuId) -> Vec<String> {
     all.iter().filter(is_bound).map(|task| format!("{} ({})", task.name, task.id.tid)).collect()
 }
 
-/// A sleeping task that ran there last and may not come back is no residue.
+/// Leaves out sleeping tasks that ran there last but may not run there again.
 fn staying(tree: &Tree, all: &[tasks::Task], cpu: CpuId) -> Vec<String> {
     let stays = |task: &&tasks::Task| {
         !task.kernel

@@ -1,9 +1,9 @@
 //! The speed of a core as a program sees it: a busy loop over a second, and how late a sleeper wakes.
 //!
-//! Full speed is what the same loop reached on that core before it was slowed, for each second of its own CPU time; without
-//! such a run, what its undisturbed chunks would make. Time that neither the loop nor the burner had (other programs,
-//! and what the kernel and the hypervisor took) would be taken for slowness: on a busy machine a twentieth and more of a
-//! core. It is told apart by CPU times, and comes out of what the burner leaves; the share as seen with it is kept too.
+//! Full speed is the rate that the same loop reached on that core before it was slowed, per second of its CPU time;
+//! without such a run, the rate of its undisturbed chunks. Time that neither the loop nor the burner had (other
+//! programs, kernel, hypervisor) would look like slowness: a twentieth of a core or more on a busy machine. CPU times
+//! reveal it, and it counts as part of what the burner leaves; the share as seen with it is kept too.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -21,8 +21,8 @@ use crate::sensors::Tree;
 #[derive(Clone, Debug, Serialize)]
 pub struct SpeedMeasurement {
     pub cpu: CpuId,
-    /// Share of full speed that the burner leaves to all else: what it does not take, at the rate that the loop made of
-    /// its own part.
+    /// Share of full speed that the burner leaves to all else: the time that it does not take, at the loop's rate per
+    /// CPU time.
     pub share: Share,
     /// The same over the whole time, others' part included.
     pub share_seen: Share,
@@ -78,7 +78,7 @@ pub fn measure(
     thread.join().map_err(|_| error!(System, "the measurement failed"))?
 }
 
-/// CPU time of the two that share the core.
+/// CPU time of the loop and the burner, which share the core.
 #[derive(Clone, Copy)]
 struct Had {
     loop_ns: u64,

@@ -1,4 +1,4 @@
-//! Tasks of the whole machine: which there are, which are kernel threads, where each ran last.
+//! Tasks of the whole machine: whether each is a kernel thread, and where it ran last.
 
 use eft_machine::{CpuId, CpuSet};
 use serde::{Deserialize, Serialize};

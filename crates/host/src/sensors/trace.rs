@@ -1,8 +1,8 @@
 //! The kernel's own trace events, through a private tracefs instance.
 //!
-//! Promises: the host's tracing is untouched. Where tracefs is not mounted, a detached mount is used that nobody else
-//! sees and that goes with the descriptor. The instance is removed on drop; one that a killed eft left is removed by
-//! [`remove_stale`].
+//! Promises: the host's tracing is untouched. Where tracefs is not mounted, a detached mount is used: no other process
+//! sees it, and it ends with the descriptor. The instance is removed on drop; [`remove_stale`] removes the instance of
+//! a killed eft.
 
 use std::fs;
 use std::io::Read;

@@ -94,8 +94,8 @@ impl Tree {
     }
 }
 
-/// The standard library asks for the size first and then reads in small steps, since kernel files have none: that
-/// triples the system calls on the way of a parked CPU.
+/// The standard library asks for the size first and then reads in small steps, since kernel files have no size: that
+/// would triple the system calls while a CPU is parked.
 fn read_whole(path: &Path) -> io::Result<String> {
     use io::Read;
     let mut file = fs::File::open(path)?;

@@ -17,7 +17,7 @@ pub fn run(context: &Context, interval_ms: u64) -> Result<()> {
     print(&table(&machine))
 }
 
-/// The machine over an interval, with what eft itself set.
+/// The machine over an interval, with eft's own settings.
 pub fn observe(context: &Context, interval: Duration) -> Result<Machine> {
     let tree = &context.host.tree;
     let (held, status) = (held::load(&context.host.dir), held::load_status(&context.host.dir));
@@ -54,7 +54,7 @@ fn burned_ns(held: &Held, status: &Status) -> Vec<u64> {
     held.speeds.keys().map(|cpu| burned(cpu).unwrap_or(0)).collect()
 }
 
-/// A burner's time is no load: what is left of the core is the whole.
+/// A burner's time is not load: the rest of the core counts as the whole.
 fn subtract_burners(machine: &mut Machine, held: &Held, before: &[u64], after: &[u64], seconds: f64) {
     for ((cpu, before), after) in held.speeds.keys().zip(before).zip(after) {
         let burned = after.saturating_sub(*before) as f64 / 1e9 / seconds.max(1e-9);

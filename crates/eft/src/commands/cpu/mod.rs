@@ -115,7 +115,7 @@ fn context(arguments: &CpuArguments) -> Result<Context> {
     let dir = arguments.state_dir.clone().unwrap_or_else(|| state_dir(&tree));
     let managed = match &arguments.managed {
         Some(managed) => managed.clone(),
-        // What is held was allowed when it was set.
+        // The CPUs that eft holds were allowed when they were set.
         None => config(arguments)?.managed.unwrap_or_else(|| held::load(&dir).managed),
     };
     let program =
@@ -135,7 +135,7 @@ fn config(arguments: &CpuArguments) -> Result<Config> {
 }
 
 impl Context {
-    /// Takes the lock; says on stderr what was left behind by a killed instance and is undone now.
+    /// Takes the lock; reports on stderr which changes of a killed instance are undone now.
     pub fn session(&self) -> Result<Session> {
         let session = Session::open(&self.host)?;
         if session.recovered > 0 {
@@ -157,7 +157,7 @@ impl Context {
 
 fn holder(context: &Context) -> Result<()> {
     Ok(eft_host::actuators::holder::run(&context.host.dir, || {
-        // The starter waits for this line, and then reads no more.
+        // The parent process waits for this line, and then reads no more.
         let _ = print("ready\n");
     })?)
 }

@@ -43,7 +43,7 @@ pub fn run(context: &Context, arguments: &PowerArguments) -> Result<()> {
     let idle_before = idle_times(tree)?;
     let begin = Instant::now();
     let machine = list::observe(context, duration)?;
-    // A recorded machine's counters stand still, and nobody waits for them.
+    // A recorded machine's counters do not change, so there is no wait.
     let seconds = begin.elapsed().as_secs_f64();
     let mut measured = power::between(&before, &power::read(tree)?, seconds);
     let idle_after = idle_times(tree)?;
@@ -60,7 +60,7 @@ pub fn run(context: &Context, arguments: &PowerArguments) -> Result<()> {
         .map(|(cpu, state)| (cpu.package, model.burner(state)))
         .collect();
     power::charge_burners(&mut measured, &burners);
-    // Measured power needs no model, unless somebody asks about the model.
+    // Measured power needs no model, unless the user asks about the model.
     let is_modelled = before.is_empty() || arguments.sensitivity || arguments.model.is_some();
     let result = Power {
         measured,
@@ -82,7 +82,7 @@ fn idle_times(tree: &Tree) -> Result<IdleTimes> {
     Ok(present.iter().map(of).collect())
 }
 
-/// What passed in each state meanwhile.
+/// Time spent in each state meanwhile.
 fn spent<'a>(before: &'a IdleTimes, after: &IdleTimes, cpu: CpuId) -> Vec<(&'a str, Microseconds)> {
     let (Some(before), Some(after)) = (before.get(&cpu), after.get(&cpu)) else {
         return Vec::new();

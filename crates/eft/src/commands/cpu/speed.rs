@@ -51,7 +51,7 @@ struct Outcome {
     #[serde(flatten)]
     setting: Setting,
     phase: Option<String>,
-    /// CPUs that change with it: hardware threads (msr) or the frequency domain (cpufreq).
+    /// CPUs that share the setting: hardware threads (msr) or the frequency domain (cpufreq).
     shared_with: CpuSet,
     measured: Option<SpeedMeasurement>,
     wake_delay_before: Option<WakeDelay>,
@@ -59,11 +59,11 @@ struct Outcome {
     wake_delay_added: Option<Latency>,
 }
 
-/// Corrections of the burner until the measured speed is near; each takes a second.
+/// Most corrections of the burner until the measured speed is near; each takes a second.
 const CALIBRATIONS_MAX: usize = 3;
 /// How long the loop runs at full speed first.
 const BASELINE: Duration = Duration::from_millis(500);
-/// Nearer than this is left alone: half of what is promised.
+/// A smaller error is not corrected: half of what is promised.
 const NEAR: Share = Share(TOLERANCE.0 / 4.0);
 
 pub fn run(context: &Context, arguments: &SpeedArguments) -> Result<()> {
@@ -120,7 +120,7 @@ fn set(
 ) -> Result<Vec<Outcome>> {
     let live = context.host.tree.is_live();
     let mut session = context.session()?;
-    // Before: what the machine does anyway. An unmanaged or absent CPU is refused by `set_speeds` below.
+    // The baseline, before any change. `set_speeds` below refuses an unmanaged or absent CPU.
     let cpus: CpuSet = wishes.iter().map(|(cpu, _)| *cpu).collect();
     let mut before = BTreeMap::new();
     if measure && live && session.situation()?.check_managed(&cpus).is_ok() {
@@ -177,7 +177,7 @@ fn set(
     Ok(settings.into_iter().map(outcome).collect())
 }
 
-/// All at once: that is how they will be used.
+/// Measures all at once, as they will be used.
 fn measure_all(
     context: &Context,
     settings: &[(CpuId, Setting)],

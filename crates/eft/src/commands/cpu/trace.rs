@@ -1,4 +1,4 @@
-//! `eft cpu trace -- offline 1`: where the time of a reconfiguration goes, as the kernel's own events tell it.
+//! `eft cpu trace -- offline 1`: where the time of a reconfiguration goes, by the kernel's trace events.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -51,7 +51,7 @@ struct Trace {
     cpus: CpuSet,
     total_us: u64,
     groups: Vec<GroupTime>,
-    /// Time of the call that no step accounts for, and who did what meanwhile.
+    /// Time of the call that no step accounts for.
     between_us: u64,
     gaps: Vec<Gap>,
     tasks_moved: usize,
@@ -76,7 +76,7 @@ pub fn run(context: &Context, arguments: &TraceArguments) -> Result<()> {
     }
     let mut session = context.session()?;
     let tracer = Tracer::new(&EVENTS, None)?;
-    // Who sleeps in what; a kernel without stack traces tells only that somebody slept.
+    // The stacks of sleeping threads; a kernel without stack traces shows only that a thread slept.
     tracer.record_stacks(&format!(
         "prev_pid == {} || prev_comm ~ \"cpuhp/*\" || prev_comm ~ \"kworker/*\"",
         std::process::id()
@@ -141,7 +141,7 @@ fn analyse(arguments: &TraceArguments, events: &[Event], begin: Instant, total: 
     }
 }
 
-/// Who worked on it: the caller, and whoever ran a step.
+/// Gaps of the threads that worked on it: of the caller, and of those that ran a step.
 fn gaps(events: &[Event], steps: &[TimedStep], begin: Instant, total: Duration) -> Vec<Gap> {
     let caller = std::process::id() as i32;
     let mut workers: Vec<i32> =
@@ -155,7 +155,7 @@ fn gaps(events: &[Event], steps: &[TimedStep], begin: Instant, total: Duration) 
     attribute(&scheduled, &spans, (begin, begin + total), caller, &workers)
 }
 
-/// As whole microseconds: traces tell no less.
+/// As whole microseconds, the resolution of traces.
 fn micros(length: Duration) -> u64 {
     length.as_micros() as u64
 }

@@ -23,10 +23,10 @@ impl Settings {
         let ecn = match set(script, "net.ipv4.tcp_ecn", "net/ipv4/tcp_ecn") {
             Some(1) => "ask",
             Some(2) => "answer",
-            // So the public scripts begin.
+            // The public scripts start with this.
             _ => "off",
         };
-        // Linux's bits 1 and 2; packetdrill's public scripts run with both if they do not say.
+        // Linux's bits 1 and 2; packetdrill's public scripts run with both by default.
         let fastopen =
             match set(script, "net.ipv4.tcp_fastopen", "net/ipv4/tcp_fastopen").map(|bits| bits & 3) {
                 Some(0) => "off",
@@ -95,7 +95,7 @@ impl Settings {
     }
 }
 
-/// The number that a script first sets a variable of the kernel's to, by `sysctl` or by its file.
+/// The first value that a script sets a kernel variable to, by `sysctl` or by its file.
 fn set(script: &str, name: &str, path: &str) -> Option<u32> {
     let places = [name, path].into_iter().filter_map(|name| {
         let assigned = format!("{name}=");

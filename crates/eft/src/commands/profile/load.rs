@@ -1,7 +1,7 @@
 //! The command that makes the load of a sweep, run once for each configuration.
 //!
-//! It is told in `EFT_SECONDS` how long it is wanted and is ended then, with all that it started. What it achieved may
-//! stand in its last line, as `throughput=… latency_us=…`: throughput in any unit, as long as it is always the same.
+//! `EFT_SECONDS` says how long it should run; then it is ended, with all processes that it started. Its last line may
+//! say what it achieved, as `throughput=… latency_us=…`: throughput in any unit, as long as it is always the same.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -14,13 +14,13 @@ use eft_bench::ground::End;
 use eft_cores::throughput::Throughput;
 use eft_machine::Latency;
 
-/// How long it may take to end by itself, and how long after each signal.
+/// How long the command may take to end by itself, and after each signal.
 const GRACE: Duration = Duration::from_millis(500);
 const GRACE_SIGNALLED: Duration = Duration::from_secs(3);
 /// More output than this is not kept.
 const OUTPUT_MAX: u64 = 1 << 20;
 
-/// What the command says of itself.
+/// The figures that the command reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Told {
     pub throughput: Option<Throughput>,
@@ -38,7 +38,7 @@ impl Load {
         let mut command = Command::new(program);
         command.args(arguments).env("EFT_SECONDS", seconds.to_string());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
-        // SAFETY: between fork and exec only async-signal-safe calls: signals that we keep back reach the command.
+        // SAFETY: only async-signal-safe calls between fork and exec. Signals that we block must reach the command.
         unsafe { command.pre_exec(unblock_signals) };
         let name = program.to_string_lossy().into_owned();
         let mut child = command.spawn().map_err(|e| anyhow!("the load `{name}` cannot be started ({e})"))?;
@@ -52,7 +52,7 @@ impl Load {
         Ok(Load { child, output })
     }
 
-    /// It must not end before it was measured.
+    /// An error if the command has ended: it must not end before it is measured.
     pub fn check(&mut self) -> Result<()> {
         if !self.has_ended() {
             return Ok(());
@@ -61,7 +61,7 @@ impl Load {
         bail!("the load ended before it could be measured ({status}): it should run for $EFT_SECONDS seconds")
     }
 
-    /// Without taking its status yet.
+    /// Does not reap it yet.
     fn has_ended(&self) -> bool {
         use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -69,7 +69,7 @@ impl Load {
         !matches!(ended, Some(Ok(None)))
     }
 
-    /// Ends it, unless it does so by itself, and gives what it told.
+    /// Ends it, unless it ends by itself, and returns the figures that it reported.
     pub fn finish(mut self, end: &End) -> Result<Told> {
         for signal in [None, Some(libc::SIGTERM), Some(libc::SIGKILL)] {
             signal.into_iter().for_each(|signal| self.signal(signal));
@@ -120,8 +120,8 @@ fn unblock_signals() -> std::io::Result<()> {
     Ok(())
 }
 
-/// The figures in the last line that is not empty. A line without any is somebody's last word and no mistake; a figure
-/// that is none is one.
+/// The figures in the last line that is not empty. A line without figures is no error; a figure that is not a number
+/// is one.
 fn told(text: &str) -> Result<Told> {
     let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let mut told = Told::default();

@@ -1,4 +1,4 @@
-//! `eft profile`: what configurations achieve under known loads; the `profile` policy decides by it.
+//! `eft profile`: what configurations achieve under known loads, which the `profile` policy uses.
 
 mod load;
 mod plot;

@@ -48,7 +48,7 @@ fn kind(plan: &Plan) -> &'static str {
     if plan.is_consolidated() { "one CPU" } else { "spread" }
 }
 
-/// Smallest and largest power, and largest throughput; never empty ranges.
+/// Smallest and largest power, and largest throughput; the ranges are never empty.
 fn ranges(load: &LoadProfile) -> (f64, f64, Throughput) {
     let watts = || load.outcomes.iter().map(|o| o.power.0);
     let (low, high) = (watts().fold(f64::INFINITY, f64::min), watts().fold(0.0, f64::max));
@@ -63,7 +63,7 @@ fn text(load: &LoadProfile) -> String {
         let x = ((outcome.power.0 - low) / (high - low) * (COLUMNS - 1) as f64).round() as usize;
         let y = (outcome.throughput / top * (ROWS - 1) as f64).round() as usize;
         let cell = &mut grid[ROWS - 1 - y.min(ROWS - 1)][x.min(COLUMNS - 1)];
-        // The best stay visible among the others.
+        // The marks of the best configurations are not overwritten.
         if mark == 'P' || mark == 'T' || !matches!(*cell, 'P' | 'T') {
             *cell = mark;
         }

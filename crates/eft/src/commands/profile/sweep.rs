@@ -53,7 +53,7 @@ pub struct SweepArguments {
     command: Vec<OsString>,
 }
 
-/// Longer names make no readable table.
+/// Longer names would make tables unreadable.
 const NAME_MAX: usize = 40;
 
 /// One measured configuration.
@@ -80,7 +80,7 @@ pub fn run(arguments: &SweepArguments, file: Option<&PathBuf>, as_json: bool) ->
     };
     let mut ground = Ground::take(&arguments.stack.name, &wish)?;
     let path = file.cloned().unwrap_or_else(|| told_file(&ground));
-    // A file that cannot be used is found out now and not after an hour.
+    // A file that cannot be used is an error now, not after an hour.
     store::read_or_new(&path, &machine)?;
     let mut sweep = Sweep { arguments, end: &end, points: Vec::new(), quiet: as_json };
     let outcome = sweep.all(&mut ground);
@@ -190,8 +190,8 @@ impl Point {
     }
 }
 
-/// One point for each configuration, in the order in which they were first measured: the medians of what decides, the
-/// rest of the last time.
+/// One point for each configuration, in the order of the first measurement: the medians of the figures that decide, the
+/// other figures from the last measurement.
 fn medians(points: &[Point]) -> Vec<Point> {
     let mut groups: Vec<Vec<&Point>> = Vec::new();
     for point in points {
@@ -202,7 +202,7 @@ fn medians(points: &[Point]) -> Vec<Point> {
     }
     let merge = |group: &Vec<&Point>| {
         let median = |of: &dyn Fn(&Point) -> f64| Samples::new(group.iter().map(|p| of(p)).collect()).median;
-        // What was not told each time was not told.
+        // A figure counts only if every run reported it.
         let told = |of: fn(&Told) -> Option<f64>| {
             let all: Option<Vec<f64>> = group.iter().map(|p| of(&p.told)).collect();
             all.map(|all| Samples::new(all).median)
@@ -219,8 +219,8 @@ fn medians(points: &[Point]) -> Vec<Point> {
     groups.iter().map(merge).collect()
 }
 
-/// Profiles count what tcp and udp deliver, since that is what the policy sees. Where the load tells its own throughput,
-/// that decides between configurations, in units of what was delivered on average.
+/// Profiles count what tcp and udp deliver, since that is what the policy sees. If the load reports its own throughput,
+/// that decides between configurations; it is scaled to the average of what was delivered.
 fn record(profiles: &mut Profiles, name: &str, points: &[Point]) {
     let delivered: Throughput = points.iter().map(|p| p.seen.throughput).sum();
     let told: Option<Throughput> = points.iter().map(|p| p.told.throughput).sum();
@@ -316,7 +316,7 @@ mod tests {
         let (size, told) = recorded(&[point(40.0, Some(7.0), 0.2), point(60.0, Some(3.0), 0.4)]);
         assert_eq!(told, [70.0, 30.0]);
         assert!((size - 0.3).abs() < 1e-9);
-        // One that tells nothing makes the telling of the others useless.
+        // If one configuration reports no throughput, those of the others cannot be used.
         assert_eq!(recorded(&[point(40.0, Some(7.0), 0.2), point(60.0, None, 0.4)]).1, [40.0, 60.0]);
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Namespaces that are looked at.
+/// Namespaces that are compared.
 const NAMESPACES: [&str; 4] = ["user", "mnt", "net", "ipc"];
 /// Capabilities that a component may keep, by their numbers in linux/capability.h.
 const CAPABILITIES: [(u32, &str); 8] = [
@@ -17,12 +17,12 @@ const CAPABILITIES: [(u32, &str); 8] = [
     (38, "perfmon"),
 ];
 
-/// What holds a process back.
+/// The restrictions of a process.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Security {
     uid: u32,
     capabilities: Vec<String>,
-    /// No program that it starts gains rights.
+    /// No program that it starts gains privileges.
     no_new_privileges: bool,
     system_calls_filtered: bool,
     /// Namespaces that its parent does not share.
@@ -30,7 +30,7 @@ pub struct Security {
 }
 
 impl Security {
-    /// Of a process that lives; `None` if it does not, or is another user's.
+    /// The restrictions of a living process; `None` if it has ended, or belongs to another user.
     pub fn of(pid: u64) -> Option<Security> {
         let folder = format!("/proc/{pid}");
         let status = std::fs::read_to_string(Path::new(&folder).join("status")).ok()?;
@@ -82,7 +82,7 @@ impl Security {
     }
 }
 
-/// Of a row, behind a component and its process.
+/// Titles of a row, after those of the component and its process.
 pub const HEADER: [&str; 5] = ["USER", "CAPABILITIES", "NEW-PRIVILEGES", "SYSTEM-CALLS", "OWN-NAMESPACES"];
 
 fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {

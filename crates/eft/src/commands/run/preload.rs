@@ -1,7 +1,7 @@
-//! Whether the library goes into a program, and what must stand before it.
+//! Whether the library can be preloaded into a program, and which library must come before it.
 //!
-//! A program into which it does not go would run on the kernel's network without a word. So it is looked
-//! at first: at its file, and at what its dynamic linker makes of the library.
+//! A program without the library would silently run on the kernel's network. So its file is checked first,
+//! and whether its dynamic linker loads the library.
 
 use anyhow::{Context, Result, bail};
 use std::ffi::{OsStr, OsString};
@@ -11,14 +11,14 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// As the kernel's limit on nested interpreters.
+/// The kernel's limit on nested interpreters.
 const SCRIPT_DEPTH: u32 = 5;
 
-/// What would become of a program that is not on the stack.
+/// What would happen to a program that is not on the stack.
 const OTHERWISE: &str = "so it would run on the kernel's network, not on the stack";
 
-/// `Ok`: the library goes into the program, behind this other one if there is one: the run time of
-/// AddressSanitizer ends a program in which it is not the first.
+/// `Ok`: the library can be preloaded, after the given other one if there is one: AddressSanitizer's
+/// run time ends a program in which it is not first.
 pub fn kind(program: &Path, shim: &Path) -> Result<Option<PathBuf>> {
     let Some((program, linker)) = linker(program, SCRIPT_DEPTH)? else { return Ok(None) };
     let name = linker.file_name().and_then(OsStr::to_str).unwrap_or_default();
@@ -26,7 +26,7 @@ pub fn kind(program: &Path, shim: &Path) -> Result<Option<PathBuf>> {
         let shown = program.display();
         bail!("{shown} uses the musl C library, and libeft.so is made for glibc, {OTHERWISE}");
     }
-    // Other linkers might run the program instead of telling what they would load.
+    // Other linkers might run the program instead of listing what they would load.
     if !name.starts_with("ld-linux") {
         return Ok(None);
     }
@@ -46,10 +46,10 @@ pub fn kind(program: &Path, shim: &Path) -> Result<Option<PathBuf>> {
     Ok(sanitizer(&String::from_utf8_lossy(&told.stdout)))
 }
 
-/// The value of LD_PRELOAD: what the user asked for stays, behind the library.
+/// The value of LD_PRELOAD: the user's own entries stay, after the library.
 pub fn list(shim: &Path, first: Option<PathBuf>) -> OsString {
     let old = std::env::var_os("LD_PRELOAD").unwrap_or_default();
-    // That of the stack on which `eft run` itself runs.
+    // The library of the stack on which `eft run` itself runs.
     let outer = std::env::var_os("EFT_SHIM").unwrap_or_default();
     let old = old.to_string_lossy();
     let others = old
@@ -93,7 +93,7 @@ fn linker(program: &Path, depth: u32) -> Result<Option<(PathBuf, PathBuf)>> {
     Ok(Some((program.to_path_buf(), linker)))
 }
 
-/// Why the dynamic linker does without the library: it says so on standard error and goes on.
+/// Why the dynamic linker skips the library: it prints that on standard error and goes on.
 fn rejected(said: &str, shim: &Path) -> Option<String> {
     let shim = shim.to_string_lossy();
     let line = said.lines().find(|line| line.contains("cannot be preloaded") && line.contains(&*shim))?;

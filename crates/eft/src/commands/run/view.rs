@@ -1,9 +1,9 @@
-//! A private view of the host's files about names, with the stack's name server: for programs that read them
-//! themselves (Go, dig, node), and those whose C library does so behind the preloaded library's back.
+//! A private view of the host's name resolution files, with the stack's name server: for programs that read them
+//! themselves (Go, dig, node), and those whose C library reads them unseen by the preloaded library.
 //!
-//! It is a mount namespace of the program's own, in which mounts of the host still appear. Who may not make
-//! one (it takes CAP_SYS_ADMIN) does without: the library answers opens of these files. Nor is one made under a filter of
-//! system calls, as services have it: mounting may be what it kills for.
+//! The program gets its own mount namespace, in which mounts of the host still appear. It needs CAP_SYS_ADMIN;
+//! without it, the library answers opens of these files. No namespace is made under a filter of system calls, as
+//! services have it: the filter may kill a process that mounts.
 
 use eft_base::resolver::FILES;
 use eft_linux::operator;
@@ -24,7 +24,7 @@ pub fn make(stack: &str) {
     {
         for (path, view) in FILES {
             let host = std::fs::read_to_string(path).unwrap_or_default();
-            // One that cannot be made the library answers for.
+            // On failure the library answers opens of this file.
             let _ = show(path, &view(&host, first));
         }
     }
@@ -49,7 +49,7 @@ fn private_mounts() -> std::io::Result<()> {
     mount(c"none", c"/", libc::MS_SLAVE | libc::MS_REC)
 }
 
-/// Puts a text in the place of a file. It lies in a file that only its mount keeps.
+/// Replaces a file by a text. The text is in an unnamed file that lives as long as the mount.
 fn show(path: &str, text: &str) -> std::io::Result<()> {
     let (place, mut file) = fresh_file()?;
     let shown = (|| {

@@ -148,7 +148,7 @@ fn a_guest_whose_monitor_is_held_keeps_what_was_known_of_its_threads() {
     };
     let (guests, notes) = discover(&tree, &Wanted::default(), std::slice::from_ref(&before));
     assert_eq!((&guests, notes.len()), (&vec![before.clone()], 0));
-    // Another process got its id meanwhile.
+    // Another process has got its id meanwhile.
     before.threads.iter_mut().for_each(|thread| thread.id.started = 5);
     assert!(discover(&tree, &Wanted::default(), &[before]).0.is_empty());
 }

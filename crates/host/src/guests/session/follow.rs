@@ -14,7 +14,7 @@ use crate::clock;
 use crate::error::{Error, error};
 use crate::sensors::tasks::TaskId;
 
-/// From one search for guests to the next.
+/// Time from one search for guests to the next.
 const SEARCH: Duration = Duration::from_secs(5);
 
 /// A thread's name for the scheduler. Thread ids have 22 bits.
@@ -29,7 +29,7 @@ impl Session {
         self.adopt(found);
     }
 
-    /// The same beside the turns, which a monitor that hangs must not delay.
+    /// The same in a thread of its own: a monitor that hangs must not delay the turns.
     pub(super) fn begin_search(&mut self) {
         if self.searching.is_some() {
             return;
@@ -42,12 +42,12 @@ impl Session {
         }
     }
 
-    /// Takes in what the search has found, if it is done.
+    /// Takes the result of the search, if it is done.
     pub(super) fn end_search(&mut self) {
         if let Some(search) = self.searching.take_if(|search| search.is_finished()) {
             match search.join() {
                 Ok(found) => self.adopt(found),
-                // It is begun again with the next window.
+                // The next window begins a new search.
                 Err(_) => self.tell("a search for guests has failed".into()),
             }
         }
@@ -72,11 +72,11 @@ impl Session {
         self.follow();
         let changed = self.placer.as_mut().map(Placer::check).unwrap_or_default();
         changed.into_iter().for_each(|note| self.tell(note.to_string()));
-        // Who was refused is tried again.
+        // Threads that the kernel refused to place are tried again.
         self.watched.iter_mut().for_each(|watched| watched.settled = None);
     }
 
-    /// What was told once is not told again.
+    /// Reports a note; the same note only once.
     pub(super) fn tell(&mut self, note: String) {
         if !self.told.contains(&note) {
             self.news.push(note.clone());
@@ -84,7 +84,7 @@ impl Session {
         }
     }
 
-    /// Takes new threads over and lets old ones go.
+    /// Takes new threads over and releases old ones.
     fn follow(&mut self) {
         let wanted: Vec<(Thread, String, bool)> = self
             .guests
@@ -183,7 +183,7 @@ impl Session {
         let mut notes = Vec::new();
         for guest in &self.guests {
             for thread in guest.threads.iter().filter(|thread| !matches!(thread.role, Role::Vcpu(_))) {
-                // Helpers come and go by the second; one that has gone is no news.
+                // Helpers start and end every second; a helper that has ended is not reported.
                 if placer.take(thread.process, thread.id).is_ok()
                     && let Err(reason) = placer.put(thread.id, &cpus)
                 {

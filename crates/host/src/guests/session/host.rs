@@ -32,7 +32,7 @@ pub fn host(
     Ok((host, sets, machine))
 }
 
-/// What may change of the machine while guests run: CPUs come and go, and `eft cpu` parks them or sets their speed.
+/// What may change in the machine while guests run: CPUs come and go, and `eft cpu` parks them or sets their speed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changing {
     online: CpuSet,
@@ -40,7 +40,7 @@ pub struct Changing {
     speeds: Vec<(CpuId, Ppm)>,
 }
 
-/// Two files, so that it can be asked often.
+/// Reads only two files, so that it can be called often.
 pub fn changing(tree: &Tree, cpu_state_dir: &Path) -> Changing {
     let held = held::load(cpu_state_dir);
     let speed = |(cpu, speed): (&CpuId, &HeldSpeed)| (*cpu, Ppm::from(speed.share));
@@ -51,7 +51,7 @@ pub fn changing(tree: &Tree, cpu_state_dir: &Path) -> Changing {
     }
 }
 
-/// What the emulated speed of a group's CPUs makes of time on them.
+/// How an emulated speed of a group's CPUs stretches time on them.
 pub fn stretch(machine: &Machine, cpus: &CpuSet) -> Ppm {
     let of = |cpu: &&eft_machine::Cpu| cpus.contains(cpu.cpu);
     let set = machine.cpus.iter().find(of).and_then(|cpu| cpu.speed_set.as_ref());

@@ -1,4 +1,4 @@
-//! The scheduler of virtual CPUs, live: looks when it asks, places as it says, [`follow`]s guests that come and go.
+//! The scheduler of virtual CPUs, live: samples when it asks, places as it says, [`follow`]s guests that come and go.
 
 mod follow;
 pub mod host;
@@ -30,22 +30,22 @@ use crate::journal::Journal;
 use crate::sensors::Tree;
 use host::Changing;
 
-/// The journal of guests lies apart from that of the CPUs, so that neither waits for the other.
+/// The journal of guests is separate from that of the CPUs, so that neither waits for the other.
 pub const STATE_DIR: &str = "/run/eft/vm";
-/// As eft's servers have it.
+/// The same as that of eft's servers.
 const NICENESS: i32 = -11;
 
-/// What an operator says of one guest.
+/// An operator's settings for one guest.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct GuestOptions {
-    /// Of all its vCPUs together; 256 unless said.
+    /// Of all its vCPUs together; 256 by default.
     pub weight: Option<u32>,
     /// Cores' worth of time that all its vCPUs together may use.
     pub cap: Option<f64>,
     /// CPUs that it may use.
     pub cpus: Option<CpuSet>,
-    /// A file with a number that counts up as the guest gets on.
+    /// A file with a number that counts up as the guest makes progress.
     pub progress: Option<PathBuf>,
     /// Leave it alone.
     #[serde(default)]
@@ -56,7 +56,7 @@ pub struct GuestOptions {
 pub struct Settings {
     pub wanted: Wanted,
     pub options: Options,
-    /// CPUs to deal out; all unless said.
+    /// CPUs to deal out; all by default.
     pub cpus: Option<CpuSet>,
     pub guests: BTreeMap<String, GuestOptions>,
     /// Watch and decide, but touch nothing.
@@ -72,12 +72,12 @@ struct Watched {
     guest: String,
     /// CPUs that its operator allows and eft may use.
     within: CpuSet,
-    /// Where it was placed last.
+    /// The class where it was placed last.
     class: Option<u8>,
-    /// The group on which it lies for sure; `None` after somebody may have changed that.
+    /// The group where it certainly is; `None` if another program may have moved it.
     settled: Option<usize>,
     sensor: Sensor,
-    /// What the last turn that looked at it saw.
+    /// The sample of the last turn that read it.
     last: Look,
 }
 
@@ -94,7 +94,7 @@ impl Look {
         Self { at, ran: sensor.ran, waited: sensor.waited }
     }
 
-    /// What was done since `began`; on average, if that is later than the look.
+    /// What was done since `began`; an average, if that is later than the sample.
     fn since(&self, began: Instant, now: Self) -> Since {
         let (own, wanted) = (now.at.saturating_since(self.at), now.at.saturating_since(began));
         let part = |time: Duration| match own > wanted {
@@ -108,7 +108,7 @@ impl Look {
     }
 }
 
-/// What a search for guests found, and what there is to say about it.
+/// The guests that a search found, and notes.
 type Found = (Vec<Guest>, Vec<String>);
 
 pub struct Session {
@@ -125,7 +125,7 @@ pub struct Session {
     vms: BTreeMap<String, u64>,
     pmus: Vec<Pmu>,
     siblings: Siblings,
-    /// Told once: why there are no counters.
+    /// Why there are no counters; reported once.
     blind: Option<String>,
     told: Vec<String>,
     news: Vec<String>,
@@ -176,7 +176,7 @@ impl Session {
                 news.push(format!("put {count} threads back that an instance left behind"));
             }
             news.extend(notes);
-            // Also CPUs that are offline or parked now: they may come back.
+            // This includes CPUs that are offline or parked now: they may come back.
             let usable = settings.cpus.clone().unwrap_or_else(|| (0..=CPU_MAX).map(CpuId).collect());
             Some(Placer::new(journal, usable))
         };
@@ -186,7 +186,7 @@ impl Session {
                     .into(),
             );
         }
-        // Turns are to be taken in time on a busy host, too; without the privilege they come later.
+        // Turns must be on time on a busy host, too; without the privilege they come later.
         if !settings.watch_only
             && let Ok(now) = rustix::process::getpriority_process(None)
         {
@@ -218,7 +218,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Deals anew if CPUs came, went or got another speed. What was measured goes with the old classes.
+    /// Deals anew if CPUs came, went or got another speed. Measurements of the old classes are dropped.
     fn survey(&mut self) -> Result<(), Error> {
         let machine = host::changing(&self.tree, &self.settings.cpu_state_dir);
         if machine == self.machine {
@@ -246,12 +246,12 @@ impl Session {
         self.scheduler.set_policy(policy);
     }
 
-    /// What happened since the last call that an operator wants to know.
+    /// Notes for the operator since the last call.
     pub fn take_news(&mut self) -> Vec<String> {
         std::mem::take(&mut self.news)
     }
 
-    /// Looks and places until `end`, or until `stop` says so.
+    /// Samples and places until `end`, or until `stop` returns true.
     pub fn run(&mut self, end: Instant, mut stop: impl FnMut() -> bool) {
         while !stop() {
             let (at, due) = self.scheduler.due();
@@ -261,7 +261,7 @@ impl Session {
             }
             let wait = at.min(end).saturating_since(now);
             if !wait.is_zero() {
-                // At most this long, so that whoever wants to stop is heard.
+                // Sleeps at most this long, so that `stop` is asked often enough.
                 std::thread::sleep(wait.min(Duration::from_millis(100)));
                 if clock::now() < at {
                     continue;
@@ -271,7 +271,7 @@ impl Session {
         }
     }
 
-    /// One look and what follows from it.
+    /// One sample and its consequences.
     pub fn step(&mut self, due: Due) {
         self.end_search();
         let now = clock::now();
@@ -294,7 +294,7 @@ impl Session {
         self.place();
     }
 
-    /// Looks at some, who get a new last look.
+    /// Samples some threads and updates their last sample.
     fn look_at(&mut self, now: Instant, indices: impl IntoIterator<Item = usize>) {
         for index in indices {
             let watched = &mut self.watched[index];
@@ -370,7 +370,7 @@ impl Session {
                 if placer.is_left_alone(watched.thread.id) {
                     refused.push(format!("{}: {reason}; it is left alone", watched.guest));
                 } else {
-                    // It has ended; the next search finds out.
+                    // The thread has ended; the next search notices.
                     watched.sensor.has_ended = true;
                 }
             }
@@ -378,7 +378,7 @@ impl Session {
         refused.into_iter().for_each(|note| self.tell(note));
     }
 
-    /// Every affinity as it was before; what there is to say about it.
+    /// Restores every affinity as it was before; returns notes.
     pub fn restore(&mut self) -> Vec<String> {
         self.placer.as_mut().map(Placer::restore).unwrap_or_default()
     }

@@ -99,7 +99,7 @@ fn cpus_that_come_and_go_are_dealt_out_anew() {
         (vec!["0-1".into(), "2-3".into()], "0-1".into())
     );
     session.take_news();
-    // The kernel takes the CPU out of what `sched_getaffinity` tells.
+    // The kernel leaves the CPU out of the result of `sched_getaffinity`.
     recorded.put("sys/devices/system/cpu/online", "0,2-3");
     recorded.put("sys/devices/system/cpu/cpu1/online", "0");
     recorded.put("proc/7/task/7/status", "Cpus_allowed_list:\t0");
@@ -130,7 +130,7 @@ fn a_monitor_that_hangs_delays_no_turn() {
     let path = recorded.dir.path().join("qmp");
     let mut session = recorded.session(vec![path.clone()]);
     session.take_news();
-    // It takes connections and says nothing.
+    // It accepts connections and sends nothing.
     let _listener = UnixListener::bind(&path).unwrap();
     session.next_search = Instant::ZERO;
     session.step(Due::Window);

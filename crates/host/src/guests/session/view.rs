@@ -1,4 +1,4 @@
-//! What is known of guests and cores, for whoever shows it.
+//! What is known of guests and cores, for display.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::sensors::tasks::{self, TaskId};
 /// What `eft vm run` publishes and `eft vm top` shows.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct View {
-    /// Who schedules.
+    /// The process that schedules.
     #[serde(default)]
     pub by: Option<TaskId>,
     pub policy: String,
@@ -28,7 +28,7 @@ pub struct View {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ClassView {
     pub name: String,
-    /// Beside the fastest class.
+    /// Relative to the fastest class.
     pub speed: Share,
     pub cpus: CpuSet,
 }
@@ -41,7 +41,7 @@ pub struct VcpuView {
     pub group: Option<CpuSet>,
     pub class: Option<String>,
     pub is_active: bool,
-    /// Its guest is, as its monitor said last.
+    /// The guest's state, as its monitor reported it last.
     #[serde(default)]
     pub is_paused: bool,
     pub ipc: Option<f64>,
@@ -56,13 +56,13 @@ pub struct VcpuView {
     pub ran_s: Vec<f64>,
     pub moves: u64,
     pub cache_moves: u64,
-    /// Less done than under amp-fair, by prediction.
+    /// Predicted loss of work compared with amp-fair.
     pub slowdown: Share,
     pub is_left_alone: bool,
 }
 
 impl Session {
-    /// What is known now, for whoever shows it.
+    /// What is known now, for display.
     pub fn view(&self) -> View {
         let host = self.scheduler.host();
         let vcpu = |(index, watched): (usize, &Watched)| {
