@@ -93,7 +93,7 @@ pub fn run(arguments: &IsolationArguments) -> Result<()> {
     print("isolation", &figures, &[stolen.describe()], arguments.json)
 }
 
-/// What a crash costs each setting, beside the one in which it takes nobody along.
+/// What a crash costs each setting, beside the one in which no other component dies with it.
 fn crashes(sides: &[Side], rounds: usize) -> Result<Vec<Figure>> {
     let mut pauses = vec![Vec::new(); SETTINGS.len()];
     for _ in 0..rounds {

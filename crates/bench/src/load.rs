@@ -29,7 +29,7 @@ pub fn run(arguments: &LoadArguments) -> Result<()> {
     let cpus = std::thread::available_parallelism().map_or(1, |count| count.get());
     let busy = PERIOD.mul_f64(SHARE * cpus as f64 / arguments.threads.max(1) as f64).min(PERIOD / 2);
     let counters: Vec<Arc<AtomicU64>> = (0..arguments.threads).map(|_| Arc::new(AtomicU64::new(0))).collect();
-    // Whoever reads "ready" takes the masks for what they are to be, so no thread may be about to bind itself.
+    // The reader of "ready" takes the masks as final, so every thread must have bound itself before.
     let (started, is_started) = mpsc::channel::<()>();
     for (index, counter) in counters.iter().enumerate() {
         let counter = counter.clone();
@@ -125,7 +125,7 @@ impl Load {
         self.child.id() as i32
     }
 
-    /// Bounded: a load that hangs must not hang who measures.
+    /// Waits for a limited time: a load that hangs must not hang the measurement.
     fn line(&mut self) -> Result<String> {
         let mut fds = [PollFd::new(self.output.get_ref(), PollFlags::IN)];
         let limit = Timespec { tv_sec: (PATIENCE + PATIENCE).as_secs() as i64, tv_nsec: 0 };

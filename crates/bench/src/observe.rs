@@ -1,6 +1,6 @@
-//! `eft bench observe`: what it costs to look at a whole stack as often as the scheduler does, and to decide on each look.
+//! `eft bench observe`: the cost of sampling a whole stack as often as the scheduler does, and of a decision each time.
 //!
-//! Its decisions are not applied, so that the policy is at work all the time: settled, it takes a fifth of the looks.
+//! Its decisions are not applied, so that the policy is at work all the time: settled, it takes a fifth of the samples.
 
 use super::Common;
 use super::figure::{Aim, Figure};

@@ -30,7 +30,7 @@ pub fn print(name: &str, figures: &[Figure], notes: &[String], as_json: bool) ->
     verdict(name, figures)
 }
 
-/// An error names the aims that were missed. Whoever measured nothing has reached none.
+/// An error names the aims that were missed. Without measurements no aim is reached.
 pub fn verdict(name: &str, figures: &[Figure]) -> Result<()> {
     if figures.is_empty() {
         bail!("{name} measured nothing");

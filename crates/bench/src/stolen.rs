@@ -1,4 +1,4 @@
-//! What a hypervisor took of the CPUs while a benchmark ran: intervals are as wide as that is much.
+//! The CPU time that a hypervisor stole while a benchmark ran: the more it is, the wider are the intervals.
 
 use eft_machine::{CpuId, CpuSet};
 

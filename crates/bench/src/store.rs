@@ -33,7 +33,7 @@ pub fn read_or_new(path: &Path, machine: &Machine) -> Result<Profiles> {
     if path.exists() { read(path, machine) } else { Ok(Profiles::default()) }
 }
 
-/// Written beside and renamed, so that nobody ever reads a half.
+/// Written to another file and renamed, so that no reader sees half a file.
 pub fn write(path: &Path, profiles: &Profiles, machine: &Machine) -> Result<()> {
     let text = file::write(profiles, machine)?;
     let of = || path.display().to_string();

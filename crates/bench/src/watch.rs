@@ -1,4 +1,4 @@
-//! What a configuration achieves, as the scheduler's own eyes see it: throughput as delivered, the nature of the
+//! What a configuration achieves, as the scheduler's sensors see it: throughput as delivered, the nature of the
 //! traffic, how busy the CPUs are, and power, metered or modelled.
 
 use std::time::Duration;
@@ -20,7 +20,7 @@ use eft_machine::{CpuSet, Watts};
 
 use crate::ground::End;
 
-/// A look that is not sound (a component was just reborn) is repeated so often.
+/// How often an unsound sample (a component has just restarted) is repeated.
 const ATTEMPTS: usize = 3;
 
 pub struct Watch {
@@ -77,7 +77,7 @@ impl Watch {
     }
 }
 
-/// What makes a look useless here: CPUs' own times are not used, and just after a change of speed they are not steady.
+/// Why a sample is useless here. CPUs' own times do not count: they are not used, and unsteady after a change of speed.
 pub fn complaint_of(seen: &Observation) -> Option<String> {
     let matters = |part: &Part| matches!(part, Part::Whole | Part::Component(_));
     seen.problems.iter().find(|problem| matters(&problem.part)).map(ToString::to_string)

@@ -1,4 +1,4 @@
-//! The load of benchmarks: whoever compares its masks before and after must find them settled when it says "ready".
+//! The load of benchmarks: its masks must be final when it says "ready", since benchmarks compare them afterwards.
 
 mod support;
 

@@ -156,7 +156,7 @@ fn consolidating_and_spreading_loses_nothing() {
         shuffle(&mut components, &mut random);
         components.iter().for_each(|c| stack.place(c, core, false));
         round.flows(random.below(4) << 20);
-        // Spread, in any way; whoever wants a core to itself gets it as long as nobody else comes.
+        // Spread, in any way; a component that wants a core to itself gets it until another one comes.
         shuffle(&mut components, &mut random);
         for c in &components {
             let cpu = if random.below(2) == 0 { a } else { b };

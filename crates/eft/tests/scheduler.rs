@@ -107,7 +107,7 @@ fn what_cannot_be_is_one_line_and_changes_nothing() {
     let capabilities = u64::from_str_radix(&line_of_status(&cores, "CapEff"), 16).unwrap();
     assert_eq!(capabilities & !(1 << 38), 0, "more than CAP_PERFMON");
 
-    // A dedicated CPU is one as long as nobody else is there.
+    // A dedicated CPU stays dedicated until another component comes.
     stack.place("tcp", a, true);
     stack.place("ip", b, true);
     assert_eq!(

@@ -11,10 +11,10 @@ use eft_machine::Ppm;
 use crate::deal::{By, Claim, Rule, deal};
 use crate::host::Host;
 
-/// Steps of R that are told apart: one percent.
+/// Steps of R: one percent each.
 const STEPS: u8 = 100;
 
-/// How much less each gets done than under `amp-fair`; nothing if it gets more done.
+/// How much less work each does than under `amp-fair`; zero if it does more.
 pub fn slowdowns(claims: &[Claim], shares: &[Vec<Ppm>], fair: &[Vec<Ppm>]) -> Vec<Ppm> {
     let loss = |claim: &Claim, share: &[Ppm], fair: &[Ppm]| {
         let (now, then) = (claim.work_of(share), claim.work_of(fair));
@@ -27,7 +27,7 @@ pub fn slowdowns(claims: &[Claim], shares: &[Vec<Ppm>], fair: &[Vec<Ppm>]) -> Ve
         .collect()
 }
 
-/// The least even part whose largest slowdown stays within `bound`. All even always does.
+/// The least even part whose largest slowdown stays within `bound`. Dealing all evenly always does.
 pub fn even_part(host: &Host, claims: &[Claim], bound: Ppm, tie: Ppm) -> Ppm {
     let rule = |step: u8| Rule { even: Ppm::from_percent(step), by: By::Vm, tie };
     let fair = deal(host, claims, rule(STEPS));

@@ -1,7 +1,7 @@
 //! Dealing out the time of each core class (section 3.3 of the paper).
 //!
-//! All time is of a core, all work the time that it takes on the fastest class. The classes
-//! are dealt from the fastest to the slowest; what a vCPU does not get of one it takes of the next.
+//! Time is core time; work is the time that it takes on the fastest class. The classes are dealt
+//! from the fastest to the slowest; what a vCPU does not get of one class it takes of the next.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -40,14 +40,14 @@ pub struct Rule {
     /// This much evenly, the rest in the order of scores.
     pub even: Ppm,
     pub by: By,
-    /// Scores that differ less are one.
+    /// Scores that differ less count as equal.
     pub tie: Ppm,
 }
 
-/// Shares of `pool` in proportion to weights; nobody gets more than its limit, and what one leaves the others get.
+/// Shares of `pool` in proportion to weights, within each claim's limit; the others get what a claim leaves.
 pub fn evenly(pool: Ppm, claims: &[(u64, Ppm)]) -> Vec<Ppm> {
     let mut order: Vec<usize> = (0..claims.len()).filter(|i| claims[*i].0 > 0).collect();
-    // Whoever reaches its limit first comes first; so each takes its part of what is left, in one pass.
+    // Claims that reach their limit first come first, so that one pass gives each its part of the rest.
     order.sort_by(|a, b| {
         let ((wa, la), (wb, lb)) = (claims[*a], claims[*b]);
         (u128::from(la.0) * u128::from(wb)).cmp(&(u128::from(lb.0) * u128::from(wa))).then(a.cmp(b))
@@ -77,7 +77,7 @@ fn in_order(pool: Ppm, order: &[Vec<usize>], weights: &[u64], limits: &[Ppm]) ->
     shares
 }
 
-/// Claims by score, highest first; those of one score together.
+/// Claims by score, highest first; claims of equal score together.
 fn ranks(claims: &[Claim], Rule { by, tie, .. }: Rule) -> Vec<Vec<usize>> {
     let mean = |vm: VmId| {
         let of = claims.iter().filter(|claim| claim.vm == vm);
@@ -135,7 +135,7 @@ impl Claim {
         host.of_class(class).any(|group| self.allowed.contains(group))
     }
 
-    /// What a share of each class gets done.
+    /// The work that a share of each class does.
     pub fn work_of(&self, shares: &[Ppm]) -> Ppm {
         let all: Ppm = shares.iter().zip(&self.speeds).map(|(share, speed)| *share * *speed).sum();
         all.min(self.demand)
@@ -161,7 +161,7 @@ pub fn deal(host: &Host, claims: &[Claim], rule: Rule) -> Vec<Vec<Ppm>> {
             })
             .collect();
         let pool = host.pool(class);
-        // Whoever may not use anything slower runs here in any case.
+        // A claim that may not use a slower class runs here in any case.
         let bound = |i: usize| !(class + 1..classes).any(|slower| claims[i].may_use(host, slower));
         let own: Vec<(u64, Ppm)> =
             (0..claims.len()).map(|i| (weights[i], if bound(i) { limits[i] } else { Ppm::NONE })).collect();

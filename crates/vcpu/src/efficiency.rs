@@ -13,14 +13,14 @@ use crate::PPM;
 use crate::guest::Count;
 use crate::host::Host;
 
-/// Fewer cycles than a millisecond's say nothing of a window.
+/// A window with fewer cycles (less than about a millisecond's) is ignored.
 const CYCLES_MIN: u64 = 1_000_000;
-/// An IPC beyond this is a counter's mistake; the widest cores retire 10 instructions a cycle.
+/// A higher IPC is a counter's error; the widest cores retire 10 instructions a cycle.
 const IPC_MAX: Ppm = Ppm(16 * PPM);
 /// What a busy sibling leaves of a core's IPC until it was measured: two threads reach some 1.2 times one alone.
 pub const SIBLING: Ppm = Ppm::from_percent(60);
 
-/// An IPC that does not follow every whim: section 3.2's filter.
+/// A filtered IPC: the filter of section 3.2.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     accepted: Option<Ppm>,
@@ -63,7 +63,7 @@ impl Efficiency {
         Self { kinds: vec![Filter::default(); host.classes.len() * 2], all: Filter::default() }
     }
 
-    /// Takes in what was counted during a window.
+    /// Takes the counts of a window.
     pub fn window(&mut self, counts: &[Count], threshold: Ppm) {
         let ipc = |instructions, cycles| Ppm::of(instructions, cycles).min(IPC_MAX);
         let (mut instructions, mut cycles) = (0u64, 0u64);

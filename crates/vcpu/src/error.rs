@@ -1,4 +1,4 @@
-//! What can be wrong with what an operator chose, or with a host. Each is printed as one line.
+//! Errors in an operator's options or in a host. Each is printed as one line.
 
 use alloc::string::String;
 use core::time::Duration;

@@ -1,4 +1,4 @@
-//! Virtual machines and their vCPUs, or whatever is managed as if it were one.
+//! Virtual machines and their vCPUs, or programs that are managed as if they were one.
 
 use core::time::Duration;
 
@@ -15,7 +15,7 @@ pub struct VcpuId(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct VmId(pub u64);
 
-/// The weight of a VM unless something else is said, as in Xen.
+/// The default weight of a VM, as in Xen.
 pub const WEIGHT: u32 = 256;
 
 /// One vCPU as its operator configured it.
@@ -56,7 +56,7 @@ pub struct Progress<'a> {
     pub waited: Duration,
     /// `ran` by class, where the world knows it; empty where all that is known is where the vCPU was placed.
     pub by_class: &'a [Duration],
-    /// Empty where there are no counters, and at ticks and turns, which do not look at them.
+    /// Empty where there are no counters, and at ticks and turns, which do not read them.
     pub counts: &'a [Count],
     /// `counts` holds a progress counter of the guest's choice: rates compare between cores, not between guests.
     pub own_unit: bool,

@@ -1,4 +1,4 @@
-//! Asymmetry-aware scheduling of virtual CPUs: who gets how much of the fast cores, and when.
+//! Asymmetry-aware scheduling of virtual CPUs: how much of the fast cores each gets, and when.
 //!
 //! After Kwon, Kim, Maeng and Huh, "Virtualizing Performance Asymmetric Multi-core Systems" (ISCA 2011). A world (the
 //! live one or the simulated one) tells the [`scheduler`] how long each vCPU ran and waited, and what its counters

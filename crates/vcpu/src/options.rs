@@ -25,7 +25,7 @@ pub enum Policy {
     AdaptiveFair(Ppm),
 }
 
-/// The largest slowdown that `adaptive-fair` allows unless told otherwise: 5%.
+/// The largest slowdown that `adaptive-fair` allows by default: 5%.
 pub const BOUND: Ppm = Ppm::from_percent(5);
 
 impl FromStr for Policy {
@@ -109,13 +109,13 @@ pub struct Options {
     pub interval: Duration,
     /// From one turn to the next; Xen's accounting period.
     pub turn: Duration,
-    /// From one look for idle fast cores to the next; Xen's tick.
+    /// From one check for idle fast cores to the next; Xen's tick.
     pub tick: Duration,
-    /// IPC that changes by more than this has to stay so for two intervals.
+    /// A change of IPC beyond this must last for two intervals to count.
     pub threshold: Ppm,
-    /// Scores that differ less are one: no order is made out of noise. The paper orders by any difference.
+    /// Scores that differ less count as equal, so that noise makes no order. The paper orders by any difference.
     pub tie: Ppm,
-    /// What a move to another last-level cache has to bring, as core time.
+    /// The least gain that justifies a move to another last-level cache, as core time.
     pub migration_cost: Duration,
 }
 

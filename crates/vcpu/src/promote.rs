@@ -22,7 +22,7 @@ fn seats(cores: u32, used: Duration, tick: Duration) -> u64 {
     (idle + tick_ns / 10) / tick_ns.max(1)
 }
 
-/// Free seats by group, in every class but the slowest. Who sits there must be in `since`.
+/// Free seats by group, in every class but the slowest. `since` must hold the entries that are placed there.
 pub fn free_seats(host: &Host, entries: &[Entry], since: &[Since], tick: Duration) -> Vec<u64> {
     let mut used = alloc::vec![Duration::ZERO; host.groups.len()];
     for (entry, since) in entries.iter().zip(since) {
@@ -38,7 +38,7 @@ pub fn free_seats(host: &Host, entries: &[Entry], since: &[Since], tick: Duratio
     (0..host.groups.len()).map(of).collect()
 }
 
-/// Sends those back who were promoted to a group where somebody who belongs there now waits. Returns how many.
+/// Sends promoted entries back if an entry that belongs to their group now waits. Returns how many.
 pub fn retreat(entries: &mut [Entry], since: &[Since], tick: Duration) -> usize {
     let waits = |i: usize, group: usize| {
         entries[i].group == Some(group) && entries[i].from.is_none() && since[i].waited > tick / 5
@@ -53,7 +53,7 @@ pub fn retreat(entries: &mut [Entry], since: &[Since], tick: Duration) -> usize 
     back.len()
 }
 
-/// Moves whoever waits longest, then whoever is owed most, to the free seats; until the next turn.
+/// Moves the entries that wait longest, then those that are owed most, to the free seats until the next turn.
 pub fn promote(host: &Host, entries: &mut [Entry], since: &[Since], tick: Duration) -> usize {
     let mut seats = free_seats(host, entries, since, tick);
     let mut moved = 0;

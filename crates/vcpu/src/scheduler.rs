@@ -1,9 +1,9 @@
 //! The scheduler of virtual CPUs: windows, dealing, turns and ticks in one engine. [`learn`] takes in what a window
 //! showed, [`share`] deals out by it, [`accounts`] charges what was used of it.
 //!
-//! The world asks [`Scheduler::due`] when to look again and what for, looks, and tells: at a tick how long those on the
-//! faster classes ran ([`Scheduler::tick`]), at a turn how long everybody ran ([`Scheduler::turn`]), at both ends of a
-//! window what the counters say, too. After each call [`Scheduler::entries`] says where everybody belongs.
+//! The world asks [`Scheduler::due`] when to sample next and what, and reports the sample: at a tick how long vCPUs on
+//! the faster classes ran ([`Scheduler::tick`]), at a turn how long all ran ([`Scheduler::turn`]), at both ends of a
+//! window also the counters. After each call [`Scheduler::entries`] says where each vCPU belongs.
 
 mod accounts;
 mod learn;
@@ -23,16 +23,16 @@ use crate::options::{Options, Policy};
 use crate::promote::{self, Since};
 use crate::turns::{self, Entry};
 
-/// With more vCPUs ticks come half a turn apart at least: looking costs as much as there are, and a core that idles is still
-/// found within 20 ms.
+/// With more vCPUs ticks are at least half a turn apart: the cost of a sample grows with their number, and an idle core
+/// is still found within 20 ms.
 const MANY: usize = 48;
-/// With so many, those on the slowest class are looked at at every second turn only, and when they leave it: nothing that
-/// they use there counts before.
+/// With many vCPUs, those on the slowest class are sampled at every second turn only, and when they leave it: what they
+/// use there does not count before.
 const REST_TURNS: usize = 2;
 /// IPC where there are no counters: utilisation alone decides.
 const NO_IPC: Ppm = Ppm::ALL;
 
-/// What the world has to look at next.
+/// What the world has to sample next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
     /// Run and wait times of those on the faster classes; of all if seats are free there.
@@ -43,14 +43,14 @@ pub enum Due {
     Window,
 }
 
-/// Somebody who leaves a class, and the group that it leaves.
+/// A vCPU that leaves a class, and the group that it leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leaver {
     pub index: usize,
     from: usize,
 }
 
-/// What is known of one vCPU, for whoever wants to see it.
+/// What is known of one vCPU, for display.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Known {
     /// IPC as the score uses it; `None` without counters.
@@ -61,7 +61,7 @@ pub struct Known {
     /// Work asked for, in time on the fastest class.
     pub demand: Ppm,
     pub score: u64,
-    /// Less done than under `amp-fair`, by prediction.
+    /// Predicted loss of work compared with `amp-fair`.
     pub slowdown: Ppm,
     /// By class, since it is known.
     pub run_time: Vec<Duration>,
@@ -73,9 +73,9 @@ pub struct Known {
 #[derive(Clone, Debug)]
 struct Memory {
     efficiency: Efficiency,
-    /// When a turn or window looked at it last.
+    /// When a turn or window sampled it last.
     looked: Instant,
-    /// At the last turn that looked at it, and at the last tick; ticks look at some only.
+    /// At the last turn that sampled it, and at the last tick; ticks sample only some.
     turn: Seen,
     tick: Seen,
     /// Run time by class at the last turn, where the world tells it.
@@ -150,7 +150,7 @@ impl Scheduler {
         &self.options
     }
 
-    /// Where everybody belongs, and what was dealt.
+    /// Where each vCPU belongs, and what was dealt.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
@@ -164,7 +164,7 @@ impl Scheduler {
         self.even
     }
 
-    /// How often the time was dealt out by what windows showed.
+    /// How often the time was dealt out from the results of windows.
     pub fn deals(&self) -> u64 {
         self.dealt
     }
@@ -215,22 +215,22 @@ impl Scheduler {
         }
     }
 
-    /// When to look next, and at what.
+    /// When to sample next, and what.
     pub fn due(&self) -> (Instant, Due) {
         let Some(_) = self.began else { return (Instant::ZERO, Due::Window) };
-        // Ticks move vCPUs between classes, turns within a guest: neither is looked for where there is nobody to move.
+        // Ticks move vCPUs between classes, turns within a guest: neither is needed where no vCPU can move.
         let turn = (!self.entries.is_empty()).then_some((self.next_turn, Due::Turn));
         let tick = turn.filter(|_| self.host.classes.len() > 1).map(|_| (self.next_tick, Due::Tick));
         let due = [Some((self.next_window, Due::Window)), turn, tick];
         due.into_iter().flatten().min_by_key(|(at, _)| *at).unwrap_or((self.next_window, Due::Window))
     }
 
-    /// Whether the world must look at this one at a tick.
+    /// Whether the world must sample this vCPU at a tick.
     pub fn watched_at_ticks(&self, index: usize) -> bool {
         self.entries[index].group.is_some_and(|group| self.host.class_of(group) + 1 < self.host.classes.len())
     }
 
-    /// Whether the world must look at this one at the coming turn. What it tells of others is not heard then.
+    /// Whether the world must sample this vCPU at the coming turn. Samples of others are ignored then.
     pub fn watched_at_turns(&self, index: usize) -> bool {
         self.entries.len() <= MANY
             || self.watched_at_ticks(index)
@@ -246,8 +246,8 @@ impl Scheduler {
         }
     }
 
-    /// A tick, told about those on the faster classes: how many seats are free there. If there are some, the world
-    /// looks at all the others and calls [`Scheduler::promote`].
+    /// A tick, with samples of the faster classes: returns whether seats are free there. If so, the world samples all
+    /// the others and calls [`Scheduler::promote`].
     pub fn tick(&mut self, now: Instant, fast: &[Progress]) -> bool {
         self.next_tick = later(self.next_tick, self.tick_length(), now);
         let length = now.saturating_since(self.last_tick);
@@ -297,8 +297,8 @@ impl Scheduler {
         });
     }
 
-    /// A turn: settles the accounts and places everybody anew. If somebody leaves a class where this turn did not look at
-    /// it, the world looks at it and calls [`Scheduler::left`].
+    /// A turn: settles the accounts and places every vCPU anew. If one leaves a class and this turn did not sample it,
+    /// the world samples it and calls [`Scheduler::left`].
     pub fn turn(&mut self, now: Instant, all: &[Progress]) -> Vec<Leaver> {
         self.settle(now, all, Self::watched_at_turns);
         let mut leavers = self.placed(|index| !self.watched_at_turns(index));
@@ -355,7 +355,7 @@ impl Scheduler {
     }
 }
 
-/// The next of a row of times; a world that was late does not make up for what it missed.
+/// The next periodic time; a world that was late skips the times that it missed.
 fn later(last: Instant, period: Duration, now: Instant) -> Instant {
     let next = last + period;
     if next > now { next } else { now + period }

@@ -1,4 +1,4 @@
-//! From what is known of a machine's CPUs to the classes and groups that the policy deals out.
+//! Derives the classes and groups that the policy deals out from a machine's CPUs.
 
 use alloc::collections::BTreeMap;
 use alloc::format;

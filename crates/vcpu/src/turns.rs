@@ -1,4 +1,4 @@
-//! Taking turns: who uses which group of cores until the next turn.
+//! Taking turns: which vCPU uses which group of cores until the next turn.
 //!
 //! Each vCPU has an account per class of the time that was dealt to it and that it has not used yet. At each turn the
 //! fastest class goes to those that are owed most, then the next. So the vCPUs of a VM rotate through the fast cores,
@@ -15,7 +15,7 @@ use crate::PPM;
 use crate::guest::Vcpu;
 use crate::host::Host;
 
-/// An account holds so many turns at most, either way: what was missed long ago is not made up for.
+/// Bounds an account to this many turns, either way: time missed long ago is not compensated.
 const TURNS_MAX: i64 = 8;
 /// Whose share of a class is this much of all that it gets does not leave the class.
 const WHOLE: Ppm = Ppm::from_percent(95);
@@ -26,7 +26,7 @@ const FIRST: i64 = i64::MAX / 4;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     pub vcpu: Vcpu,
-    /// Sleeping vCPUs stay where they are and take nobody's seat.
+    /// Sleeping vCPUs stay where they are and take no seat.
     pub active: bool,
     /// Ran or waited since the turn before. At a barrier a vCPU sleeps though its window shows it busy.
     pub awake: bool,
@@ -117,8 +117,8 @@ impl Entry {
     }
 }
 
-/// Takes from every account of a class what they are off on average: time that sleepers left was used by the others, and
-/// is nobody's debt. Otherwise all accounts drift to their bound, where nothing tells whose turn it is.
+/// Subtracts the mean of a class's accounts from each: time that sleepers left was used by others, but they do not owe
+/// it. Otherwise all accounts drift to their bound, where they no longer say whose turn it is.
 pub fn level(host: &Host, entries: &mut [Entry]) {
     for class in 0..host.classes.len() {
         let takes_part = |entry: &Entry| entry.active && entry.awake && entry.shares[class] > Ppm::NONE;
@@ -185,7 +185,7 @@ struct Wish {
     size: Ppm,
 }
 
-/// Seats of one class, one by one, to whoever is worth most there.
+/// Gives the seats of one class, one by one, to the entries that are worth most there.
 fn seat(
     host: &Host,
     class: usize,
@@ -208,7 +208,7 @@ fn seat(
     open.retain(|index| !taken[*index]);
 }
 
-/// For each group of the class who wants a seat there, the greatest wish last.
+/// For each group of the class the entries that want a seat there, the greatest wish last.
 fn queues(
     host: &Host,
     class: usize,

@@ -9,7 +9,7 @@ pub enum Outcome {
     Transparent,
     /// Connections ended.
     Lost,
-    /// Nothing went on until somebody replaced a component by hand.
+    /// Nothing went on until a component was replaced by hand.
     RestartNeeded,
     /// A program got bytes that were never sent.
     Damaged,

@@ -50,7 +50,7 @@ pub struct CampaignArguments {
 
 /// How long a server that should be replaced may take to be.
 const REBIRTH: Duration = Duration::from_secs(20);
-/// How long a fault that kills nobody at once is watched.
+/// How long a fault that kills no component at once is watched.
 const WATCH: Duration = Duration::from_millis(400);
 /// By then every part of the load has achieved something again; time-outs of TCP double from 0.2 s.
 const REVIVAL: Duration = Duration::from_secs(8);

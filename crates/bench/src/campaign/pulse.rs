@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::loads::Loads;
 
-/// Between two looks.
+/// Time between two samples.
 pub const TICK: Duration = Duration::from_millis(2);
 /// What is kept of the time around a fault.
 pub const BEFORE: Duration = Duration::from_millis(100);
@@ -15,7 +15,7 @@ pub const AFTER: Duration = Duration::from_millis(500);
 /// How much of the past is kept.
 const KEPT: usize = 20_000;
 
-/// Looks at the bulk connections all the time, from a thread of its own.
+/// Samples the bulk connections all the time, from a thread of its own.
 pub struct Pulse {
     begin: Instant,
     /// When, since the begin, and bytes until then.
@@ -25,7 +25,7 @@ pub struct Pulse {
 
 impl Pulse {
     pub fn start(loads: &Arc<Loads>) -> Pulse {
-        // The load ends with whoever started it, and not with us.
+        // The load ends when its owner drops it, not with this thread.
         let loads = Arc::downgrade(loads);
         let pulse = Pulse { begin: Instant::now(), looks: Arc::default(), ends: Arc::default() };
         let (begin, looks, ends) = (pulse.begin, pulse.looks.clone(), pulse.ends.clone());

@@ -13,7 +13,7 @@ const LOADS: [(Load, bool, &str, &str); 6] = [
     (Load::In, false, "bulk in", "Gb/s"),
     (Load::Requests(1), false, "requests, 1 connection", "1/s"),
     (Load::Requests(32), false, "requests, 32 connections", "1/s"),
-    // Nobody waits for anybody here: what a commit takes is missing elsewhere.
+    // On one CPU nothing runs in parallel: a commit's time is lost to the rest.
     (Load::Requests(1), true, "requests, 1 connection, all on one CPU", "1/s"),
     (Load::Requests(32), true, "requests, 32 connections, all on one CPU", "1/s"),
 ];

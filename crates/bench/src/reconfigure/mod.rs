@@ -243,7 +243,7 @@ fn prepare(arguments: &ReconfigureArguments, tree: &Tree) -> Result<Bench> {
     let tracer = Tracer::new(&["sched/sched_switch"], Some(&managed))?;
     let options = ParkOptions {
         back_end: arguments.back_end,
-        // As hotplug does: everybody leaves.
+        // As with hotplug, all tasks leave.
         scope: Scope::All,
         spread: Vec::new(),
         managed: managed.clone(),
@@ -311,7 +311,7 @@ impl Bench {
         let mut load = Load::start(threads)?;
         let masks = snapshot::masks_of(&tree, load.pid());
         affinity::set(&tree, 0, 0, &self.base)?;
-        // Whoever reconfigures does not queue behind a thousand threads; the same for every way.
+        // The measuring thread must not queue behind a thousand threads; the same for every way.
         prioritise(-20);
         let mut rows: Vec<Row> = Vec::new();
         let outcome = self.measure_under(&load, rounds, ways, &mut rows, &mut report.back_end);

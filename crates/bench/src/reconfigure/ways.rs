@@ -18,7 +18,7 @@ use super::Bench;
 use super::report::{Direction, Way};
 use super::rounds::DWELL;
 
-/// For somebody who wants to run on a CPU that came back.
+/// Limit for the probe that wants to run on a CPU that came back.
 const PROBE_PATIENCE: Duration = Duration::from_secs(5);
 
 impl Bench {
@@ -136,8 +136,8 @@ fn own_cpusets(tree: &Tree, sets: &[CpuSet]) -> Vec<(CpuId, Vec<(String, CpuSet)
     sets.iter().flat_map(CpuSet::iter).map(with_it).collect()
 }
 
-/// Somebody who wants to run there at once: exit latency ends when it does. It may be starved by what runs there in real
-/// time, so it is not waited for without end.
+/// A thread that wants to run there at once: exit latency ends when it runs. Real-time threads there may starve it, so
+/// the wait for it is bounded.
 fn probe(cpu: CpuId) {
     let (done, wait) = mpsc::channel();
     std::thread::spawn(move || {

@@ -59,7 +59,7 @@ pub fn at_speeds(plan: &Plan, levels: &[Share]) -> Vec<Plan> {
     plans
 }
 
-/// What anybody would do without a policy: all on one CPU, for each, and each component on a CPU in turn; at full speed.
+/// Obvious plans without a policy: all on one CPU, for each, and each component on a CPU in turn; at full speed.
 pub fn trivial(components: &[String], cpus: &[CpuId]) -> Vec<(String, Plan)> {
     let on = |cpu_of: &dyn Fn(usize) -> CpuId| {
         seated(components.iter().enumerate().map(|(i, name)| (name.clone(), cpu_of(i))).collect(), cpus)

@@ -37,7 +37,7 @@ pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -
     Ok(())
 }
 
-/// From the last packet that ip counted until everybody is on one CPU, sharing it, and another CPU is given back.
+/// From the last packet that ip counted until all components share one CPU, and another CPU is given back.
 fn time_to_rest(scene: &mut Scene) -> Result<f64> {
     let begin = Instant::now();
     let (mut packets, mut last) = (0, begin);

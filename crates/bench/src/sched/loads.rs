@@ -20,9 +20,9 @@ pub enum Part {
     Out,
     /// One connection, to the stack.
     In,
-    /// From the stack for 100 ms, nothing for 100 ms.
+    /// Bulk from the stack for 100 ms, nothing for 100 ms.
     Bursts,
-    /// Requests and answers of so many bytes over so many connections, each of which waits for its answers.
+    /// A closed-loop load of requests and answers of this many bytes over this many connections.
     Requests { connections: u16, bytes: u32 },
 }
 
@@ -54,7 +54,7 @@ impl Load {
         })
     }
 
-    /// A load that nobody chose: bulk each way or not, requests of any number and size or none, at least one of them.
+    /// A random load: bulk each way or not, requests of any number and size or none, at least one of them.
     pub fn drawn(random: &mut Random) -> Load {
         loop {
             let mut parts = Vec::new();

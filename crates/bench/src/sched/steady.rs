@@ -6,7 +6,7 @@ use super::{Report, SchedArguments};
 use crate::figure::{Aim, Figure};
 use anyhow::{Context, Result};
 
-/// Settled is who has not changed the plan for so long; not waited for longer than the other.
+/// A policy that has not changed the plan for this long is settled; the other is the longest wait for that.
 const QUIET_S: f64 = 10.0;
 const SETTLE_MAX_S: f64 = 60.0;
 const MINUTE_S: f64 = 60.0;

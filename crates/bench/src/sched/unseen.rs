@@ -1,4 +1,4 @@
-//! `profile` on loads that were not in its sweep and that nobody chose, beside the best configuration of all.
+//! `profile` on random loads that were not in its sweep, beside the best configuration of all.
 
 use std::path::Path;
 use std::time::Duration;
@@ -46,7 +46,7 @@ fn drawn(random: &mut Random) -> Load {
     }
 }
 
-/// As `eft profile sweep` does it, with the policy's own eyes.
+/// As `eft profile sweep` does it, with the policy's own sensors.
 fn sweep(scene: &mut Scene, places: Places) -> Result<Profiles> {
     let plans = candidates::seatings(scene.components(), &scene.cpus);
     let mut profiles = Profiles::default();

@@ -22,7 +22,7 @@ const COST_AIM_PERCENT: f64 = 0.5;
 /// Of the guests' time, for measuring with counters.
 const MEASURING_AIM_PERCENT: f64 = 0.05;
 
-/// What some intervals of looking and deciding took.
+/// The cost of sampling and deciding over some intervals.
 struct Cost {
     core_percent: f64,
     /// Where there is a PMU: millions of own instructions a second, and the part of the guests' time that measuring them took.
@@ -72,7 +72,7 @@ fn sleepers(count: u32) -> (std::sync::Arc<std::sync::atomic::AtomicBool>, Vec<s
     (stop, threads)
 }
 
-/// Five intervals' worth of looks and decisions, as fast as they go; what they took over how long they last live.
+/// Takes five intervals' samples and decisions as fast as possible; returns their cost over the intervals' live length.
 fn cost_of(count: u32, counting: Option<&[Pmu]>) -> Result<Cost> {
     let tree = Tree::live();
     let me = std::process::id() as i32;

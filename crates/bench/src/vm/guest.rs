@@ -80,7 +80,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Each guest's part of the fast time that both got. What other programs took of the CPU was nobody's to deal out.
+    /// Each guest's part of the fast time that both got. Time that other programs took could not be dealt out.
     pub fn fast_parts(&self) -> [f64; 2] {
         parts(self.did.map(|did| did.fast))
     }
@@ -92,7 +92,7 @@ pub fn parts(of: [f64; 2]) -> [f64; 2] {
     if sum > 0.0 { of.map(|value| value / sum) } else { [0.0; 2] }
 }
 
-/// Looks at the guests each 2 ms for so long, and adds up where they ran.
+/// Samples the guests every 2 ms for `length`, and adds up where they ran.
 pub fn judge(guests: &[Guest; 2], fast: CpuId, length: Duration, end: &End) -> Result<Seen> {
     let begin = Instant::now();
     let mut last = [0, 1].map(|i| guests[i].run_ns());
@@ -108,7 +108,7 @@ pub fn judge(guests: &[Guest; 2], fast: CpuId, length: Duration, end: &End) -> R
             did[i].work += ran;
             if cpu == fast {
                 did[i].fast += ran;
-                // The CPU-bound one would run if anybody let it: it is there, whoever else may have the CPU.
+                // The CPU-bound guest always wants to run: it counts as there, even if another program has the CPU.
                 is_used |= ran > 0.0 || i == 0;
             } else {
                 waits |= i == 0;

@@ -1,4 +1,4 @@
-//! What a benchmark changes of the machine while it runs, put back at its end: a CPU's speed, and who goes first.
+//! What a benchmark changes in the machine, and restores at its end: a CPU's speed, and priorities.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -58,7 +58,7 @@ const GAIN_AIM: f64 = 1.15;
 const SHARE_AIM_POINTS: f64 = 3.0;
 const LEFT_AIM_PERCENT: f64 = 2.0;
 const LEFT_AIM_MS: f64 = 20.0;
-/// The judge looks each 2 ms, so that it sees a time as up to two looks longer.
+/// The judge samples every 2 ms, so a time may seem longer by up to two samples.
 const LOOKS_MS: f64 = 4.0;
 
 pub fn run(arguments: &VmArguments) -> Result<()> {

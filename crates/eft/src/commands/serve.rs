@@ -65,7 +65,7 @@ pub fn run(arguments: &ServeArguments) -> Result<()> {
     Ok(host_all(arguments.components.len())?)
 }
 
-/// The servers of a process are made one after the other: the supervisor waits for none of them.
+/// Makes the servers of a process one after the other: the supervisor waits for none of them.
 fn host_all(count: usize) -> eft_linux::Result<()> {
     let mut servers = Vec::new();
     for nth in 0..count {
@@ -86,8 +86,8 @@ fn limits_of(identity: &Identity) -> Limits {
     }
 }
 
-/// Whether a server of ours could take up what another has; the length of its own arena. One that is older is converted for
-/// a trial, while its owner goes on.
+/// Whether our server could take over another server's arena; returns the length of our own. An older arena is
+/// converted for a trial, while its owner goes on.
 fn suits(identity: &Identity, arena: Option<Segment>) -> eft_linux::Result<usize> {
     let Some(arena) = arena else { return Ok(0) };
     let limits = limits_of(identity);
@@ -126,7 +126,7 @@ fn suits(identity: &Identity, arena: Option<Segment>) -> eft_linux::Result<usize
     }
 }
 
-/// Takes the conversion of an arena back.
+/// Reverts the conversion of an arena.
 fn revert(identity: &Identity, ours: &Segment, like: &Segment, to: Segment) -> eft_linux::Result<()> {
     let limits = limits_of(identity);
     let reverted = match identity.peer.role {
@@ -220,7 +220,7 @@ fn refused(why: Refused) -> eft_linux::Error {
     eft_linux::Error::Refused(why.to_string())
 }
 
-/// Serves an engine whose calls are written down. The file is opened before the sandbox closes.
+/// Serves an engine whose calls are recorded. The file is opened before the sandbox closes.
 fn serve_recorded<C: Component<Out: Debug, Event: Recorded> + 'static>(
     setup: Setup,
     head: &Head,
@@ -228,7 +228,7 @@ fn serve_recorded<C: Component<Out: Debug, Event: Recorded> + 'static>(
     surroundings: impl Surroundings<Recorder<C, file::Writer<std::fs::File>>> + 'static,
 ) -> eft_linux::Result<Box<dyn Hosted>> {
     let (path, bytes_max) = setup.identity.record.clone().unwrap_or_default();
-    // It holds all that passes, and secrets.
+    // The recording holds all traffic, and secrets.
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
     let log = options

@@ -21,7 +21,7 @@ pub struct SsArguments {
     info: bool,
 }
 
-/// Titles, and the keys of what stands below them.
+/// Titles of the columns, and the keys of their values.
 const COLUMNS: [(&str, &str); 10] = [
     ("NET", "proto"),
     ("STATE", "state"),
@@ -88,7 +88,7 @@ pub fn run(arguments: &SsArguments) -> Result<()> {
     Ok(())
 }
 
-/// What programs have read. The transports hear of that when it matters to them; the sockets' pages tell it now.
+/// What programs have read. The transports learn it when they need it; the sockets' pages have it now.
 struct Pages<'a> {
     stack: &'a str,
     arenas: HashMap<u16, Option<Arena>>,

@@ -65,7 +65,7 @@ impl Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        // Somebody else's offlining may have been played.
+        // A test may have taken the CPU offline as another program would.
         let _ = fs::write("/sys/devices/system/cpu/cpu1/online", "1");
         self.eft(&["restore"]);
         let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();

@@ -137,7 +137,7 @@ proptest! {
             prop_assert!(share.iter().sum::<u64>() <= PPM);
             prop_assert!((0..2).all(|class| claim.allowed.contains(class) || share[class] == 0));
         }
-        // No fast time is left while somebody who may use it lacks some.
+        // No fast time is left while a claim that may use it lacks some.
         let dealt: u64 = fast(&shares).iter().sum();
         let lacks = claims.iter().zip(&shares).any(|(claim, share)| claim.allowed.contains(0) && share[1] > 0);
         prop_assert!(!lacks || dealt + 40 >= host.pool(0).0, "{dealt} of {}", host.pool(0).0);

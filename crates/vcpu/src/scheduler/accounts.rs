@@ -1,4 +1,4 @@
-//! What looks showed of each vCPU, charged to its accounts.
+//! Charges each vCPU's accounts from its samples.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -36,11 +36,11 @@ impl Scheduler {
         index: usize,
         id: VcpuId,
     ) -> Option<&'a Progress<'a>> {
-        // Worlds tell in the order of the entries; then nothing has to be searched.
+        // Worlds usually report in the order of the entries; then no search is needed.
         all.get(index).filter(|p| p.id == id).or_else(|| all.iter().find(|p| p.id == id))
     }
 
-    /// What was done since the last tick by those in `all`.
+    /// What the vCPUs in `all` did since the last tick.
     pub(super) fn since(&mut self, all: &[Progress]) -> Vec<Since> {
         let mut since = Vec::with_capacity(self.entries.len());
         for (index, (entry, memory)) in self.entries.iter().zip(&mut self.memories).enumerate() {
@@ -81,7 +81,7 @@ impl Scheduler {
         }
     }
 
-    /// What one did since it was looked at last; `by_class` is room for that.
+    /// What a vCPU did since it was sampled last; `by_class` is scratch space for that.
     fn look(&mut self, index: usize, now: Instant, progress: &Progress, by_class: &mut [Duration]) {
         let (entry, memory) = (&mut self.entries[index], &mut self.memories[index]);
         let length = now.saturating_since(memory.looked);

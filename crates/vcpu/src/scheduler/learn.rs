@@ -1,4 +1,4 @@
-//! What a window shows of each vCPU: IPC, demand, score.
+//! What a window measures of each vCPU: IPC, demand, score.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -56,8 +56,8 @@ impl Scheduler {
         let wants = known.ran + known.waited;
         let work: Ppm =
             ran.iter().zip(&speeds).map(|(time, speed)| Ppm::of_time(*time, window) * *speed).sum();
-        // Whoever sleeps between has done what it had to do. If it waits for each answer, it would have done more without
-        // waiting; so it gets the room, and shows by the next window whether it uses it.
+        // A vCPU that sleeps has done its work. Under a closed-loop load it would have done more without waiting; so it
+        // gets that much more, and the next window shows whether it uses it.
         let (is_saturated, runs) = (wants >= SATURATED, Ppm::ALL - known.waited);
         known.demand = if is_saturated { Ppm::ALL } else { work.min(Ppm::ALL) };
         memory.room = if is_saturated { Ppm::ALL } else { Ppm::of(work.0, runs.0).min(Ppm::ALL) };

@@ -24,7 +24,7 @@ struct Guest {
     ipc: [u64; 2],
     run_ns: u64,
     wait_ns: u64,
-    /// What the last look showed of these two.
+    /// What the last sample showed of these two.
     told: (u64, u64),
     looks: u64,
     counts: [Count; 2],
@@ -73,7 +73,7 @@ impl Toy {
         }
     }
 
-    /// Looks at those alone that are to be watched.
+    /// Samples only the vCPUs that must be sampled.
     fn step(&mut self, due: Due) {
         for (index, guest) in self.guests.iter_mut().enumerate() {
             let is_watched = match due {
@@ -230,7 +230,7 @@ fn newcomers_and_leavers_are_followed() {
 }
 
 proptest! {
-    /// Whatever a world says, nobody is placed where it may not run, and nothing panics.
+    /// Whatever a world reports, no vCPU is placed where it may not run, and nothing panics.
     #[test]
     fn no_figures_break_it(
         steps in proptest::collection::vec((0u64..3_000, proptest::collection::vec(any::<(u64, u64, u64, u64)>(), 6)), 1..40),

@@ -140,7 +140,7 @@ pub fn park(context: &Context, arguments: &ParkArguments) -> Result<()> {
     if context.json { context.print_json(&outcome) } else { print(&describe(&outcome, arguments.observe)) }
 }
 
-/// Whether to park by Bolt. Bolt takes the CPUs away from all tasks, so no option may ask for less.
+/// Whether to park by Bolt. Bolt takes the CPUs away from all tasks, so it is used only if no option asks for less.
 fn wants_bolt(context: &Context, arguments: &ParkArguments) -> bool {
     let is_plain =
         arguments.back_end.is_none() && arguments.scope == Scope::All && arguments.spread.is_empty();

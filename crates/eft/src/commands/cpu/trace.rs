@@ -51,7 +51,7 @@ struct Trace {
     cpus: CpuSet,
     total_us: u64,
     groups: Vec<GroupTime>,
-    /// Time of the call that no step accounts for.
+    /// Time of the call that no step accounts for, and what threads did meanwhile.
     between_us: u64,
     gaps: Vec<Gap>,
     tasks_moved: usize,

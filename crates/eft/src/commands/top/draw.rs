@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::view::{ComponentRow, CpuRow, View};
 
-/// Looks that the sparklines remember: minutes, at the usual interval.
+/// Samples that the sparklines keep: minutes, at the usual interval.
 const REMEMBERED: usize = 300;
 /// CPUs that are listed before the rest is summed up.
 const CPUS_MAX: usize = 6;
@@ -176,7 +176,7 @@ fn component_table(components: &[ComponentRow]) -> Table<'_> {
             0 => "-".into(),
             capacity => format!("{}/{capacity}", c.queue_high),
         };
-        // The scheduler does not look at itself.
+        // The scheduler does not sample itself.
         let is_seen = c.busy + c.polling + c.waiting + c.ready + c.sleeping > Share::NONE;
         let share = |of: Share| right(if is_seen { percent(of) } else { "-".into() });
         let state = match c.hint {
@@ -294,7 +294,7 @@ fn peak(values: &VecDeque<u64>) -> u64 {
     values.iter().copied().max().unwrap_or(0)
 }
 
-/// The latest on the right; as many looks as there are columns.
+/// The latest on the right; as many samples as there are columns.
 fn spark(frame: &mut Frame, area: Rect, what: &str, values: &VecDeque<u64>, unit: impl Fn(u64) -> String) {
     let [label, graph] = Layout::horizontal([Constraint::Length(17), Constraint::Min(10)]).areas(area);
     let told = [

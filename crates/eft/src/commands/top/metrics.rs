@@ -11,9 +11,9 @@ use eft_cores::sample::{ComponentSample, Sample};
 
 use super::view::{Source, View};
 
-/// A scraper that has not said what it wants by then is not waited for, nor one that does not take its answer.
+/// Limit for a scraper to send its request, and to take the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Bytes of a request that are looked at.
+/// Bytes of a request that are read.
 const REQUEST_MAX: u64 = 8192;
 
 /// Answers scrapes, each with a fresh look, until it is ended. A stack that ended, or was replaced, is looked for anew.
@@ -36,11 +36,11 @@ pub fn listen(address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address).with_context(|| format!("cannot listen at {address}"))
 }
 
-/// Answers scrapes with what `page` says at the time; while it has nothing to say, with 503 and the reason.
+/// Answers scrapes with the current result of `page`; on its errors, with 503 and the reason.
 pub fn serve_at(listener: &TcpListener, count: Option<u64>, mut page: impl FnMut() -> Result<String>) {
     let count = count.map_or(usize::MAX, |count| count as usize);
     for stream in listener.incoming().flatten().take(count) {
-        // A scraper that goes away in the middle is its own matter.
+        // An error of a scraper that disconnects early is ignored.
         let _ = answer(stream, page());
     }
 }

@@ -57,7 +57,7 @@ fn stream(source: &mut Source, interval: Duration, count: Option<u64>) -> Result
         std::thread::sleep(interval);
         let line = serde_json::to_string(&source.look()?)?;
         let mut out = std::io::stdout();
-        // Whoever read it has seen enough.
+        // The reader has closed the pipe.
         if writeln!(out, "{line}").and_then(|()| out.flush()).is_err() {
             return Ok(());
         }
@@ -86,7 +86,7 @@ fn screen(
     }
 }
 
-/// Waits for the next look, or a key that ends it.
+/// Waits for the next sample, or a key that ends the view.
 fn wants_to_leave(interval: Duration) -> Result<bool> {
     let until = Instant::now() + interval;
     loop {

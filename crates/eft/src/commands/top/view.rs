@@ -1,4 +1,4 @@
-//! What the live view shows, as data: two looks at a stack and what lies between them.
+//! What the live view shows, as data: the difference of two samples of a stack.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,9 +28,9 @@ pub struct CpuRow {
     pub parked: bool,
     /// Share of full speed.
     pub speed: Share,
-    /// Share of the time, by anybody.
+    /// Share of the time, by all programs.
     pub busy: Share,
-    /// Share of the time that a hypervisor gave to other machines while somebody here wanted to run.
+    /// Share of the time that a hypervisor gave to other machines while a task here wanted to run.
     pub stolen: Share,
     /// Whether others than the stack work there.
     pub applications: bool,
@@ -49,7 +49,7 @@ pub struct ComponentRow {
     pub busy: Share,
     pub polling: Share,
     pub waiting: Share,
-    /// It would have run, and the CPU was another's, or stolen.
+    /// Ready to run, but the CPU ran something else or was stolen.
     pub ready: Share,
     pub sleeping: Share,
     pub wake_ups_per_s: f64,
@@ -82,12 +82,12 @@ pub struct View {
     pub power_is_modelled: bool,
     /// Policy, objective, last decision; null without `cores`.
     pub scheduling: Value,
-    /// Counters as they are, for whoever makes rates of them himself.
+    /// Raw counters, for readers that compute rates themselves.
     #[serde(skip)]
     pub sample: Sample,
 }
 
-/// A running stack to look at.
+/// A running stack that is sampled.
 pub struct Source {
     stack: String,
     sensor: StackSensor,
@@ -136,10 +136,10 @@ impl Source {
         Ok((sample, seen))
     }
 
-    /// The next look.
+    /// The next sample.
     pub fn look(&mut self) -> Result<View> {
         let (ps, _) = ask(&self.stack, &json!({ "op": "ps" }))?;
-        // Without `cores`, or while it is reborn, there is nothing to say of it.
+        // Without `cores`, or while it restarts, there is no scheduling to report.
         let scheduling = ask(&self.stack, &json!({ "op": "sched", "what": "status" }))
             .map_or(Value::Null, |(answer, _)| answer);
         let (mut sample, seen) = self.sample()?;

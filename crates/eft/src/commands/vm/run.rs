@@ -36,7 +36,7 @@ pub fn run(arguments: &RunArguments) -> Result<()> {
     let settings = settings(&arguments.common, &arguments.deciding)?;
     let status = arguments.common.state_dir.join("status.json");
     let scrapes = arguments.metrics.metrics.map(listen).transpose()?;
-    // Before anything is touched, so that no signal ends this without putting everything back.
+    // Before the first change, so that no signal ends this process before everything is restored.
     let signals = EndSignals::block()?;
     let mut session = Session::open(&Tree::live(), settings)?;
     let shared = Arc::new(Mutex::new(session.view()));
