@@ -54,8 +54,8 @@ impl Figure {
         Samples::new(self.samples.clone()).median
     }
 
-    /// What the aim is about: with a baseline the ratio of each round, since a shared machine is another one in each, else
-    /// the samples themselves.
+    /// What the aim is compared with: with a baseline the ratio of each round, since a shared machine's speed varies
+    /// between rounds; else the samples themselves.
     pub fn judged(&self) -> Vec<f64> {
         match &self.baseline {
             Some((_, baseline)) => {
@@ -66,7 +66,7 @@ impl Figure {
     }
 
     pub fn is_missed(&self) -> bool {
-        // Not `!holds`: no number is no success, either.
+        // A NaN must not count as success.
         self.aim.is_some_and(|aim| !aim.holds(Samples::new(self.judged()).median))
     }
 

@@ -1,5 +1,5 @@
-//! A running stack as something to try configurations on: who its components are, which CPUs it may use at which speeds,
-//! and how a plan becomes what is.
+//! A running stack to try configurations on: its components, the CPUs and speeds that it may use, and the application
+//! of plans.
 //!
 //! Promises: changes of CPUs go through the journaled actuators; when a [`Ground`] is dropped, places, speeds and the
 //! stack's policy are again what they were.
@@ -21,7 +21,7 @@ use eft_linux::operator;
 use eft_machine::{CpuId, CpuSet, Machine, Share};
 use serde_json::{Value, json};
 
-/// Long work that can be told to end: what it did is then undone in the ordinary way.
+/// Lets long work be asked to end, so that its changes are undone in the ordinary way.
 pub struct End {
     signals: EndSignals,
     came: AtomicBool,
@@ -144,7 +144,7 @@ impl Ground {
         bail!("stack `{}` does not carry out the change of its policy", self.stack)
     }
 
-    /// Makes a plan so: what makes room first, then the moves, then what takes room away.
+    /// Applies a plan: first the changes that make room, then the moves, then the changes that take room away.
     pub fn apply(&mut self, plan: &Plan) -> Result<()> {
         let wanted = Wanted::from(plan);
         let old = self.applied.clone();
@@ -156,7 +156,7 @@ impl Ground {
                 put(&self.stack, member, *place)?;
             }
         }
-        // Noted before it is done, so that a half of it is undone, too.
+        // Recorded before it is done, so that a change that fails half way is undone, too.
         self.applied = wanted.clone();
         match &self.actuator {
             Some(actuator) => Ok(actuator.change(&CpuChange::taking_away(&old, &wanted))?),
@@ -164,7 +164,7 @@ impl Ground {
         }
     }
 
-    /// Full speed everywhere; nobody parked. Places stay.
+    /// Sets full speed everywhere and unparks all CPUs. Places stay.
     pub fn release_cpus(&mut self) -> Result<()> {
         let applied = std::mem::take(&mut self.applied);
         let undo = CpuChange::between(&applied, &applied.without_changes());

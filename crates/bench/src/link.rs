@@ -161,7 +161,7 @@ impl Relay {
         }
     }
 
-    /// Until a frame comes or is due; looks for new orders ten times a second.
+    /// Waits until a frame comes or is due; checks for new orders ten times a second.
     fn wait(&self) {
         let due = self.flying.peek().map(|first| first.at.saturating_duration_since(Instant::now()));
         let time = due.unwrap_or(Duration::MAX).min(Duration::from_millis(100));
@@ -195,7 +195,7 @@ mod tests {
 
     fn set(link: &Link, wire: Wire) {
         link.set(wire);
-        // The relay looks for orders ten times a second.
+        // The relay checks for orders ten times a second.
         std::thread::sleep(Duration::from_millis(250));
     }
 

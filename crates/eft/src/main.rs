@@ -71,8 +71,8 @@ enum Command {
     Custodian(commands::custodian::CustodianArguments),
 }
 
-/// Whoever reads our output may leave early (`eft ss | head -1`): that is no error to complain of. What was to be undone is
-/// undone, since the panic unwinds.
+/// The reader of our output may close it early (`eft ss | head -1`): that is not reported as an error. Changes are
+/// still undone, since the panic unwinds.
 fn end_quietly_without_a_reader() {
     let complain = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

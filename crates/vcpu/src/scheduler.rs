@@ -175,8 +175,8 @@ impl Scheduler {
         self.deal();
     }
 
-    /// These vCPUs there are now. What is known of those that stay is kept; a newcomer counts as wanting everything until
-    /// a window has shown what it does.
+    /// Sets the vCPUs that exist now. What is known of those that stay is kept; a new one counts as wanting all time
+    /// until a window has measured it.
     pub fn set_vcpus(&mut self, vcpus: &[Vcpu]) {
         let mut entries: Vec<(Entry, Memory)> = core::mem::take(&mut self.entries)
             .into_iter()
@@ -269,8 +269,8 @@ impl Scheduler {
         free.is_some_and(|class| self.entries.iter().any(|entry| below(entry, class)))
     }
 
-    /// The second half of a tick that found free seats: told about everybody, over the time since `began`. As for a turn,
-    /// the world tells [`Scheduler::left`] of those that leave a class.
+    /// The second half of a tick that found free seats, with samples of all over `length`. As for a turn, the world
+    /// calls [`Scheduler::left`] for those that leave a class.
     pub fn promote(&mut self, all: &[(VcpuId, Since)], length: Duration) -> Vec<Leaver> {
         let of = |entry: &Entry| {
             all.iter().find(|(id, _)| *id == entry.vcpu.id).map_or(Since::default(), |(_, s)| *s)

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use eft_base::Random;
 
-/// A prime, so that what is shifted by pages, segments or rings is found out.
+/// A prime, so that data shifted by pages, segments or rings is detected.
 const PERIOD: usize = 65_521;
 pub const CHUNK: usize = 16 * 1024;
 
@@ -25,7 +25,7 @@ pub fn fill(buffer: &mut [u8], place: u64) {
     buffer[first..].copy_from_slice(&block()[..rest]);
 }
 
-/// Bytes that are others than those of `place`.
+/// How many bytes differ from those of `place`.
 pub fn damaged(buffer: &[u8], place: u64) -> u64 {
     let mut want = [0; CHUNK];
     let want = &mut want[..buffer.len()];

@@ -1,4 +1,4 @@
-//! What became of one fault.
+//! The outcome of one fault.
 
 use eft_linux::inject::Kind;
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ pub struct Trial {
     /// Parts of the load that stood still, and components that were replaced to help them.
     pub stuck: Vec<String>,
     pub helped: u64,
-    /// Even all of them replaced did not help: only another stack does.
+    /// Not even replacing all of them helped: only a new stack does.
     pub is_hopeless: bool,
     /// Of bulk data, in milliseconds.
     pub pause: f64,
@@ -93,7 +93,7 @@ impl Trial {
         self.lost.iter().sum()
     }
 
-    /// A fault that could be seen: somebody died, or a message or call was broken for certain.
+    /// A fault with a visible effect: a component died, or a message or call was certainly broken.
     pub fn is_effective(&self) -> bool {
         let certain = self.kind.fault().is_some() || self.kind == Kind::Enomem;
         self.struck && (self.died || certain || self.outcome != Outcome::Transparent)

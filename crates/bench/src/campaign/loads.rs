@@ -92,7 +92,7 @@ impl Loads {
         let part = Arc::new(part);
         for _ in 0..connections.max(1) {
             let (part, run) = (part.clone(), run.clone());
-            // One that waits for a connection that hangs is not waited for: it ends with the process.
+            // A thread on a connection that hangs is not joined: it ends with the process.
             std::thread::spawn(move || {
                 while part.goes_on() {
                     run(&part);
@@ -302,7 +302,7 @@ fn datagrams(part: &Part) {
         loop {
             match socket.recv(&mut got) {
                 Ok(n) if got[..n] == sent => drop(part.progress.fetch_add(1, Relaxed)),
-                // The answer to an earlier one, which came after all.
+                // A late answer to an earlier datagram.
                 Ok(512) => continue,
                 Ok(_) => drop(part.damaged.fetch_add(1, Relaxed)),
                 Err(_) => {}
@@ -331,8 +331,8 @@ fn curl(part: &Part) {
     std::thread::sleep(Duration::from_millis(20));
 }
 
-/// Counts with redis, which must count with us. redis-cli says nothing of a connection that it had to make again; so its
-/// server is asked.
+/// Increments a counter in redis and compares it with our own. redis-cli does not report reconnections, so the server
+/// is asked.
 fn redis(part: &Part) {
     let command = ["-h", STACK, "-p", "6400"];
     let child = Command::new("redis-cli").args(command).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();

@@ -1,7 +1,7 @@
-//! `eft bench campaign`: breaks every component in every way under mixed load, and says what became of connections.
+//! `eft bench campaign`: breaks every component in every way under mixed load, and reports the effect on connections.
 //!
-//! As NewtOS was judged (Hruby et al., "Keep Net Working", DSN 2012, section VI): how many faults nobody noticed, how many
-//! cost connections, how many a restart by hand. The faults are those of `eft inject`.
+//! The measures are NewtOS's (Hruby et al., "Keep Net Working", DSN 2012, section VI): how many faults were not
+//! noticed, how many cost connections, how many a restart by hand. The faults are those of `eft inject`.
 
 mod content;
 mod judge;
@@ -208,7 +208,7 @@ impl Campaign {
         self.is_reborn(component, generation, REBIRTH)
     }
 
-    /// One fault, and what came of it.
+    /// Injects one fault and reports the outcome.
     fn attempt(&mut self, component: &str, kind: Kind, seed: u64) -> Result<Trial> {
         let before = self.components()?;
         let generation = before.iter().find(|c| c.name == component).map_or(0, |c| c.generation);
@@ -226,7 +226,7 @@ impl Campaign {
         trial.died = self.is_reborn(component, generation, if kind.is_deadly() { REBIRTH } else { WATCH })?;
         trial.pause = self.pulse.pause(begin, Duration::from_millis(900));
         if !trial.died && kind.fault().is_none() && kind != Kind::Enomem && trial.struck {
-            // What is broken is not to lie in wait for the next trial.
+            // A latent fault must not affect the next trial.
             self.kill(component)?;
         }
         self.look_after(&mut trial)?;
@@ -235,7 +235,7 @@ impl Campaign {
             let then = before.iter().find(|b| b.name == c.name).map_or(0, |b| b.generation);
             c.name != component && c.generation > then
         };
-        // Those that we replaced to get on died of us.
+        // If we replaced components ourselves, their deaths do not count.
         trial.others_died = if trial.helped > 1 { 0 } else { after.iter().filter(reborn).count() as u64 };
         trial.lost = self.loads.lost().iter().zip(&lost).map(|(now, then)| now - then).collect();
         trial.lost_parts = self

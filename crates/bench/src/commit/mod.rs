@@ -1,5 +1,4 @@
-//! `eft bench commit`: what it costs that a turn counts whole or not at all: alone, and whole stacks beside others that do
-//! without.
+//! `eft bench commit`: the cost of atomic turns: of the commit alone, and of whole stacks beside stacks without it.
 
 mod probe;
 mod stacks;

@@ -1,5 +1,5 @@
-//! What imaging, summing and sealing cost alone, without an engine around them: CPU time of the thread, so that whoever else
-//! has the CPU meanwhile does not count.
+//! The cost of imaging, summing and sealing alone, without an engine: CPU time of the thread, so that other programs on
+//! the CPU do not count.
 
 use crate::figure::{Aim, Figure};
 use crate::observe::thread_cpu;

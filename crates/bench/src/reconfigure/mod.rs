@@ -257,7 +257,7 @@ fn prepare(arguments: &ReconfigureArguments, tree: &Tree) -> Result<Bench> {
 }
 
 impl Bench {
-    /// Undoes what is ours; what cannot be undone is said, and stays in the journal for the next eft.
+    /// Undoes our changes; those that cannot be undone are reported, and stay in the journal for the next eft.
     fn put_back(&mut self) {
         let me = tasks::myself(&Tree::live());
         let notes = self.journal.undo(|entry| entry.owner == me);

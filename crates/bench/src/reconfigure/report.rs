@@ -87,7 +87,7 @@ pub struct Row {
     pub back: Direction,
     pub leave_times_faster_than_native: Option<f64>,
     pub back_times_faster_than_native: Option<f64>,
-    /// What was done between leaving and coming back, which nobody waits for.
+    /// Background work between leaving and coming back.
     pub lazy_us: Samples,
     /// Switches to tasks that are no kernel threads on a parked CPU after the call had returned.
     pub stayed: usize,

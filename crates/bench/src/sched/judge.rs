@@ -1,5 +1,5 @@
-//! The judge's own estimate of power and its own ranking. It shares no line and no constant with the model that the
-//! policies use, so that an error there is not made twice.
+//! The judge's own estimate of power and its own ranking. It shares no code and no constant with the model that the
+//! policies use, so that an error there is not repeated here.
 //!
 //! All of it is modelled: the machine has no meter. A core whose clock is stopped for a part of the time (which is what
 //! the emulated speed stands for) needs its voltage all the while that it is awake, so slowness saves only what switches.

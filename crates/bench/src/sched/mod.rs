@@ -3,7 +3,7 @@
 //! Ways that are compared alternate in one run. The programs of a load and their peers are placed on the managed CPUs in
 //! every way. What is achieved is counted by the load itself; power is modelled, for all ways by a model of the judge's own
 //! that the policies do not know. The baseline is the best of every seating of the components, and of every speed where
-//! speed is chosen; beside it stands what anybody would do without a policy. Every figure comes with the median's 95%
+//! speed is chosen; obvious plans without a policy are shown beside it. Every figure comes with the median's 95%
 //! interval. The machine is put back at the end, also on a signal.
 
 mod candidates;

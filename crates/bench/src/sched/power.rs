@@ -1,5 +1,5 @@
 //! Least power with a floor of 95% on throughput: the policy beside the best fixed configuration of all seatings and
-//! speeds, and beside what anybody would do without a policy.
+//! speeds, and beside obvious plans without a policy.
 
 use anyhow::{Context, Result};
 use eft_machine::CpuId;
@@ -23,7 +23,7 @@ pub fn run(scene: &mut Scene, arguments: &SchedArguments, report: &mut Report) -
     Ok(())
 }
 
-/// One after the other, so that a change of the machine's mood meets all of them.
+/// One after the other, so that a change of the machine's speed affects all of them.
 struct Round {
     best: Window,
     top: Window,
@@ -79,7 +79,7 @@ fn add_figures(report: &mut Report, name: &str, rounds: &[Round], rivals: &[&str
         rounds.iter().map(|round| relative(&of(round).work_per_s(), &round.top.work_per_s())).collect()
     };
     for constants in &Constants::ALL {
-        // One machine has an aim; the others say how far the verdict hangs on what was assumed.
+        // The middle model has an aim; the others show how far the verdict depends on the assumptions.
         let aim = (constants.name == Constants::MIDDLE.name).then_some(Aim::AtMost(1.05));
         let policy = watts(&|round| &round.policy, constants);
         let fixed = watts(&|round| &round.best, constants);

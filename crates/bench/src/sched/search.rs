@@ -96,7 +96,7 @@ fn halve(scene: &mut Scene, load: &Running, mut all: Vec<Tried>, goal: Goal) -> 
         let keep = (all.len() / 2).max(FINALISTS);
         all = in_order(&all, goal).into_iter().take(keep).collect();
     }
-    // What was measured in passing does not count any more.
+    // The short measurements no longer count.
     all.iter_mut().for_each(|tried| tried.rounds.clear());
     for _ in 0..FINAL_ROUNDS {
         try_each(scene, load, &mut all, FINAL)?;

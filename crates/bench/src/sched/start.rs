@@ -1,5 +1,5 @@
 //! A bulk transfer that begins on the resting stack: how soon it gets 90% of what the best fixed configuration gives, and
-//! how much of that it keeps; beside what anybody would do without a policy.
+//! how much of that it keeps; beside obvious plans without a policy.
 
 use std::time::{Duration, Instant};
 

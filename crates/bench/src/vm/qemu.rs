@@ -14,7 +14,7 @@ use crate::ground::End;
 const PROGRAM: &str = "qemu-system-x86_64";
 /// What QEMU calls its first vCPU's thread.
 const VCPU: &str = "CPU 0/TCG";
-/// Until a firmware has loaded the boot sector.
+/// Longest wait until the firmware has loaded the boot sector.
 const BOOT: Duration = Duration::from_secs(30);
 /// Rounds of the paced program that are tried first, how often others are tried, and how near its share is to be.
 const ROUNDS_TRIED: u32 = 500;

@@ -77,8 +77,8 @@ impl Load {
             let begin = Instant::now();
             while begin.elapsed() < grace {
                 if self.has_ended() {
-                    // What it left behind would be load in the next configuration. As long as it is not waited for,
-                    // its number is nobody else's.
+                    // Processes that it left behind would be load in the next configuration. Its process id is not
+                    // reused until it is waited for.
                     self.signal(libc::SIGKILL);
                     let status = self.child.wait()?;
                     if signal.is_none() && !status.success() {

@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Bytes of a request that are read.
 const REQUEST_MAX: u64 = 8192;
 
-/// Answers scrapes, each with a fresh look, until it is ended. A stack that ended, or was replaced, is looked for anew.
+/// Answers scrapes, each with a fresh sample, until it is ended. It finds the successor of a stack that has ended.
 pub fn serve(source: Source, address: SocketAddr, count: Option<u64>) -> Result<()> {
     let name = source.stack().to_string();
     let mut source = Some(source);
