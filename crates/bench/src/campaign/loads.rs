@@ -331,8 +331,8 @@ fn curl(part: &Part) {
     std::thread::sleep(Duration::from_millis(20));
 }
 
-/// Increments a counter in redis and compares it with our own. redis-cli does not report reconnections, so the server
-/// is asked.
+/// Increments a counter in redis and checks that each answer is one more than the last. redis-cli does not report
+/// reconnections, so the server is asked.
 fn redis(part: &Part) {
     let command = ["-h", STACK, "-p", "6400"];
     let child = Command::new("redis-cli").args(command).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();

@@ -19,7 +19,7 @@ pub struct Sensor {
     file: Option<File>,
     counters: Option<ThreadCounters>,
     progress: Option<PathBuf>,
-    /// Total time that it occupied a core.
+    /// Total time that it occupied a core, and that it waited for one.
     pub ran: Duration,
     pub waited: Duration,
     /// The kernel's last figures.
