@@ -137,7 +137,7 @@ fn an_ordinary_user_gets_one_line() {
         assert_eq!(fs::read_to_string(state.join("journal")).unwrap_or_default(), "", "{arguments:?}");
         live.assert_untouched();
     }
-    // Looking needs no privilege.
+    // Listing needs no privilege.
     out(&as_nobody(mine, &["--interval", "10"]));
 }
 

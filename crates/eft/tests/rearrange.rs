@@ -104,7 +104,7 @@ impl Round {
     /// Waits until bytes have come back since: the load goes on under this arrangement, too.
     fn flows(&self, bytes: u64) {
         let begin = self.checked.load(Ordering::Relaxed);
-        // A hang must fail, however slow the machine: a minute without a byte is no slowness.
+        // A hang must fail even on a slow machine: a minute without a byte is a hang.
         let mut last = (begin, Instant::now());
         while last.0 < begin + bytes {
             std::thread::sleep(Duration::from_millis(1));

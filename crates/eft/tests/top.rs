@@ -40,7 +40,7 @@ fn metrics_name_components_as_ps_does_and_no_scraper_keeps_others_waiting() {
     assert!(scrape(&address, "GET /else HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
     assert!(scrape(&address, "nonsense\r\n\r\n").starts_with("HTTP/1.1 400"));
 
-    // One that lets its request drip would take hours with a patience for each byte.
+    // A client that sends its request byte by byte would take hours if each byte restarted the time limit.
     let mut slow = TcpStream::connect(&address).unwrap();
     let drip = std::thread::spawn(move || {
         while slow.write_all(b"x").is_ok() {

@@ -1,6 +1,6 @@
 //! `eft bench reconfigure`: the kernel's own hotplug, expedited hotplug, and parking, in turn in the same run.
 //!
-//! Promises: ways alternate within each round, so that a change of the machine's mood meets all of them; raw samples go
+//! Promises: ways alternate within each round, so that a change of the machine's speed affects all; raw samples go
 //! into the JSON, also those of a run that was stopped; the machine is put back also on a signal and on failure, and is
 //! compared with what it was before, each thread's affinity included. Must never happen: a wait without a bound.
 

@@ -162,7 +162,7 @@ pub fn run(arguments: &SchedArguments, names: CounterNames) -> Result<()> {
     }
     drop(scene);
     report.notes.push(stolen.describe());
-    // What was measured is not thrown away because something later failed.
+    // Measurements are reported even if something later failed.
     let verdict = match report.figures.is_empty() && outcome.is_err() {
         true => Ok(()),
         false => super::report::print("sched", &report.figures, &report.notes, arguments.json),

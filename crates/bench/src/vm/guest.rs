@@ -86,7 +86,7 @@ impl Seen {
     }
 }
 
-/// Each one's part of the sum.
+/// Each value's part of the sum.
 pub fn parts(of: [f64; 2]) -> [f64; 2] {
     let sum = of[0] + of[1];
     if sum > 0.0 { of.map(|value| value / sum) } else { [0.0; 2] }
