@@ -39,9 +39,9 @@ Examples:
 
 --json: {stack, components: [{component, pid, state, mode, generation, deaths, cpu, dedicated, alone, process,
 cpu_ms, standby, recovery}]}; cpu is null if it may be any. Components that name the same process share it
-(docs/isolation.md); process is null for the others. standby: the PID of the process that waits to take this one's place, or
-null. recovery: how the last death was overcome, or null: {took_us: from when it was noticed until the successor was at
-work, at_ns: when that was, by CLOCK_MONOTONIC, state_bytes: memory that it took over}."),
+(docs/isolation.md); process is null for the others. standby: the PID of the process that waits to take this one's
+place, or null. recovery: how the last death was overcome, or null: {took_us: from when it was noticed until the
+successor was at work, at_ns: when that was, by CLOCK_MONOTONIC, state_bytes: memory that it took over}."),
     ("stat", "\
 Examples:
   eft stat tcp
