@@ -15,6 +15,10 @@ use eft_channel::notify::Mode;
 pub const TICK: Duration = Duration::from_millis(10);
 /// Ticks without a step, 100 ms: thousands of times the longest step.
 const SPINNING_TICKS: u64 = 10;
+/// Samples, 10 s of them, at which a running server had used CPU time for another tick without a step, and counted no tick:
+/// it computes where it cannot take the timer's signal, such as in the handler itself. So many, since time that a hypervisor
+/// took looks the same until the server runs again.
+const DEAF_SAMPLES: u32 = 200;
 /// Samples in a row at which an awake server was found asleep in the kernel.
 const BLOCKED_SAMPLES: u32 = 40;
 /// Samples at which a starting server had computed for another tick without a step, or samples in a row at which it
@@ -72,7 +76,7 @@ pub struct Watch {
     progress: Option<u64>,
     ticks: u64,
     cpu: Duration,
-    /// Samples in a row at which it was asleep, and samples (while it starts) at which it had computed.
+    /// Samples in a row at which it was asleep, and samples at which it had computed.
     blocked: u32,
     busy: u32,
 }
@@ -97,6 +101,13 @@ impl Watch {
     fn judge_running(&mut self, sample: Sample) -> Option<Hang> {
         // The state word does not matter: a sleeping server gets no ticks, and a woken one makes a turn.
         if sample.ticks.wrapping_sub(self.ticks) >= SPINNING_TICKS {
+            return Some(Hang::Spinning);
+        }
+        if sample.cpu.saturating_sub(self.cpu) >= TICK {
+            self.cpu = sample.cpu;
+            self.busy += 1;
+        }
+        if sample.ticks == self.ticks && self.busy >= DEAF_SAMPLES {
             return Some(Hang::Spinning);
         }
         match (sample.mode, sample.thread) {
@@ -155,6 +166,18 @@ mod tests {
         }
         assert_eq!(w.observe(Sample { ticks: 10, cpu: cpu(100), ..STILL }), Some(Hang::Spinning));
         assert_eq!(w.observe(Sample { ticks: 11, progress: 8, ..STILL }), None, "it moved");
+    }
+
+    #[test]
+    fn who_computes_where_no_tick_can_come_hangs() {
+        let mut w = Watch::default();
+        let at = |i: u32| Sample { cpu: TICK * i, ..STILL };
+        (0..DEAF_SAMPLES).for_each(|i| assert_eq!(w.observe(at(i)), None, "sample {i}"));
+        assert_eq!(w.observe(at(DEAF_SAMPLES)), Some(Hang::Spinning));
+        // One tick says that the signal comes: then ticks count, and nothing else.
+        let mut w = Watch::default();
+        assert_eq!(w.observe(STILL), None);
+        (1..1000).for_each(|i| assert_eq!(w.observe(Sample { ticks: 1, ..at(i) }), None, "sample {i}"));
     }
 
     #[test]

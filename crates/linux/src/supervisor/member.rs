@@ -256,7 +256,7 @@ impl Member {
         let sample = Sample {
             progress,
             ticks: self.status.ticks(),
-            cpu: if stage == Stage::Running { Duration::ZERO } else { clock::process_cpu(pid)? },
+            cpu: if asks { clock::process_cpu(pid)? } else { Duration::ZERO },
             mode,
             thread: if asks { process::thread_state(pid)? } else { ThreadState::Sleeping },
             stage,
