@@ -1,7 +1,8 @@
-//! ACPI tables as far as processors and their P-states need them: table headers, the MADT, and a small AML reader.
+//! Reads ACPI tables as far as processors and their P-states need them: table headers, the MADT, and a small AML
+//! reader.
 //!
-//! Promises: nothing is written to hardware, and only [`aml::Hardware`] reads it; what depends on something that it does
-//! not read is marked. Hostile bytes end in an error, bounded in time, stack and memory (see [`aml::Limits`]).
+//! Promises: nothing is written to hardware, and only [`aml::Hardware`] reads it. Results that depend on something
+//! unread are marked. Hostile bytes end in an error, within bounds of time, stack and memory (see [`aml::Limits`]).
 
 #![cfg_attr(not(test), no_std)]
 

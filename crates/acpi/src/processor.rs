@@ -1,5 +1,6 @@
-//! What the tables say about processors: `_PSS`, `_PCT`, `_PPC`, `_PSD` (ACPI 6.5, section 8.4.5), asked for after
-//! `_PDC` has told firmware what we can do, since firmware may load the tables that hold them only then.
+//! What the tables say about processors: `_PSS`, `_PCT`, `_PPC`, `_PSD` (ACPI 6.5, section 8.4.5). They are evaluated
+//! after `_PDC` has told firmware what the system can do, because firmware may load the tables that define them only
+//! then.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -25,26 +26,26 @@ pub struct Processor {
     pub acpi_id: Option<u64>,
     /// From the MADT: APIC id or MPIDR.
     pub hardware_id: Option<u64>,
-    /// Its place among the MADT's enabled processors.
+    /// The position among the MADT's enabled processors.
     pub madt_index: Option<usize>,
     /// `_PSS`, fastest first.
     pub states: Vec<AcpiPState>,
-    /// What decides about the states and cannot be read. They are then what the tables give one way.
+    /// What the states depend on and cannot be read. `states` is then one of several possible lists.
     pub states_depend_on: Option<String>,
-    /// What the tables give another way.
+    /// The other possible lists.
     pub other_states: Vec<Vec<AcpiPState>>,
-    /// `_PPC`: the first of the states that may be used now.
+    /// `_PPC`: the index of the first state that may be used now.
     pub first_usable: Option<u64>,
     /// `_PCT`: how a state is entered and read back.
     pub control: Option<Register>,
     pub status: Option<Register>,
     /// `_PSD`.
     pub dependency: Option<Dependency>,
-    /// What the tables have but cannot be evaluated here, and why.
+    /// Objects that the tables have but that could not be evaluated, and why.
     pub not_evaluated: Vec<String>,
 }
 
-/// What cannot be read is `None`.
+/// One P-state of `_PSS`. A number that cannot be read is `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct AcpiPState {
     pub frequency_mhz: u64,
@@ -96,28 +97,29 @@ impl Dependency {
     }
 }
 
-/// Power management that we claim in `_PDC`, so that firmware shows the native `_PSS` and `_PCT`: what Linux claims.
+/// The power management that eft claims in `_PDC`, so that firmware shows the native `_PSS` and `_PCT`. Linux claims
+/// the same.
 const PDC_CAPABILITIES: u32 = 0x0000_01fb;
 /// States a processor may have; firmware has up to 16 in practice.
 const STATES_MAX: usize = 256;
-/// More is no frequency but a place that firmware has not filled in; Linux refuses such states, too.
+/// A greater number is not a frequency but an entry that firmware has not filled in. Linux refuses such states, too.
 const FREQUENCY_MHZ_MAX: u64 = u32::MAX as u64 / 1000;
 const GENERIC_REGISTER: u8 = 0x82;
 
-/// Why nothing of the tables can be told.
+/// Why the tables as a whole cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     #[error("the tables cannot be read: {0}")]
     Load(Error),
-    /// A method that takes too long or makes too much: it would do so again.
+    /// A method takes too long or makes too much; another attempt would do the same.
     #[error("{method}: {error}")]
     Method { method: String, error: Error },
     #[error(transparent)]
     Table(#[from] TableError),
 }
 
-/// `definition_blocks`: DSDT first, then SSDTs. `loadable`: tables that firmware loads by itself. `hardware`: what may be
-/// read of the machine that they describe.
+/// Reads the processors. `definition_blocks` holds the DSDT first, then SSDTs. `loadable` holds the tables that
+/// firmware loads itself. `hardware` is what may be read from the machine that the tables describe.
 pub fn read_processors(
     definition_blocks: &[Table],
     loadable: &[Table],
@@ -125,7 +127,7 @@ pub fn read_processors(
     hardware: Box<dyn Hardware>,
 ) -> Result<Processors, ReadError> {
     let dsdt = definition_blocks.iter().find(|table| table.is(b"DSDT"));
-    // A folder may hold a lone SSDT, as iasl makes it.
+    // A folder may hold a single SSDT, as iasl makes it: then there is no DSDT.
     let revision = dsdt.map_or(2, |table| table.revision);
     let mut interpreter = Interpreter::new(revision, Limits::default(), hardware);
     loadable.iter().for_each(|table| interpreter.offer(table.bytes.to_vec()));
@@ -134,7 +136,7 @@ pub fn read_processors(
         load(&mut interpreter, table.body)?;
     }
     announce(&mut interpreter)?;
-    // The kernel has loaded these: what firmware's own Load could not be matched with is loaded now.
+    // The kernel has loaded these tables. Those that no `Load` of the firmware has taken are loaded now.
     for table in interpreter.take_unloaded() {
         load(&mut interpreter, &table[table.len() - Table::parse(&table)?.body.len()..])?;
     }
@@ -227,7 +229,8 @@ struct States {
     cause: Option<String>,
 }
 
-/// Where several lists are possible, the longest is chosen: the shorter ones are for systems that know fewer states.
+/// Where several lists are possible, the longest is chosen: firmware offers shorter ones to systems that know fewer
+/// states.
 fn states(value: &Value) -> Result<States, Error> {
     let Value::Unknown(unknown) = value else {
         let (chosen, cause) = list(value)?;
@@ -245,7 +248,7 @@ fn states(value: &Value) -> Result<States, Error> {
     Ok(States { chosen, others, cause: Some(unknown.cause.to_string()) })
 }
 
-/// One list of states, and what it depends on.
+/// One list of states, and what it depends on if one of its numbers is unknown.
 fn list(value: &Value) -> Result<(Vec<AcpiPState>, Option<String>), Error> {
     let elements = value.as_package()?;
     if elements.len() > STATES_MAX {

@@ -31,7 +31,7 @@ pub struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// Length and checksum must be right: a damaged table is refused as a whole.
+    /// Parses a whole table. A wrong length or checksum refuses it.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, TableError> {
         let header = bytes.get(..HEADER).ok_or(TableError::TooFewBytes(bytes.len()))?;
         let signature = [header[0], header[1], header[2], header[3]];
@@ -51,13 +51,13 @@ impl<'a> Table<'a> {
         &self.signature == signature
     }
 
-    /// Does it hold AML?
+    /// Whether the table holds AML.
     pub fn is_definition_block(&self) -> bool {
         self.is(b"DSDT") || self.is(b"SSDT")
     }
 }
 
-/// Which local APIC (or GIC CPU interface) an ACPI processor id stands for.
+/// The local APIC (or GIC CPU interface) of each ACPI processor id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Madt {
     /// Enabled processors, in the order of the table.
@@ -80,7 +80,7 @@ const FLAG_ONLINE_CAPABLE: u32 = 2;
 
 impl Madt {
     pub fn parse(table: &Table) -> Result<Self, TableError> {
-        // Local interrupt controller address and flags come first.
+        // The address of the local interrupt controller and flags come first.
         let mut rest = table.body.get(8..).ok_or(TableError::MadtTooShort)?;
         let mut madt = Self::default();
         while let [kind, length, ..] = *rest {

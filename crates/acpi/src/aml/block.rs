@@ -14,7 +14,8 @@ use super::{Error, Flow, Interpreter};
 const DATA_TABLE: u8 = 0x7e;
 
 impl Interpreter {
-    /// The terms of a scope. One that cannot be evaluated is noted; where the walk can go on behind it, it does.
+    /// Runs the terms of a scope. A term that cannot be evaluated is recorded in `problems`, and the walk continues
+    /// behind it where that is possible.
     pub(super) fn run_block(&mut self, scope: &Path, bytes: &[u8]) -> Result<Flow, Error> {
         let mut reader = Reader::new(bytes);
         let outcome = self.deeper(|this| this.run_terms(scope, &mut reader));
@@ -77,7 +78,7 @@ impl Interpreter {
                 )?;
             }
             0x15 => {
-                // External says only what the compiler needs.
+                // External carries only what the compiler needs.
                 reader.name()?;
                 reader.take(2)?;
             }
@@ -156,7 +157,8 @@ impl Interpreter {
         self.define(path, Object::Alias(target))
     }
 
-    /// `bits` of a source, at an index counted in `unit` bits; `None`: the term names the number of bits.
+    /// Declares a field of `bits` bits within a source, at an index that counts in units of `unit` bits. With `None`
+    /// the term itself gives the number of bits.
     fn declare_buffer_field(
         &mut self,
         scope: &Path,
@@ -184,8 +186,8 @@ impl Interpreter {
         self.define(path, Object::BufferField { source, bit, bits })
     }
 
-    /// `Load` (section 19.6.75): from a buffer that holds the table, or from a region, whose memory is not read: there
-    /// the table offered with that length is taken.
+    /// `Load` (section 19.6.75) from a buffer that holds the table, or from a region. A region's memory is not read:
+    /// the offered table of the same length is loaded instead.
     pub(super) fn load_from(&mut self, path: &Path) -> Result<(), Error> {
         let table = match self.namespace.get(path) {
             Some(Object::Value(Value::Buffer(bytes))) => bytes.clone(),

@@ -1,8 +1,8 @@
-//! Code whose way depends on something unknown: both ways are gone, and what differs afterwards is unknown.
+//! Branches on an unknown condition: both ways are taken, and whatever differs afterwards is unknown.
 //!
 //! Promises: a value that is known after both ways is what the firmware computes, whatever the hardware holds. Objects
-//! that only one way makes are kept and noted in `perhaps`. Ways are joined where they meet, so that the work grows with
-//! the code, not with the number of ways through it.
+//! that only one way makes are kept and listed in `perhaps`. The two ways are joined where they meet, so the work grows
+//! with the code and not with the number of ways through it.
 
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
@@ -28,7 +28,8 @@ pub(super) enum Content {
     Object(Option<Object>),
 }
 
-/// What a stretch of code changed: former contents (of a stretch that runs) or new ones (of one that was taken back).
+/// What a stretch of code changed: the former contents while the stretch runs, or the new contents of one that was
+/// undone.
 pub(super) type Changes = BTreeMap<Root, Content>;
 
 /// A way on which the method has returned already.
@@ -40,11 +41,11 @@ pub(super) struct Returned {
     changes: Changes,
 }
 
-/// After so many rounds a loop has made unknown what it can.
+/// After this many rounds, a loop has made everything unknown that it can.
 const LOOP_ROUNDS_MAX: usize = 16;
 
 impl Interpreter {
-    /// To be called before a place changes.
+    /// Records a place's content for the current stretch. Called before the place changes.
     pub(super) fn remember(&mut self, root: Root) -> Result<(), Error> {
         if self.stretches.last().is_none_or(|stretch| stretch.contains_key(&root)) {
             return Ok(());
@@ -105,7 +106,7 @@ impl Interpreter {
         self.stretches.push(Changes::new());
     }
 
-    /// The stretch's changes stay; they are now the surrounding one's.
+    /// Ends the stretch and keeps its changes, which now belong to the surrounding stretch.
     pub(super) fn keep_stretch(&mut self) {
         let ended = self.stretches.pop().unwrap_or_default();
         let frames = self.frames.len();
@@ -119,7 +120,7 @@ impl Interpreter {
         }
     }
 
-    /// Undoes the stretch; gives what it had made.
+    /// Undoes the stretch and returns the contents that it had made.
     pub(super) fn take_back_stretch(&mut self) -> Changes {
         let ended = self.stretches.pop().unwrap_or_default();
         let mut made = Changes::new();
@@ -130,7 +131,7 @@ impl Interpreter {
         made
     }
 
-    /// Runs terms as a stretch of their own. Errors that are no limits are the caller's to judge.
+    /// Runs terms as a stretch of their own. Only limits are errors here; the caller judges the other errors.
     fn run_stretch(&mut self, scope: &Path, terms: &mut Reader) -> Result<Result<Flow, Error>, Error> {
         self.begin_stretch();
         let depth = self.stretches.len();
@@ -144,7 +145,7 @@ impl Interpreter {
         }
     }
 
-    /// Goes both ways of a conditional. The first way's changes are undone before the second begins.
+    /// Takes both ways of a conditional. The first way's changes are undone before the second begins.
     pub(super) fn run_both(
         &mut self,
         scope: &Path,
@@ -175,8 +176,8 @@ impl Interpreter {
         Ok(Flow::Next)
     }
 
-    /// How a way goes on. One that returned is put aside until its method ends, and so is one that failed: it gives
-    /// nobody knows what. At load there is no method, so a failure is noted and the next term is the next.
+    /// How a way continues. A way that returned is put aside until its method ends. So is a way that failed; its result
+    /// is unknown. While a table is loaded there is no method: the failure is recorded, and the next term follows.
     fn way_ended(
         &mut self,
         scope: &Path,
@@ -216,7 +217,8 @@ impl Interpreter {
         Ok(())
     }
 
-    /// At the end of a method: its result on the way that came to the end, joined with those that returned before.
+    /// At the end of a method: joins the result of the way that reached the end with those of the ways that returned
+    /// earlier.
     pub(super) fn join_returned(&mut self, outcome: Result<Flow, Error>) -> Result<Flow, Error> {
         let returned = match self.frames.last_mut() {
             Some(frame) => core::mem::take(&mut frame.returned),
@@ -251,9 +253,9 @@ impl Interpreter {
         Ok(())
     }
 
-    /// What is here now, or what the other way made: where they differ it is unknown which.
+    /// Joins the present contents with those that the other way made: where they differ, the content is unknown.
     fn join(&mut self, other: Changes, cause: &Rc<str>) -> Result<(), Error> {
-        // What only this way changed, the other left as it was.
+        // The other way left alone what only this way changed.
         let mut other = other;
         let here: Vec<(Root, Content)> = self
             .stretches
@@ -285,7 +287,7 @@ impl Interpreter {
         Ok(())
     }
 
-    /// A loop that goes on an unknown number of times: whatever its body changes is unknown.
+    /// Runs a loop with an unknown number of rounds: whatever its body changes is unknown.
     pub(super) fn run_while_unknown(
         &mut self,
         scope: &Path,

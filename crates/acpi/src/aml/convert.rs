@@ -1,4 +1,4 @@
-//! Reading places with the implicit conversions of section 19.3.5, and the explicit ones.
+//! Reads places with the implicit conversions of section 19.3.5, and makes the explicit ones.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -11,11 +11,11 @@ use super::reader::Reader;
 use super::value::{Target, Unknown, Value};
 use super::{Error, Interpreter};
 
-/// Results nested deeper than this are no data.
+/// Results that nest deeper than this are refused.
 const SETTLED_DEPTH_MAX: usize = 16;
 
 impl Object {
-    /// `ObjectType` of what is no data.
+    /// The number that `ObjectType` gives for an object that is not data.
     pub(super) fn type_number(&self) -> Option<u64> {
         match self {
             Self::Device => Some(6),
@@ -39,7 +39,7 @@ pub(super) fn compare(left: &Value, right: &Value) -> Result<Ordering, Error> {
 }
 
 impl Interpreter {
-    /// The value that a place holds, where it can be pointed to.
+    /// The value in a place, if the place has an address.
     pub(super) fn place(&mut self, target: &Target) -> Result<&mut Value, Error> {
         match target {
             Target::Nowhere => Err(Error::WrongType { wanted: "a place", found: "nothing" }),
@@ -66,14 +66,14 @@ impl Interpreter {
             },
             Target::Element { of, index } => match self.place(of)? {
                 Value::Package(elements) => elements.get_mut(*index).ok_or(Error::OutOfRange("an index")),
-                // Whatever is in something unknown is unknown, too.
+                // Every element of an unknown value is unknown, too.
                 unknown @ Value::Unknown(_) => Ok(unknown),
                 other => Err(Error::WrongType { wanted: "a package", found: other.kind() }),
             },
         }
     }
 
-    /// Reads a place; copies are paid for.
+    /// Reads a place. Copies count against the limits.
     pub(super) fn read_target(&mut self, target: &Target) -> Result<Value, Error> {
         if let Target::Element { of, index } = target
             && let Value::Buffer(bytes) = self.place(of)?
@@ -204,7 +204,7 @@ impl Interpreter {
         self.store_to_next(scope, reader, result)
     }
 
-    /// What leaves a method must not point into it.
+    /// Refuses a reference that leaves a method and points to one of its locals or arguments.
     pub(super) fn detach(&mut self, value: Value) -> Result<Value, Error> {
         let Value::Reference(target) = &value else {
             return Ok(value);
@@ -221,7 +221,7 @@ impl Interpreter {
         }
     }
 
-    /// The final result: names within packages are replaced by the data that they name.
+    /// Finishes the result: names within packages are replaced by the data that they name.
     pub(super) fn settle(&mut self, value: Value) -> Result<Value, Error> {
         self.settle_at(value, 0)
     }
@@ -264,7 +264,7 @@ fn converted(opcode: u8, operands: &[Value]) -> Result<Value, Error> {
         0x97 => Value::String(value.as_integer()?.to_string()),
         0x98 => return Err(Error::Unsupported("ToHexString")),
         0x99 => match value {
-            // Unlike the implicit conversion, this one reads decimal unless it begins with 0x.
+            // Unlike the implicit conversion, this one reads a decimal number unless the text begins with 0x.
             Value::String(text) if !text.trim_start().starts_with("0x") => {
                 Value::Integer(text.trim().parse().map_err(|_| Error::OutOfRange("a number in a string"))?)
             }

@@ -12,7 +12,7 @@ use super::reader::Reader;
 use super::value::{Target, Value};
 use super::{Error, Interpreter, convert};
 
-/// `Index` of `Index` of ...: deeper ones are an attack on the stack.
+/// A longer chain of `Index` of `Index` is an attack on the interpreter's own stack.
 const TARGET_DEPTH_MAX: usize = 16;
 const ONES: u64 = u64::MAX;
 
@@ -27,7 +27,7 @@ fn depth_of(target: &Target) -> usize {
 }
 
 impl Interpreter {
-    /// What `compute` makes of numbers; unknown if one of them is.
+    /// What `compute` makes of two numbers; unknown if one of them is unknown.
     fn compute(
         &self,
         values: [&Value; 2],
@@ -166,7 +166,7 @@ impl Interpreter {
                 Ok(Value::Integer(ONES & self.integer_mask))
             }
             0x1f => Err(Error::Unsupported("LoadTable")),
-            // Acquire: nobody else is here, so it never times out.
+            // Acquire: there is no other holder, so it never times out.
             0x23 => {
                 self.super_name(scope, reader)?;
                 reader.take(2)?;
@@ -235,7 +235,7 @@ impl Interpreter {
     fn arithmetic(&mut self, opcode: u8, scope: &Path, reader: &mut Reader) -> Result<Value, Error> {
         let left = self.expression(scope, reader)?;
         let right = self.expression(scope, reader)?;
-        // Whatever the other number is.
+        // And with zero is zero, even if the other number is unknown.
         if opcode == 0x7b && (left == Value::Integer(0) || right == Value::Integer(0)) {
             return self.store_to_next(scope, reader, Value::Integer(0));
         }
@@ -289,7 +289,7 @@ impl Interpreter {
         }))
     }
 
-    /// `LAnd` (`all`) or `LOr`. One operand may decide, whatever the other is.
+    /// `LAnd` (`all`) or `LOr`. One known operand may decide even if the other is unknown.
     fn connect(&self, all: bool, left: &Value, right: &Value) -> Result<Value, Error> {
         let known = |value: &Value| match value {
             Value::Unknown(_) => Ok(None),

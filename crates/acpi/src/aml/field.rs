@@ -1,4 +1,4 @@
-//! Operation regions and their fields (sections 5.5.2.4 and 19.6.48): what is read of the machine, and where.
+//! Operation regions and their fields (sections 5.5.2.4 and 19.6.48): which of them are read from the machine, and how.
 
 use alloc::rc::Rc;
 use alloc::vec::Vec;
@@ -9,7 +9,7 @@ use super::reader::Reader;
 use super::value::{Target, Value};
 use super::{Error, Interpreter};
 
-/// What may be read of the machine whose tables these are. `None`: it cannot be read, or should not be.
+/// What may be read from the machine that the tables describe. `None`: it cannot or should not be read.
 pub trait Hardware {
     /// `bytes` (1, 2, 4 or 8) of physical memory, little-endian.
     fn memory(&mut self, address: u64, bytes: usize) -> Option<u64>;
@@ -30,7 +30,7 @@ pub struct Address {
     pub function: u8,
 }
 
-/// Tables of another machine, or of one that lets nothing be read.
+/// For the tables of another machine, or of one that allows no reading.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoHardware;
 
@@ -53,9 +53,9 @@ const PCI_CONFIGURATION: u8 = 2;
 const CMOS: u8 = 5;
 /// `EisaId ("PNP0A03")` and `EisaId ("PNP0A08")`: host bridges.
 const HOST_BRIDGES: [u64; 2] = [0x030a_d041, 0x080a_d041];
-/// Wider fields are buffers that no decision hangs on.
+/// Wider fields are buffers that no decision depends on, so they are not read.
 const FIELD_BITS_MAX: u64 = 2048;
-/// More writes than this are not told apart: every field counts as written.
+/// More writes than this are not recorded one by one: from then on every field counts as written.
 const WRITES_MAX: usize = 1000;
 
 impl Interpreter {
@@ -103,7 +103,7 @@ impl Interpreter {
                     function.and_then(|function| self.hardware.pci(function, at, width as usize))
                 }
                 CMOS if width == 1 => self.hardware.cmos(at).map(u64::from),
-                // Reading a port or asking the embedded controller may change what it does.
+                // Reading a port or asking the embedded controller may change the device's state.
                 _ => None,
             };
             let Some(unit) = unit else { return Ok(None) };
@@ -112,8 +112,8 @@ impl Interpreter {
         Ok(Some(bytes))
     }
 
-    /// The function that a region belongs to, by `_ADR` below a host bridge. Behind other bridges, bus numbers are not
-    /// in the tables.
+    /// The PCI function that a region belongs to, found by `_ADR` below a host bridge. The tables do not give the bus
+    /// numbers behind other bridges.
     fn pci_function(&mut self, scope: &Path) -> Result<Option<Address>, Error> {
         let mut device = scope.clone();
         while device != Path::root() && !self.exists(&device.child(*b"_ADR")) {
@@ -143,7 +143,7 @@ impl Interpreter {
         })())
     }
 
-    /// An object below a device, as a number; `None` without it, or if it is none.
+    /// The object `name` below a device, as a number; `None` if it does not exist or is not a number.
     fn number_of(&mut self, device: &Path, name: [u8; 4]) -> Result<Option<u64>, Error> {
         let path = device.child(name);
         let value = match self.namespace.get(&path) {
@@ -158,7 +158,8 @@ impl Interpreter {
         }
     }
 
-    /// A write that is left out: what is read there from now on would be something else.
+    /// Leaves out a write and remembers the place: from now on the hardware's content there is not what the firmware
+    /// would read.
     pub(super) fn leave_out_write(&mut self, field: &Field) {
         self.hardware_writes_left_out += 1;
         if let Some(Object::Region(region)) = self.namespace.get(&field.region)
@@ -266,7 +267,7 @@ impl Interpreter {
     }
 }
 
-/// Which bits of its address space a field is; `None` if its region's address is unknown.
+/// The bits of its address space that a field covers; `None` if the address of its region is unknown.
 fn bits_of(region: &Region, field: &Field) -> Option<(u64, u64)> {
     let start = region.address?.checked_mul(8)?.checked_add(field.bit)?;
     Some((start, start.checked_add(field.bits)?))

@@ -1,9 +1,9 @@
-//! A small reader and evaluator of AML (ACPI 6.5, chapter 20): enough to run what firmware computes its processor
-//! objects with. What it cannot evaluate it says, by name.
+//! A small reader and evaluator of AML (ACPI 6.5, chapter 20): enough to run the code by which firmware computes its
+//! processor objects. It reports by name what it cannot evaluate.
 //!
-//! Promises: no recursion deeper than [`Limits::depth`], no more than [`Limits::steps`] terms, no more than
-//! [`Limits::bytes`] of values, whatever the bytes say. Operation regions are read where [`Hardware`] lets them be; what
-//! cannot be read is an unknown value, with which the code goes on. Writes are left out and counted.
+//! Promises: no recursion deeper than [`Limits::depth`], no more than [`Limits::steps`] terms, and no more than
+//! [`Limits::bytes`] of values, whatever the bytes are. Operation regions are read as far as [`Hardware`] allows. What
+//! cannot be read is an unknown value, and the code continues with it. Writes are left out and counted.
 
 mod block;
 mod branches;
@@ -34,11 +34,11 @@ use value::Target;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Terms executed, elements copied.
+    /// Terms executed, and elements copied.
     pub steps: u64,
     /// Nested blocks, expressions and method calls together.
     pub depth: usize,
-    /// Bytes of strings, buffers and packages ever made.
+    /// Bytes of all strings, buffers and packages made so far.
     pub bytes: usize,
 }
 
@@ -54,7 +54,7 @@ pub enum Error {
     Malformed(&'static str),
     UnknownOpcode(u16),
     UnknownName(String),
-    /// It depends on this, which could not be read.
+    /// The result depends on this object, which could not be read.
     Unknown(Rc<str>),
     Unsupported(&'static str),
     WrongType {
@@ -94,7 +94,7 @@ impl fmt::Display for Error {
 impl core::error::Error for Error {}
 
 impl Error {
-    /// Errors that end everything, unlike those of one object.
+    /// Whether the error ends the whole evaluation, and not only that of one object.
     fn is_limit(&self) -> bool {
         matches!(self, Self::TooManySteps | Self::TooDeep | Self::TooLarge)
     }
@@ -109,15 +109,15 @@ enum Flow {
     Return(Value),
 }
 
-/// One method call: its locals, arguments, and the names that go when it returns.
+/// One method call: its locals, arguments, and the names that are removed when it returns.
 #[derive(Debug, Default)]
 struct Frame {
     locals: [Value; 8],
     arguments: [Value; 7],
     made: Vec<Path>,
-    /// Ways on which it has returned already, while another goes on.
+    /// The ways on which the call has already returned, while another way continues.
     returned: Vec<branches::Returned>,
-    /// Where its own changes begin among the interpreter's stretches.
+    /// The first of the interpreter's stretches that belongs to this call.
     stretch: usize,
 }
 
@@ -132,24 +132,24 @@ pub struct Interpreter {
     bytes: usize,
     integer_mask: u64,
     hardware: Box<dyn Hardware>,
-    /// Fields that were to be written: what they hold now is not what would be read.
+    /// Fields whose writes were left out: what the hardware holds there is not what the firmware would read.
     written: Vec<(u8, u64, u64)>,
-    /// What the code that is running has changed, method within method, branch within branch.
+    /// What the running code has changed: one map for each nested method and branch.
     stretches: Vec<branches::Changes>,
-    /// The loop that is running was left on one way and not on another.
+    /// One way left the running loop and another did not: the cause.
     loop_unknown: Option<Rc<str>>,
-    /// Objects that are there or not, or are another, depending on something unknown.
+    /// Objects whose existence or content depends on something unknown.
     perhaps: BTreeMap<Path, Rc<str>>,
     /// Parts of tables that could not be loaded, and why.
     pub problems: Vec<String>,
     pub hardware_writes_left_out: u64,
 }
 
-/// Problems kept; a hostile table can make one per byte.
+/// Problems that are kept; a hostile table can cause one for each byte.
 const PROBLEMS_MAX: usize = 100;
 
 impl Interpreter {
-    /// `revision` is the DSDT's: below 2, integers have 32 bits (section 20.2.1... "DefinitionBlock").
+    /// `revision` is that of the DSDT: below 2, integers have 32 bits (section 20.2.1, "DefinitionBlock").
     pub fn new(revision: u8, limits: Limits, hardware: Box<dyn Hardware>) -> Self {
         Self {
             namespace: Namespace::predefined(),
@@ -175,12 +175,12 @@ impl Interpreter {
         self.loadable.push(Some(table));
     }
 
-    /// The tables offered that no `Load` took.
+    /// The offered tables that no `Load` has taken.
     pub fn take_unloaded(&mut self) -> Vec<Vec<u8>> {
         self.loadable.drain(..).flatten().collect()
     }
 
-    /// Loads the body of a DSDT or SSDT. What cannot be evaluated is noted in `problems`; limits are errors.
+    /// Loads the body of a DSDT or SSDT. What cannot be evaluated is recorded in `problems`; limits are errors.
     pub fn load(&mut self, body: &[u8]) -> Result<(), Error> {
         let outcome = self.run_block(&Path::root(), body);
         self.come_to_rest();
@@ -216,7 +216,7 @@ impl Interpreter {
         self.namespace.get(path).is_some()
     }
 
-    /// What decides whether there is such an object, or which, if that is unknown.
+    /// The unknown value on which the existence or content of this object depends.
     pub fn depends_on(&self, path: &Path) -> Option<&Rc<str>> {
         let named = self.namespace.behind_aliases(path.clone()).filter(|named| named != path);
         [Some(path.clone()), named].into_iter().flatten().find_map(|mut path| {
@@ -230,7 +230,7 @@ impl Interpreter {
         })
     }
 
-    /// Processor objects and processor devices (`ACPI0007`), with the id that the MADT knows them by.
+    /// Processor objects and processor devices (`ACPI0007`), each with its id in the MADT.
     pub fn processors(&mut self) -> Vec<(Path, Option<u64>)> {
         let mut found = Vec::new();
         for (path, declared) in self.namespace.processor_candidates() {
@@ -281,7 +281,7 @@ impl Interpreter {
         outcome
     }
 
-    /// Calls a method. Its names live until it returns (section 5.5.2.3).
+    /// Calls a method. The names that it makes live until it returns (section 5.5.2.3).
     fn call(&mut self, path: &Path, mut arguments: Vec<Value>) -> Result<Value, Error> {
         let (body, native) = match self.namespace.get(path) {
             Some(Object::Method { body, native, .. }) => (body.clone(), *native),

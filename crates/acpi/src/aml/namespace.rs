@@ -1,4 +1,4 @@
-//! The namespace: named objects in one ordered map, and the rules by which names are found (section 5.3).
+//! The namespace: named objects in one ordered map, and the rules for finding names (section 5.3).
 
 use alloc::collections::BTreeMap;
 use alloc::rc::Rc;
@@ -22,9 +22,9 @@ pub enum Object {
         id: u8,
     },
     Region(Region),
-    /// Bits of an operation region; written never.
+    /// Bits of an operation region; never written.
     Field(Field),
-    /// Reached through an index or a bank register, which would have to be written first: never read.
+    /// A field behind an index or a bank register, which would have to be written first: it is never read.
     IndirectField,
     BufferField {
         source: Target,
@@ -35,13 +35,13 @@ pub enum Object {
     Mutex,
 }
 
-/// An operation region (section 19.6.100). What its terms do not tell is `None`.
+/// An operation region (section 19.6.100). `None` stands for what its terms do not give.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Region {
     pub space: u8,
     pub address: Option<u64>,
     pub length: Option<u64>,
-    /// Where it is declared: for PCI configuration, the device.
+    /// The scope that declares it: for PCI configuration space, the device.
     pub scope: Path,
 }
 
@@ -50,7 +50,7 @@ pub struct Field {
     pub region: Path,
     pub bit: u64,
     pub bits: u64,
-    /// Bytes that are read at once (section 19.6.48, "AccessType").
+    /// Bytes of one access (section 19.6.48, "AccessType").
     pub access: u64,
 }
 
@@ -84,7 +84,7 @@ impl Namespace {
         self.objects.get(path)
     }
 
-    /// Puts back what was there.
+    /// Restores a former object, or its absence.
     pub fn restore(&mut self, path: &Path, object: Option<Object>) {
         match object {
             Some(object) => self.objects.insert(path.clone(), object),
@@ -123,7 +123,7 @@ impl Namespace {
         }
     }
 
-    /// What a path names in the end; `None` if that is nothing.
+    /// The object's path behind all aliases; `None` if there is no object.
     pub fn behind_aliases(&self, mut path: Path) -> Option<Path> {
         for _ in 0..ALIASES_MAX {
             match self.objects.get(&path)? {
@@ -145,7 +145,7 @@ impl Namespace {
     }
 }
 
-/// Says yes to what Linux says yes to: the Windows versions that firmware asks for.
+/// The answer of `_OSI`: yes to the same strings as Linux, which are the Windows versions that firmware asks for.
 pub fn osi(argument: Option<&Value>) -> u64 {
     match argument {
         Some(Value::String(name)) if name.starts_with("Windows ") || name == "Processor Device" => u64::MAX,

@@ -1,4 +1,4 @@
-//! Names: as they are written, and the absolute paths that they stand for (section 5.3).
+//! Names as they are written, and the absolute paths that they stand for (section 5.3).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -60,7 +60,7 @@ pub struct Name {
 }
 
 impl Name {
-    /// Where an object of this name is made.
+    /// The path of an object that is made under this name.
     pub fn in_scope(&self, scope: &Path) -> Path {
         let kept = scope.0.len().saturating_sub(self.parents);
         let mut path = if self.absolute { Vec::new() } else { scope.0[..kept].to_vec() };
@@ -68,7 +68,7 @@ impl Name {
         Path(path)
     }
 
-    /// A single segment without prefix is searched upward.
+    /// Whether the name is searched for upward: it has one segment and no prefix.
     pub fn is_searched(&self) -> bool {
         !self.absolute && self.parents == 0 && self.segments.len() == 1
     }

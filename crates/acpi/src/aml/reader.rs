@@ -11,7 +11,7 @@ pub struct Reader<'a> {
 }
 
 const END: Error = Error::Malformed("it ends in the middle of a term");
-/// Longer names mean nothing but an attack.
+/// A longer name can only be an attack.
 const SEGMENTS_MAX: usize = 32;
 
 impl<'a> Reader<'a> {
@@ -61,7 +61,7 @@ impl<'a> Reader<'a> {
         Ok(text)
     }
 
-    /// The number that a package length encodes, without interpreting it.
+    /// The number that a package length encodes.
     pub fn package_length(&mut self) -> Result<usize, Error> {
         let lead = self.byte()?;
         let following = usize::from(lead >> 6);
@@ -72,7 +72,7 @@ impl<'a> Reader<'a> {
         Ok(high << 4 | usize::from(lead & 0x0f))
     }
 
-    /// A package: what its length spans, the length's own bytes left out.
+    /// A package: the bytes that its length spans, without the bytes of the length itself.
     pub fn package(&mut self) -> Result<Reader<'a>, Error> {
         let start = self.at;
         let length = self.package_length()?;
@@ -130,7 +130,7 @@ impl<'a> Reader<'a> {
         Ok(name)
     }
 
-    /// Does a name string begin here?
+    /// Whether a name string begins here.
     pub fn at_name(&self) -> bool {
         matches!(self.peek(), Some(b'\\' | b'^' | b'_' | b'A'..=b'Z' | 0x2e | 0x2f))
     }

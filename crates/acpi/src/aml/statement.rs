@@ -15,7 +15,7 @@ impl Interpreter {
             let is_bounded = matches!(reader.peek(), Some(0xa0 | 0xa2));
             match self.statement(scope, reader) {
                 Ok(Flow::Next) => {}
-                // At load, what follows a conditional or a loop does not depend on how that ended.
+                // While a table is loaded, the terms behind a conditional or a loop do not depend on how it ended.
                 Err(error) if is_bounded && self.frames.is_empty() && !error.is_limit() => {
                     self.note(scope, &error);
                 }
@@ -53,7 +53,7 @@ impl Interpreter {
         Ok(Flow::Next)
     }
 
-    /// True if the opcode was one of these. Waiting and signalling mean nothing to a reader.
+    /// True if the opcode was one of these. Waiting and signalling have no effect on what a reader computes.
     fn extended_statement(&mut self, scope: &Path, reader: &mut Reader) -> Result<bool, Error> {
         match reader.peek_second() {
             Some(0x21 | 0x22) => {
@@ -96,7 +96,7 @@ impl Interpreter {
         let body = reader.package()?;
         let loop_around = self.loop_unknown.take();
         let flow = loop {
-            // Even an empty body costs, or an endless loop would not end.
+            // An empty body costs a step, too: otherwise an endless loop would never reach the limit.
             self.step(0)?;
             self.begin_stretch();
             let flow = self.run_round(scope, body.clone())?;
@@ -115,7 +115,8 @@ impl Interpreter {
         Ok(flow)
     }
 
-    /// The condition and the body once. `loop_unknown` is set if nobody knows whether another round follows.
+    /// Evaluates the condition, and runs the body once. Sets `loop_unknown` if it is unknown whether another round
+    /// follows.
     fn run_round(&mut self, scope: &Path, mut body: Reader) -> Result<Flow, Error> {
         match self.expression(scope, &mut body)? {
             Value::Unknown(unknown) => {

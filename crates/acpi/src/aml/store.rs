@@ -17,7 +17,7 @@ impl Interpreter {
             Target::Unknown { cause, within: Some(within) } => self.store(within, Value::unknown(cause)),
             Target::Unknown { cause, within: None } => Err(Error::Unknown(cause.clone())),
             Target::Argument { .. } => {
-                // Storing to an argument that is a reference stores behind it (section 5.5.2.3.1).
+                // A store to an argument that is a reference goes to the place behind it (section 5.5.2.3.1).
                 if let Value::Reference(behind) = self.place(target)?
                     && !matches!(**behind, Target::Argument { .. })
                 {
@@ -56,7 +56,7 @@ impl Interpreter {
         Ok(())
     }
 
-    /// An element of what is one value or another: each of them gets it.
+    /// Stores to an element of something that has several possible values: the element of each of them is written.
     fn store_in_each(&mut self, of: &Target, index: usize, value: Value) -> Result<(), Error> {
         let (mut root, mut way) = (of, vec![index]);
         while let Target::Element { of, index } = root {
@@ -87,7 +87,7 @@ impl Interpreter {
                     match self.put_within(&mut candidate, way, value) {
                         Ok(()) => unknown.candidates.push(candidate),
                         Err(error) if error.is_limit() => return Err(error),
-                        // It has no such element: that way the code fails and gives nothing.
+                        // This candidate has no such element: on that way the firmware's code fails and has no result.
                         Err(_) => {}
                     }
                 }

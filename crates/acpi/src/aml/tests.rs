@@ -1,5 +1,5 @@
-//! Hostile bytes: whatever they are, they end, within the limits and without a panic. The agreement with acpiexec is
-//! tested where programs may be run, in `crates/host/tests/cpu_acpi.rs`.
+//! Hostile bytes of any kind end within the limits and without a panic. `crates/host/tests/cpu_acpi.rs`, where programs
+//! may be run, tests that the results agree with acpiexec.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -15,7 +15,7 @@ fn load(body: &[u8]) -> (Interpreter, Result<(), Error>) {
     (interpreter, outcome)
 }
 
-/// A package with its length, as the encoding of section 20.2.4 has it.
+/// A package with its length, encoded as in section 20.2.4.
 fn package(opcode: &[u8], inside: &[u8]) -> Vec<u8> {
     let length = inside.len() + 3;
     [opcode, &[0x80 | (length & 0x0f) as u8, (length >> 4) as u8, (length >> 12) as u8], inside].concat()
@@ -74,7 +74,7 @@ fn a_huge_buffer_is_refused() {
     assert_eq!(evaluate(&[&[0xa4], huge.as_slice()].concat()), Err(Error::TooLarge));
 }
 
-/// `While (1) { Store (Local0, Index (Local0, 0)) }`: a package that swallows itself.
+/// `While (1) { Store (Local0, Index (Local0, 0)) }`: a package that is stored into itself.
 #[test]
 fn a_package_that_contains_itself_is_bounded() {
     let start = [&[0x70][..], &package(&[0x12], &[2, 1, 1]), &[0x60]].concat();
@@ -142,7 +142,7 @@ fn fields_are_read_where_hardware_lets_them_be() {
     let read = |code: &[u8]| evaluated(&region(), code, Box::new(Memory)).0;
     assert_eq!(read(b"\xa4SKIP"), Ok(Value::Integer(0)));
     assert_eq!(read(b"\xa4NIBB"), Ok(Value::Integer(0x010)));
-    // Two bytes on, in units of four: it lies across two of them.
+    // The field begins two bytes further on, and its unit is four bytes: it lies across two units.
     assert_eq!(read(b"\xa4WIDE"), Ok(Value::Integer(0x0504_0302)));
     let written = read(b"\x70\x01NIBB\xa4NIBB");
     assert_eq!(
@@ -184,7 +184,7 @@ fn a_loop_that_may_be_left_early_makes_unknown_what_it_changes() {
     assert_eq!(run(&[0xa4, 0x62]), Value::Integer(2), "the loop leaves this alone");
 }
 
-/// `If (SKIP) { Return (value) } KEEP = 1; Return (7)`: on one way the store never happens.
+/// `If (SKIP) { Return (value) } KEEP = 1; Return (7)`: on one way the store does not happen.
 #[test]
 fn an_early_return_leaves_what_follows_undone_on_its_way() {
     let early = |value: u8| package(&[0xa0], &[b"SKIP\xa4\x0a".as_slice(), &[value]].concat());
@@ -210,7 +210,7 @@ proptest! {
         let _ = evaluate(&bytes);
     }
 
-    /// Bytes of the right kind get further than random ones.
+    /// Bytes that are valid opcodes reach deeper code than random ones.
     #[test]
     fn random_opcodes_end(bytes in proptest::collection::vec(proptest::sample::select(OPCODES), 0..200)) {
         let _ = load(&bytes);

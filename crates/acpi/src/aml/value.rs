@@ -16,24 +16,24 @@ pub enum Value {
     String(String),
     Buffer(Vec<u8>),
     Package(Vec<Value>),
-    /// What `RefOf`, `Index` and names within packages give.
+    /// The result of `RefOf` and `Index`, and what names within packages stand for.
     Reference(Box<Target>),
-    /// Nobody could read it, or it depends on something that nobody could read.
+    /// A value that could not be read, or that depends on one that could not be read.
     Unknown(Unknown),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unknown {
-    /// What could not be read: the first such thing that it depends on.
+    /// The first thing that the value depends on and that could not be read.
     pub cause: Rc<str>,
-    /// What the code that depends on it gives one way and another; empty where nothing is known.
+    /// The possible values, one for each way; empty if none is known.
     pub candidates: Vec<Value>,
 }
 
-/// More ways than this are not told apart.
+/// Further possible values are dropped.
 const CANDIDATES_MAX: usize = 8;
 
-/// A place. Locals and arguments are named with their call, so that a reference outliving it is noticed.
+/// A place. Locals and arguments carry the number of their call, so that a reference that outlives the call is noticed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     Nowhere,
@@ -50,7 +50,7 @@ pub enum Target {
         of: Box<Target>,
         index: usize,
     },
-    /// A place that depends on something unknown; `within`: what surely contains it.
+    /// A place that depends on something unknown. `within` is the place that contains it in every case.
     Unknown {
         cause: Rc<str>,
         within: Option<Box<Target>>,
@@ -70,7 +70,7 @@ impl Value {
         }
     }
 
-    /// One of two values, and `cause` decides which.
+    /// One of two values; the unknown `cause` decides which.
     pub fn either(self, other: Self, cause: &Rc<str>) -> Self {
         if self == other {
             return self;
@@ -104,7 +104,7 @@ impl Value {
         }
     }
 
-    /// `ObjectType` of section 19.6.97.
+    /// The number that `ObjectType` gives (section 19.6.97).
     pub fn type_number(&self) -> u64 {
         match self {
             Self::Uninitialised | Self::Reference(_) | Self::Unknown(_) => 0,
@@ -115,7 +115,7 @@ impl Value {
         }
     }
 
-    /// About what it takes to hold or copy it.
+    /// About how many bytes it takes to hold or copy the value.
     pub fn size(&self) -> usize {
         let content = match self {
             Self::String(text) => text.len(),

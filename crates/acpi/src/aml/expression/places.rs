@@ -1,4 +1,4 @@
-//! What an operation writes to: super names, targets, elements of packages and buffers.
+//! The places that operations write to: super names, targets, elements of packages and buffers.
 
 use super::{TARGET_DEPTH_MAX, depth_of};
 use crate::aml::path::Path;
@@ -17,7 +17,7 @@ impl Interpreter {
         })
     }
 
-    /// A place that must be named: a name, a local, an argument, or what a reference expression gives.
+    /// A place that must be named: a name, a local, an argument, or the result of a reference expression.
     pub(in crate::aml) fn super_name(&mut self, scope: &Path, reader: &mut Reader) -> Result<Target, Error> {
         if reader.at_name() {
             let name = reader.name()?;
@@ -53,7 +53,7 @@ impl Interpreter {
         self.super_name(scope, reader).map(Some)
     }
 
-    /// Like a super name, but zero stands for none.
+    /// Like a super name, but a zero byte means no target.
     pub(in crate::aml) fn target(&mut self, scope: &Path, reader: &mut Reader) -> Result<Target, Error> {
         if reader.peek() == Some(0) {
             reader.byte()?;
@@ -135,7 +135,7 @@ impl Interpreter {
             Value::Package(elements) => Ok(elements.len()),
             Value::Buffer(bytes) => Ok(bytes.len()),
             Value::String(text) => Ok(text.len()),
-            // Its elements are as unknown as itself, however many there are.
+            // Every index of an unknown value gives an unknown element.
             Value::Unknown(_) => Ok(usize::MAX),
             other => Err(Error::WrongType { wanted: "a package or a buffer", found: other.kind() }),
         }
