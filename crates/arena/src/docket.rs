@@ -1,32 +1,34 @@
-//! A record in the arena's header of what is about to run, by content: a successor that opens the arena learns what its
-//! predecessor died of.
+//! A record in the arena's header of the input that is about to run, identified by its content: a successor that opens
+//! the arena learns which input its predecessor died of.
 //!
-//! An input that kills twice in a row, in the same state of its connection, is condemned, and no successor runs it again. A
-//! server that was killed from outside died of no input ([`acquit`]).
+//! An input that kills twice in a row, in the same state of its connection, is condemned, and no successor runs it
+//! again. A server that was killed from outside did not die of an input ([`acquit`]).
 //!
 //! Only the death of the process matters, as in [`crate::arena`].
 
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 use eft_channel::Segment;
 
-/// Where it lies, behind the arena's header proper.
+/// Its offset in the arena, behind the header proper.
 const AT: usize = 2048;
-/// Condemned inputs that are remembered.
+/// How many condemned inputs are remembered.
 const CONDEMNED_MAX: usize = 8;
-/// Condemned segments after which their connection is given up, too: its peer sends the same bytes again in new segments.
+/// After this many condemned segments their connection is given up, too: its peer sends the same bytes again in new
+/// segments.
 const STUBBORN: usize = 3;
 
-/// Words: the call that runs, the input blamed for the last death, how many were ever condemned, and the last of them.
+/// Offsets in words: the running input, the input blamed for the last death, how many inputs were ever condemned, and
+/// the last of those.
 const RUNNING: usize = 0;
 const SUSPECT: usize = 2;
 const COUNT: usize = 4;
 const CONDEMNED: usize = 5;
 const WORDS: usize = CONDEMNED + 2 * CONDEMNED_MAX;
 
-/// Bytes of a header up to the end of the docket.
+/// Bytes of the header up to the end of the docket.
 pub const END: usize = AT + WORDS * 8;
 
-/// What kind of call it is.
+/// The kind of call that an input causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -34,7 +36,7 @@ pub enum Kind {
     Message = 1,
     Segment = 2,
     Timer = 3,
-    /// The connection's due work is done.
+    /// The connection's pending work is done.
     Serve = 4,
     /// Its application has rung the doorbell.
     Dirty = 5,
@@ -116,7 +118,7 @@ impl Docket {
     }
 
     fn put(&self, n: usize, [name, digest]: [u64; 2]) {
-        // The name last: a half-written note has none.
+        // The name is written last: a half-written note has no name.
         self.word(n).store(0, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
         self.word(n + 1).store(digest, Ordering::Relaxed);
@@ -133,12 +135,12 @@ impl Docket {
         (note[0] >> 56 == Kind::Segment as u64 && same >= STUBBORN).then_some(note[0] as u32)
     }
 
-    /// Records what runs from now on.
+    /// Records the input that runs from now on.
     pub fn name(&self, note: Note) {
         self.put(RUNNING, note.words());
     }
 
-    /// What runs from now on is not caused by any input.
+    /// Records that no input causes what runs from now on.
     pub fn clear(&self) {
         self.word(RUNNING).store(0, Ordering::Relaxed);
     }
@@ -155,7 +157,7 @@ impl Docket {
         (0..CONDEMNED_MAX).map(|n| CONDEMNED + 2 * n).find(|n| self.pair(*n) == note.words())
     }
 
-    /// A condemned message was refused: a later one with the same words counts as another message.
+    /// A condemned message was refused and is struck off: a later message with the same words counts as another one.
     pub fn strike(&self, note: Note) {
         if let Some(n) = self.place(note) {
             self.put(n, [0; 2]);
@@ -163,7 +165,7 @@ impl Docket {
     }
 }
 
-/// The running input is not to blame for the owner's death.
+/// Records that the running input is not to blame for the owner's death.
 pub fn acquit(segment: &Segment) {
     if let Ok(word) = segment.atomic_u64(AT + RUNNING * 8) {
         word.store(0, Ordering::Relaxed);

@@ -1,20 +1,20 @@
-//! Death in the middle of a turn, for tests.
+//! Kills an engine in the middle of a turn, for tests.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// Kills after a number of accesses, for tests: an engine that panics in the middle of a turn is as dead as one that the
-/// kernel kills there, as far as its arena goes.
+/// Panics after a number of accesses. To the arena, an engine that panics in the middle of a turn is as dead as one
+/// that the kernel kills there.
 #[derive(Clone, Default)]
 pub struct Fuse(Arc<AtomicU64>);
 
 impl Fuse {
-    /// The `steps`-th access from now on does not return. 0: none does.
+    /// Lights the fuse: the `steps`-th access from now on panics. 0: no access does.
     pub fn light(&self, steps: u64) {
         self.0.store(steps, Ordering::Relaxed);
     }
 
-    /// Accesses that are left.
+    /// Accesses until the panic; 0: the fuse is not lit.
     pub fn left(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -23,7 +23,7 @@ impl Fuse {
         self.left() > 0
     }
 
-    /// One access.
+    /// Counts one access.
     pub fn burn(&self) {
         if self.is_lit() {
             self.0.store(self.left() - 1, Ordering::Relaxed);

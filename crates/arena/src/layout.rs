@@ -1,4 +1,4 @@
-//! The layout of an arena, and what kind it is: empty, of this layout, older, newer or foreign.
+//! The layout of an arena, and the test whether an arena is empty, of this layout, older, newer or foreign.
 
 use eft_channel::Segment;
 use thiserror::Error;
@@ -10,12 +10,12 @@ use crate::Plain;
 /// Bytes before the first table.
 pub(crate) const HEADER_LEN: usize = 4096;
 const _: () = assert!(crate::docket::END <= HEADER_LEN);
-/// Tables begin at multiples of it, and so does every item whose length is a multiple.
+/// Every table begins at a multiple of this, and so does every item whose length is a multiple of it.
 const LINE: usize = 64;
-/// Most tables of one arena.
+/// The most tables of one arena.
 const TABLES_MAX: usize = 4;
 
-/// The header before an image in the undo area.
+/// The header in front of an image in the undo area.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub(crate) struct UndoHead {
@@ -26,7 +26,7 @@ pub(crate) struct UndoHead {
 
 pub(crate) const UNDO_HEAD: usize = size_of::<UndoHead>();
 
-/// What an arena holds.
+/// Describes the content of an arena.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     /// Identifies the engine.
@@ -42,7 +42,7 @@ impl Layout {
         self.offset(self.items.len(), count)
     }
 
-    /// Where a table begins.
+    /// The offset at which a table begins.
     pub(crate) const fn offset(&self, table: usize, count: usize) -> usize {
         let mut at = HEADER_LEN;
         let mut i = 0;
@@ -84,8 +84,8 @@ pub(crate) struct Header {
     /// Lives of the engine so far.
     pub lives: u64,
     pub items: [u64; TABLES_MAX],
-    /// How many items of each table were ever initialized; all behind them is as the supervisor gave it to us. 0: all of
-    /// them, as earlier builds did at once.
+    /// How many items of each table were ever initialized. The bytes behind them are as the supervisor provided them.
+    /// 0: all items are initialized, as earlier builds did at once.
     pub made: u64,
 }
 
@@ -94,12 +94,12 @@ pub(crate) const MADE: usize = core::mem::offset_of!(Header, made);
 pub(crate) const CHUNK: usize = 64;
 
 impl Header {
-    /// How many items there are.
+    /// How many items are initialized.
     pub fn made(&self, count: usize) -> usize {
         match self.made as usize {
             0 => count,
             made if made == count || made < count && made.is_multiple_of(CHUNK) => made,
-            // No engine writes that.
+            // No engine writes such a number.
             _ => count,
         }
     }
@@ -107,21 +107,21 @@ impl Header {
 
 pub(crate) const TURN: usize = core::mem::offset_of!(Header, turn);
 
-/// Why an arena is left as it is.
+/// Why an arena is refused, unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Refused {
-    /// Its layout is older: it is converted into another arena (`convert` of tcp and udp), so that its old version can use
-    /// it again if the successor fails.
+    /// Its layout is older. It is converted into another arena (`convert` of tcp and udp), so that its old version can
+    /// use it again if the successor fails.
     #[error(
         "the arena has layout {theirs}, and this eft keeps layout {ours}: give it a new arena to convert it into"
     )]
     Older { theirs: u32, ours: u32 },
-    /// A later version of eft made it.
+    /// A later version of eft wrote it.
     #[error(
         "the arena has layout {theirs}, and this eft knows no later one than {ours}: start the eft that wrote it"
     )]
     Newer { theirs: u32, ours: u32 },
-    /// Something else made it, or for another number of sockets.
+    /// Another component wrote it, or it is for another number of sockets.
     #[error("the arena is of another component, or for another number of sockets: start the stack anew")]
     Foreign,
 }
@@ -185,12 +185,12 @@ pub(crate) fn new_header(layout: &Layout, count: usize, seed: u64) -> Header {
     }
 }
 
-/// A copy of an arena that may be opened without changing it; `None` if it is not of this layout.
+/// A copy of an arena, which can be opened without changing the original; `None` if it is not of this layout.
 pub fn copy_of(segment: &Segment, layout: &Layout, count: usize) -> Option<Segment> {
     let Kind::Ours(header) = kind(segment, layout, count) else { return None };
     let copy = Segment::heap(layout.arena_len(count));
     segment.copy_to(0, &copy, 0, HEADER_LEN).ok()?;
-    // Items that were never initialized are empty in the copy, too. Images exist only of initialized ones.
+    // The copy holds only initialized items. Images exist only of these.
     let made = header.made(count);
     for (table, item) in layout.items.iter().enumerate() {
         let base = layout.offset(table, count);
@@ -202,7 +202,7 @@ pub fn copy_of(segment: &Segment, layout: &Layout, count: usize) -> Option<Segme
     Some(copy)
 }
 
-/// Copies of all items of a table, for readers; `None` if this is not an arena of this layout.
+/// Copies of all initialized items of a table, for readers; `None` if this is not an arena of this layout.
 pub fn copies<T: Plain>(segment: &Segment, layout: Layout, table: usize) -> Option<impl Iterator<Item = T>> {
     let mut header = Header::new_zeroed();
     segment.read(0, header.as_mut_bytes()).ok()?;

@@ -17,7 +17,7 @@ struct HeaderV2 {
     lives: u64,
 }
 
-/// What an arena of layout 2 holds: its secret and its blocks. `None` if it is not one.
+/// The secret and the blocks of an arena of layout 2; `None` if it is not one.
 pub fn read_v2<T: Plain>(
     old: &Segment,
     magic: [u8; 8],

@@ -42,7 +42,7 @@ pub use table::{Item, Table};
 use layout::{CHUNK, Header, Kind, MADE, TURN, TableLayout, UNDO_HEAD, UndoHead, kind, new_header};
 use sum::{SUM_LEN, sum_words};
 
-/// What may lie in a table.
+/// What a table may hold.
 pub trait Plain: FromBytes + IntoBytes + Immutable + KnownLayout + Copy {}
 
 impl<T: FromBytes + IntoBytes + Immutable + KnownLayout + Copy> Plain for T {}
@@ -55,11 +55,11 @@ pub struct Arena {
     turn: Rc<Cell<u64>>,
     fuse: Fuse,
     pub secret: [u64; 2],
-    /// It held a predecessor's state.
+    /// Whether it holds a predecessor's state.
     pub reborn: bool,
-    /// Items of each table that are initialized.
+    /// How many items of each table are initialized.
     made: usize,
-    /// Its header is written.
+    /// Whether its header is written.
     established: bool,
 }
 
@@ -92,7 +92,7 @@ impl Arena {
             arena.roll_back(table);
         }
         if reborn {
-            // The images were restored; there is none of the next turn.
+            // The images are restored, and the next turn has none yet.
             compiler_fence(Ordering::SeqCst);
             let turn = after(header.turn);
             arena.turn.set(turn);
@@ -111,7 +111,7 @@ impl Arena {
         self.made as u32..(self.made + CHUNK).min(self.count) as u32
     }
 
-    /// All items before `end` are initialized.
+    /// Records that all items before `end` are initialized.
     pub fn keep(&mut self, end: u32) {
         self.made = end as usize;
         if self.established {
@@ -123,7 +123,8 @@ impl Arena {
         }
     }
 
-    /// A new arena gets its header when its first items are initialized: a death before that leaves it empty.
+    /// Writes the header of a new arena, once its first items are initialized: an arena whose owner dies before that
+    /// counts as empty.
     pub fn establish(&mut self) {
         self.established = true;
         if !self.reborn {
@@ -155,14 +156,14 @@ impl Arena {
         }
     }
 
-    /// A table's items, by its place in [`Layout::items`]. Call once per table.
+    /// The items of a table, which is given by its index in [`Layout::items`]. Call once per table.
     pub fn table<T: Plain>(&self, table: usize) -> Table<T> {
         assert_eq!(self.layout.items[table], size_of::<T>());
         const { assert!(align_of::<T>() <= 8 && size_of::<T>().is_multiple_of(8)) };
         Table::new(&self.segment, &self.layout, table, [self.made, self.count], &self.turn, &self.fuse)
     }
 
-    /// Ends the turn: the one store that makes its changes valid. Every table must be sealed ([`Table::seal`]).
+    /// Ends the turn: one store makes its changes valid. Every table must be sealed before ([`Table::seal`]).
     pub fn commit(&self) {
         let next = after(self.turn.get());
         self.fuse.burn();
@@ -179,14 +180,15 @@ impl Arena {
         Docket::open(self.segment.clone())
     }
 
-    /// For tests of dying: see [`Fuse`].
+    /// For tests of sudden death: see [`Fuse`].
     pub fn fuse(&self) -> Fuse {
         self.fuse.clone()
     }
 }
 
-/// How many items of an arena are initialized. The first one behind them is untouched, unless a stray write changed the number,
-/// or the predecessor died in the last step of growing: then all items are checked.
+/// How many items of an arena are initialized. The header's number holds if the first item behind it is untouched. It
+/// is not if a stray write changed the number or the predecessor died in the last step of growing: then all items count
+/// as initialized and are checked.
 fn made(segment: &Segment, layout: &Layout, count: usize, header: &Header) -> usize {
     let made = header.made(count);
     let untouched = made == count
@@ -198,8 +200,8 @@ fn made(segment: &Segment, layout: &Layout, count: usize, header: &Header) -> us
     if untouched { made } else { count }
 }
 
-/// The number of the next turn. A stray write may have left any number, so it wraps; 0 is no turn's number, since an undo area
-/// that was never written holds 0.
+/// The number of the next turn. A stray write may have left any number, so it wraps. 0 is not the number of a turn,
+/// because an undo area that was never written holds 0.
 fn after(turn: u64) -> u64 {
     turn.wrapping_add(1).max(1)
 }

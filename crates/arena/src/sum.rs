@@ -1,8 +1,9 @@
 //! The checksum of an item.
 //!
-//! It is taken twice for every item that a turn changes. Before, while its image is taken, by four words at a time where the
-//! processor can. After, word by word: words that were just written are still in the store buffer, and a load of several would
-//! wait until they are in the cache. Both come to the same.
+//! It is computed twice for every item that a turn changes. Before the change, while the image is taken, the sum goes
+//! over four words at a time where the processor can do that. After the change it goes word by word: words that were
+//! just written are still in the store buffer, and a load of several would wait until they are in the cache. Both ways
+//! give the same sum.
 
 #[cfg(test)]
 mod tests;
@@ -15,17 +16,17 @@ pub(crate) const SUM_LEN: usize = size_of::<Sum>();
 
 pub(crate) type Sum = [u64; 2];
 
-/// Words of a step. A change here changes every checksum.
+/// Words of a step. A change of this number changes every checksum.
 const LANES: usize = 4;
-/// How far the sum of a lane is turned, so that lanes that change places show.
+/// By how many bits the sum of each lane is rotated, so that two lanes that change places change the checksum.
 const TURN: u32 = 15;
-/// The sums of nothing: zeroed memory must not have the sum zero.
+/// The checksum of an item without words: zeroed memory must not have the checksum zero.
 const fn nothing(words: usize) -> Sum {
     [words as u64 | 1 << 63, !0]
 }
 
-/// Two sums over lanes, the second of the first: a changed bit always shows in the first, a change of order in the
-/// second. Additions only, so that lanes may be added side by side.
+/// Two sums over lanes; the second sums up the first. A changed bit always shows in the first sum, a changed order in
+/// the second. Only additions are used, so that all lanes can be added at once.
 #[inline(always)]
 pub(crate) fn sum_words(words: &[u64]) -> Sum {
     let (mut a, mut b) = ([0u64; LANES], [0u64; LANES]);
@@ -49,7 +50,7 @@ pub(crate) fn sum_words(words: &[u64]) -> Sum {
     sums
 }
 
-/// The checksum that an item should have.
+/// The checksum of an item.
 #[inline(always)]
 pub(crate) fn sum<T: Plain>(item: &T) -> Sum {
     sum_words(words(item))
@@ -58,7 +59,7 @@ pub(crate) fn sum<T: Plain>(item: &T) -> Sum {
 /// How an item is summed and copied on this processor.
 #[derive(Clone, Copy)]
 pub(crate) struct Way {
-    /// The processor has what [`wide`] needs.
+    /// Whether the processor has what [`wide`] needs.
     #[cfg(target_arch = "x86_64")]
     wide: bool,
 }
@@ -71,12 +72,12 @@ impl Way {
         }
     }
 
-    /// The checksum that an item should have; `to` becomes a copy of what was summed.
+    /// The checksum of an item; `to` becomes a copy of the words that were summed.
     #[inline(always)]
     pub fn sum_and_copy<T: Plain>(self, item: &T, to: &mut T) -> Sum {
         #[cfg(target_arch = "x86_64")]
         if self.wide {
-            // SAFETY: the processor was asked (`best`).
+            // SAFETY: `best` has asked the processor.
             return unsafe { wide::sum_and_copy(item, to) }.into();
         }
         *to = *item;
@@ -93,6 +94,6 @@ const fn len<T: Plain>() -> usize {
 fn words<T: Plain>(item: &T) -> &[u64] {
     let first = (&raw const *item).cast::<u64>();
     assert!(first.is_aligned(), "an item lies at a word");
-    // SAFETY: it has so many words (`len`), plain data all of it (`Plain`), and starts at one (checked).
+    // SAFETY: the item has this many words (`len`), is plain data (`Plain`), and begins at a word (checked).
     unsafe { core::slice::from_raw_parts(first, const { len::<T>() }) }
 }

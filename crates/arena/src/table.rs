@@ -1,4 +1,5 @@
-//! Tables of an arena: items are saved as images before they change, and sealed with a checksum afterwards.
+//! Tables of an arena: an item's image is saved before the item changes, and the item is sealed with a checksum
+//! afterwards.
 
 use alloc::rc::Rc;
 use alloc::vec;
@@ -15,21 +16,21 @@ use super::layout::{Layout, TableLayout, UNDO_HEAD, UndoHead};
 use super::sum::{SUM_LEN, Sum, Way, sum};
 use crate::Plain;
 
-/// Items of one kind. Indexing is checked.
+/// Items of one kind. Every index is checked.
 pub struct Table<T> {
     segment: Segment,
-    /// Items that are initialized.
+    /// How many items are initialized.
     len: usize,
-    /// Items that fit.
+    /// How many items fit.
     capacity: usize,
     /// Offsets in the segment.
     items: usize,
     sums: usize,
     undo: usize,
     turn: Rc<Cell<u64>>,
-    /// The items whose images the undo area holds, in order.
+    /// The items whose images are in the undo area, in order.
     saved: Vec<u32>,
-    /// A bit for each of them, unless a fuse is lit: then every access takes the slow path.
+    /// A bit for each of those items. None is set while a fuse is lit: then every access takes the slow path.
     marks: Vec<u64>,
     fuse: Fuse,
     way: Way,
@@ -37,7 +38,7 @@ pub struct Table<T> {
 }
 
 impl<T: Plain> Table<T> {
-    /// `table` is its place in [`Layout::items`]; the segment is as long as the layout says.
+    /// `table` is the index in [`Layout::items`]; the segment is as long as the layout says.
     pub(crate) fn new(
         segment: &Segment,
         layout: &Layout,
@@ -64,7 +65,7 @@ impl<T: Plain> Table<T> {
         }
     }
 
-    /// Items that are initialized.
+    /// How many items are initialized.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -73,12 +74,12 @@ impl<T: Plain> Table<T> {
         self.len == 0
     }
 
-    /// Items that fit.
+    /// How many items fit.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Initializes items behind the present ones ([`super::Arena::growth`]), the first one last.
+    /// Initializes items behind the present ones ([`super::Arena::growth`]), from the last one to the first.
     pub fn grow(&mut self, items: Range<u32>, item: T) {
         self.len = items.end as usize;
         for i in items.rev() {
@@ -102,11 +103,11 @@ impl<T: Plain> Table<T> {
 
     fn sum_at(&self, index: u32) -> *mut Sum {
         let offset = self.sums + index as usize * SUM_LEN;
-        // SAFETY: as above; every caller calls `at` first.
+        // SAFETY: as in `at`, which every caller calls first.
         unsafe { self.segment.as_ptr().add(offset).cast::<Sum>() }
     }
 
-    /// Keeps the image of an item that is about to change for the first time in this turn.
+    /// Saves the image of an item that is about to change for the first time in this turn.
     #[inline(never)]
     fn save(&mut self, index: u32) {
         if self.fuse.is_lit() {
@@ -116,7 +117,7 @@ impl<T: Plain> Table<T> {
         self.marks[index as usize / 64] |= 1 << (index % 64);
     }
 
-    /// The same while a fuse burns. It is not marked, so that its next change is an access, too.
+    /// The same while a fuse is lit. The item gets no mark, so that its next change counts as an access, too.
     #[cold]
     fn save_or_die(&mut self, index: u32) {
         self.fuse.burn();
@@ -131,8 +132,9 @@ impl<T: Plain> Table<T> {
         let n = self.saved.len();
         assert!(n < self.capacity, "every item has room for its image");
         let entry = self.undo + n * (UNDO_HEAD + size_of::<T>());
-        // SAFETY: item, sum and entry lie in the segment (`at`, the assertion above), do not overlap, and are aligned to 8
-        // as the segment and all lengths are; there is no reference to any of them, since `self` is borrowed exclusively.
+        // SAFETY: the item, its sum and the entry lie in the segment (`at`, the assertion above), do not overlap, and
+        // are aligned to 8, since the segment and all lengths are. No reference to any of them exists, because `self`
+        // is borrowed exclusively.
         unsafe {
             let head = self.segment.as_ptr().add(entry).cast::<UndoHead>();
             let sum = self.way.sum_and_copy(&*item, &mut *head.add(1).cast::<T>());
@@ -145,7 +147,7 @@ impl<T: Plain> Table<T> {
         self.saved.push(index);
     }
 
-    /// Gives every item that changed in this turn its checksum. Nothing may change until the commit.
+    /// Gives every item that changed in this turn its checksum. Nothing may change between this and the commit.
     pub fn seal(&mut self) {
         for n in 0..self.saved.len() {
             let index = self.saved[n];
@@ -156,9 +158,10 @@ impl<T: Plain> Table<T> {
         self.saved.clear();
     }
 
-    /// From now on nothing of it is imaged or sealed, so that what changes does not survive a death. It must be sealed.
+    /// From now on no item is imaged or sealed, so that changes do not survive a death. The table must be sealed
+    /// before.
     pub fn leave_open(&mut self) {
-        // As if every image were there already: an access costs the same look at the marks.
+        // All marks are set, as if every image existed: an access costs the same test of a mark as before.
         self.marks.fill(u64::MAX);
     }
 
@@ -168,9 +171,9 @@ impl<T: Plain> Table<T> {
         unsafe { *self.sum_at(index) = sum };
     }
 
-    /// Whether an item is what was last committed. For an arena that is being opened.
+    /// Whether an item is as it was last committed. For an arena that is being opened.
     pub fn is_intact(&self, index: u32) -> bool {
-        // SAFETY: as in `save`, and nothing is changed.
+        // SAFETY: as in `save`; nothing is changed.
         unsafe { self.sum_of(index) == *self.sum_at(index) }
     }
 
@@ -182,7 +185,7 @@ impl<T: Plain> Table<T> {
     }
 }
 
-/// One item of a table: it counts as changed only once it is borrowed for change.
+/// One item of a table. Only a mutable borrow counts as a change.
 pub struct Item<'a, T: Plain> {
     table: &'a mut Table<T>,
     index: u32,
@@ -197,7 +200,7 @@ impl<T: Plain> Table<T> {
 impl<T: Plain> Deref for Item<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
-        // Reading is an access, too; a release build has no fuse to check here.
+        // A read is an access, too. A release build does not check the fuse here.
         if cfg!(debug_assertions) {
             self.table.fuse.burn();
         }

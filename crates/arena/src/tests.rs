@@ -4,7 +4,7 @@ type Item = [u64; 32];
 const LAYOUT: Layout = Layout { magic: *b"eft-test", version: 3, items: &[size_of::<Item>(), 24] };
 const COUNT: usize = 20;
 
-/// More than are initialized at once.
+/// More items than are initialized at once.
 const MANY: usize = 2 * CHUNK + 9;
 
 fn segment() -> Segment {
@@ -72,7 +72,7 @@ fn a_turn_takes_effect_whole_or_not_at_all_wherever_it_ends() {
     assert!(seen[0] > 20 && seen[1] > 20, "{seen:?}");
 }
 
-// Sums up what is there.
+// A number that stands for the whole content.
 fn seed_of(all: &(Vec<Item>, Vec<[u64; 3]>)) -> u64 {
     all.0.iter().flatten().fold(0, |h: u64, v| h.rotate_left(5) ^ v)
 }
@@ -136,7 +136,7 @@ fn a_turn_after_the_last_number_is_undone_as_any_other() {
     let segment = segment();
     drop(open(&segment));
     segment.write(TURN, &(u64::MAX - 1).to_le_bytes()).unwrap();
-    // Opening it takes the last number; the commit leads past it.
+    // Opening takes the last number; the commit wraps around it.
     let (arena, mut a, mut b) = open(&segment);
     a[1][0] = 5;
     a.seal();
@@ -179,7 +179,7 @@ fn items_are_initialized_on_demand_until_the_arena_is_full() {
         grow(&mut arena, &mut a, &mut b);
         assert_eq!(a.len(), MANY.min(len + CHUNK));
     }
-    // An uninitialized item is not part of the table, and would fail its checksum.
+    // An uninitialized item does not belong to the table; its checksum would be wrong.
     let segment = Segment::heap(LAYOUT.arena_len(MANY));
     drop(open_many(&segment));
     let word = segment.atomic_u64(MADE).unwrap();
@@ -202,7 +202,7 @@ fn a_death_while_items_are_initialized_loses_none() {
         drop((arena, a, b));
         let (_, a, b) = open_many(&segment);
         let len = if grown.is_ok() { 2 * CHUNK } else { CHUNK };
-        // All are checked if it is not clear how far it came.
+        // All items are checked if it is not certain how far the growth came.
         assert!(a.len() == len || a.len() == MANY, "{} after {steps} steps", a.len());
         assert!((0..len as u32).all(|i| a.is_intact(i) && b.is_intact(i)));
     }

@@ -1,4 +1,4 @@
-//! An engine with what surrounds it: memory, time, counters, an outbox.
+//! An engine with its surroundings: memory, time, counters, an outbox.
 
 use eft_base::{Instant, Random};
 use eft_channel::Memory;
@@ -8,7 +8,7 @@ use eft_component::{Component, Context, Occasion, Outbox};
 use eft_messages::{ComponentId, Encoded};
 use std::time::Duration;
 
-/// Turns that one input may cause before the host gives up waiting for quiet.
+/// The most turns of one [`Host::pass`].
 const TURNS_MAX: usize = 64;
 
 /// One engine, called as the server loop calls it.
@@ -22,15 +22,15 @@ pub struct Host<C: Component> {
     queues: Vec<Queue>,
 }
 
-/// The queue to a neighbour.
+/// The queue to one neighbour.
 struct Queue {
     to: ComponentId,
-    /// Places that are free after each turn.
+    /// Free places after each turn.
     room: usize,
     capacity: usize,
 }
 
-/// Places in a queue unless a test says otherwise.
+/// Places of a queue, unless a test sets another number.
 const CAPACITY: usize = 1024;
 
 impl<C: Component> Host<C> {
@@ -48,7 +48,7 @@ impl<C: Component> Host<C> {
         host
     }
 
-    /// Connects neighbours for the first time.
+    /// Connects these neighbours for the first time, and tells the engine.
     pub fn connect(&mut self, peers: &[ComponentId]) {
         self.set_peers(peers);
         for peer in peers {
@@ -56,7 +56,7 @@ impl<C: Component> Host<C> {
         }
     }
 
-    /// The engine has these neighbours, and is still to be told.
+    /// Sets the neighbours without telling the engine.
     pub fn set_peers(&mut self, peers: &[ComponentId]) {
         self.queues = peers.iter().map(|to| Queue { to: *to, room: CAPACITY, capacity: CAPACITY }).collect();
         self.refresh();
@@ -66,27 +66,27 @@ impl<C: Component> Host<C> {
         self.queues.iter().map(|q| q.to).collect()
     }
 
-    /// Places that are free in every queue from now on.
+    /// Sets the free places of every queue from now on.
     pub fn set_room(&mut self, room: usize) {
         self.queues.iter_mut().for_each(|q| q.room = room);
         self.refresh();
     }
 
-    /// The same for one queue, which has that many places in all.
+    /// The same for one queue, of `capacity` places in all.
     pub fn set_queue(&mut self, to: ComponentId, room: usize, capacity: usize) {
         self.queues.retain(|q| q.to != to);
         self.queues.push(Queue { to, room, capacity });
         self.refresh();
     }
 
-    /// The neighbours have taken what was for them.
+    /// The neighbours have taken their messages: the queues have room again.
     pub fn refresh(&mut self) {
         for q in &self.queues {
             self.out.set_room(q.to, q.room, q.capacity);
         }
     }
 
-    /// Another life: nothing is left of what the last one wanted to say.
+    /// Starts another life: the last one's unsent messages are lost.
     pub fn replace(&mut self, engine: C) {
         self.engine = engine;
         self.out = Outbox::new();
@@ -104,7 +104,7 @@ impl<C: Component> Host<C> {
         self.turn();
     }
 
-    /// As the server loop does with a line: what does not decode is dropped.
+    /// Handles an encoded message as the server loop does: one that does not decode is dropped.
     pub fn line(&mut self, from: ComponentId, line: &Encoded) {
         match C::decode(from, line) {
             Some(message) => {
@@ -127,7 +127,7 @@ impl<C: Component> Host<C> {
         self.turn();
     }
 
-    /// A counter by its name.
+    /// The value of a counter, by its name.
     pub fn counter(&self, name: &str) -> u64 {
         let index = C::COUNTERS.iter().position(|n| *n == name);
         let index = index.unwrap_or_else(|| panic!("no counter {name}"));
@@ -139,7 +139,7 @@ impl<C: Component> Host<C> {
         self.turn();
     }
 
-    /// The rest of a server's turn.
+    /// The rest of a turn of the server loop.
     pub fn turn(&mut self) {
         self.with(|e, cx, out| {
             if e.deadline().is_some_and(|d| d <= cx.now) {
@@ -152,7 +152,7 @@ impl<C: Component> Host<C> {
         });
     }
 
-    /// Lets time pass, deadline by deadline.
+    /// Lets time pass, from deadline to deadline.
     pub fn pass(&mut self, time: Duration) {
         let end = self.now + time;
         for _ in 0..TURNS_MAX {
@@ -165,7 +165,7 @@ impl<C: Component> Host<C> {
         self.now = end;
     }
 
-    /// What left, with room again for more.
+    /// Takes the messages that were sent, and makes room for more.
     pub fn take(&mut self) -> Vec<C::Out> {
         let all = self.out.drain().collect();
         self.refresh();

@@ -1,7 +1,7 @@
-//! What every test of an engine needs: a host that calls the engine as the server loop does, a transport with its memory
-//! and its neighbours' side of each edge, and programs that check every byte.
+//! What every test of an engine needs: a host that calls the engine as the server loop does, a transport with its
+//! memory and its neighbours' side of each edge, and programs that check every byte.
 //!
-//! The tests of `transport`, the fuzz targets and the simulator share it. It holds no test and no network: whoever uses it
+//! The tests of `transport`, the fuzz targets and the simulator share it. It holds no test and no network: its user
 //! decides when time passes and what happens to a packet.
 
 mod content;

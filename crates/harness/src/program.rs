@@ -3,8 +3,8 @@
 use eft_channel::socket::{AcceptRecord, SocketPage};
 use zerocopy::{FromZeros, IntoBytes};
 
-/// Takes connections from a listener's ring, as the shim's `accept` does; `most` of them, since the positions of a damaged
-/// ring may be anything.
+/// Takes connections from a listener's ring, as the shim's `accept` does, but at most `most`, since the positions of a
+/// damaged ring may be anything.
 pub fn take_accepted(listener: &SocketPage, most: usize) -> Vec<AcceptRecord> {
     let mut taken = Vec::new();
     while taken.len() < most && listener.receivable() >= size_of::<AcceptRecord>() {

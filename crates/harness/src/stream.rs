@@ -9,9 +9,9 @@ use eft_channel::socket::{Opt, SocketPage, early, flag, wish};
 pub struct Plan {
     pub send: u64,
     pub receive: u64,
-    /// Reads at most so much at once; 0: everything.
+    /// The most bytes of one read; 0: no limit.
     pub read_max: usize,
-    /// Writes at most so much at once; 0: what fits.
+    /// The most bytes of one write; 0: whatever fits.
     pub write_max: usize,
     /// Shuts down its sending side when everything is sent.
     pub shutdown: bool,
@@ -30,15 +30,15 @@ pub struct Stream {
     pub hung_up: bool,
     pub error: i32,
     pub closed: bool,
-    /// Does not read.
+    /// Does not read at present.
     pub paused: bool,
-    /// Does not look at what it reads.
+    /// Does not check the bytes that it reads.
     pub careless: bool,
-    /// Which bytes it sends, and which it expects: both ends know both ports.
+    /// The salts of the bytes that it sends and expects: both ends know both ports.
     salts: Option<(u64, u64)>,
 }
 
-/// Says which bytes the end at port `from` sends to port `to`.
+/// The salt of the bytes that port `from` sends to port `to`.
 pub fn salt(from: u16, to: u16) -> u64 {
     (from as u64) << 16 | to as u64
 }
@@ -61,25 +61,25 @@ impl Stream {
         }
     }
 
-    /// It has sent and received everything, to the end.
+    /// Whether it has sent and received everything, to the end.
     pub fn is_done(&self) -> bool {
         self.sent == self.plan.send
             && self.received == self.plan.receive
             && (self.end_seen || !self.plan.shutdown)
     }
 
-    /// Whether it is one end of a connection from or to that port. False before it has moved bytes.
+    /// Whether it is one end of a connection from or to this port. False before it is connected.
     pub fn has_port(&self, port: u16) -> bool {
         self.salts.is_some_and(|(ours, _)| ours >> 16 == port as u64 || ours as u16 == port)
     }
 
-    /// The next `len` bytes that will arrive behind `ahead` others; `None` before it is connected.
+    /// The `len` bytes that arrive after the next `ahead` ones; `None` before it is connected.
     pub fn expected(&self, ahead: u64, len: u64) -> Option<Vec<u8>> {
         let (_, salt) = self.salts?;
         Some((0..len).map(|i| byte_at(salt, self.received + ahead + i)).collect())
     }
 
-    /// Reads and writes what is possible. True if the transport must hear of it. `seed` is for failure lines.
+    /// Reads and writes what is possible. True if the transport must be notified. `seed` is printed on failure.
     pub fn progress(&mut self, page: &SocketPage, seed: u64) -> bool {
         let flags = page.flags();
         self.connected |= flags & flag::CONNECTED != 0;
@@ -112,7 +112,7 @@ impl Stream {
         self.plan.shutdown = shutdown;
     }
 
-    /// None of that was taken: it is written again once the stream is connected.
+    /// None of the early data was taken: it is written again once the stream is connected.
     pub fn withdraw(&mut self, page: &SocketPage) {
         self.sent = 0;
         page.set_send_end(0);

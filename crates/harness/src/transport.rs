@@ -1,4 +1,4 @@
-//! tcp or udp with its memory; sockets' and ip's sides of their edges are methods.
+//! tcp or udp with its memory. Methods play the roles of sockets and ip at the other ends of its edges.
 
 use crate::host::Host;
 use eft_base::{DomainId, PacketRef, PoolId, Random, RequestId, SocketId, WireAddress};
@@ -18,13 +18,13 @@ use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-/// The application domain that is there.
+/// The only application domain.
 pub const DOMAIN: DomainId = DomainId(3);
 pub const ARENA_POOL: PoolId = PoolId(2);
 const PACKET_POOL: PoolId = PoolId(4);
 /// The longest packet that may arrive.
 pub const PACKET_LEN: usize = 1 << 16;
-/// Of the first life's pool of headers; each life has one of its own.
+/// The first of the header pools; each life has its own.
 const HEADER_POOLS: u16 = 10;
 
 /// What differs between tcp and udp.
@@ -71,7 +71,7 @@ impl Engine for Udp {
     }
 }
 
-/// How large everything is.
+/// The sizes of everything.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape<C> {
     pub config: C,
@@ -81,7 +81,7 @@ pub struct Shape<C> {
     pub packets: usize,
 }
 
-/// What ip says of a packet that it delivers.
+/// What ip says about a packet that it delivers.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
     pub header_len: u16,
@@ -89,14 +89,14 @@ pub struct Arrival {
     pub segment_size: u16,
 }
 
-/// What an ICMP error says of the packet that it quotes.
+/// What ip says about an ICMP error, besides the packet that it quotes.
 #[derive(Clone, Copy, Debug)]
 pub struct Quote {
     pub header_len: u16,
     pub kind: u8,
     pub code: u8,
     pub info: u16,
-    /// The router that complains, and its packet's fields.
+    /// The router that reports the error, and the fields of its packet.
     pub offender: WireAddress,
     pub ttl: u8,
     pub tos: u8,
@@ -108,17 +108,17 @@ impl Quote {
     }
 }
 
-/// What ip answers to a question about a route.
+/// ip's answer to a question about a route.
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
     pub errno: i32,
-    /// The source, if the question named none.
+    /// The source address, if the question gave none.
     pub own: WireAddress,
     pub mtu: u16,
     pub segment_max: u32,
 }
 
-/// A word that is written in a page is an access, too.
+/// Counts a write to a page as an access of the fuse, too.
 struct Burning(Fuse);
 
 impl AccessObserver for Burning {
@@ -137,16 +137,16 @@ pub struct TransportHost<E: Engine> {
     pub arena: Arena,
     packets: Pool,
     headers: usize,
-    /// Life of the engine, from 1 on.
+    /// The number of the engine's life, from 1 on.
     pub life: u64,
-    /// Requests of sockets that are not answered.
+    /// Requests of sockets that wait for an answer.
     pub unanswered: BTreeMap<RequestId, SocketsToTransport>,
     next_request: u32,
-    /// How many accesses of durable state and of pages each life survives; 0: all.
+    /// How many accesses of durable state and pages each life survives; 0: all.
     pub fuse: u64,
-    /// The engine died of its fuse in the middle of a call, and has no successor yet.
+    /// Whether the engine died of its fuse in the middle of a call and has no successor yet.
     pub died: bool,
-    /// What each life is told first: keys and values.
+    /// The keys and values that each life gets first.
     configuration: Vec<(&'static str, &'static str)>,
 }
 
@@ -180,14 +180,15 @@ impl<E: Engine> TransportHost<E> {
         transport
     }
 
-    /// An arena that this version would refuse is made empty, for the next life.
+    /// Empties an arena that this version would refuse, for the next life.
     pub fn renew(&mut self) {
         if E::examine(&self.durable, &self.config).is_err() {
             self.durable.write(0, &[0; 4096]).expect("within the arena");
         }
     }
 
-    /// A new life on the same arena. What its predecessor had received and sent is lost. The caller ends the turn.
+    /// Starts a new life on the same arena. What its predecessor had received and sent is lost. The caller ends the
+    /// turn.
     pub fn restart(&mut self) {
         self.died = false;
         self.packets = Pool::new(PACKET_POOL, self.packets.view().segment.clone(), PACKET_LEN);
@@ -198,7 +199,7 @@ impl<E: Engine> TransportHost<E> {
         self.begin();
     }
 
-    /// Tells this life and those to come.
+    /// Gives this life and all later ones a setting.
     pub fn configure(&mut self, key: &'static str, value: &'static str) {
         self.configuration.push((key, value));
         self.event(Event::Configure { key: key.into(), value: value.into() });
@@ -221,7 +222,7 @@ impl<E: Engine> TransportHost<E> {
         }
     }
 
-    /// Calls the engine, unless it is dead. While a fuse burns it may die of it; any other panic goes on.
+    /// Calls the engine, unless it is dead. While a fuse is lit, the call may die of it; any other panic is passed on.
     pub fn with<R: Default>(&mut self, f: impl FnOnce(&mut E, &mut Context, &mut Outbox<Out>) -> R) -> R {
         if self.died {
             return R::default();
@@ -246,7 +247,7 @@ impl<E: Engine> TransportHost<E> {
         self.with(|engine, cx, out| engine.receive(cx, from, message, out));
     }
 
-    /// The rest of a turn: what is due, what goes out together, the commit.
+    /// The rest of a turn: expired timers, the flush, the commit.
     pub fn end_turn(&mut self) {
         self.with(|engine, cx, out| {
             if engine.deadline().is_some_and(|d| d <= cx.now) {
@@ -259,7 +260,7 @@ impl<E: Engine> TransportHost<E> {
 
     // -- sockets -----------------------------------------------------------------------------
 
-    /// Asks as sockets does, and asks each new life again until there is an answer.
+    /// Sends a request as sockets does, and repeats it to each new life until there is an answer.
     pub fn ask(&mut self, make: impl FnOnce(RequestId) -> SocketsToTransport) -> RequestId {
         self.next_request += 1;
         let id = RequestId { index: self.next_request, generation: 1 };
@@ -269,7 +270,7 @@ impl<E: Engine> TransportHost<E> {
         id
     }
 
-    /// What was asked. `None`: nothing was, or the answer came before.
+    /// The request that is answered. `None`: there was none, or it was answered before.
     pub fn answered(&mut self, answer: &TransportToSockets) -> Option<SocketsToTransport> {
         let TransportToSockets::Reply { request, .. } = answer;
         self.unanswered.remove(request)
@@ -277,7 +278,7 @@ impl<E: Engine> TransportHost<E> {
 
     // -- ip ----------------------------------------------------------------------------------
 
-    /// A packet arrives. False: ip has no slot for it.
+    /// Delivers a packet. False: ip has no free slot for it.
     pub fn deliver(&mut self, bytes: &[u8], arrival: Arrival) -> bool {
         let Arrival { header_len, checksum_ok, segment_size } = arrival;
         let Some(packet) = self.put(bytes) else { return false };
@@ -286,7 +287,7 @@ impl<E: Engine> TransportHost<E> {
         true
     }
 
-    /// An ICMP error that quotes one of the engine's own packets.
+    /// Delivers an ICMP error that quotes one of the engine's own packets.
     pub fn deliver_error(&mut self, bytes: &[u8], quote: Quote) -> bool {
         let Some(packet) = self.put(bytes) else { return false };
         let Quote { header_len, kind, code, info, offender, ttl, tos } = quote;
@@ -303,12 +304,12 @@ impl<E: Engine> TransportHost<E> {
         Some(PacketRef { len: len as u32, ..slot })
     }
 
-    /// The engine gives a packet back. False: it does not have it.
+    /// The engine returns a packet. False: the engine does not hold it.
     pub fn take_back(&mut self, packet: PacketRef) -> bool {
         self.packets.free(packet)
     }
 
-    /// Received packets that the engine has not given back.
+    /// Received packets that the engine has not returned.
     pub fn packets_in_use(&self) -> usize {
         self.packets.slots() - self.packets.available()
     }
@@ -326,7 +327,7 @@ impl<E: Engine> TransportHost<E> {
         self.receive(ComponentId::IP, In::Ip(message));
     }
 
-    /// What a descriptor describes, and the payload that it refers to.
+    /// A descriptor, and the payload that it refers to.
     pub fn described(&self, descriptor: PacketRef) -> (SendDescriptor, Vec<u8>) {
         let memory = &self.host.memory;
         let d: SendDescriptor = memory.read_value(descriptor).expect("the descriptor resolves");
@@ -346,7 +347,7 @@ impl<E: Engine> TransportHost<E> {
         self.arena.socket(socket.slot).expect("the engine named the slot")
     }
 
-    /// How often its slot was given out; 0 if there is no such slot.
+    /// The incarnation of its slot; 0 if there is no such slot.
     pub fn incarnation(&self, socket: SocketId) -> u32 {
         self.arena.socket(socket.slot).map_or(0, |page| page.incarnation())
     }

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A life that ends while `notes` were named, one after the other.
+/// One life of a server, which ends after it has named each of `notes` in turn.
 fn dies(segment: &Segment, notes: &[Note]) -> Finding {
     let (docket, finding) = Docket::open(segment.clone());
     notes.iter().for_each(|n| docket.name(*n));

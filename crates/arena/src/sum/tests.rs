@@ -1,7 +1,7 @@
 use super::*;
 use eft_base::Random;
 
-/// Both ways of an item of so many words, of which a bit, a place and the length are changed.
+/// Both ways of summing agree on an item of this many words after a bit, a place or the length has changed.
 fn both_ways_agree<const WORDS: usize>(random: &mut Random) {
     for _ in 0..100 {
         let mut item = [0u64; WORDS];
@@ -32,7 +32,7 @@ fn both_ways_come_to_the_same() {
     both_ways_agree::<270>(random);
 }
 
-/// Arenas outlive the program that wrote them.
+/// Arenas outlive the program that wrote them, so checksums must not change.
 #[test]
 fn sums_are_those_of_earlier_releases() {
     let words: Vec<u64> = (1..=9u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();

@@ -1,4 +1,4 @@
-//! Summing and copying with AVX2: a lane of a register for a lane of the sum.
+//! Sums and copies with AVX2: each lane of the sum is one lane of a register.
 
 use core::arch::x86_64::{
     __cpuid, __cpuid_count, __m256i, _mm_add_epi64, _mm_cvtsi128_si64, _mm_unpackhi_epi64, _mm256_add_epi64,
@@ -9,7 +9,7 @@ use core::arch::x86_64::{
 
 use super::{LANES, Plain, Sum, TURN, len, nothing};
 
-/// Whether the processor has AVX2, and the kernel keeps its registers (Intel SDM, volume 1, section 14.7.1).
+/// Whether the processor has AVX2 and the kernel saves its registers (Intel SDM, volume 1, section 14.7.1).
 pub fn is_there() -> bool {
     const OSXSAVE_AVX: u32 = 1 << 27 | 1 << 28;
     const AVX2: u32 = 1 << 5;
@@ -20,18 +20,18 @@ pub fn is_there() -> bool {
     {
         return false;
     }
-    // SAFETY: OSXSAVE says that the kernel allows it.
+    // SAFETY: OSXSAVE says that the kernel allows the instruction.
     unsafe { kept() & XMM_YMM == XMM_YMM }
 }
 
-/// Which registers the kernel keeps.
+/// The register sets that the kernel saves (XCR0).
 #[target_feature(enable = "xsave")]
 fn kept() -> u64 {
-    // SAFETY: register 0 is there wherever the instruction is.
+    // SAFETY: register 0 exists wherever the instruction does.
     unsafe { _xgetbv(0) }
 }
 
-/// Both sums so far.
+/// Both sums of each lane so far.
 #[derive(Clone, Copy)]
 struct Lanes {
     a: __m256i,
@@ -59,7 +59,7 @@ pub fn sum_and_copy<T: Plain>(item: &T, to: &mut T) -> (u64, u64) {
 #[target_feature(enable = "avx2")]
 fn load<T: Plain>(item: &T, at: usize) -> __m256i {
     assert!(at < const { len::<T>() / LANES });
-    // SAFETY: they are within the item (checked), plain data all of it.
+    // SAFETY: the words lie within the item (checked), and it is plain data.
     unsafe { _mm256_loadu_si256((&raw const *item).cast::<__m256i>().add(at)) }
 }
 
@@ -67,15 +67,15 @@ fn load<T: Plain>(item: &T, at: usize) -> __m256i {
 #[target_feature(enable = "avx2")]
 fn store<T: Plain>(to: &mut T, at: usize, words: __m256i) {
     assert!(at < const { len::<T>() / LANES });
-    // SAFETY: as in `load`, and any words are an item.
+    // SAFETY: as in `load`; any words form a valid item.
     unsafe { _mm256_storeu_si256((&raw mut *to).cast::<__m256i>().add(at), words) };
 }
 
-/// The words behind the last four, and zeroes.
+/// The words behind the last group of four, filled up with zeroes.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn load_last<T: Plain>(item: &T) -> __m256i {
-    // SAFETY: only those of the item are read (`last`), plain data all of it.
+    // SAFETY: only words of the item are read (`last`), and it is plain data.
     unsafe {
         let behind = (&raw const *item).cast::<__m256i>().add(const { len::<T>() / LANES });
         _mm256_maskload_epi64(behind.cast(), last::<T>())
@@ -85,14 +85,14 @@ fn load_last<T: Plain>(item: &T) -> __m256i {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn store_last<T: Plain>(to: &mut T, words: __m256i) {
-    // SAFETY: only those of the item are written (`last`), and any words are an item.
+    // SAFETY: only words of the item are written (`last`), and any words form a valid item.
     unsafe {
         let behind = (&raw mut *to).cast::<__m256i>().add(const { len::<T>() / LANES });
         _mm256_maskstore_epi64(behind.cast(), last::<T>(), words);
     }
 }
 
-/// All ones in the lanes that have a word behind the last four.
+/// All ones in the lanes that hold a word behind the last group of four.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn last<T: Plain>() -> __m256i {
@@ -114,7 +114,7 @@ impl Lanes {
         self.b = _mm256_add_epi64(self.b, self.a);
     }
 
-    /// Adds to those lanes that have a word; the others' are zeroes.
+    /// Adds to the lanes that have a word; `words` is zero in the others.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn add_some(&mut self, words: __m256i, which: __m256i) {
@@ -125,18 +125,18 @@ impl Lanes {
     #[inline]
     #[target_feature(enable = "avx2")]
     fn finish(self, [a, b]: Sum) -> (u64, u64) {
-        // A pair comes back in registers, an array in memory.
+        // A pair is returned in registers, an array in memory.
         (a.wrapping_add(across(self.a)), b.wrapping_add(across(self.b)))
     }
 }
 
-/// The sum of all lanes, each turned by its place.
+/// The sum of all lanes, each rotated by its index times [`TURN`].
 #[inline]
 #[target_feature(enable = "avx2")]
 fn across(lanes: __m256i) -> u64 {
     let turn = |lane: i64| lane * TURN as i64;
     let left = _mm256_set_epi64x(turn(3), turn(2), turn(1), 0);
-    // A shift by all 64 bits leaves nothing, as it should.
+    // A shift by all 64 bits gives zero, as a rotation by zero needs.
     let right = _mm256_set_epi64x(64 - turn(3), 64 - turn(2), 64 - turn(1), 64);
     let turned = _mm256_or_si256(_mm256_sllv_epi64(lanes, left), _mm256_srlv_epi64(lanes, right));
     let pairs = _mm_add_epi64(_mm256_castsi256_si128(turned), _mm256_extracti128_si256::<1>(turned));
