@@ -1,8 +1,8 @@
-//! A running stack as the scheduler sees it: status pages, the kernel's account of each process, CPUs, energy, and
-//! performance counters where the machine has them, read into one [`Sample`].
+//! Reads a running stack for the scheduler: status pages, the kernel's account of each process, CPUs, energy, and
+//! performance counters where the machine has them, all into one [`Sample`].
 //!
-//! Promises: reads only; nothing in a page is trusted (a page that makes no sense gives the last sensible values, and
-//! `observation` refuses what is absurd); a look costs microseconds, since it is taken a hundred times a second.
+//! Promises: it only reads. It trusts nothing in a page: a page that makes no sense yields the last sensible values,
+//! and `observation` refuses absurd ones. A sample costs microseconds, since it is taken a hundred times a second.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -24,10 +24,11 @@ use eft_host::sensors::{Tree, counters};
 
 pub mod pages;
 
-/// The names of an engine's own counters, in the order of their indices. The engines know; whoever composes them says.
+/// Returns the names of an engine's own counters, in the order of their indices. The crate that composes the engines
+/// provides it.
 pub type CounterNames = fn(ComponentId) -> &'static [&'static str];
 
-/// What of [`Traffic`] is in which counters; several are added up.
+/// A field of [`Traffic`] and the counters that it is the sum of.
 type Indicator = (&'static [&'static str], fn(&mut Traffic) -> &mut u64);
 
 const TCP: &[Indicator] = &[
@@ -68,11 +69,11 @@ fn indicators(peer: ComponentId) -> &'static [Indicator] {
     }
 }
 
-/// Where a component's indicators lie in its status page.
+/// The indices of a component's indicators in its status page.
 struct TrafficMap(Vec<(usize, fn(&mut Traffic) -> &mut u64)>);
 
 impl TrafficMap {
-    /// An indicator whose counter does not exist stays 0; [`missing_counters`] tells of it.
+    /// An indicator whose counter does not exist stays 0; [`missing_counters`] lists it.
     fn new(peer: ComponentId, names: &[&str]) -> TrafficMap {
         let place = |name: &str| names.iter().position(|n| *n == name).map(|i| FRAME_COUNTERS.len() + i);
         let all =
@@ -90,7 +91,7 @@ impl TrafficMap {
     }
 }
 
-/// Counters that the indicators need and that an engine does not have: none, as long as nobody renames one.
+/// Counters that an indicator needs and an engine does not have. There are none unless a counter was renamed.
 pub fn missing_counters(names: CounterNames) -> Vec<(ComponentId, &'static str)> {
     [ComponentId::TCP, ComponentId::UDP, ComponentId::IP]
         .into_iter()
@@ -99,7 +100,7 @@ pub fn missing_counters(names: CounterNames) -> Vec<(ComponentId, &'static str)>
         .collect()
 }
 
-/// One component and what was last read of it.
+/// One component, and what was last read of it.
 struct Watched {
     view: MemberView,
     status: Status,
@@ -108,12 +109,13 @@ struct Watched {
     queues: BTreeMap<u32, QueueReading>,
     counters: Option<Counters>,
     cpu_time: Duration,
-    /// CPU time of dead generations.
+    /// The CPU time of earlier generations.
     earlier_cpu_time: Duration,
 }
 
 impl Watched {
-    /// The kernel knows a process's CPU time; of a server that shares one, only its own account says which part is its.
+    /// CPU time of the component. The kernel knows that of a process; if servers share one, each server's own account
+    /// says which part is its own.
     fn cpu_time(&mut self, shares: bool) -> Duration {
         if shares {
             let account = &self.account;
@@ -171,7 +173,7 @@ impl Watched {
         let hint = self.hint(&look);
         self.account = look;
         ComponentSample {
-            // By role, not by device: a profile of one machine then fits another.
+            // Named by role, not by device, so that a profile of one machine fits another.
             name: self.view.peer.to_string(),
             generation: self.view.generation,
             running: self.view.running,
@@ -200,7 +202,7 @@ pub struct StackSensor {
     tree: Tree,
     names: CounterNames,
     watched: Vec<Watched>,
-    /// The sender's code in a page, and its name.
+    /// The code of each sender in a page, and its name.
     senders: BTreeMap<u32, String>,
     cpus: CpuSensor,
     energy: EnergySensor,
@@ -218,12 +220,12 @@ impl StackSensor {
         }
     }
 
-    /// These CPUs are managed, of what it reads from now on.
+    /// Sets which CPUs later samples show as managed.
     pub fn manage(&mut self, managed: &eft_machine::CpuSet) {
         self.cpus = CpuSensor::new(self.tree.clone(), managed.clone());
     }
 
-    /// A component is there, was reborn, moved or died.
+    /// A component appeared, was reborn, moved or died.
     pub fn update(&mut self, view: MemberView, status: Status) {
         self.senders.insert(view.peer.code(), view.peer.to_string());
         let counters = |pid: Option<u32>| {
@@ -250,12 +252,13 @@ impl StackSensor {
         }
     }
 
-    /// Turns of all components so far: whether anything happens at all, for next to nothing.
+    /// The sum of all components' turns: shows at almost no cost whether anything happens at all.
     pub fn heartbeats(&self) -> u64 {
         self.watched.iter().fold(0, |sum, w| sum.wrapping_add(w.status.heartbeat()))
     }
 
-    /// As [`StackSensor::heartbeats`], with what tells an overload or another load: no system call, no memory.
+    /// The sum of all turns, with numbers that show an overload or a changed load. Makes no system call and allocates
+    /// nothing.
     pub fn quick_sample(&self, now: Instant) -> QuickSample {
         let mut quick_sample = QuickSample { beats: self.heartbeats(), ..QuickSample::default() };
         for w in &self.watched {
@@ -272,7 +275,7 @@ impl StackSensor {
         quick_sample
     }
 
-    /// As [`StackSensor::update`], for a component whose page is known. `false`: it is not.
+    /// Like [`StackSensor::update`], for a component whose page is known. False: it is not known.
     pub fn update_view(&mut self, view: &MemberView) -> bool {
         let Some(page) = self.watched.iter().find(|w| w.view.peer == view.peer).map(|w| w.status.clone())
         else {
@@ -286,7 +289,7 @@ impl StackSensor {
         self.watched.iter().map(|w| &w.view)
     }
 
-    /// Everything at this moment.
+    /// Reads everything at this moment.
     pub fn sample(&mut self, now: Instant) -> Sample {
         let senders = &self.senders;
         let pids: Vec<Option<u32>> =

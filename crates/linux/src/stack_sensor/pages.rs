@@ -1,4 +1,4 @@
-//! The status pages of a running stack, as its supervisor hands them to operators.
+//! The status pages of a running stack, as its supervisor gives them to operators.
 
 use serde_json::json;
 
@@ -8,8 +8,8 @@ use eft_channel::status::Status;
 use eft_cores::member::MemberView;
 use eft_messages::ComponentId;
 
-/// Asks a stack how its components are and for the pages that the sensor does not know yet. Returns how its components are; the scheduler is among them,
-/// but not part of a sample.
+/// Asks a stack for the state of its components, and for the pages that the sensor does not know yet. Returns the state
+/// of all components; that of the scheduler is among them, but not part of a sample.
 pub fn refresh(stack: &str, sensor: &mut StackSensor) -> Result<Vec<MemberView>> {
     let (answer, _) = operator::ask(stack, &json!({ "op": "members" }))?;
     let views: Vec<MemberView> =

@@ -1,4 +1,4 @@
-//! Servers that accuse their neighbours: who of the two is replaced.
+//! Servers that accuse their neighbours: decides which of the two is replaced.
 
 use super::Supervisor;
 use super::member::Life;
@@ -9,7 +9,7 @@ use eft_host::clock;
 use eft_messages::ComponentId;
 use std::os::fd::OwnedFd;
 
-/// One direction of an edge. It is mapped only while somebody is judged.
+/// One direction of an edge. It is mapped only while an accusation is judged.
 pub struct Queue {
     pub writer: ComponentId,
     pub reader: ComponentId,
@@ -18,7 +18,7 @@ pub struct Queue {
 }
 
 impl Supervisor {
-    /// Keeps a fresh queue in the place of an old one.
+    /// Keeps a new queue in place of the old one.
     pub(super) fn keep_queue(&mut self, queue: Queue) {
         self.queues.retain(|q| (q.writer, q.reader) != (queue.writer, queue.reader));
         self.queues.push(queue);
@@ -34,12 +34,12 @@ impl Supervisor {
         Ok(Some(Evidence { accuser, accused, written: look(written)?, read: look(read)? }))
     }
 
-    /// A server says that a neighbour damages messages. It is believed if that can be seen.
+    /// A server accuses a neighbour of damaging messages. It is believed if the queues show it.
     pub(super) fn accused(&mut self, by: usize, peer: ComponentId) {
         let Some(i) = self.index(peer).filter(|i| self.members[*i].life == Life::Running) else { return };
         let evidence = match self.evidence(self.members[by].peer, peer) {
             Ok(Some(evidence)) => evidence,
-            // No neighbour of its, or no memory to look: it says so again.
+            // There is no such edge, or no memory to map it: the server will repeat the accusation.
             Ok(None) | Err(_) => return,
         };
         let (accuser, accused) = (self.members[by].name.clone(), self.members[i].name.clone());

@@ -1,4 +1,4 @@
-//! Processes: starting a server, noticing deaths, ending all.
+//! Processes: starts servers, notices deaths, ends all.
 
 use super::StackConfig;
 use super::member::Member;
@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Starts `eft serve NAME…` from a program file, or from our own.
+/// Starts `eft serve NAME…` from a program file, or from the supervisor's own.
 pub fn spawn(stack: &str, names: &[&str], program: Option<&Arc<OwnedFd>>) -> Result<Spawned> {
     let protocol = PROTOCOL.to_string();
     let mut arguments = vec!["serve"];
@@ -26,18 +26,19 @@ pub fn spawn(stack: &str, names: &[&str], program: Option<&Arc<OwnedFd>>) -> Res
     Ok(Spawned { child, controls, stderr })
 }
 
-/// Bytes of messages that a server has not taken yet, with what the kernel needs for them: some 200,000 sockets' descriptors.
+/// Bytes of messages that a server has not taken yet, as the kernel counts them: enough for the descriptors of some
+/// 200,000 sockets.
 const CONTROL_BUFFER: usize = 8 << 20;
 
-/// The lowest number of a descriptor that no server's control socket has.
+/// Descriptors from this number on are never a server's control socket.
 const ABOVE_CONTROL: i32 = CONTROL_FD + 64;
 
-/// The same file under a number that is not in the way of the control sockets.
+/// The same file under a number that no control socket takes.
 pub fn above_control(file: OwnedFd) -> Result<OwnedFd> {
     rustix::io::fcntl_dupfd_cloexec(&file, ABOVE_CONTROL).doing("the program's descriptor")
 }
 
-/// Starts the keeper, which outlives us.
+/// Starts the keeper, which outlives the supervisor.
 pub fn spawn_keeper(config: &StackConfig, tables: &[&str]) -> Result<(Child, OwnedFd)> {
     let patience = config.keep.as_secs().to_string();
     let mut arguments = vec!["keep", "--stack", &config.name, "--patience", &patience];
@@ -56,14 +57,15 @@ fn spawn_with(
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..controls {
         let (one, other) = scm::pair().doing("control socket")?;
-        // A newborn is told of every socket at once. Without the right to it, what does not fit waits with us.
+        // A newborn server gets every socket at once. Without the right to enlarge the buffer, what does not fit waits
+        // in the supervisor.
         let _ = rustix::net::sockopt::set_socket_send_buffer_size_force(&one, CONTROL_BUFFER);
         ours.push(one);
-        // Where none of them is in the way of another.
+        // The numbers of the control sockets stay free for `dup2`.
         theirs.push(above_control(other)?);
     }
-    // Unless told otherwise the file that this process runs, also when an upgrade has replaced or removed it: another version
-    // of eft may speak another language.
+    // The file is that of this process unless `program` names another, even if an upgrade has replaced or removed it:
+    // another version of eft may speak another protocol.
     let file = program.map_or("/proc/self/exe".into(), |fd| format!("/proc/self/fd/{}", fd.as_raw_fd()));
     let mut command = Command::new(file);
     if let Ok(path) = std::env::current_exe() {
@@ -74,7 +76,7 @@ fn spawn_with(
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(stderr)
-        // Signals of the terminal are the supervisor's matter.
+        // The supervisor handles the terminal's signals for all.
         .process_group(0);
     let fds: Vec<i32> = theirs.iter().map(AsRawFd::as_raw_fd).collect();
     let parent = std::process::id() as i32;
@@ -111,7 +113,7 @@ pub fn how(status: ExitStatus) -> String {
     }
 }
 
-/// A member of each process that ended, and how it did.
+/// The first member of each process that ended, and how the process ended.
 pub fn reap(members: &mut [Member]) -> Vec<(usize, String)> {
     let mut dead = Vec::new();
     for i in 0..members.len() {
@@ -129,7 +131,7 @@ pub fn reap(members: &mut [Member]) -> Vec<(usize, String)> {
     dead
 }
 
-/// Waits up to a second for all to end as told, then kills.
+/// Waits up to a second until all have ended as they were told, then kills the rest.
 pub fn end_all(members: &mut [Member]) {
     let until = Instant::now() + Duration::from_secs(1);
     while Instant::now() < until {

@@ -1,4 +1,4 @@
-//! What becomes of a server that ended: who hears of it, and when it is started again.
+//! What follows when a server has ended: who is informed, and when it is started again.
 
 use super::ending::Ending;
 use super::member::Life;
@@ -11,7 +11,7 @@ use eft_messages::ComponentId;
 use std::time::Duration;
 
 impl Supervisor {
-    /// A process ended, and with it this server and those that share it. What the first of them says holds for all.
+    /// Handles the end of a process: of this server and those that share the process. The first of them speaks for all.
     pub(super) fn died(&mut self, i: usize, how: String) {
         if self.ending.is_some() {
             return;
@@ -61,7 +61,7 @@ impl Supervisor {
         company.into_iter().for_each(|j| self.show_member(j));
     }
 
-    /// Nobody is to expect anything more of a server that ended.
+    /// Ends everything that others expect from a server that ended.
     pub(super) fn detach(&mut self, i: usize) {
         let peer = self.members[i].peer;
         self.moves_ended(i);
@@ -80,12 +80,12 @@ impl Supervisor {
         }
     }
 
-    /// Starts a dead server again, or says why not now, and tries later.
+    /// Starts a dead server again. If that fails, it reports why and tries again later.
     pub(super) fn restart(&mut self, i: usize) {
         let Err(why) = self.start(i) else { return };
         eprintln!("eft {}: {} cannot be started: {why}", self.config.name, self.members[i].name);
         if self.members[i].child.is_some() {
-            // It lacks something: its end is a death like any other.
+            // The server was not set up completely: killing it makes this a death like any other.
             self.members[i].kill();
             return;
         }

@@ -1,4 +1,4 @@
-//! Domains and descriptors of applications, kept for whoever is reborn.
+//! Domains and applications' descriptors, kept for servers that are reborn.
 
 use super::Supervisor;
 use super::kept::{Inheritance, Kept};
@@ -25,7 +25,7 @@ struct Domain {
 /// A domain's arena, its shape and its bell.
 type Brought = (OwnedFd, ArenaShape, OwnedFd);
 
-/// A new domain that not everybody has mapped yet.
+/// A new domain that some servers have not mapped yet.
 struct Announced {
     domain: DomainId,
     /// The connection that asked for it.
@@ -36,7 +36,7 @@ struct Announced {
 /// The far end of a socket's descriptor.
 struct Far {
     fd: OwnedFd,
-    /// Whose the socket is.
+    /// The transport that owns the socket.
     transport: ComponentId,
 }
 
@@ -46,7 +46,7 @@ struct Connection {
     role: protocol::Role,
 }
 
-/// Everything kept on behalf of applications.
+/// Everything that is kept for applications.
 #[derive(Default)]
 pub struct Keeping {
     domains: BTreeMap<DomainId, Domain>,
@@ -62,7 +62,7 @@ impl Keeping {
         self.domains.values().any(|f| f.pool == id)
     }
 
-    /// Leaves everything with the keeper.
+    /// Puts everything into the keeper.
     pub fn keep(&self, kept: &mut Kept) {
         for (id, f) in &self.domains {
             kept.put(format!("domain/{}", id.0), &(f.pool, f.shape), &[&f.arena, &f.bell]);
@@ -74,7 +74,7 @@ impl Keeping {
         }
     }
 
-    /// Takes up what a predecessor had left.
+    /// Takes over what a predecessor left.
     pub fn restore(inherited: &mut Inheritance) -> Keeping {
         let mut keeping = Keeping::default();
         for (numbers, (pool, shape), fds) in inherited.numbered("domain") {
@@ -114,7 +114,7 @@ impl Keeping {
         self.far.len()
     }
 
-    /// A domain's arena, read-only, and its shape.
+    /// A domain's arena (read-only) and its shape.
     pub fn show(&self, domain: DomainId) -> Result<(Value, Vec<OwnedFd>)> {
         let found =
             self.domains.get(&domain).ok_or_else(|| error!(Missing, "there is no domain {}", domain.0))?;
@@ -129,7 +129,7 @@ impl Connection {
     }
 }
 
-/// What an end of a socket is called at the keeper's.
+/// The keeper's name for an end of a socket.
 fn name_of(folder: &str, socket: SocketId) -> String {
     format!("{folder}/{}/{}", socket.domain.0, socket.slot)
 }
@@ -138,15 +138,15 @@ fn geometry(shape: &ArenaShape) -> Geometry {
     Geometry { slots: shape.slots, send_len: shape.send_len, receive_len: shape.receive_len }
 }
 
-/// Whether a program brought an arena that servers may map: cut as it says, and of a size that it cannot
-/// change. What lies in it is never believed anyway.
+/// Whether servers may map an arena that a program brought: it has the stated shape, and its size cannot change. Its
+/// content is never trusted anyway.
 fn is_arena(arena: &OwnedFd, shape: &ArenaShape) -> bool {
     let geometry = geometry(shape);
     geometry.is_valid() && memory::is_usable(arena, geometry.arena_len())
 }
 
 impl Supervisor {
-    /// What sockets says of applications.
+    /// Handles what sockets says about applications.
     pub(super) fn heard_of_applications(&mut self, message: FromServer, fds: Vec<OwnedFd>) {
         let mut fds = fds.into_iter();
         match message {
@@ -205,8 +205,8 @@ impl Supervisor {
         }
     }
 
-    /// Control messages and queues are read independently: a request of the domain's, forwarded by sockets, could reach
-    /// tcp before the domain does. So sockets hears of a domain when everybody else has mapped it.
+    /// Control messages and queues are read independently: a request of the domain, forwarded by sockets, could reach
+    /// tcp before the domain does. So sockets learns of a domain only when all others have mapped it.
     fn new_domain(&mut self, connection: u64, brought: Option<Brought>) {
         if self.keeping.announced.iter().any(|a| a.connection == connection) {
             return;
@@ -222,14 +222,14 @@ impl Supervisor {
             .into_iter()
             .map(|(peer, _)| peer)
             .filter(|peer| *peer != ComponentId::SOCKETS)
-            // One that is not there is given the domain when it is born.
+            // A server that is not running gets the domain when it is born.
             .filter(|peer| self.index(*peer).is_some_and(|i| self.members[i].control.is_some()))
             .collect();
         self.keeping.announced.push(Announced { domain, connection, missing });
         self.tell_of_mapped_domains();
     }
 
-    /// `peer` has mapped this domain; `None`: is gone, and need not be waited for.
+    /// `peer` has mapped this domain. `None`: it is gone, and is not waited for any more.
     pub(super) fn domain_mapped(&mut self, peer: ComponentId, domain: Option<DomainId>) {
         for announced in &mut self.keeping.announced {
             if domain.is_none_or(|f| f == announced.domain) {
@@ -248,7 +248,7 @@ impl Supervisor {
 
     fn tell_of_domain(&mut self, connection: u64, domain: Option<DomainId>) {
         let Some(c) = self.keeping.connections.get_mut(&connection) else {
-            // Its program has ended meanwhile.
+            // The program that asked has ended meanwhile.
             domain.into_iter().for_each(|f| self.close_domain(f));
             return;
         };
@@ -258,8 +258,8 @@ impl Supervisor {
         self.tell(ComponentId::SOCKETS, &answer, &[]);
     }
 
-    /// Makes an arena, or takes one of an earlier stack, and shows it to whoever may map it. `None`: the
-    /// limit is reached, or what was brought is no arena.
+    /// Makes an arena, or takes one from an earlier stack, and gives it to every server that may map it. `None`: the
+    /// limit is reached, or what was brought is not an arena.
     fn make_domain(&mut self, brought: Option<Brought>) -> Result<Option<DomainId>> {
         let limits = &self.config.topology.limits;
         if self.keeping.domains.len() >= limits.domains {
@@ -318,7 +318,7 @@ impl Supervisor {
         }
     }
 
-    /// Everything of applications that a newborn server must have.
+    /// Gives a newborn server everything of applications that it needs.
     pub(super) fn give_applications(&mut self, i: usize) {
         let peer = self.members[i].peer;
         let mappers = plan::domain_mappers(&self.config.topology, self.nics());
@@ -360,7 +360,7 @@ impl Supervisor {
         }
     }
 
-    /// Where applications come in, and how the transports are.
+    /// The socket at which applications arrive, and the transports' status pages.
     fn for_newborn_sockets(&self) -> Vec<OwnedFd> {
         let mut fds: Vec<OwnedFd> = self.applications.try_clone().into_iter().collect();
         for transport in self.config.topology.transports() {

@@ -9,7 +9,7 @@ use eft_host::clock;
 use eft_messages::Role;
 use std::time::Duration;
 
-/// How long a handover waits for what has arrived to be worked off.
+/// How long a handover waits until the servers have handled what has arrived.
 const DRAIN: Duration = Duration::from_millis(20);
 
 /// How the stack ends here.
@@ -17,7 +17,7 @@ const DRAIN: Duration = Duration::from_millis(20);
 pub enum Ending {
     /// With everything that it holds.
     Whole,
-    /// Its servers and we end; what they held waits at the keeper's for another `eft up` of this name.
+    /// The servers and the supervisor end; what they held waits in the keeper for another `eft up` of this name.
     HandOver,
 }
 
@@ -31,12 +31,12 @@ impl Supervisor {
         self.undo_for_cores();
     }
 
-    /// Lets what has arrived get to its program, or its sender would have to find out that it is missing: the nics end first,
-    /// and it is done when the others have nothing to do any more.
+    /// Lets packets that have arrived reach their programs; otherwise their senders would have to detect the loss. The
+    /// nics end first, and the drain is over when the other servers have nothing left to do.
     fn drain(&mut self) {
         for i in 0..self.members.len() {
             if self.members[i].peer.role == Role::Nic {
-                // Of several in a process it ends alone.
+                // It ends alone, even if it shares its process.
                 self.tell_index(i, &ToServer::Stop, &[]);
             }
         }
@@ -49,7 +49,7 @@ impl Supervisor {
         }
     }
 
-    /// Ends every server, and leaves what they had with the keeper: connections wait there.
+    /// Ends every server and leaves what they held with the keeper, where connections wait.
     pub(super) fn hand_over(&mut self) {
         let Some(mut kept) = self.kept.take() else {
             eprintln!("eft {}: there is no keeper to hand over to: connections end", self.config.name);
@@ -57,15 +57,15 @@ impl Supervisor {
         };
         self.drain();
         self.end_servers();
-        // It was undone.
+        // The changes were undone.
         kept.forget_stored(scheduling::APPLIED);
         self.silencers.drain(..).for_each(Silencer::leave);
-        // Before the successor is let in, whose socket it would be.
+        // This comes before the successor is let in, because the path would then belong to its socket.
         let _ = std::fs::remove_file(operator::control_path(&self.config.name));
         kept.leave();
     }
 
-    /// Ends every server, undoes what was changed on the host, removes the sockets.
+    /// Ends every server, undoes the changes to the host, removes the sockets.
     pub(super) fn shut_down(&mut self) {
         self.end_servers();
         self.silencers.clear();

@@ -1,4 +1,4 @@
-//! What the supervisor leaves with its keeper, and how a successor takes it up: see [`crate::keeper`].
+//! What the supervisor leaves with its keeper, and how a successor takes it over: see [`crate::keeper`].
 
 use super::{StackConfig, Supervisor, Watched, children};
 use crate::devices::packet::Silencer;
@@ -20,21 +20,21 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// Keys of the store that no command line says: a successor finds them as they were.
+/// Keys of the store whose values no command line gives: a successor finds them as they were.
 const REMEMBERED: &[&str] = &["filter", super::scheduling::APPLIED, super::scheduling::SETTINGS];
-/// How long a server that was killed, or a keeper that is not needed, may take to end, in seconds.
+/// How many seconds a killed server, or a keeper that is no longer needed, may take to end.
 const END_S: i64 = 10;
 
 /// The supervisor's side of its keeper.
 pub struct Kept {
     socket: OwnedFd,
-    /// `None`: a predecessor's child.
+    /// `None`: it is a child of a predecessor.
     child: Option<Child>,
     unsent: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
 }
 
 impl Kept {
-    /// Starts a keeper for a stack whose folder is there.
+    /// Starts a keeper for a stack whose folder exists.
     fn start(config: &StackConfig, tables: &[&str]) -> Result<Kept> {
         let path = operator::keeper_path(&config.name);
         let _ = std::fs::remove_file(&path);
@@ -57,7 +57,7 @@ impl Kept {
         self.forget(format!("store/{key}"));
     }
 
-    /// Never waits: what the keeper cannot take now waits here.
+    /// Sends a message without waiting: what the keeper cannot take now waits here.
     fn say(&mut self, message: &ToKeeper, fds: &[&OwnedFd]) {
         let fds: std::io::Result<Vec<OwnedFd>> = fds.iter().map(|fd| fd.try_clone()).collect();
         if let Ok(fds) = fds {
@@ -76,7 +76,7 @@ impl Kept {
         }
     }
 
-    /// The supervisor ends: whatever was not sent yet is, and a successor may come.
+    /// The supervisor ends: sends what was not sent yet; then a successor may come.
     pub fn leave(mut self) {
         let until = Instant::now() + Duration::from_secs(END_S as u64);
         while !self.unsent.is_empty() && Instant::now() < until {
@@ -85,7 +85,7 @@ impl Kept {
         }
     }
 
-    /// The stack ends on purpose.
+    /// The stack ends on purpose, and with it the keeper.
     pub fn end(mut self) {
         self.say(&ToKeeper::End, &[]);
         let limit = Timespec { tv_sec: END_S, tv_nsec: 0 };
@@ -96,11 +96,12 @@ impl Kept {
     }
 }
 
-/// Which form what is left with the keeper has.
+/// The version of the entries' format.
 const FORMAT: u32 = 3;
 
-/// What makes two configurations the same stack, in words: connections go on only over the same devices, addresses and memory.
-/// Where components run and how long their queues are may change, and arenas may be of an older eft: they are converted.
+/// Says in words what makes two configurations the same stack: connections survive only if devices, addresses and
+/// memory are the same. Components may run elsewhere, queues may have other lengths, and arenas may be from an older
+/// eft, which are converted.
 fn likeness(config: &StackConfig, pages: u32) -> String {
     let devices = config.devices.iter().map(|d| {
         let addresses: Vec<String> = d.addresses.iter().map(ToString::to_string).collect();
@@ -110,7 +111,8 @@ fn likeness(config: &StackConfig, pages: u32) -> String {
     format!("form {FORMAT}, pages {pages}; {}; {}", devices.join(", "), plan::likeness(&config.topology))
 }
 
-/// What a predecessor may have said of itself, newest first: its programs speak a version that this eft speaks, too.
+/// The likenesses that a predecessor may have, newest first: its programs use a version of the pages that this eft
+/// speaks, too.
 fn likenesses(config: &StackConfig) -> Vec<String> {
     (LAYOUT_OLDEST..=LAYOUT_VERSION).rev().map(|pages| likeness(config, pages)).collect()
 }
@@ -134,7 +136,8 @@ pub fn ask_to_hand_over(config: &StackConfig) -> Result<()> {
     refusal.map_or(Ok(()), Err)
 }
 
-/// What a predecessor of this name left behind, once all its servers are dead. `None`: nothing, or of another stack.
+/// Takes what a predecessor of this name left, once all its servers are dead. `None`: there is nothing, or it is from
+/// another stack.
 pub fn inherit(config: &StackConfig) -> Result<Option<(Kept, Inheritance)>> {
     let path = operator::keeper_path(&config.name);
     let Ok(socket) = operator::connect(&config.name, &path) else { return Ok(None) };
@@ -156,7 +159,7 @@ pub fn inherit(config: &StackConfig) -> Result<Option<(Kept, Inheritance)>> {
     Ok(Some((kept, inheritance)))
 }
 
-/// No successor maps an arena before its predecessor can no longer write.
+/// Makes sure that a predecessor is dead: only then may a successor map its arena.
 fn confirm_death(name: &str, entry: &Entry) -> Result<()> {
     let Some(process) = entry.fds.first() else { return Ok(()) };
     let _ = pidfd_send_signal(process, Signal::KILL);
@@ -167,7 +170,7 @@ fn confirm_death(name: &str, entry: &Entry) -> Result<()> {
     }
 }
 
-/// What is taken up, piece by piece.
+/// The entries of a predecessor, which are taken one by one.
 pub struct Inheritance(Entries);
 
 impl Inheritance {
@@ -184,12 +187,12 @@ impl Inheritance {
         self.take(&format!("device/{number}"))
     }
 
-    /// The socket at which programs ask.
+    /// The socket at which programs connect.
     pub fn applications(&mut self) -> Option<OwnedFd> {
         self.take::<()>("applications")?.1.into_iter().next()
     }
 
-    /// All entries below a folder, with the numbers that are their names.
+    /// All entries below a folder, with the numbers in their names.
     pub fn numbered<T: DeserializeOwned>(&mut self, folder: &str) -> Vec<(Vec<u64>, T, Vec<OwnedFd>)> {
         let prefix = format!("{folder}/");
         let names: Vec<String> = self.0.keys().filter(|name| name.starts_with(&prefix)).cloned().collect();
@@ -218,7 +221,7 @@ impl Inheritance {
 }
 
 impl Supervisor {
-    /// Whether connections would go on at a stack of this likeness.
+    /// Whether connections would survive at a stack of this likeness.
     pub(super) fn may_hand_over(&self, wanted: &str) -> Result<()> {
         if wanted != likeness(&self.config, LAYOUT_VERSION) {
             return Err(error!(
@@ -232,7 +235,7 @@ impl Supervisor {
         }
     }
 
-    /// Sees to it that there is a keeper, and that it has everything.
+    /// Makes sure that there is a keeper and that it has everything.
     pub(super) fn keep_everything(&mut self) {
         if self.kept.is_none() {
             let tables: Vec<&str> = self.silencers.iter().map(Silencer::table).collect();
@@ -258,7 +261,7 @@ impl Supervisor {
         REMEMBERED.iter().for_each(|key| self.keep_stored(key));
     }
 
-    /// A predecessor's keeper is of its version and has its patience: one of ours takes its place.
+    /// Replaces a predecessor's keeper, which has that eft's version and patience, by one of this eft's.
     pub(super) fn renew_keeper(&mut self) {
         if self.kept.as_ref().is_none_or(|kept| kept.child.is_some()) {
             return;
@@ -282,7 +285,7 @@ impl Supervisor {
         );
     }
 
-    /// A component's memory, and its process, which must be dead before there is another.
+    /// Puts a component's memory into the keeper, and its process, which must be dead before there is another.
     pub(super) fn keep_member(&mut self, i: usize) {
         let (Some(kept), member) = (&mut self.kept, &self.members[i]) else { return };
         let fds: Vec<&OwnedFd> = [&member.status_fd].into_iter().chain(&member.arena).collect();
@@ -295,7 +298,7 @@ impl Supervisor {
 
     pub(super) fn keep_stored(&mut self, key: &str) {
         let (Some(kept), Some((_, value))) = (&mut self.kept, self.store.get(key)) else { return };
-        // A value may be longer than a packet.
+        // A value may be longer than a packet, so it goes along as shared memory.
         let written = memory::create("eft-store", value.len().max(1)).and_then(|fd| {
             memory::map(&fd, true)?.write(0, value).map_err(|_| Error::System("store".into()))?;
             Ok(fd)
@@ -305,7 +308,7 @@ impl Supervisor {
         }
     }
 
-    /// The keeper's socket has something: only its end.
+    /// The keeper's socket is readable: the keeper has ended.
     pub(super) fn keeper_ended(&mut self) {
         let Some(mut kept) = self.kept.take() else { return };
         self.unwatch(&kept.socket, Watched::Keeper);

@@ -1,4 +1,4 @@
-//! One server as the supervisor sees it.
+//! One server, as the supervisor sees it.
 
 use super::process::{self, Process};
 use super::standby::{Recovery, Standby};
@@ -21,12 +21,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Where a server is in its life.
+/// The stages of a server's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
     Starting,
     Running,
-    /// Dead; to be started again at this time.
+    /// Dead; it is started again at this time.
     Waiting(Instant),
 }
 
@@ -44,7 +44,7 @@ pub struct Member {
     pub name: String,
     pub generation: u32,
     pub life: Life,
-    /// The name of the process that it shares with others.
+    /// The name of the process, if it shares one with others.
     pub process: Option<String>,
     pub child: Option<Process>,
     pub control: Option<OwnedFd>,
@@ -56,45 +56,45 @@ pub struct Member {
     pub bell_fd: OwnedFd,
     pub bell: Shared<Doorbell>,
     pub arena: Option<OwnedFd>,
-    /// Empty, to convert the arena of another version of eft into.
+    /// An empty arena, for converting the one of another version of eft.
     pub spare: Option<OwnedFd>,
-    /// What it is started from; `None`: our own.
+    /// The file from which it is started; `None`: the supervisor's own.
     pub program: Option<Arc<OwnedFd>>,
-    /// Of the first of those that share a process: what waits to take its place.
+    /// The process that waits to take its place; kept by the first of the servers that share a process.
     pub standby: Standby,
-    /// When the one before it was found dead, until this one is at work.
+    /// When its predecessor was found dead; `None` once this one serves.
     pub died_at: Option<Instant>,
     /// How the last death was overcome.
     pub recovery: Option<Recovery>,
     pub device: Vec<OwnedFd>,
     pub pools: Vec<OwnedPool>,
     pub restarts: Restarts,
-    /// This process was killed or broken by an operator.
+    /// An operator killed or broke this process.
     pub killed_on_purpose: bool,
-    /// This process hangs, and was killed for it.
+    /// This process hung and was killed for it.
     pub hung: bool,
     /// This process is in a Landlock domain.
     pub landlock: bool,
-    /// The last one died of itself, by a fault or a hang.
+    /// The predecessor died of a fault or a hang, not on purpose.
     pub failed: bool,
     pub cpu: Option<CpuId>,
     /// It is to be alone on its CPU.
     pub dedicated: bool,
-    /// It is, so it may poll.
+    /// It is alone on its CPU, so it may poll.
     pub alone: bool,
-    /// Places that it was told and has not answered.
+    /// Places that it was sent and has not confirmed.
     pub moving: u32,
     /// It hung and was killed; its process has not ended yet.
     condemned: bool,
     watch: Watch,
-    /// What it said against neighbours.
+    /// How far its accusations of neighbours are believed.
     pub credit: Credit,
     unsent: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
 }
 
-/// Messages that may wait for a server that does not listen.
+/// The most messages that wait for a server that does not take them.
 const UNSENT_MAX: usize = 10_000;
-/// Bytes of a server's last words that are kept.
+/// The most bytes kept of a server's last words.
 const WORDS_MAX: usize = 8192;
 
 impl Member {
@@ -147,7 +147,7 @@ impl Member {
         }
     }
 
-    /// Running, or dying again and again without harm to the stack.
+    /// Whether it runs; a scheduler that dies again and again counts as running, since it does not harm the stack.
     pub fn is_up(&self) -> bool {
         match self.life {
             Life::Running => true,
@@ -156,10 +156,10 @@ impl Member {
         }
     }
 
-    /// It has nothing to do; of a nic: it has ended.
+    /// Whether it has nothing to do; for a nic, whether it has ended.
     pub fn is_quiet(&self) -> bool {
         match self.peer.role {
-            // Of several in a process, one that has ended says that it sleeps.
+            // A nic that has ended shows that it sleeps while others of its process still run.
             Role::Nic if self.process.is_none() => self.child.is_none(),
             _ => self.child.is_none() || self.status.state().load().0 != Mode::Awake,
         }
@@ -175,7 +175,7 @@ impl Member {
         let Some(control) = &self.control else { return };
         let bytes = encode(message);
         if self.unsent.is_empty() {
-            // Needs no duplicates, which cannot be made when the table of descriptors is full.
+            // Sending needs no duplicates, which cannot be made when the table of descriptors is full.
             let borrowed: Vec<_> = fds.iter().map(|f| f.as_fd()).collect();
             if !is_full(scm::send(control, &bytes, &borrowed, true)) {
                 return self.ring();
@@ -184,7 +184,7 @@ impl Member {
         let duplicates: std::io::Result<Vec<OwnedFd>> = fds.iter().map(|f| f.try_clone()).collect();
         match duplicates {
             Ok(fds) if self.unsent.len() < UNSENT_MAX => self.unsent.push_back((bytes, fds)),
-            // Without this message it is not what the others take it for: its successor gets everything.
+            // Without this message it would differ from what others believe of it. Its successor gets everything.
             _ => self.kill(),
         }
     }
@@ -194,7 +194,7 @@ impl Member {
         futex::wake(self.bell.word());
     }
 
-    /// Sends what waits.
+    /// Sends the messages that wait.
     pub fn flush(&mut self) {
         let Some(control) = &self.control else {
             self.unsent.clear();
@@ -236,7 +236,7 @@ impl Member {
         }
     }
 
-    /// What its process has done and how far it is: with those of its `company`, who run in the same thread.
+    /// The progress and the stage of a process: over all of its `company`, which runs in the same thread.
     pub fn progress<'a>(company: impl Iterator<Item = &'a Member>) -> Option<(u64, Stage)> {
         company
             .map(|m| Some((m.status.progress(), m.stage()?)))
@@ -247,11 +247,12 @@ impl Member {
             .flatten()
     }
 
-    /// Whether its process hangs, of which it is the first, and whose `progress` is this. Said once: then it is to be killed.
+    /// Finds out whether the process of which this is the first server hangs; `progress` is that of the process.
+    /// Returns a hang once: the process is then to be killed.
     pub fn find_hang(&mut self, (progress, stage): (u64, Stage)) -> Option<Hang> {
         let pid = self.pid().filter(|_| !self.condemned)?;
         let mode = self.status.state().load().0;
-        // Of one that sleeps by its own word nothing more is asked: at rest this is most of what the stack uses.
+        // A server that says it sleeps is asked nothing more: at rest this is most of the CPU time of the stack.
         let asks = stage != Stage::Running || mode == Mode::Awake;
         let sample = Sample {
             progress,
@@ -271,7 +272,7 @@ impl Member {
         Some(hang)
     }
 
-    /// Takes what the server wrote to its standard error, passes it on and keeps the end of it.
+    /// Reads what the server wrote to its standard error, passes it on, and keeps the end of it.
     pub fn read_last_words(&mut self) {
         let Some(stderr) = &self.stderr else { return };
         let mut bytes = [0u8; 4096];
@@ -289,12 +290,12 @@ impl Member {
         }
     }
 
-    /// Where a life is recorded.
+    /// The file in which a generation is recorded.
     pub fn recording(&self, dir: &Path, generation: u32) -> PathBuf {
         dir.join(format!("{}-{generation}.eftrec", self.name))
     }
 
-    /// Writes a crash report. `company`: who died with it.
+    /// Writes a crash report. `company` are the servers that died with it.
     pub fn keep_report(&mut self, dir: &Path, how: &str, company: &[String]) {
         let dir = dir.join("crashes");
         let _ = std::fs::create_dir_all(&dir);
@@ -313,18 +314,19 @@ impl Member {
         let _ = std::fs::remove_file(file(self.generation.wrapping_sub(REPORTS_MAX)));
     }
 
-    /// Removes the recording of a life long ago, where those of lives after failures lie.
+    /// Removes an old recording from the folder of lives that ended in a failure.
     pub fn drop_old_recording(&self, dir: &Path) {
         let dir = dir.join("crashes");
         let _ = std::fs::remove_file(self.recording(&dir, self.generation.wrapping_sub(RECORDINGS_MAX)));
     }
 }
 
-/// Whether a message must wait. Else it is sent, or the server is dead and will be told anew.
+/// Whether a message has to wait. Otherwise it was sent, or the server is dead and its successor will get everything.
 pub fn is_full(sent: std::result::Result<(), rustix::io::Errno>) -> bool {
     matches!(sent, Err(rustix::io::Errno::AGAIN | rustix::io::Errno::TOOMANYREFS))
 }
 
-/// Crash reports kept of one component, and recordings.
+/// Crash reports that are kept of one component.
 const REPORTS_MAX: u32 = 64;
+/// Recordings that are kept of one component's failures.
 const RECORDINGS_MAX: u32 = 4;

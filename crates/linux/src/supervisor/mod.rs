@@ -1,8 +1,8 @@
-//! The supervisor: starts, watches, restarts and stops the servers of one stack, and holds every
-//! memory segment and descriptor that must outlive one of them.
+//! The supervisor: starts, watches, restarts and stops the servers of one stack, and holds every memory segment and
+//! descriptor that must outlive one of them.
 //!
-//! It is dull, since so much hangs on it: it parses nothing that an application or the network sent,
-//! touches no packet, and waits for nobody. What is decided comes from the `control` crate.
+//! It is kept simple, because everything depends on it: it parses nothing that an application or the network sent,
+//! touches no packet, and waits for no other process. The `control` crate makes the decisions.
 
 mod accusations;
 mod children;
@@ -39,12 +39,12 @@ use rustix::event::epoll;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-/// How often hangs are looked for and delayed work is done.
+/// How often the supervisor looks for hangs and does delayed work.
 const TICK: Duration = Duration::from_millis(50);
-/// How long a dead component's pools stay mapped for those who still read them.
+/// How long a dead component's pools stay mapped for servers that still read them.
 const OLD_POOLS: Duration = Duration::from_secs(2);
 
-/// What a ready descriptor of the supervisor's set is.
+/// What a descriptor of the epoll set is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Watched {
     Signals,
@@ -63,9 +63,9 @@ pub struct Supervisor {
     /// Between members: both queues of each edge.
     queues: Vec<accusations::Queue>,
     keeping: Keeping,
-    /// The keeper of what must outlive us; `None` while there is none.
+    /// The keeper of what must outlive the supervisor; `None` while there is none.
     kept: Option<kept::Kept>,
-    /// When another one is started.
+    /// When another keeper is started.
     keeper_due: Option<Instant>,
     store: Store,
     set: OwnedFd,
@@ -86,7 +86,7 @@ pub struct Supervisor {
     silencers: Vec<Silencer>,
     announced: bool,
     ending: Option<Ending>,
-    /// Set when a component cannot be kept alive: why the stack ends.
+    /// Why the stack ends; set when a component cannot be kept alive.
     last_word: Option<String>,
 }
 
@@ -163,7 +163,7 @@ impl Supervisor {
                 if let Ok(fd) = rustix::net::accept_with(&self.operators, rustix::net::SocketFlags::CLOEXEC) {
                     let id = self.next_client;
                     self.next_client += 1;
-                    // One that cannot be watched is closed, and may try again.
+                    // A client that cannot be watched is closed, and may try again.
                     if self.watch(&fd, Watched::Operator(id)).is_ok() {
                         self.clients.push((id, fd));
                     }
@@ -202,7 +202,7 @@ impl Supervisor {
                 Ok(packet) => packet,
                 Err(_) => return,
             };
-            // A server that went mad may say anything; what is no message is ignored.
+            // A server that went mad may send anything; what does not decode is ignored.
             if let Ok(message) = postcard::from_bytes::<FromServer>(&buffer[..n]) {
                 self.heard(i, message, fds);
             }
@@ -228,7 +228,7 @@ impl Supervisor {
                 }
             }
             FromServer::Placed { ticket, place, refusal } => self.placed(i, ticket, place, refusal),
-            // Nobody else decides where others run.
+            // Only cores decides where components run.
             FromServer::Arrange { places } if self.members[i].peer == ComponentId::CORES => {
                 self.arrange(places)
             }
@@ -243,7 +243,7 @@ impl Supervisor {
             FromServer::HasDomain { domain } => self.domain_mapped(self.members[i].peer, Some(domain)),
             FromServer::Dying { reason } => self.members[i].last_words.push_str(&reason),
             FromServer::Accuse { peer } => self.accused(i, peer),
-            // The rest is about applications, of which only sockets may speak.
+            // The rest is about applications; only sockets may send it.
             other if self.members[i].peer == ComponentId::SOCKETS => self.heard_of_applications(other, fds),
             _ => {}
         }
@@ -284,7 +284,7 @@ impl Supervisor {
         }
     }
 
-    /// Whether the process hangs whose first server this is.
+    /// Finds out whether the process hangs of which this is the first server.
     fn find_hang(&mut self, i: usize) -> Option<Hang> {
         let company = self.company(i);
         let progress =

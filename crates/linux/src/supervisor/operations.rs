@@ -1,4 +1,4 @@
-//! What operators ask for.
+//! Carries out operators' requests.
 
 use super::ending::Ending;
 use super::member::Life;
@@ -45,7 +45,7 @@ impl Supervisor {
         self.forget_client(id);
     }
 
-    /// `Ok(None)`: the answer comes later.
+    /// Carries out a request. `Ok(None)`: the answer comes later.
     fn operate(
         &mut self,
         id: u64,
@@ -106,7 +106,7 @@ impl Supervisor {
         }
     }
 
-    /// From now on this process is not what its operator takes it for: its death is none to be slowed down for.
+    /// An operator breaks a component. From now on its death counts as intended, so its restart is not delayed.
     fn operator_injects(&mut self, component: &str, fault: Option<Fault>, skip: u32) -> Result<Value> {
         let i = self.find(component)?;
         let member = &mut self.members[i];
@@ -159,7 +159,8 @@ impl Supervisor {
         json!({ "stack": self.config.name, "pid": std::process::id(), "components": members })
     }
 
-    /// CPU time of a server. The kernel knows that of its process; of several they have parts in it by their own accounts.
+    /// CPU time of a server. The kernel knows that of the process; servers that share it have parts of it in proportion
+    /// to their own accounts.
     fn cpu_time(&self, i: usize) -> Option<Duration> {
         let whole = eft_host::clock::process_cpu(self.members[i].pid()?)?;
         let now = eft_host::clock::now();
@@ -227,13 +228,13 @@ impl Supervisor {
             return Err(Error::Missing("this stack's topology has no filter".into()));
         }
         self.tell(ComponentId::FILTER, &ToServer::Configure { key: key.clone(), value: value.clone() }, &[]);
-        // Only kept once the filter has said that the rules are sound.
+        // The rules become the filter's setting only once the filter has accepted them.
         self.store.publish(&key, value);
         self.waiting.push((key, id));
         Ok(None)
     }
 
-    /// The filter answered an operator.
+    /// The filter has answered an operator.
     pub(super) fn answered(&mut self, key: &str, value: Vec<u8>) {
         let loaded = key.starts_with("filter.load:") && value == b"ok";
         if loaded && let Some((_, rules)) = self.store.get(key) {

@@ -1,8 +1,8 @@
-//! Where components run: what is asked for is checked, who is alone on its CPU follows, and every move ends with one
-//! wake more than needed.
+//! Where components run: requests are checked, `alone` is derived for each CPU, and every move ends with one wake more
+//! than needed.
 //!
-//! `dedicated` is a wish. It is granted while nobody else of the stack is on the same CPU: then the component may poll
-//! and wait there; beside a neighbour it blocks and is notified. Nobody has to say so again when neighbours come and go.
+//! `dedicated` is a wish. It is granted while no other component of the stack is on the same CPU: then the component
+//! may poll and wait there. Beside a neighbour it blocks and is notified. The wish stays when neighbours come and go.
 
 use super::Supervisor;
 use super::member::{Life, Member};
@@ -24,12 +24,12 @@ pub struct PendingMove {
 }
 
 impl Member {
-    /// How it is to wait, as it was last told.
+    /// How it waits, as it was last told.
     pub fn place(&self) -> Place {
         Place { cpu: self.cpu, dedicated: self.alone }
     }
 
-    /// Whether somebody beside it on its CPU would be in its way. The scheduler itself runs for microseconds.
+    /// Whether a component on the same CPU would disturb others. The scheduler itself runs only for microseconds.
     fn is_neighbour(&self) -> bool {
         self.peer != ComponentId::CORES
     }
@@ -55,7 +55,7 @@ impl Member {
     }
 }
 
-/// Whether a component may be sent there.
+/// Whether a component may be moved to this CPU.
 pub fn check_cpu(cpu: CpuId) -> Result<()> {
     let sets = topology::cpu_sets(&Tree::live())?;
     if !sets.present.contains(cpu) {
@@ -68,7 +68,7 @@ pub fn check_cpu(cpu: CpuId) -> Result<()> {
 }
 
 impl Supervisor {
-    /// An operator's `eft move`. The answer comes when the component has moved, or could not.
+    /// An operator's `eft move`. The answer comes when the component has moved, or cannot.
     pub(super) fn operator_moves(
         &mut self,
         client: u64,
@@ -94,7 +94,7 @@ impl Supervisor {
         json!({ "placed": m.name, "cpu": m.cpu, "dedicated": m.dedicated, "alone": m.alone })
     }
 
-    /// What `cores` wants. Refused as a whole if a part of it cannot be: the last plan stays.
+    /// Carries out what `cores` wants. If one part is impossible, all of it is refused: the last plan stays in force.
     pub(super) fn arrange(&mut self, wishes: Vec<(ComponentId, Place)>) {
         match self.check_arrangement(&wishes) {
             Ok(places) => {
@@ -128,7 +128,8 @@ impl Supervisor {
         self.tell(ComponentId::CORES, &message, &[]);
     }
 
-    /// Notes a place, tells the component, whose company moves with it, and everybody whose way of waiting changes by it.
+    /// Records a place and sends it to the component and those that share its process; also informs others whose way of
+    /// waiting changes by it.
     fn assign(&mut self, i: usize, cpu: Option<CpuId>, dedicated: bool) -> u64 {
         for j in self.company(i) {
             self.members[j].cpu = cpu;
@@ -138,9 +139,9 @@ impl Supervisor {
         self.next_ticket
     }
 
-    /// Grants and withdraws dedicated CPUs as neighbours have come and gone. `moved` is told in any case.
+    /// Grants and withdraws dedicated CPUs after neighbours came or went. `moved` is sent its place in any case.
     pub(super) fn settle_modes(&mut self, moved: Option<usize>) {
-        // Who must share goes first, so that nobody polls where another has already come to.
+        // Components that lose their CPU go first, so that none polls where another has already arrived.
         let moved = moved.map_or_else(Vec::new, |i| self.company(i));
         let mut changed: Vec<(bool, usize)> = (0..self.members.len())
             .map(|i| (self.is_alone(i), i))
@@ -178,9 +179,9 @@ impl Supervisor {
         self.show_member(i);
     }
 
-    /// A component says where it is now.
+    /// A component reports where it runs now.
     pub(super) fn placed(&mut self, i: usize, ticket: u64, at: Place, refusal: Option<String>) {
-        // Whatever it slept on while it moved: it looks once more.
+        // It may have gone to sleep while it moved: it checks once more.
         self.members[i].wake();
         self.members[i].moving = self.members[i].moving.saturating_sub(1);
         if let Some(reason) = &refusal {
@@ -198,12 +199,12 @@ impl Supervisor {
                 json!({ "error": format!("{} stays where it is: {reason}", self.members[i].name) })
             }
         };
-        // A later place may have overtaken an earlier one's answer only if the component was reborn meanwhile.
+        // A later place can overtake an earlier one's answer only if the component was reborn meanwhile.
         let done = self.take_moves(|m| m.member == i && m.ticket <= ticket);
         done.into_iter().for_each(|client| self.answer_client(client, &answer, &[]));
     }
 
-    /// A component died: who waited for its move is told.
+    /// A component died: operators that wait for its move get an answer.
     pub(super) fn moves_ended(&mut self, i: usize) {
         let waiting = self.take_moves(|m| m.member == i);
         let answer = self.describe_place(i);
@@ -220,7 +221,7 @@ impl Supervisor {
         clients
     }
 
-    /// Shows `cores` how a component is; its status page goes along.
+    /// Sends `cores` the state of a component, with its status page.
     pub(super) fn show_member(&mut self, i: usize) {
         let Some(cores) = self.index(ComponentId::CORES).filter(|c| *c != i) else { return };
         let member = &self.members[i];
@@ -229,7 +230,7 @@ impl Supervisor {
         self.tell_index(cores, &view, &[&page]);
     }
 
-    /// Shows a newborn `cores` everybody.
+    /// Sends a newborn `cores` the state of all components.
     pub(super) fn show_all_members(&mut self, i: usize) {
         if self.members[i].peer == ComponentId::CORES {
             (0..self.members.len()).for_each(|j| self.show_member(j));

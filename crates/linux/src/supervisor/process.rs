@@ -1,4 +1,4 @@
-//! The process of a server, or of several, and what procfs says of it.
+//! The process of one server or several, and what procfs says about it.
 
 use eft_control::hang::ThreadState;
 use std::cell::RefCell;
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, ChildStderr};
 use std::rc::Rc;
 
-/// A process that was started, our ends of its servers' control sockets, and what it says at its end.
+/// A started process, the supervisor's ends of its servers' control sockets, and its standard error.
 pub struct Spawned {
     pub child: Child,
     pub controls: Vec<OwnedFd>,
@@ -23,13 +23,13 @@ pub fn thread_state(pid: u32) -> Option<ThreadState> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     match stat.rsplit_once(") ")?.1.chars().next()? {
         'S' | 'I' => Some(ThreadState::Sleeping),
-        // A page that is read from a disk is no fault of the server's, and no signal would end the wait.
+        // A page that is being read from a disk is not the server's fault, and no signal would end the wait.
         'T' | 't' | 'D' => Some(ThreadState::Paused),
         _ => Some(ThreadState::Runnable),
     }
 }
 
-/// Whether somebody else decides when it runs: a debugger that goes from step to step, or a cgroup that is frozen.
+/// Whether something outside decides when it runs: a debugger that executes it step by step, or a frozen cgroup.
 pub fn is_held(pid: u32) -> bool {
     is_traced(pid) || is_frozen(pid)
 }
@@ -40,7 +40,8 @@ fn is_traced(pid: u32) -> bool {
     tracer.is_some_and(|tracer| tracer.trim() != "0")
 }
 
-/// By cgroup v2; a task frozen by v1 waits as for a disk.
+/// Whether its cgroup (version 2) is frozen. A task that version 1 froze shows the same state as one that waits for a
+/// disk.
 fn is_frozen(pid: u32) -> bool {
     let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
     let Some(group) = groups.lines().find_map(|line| line.strip_prefix("0::/")) else { return false };

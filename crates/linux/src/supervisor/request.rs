@@ -1,4 +1,4 @@
-//! What an operator's request says, read apart from what is done about it.
+//! Parses operators' requests; carrying them out is separate.
 //!
 //! Promise: any bytes give a request whose numbers are in range, or one line that says what is wrong.
 
@@ -21,7 +21,7 @@ pub enum Request {
     Domain {
         domain: u16,
     },
-    /// How each component is placed, and whose page is whose.
+    /// The placement of each component.
     Members,
     /// A component's status page, read-only.
     Page {
@@ -30,16 +30,16 @@ pub enum Request {
     Kill {
         component: String,
     },
-    /// It is going to be broken by whoever asks, or by its own loop if there is a fault.
+    /// A component is about to be broken: by the client itself, or by the component's own loop if there is a `fault`.
     Inject {
         component: String,
         #[serde(default)]
         fault: Option<Fault>,
-        /// Messages that pass before.
+        /// Messages that pass before the fault.
         #[serde(default)]
         skip: u32,
     },
-    /// By the program file whose descriptor comes along.
+    /// Updates a component to the program file whose descriptor comes along.
     Update {
         component: String,
     },
@@ -50,7 +50,7 @@ pub enum Request {
         #[serde(default)]
         dedicated: bool,
     },
-    /// For `cores`, which reads the rest.
+    /// A request for `cores`, which parses the rest.
     Sched {
         #[serde(default)]
         what: Scheduling,
@@ -70,13 +70,13 @@ pub enum Request {
         interface: u8,
     },
     Stop,
-    /// To an `eft up` of the same stack, as its configuration is told by `likeness`.
+    /// From an `eft up` of the same stack, whose configuration `likeness` describes.
     HandOver {
         likeness: String,
     },
 }
 
-/// What is asked of `cores`.
+/// What operators may ask `cores`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheduling {
@@ -98,7 +98,7 @@ impl Scheduling {
     }
 }
 
-/// What of the filter is shown.
+/// What the filter can show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shown {
@@ -118,7 +118,7 @@ impl Shown {
 
 /// Reads a request.
 pub fn parse(bytes: &[u8]) -> Result<Request> {
-    // The place in the JSON text is of no use to whoever typed a command.
+    // The position in the JSON text does not help an operator who typed a command.
     serde_json::from_slice(bytes).map_err(|e| {
         let e = e.to_string();
         let reason = e.split(" at line ").next().unwrap_or(&e).replace(char::is_control, " ");
@@ -159,7 +159,7 @@ mod tests {
             ("{}", "missing field `op`"),
             (r#"{"op":"dance\nsing"}"#, "unknown variant `dance sing`"),
             (r#"{"op":"kill"}"#, "missing field `component`"),
-            // These were cut to 8 and 32 bits once, and then meant another interface and CPU.
+            // These numbers were once cut to 8 and 32 bits, and then meant another interface and CPU.
             (r#"{"op":"capture","interface":256}"#, "invalid value"),
             (r#"{"op":"place","component":"tcp","cpu":4294967296}"#, "invalid value"),
             (r#"{"op":"pf-show","what":"secrets"}"#, "unknown variant"),

@@ -1,6 +1,6 @@
-//! The supervisor's side of `cores`: what it is told at birth, what operators ask of it, and what is undone for it.
+//! The supervisor's side of `cores`: its settings at birth, operators' requests to it, and what is undone for it.
 //!
-//! Nothing hangs on `cores`: if it is dead, or given up, the stack runs on where it is.
+//! The stack does not depend on `cores`: if it is dead, or was given up, all components run on where they are.
 
 use super::Supervisor;
 use super::member::Life;
@@ -21,7 +21,7 @@ pub const SETTINGS: &str = "scheduling";
 const TOPOLOGY: &str = "topology.places";
 pub const APPLIED: &str = "cores.applied";
 
-/// What the topology says, for a newborn `cores`.
+/// Publishes what the topology says, for a newborn `cores`.
 pub fn fill_store(store: &mut Store, topology: &eft_component::Topology, members: &[super::member::Member]) {
     let settings = topology.scheduling.clone().unwrap_or_default();
     let place =
@@ -36,7 +36,7 @@ pub fn fill_store(store: &mut Store, topology: &eft_component::Topology, members
 }
 
 impl Supervisor {
-    /// `eft sched …`: asked of `cores`, whose answer comes later.
+    /// `eft sched …`: forwards the request to `cores`, whose answer comes later.
     pub(super) fn operator_schedules(
         &mut self,
         client: u64,
@@ -74,7 +74,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// `cores` answered an operator. A policy that it took up is kept for its successors.
+    /// `cores` has answered an operator. A policy that it accepted is kept for its successors.
     pub(super) fn cores_answered(&mut self, key: &str, value: &[u8]) {
         let answer: Value =
             serde_json::from_slice(value).unwrap_or_else(|_| json!({ "error": "cores answered nonsense" }));
@@ -86,13 +86,13 @@ impl Supervisor {
         self.answer_client(client, &answer, &[]);
     }
 
-    /// What is in force now, for its successor.
+    /// Keeps what is in force now, for its successor.
     pub(super) fn cores_applied(&mut self, value: Vec<u8>) {
         self.store.publish(APPLIED, value);
         self.keep_stored(APPLIED);
     }
 
-    /// `cores` died: nobody waits for its answers any more.
+    /// `cores` died: operators that wait for it get an answer.
     pub(super) fn cores_ended(&mut self) {
         let asked = |(key, client): &(String, u64)| key.starts_with("cores.ask:").then_some(*client);
         let clients: Vec<u64> = self.waiting.iter().filter_map(asked).collect();
@@ -101,7 +101,7 @@ impl Supervisor {
         clients.into_iter().for_each(|c| self.answer_client(c, &answer, &[]));
     }
 
-    /// At the end of the stack: what a `cores` that is gone had left changed on the host.
+    /// At the end of the stack: undoes the changes to the host that a dead `cores` has left.
     pub(super) fn undo_for_cores(&mut self) {
         let Some((_, value)) = self.store.get(APPLIED) else { return };
         let applied: Wanted = serde_json::from_slice(value).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A stack's configuration, checked, and everything made before the first server starts.
+//! Checks a stack's configuration, and makes everything that exists before the first server starts.
 
 mod configuration;
 
@@ -25,7 +25,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 #[derive(Clone, Debug)]
 pub struct DeviceConfig {
     pub spec: DeviceSpec,
-    /// As given on the command line.
+    /// The device's text on the command line.
     pub text: String,
     /// The name that rules and `getifaddrs` use.
     pub interface: String,
@@ -44,7 +44,7 @@ impl DeviceConfig {
     }
 }
 
-/// Everything `eft up` was asked for.
+/// Everything that `eft up` was asked for.
 #[derive(Clone, Debug)]
 pub struct StackConfig {
     pub name: String,
@@ -52,33 +52,33 @@ pub struct StackConfig {
     pub devices: Vec<DeviceConfig>,
     /// At most one of each IP version.
     pub gateways: Vec<IpAddr>,
-    /// For the Linux side of the first TAP device.
+    /// The addresses of the Linux side of the first TAP device.
     pub host_addresses: Vec<Cidr>,
     pub mtu: Option<u16>,
     pub nameserver: Option<IpAddr>,
-    /// What tcp is told of explicit congestion notification: `off`, `answer` or `ask`.
+    /// tcp's use of explicit congestion notification: `off`, `answer` or `ask`.
     pub ecn: &'static str,
-    /// And of TCP Fast Open: `off`, `client`, `server` or `both`.
+    /// tcp's use of TCP Fast Open: `off`, `client`, `server` or `both`.
     pub fastopen: &'static str,
-    /// And of timestamps: `off` or `on`.
+    /// tcp's use of timestamps: `off` or `on`.
     pub timestamps: &'static str,
-    /// Off only to measure what turns cost that count whole or not at all.
+    /// Off only in order to measure what it costs that a turn's changes take effect together.
     pub commit: eft_component::Commit,
-    /// A folder for recordings of ip, filter, tcp and udp.
+    /// The folder for recordings of ip, filter, tcp and udp.
     pub record: Option<std::path::PathBuf>,
-    /// How long connections are kept for another supervisor when this one dies.
+    /// How long connections wait for another supervisor after this one has died.
     pub keep: std::time::Duration,
-    /// A running stack of this name is asked to hand over.
+    /// Whether a running stack of this name is asked to hand over.
     pub take_over: bool,
-    /// Bytes of each engine's durable arena, 0 for none: the engines know, and the program that
-    /// composes them asks.
+    /// Bytes of each engine's durable arena; 0: it has none. The engines know it, and the crate that composes them
+    /// provides the function.
     pub arena_len: fn(ComponentId, &Topology) -> usize,
 }
 
-/// Devices that one stack can have (their interfaces are numbered in a byte; queues are counted).
+/// The most devices of one stack (a byte holds an interface's number; queues are counted).
 const DEVICES_MAX: usize = 16;
 
-/// Opens a device; fills in what it says of itself.
+/// Opens a device, and completes its configuration with what the device says.
 fn open_device(
     config: &mut StackConfig,
     i: usize,
@@ -171,7 +171,7 @@ fn member(config: &StackConfig, peer: ComponentId, inherited: &mut Option<Inheri
     if arena_len > 0 {
         member.arena = match fds.next() {
             Some(fd) => {
-                // It may be of an older eft.
+                // An older eft may have written it.
                 member.spare = Some(memory::create(&format!("eft-arena-{}", member.name), arena_len)?);
                 Some(fd)
             }
@@ -181,7 +181,7 @@ fn member(config: &StackConfig, peer: ComponentId, inherited: &mut Option<Inheri
     Ok(member)
 }
 
-/// Makes everything but the processes.
+/// Makes everything except the processes.
 pub fn build(mut config: StackConfig) -> Result<Supervisor> {
     check(&config)?;
     raise_file_limit();
@@ -255,7 +255,7 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
         ending: None,
         last_word: None,
     };
-    // The set watches open files: a duplicate that is closed again leaves the registration alone.
+    // The set watches open files, so closing the duplicate leaves the registration in place.
     let signals = supervisor.signals.try_clone().doing("signalfd")?;
     supervisor.watch(&signals, Watched::Signals)?;
     let operators = supervisor.operators.try_clone().doing("socket")?;
@@ -264,11 +264,12 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
     Ok(supervisor)
 }
 
-/// The supervisor's and its servers' niceness. Among sixteen programs that compute, a restart of ip at niceness 0 takes so
-/// long that both ends of a connection retransmit; the kernel's own stack does not queue behind programs either.
+/// The niceness of the supervisor and its servers. Among sixteen programs that compute, a restart of ip at niceness 0
+/// takes so long that both ends of a connection retransmit; the kernel's own stack does not queue behind programs
+/// either.
 const NICE: i32 = -11;
 
-/// Servers inherit it. Without the privilege they queue like any program.
+/// Sets the niceness, which servers inherit. Without the privilege they queue like any program.
 fn raise_priority() {
     let _ = rustix::process::setpriority_process(None, NICE);
 }

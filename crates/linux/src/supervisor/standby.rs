@@ -1,7 +1,9 @@
-//! Processes that are started ahead and wait to take a dead server's place, so that nobody waits for a process to start.
+//! Processes that are started ahead and wait to take a dead server's place, so that a recovery does not include the
+//! start of a process.
 //!
-//! Such a process has been told nothing: it waits for its identity as any newborn does, and becomes a server by the same
-//! messages. So a standby knows no more of the stack, and has no more of its memory, than a process that does not exist yet.
+//! Such a process has received nothing: it waits for its identity like any newborn, and becomes a server by the same
+//! messages. So a standby knows no more of the stack, and has no more of its memory, than a process that has not been
+//! started.
 
 use super::process::Spawned;
 use eft_base::Instant;
@@ -10,30 +12,30 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What waits to take a server's place.
+/// The standby of a server.
 #[derive(Default)]
 pub struct Standby {
-    /// The topology asks for one.
+    /// Whether the topology asks for one.
     pub is_wanted: bool,
     pub waiting: Option<Waiting>,
-    /// No other one is started before.
+    /// Another one is started at this time at the earliest.
     pub not_before: Option<Instant>,
 }
 
 pub struct Waiting {
     pub spawned: Spawned,
-    /// What it was started from.
+    /// The file from which it was started; `None`: the supervisor's own.
     pub program: Option<Arc<OwnedFd>>,
 }
 
 /// How a death was overcome.
 #[derive(Clone, Copy, Debug)]
 pub struct Recovery {
-    /// From when the death was noticed until the successor was at work.
+    /// From the moment when the death was noticed until the successor served.
     pub took: Duration,
-    /// When it was at work, by the monotonic clock.
+    /// When it served, by the monotonic clock.
     pub at: Instant,
-    /// Memory of the durable state that it took over.
+    /// Bytes of memory of the durable state that it took over.
     pub state_bytes: u64,
 }
 
@@ -52,7 +54,7 @@ impl Standby {
         self.waiting.as_ref().map(|waiting| waiting.spawned.child.id())
     }
 
-    /// A child of ours that has not been reaped: nobody else has its number.
+    /// Ends the waiting process. It is a child that has not been reaped, so no other process can have its number.
     pub fn end(&mut self) {
         if let Some(mut waiting) = self.waiting.take() {
             let _ = waiting.spawned.child.kill();
@@ -60,12 +62,12 @@ impl Standby {
         }
     }
 
-    /// Whether it waits still.
+    /// Whether the process still waits.
     pub fn is_alive(&mut self) -> bool {
         self.waiting.as_mut().is_some_and(|waiting| matches!(waiting.spawned.child.try_wait(), Ok(None)))
     }
 
-    /// Whether it was started from what its server is started from now.
+    /// Whether it was started from the file from which its server is started now.
     pub fn suits(&self, program: Option<&Arc<OwnedFd>>) -> bool {
         self.waiting.as_ref().is_some_and(|waiting| match (&waiting.program, program) {
             (None, None) => true,
@@ -75,7 +77,7 @@ impl Standby {
     }
 }
 
-/// Bytes of a segment that are there: of a memory file, pages that were never written take none.
+/// Bytes of a segment that are in memory: pages of a memory file that were never written take none.
 pub fn memory_of(segment: &impl AsFd) -> u64 {
     rustix::fs::fstat(segment).map_or(0, |stat| stat.st_blocks as u64 * 512)
 }

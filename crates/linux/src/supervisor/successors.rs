@@ -1,4 +1,4 @@
-//! Who takes a dead server's place: the standbys that wait for it, and how long it took.
+//! Successors of dead servers: the standbys that wait to take their place, and how long a recovery takes.
 
 use super::Supervisor;
 use super::member::{Life, Member};
@@ -8,11 +8,11 @@ use eft_base::Instant;
 use eft_host::clock;
 use std::time::Duration;
 
-/// Until another one is started in the place of a standby that ended by itself, or could not be started.
+/// How long to wait before another standby is started in place of one that ended by itself or could not be started.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 impl Supervisor {
-    /// The process that waits to take this one's place, if it can.
+    /// Takes the process that waits for this server's place, if it is alive and of the right program.
     pub(super) fn take_standby(&mut self, i: usize) -> Option<Spawned> {
         let Member { standby, program, .. } = &mut self.members[i];
         if !standby.is_alive() || !standby.suits(program.as_ref()) {
@@ -22,8 +22,8 @@ impl Supervisor {
         standby.waiting.take().map(|waiting| waiting.spawned)
     }
 
-    /// Sees to it that one waits for each server at work that is to have one; at most one is started at a time, since that
-    /// takes a millisecond in which nothing else is looked after.
+    /// Starts a standby for a running server that is to have one. It starts one at a time, since that takes a
+    /// millisecond in which the supervisor does nothing else.
     pub(super) fn renew_standbys(&mut self, now: Instant) {
         for i in 0..self.members.len() {
             if self.company(i)[0] != i || self.members[i].life != Life::Running {
@@ -51,7 +51,7 @@ impl Supervisor {
         let standby = &mut self.members[i].standby;
         match spawned {
             Ok(spawned) => standby.waiting = Some(Waiting { spawned, program }),
-            // Its server works, and would be started without it.
+            // The server itself runs, and can be restarted without a standby.
             Err(_) => standby.not_before = Some(now + AGAIN_AFTER),
         }
     }
@@ -60,7 +60,7 @@ impl Supervisor {
         self.members.iter_mut().for_each(|member| member.standby.end());
     }
 
-    /// A server is at work (again).
+    /// A server serves (again): records how long its recovery took.
     pub(super) fn note_recovery(&mut self, i: usize) {
         let member = &mut self.members[i];
         let Some(died_at) = member.died_at.take() else { return };

@@ -1,9 +1,9 @@
-//! Live update: a server is replaced by one of another program file, and connections go on.
+//! Live update: a server is replaced by one from another program file, and connections survive.
 //!
-//! The newcomer is started beside the old server and looks at what it will have to take: which messages are spoken, and the
-//! arena. Only when it has said that all this suits it the old server is told to end, and from then on it is a rebirth like
-//! any other, without the time that starting a program takes. A newcomer that dies before, or says nothing, has changed
-//! nothing; one that dies within its first second is replaced by the old program, which finds its state in the arena.
+//! The newcomer is started beside the old server and examines what it would take over: the protocol and the arena. Only
+//! when it has agreed is the old server told to end; what follows is a rebirth like any other, without the time to
+//! start a program. A newcomer that dies before that, or does not answer, has changed nothing. One that dies within its
+//! first second is replaced by the old program, which finds its state in the arena.
 
 use super::children;
 use super::member::{Life, Member};
@@ -21,13 +21,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a newcomer may take to look at what it gets, or to get to work.
+/// How long a newcomer may take to examine what it gets, or to become ready.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long the old server may take to end as told.
+/// How long the old server may take to end.
 const END: Duration = Duration::from_secs(1);
-/// How long it must live to have proven itself.
+/// How long the newcomer must live to prove itself.
 const PROBATION: Duration = Duration::from_secs(1);
-/// After how long a component is started again whose arena nobody could convert back.
+/// A component whose arena could not be converted back is started again after this time.
 pub const REVERT: Duration = Duration::from_secs(10);
 
 /// An update in progress.
@@ -38,19 +38,19 @@ pub struct Update {
     stage: Stage,
     /// The old program's arena, once the newcomer has converted it.
     unconverted: Option<OwnedFd>,
-    /// When the stage must be over.
+    /// The stage must end by this time.
     until: Instant,
 }
 
 enum Stage {
-    /// The newcomer looks at what there is.
+    /// The newcomer examines the protocol and the arena.
     Examining(Spawned),
     /// The old server was told to end.
     Ending {
         newcomer: Spawned,
         told: Instant,
     },
-    /// The newcomer is the server. `previous`: what it is to be if it fails.
+    /// The newcomer is the server. `previous` is the program to which a failure returns.
     Starting {
         previous: Option<Arc<OwnedFd>>,
         told: Instant,
@@ -59,8 +59,8 @@ enum Stage {
         previous: Option<Arc<OwnedFd>>,
         pause: Duration,
     },
-    /// The newcomer had converted the arena and did not prove itself; its program makes of that arena one that the old
-    /// program reads. `like`: the one that it had.
+    /// The newcomer had converted the arena and failed: its program converts that arena back into one that the old
+    /// program can read. `like` is the old program's arena.
     Reverting {
         helper: Spawned,
         to: OwnedFd,
@@ -104,7 +104,7 @@ impl Supervisor {
         let question = encode(&ToServer::Examine(self.identity(i)?));
         let shown = self.members[i].arena.as_ref().map(memory::read_only).transpose()?;
         let fds: Vec<_> = shown.iter().map(|fd| fd.as_fd()).collect();
-        // One that has died already does not hear it, which is known when it is reaped.
+        // A newcomer that has already died does not get it; its death is noticed when it is reaped.
         let _ = scm::send(&newcomer.controls[0], &question, &fds, true);
         let until = clock::now() + PATIENCE;
         let stage = Stage::Examining(newcomer);
@@ -112,7 +112,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// What the newcomer says of what it looked at.
+    /// Handles the newcomer's answer to the examination.
     pub(super) fn newcomer_speaks(&mut self) {
         let Some(Update { stage, .. }) = &self.update else { return };
         let (Stage::Examining(spawned) | Stage::Reverting { helper: spawned, .. }) = stage else { return };
@@ -125,7 +125,7 @@ impl Supervisor {
                 }
             }
             Err(rustix::io::Errno::AGAIN) => {}
-            // Its end says why.
+            // Its end tells why.
             _ => self.unwatch(&control, Watched::Newcomer),
         }
     }
@@ -148,7 +148,7 @@ impl Supervisor {
         match self.spare(member, arena_len) {
             Ok(spare) => self.members[member].spare = spare,
             Err(why) => {
-                // A child of ours that has not been reaped: nobody else has its number.
+                // It is a child that has not been reaped, so no other process can have its number.
                 let _ = newcomer.child.kill();
                 let _ = newcomer.child.wait();
                 return self.refuse_update(member, client, &why.to_string());
@@ -161,7 +161,7 @@ impl Supervisor {
         self.update = Some(Update { member, client, program, stage, unconverted: None, until });
     }
 
-    /// Where the arena is converted into, if it must be. Not touched, it costs nothing.
+    /// Makes an arena to convert into, if the program needs one. While it is untouched it takes no memory.
     fn spare(&self, member: usize, len: usize) -> Result<Option<OwnedFd>> {
         let Member { name, arena, .. } = &self.members[member];
         let now = arena.as_ref().map_or(Ok(0), memory::len)?;
@@ -174,7 +174,7 @@ impl Supervisor {
         }
     }
 
-    /// A server ended because a newcomer takes its place, which it does now.
+    /// The old server has ended, and the newcomer takes its place. False: this server is not being replaced.
     pub(super) fn replaces(&mut self, i: usize) -> bool {
         match &self.update {
             Some(Update { member, stage: Stage::Ending { .. }, .. }) if *member == i => {}
@@ -192,14 +192,14 @@ impl Supervisor {
         self.update = Some(Update { member: i, client, program, stage, unconverted: None, until });
         if let Err(why) = self.raise(i, newcomer) {
             eprintln!("eft {}: {} cannot be updated: {why}", self.config.name, self.members[i].name);
-            // Its death is what follows.
+            // The death that follows is handled like any other.
             self.members[i].kill();
         }
         self.show_member(i);
         true
     }
 
-    /// The server that runs `i` is at work.
+    /// The newcomer serves.
     pub(super) fn newcomer_is_up(&mut self, i: usize) {
         let now = clock::now();
         if let Some(update) = self.update.as_mut().filter(|update| update.member == i)
@@ -211,7 +211,7 @@ impl Supervisor {
         }
     }
 
-    /// A server died. True if it was a newcomer that had not proven itself: then the old program is the one to start.
+    /// A server died. True if it was a newcomer that had not proven itself: then the old program is started again.
     pub(super) fn falls_back(&mut self, i: usize, how: &str) -> bool {
         let mine = |update: &Update| {
             update.member == i && matches!(update.stage, Stage::Starting { .. } | Stage::Probation { .. })
@@ -231,7 +231,7 @@ impl Supervisor {
         true
     }
 
-    /// Has the new program make an arena that the old one reads of what it left.
+    /// Starts the new program to convert its arena into one that the old program can read.
     fn revert(&mut self, i: usize, program: Arc<OwnedFd>, like: OwnedFd) -> Result<()> {
         let (name, shown) = (self.members[i].name.clone(), memory::read_only(&like)?);
         let Some(ours) = self.members[i].arena.as_ref().map(memory::read_only).transpose()? else {
@@ -241,21 +241,21 @@ impl Supervisor {
         let helper = children::spawn(&self.config.name, &[&name], Some(&program))?;
         self.watch(&helper.controls[0], Watched::Newcomer)?;
         let request = encode(&ToServer::Revert(self.identity(i)?));
-        // One that has died already does not hear it, which is known when it is reaped.
+        // A helper that has already died does not get it; its death is noticed when it is reaped.
         let _ = scm::send(&helper.controls[0], &request, &[ours.as_fd(), shown.as_fd(), to.as_fd()], true);
         let (stage, until) = (Stage::Reverting { helper, to, like }, clock::now() + PATIENCE);
         self.update = Some(Update { member: i, client: 0, program, stage, unconverted: None, until });
         Ok(())
     }
 
-    /// Whether a dead server waits for its arena.
+    /// Whether a dead server waits until its arena is converted back.
     pub(super) fn reverts(&self, i: usize) -> bool {
         let reverting = |update: &Update| matches!(update.stage, Stage::Reverting { .. });
         self.update.as_ref().is_some_and(|update| update.member == i && reverting(update))
     }
 
-    /// The old program may go on, from the arena that was made for it, or at worst from the one that it had: then a connection
-    /// that has moved meanwhile is lost.
+    /// Starts the old program again, from the arena that was made for it, or at worst from its own old one: then a
+    /// connection that has changed meanwhile is lost.
     fn reverted(&mut self, done: bool) {
         let Some(Update { member: i, stage: Stage::Reverting { mut helper, to, like }, .. }) =
             self.update.take()
@@ -275,7 +275,7 @@ impl Supervisor {
         self.show_member(i);
     }
 
-    /// The server converted its arena: the old one is kept until it has proven itself.
+    /// The server converted its arena: the old one is kept until the server has proven itself.
     pub(super) fn newcomer_converted(&mut self, i: usize, old: Option<OwnedFd>) {
         if let Some(update) = self.update.as_mut().filter(|update| update.member == i) {
             update.unconverted = old;
@@ -288,7 +288,7 @@ impl Supervisor {
         self.answer_client(client, &json!({ "error": error }), &[]);
     }
 
-    /// A child ended that is no server: a newcomer that does not want to be one.
+    /// A child ended that is not a server: a newcomer that died before it took over.
     pub(super) fn reap_newcomer(&mut self) {
         let Some(Update { stage, .. }) = &mut self.update else { return };
         let (Stage::Examining(newcomer)
@@ -304,25 +304,25 @@ impl Supervisor {
         }
         let how = children::how(status);
         if matches!(stage, Stage::Reverting { .. }) {
-            // What it said before its end may not have been heard yet.
+            // What it sent before its end may not have been read yet.
             self.newcomer_speaks();
             return self.reverted(false);
         }
         let Some(Update { member, client, stage, .. }) = self.update.take() else { return };
         match stage {
             Stage::Examining(newcomer) => self.unwatch(&newcomer.controls[0], Watched::Newcomer),
-            // The old one is told to end: it is born anew from its own program.
+            // The old server was told to end: it is reborn from its own program.
             _ => self.members[member].spare = None,
         }
         self.refuse_update(member, client, &format!("the new program ended ({how}{})", last_line(&words)));
     }
 
-    /// Looks whether the time of a stage is over.
+    /// Ends a stage whose time is over.
     pub(super) fn look_after_update(&mut self, now: Instant) {
         let Some(update) = self.update.as_mut().filter(|update| now >= update.until) else { return };
         let i = update.member;
         match &mut update.stage {
-            // The death that follows says the rest.
+            // The death that follows is handled by `reap_newcomer`.
             Stage::Examining(newcomer) | Stage::Reverting { helper: newcomer, .. } => {
                 drop(newcomer.child.kill());
             }
@@ -339,7 +339,7 @@ impl Supervisor {
     }
 }
 
-/// What a program said last, for an operator.
+/// The last line that a program wrote, for an operator.
 fn last_line(words: &str) -> String {
     words.lines().rfind(|line| !line.trim().is_empty()).map_or_else(String::new, |line| format!(": {line}"))
 }

@@ -1,4 +1,4 @@
-//! Giving a server its memory and its neighbours.
+//! Gives a server its memory and its neighbours.
 
 use super::accusations::Queue;
 use super::children;
@@ -19,8 +19,9 @@ use std::process::ChildStderr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Bytes after which a recording is long enough: one that was asked for, and one in case of a second failure.
+/// The most bytes of a recording that an operator asked for.
 const RECORDING_MAX: usize = 256 << 20;
+/// The most bytes of a recording for the case of a second failure.
 const FAILURE_MAX: usize = 16 << 20;
 
 impl Supervisor {
@@ -48,7 +49,7 @@ impl Supervisor {
         }
     }
 
-    /// What a process is called: as its servers are.
+    /// The name of a process: the names of its servers.
     pub(super) fn company_name(&self, i: usize) -> String {
         let names: Vec<&str> = self.company(i).into_iter().map(|j| self.members[j].name.as_str()).collect();
         names.join(", ")
@@ -68,7 +69,7 @@ impl Supervisor {
         children::spawn(&self.config.name, &names, program)
     }
 
-    /// Makes a process the server, and those that share it, and connects them with whoever lives.
+    /// Makes a process the server, and those that share it, and connects them with all live neighbours.
     pub(super) fn raise(&mut self, i: usize, spawned: Spawned) -> Result<()> {
         let Spawned { child, controls, mut stderr } = spawned;
         let child = Rc::new(RefCell::new(child));
@@ -145,7 +146,8 @@ impl Supervisor {
         })
     }
 
-    /// Where a server is recorded: if the operator asks for it, and after a life that failed, since this one may fail likewise.
+    /// Where a server is recorded, and the most bytes. It is recorded if the operator asks for it, and after a life
+    /// that failed, since this one may fail in the same way.
     fn recording(&self, i: usize) -> Option<(PathBuf, usize)> {
         let member = &self.members[i];
         let recorded = matches!(member.peer.role, Role::Ip | Role::Filter | Role::Tcp | Role::Udp);
@@ -190,8 +192,8 @@ impl Supervisor {
         self.pool_id()
     }
 
-    /// Fresh pools for a newborn; those of its predecessor are dropped a little later, when nobody
-    /// reads them any more.
+    /// Makes new pools for a newborn. Those of its predecessor are dropped a little later, when they are no longer
+    /// read.
     fn give_pools(&mut self, i: usize) -> Result<()> {
         let peer = self.members[i].peer;
         let due = clock::now() + OLD_POOLS;
@@ -222,7 +224,7 @@ impl Supervisor {
                 }
             }
         }
-        // A component may read its own pools by reference too.
+        // A component may also read its own pools by reference.
         for p in &self.members[i].pools {
             if let Ok(fd) = memory::read_only(&p.fd) {
                 messages.push((ToServer::Pool { id: p.id, slot_size: p.slot_size }, fd));
@@ -242,7 +244,7 @@ impl Supervisor {
         }
     }
 
-    /// Fresh queues between two live members.
+    /// Makes new queues between two live members.
     fn connect(&mut self, i: usize, j: usize, capacity: usize) -> Result<()> {
         let (a, b) = (&self.members[i], &self.members[j]);
         let queue =
@@ -291,7 +293,7 @@ impl super::member::Member {
     }
 }
 
-/// Randomness of the kernel for a server's generator.
+/// A seed from the kernel for a server's random generator.
 pub(super) fn seed() -> Result<u64> {
     let mut bytes = [0u8; 8];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).doing("getrandom")?;

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, and what of it the store keeps for servers.
+//! Checks a configuration, and fills the store from which servers get it.
 
 use super::{DEVICES_MAX, DeviceConfig, StackConfig};
 use crate::devices::DeviceSpec;
@@ -25,7 +25,7 @@ pub(super) fn check(config: &StackConfig) -> Result<()> {
             config.name
         )));
     }
-    // Planned as any other, but nothing spreads connections over several yet.
+    // Such a topology can be planned, but connections cannot be spread over several transports yet.
     if let Some(second) = config.topology.transports().into_iter().find(|id| id.instance > 0) {
         return Err(Error::Invalid(format!(
             "component `{second}`: a stack runs one tcp and one udp at most as yet"
@@ -75,14 +75,14 @@ pub(super) fn check(config: &StackConfig) -> Result<()> {
     Ok(())
 }
 
-/// Whom the stack will talk to must be others than itself, and within reach.
+/// Checks that the stack's gateways and its host side are not itself, and that it can reach them.
 fn check_other_ends(config: &StackConfig) -> Result<()> {
     let own = || config.devices.iter().flat_map(|d| &d.addresses);
     let hosts = &config.host_addresses;
     if let Some(host) = hosts.iter().find(|host| own().any(|a| a.address == host.address)) {
         return Err(Error::Invalid(format!("--host-address {host} is the stack's own address")));
     }
-    // It goes to the first TAP device, whose networks are what the two share.
+    // The host address goes to the first TAP device, so it must be in one of that device's networks.
     let tap = config.devices.iter().find(|d| matches!(d.spec, DeviceSpec::Tap(_)));
     let shared = tap.map_or(&[][..], |d| &d.addresses);
     if let Some(host) = hosts.iter().find(|host| !shared.iter().any(|a| a.contains(host.address))) {
@@ -122,7 +122,7 @@ fn octets(address: IpAddr) -> [u8; 4] {
     }
 }
 
-/// Fills the store with what the command line said.
+/// Fills the store from the command line.
 pub(super) fn configuration(config: &StackConfig) -> Store {
     let mut store = Store::default();
     store.subscribe("ip", ComponentId::IP);
@@ -186,7 +186,7 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
     }
     store.publish("interfaces", interfaces.into_bytes());
     store.publish("info", info);
-    // No rules yet, which the filter must be told: until then it lets nothing through.
+    // The filter must be told that there are no rules yet: until then it lets nothing through.
     store.publish("filter", Vec::new());
     store
 }
