@@ -1,9 +1,9 @@
-//! What surrounds sockets: the processes of applications and their descriptors.
+//! The surroundings of sockets: the processes of applications and their descriptors.
 //!
-//! A connection of a process carries requests; the root connection of a domain was made by
-//! `eft run`, is inherited by all its processes, and carries their hellos. The custodian that `eft run`
-//! leaves behind has the connection on which the domain was asked for (see [`crate::custodian`]). Every descriptor that
-//! must outlive a crash of sockets is also given to the supervisor.
+//! A process's connection carries its requests. `eft run` made the root connection of a domain; all processes of the
+//! domain inherit it, and it carries their hellos. The custodian that `eft run` leaves behind has the connection over
+//! which the domain was made (see [`crate::custodian`]). The supervisor, too, gets every descriptor that must outlive a
+//! crash of sockets.
 
 mod connections;
 mod loopback;
@@ -23,7 +23,7 @@ use rustix::event::epoll;
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// What a ready descriptor of the set is.
+/// What a descriptor of the epoll set is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Watched {
     Listener,
@@ -40,7 +40,7 @@ struct Connection {
     role: Role,
     /// The sequence number of an unanswered NEW_DOMAIN.
     asked: u64,
-    /// Of the layout, as the process speaks it.
+    /// The version of the layout that the process uses.
     version: u32,
 }
 
@@ -48,7 +48,7 @@ struct Connection {
 struct Far {
     fd: OwnedFd,
     token: u64,
-    /// Whose the socket is.
+    /// The transport that owns the socket.
     transport: ComponentId,
 }
 
@@ -59,7 +59,7 @@ struct Domain {
 }
 
 impl Domain {
-    /// How a reply tells of a domain.
+    /// The reply that describes the domain.
     fn described(&self, domain: DomainId) -> Reply {
         let geometry = self.arena.geometry();
         Reply {
@@ -94,7 +94,7 @@ pub struct Applications {
     next_handle: u64,
 }
 
-/// Packets taken from one connection in one turn, so that none starves the others.
+/// The most packets taken from one connection in a turn, so that none starves the others.
 const PACKETS_PER_TURN: usize = 32;
 
 impl Applications {
@@ -139,7 +139,7 @@ impl Applications {
                 &[&fd],
             );
         }
-        // Only the last close matters here; messages in it are the transport's, as is shutting it down.
+        // Only the last close matters here: the transport handles messages, and shuts the far end down.
         let events = epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
         let token = self.watch(fd.as_fd(), Watched::Far(socket), events);
         if let Some(old) = self.far.insert(socket, Far { fd, token, transport }) {
@@ -151,8 +151,8 @@ impl Applications {
         self.far.get(&socket).is_some_and(|far| is_closed(&far.fd))
     }
 
-    /// A far end has hung up and its descriptor seems to be open. If it does so only because a transport was just sending
-    /// there, or took its error away, the end of that message is an event, too.
+    /// A far end has hung up, and its descriptor seems to be open. Perhaps a transport was just sending there, or took
+    /// its error away: then the end of that message is an event, too.
     fn look_again(&mut self, socket: SocketId, token: u64) {
         let events = epoll::EventFlags::RDHUP | epoll::EventFlags::OUT | epoll::EventFlags::ET;
         if let Some(far) = self.far.get(&socket) {
@@ -169,13 +169,14 @@ impl Applications {
         if let Some((fd, token)) = self.loopback.remove(&socket) {
             self.unwatch(&fd, token);
             if far.is_some_and(|far| far.transport.role == eft_messages::Role::Tcp) {
-                // A listener. The supervisor and the custodian have it a little longer. Nobody accepts there any more.
+                // A listener. The supervisor and the custodian hold it a little longer, but it accepts nothing any
+                // more.
                 let _ = rustix::net::shutdown(&fd, rustix::net::Shutdown::Both);
             }
         }
     }
 
-    /// The supervisor's answer to NewDomain: `domain` is none if there are too many.
+    /// The supervisor's answer to NewDomain; without `domain` there are too many.
     fn domain_given(&mut self, id: ConnectionId, domain: Option<DomainId>) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
         let sequence = connection.asked;
@@ -194,8 +195,8 @@ impl Applications {
         self.reply(id, reply, &fds);
     }
 
-    /// Tells a domain's custodian what it is to repeat, with the descriptor that belongs to it. One that
-    /// does not read loses it: its socket ends with the stack.
+    /// Sends a domain's custodian a request to repeat later, with the descriptor that belongs to it. A custodian that
+    /// does not read loses the note: that socket ends with the stack.
     fn note(&self, socket: SocketId, note: Reply) {
         let Some(custodian) = self.custodians.get(&socket.domain) else { return };
         let with = match note.value as u32 {
@@ -208,7 +209,7 @@ impl Applications {
 }
 
 impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applications {
-    /// Who asks for a privileged port must be known to be root.
+    /// The user who asks for a privileged port must be known to be root.
     fn users(&self) -> Option<Users> {
         Some(Users::Known)
     }

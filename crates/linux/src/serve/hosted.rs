@@ -1,4 +1,4 @@
-//! What the loop of a process needs of each of its servers.
+//! What the loop of a process needs from each of its servers.
 
 use super::park::Sleeper;
 use crate::Result;
@@ -15,52 +15,54 @@ use std::sync::Arc;
 pub trait Hosted {
     fn peer(&self) -> ComponentId;
 
-    /// What it brings to the sleep of its process. Asked for once.
+    /// What the process needs to sleep for this server. Asked for once.
     fn sleeper(&mut self) -> Result<Sleeper<'_>>;
 
-    /// Its process sleeps on the descriptors of this set.
+    /// The process sleeps on the descriptors of this set.
     fn sleeps_on(&mut self, set: &Arc<OwnedFd>);
 
-    /// Goes to where it is to run.
+    /// Moves to the CPU where the server is to run.
     fn settle(&mut self);
 
-    /// What it asks of the sandbox of its process: see [`Surroundings::users`].
+    /// What it needs to know of users: see [`Surroundings::users`].
     fn users(&self) -> Option<Users>;
 
-    /// Takes all that it must have before it begins. The servers of `company` run in the same thread; `landlock` is in force.
+    /// Receives everything that it needs before it begins. The servers of `company` run in the same thread; `landlock`:
+    /// Landlock is in force.
     fn begin(&mut self, company: &[ComponentId], landlock: bool) -> Result<()>;
 
-    /// Takes what the supervisor sent, if it rang or its socket `is_readable`.
+    /// Handles what the supervisor sent, if it rang or its socket `is_readable`.
     fn hear(&mut self, is_readable: bool) -> Result<()>;
 
-    /// News of the surroundings, whose descriptors may have something if they are `ready`, and one step, with at most `budget` messages of each neighbour. Returns how much was done.
+    /// Takes the events of the surroundings (their descriptors may be ready if `ready`), and makes one step with at
+    /// most `budget` messages from each neighbour. Returns how much was done.
     fn turn(&mut self, ready: bool, budget: usize) -> usize;
 
-    /// One step for what neighbours of the same thread said since.
+    /// Makes one step for what neighbours of the same thread have sent since.
     fn answer(&mut self, budget: usize);
 
-    /// When it wants a turn at the latest.
+    /// The latest time of its next turn.
     fn deadline(&self) -> Option<Instant>;
 
     /// Whether a neighbour has sent something.
     fn has_message(&self) -> bool;
 
-    /// Whether there is anything to be done: the last look before sleeping.
+    /// Whether anything is left to do: the last check before sleeping.
     fn has_work(&self) -> bool;
 
     fn bells(&self, watch: &mut dyn FnMut(&Shared<Doorbell>));
 
-    /// Whether it would take something from its descriptors.
+    /// Whether it would take a frame from its device now.
     fn wants_device(&self) -> bool;
 
-    /// It is alone on its CPU, and may poll.
+    /// Whether it is alone on its CPU and may poll.
     fn is_dedicated(&self) -> bool;
 
     fn status(&self) -> &Status;
 
-    /// It was told to end.
+    /// Whether it was told to end.
     fn has_ended(&self) -> bool;
 
-    /// What its engine still wants done is done.
+    /// Carries out what its engine still has to do before it ends.
     fn end(&mut self);
 }

@@ -1,8 +1,8 @@
 //! How the servers of a process sleep.
 //!
-//! On a shared core it goes to the kernel at once; on a dedicated core it watches its bells for a
-//! bounded time first. Engines with peers only sleep in `futex_waitv` on all bells; those that also
-//! wait for descriptors sleep in `epoll_wait`, and peers wake them through their eventfd.
+//! On a shared core they go to the kernel at once; on a dedicated core they watch their bells for a bounded time first.
+//! Engines with peers only sleep in `futex_waitv` on all bells; those that also wait for descriptors sleep in
+//! `epoll_wait`, and peers wake them through their eventfd.
 
 use crate::futex::WaitSet;
 use crate::{Doing, Result, monitor};
@@ -19,57 +19,59 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a dedicated server watches before it goes to the kernel. Longer than waking a sleeper on
-/// another core takes (35 us measured), so that a steady stream never pays for a wake.
+/// How long a dedicated server watches before it goes to the kernel: longer than it takes to wake a sleeper on another
+/// core (35 us measured), so that a steady stream never pays for a wake.
 const WATCH: Duration = Duration::from_micros(100);
 
-/// A sleep shorter than this would better have been spent looking around.
+/// After a sleep shorter than this, polling would have been cheaper than sleeping.
 const SHORT_SLEEP: Duration = Duration::from_micros(150);
-/// How long to look around on a shared core.
+/// How long to poll on a shared core.
 const LINGER: Duration = Duration::from_micros(80);
 
-/// What one server brings to the sleep of its process.
+/// What the process needs to sleep for one server.
 pub struct Sleeper<'a> {
     pub status: Status,
     pub eventfd: OwnedFd,
     pub control: BorrowedFd<'a>,
-    /// Its surroundings' descriptors.
+    /// The descriptors of its surroundings.
     pub descriptors: Vec<BorrowedFd<'a>>,
 }
 
-/// A server that sleeps.
+/// What is known of a server while it sleeps.
 struct Asleep {
     status: Status,
     state: Shared<StateWord>,
-    /// Open as long as it is in the set.
+    /// Stays open as long as it is in the set.
     _eventfd: OwnedFd,
-    /// The surroundings' descriptors in the set, and whether they are waited for.
+    /// The surroundings' descriptors in the set.
     devices: Vec<i32>,
+    /// Whether they are waited for.
     devices_watched: bool,
-    /// They may have something.
+    /// Whether they may be ready.
     ready: bool,
-    /// It has ended, and sleeps for good.
+    /// Whether it has ended and so sleeps for good.
     retired: bool,
 }
 
-/// What of a server a descriptor of the set is; the server's number is in the other bits.
+/// What a descriptor of the set is to its server; the other bits hold the server's number.
 const CONTROL: u64 = 0;
 /// It only ends the sleep.
 pub const EVENTFD: u64 = 1;
 const SURROUNDINGS: u64 = 2;
 
-/// The means of sleeping of a process.
+/// Puts the servers of a process to sleep.
 pub struct Parking {
     servers: Vec<Asleep>,
-    /// Present if the surroundings of any have descriptors.
+    /// Present if the surroundings of any server have descriptors.
     epoll: Option<Arc<OwnedFd>>,
     dedicated: bool,
     control_readable: bool,
     waits: WaitSet,
-    /// How long it pays to look around before going to the kernel; see [`Parking::linger`].
+    /// How long polling pays before going to the kernel; see [`Parking::linger`].
     patience: Duration,
-    /// The values of the bells at the last watch, and the place of the one that rang.
+    /// The values of the bells at the last watch.
     rung: Vec<u32>,
+    /// The index of the bell that rang then.
     likely: usize,
 }
 
@@ -84,7 +86,7 @@ impl Parking {
                     epoll::add(&e, fd, token, epoll::EventFlags::IN | how).doing("epoll")
                 };
                 add(sleeper.control, CONTROL, epoll::EventFlags::empty())?;
-                // Each write to it is an event of its own, so nobody need read it.
+                // Each write is an event of its own, so the eventfd need not be read.
                 add(sleeper.eventfd.as_fd(), EVENTFD, epoll::EventFlags::ET)?;
                 let add = |d: &BorrowedFd| add(*d, SURROUNDINGS, epoll::EventFlags::empty());
                 sleeper.descriptors.iter().try_for_each(add)?;
@@ -116,7 +118,7 @@ impl Parking {
         })
     }
 
-    /// What it waits for, if it sleeps on descriptors.
+    /// The epoll set on which the process sleeps, if it sleeps on descriptors.
     pub fn set(&self) -> Option<&Arc<OwnedFd>> {
         self.epoll.as_ref()
     }
@@ -130,19 +132,19 @@ impl Parking {
         self.control_readable
     }
 
-    /// Whether the descriptors of a server's surroundings may have something: false only if the last look showed that they
-    /// have not.
+    /// Whether the descriptors of a server's surroundings may be ready: false only if the last check showed that they
+    /// are not.
     pub fn is_ready(&self, server: usize) -> bool {
         self.servers[server].ready
     }
 
-    /// Asks the kernel which descriptors have something, without a sleep.
+    /// Asks the kernel which descriptors are ready, without sleeping.
     pub fn look(&mut self) {
         self.poll_descriptors(Some(Duration::ZERO));
     }
 
-    /// Waits for a server's surroundings' descriptors from now on, or not. They are level-triggered: one that
-    /// is readable and not read would keep the process awake.
+    /// Begins or ends to wait for the descriptors of a server's surroundings. They are level-triggered: one that is
+    /// readable and not read would keep the process awake.
     pub fn watch_devices(&mut self, server: usize, wanted: bool) {
         let Some(set) = &self.epoll else { return };
         let asleep = &mut self.servers[server];
@@ -159,7 +161,7 @@ impl Parking {
         }
     }
 
-    /// A server has ended: whoever looks at it sees that it sleeps.
+    /// Marks a server as ended: its status shows it asleep from now on.
     pub fn retire(&mut self, server: usize) {
         let asleep = &mut self.servers[server];
         asleep.retired = true;
@@ -174,8 +176,8 @@ impl Parking {
         self.servers.iter().filter(|s| !s.retired).for_each(|s| s.state.awake());
     }
 
-    /// Sleeps until something may have happened. `each_bell` is handed a function that takes all
-    /// bells; `has_work` is the last look. The time goes to `account`.
+    /// Sleeps until something may have happened. `each_bell` passes every bell to the function that it gets; `has_work`
+    /// is the last check before the sleep. The time goes to `account`.
     pub fn park(
         &mut self,
         account: Account,
@@ -209,9 +211,9 @@ impl Parking {
         }
     }
 
-    /// On a shared core: while sleeps have been short (traffic flows), lets the others run and looks
-    /// again for a moment, because falling asleep and being woken costs sender and sleeper more than
-    /// that (13 us and 35 us measured). True if work came.
+    /// On a shared core: while sleeps have been short (traffic flows), yields to other threads and checks again for a
+    /// moment, because falling asleep and being woken costs sender and sleeper more than that (13 us and 35 us
+    /// measured). True if there is work.
     fn linger(&mut self, account: Account, deadline: Option<Instant>, has_work: &impl Fn() -> bool) -> bool {
         if self.patience.is_zero() {
             return false;
@@ -296,13 +298,13 @@ impl Parking {
         self.waits.clear();
         let waits = &mut self.waits;
         let mut all = true;
-        // The values must be read before the last look: a ring after it then ends the wait at once.
+        // The values must be read before the last check: a ring after the check then ends the wait at once.
         each_bell(&mut |b| all &= waits.add(b.word(), b.value()));
         self.announce(Mode::Futex);
         if has_work() {
             return false;
         }
-        // More bells than one call can watch: look at the rest every millisecond.
+        // There are more bells than one call can watch: check the rest every millisecond.
         let deadline = if all { deadline } else { Some(clock::now() + Duration::from_millis(1)) };
         self.waits.wait(deadline);
         true
@@ -318,7 +320,7 @@ impl Parking {
         true
     }
 
-    /// Waits on the epoll set; true if anything is ready.
+    /// Waits on the epoll set; true if any descriptor is ready.
     fn poll_descriptors(&mut self, timeout: Option<Duration>) -> bool {
         let Some(set) = &self.epoll else { return false };
         let timeout = timeout
@@ -344,7 +346,7 @@ impl Parking {
     }
 }
 
-/// The place of the first bell whose value is no longer what it was.
+/// The index of the first bell whose value has changed.
 fn first_rung(each_bell: &impl Fn(&mut dyn FnMut(&Shared<Doorbell>)), values: &[u32]) -> Option<usize> {
     let (mut place, mut rung) = (0, None);
     each_bell(&mut |b| {
@@ -356,7 +358,7 @@ fn first_rung(each_bell: &impl Fn(&mut dyn FnMut(&Shared<Doorbell>)), values: &[
     rung
 }
 
-/// What the processor does while the bells are watched.
+/// How the processor waits while the bells are watched.
 fn watching() -> Phase {
     match monitor::method() {
         monitor::Method::Pause => Phase::Polling,

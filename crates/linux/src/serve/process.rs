@@ -1,8 +1,8 @@
-//! The loop of a process: each of its servers has its turn, and they sleep together.
+//! The loop of a process: its servers take turns, and they sleep together.
 //!
-//! Servers of one process share a thread. What one says to another lies in the same queues as between processes, but
-//! nobody rings for it: after each round whoever has a message has another turn, until none has, so that a packet goes
-//! its whole way, and its answer back, while it is in the cache.
+//! Servers of one process share a thread. Messages between them go through the same queues as between processes, but
+//! without a doorbell: after each round every server that has a message gets another turn, until none has. So a packet
+//! goes all the way, and its answer comes back, while it is in the cache.
 
 use super::hosted::Hosted;
 use super::park::Parking;
@@ -14,12 +14,12 @@ use eft_channel::account::Phase;
 use eft_host::clock;
 use eft_messages::{ComponentId, Role};
 
-/// Messages taken from each peer in one turn beside others in the thread: what a batch touches must still be in the cache
-/// when the next server has its turn, and one message may stand for 64 KB.
+/// The most messages taken from each peer in a turn if other servers share the thread: what a batch touches must still
+/// be in the cache when the next server has its turn, and one message may stand for 64 KB.
 const BUDGET_TOGETHER: usize = 64;
-/// Rounds before the surroundings, the supervisor and the clock are looked at again.
+/// The most rounds before the surroundings, the supervisor and the clock are checked again.
 const ROUNDS: usize = 16;
-/// Turns after which a process that does not sleep asks the kernel which of its descriptors have something.
+/// After this many turns, a process that does not sleep asks the kernel which of its descriptors are ready.
 const LOOK_AFTER: u32 = 32;
 
 /// Servers that share a thread.
@@ -27,9 +27,9 @@ struct Process {
     servers: Vec<Box<dyn Hosted>>,
     parking: Parking,
     budget: usize,
-    /// Whose account the time goes to.
+    /// The server whose account gets the time.
     running: usize,
-    /// Turns since the descriptors were looked at.
+    /// Turns since the descriptors were checked.
     turns: u32,
 }
 
@@ -55,8 +55,8 @@ pub fn run(mut servers: Vec<Box<dyn Hosted>>) -> Result<()> {
     Ok(())
 }
 
-/// Gives up every right that none of them needs. The sandbox is the process's: it is entered when the last server has what only an
-/// open process can make. Returns whether Landlock is in force.
+/// Gives up every right that no server needs. The sandbox is the process's: it is entered when the last server has
+/// everything that only an unconfined process can make. Returns whether Landlock is in force.
 fn confine(servers: &[Box<dyn Hosted>]) -> Result<bool> {
     let wanted: Vec<Users> = servers.iter().filter_map(|server| server.users()).collect();
     match wanted.contains(&Users::Known) {
@@ -66,7 +66,7 @@ fn confine(servers: &[Box<dyn Hosted>]) -> Result<bool> {
     }
 }
 
-/// The order in which a packet that arrives comes to the servers.
+/// The order in which an arriving packet reaches the servers.
 fn inbound(peer: ComponentId) -> (u8, ComponentId) {
     let place = match peer.role {
         Role::Nic => 0,
@@ -98,10 +98,11 @@ impl Process {
             self.go_on();
         }
         if self.servers.iter().all(|server| server.has_ended()) {
-            // Now, and not after the next sleep, which nobody would end.
+            // Return now: nothing would end another sleep.
             return Ok(());
         }
-        // Alone, a turn that finds nothing comes first. Of several one would look at every queue, and at the devices.
+        // A single server sleeps after a turn that found nothing. With several, such a turn would check every queue and
+        // the devices, so they ask whether there is work.
         if work == 0 || self.servers.len() > 1 && !self.has_work() {
             self.park();
         } else {
@@ -110,7 +111,7 @@ impl Process {
         Ok(())
     }
 
-    /// What they said to each other is worked off.
+    /// Handles the messages that the servers have sent each other.
     fn go_on(&mut self) {
         for _ in 0..ROUNDS {
             let mut any = false;
@@ -127,12 +128,12 @@ impl Process {
         }
     }
 
-    /// From now on the time goes to another's account.
+    /// From now on the time goes to another server's account.
     fn hand_over(&mut self, to: usize) {
         if to == self.running {
             return;
         }
-        // To a server it is as if it slept while another of its thread runs.
+        // While another server of its thread runs, a server counts as asleep.
         let account = self.servers[self.running].status().account();
         account.leave(Phase::Sleeping);
         account.enter(Phase::Sleeping, clock::now());
@@ -143,13 +144,13 @@ impl Process {
         self.servers.iter().any(|server| !server.has_ended() && server.has_work())
     }
 
-    /// One of several may end before the others: from then on it sleeps.
+    /// A server that ends before the others of its process counts as asleep from then on.
     fn end(&mut self, i: usize) {
         self.servers[i].end();
         self.parking.retire(i);
     }
 
-    /// Who never sleeps would never learn which descriptors have something.
+    /// A process that never sleeps has to ask which of its descriptors are ready.
     fn look_around(&mut self) {
         self.turns += 1;
         if self.turns >= LOOK_AFTER {
@@ -158,7 +159,7 @@ impl Process {
         }
     }
 
-    /// Announces the sleep, looks once more, sleeps.
+    /// Announces the sleep, checks once more, and sleeps.
     fn park(&mut self) {
         self.turns = 0;
         let awake = || self.servers.iter().filter(|server| !server.has_ended());

@@ -1,4 +1,4 @@
-//! The queues between servers, made of the segments that the supervisor hands out.
+//! The queues between servers, made of the segments that the supervisor provides.
 
 use super::QUEUE_LINES;
 use crate::Result;
@@ -10,7 +10,7 @@ use eft_component::Port;
 use eft_messages::ComponentId;
 
 fn lines(s: &Segment) -> Result<Shared<[Line]>> {
-    // Nobody can choose these sizes but the supervisor, who made and sealed the segments.
+    // Only the supervisor, which made and sealed the segments, chooses these sizes.
     let count = (s.len() - QUEUE_LINES) / size_of::<Line>();
     // SAFETY: Line is made of atomics.
     unsafe { s.shared_slice::<Line>(QUEUE_LINES, count) }
@@ -22,7 +22,7 @@ fn position(s: &Segment) -> Result<Shared<Position>> {
     unsafe { s.shared::<Position>(0) }.map_err(|_| crate::Error::Protocol("bad position segment".into()))
 }
 
-/// A queue for who only looks at it.
+/// A queue for a reader that takes nothing.
 pub fn inspect_queue(written: &Segment, taken: &Segment) -> Result<Inspection> {
     Ok(Inspection::new(lines(written)?, position(taken)?))
 }

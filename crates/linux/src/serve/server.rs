@@ -1,5 +1,5 @@
-//! One server: its control socket, its surroundings, and its [`Server::step`]. Which of a process's servers has its turn is
-//! the matter of [`super::process`].
+//! One server: its control socket, its surroundings, and its [`Server::step`]. [`super::process`] decides which of a
+//! process's servers has its turn.
 
 use super::hosted::Hosted;
 use super::park::{self, Sleeper};
@@ -22,7 +22,7 @@ use std::marker::PhantomData;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-/// Messages taken from each peer in one turn.
+/// The most messages taken from each peer in one turn.
 pub const BUDGET: usize = 128;
 
 /// What the server loop needs from Linux.
@@ -31,7 +31,7 @@ struct Live<C, S> {
     component: PhantomData<C>,
     eventfds: HashMap<ComponentId, OwnedFd>,
     now: Instant,
-    /// Neighbours that the supervisor is to be told of.
+    /// Neighbours that are to be accused before the supervisor.
     accused: Vec<ComponentId>,
 }
 
@@ -72,10 +72,11 @@ struct Running<C: Component, S: Surroundings<C>> {
     control: OwnedFd,
     bell: Shared<Doorbell>,
     bell_seen: u32,
-    /// Until the process's parking has it.
+    /// Present until the process's parking has taken it.
     eventfd: Option<OwnedFd>,
-    /// Where it is to run at first, and where it runs.
+    /// Where it is to run first.
     wanted: Place,
+    /// Where it runs.
     at: Place,
     domains: Domains,
     /// The other servers of this process.
@@ -85,7 +86,7 @@ struct Running<C: Component, S: Surroundings<C>> {
     buffer: Vec<u8>,
 }
 
-/// Makes a server of a component; [`super::run`] lets it run.
+/// Makes a server of a component; [`super::run`] runs it.
 pub fn host<C: Component + 'static, S: Surroundings<C> + 'static>(
     setup: Setup,
     component: C,
@@ -103,8 +104,8 @@ pub fn host<C: Component + 'static, S: Surroundings<C> + 'static>(
             accused: Vec::new(),
         },
         control,
-        // Something may have been sent, and rung for, before we looked at the bell for the first time:
-        // the first turn looks at the control socket in any case.
+        // The supervisor may have sent something, and rung, before the bell was read for the first time: the first turn
+        // reads the control socket in any case.
         bell_seen: bell.value().wrapping_sub(1),
         bell,
         eventfd: Some(eventfd),
@@ -141,7 +142,7 @@ impl<C: Component, S: Surroundings<C>> Hosted for Running<C, S> {
     fn settle(&mut self) {
         match park::place(self.wanted.cpu) {
             Ok(()) => self.at = self.wanted,
-            // A server that runs somewhere is better than none.
+            // It is better to run somewhere than not at all.
             Err(reason) => {
                 let placed =
                     FromServer::Placed { ticket: 0, place: self.at, refusal: Some(reason.to_string()) };
@@ -268,7 +269,7 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
         loop {
             match scm::receive(&self.control, &mut self.buffer, true) {
                 Ok((0, _)) => {
-                    // The supervisor is gone; without it nobody would restart or stop us.
+                    // The supervisor is gone; nothing else could restart or stop this server.
                     self.stop = true;
                     return Ok(());
                 }
@@ -283,7 +284,7 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
         }
     }
 
-    /// Moves, or stays and says why: a CPU that vanished must not cost a server.
+    /// Moves, or stays and says why: a server must survive that a CPU vanishes.
     fn move_to(&mut self, place: Place, ticket: u64) {
         let refusal = match park::place(place.cpu) {
             Ok(()) => {
@@ -308,7 +309,7 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
                 self.server.memory.remove(id);
             }
             ToServer::Connect { peer } => {
-                // What a predecessor had already said still counts.
+                // What a predecessor had sent before still counts.
                 self.server.take_rest(&mut self.live);
                 let ours = memory::map(&next()?, true)?;
                 let theirs = memory::map(&next()?, false)?;
@@ -323,7 +324,7 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
             ToServer::Disconnect { peer } => {
                 self.server.take_rest(&mut self.live);
                 self.server.disconnect(peer);
-                // What was to be done about it is done.
+                // The supervisor has acted on the accusation.
                 self.live.accused.retain(|accused| *accused != peer);
                 self.live.eventfds.remove(&peer);
             }

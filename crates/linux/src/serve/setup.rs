@@ -1,4 +1,4 @@
-//! What a server is given before its engine is made.
+//! What a server gets before its engine is made.
 
 use super::tell;
 use crate::protocol::{CONTROL_FD, FromServer, Identity, PACKET_MAX, ToServer};
@@ -9,11 +9,11 @@ use eft_channel::{Pool, Segment, Shared};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::fd::{FromRawFd, OwnedFd};
 
-/// What the engines know of the layouts of their arenas.
+/// What this program knows about the layouts of its engines' arenas.
 pub struct Versions {
     /// Whether a server of this program could take up what another uses, and which length its own arena has.
     pub suits: fn(&Identity, Option<Segment>) -> Result<usize>,
-    /// Writes what the first arena holds into the third, in the layout of the second.
+    /// Whether a server of this program could take up this arena; returns the length of its own arena.
     pub revert: fn(&Identity, &Segment, &Segment, Segment) -> Result<()>,
 }
 
@@ -27,22 +27,22 @@ pub struct Setup {
     pub device: Vec<OwnedFd>,
     pub pools: Vec<Pool>,
     pub arena: Option<Segment>,
-    /// Empty, for what is in the arena if that is of an older layout.
+    /// An empty arena, for the content of `arena` if that has an older layout.
     spare: Option<Segment>,
 }
 
 impl Setup {
-    /// Takes the control socket that the supervisor left at [`CONTROL_FD`] for the `nth` server of this process, and waits
-    /// for `Construct`. `None`: it is not to be a server, and has done what it was started for.
+    /// Takes the control socket that the supervisor left at [`CONTROL_FD`] for the `nth` server of this process, and
+    /// waits for `Construct`. `None`: the process is not to be a server, and has done what it was started for.
     pub fn receive(nth: usize, versions: &Versions) -> Result<Option<Setup>> {
         let number = CONTROL_FD + nth as i32;
         // SAFETY: fcntl on a number; a bad one gives an error.
         if unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
             return Err(Error::Invalid("`eft serve` is started by `eft up`, not by hand".into()));
         }
-        // The program was started by the name of a link.
+        // The kernel named the process after the link by which the program was started.
         let _ = rustix::thread::set_name(c"eft");
-        // SAFETY: the supervisor passed this descriptor to us alone.
+        // SAFETY: the supervisor passed this descriptor to this process alone.
         let control = unsafe { OwnedFd::from_raw_fd(number) };
         let mut buffer = vec![0; PACKET_MAX];
         let mut next = || -> Result<(ToServer, Vec<OwnedFd>)> {
@@ -76,7 +76,7 @@ impl Setup {
         let mut fd = || fds.next().ok_or_else(|| Error::Protocol("a descriptor is missing".into()));
         let status =
             Status::new(memory::map(&fd()?, true)?).map_err(|_| Error::Protocol("bad status page".into()))?;
-        // The ticks are the thread's, and the supervisor reads those of its first server.
+        // Ticks count the thread's CPU time; the supervisor reads those of the first server.
         if nth == 0 {
             ticks::start(&status)?;
             die_of_faults();
@@ -121,7 +121,7 @@ impl Setup {
         self.arena.take().ok_or_else(|| Error::Protocol("the supervisor gave no arena".into()))
     }
 
-    /// The arena, or what `convert` made of it in an empty one, if it `is_older`.
+    /// The arena. If it `is_older`, `convert` first converts it into the empty one, which is returned.
     pub fn take_converted_arena(
         &mut self,
         is_older: impl FnOnce(&Segment) -> bool,
@@ -139,8 +139,8 @@ impl Setup {
     }
 }
 
-/// The runtime's handler of SIGSEGV and SIGBUS tells overflows of the stack; any other it takes for the next one to kill, so
-/// one sent with kill(2) would change nothing but that.
+/// Restores the default action of SIGSEGV and SIGBUS. The Rust runtime's handler reports stack overflows; after any
+/// other fault it returns and expects the next one to kill, so a signal sent by kill(2) would have no effect.
 fn die_of_faults() {
     for signal in [libc::SIGSEGV, libc::SIGBUS] {
         // SAFETY: plain numbers; the default action is no code of ours.
@@ -148,9 +148,10 @@ fn die_of_faults() {
     }
 }
 
-/// No successor waits until a core of all that the dead one had mapped is written. A limit of one byte keeps a core also from a
-/// program that takes it by a pipe, which none of zero does (core(5), `do_coredump` of Linux). An operator who wants one raises it
-/// again: `prlimit --core=unlimited --pid PID`.
+/// Limits the core file, so that no successor waits until everything that the dead server had mapped is written. A
+/// limit of one byte also keeps a core from a program that receives it through a pipe; a limit of zero does not
+/// (core(5), `do_coredump` of Linux). An operator who wants a core raises the limit again: `prlimit --core=unlimited
+/// --pid PID`.
 fn leave_no_core() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Core);
     let _ =

@@ -1,4 +1,4 @@
-//! What surrounds an engine besides its peers: applications, operators, descriptors.
+//! The surroundings of an engine besides its peers: applications, operators, descriptors.
 
 use crate::capture::{CaptureSlot, CaptureWriter};
 use crate::protocol::{ArenaShape, FromServer, ToServer};
@@ -16,13 +16,13 @@ use std::sync::Arc;
 
 /// The hooks of the live loop of a component.
 pub trait Surroundings<C: Component> {
-    /// Whether the sandbox must let it know users by their numbers. `None`: it enters another one in [`Surroundings::begin`], and
-    /// hears from nobody but the supervisor until then.
+    /// Whether the server must know users by their numbers, which decides its sandbox. `None`: the surroundings enter
+    /// another sandbox in [`Surroundings::begin`], and the server hears only from the supervisor until then.
     fn users(&self) -> Option<Users> {
         Some(Users::Unknown)
     }
 
-    /// All that the engine has to know before it begins has been told to it.
+    /// Called when the engine has been told everything that it must know before it begins.
     fn begin(&mut self, _engine: &C) -> Result<()> {
         Ok(())
     }
@@ -30,10 +30,10 @@ pub trait Surroundings<C: Component> {
     /// Carries out an effect of the engine.
     fn perform(&mut self, effect: C::Effect);
 
-    /// Collects news. Called once per turn. `ready`: its descriptors may have something.
+    /// Emits events. Called once per turn. `ready`: the descriptors may be ready.
     fn poll(&mut self, _ready: bool, _emit: &mut dyn FnMut(C::Event)) {}
 
-    /// Whether news wait: part of the last look before sleeping.
+    /// Whether events are waiting: a part of the last check before sleeping.
     fn pending(&self) -> bool {
         false
     }
@@ -46,10 +46,10 @@ pub trait Surroundings<C: Component> {
         Vec::new()
     }
 
-    /// The process sleeps on the descriptors of this set, since some server of it has any.
+    /// The process sleeps on the descriptors of this set, because some server of it has descriptors.
     fn sleeps_on(&mut self, _set: &Arc<OwnedFd>) {}
 
-    /// `bell`: for who may write to the arena.
+    /// `bell` is given to a server that may write to the arena.
     fn domain_opened(&mut self, _domain: DomainId, _arena: &Arena, _fd: OwnedFd, _bell: Option<OwnedFd>) {}
 
     fn domain_closed(&mut self, _domain: DomainId) {}
@@ -57,20 +57,20 @@ pub trait Surroundings<C: Component> {
     /// A control message that the loop does not handle itself.
     fn control(&mut self, _message: ToServer, _fds: Vec<OwnedFd>, _emit: &mut dyn FnMut(C::Event)) {}
 
-    /// System calls on applications' descriptors since the last time.
+    /// System calls on applications' descriptors since the last call.
     fn take_calls(&mut self) -> u64 {
         0
     }
 }
 
-/// An engine with peers only (ip), or one that also sleeps on a device (nic).
+/// The surroundings of an engine with peers only (ip), or of one that also sleeps on a device (nic).
 #[derive(Default)]
 pub struct Plain {
     device: Option<(OwnedFd, CaptureSlot)>,
 }
 
 impl Plain {
-    /// `device` becomes readable when there is something to receive; captures are put into `slot`.
+    /// `device` becomes readable when a frame can be received; captures are put into `slot`.
     pub fn with_device(device: &impl AsFd, slot: CaptureSlot) -> Result<Plain> {
         let fd = device.as_fd().try_clone_to_owned().map_err(|e| Error::System(format!("device: {e}")))?;
         Ok(Plain { device: Some((fd, slot)) })
@@ -93,7 +93,7 @@ impl<C: Component<Effect = Infallible>> Surroundings<C> for Plain {
     }
 }
 
-/// The filter: answers operators through the supervisor.
+/// The surroundings of the filter: it answers operators through the supervisor.
 pub struct Answering {
     control: OwnedFd,
 }

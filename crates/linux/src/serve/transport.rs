@@ -1,4 +1,4 @@
-//! What surrounds tcp and udp: applications that ring, and the far ends of their descriptors.
+//! The surroundings of tcp and udp: applications that ring, and the far ends of their descriptors.
 
 use super::{Surroundings, park};
 use crate::descriptors::FarEnds;
@@ -18,7 +18,7 @@ struct Domain {
     id: DomainId,
     arena: Arena,
     dirty: Dirty,
-    /// Where the search for marks goes on.
+    /// Where the search for marked slots continues.
     searched: usize,
     bell: Shared<Doorbell>,
     /// In the set on which the process sleeps, if it sleeps on descriptors.
@@ -29,13 +29,13 @@ struct Domain {
 pub struct TransportSurroundings {
     transport: ComponentId,
     domains: Vec<Domain>,
-    /// Whose marks are taken first.
+    /// The index of the domain whose marks are taken first.
     first: usize,
     far: FarEnds,
     set: Option<Arc<OwnedFd>>,
 }
 
-/// Marks taken in one turn, however many sockets have news; a word's worth more.
+/// The most marks taken in one turn, however many sockets are marked; up to a word's worth more.
 const MARKS_PER_TURN: usize = 256;
 
 impl TransportSurroundings {
@@ -106,7 +106,7 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Transport
 
     fn domain_closed(&mut self, domain: DomainId) {
         for f in self.domains.extract_if(.., |f| f.id == domain) {
-            // Its programs may still have it, and so could ring for nothing.
+            // Its programs may still hold the eventfd, and could wake this server for nothing.
             if let (Some(set), Some(bell)) = (&self.set, &f.eventfd) {
                 let _ = epoll::delete(set, bell);
             }

@@ -19,12 +19,12 @@ impl Applications {
         self.adopt(fd, None, Role::Custodian);
     }
 
-    /// Takes a new connection and gives a duplicate to the supervisor.
+    /// Takes a new connection, and gives the supervisor a duplicate.
     fn adopt(&mut self, fd: OwnedFd, domain: Option<DomainId>, role: Role) -> ConnectionId {
         self.next_connection += 1;
         let id = ConnectionId(self.next_connection);
         crate::serve::tell(&self.control, &FromServer::KeepConnection { id: id.0, domain, role }, &[&fd]);
-        // Each request says whose it is: a program may have given up its privilege since it came.
+        // The kernel names the sender of each request: a program may have given up its privilege since it connected.
         let _ = rustix::net::sockopt::set_socket_passcred(&fd, true);
         self.watch(fd.as_fd(), Watched::Connection(id), epoll::EventFlags::IN);
         self.connections.insert(id, Connection { fd, domain, role, asked: 0, version: LAYOUT_VERSION });
@@ -42,7 +42,7 @@ impl Applications {
                     self.request(id, request, privileged, fds, emit);
                 }
                 Err(rustix::io::Errno::AGAIN) => return,
-                // Gone, or not speaking our language: either way there is nothing more to hear.
+                // The process is gone, or it does not speak this protocol: nothing useful can follow.
                 Ok(_) | Err(_) => {
                     self.drop_connection(id, emit);
                     return;
@@ -101,8 +101,9 @@ impl Applications {
                     }
                     None => Handle::default(),
                 };
-                // Who closed a listener asks after its shadow to be sure that it is gone. The event of that far end may
-                // lie behind this one: a connection that was read a moment ago is still in the kernel's list.
+                // A program that closed a listener asks for its shadow, to be sure that it is gone. The event of that
+                // far end may come later than this one: a connection that was read a moment ago is still in the
+                // kernel's list.
                 let socket = SocketId { domain, slot: request.slot };
                 if request.op == op::SHADOW && self.is_closed(socket) {
                     emit(Event::Closed(socket));
@@ -124,7 +125,7 @@ impl Applications {
         }
     }
 
-    /// A process of a domain says hello, with one end of a connection of its own.
+    /// A process of a domain says hello and brings one end of its own connection.
     fn hello(&mut self, fd: OwnedFd, domain: DomainId, request: &Request) {
         let id = self.adopt(fd, Some(domain), Role::Process);
         let known = socket::speaks(request.version);
@@ -142,12 +143,12 @@ impl Applications {
         self.reply(id, reply, if known { &fds } else { &[] });
     }
 
-    /// Answers in the version in which the program asks: it takes no other.
+    /// Answers in the version in which the program asked: it accepts no other.
     pub(super) fn reply(&self, id: ConnectionId, reply: Reply, fds: &[OwnedFd]) {
         if let Some(connection) = self.connections.get(&id) {
             let reply = Reply { version: connection.version, ..reply };
             let fds: Vec<_> = fds.iter().map(|f| f.as_fd()).collect();
-            // An application that does not read its replies loses them, nothing else.
+            // An application that does not read its replies loses them, and nothing else.
             let _ = scm::send(&connection.fd, reply.as_bytes(), &fds, true);
         }
     }

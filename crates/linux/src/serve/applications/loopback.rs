@@ -1,8 +1,8 @@
 //! Kernel sockets on the loopback that stand beside eft sockets.
 //!
-//! A program brings a listener's with LISTEN and a datagram socket's with SHADOW. Here a duplicate is
-//! watched: when something comes there, the eft socket's token is posted, so that its descriptor is
-//! readable. What must never happen: news of a kernel socket that nobody is told.
+//! A program brings a listener's with LISTEN and a datagram socket's with SHADOW. A duplicate is watched here: when
+//! something arrives there, the eft socket's token is posted, so that its descriptor is readable. What must never
+//! happen: something arrives at a kernel socket and its program does not learn of it.
 
 use super::{Applications, Watched};
 use crate::descriptors::shadow_ready;
@@ -29,7 +29,7 @@ impl Applications {
         self.watch_loopback(socket, fd);
     }
 
-    /// See `op::SHADOW`. The first one stays: other processes may hold it already.
+    /// Handles `op::SHADOW`. The first shadow stays, because other processes may hold it already.
     pub(super) fn shadow(
         &mut self,
         socket: SocketId,
@@ -51,7 +51,7 @@ impl Applications {
         }
     }
 
-    /// Something came to the kernel's socket.
+    /// Something arrived at the kernel's socket.
     pub(super) fn loopback_ready(&self, socket: SocketId) {
         let page = self.domains.get(&socket.domain).and_then(|f| f.arena.socket(socket.slot));
         let (Some(page), Some(far), Some((beside, _))) =

@@ -1,7 +1,7 @@
-//! What surrounds the `cores` component: sensors, actuators, files of profiles, the supervisor.
+//! The surroundings of the `cores` component: sensors, actuators, profile files, the supervisor.
 //!
-//! It sees status pages read-only, and changes speeds and parking through the journaled actuators. Everything is read
-//! and done at once when the engine asks for it; what came of it is told in the next turn.
+//! It reads status pages, and changes speeds and parking through the journaled actuators. It does at once what the
+//! engine asks for; the engine learns the result in the next turn.
 
 mod profiles;
 mod survey;
@@ -38,12 +38,12 @@ pub struct CoresSurroundings {
     actuator: Option<Actuator>,
     saver: Saver,
     news: VecDeque<Event>,
-    /// What the engine took over the last sample.
+    /// How long the engine took for the last sample.
     decide: Duration,
 }
 
 impl CoresSurroundings {
-    /// `names`: those of all engines' counters.
+    /// `names`: the counter names of all engines.
     pub fn new(control: &OwnedFd, status: &Status, names: CounterNames) -> Result<CoresSurroundings> {
         Ok(CoresSurroundings {
             control: control.try_clone().doing("control socket")?,
@@ -68,7 +68,8 @@ impl CoresSurroundings {
         let Some(actuator) = &self.actuator else {
             return Err(crate::Error::Missing("no CPU is managed".into()));
         };
-        // The journal's lock may be another's for a while: that is no hang.
+        // Another process may hold the journal's lock for a while: announced as asleep, this server does not count as
+        // hung.
         let state = self.status.state();
         state.announce(Mode::Descriptor);
         let done = actuator.change(change);
@@ -83,7 +84,7 @@ impl CoresSurroundings {
 }
 
 impl Surroundings<Cores> for CoresSurroundings {
-    /// Which rights it keeps depends on whether it manages CPUs.
+    /// The rights that it keeps depend on whether it manages CPUs.
     fn users(&self) -> Option<Users> {
         None
     }
@@ -151,8 +152,8 @@ impl Surroundings<Cores> for CoresSurroundings {
     }
 }
 
-/// Holders (of `eft cpu`) that ended are our children.
+/// Reaps the holders (of `eft cpu`) that have ended: they are children of this process.
 fn reap_children() {
-    // SAFETY: waits for nobody and writes nowhere.
+    // SAFETY: WNOHANG does not wait, and without a status pointer nothing is written.
     while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
 }

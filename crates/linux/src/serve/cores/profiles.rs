@@ -1,4 +1,4 @@
-//! What a policy learnt goes back into the file that its profiles came from.
+//! Saves what a policy has learnt in the file from which its profiles came.
 
 use crate::error::{Doing, Result, error};
 use eft_cores::engine::Learnt;
@@ -7,7 +7,7 @@ use eft_host::named_file;
 
 #[derive(Default)]
 pub struct Saver {
-    /// Said once, not each minute.
+    /// The failure has been reported: it is reported once, not every minute.
     failed: bool,
 }
 
@@ -24,8 +24,8 @@ impl Saver {
     }
 }
 
-/// All or nothing: whoever reads meanwhile, and whatever happens, finds the old file or the new one. A file that is not a
-/// profile file of this machine any more is somebody else's, and stays.
+/// Replaces the file as a whole: a reader at any time, and after any crash, finds the old file or the new one. If the
+/// file is no longer a profile file of this machine, someone else has written it, and it stays as it is.
 fn write(learnt: &Learnt) -> Result<()> {
     let Learnt { path, profiles, machine } = learnt;
     let before = named_file::regular_text(path).doing(path)?;
@@ -64,7 +64,7 @@ mod tests {
         stored.record("bulk", Mix::default(), outcome(CpuId(0), 1.0));
         stored.record("bulk", Mix::default(), outcome(CpuId(5), 7.0));
         std::fs::write(&path, file::write(&stored, &machine).unwrap()).unwrap();
-        // The policy had no use for CPU 5, and found CPU 0 better than it was.
+        // The policy had no use for CPU 5, and found that CPU 0 does better than recorded.
         let mut profiles = Profiles::default();
         profiles.record("bulk", Mix::default(), outcome(CpuId(0), 3.0));
         let learnt = Learnt { path: path.clone(), profiles, machine: machine.clone() };

@@ -1,4 +1,4 @@
-//! The machine as a policy that begins has to know it.
+//! Surveys the machine for a policy that begins.
 
 use crate::error::{Doing, Result, error};
 use eft_cores::engine::Survey;
@@ -7,7 +7,7 @@ use eft_host::actuators::burner;
 use eft_host::{managed, named_file};
 use eft_machine::{CpuSet, Machine, Share};
 
-/// Speeds that duty cycles are set to: the steps of clock modulation, which the emulation follows.
+/// The speeds that duty cycles provide: the steps of clock modulation, which the emulation follows.
 const EIGHTHS: [Share; 7] =
     [Share(0.125), Share(0.25), Share(0.375), Share(0.5), Share(0.625), Share(0.75), Share(0.875)];
 
@@ -23,7 +23,8 @@ pub fn survey(managed: &CpuSet, profiles: Option<&str>, emulate_speeds: bool) ->
     Ok(Survey { duty_levels: duty_levels(&machine, emulate_speeds), machine, profiles })
 }
 
-/// P-states if all managed CPUs have them; else duty cycles, if that is wished and allowed; else full speed only.
+/// The duty cycles that may be set. `None`: all managed CPUs have P-states. Empty: full speed only, because emulation
+/// is not wanted or not allowed.
 fn duty_levels(machine: &Machine, emulate: bool) -> Option<Vec<Share>> {
     if machine.has_frequencies() {
         return None;
