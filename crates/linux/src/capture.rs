@@ -1,7 +1,7 @@
-//! `eft capture`: a copy of every frame that crosses a device, in a ring that the capturing process
-//! reads, written as pcapng.
+//! `eft capture`: a copy of every frame that crosses a device goes into a ring, and the capturing process reads the
+//! ring and writes pcapng.
 //!
-//! The NIC never waits for the reader: a full ring loses the copy (counted), not the frame.
+//! The NIC never waits for the reader: when the ring is full, the copy is lost (and counted), not the frame.
 
 use crate::{Doing, Error, Result, memory};
 use eft_base::{Instant, PacketRef};
@@ -41,7 +41,7 @@ impl CaptureWriter {
         Ok(CaptureWriter { segment, producer, position: 0, lost: 0 })
     }
 
-    /// Starts a frame if there is room; `fill` copies it into the slot and says how long it is.
+    /// Adds a frame if there is room. `fill` copies it into the slot at the given offset and returns its length.
     fn add(&mut self, outgoing: bool, partial: bool, fill: impl FnOnce(&Segment, usize) -> Option<usize>) {
         if self.producer.room(1) == 0 {
             self.lost += 1;
@@ -68,7 +68,7 @@ fn ends(segment: &Segment) -> Result<(Producer, Consumer)> {
     Ok(eft_channel::queue::queue(lines, position))
 }
 
-/// Where the NIC's loop puts a capture that an operator asked for.
+/// The place from which the NIC's loop takes a capture that an operator asked for.
 pub type CaptureSlot = Rc<RefCell<Option<CaptureWriter>>>;
 
 /// A device whose frames can be captured.
@@ -129,7 +129,7 @@ impl<D: Device> Device for Captured<D> {
 /// A captured frame.
 pub struct CapturedFrame {
     pub bytes: Vec<u8>,
-    /// By CLOCK_MONOTONIC.
+    /// Time of the capture (CLOCK_MONOTONIC).
     pub at: Instant,
     pub outgoing: bool,
     /// Frames lost before this one.
@@ -171,7 +171,7 @@ impl CaptureReader {
 /// Writes pcapng (draft-ietf-opsawg-pcapng): one section, one Ethernet interface.
 pub struct PcapWriter<W: Write> {
     out: W,
-    /// Nanoseconds to add to CLOCK_MONOTONIC for the time of day.
+    /// Nanoseconds between CLOCK_MONOTONIC and the time of day.
     offset: u64,
 }
 

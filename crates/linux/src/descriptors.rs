@@ -1,12 +1,12 @@
-//! The far ends of applications' descriptors: readiness of eft sockets mirrored into the kernel.
+//! The far ends of applications' descriptors: the readiness of eft sockets, mirrored into the kernel.
 //!
-//! See `eft_channel::token` for the protocol. One empty message is the read token; one plug is a
-//! message of [`PLUG_LEN`] bytes.
+//! `eft_channel::token` explains the protocol. The read token is one empty message; the plug is one message of
+//! [`PLUG_LEN`] bytes.
 //!
-//! At the end of a stream one message more goes into the descriptor, which nobody takes out, and then the far end is shut
-//! down: for sending, or in both directions if the connection is over (the descriptor shows HUP). That message is
-//! the mark of the last close: a far end that was shut down here looks like one whose descriptor is closed, but that
-//! the message still lies there. See [`is_closed`].
+//! At the end of a stream one more message goes into the descriptor. No program takes it out. Then the far end is shut
+//! down: for sending, or in both directions if the connection is over (the descriptor shows HUP). That message tells
+//! the two apart: a far end that was shut down here looks like one whose descriptor was closed, except that the message
+//! is still there. See [`is_closed`].
 
 use crate::scm;
 use eft_base::SocketId;
@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 
-/// Bytes of a plug: enough to stop a send buffer of the least size.
+/// Bytes of a plug: enough to fill a send buffer of the smallest size.
 pub const PLUG_LEN: usize = 1500;
 
 /// [`SocketPage::kind`] of a datagram socket.
@@ -32,7 +32,8 @@ struct Far {
 }
 
 impl Far {
-    /// The word says until the end that there is a plug, so whoever comes after us takes it if we die.
+    /// Takes the plug out. The page's word says until the end that there is a plug, so a successor takes it out if this
+    /// process dies.
     fn take_plug(&self) {
         let mut plug = [0u8; PLUG_LEN];
         let _ = rustix::net::recv(&self.fd, &mut plug, RecvFlags::DONTWAIT);
@@ -44,17 +45,19 @@ impl Far {
 #[derive(Default)]
 pub struct FarEnds {
     ends: HashMap<SocketId, Far>,
-    /// System calls made on far ends since the last look.
+    /// System calls made on far ends since the number was last read.
     pub calls: u64,
-    /// Who is to be told something for which there was no memory; true: a token of which the page speaks.
+    /// Sockets whose message the kernel had no memory for. True: a token that the page already announces. False: the
+    /// end of a stream.
     owed: Vec<(SocketId, bool)>,
 }
 
 impl FarEnds {
-    /// Takes a far end and brings the descriptor in line with the socket as it is now.
+    /// Takes a far end and brings its descriptor in line with the socket's present state.
     pub fn insert(&mut self, socket: SocketId, fd: OwnedFd, arena: &Arena) {
         let Some(page) = arena.socket(socket.slot) else { return };
-        // A predecessor may have died between setting the token and sending its message, or over a plug.
+        // A predecessor may have died after it set the token and before it sent the message, or while it took a plug
+        // out.
         let token_lost = page.read_token().is_posted() && unread_by_peer(&fd) == 0;
         let plug_left = page.write_plug().is_half_taken();
         let far = Far { fd, page, ended: false, hung_up: false };
@@ -76,19 +79,19 @@ impl FarEnds {
         self.ends.retain(|s, _| s.domain != domain);
     }
 
-    /// Derives everything from the page.
+    /// Derives the descriptor's state from the page.
     fn mirror(&mut self, socket: SocketId) {
         let Some(far) = self.ends.get(&socket) else { return };
         let (flags, receivable) = (far.page.flags(), far.page.receivable());
         if flags & flag::DEAD != 0 {
             return self.hang_up(socket);
         }
-        // A datagram may be refused before its socket's far end is here.
+        // A datagram may be refused before its socket's far end arrives here.
         let refused = far.page.kind() == DATAGRAM && (far.page.error() != 0 || far.page.has_errors());
         if receivable > 0 || refused {
             self.readable(socket);
         }
-        // An unconnected stream has a plug only because a connect is on its way to us.
+        // An unconnected stream has a plug only while a connect is on its way.
         let settled = flags & (flag::CONNECTED | flag::SEND_CLOSED) != 0;
         if settled || self.ends[&socket].page.kind() == DATAGRAM {
             let page = &self.ends[&socket].page;
@@ -105,7 +108,7 @@ impl FarEnds {
         if let Some(far) = self.ends.get(&socket)
             && !far.ended
             && (far.page.read_token().post(far.page.receive_end())
-                // An error without data is news too: a refused datagram.
+                // An error without data makes the descriptor readable, too: a refused datagram.
                 || ((far.page.error() != 0 || far.page.has_errors()) && far.page.read_token().post_anyway())
                 || far.page.post_edge())
         {
@@ -113,7 +116,7 @@ impl FarEnds {
         }
     }
 
-    /// Sends a token that is due; if that is impossible now, it is owed.
+    /// Sends a token. If the kernel has no memory for it, it is sent later.
     fn send(&mut self, socket: SocketId, send: impl Fn(&OwnedFd) -> bool) {
         let Some(far) = self.ends.get(&socket) else { return };
         self.calls += 1;
@@ -127,7 +130,7 @@ impl FarEnds {
         !self.owed.is_empty()
     }
 
-    /// Sends what is owed.
+    /// Sends what could not be sent before.
     pub fn settle(&mut self) {
         for (socket, token) in std::mem::take(&mut self.owed) {
             match token {
@@ -147,12 +150,12 @@ impl FarEnds {
         }
     }
 
-    /// Nothing more will come: readable for good, with RDHUP.
+    /// Marks the end of the stream: the descriptor is readable for good, with RDHUP.
     pub fn end_of_stream(&mut self, socket: SocketId) {
         self.shut(socket, Shutdown::Write);
     }
 
-    /// Over in both directions: readable and writable for good, with RDHUP and HUP.
+    /// Marks a connection that is over in both directions: readable and writable for good, with RDHUP and HUP.
     pub fn hang_up(&mut self, socket: SocketId) {
         self.shut(socket, Shutdown::Both);
         self.writable(socket);
@@ -166,7 +169,7 @@ impl FarEnds {
         if !far.ended {
             self.calls += 1;
             if !send_token(&far.fd) {
-                // Without it the end looks like the last close.
+                // Without this message the end would look like the last close.
                 return self.owed.push((socket, false));
             }
         }
@@ -178,42 +181,42 @@ impl FarEnds {
     }
 }
 
-/// Programs that may not wait in the kernel for their descriptor sleep on a word of the page.
+/// Wakes programs that cannot wait in the kernel for their descriptor and sleep on a word of the page.
 fn wake_sleepers(page: &SocketPage) {
     if page.sleepers().load(Ordering::SeqCst) != 0 && page.sleepers().swap(0, Ordering::SeqCst) != 0 {
         crate::futex::wake(page.sleepers());
     }
 }
 
-/// Puts one empty message into the descriptor whose far end this is. False: the kernel has no memory for it.
+/// Puts one empty message into the descriptor of this far end. False: the kernel has no memory for it.
 pub fn send_token(fd: &OwnedFd) -> bool {
     let sent = scm::insist(|| rustix::net::send(fd, &[], SendFlags::DONTWAIT | SendFlags::NOSIGNAL));
     !matches!(sent, Err(Errno::NOMEM | Errno::NOBUFS))
 }
 
-/// Something came to the kernel's socket `shadow`: the eft socket beside it, whose far end is given, becomes
-/// readable. Unless a program that was busy there has taken it: what is readable with nothing to take
-/// misleads.
+/// The kernel's socket `shadow` is readable: makes the eft socket beside it, whose far end is given, readable as well.
+/// A program may have emptied the shadow meanwhile; then nothing is sent, since a readable descriptor with nothing to
+/// read misleads.
 pub fn shadow_ready(page: &SocketPage, far: &OwnedFd, shadow: &OwnedFd) {
     page.add_shadow_news();
     if is_readable(shadow) && (page.read_token().post_anyway() || page.post_edge()) {
-        // A program that misses it hears of what comes next.
+        // If the message is lost, the program notices with the next one.
         let _ = send_token(far);
     }
 }
 
-/// Whether a descriptor has something to take, an error too.
+/// Whether a descriptor is readable; an error counts, too.
 fn is_readable(fd: &OwnedFd) -> bool {
     let mut fds = [PollFd::new(fd, PollFlags::IN)];
     let zero = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
     rustix::event::poll(&mut fds, Some(&zero)).is_ok_and(|n| n > 0)
 }
 
-/// Whether the last descriptor whose far end this is was closed, by whichever process.
+/// Whether the last descriptor of this far end was closed, by any process.
 ///
-/// A far end that is shut down here in both directions shows HUP, too; but then a message lies in the descriptor
-/// ([`FarEnds::end_of_stream`]). A descriptor that is closed with a message in it makes its far end show ERR (the kernel's
-/// `unix_release_sock`), and has no message soon after.
+/// A far end that was shut down here in both directions shows HUP, too, but then a message lies in the descriptor
+/// ([`FarEnds::end_of_stream`]). A descriptor that is closed with a message in it makes its far end show ERR (the
+/// kernel's `unix_release_sock`), and soon holds no message any more.
 pub fn is_closed(far: &OwnedFd) -> bool {
     let mut fds = [PollFd::new(far, PollFlags::empty())];
     let zero = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -222,7 +225,7 @@ pub fn is_closed(far: &OwnedFd) -> bool {
     said.contains(PollFlags::HUP) && (said.contains(PollFlags::ERR) || unread_by_peer(far) == 0)
 }
 
-/// Bytes of memory of messages that the peer has not taken (SIOCOUTQ); 0 if none.
+/// Bytes of memory of the messages that the peer has not taken (SIOCOUTQ); 0 if there are none.
 fn unread_by_peer(fd: &OwnedFd) -> i32 {
     use std::os::fd::AsRawFd;
     let mut n: i32 = 0;

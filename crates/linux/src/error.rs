@@ -1,4 +1,5 @@
-//! What can go wrong with a stack's processes, by what a caller may do about it. Each is printed as its one line.
+//! What can go wrong with a stack's processes, sorted by what a caller can do about it. Each error is printed as one
+//! line.
 
 use std::fmt;
 use thiserror::Error;
@@ -8,10 +9,10 @@ pub enum Error {
     /// The operating system refused a call, a file or a value.
     #[error("{0}")]
     System(String),
-    /// It needs a right that this process does not have.
+    /// The request needs a right that this process does not have.
     #[error("{0}")]
     Denied(String),
-    /// Another stack, program or command has it or is at work on it; the same may succeed later.
+    /// Another stack, program or command uses it; the same request may succeed later.
     #[error("{0}")]
     Busy(String),
     /// There is no such stack, component, interface, file, CPU or kernel feature.
@@ -20,13 +21,13 @@ pub enum Error {
     /// A process that was there has ended.
     #[error("{0}")]
     Gone(String),
-    /// A command line, a configuration or a request that means nothing here.
+    /// The command line, configuration or request makes no sense here.
     #[error("{0}")]
     Invalid(String),
-    /// Another process of a stack gave something that is of no use: it is of another version, or damaged.
+    /// Another process of the stack sent something unusable: it has another version, or is damaged.
     #[error("{0}")]
     Protocol(String),
-    /// The stack answered that it must not or cannot be done.
+    /// The stack answered that the request is forbidden or impossible.
     #[error("{0}")]
     Refused(String),
     #[error(transparent)]
@@ -35,7 +36,7 @@ pub enum Error {
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// `error!(Kind, "a line of {} words", 5)`.
+/// Makes an error: `error!(Kind, "a line of {} words", 5)`.
 macro_rules! error {
     ($kind:ident, $($line:tt)*) => {
         crate::error::Error::$kind(format!($($line)*))
@@ -44,7 +45,7 @@ macro_rules! error {
 
 pub(crate) use error;
 
-/// Adds what was being done to an error of the kernel.
+/// Adds to an error of the kernel what was attempted.
 pub trait Doing<T> {
     fn doing(self, what: impl fmt::Display) -> Result<T>;
 }

@@ -1,12 +1,12 @@
-//! Futexes on shared words: waking one, sleeping on several.
+//! Futexes on shared words: waking the sleepers of one, sleeping on several.
 
 use eft_base::Instant;
 use std::sync::atomic::AtomicU32;
 
-/// Words that one `futex_waitv` can watch (FUTEX_WAITV_MAX).
+/// How many words one `futex_waitv` can watch (FUTEX_WAITV_MAX).
 pub const WAIT_MAX: usize = 128;
 
-/// Wakes everybody who sleeps on `word`, in any process.
+/// Wakes every thread that sleeps on `word`, in any process.
 pub fn wake(word: &AtomicU32) {
     // SAFETY: FUTEX_WAKE does not write to the word.
     unsafe {
@@ -35,7 +35,7 @@ impl WaitSet {
         self.waiters.clear();
     }
 
-    /// Sleep only while `word` still has `value`. Words beyond [`WAIT_MAX`] are not taken.
+    /// Adds a word; the set sleeps only while it has `value`. False: the set already has [`WAIT_MAX`] words.
     pub fn add(&mut self, word: &AtomicU32, value: u32) -> bool {
         if self.waiters.len() >= WAIT_MAX {
             return false;
@@ -49,7 +49,8 @@ impl WaitSet {
         true
     }
 
-    /// Sleeps until a word changes and is woken, `until` passes, or a signal comes.
+    /// Sleeps until a word's sleepers are woken, `until` passes, or a signal comes. Returns at once if a word has
+    /// another value.
     pub fn wait(&self, until: Option<Instant>) {
         let timeout = until.map(|t| libc::timespec {
             tv_sec: (t.0 / 1_000_000_000) as _,

@@ -1,4 +1,4 @@
-//! The host's side of a device: address, MTU, up; and what the kernel says of an interface.
+//! The host's side of a device (addresses, MTU, link up), and what the kernel says about an interface.
 
 use crate::{Doing, Error, Result};
 use eft_base::{Cidr, MacAddress};
@@ -112,7 +112,7 @@ struct Ipv6Request {
 
 fn add_ipv6(interface: &str, address: Ipv6Addr, prefix_len: u8) -> Result<()> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType};
-    // At the other end is the stack alone: the address need not be tried out for a second first.
+    // The only host at the other end is the stack, so duplicate address detection, which takes a second, is not needed.
     let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{interface}/accept_dad"), "0");
     let request = Ipv6Request {
         address: address.octets(),
@@ -132,8 +132,8 @@ fn add_ipv6(interface: &str, address: Ipv6Addr, prefix_len: u8) -> Result<()> {
     }
 }
 
-/// Whether an address is one of this host's own (then a stack must not take it). Binding to it does not
-/// tell: where `lo` is down, the kernel lets every address be bound.
+/// Whether an address belongs to this host (then a stack must not take it). A bind would not tell: where `lo` is down,
+/// the kernel lets any address be bound.
 pub fn owns(address: IpAddr) -> bool {
     let mut list: *mut libc::ifaddrs = std::ptr::null_mut();
     // SAFETY: fills in the list.
@@ -143,23 +143,23 @@ pub fn owns(address: IpAddr) -> bool {
     let mut found = false;
     let mut at = list;
     while !at.is_null() {
-        // SAFETY: an entry of the list; its address is null or valid for its family.
+        // SAFETY: an entry of the list; its address is null or valid for its address family.
         let entry = unsafe { &*at };
         found |= unsafe { address_of(entry.ifa_addr) } == Some(address);
         at = entry.ifa_next;
     }
-    // SAFETY: the list of above.
+    // SAFETY: the list that `getifaddrs` made.
     unsafe { libc::freeifaddrs(list) };
     found
 }
 
 /// # Safety
-/// Null, or a socket address that is valid for its family.
+/// `address` is null, or points to a socket address that is valid for its address family.
 unsafe fn address_of(address: *const libc::sockaddr) -> Option<IpAddr> {
     if address.is_null() {
         return None;
     }
-    // SAFETY: by the caller.
+    // SAFETY: the caller promises it.
     unsafe {
         match (*address).sa_family as i32 {
             libc::AF_INET => {

@@ -1,10 +1,11 @@
-//! The keeper: a process that does nothing but hold what must outlive a supervisor.
+//! The keeper: a process that only holds what must outlive a supervisor.
 //!
-//! Each entry is a name, bytes that it never looks into, and descriptors. The supervisor puts and drops entries as it goes;
-//! when it dies, the keeper waits for another `eft up` of the stack's name, gives it everything, and is its keeper from then
-//! on. If nobody comes for a while, it ends, and so do the connections that it held. It parses nothing but the
-//! supervisor's messages, and it ends no process and touches no device; if nobody comes it removes the stack's folder and the
-//! rules that kept the kernel from answering for the stack's addresses.
+//! Each entry has a name, bytes that the keeper does not interpret, and descriptors. The supervisor puts and drops
+//! entries as it runs. When it dies, the keeper waits for another `eft up` of the stack's name, gives it everything,
+//! and serves it from then on. If none comes in time, the keeper ends, and so do the connections that it held. It
+//! parses nothing but the supervisor's messages, ends no process and touches no device. Before it ends for lack of a
+//! successor, it removes the stack's folder and the rules that kept the kernel from answering for the stack's
+//! addresses.
 
 use crate::devices::packet;
 use crate::protocol::{CONTROL_FD, PACKET_MAX, encode};
@@ -17,12 +18,13 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// From the supervisor. The first message brings the socket at which a successor asks. Descriptors in brackets.
+/// From the supervisor. The first message brings the listening socket for successors. Brackets name the descriptors
+/// that come along.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ToKeeper {
     /// [a listening socket]
     Begin,
-    /// In place of an earlier one of that name. [any]
+    /// Replaces an earlier entry of the name. [any number]
     Put {
         name: String,
         value: Vec<u8>,
@@ -34,10 +36,10 @@ pub enum ToKeeper {
     End,
 }
 
-/// To a successor: every entry, then `All`.
+/// To a successor: every entry, then `All`. Brackets name the descriptors that come along.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum FromKeeper {
-    /// [any]
+    /// [any number]
     Entry {
         name: String,
         value: Vec<u8>,
@@ -45,7 +47,7 @@ pub enum FromKeeper {
     All,
 }
 
-/// What is kept under a name.
+/// An entry of the keeper.
 #[derive(Debug)]
 pub struct Entry {
     pub value: Vec<u8>,
@@ -63,14 +65,14 @@ struct Keeper {
     buffer: Vec<u8>,
 }
 
-/// The keeper's process, started by the supervisor with its socket at [`CONTROL_FD`]. `tables` are those of
-/// [`packet::Silencer`], to be removed if nobody comes.
+/// The keeper's process. The supervisor starts it with a socket at [`CONTROL_FD`]. `tables` are those of
+/// [`packet::Silencer`], which are removed if no successor comes within `patience`.
 pub fn run(stack: &str, patience: Duration, tables: &[String]) -> Result<()> {
     // SAFETY: fcntl on a number; a bad one gives an error.
     if unsafe { libc::fcntl(CONTROL_FD, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
         return Err(Error::Invalid("the keeper is started by `eft up`, not by hand".into()));
     }
-    // SAFETY: the supervisor passed this descriptor to us alone.
+    // SAFETY: the supervisor passed this descriptor to this process alone.
     let supervisor = unsafe { OwnedFd::from_raw_fd(CONTROL_FD) };
     let _ = rustix::thread::set_name(c"eft");
     let mut keeper = Keeper {
@@ -82,7 +84,8 @@ pub fn run(stack: &str, patience: Duration, tables: &[String]) -> Result<()> {
     };
     keeper.keep(patience)?;
     if !keeper.ended {
-        // While the socket is there: a successor that comes now waits for our end, and then begins afresh.
+        // The socket is still there: a successor that comes now waits until this process ends, and then starts the
+        // stack anew.
         tables.iter().for_each(|table| packet::remove_table(table));
         let _ = std::fs::remove_dir_all(operator::stack_dir(stack));
     }
@@ -90,7 +93,7 @@ pub fn run(stack: &str, patience: Duration, tables: &[String]) -> Result<()> {
 }
 
 impl Keeper {
-    /// `patience`: how long it waits for a new supervisor.
+    /// Runs until the stack ends, or until no new supervisor has come within `patience` after the last one died.
     fn keep(&mut self, patience: Duration) -> Result<()> {
         let mut until = None;
         while !self.ended {
@@ -112,7 +115,7 @@ impl Keeper {
     }
 
     fn wait(&self, patience: Option<Duration>) -> Result<()> {
-        // While the supervisor lives nobody else is listened to.
+        // While the supervisor lives, no successor is accepted.
         let from = self.supervisor.as_ref().or(self.successors.as_ref());
         let from = from.ok_or_else(|| Error::Gone("the supervisor died before it began".into()))?;
         let limit = patience.map(|p| Timespec { tv_sec: p.as_secs() as i64, tv_nsec: p.subsec_nanos() as _ });
@@ -140,7 +143,7 @@ impl Keeper {
         match message {
             ToKeeper::Begin => {
                 self.successors = fds.into_iter().next();
-                // It is looked at when nobody may have come.
+                // It is also tried when no successor is waiting.
                 if let Some(successors) = &self.successors {
                     let _ = rustix::io::ioctl_fionbio(successors, true);
                 }
@@ -148,14 +151,16 @@ impl Keeper {
             ToKeeper::Put { name, value } => drop(self.entries.insert(name, Entry { value, fds })),
             ToKeeper::Drop { name } => drop(self.entries.remove(&name)),
             ToKeeper::End => {
-                // First what was kept: the end of the connection says that nobody has it any more.
+                // The entries go first: when the connection ends, the supervisor may rely on their descriptors being
+                // closed.
                 self.entries.clear();
                 (self.supervisor, self.ended) = (None, true);
             }
         }
     }
 
-    /// Somebody asks for everything: a new supervisor, since nobody else may open the socket.
+    /// Accepts a successor and gives it everything. It must be a new supervisor, because no other user may open the
+    /// socket.
     fn admit(&mut self) {
         let Some(successors) = &self.successors else { return };
         let Ok(successor) = accept_with(successors, SocketFlags::CLOEXEC) else { return };
@@ -169,7 +174,7 @@ impl Keeper {
     }
 }
 
-/// Sends, and waits where the receiver is slow, or as many descriptors are on their way as may be.
+/// Sends a message. Waits while the receiver is slow, or while the most descriptors that may be in transit are.
 fn give(to: &OwnedFd, message: &FromKeeper, fds: &[OwnedFd]) -> std::result::Result<(), Errno> {
     let fds: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
     loop {
@@ -180,7 +185,7 @@ fn give(to: &OwnedFd, message: &FromKeeper, fds: &[OwnedFd]) -> std::result::Res
     }
 }
 
-/// Takes everything that is kept at this socket: the successor's side. `None`: it comes too late.
+/// The successor's side: takes everything that is kept at this socket. `None`: the keeper was already ending.
 pub fn take_over(socket: &OwnedFd) -> Result<Option<Entries>> {
     let mut entries = Entries::new();
     let mut buffer = vec![0; PACKET_MAX];
@@ -263,7 +268,7 @@ mod tests {
             say(&ours, &ToKeeper::Put { name: name.into(), value: vec![value] }, &[&memory]);
         }
         say(&ours, &ToKeeper::Drop { name: "b".into() }, &[]);
-        // Two supervisors after each other die; who asks while one lives waits.
+        // Two supervisors die one after the other; a successor that comes while one lives has to wait.
         let early = socket();
         rustix::net::connect(&early, &address).unwrap();
         drop(ours);

@@ -1,8 +1,7 @@
-//! The live world: what a process of a stack needs of the kernel, and the processes themselves.
+//! The live world: what a process of a stack needs from the kernel, and the processes themselves.
 //!
-//! [`serve`] runs one server's loop, [`supervisor`] the process that starts and watches them all,
-//! [`devices`] are the network devices. What is decided comes from the engines and from `control`;
-//! this crate carries it out.
+//! [`serve`] runs a server's loop, [`supervisor`] is the process that starts and watches all servers, and [`devices`]
+//! are the network devices. The engines and `control` make the decisions; this crate carries them out.
 
 mod bell;
 pub mod capture;

@@ -1,4 +1,4 @@
-//! Shared memory: memfds, sealed against shrinking, and their mappings.
+//! Shared memory: memfds that are sealed against shrinking, and their mappings.
 
 use crate::{Doing, Result};
 use eft_channel::Segment;
@@ -21,27 +21,27 @@ unsafe impl Sync for Mapping {}
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: made by `map`, and nobody holds a reference any more (`Segment` keeps the Arc).
+        // SAFETY: made by `map`, and no reference is left (every `Segment` keeps the Arc).
         let _ = unsafe { rustix::mm::munmap(self.pointer.as_ptr().cast(), self.len) };
     }
 }
 
-/// Makes a segment of zeroes whose size can no longer change.
+/// Makes a segment of zeroes; its size cannot change any more.
 pub fn create(name: &str, len: usize) -> Result<OwnedFd> {
     let c_name = CString::new(name).doing("segment name")?;
     let fd = rustix::fs::memfd_create(&c_name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
         .doing("cannot make shared memory (memfd_create)")?;
     rustix::fs::ftruncate(&fd, len as u64)
         .doing(format_args!("cannot size segment {name} to {len} bytes"))?;
-    // Otherwise whoever gets a read-only descriptor could open it again through /proc for writing.
+    // Otherwise a process that gets a read-only descriptor could open it again for writing through /proc.
     rustix::fs::fchmod(&fd, Mode::RUSR).doing(format_args!("cannot protect segment {name}"))?;
     rustix::fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
         .doing(format_args!("cannot seal segment {name}"))?;
     Ok(fd)
 }
 
-/// Whether a descriptor that a program brought is such a segment, of at least `len` bytes, and can be
-/// mapped and touched without fault: no shrinking, no seal against writing, ordinary pages.
+/// Whether a descriptor that a program brought is such a segment of at least `len` bytes that can be mapped and
+/// accessed without a fault: sealed against shrinking, not sealed against writing, with ordinary pages.
 pub fn is_usable(fd: &OwnedFd, len: usize) -> bool {
     const TMPFS_MAGIC: rustix::fs::FsWord = 0x0102_1994;
     let forbids = SealFlags::WRITE | SealFlags::FUTURE_WRITE;
@@ -58,14 +58,14 @@ pub fn len(fd: &impl AsFd) -> Result<usize> {
     Ok(rustix::fs::fstat(fd).doing("cannot stat a segment")?.st_size as usize)
 }
 
-/// A descriptor of the same memory that cannot be mapped writable.
+/// A descriptor of the same memory that cannot be mapped for writing.
 pub fn read_only(fd: &impl AsFd) -> Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());
     rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
         .doing("cannot reopen a segment read-only")
 }
 
-/// Maps a whole segment. Its size is asked of the kernel, never of the peer that sent it.
+/// Maps a whole segment. The kernel gives its size, not the peer that sent it.
 pub fn map(fd: &impl AsFd, writable: bool) -> Result<Segment> {
     let len = len(fd)?;
     let protection = if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
@@ -77,7 +77,7 @@ pub fn map(fd: &impl AsFd, writable: bool) -> Result<Segment> {
     let pointer =
         NonNull::new(pointer.cast::<u8>()).ok_or_else(|| crate::Error::System("mapped at zero".into()))?;
     let keep = Arc::new(Mapping { pointer, len });
-    // SAFETY: mapped above with these rights, page-aligned, unmapped when `keep` goes. The memfd is
-    // sealed against shrinking, so no access can fault.
+    // SAFETY: mapped above with these rights, page-aligned, and unmapped when `keep` is dropped. The memfd is sealed
+    // against shrinking, so no access can fault.
     Ok(unsafe { Segment::from_raw(pointer, len, writable, keep) })
 }

@@ -1,19 +1,19 @@
 //! Waiting for a change of memory from user space.
 //!
-//! Where the processor lets user code wait for a store to a line (Intel WAITPKG: UMONITOR and UMWAIT; AMD: MONITORX and
-//! MWAITX; ARM: a load-exclusive and WFE) a dedicated core arms the monitor on the line that a sender writes when it rings,
-//! looks once more, and sleeps until that store, as the kernel's idle loop does with MONITOR and MWAIT. Else it executes
-//! PAUSE. One monitor covers one line: of several bells the caller names the likeliest, and the sleep is bounded so that it
-//! looks at the others in time.
+//! Some processors let user code wait for a store to a cache line (Intel WAITPKG: UMONITOR and UMWAIT; AMD: MONITORX
+//! and MWAITX; ARM: a load-exclusive and WFE). There, a dedicated core arms the monitor on the line that a sender
+//! writes when it rings, checks once more, and sleeps until that store, as the kernel's idle loop does with MONITOR and
+//! MWAIT. Elsewhere it executes PAUSE. One monitor covers one line: with several bells, the caller names the likeliest,
+//! and the sleep is so short that the others are checked in time.
 
 use std::sync::atomic::AtomicU32;
 
-/// Bounds of one sleep in cycles of the time stamp counter: if the line is one of several, and if it is the only one (then a
-/// tenth of the 100,000 that Linux grants user code at most).
+/// The longest sleep in cycles of the time stamp counter: if the line is one of several, and if it is the only one (a
+/// tenth of the 100,000 that Linux allows user code).
 #[cfg(target_arch = "x86_64")]
 const CYCLES: (u32, u32) = (4_000, 10_000);
 
-/// Which instruction is used.
+/// The instruction that is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     Umwait,
@@ -22,7 +22,7 @@ pub enum Method {
     Pause,
 }
 
-/// What this processor offers.
+/// The method that this processor offers.
 pub fn method() -> Method {
     #[cfg(target_arch = "x86_64")]
     {
@@ -50,8 +50,8 @@ pub fn method() -> Method {
     }
 }
 
-/// Sleeps until somebody writes to the line of `word`, or for a little, unless `changed` once the monitor is armed. The caller
-/// loops. `only`: no other line matters.
+/// Sleeps until another thread writes to the line of `word`, or for a short time. Does not sleep if `changed` is true
+/// once the monitor is armed. The caller loops. `only`: no other line matters.
 pub fn wait(word: &AtomicU32, only: bool, changed: impl Fn() -> bool) {
     match method() {
         #[cfg(target_arch = "x86_64")]
@@ -64,7 +64,7 @@ pub fn wait(word: &AtomicU32, only: bool, changed: impl Fn() -> bool) {
     }
 }
 
-/// For who has no line to wait for.
+/// Waits a moment without a line to watch.
 pub fn spin(changed: &impl Fn() -> bool) {
     for _ in 0..32 {
         if changed() {
@@ -76,12 +76,12 @@ pub fn spin(changed: &impl Fn() -> bool) {
 
 /// A processor's monitor.
 trait Monitor {
-    /// A store to the line of `word` from now on ends the next sleep, or keeps it from beginning.
+    /// From now on a store to the line of `word` ends the next sleep, or prevents it.
     fn arm(&self, word: &AtomicU32);
     fn sleep(&self);
 }
 
-/// A store before the monitor was armed is seen by the look, one after it by the monitor.
+/// `changed` sees a store from before the monitor was armed; the monitor sees a later one.
 fn arm_and_sleep(monitor: &impl Monitor, word: &AtomicU32, changed: impl Fn() -> bool) {
     monitor.arm(word);
     if !changed() {
@@ -100,7 +100,7 @@ struct Umwait(u32);
 #[cfg(target_arch = "x86_64")]
 impl Monitor for Umwait {
     fn arm(&self, word: &AtomicU32) {
-        // SAFETY: UMONITOR only reads the address, which is valid; CPUID said that WAITPKG is there.
+        // SAFETY: UMONITOR only reads the address, which is valid; CPUID says that WAITPKG is available.
         unsafe {
             std::arch::asm!(
                 ".byte 0xf3, 0x0f, 0xae, 0xf0", // umonitor rax
@@ -111,7 +111,7 @@ impl Monitor for Umwait {
     }
 
     fn sleep(&self) {
-        // SAFETY: RDTSC and UMWAIT touch no memory; CPUID said that WAITPKG is there. C0.1 (ecx = 1).
+        // SAFETY: RDTSC and UMWAIT touch no memory; CPUID says that WAITPKG is available. C0.1 (ecx = 1).
         unsafe {
             let until = std::arch::x86_64::_rdtsc() + u64::from(self.0);
             std::arch::asm!(
@@ -131,7 +131,7 @@ struct Mwaitx(u32);
 #[cfg(target_arch = "x86_64")]
 impl Monitor for Mwaitx {
     fn arm(&self, word: &AtomicU32) {
-        // SAFETY: MONITORX only reads the address, which is valid; CPUID said that it is there.
+        // SAFETY: MONITORX only reads the address, which is valid; CPUID says that it is available.
         unsafe {
             std::arch::asm!(
                 ".byte 0x0f, 0x01, 0xfa", // monitorx rax, ecx, edx
@@ -144,8 +144,8 @@ impl Monitor for Mwaitx {
     }
 
     fn sleep(&self) {
-        // SAFETY: MWAITX touches no memory; CPUID said that it is there. ECX bit 1 enables the timer in EBX; EBX is saved
-        // around it because LLVM reserves it. The hint in EAX is for C0, from which it wakes the soonest.
+        // SAFETY: MWAITX touches no memory; CPUID says that it is available. ECX bit 1 enables the timer in EBX; EBX is
+        // saved around it because LLVM reserves it. The hint in EAX asks for C0, from which the core wakes fastest.
         unsafe {
             std::arch::asm!(
                 "mov {saved}, rbx",
@@ -168,7 +168,7 @@ struct Wfe;
 #[cfg(target_arch = "aarch64")]
 impl Monitor for Wfe {
     fn arm(&self, word: &AtomicU32) {
-        // SAFETY: a load from a valid address. A store by another clears the exclusive monitor, which is an event.
+        // SAFETY: a load from a valid address. A store by another core clears the exclusive monitor, which is an event.
         unsafe {
             std::arch::asm!("ldaxr {_v:w}, [{p}]", _v = out(reg) _, p = in(reg) word.as_ptr(), options(nostack));
         }
@@ -186,7 +186,7 @@ mod tests {
     use std::cell::RefCell;
     use std::sync::atomic::Ordering;
 
-    /// A processor that notes what it is told, and whose sleep ends only by a store to the armed line.
+    /// A processor that records what it is told, and whose sleep only a store to the armed line ends.
     #[derive(Default)]
     struct Fake {
         armed: RefCell<Option<(*const u32, u32)>>,
@@ -214,18 +214,18 @@ mod tests {
             false
         });
         assert_eq!(*fake.slept.borrow(), 1);
-        // A store between the look and the sleep ends it at once.
+        // A store between the check and the sleep ends the sleep at once.
         arm_and_sleep(&fake, &bell, || {
             bell.fetch_add(1, Ordering::SeqCst);
             false
         });
         assert_eq!(*fake.slept.borrow(), 1);
-        // And one that the look sees keeps it awake.
+        // A store that the check sees prevents the sleep.
         arm_and_sleep(&fake, &bell, || true);
         assert_eq!((*fake.slept.borrow(), fake.armed.borrow().is_some()), (1, true));
     }
 
-    /// With whatever this processor offers.
+    /// Uses the method that this processor offers.
     #[test]
     fn a_store_by_another_thread_is_seen() {
         let bell = AtomicU32::new(0);

@@ -1,7 +1,6 @@
-//! The operator's socket: one JSON request a connection, one JSON answer, descriptors beside it.
+//! The operator's socket: each connection carries one JSON request and one JSON answer, with descriptors.
 //!
-//! It lies at `RUN/NAME/control.sock` with mode 0600. `eft ps`, `stat`, `ss`, `kill`, `pf`, … are its
-//! clients.
+//! It is `RUN/NAME/control.sock` and has mode 0600. `eft ps`, `stat`, `ss`, `kill`, `pf`, … are its clients.
 
 use crate::protocol::PACKET_MAX;
 use crate::{Doing, Error, Result, scm};
@@ -10,7 +9,7 @@ use serde_json::Value;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// Where running stacks have their sockets.
+/// The folder in which running stacks have their sockets.
 pub fn run_dir() -> PathBuf {
     std::env::var_os("EFT_RUN_DIR").map_or_else(|| PathBuf::from("/run/eft"), PathBuf::from)
 }
@@ -40,7 +39,7 @@ pub fn unix_address(path: &Path) -> Result<SocketAddrUnix> {
     SocketAddrUnix::new(path).doing(format_args!("{}", path.display()))
 }
 
-/// A socket at `path`, for its owner alone.
+/// Makes a listening socket at `path` that only its owner can use.
 pub fn listen(path: &Path) -> Result<OwnedFd> {
     use std::os::unix::fs::PermissionsExt;
     let what = || path.display().to_string();
@@ -67,12 +66,12 @@ pub fn connect(name: &str, path: &Path) -> Result<OwnedFd> {
     Ok(fd)
 }
 
-/// Asks a stack. An answer with `error` becomes an error.
+/// Sends a request to a stack and returns the answer. An answer with `error` becomes an error.
 pub fn ask(name: &str, request: &Value) -> Result<(Value, Vec<OwnedFd>)> {
     ask_with(name, request, &[])
 }
 
-/// The same, with descriptors that belong to the question.
+/// The same, with descriptors that belong to the request.
 pub fn ask_with(name: &str, request: &Value, fds: &[&OwnedFd]) -> Result<(Value, Vec<OwnedFd>)> {
     let fd = connect(name, &control_path(name))?;
     let request = request.to_string();
@@ -106,7 +105,7 @@ fn read_answer(fd: &OwnedFd) -> Result<Value> {
     serde_json::from_slice(&bytes).doing("answer of the stack")
 }
 
-/// Supervisor: sends an answer; a large one goes through memory. Never waits for the client.
+/// For the supervisor: sends an answer; a large one goes through shared memory. Never waits for the client.
 pub fn answer(to: &OwnedFd, value: &Value, fds: &[&OwnedFd]) {
     let text = value.to_string();
     if text.len() < 100_000 {
@@ -121,7 +120,7 @@ pub fn answer(to: &OwnedFd, value: &Value, fds: &[&OwnedFd]) {
     let _ = scm::send(to, br#"{"in_memory":true}"#, &[fd.as_fd()], true);
 }
 
-/// The names of the stacks that run now.
+/// The names of the running stacks.
 pub fn running_stacks() -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(run_dir()) else { return Vec::new() };
     let mut names: Vec<String> = entries

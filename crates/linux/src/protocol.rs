@@ -1,5 +1,5 @@
-//! supervisor ↔ server: set-up, rebirths of neighbours, descriptors. One packet a message, encoded
-//! with postcard; descriptors ride along. Never on the data path.
+//! Supervisor ↔ server: set-up, rebirths of neighbours, descriptors. Each packet holds one message, encoded with
+//! postcard; descriptors go along with it. It is not used on the data path.
 
 use eft_base::{DomainId, MacAddress, PoolId, SlotShare};
 use eft_component::fault::Fault;
@@ -8,8 +8,9 @@ use eft_machine::CpuId;
 use eft_messages::ComponentId;
 use serde::{Deserialize, Serialize};
 
-/// Which language the supervisor and its servers speak: what is in this file, the messages of the edges, queues, status pages.
-/// A program file that speaks another is refused by `eft update`; a whole stack can be replaced by it (`eft up --take-over`).
+/// The version of everything that the supervisor and its servers share: this file, the messages of the edges, queues,
+/// status pages. `eft update` refuses a program file of another version; a whole stack of it can replace this one (`eft
+/// up --take-over`).
 pub const PROTOCOL: u32 = 7;
 
 /// Bytes of the largest packet.
@@ -18,7 +19,7 @@ pub const PACKET_MAX: usize = 128 * 1024;
 /// The descriptor on which a server finds its control socket.
 pub const CONTROL_FD: i32 = 3;
 
-/// How a domain's arena is cut, as numbers.
+/// The shape of a domain's arena: how many slots, and the bytes of their rings.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct ArenaShape {
     pub slots: usize,
@@ -26,7 +27,7 @@ pub struct ArenaShape {
     pub receive_len: usize,
 }
 
-/// Which device a NIC drives; its descriptor comes along.
+/// The kind of device that a NIC drives; the device's descriptor comes along.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum DeviceKind {
     Tap,
@@ -34,14 +35,14 @@ pub enum DeviceKind {
     Pair,
 }
 
-/// Whose an application's connection is.
+/// What an application's connection to sockets is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
-    /// Of one process, for its requests.
+    /// It belongs to one process, for its requests.
     Process,
-    /// Inherited by all processes of a domain, for their hellos. The domain ends with it.
+    /// All processes of a domain inherit it, for their hellos. The domain ends with it.
     Root,
-    /// Of whoever asked for the domain, and restores it at the next stack.
+    /// It belongs to the process that asked for the domain and restores the domain at the next stack.
     Custodian,
 }
 
@@ -54,13 +55,13 @@ pub struct DeviceSetup {
     pub mtu: u16,
 }
 
-/// Who a server is.
+/// What a server learns about itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Identity {
     pub peer: ComponentId,
     pub stack: String,
     pub seed: u64,
-    /// Grows with every rebirth.
+    /// One more with every rebirth.
     pub generation: u32,
     pub cpu: Option<CpuId>,
     pub dedicated: bool,
@@ -68,45 +69,48 @@ pub struct Identity {
     pub connections: usize,
     pub sockets_per_domain: usize,
     pub listeners_per_domain: usize,
-    /// Which slots of domains' arenas a transport gives out.
+    /// The slots of domains' arenas that this transport gives out.
     pub slots: Option<SlotShare>,
     pub device: Option<DeviceSetup>,
-    /// Where to write down what the server is told, and bytes of it at most.
+    /// The file in which the server records its inputs, and the most bytes of it.
     pub record: Option<(std::path::PathBuf, usize)>,
-    /// The predecessor died of itself, and not from outside: of what it was told, perhaps.
+    /// The predecessor was not killed from outside: perhaps one of its inputs killed it.
     pub predecessor_failed: bool,
 }
 
-/// From the supervisor to a server. Descriptors in brackets.
+/// From the supervisor to a server. Brackets name the descriptors that come along.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum ToServer {
-    /// Before the first message of one that is to replace a server: whether it can. [the arena, read-only, if there is one]
+    /// Asks a process that is to replace a server whether it can, before its first message. [the arena, read-only, if
+    /// there is one]
     Examine(Identity),
-    /// To one that is to be no server: what is in the first arena goes into the third, which is empty, in the layout of the
-    /// second. Answered by `Suits`. [its own, read-only; an older one, read-only; an empty one]
+    /// Asks a process that will not be a server to convert the content of the first arena into the third, which is
+    /// empty, in the layout of the second. Answered by `Suits`. [its own, read-only; an older one, read-only; an empty
+    /// one]
     Revert(Identity),
-    /// First message. [status page, own eventfd, supervisor's bell, device if any (1 or more)]
+    /// The first message. [status page, own eventfd, supervisor's bell, device if any (1 or more)]
     Identity(Identity),
-    /// A pool of one's own, in constructor order. [segment]
+    /// One of the server's own pools, in constructor order. [segment]
     OwnPool {
         id: PoolId,
         slot_size: usize,
     },
-    /// The durable arena; and, from another version of eft perhaps, an empty one to convert it into. [segment, or two]
+    /// The durable arena. If another version of eft may have written it, an empty one comes along into which it is
+    /// converted. [segment, or two]
     Arena,
-    /// Everything needed to construct the engine is there.
+    /// Everything that the engine's constructor needs has been sent.
     Construct,
     /// Another component's pool. [segment, read-only]
     Pool {
         id: PoolId,
         slot_size: usize,
     },
-    /// A dead component's pool is no longer used by anybody.
+    /// No component uses this pool of a dead one any more.
     DropPool {
         id: PoolId,
     },
-    /// A neighbour (or its successor). [our queue, their queue (ro), position of theirs in ours (ro),
-    /// our position in theirs, their status (ro), their eventfd]
+    /// A neighbour, or its successor. [our queue, their queue (ro), position of theirs in ours (ro), our position in
+    /// theirs, their status (ro), their eventfd]
     Connect {
         peer: ComponentId,
     },
@@ -114,7 +118,7 @@ pub enum ToServer {
     Disconnect {
         peer: ComponentId,
     },
-    /// A domain's arena; for who may write to it also its bell. [segment, eventfd]
+    /// A domain's arena; a server that may write to it also gets its bell. [segment, eventfd]
     Domain {
         domain: DomainId,
         pool: PoolId,
@@ -128,45 +132,46 @@ pub enum ToServer {
     Far {
         domain: DomainId,
         slots: Vec<u32>,
-        /// Whose the sockets are.
+        /// The transport that owns the sockets.
         transport: ComponentId,
     },
     DropFar {
         domain: DomainId,
         slot: u32,
     },
-    /// sockets: an application's connection that outlived a predecessor. [it]
+    /// sockets: an application's connection that outlived a predecessor. [the connection]
     Connection {
         id: u64,
         domain: Option<DomainId>,
         role: Role,
     },
-    /// sockets: the listening socket for applications; the transports' status pages. [socket, tcp, udp]
+    /// sockets: the listening socket for applications, and the transports' status pages. [socket, tcp, udp]
     Listener,
-    /// sockets: a kernel listener to watch, from a predecessor. [it]
+    /// sockets: a kernel listener to watch, which a predecessor kept. [the listener]
     Loopback {
         domain: DomainId,
         slot: u32,
     },
-    /// A value of the store.
+    /// A setting.
     Configure {
         key: String,
         value: Vec<u8>,
     },
     /// nic: copy frames into this ring from now on. [segment, or none to stop]
     Capture,
-    /// Begin.
+    /// Begin to serve.
     Run,
-    /// Where to run from now on, answered by `Placed` with the same ticket.
+    /// Where to run from now on. Answered by `Placed` with the same ticket.
     Place {
         place: Place,
         ticket: u64,
     },
-    /// cores: how another component is now. [its status page, read-only]
+    /// cores: the present state of another component. [its status page, read-only]
     Member(MemberView),
     /// End now.
     Stop,
-    /// Let so many messages pass, and break the next one. (The last, so that servers of before do not take others for it.)
+    /// Let `skip` messages pass, and break the next one. (It is the last variant, so that an older server does not take
+    /// another message for it.)
     Inject {
         fault: Fault,
         skip: u32,
@@ -176,29 +181,30 @@ pub enum ToServer {
 /// From a server to the supervisor.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum FromServer {
-    /// What it was to examine suits it; its arena would have this length, 0 for none.
+    /// The server can take over what it examined. `arena_len` is the length that its arena would have; 0: it needs
+    /// none.
     Suits {
         arena_len: usize,
     },
-    /// The arena was of an older layout, and the empty one is its arena now.
+    /// The arena had an older layout; it was converted into the empty one, which is the server's arena now.
     Converted,
-    /// Set up and running, in a Landlock domain if the kernel has it.
+    /// The server is set up and runs, in a Landlock domain if the kernel supports that.
     Ready {
         landlock: bool,
     },
-    /// sockets: a far end to keep and to hand to its transport. [it]
+    /// sockets: a far end to keep and to pass to its transport. [the far end]
     Keep {
         domain: DomainId,
         slot: u32,
-        /// Whose the socket is.
+        /// The transport that owns the socket.
         transport: ComponentId,
     },
-    /// sockets: forget it everywhere.
+    /// sockets: a socket that everyone must forget.
     Drop {
         domain: DomainId,
         slot: u32,
     },
-    /// sockets: an application's connection to keep. [it]
+    /// sockets: an application's connection to keep. [the connection]
     KeepConnection {
         id: u64,
         domain: Option<DomainId>,
@@ -207,22 +213,23 @@ pub enum FromServer {
     DropConnection {
         id: u64,
     },
-    /// sockets: a kernel listener to keep. [it]
+    /// sockets: a kernel listener to keep. [the listener]
     KeepLoopback {
         domain: DomainId,
         slot: u32,
     },
-    /// sockets: a new domain on connection `id`; or, with its arena, one of a stack that has ended. [arena]
+    /// sockets: connection `id` asks for a new domain, or brings the arena of one whose stack has ended. [the arena, if
+    /// so]
     NewDomain {
         id: u64,
-        /// How the arena that comes along is cut.
+        /// The shape of the arena that comes along.
         shape: ArenaShape,
     },
-    /// sockets: its last process is gone.
+    /// sockets: the domain's last process is gone.
     CloseDomain {
         domain: DomainId,
     },
-    /// The domain's arena is mapped: messages that speak of it may come.
+    /// The domain's arena is mapped: the server accepts messages about it.
     HasDomain {
         domain: DomainId,
     },
@@ -231,31 +238,31 @@ pub enum FromServer {
         key: String,
         value: Vec<u8>,
     },
-    /// Where it runs now; `refusal`: why it did not move.
+    /// Where the server runs now; `refusal` says why it did not move.
     Placed {
         ticket: u64,
         place: Place,
         refusal: Option<String>,
     },
-    /// cores: where everybody is to run.
+    /// cores: where each component is to run.
     Arrange {
         places: Vec<(ComponentId, Place)>,
     },
-    /// cores: what it has applied, to be told to its successor.
+    /// cores: what it has applied, for its successor.
     Remember {
         value: Vec<u8>,
     },
-    /// A last word before it ends.
+    /// The reason for which the server ends; its last message.
     Dying {
         reason: String,
     },
-    /// A neighbour damages its queue, or sends what is no message.
+    /// A neighbour damages its queue, or sends something that is not a message.
     Accuse {
         peer: ComponentId,
     },
 }
 
-/// Encodes a message; messages of the supervisor and its servers always fit.
+/// Encodes a message. Messages between the supervisor and its servers always fit a packet.
 pub fn encode<T: Serialize>(message: &T) -> Vec<u8> {
     postcard::to_allocvec(message).unwrap_or_default()
 }

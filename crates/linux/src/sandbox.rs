@@ -1,9 +1,8 @@
-//! What a server may still do once it is set up: use the descriptors and memory it was given.
+//! What a server may do once it is set up: use the descriptors and memory that it was given.
 //!
-//! No file can be opened, no socket made, no process started or traced, no capability is left. A
-//! server that is taken over through a packet reaches only the segments that the supervisor mapped
-//! into it, which is what the walls of the design promise. Behind the list of system calls stands a second wall:
-//! [namespaces and Landlock](isolation).
+//! It can open no file, make no socket, start or trace no process, and it has no capability. A server that an attacker
+//! takes over by a packet reaches only the segments that the supervisor mapped into it; this is what the design's walls
+//! promise. Behind the list of system calls stands a second wall: [namespaces and Landlock](isolation).
 
 mod isolation;
 
@@ -62,7 +61,7 @@ const ALLOWED: &[i64] = &[
     libc::SYS_exit_group,
 ];
 
-/// What `cores` may do besides, if it only observes and places: read files, list folders, count with the PMU.
+/// What `cores` may do besides while it only observes and places: read files, list folders, count with the PMU.
 const ALLOWED_SENSORS: &[i64] = &[
     libc::SYS_pread64,
     libc::SYS_lseek,
@@ -72,20 +71,20 @@ const ALLOWED_SENSORS: &[i64] = &[
     libc::SYS_wait4,
 ];
 
-/// Whether a server must know other users by their numbers, which nobody can in a user namespace of his own.
+/// Whether a server must know other users by their numbers. In a user namespace of its own it cannot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Users {
     Unknown,
     Known,
 }
 
-/// Gives up every capability, every system call that is not needed, and what namespaces and Landlock keep away. Cannot be
-/// undone. Returns whether this kernel has Landlock.
+/// Gives up every capability, every system call that is not needed, and what namespaces and Landlock keep away. This
+/// cannot be undone. Returns whether this kernel has Landlock.
 pub fn enter(users: Users) -> Result<bool> {
     isolation::unshare(users == Users::Unknown);
     let landlock = isolation::enter_landlock()?;
     keep_capabilities(&[])?;
-    // sockets wants to be told who sends; no other option of a socket is a server's business.
+    // sockets asks the kernel who sends; servers set no other option of a socket.
     let is = |argument: u8, value: i32| {
         SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value as u64)
     };
@@ -96,9 +95,10 @@ pub fn enter(users: Users) -> Result<bool> {
     Ok(landlock)
 }
 
-/// For `cores` without managed CPUs: as a server, and it may read files (sysfs, procfs) and count performance events.
-/// It cannot write a file, start a process, or move a thread of another process. What it reads lies in the files of the host, so
-/// that it keeps those, and its rights to count are those of the host's users.
+/// For `cores` without managed CPUs: like a server, but it may read files (sysfs, procfs) and count performance events.
+/// It cannot write a file, start a process, or move a thread of another process. It keeps the host's root folder,
+/// because it reads the host's files, and the host's user namespace, because the right to count belongs to the host's
+/// users.
 pub fn enter_for_sensors() -> Result<()> {
     isolation::unshare_beside_files();
     keep_capabilities(&[CAP_PERFMON])?;
@@ -109,9 +109,9 @@ pub fn enter_for_sensors() -> Result<()> {
     filter(ALLOWED_SENSORS, vec![(libc::SYS_openat, vec![read_only])])
 }
 
-/// For `cores` with managed CPUs: the actuators write sysfs and cgroups, read and write MSRs, move others' threads, and
-/// start the keeper. System calls are not filtered, since the keeper inherits the filter; capabilities are, and no
-/// program that it starts can gain one.
+/// For `cores` with managed CPUs: the actuators write sysfs and cgroups, read and write MSRs, move other processes'
+/// threads, and start the holder. System calls are not filtered, because the holder would inherit the filter.
+/// Capabilities are dropped, and no program that it starts can gain one.
 pub fn enter_for_actuators() -> Result<()> {
     // SAFETY: plain call with plain numbers.
     if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } < 0 {
@@ -137,12 +137,12 @@ fn filter(more: &[i64], conditional: Vec<(i64, Vec<SeccompRule>)>) -> Result<()>
     let deny = SeccompAction::Errno(libc::EPERM as u32);
     let filter = SeccompFilter::new(rules, deny, SeccompAction::Allow, arch).doing("sandbox")?;
     let program: BpfProgram = filter.try_into().doing("sandbox")?;
-    // Also sets no_new_privs.
+    // This also sets no_new_privs.
     seccompiler::apply_filter(&program).doing("sandbox: seccomp")
 }
 
-/// Calls that a server makes upon itself and its descriptors, and never upon another process: servers are of one user, who may
-/// signal and move them all.
+/// Calls that a server may make for itself and its descriptors, but not for another process: all servers have the same
+/// user, who may signal and move them.
 fn upon_itself() -> Result<Vec<(i64, Vec<SeccompRule>)>> {
     let condition =
         |argument, op, value: u64| SeccompCondition::new(argument, SeccompCmpArgLen::Dword, op, value);
@@ -160,7 +160,8 @@ fn upon_itself() -> Result<Vec<(i64, Vec<SeccompRule>)>> {
     ])
 }
 
-/// What may be asked of a descriptor. Not: whom its news are to signal.
+/// The commands that a server may apply to a descriptor. F_SETOWN is not among them: it names a process that gets
+/// signals.
 const FCNTL: [i32; 7] = [
     libc::F_DUPFD,
     libc::F_GETFD,
@@ -193,7 +194,7 @@ const CAP_SYS_NICE: u32 = 23;
 const CAP_SYS_RESOURCE: u32 = 24;
 const CAP_PERFMON: u32 = 38;
 
-/// Drops every capability but these. What an unprivileged user does not have cannot be kept, and is not asked for.
+/// Drops all capabilities except these. An unprivileged user's missing capabilities are not requested.
 fn keep_capabilities(kept: &[u32]) -> Result<()> {
     let header = CapabilityHeader { version: CAPABILITY_VERSION, pid: 0 };
     // Effective, permitted, inheritable: the low words of the three, then the high words.

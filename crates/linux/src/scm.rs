@@ -9,7 +9,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Descriptors in one packet, at most.
+/// The most descriptors in one packet.
 pub const FDS_MAX: usize = 64;
 
 pub fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
@@ -30,11 +30,11 @@ pub fn send(to: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>], nonblocking: bo
     insist(|| sendmsg(&to, &[IoSlice::new(bytes)], &mut control, flags)).map(drop)
 }
 
-/// Attempts at a call that found no memory. What the kernel gives back meanwhile it gives at once.
+/// How often a call is tried for which the kernel finds no memory. Memory that can be reclaimed is available at once.
 const ATTEMPTS: u32 = 16;
 
-/// Makes a call again that was interrupted, or for which the kernel had no memory: nobody else would, and what is not said once is
-/// never said.
+/// Repeats a call that was interrupted or for which the kernel had no memory. Nothing else would repeat it, and the
+/// message would be lost.
 pub fn insist<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     let mut attempts = 0;
     loop {
@@ -55,8 +55,8 @@ pub fn receive(
     receive_with_sender(from, buffer, nonblocking).map(|(length, fds, _)| (length, fds))
 }
 
-/// As [`receive`], and who sent it: told by the kernel at the time of sending, if the socket
-/// [asks for it](rustix::net::sockopt::set_socket_passcred).
+/// Like [`receive`], and with the sender, as the kernel recorded it at the time of sending, if the socket [asks for
+/// it](rustix::net::sockopt::set_socket_passcred).
 pub fn receive_with_sender(
     from: impl AsFd,
     buffer: &mut [u8],

@@ -1,9 +1,9 @@
-//! A timer on the CPU time of this process's main thread, whose ticks it counts in its status page.
+//! A timer on the CPU time of this process's main thread, which counts its ticks in the status page.
 //!
-//! The supervisor judges by them whether a server computes without progress. That the thread itself must run to count a
-//! tick is the point: the CPU-time clock also counts what a hypervisor took away, but a tick that came due ten times
-//! meanwhile is delivered once. A server that sleeps, is stopped, throttled or not scheduled has no ticks at all. One
-//! costs a signal, so a busy server pays some ten thousandth of its time.
+//! By the ticks, the supervisor judges whether a server computes without progress. A tick counts only while the thread
+//! itself runs, and that is intended: the CPU-time clock also counts time that a hypervisor took away, but a tick that
+//! became due ten times meanwhile is delivered once. A server that sleeps, or is stopped, throttled or not scheduled,
+//! has no ticks. A tick costs one signal, so a busy server spends about a ten-thousandth of its time on them.
 
 use crate::{Doing, Result};
 use eft_channel::status::Status;
@@ -11,7 +11,7 @@ use eft_control::hang::TICK;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-/// Where the handler counts.
+/// The word in which the handler counts.
 static WORD: AtomicPtr<AtomicU64> = AtomicPtr::new(std::ptr::null_mut());
 
 extern "C" fn count(_signal: libc::c_int) {
@@ -63,7 +63,7 @@ mod tests {
             Duration::new(t.tv_sec as u64, t.tv_nsec as u32)
         };
         let begin = used();
-        // Time may be stolen meanwhile, so there may be fewer ticks than the time says; never more.
+        // Time may be stolen meanwhile, so there may be fewer ticks than the time says, but never more.
         while status.ticks() < 5 {
             assert!(used() - begin < Duration::from_secs(60), "no ticks");
             std::hint::black_box(clock::now());
@@ -71,7 +71,7 @@ mod tests {
         let ticks = status.ticks();
         assert!((used() - begin + TICK).as_millis() as u64 >= ticks * TICK.as_millis() as u64);
         std::thread::sleep(TICK * 5);
-        // Falling asleep may cost one.
+        // Falling asleep may cost one tick.
         assert!(status.ticks() <= ticks + 1);
     }
 }

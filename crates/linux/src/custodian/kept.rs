@@ -1,4 +1,4 @@
-//! One socket that can be made anew, and what its program asked for.
+//! One socket that can be made anew at another stack, and what its program asked for.
 
 use super::link::{Link, Lost};
 use eft_base::errno::EEXIST;
@@ -10,12 +10,12 @@ use std::os::fd::OwnedFd;
 pub struct Kept {
     pub incarnation: u32,
     pub far: OwnedFd,
-    /// The kernel socket on the loopback beside it.
+    /// The kernel socket on the loopback that belongs to it.
     pub shadow: Option<OwnedFd>,
     bound: Option<Reply>,
     listens: Option<Reply>,
     connected: Option<Reply>,
-    /// It has its slot at a new stack, but is not yet what it was.
+    /// It has its slot at a new stack, but is not yet bound, listening or connected there.
     due: bool,
 }
 
@@ -27,7 +27,7 @@ impl Kept {
         kept
     }
 
-    /// What was granted to its program.
+    /// Records a request that the stack granted to the socket's program.
     pub fn note(&mut self, note: &Reply, fd: Option<OwnedFd>) {
         match note.value as u32 {
             op::BIND => self.bound = Some(*note),
@@ -46,7 +46,7 @@ impl Kept {
         self.due
     }
 
-    /// Asks for its slot. If that is refused, it stays as silent as without a stack.
+    /// Asks for the socket's slot. If the stack refuses, the socket stays as silent as without a stack.
     pub fn restore(&mut self, link: &mut Link, slot: u32, page: &SocketPage) -> Result<(), Lost> {
         let args = [self.incarnation, 0, 0, 0];
         let request = Request { op: op::RESTORE, slot, value: page.inode(), args, ..Request::default() };
@@ -54,7 +54,7 @@ impl Kept {
         Ok(())
     }
 
-    /// Asks for what it was, all over again if something was refused before.
+    /// Repeats what the program asked for. If the stack refuses one request, the next call begins again with the first.
     pub fn settle(&mut self, link: &mut Link, slot: u32) -> Result<(), Lost> {
         if !self.due {
             return Ok(());
@@ -71,7 +71,7 @@ impl Kept {
         Ok(())
     }
 
-    /// In order; and whether the shadow goes along.
+    /// The requests in their order, and whether the shadow's descriptor goes along.
     fn requests(&self, slot: u32) -> Vec<(Request, bool)> {
         let request = |op, note: &Reply| Request {
             op,
@@ -84,7 +84,7 @@ impl Kept {
         let mut requests = Vec::new();
         match (&self.bound, &self.connected) {
             (Some(bound), _) => requests.push((request(op::BIND, bound), false)),
-            // Connecting has bound it.
+            // The connect has bound the socket to a port.
             (None, Some(connected)) => {
                 let (address, port) = (IpAddr::from([0; 4]).into(), connected.args[1] as u16);
                 requests.push((Request { op: op::BIND, slot, address, port, ..Request::default() }, false));

@@ -8,10 +8,10 @@ use rustix::event::{PollFd, PollFlags};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// How long sockets may take to answer: it may be dying, and be reborn.
+/// How long sockets may take to answer: it may have died and be on its way back.
 const PATIENCE: rustix::time::Timespec = rustix::time::Timespec { tv_sec: 2, tv_nsec: 0 };
 
-/// The stack is not there, or not any more.
+/// There is no stack, or it has ended.
 pub struct Lost;
 
 type Note = (Reply, Option<OwnedFd>);
@@ -19,7 +19,7 @@ type Note = (Reply, Option<OwnedFd>);
 pub struct Link {
     fd: OwnedFd,
     sequence: u64,
-    /// Notes that came while an answer was waited for.
+    /// Notes that arrived while an answer was awaited.
     early: Vec<Note>,
 }
 
@@ -36,7 +36,7 @@ impl Link {
         std::mem::take(&mut self.early)
     }
 
-    /// What has come; `None` if nothing has.
+    /// The next note; `None` if none has come.
     pub fn receive(&mut self) -> Result<Option<Note>, Lost> {
         let mut bytes = [0; REPLY_LEN];
         match scm::receive(&self.fd, &mut bytes, true) {
@@ -49,7 +49,7 @@ impl Link {
         }
     }
 
-    /// Asks and waits for the answer; gives its error number.
+    /// Sends a request, waits for the answer and returns its error number.
     pub fn ask(&mut self, request: Request, with: &[&OwnedFd]) -> Result<i32, Lost> {
         self.sequence += 1;
         let request = Request { version: LAYOUT_VERSION, sequence: self.sequence, ..request };
@@ -75,7 +75,7 @@ impl Link {
         scm::send(&self.fd, request.as_bytes(), &with, false).map_err(|_| Lost)
     }
 
-    /// Makes a domain with an arena that there is already.
+    /// Makes a domain at the stack from an arena that already exists.
     pub fn bring_domain(&mut self, arena: &Arena, fd: &OwnedFd, bell: &OwnedFd) -> Result<(), Lost> {
         let geometry = arena.geometry();
         let args = [geometry.slots as u32, geometry.send_len as u32, geometry.receive_len as u32, 0];
@@ -85,14 +85,14 @@ impl Link {
         }
     }
 
-    /// The domain's processes say hello to this stack from now on.
+    /// Gives the stack the root socket: from now on the domain's processes say hello to this stack.
     pub fn pass_root(&self, root: &OwnedFd) -> Result<(), Lost> {
         let request = Request { version: LAYOUT_VERSION, op: op::ROOT, ..Request::default() };
         self.send(&request, &[root])
     }
 }
 
-/// How an arena is cut, as a reply to Hello or NEW_DOMAIN says.
+/// The shape of an arena, as a reply to Hello or NEW_DOMAIN gives it.
 pub fn shape(reply: &Reply) -> ArenaShape {
     let [slots, send_len, receive_len, _] = reply.args.map(|n| n as usize);
     ArenaShape { slots, send_len, receive_len }

@@ -1,16 +1,15 @@
 //! The custodian of a domain: a small process beside its programs that outlives their stack.
 //!
-//! An eft descriptor is one end of a socket pair, and what its program sees of it is what the far end
-//! does. If all far ends went with the stack, every listener would be readable for good with nothing to
-//! accept, and programs spin. So `eft run` leaves a custodian behind. sockets tells it of everything that
-//! can be made anew (listeners, datagram sockets) and gives it their far ends; see
-//! [`eft_messages::control::Reply`]. When the stack ends, these stay silent, connections are told that
-//! they are over, and what needs a stack fails ([`Arena::stacks`] is odd). When a stack of that name is
-//! there again, the custodian brings it the domain's arena and the far ends, and asks for them what the
-//! programs once asked for: they notice nothing.
+//! An eft descriptor is one end of a socket pair, and its program sees what the far end does. If all far ends were
+//! closed with the stack, every listener would be readable for good with nothing to accept, and programs would spin. So
+//! `eft run` leaves a custodian behind. sockets tells it about every socket that can be made anew (listeners, datagram
+//! sockets) and gives it the far ends; see [`eft_messages::control::Reply`]. When the stack ends, these descriptors
+//! stay silent, connections are reported as ended, and calls that need a stack fail ([`Arena::stacks`] is odd). When a
+//! stack of that name is there again, the custodian brings it the domain's arena and the far ends, and repeats the
+//! programs' requests for them: the programs notice nothing.
 //!
-//! It runs with the rights of who called `eft run`, and what it asks for is judged by these. What must
-//! never happen: that it stands in the way of a last close, or outlives its domain.
+//! It runs with the rights of the user who called `eft run`, and the stack judges its requests by these rights. It must
+//! never keep a descriptor's last close from being seen, and it must not outlive its domain.
 
 mod kept;
 mod link;
@@ -32,9 +31,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How often it looks whether a stack is there, and asks again for what was refused.
+/// How often it checks for a stack, and repeats what was refused.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How long a returned stack may refuse: its addresses may come a little later than it.
+/// How long a new stack may refuse: its addresses may appear a little later than the stack.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const LINK: u64 = 0;
@@ -42,7 +41,7 @@ const ROOT: u64 = 1;
 const FAR: u64 = 2;
 const SHADOW: u64 = 3;
 
-/// What a ready descriptor is: a kind, and which slot in which incarnation.
+/// The epoll data of a descriptor: its kind, slot and incarnation.
 fn token(kind: u64, slot: u32, incarnation: u32) -> u64 {
     kind | (slot as u64) << 8 | (incarnation as u64) << 32
 }
@@ -53,16 +52,16 @@ fn parts(token: u64) -> (u64, u32, u32) {
 }
 const _: () = assert!(DIRTY_SLOTS <= 1 << 24);
 
-/// Whom the custodian serves.
+/// What the custodian gets from `eft run`.
 pub struct Charge {
     pub stack: String,
-    /// The connection on which the domain was asked for.
+    /// The connection over which the domain was made.
     pub link: OwnedFd,
-    /// The far end of what the domain's processes inherit.
+    /// The far end of the socket that the domain's processes inherit.
     pub root: OwnedFd,
     pub arena: Arena,
     pub arena_fd: OwnedFd,
-    /// By which the domain wakes its transports.
+    /// The eventfd by which the domain wakes its transports.
     pub bell: OwnedFd,
 }
 
@@ -75,7 +74,7 @@ struct Custodian {
     link: Option<Link>,
     set: OwnedFd,
     kept: BTreeMap<u32, Kept>,
-    /// Until when what the stack refuses is asked again.
+    /// Until when refused requests are repeated.
     until: Instant,
 }
 
@@ -102,7 +101,7 @@ impl Custodian {
         self.link = Some(link);
     }
 
-    /// Sleeps until something happens, and sees to it. False if the domain is gone.
+    /// Sleeps until something happens, and handles it. False if the domain is gone.
     fn turn(&mut self) -> Result<bool> {
         let impatient = self.link.is_none() || self.has_due();
         let pause =
@@ -130,7 +129,7 @@ impl Custodian {
         Ok(true)
     }
 
-    /// What sockets says, or that it says nothing more.
+    /// Reads what sockets says; notices when the connection ends.
     fn hear(&mut self) {
         loop {
             match self.link.as_mut().map(Link::receive) {
@@ -142,7 +141,8 @@ impl Custodian {
         }
     }
 
-    /// A program of the domain did something that is to be repeated. (Or we did.)
+    /// Records a request that the stack granted to a program of the domain, to repeat it later. An answer to the
+    /// custodian itself has a sequence number and is not recorded.
     fn note(&mut self, note: &Reply, fd: Option<OwnedFd>) {
         if note.sequence != 0 || self.arena.socket(note.slot).is_none() {
             return;
@@ -161,7 +161,7 @@ impl Custodian {
         }
     }
 
-    /// The socket's last descriptor is gone.
+    /// The socket's last descriptor was closed.
     fn closed(&mut self, slot: u32, incarnation: u32) {
         if self.kept.get(&slot).is_some_and(|k| k.incarnation == incarnation) {
             self.forget(slot);
@@ -170,7 +170,7 @@ impl Custodian {
 
     fn forget(&mut self, slot: u32) {
         if let Some(kept) = self.kept.remove(&slot) {
-            // The stack has duplicates, so that closing ours would leave it in the set.
+            // The stack holds duplicates of the far end, so it would stay in the epoll set if it were only closed here.
             let _ = epoll::delete(&self.set, &kept.far);
             self.unwatch_shadow(&kept);
         }
@@ -182,8 +182,8 @@ impl Custodian {
         }
     }
 
-    /// The last act of a stack that could not do it itself: connections are over, and everybody can see
-    /// that there is none.
+    /// Does what the dead stack could not do: reports connections as ended, and shows in the arena that there is no
+    /// stack.
     fn stack_ended(&mut self) {
         self.link = None;
         self.arena.stacks().fetch_or(1, Ordering::SeqCst);
@@ -200,7 +200,7 @@ impl Custodian {
         }
     }
 
-    /// Whose a slot is; read without mapping it, since a slot that nobody has used takes no memory.
+    /// The owner of a slot. It is read without mapping the slot, because an unused slot takes no memory.
     fn owner(&self, slot: u32) -> Option<ComponentId> {
         let word = |offset: usize| {
             let at = self.arena.geometry().offset_of(slot) + offset;
@@ -222,11 +222,11 @@ impl Custodian {
             page.set_error(if flags & flag::CONNECTED != 0 { ECONNRESET } else { ENETUNREACH });
             page.set_flags(flags | flag::DEAD | flag::RECEIVE_END | flag::SEND_CLOSED);
         }
-        // With its far end goes the silence.
+        // Its far end is closed, so the descriptor is no longer silent.
         self.forget(slot);
     }
 
-    /// While there is no stack, what comes over the kernel's loopback is still heard.
+    /// While there is no stack, what arrives over the kernel's loopback still wakes the program.
     fn shadow_ready(&self, slot: u32, incarnation: u32) {
         if self.link.is_none()
             && let Some(kept) = self.kept.get(&slot).filter(|k| k.incarnation == incarnation)
@@ -236,8 +236,8 @@ impl Custodian {
         }
     }
 
-    /// Brings the domain to a stack, if one of its name is there. The slots are taken before a program
-    /// can ask for others.
+    /// Brings the domain to a stack of its name, if there is one. All slots are claimed before a program can ask for
+    /// new ones.
     fn look_for_stack(&mut self) {
         let Ok(fd) = operator::connect(&self.stack, &operator::applications_path(&self.stack)) else {
             return;
@@ -267,7 +267,7 @@ impl Custodian {
         Instant::now() < self.until && self.kept.values().any(Kept::is_due)
     }
 
-    /// Asks for what restored sockets were: bound, listening, connected.
+    /// Repeats the requests of restored sockets: bind, listen, connect.
     fn ask_for_due(&mut self) {
         if !self.has_due() {
             return;

@@ -30,7 +30,7 @@ impl Scene {
         self.arena.socket(SOCKET.slot).unwrap()
     }
 
-    /// As the shim does when it finds no room.
+    /// Sets the plug, as the shim does when it finds no room.
     fn plug(&self) {
         if !self.page().write_plug().is_set() {
             rustix::net::send(&self.near, &[0; PLUG_LEN], SendFlags::DONTWAIT).unwrap();
@@ -38,7 +38,7 @@ impl Scene {
         }
     }
 
-    /// A server begins to serve the descriptor.
+    /// A server that takes up the descriptor.
     fn server(&self) -> FarEnds {
         let mut far = FarEnds::default();
         far.insert(SOCKET, self.far.try_clone().unwrap(), &self.arena);
@@ -52,7 +52,7 @@ impl Scene {
     }
 }
 
-/// Whether it does, in ten seconds.
+/// Whether `what` becomes true within ten seconds.
 fn comes_true(mut what: impl FnMut() -> bool) -> bool {
     (0..10_000).any(|_| {
         let is_true = what();
@@ -83,7 +83,7 @@ fn the_last_close_is_told_from_hanging_up() {
                 server.hang_up(SOCKET);
                 let all = PollFlags::IN | PollFlags::OUT | PollFlags::RDHUP | PollFlags::HUP;
                 assert!(scene.is(all), "a connection that is over does not show it");
-                // A successor that does it all again changes nothing.
+                // A successor that does the same again changes nothing.
                 scene.server().hang_up(SOCKET);
                 server.readable(SOCKET);
             }
@@ -92,7 +92,7 @@ fn the_last_close_is_told_from_hanging_up() {
             drop(near);
             assert!(!is_closed(&scene.far), "a duplicate is open");
             drop(held);
-            // A child that another test starts holds a duplicate until it executes its program.
+            // A child process that another test starts holds a duplicate until it executes its program.
             assert!(comes_true(|| is_closed(&scene.far)), "the last close is not seen (over: {is_over})");
         }
     }
@@ -134,7 +134,7 @@ fn a_death_at_any_step_leaves_no_plug_behind() {
         let server = scene.server();
         scene.plug();
         assert!(!scene.is(PollFlags::OUT), "the plug does not stop the descriptor");
-        // What `writable` does, as far as it comes.
+        // The first steps of `writable`, up to the death.
         let page = scene.page();
         if steps >= 1 {
             assert!(page.write_plug().take());
@@ -150,7 +150,7 @@ fn a_death_at_any_step_leaves_no_plug_behind() {
         successor.writable(SOCKET);
         assert!(scene.is(PollFlags::OUT), "the writer hangs after a death at step {steps}");
         assert!(!page.write_plug().is_set());
-        // And the next time it is as ever.
+        // The next plug works as before.
         scene.plug();
         assert!(!scene.is(PollFlags::OUT));
         successor.writable(SOCKET);
@@ -160,7 +160,7 @@ fn a_death_at_any_step_leaves_no_plug_behind() {
 
 #[test]
 fn a_writer_that_fills_the_ring_while_its_plug_is_taken_has_another() {
-    // The wake of the program comes with the message: it may run before the server says that the plug is out.
+    // The program's wake comes with the message, so the program may run before the server records that the plug is out.
     let scene = Scene::new();
     let mut server = scene.server();
     scene.plug();

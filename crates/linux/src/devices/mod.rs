@@ -1,5 +1,4 @@
-//! Network devices, one a file. Each is opened by the supervisor, which keeps the descriptor, and
-//! driven by a NIC's process.
+//! Network devices, one in each file. The supervisor opens them and keeps the descriptors; a NIC's process drives them.
 
 pub mod packet;
 pub mod pair;
@@ -18,7 +17,7 @@ use std::str::FromStr;
 /// A device as the command line names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeviceSpec {
-    /// `tap:IF`: a TAP device, made if it does not exist.
+    /// `tap:IF`: a TAP device, which is made if it does not exist.
     Tap(String),
     /// `packet:IF`: AF_PACKET on an existing interface.
     Packet(String),

@@ -1,8 +1,8 @@
 //! AF_PACKET on an existing interface, with virtio-net headers.
 //!
-//! The stack uses the interface's own MAC and the addresses given on the command line; the kernel is
-//! kept from answering for those addresses by a rule in the interface's ingress hook (nftables,
-//! netdev family), which sees frames after packet sockets do.
+//! The stack uses the interface's own MAC and the addresses from the command line. A rule in the interface's ingress
+//! hook (nftables, family netdev) keeps the kernel from answering for those addresses; that hook sees frames after
+//! packet sockets do.
 
 use crate::{Doing, Error, Result};
 use eft_base::{Cidr, MacAddress};
@@ -16,8 +16,8 @@ const PACKET_VNET_HDR: i32 = 15;
 const PACKET_IGNORE_OUTGOING: i32 = 23;
 const ETH_P_ALL: u16 = 0x0003;
 
-/// Bytes of frames (as the kernel counts them) that may wait in the socket: some milliseconds at
-/// full speed.
+/// The size of the socket's receive buffer (bytes as the kernel counts them): some milliseconds of frames at full
+/// speed.
 const RECEIVE_BUFFER: usize = 32 << 20;
 
 /// An opened interface.
@@ -43,7 +43,7 @@ pub fn open(interface: &str) -> Result<Opened> {
         })?;
     set_option(&fd, PACKET_VNET_HDR, "PACKET_VNET_HDR")?;
     set_option(&fd, PACKET_IGNORE_OUTGOING, "PACKET_IGNORE_OUTGOING")?;
-    // Whatever arrives while the NIC's process is replaced waits here.
+    // Frames that arrive while the NIC's process is replaced wait in this buffer.
     rustix::net::sockopt::set_socket_recv_buffer_size_force(&fd, RECEIVE_BUFFER).doing("SO_RCVBUFFORCE")?;
     // SAFETY: all-zero is a valid sockaddr_ll.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
@@ -62,7 +62,8 @@ pub fn open(interface: &str) -> Result<Opened> {
     Ok(Opened { fd, mac, mtu })
 }
 
-/// Has the interface take frames to all groups: those in which IPv6 asks for addresses depend on the address.
+/// Makes the interface receive multicast frames to all groups: IPv6 asks for an address in a group that depends on that
+/// address.
 fn receive_groups(fd: &OwnedFd, index: u32) -> Result<()> {
     // SAFETY: all-zero is a valid packet_mreq.
     let mut request: libc::packet_mreq = unsafe { std::mem::zeroed() };
@@ -88,7 +89,7 @@ fn set_option(fd: &OwnedFd, option: i32, name: &str) -> Result<()> {
     if done < 0 { Err(std::io::Error::last_os_error()).doing(name) } else { Ok(()) }
 }
 
-/// The rule that keeps the kernel from answering; removed when dropped.
+/// The rule that keeps the kernel from answering; dropping this removes it.
 pub struct Silencer {
     table: String,
 }
@@ -103,7 +104,8 @@ impl Silencer {
             "add table netdev {table}\ndelete table netdev {table}\nadd table netdev {table}\n\
              add chain netdev {table} ingress {{ type filter hook ingress device \"{interface}\" priority -500; }}\n"
         );
-        // The kernel does not speak for IPv6 addresses that are not its own, but it would note neighbours' answers.
+        // The kernel does not answer for IPv6 addresses that are not its own, but it would record the neighbours'
+        // answers.
         for (set, matches) in [(v4, &["ip daddr", "arp daddr ip"][..]), (v6, &["ip6 daddr"])] {
             let set: Vec<String> = set.iter().map(ToString::to_string).collect();
             for what in matches.iter().filter(|_| !set.is_empty()) {
@@ -128,18 +130,18 @@ impl Silencer {
         Ok(Silencer { table })
     }
 
-    /// The rule stays: for a successor, which replaces it, or whoever [removes](remove_table) it.
+    /// Leaves the rule in place, for a successor, which replaces it, or for [`remove_table`].
     pub fn leave(self) {
         std::mem::forget(self);
     }
 
-    /// What the rule lies in.
+    /// The nftables table that holds the rule.
     pub fn table(&self) -> &str {
         &self.table
     }
 }
 
-/// Removes what a [`Silencer`] left.
+/// Removes a rule that a [`Silencer`] left behind.
 pub fn remove_table(table: &str) {
     let _ = Command::new("nft").args(["delete", "table", "netdev", table]).stderr(Stdio::null()).status();
 }

@@ -1,9 +1,8 @@
 //! `pair`: shared memory to another stack on the same machine.
 //!
-//! Each side owns one half: a queue whose lines describe frames, and as many frame slots as lines.
-//! A frame is copied into the slot of its line, so a slot is free again when the other side has
-//! published that it took the line; no second bookkeeping exists. The other side maps the half
-//! read-only. Both have an eventfd to be woken by.
+//! Each side owns one half: a queue whose lines describe frames, and one frame slot for each line. A frame is copied
+//! into the slot of its line, so a slot is free again once the other side has published that it took the line; no other
+//! bookkeeping is needed. The other side maps the half read-only. Each side has an eventfd that wakes it.
 
 use crate::protocol::DeviceSetup;
 use crate::{Doing, Error, Result, memory, scm};
@@ -22,14 +21,14 @@ const LINES: usize = 4096;
 const SLOTS: usize = LINES + FRAMES * size_of::<Line>();
 /// Bytes of one half.
 pub const HALF_LEN: usize = SLOTS + FRAMES * SLOT_LEN;
-/// Bytes of the page in which a side publishes what it took.
+/// Bytes of the page in which a side publishes how far it has read.
 pub const TAKEN_LEN: usize = 4096;
 
-/// Descriptors of one side, as the supervisor keeps them: own half, own taken page, the peer's half
-/// and taken page (read-only), own and peer's eventfd.
+/// Descriptors of one side, as the supervisor keeps them: its eventfd, its half and its taken page, then the peer's
+/// half and taken page (both read-only) and the peer's eventfd.
 pub const DESCRIPTORS: usize = 6;
 
-/// Listens at (or connects to) `path` and exchanges halves with the other stack. Waits for it.
+/// Meets the other stack at `path` and exchanges halves with it. Waits until it is there.
 pub fn open(path: &str) -> Result<Vec<OwnedFd>> {
     let half = memory::create("eft-pair-half", HALF_LEN)?;
     let taken = memory::create("eft-pair-taken", TAKEN_LEN)?;
@@ -55,10 +54,10 @@ pub fn open(path: &str) -> Result<Vec<OwnedFd>> {
     Ok(vec![event, half, taken, peer_half, peer_taken, peer_event])
 }
 
-/// Times to knock at a path where nobody answers before it is taken for a dead stack's.
+/// How often to try a path where no stack answers before the path counts as left by a dead one.
 const KNOCKS: usize = 50;
 
-/// The first stack binds the path and waits, the second connects.
+/// The first stack binds the path and waits for the second, which connects.
 fn meet(path: &str) -> Result<OwnedFd> {
     let address = SocketAddrUnix::new(path).doing(format_args!("pair:{path}"))?;
     let socket = || {
@@ -81,7 +80,7 @@ fn meet(path: &str) -> Result<OwnedFd> {
         if rustix::net::connect(&client, &address).is_ok() {
             return Ok(client);
         }
-        // The other stack is about to listen, or died while it waited.
+        // The other stack is about to listen, or it died while it waited.
         if knock + 1 == KNOCKS {
             let _ = std::fs::remove_file(path);
         }
@@ -139,7 +138,7 @@ impl PairDevice {
     }
 }
 
-/// Whether memory that another stack made stays as long as it is. Else reading it could kill us.
+/// Whether memory that another stack made cannot shrink. If it could, a read could kill this process.
 fn is_sealed(fd: &OwnedFd) -> bool {
     rustix::fs::fcntl_get_seals(fd).is_ok_and(|seals| seals.contains(rustix::fs::SealFlags::SHRINK))
 }
@@ -151,8 +150,8 @@ impl AsFd for PairDevice {
 }
 
 impl PairDevice {
-    /// The next line of the other side. Before there is said to be none the event is cleared, and the
-    /// queue is looked at once more: what comes after that rings again.
+    /// The next line of the other side. If there is none, the event is cleared and the queue is checked once more: a
+    /// line that comes later rings again.
     fn next_message(&mut self) -> Option<Message> {
         let message = self.consumer.pop();
         if message.is_none() {
@@ -190,8 +189,8 @@ impl Device for PairDevice {
             frame.memory.copy(*r, &self.own, base + len).ok_or(DeviceError::Failed(libc::EFAULT))?;
             len += r.len as usize;
         }
-        // The memory between the two stacks is as good as the memory within them: a checksum that
-        // was left to the device is vouched for instead of computed.
+        // Memory between two stacks is as reliable as memory within one, so a checksum that is left to the device is
+        // not computed: the receiver is told that it is right.
         let vouched = (d.flags & FRAME_CHECKSUM != 0) as u64;
         let message = [len as u64, d.segment_size as u64, vouched, 0, 0, 0, 0];
         self.producer.push(&message).map_err(|_| DeviceError::WouldBlock)?;

@@ -1,5 +1,5 @@
-//! TAP devices: frames as 64 KB segments with virtio-net headers, checksums and segmentation left to
-//! the kernel.
+//! TAP devices: frames are segments of up to 64 KB with virtio-net headers; checksums and segmentation are left to the
+//! kernel.
 
 use crate::{Doing, Error, Result};
 use rustix::fs::{Mode, OFlags};
@@ -15,7 +15,7 @@ const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
 const TUNSETOFFLOAD: libc::c_ulong = 0x4004_54d0;
 const TUNSETVNETHDRSZ: libc::c_ulong = 0x4004_54d8;
 
-/// Opens the TAP device `name`, making it if it does not exist. It lives as long as its descriptors.
+/// Opens the TAP device `name`, and makes it if it does not exist. It exists as long as a descriptor of it is open.
 pub fn open(name: &str) -> Result<OwnedFd> {
     let fd = make(name, IFF_VNET_HDR)?;
     let ioctl = |number: libc::c_ulong, argument: *mut libc::c_void| request(&fd, number, argument);
@@ -26,7 +26,7 @@ pub fn open(name: &str) -> Result<OwnedFd> {
     Ok(fd)
 }
 
-/// The same without any offload: frames as they are on an Ethernet.
+/// The same without offloads: frames as they are on an Ethernet.
 pub fn open_plain(name: &str) -> Result<OwnedFd> {
     make(name, 0)
 }

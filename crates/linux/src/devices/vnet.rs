@@ -1,5 +1,5 @@
-//! Devices that speak virtio-net headers: TAP and AF_PACKET. One system call moves one frame of up
-//! to 64 KB; the kernel segments and completes checksums.
+//! Devices with virtio-net headers: TAP and AF_PACKET. One system call moves one frame of up to 64 KB; the kernel
+//! segments frames and completes checksums.
 
 use crate::protocol::DeviceSetup;
 use eft_base::PacketRef;
@@ -10,7 +10,7 @@ use eft_messages::nic::{FRAME_CHECKSUM, FRAME_PAYLOAD_MAX};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// `struct virtio_net_hdr` (virtio 1.2 §5.1.6, legacy length), little-endian as this machine.
+/// `struct virtio_net_hdr` (virtio 1.2 §5.1.6, legacy length), in this machine's byte order (little-endian).
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct VnetHeader {
@@ -58,7 +58,7 @@ fn iovec(base: *const u8, len: usize) -> libc::iovec {
     libc::iovec { iov_base: base.cast_mut().cast(), iov_len: len }
 }
 
-/// How a frame is to be segmented that begins with this Ethernet header.
+/// The segmentation type of a frame with this Ethernet header.
 fn gso_type(header: &[u8]) -> u8 {
     match EthernetHeader::ref_from_prefix(header) {
         Ok((h, _)) if h.ethertype.get() == ETHERTYPE_IPV6 => GSO_TCPV6,
@@ -69,7 +69,7 @@ fn gso_type(header: &[u8]) -> u8 {
 fn last_error() -> DeviceError {
     match std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO) {
         libc::EAGAIN | libc::EINTR => DeviceError::WouldBlock,
-        // The queue of the interface is full for the moment.
+        // The interface's queue is full at the moment.
         libc::ENOBUFS => DeviceError::WouldBlock,
         errno @ (libc::ENXIO | libc::ENODEV | libc::EBADFD) => DeviceError::Gone(errno),
         errno => DeviceError::Failed(errno),
@@ -125,7 +125,7 @@ impl Device for VnetDevice {
         let n = unsafe { libc::readv(self.fd.as_raw_fd(), parts.as_ptr(), 2) };
         if n < 0 {
             return match last_error() {
-                // The interface is down; frames come again when it is up.
+                // The interface is down; frames arrive again when it is up.
                 DeviceError::Failed(libc::EIO | libc::ENETDOWN) => Err(DeviceError::WouldBlock),
                 e => Err(e),
             };
@@ -134,7 +134,7 @@ impl Device for VnetDevice {
         let segmented = matches!(vnet.gso_type & !GSO_ECN, GSO_TCPV4 | GSO_TCPV6);
         Ok(ReceivedFrame {
             len,
-            // NEEDS_CSUM: the frame comes from this machine and was never on a wire.
+            // NEEDS_CSUM: the frame comes from this machine and has never been on a wire.
             checksum_ok: vnet.flags & (F_NEEDS_CSUM | F_DATA_VALID) != 0,
             segment_size: if segmented { vnet.gso_size } else { 0 },
         })

@@ -1,4 +1,4 @@
-//! A process's memory as its debugger sees it: which parts there are, and a bit of one turned over.
+//! A process's memory as its debugger sees it: finds its parts, and flips a bit in one of them.
 
 use crate::{Doing, Error, Result};
 use eft_base::Random;
@@ -7,12 +7,12 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 const PAGE: u64 = 4096;
-/// How often a place with something in it is looked for before any place will do.
+/// How many places are tried for a word that is not zero before any word will do.
 const LOOKS: usize = 2000;
-/// Bytes above the stack's end in which frames that will be returned to lie.
+/// Bytes above the end of the stack in which frames lie that will be returned to.
 const STACK_IN_USE: u64 = 2048;
 
-/// Which part of a server's memory.
+/// A part of a server's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Heap,
@@ -33,7 +33,7 @@ impl Part {
         }
     }
 
-    /// The writable mappings that it is made of. Segments have names that the supervisor gave them.
+    /// Whether a writable mapping belongs to this part. The supervisor gives segments their names.
     fn holds(self, mapping: &Mapping) -> bool {
         let segment = |kinds: &[&str]| {
             let name = mapping.name.strip_prefix("/memfd:eft-");
@@ -54,7 +54,7 @@ struct Mapping {
     name: String,
 }
 
-/// One line of /proc/PID/maps, if the process writes there.
+/// One line of /proc/PID/maps, if the mapping is writable.
 fn writable(line: &str) -> Option<Mapping> {
     let mut fields = line.split_ascii_whitespace();
     let (from, to) = fields.next()?.split_once('-')?;
@@ -88,7 +88,7 @@ impl Memory {
         self.bytes.write_all_at(bytes, at).doing("its memory cannot be changed")
     }
 
-    /// Turns a bit of a byte over, and says which.
+    /// Flips a random bit of the byte at `at`, and returns the bit's number.
     pub fn flip(&self, at: u64, random: &mut Random) -> Result<u64> {
         let bit = random.below(8);
         let mut byte = [0];
@@ -97,7 +97,7 @@ impl Memory {
         Ok(bit)
     }
 
-    /// A byte of a word that is not zero, in a page that the process has touched.
+    /// A random byte of a word that is not zero, in a page that the process has touched.
     pub fn pick(&self, part: Part, random: &mut Random) -> Result<(&str, u64)> {
         let touched: Vec<(&Mapping, u64)> =
             self.mappings.iter().filter(|m| part.holds(m)).flat_map(|m| self.touched(m)).collect();
@@ -117,14 +117,14 @@ impl Memory {
         Ok((place.0, place.1 + random.below(8)))
     }
 
-    /// A byte of the frames above the stack's end.
+    /// A random byte of the frames above the end of the stack.
     pub fn pick_in_stack(&self, end: u64, random: &mut Random) -> Result<u64> {
         let stack = self.mappings.iter().find(|m| Part::Stack.holds(m) && m.range.contains(&end));
         let stack = stack.ok_or_else(|| Error::Missing("it runs on no stack".into()))?;
         Ok(end + random.below(STACK_IN_USE.min(stack.range.end - end)))
     }
 
-    /// The pages of a mapping that are there.
+    /// The pages of a mapping that are present in memory.
     fn touched<'a>(&'a self, mapping: &'a Mapping) -> impl Iterator<Item = (&'a Mapping, u64)> {
         let count = ((mapping.range.end - mapping.range.start) / PAGE) as usize;
         let mut entries = vec![0; count * 8];

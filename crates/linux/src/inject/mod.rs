@@ -1,10 +1,10 @@
-//! Breaks a running server on purpose, from outside: as its debugger and through the kernel's view of its memory.
+//! Breaks a running server on purpose, from outside: as its debugger, and through the kernel's view of its memory.
 //!
-//! Nothing of this runs in a server or in the supervisor. The kernel lets only whoever may debug the process do it: its
-//! user, or root. What needs the server's own hands, a message that is lost or comes twice, is
-//! [`eft_component::fault`].
+//! None of this code runs in a server or in the supervisor. The kernel allows it only to users who may debug the
+//! process: its own user and root. Faults that the server's own loop must cause, such as a message that is lost or
+//! arrives twice, are in [`eft_component::fault`].
 //!
-//! Promise: the process is let go in any case, also if we are killed meanwhile.
+//! Promise: the process is released in any case, even if this one is killed meanwhile.
 
 mod memory;
 mod stack;
@@ -20,12 +20,12 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 use tracee::Tracee;
 
-/// Instructions that a server goes on, one by one, before it breaks: within a turn.
+/// A server executes fewer instructions than this, one by one, before it breaks, so that it breaks within a turn.
 const STEPS_MAX: u64 = 3000;
-/// How long it may sleep meanwhile. Then it breaks where it sleeps.
+/// How long it may sleep meanwhile. If it sleeps longer, it breaks where it sleeps.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// How a server breaks.
+/// What breaks a server, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Kill,
@@ -40,11 +40,11 @@ pub enum Kind {
     FlipChannel,
     FlipPayload,
     Enomem,
-    /// By the server's own loop.
+    /// A fault that the server's own loop causes.
     Message(Fault),
 }
 
-/// Name, kind, what it is.
+/// Name, kind, explanation.
 pub const KINDS: &[(&str, Kind, &str)] = &[
     ("kill", Kind::Kill, "SIGKILL"),
     ("segv", Kind::Segv, "SIGSEGV"),
@@ -77,12 +77,12 @@ impl Kind {
         KINDS.iter().find(|(_, kind, _)| *kind == self).map_or("", |(name, ..)| name)
     }
 
-    /// The process cannot go on after it.
+    /// Whether the process cannot continue after it.
     pub fn is_deadly(self) -> bool {
         matches!(self, Kind::Kill | Kind::Segv | Kind::Abort | Kind::Loop | Kind::Null)
     }
 
-    /// What the server's own loop does.
+    /// The fault that the server's own loop causes, if it is one of these.
     pub fn fault(self) -> Option<Fault> {
         match self {
             Kind::Message(fault) => Some(fault),
@@ -91,7 +91,7 @@ impl Kind {
     }
 }
 
-/// Breaks a process in such a way and says what was done to it.
+/// Breaks a process with a fault of this kind and says what was done to it.
 pub fn inject(pid: u32, kind: Kind, random: &mut Random) -> Result<String> {
     let process = Process::open(pid)?;
     let signal = match kind {
@@ -113,7 +113,7 @@ pub fn inject(pid: u32, kind: Kind, random: &mut Random) -> Result<String> {
     Ok(format!("signal {signal}"))
 }
 
-/// A process that is known not to be another one of its number.
+/// A process, held by a handle, so that no other process of the same number is meant.
 struct Process {
     pid: u32,
     handle: OwnedFd,
@@ -143,7 +143,7 @@ fn flip(process: &Process, part: Part, random: &mut Random) -> Result<String> {
     memory.flip(address, random).map(|bit| format!("bit {bit} of byte {address:#x} of {name}"))
 }
 
-/// Lets it go on for some instructions, and breaks it there.
+/// Lets the process execute a random number of instructions, and breaks it there.
 fn at_a_random_instruction(process: &Process, kind: Kind, random: &mut Random) -> Result<String> {
     let memory = Memory::open(process.pid)?;
     let mut tracee = Tracee::seize(process.pid)?;
@@ -178,7 +178,7 @@ fn at_a_random_instruction(process: &Process, kind: Kind, random: &mut Random) -
     Ok(format!("{} {place}", kind.name()))
 }
 
-/// The next system call that sends fails with ENOMEM.
+/// Makes the next system call that sends fail with ENOMEM.
 fn fail_a_send(process: &Process) -> Result<String> {
     let mut tracee = Tracee::seize(process.pid)?;
     let (name, fd) = tracee.fail_a_send(PATIENCE * 10)?;
@@ -200,7 +200,7 @@ mod tests {
         assert!(Kind::parse("flip").unwrap_err().to_string().contains("flip-code, flip-stack"));
     }
 
-    /// A shell that computes for ever.
+    /// A shell that computes forever.
     fn busy() -> Child {
         Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap()
     }
@@ -226,7 +226,7 @@ mod tests {
         std::thread::sleep(Duration::from_millis(20));
         let said = inject(child.id(), Kind::FlipStack, &mut Random::new(7)).unwrap();
         assert!(said.ends_with(" 0 instructions on"), "{said}");
-        // The bit may be its death; that we looked may not.
+        // The flipped bit may kill it; the tracing must not.
         assert_ne!(child.wait().unwrap().signal(), Some(libc::SIGTRAP));
     }
 

@@ -1,4 +1,4 @@
-//! A fault in a component of a stack, as its supervisor is told of it.
+//! Injects a fault into a component of a stack, whose supervisor is informed.
 
 use super::Kind;
 use crate::error::{Result, error};
@@ -8,17 +8,18 @@ use eft_component::server::counter;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Messages that may pass before one is broken, and how long that one is waited for.
+/// The most messages that pass before one is broken.
 const SKIP_MAX: u64 = 16;
+/// How long the broken message is awaited.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What was done to whom.
+/// What was done, and to which process.
 pub struct Injected {
     pub pid: u32,
     pub what: String,
 }
 
-/// Tells the supervisor what comes, and does it.
+/// Informs the supervisor of the fault, and injects it.
 pub fn in_stack(stack: &str, component: &str, kind: Kind, seed: u64) -> Result<Injected> {
     let mut random = Random::new(seed);
     let before = struck(stack, component)?;
@@ -35,7 +36,7 @@ pub fn in_stack(stack: &str, component: &str, kind: Kind, seed: u64) -> Result<I
     Ok(Injected { pid, what })
 }
 
-/// Messages of the component that were broken so far.
+/// How many messages of the component were broken so far.
 fn struck(stack: &str, component: &str) -> Result<u64> {
     let (all, _) = operator::ask(stack, &json!({ "op": "stat" }))?;
     let of = all["components"].as_array().into_iter().flatten().find(|c| c["component"] == component);

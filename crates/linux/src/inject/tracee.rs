@@ -1,4 +1,4 @@
-//! A process in a debugger's hands (ptrace(2)): stopped, moved on by instructions, let go.
+//! A process that is traced (ptrace(2)): it is stopped, executes single instructions, and is released.
 
 use crate::{Doing, Error, Result};
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ pub const ENDLESS: &[u8] = &[0x00, 0x00, 0x00, 0x14];
 pub const WRITE_THROUGH_NULL: &[u8] = &[0x48, 0xc7, 0x04, 0x25, 0, 0, 0, 0, 0, 0, 0, 0];
 #[cfg(target_arch = "aarch64")]
 pub const WRITE_THROUGH_NULL: &[u8] = &[0x00, 0x00, 0x80, 0xd2, 0x00, 0x00, 0x00, 0xf9];
-/// Bytes of an instruction, or most of one.
+/// Bytes of an instruction, or of most of one.
 pub const INSTRUCTION: u64 = 4;
 
-/// System calls that hand something to the kernel to pass on.
+/// System calls that send.
 const SENDS: &[(i64, &str)] = &[
     (libc::SYS_write, "write"),
     (libc::SYS_writev, "writev"),
@@ -24,7 +24,7 @@ const SENDS: &[(i64, &str)] = &[
     (libc::SYS_sendmsg, "sendmsg"),
 ];
 
-/// A stopped process. It is let go when this is dropped; the kernel lets it go if we die.
+/// A stopped process. Dropping this releases it; so does the kernel if the tracer dies.
 pub struct Tracee {
     pid: i32,
     released: bool,
@@ -48,7 +48,7 @@ impl Tracee {
             .ok_or_else(|| Error::Missing("it cannot be stopped".into()))
     }
 
-    /// The status of its next stop; `None`: it goes on all the time.
+    /// Waits for the next stop and returns its status; `None`: the process has not stopped within `limit`.
     fn wait(&mut self, limit: Duration) -> Result<Option<i32>> {
         let until = Instant::now() + limit;
         let mut looks = 0;
@@ -59,7 +59,8 @@ impl Tracee {
                 0 if Instant::now() >= until => return Ok(None),
                 0 => {
                     looks += 1;
-                    // An instruction takes some microseconds so; one that sleeps is not to keep us busy.
+                    // One instruction takes some microseconds in this way. While the process sleeps, the tracer must
+                    // not spin.
                     if looks > 200 {
                         std::thread::sleep(Duration::from_micros(200));
                     } else {
@@ -76,7 +77,7 @@ impl Tracee {
         }
     }
 
-    /// Goes on in such a way until it stops for a reason of ours. Signals that come meanwhile are its own matter.
+    /// Lets the process run in the mode `how` until the tracer's own stop. Other signals are passed on to it.
     fn go_on(&mut self, how: u32, limit: Duration) -> Result<Option<i32>> {
         let mut signal = 0;
         loop {
@@ -90,7 +91,8 @@ impl Tracee {
         }
     }
 
-    /// Lets it go on by so many instructions, and says how many were done when it slept for longer than `patience`.
+    /// Executes `count` instructions. Returns how many were executed before the process slept for longer than
+    /// `patience`.
     pub fn step(&mut self, count: u64, patience: Duration) -> Result<u64> {
         for done in 0..count {
             if self.go_on(libc::PTRACE_SINGLESTEP, patience)?.is_none() {
@@ -102,7 +104,8 @@ impl Tracee {
         Ok(count)
     }
 
-    /// The end of a step that was begun before a sleep has become a SIGTRAP, which would kill it once it is let go.
+    /// Ends a step that was begun before a sleep: it has become a SIGTRAP, which would kill the process after its
+    /// release.
     fn end_step(&mut self) -> Result<()> {
         request(libc::PTRACE_CONT, self.pid, 0, 0).doing("it cannot go on")?;
         if self.wait(Duration::from_millis(10))?.is_none() {
@@ -111,7 +114,7 @@ impl Tracee {
         Ok(())
     }
 
-    /// Makes the next system call that sends, but on an eventfd, return ENOMEM without being made.
+    /// Makes the next system call that sends (except to an eventfd) return ENOMEM without being executed.
     #[cfg(target_arch = "x86_64")]
     pub fn fail_a_send(&mut self, patience: Duration) -> Result<(&'static str, i32)> {
         let until = Instant::now() + patience;
@@ -125,7 +128,7 @@ impl Tracee {
             }
             let mut registers = self.registers()?;
             let call = SENDS.iter().find(|(number, _)| *number as u64 == registers.orig_rax);
-            // At its end rax is what it returned; at its begin that there is nothing yet.
+            // At the exit of a call rax holds its result; at the entry it holds ENOSYS.
             let begins = registers.rax as i64 == -i64::from(libc::ENOSYS);
             let fd = registers.rdi as i32;
             let Some((_, name)) = call.filter(|_| begins && !self.is_event(fd)) else { continue };
@@ -144,7 +147,7 @@ impl Tracee {
         Err(Error::Missing("a call can be made to fail on x86-64 only".into()))
     }
 
-    /// Waking a neighbour cannot fail for want of memory.
+    /// Whether the descriptor is an eventfd: waking a neighbour cannot fail for lack of memory.
     #[cfg(target_arch = "x86_64")]
     fn is_event(&self, fd: i32) -> bool {
         let link = std::fs::read_link(format!("/proc/{}/fd/{fd}", self.pid)).unwrap_or_default();
@@ -158,7 +161,7 @@ impl Tracee {
     }
 
     fn registers(&self) -> Result<libc::user_regs_struct> {
-        // SAFETY: plain numbers, for which zero is a value.
+        // SAFETY: plain numbers; zero is a valid value of each.
         let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
         let mut place = libc::iovec {
             iov_base: (&raw mut registers).cast(),
@@ -170,7 +173,7 @@ impl Tracee {
         Ok(registers)
     }
 
-    /// The addresses of the instruction that comes next, and of the stack's end.
+    /// The address of the next instruction, and that of the stack's end.
     pub fn instruction_and_stack(&self) -> Result<(u64, u64)> {
         let registers = self.registers()?;
         #[cfg(target_arch = "x86_64")]
@@ -179,7 +182,7 @@ impl Tracee {
         return Ok((registers.pc, registers.sp));
     }
 
-    /// Lets it go, with a signal or none.
+    /// Releases the process, with a signal or none (0).
     pub fn release(mut self, signal: i32) {
         self.released = true;
         let _ = request(libc::PTRACE_DETACH, self.pid, 0, signal as usize);
@@ -195,7 +198,7 @@ impl Drop for Tracee {
 }
 
 fn request(what: u32, pid: i32, address: usize, data: usize) -> std::io::Result<()> {
-    // SAFETY: what is written to lies behind `data` in the callers' frames; all else are plain numbers.
+    // SAFETY: ptrace writes only to what `data` points to, in the callers' frames; the rest are plain numbers.
     let done = unsafe { libc::ptrace(what as _, pid, address, data) };
     if done < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
 }
