@@ -26,7 +26,7 @@ pub struct ObserveArguments {
     /// Seconds of each round
     #[arg(long, default_value_t = 2.0)]
     seconds: f64,
-    /// Time between two looks
+    /// Time between two samples
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000))]
     period_ms: u64,
 }
@@ -39,7 +39,7 @@ pub fn run(arguments: &ObserveArguments, names: CounterNames) -> Result<()> {
     let mut sensor = StackSensor::new(Tree::live(), names, &managed);
     pages::refresh(&stack.name, &mut sensor)?;
     let sink = Serving::start(host_peer(&["sink", &format!("{HOST}:5207")])?)?;
-    let (mut idle, mut busy, mut look, mut decide) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut idle, mut busy, mut sample, mut decide) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut longest_us = 0f64;
     for _ in 0..common.rounds {
         let mut scheduler = scheduler(&mut sensor)?;
@@ -53,7 +53,7 @@ pub fn run(arguments: &ObserveArguments, names: CounterNames) -> Result<()> {
         std::thread::sleep(Duration::from_millis(300));
         let cost = observe(&mut sensor, &mut scheduler, arguments)?;
         busy.push(cost.share);
-        look.push(cost.look_us);
+        sample.push(cost.sample_us);
         decide.push(cost.decide_us);
         longest_us = longest_us.max(cost.longest_us);
         load.wait()?;
@@ -61,10 +61,10 @@ pub fn run(arguments: &ObserveArguments, names: CounterNames) -> Result<()> {
     drop(sink);
     let every = format!("every {} ms", arguments.period_ms);
     let figures = [
-        Figure::new(format!("looking and deciding {every}, idle stack"), "% of a core", idle),
-        Figure::new(format!("looking and deciding {every}, bulk load"), "% of a core", busy)
+        Figure::new(format!("sampling and deciding {every}, idle stack"), "% of a core", idle),
+        Figure::new(format!("sampling and deciding {every}, bulk load"), "% of a core", busy)
             .aim(Aim::AtMost(2.0)),
-        Figure::new("one look, bulk load", "us", look),
+        Figure::new("one sample, bulk load", "us", sample),
         Figure::new("one decision, bulk load", "us", decide),
         Figure::new("longest decision, bulk load", "us", vec![longest_us]),
     ];
@@ -84,7 +84,7 @@ fn scheduler(sensor: &mut StackSensor) -> Result<Scheduler> {
 struct Cost {
     /// Percent of a core, sleeping and waking included.
     share: f64,
-    look_us: f64,
+    sample_us: f64,
     decide_us: f64,
     longest_us: f64,
 }
@@ -97,7 +97,7 @@ fn observe(
     let period = Duration::from_millis(arguments.period_ms);
     let mut history = History::default();
     let (begin, cpu) = (Instant::now(), thread_cpu());
-    let (mut looks, mut deciding, mut longest) = (0u64, Duration::ZERO, Duration::ZERO);
+    let (mut samples, mut deciding, mut longest) = (0u64, Duration::ZERO, Duration::ZERO);
     while begin.elapsed().as_secs_f64() < arguments.seconds {
         std::thread::sleep(period);
         let sample = sensor.sample(clock::now());
@@ -105,17 +105,17 @@ fn observe(
             bail!("the sensor sees no component");
         }
         let seen = thread_cpu();
-        scheduler.look(&sample, &mut history);
+        scheduler.decide(&sample, &mut history);
         let took = thread_cpu() - seen;
         deciding += took;
         longest = longest.max(took);
-        looks += 1;
+        samples += 1;
     }
     let used = thread_cpu() - cpu;
-    let each = |all: Duration| all.as_secs_f64() / looks.max(1) as f64 * 1e6;
+    let each = |all: Duration| all.as_secs_f64() / samples.max(1) as f64 * 1e6;
     Ok(Cost {
         share: used.as_secs_f64() / begin.elapsed().as_secs_f64() * 100.0,
-        look_us: each(used - deciding),
+        sample_us: each(used - deciding),
         decide_us: each(deciding),
         longest_us: longest.as_secs_f64() * 1e6,
     })

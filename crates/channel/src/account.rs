@@ -267,13 +267,13 @@ impl<'a> Account<'a> {
         above
     }
 
-    /// Reader: everything but the queues, until `now` or a little later (see [`Phases::look`]). `None` also if the account
+    /// Reader: everything but the queues, until `now` or a little later (see [`Phases::read`]). `None` also if the account
     /// is empty or has another layout.
-    pub fn look(&self, now: Instant) -> Option<AccountReading> {
+    pub fn read(&self, now: Instant) -> Option<AccountReading> {
         if self.word(VERSION).load(Ordering::Acquire) != ACCOUNT_VERSION {
             return None;
         }
-        let (until, [busy_ns, polling_ns, waiting_ns, sleeping_ns]) = self.phases().look(now)?;
+        let (until, [busy_ns, polling_ns, waiting_ns, sleeping_ns]) = self.phases().read(now)?;
         let at = |offset: usize| self.word(offset).load(Ordering::Relaxed);
         Some(AccountReading {
             until,

@@ -140,7 +140,7 @@ impl Phases {
     /// before, or the last mark if that is later. The current phase is included. The sum of the times grows exactly as that
     /// instant, and none of them (work and idle polls taken together) is ever less than in an earlier sample. `None`: the
     /// owner lost its CPU while it left a phase, so that the phase's end is unknown, or it marks as fast as it can.
-    pub fn look(&self, now: Instant) -> Option<(Instant, [u64; 4])> {
+    pub fn read(&self, now: Instant) -> Option<(Instant, [u64; 4])> {
         // The caller has read the clock before we see whether the owner leaves.
         fence(Ordering::SeqCst);
         for _ in 0..ATTEMPTS {

@@ -344,7 +344,7 @@ fn accounts_are_whole_and_go_only_forward() {
         let mut last = (Instant(0), [0; 4]);
         for _ in 0..2 {
             let now = read(&clock);
-            let Some((until, times)) = phases.look(now) else { continue };
+            let Some((until, times)) = phases.read(now) else { continue };
             assert_eq!(times.iter().sum::<u64>(), until.0, "torn");
             assert!(until >= last.0);
             let back = Phase::ALL.into_iter().find(|p| times[*p as usize] < last.1[*p as usize]);

@@ -193,12 +193,12 @@ mod tests {
     use super::*;
     use crate::observation::ComponentLoad;
 
-    const LOOK: Duration = Duration::from_millis(10);
+    const PERIOD: Duration = Duration::from_millis(10);
     const S: Duration = Duration::from_secs(1);
 
     fn seen(at: Instant, tcp: ComponentLoad, cpus: Vec<CpuLoad>) -> Observation {
         let components = alloc::vec![tcp];
-        Observation { at, period: LOOK, components, cpus, ..Observation::default() }
+        Observation { at, period: PERIOD, components, cpus, ..Observation::default() }
     }
 
     /// Feeds samples for `length`; `busy` says how busy CPU 0 is at a sample, of which tcp takes `own`.
@@ -209,12 +209,12 @@ mod tests {
         own: f64,
         busy: impl Fn(u32) -> f64,
     ) -> Instant {
-        for look in 1..=length.div_duration_f64(LOOK) as u32 {
+        for step in 1..=length.div_duration_f64(PERIOD) as u32 {
             let cpu = |cpu: CpuId, busy: f64| CpuLoad {
                 cpu,
                 online: true,
                 busy: Share(busy),
-                accounted: LOOK,
+                accounted: PERIOD,
                 ..CpuLoad::default()
             };
             let tcp = ComponentLoad {
@@ -224,8 +224,8 @@ mod tests {
                 cpu_share: Share(own),
                 ..ComponentLoad::default()
             };
-            let cpus = alloc::vec![cpu(CpuId(0), busy(look)), cpu(CpuId(1), 0.05)];
-            them.note(&seen(from + look * LOOK, tcp, cpus));
+            let cpus = alloc::vec![cpu(CpuId(0), busy(step)), cpu(CpuId(1), 0.05)];
+            them.note(&seen(from + step * PERIOD, tcp, cpus));
         }
         from + length
     }
@@ -240,11 +240,11 @@ mod tests {
     }
 
     #[test]
-    fn an_account_that_is_read_at_every_tenth_look_says_the_same_at_all_of_them() {
+    fn an_account_that_is_read_at_every_tenth_sample_says_the_same_at_all_of_them() {
         // Seen live: the others' share alternated between 0.6 and nothing ten times a second.
         let mut them = Applications::default();
-        for look in 1..200 {
-            let accounted = if look % 10 == 0 { 10 * LOOK } else { Duration::ZERO };
+        for step in 1..200 {
+            let accounted = if step % 10 == 0 { 10 * PERIOD } else { Duration::ZERO };
             let busy = if accounted > Duration::ZERO { 0.95 } else { 0.0 };
             let tcp = ComponentLoad {
                 name: "tcp".into(),
@@ -254,26 +254,26 @@ mod tests {
             };
             let cpu =
                 CpuLoad { cpu: CpuId(0), online: true, busy: Share(busy), accounted, ..CpuLoad::default() };
-            them.note(&seen(Instant::ZERO + look * LOOK, tcp, alloc::vec![cpu]));
+            them.note(&seen(Instant::ZERO + step * PERIOD, tcp, alloc::vec![cpu]));
             let share = them.share(CpuId(0));
-            assert!(look < 10 || !share.differs(Share(0.55), Share(0.01)), "{share} at look {look}");
+            assert!(step < 10 || !share.differs(Share(0.55), Share(0.01)), "{share} at sample {step}");
         }
     }
 
     #[test]
     fn what_may_be_the_stacks_own_is_taken_off_every_cpu() {
         let mut them = Applications::default();
-        for look in 1..500 {
+        for step in 1..500 {
             let cpu = |cpu: CpuId| CpuLoad {
                 cpu,
                 busy: Share(0.4),
-                accounted: LOOK,
+                accounted: PERIOD,
                 online: true,
                 ..CpuLoad::default()
             };
             let tcp =
                 ComponentLoad { name: "tcp".into(), cpu_share: Share(0.35), ..ComponentLoad::default() };
-            them.note(&seen(Instant::ZERO + look * LOOK, tcp, alloc::vec![cpu(CpuId(0)), cpu(CpuId(1))]));
+            them.note(&seen(Instant::ZERO + step * PERIOD, tcp, alloc::vec![cpu(CpuId(0)), cpu(CpuId(1))]));
         }
         assert!(them.cpus().is_empty(), "{}", them.cpus());
     }
@@ -284,7 +284,7 @@ mod tests {
         let now = feed(&mut them, Instant::ZERO, 3 * S, 0.0, |_| 0.02);
         // A burst of half a second does not count, nor does a load that crosses the threshold with a mean below it.
         let now = feed(&mut them, now, S / 2, 0.0, |_| 0.9);
-        let now = feed(&mut them, now, 3 * S, 0.0, |look| if look % 2 == 0 { 0.25 } else { 0.01 });
+        let now = feed(&mut them, now, 3 * S, 0.0, |step| if step % 2 == 0 { 0.25 } else { 0.01 });
         assert!(them.cpus().is_empty());
         let now = feed(&mut them, now, 4 * S, 0.0, |_| 0.3);
         assert_eq!(them.cpus().to_string(), "0");
@@ -298,13 +298,13 @@ mod tests {
     fn ticks_that_come_late_are_nobodys_load() {
         // The stack takes half of each period; the kernel accounts for it in whole ticks, in every other sample.
         let mut them = Applications::default();
-        for look in 1..1000u32 {
-            let busy = if look % 2 == 0 { 1.0 } else { 0.0 };
-            let cpu = CpuLoad { cpu: CpuId(0), busy: Share(busy), accounted: LOOK, ..CpuLoad::default() };
+        for step in 1..1000u32 {
+            let busy = if step % 2 == 0 { 1.0 } else { 0.0 };
+            let cpu = CpuLoad { cpu: CpuId(0), busy: Share(busy), accounted: PERIOD, ..CpuLoad::default() };
             let tcp =
                 ComponentLoad { cpu: Some(CpuId(0)), cpu_share: Share(0.5), ..ComponentLoad::default() };
-            them.note(&seen(Instant::ZERO + look * LOOK, tcp, alloc::vec![cpu]));
-            assert!(them.cpus().is_empty(), "look {look}");
+            them.note(&seen(Instant::ZERO + step * PERIOD, tcp, alloc::vec![cpu]));
+            assert!(them.cpus().is_empty(), "sample {step}");
         }
     }
 

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_settled_load_is_looked_at_seldom_and_news_at_once() {
+    fn a_settled_load_is_sampled_seldom_and_a_change_at_once() {
         let (mut attention, mut at) = (Attention::default(), (0, QuickSample::default()));
         samples(&mut attention, &mut at, 200, (1000, 1_000_000, 0));
         let calm = samples(&mut attention, &mut at, 100, (1000, 1_000_000, 0));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_that_always_fills_its_queues_becomes_no_news_and_rest_is_watched() {
+    fn a_load_that_always_fills_its_queues_is_no_change_and_rest_is_watched() {
         let (mut attention, mut at) = (Attention::default(), (0, QuickSample::default()));
         samples(&mut attention, &mut at, 300, (1000, 1_000_000, 3));
         assert_eq!(samples(&mut attention, &mut at, 100, (1000, 1_000_000, 3)), 20);

@@ -127,7 +127,7 @@ pub enum Part {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.part {
-            Part::Whole => write!(f, "the look is unusable: {}", self.why),
+            Part::Whole => write!(f, "the sample is unusable: {}", self.why),
             Part::Component(name) => write!(f, "{name}: {}", self.why),
             Part::Cpu(cpu) => write!(f, "CPU {cpu}: {}", self.why),
             Part::Energy => write!(f, "energy: {}", self.why),
@@ -186,7 +186,7 @@ impl Observer {
         let before: BTreeMap<&str, &ComponentSample> =
             previous.components.iter().map(|component| (component.name.as_str(), component)).collect();
         for now in &sample.components {
-            self.look_at(now, before.get(now.name.as_str()).copied(), &mut seen);
+            self.observe_component(now, before.get(now.name.as_str()).copied(), &mut seen);
         }
         let named = |name: &str| sample.components.iter().any(|component| component.name == name);
         for gone in previous.components.iter().filter(|before| before.running && !named(&before.name)) {
@@ -202,7 +202,12 @@ impl Observer {
         seen
     }
 
-    fn look_at(&mut self, now: &ComponentSample, before: Option<&ComponentSample>, seen: &mut Observation) {
+    fn observe_component(
+        &mut self,
+        now: &ComponentSample,
+        before: Option<&ComponentSample>,
+        seen: &mut Observation,
+    ) {
         let name = one_line(&now.name);
         let mut load = ComponentLoad {
             name: name.clone(),

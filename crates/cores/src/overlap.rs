@@ -18,9 +18,9 @@ use eft_machine::CpuId;
 use crate::observation::Observation;
 
 /// Samples after which most of what was seen before has decayed.
-const LOOKS: f64 = 64.0;
+const SAMPLES: f64 = 64.0;
 /// Fewer samples say nothing.
-const LOOKS_MIN: u32 = 32;
+const SAMPLES_MIN: u32 = 32;
 
 /// Empty until enough was seen.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,7 +28,7 @@ pub struct Overlaps {
     names: Vec<String>,
     /// One mean per pair: the second with the first, the third with the first and the second, and so on.
     means: Vec<f64>,
-    looks: u32,
+    samples: u32,
 }
 
 impl Overlaps {
@@ -36,13 +36,13 @@ impl Overlaps {
     pub fn note(&mut self, names: &[String], seen: &Observation) {
         if self.names != names {
             let pairs = names.len() * names.len().saturating_sub(1) / 2;
-            *self = Self { names: names.to_vec(), means: alloc::vec![0.0; pairs], looks: 0 };
+            *self = Self { names: names.to_vec(), means: alloc::vec![0.0; pairs], samples: 0 };
         }
         let busy: Vec<f64> =
             names.iter().map(|name| seen.component(name).map_or(0.0, |load| load.busy.0)).collect();
-        self.looks = self.looks.saturating_add(1);
+        self.samples = self.samples.saturating_add(1);
         // At first a plain mean, so that the initial zeros have no weight.
-        let newest = 1.0 / f64::from(self.looks).min(LOOKS);
+        let newest = 1.0 / f64::from(self.samples).min(SAMPLES);
         let pairs = (1..busy.len()).flat_map(|second| (0..second).map(move |first| (first, second)));
         for (mean, (first, second)) in self.means.iter_mut().zip(pairs) {
             *mean += (busy[first] * busy[second] - *mean) * newest;
@@ -51,7 +51,7 @@ impl Overlaps {
 
     /// Whether enough samples were taken to rely on it.
     pub fn is_known(&self) -> bool {
-        self.looks >= LOOKS_MIN
+        self.samples >= SAMPLES_MIN
     }
 
     fn of_pair(&self, one: &str, other: &str) -> f64 {
@@ -139,15 +139,15 @@ pub(crate) mod tests {
     use eft_machine::Share;
 
     /// Feeds samples with these busy shares, in turn.
-    pub(crate) fn seen(names: &[String], looks: &[&[(&str, f64)]]) -> Overlaps {
+    pub(crate) fn seen(names: &[String], samples: &[&[(&str, f64)]]) -> Overlaps {
         let mut overlaps = Overlaps::default();
-        for look in looks.iter().cycle().take(looks.len() * 128) {
+        for step in samples.iter().cycle().take(samples.len() * 128) {
             let load = |(name, busy): &(&str, f64)| ComponentLoad {
                 name: (*name).into(),
                 busy: Share(*busy),
                 ..ComponentLoad::default()
             };
-            let components = look.iter().map(load).collect();
+            let components = step.iter().map(load).collect();
             overlaps.note(names, &Observation { components, ..Observation::default() });
         }
         overlaps
@@ -189,9 +189,9 @@ pub(crate) mod tests {
     fn who_shares_a_core_is_found_over_all_ways_to_share() {
         let all = names(&["a", "b", "c", "d", "e", "f"]);
         // a with d, b with e, c with f are busy in turn; any other two work together.
-        let look = |busy: [&'static str; 3]| busy.map(|name| (name, 0.8));
-        let looks = [look(["a", "b", "c"]), look(["d", "e", "f"])];
-        let overlaps = seen(&all, &looks.each_ref().map(|look| look.as_slice()));
+        let step = |busy: [&'static str; 3]| busy.map(|name| (name, 0.8));
+        let samples = [step(["a", "b", "c"]), step(["d", "e", "f"])];
+        let overlaps = seen(&all, &samples.each_ref().map(|step| step.as_slice()));
         let groups: Vec<Vec<String>> = all.iter().map(|name| alloc::vec![name.clone()]).collect();
         let cost = |dealt: &[usize], cores: &[CpuId]| -> f64 {
             let pairs = (0..6).flat_map(|one| (0..one).map(move |other| (one, other)));

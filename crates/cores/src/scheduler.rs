@@ -24,7 +24,7 @@ use crate::sample::Sample;
 use crate::wanted::Wanted;
 
 /// One reading may be wrong; this many in a row are accepted.
-pub const LOOKS_TO_BELIEVE: u32 = 3;
+pub const SAMPLES_TO_BELIEVE: u32 = 3;
 
 #[derive(Clone, Debug)]
 pub struct Scheduler {
@@ -97,7 +97,7 @@ impl Scheduler {
     /// Feeds one sample; the plan in the answer is to be applied if it differs from the one in force.
     ///
     /// What is worth noting goes into `history`, which outlives the scheduler.
-    pub fn look(&mut self, sample: &Sample, history: &mut History) -> Decision {
+    pub fn decide(&mut self, sample: &Sample, history: &mut History) -> Decision {
         let mut seen = self.observer.observe(sample);
         self.believe(sample, history);
         let decision = match seen.complaint() {
@@ -220,8 +220,8 @@ impl Scheduler {
             // A sample without a running CPU cannot be true, however often it comes.
             self.doubt = None;
         } else if self.is_new(&view) {
-            let looks = confirm(&mut self.doubt, &view);
-            if looks >= LOOKS_TO_BELIEVE {
+            let samples = confirm(&mut self.doubt, &view);
+            if samples >= SAMPLES_TO_BELIEVE {
                 self.adopt(&view, sample.at, history);
                 self.doubt = None;
             }
@@ -264,7 +264,7 @@ impl Scheduler {
         new.truncate(COMPONENTS_MAX.saturating_sub(known.len()));
         if new.is_empty() {
             self.newcomers = None;
-        } else if confirm(&mut self.newcomers, &new) >= LOOKS_TO_BELIEVE {
+        } else if confirm(&mut self.newcomers, &new) >= SAMPLES_TO_BELIEVE {
             new.extend_from_slice(known);
             self.newcomers = None;
             let machine = self.platform.machine().clone();
@@ -325,12 +325,12 @@ fn is_name(name: &str) -> bool {
 
 /// Counts how often in a row the same was seen.
 fn confirm<T: Clone + PartialEq>(held: &mut Option<(T, u32)>, now: &T) -> u32 {
-    let looks = match held {
-        Some((before, looks)) if before == now => *looks + 1,
+    let samples = match held {
+        Some((before, samples)) if before == now => *samples + 1,
         _ => 1,
     };
-    *held = Some((now.clone(), looks));
-    looks
+    *held = Some((now.clone(), samples));
+    samples
 }
 
 #[cfg(test)]

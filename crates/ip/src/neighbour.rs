@@ -178,11 +178,11 @@ impl Neighbours {
             used: now,
             waiting: VecDeque::new(),
         });
-        let news = n.mac != mac || !matches!(n.state, State::Reachable { .. } | State::Probing { .. });
+        let is_new = n.mac != mac || !matches!(n.state, State::Reachable { .. } | State::Probing { .. });
         n.mac = mac;
         if confirmed {
             n.state = State::Reachable { until: now + REACHABLE };
-        } else if news {
+        } else if is_new {
             // Stale.
             n.state = State::Reachable { until: now };
         }

@@ -126,11 +126,11 @@ impl Watched {
         self.earlier_cpu_time + self.cpu_time
     }
 
-    fn hint(&self, look: &AccountReading) -> Hint {
-        let (before, hints) = (&self.account, look.hints);
-        if hints.starved || look.starved_count != before.starved_count {
+    fn hint(&self, reading: &AccountReading) -> Hint {
+        let (before, hints) = (&self.account, reading.hints);
+        if hints.starved || reading.starved_count != before.starved_count {
             Hint::Starved
-        } else if hints.receiver_behind || look.receiver_behind_count != before.receiver_behind_count {
+        } else if hints.receiver_behind || reading.receiver_behind_count != before.receiver_behind_count {
             Hint::ReceiverBehind
         } else {
             Hint::None
@@ -138,22 +138,25 @@ impl Watched {
     }
 
     fn queue_samples(&mut self, names: &BTreeMap<u32, String>) -> Vec<QueueSample> {
-        let looks: Vec<QueueReading> = self.status.account().queues().collect();
-        let sample = |look: &QueueReading| {
-            let from = names.get(&look.sender)?.clone();
-            let (low, high) =
-                self.queues.get(&look.sender).and_then(|before| look.water_since(before)).unwrap_or((0, 0));
+        let readings: Vec<QueueReading> = self.status.account().queues().collect();
+        let sample = |reading: &QueueReading| {
+            let from = names.get(&reading.sender)?.clone();
+            let (low, high) = self
+                .queues
+                .get(&reading.sender)
+                .and_then(|before| reading.water_since(before))
+                .unwrap_or((0, 0));
             Some(QueueSample {
                 from,
-                capacity: look.capacity,
+                capacity: reading.capacity,
                 high,
                 low,
-                overloads: u64::from(look.overloads),
-                underloads: u64::from(look.underloads),
+                overloads: u64::from(reading.overloads),
+                underloads: u64::from(reading.underloads),
             })
         };
-        let samples = looks.iter().filter_map(sample).collect();
-        self.queues = looks.into_iter().map(|look| (look.sender, look)).collect();
+        let samples = readings.iter().filter_map(sample).collect();
+        self.queues = readings.into_iter().map(|reading| (reading.sender, reading)).collect();
         samples
     }
 
@@ -169,9 +172,9 @@ impl Watched {
     }
 
     fn sample(&mut self, now: Instant, names: &BTreeMap<u32, String>, shares: bool) -> ComponentSample {
-        let look = self.status.account().look(now).unwrap_or(self.account);
-        let hint = self.hint(&look);
-        self.account = look;
+        let reading = self.status.account().read(now).unwrap_or(self.account);
+        let hint = self.hint(&reading);
+        self.account = reading;
         ComponentSample {
             // Named by role, not by device, so that a profile of one machine fits another.
             name: self.view.peer.to_string(),
@@ -180,15 +183,15 @@ impl Watched {
             heartbeat: self.status.heartbeat(),
             cpu: self.view.cpu,
             dedicated: self.view.alone,
-            accounted_to: look.until,
-            busy: Duration::from_nanos(look.busy_ns),
-            polling: Duration::from_nanos(look.polling_ns),
-            waiting: Duration::from_nanos(look.waiting_ns),
-            sleeping: Duration::from_nanos(look.sleeping_ns),
+            accounted_to: reading.until,
+            busy: Duration::from_nanos(reading.busy_ns),
+            polling: Duration::from_nanos(reading.polling_ns),
+            waiting: Duration::from_nanos(reading.waiting_ns),
+            sleeping: Duration::from_nanos(reading.sleeping_ns),
             cpu_time: self.cpu_time(shares),
-            wake_ups: look.wake_ups,
-            wakes_sent: look.wakes_sent,
-            wakes_cost: Duration::from_nanos(look.wakes_sent_ns),
+            wake_ups: reading.wake_ups,
+            wakes_sent: reading.wakes_sent,
+            wakes_cost: Duration::from_nanos(reading.wakes_sent_ns),
             queues: self.queue_samples(names),
             hint,
             traffic: self.traffic.read(&self.status),
@@ -263,8 +266,8 @@ impl StackSensor {
         let mut quick_sample = QuickSample { beats: self.heartbeats(), ..QuickSample::default() };
         for w in &self.watched {
             let account = w.status.account();
-            let look = account.look(now).unwrap_or(w.account);
-            let hints = look.starved_count.wrapping_add(look.receiver_behind_count);
+            let reading = account.read(now).unwrap_or(w.account);
+            let hints = reading.starved_count.wrapping_add(reading.receiver_behind_count);
             let overloads =
                 account.queues().fold(0u64, |sum, queue| sum.wrapping_add(u64::from(queue.overloads)));
             quick_sample.distress = quick_sample.distress.wrapping_add(hints).wrapping_add(overloads);

@@ -54,12 +54,12 @@ impl DatagramSocket {
 
     /// Reads and writes what is possible. True if the transport must be told.
     pub fn progress(&mut self, page: &SocketPage, seed: u64) -> bool {
-        let news = self.read(page, seed);
-        self.write(page) || news
+        let changed = self.read(page, seed);
+        self.write(page) || changed
     }
 
     fn read(&mut self, page: &SocketPage, seed: u64) -> bool {
-        let mut news = false;
+        let mut changed = false;
         while page.receivable() >= size_of::<DatagramHeader>() {
             let at = page.receive_taken();
             let mut header = DatagramHeader::new_zeroed();
@@ -75,16 +75,16 @@ impl DatagramSocket {
             }
             let taken = at + datagram_record_len(len) as u64;
             page.set_receive_taken(taken);
-            news |= taken >= page.receive_notify();
+            changed |= taken >= page.receive_notify();
         }
-        news
+        changed
     }
 
     fn write(&mut self, page: &SocketPage) -> bool {
         let Some(to) = self.plan.to else {
             return false;
         };
-        let mut news = false;
+        let mut changed = false;
         while self.sent < self.plan.count {
             let len = len_of(self.sent, self.plan.len_max);
             if page.sendable() < datagram_record_len(len) {
@@ -102,8 +102,8 @@ impl DatagramSocket {
             page.write_send(at + size_of::<DatagramHeader>() as u64, &payload(self.sent, len));
             page.set_send_end(at + datagram_record_len(len) as u64);
             self.sent += 1;
-            news = true;
+            changed = true;
         }
-        news
+        changed
     }
 }

@@ -4,8 +4,8 @@
 //! it; its successor gets fresh pools, its arena, the domains, the configuration, and fresh queues.
 
 mod faults;
-mod looks;
 mod start;
+mod state;
 
 use crate::device::End;
 use crate::node::{Effect, Event, Node, Surroundings};
@@ -243,7 +243,7 @@ impl Stack {
         let Some(i) = self.index(peer) else {
             return;
         };
-        self.tell_news(i);
+        self.emit_marks(i);
         let Some(step) = self.call(i, |node, around| node.step(around, budget)) else {
             return self.settle();
         };
@@ -262,7 +262,7 @@ impl Stack {
     }
 
     /// Applications' marks become events.
-    fn tell_news(&mut self, i: usize) {
+    fn emit_marks(&mut self, i: usize) {
         let transport = self.members[i].peer;
         if !transport.role.is_transport() {
             return;

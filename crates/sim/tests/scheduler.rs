@@ -671,7 +671,7 @@ fn a_node_follows_its_roles_only_if_they_last() {
 /// Runs with one seed are the same sample by sample, so the least of several is the undisturbed cost.
 #[test]
 #[ignore = "prints figures, proves nothing"]
-fn what_a_look_costs() {
+fn what_a_sample_costs() {
     const TIMES: usize = 5;
     for managed in [2, 16, 64, 256] {
         let shape = Shape { managed, ..Shape::TWO };
@@ -691,7 +691,7 @@ fn what_a_look_costs() {
             for least in &mut least_us {
                 let sample = world.sample_after(PERIOD_NS);
                 let begin = std::time::Instant::now();
-                let decision = scheduler.look(&sample, &mut history);
+                let decision = scheduler.decide(&sample, &mut history);
                 *least = least.min(begin.elapsed().as_secs_f64() * 1e6);
                 world.apply(&decision.plan);
             }

@@ -74,7 +74,7 @@ pub struct Known {
 struct Memory {
     efficiency: Efficiency,
     /// When a turn or window sampled it last.
-    looked: Instant,
+    sampled: Instant,
     /// At the last turn that sampled it, and at the last tick; ticks sample only some.
     turn: Seen,
     tick: Seen,
@@ -201,7 +201,7 @@ impl Scheduler {
             Known { demand: Ppm::ALL, score: NO_IPC.0, run_time: no_time.clone(), ..Known::default() };
         Memory {
             efficiency: Efficiency::new(&self.host),
-            looked: self.last_turn,
+            sampled: self.last_turn,
             turn: Seen::default(),
             tick: Seen::default(),
             by_class: no_time.clone(),
@@ -315,7 +315,7 @@ impl Scheduler {
         if self.began.is_none() {
             self.began = Some(now);
             (self.last_turn, self.last_tick) = (now, now);
-            self.memories.iter_mut().for_each(|memory| memory.looked = now);
+            self.memories.iter_mut().for_each(|memory| memory.sampled = now);
         }
         self.settle(now, all, |_, _| true);
         if self.window_open {

@@ -68,12 +68,12 @@ impl Entry {
 
     /// A turn of this length has passed, in which it ran for so long on each class.
     pub fn settle(&mut self, length: Duration, ran: &[Duration], waited: Duration) {
-        self.look(length, ran, waited);
+        self.account(length, ran, waited);
         self.earn(length);
     }
 
     /// In a time of this length it ran for so long on each class.
-    pub fn look(&mut self, length: Duration, by_class: &[Duration], waited: Duration) {
+    pub fn account(&mut self, length: Duration, by_class: &[Duration], waited: Duration) {
         let ran = by_class.iter().fold(Duration::ZERO, |sum, ran| sum.saturating_add(*ran));
         let busy = ran.saturating_add(waited);
         let is_whole = |time| Ppm::of_time(time, length) >= WHOLE;

@@ -40,7 +40,7 @@ impl FilterBench {
     /// Configures; returns the answers to operators.
     pub fn configure(&mut self, key: &str, value: &str) -> Vec<String> {
         self.host.event(Configure { key: key.into(), value: value.into() });
-        self.look()
+        self.check()
     }
 
     pub fn load(&mut self, rules: &str) {
@@ -57,7 +57,7 @@ impl FilterBench {
         self.recalled.clear();
     }
 
-    fn look(&mut self) -> Vec<String> {
+    fn check(&mut self) -> Vec<String> {
         let mut answers = Vec::new();
         for m in self.host.take() {
             match m {
@@ -118,7 +118,7 @@ impl FilterBench {
             self.host.line(ComponentId::IP, &quote.encode());
         }
         self.host.line(ComponentId::IP, &m.encode());
-        self.look();
+        self.check();
     }
 
     /// With rules loaded, every question must have been answered.

@@ -88,7 +88,7 @@ impl NicFrames {
         NicFrames { host: host(source), next: 0, unanswered: BTreeSet::new(), held: Vec::new() }
     }
 
-    fn look(&mut self) {
+    fn check(&mut self) {
         for m in self.host.take() {
             match m.0 {
                 NicToIp::Sent { request, .. } => {
@@ -144,7 +144,7 @@ impl Target for NicFrames {
         self.unanswered.insert(request);
         self.host.receive(ComponentId::IP, IpToNic::Send { request, descriptor });
         self.host.poll();
-        self.look();
+        self.check();
         while self.held.len() > source.below(12) as usize {
             let packet = self.held.swap_remove(source.below(self.held.len() as u64) as usize);
             self.host.receive(ComponentId::IP, IpToNic::Done { packet });
@@ -154,14 +154,14 @@ impl Target for NicFrames {
             self.host.receive(ComponentId::IP, IpToNic::Done { packet });
         }
         self.host.pass(Duration::from_micros(source.below(1_000_000)));
-        self.look();
+        self.check();
         if source.chance(0.002) {
             // A new ip gets every frame again and asks anew.
             self.unanswered.clear();
             self.held.clear();
             self.host.take();
             self.host.reborn(ComponentId::IP);
-            self.look();
+            self.check();
         }
     }
 }

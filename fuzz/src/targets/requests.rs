@@ -46,7 +46,7 @@ impl Requests {
         Requests { host: host(source), sequence: 0, waiting: BTreeSet::new(), asked: BTreeMap::new() }
     }
 
-    fn look(&mut self) {
+    fn check(&mut self) {
         for m in self.host.take() {
             match m {
                 Out::Effect(Effect::Reply { reply, .. } | Effect::Shadow { reply, .. }) => {
@@ -96,7 +96,7 @@ impl Requests {
             request,
             handle: Handle(source.below(4)),
         });
-        self.look();
+        self.check();
     }
 
     fn answer(&mut self, source: &mut Source) {
@@ -114,7 +114,7 @@ impl Requests {
         for _ in 0..1 + source.below(2) {
             self.host.line(peer, &m.encode());
         }
-        self.look();
+        self.check();
     }
 }
 
@@ -166,7 +166,7 @@ impl Target for Requests {
             }
             _ => {}
         }
-        self.look();
+        self.check();
     }
 
     /// Every request gets exactly one reply once the transports have answered.

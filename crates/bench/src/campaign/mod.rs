@@ -229,7 +229,7 @@ impl Campaign {
             // A latent fault must not affect the next trial.
             self.kill(component)?;
         }
-        self.look_after(&mut trial)?;
+        self.help_if_stuck(&mut trial)?;
         let after = self.components()?;
         let reborn = |c: &&Component| {
             let then = before.iter().find(|b| b.name == c.name).map_or(0, |b| b.generation);
@@ -255,7 +255,7 @@ impl Campaign {
     }
 
     /// If the load does not go on by itself: replaces the component, then every other, as an operator would.
-    fn look_after(&self, trial: &mut Trial) -> Result<()> {
+    fn help_if_stuck(&self, trial: &mut Trial) -> Result<()> {
         let before = self.loads.progress();
         if self.revives(&before, REVIVAL) {
             return Ok(());

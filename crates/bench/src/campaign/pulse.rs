@@ -19,7 +19,7 @@ const KEPT: usize = 20_000;
 pub struct Pulse {
     begin: Instant,
     /// When, since the begin, and bytes until then.
-    looks: Arc<Mutex<Vec<(Duration, u64)>>>,
+    samples: Arc<Mutex<Vec<(Duration, u64)>>>,
     ends: Arc<AtomicBool>,
 }
 
@@ -27,15 +27,15 @@ impl Pulse {
     pub fn start(loads: &Arc<Loads>) -> Pulse {
         // The load ends when its owner drops it, not with this thread.
         let loads = Arc::downgrade(loads);
-        let pulse = Pulse { begin: Instant::now(), looks: Arc::default(), ends: Arc::default() };
-        let (begin, looks, ends) = (pulse.begin, pulse.looks.clone(), pulse.ends.clone());
+        let pulse = Pulse { begin: Instant::now(), samples: Arc::default(), ends: Arc::default() };
+        let (begin, samples, ends) = (pulse.begin, pulse.samples.clone(), pulse.ends.clone());
         std::thread::spawn(move || {
             while !ends.load(Relaxed) {
                 let Some(bytes) = loads.upgrade().map(|loads| loads.bulk()) else { return };
-                if let Ok(mut looks) = looks.lock() {
-                    looks.push((begin.elapsed(), bytes));
-                    let many = looks.len().saturating_sub(KEPT);
-                    looks.drain(..many / 2);
+                if let Ok(mut samples) = samples.lock() {
+                    samples.push((begin.elapsed(), bytes));
+                    let many = samples.len().saturating_sub(KEPT);
+                    samples.drain(..many / 2);
                 }
                 std::thread::sleep(TICK);
             }
@@ -48,8 +48,8 @@ impl Pulse {
     }
 
     fn between(&self, from: Duration, to: Duration) -> Vec<(Duration, u64)> {
-        let looks = self.looks.lock().map(|looks| looks.clone()).unwrap_or_default();
-        looks.into_iter().filter(|(at, _)| (from..to).contains(at)).collect()
+        let samples = self.samples.lock().map(|samples| samples.clone()).unwrap_or_default();
+        samples.into_iter().filter(|(at, _)| (from..to).contains(at)).collect()
     }
 
     /// The longest time without a byte that began within `limit` of `from`, in milliseconds.
@@ -59,12 +59,12 @@ impl Pulse {
 
     /// Milliseconds since `at`, and Gb/s.
     pub fn window(&self, at: Duration) -> Vec<(f64, f64)> {
-        let looks = self.between(at.saturating_sub(BEFORE), at + AFTER);
+        let samples = self.between(at.saturating_sub(BEFORE), at + AFTER);
         let rate = |w: &[(Duration, u64)]| {
             let (seconds, bytes) = ((w[1].0 - w[0].0).as_secs_f64(), w[1].1 - w[0].1);
             ((w[1].0.as_secs_f64() - at.as_secs_f64()) * 1e3, bytes as f64 * 8.0 / 1e9 / seconds.max(1e-6))
         };
-        looks.windows(2).map(rate).collect()
+        samples.windows(2).map(rate).collect()
     }
 }
 
@@ -74,10 +74,10 @@ impl Drop for Pulse {
     }
 }
 
-fn longest_pause(looks: &[(Duration, u64)]) -> f64 {
+fn longest_pause(samples: &[(Duration, u64)]) -> f64 {
     let mut longest = Duration::ZERO;
-    let mut since = looks.first().copied();
-    for &(at, bytes) in looks {
+    let mut since = samples.first().copied();
+    for &(at, bytes) in samples {
         match since {
             Some((_, then)) if bytes != then => {
                 longest = longest.max(at - since.map_or(at, |(from, _)| from));
@@ -86,7 +86,7 @@ fn longest_pause(looks: &[(Duration, u64)]) -> f64 {
             _ => {}
         }
     }
-    if let (Some((from, _)), Some((to, _))) = (since, looks.last()) {
+    if let (Some((from, _)), Some((to, _))) = (since, samples.last()) {
         longest = longest.max(*to - from);
     }
     longest.as_secs_f64() * 1e3

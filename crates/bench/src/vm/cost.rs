@@ -29,7 +29,7 @@ struct Cost {
     counted: Option<(f64, f64)>,
 }
 
-/// Own CPU time of looking and deciding, as a share of one core, for 4, 32 and 96 vCPUs: threads that sleep, so that
+/// Own CPU time of sampling and deciding, as a share of one core, for 4, 32 and 96 vCPUs: threads that sleep, so that
 /// looking costs what it does live, told as busy and waiting, so that deciding does, too. With a note if nothing was counted.
 pub fn cost() -> Result<(Vec<Figure>, Option<String>)> {
     let pmus = perf::pmus(&Tree::live(), |_| Some(0));
@@ -107,16 +107,16 @@ fn cost_of(count: u32, counting: Option<&[Pmu]>) -> Result<Cost> {
     while now < end {
         let (at, due) = scheduler.due();
         now = at.max(now);
-        let looked = counting.map(|_| own_cpu());
+        let sampled_at = counting.map(|_| own_cpu());
         for (index, sensor) in sensors.iter_mut().enumerate() {
             match due {
-                Due::Window => sensor.look_closely(Some(0), |_| false),
-                Due::Turn if scheduler.watched_at_turns(index) => sensor.look(),
-                Due::Tick if scheduler.watched_at_ticks(index) => sensor.look(),
+                Due::Window => sensor.sample_counters(Some(0), |_| false),
+                Due::Turn if scheduler.watched_at_turns(index) => sensor.sample(),
+                Due::Tick if scheduler.watched_at_ticks(index) => sensor.sample(),
                 Due::Turn | Due::Tick => {}
             }
         }
-        measuring += looked.map_or(Duration::ZERO, |then| own_cpu() - then);
+        measuring += sampled_at.map_or(Duration::ZERO, |then| own_cpu() - then);
         // Busy for as long as the time that is told has passed.
         let passed = now.saturating_since(begin);
         let all: Vec<Progress> = vcpus
@@ -134,7 +134,7 @@ fn cost_of(count: u32, counting: Option<&[Pmu]>) -> Result<Cost> {
             Due::Tick => drop(scheduler.tick(now, &all)),
             Due::Turn => {
                 let leavers = scheduler.turn(now, &all);
-                leavers.iter().for_each(|leaver| sensors[leaver.index].look());
+                leavers.iter().for_each(|leaver| sensors[leaver.index].sample());
                 scheduler.left(now, &leavers, &all);
             }
             Due::Window => scheduler.window(now, &all),

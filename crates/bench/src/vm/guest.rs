@@ -98,7 +98,7 @@ pub fn judge(guests: &[Guest; 2], fast: CpuId, length: Duration, end: &End) -> R
     let mut last = [0, 1].map(|i| guests[i].run_ns());
     let (mut did, mut left, mut stretch, mut longest) =
         ([Did::default(); 2], Duration::ZERO, Duration::ZERO, Duration::ZERO);
-    let mut looked = begin;
+    let mut sampled_at = begin;
     while begin.elapsed() < length {
         end.sleep(Duration::from_millis(2))?;
         let (now, mut is_used, mut waits) = (Instant::now(), false, false);
@@ -115,8 +115,8 @@ pub fn judge(guests: &[Guest; 2], fast: CpuId, length: Duration, end: &End) -> R
             }
             last[i] = run;
         }
-        let passed = now - looked;
-        looked = now;
+        let passed = now - sampled_at;
+        sampled_at = now;
         stretch = if waits && !is_used { stretch + passed } else { Duration::ZERO };
         left += if stretch.is_zero() { Duration::ZERO } else { passed };
         longest = longest.max(stretch);

@@ -59,7 +59,7 @@ const SHARE_AIM_POINTS: f64 = 3.0;
 const LEFT_AIM_PERCENT: f64 = 2.0;
 const LEFT_AIM_MS: f64 = 20.0;
 /// The judge samples every 2 ms, so a time may seem longer by up to two samples.
-const LOOKS_MS: f64 = 4.0;
+const SAMPLES_MS: f64 = 4.0;
 
 pub fn run(arguments: &VmArguments) -> Result<()> {
     for (name, value) in [("--seconds", arguments.seconds), ("--settle", arguments.settle)] {
@@ -163,7 +163,7 @@ fn report_kind<'a>(
         figures.push(Figure::new(what, "% of the time", left).aim(Aim::AtMost(LEFT_AIM_PERCENT)));
         let longest = each(of(way), |round| round.seen.left_longest.as_secs_f64() * 1e3);
         let what = format!("{name}: the longest time of that, {way_name}");
-        figures.push(Figure::new(what, "ms", longest).aim(Aim::AtMost(LEFT_AIM_MS + LOOKS_MS)));
+        figures.push(Figure::new(what, "ms", longest).aim(Aim::AtMost(LEFT_AIM_MS + SAMPLES_MS)));
     }
     for (way, way_name) in [(Way::Fair, "amp-fair"), (Way::Vm, "amp-vm")] {
         let dealt = |i: usize| median(each(of(way), |round| round.dealt.map_or(0.0, |dealt| dealt[i])));

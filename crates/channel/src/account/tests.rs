@@ -16,17 +16,17 @@ fn every_level_lies_in_its_class() {
 fn time_goes_to_the_phase_that_it_was_spent_in() {
     let status = Status::heap();
     let account = status.account();
-    assert_eq!(account.look(Instant(0)), None, "nothing was written yet");
+    assert_eq!(account.read(Instant(0)), None, "nothing was written yet");
     account.open(Instant(10 * MS));
     account.enter(Phase::Busy, Instant(10 * MS));
     account.reclassify(Phase::Polling);
     account.enter(Phase::Sleeping, Instant(13 * MS));
-    let look = status.read_only().account().look(Instant(20 * MS)).unwrap();
-    assert_eq!((look.busy_ns, look.polling_ns, look.sleeping_ns), (0, 3 * MS, 7 * MS));
+    let reading = status.read_only().account().read(Instant(20 * MS)).unwrap();
+    assert_eq!((reading.busy_ns, reading.polling_ns, reading.sleeping_ns), (0, 3 * MS, 7 * MS));
     account.enter(Phase::Busy, Instant(33 * MS));
-    let later = account.look(Instant(34 * MS)).unwrap();
+    let later = account.read(Instant(34 * MS)).unwrap();
     assert_eq!((later.busy_ns, later.sleeping_ns), (MS, 20 * MS));
-    let behind = account.look(Instant(0)).unwrap();
+    let behind = account.read(Instant(0)).unwrap();
     assert_eq!(
         (behind.sleeping_ns, behind.until),
         (20 * MS, Instant(33 * MS)),
@@ -40,7 +40,7 @@ fn a_sample_taken_while_the_owner_marks_all_the_time_adds_up() {
     status.account().open(Instant(0));
     let reader = status.read_only();
     let marks = if cfg!(miri) { 200 } else { 200_000u64 };
-    let (mut looks, mut sum_before) = (0, 0);
+    let (mut readings, mut sum_before) = (0, 0);
     std::thread::scope(|scope| {
         let owner = scope.spawn(|| {
             for at in 1..=marks {
@@ -48,14 +48,14 @@ fn a_sample_taken_while_the_owner_marks_all_the_time_adds_up() {
             }
         });
         while !owner.is_finished() {
-            let Some(look) = reader.account().look(Instant(0)) else { continue };
-            let sum = look.busy_ns + look.polling_ns + look.waiting_ns + look.sleeping_ns;
-            assert_eq!(sum, look.until.0, "{look:?}");
+            let Some(reading) = reader.account().read(Instant(0)) else { continue };
+            let sum = reading.busy_ns + reading.polling_ns + reading.waiting_ns + reading.sleeping_ns;
+            assert_eq!(sum, reading.until.0, "{reading:?}");
             assert!(sum >= sum_before);
-            (looks, sum_before) = (looks + 1, sum);
+            (readings, sum_before) = (readings + 1, sum);
         }
     });
-    assert!(looks > 0);
+    assert!(readings > 0);
 }
 
 #[test]
@@ -64,13 +64,13 @@ fn a_successor_continues_the_account_and_the_gap_counts_for_no_phase() {
     status.account().open(Instant(0));
     status.account().enter(Phase::Busy, Instant(0));
     status.account().enter(Phase::Sleeping, Instant(5 * MS));
-    assert_eq!(status.account().look(Instant(6 * MS)).unwrap().sleeping_ns, MS);
+    assert_eq!(status.account().read(Instant(6 * MS)).unwrap().sleeping_ns, MS);
     // It dies while it leaves a phase: when that ended is unknown until a successor begins.
     status.account().leave(Phase::Busy);
-    assert_eq!(status.account().look(Instant(7 * MS)), None);
+    assert_eq!(status.account().read(Instant(7 * MS)), None);
     status.account().open(Instant(100 * MS));
-    let look = status.account().look(Instant(101 * MS)).unwrap();
-    assert_eq!((look.busy_ns, look.sleeping_ns), (6 * MS, 0));
+    let reading = status.account().read(Instant(101 * MS)).unwrap();
+    assert_eq!((reading.busy_ns, reading.sleeping_ns), (6 * MS, 0));
 }
 
 #[test]
@@ -124,9 +124,9 @@ fn a_page_full_of_anything_is_read_without_harm() {
             status.segment().write(i * 8, &random.next_u64().to_ne_bytes()).unwrap();
         }
         status.account().word(VERSION).store(ACCOUNT_VERSION, Ordering::Relaxed);
-        let _ = status.account().look(Instant(random.next_u64()));
-        let looks: alloc::vec::Vec<QueueReading> = status.account().queues().collect();
-        for pair in looks.windows(2) {
+        let _ = status.account().read(Instant(random.next_u64()));
+        let readings: alloc::vec::Vec<QueueReading> = status.account().queues().collect();
+        for pair in readings.windows(2) {
             let _ = pair[1].water_since(&pair[0]);
         }
     }
@@ -140,7 +140,7 @@ fn hints_are_counted_when_they_arise() {
     for receiver_behind in [true, true, false, true] {
         account.hint(Hints { receiver_behind, starved: false });
     }
-    let look = account.look(Instant(0)).unwrap();
-    assert_eq!((look.receiver_behind_count, look.starved_count), (2, 0));
-    assert!(look.hints.receiver_behind);
+    let reading = account.read(Instant(0)).unwrap();
+    assert_eq!((reading.receiver_behind_count, reading.starved_count), (2, 0));
+    assert!(reading.hints.receiver_behind);
 }

@@ -82,7 +82,7 @@ impl Scheduled {
         // The notes on the first sample are dropped: there is nothing to compare it with.
         let mut unheard = History::default();
         let noted = if begins { &mut unheard } else { &mut *history };
-        let plan = self.scheduler.look(sample, noted).plan;
+        let plan = self.scheduler.decide(sample, noted).plan;
         if let Some(keeping) = &mut self.keeping {
             keeping.keep(&self.scheduler, sample.at, SAVE_EVERY, out);
         }

@@ -193,8 +193,8 @@ fn unequal_cores_share_their_threads_by_overlap_too_and_keep_their_class() {
     };
     let partner = ["ip", "filter", "udp"].into_iter().find(|name| shares(&blind, "tcp", name)).unwrap();
     // The component that shares a core with tcp works when tcp does.
-    let looks: [&[(&str, f64)]; 2] = [&[("tcp", 0.9), (partner, 0.9)], &[("ip", 0.01)]];
-    let seen = crate::overlap::tests::seen(platform.components(), &looks);
+    let samples: [&[(&str, f64)]; 2] = [&[("tcp", 0.9), (partner, 0.9)], &[("ip", 0.01)]];
+    let seen = crate::overlap::tests::seen(platform.components(), &samples);
     let plan = placement::spread(&platform, &demand, &seen, &cpus);
     assert!(!shares(&plan, "tcp", partner), "{blind} became {plan}");
     let on_little = |plan: &Plan| plan.on(CpuId(0)).map(String::from).collect::<Vec<_>>();

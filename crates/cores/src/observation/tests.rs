@@ -71,7 +71,7 @@ fn complains(seen: &Observation, word: &str) {
 #[test]
 fn a_connection_that_began_long_ago_is_no_rate() {
     let mut observer = Observer::default();
-    let look = |observer: &mut Observer, i: u64, begun: u64| {
+    let step = |observer: &mut Observer, i: u64, begun: u64| {
         let mut next = sample(i * PERIOD, 0);
         next.components[0].traffic = Traffic {
             sent_segments: i * 1000,
@@ -82,15 +82,15 @@ fn a_connection_that_began_long_ago_is_no_rate() {
         };
         observer.observe(&next).indicators
     };
-    look(&mut observer, 1, 0);
-    assert!(look(&mut observer, 2, 1).segments_per_connection > 0.0);
+    step(&mut observer, 1, 0);
+    assert!(step(&mut observer, 2, 1).segments_per_connection > 0.0);
     // Seen live in `eft top`: 73104208991988 segments each.
-    let later = (3..200).map(|i| look(&mut observer, i, 1)).last().unwrap();
+    let later = (3..200).map(|i| step(&mut observer, i, 1)).last().unwrap();
     assert_eq!((later.segments_per_connection, later.mean_lifetime_s), (0.0, 0.0));
 }
 
 #[test]
-fn two_looks_make_shares_and_rates() {
+fn two_samples_make_shares_and_rates() {
     let seen = second(|next| {
         next.components[0].polling = Duration::from_millis(2);
         next.components[0].traffic = Traffic {
@@ -175,7 +175,7 @@ fn a_meter_or_pmu_that_goes_back_costs_only_its_own_figures() {
 }
 
 #[test]
-fn a_look_that_lost_its_cpu_is_as_good_as_any_other() {
+fn a_sample_that_lost_its_cpu_is_as_good_as_any_other() {
     // The sampler read the clock, lost its CPU for a period, then read the page: the component seems busy for two
     // periods in one. The next sample finds almost nothing.
     let mut observer = Observer::default();
@@ -219,30 +219,30 @@ fn an_account_that_stands_still_is_waited_for() {
         next.waiting = last.waiting;
         next.sleeping = last.sleeping;
     };
-    (1..=2).for_each(|look| drop(observer.observe(&sample(look * PERIOD, look * 1000))));
+    (1..=2).for_each(|step| drop(observer.observe(&sample(step * PERIOD, step * 1000))));
     let last = sample(2 * PERIOD, 2000).components[0].clone();
-    let mut looks = (3..).map(|look| {
-        let mut next = sample(look * PERIOD, look * 1000);
+    let mut samples = (3..).map(|step| {
+        let mut next = sample(step * PERIOD, step * 1000);
         still(&mut next.components[0], &last);
         let seen = observer.observe(&next);
-        (look, seen.is_sound(), seen.component("tcp").unwrap().busy)
+        (step, seen.is_sound(), seen.component("tcp").unwrap().busy)
     });
-    let (_, sound, busy) = looks.next().unwrap();
+    let (_, sound, busy) = samples.next().unwrap();
     assert!(sound && busy > Share::NONE, "as before: {busy}");
-    let (look, ..) = looks.find(|(_, sound, _)| !sound).unwrap();
-    assert_eq!((look - 2) * PERIOD, nanos(QUIET), "but not for ever");
+    let (step, ..) = samples.find(|(_, sound, _)| !sound).unwrap();
+    assert_eq!((step - 2) * PERIOD, nanos(QUIET), "but not for ever");
 }
 
 #[test]
 fn a_component_that_stays_down_makes_no_more_doubts() {
     let mut observer = Observer::default();
     let mut last = Observation::default();
-    for look in 1..=150 {
-        let mut sample = sample(look * PERIOD, look * 1000);
+    for step in 1..=150 {
+        let mut sample = sample(step * PERIOD, step * 1000);
         sample.components[0].running = false;
         sample.components[0].busy = Duration::ZERO;
         last = observer.observe(&sample);
-        assert!(!(2..=100).contains(&look) || !last.is_sound(), "look {look}");
+        assert!(!(2..=100).contains(&step) || !last.is_sound(), "sample {step}");
     }
     assert!(last.is_sound(), "{:?}", last.problems);
 }

@@ -19,7 +19,7 @@ use eft_machine::Watts;
 use crate::indicators::Mix;
 use crate::plan::Plan;
 use crate::policy::Goal;
-use crate::policy::measure::{Level, Look, is_the_loads};
+use crate::policy::measure::{Level, Reading, is_the_loads};
 use crate::policy::memory::SAME_MIX;
 use crate::throughput::Throughput;
 
@@ -31,7 +31,7 @@ const SPAN: Duration = Duration::from_millis(1500);
 /// How long each configuration is measured; several flips of 100 ms.
 const TRIAL: Duration = Duration::from_millis(800);
 /// So many samples right after a change say nothing about the load.
-const BLIND_LOOKS: usize = 5;
+const BLIND_SAMPLES: usize = 5;
 /// A shorter change is no turn of the load but a stall of the machine: a hypervisor stops a CPU for ten milliseconds
 /// now and then.
 const LASTING: Duration = Duration::from_millis(40);
@@ -90,14 +90,14 @@ pub enum Advice {
 
 impl Flapping {
     /// Notes the level of the load; `since_change` counts samples since the plan changed.
-    pub fn note(&mut self, time: Instant, look: Look, mix: Mix, since_change: usize) {
-        self.busy = (self.busy * 0.95).max(look.busy);
-        let level = look.level();
+    pub fn note(&mut self, time: Instant, reading: Reading, mix: Mix, since_change: usize) {
+        self.busy = (self.busy * 0.95).max(reading.busy);
+        let level = reading.level();
         let now = Seen { level, mix };
         while self.turns.front().is_some_and(|at| time.saturating_since(*at) > SPAN) {
             self.turns.pop_front();
         }
-        if since_change < BLIND_LOOKS {
+        if since_change < BLIND_SAMPLES {
             return self.begin_from(now);
         }
         if level.throughput >= self.high.level.throughput {
@@ -139,7 +139,7 @@ impl Flapping {
     pub fn advise(
         &mut self,
         time: Instant,
-        look: Look,
+        reading: Reading,
         mix: Mix,
         goal: Goal,
         plans: impl FnOnce() -> Vec<Plan>,
@@ -169,7 +169,7 @@ impl Flapping {
         }
         let Some(trial) = &mut self.trial else { return Advice::Calm };
         let was_held = trial.held;
-        let advice = trial.step(time, look, goal);
+        let advice = trial.step(time, reading, goal);
         if trial.held && !was_held {
             let plan = trial.chosen();
             self.judge(plan, time, mix);
@@ -211,17 +211,17 @@ impl Trial {
         self.plans.first().cloned().unwrap_or_default()
     }
 
-    fn step(&mut self, time: Instant, look: Look, goal: Goal) -> Advice {
+    fn step(&mut self, time: Instant, reading: Reading, goal: Goal) -> Advice {
         let current = |trial: &Self| trial.plans.get(trial.results.len()).cloned().unwrap_or_default();
         if self.held {
             return Advice::Hold(self.chosen(), None);
         }
-        self.sum = (self.sum.0 + look.throughput, self.sum.1 + look.power, self.sum.2 + 1.0);
+        self.sum = (self.sum.0 + reading.throughput, self.sum.1 + reading.power, self.sum.2 + 1.0);
         if time.saturating_since(self.began) < TRIAL {
             return Advice::Hold(current(self), None);
         }
-        let (throughput, power, looks) = self.sum;
-        self.results.push((throughput / looks, power / looks));
+        let (throughput, power, readings) = self.sum;
+        self.results.push((throughput / readings, power / readings));
         (self.began, self.sum) = (time, (Throughput::NONE, Watts::ZERO, 0.0));
         if self.results.len() < self.plans.len() {
             return Advice::Hold(current(self), Some("the load flaps; measures the next configuration"));

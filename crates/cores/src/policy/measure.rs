@@ -18,9 +18,9 @@ use crate::sample::Hint;
 use crate::throughput::Throughput;
 
 /// Most samples that are kept.
-const LOOKS_MAX: usize = 64;
+const READINGS_MAX: usize = 64;
 /// Samples after a change that say more about the change than about the plan.
-pub const SETTLING_LOOKS: usize = 4;
+pub const SETTLING_SAMPLES: usize = 4;
 /// A CPU on which the stack works for more than this has nothing to spare.
 const BUSY_SHARE: f64 = 0.93;
 /// A smaller share of others may be an artefact of the kernel's ticks, see [`crate::applications`].
@@ -38,7 +38,7 @@ const FULL_SHARE: Share = Share(0.75);
 
 /// One sample's figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Look {
+pub struct Reading {
     pub period: Duration,
     /// Delivered, see [`indicators::delivered`], per second.
     pub throughput: Throughput,
@@ -91,22 +91,22 @@ pub fn is_the_loads(was: Level, now: Level) -> bool {
 
 #[derive(Clone, Debug, Default)]
 pub struct Meter {
-    looks: VecDeque<Look>,
+    readings: VecDeque<Reading>,
     since_change: usize,
 }
 
 impl Meter {
     pub fn restart(&mut self) {
-        self.looks.clear();
+        self.readings.clear();
         self.since_change = 0;
     }
 
-    pub fn add(&mut self, look: Look) {
+    pub fn add(&mut self, reading: Reading) {
         self.since_change = self.since_change.saturating_add(1);
-        if self.looks.len() == LOOKS_MAX {
-            self.looks.pop_front();
+        if self.readings.len() == READINGS_MAX {
+            self.readings.pop_front();
         }
-        self.looks.push_back(look);
+        self.readings.push_back(reading);
     }
 
     /// Samples since the last change of plan.
@@ -116,9 +116,11 @@ impl Meter {
 
     /// The throughput missing while the last change settled, relative to this one, as time in which nothing passed.
     pub fn missing(&self, throughput: Throughput) -> Duration {
-        let skipped = self.looks.len().saturating_sub(self.since_change);
-        let settling = self.looks.iter().skip(skipped).take(SETTLING_LOOKS);
-        let missing = |look: &Look| (1.0 - look.throughput.ratio_to(throughput)) * nanos(look.period) as f64;
+        let skipped = self.readings.len().saturating_sub(self.since_change);
+        let settling = self.readings.iter().skip(skipped).take(SETTLING_SAMPLES);
+        let missing = |reading: &Reading| {
+            (1.0 - reading.throughput.ratio_to(throughput)) * nanos(reading.period) as f64
+        };
         // Noise has both signs, so the sum is clamped at zero, not the single samples.
         Duration::from_nanos(settling.map(missing).sum::<f64>().max(0.0) as u64)
     }
@@ -126,22 +128,22 @@ impl Meter {
     /// Means over the last `count` samples since the change, without those in which it settled; `None` while there are
     /// too few.
     pub fn last(&self, count: usize, settling: usize, mix: Mix) -> Option<Measured> {
-        if count == 0 || self.since_change < count + settling || self.looks.len() < count {
+        if count == 0 || self.since_change < count + settling || self.readings.len() < count {
             return None;
         }
-        let looks = || self.looks.iter().rev().take(count);
-        let mean = |of: fn(&Look) -> f64| looks().map(of).sum::<f64>() / count as f64;
+        let readings = || self.readings.iter().rev().take(count);
+        let mean = |of: fn(&Reading) -> f64| readings().map(of).sum::<f64>() / count as f64;
         Some(Measured {
-            throughput: Throughput(mean(|look| look.throughput.0)),
-            power: looks().map(|look| look.power).sum::<Watts>() / count as f64,
-            busy: mean(|look| look.busy),
-            overloaded: mean(|look| f64::from(u8::from(look.overloaded))),
+            throughput: Throughput(mean(|reading| reading.throughput.0)),
+            power: readings().map(|reading| reading.power).sum::<Watts>() / count as f64,
+            busy: mean(|reading| reading.busy),
+            overloaded: mean(|reading| f64::from(u8::from(reading.overloaded))),
             mix,
         })
     }
 }
 
-impl Look {
+impl Reading {
     pub fn level(&self) -> Level {
         Level { throughput: self.throughput, busy: self.busy }
     }
@@ -207,9 +209,9 @@ mod tests {
     fn what_is_missing_while_a_change_settles_is_counted_as_lost_time() {
         let mut meter = Meter::default();
         meter.restart();
-        let looks = [20.0, 60.0, 110.0, 90.0, 1.0, 1.0].map(Throughput);
-        for throughput in looks {
-            meter.add(Look { period: Duration::from_millis(10), throughput, ..Look::default() });
+        let readings = [20.0, 60.0, 110.0, 90.0, 1.0, 1.0].map(Throughput);
+        for throughput in readings {
+            meter.add(Reading { period: Duration::from_millis(10), throughput, ..Reading::default() });
         }
         // 80% and 40% of two samples; the next two are above and below by the same amount.
         assert!((meter.missing(Throughput(100.0)).as_secs_f64() - 12e-3).abs() < 1e-9);

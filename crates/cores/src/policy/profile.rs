@@ -20,7 +20,7 @@ use crate::plan::{Plan, check};
 use crate::platform::Platform;
 use crate::policy::cost::Costs;
 use crate::policy::follows::{Follows, MIX_MOVED, Verdicts};
-use crate::policy::measure::{Look, Measured, Meter, SETTLING_LOOKS};
+use crate::policy::measure::{Measured, Meter, Reading, SETTLING_SAMPLES};
 use crate::policy::roles::{Phases, Role};
 use crate::policy::{Decision, Settings};
 use crate::profile::{Choice, Profiles, Wish};
@@ -28,8 +28,8 @@ use crate::throughput::Throughput;
 
 const REST_AFTER: Duration = Duration::from_millis(400);
 /// Samples after which the mix of new traffic is known well enough.
-const FIRST_LOOKS: usize = 4;
-const WINDOW_LOOKS: usize = 20;
+const FIRST_SAMPLES: usize = 4;
+const WINDOW_SAMPLES: usize = 20;
 /// A load that differs by this factor is looked up again, as is one of another mix.
 const LOAD_MOVED: f64 = 1.3;
 /// At an unchanged load, what was learnt changes the plan at most this often.
@@ -73,7 +73,7 @@ pub struct Profile {
     seen: Vec<(Plan, Measured)>,
     /// When to consider a promising change again, if the load lasts.
     patient_until: Option<Instant>,
-    moved_looks: usize,
+    moved_samples: usize,
     resting: bool,
     /// The load carries requests: then latency counts.
     requests: bool,
@@ -116,7 +116,7 @@ impl Profile {
             verdicts: Verdicts::default(),
             seen: Vec::new(),
             patient_until: None,
-            moved_looks: 0,
+            moved_samples: 0,
             resting: true,
             requests: false,
             resumed: false,
@@ -135,7 +135,7 @@ impl Profile {
     }
 
     pub fn is_settled(&self) -> bool {
-        !self.resting && self.measured && self.moved_looks == 0
+        !self.resting && self.measured && self.moved_samples == 0
     }
 
     pub fn plan(&self) -> &Plan {
@@ -158,7 +158,7 @@ impl Profile {
     }
 
     fn step(&mut self, time: Instant, seen: &Observation) -> Option<String> {
-        let look = Look::of(&self.platform, &self.settings.power, &self.plan, seen);
+        let reading = Reading::of(&self.platform, &self.settings.power, &self.plan, seen);
         if indicators::is_silent(&seen.traffic) {
             let silent = time.saturating_since(self.last_traffic);
             if self.resting || silent < REST_AFTER {
@@ -177,7 +177,7 @@ impl Profile {
             self.meter.restart();
             self.costs.load_begins(time);
         }
-        self.meter.add(look);
+        self.meter.add(reading);
         let turned = self.phases.note(time, Role::of(&seen.indicators));
         if turned {
             // The measurements so far belong to the other role.
@@ -188,14 +188,14 @@ impl Profile {
         self.learn_cost(mix);
         match self.chosen_for {
             None if self.resumed => {
-                let now = self.meter.last(WINDOW_LOOKS, SETTLING_LOOKS, mix)?;
+                let now = self.meter.last(WINDOW_SAMPLES, SETTLING_SAMPLES, mix)?;
                 (self.resumed, self.measured) = (false, true);
                 self.learn(&now);
                 self.chosen_for = Some((now.mix, now.throughput, now.overloaded >= 0.5));
                 Some("goes on with its predecessor's plan".into())
             }
             None => {
-                let now = self.meter.last(2, FIRST_LOOKS, mix)?;
+                let now = self.meter.last(2, FIRST_SAMPLES, mix)?;
                 self.choose(time, now, "new traffic", false)
             }
             Some(before) => self.follow(time, mix, before),
@@ -203,8 +203,8 @@ impl Profile {
     }
 
     fn follow(&mut self, time: Instant, mix: Mix, before: (Mix, Throughput, bool)) -> Option<String> {
-        let now = self.meter.last(5, SETTLING_LOOKS, mix)?;
-        let full = self.meter.last(WINDOW_LOOKS, SETTLING_LOOKS, mix);
+        let now = self.meter.last(5, SETTLING_SAMPLES, mix)?;
+        let full = self.meter.last(WINDOW_SAMPLES, SETTLING_SAMPLES, mix);
         if let Some(full) = full.filter(|_| !self.measured) {
             return self.measured_first(time, full);
         }
@@ -217,13 +217,13 @@ impl Profile {
             self.judge(time, mix, Follows::Yes);
         }
         let moved = before.0.difference(&mix) > MIX_MOVED || (ratio > LOAD_MOVED && !before.2) || pressed;
-        self.moved_looks = if moved { self.moved_looks + 1 } else { 0 };
-        if self.moved_looks > 3 {
+        self.moved_samples = if moved { self.moved_samples + 1 } else { 0 };
+        if self.moved_samples > 3 {
             let role = self.phases.role();
             // Another role may want all of the stack elsewhere.
             let reconfiguration = self.costs.of_moves(self.platform.components().len());
             if !self.phases.pays(time, reconfiguration) {
-                self.moved_looks = 0;
+                self.moved_samples = 0;
                 self.chosen_for = Some((mix, now.throughput, now.overloaded >= 0.5));
                 return Some(format!("{}, but not for long enough to reconfigure", role.name()));
             }
@@ -326,7 +326,7 @@ impl Profile {
 
     fn learn_cost(&mut self, mix: Mix) {
         let Some(before) = self.costs.settling() else { return };
-        if let Some(now) = self.meter.last(WINDOW_LOOKS, SETTLING_LOOKS, mix) {
+        if let Some(now) = self.meter.last(WINDOW_SAMPLES, SETTLING_SAMPLES, mix) {
             self.costs.learn(self.meter.missing(now.throughput.min(before)));
         }
     }
@@ -334,7 +334,7 @@ impl Profile {
     /// `steady`: the load was measured over a whole window, so that a trial can be compared with it.
     fn choose(&mut self, time: Instant, now: Measured, why: &str, steady: bool) -> Option<String> {
         let saturated = now.overloaded >= 0.5;
-        self.moved_looks = 0;
+        self.moved_samples = 0;
         let fresh = self.chosen_for.is_none_or(|(mix, ..)| mix.difference(&now.mix) > MIX_MOVED);
         self.chosen_for = Some((now.mix, now.throughput, saturated));
         self.chosen = time;

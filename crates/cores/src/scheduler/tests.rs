@@ -35,8 +35,8 @@ impl Noted {
         Noted { scheduler, history: History::default() }
     }
 
-    fn look(&mut self, sample: &Sample) -> Decision {
-        self.scheduler.look(sample, &mut self.history)
+    fn decide(&mut self, sample: &Sample) -> Decision {
+        self.scheduler.decide(sample, &mut self.history)
     }
 }
 
@@ -79,7 +79,7 @@ fn scheduler(name: PolicyName, cpus: u32, goal: Goal, spare: Spare) -> Noted {
 }
 
 /// A valid sample: busy for this share, with so many segments a period since the beginning.
-fn look(index: u64, busy: f64, segments: u64, cpus: u32) -> Sample {
+fn sample_of(index: u64, busy: f64, segments: u64, cpus: u32) -> Sample {
     let component = |name: &&str| ComponentSample {
         name: name.to_string(),
         generation: 1,
@@ -113,11 +113,11 @@ fn look(index: u64, busy: f64, segments: u64, cpus: u32) -> Sample {
 }
 
 #[test]
-fn a_bad_look_keeps_the_last_good_plan_and_leaves_one_line() {
+fn a_bad_sample_keeps_the_last_good_plan_and_leaves_one_line() {
     for name in NAMES {
         let mut scheduler = scheduler(name, 4, Goal::THROUGHPUT, Spare::GiveBack);
         for index in 0..100 {
-            scheduler.look(&look(index, 0.9, 1000, 4));
+            scheduler.decide(&sample_of(index, 0.9, 1000, 4));
         }
         let good = scheduler.plan();
         assert!(!good.is_consolidated(), "{name:?}: {good}");
@@ -130,15 +130,15 @@ fn a_bad_look_keeps_the_last_good_plan_and_leaves_one_line() {
         ];
         for (step, spoil) in bad.into_iter().enumerate() {
             let good = scheduler.plan().clone();
-            let mut sample = look(100 + step as u64 * 4, 0.9, 1000, 4);
+            let mut sample = sample_of(100 + step as u64 * 4, 0.9, 1000, 4);
             spoil(&mut sample);
-            let decision = scheduler.look(&sample);
+            let decision = scheduler.decide(&sample);
             assert!(decision.plan.is_same(&good), "{name:?}, {step}: {}", decision.plan);
             let entry = scheduler.history.entries().last().unwrap().entry.to_string();
             assert_eq!(Some(entry.lines().count()), Some(1));
             assert!(entry.contains("plan stays"), "{entry}");
             for after in 1..4 {
-                scheduler.look(&look(100 + step as u64 * 4 + after, 0.9, 1000, 4));
+                scheduler.decide(&sample_of(100 + step as u64 * 4 + after, 0.9, 1000, 4));
             }
         }
     }
@@ -149,12 +149,12 @@ fn a_cpu_that_stays_away_is_done_without() {
     for name in NAMES {
         let mut scheduler = scheduler(name, 3, Goal::THROUGHPUT, Spare::Park);
         for index in 0..100 {
-            scheduler.look(&look(index, 0.9, 1000, 3));
+            scheduler.decide(&sample_of(index, 0.9, 1000, 3));
         }
         for index in 100..110 {
-            let mut sample = look(index, 0.9, 1000, 3);
+            let mut sample = sample_of(index, 0.9, 1000, 3);
             sample.cpus.retain(|cpu| cpu.cpu == CpuId(0));
-            scheduler.look(&sample);
+            scheduler.decide(&sample);
         }
         assert_eq!(scheduler.machine().online.to_string(), "0");
         assert_eq!(scheduler.plan().used().to_string(), "0", "{name:?}");
@@ -166,10 +166,10 @@ fn a_cpu_that_stays_away_is_done_without() {
 fn a_further_component_gets_a_seat() {
     let mut scheduler = scheduler(PolicyName::Adaptive, 2, Goal::THROUGHPUT, Spare::GiveBack);
     for index in 0..10 {
-        let mut sample = look(index, 0.1, 10, 2);
+        let mut sample = sample_of(index, 0.1, 10, 2);
         let nic1 = ComponentSample { name: "nic1".into(), ..sample.components[5].clone() };
         sample.components.push(nic1);
-        scheduler.look(&sample);
+        scheduler.decide(&sample);
     }
     assert!(scheduler.plan().seats.contains_key("nic1"));
 }
@@ -265,20 +265,20 @@ fn any_sample() -> impl Strategy<Value = Sample> {
 /// The input: valid samples of a load, a repeated absurdity, or anything.
 #[derive(Clone, Debug)]
 enum Stretch {
-    Sane { looks: u64, busy: f64, segments: u64 },
+    Sane { samples: u64, busy: f64, segments: u64 },
     Same(Sample, u64),
 }
 
 fn any_stretch() -> impl Strategy<Value = Stretch> {
     let sane = (1u64..120, 0.0f64..1.2, prop_oneof![Just(0u64), 1u64..2000]);
     prop_oneof![
-        2 => sane.prop_map(|(looks, busy, segments)| Stretch::Sane { looks, busy, segments }),
+        2 => sane.prop_map(|(samples, busy, segments)| Stretch::Sane { samples, busy, segments }),
         1 => (any_sample(), 1u64..6).prop_map(|(sample, times)| Stretch::Same(sample, times)),
     ]
 }
 
 fn feed(scheduler: &mut Noted, sample: &Sample) -> Result<(), TestCaseError> {
-    let decision = scheduler.look(sample);
+    let decision = scheduler.decide(sample);
     let checked = check(&decision.plan, scheduler.machine());
     prop_assert!(checked.is_ok(), "{}: {:?}", decision.plan, checked);
     for load in &scheduler.observation().components {
@@ -312,10 +312,10 @@ proptest! {
             let mut index = 0;
             for stretch in &stretches {
                 match stretch {
-                    Stretch::Sane { looks, busy, segments } => {
-                        for _ in 0..*looks {
+                    Stretch::Sane { samples, busy, segments } => {
+                        for _ in 0..*samples {
                             index += 1;
-                            feed(&mut scheduler, &look(index, *busy, *segments, cpus))?;
+                            feed(&mut scheduler, &sample_of(index, *busy, *segments, cpus))?;
                         }
                     }
                     Stretch::Same(sample, times) => {
@@ -342,11 +342,11 @@ fn two_packages() -> Machine {
     }
 }
 
-/// Feeds samples of a load that receives much, while others take `busy(look, cpu)` of each CPU.
-fn with_others(scheduler: &mut Noted, looks: core::ops::Range<u64>, busy: impl Fn(u64, CpuId) -> f64) {
+/// Feeds samples of a load that receives much, while others take `busy(index, cpu)` of each CPU.
+fn with_others(scheduler: &mut Noted, samples: core::ops::Range<u64>, busy: impl Fn(u64, CpuId) -> f64) {
     let mut sums = [0u64; 8];
-    for index in looks {
-        let mut sample = look(index, 0.3, 0, 8);
+    for index in samples {
+        let mut sample = sample_of(index, 0.3, 0, 8);
         sample.components.iter_mut().for_each(|component| component.queues[0].high = 1);
         let tcp = sample.components.iter_mut().find(|component| component.name == "tcp").unwrap();
         tcp.traffic.received_bytes = index * 1_000_000;
@@ -357,7 +357,7 @@ fn with_others(scheduler: &mut Noted, looks: core::ops::Range<u64>, busy: impl F
             (cpu.busy, cpu.idle) = (ns(others), ns((index * PERIOD).saturating_sub(others)));
             cpu.managed = !cpu.cpu.0.is_multiple_of(4);
         }
-        scheduler.look(&sample);
+        scheduler.decide(&sample);
     }
 }
 
@@ -378,7 +378,7 @@ fn the_stack_goes_to_where_others_work_and_does_not_follow_fluctuations() {
     assert_eq!(scheduler.applications().to_string(), "4");
     assert_eq!((anew(&scheduler), package(&scheduler)), (1, [1].into()), "{}", scheduler.plan());
     // The applications are elsewhere for a second now and then, and idle in between: that has no effect.
-    with_others(&mut scheduler, 1000..4000, |look, cpu| match look / 100 % 5 {
+    with_others(&mut scheduler, 1000..4000, |step, cpu| match step / 100 % 5 {
         0 if cpu == CpuId(0) => 0.9,
         1 | 2 if cpu == CpuId(4) => 0.7,
         _ => 0.0,

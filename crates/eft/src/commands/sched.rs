@@ -35,7 +35,7 @@ enum What {
     },
     /// The last decisions, with the readings that caused them
     Why,
-    /// One look at everything that the scheduler observes (JSON)
+    /// One sample of everything that the scheduler observes (JSON)
     Sample,
 }
 

@@ -180,15 +180,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_holder_that_answers_and_ends_between_two_looks_has_answered() {
+    fn a_holder_that_answers_and_ends_between_two_checks_has_answered() {
         // Seen live, once in some hundred rounds: the status was read, then the holder answered and ended, and the
         // check found no holder.
-        for answers_before_look in 0..=2 {
-            let looks = std::cell::Cell::new(0);
-            let has_answered = || looks.replace(looks.get() + 1) >= answers_before_look;
+        for answers_before_check in 0..=2 {
+            let checks = std::cell::Cell::new(0);
+            let has_answered = || checks.replace(checks.get() + 1) >= answers_before_check;
             let status = || Status { generation: if has_answered() { 7 } else { 6 }, ..Status::default() };
             let seen = progress(7, || !has_answered(), status);
-            assert_ne!(seen, Progress::Ended, "it answered before look {answers_before_look}");
+            assert_ne!(seen, Progress::Ended, "it answered before check {answers_before_check}");
         }
         let silent = || Status { generation: 6, ..Status::default() };
         assert_eq!(progress(7, || false, silent), Progress::Ended);

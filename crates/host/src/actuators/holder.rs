@@ -89,8 +89,8 @@ fn close_inherited() {
 impl Holder {
     /// Makes burners and lazy work agree with what is held; returns how long there is nothing to do.
     fn serve(&mut self, journal: &mut Journal, held: &Held, dir: &Path) -> Result<Duration, Error> {
-        let is_news = self.status.generation != held.generation;
-        if is_news {
+        let is_new = self.status.generation != held.generation;
+        if is_new {
             self.status.errors.clear();
             self.adjust_burners(held);
         }
@@ -113,7 +113,7 @@ impl Holder {
                 wait = wait.min(next.saturating_since(now).max(Duration::from_millis(1)));
             }
         }
-        if is_news || swept != self.lazy.swept || self.status.notes != self.lazy.notes {
+        if is_new || swept != self.lazy.swept || self.status.notes != self.lazy.notes {
             self.status.generation = held.generation;
             self.status.notes = self.lazy.notes.clone();
             self.status.swept = self.lazy.swept;

@@ -100,7 +100,7 @@ impl Placer {
         self.refused.clear();
         let tree = self.journal.tree();
         let online = topology::online(tree).unwrap_or_default();
-        let mut news = Vec::new();
+        let mut changed = Vec::new();
         for (id, placed) in self.placed.iter_mut().filter(|(id, _)| !self.left_alone.contains_key(id)) {
             let Some(now) = affinity::get(tree, placed.process, id.tid) else { continue };
             let left = placed.present.and(&online);
@@ -113,10 +113,10 @@ impl Placer {
                 continue;
             }
             let told = format!("thread {}: somebody else put it on CPU {now}; it is left alone", id.tid);
-            news.push((*id, told));
+            changed.push((*id, told));
         }
-        self.left_alone.extend(news.iter().cloned());
-        news.into_iter().map(|(_, told)| told).collect()
+        self.left_alone.extend(changed.iter().cloned());
+        changed.into_iter().map(|(_, told)| told).collect()
     }
 
     /// Releases a thread that has ended or is no longer managed.

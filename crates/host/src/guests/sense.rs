@@ -61,7 +61,7 @@ impl Sensor {
     }
 
     /// Samples run and wait times. A thread that has ended keeps its last ones.
-    pub fn look(&mut self) {
+    pub fn sample(&mut self) {
         let mut bytes = [0u8; 80];
         let Some(length) = self.file.as_ref().and_then(|file| file.read_at(&mut bytes, 0).ok()) else {
             self.has_ended = true;
@@ -83,9 +83,9 @@ impl Sensor {
     }
 
     /// Samples counters, too; `class` is where the thread was placed, `busy` says whether a class had busy siblings.
-    pub fn look_closely(&mut self, class: Option<u8>, busy: impl Fn(u8) -> bool) {
+    pub fn sample_counters(&mut self, class: Option<u8>, busy: impl Fn(u8) -> bool) {
         let ran_before = self.ran;
-        self.look();
+        self.sample();
         if let Some(path) = &self.progress {
             let total = std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse::<u64>().ok());
             let known: u64 = self.counts.iter().map(|count| count.instructions).sum();
@@ -177,13 +177,13 @@ mod tests {
         let tree = Tree::live();
         let me = tasks::myself(&tree);
         let mut sensor = Sensor::new(&tree, me.tid, me, None);
-        sensor.look();
+        sensor.sample();
         assert!(!sensor.has_ended);
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let pid = child.id() as i32;
         let mut sensor = Sensor::new(&tree, pid, TaskId { tid: pid, started: 0 }, None);
         child.wait().unwrap();
-        sensor.look();
+        sensor.sample();
         assert!(sensor.has_ended);
     }
 }

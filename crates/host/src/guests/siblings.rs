@@ -37,7 +37,7 @@ impl Siblings {
     }
 
     /// Samples the CPUs' accounts, at the beginning and the end of a window. Costs nothing without hardware threads.
-    pub fn look(&mut self, tree: &Tree) {
+    pub fn sample(&mut self, tree: &Tree) {
         if !self.cores.is_empty() {
             self.hear(&tree.text("proc/stat").unwrap_or_default());
         }
@@ -142,7 +142,7 @@ mod tests {
         let plain = Machine::of_equals(2);
         let (host, sets) = survey(&plain.cpus, &plain.online).unwrap();
         let mut none = Siblings::new(&host, &sets, &plain);
-        none.look(&Tree::at("/nowhere"));
+        none.sample(&Tree::at("/nowhere"));
         assert!(none.cores.is_empty() && none.last.is_empty());
     }
 }

@@ -123,7 +123,7 @@ impl Custodian {
             }
         }
         match self.link {
-            None => self.look_for_stack(),
+            None => self.find_stack(),
             Some(_) => self.ask_for_due(),
         }
         Ok(true)
@@ -238,7 +238,7 @@ impl Custodian {
 
     /// Brings the domain to a stack of its name, if there is one. All slots are claimed before a program can ask for
     /// new ones.
-    fn look_for_stack(&mut self) {
+    fn find_stack(&mut self) {
         let Ok(fd) = operator::connect(&self.stack, &operator::applications_path(&self.stack)) else {
             return;
         };

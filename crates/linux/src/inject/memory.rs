@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 
 const PAGE: u64 = 4096;
 /// How many places are tried for a word that is not zero before any word will do.
-const LOOKS: usize = 2000;
+const ATTEMPTS: usize = 2000;
 /// Bytes above the end of the stack in which frames lie that will be returned to.
 const STACK_IN_USE: u64 = 2048;
 
@@ -105,7 +105,7 @@ impl Memory {
             return Err(Error::Missing(format!("it has written no {}", part.name())));
         }
         let mut place = (part.name(), 0);
-        for _ in 0..LOOKS {
+        for _ in 0..ATTEMPTS {
             let (mapping, page) = touched[random.below(touched.len() as u64) as usize];
             let name = mapping.name.strip_prefix("/memfd:").unwrap_or(part.name());
             place = (name, page + 8 * random.below(PAGE / 8));

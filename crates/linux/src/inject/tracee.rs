@@ -51,17 +51,17 @@ impl Tracee {
     /// Waits for the next stop and returns its status; `None`: the process has not stopped within `limit`.
     fn wait(&mut self, limit: Duration) -> Result<Option<i32>> {
         let until = Instant::now() + limit;
-        let mut looks = 0;
+        let mut polls = 0;
         loop {
             let mut status = 0;
             // SAFETY: waits for a process that we trace; `status` lives through the call.
             match unsafe { libc::waitpid(self.pid, &mut status, libc::WNOHANG | libc::__WALL) } {
                 0 if Instant::now() >= until => return Ok(None),
                 0 => {
-                    looks += 1;
+                    polls += 1;
                     // One instruction takes some microseconds in this way. While the process sleeps, the tracer must
                     // not spin.
-                    if looks > 200 {
+                    if polls > 200 {
                         std::thread::sleep(Duration::from_micros(200));
                     } else {
                         std::thread::yield_now();

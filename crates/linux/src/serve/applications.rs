@@ -153,7 +153,7 @@ impl Applications {
 
     /// A far end has hung up, and its descriptor seems to be open. Perhaps a transport was just sending there, or took
     /// its error away: then the end of that message is an event, too.
-    fn look_again(&mut self, socket: SocketId, token: u64) {
+    fn watch_again(&mut self, socket: SocketId, token: u64) {
         let events = epoll::EventFlags::RDHUP | epoll::EventFlags::OUT | epoll::EventFlags::ET;
         if let Some(far) = self.far.get(&socket) {
             let _ = epoll::modify(&self.set, &far.fd, epoll::EventData::new_u64(token), events);
@@ -264,7 +264,7 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
                 Some(Watched::Far(socket) | Watched::HungUp(socket)) if self.is_closed(socket) => {
                     emit(Event::Closed(socket))
                 }
-                Some(Watched::Far(socket)) => self.look_again(socket, token),
+                Some(Watched::Far(socket)) => self.watch_again(socket, token),
                 Some(Watched::HungUp(_)) => {}
                 Some(Watched::Loopback(socket)) => self.loopback_ready(socket),
                 None => {}

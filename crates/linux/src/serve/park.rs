@@ -139,7 +139,7 @@ impl Parking {
     }
 
     /// Asks the kernel which descriptors are ready, without sleeping.
-    pub fn look(&mut self) {
+    pub fn check_descriptors(&mut self) {
         self.poll_descriptors(Some(Duration::ZERO));
     }
 

@@ -20,7 +20,7 @@ const BUDGET_TOGETHER: usize = 64;
 /// The most rounds before the surroundings, the supervisor and the clock are checked again.
 const ROUNDS: usize = 16;
 /// After this many turns, a process that does not sleep asks the kernel which of its descriptors are ready.
-const LOOK_AFTER: u32 = 32;
+const CHECK_AFTER: u32 = 32;
 
 /// Servers that share a thread.
 struct Process {
@@ -106,7 +106,7 @@ impl Process {
         if work == 0 || self.servers.len() > 1 && !self.has_work() {
             self.park();
         } else {
-            self.look_around();
+            self.check_descriptors();
         }
         Ok(())
     }
@@ -151,11 +151,11 @@ impl Process {
     }
 
     /// A process that never sleeps has to ask which of its descriptors are ready.
-    fn look_around(&mut self) {
+    fn check_descriptors(&mut self) {
         self.turns += 1;
-        if self.turns >= LOOK_AFTER {
+        if self.turns >= CHECK_AFTER {
             self.turns = 0;
-            self.parking.look();
+            self.parking.check_descriptors();
         }
     }
 

@@ -184,10 +184,10 @@ impl<C: Component, S: Surroundings<C>> Hosted for Running<C, S> {
     }
 
     fn turn(&mut self, ready: bool, budget: usize) -> usize {
-        let news = self.take_news(ready);
+        let events = self.take_events(ready);
         let step = self.server.step(&mut self.live, budget);
         self.has_stepped(&step);
-        step.work + news
+        step.work + events
     }
 
     fn answer(&mut self, budget: usize) {
@@ -231,11 +231,11 @@ impl<C: Component, S: Surroundings<C>> Hosted for Running<C, S> {
 
     fn end(&mut self) {
         let Some(event) = C::Event::end() else { return };
-        self.take_news(true);
+        self.take_events(true);
         self.server.event(clock::now(), event);
         loop {
             self.server.step(&mut self.live, BUDGET);
-            if self.take_news(true) == 0 {
+            if self.take_events(true) == 0 {
                 return;
             }
         }
@@ -243,15 +243,15 @@ impl<C: Component, S: Surroundings<C>> Hosted for Running<C, S> {
 }
 
 impl<C: Component, S: Surroundings<C>> Running<C, S> {
-    fn take_news(&mut self, ready: bool) -> usize {
+    fn take_events(&mut self, ready: bool) -> usize {
         let now = self.live.now();
         let server = &mut self.server;
-        let mut news = 0;
+        let mut events = 0;
         self.live.surroundings.poll(ready, &mut |event| {
-            news += 1;
+            events += 1;
             server.event(now, event);
         });
-        news
+        events
     }
 
     fn has_stepped(&mut self, step: &Step) {

@@ -29,9 +29,9 @@ impl Supervisor {
         let (Some(written), Some(read)) = (find(accused, accuser), find(accuser, accused)) else {
             return Ok(None);
         };
-        let look =
+        let inspect =
             |q: &Queue| inspect_queue(&memory::map(&q.lines, false)?, &memory::map(&q.position, false)?);
-        Ok(Some(Evidence { accuser, accused, written: look(written)?, read: look(read)? }))
+        Ok(Some(Evidence { accuser, accused, written: inspect(written)?, read: inspect(read)? }))
     }
 
     /// A server accuses a neighbour of damaging messages. It is believed if the queues show it.

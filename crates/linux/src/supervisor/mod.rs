@@ -273,7 +273,7 @@ impl Supervisor {
             self.keeper_due = None;
             self.keep_everything();
         }
-        self.look_after_update(now);
+        self.check_update(now);
         self.renew_standbys(now);
         let due: Vec<PoolId> = self.old_pools.iter().filter(|(t, _)| *t <= now).map(|(_, p)| *p).collect();
         self.old_pools.retain(|(t, _)| *t > now);

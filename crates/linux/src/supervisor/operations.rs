@@ -165,8 +165,8 @@ impl Supervisor {
         let whole = eft_host::clock::process_cpu(self.members[i].pid()?)?;
         let now = eft_host::clock::now();
         let awake = |j: usize| {
-            let look = self.members[j].status.account().look(now)?;
-            Some((look.busy_ns + look.polling_ns + look.waiting_ns) as f64)
+            let reading = self.members[j].status.account().read(now)?;
+            Some((reading.busy_ns + reading.polling_ns + reading.waiting_ns) as f64)
         };
         let company = self.company(i);
         if company.len() == 1 {

@@ -318,7 +318,7 @@ impl Supervisor {
     }
 
     /// Ends a stage whose time is over.
-    pub(super) fn look_after_update(&mut self, now: Instant) {
+    pub(super) fn check_update(&mut self, now: Instant) {
         let Some(update) = self.update.as_mut().filter(|update| now >= update.until) else { return };
         let i = update.member;
         match &mut update.stage {

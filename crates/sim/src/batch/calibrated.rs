@@ -1,6 +1,6 @@
 //! A [`Profile`] from a calibration file.
 
-use super::looks::Looks;
+use super::polling::Polling;
 use super::profile::{Messages, Network, Profile};
 use crate::calibration::{Calibration, CalibrationError};
 use crate::hardware::{Costs, PS_PER_NS, Work};
@@ -85,7 +85,7 @@ pub fn read(from: &Reader, ablation: Ablation) -> Result<Profile, CalibrationErr
         ip: from.messages("ip")?,
         driver: from.messages("driver")?,
         filter: None,
-        looks: Looks::default(),
+        polling: Polling::default(),
         batch_max: from.system("batch_max")? as usize,
         streams: from.system("streams")? as usize,
         write_bytes: from.system("write_bytes")?,

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::looks::{Looks, TIRELESS};
+use super::polling::{Polling, TIRELESS};
 use super::server::{SERVERS, Server};
 use crate::hardware::{Clock, Costs, Pipeline, Thread, Work};
 
@@ -74,12 +74,12 @@ pub struct Machine<W, O> {
     home: [usize; SERVERS.len()],
     pub tally: [Tally; SERVERS.len()],
     interrupt_pending: bool,
-    looks: Looks,
+    polling: Polling,
 }
 
 impl<W: Ord + Copy, O: Default> Machine<W, O> {
     /// `seats`: each server's core, hardware thread on it, and the core's clock.
-    pub fn new(seats: &[(usize, usize, Clock); SERVERS.len()], looks: Looks) -> Self {
+    pub fn new(seats: &[(usize, usize, Clock); SERVERS.len()], polling: Polling) -> Self {
         let mut places: Vec<Place<O>> = Vec::new();
         let mut known: Vec<(usize, usize)> = Vec::new();
         let mut home = [0; SERVERS.len()];
@@ -108,7 +108,7 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
             home,
             tally: Default::default(),
             interrupt_pending: false,
-            looks,
+            polling,
         }
     }
 
@@ -182,8 +182,8 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
             Doing::Asleep => self.wake(costs, place),
             Doing::Polling => {
                 let pipeline = self.sibling_pipeline(place);
-                let look = self.looks.one(costs, to);
-                let end = self.places[place].thread.cut(self.now_ps, look, pipeline);
+                let poll = self.polling.one(costs, to);
+                let end = self.places[place].thread.cut(self.now_ps, poll, pipeline);
                 self.announce(place, end);
             }
             _ => {}
@@ -268,11 +268,11 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
             self.batch(costs, place, server, serve);
             return None;
         }
-        let polls = self.looks.before_sleep(costs, server);
-        let mut looks = Work::cycles(self.looks.one(costs, server).cycles * polls);
-        if !self.looks.sleeps(server) {
+        let polls = self.polling.before_sleep(costs, server);
+        let mut polls_work = Work::cycles(self.polling.one(costs, server).cycles * polls);
+        if !self.polling.sleeps(server) {
             // Polls without cost still take time.
-            looks.cycles = looks.cycles.max(TIRELESS);
+            polls_work.cycles = polls_work.cycles.max(TIRELESS);
         }
         match p.doing {
             Doing::Entering => {
@@ -283,9 +283,9 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
                 return Some(server);
             }
             Doing::Batch(_) | Doing::Leaving | Doing::Switching if count == 1 && polls > 0 => {
-                self.occupy(place, Doing::Polling, looks);
+                self.occupy(place, Doing::Polling, polls_work);
             }
-            Doing::Polling if !self.looks.sleeps(server) => self.occupy(place, Doing::Polling, looks),
+            Doing::Polling if !self.polling.sleeps(server) => self.occupy(place, Doing::Polling, polls_work),
             _ => self.occupy(place, Doing::Entering, Work::cycles(costs.enter_cycles)),
         }
         None
@@ -295,7 +295,7 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
         // A server that was going to sleep turns back.
         let turns_back = matches!(self.places[place].doing, Doing::Entering);
         let mut batch = serve(server);
-        batch.work += self.looks.one(costs, server);
+        batch.work += self.polling.one(costs, server);
         if turns_back {
             batch.work += Work::cycles(costs.leave_cycles);
         }

@@ -6,9 +6,9 @@
 
 pub mod calibrated;
 pub mod inbox;
-pub mod looks;
 pub mod machine;
 pub mod network;
+pub mod polling;
 pub mod profile;
 pub mod run;
 pub mod server;

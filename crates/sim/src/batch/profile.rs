@@ -1,6 +1,6 @@
 //! The costs of a stack and its load, for each message and byte.
 
-use super::looks::Looks;
+use super::polling::Polling;
 use crate::hardware::{Costs, Work};
 
 /// One server's costs for each kind of message: cycles with their waits for memory.
@@ -32,7 +32,7 @@ pub struct Profile {
     pub ip: Messages,
     pub driver: Messages,
     pub filter: Option<Filter>,
-    pub looks: Looks,
+    pub polling: Polling,
     /// Messages that a batch takes at most.
     pub batch_max: usize,
     pub streams: usize,

@@ -210,7 +210,7 @@ pub fn run(profile: &Profile, setting: &Setting, seed: u64) -> Outcome {
     let seats = setting.seats.map(|seat| (seat.core, seat.thread, seat.clock));
     let mut world = World {
         profile,
-        machine: Machine::new(&seats, profile.looks),
+        machine: Machine::new(&seats, profile.polling),
         inbox: Inbox::default(),
         sent: Sent::default(),
         streams: Streams::new(profile),

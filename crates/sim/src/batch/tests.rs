@@ -126,8 +126,8 @@ fn who_is_tireless_never_sleeps_and_who_polls_longer_sleeps_less() {
     let (profile, setting) = (newtos(), dedicated(throttled(8), throttled(8)));
     let sleeps = |profile: &Profile, server: Server| run(profile, &setting, 1).sleeps_per_ms[server as usize];
     let mut other = profile;
-    other.looks.driver_is_tireless = true;
-    other.looks.ip_polls_percent = 10_000;
+    other.polling.driver_is_tireless = true;
+    other.polling.ip_polls_percent = 10_000;
     assert!(sleeps(&profile, Server::Driver) > 0);
     assert_eq!(sleeps(&other, Server::Driver), 0);
     assert!(sleeps(&other, Server::Ip) < sleeps(&profile, Server::Ip));

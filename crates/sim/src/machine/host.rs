@@ -27,7 +27,7 @@ struct Around {
     world: World,
     shape: Shape,
     profiles: Profiles,
-    news: VecDeque<Event>,
+    events: VecDeque<Event>,
     /// Components that are moving, and when they arrive.
     moving: Vec<(u64, ComponentId, Place)>,
     remembered: Wanted,
@@ -49,7 +49,7 @@ impl Around {
     fn arrive(&mut self) {
         let now_ns = self.world.now_ns();
         let arrived = self.moving.extract_if(.., |(at_ns, ..)| *at_ns <= now_ns);
-        self.news.extend(arrived.map(|(_, peer, place)| Event::Member(view(peer, place))));
+        self.events.extend(arrived.map(|(_, peer, place)| Event::Member(view(peer, place))));
     }
 }
 
@@ -64,10 +64,10 @@ impl Surroundings for Around {
 
     fn perform(&mut self, effect: Effect) {
         match effect {
-            Effect::QuickSample => self.news.push_back(Event::QuickSample(self.world.quick_sample())),
+            Effect::QuickSample => self.events.push_back(Event::QuickSample(self.world.quick_sample())),
             Effect::Sample(purpose) => {
                 let sample = Box::new(self.world.sample());
-                self.news.push_back(Event::Sample { purpose, sample, cost: Cost::default() });
+                self.events.push_back(Event::Sample { purpose, sample, cost: Cost::default() });
             }
             Effect::Survey { .. } => {
                 let survey = Survey {
@@ -75,11 +75,11 @@ impl Surroundings for Around {
                     duty_levels: self.shape.duty_levels().map(<[Share]>::to_vec),
                     profiles: self.profiles.clone(),
                 };
-                self.news.push_back(Event::Surveyed(Ok(Box::new(survey))));
+                self.events.push_back(Event::Surveyed(Ok(Box::new(survey))));
             }
             Effect::Change { ticket, change } => {
                 let result = self.world.change(&change);
-                self.news.push_back(Event::Changed { ticket, result });
+                self.events.push_back(Event::Changed { ticket, result });
             }
             Effect::Arrange(places) => self.arrange(&places),
             Effect::Remember(applied) => {
@@ -109,7 +109,7 @@ impl Host {
             world,
             shape: *shape,
             profiles,
-            news: VecDeque::new(),
+            events: VecDeque::new(),
             moving: Vec::new(),
             remembered: Wanted::default(),
             changed_ns: Vec::new(),
@@ -125,18 +125,18 @@ impl Host {
         let anywhere = Place { cpu: None, dedicated: false };
         let topology: BTreeMap<String, Place> =
             components().into_iter().map(|name| (name, anywhere)).collect();
-        let news = &mut self.around.news;
-        news.clear();
-        news.push_back(Event::Settings(Ok(self.settings.clone())));
-        news.push_back(Event::Topology(Ok(topology)));
-        news.push_back(Event::InForce(self.around.remembered.clone()));
+        let events = &mut self.around.events;
+        events.clear();
+        events.push_back(Event::Settings(Ok(self.settings.clone())));
+        events.push_back(Event::Topology(Ok(topology)));
+        events.push_back(Event::InForce(self.around.remembered.clone()));
         for name in components() {
             let Ok(peer) = name.parse() else { continue };
             let seat = self.around.world.plan().seats.get(&name);
             let place = seat.map_or(anywhere, |s| Place { cpu: Some(s.cpu), dedicated: s.dedicated });
-            news.push_back(Event::Member(view(peer, place)));
+            events.push_back(Event::Member(view(peer, place)));
         }
-        news.push_back(Event::Begin);
+        events.push_back(Event::Begin);
         self.settle();
     }
 
@@ -149,19 +149,19 @@ impl Host {
 
     /// The engine ends in order; nothing runs after it.
     pub fn end(&mut self) {
-        self.around.news.push_back(Event::End);
+        self.around.events.push_back(Event::End);
         self.settle();
     }
 
     /// Runs turns until nothing is left to do now.
     fn settle(&mut self) {
         for _ in 0..TURNS_MAX {
-            let news: Vec<Event> = self.around.news.drain(..).collect();
+            let events: Vec<Event> = self.around.events.drain(..).collect();
             let now = Instant(self.around.world.now_ns());
-            let count = news.len();
-            news.into_iter().for_each(|event| self.server.event(now, event));
+            let count = events.len();
+            events.into_iter().for_each(|event| self.server.event(now, event));
             let step = self.server.step(&mut self.around, 64);
-            if step.work + count == 0 && self.around.news.is_empty() {
+            if step.work + count == 0 && self.around.events.is_empty() {
                 return;
             }
         }
@@ -170,7 +170,7 @@ impl Host {
 
     /// One turn; `false`: there was nothing to do.
     pub fn turn(&mut self) -> bool {
-        let Some(event) = self.around.news.pop_front() else {
+        let Some(event) = self.around.events.pop_front() else {
             return self.server.step(&mut self.around, 64).work > 0;
         };
         self.server.event(Instant(self.around.world.now_ns()), event);

@@ -28,12 +28,12 @@ pub(super) struct Disturbance {
     /// The factor by which work visibly takes longer.
     pub dearer: f64,
     /// For how many further steps this state lasts.
-    looks: u64,
+    steps: u64,
 }
 
 impl Default for Disturbance {
     fn default() -> Self {
-        Self { by: Others::Nobody, left: 1.0, dearer: 1.0, looks: 0 }
+        Self { by: Others::Nobody, left: 1.0, dearer: 1.0, steps: 0 }
     }
 }
 
@@ -70,12 +70,12 @@ impl Disturbance {
     }
 
     fn slow_down(&mut self, random: &mut Random) {
-        if self.looks > 0 {
-            self.looks -= 1;
+        if self.steps > 0 {
+            self.steps -= 1;
             return;
         }
         let magnitude = 10u64.pow(random.below(2) as u32 + 1);
-        self.looks = magnitude + random.below(magnitude * 9);
+        self.steps = magnitude + random.below(magnitude * 9);
         let slow = self.left == 1.0;
         self.left = if slow { 0.45 + random.below(25) as f64 / 100.0 } else { 1.0 };
         // Part of the longer time is the stack's, the rest is its program's and peer's.
@@ -83,22 +83,22 @@ impl Disturbance {
     }
 
     fn swing(&mut self, random: &mut Random) {
-        if self.looks > 0 {
-            self.looks -= 1;
+        if self.steps > 0 {
+            self.steps -= 1;
             return;
         }
-        self.looks = 100 + random.below(900);
+        self.steps = 100 + random.below(900);
         self.left = if self.left == 1.0 { 0.6 + random.below(15) as f64 / 100.0 } else { 1.0 };
     }
 
     fn stall(&mut self, random: &mut Random) {
         const PERCENT: u64 = 6;
-        if self.looks > 0 {
-            self.looks -= 1;
+        if self.steps > 0 {
+            self.steps -= 1;
             return;
         }
         let stalls = random.below(100) < PERCENT;
         self.left = if stalls { random.below(3) as f64 / 10.0 } else { 1.0 };
-        self.looks = if stalls { random.below(2) } else { 0 };
+        self.steps = if stalls { random.below(2) } else { 0 };
     }
 }

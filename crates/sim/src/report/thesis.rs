@@ -19,7 +19,7 @@ pub const PAPER: Paper = Paper {
     linear: models::linear,
     ablation: (
         "ablation/filter",
-        "without the cost of looks at empty queues, all at full speed over all but ip slowed",
+        "without the cost of empty polls, all at full speed over all but ip slowed",
     ),
     pictures,
 };

@@ -53,8 +53,8 @@ impl Bench {
         let mut profile = read(if stack == Stack::Eft { &eft } else { &own }, ablation)?;
         profile.streams = (own.system("streams_of_card")? * cards) as usize;
         if stack == Stack::Newtos {
-            profile.looks.percent[Server::Driver as usize] = own.system("driver_look_percent")?;
-            profile.looks.driver_is_tireless = true;
+            profile.polling.percent[Server::Driver as usize] = own.system("driver_poll_percent")?;
+            profile.polling.driver_is_tireless = true;
         }
         Ok(Self { profile, chip: calibration.chip()?, seed })
     }
@@ -101,11 +101,11 @@ const NAMES: [(Server, &str); 5] = [
 pub fn figures(machines: &Machines, stack: Stack, seed: u64) -> Result<Figures, CalibrationError> {
     let mut figures = Figures::new();
     opteron((&machines.opteron, stack), seed, &mut figures)?;
-    for (suffix, ablation) in [("", Ablation::default()), (" free looks", FREE_LOOKS)] {
+    for (suffix, ablation) in [("", Ablation::default()), (" free polls", FREE_EMPTY_POLLS)] {
         xeon((&machines.xeon, stack), (suffix, ablation), seed, &mut figures)?;
     }
     for name in ["with", "without"] {
-        let suffix = if name == "with" { "" } else { " free looks" };
+        let suffix = if name == "with" { "" } else { " free polls" };
         let get = |mhz: &str| figures.get(&format!("xeon{suffix}/{mhz}/mbps")).copied();
         let slowdown =
             get("2267x2267x2267x2267x2267").zip(get("1600x1600x1600x2267x1600")).map(|(a, b)| a / b);
@@ -114,7 +114,7 @@ pub fn figures(machines: &Machines, stack: Stack, seed: u64) -> Result<Figures, 
     Ok(figures)
 }
 
-const FREE_LOOKS: Ablation =
+const FREE_EMPTY_POLLS: Ablation =
     Ablation { no_wake_latency: false, free_empty_polls: true, no_memory_stalls: false };
 
 /// Of Figures 4.1 to 4.3: POSIX, tcp, ip and driver, MHz.
@@ -162,7 +162,7 @@ fn opteron(of: (&Calibration, Stack), seed: u64, figures: &mut Figures) -> Resul
         setting.seats[Server::Filter as usize] = setting.seats[shared as usize];
         bench.put(figures, &format!("opteron/{name}"), &setting);
     }
-    bench.profile.looks.ip_polls_percent = of.0.get("without_offloads", "long_polls")? * 100;
+    bench.profile.polling.ip_polls_percent = of.0.get("without_offloads", "long_polls")? * 100;
     bench.put(figures, "opteron/long polls", &Setting::of(bench.seats(full)));
     Ok(())
 }
@@ -196,7 +196,7 @@ fn xeon(
     bench.profile.network.mbps = from.system("link_mbps")?;
     // eft's ip asks once a flow (docs/performance.md), which bulk does not feel.
     if of.1 == Stack::Newtos {
-        bench.profile.looks.percent[Server::Ip as usize] = from.system("ip_look_percent")?;
+        bench.profile.polling.percent[Server::Ip as usize] = from.system("ip_poll_percent")?;
         bench.profile.filter = Some(Filter {
             question: from.message("filter_question_cycles")?,
             verdict: from.message("ip_verdict_cycles")?,

@@ -71,7 +71,7 @@ impl Peer {
 
     /// Programs read all that is there; whether tcp is to hear of it.
     fn read(&mut self) -> bool {
-        let mut news = false;
+        let mut marked = false;
         for socket in &self.sockets {
             let Some(page) = self.stack.domain.socket(socket.slot) else { continue };
             let count = page.receivable() as u64;
@@ -82,13 +82,13 @@ impl Peer {
             page.set_receive_taken(taken);
             if taken >= page.receive_notify() {
                 self.stack.domain.dirty(ComponentId::TCP).mark(socket.slot as usize);
-                news = true;
+                marked = true;
             }
         }
-        if news {
+        if marked {
             self.stack.wake(ComponentId::TCP);
         }
-        news
+        marked
     }
 
     pub fn deadline(&self) -> Option<Instant> {

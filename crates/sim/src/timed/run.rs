@@ -90,7 +90,7 @@ pub fn run(profile: &Profile, setting: &Setting, seed: u64) -> Outcome {
     let peer = Peer::new(other, other_end, read_by, (profile.window_bytes, scale));
     let seats = setting.seats.map(|seat| (seat.core, seat.thread, seat.clock));
     let rest = Rest::new(profile, (stack, end), programs, peer, base, seed);
-    let mut world = World { machine: Machine::new(&seats, profile.looks), rest };
+    let mut world = World { machine: Machine::new(&seats, profile.polling), rest };
     for stream in 0..profile.streams {
         world.after(PS_PER_MS, Outside::Program { stream });
     }

@@ -269,10 +269,10 @@ impl World<'_> {
     fn tell(&mut self, from: Option<Server>, before: &[bool; SERVERS.len()]) {
         for (server, component) in ON_THE_WAY {
             let had_work = before[server as usize];
-            let is_news = self.machine.sleeps(server) || !had_work;
+            let is_new = self.machine.sleeps(server) || !had_work;
             let was_rung = self.rest.profile.costs.receipts_wake() || !self.rest.stack.is_asleep(component);
             let hears = was_rung && self.rest.has_work(server, self.machine.now_ps);
-            if Some(server) != from && is_news && hears {
+            if Some(server) != from && is_new && hears {
                 self.machine.tell(&self.rest.profile.costs, from, server, !had_work);
             }
         }

@@ -16,20 +16,20 @@ pub(super) fn handle(
     match (server, message) {
         (Server::Driver, Message::Frame(frame)) => {
             turn.work += web.stack.driver.acknowledgement + web.stack.ip.acknowledgement;
-            let (control, news) = receive(web, state, stream, frame, turn);
+            let (control, notice) = receive(web, state, stream, frame, turn);
             if let Some(control) = control {
                 transmit(web, stream, Message::Control(control), turn);
             }
-            if let Some(news) = news {
-                turn.out.push((Target::Server(Server::Front), (stream, Message::News(news))));
+            if let Some(notice) = notice {
+                turn.out.push((Target::Server(Server::Front), (stream, Message::Notice(notice))));
             }
         }
         (Server::Driver, Message::Piece(wait)) => {
             state.streams.lose_patience(stream, wait);
             turn.touch(stream);
         }
-        (Server::Front, Message::News(news)) => {
-            let deed = state.program.hear(web, &mut state.streams, stream, news);
+        (Server::Front, Message::Notice(notice)) => {
+            let deed = state.program.hear(web, &mut state.streams, stream, notice);
             // It asks for events, and handles them.
             turn.work += deed.work + call + call;
             turn.copying += deed.copying;

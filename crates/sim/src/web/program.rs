@@ -7,7 +7,7 @@ use crate::hardware::Work;
 
 /// What tcp tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum Notice {
     Accepted,
     Request,
     /// There is room in the ring again.
@@ -34,19 +34,19 @@ impl Program {
         Self { left: vec![0; count] }
     }
 
-    pub fn hear(&mut self, web: &Web, streams: &mut Streams, stream: usize, news: News) -> Deed {
+    pub fn hear(&mut self, web: &Web, streams: &mut Streams, stream: usize, notice: Notice) -> Deed {
         let mut deed = Deed::default();
-        match news {
-            News::Accepted => deed.work += web.program.accept,
-            News::Closed => {
+        match notice {
+            Notice::Accepted => deed.work += web.program.accept,
+            Notice::Closed => {
                 deed.work += web.program.close;
                 deed.closes = true;
             }
-            News::Request => {
+            Notice::Request => {
                 deed.work += web.program.request;
                 self.left[stream] += web.answer_bytes;
             }
-            News::Room => {}
+            Notice::Room => {}
         }
         while self.left[stream] > 0 {
             let bytes = self.left[stream].min(web.stack.write_bytes);

@@ -207,7 +207,7 @@ pub fn run(web: &Web, setting: &Setting, seed: u64) -> Outcome {
     let stack = &web.stack;
     let mut world = World {
         web,
-        machine: Machine::new(&setting.seats.map(|seat| (seat.core, seat.thread, seat.clock)), stack.looks),
+        machine: Machine::new(&setting.seats.map(|seat| (seat.core, seat.thread, seat.clock)), stack.polling),
         inbox: Inbox::default(),
         state: State { streams: Streams::new(stack), program: Program::new(stack.streams) },
         clients: Clients::new(stack.streams),

@@ -7,13 +7,13 @@ use crate::batch::servers::Server;
 fn tcp(web: &Web, state: &mut State, stream: usize, message: Message, turn: &mut Turn) {
     match message {
         Message::Frame(frame) => {
-            let (control, news) = receive(web, state, stream, frame, turn);
+            let (control, notice) = receive(web, state, stream, frame, turn);
             if let Some(control) = control {
                 turn.work += web.stack.tcp.segment;
                 turn.say(Server::Ip, stream, Message::Control(control));
             }
-            if let Some(news) = news {
-                turn.say(Server::Front, stream, Message::News(news));
+            if let Some(notice) = notice {
+                turn.say(Server::Front, stream, Message::Notice(notice));
             }
         }
         Message::Written => {
@@ -30,7 +30,7 @@ fn tcp(web: &Web, state: &mut State, stream: usize, message: Message, turn: &mut
             turn.touch(stream);
         }
         Message::Sent => turn.work += web.stack.tcp.sent,
-        Message::Segment(_) | Message::Control(_) | Message::News(_) => {}
+        Message::Segment(_) | Message::Control(_) | Message::Notice(_) => {}
     }
     if !web.stack.flushes && !matches!(message, Message::Written) {
         flush(web, state, turn);
@@ -67,8 +67,8 @@ fn driver(web: &Web, stream: usize, message: Message, turn: &mut Turn) {
 }
 
 fn program(web: &Web, state: &mut State, stream: usize, message: Message, turn: &mut Turn) {
-    let Message::News(news) = message else { return };
-    let deed = state.program.hear(web, &mut state.streams, stream, news);
+    let Message::Notice(notice) = message else { return };
+    let deed = state.program.hear(web, &mut state.streams, stream, notice);
     turn.work += deed.work;
     turn.copying += deed.copying;
     if deed.written > 0 {

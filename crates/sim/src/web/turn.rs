@@ -2,7 +2,7 @@
 
 use super::clients::Frame;
 use super::profile::Web;
-use super::program::{News, Program};
+use super::program::{Notice, Program};
 use crate::batch::servers::{Server, Waits};
 use crate::batch::transport::Streams;
 use crate::hardware::Work;
@@ -17,7 +17,7 @@ pub enum Message {
     /// A receipt, which wakes nobody.
     Sent,
     /// From tcp to the program.
-    News(News),
+    Notice(Notice),
     /// From the program to tcp: there is something in the ring.
     Written,
     Close,
@@ -77,7 +77,7 @@ pub fn receive(
     stream: usize,
     frame: Frame,
     turn: &mut Turn,
-) -> (Option<Control>, Option<News>) {
+) -> (Option<Control>, Option<Notice>) {
     turn.work += web.stack.tcp.acknowledgement;
     let mut room = |bytes: u64| state.streams.acknowledge(&web.stack, stream, bytes).accepted;
     match frame {
@@ -86,20 +86,20 @@ pub fn receive(
             state.streams.begin_anew(&web.stack, stream);
             (Some(Control::SynAck), None)
         }
-        Frame::Established => (None, Some(News::Accepted)),
+        Frame::Established => (None, Some(Notice::Accepted)),
         Frame::Request(bytes) => {
             room(bytes);
-            (None, Some(News::Request))
+            (None, Some(Notice::Request))
         }
         Frame::Acknowledgement(bytes) => {
             turn.touch(stream);
-            let news = room(bytes).then_some(News::Room);
-            (None, news)
+            let notice = room(bytes).then_some(Notice::Room);
+            (None, notice)
         }
         Frame::Fin(bytes) => {
             room(bytes);
             turn.work += web.handshake;
-            (Some(Control::FinAck), Some(News::Closed))
+            (Some(Control::FinAck), Some(Notice::Closed))
         }
         Frame::Closed => (None, None),
     }

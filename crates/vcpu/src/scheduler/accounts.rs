@@ -65,7 +65,7 @@ impl Scheduler {
             if is_watched(self, index)
                 && let Some(progress) = Self::progress_of(all, index, self.entries[index].vcpu.id)
             {
-                self.look(index, now, progress, &mut by_class);
+                self.account(index, now, progress, &mut by_class);
             }
             let (entry, memory) = (&mut self.entries[index], &mut self.memories[index]);
             entry.earn(turn);
@@ -82,19 +82,19 @@ impl Scheduler {
     }
 
     /// What a vCPU did since it was sampled last; `by_class` is scratch space for that.
-    fn look(&mut self, index: usize, now: Instant, progress: &Progress, by_class: &mut [Duration]) {
+    fn account(&mut self, index: usize, now: Instant, progress: &Progress, by_class: &mut [Duration]) {
         let (entry, memory) = (&mut self.entries[index], &mut self.memories[index]);
-        let length = now.saturating_since(memory.looked);
+        let length = now.saturating_since(memory.sampled);
         let seen = Seen { ran: progress.ran, waited: progress.waited };
         let is_first = memory.placed.is_none();
         let (no_time, before) = (Duration::ZERO, memory.turn);
         let ran = if is_first { no_time } else { seen.ran.saturating_sub(before.ran).min(length) };
         let waited = if is_first { no_time } else { seen.waited.saturating_sub(before.waited).min(length) };
-        (memory.turn, memory.tick, memory.looked) = (seen, seen, now);
+        (memory.turn, memory.tick, memory.sampled) = (seen, seen, now);
         memory.waited += waited;
         memory.by_class(&self.host, progress.by_class, ran, by_class);
         memory.known.run_time.iter_mut().zip(&*by_class).for_each(|(sum, ran)| *sum += *ran);
-        entry.look(length, by_class, waited);
+        entry.account(length, by_class, waited);
     }
 
     /// The last part of a turn or a promotion that moved those: what they did where they were.
@@ -103,7 +103,7 @@ impl Scheduler {
         for Leaver { index, from } in leavers {
             if let Some(progress) = Self::progress_of(all, *index, self.entries[*index].vcpu.id) {
                 let to = self.memories[*index].placed.replace(*from);
-                self.look(*index, now, progress, &mut by_class);
+                self.account(*index, now, progress, &mut by_class);
                 self.memories[*index].placed = to;
             }
         }

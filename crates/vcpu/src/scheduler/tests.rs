@@ -26,15 +26,15 @@ struct Guest {
     wait_ns: u64,
     /// What the last sample showed of these two.
     told: (u64, u64),
-    looks: u64,
+    samples: u64,
     counts: [Count; 2],
     fast_ns: u64,
 }
 
 impl Guest {
-    fn look(&mut self) {
+    fn sample(&mut self) {
         self.told = (self.run_ns, self.wait_ns);
-        self.looks += 1;
+        self.samples += 1;
     }
 }
 
@@ -50,7 +50,7 @@ impl Toy {
             run_ns: 0,
             wait_ns: 0,
             told: (0, 0),
-            looks: 0,
+            samples: 0,
             counts: [0, 1].map(|class| Count { class, ..Count::default() }),
             fast_ns: 0,
         };
@@ -82,7 +82,7 @@ impl Toy {
                 Due::Tick => self.scheduler.watched_at_ticks(index),
             };
             if is_watched {
-                guest.look();
+                guest.sample();
             }
         }
         let tell = |guests: &[Guest], tell: &mut dyn FnMut(&[Progress])| {
@@ -95,7 +95,7 @@ impl Toy {
             Due::Turn => {
                 let mut leavers = Vec::new();
                 tell(&self.guests, &mut |all| leavers = scheduler.turn(now, all));
-                leavers.iter().for_each(|leaver| self.guests[leaver.index].look());
+                leavers.iter().for_each(|leaver| self.guests[leaver.index].sample());
                 tell(&self.guests, &mut |all| scheduler.left(now, &leavers, all));
             }
         }
@@ -180,7 +180,7 @@ fn without_counters_utilisation_decides() {
         let step = at.0.max(bare.now).saturating_since(bare.now);
         bare.pass(step);
         bare.now += step;
-        bare.guests.iter_mut().for_each(Guest::look);
+        bare.guests.iter_mut().for_each(Guest::sample);
         let all: Vec<Progress> = bare.guests.iter().map(|guest| progress(guest, Due::Turn)).collect();
         match at.1 {
             Due::Tick => _ = bare.scheduler.tick(bare.now, &all),
@@ -281,8 +281,8 @@ fn whoever_sleeps_wants_what_it_does_and_not_its_waiting_too() {
 }
 
 #[test]
-fn nobody_is_looked_for_who_is_not_there() {
-    let looks = |toy: &mut Toy, what: Due| {
+fn absent_vcpus_are_not_sampled() {
+    let samples = |toy: &mut Toy, what: Due| {
         let end = toy.now + Duration::from_secs(2);
         let mut count = 0;
         while toy.now < end {
@@ -293,22 +293,22 @@ fn nobody_is_looked_for_who_is_not_there() {
         count
     };
     let mut empty = Toy::new(2, 2, Policy::AmpVm, &[]);
-    assert_eq!((looks(&mut empty, Due::Tick), looks(&mut empty, Due::Turn)), (0, 0));
+    assert_eq!((samples(&mut empty, Due::Tick), samples(&mut empty, Due::Turn)), (0, 0));
     let mut equal = Toy::new(4, 4, Policy::AmpVm, &[(0, 500, [1000; 2])]);
     equal.scheduler.host.classes.truncate(1);
     equal.scheduler.host.groups.truncate(1);
-    assert_eq!(looks(&mut equal, Due::Tick), 0, "all cores are alike");
-    assert!(looks(&mut equal, Due::Turn) > 30);
+    assert_eq!(samples(&mut equal, Due::Tick), 0, "all cores are alike");
+    assert!(samples(&mut equal, Due::Turn) > 30);
     let mut both = Toy::new(2, 2, Policy::AmpVm, &[(0, 500, [1000; 2])]);
-    assert!(looks(&mut both, Due::Tick) > 60);
+    assert!(samples(&mut both, Due::Tick) > 60);
 }
 
 #[test]
-fn of_many_those_on_slow_cores_are_looked_at_less_and_get_what_was_dealt() {
+fn of_many_those_on_slow_cores_are_sampled_less_and_get_what_was_dealt() {
     let guests: Vec<(u64, u64, [u64; 2])> = (0..96).map(|i| (i / 4, 1000, [2000; 2])).collect();
     let mut toy = Toy::new(32, 64, Policy::AmpFair(100), &guests);
     toy.run(SETTLE);
-    toy.guests.iter_mut().for_each(|guest| guest.looks = 0);
+    toy.guests.iter_mut().for_each(|guest| guest.samples = 0);
     let known = |toy: &Toy, i: usize| nanos(toy.scheduler.known(i).run_time[0]);
     let before: Vec<(u64, u64)> = (0..96).map(|i| (known(&toy, i), toy.guests[i].fast_ns)).collect();
     let fast = toy.fast_shares(SETTLE);
@@ -317,7 +317,7 @@ fn of_many_those_on_slow_cores_are_looked_at_less_and_get_what_was_dealt() {
         let (known, ran) = (known(&toy, i) - known_then, toy.guests[i].fast_ns - then);
         assert!(known.abs_diff(ran) < 60_000_000, "vCPU {i}: {known} ns of {ran} on fast cores are known");
     }
-    // 400 turns and as many ticks: all at each turn and a third at each tick would be 128 looks for each turn.
-    let looks = toy.guests.iter().map(|guest| guest.looks).sum::<u64>() / 400;
-    assert!((96..116).contains(&looks), "{looks} looks for each turn");
+    // 400 turns and as many ticks: all at each turn and a third at each tick would be 128 samples for each turn.
+    let samples = toy.guests.iter().map(|guest| guest.samples).sum::<u64>() / 400;
+    assert!((96..116).contains(&samples), "{samples} samples for each turn");
 }

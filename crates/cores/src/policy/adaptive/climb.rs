@@ -8,24 +8,24 @@ use alloc::vec::Vec;
 use eft_base::Instant;
 
 use super::peek::Pace;
-use super::{ABRUPT, Adaptive, Mode, OVERLOADED_LOOKS};
+use super::{ABRUPT, Adaptive, Mode, OVERLOADED_SAMPLES};
 use crate::estimate;
 use crate::indicators::{self, Mix};
 use crate::observation::Observation;
 use crate::plan::Plan;
-use crate::policy::measure::{Measured, SETTLING_LOOKS};
+use crate::policy::measure::{Measured, SETTLING_SAMPLES};
 use crate::policy::memory::SAME_MIX;
 
 /// Assumed demand of a component that does not keep up, relative to the observed one.
 const HELD_BACK: f64 = 1.2;
 /// Samples after which a load that grew by less than this has reached its level.
-const LEVEL_LOOKS: usize = 4;
+const LEVEL_SAMPLES: usize = 4;
 const CALM_GROWTH: f64 = 1.05;
 /// Samples after which the end of a climb is compared with its best plan, and the ratio below which it is worse.
-const TOP_LOOKS: usize = 6;
+const TOP_SAMPLES: usize = 6;
 const WORSE: f64 = 0.97;
 /// Samples without overload that end a climb: the other programs' share of the CPUs is known only after a few.
-const CALM_LOOKS: usize = 10;
+const CALM_SAMPLES: usize = 10;
 
 impl Adaptive {
     pub(super) fn climb(
@@ -52,7 +52,7 @@ impl Adaptive {
         {
             return Some(reason);
         }
-        if self.overloaded_looks >= OVERLOADED_LOOKS
+        if self.overloaded_samples >= OVERLOADED_SAMPLES
             && let Some(was) = self.meter.last(2, 0, mix)
             && let Some((name, plan)) = self.next_up(time, seen, stride, &was)
         {
@@ -62,16 +62,16 @@ impl Adaptive {
             return Some(climbs(&name, seen));
         }
         let calm = if overloaded { 0 } else { calm + 1 };
-        let on_top = self.overloaded_looks >= CALM_LOOKS;
+        let on_top = self.overloaded_samples >= CALM_SAMPLES;
         if on_top
             && let Some((best, was)) = &from
-            && let Some(now) = self.meter.last(TOP_LOOKS, SETTLING_LOOKS, mix)
+            && let Some(now) = self.meter.last(TOP_SAMPLES, SETTLING_SAMPLES, mix)
             && now.throughput < was.throughput * WORSE
             && was.mix.difference(&mix) <= SAME_MIX
         {
             return Some(self.step_back(time, seen, best.clone(), was, &now));
         }
-        self.mode = if calm >= CALM_LOOKS || on_top {
+        self.mode = if calm >= CALM_SAMPLES || on_top {
             Mode::Measuring
         } else {
             Mode::Climbing { stride, from, calm }
@@ -82,7 +82,7 @@ impl Adaptive {
     /// The load's throughput once it grows no more: only then a try can be compared with it.
     fn calm_level(&self, mix: Mix) -> Option<Measured> {
         let (all, newest) =
-            (self.meter.last(LEVEL_LOOKS, 0, mix)?, self.meter.last(LEVEL_LOOKS / 2, 0, mix)?);
+            (self.meter.last(LEVEL_SAMPLES, 0, mix)?, self.meter.last(LEVEL_SAMPLES / 2, 0, mix)?);
         (newest.throughput < all.throughput * CALM_GROWTH).then_some(newest)
     }
 

@@ -16,12 +16,12 @@ use eft_base::Instant;
 use eft_machine::{CpuId, Watts};
 
 use super::trial::STEPS_BACK_MAX;
-use super::{ABRUPT, Adaptive, Mode, WINDOW_LOOKS};
+use super::{ABRUPT, Adaptive, Mode, WINDOW_SAMPLES};
 use crate::indicators::Mix;
 use crate::observation::Observation;
 use crate::placement;
 use crate::plan::{Plan, Seat};
-use crate::policy::measure::{Measured, SETTLING_LOOKS};
+use crate::policy::measure::{Measured, SETTLING_SAMPLES};
 use crate::policy::memory::SAME_MIX;
 
 /// A search takes some seconds, in half of which the load gets less; it must pay off in the load's remaining time.
@@ -32,7 +32,7 @@ const WORK_MIN: f64 = 0.02;
 /// changed.
 const SAME: f64 = 0.05;
 /// Samples of a try in the first round.
-const FIRST_LOOKS: usize = 10;
+const FIRST_SAMPLES: usize = 10;
 /// How many plans go on to the final round, how often they are tried there, and the error granted to the first round.
 const FINALISTS: usize = 2;
 const FINAL_TRIES: usize = 2;
@@ -116,11 +116,11 @@ impl Adaptive {
             self.begin_load(time, seen);
             return Some("the mix of traffic changed during a search: begins to measure anew".into());
         }
-        let early = self.meter.last(4, SETTLING_LOOKS, mix);
+        let early = self.meter.last(4, SETTLING_SAMPLES, mix);
         let abrupt =
             early.filter(|early| !search.at_base && early.throughput < search.was.throughput * ABRUPT);
-        let looks = if search.is_final { WINDOW_LOOKS } else { FIRST_LOOKS };
-        let Some(now) = self.meter.last(looks, SETTLING_LOOKS, mix).or(abrupt) else {
+        let samples = if search.is_final { WINDOW_SAMPLES } else { FIRST_SAMPLES };
+        let Some(now) = self.meter.last(samples, SETTLING_SAMPLES, mix).or(abrupt) else {
             self.mode = Mode::Dealing(search);
             return None;
         };

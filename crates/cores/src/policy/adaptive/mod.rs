@@ -39,7 +39,7 @@ use crate::platform::Platform;
 use crate::policy::cost::Costs;
 use crate::policy::flapping::{Advice, Flapping};
 use crate::policy::known::Known;
-use crate::policy::measure::{Look, Measured, Meter, SETTLING_LOOKS};
+use crate::policy::measure::{Measured, Meter, Reading, SETTLING_SAMPLES};
 use crate::policy::memory::Memory;
 use crate::policy::{Decision, Settings};
 use crate::throughput::Throughput;
@@ -47,9 +47,9 @@ use crate::throughput::Throughput;
 /// Without a packet for so long, the stack rests.
 const REST_AFTER: Duration = Duration::from_millis(400);
 /// Samples with overload in a row that count as an overload.
-const OVERLOADED_LOOKS: usize = 2;
+const OVERLOADED_SAMPLES: usize = 2;
 /// Samples over which a plan is measured.
-const WINDOW_LOOKS: usize = 20;
+const WINDOW_SAMPLES: usize = 20;
 /// A drop below this share of the throughput before is abrupt.
 const ABRUPT: f64 = 0.75;
 /// A CPU that is busier will soon have nothing to spare, if the load grows.
@@ -89,7 +89,7 @@ pub struct Adaptive {
     /// Whether the stack's package has been checked for this load.
     went_home: bool,
     elasticity: f64,
-    overloaded_looks: usize,
+    overloaded_samples: usize,
     departure: Departure,
     restless: Restless,
     last_traffic: Instant,
@@ -153,7 +153,7 @@ impl Adaptive {
             favoured: None,
             went_home: false,
             elasticity: 0.0,
-            overloaded_looks: 0,
+            overloaded_samples: 0,
             departure: Departure::default(),
             restless: Restless::default(),
             last_traffic: Instant::ZERO,
@@ -193,7 +193,7 @@ impl Adaptive {
     }
 
     fn step(&mut self, time: Instant, seen: &Observation) -> Option<String> {
-        let look = Look::of(&self.platform, &self.settings.power, &self.plan, seen);
+        let reading = Reading::of(&self.platform, &self.settings.power, &self.plan, seen);
         if indicators::is_silent(&seen.traffic) {
             if let Some(reason) = self.rest(time) {
                 return reason;
@@ -202,16 +202,16 @@ impl Adaptive {
             self.last_traffic = time;
             self.overlaps.note(self.platform.components(), seen);
         }
-        self.flapping.note(time, look, seen.indicators.mix(), self.meter.since_change());
-        if let Some(reason) = self.hold(time, look, seen) {
+        self.flapping.note(time, reading, seen.indicators.mix(), self.meter.since_change());
+        if let Some(reason) = self.hold(time, reading, seen) {
             return reason;
         }
-        self.meter.add(look);
+        self.meter.add(reading);
         self.learn_cost(seen);
         // During a climb the load still grows: a CPU that is nearly full counts as full.
-        let growing = matches!(self.mode, Mode::Climbing { .. }) && look.busy > NEARLY_FULL;
-        let overloaded = look.overloaded || growing;
-        self.overloaded_looks = if overloaded { self.overloaded_looks + 1 } else { 0 };
+        let growing = matches!(self.mode, Mode::Climbing { .. }) && reading.busy > NEARLY_FULL;
+        let overloaded = reading.overloaded || growing;
+        self.overloaded_samples = if overloaded { self.overloaded_samples + 1 } else { 0 };
         self.note_work(seen);
         match core::mem::replace(&mut self.mode, Mode::Measuring) {
             Mode::Resting => self.wake(time, seen),
@@ -266,12 +266,12 @@ impl Adaptive {
         const NEWEST: f64 = 0.3;
         // The mean moves slowly, so not every sample has to be computed.
         const EVERY: usize = 3;
-        let looks = self.meter.since_change();
-        if looks <= SETTLING_LOOKS {
+        let samples = self.meter.since_change();
+        if samples <= SETTLING_SAMPLES {
             self.work = self.demand(seen);
             return;
         }
-        if !looks.is_multiple_of(EVERY) {
+        if !samples.is_multiple_of(EVERY) {
             return;
         }
         let now = self.demand(seen);
@@ -293,7 +293,7 @@ impl Adaptive {
             self.plan = plan;
             self.meter.restart();
             self.costs.forget();
-            self.overloaded_looks = 0;
+            self.overloaded_samples = 0;
         }
     }
 
@@ -306,7 +306,7 @@ impl Adaptive {
 
     fn learn_cost(&mut self, seen: &Observation) {
         let Some(before) = self.costs.settling() else { return };
-        if let Some(now) = self.meter.last(WINDOW_LOOKS, SETTLING_LOOKS, seen.indicators.mix()) {
+        if let Some(now) = self.meter.last(WINDOW_SAMPLES, SETTLING_SAMPLES, seen.indicators.mix()) {
             // Compared with the lower of the two levels: neither a better plan's gain nor a worse one's loss is a cost
             // of the change.
             self.costs.learn(self.meter.missing(now.throughput.min(before)));
@@ -318,16 +318,16 @@ impl Adaptive {
         &self.costs
     }
 
-    fn hold(&mut self, time: Instant, look: Look, seen: &Observation) -> Option<Option<String>> {
+    fn hold(&mut self, time: Instant, reading: Reading, seen: &Observation) -> Option<Option<String>> {
         let mix = seen.indicators.mix();
         let mut flapping = core::mem::take(&mut self.flapping);
-        let advice = flapping.advise(time, look, mix, self.settings.goal, || self.steady_plans(seen));
+        let advice = flapping.advise(time, reading, mix, self.settings.goal, || self.steady_plans(seen));
         self.flapping = flapping;
         match advice {
             Advice::Calm => None,
             Advice::Hold(plan, why) => {
                 self.change(plan);
-                self.meter.add(look);
+                self.meter.add(reading);
                 self.mode = Mode::Climbing { stride: 1, from: None, calm: 0 };
                 self.begin_load(time, seen);
                 Some(why.map(String::from))

@@ -6,7 +6,7 @@ use alloc::string::String;
 use eft_base::Instant;
 use eft_machine::{CpuId, Share};
 
-use super::{Adaptive, Mode, Trial, WINDOW_LOOKS};
+use super::{Adaptive, Mode, Trial, WINDOW_SAMPLES};
 use crate::observation::Observation;
 use crate::placement;
 use crate::plan::Plan;
@@ -60,10 +60,10 @@ pub(super) enum Pace {
 }
 
 impl Pace {
-    pub(super) fn looks(self) -> usize {
+    pub(super) fn samples(self) -> usize {
         match self {
             Self::Hasty => 6,
-            Self::Early | Self::Thorough => WINDOW_LOOKS,
+            Self::Early | Self::Thorough => WINDOW_SAMPLES,
         }
     }
 }

@@ -9,7 +9,7 @@ use core::time::Duration;
 
 use eft_base::Instant;
 
-use super::{Adaptive, Mode, OVERLOADED_LOOKS, PROBE_AFTER, TRIALS_MAX, WINDOW_LOOKS};
+use super::{Adaptive, Mode, OVERLOADED_SAMPLES, PROBE_AFTER, TRIALS_MAX, WINDOW_SAMPLES};
 use crate::estimate::Demand;
 use crate::ladder;
 use crate::observation::Observation;
@@ -106,7 +106,7 @@ pub(super) struct Settled {
     pub work: Demand,
     pub since: Instant,
     /// When to check for a drift again, once a probe is due.
-    pub look_again: Instant,
+    pub check_again: Instant,
 }
 
 impl Settled {
@@ -153,7 +153,7 @@ impl Adaptive {
             self.probe_wait = PROBE_AFTER;
             return Some("the load is another one: measures anew".into());
         }
-        if time.saturating_since(since) >= self.probe_wait && time >= settled.look_again {
+        if time.saturating_since(since) >= self.probe_wait && time >= settled.check_again {
             return self.probe(time, seen, settled);
         }
         self.mode = Mode::Settled(settled);
@@ -163,7 +163,7 @@ impl Adaptive {
     /// Whether an overload is one that the present plan was not chosen for.
     fn asks_for_more(&mut self, time: Instant, at: &Measured, now: &Measured) -> bool {
         let is_new = at.overloaded < 0.3 && !self.known.covers(&self.plan, now, MEASURED, time);
-        let overloaded = self.overloaded_looks > OVERLOADED_LOOKS && is_new;
+        let overloaded = self.overloaded_samples > OVERLOADED_SAMPLES && is_new;
         let grew = now.throughput > at.throughput * (1.0 + DEPARTED);
         // After a step back, more cores are known not to help, unless the load has grown.
         let unanswered = self.steps_back == 0 && now.throughput > at.throughput * AS_MUCH;
@@ -172,9 +172,9 @@ impl Adaptive {
 
     /// A probe is due: begins one if the load has drifted.
     fn probe(&mut self, time: Instant, seen: &Observation, mut settled: Settled) -> Option<String> {
-        settled.look_again = time + DRIFT_EVERY;
+        settled.check_again = time + DRIFT_EVERY;
         let work = ladder::relative(&self.platform, &self.work);
-        let was = self.meter.last(WINDOW_LOOKS, 0, seen.indicators.mix());
+        let was = self.meter.last(WINDOW_SAMPLES, 0, seen.indicators.mix());
         let overdue = time.saturating_since(settled.since) >= PROBE_AFTER_MAX;
         let Some(was) = was.filter(|was| overdue || settled.has_drifted(was, &work)) else {
             self.mode = Mode::Settled(settled);
@@ -193,7 +193,7 @@ impl Adaptive {
 
     pub(super) fn settle(&mut self, at: Measured, time: Instant) {
         let work = ladder::relative(&self.platform, &self.work);
-        self.mode = Mode::Settled(Settled { at, work, since: time, look_again: time });
+        self.mode = Mode::Settled(Settled { at, work, since: time, check_again: time });
     }
 }
 
@@ -246,7 +246,7 @@ mod tests {
     fn noise_is_no_drift_and_a_twentieth_is() {
         let work = |tcp: f64| Demand::from([("tcp".into(), tcp), ("ip".into(), 1.0 - tcp)]);
         let at = Measured { throughput: Throughput(1000.0), ..Measured::default() };
-        let settled = Settled { at, work: work(0.6), since: Instant::ZERO, look_again: Instant::ZERO };
+        let settled = Settled { at, work: work(0.6), since: Instant::ZERO, check_again: Instant::ZERO };
         assert!(!settled.has_drifted(&Measured { throughput: Throughput(960.0), ..at }, &work(0.63)));
         assert!(settled.has_drifted(&Measured { throughput: Throughput(940.0), ..at }, &work(0.6)));
         assert!(settled.has_drifted(&at, &work(0.67)));

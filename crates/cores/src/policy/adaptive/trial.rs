@@ -11,13 +11,13 @@ use eft_machine::{Share, Watts};
 
 use super::climb::climbs;
 use super::peek::{Pace, Peek};
-use super::{ABRUPT, Adaptive, Mode, TRIALS_MAX, Trial, WINDOW_LOOKS};
+use super::{ABRUPT, Adaptive, Mode, TRIALS_MAX, Trial, WINDOW_SAMPLES};
 use crate::estimate::{self, Demand};
 use crate::observation::Observation;
 use crate::placement::Nearness;
 use crate::plan::Plan;
 use crate::policy::Goal;
-use crate::policy::measure::{Measured, SETTLING_LOOKS};
+use crate::policy::measure::{Measured, SETTLING_SAMPLES};
 use crate::policy::memory::SAME_MIX;
 use crate::policy::neighbours::{Candidate, Position, candidates, slower, time_ratio};
 use crate::throughput::Throughput;
@@ -35,7 +35,7 @@ const CALM_BEFORE_DOWN: Duration = Duration::from_secs(1);
 /// cores count as no answer to the overload.
 pub(super) const STEPS_BACK_MAX: u32 = 2;
 /// After so many samples, a throughput outside these bounds needs no longer measurement.
-const CLEAR_LOOKS: usize = 8;
+const CLEAR_SAMPLES: usize = 8;
 const CLEARLY_MORE: f64 = 1.2;
 const CLEARLY_WORSE: f64 = 0.85;
 /// Less than this is noise.
@@ -44,7 +44,7 @@ const MORE: f64 = 1.015;
 impl Adaptive {
     pub(super) fn measure(&mut self, time: Instant, seen: &Observation) -> Option<String> {
         let mix = seen.indicators.mix();
-        let now = self.meter.last(WINDOW_LOOKS, SETTLING_LOOKS, mix)?;
+        let now = self.meter.last(WINDOW_SAMPLES, SETTLING_SAMPLES, mix)?;
         self.best = self.best.max(now.throughput);
         if let Some(reason) = self.peek(time, seen, &now, Pace::Early) {
             return Some(reason);
@@ -205,9 +205,9 @@ impl Adaptive {
     pub(super) fn judge(&mut self, time: Instant, seen: &Observation, trial: Trial) -> Option<String> {
         let mix = seen.indicators.mix();
         let was = trial.was;
-        let early = self.meter.last(4, SETTLING_LOOKS, mix);
-        let measured = self.meter.last(trial.pace.looks(), SETTLING_LOOKS, mix);
-        let clear = self.meter.last(CLEAR_LOOKS, SETTLING_LOOKS, mix).filter(|now| trial.is_clear(now));
+        let early = self.meter.last(4, SETTLING_SAMPLES, mix);
+        let measured = self.meter.last(trial.pace.samples(), SETTLING_SAMPLES, mix);
+        let clear = self.meter.last(CLEAR_SAMPLES, SETTLING_SAMPLES, mix).filter(|now| trial.is_clear(now));
         let measured = measured.or(clear);
         let same_mix = was.mix.difference(&mix) <= SAME_MIX;
         let floor = self.settings.goal.least_share().max(Share(0.3));

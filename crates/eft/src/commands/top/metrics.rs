@@ -25,7 +25,7 @@ pub fn serve(source: Source, address: SocketAddr, count: Option<u64>) -> Result<
             Some(current) => current,
             None => Source::open(&name)?,
         };
-        let view = current.look()?;
+        let view = current.view()?;
         source = Some(current);
         Ok(page(&view))
     });

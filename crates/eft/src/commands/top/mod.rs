@@ -22,10 +22,10 @@ pub struct TopArguments {
     /// Serve the same to Prometheus at this address, instead of a screen
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "json")]
     metrics: Option<SocketAddr>,
-    /// Seconds between two looks
+    /// Seconds between two samples
     #[arg(long, default_value_t = 1.0)]
     interval: f64,
-    /// End after this many looks
+    /// End after this many samples
     #[arg(long)]
     count: Option<u64>,
 }
@@ -52,16 +52,16 @@ pub fn run(arguments: &TopArguments) -> Result<()> {
 }
 
 fn stream(source: &mut Source, interval: Duration, count: Option<u64>) -> Result<()> {
-    let mut looks = 0;
-    while count.is_none_or(|count| looks < count) {
+    let mut views = 0;
+    while count.is_none_or(|count| views < count) {
         std::thread::sleep(interval);
-        let line = serde_json::to_string(&source.look()?)?;
+        let line = serde_json::to_string(&source.view()?)?;
         let mut out = std::io::stdout();
         // The reader has closed the pipe.
         if writeln!(out, "{line}").and_then(|()| out.flush()).is_err() {
             return Ok(());
         }
-        looks += 1;
+        views += 1;
     }
     Ok(())
 }
@@ -73,16 +73,16 @@ fn screen(
     count: Option<u64>,
 ) -> Result<()> {
     let mut history = draw::History::default();
-    let mut looks = 0;
-    let mut view: View = source.look()?;
+    let mut views = 0;
+    let mut view: View = source.view()?;
     loop {
         history.add(&view);
         terminal.draw(|frame| draw::draw(frame, &view, &history))?;
-        looks += 1;
-        if count.is_some_and(|count| looks >= count) || wants_to_leave(interval)? {
+        views += 1;
+        if count.is_some_and(|count| views >= count) || wants_to_leave(interval)? {
             return Ok(());
         }
-        view = source.look()?;
+        view = source.view()?;
     }
 }
 

@@ -137,7 +137,7 @@ impl Source {
     }
 
     /// The next sample.
-    pub fn look(&mut self) -> Result<View> {
+    pub fn view(&mut self) -> Result<View> {
         let (ps, _) = ask(&self.stack, &json!({ "op": "ps" }))?;
         // Without `cores`, or while it restarts, there is no scheduling to report.
         let scheduling = ask(&self.stack, &json!({ "op": "sched", "what": "status" }))

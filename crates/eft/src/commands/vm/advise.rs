@@ -43,7 +43,7 @@ pub fn run(arguments: &AdviseArguments) -> Result<()> {
     let signals = EndSignals::block()?;
     let mut session = Session::open(&Tree::live(), settings)?;
     session.run(clock::now() + length, || signals.arrived());
-    session.take_news().iter().for_each(|line| eprintln!("eft: {line}"));
+    session.take_notes().iter().for_each(|line| eprintln!("eft: {line}"));
     let mut view_under = |policy| {
         session.set_policy(policy);
         session.view()

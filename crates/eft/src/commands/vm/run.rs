@@ -49,7 +49,7 @@ pub fn run(arguments: &RunArguments) -> Result<()> {
     let end = limit.map(|limit| clock::now() + limit);
     let mut ended = false;
     while !ended && end.is_none_or(|end| clock::now() < end) {
-        session.take_news().iter().for_each(|line| eprintln!("eft: {line}"));
+        session.take_notes().iter().for_each(|line| eprintln!("eft: {line}"));
         let until = clock::now() + PUBLISH;
         session.run(end.map_or(until, |end| end.min(until)), || {
             ended = signals.arrived();

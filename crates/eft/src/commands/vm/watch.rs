@@ -17,7 +17,7 @@ pub struct WatchArguments {
     common: Common,
     #[command(flatten)]
     deciding: Deciding,
-    /// Look again every so many seconds, until ended
+    /// Repeat every so many seconds, until ended
     #[arg(long, value_name = "SECONDS")]
     every: Option<f64>,
 }
@@ -25,13 +25,13 @@ pub struct WatchArguments {
 pub fn run(arguments: &WatchArguments) -> Result<()> {
     let pause = arguments.every.map(|value| super::seconds(value, "--every")).transpose()?;
     loop {
-        look(arguments)?;
+        show(arguments)?;
         let Some(pause) = pause else { return Ok(()) };
         std::thread::sleep(pause);
     }
 }
 
-fn look(arguments: &WatchArguments) -> Result<()> {
+fn show(arguments: &WatchArguments) -> Result<()> {
     let settings = settings(&arguments.common, &arguments.deciding)?;
     let tree = Tree::live();
     let (guests, notes) = discover(&tree, &settings.wanted, &[]);

@@ -9,7 +9,7 @@ use eft_vcpu::host::GroupSet;
 use super::super::discover::{Role, Thread, discover};
 use super::super::place::Placer;
 use super::super::sense::Sensor;
-use super::{Found, Look, Session, Watched};
+use super::{Found, RunSample, Session, Watched};
 use crate::clock;
 use crate::error::{Error, error};
 use crate::sensors::tasks::TaskId;
@@ -59,10 +59,10 @@ impl Session {
         notes.into_iter().for_each(|note| self.tell(note.to_string()));
         let before: Vec<String> = self.guests.iter().map(|guest| guest.name.clone()).collect();
         let now: Vec<String> = guests.iter().map(|guest| guest.name.clone()).collect();
-        self.news
+        self.notes
             .extend(before.iter().filter(|name| !now.contains(name)).map(|name| format!("{name} has gone")));
         let how = if self.placer.is_some() { "managed" } else { "watched" };
-        self.news.extend(
+        self.notes.extend(
             now.iter().filter(|name| !before.contains(name)).map(|name| format!("{name} is {how} now")),
         );
         self.guests = guests;
@@ -79,7 +79,7 @@ impl Session {
     /// Reports a note; the same note only once.
     pub(super) fn tell(&mut self, note: String) {
         if !self.told.contains(&note) {
-            self.news.push(note.clone());
+            self.notes.push(note.clone());
             self.told.push(note);
         }
     }
@@ -165,12 +165,12 @@ impl Session {
             if matches!(reason, Error::Gone(_)) {
                 sensor.has_ended = true;
             } else {
-                self.news.push(format!("{reason}; going by utilisation alone"));
+                self.notes.push(format!("{reason}; going by utilisation alone"));
                 self.blind = Some(reason.to_string());
             }
         }
-        sensor.look();
-        let last = Look::of(&sensor, clock::now());
+        sensor.sample();
+        let last = RunSample::of(&sensor, clock::now());
         self.watched.push(Watched { id, thread, guest, within, class: None, settled: None, sensor, last });
     }
 

@@ -78,18 +78,18 @@ struct Watched {
     settled: Option<usize>,
     sensor: Sensor,
     /// The sample of the last turn that read it.
-    last: Look,
+    last: RunSample,
 }
 
 /// Run and wait times at one time.
 #[derive(Clone, Copy)]
-struct Look {
+struct RunSample {
     at: Instant,
     ran: Duration,
     waited: Duration,
 }
 
-impl Look {
+impl RunSample {
     fn of(sensor: &Sensor, at: Instant) -> Self {
         Self { at, ran: sensor.ran, waited: sensor.waited }
     }
@@ -128,7 +128,7 @@ pub struct Session {
     /// Why there are no counters; reported once.
     blind: Option<String>,
     told: Vec<String>,
-    news: Vec<String>,
+    notes: Vec<String>,
     next_search: Instant,
     /// The search that is under way.
     searching: Option<JoinHandle<Found>>,
@@ -166,22 +166,22 @@ impl Session {
     pub fn open(tree: &Tree, settings: Settings) -> Result<Self, Error> {
         let machine = host::changing(tree, &settings.cpu_state_dir);
         let Layout { host, sets, stretches, pmus, siblings } = Layout::survey(tree, &settings)?;
-        let mut news = Vec::new();
+        let mut notes = Vec::new();
         let placer = if settings.watch_only {
             None
         } else {
             let mut journal = Journal::lock_within(tree, &settings.state_dir, Duration::from_millis(500))?;
-            let (count, notes) = journal.recover();
+            let (count, recovered) = journal.recover();
             if count > 0 {
-                news.push(format!("put {count} threads back that an instance left behind"));
+                notes.push(format!("put {count} threads back that an instance left behind"));
             }
-            news.extend(notes);
+            notes.extend(recovered);
             // This includes CPUs that are offline or parked now: they may come back.
             let usable = settings.cpus.clone().unwrap_or_else(|| (0..=CPU_MAX).map(CpuId).collect());
             Some(Placer::new(journal, usable))
         };
         if !host.is_asymmetric() {
-            news.push(
+            notes.push(
                 "nothing tells the cores apart, so there is nothing to deal out; turns and followers work"
                     .into(),
             );
@@ -208,7 +208,7 @@ impl Session {
             siblings,
             blind: None,
             told: Vec::new(),
-            news,
+            notes,
             next_search: Instant::ZERO,
             searching: None,
             machine,
@@ -230,7 +230,7 @@ impl Session {
         (self.sets, self.stretches, self.pmus, self.siblings) = (sets, stretches, pmus, siblings);
         self.watched.clear();
         self.machine = machine;
-        self.news.push("CPUs came, went or got another speed; they are dealt out anew".into());
+        self.notes.push("CPUs came, went or got another speed; they are dealt out anew".into());
         Ok(())
     }
 
@@ -247,8 +247,8 @@ impl Session {
     }
 
     /// Notes for the operator since the last call.
-    pub fn take_news(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.news)
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
     }
 
     /// Samples and places until `end`, or until `stop` returns true.
@@ -279,10 +279,10 @@ impl Session {
             Due::Tick => self.tick(now),
             Due::Turn => self.turn(now),
             Due::Window => {
-                self.siblings.look(&self.tree);
+                self.siblings.sample(&self.tree);
                 for watched in &mut self.watched {
-                    watched.sensor.look_closely(watched.class, |class| self.siblings.is_busy(class));
-                    watched.last = Look::of(&watched.sensor, now);
+                    watched.sensor.sample_counters(watched.class, |class| self.siblings.is_busy(class));
+                    watched.last = RunSample::of(&watched.sensor, now);
                 }
                 self.last_turn = now;
                 self.with_progress(|scheduler, all| scheduler.window(now, all));
@@ -295,22 +295,22 @@ impl Session {
     }
 
     /// Samples some threads and updates their last sample.
-    fn look_at(&mut self, now: Instant, indices: impl IntoIterator<Item = usize>) {
+    fn sample(&mut self, now: Instant, indices: impl IntoIterator<Item = usize>) {
         for index in indices {
             let watched = &mut self.watched[index];
-            watched.sensor.look();
-            watched.last = Look::of(&watched.sensor, now);
+            watched.sensor.sample();
+            watched.last = RunSample::of(&watched.sensor, now);
         }
     }
 
     fn turn(&mut self, now: Instant) {
         let due = (0..self.watched.len()).filter(|index| self.scheduler.watched_at_turns(*index));
-        self.look_at(now, due.collect::<Vec<_>>());
+        self.sample(now, due.collect::<Vec<_>>());
         self.last_turn = now;
         let mut leavers = Vec::new();
         self.with_progress(|scheduler, all| leavers = scheduler.turn(now, all));
         if !leavers.is_empty() {
-            self.look_at(now, leavers.iter().map(|leaver| leaver.index));
+            self.sample(now, leavers.iter().map(|leaver| leaver.index));
             self.with_progress(|scheduler, all| scheduler.left(now, &leavers, all));
         }
     }
@@ -318,7 +318,7 @@ impl Session {
     fn tick(&mut self, now: Instant) {
         for (index, watched) in self.watched.iter_mut().enumerate() {
             if self.scheduler.watched_at_ticks(index) {
-                watched.sensor.look();
+                watched.sensor.sample();
             }
         }
         let mut has_seats = false;
@@ -326,8 +326,8 @@ impl Session {
         if has_seats {
             let began = self.last_turn;
             let since = |watched: &mut Watched| {
-                watched.sensor.look();
-                let seen = Look::of(&watched.sensor, now);
+                watched.sensor.sample();
+                let seen = RunSample::of(&watched.sensor, now);
                 (watched.id, std::mem::replace(&mut watched.last, seen).since(began, seen))
             };
             let all: Vec<(VcpuId, Since)> = self.watched.iter_mut().map(since).collect();

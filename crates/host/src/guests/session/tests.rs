@@ -98,7 +98,7 @@ fn cpus_that_come_and_go_are_dealt_out_anew() {
         (classes(&session), recorded.cpus_of_the_guest()),
         (vec!["0-1".into(), "2-3".into()], "0-1".into())
     );
-    session.take_news();
+    session.take_notes();
     // The kernel leaves the CPU out of the result of `sched_getaffinity`.
     recorded.put("sys/devices/system/cpu/online", "0,2-3");
     recorded.put("sys/devices/system/cpu/cpu1/online", "0");
@@ -110,8 +110,8 @@ fn cpus_that_come_and_go_are_dealt_out_anew() {
         (vec!["0".into(), "2-3".into()], "0".into())
     );
     assert!(!session.view().vcpus[0].is_left_alone);
-    let news = session.take_news();
-    assert!(news.len() == 1 && news[0].contains("dealt out anew"), "{news:?}");
+    let notes = session.take_notes();
+    assert!(notes.len() == 1 && notes[0].contains("dealt out anew"), "{notes:?}");
     recorded.put("sys/devices/system/cpu/online", "0-3");
     recorded.put("sys/devices/system/cpu/cpu1/online", "1");
     session.search();
@@ -129,13 +129,13 @@ fn a_monitor_that_hangs_delays_no_turn() {
     let recorded = Recorded::new();
     let path = recorded.dir.path().join("qmp");
     let mut session = recorded.session(vec![path.clone()]);
-    session.take_news();
+    session.take_notes();
     // It accepts connections and sends nothing.
     let _listener = UnixListener::bind(&path).unwrap();
     session.next_search = Instant::ZERO;
     session.step(Due::Window);
     let said =
-        |session: &mut Session| session.take_news().iter().any(|line| line.contains("does not answer"));
+        |session: &mut Session| session.take_notes().iter().any(|line| line.contains("does not answer"));
     assert!(!said(&mut session), "the window waited for the monitor");
     while !said(&mut session) {
         session.step(Due::Tick);

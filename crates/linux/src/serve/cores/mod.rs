@@ -37,7 +37,7 @@ pub struct CoresSurroundings {
     /// Present if any CPU is managed.
     actuator: Option<Actuator>,
     saver: Saver,
-    news: VecDeque<Event>,
+    events: VecDeque<Event>,
     /// How long the engine took for the last sample.
     decide: Duration,
 }
@@ -52,7 +52,7 @@ impl CoresSurroundings {
             managed: CpuSet::new(),
             actuator: None,
             saver: Saver::default(),
-            news: VecDeque::new(),
+            events: VecDeque::new(),
             decide: Duration::ZERO,
         })
     }
@@ -61,7 +61,7 @@ impl CoresSurroundings {
         let began = clock::now();
         let sample = Box::new(self.sensor.sample(began));
         let cost = Cost { sample: clock::now().saturating_since(began), decide: self.decide };
-        self.news.push_back(Event::Sample { purpose, sample, cost });
+        self.events.push_back(Event::Sample { purpose, sample, cost });
     }
 
     fn change(&self, change: &CpuChange) -> Result<()> {
@@ -98,24 +98,24 @@ impl Surroundings<Cores> for CoresSurroundings {
             self.actuator = Some(Actuator::new(&self.managed)?);
             sandbox::enter_for_actuators()?;
         }
-        self.news.push_back(Event::Begin);
+        self.events.push_back(Event::Begin);
         Ok(())
     }
 
     fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::QuickSample => {
-                self.news.push_back(Event::QuickSample(self.sensor.quick_sample(clock::now())))
+                self.events.push_back(Event::QuickSample(self.sensor.quick_sample(clock::now())))
             }
             Effect::Sample(purpose) => self.sample(purpose),
             Effect::Survey { profiles, emulate_speeds } => {
                 let survey = survey::survey(&self.managed, profiles.as_deref(), emulate_speeds);
                 let survey = survey.map_err(|e| EngineError::Host(e.to_string()));
-                self.news.push_back(Event::Surveyed(survey.map(Box::new)));
+                self.events.push_back(Event::Surveyed(survey.map(Box::new)));
             }
             Effect::Change { ticket, change } => {
                 let result = self.change(&change).map_err(|e| EngineError::Host(e.to_string()));
-                self.news.push_back(Event::Changed { ticket, result });
+                self.events.push_back(Event::Changed { ticket, result });
             }
             Effect::Arrange(places) => self.tell(&FromServer::Arrange { places }),
             Effect::Remember(applied) => {
@@ -128,7 +128,7 @@ impl Surroundings<Cores> for CoresSurroundings {
     }
 
     fn poll(&mut self, _ready: bool, emit: &mut dyn FnMut(Event)) {
-        while let Some(event) = self.news.pop_front() {
+        while let Some(event) = self.events.pop_front() {
             let decides =
                 matches!(&event, Event::Sample { purpose, .. } if !matches!(purpose, Purpose::Show { .. }));
             let began = clock::now();
@@ -140,7 +140,7 @@ impl Surroundings<Cores> for CoresSurroundings {
     }
 
     fn pending(&self) -> bool {
-        !self.news.is_empty()
+        !self.events.is_empty()
     }
 
     fn control(&mut self, message: ToServer, mut fds: Vec<OwnedFd>, emit: &mut dyn FnMut(Event)) {

@@ -5,7 +5,7 @@ use crate::hardware::{Costs, Work};
 
 /// How servers poll their queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Looks {
+pub struct Polling {
     /// The cost of an empty poll for each server, in percent of [`Costs::empty_poll_cycles`].
     pub percent: [u64; SERVERS.len()],
     /// Polls before ip sleeps, in percent of [`Costs::polls`].
@@ -14,7 +14,7 @@ pub struct Looks {
     pub driver_is_tireless: bool,
 }
 
-impl Default for Looks {
+impl Default for Polling {
     fn default() -> Self {
         Self { percent: [100; SERVERS.len()], ip_polls_percent: 100, driver_is_tireless: false }
     }
@@ -23,7 +23,7 @@ impl Default for Looks {
 /// Polls of a server that never sleeps; after these it polls as often again.
 pub const TIRELESS: u64 = 1_000_000;
 
-impl Looks {
+impl Polling {
     pub fn one(&self, costs: &Costs, server: Server) -> Work {
         Work::cycles(costs.empty_poll_cycles * self.percent[server as usize] / 100)
     }

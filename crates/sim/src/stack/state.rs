@@ -17,10 +17,10 @@ impl Stack {
         let Some(member) = self.index(peer).map(|i| &self.members[i]) else {
             return false;
         };
-        let has_news = peer.role.is_transport() && self.domain.dirty(peer).any();
+        let is_marked = peer.role.is_transport() && self.domain.dirty(peer).any();
         let has_frames = peer.role == Role::Nic && !self.end.borrow().incoming.is_empty();
         let is_due = member.deadline.is_some_and(|deadline| deadline <= now);
-        has_news || has_frames || is_due || member.node.as_ref().is_some_and(|node| node.has_message())
+        is_marked || has_frames || is_due || member.node.as_ref().is_some_and(|node| node.has_message())
     }
 
     /// It announced that it sleeps, and its doorbell has not rung since.
