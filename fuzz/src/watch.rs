@@ -1,6 +1,6 @@
-//! Finds inputs that never end: a second thread looks how much CPU time the present one has taken.
+//! Finds inputs that never end: a second thread checks how much CPU time the present one has taken.
 //!
-//! CPU time, not the clock: a slow or paused machine must not look like an endless loop.
+//! It measures CPU time, not the clock: a slow or paused machine must not look like an endless loop.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub fn begin(target: &'static str, again: &Arc<str>, input: u64) {
     *present = Some(Present { target, again: again.clone(), input, since });
 }
 
-/// Starts the thread that looks.
+/// Starts the thread that checks.
 pub fn start() {
     std::thread::spawn(|| {
         loop {

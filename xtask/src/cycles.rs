@@ -16,7 +16,8 @@ pub fn check(crate_name: &str, src: &Path, files: &[PathBuf], problems: &mut Vec
             modules.keys().filter(|other| other.len() == module.len() + 1 && other.starts_with(module));
         let children: Vec<&str> = children.filter_map(|child| child.last()).map(String::as_str).collect();
         let wanted = paths(&text, &children).into_iter().filter_map(|path| resolve(module, &path, &modules));
-        // The crate's root names everything, and whoever takes a name from there takes it from below.
+        // The crate's root names everything; a module that takes a name from there really takes it from the module
+        // below.
         let others = wanted.filter(|other| other != module && !other.is_empty() && !module.is_empty());
         imports.insert(module.clone(), others.collect());
     }
@@ -56,7 +57,7 @@ fn circles(imports: &Imports) -> BTreeSet<BTreeSet<Vec<String>>> {
     imports.keys().map(circle).filter(|circle| circle.len() > 1).collect()
 }
 
-/// The module's path from the crate's root; tests are left out, since nobody imports them.
+/// The module's path from the crate's root. Tests are left out, since no module imports them.
 fn module_of(relative: &Path) -> Option<Vec<String>> {
     let mut parts: Vec<String> =
         relative.with_extension("").iter().map(|part| part.to_string_lossy().into_owned()).collect();

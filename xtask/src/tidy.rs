@@ -204,7 +204,7 @@ fn has_proof(lines: &[&str], i: usize) -> bool {
     lines[i.saturating_sub(8)..=i].iter().any(|l| l.contains("SAFETY"))
 }
 
-/// A file that no `mod` names is compiled by nobody.
+/// A file that no `mod` names is never compiled.
 fn check_dead_files(src: &Path, files: &[PathBuf], problems: &mut Vec<String>) {
     let mut named = BTreeSet::new();
     for file in files {

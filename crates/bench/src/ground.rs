@@ -80,7 +80,7 @@ impl Ground {
     /// Takes over: from here on the stack's policy is `fixed`.
     pub fn take(stack: &str, wish: &Wish) -> Result<Ground> {
         let before = members(stack)?;
-        // A stack without `cores` has nobody to ask, and nobody who would interfere.
+        // A stack without `cores` has no scheduler to ask, and none that could interfere.
         let has_cores = before.iter().any(|m| m.peer == eft_messages::ComponentId::CORES);
         let scheduling = match has_cores {
             true => Some(ask(stack, json!({ "op": "sched", "what": "status" }))?["scheduling"].clone()),

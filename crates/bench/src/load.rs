@@ -60,7 +60,7 @@ pub fn run(arguments: &LoadArguments) -> Result<()> {
             .map_err(|error| anyhow!("thread {index} cannot be started ({error})"))?;
     }
     drop(started);
-    // Nobody sends: it ends when the last thread has dropped its end.
+    // No thread sends: the call returns when the last thread has dropped its end.
     let _ = is_started.recv();
     let mut output = std::io::stdout();
     let mut say = |text: String| writeln!(output, "{text}").and_then(|()| output.flush());

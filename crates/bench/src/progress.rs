@@ -66,7 +66,7 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        // SAFETY: what was mapped; nobody has a reference any more.
+        // SAFETY: the mapping of this type; no reference to it is left.
         let _ = unsafe { munmap(self.count.as_ptr().cast(), size_of::<AtomicU64>()) };
     }
 }

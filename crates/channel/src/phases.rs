@@ -99,8 +99,8 @@ impl Phases {
     fn mark(&self, phase: Phase, now: Instant, times: [u64; 4]) {
         let marked = self.marked.load(Ordering::Relaxed).wrapping_add(1);
         let place = &self.places[marked as usize % 2];
-        // Whoever sees anything of what is written here from now on sees the count of the mark before this one, too, and
-        // so notices if it began to read this place when it held the mark before that.
+        // A reader that sees anything written here from now on also sees the count of the mark before this one. So it
+        // notices if it began to read this place when the place held an older mark.
         fence(Ordering::Release);
         place.phase.store(phase as u64, Ordering::Relaxed);
         place.since.store(now.0, Ordering::Relaxed);
@@ -110,15 +110,15 @@ impl Phases {
         self.marked.store(marked, Ordering::Release);
     }
 
-    /// Owner, before it reads the clock for [`Phases::enter`]: says that the phase that it is in may be over. Between work
-    /// and idle polls nothing need be said.
+    /// The owner calls this before it reads the clock for [`Phases::enter`]: the present phase may be over. Between
+    /// work and idle polls it has no effect.
     pub fn leave(&self, next: Phase) {
         if self.last().phase().is_work() && next.is_work() {
             return;
         }
         let marked = self.marked.load(Ordering::Relaxed);
         self.coming.store(marked.wrapping_add(1), Ordering::Relaxed);
-        // Whoever does not see this has read its clock before we read ours.
+        // A reader that does not see this has read its clock before the owner reads its own.
         fence(Ordering::SeqCst);
     }
 

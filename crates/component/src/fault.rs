@@ -70,7 +70,7 @@ impl Armed {
         self.late.map(|(at, ..)| at)
     }
 
-    /// Looks through what a turn is about to send.
+    /// Injects the fault into the messages that a turn is about to send.
     pub fn strike<O: Output>(&mut self, now: Instant, out: &mut Outbox<O>) -> Done {
         let mut done = Done::default();
         if let Some((at, peer, line)) = self.late {

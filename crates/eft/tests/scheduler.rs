@@ -260,8 +260,8 @@ fn a_component_that_scribbles_over_its_account_changes_no_plan() {
     let line = maps.lines().find(own).unwrap_or_else(|| panic!("no status page in\n{maps}"));
     let begin = u64::from_str_radix(line.split('-').next().unwrap(), 16).unwrap();
     let memory = fs::OpenOptions::new().write(true).open(format!("/proc/{pid}/mem")).unwrap();
-    // The busy time in both places for marks, see eft_channel::account: a century, and back to nothing. More than once:
-    // the first look at a component has nothing to compare with.
+    // The busy time in both places for marks, see eft_channel::account: a century, and back to nothing. It is repeated,
+    // because the first sample of a component has nothing to compare with.
     const BUSY: [u64; 2] = [1024 + 128 + 16, 1024 + 192 + 16];
     let mut scribbles = [3_153_600_000_000_000_000u64, 0].into_iter().cycle();
     wait_for("both complaints", || {

@@ -120,8 +120,8 @@ impl Ip {
             reset_limiter: Limiter::new(),
             lanes: Lanes::default(),
             local: VecDeque::new(),
-            // Of all bits of the seed, so that it is another one in each life: what is left of the fragments of the life before
-            // waits half a minute at whoever collects them.
+            // It depends on all bits of the seed, so that it differs in each life: the receiver keeps fragments from
+            // the life before for half a minute.
             identification: Random::new(config.seed).next_u32() as u16,
             retry_at: None,
             retry_after: RETRY,

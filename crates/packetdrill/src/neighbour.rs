@@ -25,7 +25,7 @@ pub fn answer(frame: &[u8]) -> Option<Vec<u8>> {
 fn answer_arp(frame: &[u8]) -> Option<Vec<u8>> {
     let request = frame.get(ETHERNET_LEN..ETHERNET_LEN + 28)?;
     let (sender, target) = (&request[8..18], &request[24..28]);
-    // Of itself: it looks whether somebody else has its address.
+    // A host that asks for its own address checks whether another host has it: no answer.
     if request[6..8] != [0, 1] || sender[6..] == *target || sender[6..] == [0; 4] {
         return None;
     }
@@ -37,7 +37,7 @@ fn answer_arp(frame: &[u8]) -> Option<Vec<u8>> {
 fn answer_solicitation(frame: &[u8]) -> Option<Vec<u8>> {
     let packet = frame.get(ETHERNET_LEN..)?;
     let (source, target) = (packet.get(8..24)?, packet.get(48..64)?);
-    // From the unspecified address it looks whether somebody has the one that it wants.
+    // A question from the unspecified address checks whether another host has the address: no answer.
     if packet[6] != ICMPV6 || packet[40] != SOLICITATION || source == [0; 16] {
         return None;
     }

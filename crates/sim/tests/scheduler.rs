@@ -636,7 +636,7 @@ fn profile_rests_when_idle_and_is_calm_at_a_constant_load() {
             run.until(200 * S);
             let later = run.changes() - settled;
             assert!(later <= 3, "seed {seed}, {}: {later} changes\n{}", load.name, run.why());
-            // Whoever moved components while the load was steady knows what that costs.
+            // A policy that moved components while the load was steady has learnt what that costs.
             let Policy::Profile(policy) = run.policy() else { panic!("not profile") };
             learnt += usize::from(policy.costs().of_move() < Costs::default().of_move().mul_f64(0.9));
             run.until(201 * S);

@@ -149,8 +149,8 @@ pub fn take(host: &Host, entries: &mut [Entry], migration_cost: Duration) {
     // More work than cores: the rest queues where it is least crowded.
     for index in open {
         let entry = &mut entries[index];
-        // What each of a group's threads has left with this one there. Elsewhere it counts twice: whoever moves leaves
-        // as much room behind as it takes, and caches.
+        // What each thread of the group has left if this one is there. A move counts twice: it frees as much room as it
+        // takes, and leaves caches behind.
         let crowd = |group: &usize| {
             let size = entry.size(host.class_of(*group)).0 as i64;
             let stays = entry.group == Some(*group);

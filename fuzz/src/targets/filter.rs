@@ -47,7 +47,7 @@ impl FilterBench {
         self.configure("filter", rules);
     }
 
-    /// The filter dies; a successor opens its arena and asks nobody: ip asks again.
+    /// The filter dies. Its successor opens the arena and repeats no question: ip asks again.
     pub fn die(&mut self, source: &mut Source) {
         let now = self.host.now;
         let filter = Filter::open(self.arena.clone(), CONFIG);

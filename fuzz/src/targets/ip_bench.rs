@@ -80,7 +80,7 @@ impl IpBench {
         self.nic_says(NicToIp::Received { packet, checksum_ok: source.chance(0.9), segment_size });
     }
 
-    /// The descriptor slots, to be written by whoever plays a transport.
+    /// The descriptor slots; a target that plays a transport writes them.
     pub fn headers(&self) -> &Segment {
         &self.host.memory.view(HEADERS).expect("made in new").segment
     }

@@ -86,7 +86,7 @@ impl<C: Component> Target for Lines<C> {
     fn feed(&mut self, source: &mut Source) {
         let peers = self.host.peers();
         let peer = match source.below(20) {
-            // Nobody of that name is a neighbour.
+            // No neighbour has one of these names.
             0 => [ComponentId::SOCKETS, ComponentId::FILTER, ComponentId::nic(255)][source.below(3) as usize],
             n => peers[n as usize % peers.len()],
         };

@@ -37,7 +37,7 @@ impl Made {
     }
 }
 
-/// The device of whoever made `own`, opposite to `peer`.
+/// The device of the side that made `own`, opposite to `peer`.
 fn device(own: &Made, peer: &Made) -> PairDevice {
     let copy = |fd: &OwnedFd| fd.try_clone().expect("a descriptor");
     let shown = |fd: &OwnedFd| memory::read_only(fd).expect("a descriptor");

@@ -59,7 +59,7 @@ impl Target for HostileProducer {
             };
             self.memory.lines.write(line * 64 + word * 8, &value.to_le_bytes()).expect("within");
         }
-        // Lines that nobody writes meanwhile hold at most one ring of messages.
+        // Lines that are not written meanwhile hold at most one ring of messages.
         let mut popped = 0;
         while self.consumer.has_message() {
             assert!(self.consumer.pop().is_some());

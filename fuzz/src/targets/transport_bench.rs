@@ -157,7 +157,7 @@ impl<E: Engine> TransportBench<E> {
         self.ask(|request| SocketsToTransport::Close { request, socket, incarnation }, source);
     }
 
-    /// Closes one if there are too many for a new one, and listens again if nobody does.
+    /// Closes a socket if there are too many for a new one, and listens again if no socket listens.
     pub fn tidy(&mut self, source: &mut Source) {
         if self.sockets.len() > 8 {
             self.close(0, source);

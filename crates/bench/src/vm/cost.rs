@@ -15,7 +15,7 @@ use eft_vcpu::scheduler::{Due, Scheduler};
 use super::super::figure::{Aim, Figure};
 use super::worker::own_cpu;
 
-/// As the kernel names whoever asks.
+/// The kernel's number for the calling thread.
 const OWN_THREAD: i32 = 0;
 /// Of one core.
 const COST_AIM_PERCENT: f64 = 0.5;

@@ -1,4 +1,4 @@
-//! `eft keep`: the keeper of a stack in its process. Started by the supervisor, never by hand.
+//! `eft keep`: the process of a stack's keeper. The supervisor starts it, never an operator.
 
 use anyhow::Result;
 use std::time::Duration;

@@ -68,7 +68,7 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// `adaptive, least-power (floor 0.95), managed 0-1, looks every 10 ms`
+/// `policy adaptive, objective least-power (floor 0.95), manages 0-1`
 fn describe(scheduling: &Value) -> String {
     let floor = match scheduling["objective"].as_str() {
         Some("least-power") => format!(" (floor {})", scheduling["floor"]),

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Longer than systemd takes to start the unit again, and short enough that programs do not wait long for a stack that
-/// nobody starts again.
+/// is not started again.
 const KEEP_S: u32 = 2;
 
 #[derive(clap::Args, Debug)]

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard};
 
 static LIVE: Mutex<()> = Mutex::new(());
 
-/// For a test that looks at CPUs which others switch off and on.
+/// For a test that reads the state of CPUs which other tests switch off and on.
 pub fn turn() -> MutexGuard<'static, ()> {
     LIVE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

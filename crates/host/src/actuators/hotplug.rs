@@ -145,7 +145,8 @@ fn offline_at_once(journal: &mut Journal, cpus: &CpuSet, options: HotplugOptions
     })
 }
 
-/// Whoever interrupts every CPU should be done soon, and not queue behind those that it interrupts.
+/// Carries out the operation with urgency: a change that interrupts every CPU must end soon, and must not queue behind
+/// the threads that it interrupts.
 fn with_grace_periods(
     journal: &mut Journal,
     cpus: &CpuSet,

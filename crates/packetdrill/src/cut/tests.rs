@@ -71,7 +71,8 @@ fn what_is_too_large_for_the_wire_arrives_as_put_together() {
         let word = |at: usize| u16::from_ne_bytes([header[at], header[at + 1]]);
         assert_eq!((header[0], header[1]), (1, kind));
         assert_eq!((word(2), word(4), word(6), word(8)), (14 + tcp + 24, 1000, 14 + tcp, 16));
-        // Whoever sums the segment over what stands there gets the checksum that the whole one has.
+        // The checksum over the segment, with the partial sum in its checksum field, is the checksum of the whole
+        // segment.
         let tcp = usize::from(tcp);
         assert_eq!(checksum(&[&packet[tcp..]]), [whole[tcp + 16], whole[tcp + 17]]);
         let small = cut(segment(v6, &[7; 1000]), 0).remove(0);

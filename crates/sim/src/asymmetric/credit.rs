@@ -169,8 +169,8 @@ impl Credit {
             .is_none_or(|running| self.vcpus[*head].priority > self.vcpus[running].priority)
     }
 
-    /// Sets the home cores of the first vCPUs. A vCPU that is elsewhere moves at once; all leave before any core looks
-    /// for work, so that two that change places do not visit each other.
+    /// Sets the home cores of the first vCPUs. A vCPU that is elsewhere moves at once. All leave before any core
+    /// searches for work, so that two vCPUs that change places never share a core.
     pub fn settle(&mut self, homes: &[u128]) {
         for (vcpu, home) in self.vcpus.iter_mut().zip(homes) {
             vcpu.home = *home;

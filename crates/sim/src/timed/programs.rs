@@ -95,7 +95,7 @@ impl Programs {
         self.left[stream] > 0
     }
 
-    /// Streams with some of the first so many writes: tcp looks at each of them once.
+    /// How many streams the first `count` writes belong to: tcp handles each stream once.
     pub fn marks(&self, count: usize) -> usize {
         let streams = self.unseen[..count].iter().map(|written| written.stream);
         streams.collect::<BTreeSet<usize>>().len()

@@ -168,7 +168,8 @@ impl Adaptive {
             self.patient_until = time + self.costs.load_age(time) / 2;
             return None;
         }
-        // Slower may be faster, which no prediction shows: whoever is not the bottleneck is tried a step slower.
+        // Slower may be faster, which no prediction shows: a component that is not the bottleneck is tried one step
+        // slower.
         let slower = || slower(&here).into_iter().find(|next| !barred(&next.plan));
         best.or_else(|| if matches!(objective, Objective::LeastPower) { None } else { slower() })
     }
