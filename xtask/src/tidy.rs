@@ -49,6 +49,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("shim", &["base", "channel", "messages"]),
+    ("proxy", &[]),
     ("packetdrill", &[]),
     (
         "bench",
@@ -87,6 +88,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "vcpu",
             "host",
             "linux",
+            "proxy",
             "record",
         ],
     ),

@@ -69,6 +69,12 @@ enum Command {
     /// What outlives a stack beside its programs (started by `eft run`)
     #[command(hide = true)]
     Custodian(commands::custodian::CustodianArguments),
+    /// What makes the calls of a program that cannot be preloaded (started by `eft run`)
+    #[command(hide = true)]
+    Proxy(commands::proxy::ProxyArguments),
+    /// Becomes a program that cannot be preloaded (started by programs on a stack)
+    #[command(hide = true)]
+    Enter(commands::proxy::EnterArguments),
 }
 
 /// The reader of our output may close it early (`eft ss | head -1`): that is not reported as an error. Changes are
@@ -129,6 +135,8 @@ fn main() -> ExitCode {
         Command::Serve(a) => commands::serve::run(&a),
         Command::Keep(a) => commands::keep::run(&a),
         Command::Custodian(a) => commands::custodian::run(&a),
+        Command::Proxy(a) => commands::proxy::run(&a),
+        Command::Enter(a) => return commands::proxy::enter(&a),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

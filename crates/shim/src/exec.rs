@@ -1,9 +1,11 @@
 //! exec: the shim must be loaded into the new program, or the program does not start.
 //!
-//! A program may clear its environment; LD_PRELOAD and eft's variables are restored. A program into which
-//! the shim cannot be loaded is refused with a line on stderr, unless EFT_UNSHIMMED=allow lets it run on the
-//! kernel's network. Nothing here allocates: it runs in vfork children.
+//! A program may clear its environment; LD_PRELOAD and eft's variables are restored. In place of a program into which
+//! the shim cannot be loaded, `eft enter` is started, which gives it a proxy and becomes it. One that cannot have a proxy is
+//! refused with a line on stderr. EFT_UNSHIMMED=allow lets both run on the kernel's network. Nothing here allocates: it runs
+//! in vfork children.
 
+use crate::loadable::Reason;
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
 use crate::{control, domain, loadable, scan};
@@ -138,6 +140,16 @@ fn lists(list: &CStr, library: &CStr) -> bool {
     list.to_bytes().split(|&b| b == b':' || b == b' ').any(|item| item == library.to_bytes())
 }
 
+/// What follows the shim in a list of libraries, where `eft run` and this file put the user's own.
+fn after_shim<'a>(list: &'a CStr, shim: &CStr) -> &'a [u8] {
+    let bytes = list.to_bytes();
+    match bytes.strip_prefix(shim.to_bytes()) {
+        Some(rest) => rest.strip_prefix(b":").unwrap_or(rest),
+        None if lists(list, shim) => b"",
+        None => bytes,
+    }
+}
+
 /// The value of `NAME=` in an entry.
 fn value_of<'a>(entry: &'a CStr, name: &str) -> Option<&'a CStr> {
     let bytes = entry.to_bytes_with_nul();
@@ -153,6 +165,7 @@ const OURS: [&str; 4] = ["LD_PRELOAD", "EFT_DOMAIN_FD", "EFT_SHIM", "EFT_STACK"]
 /// `environment` must be null or a NULL-terminated list of strings, as for `execve`.
 pub unsafe fn with_environment(
     environment: *const *const c_char,
+    way: Way,
     run: impl FnOnce(*const *const c_char) -> c_int,
 ) -> Result<c_int> {
     let Some(shim) = remembered(&SHIM) else {
@@ -185,6 +198,8 @@ pub unsafe fn with_environment(
     let mut digits = [0; 12];
     let fd = decimal(control::domain_fd(), &mut digits);
     let old: &[&[u8]] = match preload {
+        // Without the library, as the program is.
+        list if way == Way::Entered => &[b"LD_PRELOAD=", after_shim(list.unwrap_or(c""), shim)],
         Some(list) if lists(list, shim) => &[b"LD_PRELOAD=", list.to_bytes()],
         Some(list) if !list.is_empty() => &[b"LD_PRELOAD=", shim.to_bytes(), b":", list.to_bytes()],
         _ => &[b"LD_PRELOAD=", shim.to_bytes()],
@@ -222,11 +237,16 @@ unsafe fn names_another_stack(environment: *const *const c_char) -> bool {
     is_another && has_connection
 }
 
+/// Whether a program would inherit sockets of this stack.
+fn keeps_sockets() -> bool {
+    let is_kept = |fd: &c_int| matches!(table::get(*fd), Entry::Eft { .. }) && !sys::is_cloexec(*fd);
+    table::numbers(0, c_int::MAX).any(|fd| is_kept(&fd))
+}
+
 /// Switches to another stack, without this one's descriptors. A socket of this stack would be a dead
 /// descriptor there, so there must be none.
 fn leave(run: impl FnOnce() -> c_int) -> Result<c_int> {
-    let is_kept = |fd: &c_int| matches!(table::get(*fd), Entry::Eft { .. }) && !sys::is_cloexec(*fd);
-    if table::numbers(0, c_int::MAX).any(|fd| is_kept(&fd)) {
+    if keeps_sockets() {
         sys::complain(
             "a program for another stack is not started, since it would inherit sockets of this one: close them first",
         );
@@ -239,30 +259,48 @@ fn leave(run: impl FnOnce() -> c_int) -> Result<c_int> {
     failed
 }
 
-/// Refuses a program into which the shim cannot be loaded.
-pub fn permit(path: &CStr) -> Result<()> {
-    permit_if(path, loadable::check(path))
+/// How a program is started.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// By the call as it is.
+    Plain,
+    /// By `eft enter`.
+    Entered,
 }
 
-/// As [`permit`], for an open file.
-pub fn permit_fd(fd: c_int) -> Result<()> {
-    permit_if(c"the program", loadable::check_fd(fd))
+/// How a program is started, if it may be.
+pub fn permit(path: &CStr) -> Result<Way> {
+    permit_if(path, loadable::check(path), true)
 }
 
-fn permit_if(path: &CStr, verdict: core::result::Result<(), loadable::Reason>) -> Result<()> {
+/// As [`permit`], for an open file, by which `eft enter` cannot start it.
+pub fn permit_fd(fd: c_int) -> Result<Way> {
+    permit_if(c"the program", loadable::check_fd(fd), false)
+}
+
+fn permit_if(
+    path: &CStr,
+    verdict: core::result::Result<(), loadable::Reason>,
+    can_enter: bool,
+) -> Result<Way> {
     let Some(shim) = remembered(&SHIM) else {
-        return Ok(());
+        return Ok(Way::Plain);
     };
     let verdict = verdict.and_then(|()| match readable(shim) {
         true => Ok(()),
-        false => Err("cannot see the shim's file (after a chroot?)"),
+        false => Err(Reason::Beyond("cannot see the shim's file (after a chroot?)")),
     });
     let Err(reason) = verdict else {
-        return Ok(());
+        return Ok(Way::Plain);
     };
     if remembered(&UNSHIMMED).is_some_and(|v| v.to_bytes() == b"allow") {
-        return Ok(());
+        return Ok(Way::Plain);
     }
+    let reason = match reason {
+        Reason::Alone(_) if can_enter && !keeps_sockets() => return Ok(Way::Entered),
+        Reason::Alone(_) if can_enter => "cannot be preloaded, and would inherit sockets",
+        Reason::Alone(reason) | Reason::Beyond(reason) => reason,
+    };
     let mut text = Text::new();
     let line = text.join(&[
         path.to_bytes(),
@@ -290,44 +328,39 @@ fn readable(path: &CStr) -> bool {
     }
 }
 
-/// The file that `execvp` would run, into `found`; `None` if there is none.
+/// Arguments of a program that `eft enter` starts; more are refused with E2BIG.
+const ARGUMENTS_MAX: usize = 4096;
+
+/// Calls `run` with the file and the arguments by which a program is started, and with its environment.
 ///
 /// # Safety
-/// `file` must be NUL-terminated.
-pub unsafe fn search(file: *const c_char, found: &mut [u8; 4096]) -> Option<&CStr> {
-    // SAFETY: by the caller; getenv gives null or a NUL-terminated string.
-    let (file, list) = unsafe {
-        let list = libc::getenv(c"PATH".as_ptr());
-        let list = match list.is_null() {
-            true => c"/bin:/usr/bin",
-            false => CStr::from_ptr(list),
-        };
-        (CStr::from_ptr(file).to_bytes(), list.to_bytes())
-    };
-    let single: &[u8] = b"";
-    let slash = file.contains(&b'/');
-    let directories = list.split(|&b| b == b':');
-    for directory in directories.take(if slash { 1 } else { usize::MAX }) {
-        let directory = if slash { single } else { directory };
-        let separator: &[u8] = if directory.is_empty() { b"" } else { b"/" };
-        let len = directory.len() + separator.len() + file.len();
-        if len >= found.len() {
-            continue;
+/// `path` must be NUL-terminated, `arguments` and `environment` null or NULL-terminated lists of strings.
+pub unsafe fn start(
+    way: Way,
+    path: *const c_char,
+    arguments: *const *const c_char,
+    environment: *const *const c_char,
+    run: impl FnOnce(*const c_char, *const *const c_char, *const *const c_char) -> c_int,
+) -> Result<c_int> {
+    // SAFETY: by the caller.
+    unsafe {
+        if way == Way::Plain {
+            return with_environment(environment, way, |environment| run(path, arguments, environment));
         }
-        found[..directory.len()].copy_from_slice(directory);
-        found[directory.len()..directory.len() + separator.len()].copy_from_slice(separator);
-        found[len - file.len()..len].copy_from_slice(file);
-        found[len] = 0;
-        // SAFETY: NUL-terminated just now.
-        let executable = unsafe {
-            sys::call(
-                libc::SYS_faccessat,
-                [libc::AT_FDCWD as usize, found.as_ptr() as usize, libc::X_OK as usize, 0, 0, 0],
-            )
-        };
-        if executable.is_ok() {
-            return CStr::from_bytes_until_nul(&found[..]).ok();
+        let mut text = Text::new();
+        let shim = remembered(&SHIM).unwrap_or(c"").to_bytes();
+        let folder = &shim[..shim.iter().rposition(|&b| b == b'/').map_or(0, |at| at + 1)];
+        let eft = text.join(&[folder, b"eft"]).ok_or(Errno(libc::E2BIG))?;
+        let mut all = [core::ptr::null::<c_char>(); ARGUMENTS_MAX];
+        all[..4].copy_from_slice(&[eft, c"enter".as_ptr(), c"--".as_ptr(), path]);
+        let mut count = 0;
+        while !arguments.is_null() && !(*arguments.add(count)).is_null() {
+            if count >= ARGUMENTS_MAX - 8 {
+                return Err(Errno(libc::E2BIG));
+            }
+            all[4 + count] = *arguments.add(count);
+            count += 1;
         }
+        with_environment(environment, way, |environment| run(eft, all.as_ptr(), environment))
     }
-    None
 }

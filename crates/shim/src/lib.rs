@@ -20,7 +20,7 @@
 //!
 //! - System calls past libc, by instructions of the program's own, are seen where the kernel hands them over (`dispatch`:
 //!   x86-64, Linux 5.11, glibc 2.34), at some microseconds each. Elsewhere such a poll or close works on an eft descriptor,
-//!   but a read looks like the end of the stream, written bytes are lost, and Go programs are refused.
+//!   but a read looks like the end of the stream, written bytes are lost, and Go programs get a proxy.
 //! - Not seen even there: threads that libc's `clone`, timers (`SIGEV_THREAD`) or asynchronous I/O start; a thread or child
 //!   that begins after the program's filter forbids `prctl`; children on borrowed memory (libc's vfork). A call in code
 //!   that replaced libc's thread memory by its own (`ARCH_SET_FS`), or that unmaps the stack it is made on, ends the
@@ -97,6 +97,7 @@ mod real;
 mod received;
 mod rights;
 mod scan;
+mod search;
 mod segmentation;
 mod sendfile;
 mod shadow;

@@ -1,7 +1,7 @@
 //! Whether the dynamic linker would load the shim into a program.
 //!
 //! A statically linked, foreign or privileged program would silently run on the kernel's network. So each program is checked
-//! first, and such a one is refused. No allocation: this also runs in vfork children.
+//! first, and such a one gets a proxy or is refused. No allocation: this also runs in vfork children.
 
 use crate::{dispatch, sys};
 use core::ffi::{CStr, c_int};
@@ -18,7 +18,13 @@ const MACHINE: u16 = 183;
 const SCRIPT_DEPTH: u32 = 5;
 
 /// Why the shim would not be loaded.
-pub type Reason = &'static str;
+#[derive(Clone, Copy)]
+pub enum Reason {
+    /// A proxy can make its calls.
+    Alone(&'static str),
+    /// Nobody can.
+    Beyond(&'static str),
+}
 
 /// `Ok` also if the check is impossible (the exec itself then reports the error).
 pub fn check(path: &CStr) -> Result<(), Reason> {
@@ -55,7 +61,7 @@ pub fn check_fd(fd: c_int) -> Result<(), Reason> {
 
 fn check_open(fd: c_int, path: &CStr, depth: u32) -> Result<(), Reason> {
     if is_privileged(fd) {
-        return Err("is setuid, setgid or has file capabilities");
+        return Err(Reason::Beyond("is setuid, setgid or has file capabilities"));
     }
     let mut head = [0u8; 256];
     // SAFETY: our buffer.
@@ -76,7 +82,7 @@ fn check_open(fd: c_int, path: &CStr, depth: u32) -> Result<(), Reason> {
 fn check_elf(fd: c_int, head: &[u8], path: &CStr) -> Result<(), Reason> {
     let u16_at = |at: usize| u16::from_le_bytes([head[at], head[at + 1]]);
     if head[4] != 2 || u16_at(18) != MACHINE {
-        return Err("is built for another architecture");
+        return Err(Reason::Beyond("is built for another architecture"));
     }
     let mut offset = [0; 8];
     offset.copy_from_slice(&head[32..40]);
@@ -96,8 +102,9 @@ fn check_elf(fd: c_int, head: &[u8], path: &CStr) -> Result<(), Reason> {
             linker = Some(place);
         }
         if header[..4] == PT_NOTE.to_le_bytes() && has_go_note(fd, place) && !dispatch::is_armed() {
-            return Err("is a Go program: it makes its system calls past the C library, and this kernel \
-                        cannot hand them over");
+            return Err(Reason::Alone(
+                "is a Go program: it makes its system calls past the C library, and this kernel cannot hand them over",
+            ));
         }
         at = at.saturating_add(size);
     }
@@ -113,7 +120,7 @@ fn check_elf(fd: c_int, head: &[u8], path: &CStr) -> Result<(), Reason> {
     if path.to_bytes().windows(10).any(|w| w == b"/valgrind/") && name.ends_with(b"-linux") {
         return Ok(());
     }
-    Err("is statically linked")
+    Err(Reason::Alone("is statically linked"))
 }
 
 fn check_linker(fd: c_int, at: i64) -> Result<(), Reason> {
@@ -122,7 +129,7 @@ fn check_linker(fd: c_int, at: i64) -> Result<(), Reason> {
     let n = unsafe { sys::read_into(fd, linker.as_mut_ptr(), 128, Some(at)) }.unwrap_or(0);
     let linker = linker[..n].split(|&b| b == 0).next().unwrap_or(&[]);
     if linker.windows(7).any(|w| w == b"ld-musl") {
-        return Err("is linked with another C library (musl)");
+        return Err(Reason::Alone("is linked with another C library (musl)"));
     }
     Ok(())
 }

@@ -24,7 +24,7 @@ it is not found.
 
 Variables:
   EFT_UNSHIMMED=allow  programs that the library cannot be loaded into (static, setuid, musl) run on the kernel's
-                       network instead of being refused; so do those that the program starts
+                       network instead of getting a proxy or being refused; so do those that the program starts
   LD_PRELOAD           what it lists is loaded behind the library
   EFT_STACK            (set for the program) the stack's name
 

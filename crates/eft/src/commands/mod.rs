@@ -11,6 +11,7 @@ pub mod packetdrill;
 pub mod pf;
 pub mod place;
 pub mod profile;
+pub mod proxy;
 pub mod ps;
 pub mod replay;
 pub mod run;

@@ -1,21 +1,23 @@
 //! `eft run`: an unmodified program on a stack.
 //!
 //! Makes a domain, leaves its root connection and the preloaded library in the environment and a
-//! custodian behind, and becomes the program. A program that cannot be preloaded is refused with a clear error, so that
-//! it does not run on the kernel unnoticed.
+//! custodian behind, and becomes the program. A program that cannot be preloaded gets a proxy; one that must not have one
+//! (setuid) is refused with a clear error, so that it does not run on the kernel unnoticed.
 
-mod preload;
+pub mod preload;
 mod view;
 
+use super::proxy::{self, Place};
 use anyhow::{Context, Result, anyhow, bail};
 use eft_channel::socket::LAYOUT_VERSION;
 use eft_linux::custodian::shape;
 use eft_linux::protocol::ArenaShape;
 use eft_linux::{operator, scm};
 use eft_messages::control::{REPLY_LEN, Reply, Request, op};
+use preload::Way;
 use rustix::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
 use std::convert::Infallible;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -76,21 +78,38 @@ fn become_program(arguments: &RunArguments) -> Result<Infallible, Refusal> {
     let program = find_program(&arguments.command[0])?;
     let shim = shim_path()?;
     let on_kernel = std::env::var_os("EFT_UNSHIMMED").is_some_and(|v| v == "allow");
-    let first = match preload::kind(&program, &shim) {
+    if proxy::is_here() {
+        let why =
+            "this process has a proxy, as it cannot be preloaded: it cannot start a program on another stack";
+        return Err(Refusal::NotRunnable(anyhow!(why)));
+    }
+    let way = match preload::way(&program, &shim) {
         Err(why) if !on_kernel => return Err(Refusal::NotRunnable(why)),
-        kind => kind.ok().flatten(),
+        Ok(Way::Proxied) if on_kernel => Way::Preloaded(None),
+        way => way.unwrap_or(Way::Preloaded(None)),
     };
     let fd = move_up(join(name)?)?;
     view::make(name);
-    eft_linux::io_uring::deny().map_err(anyhow::Error::from)?;
-    let error = std::process::Command::new(&program)
-        .arg0(&arguments.command[0])
-        .args(&arguments.command[1..])
-        .env("LD_PRELOAD", preload::list(&shim, first))
-        .env("EFT_SHIM", &shim)
-        .env("EFT_STACK", name)
-        .env("EFT_DOMAIN_FD", fd.to_string())
-        .exec();
+    let place = Place { stack: OsStr::new(name), shim: &shim, domain: fd };
+    let (argument0, others) = (&arguments.command[0], &arguments.command[1..]);
+    let error = match way {
+        Way::Preloaded(first) => {
+            eft_linux::io_uring::deny().map_err(anyhow::Error::from)?;
+            std::process::Command::new(&program)
+                .arg0(argument0)
+                .args(others)
+                .env("LD_PRELOAD", preload::list(&shim, first))
+                .env("EFT_SHIM", &shim)
+                .env("EFT_STACK", name)
+                .env("EFT_DOMAIN_FD", fd.to_string())
+                .exec()
+        }
+        Way::Proxied => {
+            let link = proxy::leave_behind(&place)?;
+            eft_linux::io_uring::deny().map_err(anyhow::Error::from)?;
+            proxy::become_program(&program, argument0, others, &place, link).map_err(Refusal::NotRunnable)?
+        }
+    };
     let kind = error.kind();
     let why = anyhow!(error).context(format!("cannot run {}", program.display()));
     Err(match kind {

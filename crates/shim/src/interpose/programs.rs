@@ -1,8 +1,8 @@
 //! exec and spawn.
 
-use crate::exec;
+use crate::exec::{self, Way};
 use crate::sys::Result;
-use crate::{errno, fdops, real, scan};
+use crate::{errno, fdops, real, scan, search};
 use core::ffi::{CStr, c_char, c_int};
 use libc::{FILE, pid_t, posix_spawn_file_actions_t, posix_spawnattr_t};
 
@@ -16,31 +16,30 @@ unsafe extern "C" {
 pub unsafe extern "C" fn execve(path: *const c_char, argv: Strings, envp: Strings) -> c_int {
     // SAFETY: the program's call, as are all below.
     unsafe {
-        errno::int(
-            permit(path)
-                .and_then(|()| exec::with_environment(envp, |envp| real::execve.get()(path, argv, envp))),
-        )
+        errno::int(permit(path).and_then(|way| {
+            exec::start(way, path, argv, envp, |path, argv, envp| real::execve.get()(path, argv, envp))
+        }))
     }
 }
 
-unsafe fn permit(path: *const c_char) -> Result<()> {
+unsafe fn permit(path: *const c_char) -> Result<Way> {
     if path.is_null() {
-        return Ok(());
+        return Ok(Way::Plain);
     }
     // SAFETY: as above.
     exec::permit(unsafe { CStr::from_ptr(path) })
 }
 
-/// As `permit`, for the file that a search in PATH finds.
-unsafe fn permit_found(file: *const c_char) -> Result<()> {
+/// As `permit`, for the file that a search in PATH finds. It is given if it differs from the one that libc starts.
+unsafe fn permit_found(file: *const c_char, found: &mut [u8; 4096]) -> Result<(Way, *const c_char)> {
     if file.is_null() {
-        return Ok(());
+        return Ok((Way::Plain, file));
     }
-    let mut found = [0; 4096];
     // SAFETY: as above.
-    match unsafe { exec::search(file, &mut found) } {
-        Some(path) => exec::permit(path),
-        None => Ok(()),
+    let Some(path) = (unsafe { search::in_path(file, found) }) else { return Ok((Way::Plain, file)) };
+    match exec::permit(path)? {
+        Way::Plain => Ok((Way::Plain, file)),
+        Way::Entered => Ok((Way::Entered, path.as_ptr())),
     }
 }
 
@@ -54,10 +53,10 @@ pub unsafe extern "C" fn execv(path: *const c_char, argv: Strings) -> c_int {
 pub unsafe extern "C" fn execvpe(file: *const c_char, argv: Strings, envp: Strings) -> c_int {
     // SAFETY: as above.
     unsafe {
-        errno::int(
-            permit_found(file)
-                .and_then(|()| exec::with_environment(envp, |envp| real::execvpe.get()(file, argv, envp))),
-        )
+        let mut found = [0; 4096];
+        errno::int(permit_found(file, &mut found).and_then(|(way, file)| {
+            exec::start(way, file, argv, envp, |file, argv, envp| real::execvpe.get()(file, argv, envp))
+        }))
     }
 }
 
@@ -72,8 +71,9 @@ pub unsafe extern "C" fn fexecve(fd: c_int, argv: Strings, envp: Strings) -> c_i
     // SAFETY: as above.
     unsafe {
         errno::int(
-            exec::permit_fd(fd)
-                .and_then(|()| exec::with_environment(envp, |envp| real::fexecve.get()(fd, argv, envp))),
+            exec::permit_fd(fd).and_then(|way| {
+                exec::with_environment(envp, way, |envp| real::fexecve.get()(fd, argv, envp))
+            }),
         )
     }
 }
@@ -91,13 +91,15 @@ pub unsafe extern "C" fn execveat(
         let absolute = !path.is_null() && *path == b'/' as c_char;
         let permitted =
             if absolute || directory == libc::AT_FDCWD { permit(path) } else { permit_at(directory, path) };
-        errno::int(permitted.and_then(|()| {
-            exec::with_environment(envp, |envp| real::execveat.get()(directory, path, argv, envp, flags))
+        errno::int(permitted.and_then(|way| {
+            exec::start(way, path, argv, envp, |path, argv, envp| {
+                real::execveat.get()(directory, path, argv, envp, flags)
+            })
         }))
     }
 }
 
-unsafe fn permit_at(directory: c_int, path: *const c_char) -> Result<()> {
+unsafe fn permit_at(directory: c_int, path: *const c_char) -> Result<Way> {
     // SAFETY: as above.
     unsafe {
         if path.is_null() || *path == 0 {
@@ -105,7 +107,7 @@ unsafe fn permit_at(directory: c_int, path: *const c_char) -> Result<()> {
         }
         let fd = libc::openat(directory, path, libc::O_RDONLY | libc::O_CLOEXEC);
         if fd < 0 {
-            return Ok(());
+            return Ok(Way::Plain);
         }
         let permitted = exec::permit_fd(fd);
         crate::sys::close(fd);
@@ -124,9 +126,9 @@ pub unsafe extern "C" fn posix_spawn(
 ) -> c_int {
     // SAFETY: as above.
     unsafe {
-        spawned(permit(path).and_then(|()| {
-            exec::with_environment(envp.cast(), |envp| {
-                real::posix_spawn.get()(pid, path, actions, attributes, argv, envp.cast())
+        spawned(permit(path).and_then(|way| {
+            exec::start(way, path, argv.cast(), envp.cast(), |path, argv, envp| {
+                real::posix_spawn.get()(pid, path, actions, attributes, argv.cast(), envp.cast())
             })
         }))
     }
@@ -143,9 +145,10 @@ pub unsafe extern "C" fn posix_spawnp(
 ) -> c_int {
     // SAFETY: as above.
     unsafe {
-        spawned(permit_found(file).and_then(|()| {
-            exec::with_environment(envp.cast(), |envp| {
-                real::posix_spawnp.get()(pid, file, actions, attributes, argv, envp.cast())
+        let mut found = [0; 4096];
+        spawned(permit_found(file, &mut found).and_then(|(way, file)| {
+            exec::start(way, file, argv.cast(), envp.cast(), |file, argv, envp| {
+                real::posix_spawnp.get()(pid, file, actions, attributes, argv.cast(), envp.cast())
             })
         }))
     }

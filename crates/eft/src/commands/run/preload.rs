@@ -1,7 +1,7 @@
 //! Whether the library can be preloaded into a program, and which library must come before it.
 //!
 //! A program without the library would silently run on the kernel's network. So its file is checked first,
-//! and whether its dynamic linker loads the library.
+//! and whether its dynamic linker loads the library. If it cannot be preloaded, a proxy makes its calls.
 
 use anyhow::{Context, Result, bail};
 use std::ffi::{OsStr, OsString};
@@ -14,27 +14,44 @@ use std::process::Command;
 /// The kernel's limit on nested interpreters.
 const SCRIPT_DEPTH: u32 = 5;
 
+/// `e_machine` of this build's programs.
+#[cfg(target_arch = "x86_64")]
+const MACHINE: u16 = 62;
+#[cfg(target_arch = "aarch64")]
+const MACHINE: u16 = 183;
+
 /// What would happen to a program that is not on the stack.
 const OTHERWISE: &str = "so it would run on the kernel's network, not on the stack";
 
-/// `Ok`: the library can be preloaded, after the given other one if there is one: AddressSanitizer's
-/// run time ends a program in which it is not first.
-pub fn kind(program: &Path, shim: &Path) -> Result<Option<PathBuf>> {
-    let Some((program, linker)) = linker(program, SCRIPT_DEPTH)? else { return Ok(None) };
+/// How a program comes onto the stack.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Way {
+    /// With the library, after the given other one if there is one: AddressSanitizer's run time ends a program in which it is
+    /// not first.
+    Preloaded(Option<PathBuf>),
+    /// It cannot be preloaded.
+    Proxied,
+}
+
+pub fn way(program: &Path, shim: &Path) -> Result<Way> {
+    let (program, linker) = match ground(program, SCRIPT_DEPTH)? {
+        Ground::Linked(program, linker) => (program, linker),
+        Ground::Alone => return Ok(Way::Proxied),
+        Ground::Unknown => return Ok(Way::Preloaded(None)),
+    };
     let name = linker.file_name().and_then(OsStr::to_str).unwrap_or_default();
     if name.starts_with("ld-musl") {
-        let shown = program.display();
-        bail!("{shown} uses the musl C library, and libeft.so is made for glibc, {OTHERWISE}");
+        return Ok(Way::Proxied);
     }
     // Other linkers might run the program instead of listing what they would load.
     if !name.starts_with("ld-linux") {
-        return Ok(None);
+        return Ok(Way::Preloaded(None));
     }
     let told = Command::new(&program)
         .env("LD_TRACE_LOADED_OBJECTS", "1")
         .env("LD_PRELOAD", list(shim, None))
         .output();
-    let Ok(told) = told else { return Ok(None) };
+    let Ok(told) = told else { return Ok(Way::Preloaded(None)) };
     let crashed = told.status.signal().map(|_| "the dynamic linker crashes on it".to_string());
     if let Some(why) = rejected(&String::from_utf8_lossy(&told.stderr), shim).or(crashed) {
         bail!(
@@ -43,27 +60,39 @@ pub fn kind(program: &Path, shim: &Path) -> Result<Option<PathBuf>> {
             program.display()
         );
     }
-    Ok(sanitizer(&String::from_utf8_lossy(&told.stdout)))
+    Ok(Way::Preloaded(sanitizer(&String::from_utf8_lossy(&told.stdout))))
 }
 
 /// The value of LD_PRELOAD: the user's own entries stay, after the library.
 pub fn list(shim: &Path, first: Option<PathBuf>) -> OsString {
+    let all: Vec<OsString> =
+        first.map(PathBuf::into_os_string).into_iter().chain([shim.into()]).chain(others(shim)).collect();
+    all.join(OsStr::new(":"))
+}
+
+/// The user's own entries.
+pub fn others(shim: &Path) -> Vec<OsString> {
     let old = std::env::var_os("LD_PRELOAD").unwrap_or_default();
     // The library of the stack on which `eft run` itself runs.
     let outer = std::env::var_os("EFT_SHIM").unwrap_or_default();
     let old = old.to_string_lossy();
-    let others = old
-        .split([':', ' '])
+    old.split([':', ' '])
         .filter(|item| !item.is_empty() && OsStr::new(item) != shim && OsStr::new(item) != outer)
-        .map(OsString::from);
-    let all: Vec<OsString> =
-        first.map(PathBuf::into_os_string).into_iter().chain([shim.into()]).chain(others).collect();
-    all.join(OsStr::new(":"))
+        .map(OsString::from)
+        .collect()
 }
 
-/// The ELF file that will run, and the dynamic linker that it names. `None` if neither can be told: the
-/// kernel will say what is wrong.
-fn linker(program: &Path, depth: u32) -> Result<Option<(PathBuf, PathBuf)>> {
+/// What a program stands on.
+enum Ground {
+    /// The ELF file that will run, and the dynamic linker that it names.
+    Linked(PathBuf, PathBuf),
+    /// The ELF file makes its system calls itself.
+    Alone,
+    /// Neither can be told: the kernel will say what is wrong.
+    Unknown,
+}
+
+fn ground(program: &Path, depth: u32) -> Result<Ground> {
     let shown = program.display();
     let metadata = program.metadata().with_context(|| shown.to_string())?;
     if metadata.mode() & 0o6000 != 0 {
@@ -75,22 +104,22 @@ fn linker(program: &Path, depth: u32) -> Result<Option<(PathBuf, PathBuf)>> {
     if let Some(line) = head.strip_prefix(b"#!") {
         let line = String::from_utf8_lossy(line.split(|b| *b == b'\n').next().unwrap_or_default());
         return match (line.split_whitespace().next(), depth) {
-            (Some(interpreter), 1..) => linker(Path::new(interpreter), depth - 1),
-            _ => Ok(None),
+            (Some(interpreter), 1..) => ground(Path::new(interpreter), depth - 1),
+            _ => Ok(Ground::Unknown),
         };
     }
     if !head.starts_with(b"\x7fELF") {
-        return Ok(None);
+        return Ok(Ground::Unknown);
     }
-    let Some(linker) = interpreter(&head) else {
-        bail!("{shown} is statically linked: nothing can be preloaded into it, {OTHERWISE}");
-    };
-    if has_go_note(&head) && !calls_are_handed_over() {
-        bail!(
-            "{shown} is a Go program: it makes its system calls past the C library, and this kernel cannot hand them over (Syscall User Dispatch), {OTHERWISE}"
-        );
+    match interpreter(&head) {
+        // It makes its calls past the C library, and this kernel cannot hand them over to the library.
+        Some(_) if has_go_note(&head) && !calls_are_handed_over() => Ok(Ground::Alone),
+        Some(linker) => Ok(Ground::Linked(program.to_path_buf(), linker)),
+        None if head.get(18..20) != Some(&MACHINE.to_le_bytes()) => {
+            bail!("{shown} is built for another architecture, {OTHERWISE}")
+        }
+        None => Ok(Ground::Alone),
     }
-    Ok(Some((program.to_path_buf(), linker)))
 }
 
 /// Why the dynamic linker skips the library: it prints that on standard error and goes on.

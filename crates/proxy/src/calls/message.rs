@@ -1,0 +1,152 @@
+//! `struct msghdr`, `struct iovec` and `struct mmsghdr` in the program's memory.
+
+use crate::label::CONTROL_MAX;
+use crate::sys::{Errno, Result};
+use crate::target::Call;
+use libc::c_int;
+
+/// As the kernel's limit.
+pub const PARTS_MAX: usize = 1024;
+pub const MESSAGES_MAX: usize = 1024;
+/// Longer than any datagram.
+pub const BYTES_MAX: usize = 1 << 16;
+
+pub const HEADER: usize = 56;
+/// Of `struct mmsghdr`: a header and how many bytes it was.
+pub const ENTRY: usize = 64;
+
+/// A header that was read.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Header {
+    pub at: u64,
+    pub name: u64,
+    pub name_len: c_int,
+    pub parts: u64,
+    pub count: usize,
+    pub control: u64,
+    pub control_len: usize,
+}
+
+pub fn decode(at: u64, bytes: &[u8; HEADER]) -> Header {
+    let word = |i: usize| {
+        let mut word = [0; 8];
+        word.copy_from_slice(&bytes[i..i + 8]);
+        u64::from_ne_bytes(word)
+    };
+    Header {
+        at,
+        name: word(0),
+        name_len: word(8) as c_int,
+        parts: word(16),
+        count: word(24) as usize,
+        control: word(32),
+        control_len: word(40) as usize,
+    }
+}
+
+/// Where a scattered buffer lies, as far as a datagram may reach.
+pub type Parts = Vec<(u64, usize)>;
+
+impl Call<'_> {
+    pub fn read_header(&self, at: u64) -> Result<Header> {
+        let mut bytes = [0; HEADER];
+        self.read_into(at, &mut bytes)?;
+        Ok(decode(at, &bytes))
+    }
+
+    pub fn read_parts(&self, header: &Header) -> Result<Parts> {
+        if header.count > PARTS_MAX {
+            return Err(Errno(libc::EMSGSIZE));
+        }
+        let bytes = self.read(header.parts, header.count * 16)?;
+        let words: Vec<u64> = bytes
+            .chunks_exact(8)
+            .map(|word| u64::from_ne_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|i: usize| word[i])))
+            .collect();
+        parts_of(&words)
+    }
+
+    /// What the parts hold.
+    pub fn gather(&self, parts: &Parts) -> Result<Vec<u8>> {
+        let len: usize = parts.iter().map(|(_, len)| len).sum();
+        if len > BYTES_MAX {
+            return Err(Errno(libc::EMSGSIZE));
+        }
+        let mut all = vec![0; len];
+        let mut at = 0;
+        for &(from, len) in parts {
+            self.read_into(from, &mut all[at..at + len])?;
+            at += len;
+        }
+        Ok(all)
+    }
+
+    /// The control messages that a call sends.
+    pub fn read_control(&self, header: &Header) -> Result<Vec<u8>> {
+        if header.control_len > CONTROL_MAX {
+            return Err(Errno(libc::ENOBUFS));
+        }
+        self.read(header.control, header.control_len)
+    }
+}
+
+/// Address and length in turns. A length that is no `ssize_t` is refused, and so is their sum.
+pub fn parts_of(words: &[u64]) -> Result<Parts> {
+    let mut sum = 0u64;
+    let mut parts = Parts::new();
+    for part in words.chunks_exact(2) {
+        sum = sum.checked_add(part[1]).filter(|sum| *sum <= i64::MAX as u64).ok_or(Errno(libc::EINVAL))?;
+        parts.push((part[0], part[1] as usize));
+    }
+    Ok(parts)
+}
+
+/// How bytes spread over parts: where each piece goes.
+pub fn scatter<'a>(mut bytes: &'a [u8], parts: &Parts) -> Vec<(u64, &'a [u8])> {
+    let mut pieces = Vec::new();
+    for &(to, len) in parts {
+        let (piece, rest) = bytes.split_at(len.min(bytes.len()));
+        pieces.push((to, piece));
+        bytes = rest;
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_read_as_libc_writes_it() {
+        // SAFETY: all zeroes is a message without anything; both have the same size.
+        let bytes = unsafe {
+            let mut message: libc::msghdr = std::mem::zeroed();
+            message.msg_name = 0x1000 as _;
+            message.msg_namelen = 16;
+            message.msg_iov = 0x2000 as _;
+            message.msg_iovlen = 3;
+            message.msg_control = 0x3000 as _;
+            message.msg_controllen = 40;
+            std::mem::transmute::<libc::msghdr, [u8; HEADER]>(message)
+        };
+        let (name, parts, control) = (0x1000, 0x2000, 0x3000);
+        let want = Header { at: 7, name, name_len: 16, parts, count: 3, control, control_len: 40 };
+        assert_eq!(decode(7, &bytes), want);
+        assert_eq!(size_of::<libc::mmsghdr>(), ENTRY);
+    }
+
+    #[test]
+    fn hostile_lengths_are_refused() {
+        assert_eq!(parts_of(&[1, u64::MAX]), Err(Errno(libc::EINVAL)));
+        assert_eq!(parts_of(&[1, 1 << 62, 2, 1 << 62]), Err(Errno(libc::EINVAL)));
+        assert_eq!(parts_of(&[1, u64::MAX, 2, 2]), Err(Errno(libc::EINVAL)));
+        assert_eq!(parts_of(&[1, 5, 2, 6]), Ok(vec![(1, 5), (2, 6)]));
+    }
+
+    #[test]
+    fn bytes_are_scattered_in_order() {
+        let pieces = scatter(b"abcdef", &vec![(10, 2), (20, 0), (30, 3), (40, 9)]);
+        assert_eq!(pieces, [(10, &b"ab"[..]), (20, b""), (30, b"cde"), (40, b"f")]);
+        assert_eq!(scatter(b"abc", &vec![(10, 2)]), [(10, &b"ab"[..])]);
+    }
+}

@@ -1,0 +1,125 @@
+//! All sockets of the program's, and the set in which we wait for them.
+
+use crate::socket::Socket;
+use crate::sys::{self, Result, int};
+use std::collections::HashMap;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// A place that is used again has another generation.
+#[derive(Default)]
+struct Place {
+    generation: u32,
+    socket: Option<Socket>,
+}
+
+pub struct Sockets {
+    set: OwnedFd,
+    places: Vec<Place>,
+    free: Vec<usize>,
+    by_inode: HashMap<u64, usize>,
+}
+
+/// What happened.
+#[derive(Clone, Copy)]
+pub enum Event {
+    /// The kernel hands a call over, or (`true`) never will again.
+    Call(bool),
+    /// Something at a socket. `near`: the program's end hung up.
+    Socket { index: usize, hung_up: bool },
+}
+
+const LISTENER: u64 = u64::MAX;
+const NEAR: u64 = 0;
+const FAR: u64 = 1;
+const AT_ONCE: usize = 256;
+
+impl Sockets {
+    pub fn new() -> Result<Sockets> {
+        // SAFETY: takes no addresses.
+        let set = sys::owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        Ok(Sockets { set, places: Vec::new(), free: Vec::new(), by_inode: HashMap::new() })
+    }
+
+    fn watch(&self, number: libc::c_int, events: libc::c_int, token: u64) -> Result<()> {
+        let mut event = libc::epoll_event { events: events as u32, u64: token };
+        let add = libc::EPOLL_CTL_ADD;
+        // SAFETY: an event of ours.
+        int(unsafe { libc::epoll_ctl(self.set.as_raw_fd(), add, number, &mut event) }).map(drop)
+    }
+
+    pub fn watch_listener(&self, number: libc::c_int) -> Result<()> {
+        self.watch(number, libc::EPOLLIN, LISTENER)
+    }
+
+    pub fn forget_listener(&self, number: libc::c_int) {
+        // SAFETY: takes no event.
+        unsafe {
+            libc::epoll_ctl(self.set.as_raw_fd(), libc::EPOLL_CTL_DEL, number, std::ptr::null_mut());
+        }
+    }
+
+    /// Keeps a socket, and watches both of its sides.
+    pub fn insert(&mut self, socket: Socket) -> Result<usize> {
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None => {
+                self.places.push(Place::default());
+                self.places.len() - 1
+            }
+        };
+        let token = (self.places[index].generation as u64) << 32 | (index as u64) << 1;
+        let events = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET;
+        let watched = self
+            .watch(socket.near.as_raw_fd(), events, token | NEAR)
+            .and_then(|()| self.watch(socket.far.as_raw_fd(), events, token | FAR));
+        if let Err(errno) = watched {
+            self.free.push(index);
+            return Err(errno);
+        }
+        self.by_inode.insert(socket.inode, index);
+        self.places[index].socket = Some(socket);
+        Ok(index)
+    }
+
+    pub fn remove(&mut self, index: usize) -> Option<Socket> {
+        let place = self.places.get_mut(index)?;
+        let socket = place.socket.take()?;
+        place.generation = place.generation.wrapping_add(1);
+        self.free.push(index);
+        self.by_inode.remove(&socket.inode);
+        Some(socket)
+    }
+
+    pub fn get(&mut self, index: usize) -> Option<&mut Socket> {
+        self.places.get_mut(index)?.socket.as_mut()
+    }
+
+    /// The socket whose program's end this is.
+    pub fn find(&self, program: &OwnedFd) -> Option<usize> {
+        self.by_inode.get(&sys::socket_inode(program)?).copied()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.by_inode.is_empty()
+    }
+
+    /// Waits, for ever with -1, and tells what happened.
+    pub fn wait(&self, milliseconds: libc::c_int) -> Vec<Event> {
+        let mut events = [libc::epoll_event { events: 0, u64: 0 }; AT_ONCE];
+        let (place, room) = (events.as_mut_ptr(), events.len() as libc::c_int);
+        // SAFETY: room for so many events.
+        let n = int(unsafe { libc::epoll_wait(self.set.as_raw_fd(), place, room, milliseconds) });
+        events[..n.unwrap_or(0) as usize].iter().filter_map(|event| self.event(event)).collect()
+    }
+
+    fn event(&self, event: &libc::epoll_event) -> Option<Event> {
+        let (token, hung_up) = (event.u64, event.events & libc::EPOLLHUP as u32 != 0);
+        if token == LISTENER {
+            return Some(Event::Call(hung_up && event.events & libc::EPOLLIN as u32 == 0));
+        }
+        let index = (token as u32 >> 1) as usize;
+        let place = self.places.get(index)?;
+        let is_same = place.socket.is_some() && place.generation == (token >> 32) as u32;
+        is_same.then_some(Event::Socket { index, hung_up: hung_up && token & 1 == NEAR })
+    }
+}

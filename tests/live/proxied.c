@@ -1,0 +1,334 @@
+/* What a program that cannot be preloaded does with sockets. Build with `musl-gcc -static`.
+ *
+ *   serve ADDRESS PORT         echoes TCP streams and datagrams, with epoll
+ *   fetch HOST PORT            sends its input, prints the answer
+ *   many HOST PORT COUNT       so many connections at once, each with bytes of its own
+ *   check HOST PORT CLOSED     looks at single calls; HOST echoes at PORT, nobody listens at CLOSED
+ *   hang HOST PORT             reads until the connection breaks, and says how
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MUST(what) do { if (!(what)) { fprintf(stderr, "line %d: %s: %s\n", __LINE__, #what, strerror(errno)); exit(1); } } while (0)
+
+static struct sockaddr_in to(const char *host, const char *port) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(atoi(port))};
+    MUST(inet_aton(host, &address.sin_addr));
+    return address;
+}
+
+static int connected(const char *host, const char *port) {
+    struct sockaddr_in address = to(host, port);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    MUST(fd >= 0);
+    MUST(connect(fd, (void *)&address, sizeof address) == 0);
+    return fd;
+}
+
+static void write_all(int fd, const char *bytes, size_t n) {
+    while (n) {
+        ssize_t done = write(fd, bytes, n);
+        MUST(done > 0);
+        bytes += done, n -= done;
+    }
+}
+
+static char buffer[1 << 17];
+
+static int fetch(const char *host, const char *port) {
+    int fd = connected(host, port);
+    ssize_t n;
+    pid_t child = fork();
+    MUST(child >= 0);
+    if (child == 0) {
+        while ((n = read(0, buffer, sizeof buffer)) > 0) write_all(fd, buffer, n);
+        MUST(shutdown(fd, SHUT_WR) == 0);
+        _exit(0);
+    }
+    while ((n = recv(fd, buffer, sizeof buffer, 0)) > 0) write_all(1, buffer, n);
+    MUST(n == 0);
+    int status;
+    MUST(waitpid(child, &status, 0) == child && status == 0);
+    return 0;
+}
+
+/* Of each connection, what could not be echoed yet. */
+static struct { char *bytes; size_t n; } rest[65536];
+
+static void echo(int set, int fd, int datagrams) {
+    struct sockaddr_in from;
+    if (datagrams) {
+        socklen_t len = sizeof from;
+        ssize_t n;
+        while ((n = recvfrom(fd, buffer, sizeof buffer, 0, (void *)&from, &len)) >= 0)
+            MUST(sendto(fd, buffer, n, 0, (void *)&from, len) == n);
+        MUST(errno == EAGAIN);
+        return;
+    }
+    for (;;) {
+        if (!rest[fd].n) {
+            ssize_t n = read(fd, buffer, 65536);
+            if (n < 0 && errno == EAGAIN) return;
+            if (n <= 0) { close(fd); return; }
+            if (!rest[fd].bytes) rest[fd].bytes = malloc(65536);
+            memcpy(rest[fd].bytes, buffer, rest[fd].n = n);
+        }
+        ssize_t n = write(fd, rest[fd].bytes, rest[fd].n);
+        if (n < 0 && errno == EAGAIN) return;
+        if (n < 0) { rest[fd].n = 0; close(fd); return; }
+        rest[fd].n -= n;
+        memmove(rest[fd].bytes, rest[fd].bytes + n, rest[fd].n);
+    }
+    (void)set;
+}
+
+static int serve(const char *host, const char *port) {
+    struct sockaddr_in address = to(host, port), peer, same;
+    int set = epoll_create1(0), one = 1;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), datagrams = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+    MUST(setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0);
+    MUST(bind(listener, (void *)&address, sizeof address) == 0 && listen(listener, 512) == 0);
+    MUST(bind(datagrams, (void *)&address, sizeof address) == 0);
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = listener}, events[64];
+    MUST(epoll_ctl(set, EPOLL_CTL_ADD, listener, &event) == 0);
+    event.data.fd = datagrams;
+    MUST(epoll_ctl(set, EPOLL_CTL_ADD, datagrams, &event) == 0);
+    for (;;) {
+        int n = epoll_wait(set, events, 64, -1);
+        for (int i = 0; i < n; i++) {
+            int fd = events[i].data.fd;
+            if (fd != listener) { echo(set, fd, fd == datagrams); continue; }
+            for (;;) {
+                socklen_t len = sizeof peer, again = sizeof same;
+                fd = accept4(listener, (void *)&peer, &len, SOCK_NONBLOCK);
+                if (fd < 0) { MUST(errno == EAGAIN); break; }
+                MUST(len == sizeof peer && getpeername(fd, (void *)&same, &again) == 0 && !memcmp(&peer, &same, len));
+                event = (struct epoll_event){.events = EPOLLIN | EPOLLOUT | EPOLLET, .data.fd = fd};
+                MUST(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) == 0);
+            }
+        }
+    }
+}
+
+static int many(const char *host, const char *port, int count) {
+    struct sockaddr_in address = to(host, port);
+    int set = epoll_create1(0), left = count, *got = calloc(65536, sizeof *got);
+    struct epoll_event events[64];
+    for (int i = 0; i < count; i++) {
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        MUST(fd >= 0);
+        MUST(connect(fd, (void *)&address, sizeof address) == -1 && errno == EINPROGRESS);
+        struct epoll_event event = {.events = EPOLLOUT, .data.fd = fd};
+        MUST(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) == 0);
+    }
+    while (left) {
+        int n = epoll_wait(set, events, 64, -1);
+        for (int i = 0; i < n; i++) {
+            int fd = events[i].data.fd, error;
+            socklen_t len = sizeof error;
+            if (events[i].events & EPOLLOUT) {
+                MUST(getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0 && error == 0);
+                memset(buffer, fd & 255, 1000);
+                write_all(fd, buffer, 1000);
+                struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+                MUST(epoll_ctl(set, EPOLL_CTL_MOD, fd, &event) == 0);
+                continue;
+            }
+            ssize_t n = recv(fd, buffer, 1000, 0);
+            MUST(n > 0);
+            for (ssize_t k = 0; k < n; k++) MUST(buffer[k] == (char)(fd & 255));
+            if ((got[fd] += n) == 1000) { close(fd); left--; got[fd] = 0; }
+        }
+    }
+    puts("all echoed");
+    return 0;
+}
+
+static int error_of(int fd) {
+    int error;
+    socklen_t len = sizeof error;
+    MUST(getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0 && len == sizeof error);
+    return error;
+}
+
+static int events_of(int fd, int events, int milliseconds) {
+    struct pollfd asked = {.fd = fd, .events = events};
+    MUST(poll(&asked, 1, milliseconds) >= 0);
+    return asked.revents;
+}
+
+static void refused(const char *host, const char *closed) {
+    struct sockaddr_in address = to(host, closed);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    MUST(connect(fd, (void *)&address, sizeof address) == -1 && errno == ECONNREFUSED);
+    close(fd);
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    MUST(connect(fd, (void *)&address, sizeof address) == -1 && errno == EINPROGRESS);
+    MUST(events_of(fd, POLLOUT, 5000) & POLLOUT);
+    MUST(error_of(fd) == ECONNREFUSED);
+    MUST(read(fd, buffer, 1) <= 0);
+    close(fd);
+}
+
+static void names_and_options(const char *host, const char *port) {
+    struct sockaddr_in own, peer, want = to(host, port);
+    socklen_t len = sizeof own;
+    int fd = connected(host, port), value = 1;
+    MUST(getpeername(fd, (void *)&peer, &len) == 0 && len == sizeof peer && !memcmp(&peer, &want, 8));
+    MUST(getsockname(fd, (void *)&own, &len) == 0 && own.sin_family == AF_INET && own.sin_port);
+    len = 3;
+    MUST(getsockname(fd, (void *)&own, &len) == 0 && len == sizeof own);
+    MUST(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &value, sizeof value) == 0);
+    len = sizeof value, value = 0;
+    MUST(getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &value, &len) == 0 && value);
+    MUST(getsockopt(fd, SOL_SOCKET, SO_TYPE, &value, &len) == 0 && value == SOCK_STREAM);
+    MUST(getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &value, &len) == 0 && value == AF_INET);
+    MUST(setsockopt(fd, SOL_SOCKET, 200, &value, sizeof value) == -1 && errno == ENOPROTOOPT);
+    MUST(setsockopt(fd, SOL_SOCKET, SO_LINGER, (void *)8, 8) == -1 && errno == EFAULT);
+    MUST(connect(fd, (void *)&want, sizeof want) == -1 && errno == EISCONN);
+    close(fd);
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    MUST(connect(fd, (void *)8, sizeof want) == -1 && errno == EFAULT);
+    MUST(bind(fd, (void *)&want, -1) == -1 && errno == EINVAL);
+    MUST(shutdown(fd, SHUT_WR) == -1 && errno == ENOTCONN);
+    close(fd);
+}
+
+static void half_closed(const char *host, const char *port) {
+    int fd = connected(host, port);
+    write_all(fd, "question", 8);
+    MUST(shutdown(fd, SHUT_WR) == 0);
+    for (size_t got = 0; got < 8;) {
+        struct iovec part = {buffer + got, 8 - got};
+        struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+        ssize_t n = recvmsg(fd, &message, 0);
+        MUST(n > 0);
+        got += n;
+    }
+    MUST(!memcmp(buffer, "question", 8));
+    MUST(recv(fd, buffer, 1, 0) == 0);
+    signal(SIGPIPE, SIG_IGN);
+    MUST(write(fd, "more", 4) == -1 && errno == EPIPE);
+    close(fd);
+}
+
+static void listens(void) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = INADDR_ANY};
+    socklen_t len = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    MUST(listen(fd, 5) == 0);
+    MUST(accept(fd, 0, 0) == -1 && errno == EAGAIN);
+    MUST(events_of(fd, POLLIN, 0) == 0);
+    MUST(getsockname(fd, (void *)&address, &len) == 0 && address.sin_port);
+    /* The wildcard address is reachable on the loopback, too. */
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int to = socket(AF_INET, SOCK_STREAM, 0);
+    MUST(connect(to, (void *)&address, sizeof address) == 0);
+    MUST(events_of(fd, POLLIN, 5000) == POLLIN);
+    int from = accept(fd, 0, 0);
+    MUST(from >= 0 && events_of(fd, POLLIN, 0) == 0);
+    MUST(write(to, "x", 1) == 1 && read(from, buffer, 9) == 1);
+    /* A call that waits: the connection comes later. */
+    MUST(fcntl(fd, F_SETFL, 0) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        usleep(100000);
+        int late = socket(AF_INET, SOCK_STREAM, 0);
+        MUST(connect(late, (void *)&address, sizeof address) == 0);
+        _exit(0);
+    }
+    MUST((from = accept(fd, 0, 0)) >= 0);
+    MUST(waitpid(child, 0, 0) == child);
+    MUST(recv(from, buffer, 1, 0) == 0);
+    close(fd), close(to), close(from);
+}
+
+static void datagrams(const char *host, const char *port) {
+    struct sockaddr_in address = to(host, port), from;
+    socklen_t len = sizeof from;
+    int fd = socket(AF_INET, SOCK_DGRAM, 0), on = 1;
+    struct timeval limit = {.tv_usec = 50000};
+    MUST(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0);
+    MUST(recvfrom(fd, buffer, 9, 0, (void *)&from, &len) == -1 && errno == EAGAIN);
+    limit.tv_sec = 5;
+    MUST(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0);
+    /* Unconnected. */
+    MUST(sendto(fd, "first", 5, 0, (void *)&address, sizeof address) == 5);
+    MUST(recvfrom(fd, buffer, 3, MSG_PEEK | MSG_TRUNC, (void *)&from, &len) == 5);
+    MUST(recvfrom(fd, buffer, 99, 0, (void *)&from, &len) == 5 && !memcmp(buffer, "first", 5));
+    MUST(len == sizeof from && !memcmp(&from, &address, 8));
+    MUST(sendto(fd, "again", 5, 0, (void *)&address, sizeof address) == 5);
+    MUST(recv(fd, buffer, 99, 0) == 5 && !memcmp(buffer, "again", 5));
+    /* With a message, and where it came to. */
+    MUST(setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof on) == 0);
+    char control[64];
+    struct iovec parts[2] = {{"sec", 3}, {"ond", 3}};
+    struct msghdr message = {.msg_name = &address, .msg_namelen = sizeof address, .msg_iov = parts, .msg_iovlen = 2};
+    MUST(sendmsg(fd, &message, 0) == 6);
+    parts[0].iov_base = buffer, parts[1].iov_base = buffer + 3, parts[1].iov_len = 99;
+    message.msg_name = &from, message.msg_namelen = sizeof from, message.msg_control = control, message.msg_controllen = sizeof control;
+    MUST(recvmsg(fd, &message, 0) == 6 && !memcmp(buffer, "second", 6) && !memcmp(&from, &address, 8));
+    struct cmsghdr *item = CMSG_FIRSTHDR(&message);
+    MUST(item && item->cmsg_level == IPPROTO_IP && item->cmsg_type == IP_PKTINFO);
+    /* Several at once. */
+    struct mmsghdr several[3] = {0};
+    for (int i = 0; i < 3; i++) {
+        several[i].msg_hdr = (struct msghdr){.msg_name = &address, .msg_namelen = sizeof address, .msg_iov = parts, .msg_iovlen = 1};
+        parts[0] = (struct iovec){"ttt", 3};
+    }
+    MUST(sendmmsg(fd, several, 3, 0) == 3 && several[2].msg_len == 3);
+    parts[0].iov_base = buffer;
+    for (int got = 0; got < 3;) {
+        int n = recvmmsg(fd, several, 3 - got, 0, 0);
+        MUST(n > 0 && several[0].msg_len == 3);
+        got += n;
+    }
+    /* Connected: plain reads and writes. */
+    MUST(connect(fd, (void *)&address, sizeof address) == 0);
+    MUST(write(fd, "third", 5) == 5);
+    MUST(events_of(fd, POLLIN, 5000) == POLLIN);
+    MUST(read(fd, buffer, 99) == 5 && !memcmp(buffer, "third", 5));
+    MUST(send(fd, "", 0, 0) == 0);
+    MUST(recvfrom(fd, buffer, 99, 0, (void *)&from, &len) == 0 && !memcmp(&from, &address, 8));
+    memset(buffer, 7, 8000);
+    MUST(send(fd, buffer, 8000, 0) == 8000 && recv(fd, buffer, sizeof buffer, 0) == 8000);
+    close(fd);
+}
+
+static int hang(const char *host, const char *port) {
+    int fd = connected(host, port);
+    puts("connected"), fflush(stdout);
+    ssize_t n;
+    while ((n = read(fd, buffer, sizeof buffer)) > 0) {}
+    puts(n == 0 ? "end" : strerror(errno));
+    return 0;
+}
+
+int main(int count, char **words) {
+    const char *what = count > 3 ? words[1] : "";
+    if (!strcmp(what, "serve")) return serve(words[2], words[3]);
+    if (!strcmp(what, "fetch")) return fetch(words[2], words[3]);
+    if (!strcmp(what, "hang")) return hang(words[2], words[3]);
+    MUST(count > 4);
+    if (!strcmp(what, "many")) return many(words[2], words[3], atoi(words[4]));
+    refused(words[2], words[4]);
+    names_and_options(words[2], words[3]);
+    half_closed(words[2], words[3]);
+    datagrams(words[2], words[3]);
+    listens();
+    puts("all well");
+    return 0;
+}

@@ -1,0 +1,144 @@
+"""Programs that cannot be preloaded: their calls are made by a proxy."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import time
+
+from harness import Scene, Stack, check, in_url, over_ipv6, seconds, sh, sha256_of, wait_until
+from past import GO
+from programs import PORT, quiet_wrk
+
+SOURCE = pathlib.Path(__file__).with_name("proxied.c")
+SERVED, FETCHED, CLOSED = 7008, 7009, 7010
+
+
+def built(scene):
+    """The program, as musl links it without and with a dynamic linker, and as glibc does."""
+    programs = {}
+    for name, *compiler in (("musl", "musl-gcc", "-static"), ("linked", "musl-gcc"), ("glibc", "gcc", "-static")):
+        programs[name] = scene.dir / name
+        sh(*compiler, "-O2", "-Wall", "-o", programs[name], SOURCE)
+    return programs
+
+
+def echoed(scene, side, program, path):
+    """Checksums of what comes back from the program on this side, and of what comes back to it."""
+    scene.start(*side.on(program, "serve", side.address, SERVED), log="serve.log")
+    side.listening(SERVED)
+    fetch = f"{program} fetch"
+    there = [sha256_of(side.beside("bash", "-c", f"{fetch} {side.address} {SERVED} < {path}")) for _ in range(3)]
+    back = [sha256_of(side.on("bash", "-c", f"exec {fetch} {side.host} {FETCHED} < {path}")) for _ in range(3)]
+    return there + back
+
+
+def programs_without_a_libc_to_preload():
+    with Scene("proxied") as scene:
+        programs = built(scene)
+        path, want = scene.file("data", 8 << 20)
+        for side in (scene.kernel(), Stack(scene)):
+            scene.start(*side.beside(programs["musl"], "serve", side.host, FETCHED))
+            wait_until(lambda: f":{FETCHED} " in sh(*side.beside("ss", "-ltn")).stdout, 10, "the echo")
+            for program in programs.values():
+                told = sh(*side.on(program, "check", side.host, FETCHED, CLOSED)).stdout
+                check(told == "all well\n", f"{program.name} on {type(side).__name__}: {told!r}")
+            sums = echoed(scene, side, programs["musl"], path)
+            check(sums == [want] * 6, f"on {type(side).__name__}: {sums}, not {want}")
+            for command in (side.on(programs["musl"], "many", side.host, FETCHED, "500"),
+                            side.beside(programs["musl"], "many", side.address, SERVED, "500")):
+                check(sh(*command).stdout == "all echoed\n", "connections at once")
+
+
+def proxied_programs_survive_crashes():
+    """tcp dies again and again while bytes go both ways."""
+    with Scene("proxied-crash") as scene:
+        program = built(scene)["musl"]
+        stack = Stack(scene)
+        path, want = scene.file("data", 48 << 20)
+        scene.start(*stack.on(program, "serve", stack.address, SERVED))
+        stack.listening(SERVED)
+        client = subprocess.Popen(stack.beside("bash", "-c", f"{program} fetch {stack.address} {SERVED} < {path} | sha256sum"),
+                                  stdout=subprocess.PIPE, text=True)
+        kills = 0
+        while client.poll() is None and kills < 50:
+            stack.kill("tcp")
+            kills += 1
+            time.sleep(0.5)
+        told = client.communicate(timeout=120)[0].split()[0]
+        check(told == want, f"what came back differs after {kills} crashes")
+        check(kills > 1, "tcp was hardly killed")
+
+
+def a_broken_connection_is_seen():
+    """The other side resets it."""
+    with Scene("proxied-reset") as scene:
+        program = built(scene)["musl"]
+        stack = Stack(scene)
+        server = ("import socket, struct\n"
+                  f"listener = socket.create_server(({stack.host!r}, {FETCHED}))\n"
+                  "connection, _ = listener.accept()\n"
+                  "connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))\n"
+                  "input()\n")
+        other = subprocess.Popen(stack.beside("python3", "-c", server), stdin=subprocess.PIPE)
+        try:
+            wait_until(lambda: f":{FETCHED} " in sh(*stack.beside("ss", "-ltn")).stdout, 10, "the server")
+            client = scene.start(*stack.on(program, "hang", stack.host, FETCHED), log="hang.log")
+            wait_until(lambda: "connected" in client.log.read_text(), 10, "a connection")
+            other.communicate(b"\n", timeout=10)
+            wait_until(lambda: client.poll() is not None, 10, "the program to end")
+            check(client.log.read_text() == "connected\nConnection reset by peer\n", client.log.read_text())
+        finally:
+            other.kill()
+            other.wait()
+
+
+def busybox_is_on_the_stack():
+    with Scene("busybox") as scene:
+        stack = Stack(scene)
+        path, want = scene.file("www/big", 8 << 20)
+        scene.start(*stack.on("/bin/busybox", "httpd", "-f", "-p", PORT, "-h", path.parent))
+        stack.listening(PORT)
+        for _ in range(3):
+            check(sha256_of(stack.beside("curl", "-sf", f"http://{in_url(stack.address)}:{PORT}/big")) == want, "a download differs")
+        scene.start(*stack.beside("python3", "-m", "http.server", PORT, "--bind", stack.host, "--directory", path.parent))
+        stack.listening_beside(PORT)
+        url = f"http://{in_url(stack.host)}:{PORT}/big"
+        check(sha256_of(stack.on("/bin/busybox", "wget", "-q", "-O", "-", url)) == want, "what wget fetched differs")
+        # What it starts has its proxy, whether it could be preloaded or not.
+        for command in (f"wget -q -O - {url}", f"curl -sf {url}"):
+            check(sha256_of(stack.on("/bin/busybox", "sh", "-c", command)) == want, f"{command} in its shell: another file")
+
+
+def static_go_programs():
+    """Without a Go toolchain there is nothing to run."""
+    if not shutil.which("go"):
+        print("        (no Go toolchain here)")
+        return
+    with Scene("static-go") as scene:
+        (scene.dir / "main.go").write_text(GO)
+        program = scene.dir / "program"
+        sh("go", "build", "-o", program, scene.dir / "main.go", timeout=300,
+           env=os.environ | {"CGO_ENABLED": "0", "GO111MODULE": "off"})
+        stack = Stack(scene)
+        path, want = scene.file("www/big", 16 << 20)
+        scene.file("www/small", 4096)
+        scene.start(*stack.on(program, "serve", f":{PORT}", path.parent))
+        stack.listening(PORT)
+        url = f"http://{in_url(stack.address)}:{PORT}"
+        quiet_wrk(stack, "/small", max(2, seconds() // 3), connections=100)
+        check(sha256_of(stack.beside("curl", "-sf", f"{url}/big")) == want, "a download differs")
+        said = sh(*stack.beside("curl", "-sf", f"{url}/child")).stdout
+        check(said == "from a child\n<nil>", f"its child said {said!r}")
+        back = sh("bash", "-c", f"echo over udp | timeout 3 socat -t1 - UDP:{in_url(stack.address)}:{PORT}", ok=False).stdout
+        check(back == "over udp\n", f"a datagram came back as {back!r}")
+        scene.start(*stack.beside("python3", "-m", "http.server", PORT, "--bind", stack.host, "--directory", path.parent))
+        stack.listening_beside(PORT)
+        url = f"http://{in_url(stack.host)}:{PORT}"
+        for _ in range(5):
+            check(sha256_of(stack.on(program, "fetch", f"{url}/big")) == want, "what it fetched differs")
+
+
+CASES = [programs_without_a_libc_to_preload, proxied_programs_survive_crashes, a_broken_connection_is_seen,
+         busybox_is_on_the_stack, static_go_programs]
+CASES += [over_ipv6(busybox_is_on_the_stack)]
