@@ -1,12 +1,12 @@
-"""What servers must not do while they carry bulk data."""
+"""Which system calls servers may make while they carry bulk data."""
 
 import subprocess
 import time
 
 from harness import Scene, Stack, check, end, wait_until, sh
 
-# Sleeping, waking, letting others run. Nothing that moves data.
-# A handler that counts ticks of its CPU time, for the watchdog, returns by rt_sigreturn.
+# Calls that sleep, wake, or let others run; none that moves data. The handler that counts ticks of CPU time, for the
+# watchdog, returns by rt_sigreturn.
 QUIET = {"futex", "futex_waitv", "sched_yield", "clock_gettime", "restart_syscall", "rt_sigreturn", "strace"}
 # ip wakes the NIC, which sleeps on descriptors, through its eventfd.
 BELL = {"write"}
@@ -28,7 +28,7 @@ def servers_between_program_and_device_make_no_io_calls():
     with Scene("no-io") as scene:
         stack = Stack(scene)
         server = scene.start(*stack.beside("iperf3", "-s", "--forceflush", "-B", stack.host, "-p", "5203"), log="iperf3.log")
-        # A client that only looked would keep it busy.
+        # A client that only tested the port would keep the server busy.
         wait_until(lambda: "Server listening" in server.log.read_text(), 10, "iperf3 to listen")
         load = scene.start(*stack.on("iperf3", "-c", stack.host, "-p", "5203", "-t", "30"))
         moved = stack.counter("tcp", "sent_bytes")

@@ -1,4 +1,4 @@
-"""Servers killed while they work."""
+"""Servers are killed under load."""
 
 import hashlib
 import os
@@ -16,7 +16,7 @@ from watchdog import ECHO, Connections
 
 
 def retransmissions(stack):
-    # A tail loss probe says that an acknowledgment was late, not that something was lost.
+    # A tail loss probe shows that an acknowledgment was late, not that a segment was lost.
     tcp = stack.counters()["tcp"]
     return tcp["retransmitted_segments"] + tcp["retransmit_timeouts"] - tcp["loss_probes"]
 
@@ -43,7 +43,7 @@ def why_linux_retransmitted(stack):
 
 def killed_under_load(component, rounds, kind="tap", lossless=True, topology=None):
     with Scene(f"crash-{component}") as scene:
-        # A namespace of its own on the far side, so that its counters are this test's alone.
+        # A network namespace on the far side, so that its counters count only this test.
         stack = Stack(scene, kind=kind, topology=topology)
         _, want = scene.file("www/big", 128 << 20)
         config = nginx_config(scene, stack.address, 1)
@@ -58,7 +58,7 @@ def killed_under_load(component, rounds, kind="tap", lossless=True, topology=Non
             result["sum"] = sha256_of(stack.beside("curl", "-sf", "--limit-rate", "60M", url))
 
         def upload():
-            # Into the stack, so that arriving segments are covered too.
+            # The load runs into the stack, so that arriving segments are covered, too.
             sink = stack.on("python3", "-c", f"""
 import hashlib, socket
 s = socket.create_server(("{stack.address}", 7100)); print("listening", flush=True)
@@ -66,7 +66,7 @@ c, _ = s.accept(); h = hashlib.sha256()
 while d := c.recv(1 << 16): h.update(d)
 print(h.hexdigest())""")
             server = scene.start(*sink, log="sink.log")
-            # It accepts one connection, so that no other may ask whether it listens.
+            # The server accepts a single connection, so it must not be tested by a connect.
             wait_until(lambda: "listening" in server.log.read_text(), 10, "the sink to listen")
             data = b"eft" * (1 << 20)
             sh(*stack.beside("python3", "-c", f"""
@@ -92,10 +92,10 @@ for _ in range(16):
         after, linux_after = retransmissions(stack), linux_retransmissions(stack)
         if lossless:
             check(after == before, f"killing {component} caused {after - before} retransmissions of ours")
-            # On a busy machine Linux may send a probe because an acknowledgment is late, or take a frame that is late for
-            # lost: neither says that it was. A DSACK names one that came twice, of up to 64 KB in 45 segments. Frames are
-            # late without any kill, and between two kernels too: a veth pair queues them on the CPU of the sender, and
-            # they overtake each other when that moves (with one queue for all, no frame was late in 60 runs, but
+            # On a busy machine Linux may send a probe because an acknowledgment is late, or take a late frame for lost:
+            # neither shows a loss. A DSACK reports data that arrived twice, up to 64 KB in 45 segments. Frames are late
+            # even without a kill, and between two kernels, too: a veth pair queues them on the sender's CPU, and they
+            # overtake each other when the sender moves (with one queue for all, no frame was late in 60 runs, but
             # acknowledgments were, by more than a time-out).
             why = why_linux_retransmitted(stack)
             lost = linux_after - linux_before - why["TcpExtTCPLossProbes"] - 45 * why["TcpExtTCPDSACKRecv"]
@@ -103,7 +103,7 @@ for _ in range(16):
 
 
 def died_together(stack, component, deaths):
-    """Who shares a process with the component died and came back with it, and nobody else."""
+    """Checks that exactly the components that share a process with this one died and were reborn."""
     components = stack.components()
     killed = next(c for name, c in components.items() if name.split(":")[0] == component)
     for name, c in components.items():
@@ -125,7 +125,8 @@ def nic_killed_under_load():
 
 
 def edge_killed_under_load():
-    # One process of three: whichever is killed, all die. The nic takes along what it had sent and not said.
+    # Three components share one process: if one is killed, all die. The nic loses the frames that it had sent and not
+    # reported.
     for component in ("ip", "nic"):
         killed_under_load(component, 3, kind="veth", lossless=False, topology=TOPOLOGIES / "edge.toml")
 
@@ -139,12 +140,12 @@ def whole_killed_under_load():
 
 
 def tcp_killed_under_load():
-    # What it sent and had not acknowledged counts as lost after its rebirth, so it retransmits.
+    # After its rebirth, everything sent and not acknowledged counts as lost, so tcp retransmits.
     killed_under_load("tcp", 6, kind="veth", lossless=False)
 
 
 def sockets_killed_under_load():
-    # It carries no data; what is claimed is that nobody notices, not a count.
+    # sockets carries no data. The test asserts that no program notices, not a count.
     killed_under_load("sockets", 2, kind="veth", lossless=False)
 
 
@@ -175,7 +176,7 @@ print(got)"""
             time.sleep(0.02)
             stack.kill("udp")
         client.join()
-        # Datagrams in flight may be lost; the socket lives on.
+        # Datagrams in flight may be lost; the socket survives.
         check(done["n"] >= 280, f"only {done['n']} of 300 datagrams came back")
 
 
@@ -200,7 +201,7 @@ def a_component_that_always_dies_is_tried_again():
             deaths = filter["deaths"]
             time.sleep(0.02)
         check(deaths >= 8, f"it died only {deaths} times")
-        # While it is away the rest is there and answers.
+        # While the component is away, the rest of the stack answers.
         parts = stack.components()
         check(all(parts[c]["state"] == "running" for c in parts if c != "filter"), f"{parts}")
         wait_until(lambda: stack.components()["filter"]["state"] == "running", 30, "the filter to be tried again")
@@ -216,7 +217,7 @@ def a_component_that_always_dies_is_tried_again():
 
 def a_start_that_fails_is_tried_again():
     with Scene("start") as scene:
-        # The program is replaced by an upgrade while the stack runs.
+        # An upgrade replaces the program file while the stack runs.
         program = scene.dir / "eft"
         shutil.copy(harness.EFT, program)
         stack = Stack(scene, program=str(program))
@@ -226,7 +227,7 @@ def a_start_that_fails_is_tried_again():
         stack.kill("ip")
         program.unlink()
         stack.kill("filter")
-        # Nothing can be started: no descriptor is left, or so few that its setting up ends somewhere in the middle.
+        # No server can be started: no descriptor is left, or so few that the set-up fails halfway.
         supervisor = stack.process.pid
         old, _ = resource.prlimit(supervisor, resource.RLIMIT_NOFILE)
         _, hard = resource.prlimit(supervisor, resource.RLIMIT_NOFILE)
@@ -309,9 +310,9 @@ def everything_but_the_keeper_is_killed():
         check(stack.eft("pf", "-s", "rules").stdout == shown, "the rules are others")
         client.join(60)
         check(result.get("sum") == want, "the download differs, or its connection ended")
-        # New programs and connections, too.
+        # New programs and connections work, too.
         Connections(stack, 10).use()
-        # The keeper is killed: there is another, which has everything.
+        # The keeper is killed: another one takes its place and has everything.
         keeper = only_keeper(stack)
         os.kill(keeper, signal.SIGKILL)
         wait_until(lambda: keepers(stack) not in ([], [keeper]), 10, "another keeper")
@@ -320,7 +321,7 @@ def everything_but_the_keeper_is_killed():
         stack.process.wait()
         stack = Stack(scene, extra=("--keep", "20"))
         connections.use()
-        # One with other addresses is another stack, and says so.
+        # A stack with other addresses is another stack, and reports that.
         stack.process.kill()
         stack.process.wait()
         stack = Stack(scene, net=79, extra=("--keep", "20"))

@@ -7,19 +7,19 @@ from harness import Scene, Stack, check
 from watchdog import ECHO, Connections
 
 MANY = 10_000
-# Of the descriptors that a process may have, these are for all else.
+# Descriptors of a process that are kept for everything except connections.
 RESERVE = 500
 
 
 def raise_files():
-    """As many descriptors as this process may have."""
+    """Raises the limit of open files as far as possible; returns it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard
 
 
 def share_of_a_cpu(stack):
-    """What all servers together take, over a while."""
+    """The share of a CPU that all servers together take, over a while."""
     cpu = lambda: sum(c["cpu_ms"] for c in stack.components().values()) / 1e3
     before, since = cpu(), time.monotonic()
     time.sleep(1.5)
@@ -34,7 +34,7 @@ def ten_thousand_connections_of_one_program():
         stack.listening(7300)
         connections = Connections(stack, count)
         connections.use()
-        # Timers of what was said last run out once.
+        # Timers of the last exchange expire once.
         busy = [share_of_a_cpu(stack) for _ in range(5)]
         check(min(busy) < 0.02, f"{count} idle connections cost these shares of a CPU: {busy}")
         for component in ("tcp", "sockets", "ip"):

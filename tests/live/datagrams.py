@@ -1,6 +1,6 @@
-"""UDP programs that speak to the network and to the kernel's loopback at once.
+"""UDP programs that use the network and the kernel's loopback at once.
 
-On the stack a wildcard socket is heard on both; what runs beside it, on 127.0.0.1, is on the kernel."""
+On the stack, a wildcard socket receives from both; a program beside it on 127.0.0.1 uses the kernel."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ import subprocess
 
 from harness import Scene, Stack, check, end, sh, wait_until
 
-# Asks a server for datagrams of all sizes; prints how many came back as they were sent.
+# Sends a server datagrams of all sizes; prints how many came back unchanged.
 ASK = """
 import os, socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -54,7 +54,8 @@ while True:
     s.sendto(data, address)
 """
 
-# As resolvers do: one socket, a server on the loopback and one beyond the stack; in both orders, unconnected and not.
+# Like a resolver: one socket, a server on the loopback and one beyond the stack; in both orders, unconnected and
+# connected.
 BOTH = """
 import socket, sys
 places = [("127.0.0.1", int(sys.argv[2])), (sys.argv[1], int(sys.argv[2]))]
@@ -83,7 +84,7 @@ while True:
     s.sendto(data.upper(), address)
 """
 
-# Receives as many datagrams as told, and a last one.
+# Receives the given number of datagrams, and a last one.
 SINK = """
 import socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -104,7 +105,7 @@ def script(scene, name, text):
 
 
 def answers(scene, stack, port, count=60):
-    """Asks a server from both sides at once."""
+    """Queries a server from both sides at once."""
     ask = script(scene, "ask", ASK)
     sides = {"127.0.0.1": ["python3", ask, "127.0.0.1"], stack.address: stack.beside("python3", ask, stack.address)}
     askers = {
@@ -117,7 +118,7 @@ def answers(scene, stack, port, count=60):
 
 
 def is_heard(port):
-    """Whether somebody has the port on the kernel's loopback."""
+    """Whether a socket has this port on the kernel's loopback."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         try:
             s.bind(("127.0.0.1", port))
@@ -136,7 +137,8 @@ def udp_server_on_both_sides():
         server = scene.start(*stack.on("python3", script(scene, "echo", ASYNCIO), 7301), log="echo.log")
         wait_until(lambda: "ready" in server.log.read_text(), 10, "the server")
         answers(scene, stack, 7301, 300)
-        # What sockets watched, its successor watches; what udp knew, its successor knows.
+        # A successor of sockets watches what its predecessor watched; a successor of udp knows what its predecessor
+        # knew.
         for name in ("sockets", "udp"):
             stack.kill(name)
             answers(scene, stack, 7301)
@@ -147,7 +149,7 @@ def udp_server_on_both_sides():
 def udp_server_of_several_processes():
     with Scene("udp-domain") as scene:
         stack = Stack(scene)
-        # Its processes are a group of their own, and end as one.
+        # The server's processes form a group of their own and are ended together.
         server = scene.start(*stack.on("python3", script(scene, "domain", DOMAIN), 7302), start_new_session=True)
         try:
             heard(7302)
@@ -180,7 +182,7 @@ def socat_datagrams_on_both_sides():
                 command, address = (["socat"], "127.0.0.1") if i % 2 else (stack.beside("socat"), stack.address)
                 out = sh(*command, "-t1", "-", f"UDP4:{address}:{port}", stdin=f"line {i}", ok=False)
                 check(out.stdout == f"line {i}", f"over {address}:{port}: {out.stdout!r} {out.stderr!r}")
-        # Its children wait for more for ever, as datagrams have no end.
+        # Its children wait forever, because datagrams have no end.
         os.killpg(server.pid, signal.SIGTERM)
 
 
@@ -209,7 +211,7 @@ for i in range(20):
 
 
 def name_server_that_asks_for_the_interfaces():
-    """dnsmasq without listen-address takes requests to addresses that netlink shows, and resets others."""
+    """dnsmasq without listen-address accepts requests to the addresses that netlink lists, and resets others."""
     with Scene("dnsmasq") as scene:
         stack = Stack(scene)
         scene.start(*stack.on("dnsmasq", "-k", "--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--port=5353", "--pid-file=",
@@ -220,7 +222,7 @@ def name_server_that_asks_for_the_interfaces():
 
 
 def names_of_programs_that_ask_themselves():
-    """dig and node read /etc/resolv.conf; with and without the right to mount a view of it."""
+    """dig and node read /etc/resolv.conf, with and without the right to mount a view of it."""
     with Scene("resolver") as scene:
         stack = Stack(scene, extra=("--nameserver", "10.77.3.1"))
         scene.start(*stack.beside("dnsmasq", "-k", "--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--pid-file=", "--user=root",
@@ -238,7 +240,7 @@ def names_of_programs_that_ask_themselves():
         check(open("/etc/resolv.conf").read() == before, "the host's own file was changed")
 
 
-# Sends to where nobody listens and asks what became of it.
+# Sends to a port without a listener, and asks for the error.
 ERRORS = '''
 import select, socket, struct, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -274,7 +276,8 @@ def errors_are_queued_for_a_program_that_asks():
 
         refused = f"111 2 3 3 {stack.host}"
         ask(f"{stack.host} 64 first", f"{refused} first []", 1)
-        # A udp that is new knows as much of the queue as the one before; one to the stack's own address is refused by ip.
+        # A successor of udp knows the error queue as its predecessor did; ip refuses a datagram to the stack's own
+        # address.
         stack.kill("udp")
         ask(f"{stack.host} 64 second", f"{refused} second []", 2)
         ask(f"{stack.address} 64 own", f"111 2 3 3 {stack.address} own []", 3)
@@ -283,7 +286,7 @@ def errors_are_queued_for_a_program_that_asks():
 def traceroute_to_the_neighbour():
     with Scene("traceroute") as scene:
         stack = Stack(scene)
-        # Else the neighbour's kernel sends some six errors, and then one a second.
+        # Otherwise the neighbour's kernel sends about six errors, and then one per second.
         sh(*stack.beside("sysctl", "-qw", "net.ipv4.icmp_ratelimit=0"))
         for extra in [], ["-p", "40000", "-N", "1"]:
             out = sh(*stack.on("traceroute", "-n", "-m", "3", *extra, stack.host), ok=False, timeout=60)

@@ -7,7 +7,7 @@ from harness import Scene, Stack, check, over_ipv6, sh, wait_until
 PORT = 8080
 SYN_DATA = 32
 
-# Answers each connection with what it sent and what TCP_INFO says of it.
+# Answers each connection with its data and its TCP_INFO.
 SERVER = """
 import json, socket, sys
 address, port = sys.argv[1], int(sys.argv[2])
@@ -30,7 +30,7 @@ while True:
     s.close()
 """
 
-# One connection: how it is begun, and how long the request is.
+# Makes one connection: the way it begins, and the length of its request.
 CLIENT = """
 import errno, json, select, socket, sys
 address, port, how, size = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
@@ -74,7 +74,7 @@ class Pair:
         wait_until(lambda: "listens" in server.log.read_text(), 20, "a server that listens")
 
     def connect(self, how, size=1000):
-        """Whether the SYN's data were taken, and what the call said."""
+        """Whether the SYN's data were accepted, and the result of the call."""
         told = json.loads(sh(*self.beside("python3", self.client, self.address, PORT, how, size)).stdout)
         options, said, got, theirs = told
         check(got == size, f"{how}: {got} of {size} bytes came")
@@ -87,7 +87,7 @@ class Pair:
 
 
 def opened(scene, switch):
-    """A stack, with an open way to Linux, which does both sides."""
+    """A stack whose path to Linux works; Linux acts as client and server."""
     stack = Stack(scene, kind="packet", extra=["--fastopen", switch])
     sh(*stack.beside("sysctl", "-qw", "net.ipv4.tcp_fastopen=3"))
     ping = stack.beside("ping", "-c", "1", "-W", "1", stack.address)
@@ -96,11 +96,11 @@ def opened(scene, switch):
 
 
 def every_way(pair):
-    """All ways to begin, first without a cookie."""
+    """Every way to begin, first without a cookie."""
     pair.expect("message", False, "")
     for how in "message", "later", "connect":
         pair.expect(how, True, "")
-    # More than a SYN carries.
+    # The message is longer than a SYN carries.
     pair.expect("message", True, "", size=200_000)
 
 
@@ -119,7 +119,7 @@ def fast_open_to_linux():
         stack = opened(scene, "client")
         pair = Pair(scene, stack.beside, stack.on, stack.host)
         every_way(pair)
-        # The cookies are gone with tcp: a socket that does not wait is told so.
+        # The cookies die with tcp: a nonblocking socket reports that.
         stack.kill("tcp")
         pair.expect("later", False, "EINPROGRESS")
         pair.expect("later", True, "")
@@ -130,7 +130,7 @@ def fast_open_to_linux():
 
 
 def fast_open_is_the_servers_choice():
-    """As Linux does it by default: clients only."""
+    """Linux's default: clients only."""
     with Scene("early-default") as scene:
         stack = Stack(scene, kind="packet")
         sh(*stack.beside("sysctl", "-qw", "net.ipv4.tcp_fastopen=3"))

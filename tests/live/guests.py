@@ -1,5 +1,6 @@
-"""`eft vm` with real guests: QEMU with software emulation, and plain processes. Only guests of a test's own are managed, by
-name. No CPU's state is changed; all affinities are as before at the end."""
+"""`eft vm` with real guests: QEMU with software emulation, and plain processes.
+
+Only a test's own guests are managed, by name. No CPU's state is changed; at the end all affinities are as before."""
 
 import contextlib
 import functools
@@ -22,7 +23,7 @@ NOBODY = 65534
 
 
 def with_qemu(case):
-    """Without QEMU there is no guest to boot."""
+    """Skips a case without QEMU, which boots the guests."""
     @functools.wraps(case)
     def run():
         if shutil.which(QEMU):
@@ -40,7 +41,7 @@ def boot_sector(path, code):
     return path
 
 
-# Stands for a guest's ACPI driver: ejects each of the CPUs 1 to 3 that QEMU wants back, by the ports of QEMU's
+# Replaces a guest's ACPI driver: ejects each of the CPUs 1 to 3 that QEMU wants back, through the ports of QEMU's
 # docs/specs/acpi_cpu_hotplug.
 EJECTS = bytes.fromhex(
     "31c0 ba00af ee"  # the newer interface: write 0 to the selector
@@ -60,12 +61,12 @@ def qemu(scene, name, *options, code=SPINS):
 
 
 class Monitor:
-    """QEMU's second control socket, which is the test's own; the first is for eft."""
+    """QEMU's second control socket, for the test; the first is for eft."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(10)
-        # A path is there before anybody listens on it.
+        # The path exists before QEMU listens on it.
         wait_until(lambda: self.socket.connect_ex(str(path)) == 0, 20, f"QEMU to listen on {path}")
         self.lines = self.socket.makefile("rw")
         self.lines.readline()
@@ -99,7 +100,7 @@ def vcpus_of(guest):
 
 
 class Run:
-    """`eft vm run`, and what it publishes."""
+    """A running `eft vm run`, and what it publishes."""
 
     def __init__(self, scene, *options, name="run", **more):
         self.dir = scene.dir / name
@@ -128,7 +129,7 @@ def spinner(scene):
 
 
 def managed_cpus():
-    """Two CPUs for eft and one that it leaves alone; of a machine with two, one and one."""
+    """Two CPUs for eft and one that it leaves alone; on a machine with two CPUs, one and one."""
     check(len(ALL) >= 2, "this needs two CPUs")
     first, second, *others = sorted(ALL)
     return ({first, second}, others[0]) if others else ({first}, second)
@@ -143,7 +144,7 @@ def guests_are_found_by_qmp_and_by_thread_names():
         nameless = qemu(scene, "lt-nameless")
         ours = ["--guest", "lt-qmp", "--guest", "lt-named", "--guest", "lt-nameless"]
         monitor = Monitor(both[1])
-        # QEMU starts its vCPUs one by one.
+        # QEMU starts its vCPUs one after the other.
         wait_until(lambda: sorted(len(vcpus_of(guest)) for guest in watch(*ours)[0].values()) == [2, 2], 10, "both guests")
         guests, notes = watch(*ours)
         check(guests["lt-qmp"]["by"] == "qmp" and guests["lt-named"]["by"] == "thread names", guests)
@@ -203,7 +204,7 @@ def vcpus_that_are_plugged_and_unplugged_are_followed():
         for i, cpu in enumerate(free):
             monitor("device_add", driver=cpu["type"], id=f"plugged{i}", **cpu["props"])
         is_followed(4)
-        # Not the last one only. None is plugged in again: QEMU 7.2 itself crashes on that now and then.
+        # Not only the last one is unplugged. None is plugged in again: QEMU 7.2 sometimes crashes on that.
         for count, i in enumerate((1, 0, 2)):
             monitor("device_del", id=f"plugged{i}")
             is_followed(3 - count)
@@ -235,7 +236,7 @@ def affinities_are_as_before_after_an_end_and_after_a_crash():
         out = sh(EFT, "vm", "restore", "--state-dir", run.dir).stdout
         check(out == "1 threads are as they were before\n", out)
         check(os.sched_getaffinity(guest.pid) == ALL - {other}, "not as before after a crash")
-        # Whom somebody else has placed meanwhile, elsewhere than eft might have, stays there.
+        # A thread that another program has placed meanwhile stays there, even where eft would not have placed it.
         run = Run(scene, *options)
         wait_until(lambda: os.sched_getaffinity(guest.pid) <= cpus, 10, "the guest to be placed a third time")
         run.process.kill()
@@ -244,7 +245,7 @@ def affinities_are_as_before_after_an_end_and_after_a_crash():
         out = sh(EFT, "vm", "restore", "--state-dir", run.dir)
         check("somebody else" in out.stderr and os.sched_getaffinity(guest.pid) == {other}, out)
         os.sched_setaffinity(guest.pid, ALL - {other})
-        # The next one does it by itself, too.
+        # The next instance restores by itself, too.
         run = Run(scene, *options)
         run.process.kill()
         run.process.wait()
@@ -276,7 +277,7 @@ def what_somebody_else_places_is_left_alone():
 
 @contextlib.contextmanager
 def false_monitor(path, talk):
-    """Stands where QEMU's socket was."""
+    """Takes the place of QEMU's socket."""
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(path))
@@ -303,7 +304,7 @@ def false_monitor(path, talk):
 
 
 def lies(stream, _):
-    """Names threads that are not the guest's."""
+    """Reports threads that are not the guest's."""
     lines = stream.makefile("rw")
     strangers = [{"cpu-index": 0, "thread-id": 1}, {"cpu-index": 1, "thread-id": os.getpid()}]
     for answer in ({"QMP": {}}, {"return": {}}, {"return": strangers}, {"return": {"running": True}}):
@@ -351,7 +352,7 @@ def a_monitor_that_another_holds_costs_no_guest():
         run = Run(scene, "--guest", "lt-held")
         wait_until(lambda: [v["tid"] for v in run.top()] == monitor.vcpus(), 20, "its vCPU in eft vm top")
         with false_monitor(both[0], lambda _, ended: ended.wait(60)):
-            # Without thread names only the monitor tells vCPUs apart, and what it said holds.
+            # Without thread names only the monitor tells which threads are vCPUs, and its last answer holds.
             run.says("does not answer")
             check([v["tid"] for v in run.top()] == monitor.vcpus(), run.log())
         log = run.end()
@@ -384,7 +385,7 @@ def without_permission_nothing_is_touched_and_one_line_says_so():
     with Scene("guests-permission") as scene:
         guest = spinner(scene)
         group = f"g={guest.pid}"
-        # The program and its folder where anybody may use them; those of a checkout may lie in somebody's home.
+        # The program and its folder lie where every user can reach them; a checkout may lie in a home folder.
         with tempfile.TemporaryDirectory() as folder:
             os.chmod(folder, 0o755)
             program, state = f"{folder}/eft", f"{folder}/state"
@@ -430,10 +431,10 @@ def the_configuration_file_is_kept():
         check("amp-fair:40" in shown, shown)
         run.end()
         check(all(os.sched_getaffinity(guest.pid) == ALL for guest in (pinned, plain)), "not as before")
-        # What is given on the command line wins.
+        # The command line takes precedence.
         run = Run(scene, "--config", file, "--policy", "amp-vcpu", "--cpus", other, name="wins")
         wait_until(lambda: os.sched_getaffinity(plain.pid) == {other}, 10, "the plain guest where the command line says")
-        # Then nothing is left of the CPUs that the file gives this one.
+        # Then no CPU is left of those that the file gives this guest.
         check(os.sched_getaffinity(pinned.pid) == ALL, "the pinned guest was placed where it must not be")
         run.end()
         for bad in ("policy = 'fast'", "[guest.a]\ncap = 0.0", "nonsense", "group = ['=']"):
@@ -444,7 +445,7 @@ def the_configuration_file_is_kept():
 
 @contextlib.contextmanager
 def cgroup(*pids):
-    """A cgroup with these processes, which go back to its parent."""
+    """A cgroup with these processes; at the end they return to its parent."""
     v1, v2 = pathlib.Path("/sys/fs/cgroup/cpu"), pathlib.Path("/sys/fs/cgroup")
     group = (v1 if v1.is_dir() else v2) / f"eft-live-{os.getpid()}"
     group.mkdir()
@@ -476,13 +477,13 @@ def every_policy_manages_cgroups_and_processes():
                 check(shown.startswith(f"policy {policy}") and "2 vCPU" in shown, shown)
                 check("panicked" not in run.end(), run.log())
                 check(all(os.sched_getaffinity(g.pid) == ALL for g in (inside, second, outside)), "not as before")
-        # Its last member has gone, and the cgroup too: no guests, and one line.
+        # Its last member is gone, and so is the cgroup: no guests, and one line.
         out = sh(EFT, "vm", "run", "--state-dir", scene.dir / "gone", "--seconds", "1", "--groups-only", "--group", f"c={group}")
         check(out.stderr.count("cannot be read") == 1 and "no guests" in out.stdout, out)
 
 
 def the_unit_is_sound():
-    """As systemd sees it, and its command line with the example of a configuration."""
+    """Checks the unit as systemd reads it, and its command line with the example configuration."""
     packaging = ROOT / "packaging"
     unit = (packaging / "eft-vm.service").read_text().replace("/usr/local/bin/eft", EFT)
     with Scene("guests-unit") as scene:
@@ -506,7 +507,7 @@ def the_unit_is_sound():
 
 
 def scraped(port):
-    """What a scraper is answered; nothing where nobody listens."""
+    """The answer to a scraper; nothing if no server listens."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=10) as scrape:
             scrape.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
@@ -531,7 +532,7 @@ def advising_touches_nothing_and_metrics_are_served():
         page = scraped(19199)
         for name in ("eft_vcpu_score", "eft_vcpu_fast_ratio", "eft_vcpu_moves_total", "eft_vcpu_slowdown_ratio"):
             check(f'{name}{{guest="busy"' in page, page)
-        # The endpoint of `eft vm top` is there while nobody runs, and afterwards.
+        # The endpoint of `eft vm top` exists before and after a run.
         scene.start(EFT, "vm", "top", "--metrics", "127.0.0.1:19198", "--state-dir", run.dir)
         wait_until(lambda: scraped(19198).startswith("HTTP/1.1 200"), 10, "the endpoint of eft vm top")
         run.end()

@@ -1,4 +1,4 @@
-"""A stack that is restarted, or replaced by another `eft up`: connections go on."""
+"""A stack is restarted, or another `eft up` replaces it: connections survive."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from watchdog import ECHO, Connections
 
 
 def restart(stack, turn):
-    """As `systemctl restart` does it with the unit: the signal, its end, a start."""
+    """Restarts like `systemctl restart` with the unit: the signal, the end, a start."""
     stack.process.send_signal(signal.SIGUSR2)
     check(stack.process.wait(10) == 0, "the end of a handover is no failure")
     stack.up("--keep", "20", log=f"-{turn}")
@@ -26,7 +26,7 @@ def take_over(stack, turn):
 
 
 def put_otherwise_into_processes(stack, turn):
-    """Which components share a process changes while connections live."""
+    """Connections survive while the assignment of components to processes changes."""
     name, processes = (("edge", 4), ("stack", 2), ("default", 6), ("whole", 1))[turn % 4]
     old = stack.process
     stack.up("--keep", "20", "--take-over", "--topology", str(TOPOLOGIES / f"{name}.toml"), log=f"-{turn}")
@@ -70,7 +70,7 @@ def goes_on(kind, again, topology=None):
             check(asking.poll() is None, asking.log.read_text()[-500:])
             pauses = [float(line) for line in asking.log.read_text().splitlines()]
             print(f"        longest pauses of one that asks all the time: {sorted(pauses)[-4:]} ms", flush=True)
-        # It is the same stack in all else: new programs, new connections, and an end on purpose.
+        # In all other respects it is the same stack: new programs, new connections, and an end on purpose.
         sh(*stack.beside("curl", "-sf", "-o", "/dev/null", f"http://{stack.address}:{PORT}/hello"))
         check("hello" in sh(*stack.on("curl", "-sf", f"http://{stack.address}:{PORT}/hello")).stdout, "no new program")
         end(client)
@@ -82,7 +82,7 @@ def goes_on(kind, again, topology=None):
         end(echo)
 
 
-# Asks all the time on one connection, and prints for each tenth of a second the longest wait in milliseconds.
+# Sends requests all the time on one connection; prints the longest wait of each tenth of a second, in milliseconds.
 CLIENT = """
 import socket, time
 while True:
@@ -176,7 +176,7 @@ def a_stop_that_nobody_follows_leaves_nothing():
                                    stderr=subprocess.PIPE, text=True)
         try:
             time.sleep(0.3)
-            # One with other addresses may not take over.
+            # A stack with other addresses may not take over.
             other = [("10.99.3.2/24" if "/" in o and o.startswith("10.") else o) for o in stack.options]
             refused = sh(EFT, "up", *other, "--take-over", ok=False)
             check(refused.returncode == 1 and "other devices, addresses or sizes" in refused.stderr, refused.stderr)
@@ -187,7 +187,7 @@ def a_stop_that_nobody_follows_leaves_nothing():
             wait_until(lambda: not keepers(stack), 10, "the keeper to give up")
             check(not tables(), f"rules are left: {tables()}")
             check(not os.path.exists(f"/run/eft/{stack.name}"), "the folder is left")
-            # Nobody is there to take over from: it is a start like any other.
+            # There is no stack to take over from: this is an ordinary start.
             stack.up("--take-over", log="-again")
             wait_until(lambda: waiting.poll() is not None, 20, "the client to hear that its connection is over")
             check("reset" in waiting.stderr.read(), "how the connection ended")

@@ -1,4 +1,4 @@
-"""What programs see of connections that are over: as on the kernel, HUP, and ERR while the error waits."""
+"""What programs see of connections that are over: HUP, and ERR while the error waits, as on the kernel."""
 
 import errno
 import json
@@ -12,7 +12,7 @@ from harness import ROOT, Scene, Stack, check, end, sh, wait_until
 OVER = select.POLLIN | select.POLLOUT | select.POLLRDHUP | select.POLLHUP
 FAILED = OVER | select.POLLERR
 
-# Connects so many times; then does what it is told, a line at a time, and says what poll and epoll tell.
+# Makes the given number of connections; then obeys commands, one per line, and reports what poll and epoll say.
 CLIENT = """
 import select, socket, sys
 ALL = select.POLLIN | select.POLLOUT | select.POLLRDHUP
@@ -56,7 +56,7 @@ def the_same_cases_as_on_the_kernel():
 
 
 def connections(stack):
-    """Those that a program holds, or could."""
+    """The connections that a program holds, or could hold."""
     return [s for s in json.loads(stack.eft("ss", "--json").stdout)["sockets"] if s["state"] != "TIME-WAIT"]
 
 
@@ -81,12 +81,12 @@ def silence_and_the_end_of_the_stack():
         try:
             peers = [server.accept()[0] for _ in range(4)]
             check(client("look", 0) == [select.POLLOUT] * 2, "a connection that is well")
-            # One is over by itself, and held: that outlives every server's death.
+            # One connection is over on its own side and still open: its state survives every server's death.
             client("shutdown", 1)
             check(client("wait", 1) == [select.POLLHUP] * 2, "shutdown")
             acknowledged = lambda: any(s["state"] == "FIN-WAIT-2" for s in connections(stack))
             wait_until(acknowledged, 5, "the FIN to be acknowledged")
-            # A peer that is never heard again.
+            # One peer falls silent.
             rules = scene.dir / "pf.conf"
             rules.write_text("pass out all\nblock drop in all\n")
             stack.eft("pf", "-f", rules)

@@ -1,8 +1,7 @@
-"""What the live tests stand on: stacks, namespaces, programs, and the certainty that all is undone.
+"""The foundation of the live tests: stacks, namespaces, programs, and the guarantee that everything is undone.
 
-Every process that a test starts is ended by its id, every device and namespace is removed, also when
-the test fails. Nothing here asserts a time; time-outs only end what hangs.
-"""
+Every process that a test starts is ended by its id, and every device and namespace is removed, even if the test fails.
+No test asserts a time; time-outs only end what hangs."""
 
 import contextlib
 import fcntl
@@ -26,7 +25,7 @@ TOPOLOGIES = ROOT / "topologies"
 
 
 class Failure(Exception):
-    """A test's claim did not hold."""
+    """A test's assertion failed."""
 
 
 def check(condition, what):
@@ -35,7 +34,7 @@ def check(condition, what):
 
 
 def end(process, patience=5):
-    """Ends a process that we started, and what it left: the child that socat forks for a peer waits for ever."""
+    """Ends a process that we started, and its descendants: socat's child for a peer waits forever."""
     descendants = descendants_of(process.pid)
     if process.poll() is None:
         process.terminate()
@@ -49,7 +48,8 @@ def end(process, patience=5):
 
 
 def kill_the_same(pid, started):
-    """Kills the process that began at that time; it may end by itself meanwhile, and its number be used again."""
+    """Kills the process with this number and start time. It may have ended by itself, and its number may be in use
+    again."""
     with contextlib.suppress(ProcessLookupError):
         handle = os.pidfd_open(pid)
         try:
@@ -60,7 +60,8 @@ def kill_the_same(pid, started):
 
 
 def descendants_of(pid):
-    """Process ids with their start times, so that a number that is used again is not taken for the same process."""
+    """The descendants' process ids with their start times, so that another process with the same number is not taken
+    for one of them."""
     found = []
     for child in children_of(pid):
         found += [(child, start_time(child)), *descendants_of(child)]
@@ -68,7 +69,7 @@ def descendants_of(pid):
 
 
 def children_of(pid):
-    """A process or one of its threads may end while we look; then it has no children any more."""
+    """The children of a process. It, or a thread of it, may end during the search; then it has none."""
     tasks = pathlib.Path(f"/proc/{pid}/task")
     found = []
     with contextlib.suppress(OSError):
@@ -97,7 +98,7 @@ def wait_until(condition, seconds, what):
 
 
 def sh(*command, timeout=60, ok=True, env=None, stdin=None, user=None):
-    """Runs a command to its end and gives its output."""
+    """Runs a command to its end and returns its output."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=env, input=stdin, user=user)
     if ok and done.returncode != 0:
         raise Failure(f"{' '.join(map(str, command))}: status {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
@@ -105,7 +106,7 @@ def sh(*command, timeout=60, ok=True, env=None, stdin=None, user=None):
 
 
 class Scene:
-    """A test's processes and files; everything is undone at its end."""
+    """A test's processes and files; everything is undone at the end."""
 
     def __init__(self, name):
         self.dir = WORK / name
@@ -132,7 +133,7 @@ class Scene:
         return process
 
     def kernel(self):
-        """What a stack is compared with, made when it is first asked for."""
+        """The kernel to compare the stack with; made on first use."""
         self.kernel_ = self.kernel_ or Kernel(self)
         return self.kernel_
 
@@ -152,7 +153,7 @@ class Stack:
     """A stack on a TAP device, or on a veth pair whose other end lies in a namespace."""
 
     usual_kind = "tap"
-    # The IP version by which a case speaks to it; then it has no address of the other.
+    # The IP version that a case uses to reach the stack; the stack then has no address of the other.
     usual_version = 4
 
     def __init__(self, scene, name="lt", kind=None, net=77, topology=None, extra=(), program=EFT, env=None):
@@ -181,7 +182,7 @@ class Stack:
         self.up(*extra)
 
     def up(self, *extra, log="", program=None):
-        """Starts it, also once more: on the same device."""
+        """Starts the stack, or starts it again on the same device."""
         self.process = self.scene.start(program or self.program, "up", *self.options, *extra, log=f"up-{self.name}{log}.log",
                                         env=self.env)
         wait_until(lambda: self.process.log.read_text().startswith("ready") or "\nready" in self.process.log.read_text()
@@ -209,7 +210,7 @@ class Stack:
         return sum(c[name] for n, c in self.counters().items() if n == component or n.startswith(component + ":"))
 
     def kill(self, component):
-        """SIGKILL, and wait for the successor."""
+        """Sends SIGKILL and waits for the successor."""
         before = self.components()[component]
         os.kill(before["pid"], signal.SIGKILL)
         wait_until(lambda: (c := self.components()[component])["generation"] > before["generation"]
@@ -219,11 +220,11 @@ class Stack:
         wait_for_listener(self, port, seconds)
 
     def listening_beside(self, port, seconds=10):
-        """A server on the Linux side."""
+        """Waits until a server on the Linux side listens."""
         wait_for_listener(self, port, seconds, self.host)
 
     def bound(self, port, seconds=10):
-        """A datagram socket on the stack."""
+        """Waits until a datagram socket on the stack is bound."""
         there = lambda: any(s["proto"] == "udp" and s["local"].endswith(f":{port}")
                             for s in json.loads(self.eft("ss", "--json").stdout)["sockets"])
         wait_until(there, seconds, f"a datagram socket at port {port}")
@@ -237,18 +238,18 @@ def addresses(net):
 
 
 def add_address(namespace, address, link):
-    # An IPv6 address would be tried out for a second first.
+    # Without this, duplicate address detection of an IPv6 address would take a second.
     sh("ip", "-n", namespace, "addr", "add", address, "dev", link, *(["nodad"] if ":" in address else []))
 
 
 def in_url(address):
-    """An address before a port."""
+    """An address as it stands before a port in a URL."""
     return f"[{address}]" if ":" in address else address
 
 
 class Kernel:
-    """What a stack is compared with: the kernel at both ends of a veth pair between two namespaces. Programs run on it as
-    they run on a `Stack`."""
+    """What a stack is compared with: the kernel at both ends of a veth pair between two namespaces. Programs run on it
+    as they run on a `Stack`."""
 
     def __init__(self, scene, name="ltk", net=78):
         self.address, self.host, length = addresses(net)
@@ -307,13 +308,13 @@ def leftovers():
 
 
 def processes_of_eft(arguments):
-    """The numbers and command lines of those with such arguments."""
+    """The numbers and command lines of the processes with these arguments."""
     return [line for line in sh("ps", "-eo", "pid,args").stdout.splitlines()
             if re.search("eft " + arguments, line) and in_our_network(line.split()[0])]
 
 
 def in_our_network(pid):
-    """Another checkout's tests run in another network, and are its own affair."""
+    """Whether a process is in this network namespace: tests of another checkout run in another one and do not count."""
     try:
         return os.readlink(f"/proc/{pid}/ns/net") == os.readlink("/proc/self/ns/net")
     except OSError:
@@ -322,7 +323,7 @@ def in_our_network(pid):
 
 @contextlib.contextmanager
 def alone():
-    """Runs of these tests in one checkout use the same files, so they wait for each other."""
+    """Runs in one checkout use the same files, so they wait for each other."""
     WORK.mkdir(parents=True, exist_ok=True)
     with open(WORK / "lock", "w") as lock:
         try:
@@ -334,7 +335,8 @@ def alone():
 
 
 def run_all(cases, wanted):
-    """Runs the cases whose name contains an argument (all without), prints a line each and the sum."""
+    """Runs the cases whose names contain an argument (without arguments: all), and prints a line for each and a
+    summary."""
     strange = [w for w in wanted if not any(w in case.__name__ for case in cases)]
     if strange:
         print(f"no such case: {' '.join(strange)}; there are {' '.join(c.__name__ for c in cases)}", file=sys.stderr)
@@ -352,7 +354,7 @@ def run_each(cases, wanted):
         start = time.monotonic()
         try:
             case()
-            # A custodian hears of the end of its programs a moment later.
+            # A custodian notices the end of its programs a moment later.
             limit = time.monotonic() + 5
             while (left := leftovers()) and time.monotonic() < limit:
                 time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Servers broken in every way that `eft inject` knows."""
+"""Servers broken in every way that `eft inject` can break them."""
 
 import json
 import os
@@ -29,11 +29,12 @@ def deadly_faults_end_no_connection():
                     lambda: (c := stack.components()[component])["generation"] == before["generation"] + 1
                     and c["state"] == "running", 20, f"the successor of {component} after {kind}")
                 connections.use()
-        # Five deaths each, and nobody waited: they were injected. The others are theirs alone.
+        # Every component except cores has died once of each deadly kind, and of nothing else. No restart was delayed,
+        # since the deaths were injected.
         parts = stack.components()
         check(all(c["deaths"] == (0 if name == "cores" else len(DEADLY)) for name, c in parts.items()), f"{parts}")
         check("times in a row" not in stack.process.log.read_text(), "an injected death slowed a restart down")
-        # Deaths that nobody injected do.
+        # Deaths that were not injected do cause a delay.
         for turn in range(4):
             before = stack.components()["udp"]
             os.kill(before["pid"], 11)
@@ -78,7 +79,7 @@ def who_accuses_without_evidence_is_replaced():
         for component in ("ip", "filter", "tcp"):
             before = stack.components()
             inject = scene.start(EFT, "inject", "--name", stack.name, component, "accuse", log="accuse.log")
-            # It strikes when the server sends something.
+            # The fault strikes when the server sends something.
             wait_until(lambda: use() or inject.poll() is not None, 20, "the fault")
             check(inject.returncode == 0, inject.log.read_text())
             wait_until(
@@ -101,7 +102,7 @@ def wrong_injections_are_refused():
         refused(*inject, "udp", "leak", says="udp gave no buffer back for 2 s")
         refused(EFT, "inject", "--name", "nosuch", "tcp", "kill", says="there is no running stack `nosuch`")
         refused(*inject, "tcp", says="<KIND>", status=2)
-        # Another user's programs may not, nor may they that are on the stack.
+        # Another user's programs may not inject, and neither may programs on the stack.
         tool = scene.dir / "eft"
         shutil.copy(EFT, tool)
         for directory in (tool, *tool.parents):

@@ -1,4 +1,4 @@
-"""Wrong inputs: one clear line, nothing half done."""
+"""Wrong inputs: one clear line, and nothing half done."""
 
 import json
 import os
@@ -91,7 +91,7 @@ int main(int argc, char **argv) {
 
 
 def speaker(scene, name, *compiler):
-    """A program that says `hello` to port 8000 of its argument and prints the echo and where it is."""
+    """A program that sends `hello` to port 8000 of its argument, and prints the echo and its own address."""
     source, program = scene.dir / "speak.c", scene.dir / name
     source.write_text(SPEAK)
     sh(*compiler, "-o", str(program), str(source))
@@ -115,12 +115,12 @@ def programs_that_cannot_be_preloaded():
         refused(*stack.on("nosuchprogram"), says="command not found", status=127)
         refused(*stack.on("/nosuch/program"), says="No such file", status=127)
         refused(*stack.on(scene.dir / "speak.c"), says="not executable", status=126)
-        # Of its own or as a descendant, a program must not slip onto the kernel unnoticed.
+        # A program or its descendant must not move to the kernel's network unnoticed.
         for program in (static, musl):
             for command in ([program, stack.host], ["sh", "-c", f"{program} {stack.host}"], ["env", "-i", program, stack.host]):
                 said = sh(*stack.on(*command)).stdout
                 check(said == f"hello from {stack.address}\n", f"{command}: {said!r}")
-        # Whoever wants it on the kernel says so, of the program itself as of its children.
+        # To use the kernel's network anyway, the user says so; this holds for the program and its children.
         allowed = {**os.environ, "EFT_UNSHIMMED": "allow"}
         for command in ([static, stack.host], ["sh", "-c", f"{static} {stack.host}"]):
             said = sh(*stack.on(*command), env=allowed).stdout
@@ -128,7 +128,7 @@ def programs_that_cannot_be_preloaded():
 
 
 def programs_with_libraries_of_their_own():
-    """AddressSanitizer wants to be the first library, and calls libc before libc is ready."""
+    """AddressSanitizer must be the first library, and calls libc before libc is ready."""
     with Scene("sanitized") as scene:
         stack = Stack(scene)
         echo(scene, stack)
@@ -140,7 +140,7 @@ def programs_with_libraries_of_their_own():
 
 
 def end_of_segments(elf):
-    """Where the last loaded segment of a 64-bit ELF file ends in the file."""
+    """The offset in a 64-bit ELF file at which its last loaded segment ends."""
     headers, = struct.unpack_from("<Q", elf, 32)
     size, count = struct.unpack_from("<HH", elf, 54)
     segments = [struct.unpack_from("<IIQQQQ", elf, headers + i * size) for i in range(count)]
@@ -153,7 +153,7 @@ def a_library_that_is_none():
         eft, library = scene.dir / "eft", scene.dir / "libeft.so"
         shutil.copy(EFT, eft)
         whole = (ROOT / "target/release/libeft.so").read_bytes()
-        # Behind what is loaded there may be as much again for debuggers, which nobody misses.
+        # Behind the loaded segments there may be as much again for debuggers, which the library does not need.
         for bytes_ in b"", b"nothing of the kind\n" * 50, whole[:5000], whole[:end_of_segments(whole) // 2]:
             library.write_bytes(bytes_)
             refused(eft, "run", "--name", stack.name, "--", "true", says="libeft.so cannot be loaded", status=126)
@@ -162,7 +162,7 @@ def a_library_that_is_none():
 
 
 def a_run_within_a_run():
-    """`eft run --name B` in a program on A is on B, or says why not."""
+    """`eft run --name B` in a program on A runs on B, or reports why not."""
     with Scene("nested") as scene:
         stacks = Stack(scene), Stack(scene, name="lt2", net=79)
         for stack in stacks:
@@ -179,7 +179,7 @@ def a_run_within_a_run():
 
 
 def queues_of_what_was_read():
-    """RECV-Q is what the program has not read, also of a download that was read to its end."""
+    """RECV-Q counts what the program has not read, even after a download that was read to its end."""
     serve = ("import socket, sys, time\nl = socket.create_server((sys.argv[1], 8000))\nc = l.accept()[0]\n"
              "c.sendall(bytes(1_700_000)); c.recv(1); c.sendall(bytes(1000)); time.sleep(60)")
     load = ("import socket, sys, time\nl = socket.create_server(('0.0.0.0', 8001))\n"
@@ -205,7 +205,7 @@ def queues_of_what_was_read():
 
 
 def segments_of_a_size_set_before_connect():
-    """536 is what the kernel's socket tells without TCP_MAXSEG, too: it must not be taken for that."""
+    """536 is also the kernel's value without TCP_MAXSEG: the shim must not confuse the two."""
     ask = ("import socket, sys\ns = socket.socket(); s.setsockopt(6, socket.TCP_MAXSEG, int(sys.argv[2]))\n"
            "s.connect((sys.argv[1], 8000)); print(s.getsockopt(6, socket.TCP_MAXSEG))")
     with Scene("segments") as scene:
@@ -217,7 +217,7 @@ def segments_of_a_size_set_before_connect():
 
 
 def a_namespace_without_loopback():
-    """Where `lo` is down the kernel lets every address be bound; that makes none of them the host's."""
+    """Where `lo` is down, the kernel lets every address be bound; that does not make it an address of the host."""
     with Scene("no-lo") as scene:
         up = scene.start("unshare", "-n", EFT, "up", "--name", "lt", "--device", "tap:eftlt", "--address", "10.77.3.2/24")
         wait_until(lambda: up.log.read_text() or up.poll() is not None, 10, "the stack to say something")
@@ -225,20 +225,20 @@ def a_namespace_without_loopback():
 
 
 def no_io_uring():
-    """Its rings would bypass the library; a program must find that there is none, however it asks."""
+    """The rings would bypass the library; however a program asks for io_uring, it must find none."""
     ask = ("import ctypes; libc = ctypes.CDLL(None, use_errno=True); "
            "print(libc.syscall(425, 8, ctypes.create_string_buffer(512)), ctypes.get_errno())")
     with Scene("uring") as scene:
         stack = Stack(scene)
         said = sh(*stack.on("python3", "-c", ask)).stdout.strip()
         check(said == "-1 38", f"io_uring_setup on the stack: {said}")
-        # Not an accident of the kernel that runs this.
+        # This is not a property of the kernel that runs the test.
         beside = sh(*stack.beside("python3", "-c", ask)).stdout.strip()
         check(beside != "-1 38" or "io_uring" not in sh("cat", "/proc/kallsyms").stdout, f"beside it: {beside}")
 
 
 def low_ports_after_setuid():
-    """A program that gave up its privilege has none here either."""
+    """A program that gave up its privilege has none on the stack either."""
     ask = ("import os, socket, sys\nkept = socket.socket(); kept.bind((sys.argv[1], 81)); kept.listen()\n"
            "os.setgid(65534); os.setuid(65534)\n"
            "for kind in socket.SOCK_STREAM, socket.SOCK_DGRAM:\n"
@@ -252,7 +252,7 @@ def low_ports_after_setuid():
 
 
 def a_connect_that_cannot_begin():
-    """No route: the same error as on the kernel, the descriptor polls as there, and can be used again."""
+    """Without a route the error is the same as on the kernel; the descriptor polls as there, and can be used again."""
     program = """
 import select, socket, sys
 s = socket.socket()
@@ -278,7 +278,7 @@ print(said)
 
 def no_privilege():
     with Scene("privilege") as scene:
-        # `nobody` cannot reach the build folder everywhere; a copy lies where it can.
+        # `nobody` cannot reach every build folder; the copy lies where it can.
         out = sh("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", EFT, "up", "--name", "lt",
                  "--device", "tap:eftlt", "--address", "10.77.3.2/24", ok=False)
         check(out.returncode != 0, "a TAP device without privilege")
@@ -311,7 +311,7 @@ def filter_rules():
 def capture():
     with Scene("capture") as scene:
         stack = Stack(scene)
-        # Not onto somebody's terminal.
+        # Binary data must not go to a terminal.
         master, terminal = os.openpty()
         done = subprocess.run([EFT, "capture", "--name", stack.name, "--count", "1"], stdout=terminal,
                               stderr=subprocess.PIPE, text=True, timeout=20)

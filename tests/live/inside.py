@@ -1,4 +1,4 @@
-"""System calls made from inside a process that runs: it is stopped, and its registers and stack are put back afterwards."""
+"""Makes system calls inside a running process: stops it, and restores its registers and stack afterwards."""
 
 import ctypes
 import os
@@ -8,10 +8,10 @@ import struct
 
 AVAILABLE = platform.machine() == "x86_64"
 ATTACH, DETACH, STEP, GETREGS, SETREGS = 16, 17, 9, 12, 13
-# Of user_regs_struct.
+# Offsets in user_regs_struct.
 R10, R9, R8, RAX, RDX, RSI, RDI, ORIG_RAX, RIP, RSP = 7, 8, 9, 10, 12, 13, 14, 15, 16, 19
 ARGUMENTS = (RDI, RSI, RDX, R10, R8, R9)
-# From the end of the stack downward, behind what a function may use below it.
+# Bytes below the end of the stack that are left to the function that runs.
 ROOM = 8192
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -25,7 +25,7 @@ def ptrace(request, pid, data=None):
 
 
 class Inside:
-    """A process that does what it is told while this lasts."""
+    """A traced process that makes calls on demand while this object lives."""
 
     def __init__(self, pid):
         self.pid = pid
@@ -56,7 +56,7 @@ class Inside:
         self.memory.write(data)
 
     def find_instruction(self):
-        """Where a system call stands in its code."""
+        """The address of a system call instruction in its code."""
         for line in open(f"/proc/{self.pid}/maps"):
             span, rights, *_ = line.split()
             start, end = (int(n, 16) for n in span.split("-"))
@@ -65,7 +65,7 @@ class Inside:
         raise AssertionError("no system call in its code")
 
     def call(self, number, *arguments):
-        """The result, negative for an error. Bytes and strings are put into its memory."""
+        """Makes a call and returns its result, negative for an error. Bytes and strings are put into its memory."""
         registers = (ctypes.c_ulonglong * 27)(*self.before)
         at = self.at
         for place, argument in zip(ARGUMENTS, arguments):
@@ -84,7 +84,7 @@ class Inside:
             assert stopped is not None, f"it ended: {status}"
             if stopped == signal.SIGTRAP:
                 break
-            # Its own timer: not now.
+            # Its own timer's signal is held back.
         after = (ctypes.c_ulonglong * 27)()
         ptrace(GETREGS, self.pid, after)
         return struct.unpack("q", struct.pack("Q", after[RAX]))[0]

@@ -1,4 +1,4 @@
-"""IPv6: unmodified programs on the stack and on Linux, both ways, by all kinds of addresses."""
+"""IPv6: unmodified programs on the stack and on Linux, in both directions, with all kinds of addresses."""
 
 import json
 import re
@@ -31,7 +31,7 @@ class DualStack(Stack):
         return wait_until(found, 10, "a link-local address").group(1)
 
     def link_local(self):
-        """The stack's own one, as a program on it sees it."""
+        """The stack's link-local address, as a program on it sees it."""
         shown = sh(*self.on("ip", "-6", "addr")).stdout
         return re.search(r"inet6 (fe80\S+)/64", shown).group(1)
 
@@ -41,7 +41,7 @@ def ipv6_echo_is_answered(kind=None):
         stack = DualStack(scene, kind=kind)
         device = "far" if stack.netns else stack.device
         for address in (OUR, f"{stack.link_local()}%{device}"):
-            # Whole, in fragments, and as large as can be.
+            # In one packet, in fragments, and as large as possible.
             for size in (56, 5000, 60000):
                 done = sh(*stack.beside("ping", "-6", "-c3", "-i0.2", "-W2", "-s", size, address))
                 check(" 0% packet loss" in done.stdout, done.stdout)
@@ -68,14 +68,14 @@ def ipv6_files_both_ways():
         stack = DualStack(scene)
         size = 20_000_000
         _, digest = scene.file("blob", size)
-        # On the stack: heard by both versions, on the kernel's loopback as well.
+        # On the stack: it receives by both IP versions, on the kernel's loopback as well.
         server(scene, stack.on("python3", "-m", "http.server", "--bind", "::", "8080"), "on.log")
         stack.listening(8080)
         device = "far" if stack.netns else stack.device
         for host in (f"[{OUR}]", stack.address, f"[{stack.link_local()}%25{device}]"):
             download(stack, stack.beside, f"http://{host}:8080/blob", size, digest)
         download(stack, lambda *command: [str(c) for c in command], "http://127.0.0.1:8080/blob", size, digest)
-        # Another program has the port at an address of the kernel's.
+        # Another program has the port at one of the kernel's addresses.
         with socket.socket() as other:
             other.bind(("127.0.0.2", 8080))
             other.listen()
@@ -87,7 +87,7 @@ def ipv6_files_both_ways():
         stack.listening_beside(8081)
         for host in (f"[{HOST}]", stack.host, f"[::ffff:{stack.host}]", f"[{stack.host_link_local()}%25{stack.device}]"):
             download(stack, stack.on, f"http://{host}:8081/blob", size, digest)
-        # While ip and tcp die.
+        # ip and tcp die meanwhile.
         child = scene.start(*stack.on("curl", "-s", "-m", "60", "--limit-rate", "8M", "-o", scene.dir / "slow",
                                       f"http://[{HOST}]:8081/blob"))
         wait_until(lambda: (scene.dir / "slow").exists(), 10, "the first bytes")
@@ -114,7 +114,7 @@ def ipv6_nginx_serves_both():
             download(stack, stack.beside, f"http://{host}/blob", size, digest)
 
 
-# Prints one word for each claim that holds; what does not raises.
+# Prints one word for each assertion that holds; others raise.
 SOCKETS = """
 import errno, socket, sys
 ours, ours4, host, device = sys.argv[1:5]
@@ -223,7 +223,7 @@ def ipv6_datagrams_both_ways():
             done = sh(*client("python3", "-c", ASK, address, 6000))
             check(done.stdout == "100\n", f"{address}: {done.stdout}")
             end(process)
-        # Nobody listens: the error comes back.
+        # No socket listens: the error comes back.
         refused = "import socket; s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM); s.settimeout(5); " \
                   f"s.connect(('{HOST}', 6001)); s.send(b'x'); s.recv(1)"
         done = sh(*stack.on("python3", "-c", refused), ok=False)
@@ -266,7 +266,7 @@ def ipv6_bad_addresses_are_refused():
 
 
 def ipv6_names():
-    """Names are looked up at a server that speaks IPv6: both kinds of addresses, the better one first."""
+    """A name server that is reached by IPv6: both kinds of addresses, the better one first."""
     with Scene("ipv6-names") as scene:
         stack = DualStack(scene, extra=["--nameserver", HOST])
         scene.start(*stack.beside("dnsmasq", "-k", "--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--pid-file=",
@@ -277,7 +277,8 @@ def ipv6_names():
               "*dict.fromkeys(a[4][0] for a in socket.getaddrinfo(name, 80)))"
         names = ["both.test", "six.test", "four.test", "wide.test"]
         answer = lambda: sh(*stack.on("python3", "-c", ask, *names), ok=False).stdout
-        # RFC 6724: a unique local address is worth less than one of IPv4, and so is one of another kind than ours.
+        # RFC 6724: a unique local address ranks below an IPv4 address, and so does an address of another kind than
+        # ours.
         expected = f"both.test {stack.host} {HOST}\nsix.test {HOST}\nfour.test {stack.host}\nwide.test 10.9.9.9 2001:db8::1\n"
         wait_until(lambda: answer() == expected, 10, f"these names: {expected}, not {answer()}")
         back = f"import socket; print(socket.gethostbyaddr('{HOST}')[0])"

@@ -1,5 +1,5 @@
-"""Explicit congestion notification (RFC 3168) between a program on the stack and Linux, whose packet filter marks some packets
-of either direction."""
+"""Explicit congestion notification (RFC 3168) between a program on the stack and Linux, whose packet filter marks some
+packets in either direction."""
 
 import json
 
@@ -9,7 +9,7 @@ PORT = 8080
 SIZE = 20_000_000
 OPTION_ECN, OPTION_ECN_SEEN = 8, 16
 
-# Both ends send as much as they receive, one after the other, and tell of TCP_INFO at the end.
+# Both ends send as much as they receive, one after the other, and report TCP_INFO at the end.
 PROGRAM = """
 import json, os, socket, struct, sys, time
 role, address, port, size, seen, marked = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5], "marked" in sys.argv
@@ -53,8 +53,8 @@ if role == "client":
 """
 
 def rules(scene, stack, server_side):
-    """Linux marks every fortieth packet with `server_side` ("sport": the server is on the stack) as it comes, and every fortieth
-    the other way as it goes. Of some hundred large packets chance might mark none."""
+    """Makes Linux mark every fortieth packet with `server_side` ("sport": the server is on the stack) that arrives, and
+    every fortieth in the other direction that leaves. A random choice might mark none of some hundred large packets."""
     other = {"sport": "dport", "dport": "sport"}[server_side]
     text = ""
     for family in "ip", "ip6":
@@ -92,7 +92,7 @@ def marks_asked_for_by_the_stack():
     with Scene("marks-asked") as scene:
         stack = Stack(scene, kind="packet", extra=["--ecn", "ask"])
         rules(scene, stack, "dport")
-        # A SYN that nobody answers asks no more: the way there must be open.
+        # A SYN without an answer is sent again without the request for ECN, so the path must work first.
         ping = stack.beside("ping", "-c", "1", "-W", "1", stack.address)
         wait_until(lambda: sh(*ping, ok=False).returncode == 0, 20, "an answer of the stack")
         (server, client), shown = exchange(scene, stack, "asking", True, on=stack.beside, beside=stack.on, address=stack.host)
@@ -105,7 +105,7 @@ def marks_asked_for_by_the_stack():
 def marks_of_congestion():
     with Scene("marks") as scene:
         stack = Stack(scene, kind="packet")
-        # Who does not ask is not marked.
+        # Without the request there are no marks.
         sh(*stack.beside("sysctl", "-qw", "net.ipv4.tcp_ecn=0"))
         told, shown = exchange(scene, stack, "unasked", False)
         check([t["options"] & OPTION_ECN for t in told] == [0, 0] and shown == [False], f"not asked, but {told}, {shown}")

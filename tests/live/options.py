@@ -1,4 +1,4 @@
-"""Options of TCP as a program sets them, and what the kernel at the other end sees of them."""
+"""Options of TCP as a program sets them, and what the kernel at the other end observes."""
 
 import json
 
@@ -78,7 +78,7 @@ def options_of_tcp():
         check(process.wait(10) == 0, f"the server says {process.log.read_text()}")
         wrote = int(process.log.read_text().split("wrote ")[1].split()[0])
         check(read.split() == ["read", str(wrote)], f"{wrote} bytes were written, {read}")
-        # The peer's window, at most 20,000 bytes and one write of 10,000 beyond.
+        # The peer's window is at most 20,000 bytes; one write of 10,000 may exceed it.
         check(wrote < 400_000, f"{wrote} bytes were taken, though only a window of them could be sent")
 
 
@@ -136,19 +136,19 @@ else:
 time.sleep(0.5)
 """
 
-# What two kernels with the same MTU between them say of the same exchange, too, to the number.
+# Fields that two kernels with this MTU report with the same numbers for the same exchange.
 EXACT = ["length", "state", "ca_state", "retransmits", "probes", "backoff", "options", "unacked", "sacked", "lost", "retrans",
          "fackets", "snd_mss", "advmss", "pmtu", "reordering", "total_retrans", "max_pacing_rate", "bytes_acked",
          "bytes_received", "notsent_bytes", "rwnd_limited", "sndbuf_limited", "delivered_ce", "bytes_sent", "bytes_retrans",
          "dsack_dups", "reord_seen", "rcv_ooopack", "total_rto", "total_rto_recoveries", "total_rto_time"]
-# Of what depends on time and on how segments are merged, whether there is any.
+# Fields that depend on time and on how segments are merged: only whether they are zero is compared.
 ANY = ["rto", "ato", "rcv_mss", "last_data_sent", "last_data_recv", "rcv_ssthresh", "rtt", "snd_cwnd", "rcv_space",
        "segs_out", "segs_in", "min_rtt",
        "data_segs_in", "data_segs_out", "delivery_rate", "delivered", "snd_wnd", "rcv_wnd"]
 
 
 def numbers_of_tcp_info():
-    """The same program at both ends, eft and the kernel, each tells of the same exchange what two kernels tell."""
+    """The same program at both ends: eft and the kernel each report what two kernels report for the same exchange."""
     with Scene("numbers") as scene:
         stack = Stack(scene)
         program = scene.dir / "numbers.py"

@@ -1,4 +1,4 @@
-"""Programs that make their system calls by instructions of their own."""
+"""Programs that make system calls by instructions of their own."""
 
 import os
 import pathlib
@@ -12,9 +12,9 @@ SERVED, FETCHED = 7006, 7007
 
 
 def exchanged(scene, side, program, path):
-    """Checksums of what came back: three times from the program, and once to it."""
+    """Checksums of the data that came back: three times from the program, and once to it."""
     scene.start(*side.on(program, "serve", side.address, SERVED))
-    # The first client, which sends nothing.
+    # The first client sends nothing.
     side.listening(SERVED)
     sums = [sha256_of(side.beside("bash", "-c", f"socat -t30 - TCP:{side.address}:{SERVED} < {path}")) for _ in range(3)]
     scene.start(*side.beside("socat", f"TCP-LISTEN:{FETCHED},bind={side.host},fork,reuseaddr", "EXEC:cat"))
@@ -70,8 +70,8 @@ func main() {
 
 
 def go_programs():
-    """Their runtime has its own threads, stacks and signal handlers, and uses no libc for system calls. Without a Go
-    toolchain there is nothing to run."""
+    """Go's runtime has its own threads, stacks and signal handlers, and does not use libc for system calls. Without a
+    Go toolchain the case is skipped."""
     if not shutil.which("go"):
         print("        (no Go toolchain here)")
         return

@@ -48,8 +48,8 @@ def quiet_wrk(*arguments, **options):
 
 
 def no_worse_than_the_kernel(scene, errors_on, seen, what, tries=3):
-    """`errors_on(side)` puts a load on a service and disturbs it; `seen` is what that showed on the stack. Every kind of
-    error in it must also show when the kernel serves the same."""
+    """`errors_on(side)` loads a service and disturbs it; `seen` is the result on the stack. Every kind of error in it
+    must also occur when the kernel serves the same."""
     known = {}
     for _ in range(tries):
         if all(kind in known for kind in seen):
@@ -64,7 +64,7 @@ def children(pid):
 
 
 def disturbed(side, server, path, duration, disturb):
-    """The errors of a load in whose middle `disturb(server)` is called."""
+    """The errors of a load in the middle of which `disturb(server)` is called."""
     timer = threading.Timer(duration / 2, lambda: disturb(server))
     timer.start()
     _, errors = wrk(side, path, duration)
@@ -79,7 +79,8 @@ def reload(server):
 
 
 def kill_a_worker(server):
-    """The one with most connections: on the kernel a worker may have none, so that nobody misses it."""
+    """Kills the worker with the most connections: on the kernel a worker may have none, and its death would show
+    nothing."""
     os.kill(max(children(server.pid), key=lambda pid: len(os.listdir(f"/proc/{pid}/fd"))), signal.SIGKILL)
 
 
@@ -91,7 +92,7 @@ def nginx(kind, workers):
         third = max(2, seconds() // 3)
 
         def start(side):
-            # `reuseport` off: the workers share one listener, as most configurations do.
+            # `reuseport` off: the workers share one listener, as in most configurations.
             config = nginx_config(scene, side.address, workers)
             server = scene.start(*side.on("nginx", "-c", config))
             side.listening(PORT)
@@ -220,7 +221,7 @@ def wrk_on_the_stack():
 
 
 def iperf3(command, log, *flags):
-    """One run of a client. An iperf3 server that still tidies up after its last client turns the next one away."""
+    """One run of a client. An iperf3 server that still cleans up after its last client rejects the next one."""
     runs = log.read_text().count("Server listening")
     out = sh(*command, "-J", *flags, ok=False, timeout=seconds() + 60).stdout
     result = json.loads(out)
@@ -328,7 +329,7 @@ int main(int count, char **arguments) {
 
 
 def standard_streams():
-    """What bash and a C program print after they put a socket under their standard output."""
+    """The output of bash and of a C program after a socket has become their standard output."""
     with Scene("streams") as scene:
         (scene.dir / "streams.c").write_text(STREAMS)
         program = scene.dir / "streams"
@@ -338,7 +339,7 @@ def standard_streams():
             script = f"echo one > /dev/tcp/{side.host}/7004; exec 1<>/dev/tcp/{side.host}/7004; printf '%s\\n' two; echo three"
             got = scene.dir / "got"
             got.write_text("")
-            # One line by line into a file, the other with something to read.
+            # The first server writes line by line into a file, the other also sends something to read.
             servers = [scene.start(*side.beside("socat", "-u", "TCP-LISTEN:7004,fork,reuseaddr", f"OPEN:{got},append")),
                        scene.start(*side.beside("socat", "TCP-LISTEN:7005,fork,reuseaddr",
                                                 f"SYSTEM:echo some word 7; cat >> {got}"))]
@@ -359,7 +360,7 @@ def standard_streams():
 
 
 def calls_of_the_library():
-    """The shim's own test programs, which expect what Linux does, here on a whole stack."""
+    """The shim's own test programs, which expect Linux's behaviour, here on a whole stack."""
     with Scene("calls") as scene:
         stack = Stack(scene)
         sources = ROOT / "crates/shim/tests/programs"

@@ -1,4 +1,4 @@
-"""What a live stack was told, told again in the simulator: the same segments come out, bit for bit."""
+"""What a live stack received is replayed in the simulator: the same segments come out, bit for bit."""
 
 import os
 import pathlib
@@ -10,7 +10,7 @@ import struct
 from harness import *
 from inputs import refused
 
-# Echoes streams and datagrams on one port, until it is ended.
+# Echoes streams and datagrams on one port until it is ended.
 ECHO = """
 import socket, sys, threading
 address = (sys.argv[1], int(sys.argv[2]))
@@ -31,7 +31,7 @@ with socket.create_server(address) as listener:
         threading.Thread(target=stream, args=(listener.accept()[0],), daemon=True).start()
 """
 
-# Sends streams and datagrams there and compares what comes back.
+# Sends streams and datagrams to the echo and compares the answers.
 ASK = """
 import os, random, socket, sys, threading
 address, streams, size, datagrams = (sys.argv[1], int(sys.argv[2])), *map(int, sys.argv[3:6])
@@ -67,7 +67,7 @@ def recorded(folder):
 
 
 def identical(recording, died=False):
-    """Its replay must be the same; returns what it says."""
+    """Replays a recording, which must be identical; returns the output."""
     said = sh(EFT, "replay", str(recording)).stdout
     check("all identical" in said and " 0 calls" not in said, f"{recording.name}: {said}")
     check(("did not end in order" in said) == died, f"{recording.name}: {said}")
@@ -75,7 +75,7 @@ def identical(recording, died=False):
 
 
 def a_live_recording_replays_to_identical_segments():
-    """All four engines, while ip was killed twice, in a folder that was not there; and files that are none."""
+    """All four engines, with ip killed twice, in a folder that did not exist; and files that are not recordings."""
     with Scene("record") as scene:
         folder = scene.dir / "recordings" / "new"
         stack = Stack(scene, extra=("--record", str(folder)))
@@ -94,7 +94,7 @@ def a_live_recording_replays_to_identical_segments():
 
 
 def files_that_are_none(scene, whole):
-    """One line each, and no success."""
+    """Each gives one line and fails."""
     for name, content, says in [
         ("cut", whole[: len(whole) // 2], "cut short"),
         ("beheaded", whole[:20], "cut short"),
@@ -108,8 +108,8 @@ def files_that_are_none(scene, whole):
 
 
 def tcp_and_udp_replay_to_identical_segments():
-    """Streams both ways, opened from either side, with retransmission and closing, and datagrams; tcp and udp are killed
-    in between, so that the second life begins with what the first had left."""
+    """Streams in both directions, opened from either side, with retransmission and closing, and datagrams. tcp and udp
+    are killed in between, so that the second life begins with what the first left."""
     with Scene("transports") as scene:
         stack = Stack(scene, extra=("--record", str(scene.dir)))
         rules = scene.dir / "rules"
@@ -126,7 +126,7 @@ def tcp_and_udp_replay_to_identical_segments():
         stack.listening(7)
         sh(*ask(stack.beside, stack.address, 3, 2 << 20, 100))
         sh(*ask(stack.on, stack.host, 3, 2 << 20, 100))
-        # Nothing comes in until tcp sent something again.
+        # Nothing arrives until tcp has sent something again.
         before = stack.counter("tcp", "retransmitted_segments")
         slow = scene.start(*ask(stack.beside, stack.address, 1, 256 << 20, 0))
         wait_until(lambda: stack.counter("tcp", "received_bytes") > 24 << 20, 10, "the transfer to be under way")
@@ -151,7 +151,7 @@ def tcp_and_udp_replay_to_identical_segments():
 
 
 def entries(whole):
-    """Where the entries of a recording lie."""
+    """The positions of a recording's entries."""
     at = 16
     while at + 8 <= len(whole):
         length = struct.unpack_from("<I", whole, at)[0]
@@ -167,7 +167,7 @@ def checksum(value):
 
 
 def a_changed_word_is_told(scene, whole):
-    """Changes the last byte of entries, which belongs to what came out, until a replay notices, with both versions."""
+    """Changes the last byte of entries, which belongs to an output, until a replay notices, with both versions."""
     places = [(at, length) for at, length in entries(whole) if 100 < length < 2000][5:40]
     check(places, "no entry to change")
     told = 0
@@ -192,7 +192,7 @@ def a_life_after_a_failure_is_recorded():
             def use():
                 s.sendall(b"12345678")
                 check(s.recv(8, socket.MSG_WAITALL) == b"12345678", "the connection says something else")
-            # An operator's kill is no failure; a fault is, twice.
+            # An operator's kill is not a failure; two faults in a row are.
             for generation, signal_number in ((2, None), (3, signal.SIGSEGV), (4, signal.SIGSEGV)):
                 use()
                 if signal_number is None:

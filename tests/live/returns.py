@@ -1,4 +1,5 @@
-"""The stack ends under its programs, and returns. Meanwhile they sleep; afterwards they serve again, all by themselves."""
+"""The stack ends under its programs, and returns. Meanwhile they sleep; afterwards they serve again without any
+help."""
 
 import os
 import pathlib
@@ -26,7 +27,7 @@ async def main():
 asyncio.run(main())
 """
 
-# Sleeps in a call that blocks, and not in poll: no event loop finds anything for it.
+# Sleeps in a blocking call and not in poll, so no event loop notices anything on its behalf.
 BLOCKING = """
 import socket, sys
 s = socket.create_server(("0.0.0.0", int(sys.argv[1])))
@@ -81,10 +82,11 @@ public class Echo {
 }
 """
 
-# What a program may say of the end of its stack; one that is told the same again and again says megabytes.
+# The most that a program may log about the end of its stack. A program that gets the same error again and again logs
+# megabytes.
 LOG_MAX = 100_000
 
-# A connected datagram socket outlives the stack, too; while there is none, sending says that there is no way.
+# A connected datagram socket outlives the stack, too; while there is no stack, sending reports that there is no route.
 CLIENT = """
 import errno, socket, sys, time
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -118,7 +120,7 @@ def custodians(stack):
 
 
 def echoes(address, port):
-    """A connection that is answered, or nothing."""
+    """A connection that has been answered, or None."""
     try:
         s = socket.create_connection((address, port), 1)
         s.sendall(b"hello")
@@ -154,7 +156,7 @@ def programs(scene, stack):
     python = ("python3", "-c")
     (scene.dir / "Echo.java").write_text(JAVA)
     sh("javac", "-d", scene.dir, scene.dir / "Echo.java", timeout=120)
-    # Without compiler and collector threads that work on their own behalf while it sleeps.
+    # Without compiler and collector threads, which would work on their own account while the program sleeps.
     java = ("java", "-Xint", "-XX:+UseSerialGC", "-cp", scene.dir, "Echo", "7006")
     found = [
         ("nginx", ("nginx", "-c", config), lambda a: fetches(a, 8080, "/hello")),
@@ -169,7 +171,7 @@ def programs(scene, stack):
 
 
 def logged(scene, running):
-    """Bytes in the logs of each."""
+    """Bytes in each program's log."""
     sizes = {name: process.log.stat().st_size for name, process, _ in running}
     return sizes | {"nginx": sizes["nginx"] + (scene.dir / "error.log").stat().st_size}
 
@@ -182,7 +184,7 @@ def ends_and_returns(scene, how):
     seen = scene.dir / "seen"
     client = scene.start(*stack.on("python3", "-c", CLIENT, stack.host, "9", seen))
     wait_until(seen.exists, 10, "the client to begin")
-    # Some have a connection that lies idle, some one that is in use.
+    # Some programs have an idle connection, some have one in use.
     idle = [echoes(stack.address, port) for port in (7002, 7004, 7005, 7006)]
     check(all(idle), "not everybody answers")
     for again in (False, True):

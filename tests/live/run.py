@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The live tests: real programs on a real stack. Without arguments all; else those whose name
-contains one of the arguments. EFT_LIVE_SECONDS sets how long each program is under load. They run in a network
-namespace of their own."""
+"""The live tests: real programs on a real stack.
+
+Without arguments all of them run, otherwise those whose names contain one of the arguments. EFT_LIVE_SECONDS sets how
+long each program is under load. They run in a network namespace of their own."""
 
 import os
 import sys

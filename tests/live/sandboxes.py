@@ -1,5 +1,5 @@
-"""Daemons that forbid themselves most system calls, or most memory, before they speak with strangers, or to which systemd does.
-Keys, configuration and ports are the test's own."""
+"""Daemons that forbid themselves most system calls, or most memory, before they read untrusted input, or to which
+systemd does that. Keys, configuration and ports are the test's own."""
 
 import ctypes
 import errno
@@ -55,7 +55,7 @@ Subsystem sftp internal-sftp
             check(out.stdout.split() == ["line", str(i), "100000"], f"ssh: {out.stdout}{out.stderr}\n{server.log.read_text()[-2000:]}")
         sh(*stack.beside("scp", *options, "-P", SSHD_PORT, data, f"{user}@{stack.address}:{scene.dir}/copy"))
         check((scene.dir / "copy").read_bytes() == data.read_bytes(), "scp's copy is another")
-        # The client on the stack, too.
+        # The client runs on the stack, too.
         check("SIGSYS" not in server.log.read_text() and "sandbox" not in server.log.read_text(), server.log.read_text()[-2000:])
 
 
@@ -95,7 +95,7 @@ pasv_max_port=7120
             out = sh(*stack.beside("curl", "-sS", "-m", "20", *mode, "-o", got, f"{url}/data"), ok=False)
             check(out.returncode == 0, f"curl {mode}: {out.stderr} {server.log.read_text()[-1000:]}")
             check(got.read_bytes() == data.read_bytes(), "the file that was fetched is another")
-        # Slots of the arena are used again, so that many sessions take no more addresses than one.
+        # Slots of the arena are reused, so that many sessions need no more addresses than one.
         for i in range(60):
             out = sh(*stack.beside("curl", "-sS", "-m", "20", f"{url}/"), ok=False)
             check("data" in out.stdout, f"session {i}: {out.stderr} {server.log.read_text()[-1000:]}")
@@ -104,7 +104,7 @@ pasv_max_port=7120
 
 
 def chrony(scene, name, lines):
-    """A configuration of a chronyd that leaves the clock and the machine's own chrony alone."""
+    """A configuration for a chronyd that leaves the clock and the machine's own chrony alone."""
     config = scene.dir / f"{name}.conf"
     config.write_text(f"""{lines}
 cmdport 0
@@ -112,7 +112,7 @@ bindcmdaddress /
 pidfile {scene.dir}/{name}.pid
 driftfile {scene.dir}/{name}.drift
 """)
-    # -x: the clock is not touched. -F 1: a call that its filter does not know kills it.
+    # -x: the clock is not set. -F 1: a call that its filter does not allow kills it.
     return ("chronyd", "-x", "-d", "-u", "root", "-F", "1", "-f", config)
 
 
@@ -123,7 +123,8 @@ def chrony_with_its_filter():
         server = scene.start(*stack.on(*chrony(scene, "server", f"port {NTP_PORT}\nlocal stratum 8\nallow all")), log="server.log")
         wait_until(lambda: f" {NTP_PORT}" in listening_datagrams(stack), 10, "chronyd to listen")
         ask = f"server {stack.address} port {NTP_PORT} iburst maxsamples 2 minpoll 0"
-        # A client that opens a socket for each question does so under its filter, which allows what it needs on the kernel.
+        # A client that opens a socket for each request does so under its filter, which allows everything that the
+        # kernel's sockets need.
         clients = [(stack.beside, ["-F", "1"], ""), (stack.on, [], ""), (stack.on, ["-F", "1"], "acquisitionport 7124")]
         for where, filtered, port in clients:
             command = ["chronyd", "-Q", "-t", "20", *filtered, "-u", "root", "-f", "/dev/null", f"pidfile {scene.dir}/client.pid", ask, port]
@@ -151,7 +152,7 @@ FETCH = "import sys, urllib.request; sys.stdout.buffer.write(urllib.request.urlo
 
 
 def services_with_the_filter_of_systemd():
-    """All of `eft run` under the filter, as a unit with SystemCallFilter=@system-service has it: what is not in it kills."""
+    """All of `eft run` under the filter, like a unit with SystemCallFilter=@system-service: any other call kills."""
     with Scene("services") as scene:
         stack = Stack(scene, extra=("--nameserver", "10.77.0.1"))
         filtered = lambda *command: ("python3", ROOT / "tests/live/system_call_filter.py", "--", *stack.on(*command))
@@ -188,7 +189,7 @@ def servers_have_given_up_what_they_do_not_need():
             core = next(line for line in limits.splitlines() if line.startswith("Max core file size"))
             check(int(core.split()[4]) <= 1, f"{part['component']} would leave a core: {core}")
             check(held["no_new_privileges"] and held["system_calls_filtered"], f"{part}")
-            # sockets must know root from others, and cores the host's files and counters.
+            # sockets must recognize root, and cores needs the host's files and counters.
             alone = part["component"] not in ("sockets", "cores")
             wanted = [name for name in NAMESPACES if can_unshare(name) and (alone or name != "user")]
             check(held["own_namespaces"] == wanted, f"{part}: not {wanted}")
@@ -211,12 +212,12 @@ def has_landlock():
     return ctypes.CDLL(None).syscall(444, None, 0, 1) > 0
 
 
-# Of x86_64: numbers of system calls and flags, none of which a server may use.
+# Numbers of system calls and flags of x86_64, none of which a server may use.
 RDWR, FDCWD, CLONE_NEWUSER, PTRACE_ATTACH = 2, -100, 0x10000000, 16
 
 
 def forbidden(own, supervisor, neighbour):
-    """What a server that was taken over would try first."""
+    """What an attacker would try first in a server."""
     yield "open", (2, "/etc/passwd", RDWR)
     yield "openat", (257, FDCWD, "/etc/passwd", RDWR)
     yield "openat2", (437, FDCWD, "/etc/passwd", bytes(24), 24)
@@ -260,12 +261,13 @@ def forbidden(own, supervisor, neighbour):
     yield "prctl", (157, 4, 1, 0, 0, 0)
 
 
-# What cores may do besides: read files, count. A process of its own would have its rights.
+# What cores may do besides: read files, count events. A process that it started would have its rights.
 OF_CORES = ("perf_event_open",)
 
 
 def others_memory(pid):
-    """Shared mappings that a server may only read, as (address, length, name), and the names of those it may write."""
+    """Shared mappings that a server may only read, as (address, length, name), and the names of those that it may
+    write."""
     read, written = [], set()
     for line in open(f"/proc/{pid}/maps"):
         span, rights, *_, name = line.split(maxsplit=5)
@@ -290,7 +292,7 @@ def a_server_that_is_taken_over_reaches_nothing_but_its_own():
             pid = part["pid"]
             neighbour = next(other["pid"] for other in parts.values() if other["pid"] != pid)
             read, written = others_memory(pid)
-            # The position of a reader in its queues is the only word that another maps, too.
+            # A reader's position in its queues is the only word that another server maps, too.
             own = ("status-", "pool-", "arena-", "queue-")
             strange = [w for w in written if not w.startswith(("position", "domain")) and not w.startswith(tuple(o + name for o in own))]
             check(not strange, f"{name} may write {strange}")

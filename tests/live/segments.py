@@ -1,4 +1,4 @@
-"""Several datagrams by one call: UDP_SEGMENT and UDP_GRO, and what Linux says of each use of them."""
+"""Several datagrams by one call: UDP_SEGMENT and UDP_GRO, and Linux's result for each use of them."""
 
 import subprocess
 
@@ -20,8 +20,8 @@ def bytes_of(n):
     return bytes(i * 31 % 251 for i in range(n))
 """
 
-# Says of what came since it was last asked how long each datagram is, and what all together are. Sends datagrams that the
-# kernel cuts when asked for them.
+# Reports the length of each datagram since the last request, and their content as a whole. Sends datagrams on request,
+# which the kernel cuts.
 PEER = COMMON + """
 s = socket.socket(family(sys.argv[1]), socket.SOCK_DGRAM)
 s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)

@@ -15,7 +15,7 @@ def waiting(stack):
 
 
 def all_wait(stack):
-    # cores and what the topology does not name have none.
+    # cores, and components that the topology does not name, have no standby.
     wait_until(lambda: len(waiting(stack)) == len(stack.components()) - 1, 10, "a standby for each server")
 
 
@@ -38,17 +38,17 @@ def a_standby_takes_the_place_of_a_dead_server():
         all_wait(stack)
         log = stack.process.log.read_text()
         check("tcp works again" in log and "KiB of state" in log, f"what was said: {log}")
-        # One that dies while it waits is nobody's loss, and is replaced.
+        # A standby that dies while it waits costs nothing, and is replaced.
         before = stack.components()["tcp"]
         os.kill(before["standby"], signal.SIGKILL)
         wait_until(lambda: stack.components()["tcp"]["standby"] not in (None, before["standby"]), 10, "another standby")
         check(stack.components()["tcp"]["pid"] == before["pid"], "the server went with its standby")
-        # One that died just now and has not been missed yet: its server is started as without.
+        # A standby died just now, unnoticed: its server is started as without a standby.
         before = stack.components()["ip"]
         os.kill(before["standby"], signal.SIGKILL)
         stack.kill("ip")
         connections.use()
-        # After an update the standby is of the new program, too.
+        # After an update the standby runs the new program, too.
         program = scene.dir / "eft"
         shutil.copy(harness.EFT, program)
         stack.eft("update", "tcp", "--binary", str(program))
@@ -57,7 +57,7 @@ def a_standby_takes_the_place_of_a_dead_server():
         stack.kill("tcp")
         check(os.readlink(f"/proc/{stack.components()['tcp']['pid']}/exe") == str(program), "tcp is of the old program")
         connections.use()
-        # The supervisor dies: standbys end with it, and the next one has its own.
+        # The supervisor dies: its standbys end, and the next supervisor has its own.
         old = set(waiting(stack))
         stack.process.kill()
         stack.process.wait()

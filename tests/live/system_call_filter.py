@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Runs a program as systemd does with SystemCallFilter=@system-service: any other call kills it.
+"""Runs a program like systemd with SystemCallFilter=@system-service: any other call kills it.
 
 usage: system_call_filter.py [+CALL…] [-CALL…] -- COMMAND…
 
-The calls are those that systemd.exec(5) names in the group (`systemd-analyze syscall-filter @system-service`), as far as the
-machine has them; + adds to them, - takes away. Wants libseccomp.so.2.
-"""
+The calls are those that systemd.exec(5) lists for the group (`systemd-analyze syscall-filter @system-service`), as far
+as the machine has them; + adds one, - removes one. Needs libseccomp.so.2."""
 
 import ctypes
 import os
@@ -47,10 +46,10 @@ def install(calls):
     context = ctypes.c_void_p(library.seccomp_init(ctypes.c_uint32(KILL_PROCESS)))
     for name in calls:
         number = library.seccomp_syscall_resolve_name(name.encode())
-        # Some are of other machines only.
+        # Some calls exist on other machines only.
         if number >= 0:
             assert library.seccomp_rule_add(context, ctypes.c_uint32(ALLOW), number, 0) == 0, name
-    # systemd sets it, too, for who has not the right.
+    # systemd sets it, too, for a user without the privilege.
     assert ctypes.CDLL(None).prctl(38, 1, 0, 0, 0) == 0, "no_new_privs"
     assert library.seccomp_load(context) == 0, "the filter is refused"
 

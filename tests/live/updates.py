@@ -1,4 +1,4 @@
-"""Servers are replaced by those of another program file, under load, and by such as do not work."""
+"""Servers are replaced under load by those of another program file, including programs that do not work."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from watchdog import ECHO, Connections
 
 
 class Load:
-    """200 connections, two that ask all the time in either direction, and a download."""
+    """200 connections, two that send requests all the time in either direction, and a download."""
 
     def __init__(self, scene, kind=None, rate="8M", size=96 << 20):
         self.stack = stack = Stack(scene, kind=kind, extra=("--keep", "20"))
@@ -24,7 +24,7 @@ class Load:
         scene.start(*stack.beside("python3", "-c", ECHO.format(address=stack.host)), log="far-echo.log")
         stack.listening(PORT)
         stack.listening(7300)
-        # They are of this process, which is not in the far side's namespace.
+        # The connections belong to this process, which is not in the far side's namespace.
         self.connections = None if stack.netns else Connections(stack, 200)
         self.asking = [scene.start(*stack.on("python3", "-c", CLIENT.format(address=stack.host)), log="client.log"),
                        scene.start(*stack.beside("python3", "-c", CLIENT.format(address=stack.address)), log="far-client.log")]
@@ -78,11 +78,11 @@ def updated_under_load(kind):
         for component, c in after.items():
             check(program_of(c) == str(program), f"{component} runs {program_of(c)}")
             check(c["generation"] == 2 and c["deaths"] == 0, f"{component}: {c}")
-        # One that crashes later is born again from the new file, also when that was replaced by a third.
+        # A component that crashes later is reborn from the new file, even if a third file has replaced that one.
         program.unlink()
         stack.kill("ip")
         check(program_of(stack.components()["ip"]).startswith(str(program)), "the successor is of the old program")
-        # All at once, back to the first.
+        # All components at once, back to the first file.
         said = stack.eft("update", "--all").stdout.splitlines()
         check([line.split(":")[0] for line in said if "nic" not in line][:3] == ["ip", "filter", "udp"], f"{said}")
         check(len(said) == len(before), f"{said}")
@@ -99,7 +99,7 @@ def each_component_is_updated_over_veth():
     updated_under_load("veth")
 
 
-# A program file that does what it should not, and then is eft.
+# A program that first misbehaves and then becomes eft.
 FLAWED = """
 #include <string.h>
 #include <sys/socket.h>
@@ -123,7 +123,7 @@ def flawed(scene, name, code, then=harness.EFT):
 
 
 def runs(program):
-    """Whether somebody runs this very file."""
+    """Whether some process runs exactly this file."""
     def is_it(process):
         try:
             return os.path.samefile(process / "exe", program)
@@ -143,7 +143,7 @@ def programs_that_do_not_work_change_nothing():
         hangs = flawed(scene, "hangs", "pause();")
         foreign = flawed(scene, "foreign", 'for (int i = 1; i < argc; i++) if (!strcmp(argv[i], "--protocol")) argv[i + 1] = "99";')
         aborts = flawed(scene, "aborts", "return 3;")
-        # It says that its state takes half of all addresses, and waits for them.
+        # It claims that its state takes half of all addresses, and waits for them.
         greedy = flawed(scene, "greedy", r'static char m[1 << 18]; recv(3, m, sizeof m, 0);'
                         r'send(3, "\x00\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 10, 0); pause();')
         before = stack.components()
@@ -168,7 +168,7 @@ def programs_that_do_not_work_change_nothing():
             refused(dies, "signal 14", component)
             c = stack.components()[component]
             check(c["generation"] == 3 and program_of(c) == os.path.realpath(harness.EFT), f"{c}")
-        # Two at once: the second is told to wait. The stack is asked meanwhile.
+        # Two updates at once: the second is refused with the request to wait. Meanwhile the stack answers.
         first = threading.Thread(target=lambda: refused(hangs, "signal 9"), daemon=True)
         first.start()
         wait_until(lambda: runs(hangs), 10, "the update to begin")
@@ -181,7 +181,7 @@ def programs_that_do_not_work_change_nothing():
 
 
 def next_release():
-    """An eft whose tcp keeps a later layout of its state, and whose programs' pages have a later version. It is built for these
+    """An eft whose tcp has a later layout of its state, and whose pages have a later version. It is built for these
     tests alone."""
     target = harness.ROOT / "target/next"
     quick = {"CARGO_PROFILE_RELEASE_LTO": "off", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16", "CARGO_PROFILE_RELEASE_DEBUG": "0"}
@@ -202,7 +202,7 @@ def state_of_another_layout_is_converted_and_taken_back():
             check(said.returncode == 1 and why in said.stderr, f"{said.stdout}{said.stderr}")
             wait_until(lambda: stack.components()["tcp"]["state"] == "running", 20, "tcp to be back")
             load.lives()
-        # It converts the state, works on it for half a second, and dies; what it did is kept by the old one.
+        # It converts the state, works on it for half a second, and dies; the old program keeps what it did.
         for _ in range(3):
             refused(dies, "signal 14")
             check(program_of(stack.components()["tcp"]) == os.path.realpath(harness.EFT), "the old program goes on")
@@ -212,7 +212,7 @@ def state_of_another_layout_is_converted_and_taken_back():
         check(program_of(stack.components()["tcp"]) == str(program), "the new program is at work")
         stack.kill("tcp")
         load.lives()
-        # Nobody takes a later state for his own.
+        # No program takes a later state for its own.
         refused(harness.EFT, "this eft knows no later one than 3")
         check(program_of(stack.components()["tcp"]) == str(program), "it is as it was")
         load.finish()
@@ -228,7 +228,7 @@ def a_stack_is_handed_over_to_a_later_version():
         check(before.wait(10) == 0, "the end of a handover is no failure")
         load.lives()
         check(all(program_of(c) == str(program) for c in stack.components().values()), "everybody runs the new program")
-        # Programs have the library of the release before: those that run get new sockets, and others may start.
+        # Programs have the previous release's library: running ones get new sockets, and others can start.
         _, want = scene.file("www/small", 1 << 20)
         url = f"http://{stack.address}:{PORT}/small"
         check(sha256_of(stack.beside("curl", "-sf", url)) == want, "a server of the release before accepts")

@@ -18,7 +18,7 @@ ENDLESS = {"x86_64": b"\xeb\xfe", "aarch64": b"\x00\x00\x00\x14"}[platform.machi
 
 
 def make_endless(pid):
-    """Where the sleeping process will go on, it computes for ever."""
+    """Makes the sleeping process compute forever from where it continues."""
     def place():
         words = pathlib.Path(f"/proc/{pid}/syscall").read_text().split()
         return int(words[-1], 16) if len(words) > 2 else None
@@ -39,7 +39,7 @@ def a_hung_server_is_replaced():
         before = stack.components()
         for component in ("ip", "tcp", "filter"):
             make_endless(before[component]["pid"])
-            # Wakes all of them.
+            # Wakes all servers.
             subprocess.run(stack.beside("bash", "-c", f"exec 3<>/dev/tcp/{stack.address}/9"), capture_output=True, timeout=60)
             wait_until(lambda: (c := stack.components()[component])["generation"] > before[component]["generation"]
                        and c["state"] == "running", 30, f"{component} to be replaced")
@@ -69,10 +69,10 @@ def a_server_in_a_debugger_is_left_alone():
     with Scene("debugged") as scene:
         stack = Stack(scene)
         before = stack.components()
-        # It computes, step by step, in a debugger's hands, far longer than a hang is waited for.
+        # It computes in a debugger, step by step, for much longer than a hang may last.
         steps = ["-ex", "set pagination off", "-ex", "handle SIGPROF nostop noprint", "-ex", "stepi 4000"]
         debugger = scene.start("gdb", "-p", str(before["tcp"]["pid"]), "-batch", *steps, log="gdb.log")
-        # Without traffic it would sleep, and that would be no step.
+        # Without traffic it would sleep, and could not be stepped through.
         caller = scene.start(*stack.beside("bash", "-c", f"while :; do echo > /dev/tcp/{stack.address}/9; done"), log="calls.log")
         debugger.wait(120)
         end(caller)
@@ -96,7 +96,7 @@ while True:
 
 
 class Connections:
-    """Connections to the echo server, all of them used in every round."""
+    """Connections to the echo server, all of which are used in every round."""
 
     def __init__(self, stack, count):
         self.all = []
@@ -121,7 +121,7 @@ class Connections:
 
 
 def stop_and_go(stack):
-    """SIGSTOP and SIGCONT at work, in the middle of whatever they do."""
+    """Sends SIGSTOP and SIGCONT, in the middle of whatever the servers do."""
     for component, state in stack.components().items():
         if state["pid"]:
             os.kill(state["pid"], signal.SIGSTOP)
@@ -131,7 +131,8 @@ def stop_and_go(stack):
 
 @contextlib.contextmanager
 def burners():
-    """A real-time thread on every CPU leaves the others what the kernel saves from it, 5%. Gives a question whether one burns."""
+    """A real-time thread on every CPU leaves the others what the kernel reserves, 5%. Yields a function that tells
+    whether one of them runs."""
     code = "import time\nend = time.monotonic() + 3\nprint(flush=True)\nwhile time.monotonic() < end: pass"
     burn = lambda cpu: subprocess.Popen(["taskset", "-c", str(cpu), "chrt", "-f", "10", "python3", "-c", code],
                                         stdout=subprocess.PIPE)
