@@ -5,6 +5,8 @@
 //! of the node's [role](super::roles) is followed only if the phase usually lasts longer than the reconfiguration
 //! costs.
 
+mod learning;
+
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -45,6 +47,7 @@ const PATIENCE_MIN: Duration = Duration::from_millis(500);
 const CARRIES: f64 = 0.96;
 /// Below this, a trial of whether the load takes more is not worth while.
 const BUSY_MIN: f64 = 0.2;
+
 #[derive(Clone, Debug)]
 pub struct Profile {
     platform: Platform,
@@ -277,43 +280,6 @@ impl Profile {
         Some("measured: goes back to the best of what was tried".into())
     }
 
-    fn judge(&mut self, time: Instant, mix: Mix, follows: Follows) {
-        (self.follows, self.carried) = (follows, None);
-        self.verdicts.note(time, mix, follows);
-    }
-
-    /// Forgets findings that do not apply to another load.
-    fn forget_load(&mut self) {
-        (self.follows, self.refined, self.level) = (Follows::Unknown, 0, None);
-        (self.carried, self.tried, self.patient_until) = (None, None, None);
-        self.seen.clear();
-    }
-
-    /// A count that grows with everything that is learnt.
-    pub fn learnt(&self) -> u64 {
-        self.learnt
-    }
-
-    fn learn(&mut self, now: &Measured) {
-        let takes_all = self.follows == Follows::Yes || now.overloaded >= 0.5;
-        let plan = self.plan.clone();
-        self.learn_of(&plan, now, takes_all);
-    }
-
-    fn learn_of(&mut self, plan: &Plan, now: &Measured, takes_all: bool) {
-        self.learnt += 1;
-        if self.seen.len() <= REFINED_MAX as usize + 1 {
-            self.seen.push((plan.clone(), *now));
-        }
-        if takes_all && self.level.is_none() {
-            let recorded =
-                self.profiles.recorded(&now.mix, plan).filter(|recorded| *recorded > Throughput::NONE);
-            self.level = Some(recorded.map_or(1.0, |recorded| now.throughput / recorded));
-        }
-        let throughput = now.throughput / self.level.unwrap_or(1.0).max(1e-9);
-        self.profiles.learn(&now.mix, plan, throughput, now.power, takes_all);
-    }
-
     /// Chooses under a load that was measured over a whole window: throughput missing after the change is its cost.
     fn choose_steady(&mut self, time: Instant, now: Measured, why: &str) -> Option<String> {
         let before = self.plan.clone();
@@ -322,13 +288,6 @@ impl Profile {
             self.costs.begins(&before, &self.plan, now.throughput);
         }
         reason
-    }
-
-    fn learn_cost(&mut self, mix: Mix) {
-        let Some(before) = self.costs.settling() else { return };
-        if let Some(now) = self.meter.last(WINDOW_SAMPLES, SETTLING_SAMPLES, mix) {
-            self.costs.learn(self.meter.missing(now.throughput.min(before)));
-        }
     }
 
     /// `steady`: the load was measured over a whole window, so that a trial can be compared with it.

@@ -2,7 +2,8 @@
 
 use super::counters::Counter;
 use super::durable::{Block, bit};
-use super::engine::{Live, Udp, due};
+use super::engine::Udp;
+use super::live::{Live, due};
 use crate::addresses::{ANY6, Reach, any_towards, is_unspecified, overlap};
 use crate::domains::Domains;
 use crate::edge::Out;

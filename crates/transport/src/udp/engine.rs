@@ -4,12 +4,11 @@ use super::UdpConfig;
 use super::asked::{IcmpError, Request};
 use super::counters::{COUNTERS, Counter};
 use super::durable::{self, Block, Blocks, bit};
-use super::merge::OpenRecord;
+use super::live::{Live, due};
 use crate::addresses::Addresses;
 use crate::domains::Domains;
 use crate::edge::{In, Out};
 use crate::free::FreeBlocks;
-use crate::in_flight::InFlight;
 use crate::page::{Page, Stage};
 use crate::requests::Transport as _;
 use crate::rounds::Rounds;
@@ -20,7 +19,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use eft_arena::{Arena, Fuse, Refused};
 use eft_base::hash::{Key, Map};
-use eft_base::{Instant, PoolId, RequestId, SocketId, WireAddress};
+use eft_base::{Instant, SocketId, WireAddress};
 use eft_channel::socket::flag;
 use eft_channel::{Pool, Requests, Seen, Segment};
 use eft_component::transport::{Effect, Event};
@@ -30,34 +29,6 @@ use eft_messages::{ComponentId, Encoded, Role};
 
 /// Largest packet in bytes.
 const PACKET_MAX: usize = 1 << 16;
-
-/// Bits of [`Live::due`].
-pub(super) mod due {
-    pub const QUEUED: u32 = 1;
-    pub const READABLE: u32 = 2;
-    pub const WRITABLE: u32 = 4;
-    pub const SEND: u32 = 8;
-    pub const HANG_UP: u32 = 16;
-    pub const END_OF_STREAM: u32 = 32;
-}
-
-/// Derived state of one socket.
-#[derive(Default)]
-pub(super) struct Live {
-    pub page: Option<Page>,
-    pub pool: PoolId,
-    pub due: u32,
-    pub in_flight: InFlight,
-    /// Payload bytes of the send ring's first record that are sent, if it is several datagrams. A successor sends it from
-    /// its begin.
-    pub segmented: u32,
-    /// The newest record of the receive ring, if more may go into it.
-    pub open_record: Option<OpenRecord>,
-    /// The route to the first datagram's destination, or to the peer, is asked for.
-    pub route_request: Option<RequestId>,
-    /// `Connect` to be answered when the route is known.
-    pub connect_request: Option<RequestId>,
-}
 
 /// The engine.
 pub struct Udp {
@@ -130,7 +101,7 @@ impl Udp {
         self.arena.fuse()
     }
 
-    /// Off: no turn is committed any more. What lies in the arena is that of now until it changes, and worthless then.
+    /// Off: ends commits. The arena holds the present state until the state changes, and is worthless from then on.
     fn set_commit(&mut self, commit: Commit) {
         if commit == Commit::Off {
             self.commit = Commit::Off;

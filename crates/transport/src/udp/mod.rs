@@ -3,7 +3,7 @@
 //! Sockets are durable: they lie in an arena as plain data, and a new life of the engine continues
 //! with them. Datagrams in flight may be lost, as UDP allows.
 //!
-//! [`engine`] is the component, [`durable`] the arena, [`control`] the requests of sockets,
+//! [`engine`] is the component, [`durable`] the arena, [`live`] what is derived from it, [`control`] the requests of sockets,
 //! [`send`] and [`receive`] the two directions of a datagram, [`merge`] datagrams that arrive together,
 //! [`asked`] requests to ip, [`tell`] what descriptors show, [`inspect`] the arena for `eft ss`.
 //!
@@ -17,6 +17,7 @@ pub mod durable;
 pub mod engine;
 mod errors;
 pub mod inspect;
+mod live;
 mod merge;
 mod receive;
 mod send;

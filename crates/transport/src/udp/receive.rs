@@ -2,7 +2,8 @@
 
 use super::counters::Counter;
 use super::durable::{Block, bit};
-use super::engine::{Udp, due};
+use super::engine::Udp;
+use super::live::due;
 use super::merge::Placed;
 use crate::addresses::{IP_HEADERS_MAX, hops_and_class, ip_addresses, is_unspecified};
 use core::net::IpAddr;

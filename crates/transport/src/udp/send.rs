@@ -6,7 +6,8 @@ use super::asked::Request;
 
 use super::counters::Counter;
 use super::durable::bit;
-use super::engine::{Udp, due};
+use super::engine::Udp;
+use super::live::due;
 use crate::addresses::{any_towards, is_unspecified};
 use crate::edge::Out;
 use crate::page::Page;

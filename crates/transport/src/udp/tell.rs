@@ -1,7 +1,8 @@
 //! What a descriptor shows: readiness and ends of a socket.
 
 use super::durable::bit;
-use super::engine::{Udp, due};
+use super::engine::Udp;
+use super::live::due;
 use crate::domains::NONE;
 use crate::edge::Out;
 use eft_channel::socket::wish;
