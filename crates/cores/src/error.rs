@@ -1,17 +1,11 @@
 //! Errors: why a scheduler cannot begin or resume a plan, and why the component cannot do what it was told.
 
-use alloc::string::{String, ToString};
+use alloc::string::String;
 
 use eft_component::scheduling::SchedulingError;
 use thiserror::Error;
 
-use crate::description::DescriptionError;
-use crate::observation::Doubt;
-use crate::park::{ParkError, UnknownBackEnd};
 use crate::plan::PlanError;
-use crate::power::PowerError;
-use crate::profile::file::FileError;
-use crate::speed::SpeedError;
 
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SchedulerError {
@@ -42,26 +36,3 @@ pub enum EngineError {
     #[error(transparent)]
     Scheduler(#[from] SchedulerError),
 }
-
-/// For callers that only show the line.
-macro_rules! shown_as_a_line {
-    ($($error:ty),*) => {$(
-        impl From<$error> for String {
-            fn from(error: $error) -> String {
-                error.to_string()
-            }
-        }
-    )*};
-}
-
-shown_as_a_line!(
-    SchedulerError,
-    PlanError,
-    ParkError,
-    UnknownBackEnd,
-    SpeedError,
-    PowerError,
-    DescriptionError,
-    FileError,
-    Doubt
-);

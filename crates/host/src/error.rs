@@ -44,13 +44,6 @@ pub enum Error {
     Scheduler(#[from] SchedulerError),
 }
 
-/// For callers that only show the line.
-impl From<Error> for String {
-    fn from(error: Error) -> String {
-        error.to_string()
-    }
-}
-
 /// `error!(Kind, "a line of {} words", 5)`.
 macro_rules! error {
     ($kind:ident, $($line:tt)*) => {

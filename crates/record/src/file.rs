@@ -138,13 +138,6 @@ pub enum FileError {
     Entry { entry: usize, error: postcard::Error },
 }
 
-/// For callers that only show the line.
-impl From<FileError> for String {
-    fn from(error: FileError) -> String {
-        error.to_string()
-    }
-}
-
 /// Reads a life.
 pub fn from_bytes(bytes: &[u8]) -> Result<Life, FileError> {
     let mut frames = Frames::of(bytes)?;

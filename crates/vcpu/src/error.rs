@@ -52,16 +52,3 @@ pub enum SchedulerError {
     #[error(transparent)]
     Options(#[from] OptionsError),
 }
-
-/// For callers that only show the line.
-macro_rules! shown_as_a_line {
-    ($($error:ty),*) => {$(
-        impl From<$error> for String {
-            fn from(error: $error) -> String {
-                alloc::format!("{error}")
-            }
-        }
-    )*};
-}
-
-shown_as_a_line!(OptionsError, HostError, SchedulerError);

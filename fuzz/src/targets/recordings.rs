@@ -54,9 +54,9 @@ impl Recordings {
     }
 }
 
-/// What becomes of a file; `Err` is what it is refused with.
+/// Replays a file; `Err` is the line with which it is refused.
 fn try_out(bytes: &[u8]) -> Result<(), String> {
-    let life = file::from_bytes(bytes)?;
+    let life = file::from_bytes(bytes).map_err(|why| why.to_string())?;
     let recording = life.recording.borrow();
     let memory = |len: usize| (len <= MEMORY_MAX).then(|| Segment::heap(len));
     match life.again_in(&recording, memory) {

@@ -61,12 +61,6 @@ pub enum TopologyError {
     Scheduling(#[from] SchedulingError),
 }
 
-impl From<TopologyError> for String {
-    fn from(error: TopologyError) -> String {
-        alloc::format!("{error}")
-    }
-}
-
 type Result = core::result::Result<(), TopologyError>;
 
 /// The error unless `holds`.

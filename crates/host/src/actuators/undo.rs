@@ -21,7 +21,7 @@ impl Journal {
             match undo(self.tree(), &entry.change, is_last_hold) {
                 Ok(note) => {
                     notes.extend(note);
-                    notes.extend(self.done(entry.id).err().map(String::from));
+                    notes.extend(self.done(entry.id).err().map(|error| error.to_string()));
                 }
                 Err(reason) => notes.push(format!("not undone, and kept in the journal: {reason}")),
             }
