@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use eft_cores::duty::Phase;
 use eft_cores::park::{Delays, ParkBackEnd};
@@ -192,7 +193,7 @@ fn amd_with_preferred_cores_is_not_asymmetric() {
     machine.put("sys/class/powercap/intel-rapl:0/max_energy_range_uj", "1000000");
     let before = power::read(&machine.tree()).unwrap();
     machine.put("sys/class/powercap/intel-rapl:0/energy_uj", "1000");
-    let watts = power::between(&before, &power::read(&machine.tree()).unwrap(), 0.001);
+    let watts = power::between(&before, &power::read(&machine.tree()).unwrap(), Duration::from_millis(1));
     assert!((watts[0].power.0 - 2.0).abs() < 1e-9, "wrapped once: {watts:?}");
     // The burner of an emulated speed is charged to its own package, and to no more than there is.
     let mut watts = watts;

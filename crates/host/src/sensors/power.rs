@@ -1,5 +1,7 @@
 //! Measured power: RAPL energy counters through powercap, where the machine has them.
 
+use std::time::Duration;
+
 use eft_machine::{Microjoules, Watts};
 use serde::Serialize;
 
@@ -63,13 +65,14 @@ fn energy(tree: &Tree, zone: &str) -> Result<Energy, Error> {
     })
 }
 
-pub fn between(earlier: &[Energy], later: &[Energy], seconds: f64) -> Vec<MeasuredPower> {
+/// The power of each domain over `elapsed`, the time between the two readings.
+pub fn between(earlier: &[Energy], later: &[Energy], elapsed: Duration) -> Vec<MeasuredPower> {
     let watts = |after: &Energy| {
         let before = earlier.iter().find(|before| before.domain == after.domain)?;
         let used = used(before.energy, after.energy, after.range)?;
-        (seconds > 0.0).then(|| MeasuredPower {
+        (!elapsed.is_zero()).then(|| MeasuredPower {
             domain: after.domain.clone(),
-            power: Watts(used.0 as f64 / seconds / 1e6),
+            power: Watts(used.0 as f64 / elapsed.as_secs_f64() / 1e6),
             burner_modelled: Watts::ZERO,
         })
     };

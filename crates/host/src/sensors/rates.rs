@@ -1,6 +1,7 @@
 //! Rates from the difference of two readings: interrupts and load, from `/proc/interrupts` and `/proc/stat`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use eft_machine::{CpuId, Machine, Share};
 
@@ -86,16 +87,16 @@ fn total_interrupts(lines: &[InterruptLine]) -> BTreeMap<CpuId, u64> {
     totals
 }
 
-/// Fills in the rates of each CPU that was online at both moments.
-pub fn fill(machine: &mut Machine, earlier: &Reading, later: &Reading, seconds: f64) {
-    if seconds <= 0.0 {
+/// Fills in the rates of each CPU that was online at both readings, which are `elapsed` apart.
+pub fn fill(machine: &mut Machine, earlier: &Reading, later: &Reading, elapsed: Duration) {
+    if elapsed.is_zero() {
         return;
     }
     for cpu in &mut machine.cpus {
         if let (Some(before), Some(after)) =
             (earlier.interrupts.get(&cpu.cpu), later.interrupts.get(&cpu.cpu))
         {
-            cpu.interrupts_per_s = Some(after.saturating_sub(*before) as f64 / seconds);
+            cpu.interrupts_per_s = Some(after.saturating_sub(*before) as f64 / elapsed.as_secs_f64());
         }
         if let (Some(before), Some(after)) = (earlier.times.get(&cpu.cpu), later.times.get(&cpu.cpu)) {
             let busy = after.busy.saturating_sub(before.busy) as f64;

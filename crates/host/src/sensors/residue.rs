@@ -29,8 +29,11 @@ pub fn begin(tree: &Tree) -> Before {
     Before { lines: rates::interrupt_lines(tree), reading: rates::read(tree) }
 }
 
-/// What happened on `cpus` since `before`. `tick_ms` is one clock tick of `/proc/stat`.
-pub fn end(tree: &Tree, before: &Before, cpus: &CpuSet, tick_ms: f64) -> Vec<Residue> {
+/// `/proc/stat` counts in ticks of USER_HZ, which is 100 on every architecture that Linux has left.
+const TICK_MS: f64 = 10.0;
+
+/// What happened on `cpus` since `before`.
+pub fn end(tree: &Tree, before: &Before, cpus: &CpuSet) -> Vec<Residue> {
     let lines = rates::interrupt_lines(tree);
     let reading = rates::read(tree);
     let all = tasks::all(tree);
@@ -41,7 +44,7 @@ pub fn end(tree: &Tree, before: &Before, cpus: &CpuSet, tick_ms: f64) -> Vec<Res
             interrupts: arrived(&before.lines, &lines, cpu),
             bound_kernel_threads: bound(tree, &all, cpu),
             user_tasks: staying(tree, &all, cpu),
-            foreign_ms: busy(&reading).saturating_sub(busy(&before.reading)) as f64 * tick_ms,
+            foreign_ms: busy(&reading).saturating_sub(busy(&before.reading)) as f64 * TICK_MS,
         }
     };
     cpus.iter().map(of).collect()

@@ -26,9 +26,8 @@ pub fn observe(context: &Context, interval: Duration) -> Result<Machine> {
     if tree.is_live() {
         std::thread::sleep(interval);
     }
-    let (after, burned_after, seconds) =
-        (rates::read(tree), burned_ns(&held, &status), begin.elapsed().as_secs_f64());
-    rates::fill(&mut machine, &before, &after, seconds);
+    let (after, burned_after, elapsed) = (rates::read(tree), burned_ns(&held, &status), begin.elapsed());
+    rates::fill(&mut machine, &before, &after, elapsed);
     machine.managed = context.host.managed.clone();
     machine.parked = held.parked();
     for cpu in &mut machine.cpus {
@@ -40,7 +39,7 @@ pub fn observe(context: &Context, interval: Duration) -> Result<Machine> {
             phase: speed.phase.clone(),
         });
     }
-    subtract_burners(&mut machine, &held, &burned_before, &burned_after, seconds);
+    subtract_burners(&mut machine, &held, &burned_before, &burned_after, elapsed.as_secs_f64());
     Ok(machine)
 }
 

@@ -44,8 +44,8 @@ pub fn run(context: &Context, arguments: &PowerArguments) -> Result<()> {
     let begin = Instant::now();
     let machine = list::observe(context, duration)?;
     // A recorded machine's counters do not change, so there is no wait.
-    let seconds = begin.elapsed().as_secs_f64();
-    let mut measured = power::between(&before, &power::read(tree)?, seconds);
+    let elapsed = begin.elapsed();
+    let mut measured = power::between(&before, &power::read(tree)?, elapsed);
     let idle_after = idle_times(tree)?;
     let state = |cpu: &Cpu| {
         let residency = model.residency(&spent(&idle_before, &idle_after, cpu.cpu));
