@@ -8,7 +8,7 @@
 //! Invariant: recording does not change what the engine does.
 
 use crate::recording::{
-    Access, Call, Cut, End, Entry, Input, Let, Log, Recorded, Written, digest, digest_on,
+    Access, Call, Cut, End, Entry, Input, RecordedOutput, Log, Recorded, Written, digest, digest_on,
 };
 use eft_base::{DomainId, Instant, PacketRef, PoolId};
 use eft_channel::Memory;
@@ -176,13 +176,13 @@ pub(crate) fn lets<C: Component>(
     make: &Make<C>,
     items: &[C::Out],
     mut payload: impl FnMut(PacketRef) -> Option<Vec<u8>>,
-) -> Vec<Let>
+) -> Vec<RecordedOutput>
 where
     C::Out: Debug,
 {
     let mut one = |o: &C::Out| {
         let Some(to) = o.peer() else {
-            return Let::Effect(format!("{o:?}"));
+            return RecordedOutput::Effect(format!("{o:?}"));
         };
         let shown = (make.shows)(o).and_then(|r| contents(&make.own, r)).unwrap_or_default();
         let mut whole = (0, digest(&[]));
@@ -190,7 +190,7 @@ where
             let bytes = payload(r).unwrap_or_default();
             whole = (whole.0 + bytes.len() as u64, digest_on(whole.1, &bytes));
         }
-        Let::Message { to, line: o.encode(), shown: shown.into(), payload: whole }
+        RecordedOutput::Message { to, line: o.encode(), shown: shown.into(), payload: whole }
     };
     items.iter().map(&mut one).collect()
 }
@@ -241,9 +241,9 @@ where
     }
 
     fn event(&mut self, cx: &mut Context, mut event: C::Event, out: &mut Outbox<C::Out>) {
-        let told = event.told();
+        let recorded = event.recorded();
         self.watch(&mut event);
-        self.observe(cx, out, Input::Event(told), Vec::new(), |c, cx, out| c.event(cx, event, out))
+        self.observe(cx, out, Input::Event(recorded), Vec::new(), |c, cx, out| c.event(cx, event, out))
     }
 
     fn poll(&mut self, cx: &mut Context, budget: usize, out: &mut Outbox<C::Out>) -> usize {

@@ -18,7 +18,7 @@ use std::rc::Rc;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Input {
     Message(ComponentId, Encoded),
-    Event(Told),
+    Event(RecordedEvent),
     Poll(usize),
     Expire,
     Reborn(ComponentId),
@@ -28,7 +28,7 @@ pub enum Input {
 
 /// The events that reach the engines that are recorded.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Told {
+pub enum RecordedEvent {
     Configure { key: String, value: ByteBuf },
     Dirty { domain: DomainId, slot: u32 },
     Domain { domain: DomainId, pool: PoolId, slots: usize, send_len: usize, receive_len: usize },
@@ -36,7 +36,7 @@ pub enum Told {
 
 /// Events of an engine that is recorded.
 pub trait Recorded: FromWorld {
-    fn told(&self) -> Told;
+    fn recorded(&self) -> RecordedEvent;
 
     /// The domain that is opened, its pool, and its arena.
     fn opened(&mut self) -> Option<(DomainId, PoolId, &mut Arena)> {
@@ -50,21 +50,21 @@ pub trait Recorded: FromWorld {
 }
 
 impl Recorded for Configure {
-    fn told(&self) -> Told {
-        Told::Configure { key: self.key.clone(), value: self.value.clone().into() }
+    fn recorded(&self) -> RecordedEvent {
+        RecordedEvent::Configure { key: self.key.clone(), value: self.value.clone().into() }
     }
 }
 
 impl Recorded for transport::Event {
-    fn told(&self) -> Told {
+    fn recorded(&self) -> RecordedEvent {
         match self {
             Self::Configure { key, value } => {
-                Told::Configure { key: key.clone(), value: value.clone().into() }
+                RecordedEvent::Configure { key: key.clone(), value: value.clone().into() }
             }
-            Self::Dirty(SocketId { domain, slot }) => Told::Dirty { domain: *domain, slot: *slot },
+            Self::Dirty(SocketId { domain, slot }) => RecordedEvent::Dirty { domain: *domain, slot: *slot },
             Self::DomainOpened { domain, pool, arena } => {
                 let Geometry { slots, send_len, receive_len } = arena.geometry();
-                Told::Domain { domain: *domain, pool: *pool, slots, send_len, receive_len }
+                RecordedEvent::Domain { domain: *domain, pool: *pool, slots, send_len, receive_len }
             }
         }
     }
@@ -134,7 +134,7 @@ impl fmt::Debug for Access {
 
 /// An output of an engine.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Let {
+pub enum RecordedOutput {
     Message {
         to: ComponentId,
         line: Encoded,
@@ -146,11 +146,11 @@ pub enum Let {
     Effect(String),
 }
 
-impl fmt::Debug for Let {
+impl fmt::Debug for RecordedOutput {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            Let::Effect(what) => write!(f, "effect {what}"),
-            Let::Message { to, line, shown, payload: (len, digest) } => {
+            RecordedOutput::Effect(what) => write!(f, "effect {what}"),
+            RecordedOutput::Message { to, line, shown, payload: (len, digest) } => {
                 let words = line.map(|w| format!("{w:x}")).join(" ");
                 write!(f, "to {to}: {words}")?;
                 if !shown.is_empty() {
@@ -172,7 +172,7 @@ pub struct Call {
     pub memory: Vec<(PacketRef, ByteBuf)>,
     pub input: Input,
     pub accesses: Vec<Access>,
-    pub outputs: Vec<Let>,
+    pub outputs: Vec<RecordedOutput>,
 }
 
 /// How another component's memory is cut.
@@ -243,14 +243,14 @@ pub struct Recording {
 
 impl Recording {
     /// Everything that came out, in order.
-    pub fn outputs(&self) -> impl Iterator<Item = &Let> {
+    pub fn outputs(&self) -> impl Iterator<Item = &RecordedOutput> {
         self.calls.iter().flat_map(|c| &c.outputs)
     }
 
     /// Segments that came out, or frames, and their bytes of payload.
     pub fn segments(&self) -> (usize, u64) {
         let payloads = self.outputs().filter_map(|o| match o {
-            Let::Message { shown, payload, .. } if !shown.is_empty() => Some(payload.0),
+            RecordedOutput::Message { shown, payload, .. } if !shown.is_empty() => Some(payload.0),
             _ => None,
         });
         payloads.fold((0, 0), |(n, bytes), payload| (n + 1, bytes + payload))

@@ -7,7 +7,7 @@
 //! Invariant: a damaged recording is refused or differs, and does no other harm.
 
 use crate::recorder::{Make, contents, lets, lock};
-use crate::recording::{Access, Call, Cut, End, Input, Let, Recorded, Recording, Told, Written};
+use crate::recording::{Access, Call, Cut, End, Input, RecordedOutput, Recorded, Recording, RecordedEvent, Written};
 use eft_base::{DomainId, Instant, SocketId};
 use eft_channel::access::AccessObserver;
 use eft_channel::socket::{Arena, Geometry};
@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex};
 /// Where a replay differs. `None`: one side did nothing more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    Output { number: usize, recorded: Option<Let>, replayed: Option<Let> },
+    Output { number: usize, recorded: Option<RecordedOutput>, replayed: Option<RecordedOutput> },
     Access { recorded: Option<Access>, replayed: Option<Access> },
 }
 
@@ -155,11 +155,11 @@ impl<S: Fn(usize) -> Option<Segment>> Stage<S> {
         Ok(())
     }
 
-    fn event<E: Recorded>(&mut self, told: &Told) -> Result<E, Failure> {
-        let event = match told {
-            Told::Configure { key, value } => E::configure(key.clone(), value.clone().into_vec()),
-            Told::Dirty { domain, slot } => E::dirty(SocketId { domain: *domain, slot: *slot }),
-            &Told::Domain { domain, pool, slots, send_len, receive_len } => {
+    fn event<E: Recorded>(&mut self, recorded: &RecordedEvent) -> Result<E, Failure> {
+        let event = match recorded {
+            RecordedEvent::Configure { key, value } => E::configure(key.clone(), value.clone().into_vec()),
+            RecordedEvent::Dirty { domain, slot } => E::dirty(SocketId { domain: *domain, slot: *slot }),
+            &RecordedEvent::Domain { domain, pool, slots, send_len, receive_len } => {
                 let geometry = Geometry { slots, send_len, receive_len };
                 let segment = self.segment(geometry.is_valid().then(|| geometry.arena_len()))?;
                 let arena =
@@ -210,7 +210,7 @@ where
             out.set_room(*peer, (*room).min(make.capacity), make.capacity);
         }
         let event = match &call.input {
-            Input::Event(told) => Some(stage.event(told)?),
+            Input::Event(recorded) => Some(stage.event(recorded)?),
             _ => None,
         };
         let mut random = call.random.clone();
@@ -275,7 +275,7 @@ fn repeat<C: Component>(
 }
 
 /// The first difference of a call that was made again.
-fn difference(call: &Call, replayed: &[Let], script: &mut Script) -> Option<Difference> {
+fn difference(call: &Call, replayed: &[RecordedOutput], script: &mut Script) -> Option<Difference> {
     if let Some(difference) = script.difference.take() {
         return Some(difference);
     }

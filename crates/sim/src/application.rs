@@ -10,7 +10,7 @@ use eft_base::errno::EINPROGRESS;
 use eft_base::{Endpoint, Instant, SocketId, WireAddress};
 use eft_channel::socket::{LAYOUT_VERSION, Opt, SocketPage};
 use eft_component::sockets::{self, ConnectionId, Handle};
-use eft_component::transport::Effect as Told;
+use eft_component::transport::Effect as RecordedEvent;
 use eft_harness::{Plan, Stream, take_accepted};
 use eft_messages::ComponentId;
 use eft_messages::control::{Reply, Request, op};
@@ -89,7 +89,7 @@ impl Application {
     pub fn send_more(&mut self, count: u64) {
         for d in &mut self.datagrams {
             d.send_more(count);
-            self.told.push_back(Effect::Transport(Told::Writable(d.socket)));
+            self.told.push_back(Effect::Transport(RecordedEvent::Writable(d.socket)));
         }
     }
 
@@ -130,10 +130,10 @@ impl Application {
         while let Some(effect) = self.told.pop_front() {
             match effect {
                 Effect::Sockets(sockets::Effect::Reply { reply, .. }) => self.answered(stack, reply, seed),
-                Effect::Transport(Told::Readable(s) | Told::EndOfStream(s) | Told::HangUp(s)) => {
+                Effect::Transport(RecordedEvent::Readable(s) | RecordedEvent::EndOfStream(s) | RecordedEvent::HangUp(s)) => {
                     self.progress(stack, s, seed)
                 }
-                Effect::Transport(Told::Writable(s)) => {
+                Effect::Transport(RecordedEvent::Writable(s)) => {
                     if let Some(page) = stack.domain.socket(s.slot) {
                         page.write_plug().clear();
                     }

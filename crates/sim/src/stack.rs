@@ -117,7 +117,7 @@ pub struct Stack {
     poison: Poison,
     /// Servers that died since the last call of `take_died`.
     died: Vec<ComponentId>,
-    /// Who accused whom.
+    /// Which component accused which.
     accusations: Vec<(ComponentId, ComponentId)>,
     /// Sockets whose descriptors the supervisor holds.
     kept: BTreeMap<SocketId, ComponentId>,

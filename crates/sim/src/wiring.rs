@@ -8,7 +8,7 @@ use eft_component::Port;
 use eft_messages::ComponentId;
 use std::sync::atomic::Ordering;
 
-/// A queue's sequence numbers, or its reader's position, and who writes them.
+/// A queue's sequence numbers, or its reader's position, and the component that writes them.
 pub struct Numbers {
     pub writer: ComponentId,
     pub reader: ComponentId,

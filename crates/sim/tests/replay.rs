@@ -4,7 +4,7 @@ use eft_base::Endpoint;
 use eft_messages::ComponentId;
 use eft_record::file;
 use eft_record::makes::Life;
-use eft_record::recording::{Access, Call, End, Input, Let, Recording, Written};
+use eft_record::recording::{Access, Call, End, Input, RecordedOutput, Recording, Written};
 use eft_record::replay::{Difference, Failure};
 use eft_sim::simulation::{Settings, address};
 use eft_sim::{Conditions, Datagrams, Faults, Simulation};
@@ -130,7 +130,7 @@ fn a_changed_message_is_noticed() {
         });
         assert!(flipped.is_err(), "{peer}: another request id");
         assert_eq!(call_of(o.changed(|r| r.calls[asked].outputs.clear())), asked, "{peer}");
-        let more = o.changed(|r| r.calls[asked].outputs.push(Let::Effect("Dance".into())));
+        let more = o.changed(|r| r.calls[asked].outputs.push(RecordedOutput::Effect("Dance".into())));
         assert_eq!(call_of(more), asked, "{peer}");
     }
 }
@@ -140,12 +140,12 @@ fn a_changed_message_is_noticed() {
 fn a_changed_packet_is_noticed() {
     let s = recorded(1);
     let o = original(&s, ComponentId::IP);
-    let sent = o.call(|c| c.memory.len() > 1 && c.outputs.iter().any(|o| matches!(o, Let::Message { .. })));
+    let sent = o.call(|c| c.memory.len() > 1 && c.outputs.iter().any(|o| matches!(o, RecordedOutput::Message { .. })));
     assert!(o.changed(|r| r.calls[sent].memory[0].1[34] ^= 1).is_err());
 }
 
-fn has_payload(out: &Let) -> bool {
-    matches!(out, Let::Message { payload: (len, _), .. } if *len > 0)
+fn has_payload(out: &RecordedOutput) -> bool {
+    matches!(out, RecordedOutput::Message { payload: (len, _), .. } if *len > 0)
 }
 
 #[test]
@@ -155,11 +155,11 @@ fn a_changed_bit_of_a_segment_is_noticed() {
         let o = original_with(&s, peer, |c| c.outputs.iter().any(has_payload));
         let sent = o.call(|c| c.outputs.iter().any(has_payload));
         let number = o.recording.calls[sent].outputs.iter().position(has_payload).expect("found above");
-        let Let::Message { shown, .. } = &o.recording.calls[sent].outputs[number] else { unreachable!() };
+        let RecordedOutput::Message { shown, .. } = &o.recording.calls[sent].outputs[number] else { unreachable!() };
         for bit in 0..shown.len() * 8 {
             let flipped = o.changed(|r| {
                 r.calls.truncate(sent + 1);
-                if let Let::Message { shown, .. } = &mut r.calls[sent].outputs[number] {
+                if let RecordedOutput::Message { shown, .. } = &mut r.calls[sent].outputs[number] {
                     shown[bit / 8] ^= 1 << (bit % 8);
                 }
             });

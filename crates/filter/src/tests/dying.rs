@@ -13,28 +13,28 @@ const RULES: &str = "pass in keep state\npass out keep state";
 
 /// Something that the filter is told, in a turn of its own.
 #[derive(Clone)]
-enum Told {
+enum Input {
     Packet(Packet),
-    /// It is so many seconds later than at the beginning, and what has expired ends.
+    /// Sets the time to this many seconds after the beginning; expired states end.
     Time(u64),
     /// ip dies: all grants end.
     NewIp,
 }
 
 /// Connections begin, go on, end and begin anew; the table is filled, and one must make room.
-fn story() -> Vec<Told> {
+fn story() -> Vec<Input> {
     let tcp = |from_us: bool, flags: u8| {
         let (from, to) = if from_us { ((US, 80), (THEM, 4000)) } else { ((THEM, 4000), (US, 80)) };
-        Told::Packet(Packet { tcp_flags: flags, ..packet(!from_us, 6, from, to) })
+        Input::Packet(Packet { tcp_flags: flags, ..packet(!from_us, 6, from, to) })
     };
-    let datagram = |port| Told::Packet(packet(false, 17, (US, port), (THEM, 53)));
+    let datagram = |port| Input::Packet(packet(false, 17, (US, port), (THEM, 53)));
     let mut all =
         vec![tcp(false, TCP_SYN), tcp(true, TCP_SYN | TCP_ACK), tcp(false, TCP_ACK), datagram(5000)];
     all.extend([
-        Told::Packet(packet(true, 17, (THEM, 53), (US, 5000))),
-        Told::Time(3),
+        Input::Packet(packet(true, 17, (THEM, 53), (US, 5000))),
+        Input::Time(3),
         tcp(true, TCP_ACK),
-        Told::NewIp,
+        Input::NewIp,
     ]);
     all.extend([
         tcp(true, TCP_FIN | TCP_ACK),
@@ -43,16 +43,16 @@ fn story() -> Vec<Told> {
         tcp(false, TCP_SYN),
     ]);
     all.extend((0..STATES as u16 + 4).map(|i| datagram(6000 + i)));
-    all.push(Told::Time(100));
+    all.push(Input::Time(100));
     all
 }
 
 /// A turn, after which ip knows the verdict.
-fn tell(b: &mut Bench, told: &Told) {
-    match told {
-        Told::Packet(p) => assert_eq!(b.ask(p), Some(true)),
-        Told::Time(at) => b.pass_time(at.saturating_sub(b.now.as_millis() / 1000)),
-        Told::NewIp => b.crash_ip(),
+fn give(b: &mut Bench, input: &Input) {
+    match input {
+        Input::Packet(p) => assert_eq!(b.ask(p), Some(true)),
+        Input::Time(at) => b.pass_time(at.saturating_sub(b.now.as_millis() / 1000)),
+        Input::NewIp => b.crash_ip(),
     }
 }
 
@@ -82,8 +82,8 @@ fn a_turn_counts_whole_or_not_at_all_wherever_the_filter_dies() {
     let story = story();
     let mut b = bench();
     let mut after = vec![states(&b)];
-    for told in &story {
-        tell(&mut b, told);
+    for input in &story {
+        give(&mut b, input);
         after.push(states(&b));
     }
     let mut deaths = 0;
@@ -92,8 +92,8 @@ fn a_turn_counts_whole_or_not_at_all_wherever_the_filter_dies() {
         b.filter.fuse().light(steps);
         let mut done = 0;
         let died = catch_unwind(AssertUnwindSafe(|| {
-            for told in &story {
-                tell(&mut b, told);
+            for input in &story {
+                give(&mut b, input);
                 done += 1;
             }
         }));
@@ -108,7 +108,7 @@ fn a_turn_counts_whole_or_not_at_all_wherever_the_filter_dies() {
         assert!(found == after[done] || found == after[done + 1], "step {steps}, turn {done}: {found:#?}");
         // Its successor hears again what was not answered, and the end is the same.
         b.learn(RULES);
-        story[done..].iter().for_each(|told| tell(&mut b, told));
+        story[done..].iter().for_each(|input| give(&mut b, input));
         assert_eq!(states(&b), after[story.len()], "step {steps}, turn {done}");
     }
     assert!(deaths > 300, "only {deaths} accesses");

@@ -23,7 +23,7 @@ pub struct Sensor {
     pub ran: Duration,
     pub waited: Duration,
     /// The kernel's last figures.
-    told: Told,
+    times: RunTimes,
     /// Time on its core relative to the time that it ran there: a core of emulated speed is unavailable
     /// for a part of each period, which the kernel counts as waiting, and runs at full speed in between.
     pub stretch: Ppm,
@@ -42,7 +42,7 @@ impl Sensor {
             progress,
             ran: Duration::ZERO,
             waited: Duration::ZERO,
-            told: Told::default(),
+            times: RunTimes::default(),
             stretch: Ppm::ALL,
             counts: Vec::new(),
             has_ended,
@@ -68,18 +68,18 @@ impl Sensor {
             return;
         };
         match parse(&bytes[..length]) {
-            Some(told) => self.hear(told),
+            Some(times) => self.add_times(times),
             None => self.has_ended = true,
         }
     }
 
-    fn hear(&mut self, told: Told) {
-        let ran = told.ran.saturating_sub(self.told.ran);
-        let waited = told.waited.saturating_sub(self.told.waited);
+    fn add_times(&mut self, times: RunTimes) {
+        let ran = times.ran.saturating_sub(self.times.ran);
+        let waited = times.waited.saturating_sub(self.times.waited);
         let occupied = self.stretch.part_of_time(ran);
         self.ran += occupied;
         self.waited += waited.saturating_sub(occupied.saturating_sub(ran));
-        self.told = told;
+        self.times = times;
     }
 
     /// Samples counters, too; `class` is where the thread was placed, `busy` says whether a class had busy siblings.
@@ -116,21 +116,21 @@ fn add(counts: &mut Vec<Count>, class: u8, instructions: u64, cycles: u64) {
 
 /// Run and wait times as the kernel reports them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Told {
+struct RunTimes {
     ran: Duration,
     waited: Duration,
 }
 
-impl Told {
+impl RunTimes {
     fn from_nanos(ran: u64, waited: u64) -> Self {
         Self { ran: Duration::from_nanos(ran), waited: Duration::from_nanos(waited) }
     }
 }
 
 /// Nanoseconds run, nanoseconds waited, time slices.
-fn parse(bytes: &[u8]) -> Option<Told> {
+fn parse(bytes: &[u8]) -> Option<RunTimes> {
     let mut words = bytes.split(|byte| byte.is_ascii_whitespace());
-    Some(Told::from_nanos(number(words.next()?)?, number(words.next()?)?))
+    Some(RunTimes::from_nanos(number(words.next()?)?, number(words.next()?)?))
 }
 
 fn number(digits: &[u8]) -> Option<u64> {
@@ -152,16 +152,16 @@ mod tests {
         let me = tasks::myself(&tree);
         let mut sensor = Sensor::new(&tree, me.tid, me, None);
         let seen = |sensor: &Sensor| (nanos(sensor.ran), nanos(sensor.waited));
-        sensor.hear(Told::from_nanos(1_000, 500));
+        sensor.add_times(RunTimes::from_nanos(1_000, 500));
         assert_eq!(seen(&sensor), (1_000, 500));
         sensor.stretch = Ppm::ALL * 4;
-        sensor.hear(Told::from_nanos(2_000, 4_000));
+        sensor.add_times(RunTimes::from_nanos(2_000, 4_000));
         assert_eq!(seen(&sensor), (5_000, 1_000), "3000 of 3500 ns were the core's own pauses");
     }
 
     #[test]
     fn run_time_is_read_and_an_ended_thread_is_noticed() {
-        assert_eq!(parse(b"64323853 122368241 28\n"), Some(Told::from_nanos(64323853, 122368241)));
+        assert_eq!(parse(b"64323853 122368241 28\n"), Some(RunTimes::from_nanos(64323853, 122368241)));
         for bad in [
             &b""[..],
             b"12",

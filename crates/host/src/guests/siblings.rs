@@ -39,7 +39,7 @@ impl Siblings {
     /// Samples the CPUs' accounts, at the beginning and the end of a window. Costs nothing without hardware threads.
     pub fn sample(&mut self, tree: &Tree) {
         if !self.cores.is_empty() {
-            self.hear(&tree.text("proc/stat").unwrap_or_default());
+            self.add_stat(&tree.text("proc/stat").unwrap_or_default());
         }
     }
 
@@ -48,7 +48,7 @@ impl Siblings {
         self.busy.get(usize::from(class)).copied().unwrap_or(false)
     }
 
-    fn hear(&mut self, stat: &str) {
+    fn add_stat(&mut self, stat: &str) {
         let now: BTreeMap<CpuId, (u64, u64)> = stat.lines().filter_map(ticks).collect();
         let share = |cpu: CpuId| {
             let ((busy, all), (busy_then, all_then)) = (now.get(&cpu)?, self.last.get(&cpu)?);
@@ -119,8 +119,8 @@ mod tests {
         assert_eq!(siblings.cores.len(), 2, "the second threads' group has no cores of its own");
         let mut after = |busy: [u64; 6]| {
             siblings.last.clear();
-            siblings.hear(&stat([0; 6], 0));
-            siblings.hear(&stat(busy, 200));
+            siblings.add_stat(&stat([0; 6], 0));
+            siblings.add_stat(&stat(busy, 200));
             (siblings.is_busy(0), siblings.is_busy(1))
         };
         assert_eq!(after([200, 0, 200, 0, 200, 200]), (false, false), "one thread a core");
@@ -135,7 +135,7 @@ mod tests {
         let (host, sets) = survey(&machine.cpus, &machine.online).unwrap();
         let mut siblings = Siblings::new(&host, &sets, &machine);
         for text in ["", "cpu0 1", "cpu0 9 9 9 9 9 9 9 9", "cpu9 1 1 1 1 1 1 1 1"] {
-            siblings.hear(text);
+            siblings.add_stat(text);
             assert!(!siblings.is_busy(0) && !siblings.is_busy(200));
         }
         // Without hardware threads nothing is read.

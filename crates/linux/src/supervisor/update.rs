@@ -48,12 +48,12 @@ enum Stage {
     /// The old server was told to end.
     Ending {
         newcomer: Spawned,
-        told: Instant,
+        told_at: Instant,
     },
     /// The newcomer is the server. `previous` is the program to which a failure returns.
     Starting {
         previous: Option<Arc<OwnedFd>>,
-        told: Instant,
+        told_at: Instant,
     },
     Probation {
         previous: Option<Arc<OwnedFd>>,
@@ -154,10 +154,10 @@ impl Supervisor {
                 return self.refuse_update(member, client, &why.to_string());
             }
         }
-        let told = clock::now();
+        let told_at = clock::now();
         self.tell_index(member, &ToServer::Stop, &[]);
-        let stage = Stage::Ending { newcomer, told };
-        let until = told + END;
+        let stage = Stage::Ending { newcomer, told_at };
+        let until = told_at + END;
         self.update = Some(Update { member, client, program, stage, unconverted: None, until });
     }
 
@@ -180,14 +180,14 @@ impl Supervisor {
             Some(Update { member, stage: Stage::Ending { .. }, .. }) if *member == i => {}
             _ => return false,
         }
-        let Some(Update { client, program, stage: Stage::Ending { newcomer, told }, .. }) =
+        let Some(Update { client, program, stage: Stage::Ending { newcomer, told_at }, .. }) =
             self.update.take()
         else {
             return false;
         };
         self.detach(i);
         let previous = self.members[i].program.replace(program.clone());
-        let stage = Stage::Starting { previous, told };
+        let stage = Stage::Starting { previous, told_at };
         let until = clock::now() + PATIENCE;
         self.update = Some(Update { member: i, client, program, stage, unconverted: None, until });
         if let Err(why) = self.raise(i, newcomer) {
@@ -203,9 +203,9 @@ impl Supervisor {
     pub(super) fn newcomer_is_up(&mut self, i: usize) {
         let now = clock::now();
         if let Some(update) = self.update.as_mut().filter(|update| update.member == i)
-            && let Stage::Starting { previous, told } = &mut update.stage
+            && let Stage::Starting { previous, told_at } = &mut update.stage
         {
-            let pause = now.saturating_since(*told);
+            let pause = now.saturating_since(*told_at);
             update.stage = Stage::Probation { previous: previous.take(), pause };
             update.until = now + PROBATION;
         }

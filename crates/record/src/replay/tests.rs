@@ -76,8 +76,8 @@ fn live(keys: &[&str]) -> Recording {
     for key in keys {
         let mut cx = Context { now: Instant(1), random: &mut random, memory: &memory, status: &status };
         let event = Configure { key: (*key).into(), value: Vec::new() };
-        let told = || recorder.event(&mut cx, event, &mut Outbox::new());
-        if catch_unwind(AssertUnwindSafe(told)).is_err() {
+        let recorded = || recorder.event(&mut cx, event, &mut Outbox::new());
+        if catch_unwind(AssertUnwindSafe(recorded)).is_err() {
             break;
         }
     }

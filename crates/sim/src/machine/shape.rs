@@ -29,7 +29,7 @@ const FULL: KiloHertz = KiloHertz(2_400_000);
 impl Shape {
     pub const TWO: Self = Self { managed: 2, little: 0, threads: 1, packages: 1, speeds: Speeds::Duty };
 
-    /// What the scheduler is told of duty cycles.
+    /// The duty cycles that the scheduler learns of.
     pub fn duty_levels(&self) -> Option<&'static [Share]> {
         match self.speeds {
             Speeds::None => Some(&[]),

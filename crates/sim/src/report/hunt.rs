@@ -58,7 +58,7 @@ pub fn run(arguments: &HuntArguments) -> Result<()> {
     }
 }
 
-/// False: there is none left.
+/// False: no seed is left.
 fn hunt_one(arguments: &HuntArguments, state: &Mutex<State>) -> bool {
     let seed = {
         let Ok(mut state) = state.lock() else { return false };

@@ -69,7 +69,7 @@ impl Peer {
         }
     }
 
-    /// Programs read all that is there; whether tcp is to hear of it.
+    /// Programs read all that has arrived. True if tcp must be notified.
     fn read(&mut self) -> bool {
         let mut marked = false;
         for socket in &self.sockets {

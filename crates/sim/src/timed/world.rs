@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use eft_base::random::Random;
 use eft_base::{Instant, SocketId};
-use eft_component::transport::Effect as Told;
+use eft_component::transport::Effect as RecordedEvent;
 
 use super::charge::{Charge, ON_THE_WAY, charge, component, segments_waiting, times};
 use super::peer::Peer;
@@ -364,7 +364,7 @@ impl World<'_> {
     /// Tells programs of room.
     fn hear(&mut self) {
         for effect in std::mem::take(&mut self.rest.stack.effects) {
-            let Effect::Transport(Told::Writable(socket)) = effect else { continue };
+            let Effect::Transport(RecordedEvent::Writable(socket)) = effect else { continue };
             let Some(stream) = self.rest.programs.stream_of(SocketId { ..socket }) else { continue };
             self.rest.programs.unplug(&self.rest.stack, stream);
             if !self.rest.programs.is_waiting(stream) {

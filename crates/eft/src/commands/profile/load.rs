@@ -22,7 +22,7 @@ const OUTPUT_MAX: u64 = 1 << 20;
 
 /// The figures that the command reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Told {
+pub struct Reported {
     pub throughput: Option<Throughput>,
     pub latency: Option<Latency>,
 }
@@ -70,7 +70,7 @@ impl Load {
     }
 
     /// Ends it, unless it ends by itself, and returns the figures that it reported.
-    pub fn finish(mut self, end: &End) -> Result<Told> {
+    pub fn finish(mut self, end: &End) -> Result<Reported> {
         for signal in [None, Some(libc::SIGTERM), Some(libc::SIGKILL)] {
             signal.into_iter().for_each(|signal| self.signal(signal));
             let grace = if signal.is_none() { GRACE } else { GRACE_SIGNALLED };
@@ -85,7 +85,7 @@ impl Load {
                         bail!("the load failed ({status})");
                     }
                     let text = self.output.take().and_then(|t| t.join().ok()).unwrap_or_default();
-                    return told(&text);
+                    return reported(&text);
                 }
                 end.sleep(Duration::from_millis(5))?;
             }
@@ -122,9 +122,9 @@ fn unblock_signals() -> std::io::Result<()> {
 
 /// The figures in the last line that is not empty. A line without figures is no error; a figure that is not a number
 /// is one.
-fn told(text: &str) -> Result<Told> {
+fn reported(text: &str) -> Result<Reported> {
     let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    let mut told = Told::default();
+    let mut reported = Reported::default();
     for word in line.split_whitespace() {
         let Some((key, value)) = word.split_once('=') else { continue };
         let is_told = matches!(key, "throughput" | "latency_us");
@@ -135,11 +135,11 @@ fn told(text: &str) -> Result<Told> {
         let number =
             number.with_context(|| format!("the load's last line says `{word}`, which is no figure"))?;
         match key {
-            "throughput" => told.throughput = Some(Throughput(number)),
-            _ => told.latency = Some(Latency(number)),
+            "throughput" => reported.throughput = Some(Throughput(number)),
+            _ => reported.latency = Some(Latency(number)),
         }
     }
-    Ok(told)
+    Ok(reported)
 }
 
 #[cfg(test)]
@@ -148,12 +148,12 @@ mod tests {
 
     #[test]
     fn the_last_line_tells() {
-        let both = Told { throughput: Some(Throughput(12.5)), latency: Some(Latency(30.0)) };
-        assert_eq!(told("throughput=1\nthroughput=12.5 latency_us=30 more=x\n\n").unwrap(), both);
-        assert_eq!(told("").unwrap(), Told::default());
-        assert_eq!(told("throughput=7\ndone").unwrap(), Told::default());
+        let both = Reported { throughput: Some(Throughput(12.5)), latency: Some(Latency(30.0)) };
+        assert_eq!(reported("throughput=1\nthroughput=12.5 latency_us=30 more=x\n\n").unwrap(), both);
+        assert_eq!(reported("").unwrap(), Reported::default());
+        assert_eq!(reported("throughput=7\ndone").unwrap(), Reported::default());
         for bad in ["throughput=", "latency_us=-1", "throughput=nan", "throughput=inf", "latency_us=3ms"] {
-            assert!(told(bad).unwrap_err().to_string().contains(bad), "{bad}");
+            assert!(reported(bad).unwrap_err().to_string().contains(bad), "{bad}");
         }
     }
 }

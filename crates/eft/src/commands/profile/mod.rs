@@ -12,7 +12,7 @@ use eft_bench::store;
 
 #[derive(clap::Args, Debug)]
 pub struct ProfileArguments {
-    /// The profile file; a sweep otherwise takes the one of the stack's [scheduling]
+    /// The profile file; default of a sweep: the one of the stack's [scheduling]
     #[arg(long, global = true)]
     file: Option<PathBuf>,
     /// Print JSON: see below
@@ -26,13 +26,13 @@ pub struct ProfileArguments {
 enum What {
     /// Run a load over the configurations of a running stack and record what they achieve
     Sweep(sweep::SweepArguments),
-    /// The loads that are known
+    /// List the known loads
     List,
-    /// What each configuration achieved under a load
+    /// Show what each configuration achieved under a load
     Show { load: String },
-    /// Throughput over power, as text or as a picture
+    /// Show throughput over power, as text or as a picture
     Plot {
-        /// One load; otherwise all
+        /// One load; default: all
         load: Option<String>,
         /// Write a picture (SVG) instead
         #[arg(long, value_name = "FILE")]

@@ -13,7 +13,7 @@ use eft_cores::throughput::Throughput;
 use eft_machine::{CpuSet, Latency, Watts};
 use serde_json::json;
 
-use super::load::{Load, Told};
+use super::load::{Load, Reported};
 use eft_bench::ground::{End, Ground, Wish};
 use eft_bench::samples::Samples;
 use eft_bench::watch::{Seen, Watch};
@@ -23,7 +23,7 @@ use eft_bench::{SWEEP_ROUNDS, store};
 pub struct SweepArguments {
     #[command(flatten)]
     stack: crate::commands::Stack,
-    /// What the load is called in the file; otherwise the program's name
+    /// Name of the load in the file; default: the program's name
     #[arg(long)]
     load: Option<String>,
     /// All configurations, or step matching: raise the busiest, then the others when that stops helping
@@ -35,17 +35,17 @@ pub struct SweepArguments {
     /// Seconds before that, in which connections begin and windows open
     #[arg(long, default_value_t = 0.5)]
     settle: f64,
-    /// How often each configuration is measured; the medians are recorded. An exhaustive search goes round, since what
-    /// else a machine does comes in bursts
+    /// How often each configuration is measured; the medians are recorded. An exhaustive search measures
+    /// all of them in turn, since other work on a machine comes in bursts
     #[arg(long, default_value_t = SWEEP_ROUNDS, value_parser = clap::value_parser!(u8).range(1..=99))]
     rounds: u8,
     /// Slow CPUs by a real-time thread where the hardware offers nothing else
     #[arg(long)]
     emulate_speeds: bool,
-    /// How many speeds of each CPU, where they are emulated
+    /// Number of speeds of each CPU, if they are emulated
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=8))]
     levels: u8,
-    /// CPUs that may be used and slowed; otherwise those that the stack manages
+    /// CPUs that may be used and slowed; default: those that the stack manages
     #[arg(long)]
     managed: Option<CpuSet>,
     /// The command that makes the load for $EFT_SECONDS; its last line may say throughput=… latency_us=…
@@ -61,7 +61,7 @@ const NAME_MAX: usize = 40;
 struct Point {
     plan: Plan,
     seen: Seen,
-    told: Told,
+    reported: Reported,
 }
 
 pub fn run(arguments: &SweepArguments, file: Option<&PathBuf>, as_json: bool) -> Result<()> {
@@ -107,8 +107,8 @@ fn load_name(arguments: &SweepArguments) -> Result<String> {
 
 /// The file that the stack's `profile` policy would use.
 fn told_file(ground: &Ground) -> PathBuf {
-    let told = ground.scheduling.as_ref().and_then(|s| s["profiles"].as_str());
-    PathBuf::from(told.unwrap_or(store::DEFAULT))
+    let reported = ground.scheduling.as_ref().and_then(|s| s["profiles"].as_str());
+    PathBuf::from(reported.unwrap_or(store::DEFAULT))
 }
 
 struct Sweep<'a> {
@@ -162,7 +162,7 @@ impl Sweep<'_> {
             &configuration.plan,
             Duration::from_secs_f64(*seconds),
         )?;
-        let told = load.finish(self.end)?;
+        let reported = load.finish(self.end)?;
         if !self.quiet {
             let number = self.points.len() + 1;
             let count = of.map_or_else(|| number.to_string(), |of| format!("{number}/{of}"));
@@ -178,14 +178,14 @@ impl Sweep<'_> {
         if seen.throughput == Throughput::NONE {
             bail!("the load sent nothing through this stack, so there is nothing to record");
         }
-        self.points.push(Point { plan: configuration.plan.clone(), seen, told });
+        self.points.push(Point { plan: configuration.plan.clone(), seen, reported });
         Ok(())
     }
 }
 
 impl Point {
     fn achieved(&self) -> Achieved {
-        let throughput = self.told.throughput.unwrap_or(self.seen.throughput);
+        let throughput = self.reported.throughput.unwrap_or(self.seen.throughput);
         Achieved { throughput, busy: self.seen.busy.clone() }
     }
 }
@@ -203,16 +203,16 @@ fn medians(points: &[Point]) -> Vec<Point> {
     let merge = |group: &Vec<&Point>| {
         let median = |of: &dyn Fn(&Point) -> f64| Samples::new(group.iter().map(|p| of(p)).collect()).median;
         // A figure counts only if every run reported it.
-        let told = |of: fn(&Told) -> Option<f64>| {
-            let all: Option<Vec<f64>> = group.iter().map(|p| of(&p.told)).collect();
+        let reported = |of: fn(&Reported) -> Option<f64>| {
+            let all: Option<Vec<f64>> = group.iter().map(|p| of(&p.reported)).collect();
             all.map(|all| Samples::new(all).median)
         };
         let mut point = Point::clone(group[group.len() - 1]);
         point.seen.throughput = Throughput(median(&|p| p.seen.throughput.0));
         point.seen.power = Watts(median(&|p| p.seen.power.0));
-        point.told = Told {
-            throughput: told(|t| Some(t.throughput?.0)).map(Throughput),
-            latency: told(|t| Some(t.latency?.0)).map(Latency),
+        point.reported = Reported {
+            throughput: reported(|t| Some(t.throughput?.0)).map(Throughput),
+            latency: reported(|t| Some(t.latency?.0)).map(Latency),
         };
         point
     };
@@ -223,16 +223,16 @@ fn medians(points: &[Point]) -> Vec<Point> {
 /// that decides between configurations; it is scaled to the average of what was delivered.
 fn record(profiles: &mut Profiles, name: &str, points: &[Point]) {
     let delivered: Throughput = points.iter().map(|p| p.seen.throughput).sum();
-    let told: Option<Throughput> = points.iter().map(|p| p.told.throughput).sum();
-    let unit = told.filter(|told| *told > Throughput::NONE).map(|told| delivered / told);
+    let reported: Option<Throughput> = points.iter().map(|p| p.reported.throughput).sum();
+    let unit = reported.filter(|reported| *reported > Throughput::NONE).map(|reported| delivered / reported);
     for point in points {
-        let throughput = match (unit, point.told.throughput) {
-            (Some(unit), Some(told)) => told * unit,
+        let throughput = match (unit, point.reported.throughput) {
+            (Some(unit), Some(reported)) => reported * unit,
             _ => point.seen.throughput,
         };
         let outcome = Outcome {
             throughput,
-            latency: point.told.latency,
+            latency: point.reported.latency,
             power: point.seen.power,
             modelled: !point.seen.metered,
             guessed: false,
@@ -259,8 +259,8 @@ fn mean_mix(points: &[Point]) -> Mix {
 fn tell(name: &str, path: &Path, points: &[Point], as_json: bool) {
     if as_json {
         let row = |p: &Point| {
-            json!({ "plan": p.plan.to_string(), "throughput": p.seen.throughput, "told": p.told.throughput,
-                    "latency_us": p.told.latency, "power_w": p.seen.power, "modelled": !p.seen.metered })
+            json!({ "plan": p.plan.to_string(), "throughput": p.seen.throughput, "told": p.reported.throughput,
+                    "latency_us": p.reported.latency, "power_w": p.seen.power, "modelled": !p.seen.metered })
         };
         let rows: Vec<_> = points.iter().map(row).collect();
         println!("{}", json!({ "load": name, "file": path, "configurations": rows }));
@@ -275,14 +275,14 @@ mod tests {
     use eft_machine::CpuId;
     use eft_machine::Share;
 
-    fn point(throughput: f64, told: Option<f64>, size: f64) -> Point {
+    fn point(throughput: f64, reported: Option<f64>, size: f64) -> Point {
         let seen = Seen {
             throughput: Throughput(throughput),
             mix: Mix { size, ..Mix::default() },
             ..Seen::default()
         };
         let plan = Plan { speeds: [(CpuId(0), Share(throughput / 100.0))].into(), ..Plan::default() };
-        Point { plan, seen, told: Told { throughput: told.map(Throughput), latency: None } }
+        Point { plan, seen, reported: Reported { throughput: reported.map(Throughput), latency: None } }
     }
 
     #[test]
@@ -292,16 +292,16 @@ mod tests {
         for factor in [1.0, 0.1, 1.1] {
             points.extend(first.iter().cloned().map(|mut point| {
                 point.seen.throughput *= factor;
-                point.told.throughput = point.told.throughput.map(|told| told * factor);
+                point.reported.throughput = point.reported.throughput.map(|reported| reported * factor);
                 point
             }));
         }
         let merged = medians(&points);
         let of = |of: fn(&Point) -> f64| merged.iter().map(of).collect::<Vec<_>>();
         assert_eq!(of(|p| p.seen.throughput.0), [40.0, 60.0]);
-        assert_eq!(of(|p| p.told.throughput.unwrap().0), [4.0, 6.0]);
-        points[0].told.throughput = None;
-        assert_eq!(medians(&points)[0].told.throughput, None);
+        assert_eq!(of(|p| p.reported.throughput.unwrap().0), [4.0, 6.0]);
+        points[0].reported.throughput = None;
+        assert_eq!(medians(&points)[0].reported.throughput, None);
     }
 
     #[test]
@@ -313,8 +313,8 @@ mod tests {
             (load.mix.size, load.outcomes.iter().map(|o| o.throughput.0).collect::<Vec<_>>())
         };
         assert_eq!(recorded(&[point(40.0, None, 0.2), point(60.0, None, 0.4)]).1, [40.0, 60.0]);
-        let (size, told) = recorded(&[point(40.0, Some(7.0), 0.2), point(60.0, Some(3.0), 0.4)]);
-        assert_eq!(told, [70.0, 30.0]);
+        let (size, reported) = recorded(&[point(40.0, Some(7.0), 0.2), point(60.0, Some(3.0), 0.4)]);
+        assert_eq!(reported, [70.0, 30.0]);
         assert!((size - 0.3).abs() < 1e-9);
         // If one configuration reports no throughput, those of the others cannot be used.
         assert_eq!(recorded(&[point(40.0, Some(7.0), 0.2), point(60.0, None, 0.4)]).1, [40.0, 60.0]);

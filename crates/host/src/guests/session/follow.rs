@@ -78,9 +78,9 @@ impl Session {
 
     /// Reports a note; the same note only once.
     pub(super) fn tell(&mut self, note: String) {
-        if !self.told.contains(&note) {
+        if !self.given_notes.contains(&note) {
             self.notes.push(note.clone());
-            self.told.push(note);
+            self.given_notes.push(note);
         }
     }
 

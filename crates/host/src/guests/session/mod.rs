@@ -127,7 +127,7 @@ pub struct Session {
     siblings: Siblings,
     /// Why there are no counters; reported once.
     blind: Option<String>,
-    told: Vec<String>,
+    given_notes: Vec<String>,
     notes: Vec<String>,
     next_search: Instant,
     /// The search that is under way.
@@ -207,7 +207,7 @@ impl Session {
             pmus,
             siblings,
             blind: None,
-            told: Vec::new(),
+            given_notes: Vec::new(),
             notes,
             next_search: Instant::ZERO,
             searching: None,
