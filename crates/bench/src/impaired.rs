@@ -22,10 +22,10 @@ pub struct ImpairedArguments {
     /// Seconds of each round
     #[arg(long, default_value_t = 6.0)]
     seconds: f64,
-    /// Only wires whose names contain this, as `20 ms`
+    /// Only wires whose names contain this, such as `20 ms`
     #[arg(long)]
     only: Option<String>,
-    /// Congestion control of the kernels that send; eft's is CUBIC
+    /// Congestion control of the sending kernels; eft's is CUBIC
     #[arg(long, default_value = "cubic")]
     kernel_congestion: String,
 }

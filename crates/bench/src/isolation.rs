@@ -13,7 +13,7 @@ use std::time::Duration;
 
 #[derive(clap::Args)]
 pub struct IsolationArguments {
-    /// Rounds of each setting and of the kernel, in turn; medians are compared
+    /// Rounds of each setting and of the kernel, in turn; their medians are compared
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// Seconds of each load

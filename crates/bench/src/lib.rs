@@ -46,36 +46,36 @@ pub const SWEEP_ROUNDS: u8 = 3;
 pub enum Bench {
     /// One connection at full speed, each direction, beside two kernels over veth
     Bulk(bulk::BulkArguments),
-    /// What 64 KB of bulk data cost: device calls, wake-ups, copies
+    /// The cost of 64 KB of bulk data: device calls, wake-ups, copies
     Budget(budget::BudgetArguments),
     /// 64-byte requests and responses, beside the kernel
     Latency(latency::LatencyArguments),
     /// Channel messages between two cores, beside a cache-line round trip
     Channel(channel::ChannelArguments),
-    /// What it costs tcp to commit a turn
+    /// The cost for tcp of committing a turn
     Commit(commit::CommitArguments),
-    /// What a stack with nothing to do uses
+    /// The CPU time of a stack that has nothing to do
     Idle(idle::IdleArguments),
-    /// Speed and what a crash costs, for each way to put components into processes, beside two kernels
+    /// Speed and the cost of a crash, for each way to put components into processes, beside two kernels
     Isolation(isolation::IsolationArguments),
     /// One connection over wires that lose, delay and reorder, beside two kernels
     Impaired(impaired::ImpairedArguments),
-    /// What looking at a stack costs, as the scheduler does it
+    /// The cost of sampling a stack, as the scheduler does it
     Observe(observe::ObserveArguments),
-    /// Break every component in every way under mixed load, and count what it cost
+    /// Break every component in every way under mixed load, and count the damage
     Campaign(campaign::CampaignArguments),
-    /// From a server's death until its successor is at work, without and with a standby
+    /// Time from a server's death until its successor serves, without and with a standby
     Recovery(recovery::RecoveryArguments),
     /// Hotplug, expedited hotplug, and parking
     Reconfigure(reconfigure::ReconfigureArguments),
-    /// What the scheduler's policies reach, beside the best fixed configurations
+    /// What the scheduler's policies achieve, beside the best fixed configurations
     Sched(sched::SchedArguments),
-    /// Guests on a fast and a slowed CPU under each policy, and what deciding costs
+    /// Guests on a fast and a slowed CPU under each policy, and the cost of deciding
     Vm(vm::VmArguments),
-    /// One guest of it (started by `vm`)
+    /// One guest (started by `vm`)
     #[command(hide = true)]
     VmWorker(vm::WorkerArguments),
-    /// Threads that keep a machine busy, and say whether all of them live (started by other benchmarks)
+    /// Threads that keep a machine busy, and report whether all of them live (started by other benchmarks)
     #[command(hide = true)]
     Load(load::LoadArguments),
     /// One end of a measurement (started by the others)

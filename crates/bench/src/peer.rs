@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 
 #[derive(clap::Subcommand)]
 pub enum Peer {
-    /// Accept connections one after another, read each to its end, print bytes and seconds
+    /// Accept connections one after another, read each to its end, and print bytes and seconds
     Sink {
         address: String,
         /// Counts the bytes in this file
@@ -26,13 +26,13 @@ pub enum Peer {
     Source {
         address: String,
         seconds: f64,
-        /// Of the kernel's congestion controls, another than its default
+        /// The kernel's congestion control, if not its default
         #[arg(long)]
         congestion: Option<String>,
     },
-    /// Write as fast as possible for some milliseconds, then nothing for some, on and on
+    /// Write as fast as possible for some milliseconds, pause for some, and repeat
     Bursts { address: String, on_ms: u64, off_ms: u64, seconds: f64 },
-    /// Send back what comes, so many bytes at a time
+    /// Send back what arrives, this many bytes at a time
     Echo {
         address: String,
         #[arg(long, default_value_t = REQUEST)]
@@ -40,9 +40,9 @@ pub enum Peer {
     },
     /// Keep many connections, and send back each byte of each
     Crowd { address: String },
-    /// What `campaign` runs on the stack; its counts lie in the folder
+    /// The load that `campaign` runs on the stack; it counts in files of the folder
     Campaign { address: String, folder: PathBuf },
-    /// Send so many bytes and wait for them; print requests a second, the median and the longest in microseconds
+    /// Send this many bytes and wait for them; print requests per second, the median and the longest time in microseconds
     Ask {
         address: String,
         connections: usize,

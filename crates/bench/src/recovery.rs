@@ -31,7 +31,7 @@ const COMPONENTS: [&str; 6] = ["tcp", "ip", "filter", "nic", "udp", "sockets"];
 const AIMS: [(usize, [f64; 2]); 2] = [(1000, [5.0, 1.0]), (100_000, [50.0, 50.0])];
 
 const PORT: u16 = 7;
-/// Until every standby is there again and what a death left undone is done.
+/// The time until every standby exists again and all work after a death is done.
 const REST: Duration = Duration::from_millis(300);
 const PATIENCE: Duration = Duration::from_secs(20);
 

@@ -23,29 +23,29 @@ enum Command {
     Up(commands::up::UpArguments),
     /// Run an unmodified program on a stack
     Run(commands::run::RunArguments),
-    /// The components of a stack and how they are
+    /// Show the components of a stack and their state
     Ps(commands::ps::PsArguments),
-    /// Counters and traffic indicators
+    /// Show counters and traffic indicators
     Stat(commands::stat::StatArguments),
-    /// The sockets of a stack
+    /// Show the sockets of a stack
     Ss(commands::ss::SsArguments),
     /// Crash a component on purpose
     Kill(commands::kill::KillArguments),
     /// Break a component on purpose, in one of many ways
     Inject(commands::inject::InjectArguments),
-    /// Replace components by those of another program file; connections go on
+    /// Replace components by those of another program file; connections survive
     Update(commands::update::UpdateArguments),
     /// Place a component on a CPU
     Move(commands::place::MoveArguments),
     /// Live view: cores, components, traffic, what the scheduler does
     Top(commands::top::TopArguments),
-    /// Which policy places the components, and why
+    /// Show or change the policy that places the components
     Sched(commands::sched::SchedArguments),
     /// Record and show what configurations achieve under known loads
     Profile(commands::profile::ProfileArguments),
     /// Load or show packet filter rules
     Pf(commands::pf::PfArguments),
-    /// Write what crosses a device as pcapng
+    /// Capture the frames of a device as pcapng
     Capture(commands::capture::CaptureArguments),
     /// Replay a recording of `eft up --record` in the simulator
     Replay(commands::replay::ReplayArguments),

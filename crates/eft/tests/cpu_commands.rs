@@ -12,7 +12,7 @@ use live::{Live, Sleeper, eft, out, refusal, turn};
 
 #[test]
 fn wrong_input_gets_one_clear_line() {
-    // What is said of a CPU is another thing while a live test has it offline.
+    // The messages differ while a live test has the CPU offline.
     let _turn = turn();
     let state = tempfile::tempdir().unwrap();
     let state = state.path().to_str().unwrap();

@@ -27,7 +27,7 @@ use pulse::Pulse;
 
 #[derive(clap::Args)]
 pub struct CampaignArguments {
-    /// Faults of each kind in each component (100 unless told otherwise, 5 with --quick)
+    /// Faults of each kind in each component (default: 100, with --quick 5)
     #[arg(long)]
     faults: Option<u64>,
     /// Few faults of each kind, in ten minutes
@@ -41,7 +41,7 @@ pub struct CampaignArguments {
     kind: Vec<String>,
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Where the pictures of the throughput go, and each fault by itself (faults.json)
+    /// Folder for pictures of the throughput, and a list of all faults (faults.json)
     #[arg(long)]
     report: Option<PathBuf>,
     #[arg(long)]
@@ -254,7 +254,7 @@ impl Campaign {
         Ok(trial)
     }
 
-    /// If the load does not go on by itself: replaces the component, then every other, as an operator would.
+    /// If the load does not continue by itself: replaces the component, then every other one, as an operator would.
     fn help_if_stuck(&self, trial: &mut Trial) -> Result<()> {
         let before = self.loads.progress();
         if self.revives(&before, REVIVAL) {

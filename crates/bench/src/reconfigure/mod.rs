@@ -41,11 +41,11 @@ pub struct ReconfigureArguments {
     /// Loads to measure under
     #[arg(long, value_name = "COUNTS", value_delimiter = ',', default_values_t = [0, 200, 1000])]
     threads: Vec<usize>,
-    /// native, expedited, park, park-lazy (with all lazy work, and offline for real), park-cancel (back before that), bolt, or
-    /// some; otherwise all that this kernel has
+    /// native, expedited, park, park-lazy (with all lazy work, and offline), park-cancel (back before that), bolt, or
+    /// several of them; default: all that this kernel has
     #[arg(long, value_delimiter = ',')]
     ways: Vec<String>,
-    /// End after this long, and report what there is; shared evenly by the loads
+    /// End after this time, and report what there is; the loads share it evenly
     #[arg(long, value_name = "SECONDS")]
     seconds_max: Option<f64>,
     /// v2, v1 or affinity

@@ -28,9 +28,9 @@ use scene::Scene;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum What {
-    /// How soon after the last packet the stack rests on one shared core, and what it uses then
+    /// How soon after the last packet the stack rests on one shared core, and its CPU time then
     Idle,
-    /// How fast a bulk transfer that begins on the resting stack gets to full throughput
+    /// How soon a bulk transfer that begins on the resting stack reaches full throughput
     Start,
     /// Least power with a floor, beside the best fixed configuration
     Power,
@@ -44,7 +44,7 @@ enum What {
 
 #[derive(clap::Args)]
 pub struct SchedArguments {
-    /// One of them; otherwise all
+    /// One of them; default: all
     what: Option<What>,
     /// Rounds of each way; with fewer than 6 there is no 95% interval
     #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u16).range(1..=1000))]
@@ -58,19 +58,19 @@ pub struct SchedArguments {
     /// Speeds of each CPU that the exhaustive sweep tries
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u8).range(1..=8))]
     levels: u8,
-    /// Only with the load's programs on the first of these CPUs and their peers on the second; otherwise in every way
+    /// Only with the load's programs on the first of these CPUs and their peers on the second; default: every way
     #[arg(long, value_name = "PROGRAM,PEER", value_parser = parse_places)]
     places: Option<Places>,
-    /// For `steady`: minutes that are watched; a settled policy probes after 3
+    /// For `steady`: minutes to watch; a settled policy probes after 3
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1440))]
     minutes: u16,
-    /// For `profile`: loads that are drawn
+    /// For `profile`: number of loads that are drawn
     #[arg(long, default_value_t = 3)]
     drawn: u16,
-    /// For `profile`: what they are drawn from
+    /// For `profile`: seed of the draw
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// The CPUs that the stack may use; otherwise the first two
+    /// The CPUs that the stack may use; default: the first two
     #[arg(long)]
     managed: Option<CpuSet>,
     /// For `power` and `steady`: only this load; may be repeated

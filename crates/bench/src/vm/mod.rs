@@ -40,10 +40,10 @@ pub struct VmArguments {
     /// The two CPUs; the second is slowed
     #[arg(long)]
     cpus: Option<CpuSet>,
-    /// What is left of the slowed CPU's speed
+    /// Share of its speed that the slowed CPU keeps
     #[arg(long, default_value_t = 0.35)]
     slow: f64,
-    /// Only what deciding costs
+    /// Only the cost of deciding
     #[arg(long)]
     cost_only: bool,
     /// Guests of one kind only

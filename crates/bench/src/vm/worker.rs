@@ -33,7 +33,7 @@ pub fn start(share: f64) -> Result<Guest> {
 
 #[derive(clap::Args)]
 pub struct WorkerArguments {
-    /// Part of a full-speed CPU that its work takes; 1 never rests
+    /// Share of a full-speed CPU that its work takes; at 1 it never rests
     share: f64,
 }
 

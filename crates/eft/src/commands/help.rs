@@ -11,37 +11,37 @@ Examples:
   eft up --device tap:eft0 --address fd05::2/64 --host-address fd05::1/64
   eft up --config /etc/eft/web.toml
 
-Limits: the first --address is the first device's, the last device has all that are left. A host address lies in the
-network of the first TAP device. Ends on SIGTERM or Ctrl-C. On SIGUSR2 it ends, too, but connections wait for another
+Limits: the first --address belongs to the first device, and so on; further ones to the last. A host address is in the
+network of the first TAP device. SIGTERM or Ctrl-C ends the stack. SIGUSR2 ends it, too, but connections wait for another
 `eft up` of the name (--keep)."),
     ("run", "\
 Examples:
   eft run --name web -- nginx -g 'daemon off;'
   eft run -- curl http://10.0.5.1/
 
-Status: the program's own; 125 if there is no such stack, 126 if the program cannot be run or not on a stack, 127 if
+Status: the program's own; 125: there is no such stack; 126: the program cannot be run, or not on a stack; 127:
 it is not found.
 
 Variables:
-  EFT_UNSHIMMED=allow  programs that the library cannot be loaded into (static, setuid, musl) run on the kernel's
+  EFT_UNSHIMMED=allow  programs that cannot load the library (static, setuid, musl) run on the kernel's
                        network instead of getting a proxy or being refused; so do those that the program starts
-  LD_PRELOAD           what it lists is loaded behind the library
+  LD_PRELOAD           libraries to load after eft's
   EFT_STACK            (set for the program) the stack's name
 
 Limits: a program and its descendants have at most 100,000 sockets (a topology says how many), and no more than the
-limit of open files of each server (`ulimit -Hn` where `eft up` runs) lets. Unix sockets, 127/8 and
-::1 are the kernel's, and IPv6 if the stack has no IPv6 address.
-Socket options: docs/options.md. The rest: crates/shim/src/lib.rs."),
+limit of open files of each server (`ulimit -Hn` where `eft up` runs) allows. Unix sockets, 127/8 and
+::1 stay with the kernel, and so does IPv6 if the stack has no IPv6 address.
+Socket options: docs/options.md. Other limits: crates/shim/src/lib.rs."),
     ("ps", "\
 Examples:
   eft ps --name web
   eft ps --json | jq '.components[] | select(.deaths > 0)'
 
 --json: {stack, components: [{component, pid, state, mode, generation, deaths, cpu, dedicated, alone, process,
-cpu_ms, standby, recovery}]}; cpu is null if it may be any. Components that name the same process share it
+cpu_ms, standby, recovery}]}; cpu is null if it may be any CPU. Components that name the same process share it
 (docs/isolation.md); process is null for the others. standby: the PID of the process that waits to take this one's
-place, or null. recovery: how the last death was overcome, or null: {took_us: from when it was noticed until the
-successor was at work, at_ns: when that was, by CLOCK_MONOTONIC, state_bytes: memory that it took over}."),
+place, or null. recovery: how the last death was overcome, or null: {took_us: time from when it was noticed until the
+successor served, at_ns: when it served (CLOCK_MONOTONIC), state_bytes: memory that it took over}."),
     ("stat", "\
 Examples:
   eft stat tcp
@@ -54,27 +54,27 @@ Examples:
   eft ss --info
   eft ss --json | jq '.sockets[] | select(.state == \"ESTAB\")'
 
-RECV-Q: bytes that the program has not read; of a listener, connections that wait. SEND-Q: bytes that the peer has
-not acknowledged; of a listener, how many may wait.
+RECV-Q: bytes that the program has not read; for a listener, connections that wait. SEND-Q: bytes that the peer has
+not acknowledged; for a listener, how many connections may wait.
 
 --json: {stack, sockets: [{proto, state, recv_q, send_q, local, remote, domain, slot}]}, for tcp also cwnd, ssthresh
 (null: unlimited), mss, rtt_us, rttvar_us, rto_us, retransmits, peer_window (all bytes or microseconds), timestamps,
-sack and orphan. domain counts `eft run`s; slot is null of a connection that no socket stands for."),
+sack and orphan. domain numbers the `eft run`s; slot is null for a connection without a socket."),
     ("kill", "\
 Examples:
   eft kill tcp
   eft kill nic:eft0
 
-The supervisor starts the component again; connections go on."),
+The supervisor starts the component again; connections survive."),
     ("inject", "\
 Examples:
   eft inject tcp flip-heap
   eft inject ip loop --seed 7
   eft inject --list
 
-For tests, on stacks that nobody needs: what a damaged server does to others is what is to be found out. The supervisor
-starts again what dies of it, at once each time. A damaged server that lives goes on damaged until `eft kill`. Needs the
-right to debug the servers (root, or the stack's user).
+For tests only, to find out how a damaged server affects others: use a stack that no program needs. The supervisor
+restarts at once whatever dies of a fault. A damaged server that survives stays damaged until `eft kill`. The command
+needs the right to debug the servers (root, or the stack's user).
 
 --json: {component, kind, pid, seed, what}"),
     ("update", "\
@@ -82,8 +82,8 @@ Examples:
   eft update tcp --binary /usr/local/bin/eft.new
   eft update --all
 
-The new program is started beside the old one and looks at what it would get; only then the old one ends. One that
-refuses, hangs, or dies within its first second leaves the old program at work, and the command fails with the reason.
+The new program is started beside the old one and examines what it would take over; only then does the old one end. If
+it refuses, hangs, or dies within its first second, the old program serves on, and the command fails with the reason.
 The supervisor itself is replaced by `eft up --take-over`, or `systemctl restart`."),
     ("move", "\
 Examples:
@@ -98,23 +98,23 @@ Examples:
   eft top --json --count 1 | jq '.components[] | {name, busy}'
   eft top --metrics 127.0.0.1:9100
 
-Of a component, BUSY, POLL, READY and SLEEP make up its time: it works; it looks for work; it would, and the CPU is
-another's (or stolen); it sleeps. BUSY and POLL of all make up at most 100% of each CPU; a CPU's own BUSY is by
-anybody. STATE says `behind` or `starved` of a component whose queues are full or empty. The mean life is that of
-connections that ended lately (Little's law), `-` while none does.
+BUSY, POLL, READY and SLEEP make up a component's time: it works; it polls for work; it could work, but the CPU is
+taken (or stolen); it sleeps. BUSY and POLL of all add up to at most 100% of each CPU; a CPU's own BUSY counts
+every program. STATE says `behind` or `starved` if a component's queues are full or empty. The mean life is that of
+connections that ended recently (Little's law); `-` while none ends.
 
---json: a line per look: {stack, at_ns, period_ns, cpus: [{cpu, class, online, managed, parked, speed, busy, stolen,
+--json: a line per sample: {stack, at_ns, period_ns, cpus: [{cpu, class, online, managed, parked, speed, busy, stolen,
 applications, runs}], components: [{name, state, restarts, cpu, dedicated, busy, polling, waiting, ready, sleeping,
 wake_ups_per_s, queue_high, queue_capacity, overloads, hint}], indicators, connections_open, received_bytes_per_s,
-sent_bytes_per_s, power_w, power_is_modelled, scheduling}. Shares are of 1."),
+sent_bytes_per_s, power_w, power_is_modelled, scheduling}. Shares are from 0 to 1."),
     ("sched", "\
 Examples:
   eft sched
   eft sched why
   eft sched policy adaptive --objective least-power
 
---json: of the plain command {scheduling, state, last}: policy and objective, what the scheduler knows, its last
-decision; of `why` the decisions with their readings. `sample` is JSON always. docs/scheduler-live.md"),
+--json: the plain command prints {scheduling, state, last}: policy and objective, what the scheduler knows, its last
+decision; `why` prints the decisions with their readings. `sample` always prints JSON. docs/scheduler-live.md"),
     ("profile", "\
 Examples:
   eft profile sweep --name web -- iperf3 -c 10.0.5.2 -t 60
@@ -135,7 +135,7 @@ Examples:
   eft capture --name web -w web.pcapng
   eft capture --count 100 | tcpdump -nr -
 
-Limits: one device at a time; frames that come faster than they can be written are counted as lost."),
+Limits: one device at a time; frames that arrive faster than they can be written are counted as lost."),
     ("replay", "\
 Examples:
   eft up --record /var/tmp/web …; eft replay /var/tmp/web/tcp.eftrec
@@ -146,7 +146,7 @@ Examples:
   eft packetdrill --program …/packetdrill tcp/close/*.pkt
   eft packetdrill --ip ipv6 --option=--tolerance_usecs=12000 script.pkt
 
-packetdrill and libeft_packetdrill.so are to be built before (`cargo build --release -p eft-packetdrill`).
+packetdrill and libeft_packetdrill.so must be built before (`cargo build --release -p eft-packetdrill`).
 docs/packetdrill.md"),
     ("cpu", "\
 Examples:
@@ -161,7 +161,7 @@ Examples:
   eft vm top --json
   eft vm restore
 
---json: what each command prints, as an object; those that go on print one each time."),
+--json: what each command prints, as an object; commands that continue print one each time."),
     ("sim", "\
 Examples:
   eft sim help
@@ -173,7 +173,7 @@ Examples:
   eft bench bulk
   eft bench latency --json
 
-Each measures against a baseline of the same run. --json: an object with the lines that are printed else.
+Each measures against a baseline of the same run. --json: an object with the lines that are otherwise printed.
 docs/performance.md"),
 ];
 

@@ -11,13 +11,13 @@ pub struct InjectArguments {
     /// The component, as `eft ps` names it
     #[arg(required_unless_present = "list")]
     component: Option<String>,
-    /// How it breaks; `--list` shows all
+    /// The kind of fault; `--list` shows all
     #[arg(required_unless_present = "list")]
     kind: Option<String>,
-    /// What is random follows from this number
+    /// Seed of everything random
     #[arg(long)]
     seed: Option<u64>,
-    /// Show the kinds of faults
+    /// List the kinds of faults
     #[arg(long)]
     list: bool,
     #[arg(long)]

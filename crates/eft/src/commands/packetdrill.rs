@@ -36,13 +36,13 @@ const FOR_A_KERNEL: [&str; 5] = ["sysctl", "tc", "ethtool", "ip", "ifconfig"];
 
 #[derive(clap::Args, Debug)]
 pub struct PacketdrillArguments {
-    /// packetdrill, which is to be built before
+    /// The packetdrill program, which must be built before
     #[arg(long, default_value = "packetdrill")]
     program: PathBuf,
-    /// What the scripts' packets and sockets are: ipv4, ipv6, or ipv4 packets and IPv6 sockets (mapped)
+    /// Addresses of the scripts' packets and sockets: ipv4, ipv6, or ipv4 packets and IPv6 sockets (mapped)
     #[arg(long, default_value = "ipv4")]
     ip: Version,
-    /// One option more for packetdrill; may be repeated
+    /// A further option for packetdrill; may be repeated
     #[arg(long, allow_hyphen_values = true)]
     option: Vec<String>,
     /// Scripts

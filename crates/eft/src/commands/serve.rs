@@ -32,7 +32,7 @@ pub struct ServeArguments {
     /// The stack that it belongs to
     #[arg(long)]
     stack: String,
-    /// The language that the supervisor speaks
+    /// The protocol version that the supervisor speaks
     #[arg(long)]
     protocol: u32,
 }

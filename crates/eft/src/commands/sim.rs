@@ -7,7 +7,7 @@ use std::process::Command;
 
 #[derive(clap::Args)]
 pub struct SimArguments {
-    /// What `eft-sim` is to do; `eft sim help` says what it can
+    /// Arguments of `eft-sim`; `eft sim help` lists them
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<OsString>,
 }

@@ -32,11 +32,10 @@ pub struct UpArguments {
     /// tap:IF, packet:IF or pair:PATH; may be repeated, each with its --address
     #[arg(long, required_unless_present = "config")]
     device: Vec<DeviceSpec>,
-    /// Address with prefix length, for the device at the same place; the last device takes all that
-    /// are left
+    /// Address with prefix length: the first for the first device, and so on; further ones are the last device's
     #[arg(long, required_unless_present = "config")]
     address: Vec<Cidr>,
-    /// Where packets go that no network of ours takes; one of each IP version at most
+    /// Router for packets to other networks; at most one for each IP version
     #[arg(long)]
     gateway: Vec<IpAddr>,
     /// Address of the Linux side of the first TAP device; may be repeated
@@ -62,15 +61,14 @@ pub struct UpArguments {
     /// Seconds for which connections wait for another `eft up` of this name if this one is killed (default: 2)
     #[arg(long)]
     keep: Option<u32>,
-    /// Take over from a running `eft up` of this name, devices and addresses: it ends, its connections go on
+    /// Take over devices and addresses of a running `eft up` of this name: it ends, its connections survive
     #[arg(long)]
     take_over: bool,
-    /// Write down in this folder, made if it is not there, what ip, filter, tcp and udp are told, up to 256 MB each, for
-    /// `eft replay`
+    /// Record the inputs of ip, filter, tcp and udp in this folder (made if missing), up to 256 MB each, for `eft replay`
     #[arg(long)]
     record: Option<PathBuf>,
-    /// off, to measure what it costs that a turn of tcp, udp or filter counts whole or not at all: then no connection outlives
-    /// their death
+    /// off, to measure what it costs that a turn's changes in tcp, udp or filter take effect together: then no connection
+    /// survives their death
     #[arg(long, default_value = "on", hide_default_value = true)]
     commit: Commit,
     /// Which components run, how they are connected and placed

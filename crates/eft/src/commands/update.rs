@@ -15,7 +15,7 @@ pub struct UpdateArguments {
     stack: super::Stack,
     /// The component, as `eft ps` names it
     component: Option<String>,
-    /// All components, one after the other, in the order in which data arrive; ends at the first that fails
+    /// All components in turn, in the order in which data reach them; ends at the first failure
     #[arg(long)]
     all: bool,
     /// The program file to run it from (default: this one)

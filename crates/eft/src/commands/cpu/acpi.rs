@@ -11,7 +11,7 @@ use super::{Context, columns, print};
 
 #[derive(Args)]
 pub struct AcpiArguments {
-    /// A folder of tables (as acpidump -b or iasl leave them), `dynamic/` below it for those that firmware loads
+    /// Folder of tables (as acpidump -b or iasl write them); its `dynamic/` holds those that firmware loads
     #[arg(long, value_name = "DIR")]
     tables: Option<PathBuf>,
 }

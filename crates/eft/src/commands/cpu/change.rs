@@ -18,19 +18,19 @@ use super::{Context, print};
 #[derive(Args)]
 pub struct ParkArguments {
     pub cpus: CpuSet,
-    /// v2, v1 or affinity; otherwise the kernel's Bolt if it is switched on, or the first that this machine has
+    /// v2, v1 or affinity; default: the kernel's Bolt if it is switched on, else the first that this machine has
     #[arg(long, value_name = "NAME")]
     pub back_end: Option<ParkBackEnd>,
-    /// Whom to move away: all, or process ids (with their descendants)
+    /// What to move away: all, or process ids (with their descendants)
     #[arg(long, value_name = "all|PIDS", default_value = "all")]
     pub scope: Scope,
     /// Interrupts that stay spread over the managed CPUs, and are moved lazily
     #[arg(long, value_name = "IRQS", value_delimiter = ',')]
     pub spread: Vec<u32>,
-    /// Take the CPUs offline for real after they were parked this long, s
+    /// Take the CPUs offline after they were parked this long, s
     #[arg(long, value_name = "SECONDS")]
     pub offline_after: Option<f64>,
-    /// Park although somebody else's cpuset names the CPU
+    /// Park even if another program's cpuset names the CPU
     #[arg(long)]
     pub force: bool,
     /// Keep cpusets and attachments when the last CPU is unparked
@@ -49,7 +49,7 @@ pub struct CpusArguments {
 #[derive(Args)]
 pub struct SwitchArguments {
     pub cpus: CpuSet,
-    /// Also if somebody else's cpuset names the CPU
+    /// Even if another program's cpuset names the CPU
     #[arg(long)]
     pub force: bool,
     /// Without expedited grace periods
@@ -125,7 +125,7 @@ pub fn park(context: &Context, arguments: &ParkArguments) -> Result<()> {
     if context.host.tree.is_live() {
         std::thread::sleep(Duration::from_millis(arguments.observe.min(60_000)));
     }
-    let remaining = residue::end(&context.host.tree, &watch, &arguments.cpus, tick_ms());
+    let remaining = residue::end(&context.host.tree, &watch, &arguments.cpus);
     let steps = STEPS
         .iter()
         .map(|(step, urgency)| StepRow { step: *step, urgency: *urgency, due: delays.due(*step) })
@@ -145,11 +145,6 @@ fn wants_bolt(context: &Context, arguments: &ParkArguments) -> bool {
     let is_plain =
         arguments.back_end.is_none() && arguments.scope == Scope::All && arguments.spread.is_empty();
     is_plain && hotplug::way(&context.host.tree, HotplugOptions::default()) == By::Bolt
-}
-
-/// `/proc/stat` counts in ticks of USER_HZ, which is 100 on every architecture that Linux has left.
-fn tick_ms() -> f64 {
-    10.0
 }
 
 fn describe(outcome: &ParkOutcome, observed_ms: u64) -> String {

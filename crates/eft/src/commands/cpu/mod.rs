@@ -24,7 +24,7 @@ const CONFIG: &str = "/etc/eft/cpu.toml";
 
 #[derive(Args)]
 pub struct CpuArguments {
-    /// CPUs that eft may park, slow or isolate (as 1-3,6); none by default
+    /// CPUs that eft may park, slow or isolate (such as 1-3,6); none by default
     #[arg(long, global = true, value_name = "CPUS", env = "EFT_MANAGED")]
     managed: Option<CpuSet>,
     /// Configuration with `managed = "1-3"`
@@ -54,15 +54,15 @@ enum CpuCommand {
     Power(power::PowerArguments),
     /// Instructions, cycles and cache misses of a thread or of CPUs
     Counters(counters::CountersArguments),
-    /// Set the speed of CPUs: a frequency, or a share such as 7/8 or 0.421; `full` takes it back
+    /// Set the speed of CPUs: a frequency, or a share such as 7/8 or 0.421; `full` undoes it
     Speed(speed::SpeedArguments),
-    /// Make an asymmetric machine of this one, as a description says
+    /// Make this machine asymmetric, as a description says
     Emulate(speed::EmulateArguments),
     /// Move everything away from CPUs, at once
     Park(change::ParkArguments),
-    /// Give parked CPUs back
+    /// Return parked CPUs
     Unpark(change::CpusArguments),
-    /// Take CPUs offline for real: by the kernel's Bolt if it is switched on, else with expedited grace periods
+    /// Take CPUs offline: by the kernel's Bolt if it is switched on, else with expedited grace periods
     Offline(change::SwitchArguments),
     /// Bring CPUs online, in the same way
     Online(change::SwitchArguments),

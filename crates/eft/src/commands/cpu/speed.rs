@@ -22,7 +22,7 @@ pub struct SpeedArguments {
     cpus: CpuSet,
     /// 7/8, 0.421, 42.1%, 1200MHz, 1.2GHz, or full
     value: String,
-    /// cpufreq, msr or emulated; otherwise the first of these that comes near
+    /// cpufreq, msr or emulated; default: the first of these that comes near
     #[arg(long, value_name = "NAME")]
     back_end: Option<BackEnd>,
     /// Let the stalls of several emulated cores alternate instead of coinciding
@@ -38,7 +38,7 @@ pub struct EmulateArguments {
     /// A machine description (topologies/machines/*.toml)
     #[arg(required_unless_present = "undo")]
     file: Option<PathBuf>,
-    /// Make the machine what it was
+    /// Undo the emulation
     #[arg(long, conflicts_with = "file")]
     undo: bool,
     #[arg(long)]

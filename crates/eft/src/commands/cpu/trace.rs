@@ -26,10 +26,10 @@ pub struct TraceArguments {
     /// Without expedited grace periods
     #[arg(long)]
     native: bool,
-    /// Take it offline although somebody else's cpuset names it
+    /// Take it offline even if another program's cpuset names it
     #[arg(long)]
     force: bool,
-    /// Whom to move away when parking: all, or process ids
+    /// What to move away when parking: all, or process ids
     #[arg(long, default_value = "all")]
     scope: Scope,
     operation: Operation,

@@ -263,7 +263,7 @@ mod tests {
         let time = Time::of(&load);
         assert!((3.0 * (time.busy + time.polling + time.waiting) - 2.0).abs() < 1e-9);
         assert!((time.ready.0 - 1.0 / 3.0).abs() < 1e-9);
-        // The kernel's account is coarse: it takes nothing from who had the CPU, nor adds.
+        // The kernel's account is coarse: it must not reduce or raise the share of a component that had the CPU.
         let load = ComponentLoad {
             busy: Share(0.1),
             sleeping: Share(0.9),

@@ -27,34 +27,34 @@ pub struct VmArguments {
 
 #[derive(Subcommand)]
 enum VmCommand {
-    /// Which guests there are, and which of their threads is what
+    /// Show the guests, and the role of each thread
     Watch(watch::WatchArguments),
-    /// Schedule their vCPUs until this is ended; then every affinity is as it was before
+    /// Schedule their vCPUs until interrupted; then every affinity is restored
     Run(run::RunArguments),
-    /// What a running `eft vm run` does
+    /// Show what a running `eft vm run` does
     Top(show::TopArguments),
-    /// Watch without touching anything, and say what a policy would do and gain
+    /// Watch without changing anything, and say what a policy would do and gain
     Advise(advise::AdviseArguments),
-    /// Put every thread back that an ended instance left where it had placed it
+    /// Restore the affinity of every thread that an ended instance left behind
     Restore(RestoreArguments),
 }
 
 /// What to manage, and where.
 #[derive(Args, Clone, Debug)]
 pub struct Common {
-    /// Control socket of a QEMU; may be repeated. Those that command lines name are found without
+    /// Control socket of a QEMU; may be repeated. Those on QEMU's command lines are found anyway
     #[arg(long, value_name = "PATH")]
     qmp: Vec<PathBuf>,
     /// Manage a cgroup or processes as if they were a guest: NAME=/sys/fs/cgroup/… or NAME=12,34; may be repeated
     #[arg(long, value_name = "NAME=WHAT")]
     group: Vec<GroupSpec>,
-    /// Only the QEMU guest of this name; may be repeated. Otherwise all
+    /// Only the QEMU guest of this name; may be repeated. Default: all
     #[arg(long, value_name = "NAME", conflicts_with = "groups_only")]
     guest: Vec<String>,
     /// Leave QEMU guests alone
     #[arg(long)]
     groups_only: bool,
-    /// CPUs to deal out (as 0-3,8); otherwise all
+    /// CPUs to deal out (such as 0-3,8); default: all
     #[arg(long, value_name = "CPUS")]
     cpus: Option<CpuSet>,
     /// Guests' weights, caps, CPUs; and defaults for these options
@@ -63,7 +63,7 @@ pub struct Common {
     /// Where the journal and the status lie
     #[arg(long, value_name = "DIR", default_value = STATE_DIR)]
     state_dir: PathBuf,
-    /// Where `eft cpu` keeps what it holds
+    /// Where `eft cpu` keeps its state
     #[arg(long, value_name = "DIR", default_value = journal::STATE_DIR, hide = true)]
     cpu_state_dir: PathBuf,
     #[arg(long)]
@@ -79,10 +79,10 @@ pub struct Deciding {
     /// predicted (IPC as on a fast core) or paper (the raw product)
     #[arg(long)]
     score: Option<Score>,
-    /// From one dealing to the next, s
+    /// Time between two dealings, s
     #[arg(long, value_name = "SECONDS")]
     interval: Option<f64>,
-    /// How much of it is measured, s
+    /// How much of that time is measured, s
     #[arg(long, value_name = "SECONDS")]
     window: Option<f64>,
 }

@@ -23,7 +23,7 @@ pub struct RunArguments {
     deciding: Deciding,
     #[command(flatten)]
     metrics: Metrics,
-    /// End after so many seconds
+    /// End after this many seconds
     #[arg(long)]
     seconds: Option<f64>,
 }

@@ -23,7 +23,7 @@ pub struct TopArguments {
     state_dir: PathBuf,
     #[arg(long)]
     json: bool,
-    /// How often to show it, once a second; 0 is until ended, which is the default on a terminal. Else once
+    /// How often to show it, once a second; 0: until interrupted. Default: 0 on a terminal, else 1
     #[arg(long)]
     count: Option<u64>,
     #[command(flatten)]
@@ -91,7 +91,7 @@ pub fn print(view: &View) -> Result<()> {
     cpu::print(&table(view, true))
 }
 
-/// As much as fits so many rows, of which the cursor takes the last: without vCPUs if these do not.
+/// The part of the table that fits into `rows`, the last of which is the cursor's: without vCPUs if they do not fit.
 fn fitted(view: &View, rows: usize) -> String {
     let room = rows.saturating_sub(1).max(1);
     let all = table(view, true);

@@ -17,7 +17,7 @@ pub struct WatchArguments {
     common: Common,
     #[command(flatten)]
     deciding: Deciding,
-    /// Repeat every so many seconds, until ended
+    /// Repeat at this interval, until interrupted
     #[arg(long, value_name = "SECONDS")]
     every: Option<f64>,
 }
