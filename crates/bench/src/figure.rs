@@ -30,7 +30,7 @@ pub struct Figure {
     pub what: String,
     pub unit: &'static str,
     pub samples: Vec<f64>,
-    /// What it is compared with: its name, and its samples of the same rounds.
+    /// The name of the baseline, and its samples of the same rounds.
     pub baseline: Option<(&'static str, Vec<f64>)>,
     pub aim: Option<Aim>,
 }

@@ -56,7 +56,7 @@ impl End {
 pub struct Wish {
     /// `None`: what the stack's `[scheduling]` manages.
     pub managed: Option<CpuSet>,
-    /// How many speeds of each CPU, where they are emulated; 0: full speed only, unless the machine has P-states.
+    /// Number of speeds of each CPU, if they are emulated; 0: full speed only, unless the machine has P-states.
     pub emulated_levels: usize,
 }
 
@@ -210,7 +210,7 @@ pub fn is_placed(member: &MemberView) -> bool {
 fn put(stack: &str, member: &MemberView, place: Place) -> Result<()> {
     let Place { cpu, dedicated } = place;
     if (member.cpu, member.dedicated) == (cpu, dedicated) && !member.moving {
-        // It may have been moved since it was looked at, but only by who works with this stack beside us.
+        // It may have been moved since it was read, but only by another user of this stack.
         let now = members(stack)?;
         if now.iter().any(|m| m.peer == member.peer && (m.cpu, m.dedicated) == (cpu, dedicated)) {
             return Ok(());

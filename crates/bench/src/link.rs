@@ -17,11 +17,11 @@ pub struct Wire {
     /// One way.
     pub delay: Duration,
     pub loss: f64,
-    /// So many frames come half a round trip late, and are overtaken meanwhile.
+    /// Share of frames that arrive half a round trip late, so that others overtake them.
     pub reorder: f64,
     /// Bytes a second; 0: unlimited.
     pub rate: u64,
-    /// Bytes that wait at most; what comes then is lost.
+    /// The most bytes that wait; frames beyond are lost.
     pub queue: u64,
     /// Of the chances that are taken.
     pub seed: u64,

@@ -19,7 +19,7 @@ pub struct LoadArguments {
 
 /// Together the threads take this much of the machine, spinners not counted.
 const SHARE: f64 = 0.1;
-/// One thread in so many is bound to a CPU, for its mask to be lost or kept.
+/// One thread in this many is bound to a CPU, so that its mask can be lost or kept.
 const BOUND_EVERY: usize = 50;
 const PERIOD: Duration = Duration::from_millis(100);
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -112,7 +112,7 @@ pub const KERNEL_ENDS: Ends = Ends { near: "10.79.3.2", far: "10.79.3.1" };
 
 /// A stack and a kernel, each with a wire of its own to another kernel.
 pub struct Impaired {
-    // Dropped in this order: who uses a device first.
+    // The fields are dropped in this order: the user of a device before the device.
     stack: Stack,
     links: [Link; 2],
     namespaces: Namespaces,

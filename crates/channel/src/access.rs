@@ -1,11 +1,11 @@
 //! Observes what a transport reads and writes in the pages of its applications.
 //!
-//! What a transport reads there is input that no message carries, and it changes while it is read. The access observer of
-//! an [`Arena`](crate::socket::Arena) sees every read, whose value it may replace, and every write. Whoever makes the
-//! arena chooses the observer; the transport cannot tell whether there is one.
+//! A page is input that no message carries, and it changes while it is read. The access observer of an
+//! [`Arena`](crate::socket::Arena) sees every read, whose value it may replace, and every write. The maker of the arena
+//! chooses the observer; the transport cannot tell whether there is one.
 //!
-//! Invariant: everything that a transport reads from a page passes the observer. No function on the transport's side may
-//! read a page around it.
+//! Invariant: everything that a transport reads from a page passes the observer. No function on the transport's side
+//! may read a page around it.
 
 /// Sees what passes between a transport and its applications' pages. Offsets count from the arena's start.
 pub trait AccessObserver: Send + Sync {

@@ -325,7 +325,7 @@ fn a_plug_outlives_no_server() {
 #[test]
 fn accounts_are_whole_and_go_only_forward() {
     let mut model = loom::model::Builder::new();
-    // Of fourteen words each: every order in which the two interrupt each other up to so many times.
+    // Each has fourteen words: every order in which the two interrupt each other up to this many times.
     model.preemption_bound = Some(3);
     model.check(|| {
         let clock = Arc::new(AtomicU64::new(1));

@@ -1,18 +1,18 @@
-//! Whether turns are committed. They always are, but where what that costs is measured.
+//! Whether turns are committed. They always are, except to measure what commits cost.
 
 use core::str::FromStr;
 
-/// As `eft up --commit` says.
+/// The value of `eft up --commit`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Commit {
     #[default]
     On,
-    /// Nothing is imaged, summed or named: a death loses every connection that has changed since.
+    /// No state is saved, summed or named: a death loses every connection that has changed since.
     Off,
 }
 
 impl Commit {
-    /// The store's key. Nothing stands there while turns are committed.
+    /// The store's key. It has no value while turns are committed.
     pub const KEY: &str = "commit";
 
     pub fn name(self) -> &'static str {
@@ -22,7 +22,7 @@ impl Commit {
         }
     }
 
-    /// What a value of the store says.
+    /// Reads the value of the store.
     pub fn of(value: &[u8]) -> Commit {
         if value == Commit::Off.name().as_bytes() { Commit::Off } else { Commit::On }
     }

@@ -16,7 +16,7 @@ pub struct Configure {
     pub value: Vec<u8>,
 }
 
-/// filter: what to answer the operator who asked (`key` as in [`Configure`]).
+/// filter: the answer to an operator's request (`key` as in [`Configure`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     pub key: String,

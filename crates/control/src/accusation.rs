@@ -38,7 +38,7 @@ impl Evidence {
         self.written.writer_is_guilty()
             // If the writer (here the accuser) damaged the queue, the reader's position proves nothing.
             || !self.read.writer_is_guilty() && self.read.reader_is_guilty()
-            // If the accuser's own position is invalid, what lies there is not the accused's fault.
+            // If the accuser's own position is invalid, the accused is not to blame for what lies there.
             || !self.written.reader_is_guilty() && nonsense()
     }
 }

@@ -25,7 +25,7 @@ const SMALL_BYTES: f64 = 600.0;
 const LARGE_BYTES: f64 = 1100.0;
 /// What the decaying sum keeps of one connection after a long time; less counts as none.
 const NONE_LATELY: f64 = 0.05;
-/// So few closed-loop clients, or fewer, leave the stack's components idle in turn.
+/// With this many closed-loop clients or fewer, the stack's components are idle in turn.
 const FEW_CONNECTIONS: f64 = 8.0;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -65,7 +65,7 @@ pub enum Kind {
     Mixed,
 }
 
-/// Who opens the connections.
+/// Which side opens the connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {

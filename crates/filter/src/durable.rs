@@ -212,7 +212,7 @@ impl States {
         }
     }
 
-    /// No turn is committed any more. What lies in the arena is that of now until it changes, and worthless then.
+    /// Ends commits. The arena holds the present state until the state changes, and is worthless from then on.
     pub fn stop_committing(&mut self) {
         self.commit();
         self.commits = false;

@@ -270,7 +270,7 @@ fn the_running_machines_memory_configuration_and_clock_decide() {
     configuration[0xa0] = 0;
     write("sys/bus/pci/devices/0000:00:1f.0/config", &configuration);
     assert_eq!(states(2)[0][1], Some(20_000));
-    // Where firmware's memory is not shown to us, the same states are there, marked.
+    // If firmware's memory may not be read, the same states are found, but marked.
     write("proc/iomem", b"00000000-00000000 : ACPI Non-volatile Storage\n");
     let processors = acpi::read_machine(&tree).unwrap().processors;
     assert_eq!(processors[1].states_depend_on.as_deref(), Some("\\OSYS"));

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::HostError;
 
-/// So many groups fit a [`GroupSet`]; a two-socket server has about a dozen.
+/// A [`GroupSet`] has room for this many groups; a two-socket server has about a dozen.
 pub const GROUPS_MAX: usize = 128;
-/// Fast, slow, and what lies between; more kinds than any machine has.
+/// Fast, slow, and classes between; more kinds than any machine has.
 pub const CLASSES_MAX: usize = 8;
 
 /// Cores of one speed. Class 0 is the fastest.

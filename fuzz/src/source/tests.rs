@@ -23,7 +23,7 @@ fn the_bytes_that_a_seeded_source_used_say_the_same_again() {
         assert_eq!(draw(&mut again), expected);
     }
     assert!(again.is_at_end());
-    // What comes after the end is the same as well.
+    // The values behind the end are the same as well.
     seeded.end();
     assert!(seeded.is_at_end());
     assert_eq!(draw(&mut seeded), draw(&mut again));

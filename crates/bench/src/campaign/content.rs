@@ -16,7 +16,7 @@ fn block() -> &'static [u8] {
     })
 }
 
-/// Fills `buffer`, of at most [`CHUNK`] bytes, with what comes at `place` of a stream.
+/// Fills `buffer`, of at most [`CHUNK`] bytes, with the content at `place` of a stream.
 pub fn fill(buffer: &mut [u8], place: u64) {
     let from = (place % PERIOD as u64) as usize;
     let first = buffer.len().min(PERIOD - from);

@@ -288,7 +288,7 @@ fn connect(part: &Part) {
     }
 }
 
-/// Datagrams may be lost; what comes must be what was sent.
+/// Datagrams may be lost, but those that arrive must be as they were sent.
 fn datagrams(part: &Part) {
     let Ok(socket) = UdpSocket::bind("0.0.0.0:0").and_then(|s| s.connect((STACK, PORT)).map(|()| s)) else {
         return;

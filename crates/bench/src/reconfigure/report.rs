@@ -191,7 +191,7 @@ pub fn print_table(report: &Report) {
     println!("\n{} tasks lost; {} values left changed", report.tasks_lost, report.left_changed.len());
 }
 
-/// How many times faster than native hotplug each way is asked to be, by the load's threads (any, where there is none).
+/// By which factor each way must beat native hotplug, by the load's threads (`None`: with any number).
 const AIMS: [(Way, Option<usize>, Where, f64); 4] = [
     (Way::Park, Some(200), Where::Leave, 50.0),
     (Way::Park, Some(1000), Where::Leave, 20.0),

@@ -75,7 +75,7 @@ impl Bench {
         let all = sets.iter().fold(CpuSet::new(), |all, set| all.union(set));
         std::thread::sleep(DWELL);
         let (begin_us, end_us, events) = self.timed(way, &sets, true, parking, &mut row.leave)?;
-        // Hotplug moves every user task, so all of these must have left, also those of other programs.
+        // Hotplug moves every user task, so all of these must have left, including those of other programs.
         let is_on_it = |event: &&Event| event.cpu != CpuId(u32::MAX) && all.contains(event.cpu);
         let arrives = |event: &&Event| is_on_it(event) && trace::switches_to_user(event);
         let leaves = |event: &&Event| is_on_it(event) && trace::switches_from_user(event);

@@ -14,7 +14,7 @@ use super::{Report, SchedArguments, candidates, search};
 use crate::figure::{Aim, Figure};
 use crate::{SWEEP_ROUNDS, store};
 
-/// What it is trained with.
+/// The loads with which it is trained.
 const SWEPT: [Kind; 4] = [Kind::Bulk, Kind::BulkIn, Kind::Requests, Kind::LoneRequests];
 const SETTLE_S: f64 = 0.3;
 /// How long a swept configuration is watched.

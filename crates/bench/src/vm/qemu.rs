@@ -103,7 +103,7 @@ pub fn pace(share: f64, dir: &Path, fast: &CpuSet, end: &End) -> Result<u32> {
     }
 }
 
-/// Part of the CPU that a guest of so many rounds takes.
+/// The share of the CPU that a guest with this many rounds takes.
 fn use_of(rounds: u32, dir: &Path, fast: &CpuSet, end: &End) -> Result<f64> {
     let guest = boot("bench-pace", dir, Some(rounds))?;
     guest.put(fast)?;

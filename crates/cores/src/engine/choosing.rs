@@ -23,7 +23,7 @@ use crate::wanted::Wanted;
 /// How often learnt profiles are saved.
 const SAVE_EVERY: Duration = Duration::from_secs(60);
 
-/// Who wants which policy.
+/// Where the request for a policy comes from.
 #[derive(Clone, Debug)]
 pub enum Choice {
     /// The settings at the component's start.
@@ -32,7 +32,7 @@ pub enum Choice {
     Asked { key: String, question: Value },
 }
 
-/// Who decides.
+/// What decides where components run.
 #[derive(Default)]
 pub enum Deciding {
     /// Nothing: the requested policy cannot begin.

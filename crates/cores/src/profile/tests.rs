@@ -91,7 +91,7 @@ fn among_plans_that_are_as_good_the_quicker_answers_requests() {
     assert_eq!(choose(&bulk, &nowhere), (0, None));
     // The third is quicker yet, but has too little throughput; of the fourth nothing is known.
     assert_eq!(choose(&requests, &nowhere), (1, Some(50.0)));
-    // What is there stays if it is as good; unless its answers take longer.
+    // The present plan stays if it is as good, unless its answers take longer.
     assert_eq!(choose(&bulk, &plans[3]).0, 3);
     assert_eq!((choose(&bulk, &plans[0]).0, choose(&requests, &plans[0]).0), (0, 1));
     assert_eq!(choose(&requests, &plans[3]).0, 3);

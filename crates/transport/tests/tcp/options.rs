@@ -184,7 +184,7 @@ fn a_push_stands_where_a_write_or_a_large_segment_ends() {
     };
     assert_eq!(said(0, 700, MS), [(700, true)]);
     assert_eq!(said(0, 1000, MS), [(1000, true)]);
-    // Held back for 200 ms; after that nobody waits for more.
+    // Held back for 200 ms; after that the data are sent.
     assert_eq!(said(cork::MORE, 700, 201 * MS), [(700, true)]);
     assert_eq!(said(cork::OPTION, 700, 201 * MS), [(700, true)]);
     assert_eq!(said(cork::MORE, 2700, MS), [(2000, true)]);

@@ -50,7 +50,7 @@ impl Scheduler {
         }
         let limits = time_limits(&self.host, &claims);
         for (i, ((index, shares), loss)) in active.into_iter().zip(shares).zip(losses).enumerate() {
-            // Overcommitted, nobody occupies more of a core than its part of all cores.
+            // Overcommitted, no vCPU occupies more of a core than its part of all cores.
             let size = |class| claims[i].time_on(class, self.memories[index].room);
             self.entries[index].limit = limits[i].max(Ppm(1));
             self.entries[index].sizes = (0..self.host.classes.len()).map(size).collect();

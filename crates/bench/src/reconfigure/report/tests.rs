@@ -16,7 +16,7 @@ fn an_aim_that_the_time_did_not_suffice_for_is_named() {
     let missing = unmeasured(&all[..], &ways, &[0, 200, 1000]);
     assert_eq!(missing.len(), 3, "{missing:?}");
     assert!(missing.iter().all(|aim| aim.ends_with("1000 threads")), "{missing:?}");
-    // Without its baseline a ratio is none, and a round that only left is none.
+    // Without a baseline there is no ratio, and a round that only took CPUs away does not count.
     let mut rows = vec![measured(Way::Park, 200), Row::new(200, Way::Native, Which::One)];
     rows[1].leave.call_us.push(9.0);
     let missing = unmeasured(&rows, &[Way::Native, Way::Park], &[200]);
