@@ -8,7 +8,7 @@
 //! Invariant: recording does not change what the engine does.
 
 use crate::recording::{
-    Access, Call, Cut, End, Entry, Input, RecordedOutput, Log, Recorded, Written, digest, digest_on,
+    Access, Call, Cut, End, Entry, Input, Log, Recorded, RecordedOutput, Written, digest, digest_on,
 };
 use eft_base::{DomainId, Instant, PacketRef, PoolId};
 use eft_channel::Memory;

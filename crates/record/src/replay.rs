@@ -7,7 +7,9 @@
 //! Invariant: a damaged recording is refused or differs, and does no other harm.
 
 use crate::recorder::{Make, contents, lets, lock};
-use crate::recording::{Access, Call, Cut, End, Input, RecordedOutput, Recorded, Recording, RecordedEvent, Written};
+use crate::recording::{
+    Access, Call, Cut, End, Input, Recorded, RecordedEvent, RecordedOutput, Recording, Written,
+};
 use eft_base::{DomainId, Instant, SocketId};
 use eft_channel::access::AccessObserver;
 use eft_channel::socket::{Arena, Geometry};

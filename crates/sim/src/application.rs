@@ -130,9 +130,9 @@ impl Application {
         while let Some(effect) = self.told.pop_front() {
             match effect {
                 Effect::Sockets(sockets::Effect::Reply { reply, .. }) => self.answered(stack, reply, seed),
-                Effect::Transport(RecordedEvent::Readable(s) | RecordedEvent::EndOfStream(s) | RecordedEvent::HangUp(s)) => {
-                    self.progress(stack, s, seed)
-                }
+                Effect::Transport(
+                    RecordedEvent::Readable(s) | RecordedEvent::EndOfStream(s) | RecordedEvent::HangUp(s),
+                ) => self.progress(stack, s, seed),
                 Effect::Transport(RecordedEvent::Writable(s)) => {
                     if let Some(page) = stack.domain.socket(s.slot) {
                         page.write_plug().clear();

@@ -140,7 +140,9 @@ fn a_changed_message_is_noticed() {
 fn a_changed_packet_is_noticed() {
     let s = recorded(1);
     let o = original(&s, ComponentId::IP);
-    let sent = o.call(|c| c.memory.len() > 1 && c.outputs.iter().any(|o| matches!(o, RecordedOutput::Message { .. })));
+    let sent = o.call(|c| {
+        c.memory.len() > 1 && c.outputs.iter().any(|o| matches!(o, RecordedOutput::Message { .. }))
+    });
     assert!(o.changed(|r| r.calls[sent].memory[0].1[34] ^= 1).is_err());
 }
 
@@ -155,7 +157,9 @@ fn a_changed_bit_of_a_segment_is_noticed() {
         let o = original_with(&s, peer, |c| c.outputs.iter().any(has_payload));
         let sent = o.call(|c| c.outputs.iter().any(has_payload));
         let number = o.recording.calls[sent].outputs.iter().position(has_payload).expect("found above");
-        let RecordedOutput::Message { shown, .. } = &o.recording.calls[sent].outputs[number] else { unreachable!() };
+        let RecordedOutput::Message { shown, .. } = &o.recording.calls[sent].outputs[number] else {
+            unreachable!()
+        };
         for bit in 0..shown.len() * 8 {
             let flipped = o.changed(|r| {
                 r.calls.truncate(sent + 1);

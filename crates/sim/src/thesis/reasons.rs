@@ -39,14 +39,4 @@ pub fn reason(claim: &str) -> Option<&'static str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::thesis::claims::claims;
-
-    #[test]
-    fn every_reason_is_of_some_claim() {
-        for (name, why) in REASONS {
-            assert!(claims().iter().any(|claim| reason(claim.id) == Some(why)), "{name}");
-        }
-    }
-}
+mod tests;

@@ -1,0 +1,52 @@
+use super::*;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command};
+
+#[test]
+fn kinds_have_names_of_their_own() {
+    for (name, kind, _) in KINDS {
+        assert_eq!((Kind::parse(name), kind.name()), (Ok(*kind), *name));
+    }
+    assert!(Kind::parse("flip").unwrap_err().to_string().contains("flip-code, flip-stack"));
+}
+
+/// A shell that computes forever.
+fn busy() -> Child {
+    Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap()
+}
+
+#[test]
+fn a_process_dies_as_it_was_told() {
+    for (kind, signal) in [
+        (Kind::Kill, libc::SIGKILL),
+        (Kind::Segv, libc::SIGSEGV),
+        (Kind::Abort, libc::SIGABRT),
+        (Kind::Null, libc::SIGSEGV),
+    ] {
+        let mut child = busy();
+        std::thread::sleep(Duration::from_millis(20));
+        let said = inject(child.id(), kind, &mut Random::new(7)).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(signal), "{kind:?}: {said}");
+    }
+}
+
+#[test]
+fn one_that_sleeps_breaks_where_it_sleeps_and_not_otherwise() {
+    let mut child = Command::new("sleep").arg("1").spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(20));
+    let said = inject(child.id(), Kind::FlipStack, &mut Random::new(7)).unwrap();
+    assert!(said.ends_with(" 0 instructions on"), "{said}");
+    // The flipped bit may kill it; the tracing must not.
+    assert_ne!(child.wait().unwrap().signal(), Some(libc::SIGTRAP));
+}
+
+#[test]
+fn what_is_not_there_is_one_line() {
+    let mut child = busy();
+    std::thread::sleep(Duration::from_millis(20));
+    let refusal = inject(child.id(), Kind::FlipArena, &mut Random::new(7)).unwrap_err();
+    assert_eq!(refusal, Error::Missing("it has written no durable state".into()));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(inject(child.id(), Kind::Abort, &mut Random::new(7)).is_err(), "it has ended");
+}
