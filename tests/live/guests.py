@@ -209,7 +209,7 @@ def vcpus_that_are_plugged_and_unplugged_are_followed():
             monitor("device_del", id=f"plugged{i}")
             is_followed(3 - count)
         log = run.end()
-        check("has gone" not in log and "somebody else" not in log and "panicked" not in log, log)
+        check("has gone" not in log and "another program" not in log and "panicked" not in log, log)
         check(monitor.vcpus() == first and os.sched_getaffinity(first[0]) == ALL, "not as before")
         left = sh(EFT, "vm", "restore", "--state-dir", run.dir).stdout
         check(left == "0 threads are as they were before\n", left)
@@ -243,7 +243,7 @@ def affinities_are_as_before_after_an_end_and_after_a_crash():
         run.process.wait()
         os.sched_setaffinity(guest.pid, {other})
         out = sh(EFT, "vm", "restore", "--state-dir", run.dir)
-        check("somebody else" in out.stderr and os.sched_getaffinity(guest.pid) == {other}, out)
+        check("another program" in out.stderr and os.sched_getaffinity(guest.pid) == {other}, out)
         os.sched_setaffinity(guest.pid, ALL - {other})
         # The next instance restores by itself, too.
         run = Run(scene, *options)
@@ -264,7 +264,7 @@ def what_somebody_else_places_is_left_alone():
         run = Run(scene, "--groups-only", "--group", f"g={guest.pid},{second.pid}", "--cpus", ",".join(map(str, cpus)))
         wait_until(lambda: os.sched_getaffinity(guest.pid) <= cpus, 10, "the guest to be placed")
         sh("taskset", "-p", "-c", str(other), str(guest.pid))
-        run.says(f"somebody else put it on CPU {other}; it is left alone")
+        run.says(f"another program put it on CPU {other}; it is left alone")
         time.sleep(1)
         check(os.sched_getaffinity(guest.pid) == {other}, "it was fought over")
         shown = {v["tid"]: v["is_left_alone"] for v in run.top()}

@@ -88,7 +88,7 @@ def who_accuses_without_evidence_is_replaced():
             after = stack.components()
             others = [name for name in after if name != component and after[name]["generation"] != before[name]["generation"]]
             check(not others, f"{component} accuses, and these were replaced: {others}")
-        check("that is not so; killing tcp" in stack.process.log.read_text(), "no word of it")
+        check("the accusation is false; killing tcp" in stack.process.log.read_text(), "no word of it")
 
 
 def wrong_injections_are_refused():

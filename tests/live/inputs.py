@@ -55,7 +55,7 @@ def wrong_command_lines():
 def what_shared_processes_cannot():
     with Scene("shared") as scene:
         stack = Stack(scene, topology=ROOT / "topologies/edge.toml")
-        refused(EFT, "update", "--name", stack.name, "ip", says="share a process, and cannot be updated as yet")
+        refused(EFT, "update", "--name", stack.name, "ip", says="share a process, and cannot be updated yet")
         refused(EFT, "sched", "--name", stack.name, "policy", "adaptive", says="only `fixed` is possible")
         check("killed with what shares its process: " in stack.eft("kill", "filter").stdout, "who dies with it")
 

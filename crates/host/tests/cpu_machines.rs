@@ -172,7 +172,7 @@ fn what_somebody_else_set_meanwhile_stays() {
     machine.put_cpu(CpuId(2), "cpufreq/scaling_max_freq", "2500000");
     let (_, notes) = machine.session("").restore().unwrap();
     assert_eq!(machine.get("sys/devices/system/cpu/cpu2/cpufreq/scaling_max_freq"), "2500000");
-    assert!(notes.iter().any(|note| note.contains("somebody else")), "{notes:?}");
+    assert!(notes.iter().any(|note| note.contains("another program")), "{notes:?}");
 }
 
 #[test]

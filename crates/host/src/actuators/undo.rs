@@ -79,7 +79,7 @@ fn undo(tree: &Tree, change: &Change, is_last_hold: bool) -> Result<Option<Strin
             Ok(now) if now == *new => clock_modulation::write(tree, *cpu, *register, *old).map(|()| None),
             Ok(now) if now == *old => Ok(None),
             Ok(_) => Ok(Some(format!(
-                "MSR {register:#x} of CPU {cpu} was changed by somebody else; left as it is"
+                "MSR {register:#x} of CPU {cpu} was changed by another program; left as it is"
             ))),
             Err(reason) => Err(reason),
         },
@@ -95,7 +95,7 @@ fn undo_write(tree: &Tree, path: &str, old: &str, new: &str) -> Result<Option<St
         return Ok(None);
     }
     if !same_value(&now, new) {
-        return Ok(Some(format!("/{path} was set to '{}' by somebody else; left as it is", now.trim())));
+        return Ok(Some(format!("/{path} was set to '{}' by another program; left as it is", now.trim())));
     }
     // An empty list is written as a line of its own: a write of no bytes does nothing.
     let value = if old.is_empty() { "\n" } else { old };
@@ -138,7 +138,7 @@ fn restore_placed(
         return Ok(None);
     }
     if !now.is_subset(within) {
-        return Ok(Some(format!("thread {} was put on CPU {now} by somebody else; left as it is", id.tid)));
+        return Ok(Some(format!("thread {} was put on CPU {now} by another program; left as it is", id.tid)));
     }
     affinity::set(tree, process, id.tid, old).map(|()| None)
 }

@@ -112,7 +112,7 @@ impl Placer {
                 placed.present = now;
                 continue;
             }
-            let told = format!("thread {}: somebody else put it on CPU {now}; it is left alone", id.tid);
+            let told = format!("thread {}: another program put it on CPU {now}; it is left alone", id.tid);
             changed.push((*id, told));
         }
         self.left_alone.extend(changed.iter().cloned());

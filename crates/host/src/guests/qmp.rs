@@ -101,7 +101,7 @@ impl Monitor {
             }
             let left = self.until.saturating_duration_since(Instant::now());
             if left.is_zero() && self.bytes.is_empty() {
-                return Err(error!(Busy, "does not answer; somebody else may hold it"));
+                return Err(error!(Busy, "does not answer; another program may hold it"));
             }
             if left.is_zero() {
                 return Err(error!(Invalid, "talks without end, or stops in the middle of a line"));

@@ -45,8 +45,8 @@ impl Supervisor {
         let (accuser, accused) = (self.members[by].name.clone(), self.members[i].name.clone());
         let (guilty, verdict) = match self.members[by].credit.judge(clock::now(), &evidence) {
             Verdict::Accused => (Some(i), format!("killing {accused}")),
-            Verdict::Accuser => (Some(by), format!("that is not so; killing {accuser}")),
-            Verdict::Neither => (None, "that is not to be seen".into()),
+            Verdict::Accuser => (Some(by), format!("the accusation is false; killing {accuser}")),
+            Verdict::Neither => (None, "the queues do not show it".into()),
         };
         eprintln!("eft {}: {accuser} says that {accused} sends nonsense; {verdict}", self.config.name);
         if let Some(guilty) = guilty {

@@ -53,7 +53,7 @@ impl Supervisor {
         if self.members[i].life != Life::Running {
             return Err(error!(
                 Busy,
-                "cores is not running at the moment; the stack goes on under the last plan"
+                "cores is not running at the moment; the stack runs on under the last plan"
             ));
         }
         if what.name() == "policy"
@@ -97,7 +97,7 @@ impl Supervisor {
         let asked = |(key, client): &(String, u64)| key.starts_with("cores.ask:").then_some(*client);
         let clients: Vec<u64> = self.waiting.iter().filter_map(asked).collect();
         let answer =
-            json!({ "error": "cores died over this question; the stack goes on under the last plan" });
+            json!({ "error": "cores died over this question; the stack runs on under the last plan" });
         clients.into_iter().for_each(|c| self.answer_client(c, &answer, &[]));
     }
 

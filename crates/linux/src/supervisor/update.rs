@@ -87,7 +87,7 @@ impl Supervisor {
         if self.company(i).len() > 1 {
             return Err(error!(
                 Refused,
-                "{} share a process, and cannot be updated as yet",
+                "{} share a process, and cannot be updated yet",
                 self.company_name(i)
             ));
         }
@@ -283,7 +283,7 @@ impl Supervisor {
     }
 
     fn refuse_update(&mut self, i: usize, client: u64, why: &str) {
-        let error = format!("{} is not updated, and goes on as it was: {why}", self.members[i].name);
+        let error = format!("{} is not updated, and runs on as before: {why}", self.members[i].name);
         eprintln!("eft {}: {error}", self.config.name);
         self.answer_client(client, &json!({ "error": error }), &[]);
     }

@@ -67,7 +67,7 @@ fn what_somebody_else_set_is_reported_and_left() {
     assert_eq!(placer.check().len(), 0, "told once");
     assert!(!placer.put(id, &one).unwrap());
     let notes = placer.restore();
-    assert!(notes.len() == 1 && notes[0].contains("somebody else"), "{notes:?}");
+    assert!(notes.len() == 1 && notes[0].contains("another program"), "{notes:?}");
     assert_eq!(mask(id), two);
     end(child);
 }

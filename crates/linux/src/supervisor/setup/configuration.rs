@@ -28,7 +28,7 @@ pub(super) fn check(config: &StackConfig) -> Result<()> {
     // Such a topology can be planned, but connections cannot be spread over several transports yet.
     if let Some(second) = config.topology.transports().into_iter().find(|id| id.instance > 0) {
         return Err(Error::Invalid(format!(
-            "component `{second}`: a stack runs one tcp and one udp at most as yet"
+            "component `{second}`: a stack runs at most one tcp and one udp so far"
         )));
     }
     if config.devices.is_empty() || config.devices.len() > DEVICES_MAX {
