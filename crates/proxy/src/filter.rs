@@ -1,8 +1,8 @@
-//! Which system calls are handed over: a program of the kernel's filter machine (seccomp(2)).
+//! Chooses the system calls that are handed over: a program for the kernel's filter machine (seccomp(2)).
 //!
-//! Handed over are `socket` for AF_INET and AF_INET6, and the calls on sockets but for reads and writes. A `recvfrom` or
-//! `sendto` without an address and special flags, as `recv` and `send` make, is a read or a write, too. What other
-//! architectures' calls would do is not known, so they fail.
+//! These are `socket` for AF_INET and AF_INET6, and the calls on sockets except reads and writes. A `recvfrom` or
+//! `sendto` without an address and without special flags, as `recv` and `send` make it, counts as a read or a write.
+//! Calls of other architectures fail, because their effects are unknown.
 
 use crate::sys::{Result, int, owned};
 use libc::{
@@ -15,17 +15,19 @@ use std::os::fd::OwnedFd;
 const OURS: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
 const OURS: u32 = 0xc000_00b7;
-/// Numbers from here on are of the x32 interface.
+/// Numbers from here on belong to the x32 interface.
 const X32: u32 = 0x4000_0000;
 
-/// Where `struct seccomp_data` has the call's number, the architecture, and the lower half of an argument.
+/// The offset of the call's number in `struct seccomp_data`.
 const NUMBER: u32 = 0;
+/// The offset of the architecture.
 const ARCHITECTURE: u32 = 4;
+/// The offset of the lower half of an argument.
 const fn argument(n: u32) -> u32 {
     16 + 8 * n
 }
 
-/// Always handed over.
+/// Calls that are always handed over.
 const CALLS: [i64; 14] = [
     libc::SYS_bind,
     libc::SYS_listen,
@@ -43,14 +45,14 @@ const CALLS: [i64; 14] = [
     libc::SYS_recvmmsg,
 ];
 
-/// Flags with which `recvfrom` and `sendto` are still a read and a write.
+/// With these flags, `recvfrom` and `sendto` still count as a read and a write.
 const PLAIN: u32 = (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | libc::MSG_PEEK | libc::MSG_WAITALL) as u32;
 
 fn load(offset: u32) -> sock_filter {
     sock_filter { code: (BPF_LD | BPF_W | BPF_ABS) as u16, jt: 0, jf: 0, k: offset }
 }
 
-/// Skips `yes` statements if the loaded word compares so with `k`, else `no`.
+/// Skips `yes` statements if the comparison of the loaded word with `k` holds, and otherwise `no`.
 fn skip_if(comparison: u32, k: u32, yes: u8, no: u8) -> sock_filter {
     sock_filter { code: (BPF_JMP | comparison | BPF_K) as u16, jt: yes, jf: no, k }
 }
@@ -101,9 +103,9 @@ fn program() -> Vec<sock_filter> {
     all
 }
 
-/// From now on the calls of this process and its descendants are handed over to who has the returned descriptor.
-/// `EBUSY`: they are handed over to somebody already. Without CAP_SYS_ADMIN this needs `no_new_privs`: setuid programs
-/// then run without their privilege.
+/// Hands the calls of this process and its descendants over to the holder of the returned descriptor from now on.
+/// `EBUSY`: another process handles them already. Without CAP_SYS_ADMIN this needs `no_new_privs`: setuid programs then
+/// run without their privilege.
 pub fn install() -> Result<OwnedFd> {
     let mut filter = program();
     let program = sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };

@@ -1,25 +1,25 @@
-//! What the kernel's queue cannot say of a datagram: its address and what came with it.
+//! What the kernel's queue cannot store with a datagram: its address, and its control messages.
 //!
 //! Datagrams lie in the program's Unix socket, so that plain reads work. Each carries a descriptor, its label: a memory
-//! file with the sender's address and the control messages. A plain read loses it, as one of a UDP socket loses the
-//! address; for all other calls we read the datagram on the program's behalf, and its label.
+//! file with the sender's address and the control messages. A plain read loses the label, just as a read from a UDP
+//! socket loses the address. For all other calls the proxy reads the datagram and its label on the program's behalf.
 
 use crate::sys::{self, Errno, Result};
 use libc::{c_int, c_void};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-/// Control messages of one datagram, at most.
+/// The most bytes of control messages with one datagram.
 pub const CONTROL_MAX: usize = 4096;
 const LABEL_MAX: usize = 4 + sys::ADDRESS_MAX + CONTROL_MAX;
 
-/// The last label of a socket: most datagrams come from the same sender as the last one.
+/// The last label of a socket: most datagrams come from the same sender as the one before.
 #[derive(Default)]
 pub struct Labels {
     last: Option<(Vec<u8>, std::fs::File)>,
 }
 
-/// Both parts, each after its length.
+/// Both parts, each preceded by its length.
 pub fn encode(name: &[u8], control: &[u8]) -> Vec<u8> {
     let mut label = Vec::with_capacity(4 + name.len() + control.len());
     for part in [name, control] {
@@ -29,7 +29,7 @@ pub fn encode(name: &[u8], control: &[u8]) -> Vec<u8> {
     label
 }
 
-/// The name and the control messages; nothing if this is no label.
+/// The name and the control messages; both empty if this is not a label.
 pub fn decode(label: &[u8]) -> (&[u8], &[u8]) {
     let part = |from: usize| {
         let len = u16::from_ne_bytes([*label.get(from)?, *label.get(from + 1)?]) as usize;
@@ -40,7 +40,7 @@ pub fn decode(label: &[u8]) -> (&[u8], &[u8]) {
 }
 
 impl Labels {
-    /// The file that has this label.
+    /// The file that holds this label.
     fn file(&mut self, label: &[u8]) -> Result<&std::fs::File> {
         if self.last.as_ref().is_none_or(|(last, _)| last != label) {
             // SAFETY: a NUL-terminated name.
@@ -73,13 +73,13 @@ impl Labels {
     }
 }
 
-/// Takes (or peeks at) a datagram from the program's queue: how many bytes it has, whether they were cut, its label.
+/// Takes (or peeks at) a datagram from the program's queue: returns its length, whether it was cut, and its label.
 pub fn receive(program: &OwnedFd, into: &mut [u8], flags: c_int) -> Result<(usize, bool, Vec<u8>)> {
     let mut space = Space::default();
     let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let mut message = sys::message((std::ptr::null_mut(), 0), &mut part, (space.0.as_mut_ptr().cast(), ONE));
     let flags = flags & libc::MSG_PEEK | libc::MSG_DONTWAIT | libc::MSG_TRUNC | libc::MSG_CMSG_CLOEXEC;
-    // SAFETY: buffer and space are ours and live until after the call; a descriptor that comes is nobody else's.
+    // SAFETY: buffer and space are ours and live until after the call; a descriptor that arrives belongs to us alone.
     let (n, file) = unsafe {
         let n = sys::long(libc::recvmsg(program.as_raw_fd(), &mut message, flags))?;
         let head = libc::CMSG_FIRSTHDR(&message);
@@ -102,7 +102,7 @@ pub fn receive(program: &OwnedFd, into: &mut [u8], flags: c_int) -> Result<(usiz
 /// `CMSG_SPACE` of one descriptor.
 const ONE: usize = 24;
 
-/// Aligned as control messages must be.
+/// Aligned like control messages.
 #[derive(Default)]
 struct Space([u64; ONE / 8]);
 

@@ -1,19 +1,20 @@
-//! Programs that cannot be preloaded, on the stack: the proxy.
+//! The proxy: programs on the stack that cannot be preloaded.
 //!
-//! A statically linked program makes its system calls itself, so there is nothing to preload the library into. The kernel
-//! hands its calls on sockets over to the proxy ([`notify`], [`filter`]), which is an ordinary program on the stack, with
-//! the library preloaded, in the same domain: it has no more rights than any program there, and the servers know nothing
-//! of it. For each socket of the program ([`socket`]) the proxy has a socket of eft's. The program gets one end of a Unix
-//! socket pair, whose readiness the kernel gives to read, write, poll, epoll, dup, fork and exec; between the other end and
-//! eft's socket the proxy passes the bytes on ([`pump`]). So data of a connection go by plain reads and writes, and only
-//! the other calls ([`calls`]) come here.
+//! A statically linked program makes its system calls itself, so it cannot load the library. The kernel hands its calls
+//! on sockets over to the proxy ([`notify`], [`filter`]). The proxy is an ordinary program on the stack, with the
+//! library preloaded, in the same domain: it has no more rights than any program there, and the servers do not know
+//! about it. For each socket of the program ([`socket`]) the proxy has an eft socket. The program gets one end of a
+//! Unix socket pair, so the kernel itself serves read, write, poll, epoll, dup, fork and exec; the proxy passes the
+//! bytes between the other end and the eft socket ([`pump`]). So a connection's data go by plain reads and writes, and
+//! only the other calls ([`calls`]) come here.
 //!
 //! Guarantees: no socket of AF_INET or AF_INET6 of the program is the kernel's, unless the library would give it to the
-//! kernel. What the program says is not trusted: memory and counts are bounded, and what was read counts only if its thread
-//! still waits ([`target`]). If the proxy dies, the program's sockets end, and its further calls fail with ENOSYS.
+//! kernel. The program is not trusted: memory and counts are bounded, and what was read from it counts only if its
+//! thread still waits ([`target`]). If the proxy dies, the program's sockets end, and its further calls fail with
+//! ENOSYS.
 //!
-//! Invariant: the proxy never waits for one socket. Nothing is buffered beyond the socket pair but one buffer for each
-//! direction.
+//! Invariant: the proxy never waits for a single socket. It buffers nothing beyond the socket pair except one buffer
+//! for each direction.
 
 mod calls;
 mod filter;
@@ -32,7 +33,7 @@ use notify::Notification;
 use sockets::Event;
 use world::World;
 
-/// Serves a program and its descendants until all have ended and all that they sent is passed on.
+/// Serves a program and its descendants until all have ended and everything that they sent has been passed on.
 fn serve(world: &mut World) {
     let mut ended = false;
     while !(ended && world.sockets.is_empty()) {
@@ -73,7 +74,7 @@ fn answer(world: &mut World, notification: Notification, resumed: bool) {
     }
 }
 
-/// Something has happened at a socket: passes on what can be, and lets the calls that wait try again.
+/// Something happened at a socket: passes on what is possible, and repeats the calls that wait.
 fn happened(world: &mut World, index: usize, hung_up: bool) {
     if !world.serve(index, hung_up) {
         return;
@@ -83,13 +84,13 @@ fn happened(world: &mut World, index: usize, hung_up: bool) {
         socket.post_token();
     }
     for waiting in std::mem::take(&mut socket.waiting) {
-        // A signal may have interrupted it.
+        // A signal may have interrupted the call.
         if !world.listener.is_valid(waiting.notification.id) {
             continue;
         }
         let left = waiting.until.map(|until| until.saturating_duration_since(std::time::Instant::now()));
         match calls::attempt(world, &waiting.notification, true) {
-            // As long as is left.
+            // It waits for the rest of its time.
             Ok(Outcome::Wait(index, _)) => world.wait(index, waiting.notification, left),
             Ok(Outcome::Value(value)) => world.listener.answer(waiting.notification.id, Ok(value)),
             Ok(Outcome::GoOn) => world.listener.go_on(waiting.notification.id),

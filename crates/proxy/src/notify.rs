@@ -4,12 +4,12 @@ use crate::sys::{Errno, Result, int};
 use libc::c_int;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// A call that waits for our answer.
+/// A call that waits for an answer.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Notification {
     pub id: u64,
-    /// The thread that calls.
+    /// The calling thread.
     pub thread: u32,
     _flags: u32,
     pub number: c_int,
@@ -46,22 +46,22 @@ const ADD_DESCRIPTOR: u64 = request(1, 3, size_of::<AddDescriptor>());
 const SET_FLAGS: u64 = request(1, 4, size_of::<u64>());
 
 const CONTINUE: u32 = 1;
-/// The descriptor's number is the answer.
+/// The descriptor's number is the call's result.
 const ADD_AND_SEND: u32 = 2;
 /// Wakes the other side on the same CPU.
 const SYNC_WAKE_UP: u64 = 1;
 
-/// Where the calls come from.
+/// The descriptor from which the calls come.
 pub struct Listener(OwnedFd);
 
 impl Listener {
-    /// Takes a listener over, and makes sure that the kernel can do all that is needed (Linux 5.14).
+    /// Takes over a listener, and makes sure that the kernel can do all that is needed (Linux 5.14).
     pub fn new(fd: OwnedFd) -> Result<Listener> {
         let listener = Listener(fd);
-        // SAFETY: takes a number. Older kernels do not know it, and answer later.
+        // SAFETY: takes a number. Older kernels do not know the request and return an error, which does no harm.
         unsafe { libc::ioctl(listener.number(), SET_FLAGS as _, SYNC_WAKE_UP) };
         match listener.add(0, listener.number(), false) {
-            // No call has this number, but the kernel knows what is asked.
+            // No call has this number, but the kernel knows the request.
             Err(Errno(libc::ENOENT)) => Ok(listener),
             Err(errno) => Err(errno),
             Ok(_) => Err(Errno(libc::EINVAL)),
@@ -82,13 +82,13 @@ impl Listener {
         }
     }
 
-    /// Whether the thread still waits for this answer. While it does, its number is not used again.
+    /// Whether the thread still waits for this answer. While it does, its id is not reused.
     pub fn is_valid(&self, id: u64) -> bool {
         // SAFETY: reads a number of ours.
         unsafe { libc::ioctl(self.number(), IS_VALID as _, &raw const id) == 0 }
     }
 
-    /// The call's result.
+    /// Gives the call its result.
     pub fn answer(&self, id: u64, result: Result<i64>) {
         self.respond(match result {
             Ok(value) => Response { id, value, error: 0, flags: 0 },
@@ -96,17 +96,18 @@ impl Listener {
         });
     }
 
-    /// The kernel makes the call as if nobody had looked.
+    /// Lets the kernel make the call, as if it had not been handed over.
     pub fn go_on(&self, id: u64) {
         self.respond(Response { id, value: 0, error: 0, flags: CONTINUE });
     }
 
     fn respond(&self, response: Response) {
-        // SAFETY: reads a structure of ours. If the thread waits no more, there is nothing to do.
+        // SAFETY: reads a structure of ours. If the thread does not wait any more, nothing is left to do.
         unsafe { libc::ioctl(self.number(), SEND as _, &raw const response) };
     }
 
-    /// The call's result is a descriptor; returns its number there. `ENOENT`: the thread waits no more.
+    /// Gives the call a descriptor as its result; returns the descriptor's number in the program. `ENOENT`: the thread
+    /// does not wait any more.
     pub fn answer_descriptor(&self, id: u64, descriptor: &OwnedFd, cloexec: bool) -> Result<c_int> {
         self.add(id, descriptor.as_raw_fd(), cloexec)
     }

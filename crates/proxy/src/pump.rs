@@ -1,19 +1,18 @@
-//! Passes bytes and datagrams on between the program's sockets and eft's.
+//! Passes bytes and datagrams between the program's sockets and eft's.
 //!
-//! Nothing is taken from one side while the other has no room, but for what was taken already, of which there is one
-//! buffer at most.
+//! Nothing is taken from one side while the other has no room, except for one buffer at most, which was taken before.
 
 use crate::label;
 use crate::socket::{Rest, Socket, State};
 use crate::sys::{self, AGAIN, Address, Errno, Result};
 use std::os::fd::AsRawFd;
 
-/// What becomes of a socket.
+/// How a socket continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
-    /// The next event will tell.
+    /// It waits for the next event.
     Rest,
-    /// There is more to do; others come first.
+    /// It has more to do, after the others.
     Again,
     /// Both directions are over.
     Close,
@@ -21,12 +20,12 @@ pub enum Next {
     Reset,
 }
 
-/// At most a datagram, and room for what is longer.
+/// A whole datagram, or as many bytes of a stream.
 pub const BUFFER: usize = 1 << 17;
-/// Buffers that are passed on before others have their turn.
+/// The most buffers that are passed on before other sockets have their turn.
 const ROUNDS: usize = 16;
 
-/// One direction, after its share.
+/// The state of one direction after its share.
 #[derive(PartialEq, Eq)]
 enum Way {
     Waits,
@@ -35,7 +34,7 @@ enum Way {
     Broken,
 }
 
-/// Does what can be done for a socket.
+/// Does everything that is possible for a socket now.
 pub fn pump(socket: &mut Socket, buffer: &mut [u8]) -> Next {
     match socket.state {
         State::Connected { .. } => stream(socket, buffer),
@@ -46,7 +45,7 @@ pub fn pump(socket: &mut Socket, buffer: &mut [u8]) -> Next {
     }
 }
 
-/// Who writes to a connection that was never made learns it.
+/// Reports the failure to a program that writes to a connection that was never made.
 fn refuse(socket: &Socket) -> Next {
     if sys::ready(&socket.near, libc::POLLIN) & libc::POLLIN != 0 { Next::Reset } else { Next::Rest }
 }
@@ -59,7 +58,7 @@ fn stream(socket: &mut Socket, buffer: &mut [u8]) -> Next {
     }
     match (up, down) {
         (_, Way::Broken) => Next::Reset,
-        // What came before can still be read.
+        // The program can still read the bytes from before.
         (Way::Broken, Way::Waits) if socket.down.present => Next::Rest,
         (Way::Broken, Way::Waits | Way::Over) => Next::Reset,
         (Way::HasMore, _) | (_, Way::HasMore) => Next::Again,
@@ -67,7 +66,7 @@ fn stream(socket: &mut Socket, buffer: &mut [u8]) -> Next {
     }
 }
 
-/// The rest goes first. True if there is none any more.
+/// Sends the rest first. True if nothing is left of it.
 fn send_rest(rest: &mut Rest, to: &std::os::fd::OwnedFd) -> Result<bool> {
     while rest.present {
         match sys::send(to, &rest.bytes) {
@@ -79,7 +78,7 @@ fn send_rest(rest: &mut Rest, to: &std::os::fd::OwnedFd) -> Result<bool> {
     Ok(true)
 }
 
-/// Passes all of it on, or keeps what finds no room. True if all went.
+/// Passes all bytes on, or keeps those that find no room. True if all were sent.
 fn pass(to: &std::os::fd::OwnedFd, bytes: &[u8], rest: &mut Rest) -> Result<bool> {
     let sent = match sys::send(to, bytes) {
         Ok(n) => n,
@@ -101,7 +100,7 @@ fn send_up(socket: &mut Socket, buffer: &mut [u8]) -> Way {
         }
         match sys::receive(&socket.near, buffer) {
             Err(AGAIN) => return Way::Waits,
-            // The program has closed its end, and had not read all.
+            // The program has closed its end without reading everything.
             Ok(0) | Err(_) => {
                 let _ = sys::shutdown(&socket.far, libc::SHUT_WR);
                 socket.up_over = true;
@@ -154,7 +153,7 @@ fn datagrams(socket: &mut Socket, buffer: &mut [u8]) -> Next {
     if up == Way::HasMore || down == Way::HasMore { Next::Again } else { Next::Rest }
 }
 
-/// Sends the datagrams that the program has written. An error belongs to the next call that can tell it.
+/// Sends the datagrams that the program has written. The next call that can report an error does so.
 fn write_datagrams(socket: &mut Socket, buffer: &mut [u8]) -> Way {
     for _ in 0..ROUNDS {
         if socket.up.present {
@@ -180,7 +179,7 @@ fn write_datagrams(socket: &mut Socket, buffer: &mut [u8]) -> Way {
     Way::HasMore
 }
 
-/// All that the program has written is sent before what a call of it sends.
+/// Sends everything that the program has written, before a call of the program sends something else.
 pub fn flush(socket: &mut Socket, buffer: &mut [u8]) -> Result<()> {
     while write_datagrams(socket, buffer) == Way::HasMore {}
     if socket.up.present { Err(AGAIN) } else { Ok(()) }
@@ -214,7 +213,7 @@ fn read_datagrams(socket: &mut Socket, buffer: &mut [u8]) -> Way {
     Way::HasMore
 }
 
-/// The next datagram of eft's, with its label.
+/// The next datagram from eft's socket, with its label.
 fn take_datagram(socket: &Socket, buffer: &mut [u8]) -> Result<(usize, Vec<u8>)> {
     let mut control = [0u64; label::CONTROL_MAX / 8];
     let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
@@ -227,12 +226,12 @@ fn take_datagram(socket: &Socket, buffer: &mut [u8]) -> Result<(usize, Vec<u8>)>
         *len = message.msg_namelen;
         Ok((n, message.msg_controllen as usize))
     })?;
-    // SAFETY: plain numbers, which may be seen as bytes.
+    // SAFETY: plain numbers, which may be read as bytes.
     let control: &[u8] = unsafe { std::slice::from_raw_parts(control.as_ptr().cast(), label::CONTROL_MAX) };
     Ok((n, label::encode(name.bytes(), &control[..used.min(label::CONTROL_MAX)])))
 }
 
-/// Lets the program see ECONNRESET: the kernel says so of a Unix socket whose peer is closed before it has read all.
+/// Makes the program see ECONNRESET: the kernel reports it for a Unix socket whose peer was closed with unread data.
 /// `program` is the program's end, if it could be found.
 pub fn reset(socket: &Socket, program: Option<&std::os::fd::OwnedFd>) -> std::result::Result<(), Errno> {
     if sys::ready(&socket.near, libc::POLLIN) & libc::POLLIN != 0

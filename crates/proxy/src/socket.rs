@@ -1,4 +1,4 @@
-//! One socket of the program's: the program has one end of a Unix socket pair, we have the other and eft's socket.
+//! One socket of the program: the program has one end of a Unix socket pair, the proxy has the other and eft's socket.
 
 use crate::label::Labels;
 use crate::sys::{self, Errno, Result};
@@ -6,29 +6,29 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
 
-/// What a socket is.
+/// The state of a socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
-    /// A stream that was not used yet.
+    /// A stream that has not been used yet.
     Fresh,
     Connecting,
-    /// `told`: the program knows.
+    /// `told`: the program knows it.
     Connected {
         told: bool,
     },
     Listening,
-    /// It was not connected; nothing can be done with it any more.
+    /// The attempt to connect failed; the socket is of no further use.
     Failed,
     Datagrams,
 }
 
-/// What did not find room, and is passed on first.
+/// Data that found no room and are passed on first.
 #[derive(Default)]
 pub struct Rest {
     pub bytes: Vec<u8>,
-    /// Of a datagram, what its label says.
+    /// The label of a datagram.
     pub label: Vec<u8>,
-    /// A datagram may be empty.
+    /// Whether there is a rest: a datagram may be empty.
     pub present: bool,
 }
 
@@ -37,7 +37,7 @@ impl Rest {
         *self = Rest { bytes: bytes.to_vec(), label: label.to_vec(), present: true };
     }
 
-    /// The first bytes have been passed on.
+    /// The first `n` bytes have been passed on.
     pub fn passed(&mut self, n: usize) {
         self.bytes.drain(..n);
         if self.bytes.is_empty() {
@@ -53,43 +53,43 @@ pub struct Waiting {
 }
 
 pub struct Socket {
-    /// The other end of what the program has.
+    /// The other end of the program's descriptor.
     pub near: OwnedFd,
     /// eft's socket.
     pub far: OwnedFd,
-    /// By which the program's end is recognised, whoever calls, and by whatever number.
+    /// Identifies the program's end, whichever process calls and whatever the descriptor's number is.
     pub inode: u64,
     pub state: State,
     /// From the program to eft.
     pub up: Rest,
     /// From eft to the program.
     pub down: Rest,
-    /// The program sends nothing more; it has heard that nothing more comes.
+    /// The program sends nothing more, and eft's socket was told.
     pub up_over: bool,
     pub down_over: bool,
     /// The program's end is closed, or shut down in both directions.
     pub hung_up: bool,
-    /// Nobody reads what comes.
+    /// The program does not read any more.
     pub unread: bool,
     /// Bytes that keep the program's end from being writable.
     pub plug: usize,
-    /// Messages that say that a connection waits.
+    /// Messages in the program's end that show that a connection waits.
     pub tokens: usize,
-    /// Connections that were taken for a call that ended meanwhile.
+    /// Connections that were accepted for a call that ended meanwhile.
     pub taken: VecDeque<(OwnedFd, sys::Address)>,
     pub error: Option<Errno>,
-    /// Calls that wait for something to happen here.
+    /// Calls that wait for an event at this socket.
     pub waiting: Vec<Waiting>,
-    /// Where the program's end was last seen.
+    /// The thread and descriptor number by which the program's end was last used.
     pub seen: (u32, libc::c_int),
     pub labels: Labels,
 }
 
-/// Enough to take the room of any send buffer below half of it.
+/// Enough to take more than half of the room of any send buffer.
 const PLUG: [u8; 16384] = [0; 16384];
 const PLUGS_MAX: usize = 4096;
 
-/// More wake-ups for edge-triggered waiters are not needed.
+/// Edge-triggered waiters need no more wake-ups than this.
 const TOKENS_MAX: usize = 4;
 
 impl Socket {
@@ -139,8 +139,8 @@ impl Socket {
         }
     }
 
-    /// Whether the attempt to connect has ended; then the state says how.
-    pub fn look_at_attempt(&mut self) {
+    /// Checks whether the attempt to connect has ended; if so, the state holds the result.
+    pub fn check_attempt(&mut self) {
         if self.state != State::Connecting
             || sys::ready(&self.far, libc::POLLOUT) & (libc::POLLOUT | libc::POLLHUP | libc::POLLERR) == 0
         {
@@ -164,7 +164,7 @@ impl Socket {
         }
     }
 
-    /// Makes the program's end unreadable: no connection waits. One that arrives meanwhile is seen afterwards.
+    /// Makes the program's end unreadable: no connection waits. One that arrives meanwhile is noticed afterwards.
     pub fn retire_tokens(&mut self, program: &OwnedFd) {
         if self.tokens == 0 {
             return;
@@ -180,14 +180,14 @@ impl Socket {
         !self.taken.is_empty() || sys::ready(&self.far, libc::POLLIN) != 0
     }
 
-    /// Takes a connection that waits.
+    /// Takes a waiting connection.
     pub fn accept(&mut self) -> Result<(OwnedFd, sys::Address)> {
         use std::os::fd::AsRawFd;
         if let Some(taken) = self.taken.pop_front() {
             return Ok(taken);
         }
         let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-        // SAFETY: `told` gives room for an address, and its length.
+        // SAFETY: `told` provides room for an address, and its length.
         sys::Address::told(|to, len| {
             sys::owned(unsafe { libc::accept4(self.far.as_raw_fd(), to, len, flags) })
         })

@@ -1,11 +1,11 @@
-//! All sockets of the program's, and the set in which we wait for them.
+//! All sockets of the program, and the epoll set in which the proxy waits for them.
 
 use crate::socket::Socket;
 use crate::sys::{self, Result, int};
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// A place that is used again has another generation.
+/// A place that is reused gets another generation.
 #[derive(Default)]
 struct Place {
     generation: u32,
@@ -19,12 +19,12 @@ pub struct Sockets {
     by_inode: HashMap<u64, usize>,
 }
 
-/// What happened.
+/// An event from the epoll set.
 #[derive(Clone, Copy)]
 pub enum Event {
-    /// The kernel hands a call over, or (`true`) never will again.
+    /// The kernel hands a call over; `true`: it never will again.
     Call(bool),
-    /// Something at a socket. `near`: the program's end hung up.
+    /// Something happened at a socket. `hung_up`: the program's end has hung up.
     Socket { index: usize, hung_up: bool },
 }
 
@@ -94,7 +94,7 @@ impl Sockets {
         self.places.get_mut(index)?.socket.as_mut()
     }
 
-    /// The socket whose program's end this is.
+    /// The socket to which this end of the program's belongs.
     pub fn find(&self, program: &OwnedFd) -> Option<usize> {
         self.by_inode.get(&sys::socket_inode(program)?).copied()
     }
@@ -103,11 +103,11 @@ impl Sockets {
         self.by_inode.is_empty()
     }
 
-    /// Waits, for ever with -1, and tells what happened.
+    /// Waits (forever with -1) and returns what happened.
     pub fn wait(&self, milliseconds: libc::c_int) -> Vec<Event> {
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; AT_ONCE];
         let (place, room) = (events.as_mut_ptr(), events.len() as libc::c_int);
-        // SAFETY: room for so many events.
+        // SAFETY: room for this many events.
         let n = int(unsafe { libc::epoll_wait(self.set.as_raw_fd(), place, room, milliseconds) });
         events[..n.unwrap_or(0) as usize].iter().filter_map(|event| self.event(event)).collect()
     }

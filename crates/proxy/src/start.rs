@@ -1,9 +1,9 @@
-//! How a program gets its proxy.
+//! Gives a program its proxy.
 //!
-//! The process that is about to become the program has a link to the proxy, which it has started: a pair of connected Unix
-//! sockets. The proxy says that it is there; the process sets the filter up, from which it gets a listener, and names its
-//! number; the proxy takes a duplicate and says that it serves it. Only reads and writes may pass the link, since the
-//! filter stops all other calls until the proxy serves.
+//! The process that is about to become the program has started the proxy and has a link to it: a pair of connected Unix
+//! sockets. The proxy reports that it is ready. The process sets up the filter, which gives it a listener, and sends
+//! the listener's number. The proxy takes a duplicate and reports that it serves it. Only reads and writes may use the
+//! link, since the filter stops all other calls until the proxy serves.
 
 use crate::notify::Listener;
 use crate::sys::{self, Errno, Result, int, long};
@@ -51,7 +51,7 @@ fn hear(link: &OwnedFd) -> Result<i32> {
     }
 }
 
-/// From now on the calls of this process and its descendants go to the proxy at the other end of the link.
+/// Makes the calls of this process and its descendants go to the proxy at the other end of the link.
 pub fn submit(link: &OwnedFd) -> std::result::Result<(), Trouble> {
     hear(link).map_err(|_| Trouble::Silent)?;
     let listener = filter::install().map_err(trouble)?;
@@ -74,7 +74,7 @@ fn trouble(errno: Errno) -> Trouble {
 /// Serves the process at the other end of the link, and its descendants, to their end.
 pub fn serve(link: OwnedFd) -> std::io::Result<()> {
     say(&link, 0).map_err(io_error)?;
-    // Else the process has given up.
+    // Otherwise the process has given up.
     let Ok(number) = hear(&link) else { return Ok(()) };
     match begin(&link, number) {
         Ok(mut world) => {
@@ -93,12 +93,12 @@ pub fn serve(link: OwnedFd) -> std::io::Result<()> {
 fn begin(link: &OwnedFd, number: i32) -> Result<World> {
     let none = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let process = sys::option(link, libc::SOL_SOCKET, libc::SO_PEERCRED, none)?.pid as u32;
-    target::may_look_into(process)?;
+    target::may_access(process)?;
     let listener = target::descriptor_of_process(process, number)?;
     World::new(Listener::new(listener)?)
 }
 
-/// Makes room for two descriptors for each socket of the program, and lets nothing end the proxy before its programs.
+/// Makes room for two descriptors for each socket of the program, and lets no signal end the proxy before its programs.
 pub fn settle() {
     // SAFETY: plain numbers, and structures of our own.
     unsafe {

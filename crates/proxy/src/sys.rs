@@ -11,7 +11,7 @@ pub struct Errno(pub c_int);
 
 pub type Result<T> = std::result::Result<T, Errno>;
 
-/// What to do with a call that would have to wait.
+/// The error of a call that would have to wait.
 pub const AGAIN: Errno = Errno(libc::EAGAIN);
 
 fn last() -> Errno {
@@ -26,7 +26,7 @@ pub fn long(result: isize) -> Result<usize> {
     if result < 0 { Err(last()) } else { Ok(result as usize) }
 }
 
-/// Takes possession of a descriptor that a call has made.
+/// Takes ownership of a descriptor that a call has made.
 pub fn owned(result: c_int) -> Result<OwnedFd> {
     // SAFETY: fresh, and nobody else's.
     int(result).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
@@ -63,7 +63,7 @@ pub fn shutdown(fd: &OwnedFd, how: c_int) -> Result<()> {
     int(unsafe { libc::shutdown(fd.as_raw_fd(), how) }).map(drop)
 }
 
-/// Which of `events` are there now, and errors and hang-up.
+/// Which of `events`, of error and of hang-up are present now.
 pub fn ready(fd: &OwnedFd, events: i16) -> i16 {
     let mut asked = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
     // SAFETY: one entry.
@@ -88,7 +88,7 @@ pub fn set_option<T: Copy>(fd: &OwnedFd, level: c_int, name: c_int, value: &T) -
     int(unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, place.cast(), len) }).map(drop)
 }
 
-/// The error that waits at a socket; it is taken away.
+/// Takes the error that waits at a socket.
 pub fn take_error(fd: &OwnedFd) -> Result<()> {
     match option(fd, libc::SOL_SOCKET, libc::SO_ERROR, 0)? {
         0 => Ok(()),
@@ -96,7 +96,7 @@ pub fn take_error(fd: &OwnedFd) -> Result<()> {
     }
 }
 
-/// The number by which the kernel knows the open file behind a descriptor, if it is a socket.
+/// The inode of the open file behind a descriptor, if it is a socket.
 pub fn socket_inode(fd: &OwnedFd) -> Option<u64> {
     // SAFETY: all zeroes is a stat; it is ours.
     unsafe {
@@ -106,13 +106,13 @@ pub fn socket_inode(fd: &OwnedFd) -> Option<u64> {
     }
 }
 
-/// Whether calls on this open file wait.
+/// Whether calls on this open file block.
 pub fn waits(fd: &OwnedFd) -> bool {
     // SAFETY: takes no addresses.
     unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) & libc::O_NONBLOCK == 0 }
 }
 
-/// A socket address, of whatever family.
+/// A socket address of any family.
 #[derive(Clone, Copy)]
 pub struct Address {
     bytes: [u8; ADDRESS_MAX],
@@ -143,7 +143,7 @@ impl Address {
         self.len as libc::socklen_t
     }
 
-    /// Calls something that tells an address.
+    /// Makes a call that returns an address.
     pub fn told<T>(
         call: impl FnOnce(*mut libc::sockaddr, &mut libc::socklen_t) -> Result<T>,
     ) -> Result<(T, Address)> {
@@ -155,13 +155,13 @@ impl Address {
     }
 }
 
-/// A message for `sendmsg` or `recvmsg`; the caller keeps what it points to.
+/// A message for `sendmsg` or `recvmsg`; the caller owns what it points to.
 pub fn message(
     name: (*mut c_void, usize),
     part: &mut libc::iovec,
     control: (*mut c_void, usize),
 ) -> libc::msghdr {
-    // SAFETY: all zeroes is a message without anything.
+    // SAFETY: all zeroes is an empty message.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     (message.msg_name, message.msg_namelen) = (name.0, name.1 as libc::socklen_t);
     (message.msg_iov, message.msg_iovlen) = (part, 1);
@@ -169,7 +169,7 @@ pub fn message(
     message
 }
 
-/// Whether a byte is there to be read.
+/// Peeks at one byte.
 pub fn peek(fd: &OwnedFd) -> Result<usize> {
     let mut byte = 0u8;
     let place: *mut u8 = &mut byte;

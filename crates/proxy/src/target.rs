@@ -1,8 +1,8 @@
 //! The program's memory and descriptors.
 //!
-//! Lengths that the program gives are bounded before anything is allocated. A thread's number may be used again when it
-//! has ended, so whatever was found by it counts only if the kernel says afterwards that the thread still waits. Memory is
-//! written through a file that was opened before that was asked.
+//! Lengths from the program are bounded before anything is allocated. A thread's number may be reused after the
+//! thread's end, so whatever was found by it counts only if the kernel confirms afterwards that the thread still waits.
+//! Memory is written through a file that was opened before that confirmation.
 
 use crate::notify::{Listener, Notification};
 use crate::sys::{Address, Errno, Result, int, long, owned};
@@ -12,13 +12,13 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
 const EFAULT: Errno = Errno(libc::EFAULT);
-/// Nobody waits for the answer.
+/// The thread does not wait for the answer any more.
 pub const GONE: Errno = Errno(libc::ESRCH);
-/// Threads that are remembered.
+/// The most threads that are remembered.
 const THREADS_MAX: usize = 1024;
 const PIDFD_THREAD: c_int = libc::O_EXCL;
 
-/// Handles of the threads that called.
+/// Handles of the threads that have called.
 #[derive(Default)]
 pub struct Threads(HashMap<u32, OwnedFd>);
 
@@ -38,7 +38,7 @@ pub fn descriptor_of_process(process: u32, fd: c_int) -> Result<OwnedFd> {
 }
 
 impl Threads {
-    /// A duplicate of what the thread knows by that number.
+    /// A duplicate of the thread's descriptor of this number.
     pub fn descriptor(&mut self, thread: u32, fd: c_int) -> Result<OwnedFd> {
         if let Some(handle) = self.0.get(&thread) {
             match duplicate(handle, fd) {
@@ -55,8 +55,8 @@ impl Threads {
                 self.0.insert(thread, handle);
                 found
             }
-            // Before Linux 6.9 there are handles of processes only. They are not kept: the number may become that of
-            // another process's thread.
+            // Before Linux 6.9 there are only handles of processes. They are not kept, because the thread's number may
+            // become that of another process's thread.
             Err(Errno(libc::EINVAL)) => descriptor_of_process(process_of(thread)?, fd),
             Err(errno) => Err(errno),
         }
@@ -89,7 +89,7 @@ impl Call<'_> {
         self.notification.args[n]
     }
 
-    /// The n-th argument, as the kernel takes it where it expects an `int`.
+    /// The n-th argument, as the kernel reads it where it expects an `int`.
     pub fn int(&self, n: usize) -> c_int {
         self.notification.args[n] as c_int
     }
@@ -116,7 +116,7 @@ impl Call<'_> {
         }
     }
 
-    /// The caller has bounded the length.
+    /// Reads bytes. The caller has bounded the length.
     pub fn read(&self, from: u64, len: usize) -> Result<Vec<u8>> {
         let mut bytes = vec![0; len];
         self.read_into(from, &mut bytes)?;
@@ -144,7 +144,7 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// The address that a call gives.
+    /// The address that a call passes.
     pub fn read_address(&self, at: u64, len: c_int) -> Result<Address> {
         if !(0..=crate::sys::ADDRESS_MAX as c_int).contains(&len) {
             return Err(Errno(libc::EINVAL));
@@ -152,14 +152,14 @@ impl Call<'_> {
         Address::new(&self.read(at, len as usize)?)
     }
 
-    /// Tells an address (or an option) as the kernel does: as much as there is room for, and how long it is.
+    /// Returns an address (or an option) like the kernel: as much as there is room for, and its whole length.
     pub fn tell(&self, bytes: &[u8], to: u64, length_at: u64) -> Result<()> {
         let room = self.room(length_at)?;
         let told = &bytes[..bytes.len().min(room)];
         self.write_all(&[(to, told), (length_at, &(bytes.len() as u32).to_ne_bytes())])
     }
 
-    /// How much room the program has.
+    /// How much room the program provides.
     pub fn room(&self, length_at: u64) -> Result<usize> {
         match self.read_u32(length_at)? as c_int {
             negative if negative < 0 => Err(Errno(libc::EINVAL)),
@@ -168,12 +168,12 @@ impl Call<'_> {
     }
 }
 
-/// Checks that this process may look into another one (ptrace(2), "Ptrace access mode checking").
-pub fn may_look_into(process: u32) -> Result<()> {
+/// Checks that this process may access another one's memory (ptrace(2), "Ptrace access mode checking").
+pub fn may_access(process: u32) -> Result<()> {
     let mut byte = 0u8;
     let own = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
     let theirs = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 1 };
-    // SAFETY: writes a byte of ours; nothing lies at the other address, but permission is checked first.
+    // SAFETY: writes a byte of ours; the other address is invalid, but the kernel checks the permission first.
     match int(unsafe { libc::process_vm_readv(process as libc::pid_t, &own, 1, &theirs, 1, 0) } as c_int) {
         Err(Errno(libc::EPERM)) => Err(Errno(libc::EPERM)),
         _ => Ok(()),

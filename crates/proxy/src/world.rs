@@ -1,4 +1,4 @@
-//! What calls work on: the sockets, the threads that call, and those that wait for an answer.
+//! What calls work on: the sockets, the threads that call, and the calls that wait.
 
 use crate::notify::{Listener, Notification};
 use crate::pump::{self, Next};
@@ -9,22 +9,22 @@ use crate::target::{Call, Threads};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// From here on it pays to look which deadlines still matter.
+/// With more deadlines than this, it pays to drop those that do not matter any more.
 const DEADLINES_MANY: usize = 64;
 
 pub struct World {
     pub listener: Listener,
     pub sockets: Sockets,
     threads: Threads,
-    /// For one datagram, or what is passed on at once.
+    /// Room for one datagram, or for what is passed on at once.
     pub buffer: Box<[u8]>,
     /// Sockets that have more to do.
     pub again: Vec<usize>,
-    /// Deadlines of calls that wait: when, where, which.
+    /// Deadlines of waiting calls: time, socket, call.
     deadlines: Vec<(Instant, usize, u64)>,
 }
 
-/// A socket of the program's that a call is about.
+/// A socket of the program, as a call names it.
 pub struct Held {
     pub index: usize,
     /// The program's own end.
@@ -49,7 +49,7 @@ impl World {
         Call { listener: &self.listener, notification }
     }
 
-    /// The socket that the first argument of a call names; `None` if it is none of ours.
+    /// The socket that the first argument of a call names; `None` if it is not one of the program's.
     pub fn find(&mut self, notification: &Notification) -> Option<Held> {
         let (thread, fd) = (notification.thread, notification.args[0] as libc::c_int);
         let program = self.threads.descriptor(thread, fd).ok()?;
@@ -58,11 +58,11 @@ impl World {
         Some(Held { index, program })
     }
 
-    /// Does what can be done for a socket. Returns whether it is still there.
+    /// Does everything that is possible for a socket. Returns whether it still exists.
     pub fn serve(&mut self, index: usize, hung_up: bool) -> bool {
         let Some(socket) = self.sockets.get(index) else { return false };
         socket.hung_up |= hung_up;
-        socket.look_at_attempt();
+        socket.check_attempt();
         match pump::pump(socket, &mut self.buffer) {
             Next::Rest => return true,
             Next::Again => {
@@ -87,12 +87,12 @@ impl World {
         let program = self.threads.descriptor(thread, fd).ok();
         let program = program.filter(|program| self.sockets.find(program) == Some(index));
         if let Some(socket) = self.sockets.get(index) {
-            // Without it the program sees the end of the stream.
+            // If this fails, the program sees the end of the stream instead.
             let _ = pump::reset(socket, program.as_ref());
         }
     }
 
-    /// A call waits until something happens at its socket. A thread waits in one call only.
+    /// Makes a call wait until something happens at its socket. A thread waits in one call only.
     pub fn wait(&mut self, index: usize, notification: Notification, limit: Option<Duration>) {
         let until = limit.map(|limit| Instant::now() + limit);
         let Some(socket) = self.sockets.get(index) else { return };
@@ -106,7 +106,7 @@ impl World {
         }
     }
 
-    /// Of calls that wait no more.
+    /// Drops the deadlines of calls that do not wait any more.
     fn forget_deadlines(&mut self) {
         let sockets = &mut self.sockets;
         self.deadlines.retain(|&(_, index, id)| {
@@ -114,7 +114,7 @@ impl World {
         });
     }
 
-    /// How long nothing need be done, in milliseconds; -1: for ever.
+    /// The milliseconds until the next deadline; -1: there is none.
     pub fn patience(&self) -> libc::c_int {
         if !self.again.is_empty() {
             return 0;

@@ -36,7 +36,7 @@ pub fn accept(world: &mut World, notification: &Notification, held: &Held) -> An
         _ => return Err(Errno(libc::EINVAL)),
     }
     let taken = socket.accept();
-    // A program that asks first must not find that there is nothing.
+    // Without a connection the program's end must not stay readable.
     if matches!(taken, Err(AGAIN)) || taken.is_ok() && !socket.has_connection() {
         socket.retire_tokens(&held.program);
     }
@@ -54,7 +54,7 @@ pub fn accept(world: &mut World, notification: &Notification, held: &Held) -> An
         .or_else(|(errno, far)| keep(world, held, (far, peer), errno))
 }
 
-/// The next call gets this connection.
+/// Keeps a connection for the next call.
 fn keep(world: &mut World, held: &Held, taken: (std::os::fd::OwnedFd, sys::Address), errno: Errno) -> Answer {
     if let Some(socket) = world.sockets.get(held.index) {
         socket.taken.push_front(taken);

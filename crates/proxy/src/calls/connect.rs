@@ -31,7 +31,7 @@ pub fn connect(world: &mut World, notification: &Notification, held: &Held, resu
             Ok(Outcome::Value(0))
         }
         State::Connecting => {
-            socket.look_at_attempt();
+            socket.check_attempt();
             match socket.state {
                 State::Connecting if !resumed && !sys::waits(&held.program) => Err(Errno(libc::EALREADY)),
                 State::Connecting => wait(socket, held),
@@ -58,7 +58,7 @@ fn wait(socket: &mut Socket, held: &Held) -> Answer {
     Err(Errno(libc::EINPROGRESS))
 }
 
-/// The first call after the attempt tells how it ended.
+/// The first call after the attempt returns its result.
 fn ended(socket: &mut Socket) -> Answer {
     match socket.state {
         State::Connected { told: false } => {
@@ -70,7 +70,7 @@ fn ended(socket: &mut Socket) -> Answer {
     }
 }
 
-/// The program's end is shut down, and the pump passes that on after what lies before it.
+/// Shuts the program's end down; the pump passes that on after the bytes before it.
 pub fn shutdown(world: &mut World, notification: &Notification, held: &Held) -> Answer {
     let how = world.call(*notification).int(1);
     if !(libc::SHUT_RD..=libc::SHUT_RDWR).contains(&how) {

@@ -5,17 +5,17 @@ use crate::sys::{Errno, Result};
 use crate::target::Call;
 use libc::c_int;
 
-/// As the kernel's limit.
+/// The kernel's limit.
 pub const PARTS_MAX: usize = 1024;
 pub const MESSAGES_MAX: usize = 1024;
 /// Longer than any datagram.
 pub const BYTES_MAX: usize = 1 << 16;
 
 pub const HEADER: usize = 56;
-/// Of `struct mmsghdr`: a header and how many bytes it was.
+/// Bytes of a `struct mmsghdr`: a header and the length of its message.
 pub const ENTRY: usize = 64;
 
-/// A header that was read.
+/// A decoded `struct msghdr`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Header {
     pub at: u64,
@@ -44,7 +44,7 @@ pub fn decode(at: u64, bytes: &[u8; HEADER]) -> Header {
     }
 }
 
-/// Where a scattered buffer lies, as far as a datagram may reach.
+/// The address and length of each part of a scattered buffer, as far as a datagram may reach.
 pub type Parts = Vec<(u64, usize)>;
 
 impl Call<'_> {
@@ -66,7 +66,7 @@ impl Call<'_> {
         parts_of(&words)
     }
 
-    /// What the parts hold.
+    /// The content of the parts, one after the other.
     pub fn gather(&self, parts: &Parts) -> Result<Vec<u8>> {
         let len: usize = parts.iter().map(|(_, len)| len).sum();
         if len > BYTES_MAX {
@@ -90,7 +90,7 @@ impl Call<'_> {
     }
 }
 
-/// Address and length in turns. A length that is no `ssize_t` is refused, and so is their sum.
+/// Decodes pairs of address and length. A length, or a sum of lengths, beyond `ssize_t` is refused.
 pub fn parts_of(words: &[u64]) -> Result<Parts> {
     let mut sum = 0u64;
     let mut parts = Parts::new();
@@ -101,7 +101,7 @@ pub fn parts_of(words: &[u64]) -> Result<Parts> {
     Ok(parts)
 }
 
-/// How bytes spread over parts: where each piece goes.
+/// Spreads bytes over parts: returns the address and content of each piece.
 pub fn scatter<'a>(mut bytes: &'a [u8], parts: &Parts) -> Vec<(u64, &'a [u8])> {
     let mut pieces = Vec::new();
     for &(to, len) in parts {
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_header_is_read_as_libc_writes_it() {
-        // SAFETY: all zeroes is a message without anything; both have the same size.
+        // SAFETY: all zeroes is an empty message; both types have the same size.
         let bytes = unsafe {
             let mut message: libc::msghdr = std::mem::zeroed();
             message.msg_name = 0x1000 as _;

@@ -1,8 +1,8 @@
 //! The calls that the kernel hands over, one by one.
 //!
-//! A call on anything but the program's sockets, and one that the program's end of a pair answers rightly, goes on in the
-//! kernel. It may then meet another descriptor than the one that was looked at; that harms nobody but its program, whose
-//! every socket of AF_INET and AF_INET6 comes from here.
+//! The kernel itself continues a call on anything except the program's sockets, and a call that the program's end of a
+//! pair answers correctly. The descriptor may then be another one than the proxy has checked; that affects only its
+//! program, which gets every socket of AF_INET and AF_INET6 from here.
 
 mod accept;
 mod connect;
@@ -19,20 +19,20 @@ use crate::world::{Held, World};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-/// What becomes of a call.
+/// The result of a call.
 pub enum Outcome {
     Value(i64),
-    /// The kernel makes it.
+    /// The kernel makes the call.
     GoOn,
-    /// It was answered.
+    /// It has been answered.
     Done,
-    /// It waits for its socket, for so long at most.
+    /// It waits for the socket with this index, at most for this time.
     Wait(usize, Option<Duration>),
 }
 
 pub type Answer = Result<Outcome>;
 
-/// Makes a call, or finds out that it must wait. `resumed`: it has waited.
+/// Makes a call, or finds that it must wait. `resumed`: it has waited.
 pub fn attempt(world: &mut World, notification: &Notification, resumed: bool) -> Answer {
     let number = i64::from(notification.number);
     if number == libc::SYS_socket {
@@ -59,7 +59,8 @@ pub fn attempt(world: &mut World, notification: &Notification, resumed: bool) ->
     }
 }
 
-/// The result of a call, or that it waits, if its program's end waits: as long as SO_RCVTIMEO or SO_SNDTIMEO says.
+/// The result of a call; or, if it would block and the program's end is blocking, that it waits for as long as
+/// SO_RCVTIMEO or SO_SNDTIMEO allows.
 fn or_wait(result: Result<i64>, held: &Held, flags: libc::c_int, timeout: libc::c_int) -> Answer {
     match result {
         Err(sys::AGAIN) if flags & libc::MSG_DONTWAIT == 0 && sys::waits(&held.program) => {

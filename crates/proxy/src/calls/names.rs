@@ -13,7 +13,7 @@ pub fn bind(world: &mut World, notification: &Notification, held: &Held) -> Answ
         call.read_address(call.address(1), call.int(2))?
     };
     let socket = world.sockets.get(held.index).ok_or(Errno(libc::EBADF))?;
-    // SAFETY: the address is ours, and of that length.
+    // SAFETY: the address is ours and has this length.
     sys::int(unsafe { libc::bind(socket.far.as_raw_fd(), address.pointer(), address.len()) })?;
     Ok(Outcome::Value(0))
 }
@@ -32,7 +32,7 @@ fn tell(world: &mut World, notification: &Notification, held: &Held, ask: Asked)
     let socket = world.sockets.get(held.index).ok_or(Errno(libc::EBADF))?;
     let far = socket.far.as_raw_fd();
     let told: Result<((), Address)> =
-        // SAFETY: `told` gives room for an address, and its length.
+        // SAFETY: `told` provides room for an address, and its length.
         Address::told(|to, len| sys::int(unsafe { ask(far, to, len) }).map(drop));
     let call = world.call(*notification);
     call.tell(told?.1.bytes(), call.address(1), call.address(2))?;

@@ -1,4 +1,4 @@
-//! `socket`, and how the program gets a descriptor.
+//! `socket`, and giving the program a descriptor.
 
 use super::{Answer, Outcome};
 use crate::notify::Notification;
@@ -20,7 +20,7 @@ pub fn socket(world: &mut World, notification: &Notification) -> Answer {
     give(world, notification, far, state, flags).map_err(|(errno, _)| errno)
 }
 
-/// Answers a call with a descriptor of a new pair, whose other end leads to `far`. With an error `far` comes back.
+/// Answers a call with a descriptor of a new pair whose other end leads to `far`. Returns `far` with an error.
 pub fn give(
     world: &mut World,
     notification: &Notification,
@@ -40,17 +40,17 @@ pub fn give(
     drop(program);
     let mut socket = Socket::new(near, far, inode, state);
     socket.seen = (notification.thread, number);
-    // If it cannot be watched, it is closed, which the program sees.
+    // A socket that cannot be watched is closed, which the program notices.
     if let Ok(index) = world.sockets.insert(socket) {
         world.again.push(index);
     }
     Ok(Outcome::Done)
 }
 
-/// Our end, the program's end, and the number of the latter.
+/// The proxy's end, the program's end, and the inode of the latter.
 fn pair_for(state: State, flags: c_int) -> Result<(OwnedFd, OwnedFd, u64)> {
     let kind = match state {
-        // Unlike SOCK_DGRAM it tells the last close.
+        // Unlike SOCK_DGRAM, this type reports the last close.
         State::Datagrams => libc::SOCK_SEQPACKET,
         _ => libc::SOCK_STREAM,
     };

@@ -7,12 +7,12 @@ use crate::world::{Held, World};
 use libc::c_int;
 use std::os::fd::AsRawFd;
 
-/// Longer values than any option has.
+/// No option has a longer value.
 const VALUE_MAX: usize = 1024;
 const SO_RCVTIMEO_NEW: c_int = 66;
 const SO_SNDTIMEO_NEW: c_int = 67;
 
-/// Whether an option is about reads and writes, which the program's end of the pair does.
+/// Whether an option concerns reads and writes, which go to the program's end of the pair.
 fn is_of_the_pair(level: c_int, name: c_int) -> bool {
     level == libc::SOL_SOCKET
         && matches!(
@@ -35,7 +35,7 @@ pub fn set(world: &mut World, notification: &Notification, held: &Held) -> Answe
     };
     let socket = world.sockets.get(held.index).ok_or(Errno(libc::EBADF))?;
     let (from, len) = (value.as_ptr().cast(), value.len() as libc::socklen_t);
-    // SAFETY: the value is ours, and of that length.
+    // SAFETY: the value is ours and has this length.
     sys::int(unsafe { libc::setsockopt(socket.far.as_raw_fd(), level, name, from, len) })?;
     Ok(Outcome::Value(0))
 }
@@ -50,7 +50,7 @@ pub fn get(world: &mut World, notification: &Notification, held: &Held) -> Answe
         (level, name, vec![0u8; call.room(call.address(4))?.min(VALUE_MAX)])
     };
     let socket = world.sockets.get(held.index).ok_or(Errno(libc::EBADF))?;
-    socket.look_at_attempt();
+    socket.check_attempt();
     let mut len = value.len() as libc::socklen_t;
     let own = (level == libc::SOL_SOCKET && name == libc::SO_ERROR).then(|| socket.error.take()).flatten();
     match own {
@@ -60,7 +60,7 @@ pub fn get(world: &mut World, notification: &Notification, held: &Held) -> Answe
         }
         None => {
             let to = value.as_mut_ptr().cast();
-            // SAFETY: the value is ours, and of that length.
+            // SAFETY: the value is ours and has this length.
             sys::int(unsafe { libc::getsockopt(socket.far.as_raw_fd(), level, name, to, &mut len) })?;
         }
     }

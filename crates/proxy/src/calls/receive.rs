@@ -1,7 +1,7 @@
 //! `recvfrom`, `recvmsg`, `recvmmsg`.
 //!
-//! Of a stream, the program's end of the pair answers them. A datagram is taken from there on the program's behalf, with
-//! its label.
+//! For a stream, the program's end of the pair answers them. A datagram is taken from there on the program's behalf,
+//! together with its label.
 
 use super::message::{ENTRY, Header, MESSAGES_MAX, Parts, scatter};
 use super::{Answer, Outcome, or_wait};
@@ -14,7 +14,7 @@ use crate::world::{Held, World};
 use libc::c_int;
 use std::os::fd::AsRawFd;
 
-/// A datagram and what came with it.
+/// A datagram, and what came with it.
 struct Datagram {
     bytes: Vec<u8>,
     /// Its whole length.
@@ -54,7 +54,7 @@ pub fn message(world: &mut World, notification: &Notification, held: &Held) -> A
     }
 }
 
-/// As many as there are. A timeout is not looked at: only the first is waited for.
+/// Receives all that are there. A timeout has no effect: only the first datagram is waited for.
 pub fn messages(world: &mut World, notification: &Notification, held: &Held) -> Answer {
     let (at, count, flags) = {
         let call = world.call(*notification);
@@ -79,7 +79,7 @@ pub fn messages(world: &mut World, notification: &Notification, held: &Held) -> 
     Ok(Outcome::Value(done as i64))
 }
 
-/// What a call on a stream does; `None`: this is none.
+/// The answer for a stream; `None` for a datagram socket.
 fn of_stream(world: &mut World, held: &Held, flags: c_int) -> Option<Answer> {
     let socket = world.sockets.get(held.index)?;
     Some(match socket.state {
@@ -109,7 +109,7 @@ fn take(world: &mut World, held: &Held, flags: c_int, room: usize) -> Result<Dat
     Ok(Datagram { bytes: buffer[..len.min(room)].to_vec(), len, label, flags })
 }
 
-/// From the queue of errors (IP_RECVERR), which is eft's.
+/// Takes an error from eft's error queue (IP_RECVERR).
 fn take_error(world: &mut World, held: &Held, room: usize) -> Result<Datagram> {
     let World { sockets, buffer, .. } = world;
     let far = sockets.get(held.index).ok_or(Errno(libc::EBADF))?.far.as_raw_fd();
@@ -153,7 +153,7 @@ fn receive_one(
     Ok(length(&datagram, flags))
 }
 
-/// Writes a datagram where the header says, and into the header how long things are.
+/// Writes a datagram to where the header points, and the lengths into the header.
 fn tell(call: &Call<'_>, header: &Header, parts: &Parts, datagram: &Datagram) -> Result<()> {
     let (name, control) = label::decode(&datagram.label);
     let mut flags = datagram.flags & !libc::MSG_CTRUNC;

@@ -1,7 +1,7 @@
 //! `sendto`, `sendmsg`, `sendmmsg`.
 //!
-//! What goes into a stream goes into the program's end of the pair. A datagram is sent on the program's behalf, after
-//! those that it has written.
+//! A stream's bytes go into the program's end of the pair. A datagram is sent on the program's behalf, after those that
+//! it has written.
 
 use super::message::{BYTES_MAX, ENTRY, HEADER, MESSAGES_MAX};
 use super::{Answer, Outcome, or_wait};
@@ -13,7 +13,7 @@ use crate::world::{Held, World};
 use libc::c_int;
 use std::os::fd::AsRawFd;
 
-/// Flags that mean something to a datagram socket.
+/// Flags that affect a datagram socket.
 const FLAGS: c_int = libc::MSG_DONTROUTE | libc::MSG_MORE | libc::MSG_CONFIRM | libc::MSG_OOB | libc::MSG_EOR;
 
 pub fn to(world: &mut World, notification: &Notification, held: &Held) -> Answer {
@@ -73,7 +73,7 @@ pub fn messages(world: &mut World, notification: &Notification, held: &Held) -> 
     Ok(Outcome::Value(done as i64))
 }
 
-/// What a call on a stream does; `None`: this is none.
+/// The answer for a stream; `None` for a datagram socket.
 fn into_stream(world: &mut World, held: &Held, flags: c_int) -> Option<Answer> {
     let socket = world.sockets.get(held.index)?;
     Some(match socket.state {
@@ -119,7 +119,7 @@ fn send(
     if let Some(errno) = socket.error.take() {
         return Err(errno);
     }
-    // Aligned as control messages must be.
+    // Aligned like control messages.
     let mut space: Vec<u64> = Vec::new();
     for chunk in control.chunks(8) {
         let mut word = [0; 8];
@@ -132,6 +132,6 @@ fn send(
     let mut part = libc::iovec { iov_base: bytes.as_ptr() as *mut libc::c_void, iov_len: bytes.len() };
     let message = sys::message((name, to.len() as usize), &mut part, (place, control.len()));
     let flags = flags & FLAGS | libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-    // SAFETY: all that the message points to lives until after the call, which does not write there.
+    // SAFETY: everything that the message points to lives until after the call, which does not write to it.
     sys::long(unsafe { libc::sendmsg(socket.far.as_raw_fd(), &message, flags) }).map(|n| n as i64)
 }
