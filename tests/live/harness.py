@@ -303,7 +303,7 @@ def leftovers():
     links = sh("ip", "-o", "link").stdout
     left += [f"device {d}" for d in re.findall(r"\d+: (eftv?lt[^:@]*)", links)]
     left += [f"namespace {n.split()[0]}" for n in sh("ip", "netns").stdout.splitlines() if n.startswith("eft-lt")]
-    left += [f"process {line}" for line in processes_of_eft(r"(serve|up|custodian) .*(--stack|--name) lt")]
+    left += [f"process {line}" for line in processes_of_eft(r"((serve|up|custodian) .*(--stack|--name) lt|proxy --link)")]
     return left
 
 

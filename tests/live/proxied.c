@@ -5,6 +5,8 @@
  *   many HOST PORT COUNT       so many connections at once, each with bytes of its own
  *   check HOST PORT CLOSED     looks at single calls; HOST echoes at PORT, nobody listens at CLOSED
  *   hang HOST PORT             reads until the connection breaks, and says how
+ *   ask HOST PORT COUNT        so many questions on one connection, one after the other; prints how many a second
+ *   visit HOST PORT COUNT      as many, each on a connection of its own
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -19,7 +21,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MUST(what) do { if (!(what)) { fprintf(stderr, "line %d: %s: %s\n", __LINE__, #what, strerror(errno)); exit(1); } } while (0)
@@ -317,6 +321,92 @@ static int hang(const char *host, const char *port) {
     return 0;
 }
 
+static void nothing(int signal) { (void)signal; }
+
+/* What no honest program does. The kernel gives these errors; libc is left out, since it looks
+   into messages itself. */
+static void hostile(const char *host, const char *port) {
+    struct sockaddr_in address = to(host, port);
+    void *bad = (void *)8;
+    socklen_t len = -1;
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+    struct iovec part = {buffer, 8};
+    struct msghdr message = {.msg_name = &address, .msg_namelen = sizeof address, .msg_iov = &part, .msg_iovlen = 1};
+    MUST(syscall(SYS_sendmsg, fd, bad, 0) == -1 && errno == EFAULT);
+    message.msg_iov = bad;
+    MUST(syscall(SYS_sendmsg, fd, &message, 0) == -1 && errno == EFAULT);
+    message.msg_iov = &part, message.msg_iovlen = 5000;
+    MUST(syscall(SYS_sendmsg, fd, &message, 0) == -1 && errno == EMSGSIZE);
+    part.iov_len = (size_t)1 << 40, message.msg_iovlen = 1;
+    MUST(syscall(SYS_sendmsg, fd, &message, 0) == -1 && errno == EMSGSIZE);
+    part.iov_len = 8, part.iov_base = bad;
+    MUST(syscall(SYS_sendmsg, fd, &message, 0) == -1 && errno == EFAULT);
+    part.iov_base = buffer, message.msg_control = buffer, message.msg_controllen = 1 << 30;
+    MUST(syscall(SYS_sendmsg, fd, &message, 0) == -1 && errno == ENOBUFS);
+    message.msg_controllen = 0;
+    MUST(syscall(SYS_sendto, fd, buffer, (size_t)1 << 40, 0, (void *)&address, sizeof address) == -1 && errno == EMSGSIZE);
+    MUST(syscall(SYS_sendto, fd, buffer, 8, 0, bad, sizeof address) == -1 && errno == EFAULT);
+    MUST(syscall(SYS_sendto, fd, buffer, 8, 0, (void *)&address, 1000) == -1 && errno == EINVAL);
+    MUST(syscall(SYS_recvmsg, fd, bad, 0) == -1 && errno == EFAULT);
+    MUST(syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_TYPE, buffer, &len) == -1 && errno == EINVAL);
+    MUST(syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_TYPE, buffer, bad) == -1 && errno == EFAULT);
+    MUST(syscall(SYS_getsockname, fd, (void *)&address, bad) == -1 && errno == EFAULT);
+    MUST(shutdown(fd, 7) == -1 && errno == EINVAL);
+    MUST(accept(fd, 0, 0) == -1 && errno == EOPNOTSUPP);
+    MUST(syscall(SYS_bind, 1000, (void *)&address, sizeof address) == -1 && errno == EBADF);
+    MUST(syscall(SYS_bind, 0, (void *)&address, sizeof address) == -1 && errno == ENOTSOCK);
+    /* A datagram does not lose its way when there is no room for its address. */
+    MUST(syscall(SYS_sendmsg, fd, &message, 0) == 8);
+    MUST(events_of(fd, POLLIN, 5000) == POLLIN);
+    MUST(syscall(SYS_recvfrom, fd, bad, 8, MSG_PEEK, 0, 0) == -1 && errno == EFAULT);
+    len = 0;
+    MUST(syscall(SYS_recvfrom, fd, buffer, 8, 0, (void *)&address, &len) == 8 && len == sizeof address);
+    close(fd);
+    /* Calls that wait end with a signal, and with their process. */
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    MUST(listen(fd, 5) == 0);
+    struct sigaction action = {.sa_handler = nothing};
+    sigaction(SIGALRM, &action, 0);
+    for (int i = 0; i < 3; i++) {
+        ualarm(20000, 0);
+        MUST(accept(fd, 0, 0) == -1 && errno == EINTR);
+        pid_t child = fork();
+        if (child == 0) { accept(fd, 0, 0); _exit(0); }
+        usleep(20000);
+        MUST(kill(child, SIGKILL) == 0 && waitpid(child, 0, 0) == child);
+    }
+    len = sizeof address;
+    MUST(getsockname(fd, (void *)&address, &len) == 0);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int to = socket(AF_INET, SOCK_STREAM, 0);
+    MUST(connect(to, (void *)&address, sizeof address) == 0 && accept(fd, 0, 0) >= 0);
+    close(fd);
+}
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec + time.tv_nsec * 1e-9;
+}
+
+static void question(int fd) {
+    write_all(fd, buffer, 64);
+    for (ssize_t got = 0, n; got < 64; got += n) MUST((n = read(fd, buffer, 64)) > 0);
+}
+
+static int ask(const char *host, const char *port, int count, int each) {
+    int fd = each ? -1 : connected(host, port), one = 1;
+    if (!each) MUST(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) == 0);
+    double start = now();
+    for (int i = 0; i < count; i++) {
+        if (each) fd = connected(host, port);
+        question(fd);
+        if (each) close(fd);
+    }
+    printf("%.1f\n", count / (now() - start));
+    return 0;
+}
+
 int main(int count, char **words) {
     const char *what = count > 3 ? words[1] : "";
     if (!strcmp(what, "serve")) return serve(words[2], words[3]);
@@ -324,7 +414,10 @@ int main(int count, char **words) {
     if (!strcmp(what, "hang")) return hang(words[2], words[3]);
     MUST(count > 4);
     if (!strcmp(what, "many")) return many(words[2], words[3], atoi(words[4]));
+    if (!strcmp(what, "ask")) return ask(words[2], words[3], atoi(words[4]), 0);
+    if (!strcmp(what, "visit")) return ask(words[2], words[3], atoi(words[4]), 1);
     refused(words[2], words[4]);
+    hostile(words[2], words[3]);
     names_and_options(words[2], words[3]);
     half_closed(words[2], words[3]);
     datagrams(words[2], words[3]);

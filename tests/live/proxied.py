@@ -1,12 +1,14 @@
 """Programs that cannot be preloaded: their calls are made by a proxy."""
 
+import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import time
 
-from harness import Scene, Stack, check, in_url, over_ipv6, seconds, sh, sha256_of, wait_until
+from harness import Scene, Stack, addresses, check, in_url, over_ipv6, processes_of_eft, seconds, sh, sha256_of, wait_until
 from past import GO
 from programs import PORT, quiet_wrk
 
@@ -93,6 +95,41 @@ def a_broken_connection_is_seen():
             other.wait()
 
 
+def a_dead_proxy_harms_its_program_alone():
+    with Scene("proxied-dead") as scene:
+        program = built(scene)["musl"]
+        stack = Stack(scene)
+        scene.start(*stack.beside(program, "serve", stack.host, FETCHED))
+        stack.listening_beside(FETCHED)
+        server = scene.start(*stack.on(program, "serve", stack.address, SERVED))
+        stack.listening(SERVED)
+        proxy, = [line.split()[0] for line in processes_of_eft("proxy --link")]
+        client = scene.start(*stack.beside(program, "hang", stack.address, SERVED), log="hang.log")
+        wait_until(lambda: "connected" in client.log.read_text(), 10, "a connection")
+        os.kill(int(proxy), signal.SIGKILL)
+        wait_until(lambda: client.poll() is not None, 10, "the connection to end")
+        wait_until(lambda: server.poll() is not None, 10, "the program to fail")
+        listens = lambda: any(s["state"] in ("LISTEN", "ESTABLISHED") for s in json.loads(stack.eft("ss", "--json").stdout)["sockets"])
+        wait_until(lambda: not listens(), 10, "the end of its sockets")
+        check(sh(*stack.on(program, "many", stack.host, FETCHED, "20")).stdout == "all echoed\n", "another program")
+
+
+def names_are_resolved_by_a_static_program():
+    """By its own resolver, from the stack's name server."""
+    if not shutil.which("go"):
+        print("        (no Go toolchain here)")
+        return
+    with Scene("proxied-names") as scene:
+        program = built_go(scene)
+        stack = Stack(scene, extra=("--nameserver", addresses(77)[1]))
+        scene.start(*stack.beside("dnsmasq", "-k", "--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--pid-file=", "--user=root",
+                                  f"--listen-address={stack.host}", "--bind-interfaces", f"--host-record=far.test,{stack.host}"))
+        path, want = scene.file("www/big", 1 << 20)
+        scene.start(*stack.beside("python3", "-m", "http.server", PORT, "--bind", stack.host, "--directory", path.parent))
+        stack.listening_beside(PORT)
+        check(sha256_of(stack.on(program, "fetch", f"http://far.test:{PORT}/big")) == want, "what it fetched differs")
+
+
 def busybox_is_on_the_stack():
     with Scene("busybox") as scene:
         stack = Stack(scene)
@@ -110,16 +147,21 @@ def busybox_is_on_the_stack():
             check(sha256_of(stack.on("/bin/busybox", "sh", "-c", command)) == want, f"{command} in its shell: another file")
 
 
+def built_go(scene):
+    (scene.dir / "main.go").write_text(GO)
+    program = scene.dir / "program"
+    sh("go", "build", "-o", program, scene.dir / "main.go", timeout=600,
+       env=os.environ | {"CGO_ENABLED": "0", "GO111MODULE": "off"})
+    return program
+
+
 def static_go_programs():
     """Without a Go toolchain there is nothing to run."""
     if not shutil.which("go"):
         print("        (no Go toolchain here)")
         return
     with Scene("static-go") as scene:
-        (scene.dir / "main.go").write_text(GO)
-        program = scene.dir / "program"
-        sh("go", "build", "-o", program, scene.dir / "main.go", timeout=300,
-           env=os.environ | {"CGO_ENABLED": "0", "GO111MODULE": "off"})
+        program = built_go(scene)
         stack = Stack(scene)
         path, want = scene.file("www/big", 16 << 20)
         scene.file("www/small", 4096)
@@ -140,5 +182,6 @@ def static_go_programs():
 
 
 CASES = [programs_without_a_libc_to_preload, proxied_programs_survive_crashes, a_broken_connection_is_seen,
-         busybox_is_on_the_stack, static_go_programs]
+         a_dead_proxy_harms_its_program_alone, busybox_is_on_the_stack, static_go_programs,
+         names_are_resolved_by_a_static_program]
 CASES += [over_ipv6(busybox_is_on_the_stack)]

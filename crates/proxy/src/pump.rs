@@ -241,3 +241,6 @@ pub fn reset(socket: &Socket, program: Option<&std::os::fd::OwnedFd>) -> std::re
     }
     sys::send(program.ok_or(Errno(libc::EBADF))?, &[0]).map(drop)
 }
+
+#[cfg(test)]
+mod tests;

@@ -64,6 +64,8 @@ pub struct Socket {
     pub up: Rest,
     /// From eft to the program.
     pub down: Rest,
+    /// Room for `down` is waited for.
+    pub watches_room: bool,
     /// The program sends nothing more, and eft's socket was told.
     pub up_over: bool,
     pub down_over: bool,
@@ -101,6 +103,7 @@ impl Socket {
             state,
             up: Rest::default(),
             down: Rest::default(),
+            watches_room: false,
             up_over: false,
             down_over: false,
             hung_up: false,

@@ -32,6 +32,7 @@ const LISTENER: u64 = u64::MAX;
 const NEAR: u64 = 0;
 const FAR: u64 = 1;
 const AT_ONCE: usize = 256;
+const ARRIVALS: libc::c_int = libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLET;
 
 impl Sockets {
     pub fn new() -> Result<Sockets> {
@@ -41,10 +42,13 @@ impl Sockets {
     }
 
     fn watch(&self, number: libc::c_int, events: libc::c_int, token: u64) -> Result<()> {
+        self.control(libc::EPOLL_CTL_ADD, number, events, token)
+    }
+
+    fn control(&self, how: libc::c_int, number: libc::c_int, events: libc::c_int, token: u64) -> Result<()> {
         let mut event = libc::epoll_event { events: events as u32, u64: token };
-        let add = libc::EPOLL_CTL_ADD;
         // SAFETY: an event of ours.
-        int(unsafe { libc::epoll_ctl(self.set.as_raw_fd(), add, number, &mut event) }).map(drop)
+        int(unsafe { libc::epoll_ctl(self.set.as_raw_fd(), how, number, &mut event) }).map(drop)
     }
 
     pub fn watch_listener(&self, number: libc::c_int) -> Result<()> {
@@ -67,11 +71,10 @@ impl Sockets {
                 self.places.len() - 1
             }
         };
-        let token = (self.places[index].generation as u64) << 32 | (index as u64) << 1;
-        let events = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET;
+        let token = self.token(index);
         let watched = self
-            .watch(socket.near.as_raw_fd(), events, token | NEAR)
-            .and_then(|()| self.watch(socket.far.as_raw_fd(), events, token | FAR));
+            .watch(socket.near.as_raw_fd(), ARRIVALS, token | NEAR)
+            .and_then(|()| self.watch(socket.far.as_raw_fd(), ARRIVALS | libc::EPOLLOUT, token | FAR));
         if let Err(errno) = watched {
             self.free.push(index);
             return Err(errno);
@@ -79,6 +82,23 @@ impl Sockets {
         self.by_inode.insert(socket.inode, index);
         self.places[index].socket = Some(socket);
         Ok(index)
+    }
+
+    fn token(&self, index: usize) -> u64 {
+        (self.places[index].generation as u64) << 32 | (index as u64) << 1
+    }
+
+    /// Watches for room in the program's end only while something waits for it: else each read of the program would wake us.
+    pub fn watch_room(&mut self, index: usize) {
+        let token = self.places.get(index).map(|_| self.token(index) | NEAR);
+        let (Some(token), Some(socket)) = (token, self.get(index)) else { return };
+        if socket.watches_room == socket.down.present {
+            return;
+        }
+        socket.watches_room = socket.down.present;
+        let events = if socket.down.present { ARRIVALS | libc::EPOLLOUT } else { ARRIVALS };
+        let number = socket.near.as_raw_fd();
+        let _ = self.control(libc::EPOLL_CTL_MOD, number, events, token);
     }
 
     pub fn remove(&mut self, index: usize) -> Option<Socket> {

@@ -54,20 +54,16 @@ fn hear(link: &OwnedFd) -> Result<i32> {
 /// Makes the calls of this process and its descendants go to the proxy at the other end of the link.
 pub fn submit(link: &OwnedFd) -> std::result::Result<(), Trouble> {
     hear(link).map_err(|_| Trouble::Silent)?;
-    let listener = filter::install().map_err(trouble)?;
+    let listener = filter::install().map_err(|errno| match errno {
+        Errno(libc::EBUSY) => Trouble::Taken,
+        errno => Trouble::Unable(io_error(errno).to_string()),
+    })?;
     say(link, listener.as_raw_fd()).map_err(|_| Trouble::Silent)?;
     match hear(link) {
         Ok(0) => Ok(()),
-        Ok(errno) => Err(trouble(Errno(errno))),
+        Ok(libc::EPERM) => Err(Trouble::Forbidden),
+        Ok(errno) => Err(Trouble::Unable(io_error(Errno(errno)).to_string())),
         Err(_) => Err(Trouble::Silent),
-    }
-}
-
-fn trouble(errno: Errno) -> Trouble {
-    match errno {
-        Errno(libc::EBUSY) => Trouble::Taken,
-        Errno(libc::EPERM) => Trouble::Forbidden,
-        errno => Trouble::Unable(io_error(errno).to_string()),
     }
 }
 

@@ -64,7 +64,10 @@ impl World {
         socket.hung_up |= hung_up;
         socket.check_attempt();
         match pump::pump(socket, &mut self.buffer) {
-            Next::Rest => return true,
+            Next::Rest => {
+                self.sockets.watch_room(index);
+                return true;
+            }
             Next::Again => {
                 self.again.push(index);
                 return true;
