@@ -60,6 +60,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "channel",
             "messages",
             "component",
+            "harness",
             "transport",
             "cores",
             "vcpu",

@@ -27,6 +27,7 @@ pub mod reconfigure;
 mod recovery;
 mod report;
 pub mod samples;
+mod scale;
 mod sched;
 mod side;
 mod stack;
@@ -68,6 +69,11 @@ pub enum Bench {
     Recovery(recovery::RecoveryArguments),
     /// Hotplug, expedited hotplug, and parking
     Reconfigure(reconfigure::ReconfigureArguments),
+    /// What a segment, a connection and a timer cost beside 10 to 100,000 connections (needs valgrind)
+    Scale(scale::ScaleArguments),
+    /// The work that is counted (started by `scale`)
+    #[command(hide = true)]
+    ScaleProbe(scale::ProbeArguments),
     /// What the scheduler's policies achieve, beside the best fixed configurations
     Sched(sched::SchedArguments),
     /// Guests on a fast and a slowed CPU under each policy, and the cost of deciding
@@ -117,6 +123,8 @@ pub fn run(bench: &Bench, names: CounterNames) -> Result<()> {
         Bench::Campaign(a) => campaign::run(a),
         Bench::Recovery(a) => recovery::run(a),
         Bench::Reconfigure(a) => reconfigure::run(a),
+        Bench::Scale(a) => scale::run(a),
+        Bench::ScaleProbe(a) => scale::probe(a),
         Bench::Sched(a) => sched::run(a, names),
         Bench::Vm(a) => vm::run(a),
         Bench::VmWorker(a) => vm::worker(a),

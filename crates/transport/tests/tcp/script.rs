@@ -226,29 +226,8 @@ pub fn segment(
     options: &[u8],
     payload: &[u8],
 ) -> Packet {
-    let mut bytes = vec![0u8; 40];
-    let header_len = 20 + options.len();
-    bytes[0] = 0x45;
-    let total = (20 + header_len + payload.len()) as u16;
-    bytes[2..4].copy_from_slice(&total.to_be_bytes());
-    bytes[9] = 6;
-    bytes[12..16].copy_from_slice(&from.0.0[12..]);
-    bytes[16..20].copy_from_slice(&to.0.0[12..]);
-    bytes[20..22].copy_from_slice(&from.1.to_be_bytes());
-    bytes[22..24].copy_from_slice(&to.1.to_be_bytes());
-    bytes[24..28].copy_from_slice(&seq.to_be_bytes());
-    bytes[28..32].copy_from_slice(&ack.to_be_bytes());
-    bytes[32] = (header_len as u8 / 4) << 4;
-    bytes[33] = flags;
-    bytes[34..36].copy_from_slice(&window.to_be_bytes());
-    bytes.extend_from_slice(options);
-    bytes.extend_from_slice(payload);
-    let sum = eft_base::checksum::Checksum::new()
-        .add_pseudo_header(from.0.into(), to.0.into(), 6, (header_len + payload.len()) as u32)
-        .add_bytes(&bytes[20..])
-        .finish();
-    bytes[36..38].copy_from_slice(&sum.to_be_bytes());
-    Packet { bytes, segment_size: 0 }
+    let segment = eft_harness::WireSegment { from, to, seq, ack, flags, window, options };
+    Packet { bytes: segment.packet(payload), segment_size: 0 }
 }
 
 /// What the script's stream carries: as the application expects from that port.
