@@ -6,6 +6,7 @@
 //! Rounds of eft and of the baseline alternate, and medians are compared, because machines are
 //! shared and drift. A figure that has an aim and misses it by the median makes the command exit 1.
 
+mod beside;
 mod budget;
 mod bulk;
 mod campaign;
@@ -47,6 +48,8 @@ pub const SWEEP_ROUNDS: u8 = 3;
 pub enum Bench {
     /// One connection at full speed, each direction, beside two kernels over veth
     Bulk(bulk::BulkArguments),
+    /// What a program that computes loses to traffic, beside eft and beside the kernel
+    Beside(beside::BesideArguments),
     /// The cost of 64 KB of bulk data: device calls, wake-ups, copies
     Budget(budget::BudgetArguments),
     /// 64-byte requests and responses, beside the kernel
@@ -112,6 +115,7 @@ fn raise_file_limit() {
 pub fn run(bench: &Bench, names: CounterNames) -> Result<()> {
     match bench {
         Bench::Bulk(a) => bulk::run(a),
+        Bench::Beside(a) => beside::run(a),
         Bench::Budget(a) => budget::run(a, names),
         Bench::Latency(a) => latency::run(a),
         Bench::Channel(a) => channel::run(a),

@@ -49,6 +49,9 @@ pub enum Peer {
         seconds: f64,
         #[arg(long, default_value_t = REQUEST)]
         bytes: usize,
+        /// Requests a second on all connections; as fast as answers come without it
+        #[arg(long)]
+        rate: Option<u32>,
         /// Counts the answers in this file
         #[arg(long)]
         progress: Option<PathBuf>,
@@ -67,8 +70,10 @@ pub fn run(peer: &Peer) -> Result<()> {
         Peer::Bursts { address, on_ms, off_ms, seconds } => bursts(address, *on_ms, *off_ms, *seconds),
         Peer::Crowd { address } => crowd(address),
         Peer::Echo { address, bytes } => echo(address, *bytes),
-        Peer::Ask { address, connections, seconds, bytes, progress } => {
-            ask(address, *connections, *seconds, *bytes, counter(progress)?)
+        Peer::Ask { address, connections, seconds, bytes, rate, progress } => {
+            // Each connection has its share of the rate.
+            let pace = rate.map(|rate| Duration::from_secs(*connections as u64) / rate.max(1));
+            ask(address, *connections, *seconds, *bytes, pace, counter(progress)?)
         }
     };
     done.context("peer")
@@ -188,19 +193,27 @@ fn ask(
     connections: usize,
     seconds: f64,
     bytes: usize,
+    pace: Option<Duration>,
     progress: Option<Progress>,
 ) -> std::io::Result<()> {
     let progress = Arc::new(progress);
-    let end = Instant::now() + Duration::from_secs_f64(seconds);
+    let begin = Instant::now();
+    let end = begin + Duration::from_secs_f64(seconds);
     let threads: Vec<_> = (0..connections)
-        .map(|_| {
+        .map(|i| {
             let (address, progress) = (address.to_string(), progress.clone());
             std::thread::spawn(move || -> std::io::Result<Vec<f64>> {
                 let mut stream = TcpStream::connect(&address)?;
                 stream.set_nodelay(true)?;
                 let mut buffer = vec![1; bytes];
                 let mut times = Vec::new();
+                // Spread over the pace, or all would send at once.
+                let mut due = begin + pace.unwrap_or_default() * i as u32 / connections as u32;
                 while Instant::now() < end {
+                    if let Some(pace) = pace {
+                        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+                        due += pace;
+                    }
                     let start = Instant::now();
                     stream.write_all(&buffer)?;
                     stream.read_exact(&mut buffer)?;
