@@ -22,6 +22,7 @@ mod latency;
 mod link;
 pub mod load;
 mod observe;
+mod page;
 mod peer;
 mod progress;
 pub mod reconfigure;
@@ -70,6 +71,8 @@ pub enum Bench {
     Campaign(campaign::CampaignArguments),
     /// Time from a server's death until its successor serves, without and with a standby
     Recovery(recovery::RecoveryArguments),
+    /// Run benchmarks one after the other, and write a page with their tables and plots
+    Report(page::ReportArguments),
     /// Hotplug, expedited hotplug, and parking
     Reconfigure(reconfigure::ReconfigureArguments),
     /// What a segment, a connection and a timer cost beside 10 to 100,000 connections (needs valgrind)
@@ -126,6 +129,7 @@ pub fn run(bench: &Bench, names: CounterNames) -> Result<()> {
         Bench::Observe(a) => observe::run(a, names),
         Bench::Campaign(a) => campaign::run(a),
         Bench::Recovery(a) => recovery::run(a),
+        Bench::Report(a) => page::run(a),
         Bench::Reconfigure(a) => reconfigure::run(a),
         Bench::Scale(a) => scale::run(a),
         Bench::ScaleProbe(a) => scale::probe(a),

@@ -90,7 +90,7 @@ fn to_json(figure: &Figure) -> Value {
     value
 }
 
-fn number(v: f64) -> String {
+pub fn number(v: f64) -> String {
     match v.abs() {
         a if a >= 100.0 => format!("{v:.0}"),
         a if a >= 10.0 => format!("{v:.1}"),
