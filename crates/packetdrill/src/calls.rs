@@ -1,7 +1,7 @@
 //! The system calls of scripts: each is libeft.so's, which packetdrill has preloaded.
 //!
-//! They are looked up by name among the program's symbols, where libeft.so stands before libc. A reference of this object's
-//! own would lead to libc's.
+//! They are looked up by name among the program's symbols, where libeft.so stands before libc. If packetdrill alone loads this
+//! object, a reference of its own would lead to libc's.
 
 use crate::settle::settle;
 use core::ffi::{c_int, c_uint, c_ulong, c_void};

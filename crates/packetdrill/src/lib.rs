@@ -1,7 +1,7 @@
 //! What `packetdrill --so_filename=` loads: packetdrill's scripts against a live stack.
 //!
 //! packetdrill runs as a program of the stack (`eft run`), so its system calls take the way of any program's: libeft.so, the
-//! servers, the wire. This object hands them on ([`calls`]), since packetdrill loads it so that its own libc comes first, and
+//! servers, the wire. This object hands them on ([`calls`], [`ask`]) and
 //! is the other end of the wire ([`wire`]): it sends and sees packets at the Linux side of the stack's TAP device, and answers
 //! for the gateway there ([`neighbour`]). What the device would cut is cut here ([`cut`]), so that packetdrill sees packets as
 //! they are on a wire. Time is the wall's.
@@ -10,6 +10,7 @@
 //!
 //! It never happens that a call goes to the kernel's sockets in place of the stack's: without libeft.so nothing is loaded.
 
+pub mod ask;
 pub mod calls;
 pub mod cut;
 pub mod interface;

@@ -13,9 +13,10 @@ use crate::socket::Socket;
 use crate::sys::{self, Errno, Result};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
 
 /// How long a sleeper sleeps before it checks by itself.
-const PATIENCE_MS: u64 = 250;
+const PATIENCE: Duration = Duration::from_millis(250);
 
 static CONFINED: AtomicBool = AtomicBool::new(false);
 
@@ -75,7 +76,7 @@ pub fn sleep(socket: &Socket, over: impl Fn() -> bool) -> Result<()> {
         if over() {
             break;
         }
-        if let Err(Errno(libc::EINTR)) = sys::futex_wait(word.as_ptr(), 1, PATIENCE_MS) {
+        if let Err(Errno(libc::EINTR)) = sys::futex_wait(word.as_ptr(), 1, PATIENCE) {
             return Err(Errno(libc::EINTR));
         }
     }

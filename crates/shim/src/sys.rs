@@ -12,6 +12,7 @@ mod memory;
 use core::ffi::c_int;
 #[cfg(target_arch = "x86_64")]
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use core::time::Duration;
 
 pub use memory::{ask_no_more, map_anonymous, map_over, map_shared, plausible, readable};
 
@@ -307,9 +308,10 @@ pub fn ring_eventfd(fd: c_int) {
     }
 }
 
-/// Sleeps while `word`, which processes share, has `value`; no longer than `ms`.
-pub fn futex_wait(word: *const u32, value: u32, ms: u64) -> Result<()> {
-    let limit = libc::timespec { tv_sec: (ms / 1000) as libc::time_t, tv_nsec: (ms % 1000 * 1_000_000) as _ };
+/// Sleeps while `word`, which processes share, has `value`; no longer than `limit`.
+pub fn futex_wait(word: *const u32, value: u32, limit: Duration) -> Result<()> {
+    let limit =
+        libc::timespec { tv_sec: limit.as_secs() as libc::time_t, tv_nsec: limit.subsec_nanos() as _ };
     let (operation, limit) = (libc::FUTEX_WAIT as usize, &raw const limit as usize);
     // SAFETY: the kernel reads the word, which faults no worse than a read of ours would.
     unsafe { call(libc::SYS_futex, [word as usize, operation, value as usize, limit, 0, 0]).map(drop) }

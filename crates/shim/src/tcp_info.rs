@@ -1,10 +1,14 @@
 //! `TCP_INFO`, from the numbers that the transport writes into the page.
 //!
-//! Times and counts are as fresh as the page's numbers (100 ms). Counts of segments are computed from bytes. Nothing is
-//! paced, receive buffers do not grow and no round trip is measured for them: `tcpi_pacing_rate` says unlimited,
+//! The transport is asked for them; if it does not answer within [`PATIENCE`], since it dies just now, they are those of a
+//! moment ago (100 ms, while it lives). Counts of segments are computed from bytes. Nothing is paced, receive buffers do not grow and no round trip is measured for them: `tcpi_pacing_rate` says unlimited,
 //! `tcpi_rcv_space` is the largest window, `tcpi_rcv_rtt` 0. Fields that Linux does not fill in are 0 here, too.
 
 use crate::socket::{Socket, bit};
+use crate::{domain, sys};
+use core::sync::atomic::AtomicU32;
+use core::time::Duration;
+use eft_base::ComponentId;
 use eft_channel::socket::{SocketInfo, SocketStatistics};
 
 const TCP_LISTEN: u8 = 10;
@@ -17,15 +21,47 @@ const DELAY_US: u32 = 40_000;
 const INITIAL_WINDOW: u32 = 10;
 const REORDERING: u32 = 3;
 const UNLIMITED: u64 = u64::MAX;
+/// How long to wait for fresh numbers, and how long between two looks.
+const PATIENCE: Duration = Duration::from_millis(20);
+const NAP: Duration = Duration::from_micros(50);
+/// Looks before the first nap: a transport that is awake answers within microseconds.
+const LOOKS: u32 = 200;
 
 /// The kernel's `struct tcp_info`; programs get as much as they ask for.
 pub fn bytes(socket: &Socket) -> [u8; LEN] {
     let page = &socket.page;
+    if !socket.has(bit::LISTENING) {
+        refresh(socket);
+    }
     let told =
         Told { info: page.info(), statistics: page.statistics().unwrap_or_default(), now: monotonic() };
     match socket.has(bit::LISTENING) {
         true => of_listener(socket.waiting(), told.statistics.backlog),
         false => told.of_stream(),
+    }
+}
+
+/// Asks the transport for fresh numbers, and waits for them.
+fn refresh(socket: &Socket) {
+    let page = &socket.page;
+    if page.owner() != Some(ComponentId::TCP) || socket.has(bit::ORPHAN) {
+        return;
+    }
+    let (incarnation, question) = (page.incarnation(), page.ask_info());
+    domain::notify(socket);
+    // Of two threads that ask at the same time, the later question may be answered first.
+    let is_over = || (page.info_told().wrapping_sub(question) as i32) >= 0 || page.incarnation() != incarnation;
+    let begun = monotonic();
+    let mut looks = 0;
+    while !is_over() && monotonic() - begun < PATIENCE.as_nanos() as u64 {
+        looks += 1;
+        if looks < LOOKS {
+            core::hint::spin_loop();
+        } else {
+            // Nobody wakes this word: it is a nap that a process with a filter may take, too.
+            let word = AtomicU32::new(0);
+            let _ = sys::futex_wait(word.as_ptr(), 0, NAP);
+        }
     }
 }
 

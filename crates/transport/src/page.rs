@@ -29,6 +29,7 @@ mod word {
     pub const SELDOM: u32 = 32;
     pub const SEND_SENT: u32 = 64;
     pub const ERRORS_END: u32 = 128;
+    pub const INFO_TOLD: u32 = 256;
 }
 
 /// Words that are staged less often.
@@ -59,6 +60,7 @@ struct Inner {
     send_released: Cell<u64>,
     send_sent: Cell<u64>,
     errors_end: Cell<u64>,
+    info_told: Cell<u32>,
     receive_notify: Cell<u64>,
     flags: Cell<u32>,
     seldom: RefCell<Seldom>,
@@ -107,6 +109,7 @@ impl Page {
             // The value from before a crash, if the socket is from before a crash. A wrong one hurts its own domain
             // alone.
             errors_end: Cell::new(page.errors_end()),
+            info_told: Cell::new(page.info_told()),
             page,
             socket,
             owner,
@@ -179,6 +182,9 @@ impl Page {
         if staged & word::ERRORS_END != 0 {
             page.set_errors_end(self.0.errors_end.get());
         }
+        if staged & word::INFO_TOLD != 0 {
+            page.set_info_told(self.0.info_told.get());
+        }
         if staged & word::FLAGS != 0 {
             page.set_flags(self.0.flags.get());
         }
@@ -205,6 +211,11 @@ impl Page {
 
     pub fn wishes(&self) -> u32 {
         if self.is_fresh() { 0 } else { self.0.page.wishes() }
+    }
+
+    /// Whether the application waits for fresh numbers.
+    pub fn is_info_asked(&self) -> bool {
+        !self.is_fresh() && self.0.page.info_asked() != self.0.info_told.get()
     }
 
     pub fn is_plugged(&self) -> bool {
@@ -303,6 +314,7 @@ impl Page {
         self.0.send_released.set(0);
         self.0.send_sent.set(0);
         self.0.errors_end.set(0);
+        self.0.info_told.set(0);
         self.0.staged.set(self.0.staged.get() & word::SELDOM);
         self.seldom(|s| *s = Seldom { reset: Some((owner, incarnation)), ..Seldom::default() });
     }
@@ -329,6 +341,14 @@ impl Page {
 
     pub fn set_statistics(&self, statistics: &SocketStatistics) {
         self.seldom(|s| s.statistics = Some(*statistics));
+    }
+
+    /// The numbers of this turn answer what the application has asked.
+    pub fn answer_info(&self) {
+        if self.is_info_asked() {
+            self.0.info_told.set(self.0.page.info_asked());
+            self.mark(word::INFO_TOLD);
+        }
     }
 
     /// The statistics that a predecessor published for this socket. The application can write them: they serve only as

@@ -26,8 +26,10 @@ const SHADOW_NEWS: usize = 32;
 /// The word that names the slot's owner.
 pub const OWNER: usize = 36;
 const SEND_SENT: usize = 40;
+const INFO_TOLD: usize = 48;
 const SEND_END: usize = 64;
 const WISHES: usize = 72;
+const INFO_ASKED: usize = 76;
 const RECEIVE_TAKEN: usize = 128;
 const READ_TOKEN: usize = 208;
 const WRITE_PLUG: usize = 196;
@@ -258,6 +260,27 @@ impl SocketPage {
 
     pub fn add_wish(&self, wish: u32) {
         self.u32_at(WISHES).fetch_or(wish, Ordering::AcqRel);
+    }
+
+    /// Application: asks for fresh numbers of `TCP_INFO`. They are there when [`SocketPage::info_told`] is what this returns.
+    /// The caller tells the transport that the socket has changed.
+    pub fn ask_info(&self) -> u32 {
+        self.u32_at(INFO_ASKED).fetch_add(1, Ordering::AcqRel).wrapping_add(1)
+    }
+
+    /// Transport: how often the application has asked.
+    pub fn info_asked(&self) -> u32 {
+        self.load_u32(INFO_ASKED)
+    }
+
+    /// Which question the last numbers answer.
+    pub fn info_told(&self) -> u32 {
+        self.load_u32(INFO_TOLD)
+    }
+
+    /// Transport: the numbers answer this question.
+    pub fn set_info_told(&self, question: u32) {
+        self.store_u32(INFO_TOLD, question)
     }
 
     /// 0 free, 1 stream, 2 datagram.

@@ -31,6 +31,8 @@ sockets_per_domain = 16
 listeners_per_domain = 16
 connections = 1024
 ";
+/// Runs its further arguments with the library of its first one before libeft.so.
+const PRELOADED: &str = r#"LD_PRELOAD="$0:$LD_PRELOAD" exec "$@""#;
 /// Scripts use these to set up the kernel under test. Here no kernel is tested, and this one may lack some settings.
 const FOR_A_KERNEL: [&str; 5] = ["sysctl", "tc", "ethtool", "ip", "ifconfig"];
 
@@ -129,7 +131,8 @@ fn script(arguments: &PacketdrillArguments, (library, path): (&Path, &OsStr), fi
         _ => arguments.program.canonicalize().with_context(|| arguments.program.display().to_string())?,
     };
     let child = Command::new(std::env::current_exe()?)
-        .args(["run", "--name", &stack.name, "--"])
+        .args(["run", "--name", &stack.name, "--", "/bin/sh", "-c", PRELOADED])
+        .arg(library)
         .arg(program)
         .arg(format!("--so_filename={}", library.display()))
         .arg(format!("--so_flags={DEVICE},{}", stack.mac()?))

@@ -204,7 +204,9 @@ impl Tcp {
             return;
         }
         self.read_page(cx, i);
-        self.connection(i).mark(due::SEND | due::WRITABLE | due::INFO);
+        let mut c = self.connection(i);
+        let asked = c.live.page.as_ref().is_some_and(|page| page.is_info_asked());
+        c.mark(due::SEND | due::WRITABLE | due::INFO | if asked { due::ASKED } else { 0 });
     }
 
     /// Reads cursors, wishes and options. Impossible ones end the connection.

@@ -31,15 +31,17 @@ fn clip(v: u64) -> u32 {
 }
 
 impl Connection<'_> {
-    /// Publishes the numbers of `TCP_INFO`, at a limited rate.
+    /// Publishes the numbers of `TCP_INFO`: at once if the application asks, else at a limited rate.
     pub(super) fn publish_info(&mut self, cx: &Context) {
         let live = &mut *self.live;
-        if !live.is_due(due::INFO) {
+        if !live.is_due(due::INFO | due::ASKED) {
             return;
         }
-        live.due &= !due::INFO;
+        let asked = live.is_due(due::ASKED);
+        live.due &= !(due::INFO | due::ASKED);
         if let Some(at) = live.info_published
             && cx.now < at + INFO_INTERVAL
+            && !asked
         {
             live.info_at = at + INFO_INTERVAL;
             return;
@@ -48,6 +50,9 @@ impl Connection<'_> {
         live.info_at = NEVER;
         live.statistics.settle(cx.now);
         self.tell_numbers();
+        if asked && let Some(page) = &self.live.page {
+            page.answer_info();
+        }
     }
 
     /// Publishes the numbers of `TCP_INFO`.

@@ -5,6 +5,7 @@ use super::out_of_order::OutOfOrder;
 use super::recovery::Recovery;
 use super::scoreboard::Range;
 use super::statistics::Statistics;
+use super::usage::Usage;
 use crate::in_flight::InFlight;
 use crate::page::Page;
 use crate::timers::NEVER;
@@ -39,6 +40,8 @@ pub mod due {
     pub const TELL: u32 = 8192;
     /// The part that the windows allow is to be sent although a larger piece would be cheaper.
     pub const PIECE: u32 = 1 << 14;
+    /// The application waits for the page's numbers.
+    pub const ASKED: u32 = 1 << 15;
 }
 
 /// Derived state of one block.
@@ -83,8 +86,7 @@ pub(crate) struct Live {
     pub duplicate_acks: u32,
     /// The segment that came twice, to be reported (RFC 2883).
     pub duplicate: Option<Range>,
-    /// The window, not the application, limits what is sent.
-    pub window_limited: bool,
+    pub usage: Usage,
     /// Highest offset sent when the window was last reduced, with ECN, until more is acknowledged.
     pub reduced_at: Option<u64>,
     pub hystart: HyStart,
@@ -136,7 +138,7 @@ impl Live {
             quick_acks: 16,
             duplicate_acks: 0,
             duplicate: None,
-            window_limited: false,
+            usage: Usage::default(),
             reduced_at: None,
             hystart: HyStart::default(),
             statistics: Statistics::default(),

@@ -247,6 +247,8 @@ impl Tcp {
             c.expect_attach(cx.now);
         }
         self.read_page(cx, i);
+        // The question may have gone down with the predecessor.
+        self.connection(i).mark(due::ASKED);
         self.connection(i).ring_socket();
         self.connection(i).rearm();
         if self.doomed.take_if(|doomed| *doomed == i).is_some() {

@@ -54,7 +54,7 @@ impl Connection<'_> {
         let statistics = &mut live.statistics;
         statistics.on_heard(heard.duplicate.is_some(), heard.delivered.reordered);
         if heard.delivered.bytes > 0 {
-            statistics.on_delivered(heard.delivered.bytes, block.segment_size(), !live.window_limited);
+            statistics.on_delivered(heard.delivered.bytes, block.segment_size(), !live.usage.is_limited());
             statistics.end_round(now, block.snd_una, block.snd_nxt, block.rtt.min_us);
         }
         if live.recovery.phase != Phase::Loss {
@@ -256,9 +256,7 @@ impl Connection<'_> {
         if heard.acked == 0 && !(heard.sacked && live.recovery.rack.has_seen_reordering()) {
             return;
         }
-        let congestion = &block.congestion;
-        let starting = congestion.in_slow_start() && (congestion.cwnd as u64) < 2 * heard.flight_size;
-        if !live.window_limited && !starting {
+        if !live.usage.may_grow(block) {
             live.unused_since.get_or_insert(cx.now);
             return;
         }

@@ -130,7 +130,13 @@ impl Connection<'_> {
         let live = &mut *self.live;
         let block = &*self.block;
         live.due &= !(due::SEND | due::OVERRIDE | due::PIECE);
-        live.window_limited = matches!(wait, Wait::Congestion | Wait::Piece { congestion: true });
+        let waits = matches!(wait, Wait::Congestion | Wait::Piece { congestion: true });
+        let full = || {
+            let mss = block.segment_size();
+            live.recovery.pipe(mss) + mss as u64 > block.congestion.cwnd as u64
+        };
+        let is_limited = waits || full();
+        live.usage.look(block, is_limited);
         live.piece_at = match wait {
             Wait::Piece { .. } => {
                 let half = Duration::from_micros(block.rtt.srtt_us as u64 / 2);
@@ -199,6 +205,7 @@ impl Connection<'_> {
             live.retransmit_at = cx.now + block.rtt.backed_off(block.backoff as u32);
         }
         live.last_sent = cx.now;
+        live.usage.sent = true;
         live.due |= due::INFO;
         // Out-of-order ranges need an acknowledgement of their own, with SACK.
         if live.out_of_order.is_empty() && live.duplicate_acks == 0 && live.duplicate.is_none() {

@@ -88,9 +88,13 @@ impl Statistics {
         c.reorderings = c.reorderings.wrapping_add(reordered as u32);
     }
 
-    /// The handshake is done: the SYN arrived.
+    /// The handshake is done: the SYN arrived. Until data do, their ages count from here, as on Linux.
     pub fn on_established(&mut self, now: Instant) {
-        self.counted.delivered = self.counted.delivered.wrapping_add(1);
+        let c = &mut self.counted;
+        c.delivered = c.delivered.wrapping_add(1);
+        for at in [&mut c.data_sent_at, &mut c.data_received_at] {
+            *at = if *at == 0 { now.as_nanos() } else { *at };
+        }
         self.on_recovered(now);
     }
 

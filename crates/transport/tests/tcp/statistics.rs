@@ -32,6 +32,16 @@ fn now(s: &Script) -> SocketStatistics {
     side.page(side.app.streams[0].socket).statistics().expect("told")
 }
 
+/// The application asks for the numbers.
+fn asked(s: &mut Script) -> SocketStatistics {
+    let side = &s.world.sides[1];
+    let socket = side.app.streams[0].socket;
+    let question = side.page(socket).ask_info();
+    s.world.dirty(1, socket);
+    assert_eq!(s.world.sides[1].page(socket).info_told(), question);
+    now(s)
+}
+
 fn acknowledge(s: &mut Script, base: u32, ack: u32, ranges: &[(u32, u32)]) {
     s.ack = base.wrapping_add(ack);
     let option = if ranges.is_empty() { Vec::new() } else { sack(base, ranges) };
@@ -50,7 +60,8 @@ fn what_was_sent_and_delivered_is_counted() {
     assert_eq!((t.segments_in, t.data_segments_in), (2, 0));
     assert_eq!(t.delivered, 11, "the SYN is one");
     assert_eq!((t.busy_us, t.window_limited_us), (40_000, 0));
-    assert_eq!((t.delivery_rate, t.application_limited), (250_000, 1));
+    // The ten segments are all that the first window takes.
+    assert_eq!((t.delivery_rate, t.application_limited), (250_000, 0));
     assert_eq!((t.min_rtt_us, t.path_mtu, t.phase), (40_000, 1500, 0));
     assert_eq!((t.advertised_mss, t.received_mss), (1460, 536));
     assert_eq!(t.data_sent_at, t.heard_at - 40_000_000);
@@ -83,6 +94,29 @@ fn what_is_lost_and_sent_again_shows() {
     acknowledge(&mut s, base, 10_000, &[(0, 1000)]);
     let t = told(&mut s);
     assert_eq!((t.phase, t.duplicates_reported, t.delivered), (0, 1, 11));
+}
+
+#[test]
+fn who_asks_gets_the_numbers_of_now() {
+    let (mut s, base) = connected(10_000);
+    s.wait(20 * MS);
+    let (before, after) = (now(&s), asked(&mut s));
+    assert_ne!(before.bytes_sent, 10_000, "the published numbers are older");
+    assert_eq!((after.bytes_sent, after.busy_us), (10_000, 20_000));
+    s.wait(20 * MS);
+    acknowledge(&mut s, base, 10_000, &[]);
+    assert_eq!(asked(&mut s).bytes_acked, 10_000);
+}
+
+/// A question that its predecessor did not answer.
+#[test]
+fn a_successor_answers_what_was_asked() {
+    let (mut s, _) = connected(10_000);
+    let socket = s.world.sides[1].app.streams[0].socket;
+    let question = s.world.sides[1].page(socket).ask_info();
+    s.world.crash(1);
+    s.wait(MS);
+    assert_eq!(s.world.sides[1].page(socket).info_told(), question);
 }
 
 #[test]
