@@ -6,7 +6,7 @@
 use crate::cut::{VNET_LEN, cut, merged};
 use crate::neighbour::{ETHERNET_LEN, MAC, answer};
 use crate::settle;
-use core::ffi::{c_int, c_longlong, c_void};
+use core::ffi::{CStr, c_char, c_int, c_longlong, c_uint, c_void};
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -67,13 +67,23 @@ fn address(text: &str) -> Option<[u8; 6]> {
     bytes?.try_into().ok()
 }
 
+/// The kernel's number of a device: libc's own answer, since libeft.so tells of the stack's devices.
+fn index_of(name: &CStr) -> Result<c_uint> {
+    type Ask = unsafe extern "C" fn(*const c_char) -> c_uint;
+    // SAFETY: strings; libc is loaded, and its symbol of this name has this type, by C's headers.
+    let index = unsafe {
+        let libc = libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD);
+        let symbol = libc::dlsym(libc, c"if_nametoindex".as_ptr());
+        if symbol.is_null() {
+            return Err(Error::other("libc has no if_nametoindex"));
+        }
+        core::mem::transmute::<*mut c_void, Ask>(symbol)(name.as_ptr())
+    };
+    if index == 0 { Err(Error::last_os_error()) } else { Ok(index) }
+}
+
 fn packet_socket(device: &str) -> Result<OwnedFd> {
-    let name = std::ffi::CString::new(device)?;
-    // SAFETY: a string.
-    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-    if index == 0 {
-        return Err(Error::last_os_error());
-    }
+    let index = index_of(&std::ffi::CString::new(device)?)?;
     // SAFETY: plain numbers.
     let fd = unsafe {
         libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, c_int::from(ETH_P_ALL.to_be()))

@@ -50,7 +50,8 @@ fn refresh(socket: &Socket) {
     let (incarnation, question) = (page.incarnation(), page.ask_info());
     domain::notify(socket);
     // Of two threads that ask at the same time, the later question may be answered first.
-    let is_over = || (page.info_told().wrapping_sub(question) as i32) >= 0 || page.incarnation() != incarnation;
+    let is_over =
+        || (page.info_told().wrapping_sub(question) as i32) >= 0 || page.incarnation() != incarnation;
     let begun = monotonic();
     let mut looks = 0;
     while !is_over() && monotonic() - begun < PATIENCE.as_nanos() as u64 {

@@ -31,8 +31,7 @@ impl Usage {
     /// Whether the window may grow: it was full, or slow start has not reached twice what was in flight.
     pub fn may_grow(&self, block: &Block) -> bool {
         let congestion = &block.congestion;
-        self.is_limited
-            || (congestion.in_slow_start() && (congestion.cwnd as u64) < 2 * self.flight_size)
+        self.is_limited || (congestion.in_slow_start() && (congestion.cwnd as u64) < 2 * self.flight_size)
     }
 
     /// Whether the window limits what is sent.
