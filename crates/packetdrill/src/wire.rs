@@ -67,7 +67,7 @@ fn address(text: &str) -> Option<[u8; 6]> {
     bytes?.try_into().ok()
 }
 
-/// The kernel's number of a device: libc's own answer, since libeft.so tells of the stack's devices.
+/// The kernel's number of a device: libc's own answer, since libeft.so knows the stack's devices.
 fn index_of(name: &CStr) -> Result<c_uint> {
     type Ask = unsafe extern "C" fn(*const c_char) -> c_uint;
     // SAFETY: strings; libc is loaded, and its symbol of this name has this type, by C's headers.

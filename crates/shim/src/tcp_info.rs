@@ -21,11 +21,11 @@ const DELAY_US: u32 = 40_000;
 const INITIAL_WINDOW: u32 = 10;
 const REORDERING: u32 = 3;
 const UNLIMITED: u64 = u64::MAX;
-/// How long to wait for fresh numbers, and how long between two looks.
+/// How long to wait for fresh numbers, and how long between two checks.
 const PATIENCE: Duration = Duration::from_millis(20);
 const NAP: Duration = Duration::from_micros(50);
-/// Looks before the first nap: a transport that is awake answers within microseconds.
-const LOOKS: u32 = 200;
+/// Checks before the first nap: a transport that is awake answers within microseconds.
+const CHECKS: u32 = 200;
 
 /// The kernel's `struct tcp_info`; programs get as much as they ask for.
 pub fn bytes(socket: &Socket) -> [u8; LEN] {
@@ -53,13 +53,13 @@ fn refresh(socket: &Socket) {
     let is_over =
         || (page.info_told().wrapping_sub(question) as i32) >= 0 || page.incarnation() != incarnation;
     let begun = monotonic();
-    let mut looks = 0;
+    let mut checks = 0;
     while !is_over() && monotonic() - begun < PATIENCE.as_nanos() as u64 {
-        looks += 1;
-        if looks < LOOKS {
+        checks += 1;
+        if checks < CHECKS {
             core::hint::spin_loop();
         } else {
-            // Nobody wakes this word: it is a nap that a process with a filter may take, too.
+            // No one wakes this word: it is a nap that a process with a filter may take, too.
             let word = AtomicU32::new(0);
             let _ = sys::futex_wait(word.as_ptr(), 0, NAP);
         }
@@ -113,7 +113,7 @@ impl Told {
                 (76, threshold(info.ssthresh_bytes, mss)),
                 (80, info.cwnd_bytes / mss),
                 (84, more.advertised_mss),
-                (88, REORDERING),
+                (88, more.reordering.max(REORDERING)),
                 (96, more.window_max),
                 (100, info.retransmits),
             ],

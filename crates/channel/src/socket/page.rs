@@ -8,7 +8,7 @@ mod room;
 
 pub use room::SendRoom;
 
-use super::{Geometry, Opt, SOCKET_HEADER_LEN, SocketInfo, wish};
+use super::{Geometry, Opt, SOCKET_HEADER_LEN, wish};
 use crate::access::AccessObserver;
 use crate::segment::{OutOfBounds, Segment};
 use crate::shared::Shared;
@@ -16,7 +16,6 @@ use crate::token::{ReadToken, WritePlug};
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use eft_base::{ComponentId, Endpoint, Role, WireAddress};
-use zerocopy::IntoBytes;
 
 const SEND_RELEASED: usize = 0;
 const RECEIVE_END: usize = 8;
@@ -26,10 +25,8 @@ const SHADOW_NEWS: usize = 32;
 /// The word that names the slot's owner.
 pub const OWNER: usize = 36;
 const SEND_SENT: usize = 40;
-const INFO_TOLD: usize = 48;
 const SEND_END: usize = 64;
 const WISHES: usize = 72;
-const INFO_ASKED: usize = 76;
 const RECEIVE_TAKEN: usize = 128;
 const READ_TOKEN: usize = 208;
 const WRITE_PLUG: usize = 196;
@@ -49,7 +46,7 @@ pub const IDENTITY: usize = INODE;
 pub const IDENTITY_LEN: usize = 12;
 const _: () = assert!(KIND == INODE + 8 && SLEEPERS == KIND + 4 && MORE_OPTIONS == SLEEPERS + 4);
 const SLEEPERS: usize = 396;
-const INFO: usize = 448;
+pub(super) const INFO: usize = 448;
 /// Where the application's two locks lie (64 bytes each; only the shim uses them).
 pub const SEND_LOCK: usize = 512;
 pub const RECEIVE_LOCK: usize = 576;
@@ -111,7 +108,7 @@ impl SocketPage {
         }
     }
 
-    fn load_u32(&self, offset: usize) -> u32 {
+    pub(super) fn load_u32(&self, offset: usize) -> u32 {
         let value = self.u32_at(offset).load(Ordering::Acquire);
         match &self.observer {
             None => value,
@@ -128,7 +125,7 @@ impl SocketPage {
         self.tell_wrote(offset, &value.to_le_bytes());
     }
 
-    fn store_u32(&self, offset: usize, value: u32) {
+    pub(super) fn store_u32(&self, offset: usize, value: u32) {
         self.u32_at(offset).store(value, Ordering::Release);
         self.tell_wrote(offset, &value.to_le_bytes());
     }
@@ -262,27 +259,6 @@ impl SocketPage {
         self.u32_at(WISHES).fetch_or(wish, Ordering::AcqRel);
     }
 
-    /// Application: asks for fresh numbers of `TCP_INFO`. They are there when [`SocketPage::info_told`] is what this returns.
-    /// The caller tells the transport that the socket has changed.
-    pub fn ask_info(&self) -> u32 {
-        self.u32_at(INFO_ASKED).fetch_add(1, Ordering::AcqRel).wrapping_add(1)
-    }
-
-    /// Transport: how often the application has asked.
-    pub fn info_asked(&self) -> u32 {
-        self.load_u32(INFO_ASKED)
-    }
-
-    /// Which question the last numbers answer.
-    pub fn info_told(&self) -> u32 {
-        self.load_u32(INFO_TOLD)
-    }
-
-    /// Transport: the numbers answer this question.
-    pub fn set_info_told(&self, question: u32) {
-        self.store_u32(INFO_TOLD, question)
-    }
-
     /// 0 free, 1 stream, 2 datagram.
     pub fn kind(&self) -> u32 {
         self.load_u32(KIND)
@@ -387,16 +363,6 @@ impl SocketPage {
 
     pub fn set_remote(&self, e: Endpoint) {
         self.set_endpoint(REMOTE, e)
-    }
-
-    pub fn info(&self) -> SocketInfo {
-        let mut info = SocketInfo::default();
-        self.read_bytes(INFO, info.as_mut_bytes());
-        info
-    }
-
-    pub fn set_info(&self, info: &SocketInfo) {
-        self.write_bytes(INFO, info.as_bytes())
     }
 
     /// Transport: makes the slot ready for a new socket. The rings' old bytes stay; positions start

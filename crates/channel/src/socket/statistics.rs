@@ -1,12 +1,17 @@
-//! What `TCP_INFO` reports about a stream beyond [`super::SocketInfo`]. It lies where a datagram socket has its error queue.
+//! The numbers of `TCP_INFO`, and what it reports about a stream beyond [`super::SocketInfo`], which lies where a datagram socket has its error queue.
 
-use super::{SOCKET_HEADER_LEN, SocketPage};
+use super::page::INFO;
+use super::{SOCKET_HEADER_LEN, SocketInfo, SocketPage};
+use core::sync::atomic::Ordering;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+/// Words by which the application asks for numbers of now, and the transport answers.
+const INFO_TOLD: usize = 56;
+const INFO_ASKED: usize = 76;
 const STATISTICS: usize = 1024;
 const _: () = assert!(STATISTICS + size_of::<SocketStatistics>() <= SOCKET_HEADER_LEN);
 
-/// Numbers of one stream, written by the transport at most every 100 ms; RFC 4898 has most of them.
+/// Numbers of one stream, written by the transport when the application asks, and else at most every 100 ms; RFC 4898 has most of them.
 ///
 /// "Segments" are those of the wire; where a peer or a device merges them, as many as the bytes fill. Counts wrap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -39,7 +44,7 @@ pub struct SocketStatistics {
     pub busy_us: u64,
     pub window_limited_us: u64,
     pub ring_limited_us: u64,
-    /// Bytes in flight: selectively acknowledged, lost, retransmitted.
+    /// Bytes in flight: selectively acknowledged, lost (until they arrive, even if they were sent again), retransmitted.
     pub sacked_bytes: u32,
     pub lost_bytes: u32,
     pub again_bytes: u32,
@@ -79,10 +84,42 @@ pub struct SocketStatistics {
     pub told_at: u64,
     /// Delivered segments whose acknowledgment signalled congestion (RFC 3168).
     pub delivered_marked: u32,
-    pub reserved: u32,
+    /// The most segments by which one came late.
+    pub reordering: u32,
 }
 
 impl SocketPage {
+    pub fn info(&self) -> SocketInfo {
+        let mut info = SocketInfo::default();
+        self.read_bytes(INFO, info.as_mut_bytes());
+        info
+    }
+
+    pub fn set_info(&self, info: &SocketInfo) {
+        self.write_bytes(INFO, info.as_bytes())
+    }
+
+    /// Application: asks for fresh numbers of `TCP_INFO`. They are there when [`SocketPage::info_told`] is what this returns.
+    /// The caller tells the transport that the socket has changed.
+    pub fn ask_info(&self) -> u32 {
+        self.u32_at(INFO_ASKED).fetch_add(1, Ordering::AcqRel).wrapping_add(1)
+    }
+
+    /// Transport: how often the application has asked.
+    pub fn info_asked(&self) -> u32 {
+        self.load_u32(INFO_ASKED)
+    }
+
+    /// Which question the last numbers answer.
+    pub fn info_told(&self) -> u32 {
+        self.load_u32(INFO_TOLD)
+    }
+
+    /// Transport: the numbers answer this question.
+    pub fn set_info_told(&self, question: u32) {
+        self.store_u32(INFO_TOLD, question)
+    }
+
     /// The statistics of the slot's present incarnation; `None` if the transport has not written any.
     pub fn statistics(&self) -> Option<SocketStatistics> {
         let mut statistics = SocketStatistics::default();

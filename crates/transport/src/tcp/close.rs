@@ -181,6 +181,14 @@ impl Tcp {
         }
     }
 
+    /// As [`Tcp::say_reset`], with the sequence number that the peer expects next, as its segment acknowledged: our FIN may
+    /// be lost, and only the exact number resets (RFC 5961 §3.2).
+    pub(super) fn say_reset_at(&mut self, i: u32, seq: u32) {
+        if let Some(reset) = self.view(i).final_reset() {
+            self.queue_reset(PendingReset { seq, ack: 0, flags: TCP_RST, ..reset });
+        }
+    }
+
     pub(super) fn queue_reset(&mut self, reset: PendingReset) {
         if self.pending_resets.len() < PENDING_RESETS_MAX {
             self.pending_resets.push(reset);

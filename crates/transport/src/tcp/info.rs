@@ -92,6 +92,7 @@ impl Connection<'_> {
     fn statistics(&self) -> SocketStatistics {
         let (b, cold, live) = (&*self.block, &*self.cold, &*self.live);
         let board = &live.recovery.board;
+        let again = board.sent_again();
         let page = live.page.as_ref();
         let wished = page.map_or(0, |p| p.option(Opt::MaxSegment));
         let options = if b.has(bit::TIMESTAMPS) { TIMESTAMPS_LEN as u32 } else { 0 };
@@ -116,8 +117,8 @@ impl Connection<'_> {
             bytes_acked: b.snd_una + syn,
             bytes_received: b.rcv_nxt + b.has(bit::RECEIVED_FIN) as u64,
             sacked_bytes: clip(board.sacked()),
-            lost_bytes: clip(board.lost()),
-            again_bytes: clip(board.sent_again()),
+            lost_bytes: clip(board.lost() + if live.recovery.phase == Phase::Open { 0 } else { again }),
+            again_bytes: clip(again),
             unsent_bytes: clip(b.snd_end.saturating_sub(b.snd_nxt)),
             path_mtu: cold.path_mtu as u32,
             advertised_mss: if wished == 0 { own_mss } else { own_mss.min(wished - options.min(wished)) },

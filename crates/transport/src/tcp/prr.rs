@@ -1,4 +1,4 @@
-//! Proportional rate reduction (RFC 6937): in a recovery the window shrinks a little with every acknowledgment, so that
+//! Proportional rate reduction (RFC 9937): in a recovery the window shrinks a little with every acknowledgment, so that
 //! sending does not pause for half a round trip, and data that left the network are replaced at once.
 
 /// The state of one recovery.
@@ -18,7 +18,7 @@ pub struct Evidence {
     pub delivered: u64,
     /// Bytes in the network after it.
     pub pipe: u64,
-    /// It acknowledges more and shows no further loss.
+    /// It acknowledges more and shows no further loss (`SafeACK`).
     pub is_good: bool,
 }
 
@@ -32,19 +32,20 @@ impl Prr {
         self.sent += bytes;
     }
 
-    /// The window after an acknowledgment (§3).
+    /// The window after an acknowledgment. The first one lets a segment go in any case: the fast retransmission.
     pub fn window(&mut self, evidence: Evidence, ssthresh: u64, mss: u64) -> u64 {
         self.delivered += evidence.delivered;
         let may_send = if evidence.pipe > ssthresh {
             let due = (self.delivered as u128 * ssthresh as u128).div_ceil(self.flight_size as u128) as u64;
             due.saturating_sub(self.sent)
         } else {
-            // Slow start to the threshold as long as nothing more is lost (PRR-SSRB), else what left (PRR-CRB).
-            let left = self.delivered.saturating_sub(self.sent);
-            let limit = if evidence.is_good { left.max(evidence.delivered) + mss } else { left };
+            // What left the network (PRR-CRB), and slow start to the threshold while nothing more is lost (PRR-SSRB).
+            let left = self.delivered.saturating_sub(self.sent).max(evidence.delivered);
+            let limit = if evidence.is_good { left + mss } else { left };
             limit.min(ssthresh - evidence.pipe)
         };
-        evidence.pipe + may_send
+        let least = if self.sent == 0 { mss } else { 0 };
+        evidence.pipe + may_send.max(least)
     }
 }
 

@@ -53,7 +53,7 @@ pub struct Detected {
 impl Rack {
     /// Takes an acknowledgment (§6.2 steps 1 to 3).
     pub fn on_delivered(&mut self, now: Instant, delivered: &Delivered) {
-        self.reordering_seen |= delivered.reordered;
+        self.reordering_seen |= delivered.is_reordered();
         if let Some(latest) = delivered.latest
             && self.latest.is_none_or(|known| latest > known)
         {

@@ -353,7 +353,8 @@ impl Tcp {
         let (mut c, scratch) = self.connection_and_scratch(i);
         if segment.len > 0 {
             if c.refuses_text() {
-                return self.reset(cx, i, 0);
+                self.say_reset_at(i, segment.ack);
+                return self.end(cx, i, 0);
             }
             c.receive_text(cx, segment, scratch);
         }

@@ -1,5 +1,5 @@
 //! What an acknowledgment, or the passing of time, means for recovery: which bytes are lost, how much may be sent, and
-//! whether an earlier reduction was wrong. The order follows RFC 8985 §6.2, §7.4 and RFC 6937 §3.
+//! whether an earlier reduction was wrong. The order follows RFC 8985 §6.2, §7.4 and RFC 9937.
 
 use super::ack::Heard;
 use super::block::bit;
@@ -27,7 +27,7 @@ impl Connection<'_> {
         recovery.measured |= heard.delivered.timed_at.is_some();
         self.judge_probe(cx, heard);
         self.judge_undo(cx, segment, heard);
-        let before = self.live.recovery.phase;
+        let (before, counted) = (self.live.recovery.phase, self.live.recovery.duplicates);
         self.end_phase();
         let lost = if self.block.has(bit::SACK) {
             self.detect_by_time(cx, heard)
@@ -40,7 +40,7 @@ impl Connection<'_> {
         let echo = self.take_echo(cx, segment, heard);
         match self.live.recovery.phase {
             Phase::Recovery => self.shrink(heard.delivered.bytes, heard.acked > 0 && !lost),
-            _ if before != Phase::Recovery && !echo => self.grow(cx, heard),
+            _ if before != Phase::Recovery && !echo => self.grow(cx, heard, counted),
             _ => {}
         }
         if heard.acked > 0 || heard.sacked {
@@ -52,7 +52,8 @@ impl Connection<'_> {
     fn note_heard_for_statistics(&mut self, now: Instant, heard: &Heard) {
         let (block, live) = (&*self.block, &mut *self.live);
         let statistics = &mut live.statistics;
-        statistics.on_heard(heard.duplicate.is_some(), heard.delivered.reordered);
+        let distance = heard.delivered.distance.div_ceil(block.segment_size() as u64);
+        statistics.on_heard(heard.duplicate.is_some(), distance);
         if heard.delivered.bytes > 0 {
             statistics.on_delivered(heard.delivered.bytes, block.segment_size(), !live.usage.is_limited());
             statistics.end_round(now, block.snd_una, block.snd_nxt, block.rtt.min_us);
@@ -141,7 +142,7 @@ impl Connection<'_> {
         let left = (block.flight_size() as u32).saturating_add(mss);
         let (sack, congestion) = (block.has(bit::SACK), &mut block.congestion);
         congestion.cwnd = match sack {
-            // RFC 6937 §3: about as much is in the network.
+            // RFC 9937: about as much is in the network.
             true => congestion.ssthresh,
             // RFC 6582 §3.2 step 3: no burst at the end.
             false => congestion.ssthresh.min(left.max(2 * mss)),
@@ -234,7 +235,7 @@ impl Connection<'_> {
         }
     }
 
-    /// The window in a recovery (RFC 6937). Without SACK it is the threshold, and each duplicate counts as a segment that
+    /// The window in a recovery (RFC 9937). Without SACK it is the threshold, and each duplicate counts as a segment that
     /// left the network.
     fn shrink(&mut self, delivered: u64, is_good: bool) {
         if !self.block.has(bit::SACK) {
@@ -248,8 +249,9 @@ impl Connection<'_> {
         congestion.cwnd = window.clamp(mss as u64, u32::MAX as u64) as u32;
     }
 
-    /// Grows the window outside of a recovery (RFC 5681 §3.1), if it was used.
-    fn grow(&mut self, cx: &Context, heard: &Heard) {
+    /// Grows the window outside of a recovery (RFC 5681 §3.1), if it was used. Each of `counted` duplicate acknowledgements
+    /// told before that a segment had arrived, and let another go (RFC 3042): it does not count again.
+    fn grow(&mut self, cx: &Context, heard: &Heard, counted: u32) {
         let live = &mut *self.live;
         let block = &mut self.block;
         // Out-of-order arrival is no sign of more capacity, unless the network is known to reorder.
@@ -263,7 +265,8 @@ impl Connection<'_> {
         if let Some(since) = live.unused_since.take() {
             block.congestion.on_limited(cx.now.saturating_since(since));
         }
-        let mut bytes = heard.delivered.bytes.min(u32::MAX as u64) as u32;
+        let counted = if block.has(bit::SACK) { 0 } else { counted.saturating_mul(block.segment_size()) };
+        let mut bytes = (heard.delivered.bytes.min(u32::MAX as u64) as u32).saturating_sub(counted);
         if block.congestion.in_first_slow_start() {
             let rtt_us = heard.delivered.timed_at.map(|at| cx.now.saturating_since(at).as_micros() as u32);
             let round = Round { una: block.snd_una, nxt: block.snd_nxt, rtt_us };

@@ -47,7 +47,7 @@ pub enum Fate {
 /// What is new in an acknowledgment.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Delivered {
-    /// Bytes that have left the network (RFC 6937 `DeliveredData`).
+    /// Bytes that have left the network (RFC 9937 `DeliveredData`).
     pub bytes: u64,
     /// Those of them that were sent only once, up to the highest offset sent when recovery began.
     pub originals: u64,
@@ -55,8 +55,15 @@ pub struct Delivered {
     pub latest: Option<Sending>,
     /// When the last-sent of the pieces that were sent only once was sent: it measures a round trip (Karn's algorithm).
     pub timed_at: Option<Instant>,
-    /// A piece that was sent only once arrived after one that was sent later (RFC 8985 §6.2 step 3).
-    pub reordered: bool,
+    /// How far a piece that was sent only once lies before one that arrived earlier (RFC 8985 §6.2 step 3), in bytes.
+    pub distance: u64,
+}
+
+impl Delivered {
+    /// Whether something arrived later than what was sent after it.
+    pub fn is_reordered(&self) -> bool {
+        self.distance > 0
+    }
 }
 
 /// One sending of a piece: when, and where it ends, as RFC 8985 §5.2 orders them.
@@ -180,7 +187,9 @@ impl Scoreboard {
         to.bytes += bytes;
         if !piece.again {
             to.timed_at = to.timed_at.max(Some(piece.at));
-            to.reordered |= piece.end < self.highest;
+            if piece.end < self.highest {
+                to.distance = to.distance.max(self.highest - self.start(i));
+            }
             if piece.end <= evidence.point {
                 to.originals += bytes;
             }

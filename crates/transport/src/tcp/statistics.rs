@@ -7,6 +7,9 @@ use super::segment::Segment;
 use eft_base::Instant;
 use eft_channel::socket::SocketStatistics;
 
+/// As Linux's `tcp_max_reordering`.
+const REORDERING_MAX: u64 = 300;
+
 /// What the sender waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
@@ -81,11 +84,12 @@ impl Statistics {
         self.counted.out_of_order = self.counted.out_of_order.wrapping_add(segments);
     }
 
-    /// The peer reported a duplicate, or reordering.
-    pub fn on_heard(&mut self, duplicate: bool, reordered: bool) {
+    /// The peer reported a duplicate, or something came so many segments late (0: it did not).
+    pub fn on_heard(&mut self, duplicate: bool, distance: u64) {
         let c = &mut self.counted;
         c.duplicates_reported = c.duplicates_reported.wrapping_add(duplicate as u32);
-        c.reorderings = c.reorderings.wrapping_add(reordered as u32);
+        c.reorderings = c.reorderings.wrapping_add((distance > 0) as u32);
+        c.reordering = c.reordering.max(distance.min(REORDERING_MAX) as u32);
     }
 
     /// The handshake is done: the SYN arrived. Until data do, their ages count from here, as on Linux.

@@ -240,7 +240,7 @@ fn after_a_timeout_without_timestamps_new_data_is_tried_first() {
     }
 }
 
-/// RFC 6937: sending continues during the recovery, seven segments for ten that arrive.
+/// RFC 9937: sending continues during the recovery, seven segments for ten that arrive.
 #[test]
 fn a_recovery_sends_all_the_time() {
     let (mut s, base) = connected(60_000, &SACK);

@@ -57,14 +57,13 @@ impl Cubic {
     }
 
     /// Multiplicative decrease (§4.6) and fast convergence (§4.7): the new threshold in bytes.
-    pub fn reduced(&mut self, cwnd: u32, flight_size: u32, mss: u32) -> u32 {
+    /// The window, not FlightSize, is its base, since it does not grow beyond what is used (§4.6, [`super::super::usage`]).
+    pub fn reduced(&mut self, cwnd: u32, mss: u32) -> u32 {
         let w = cwnd as f32 / mss as f32;
         self.w_max = if w < self.w_max { w * (1.0 + BETA) / 2.0 } else { w };
         self.cwnd_prior = w;
         self.epoch_at = 0;
-        // §4.6 lets an implementation that keeps cwnd validated use it; FlightSize guards the rest.
-        let base = cwnd.min(flight_size.max(2 * mss));
-        ((base as f32 * BETA) as u32).max(2 * mss)
+        ((cwnd as f32 * BETA) as u32).max(2 * mss)
     }
 
     fn begin(&mut self, now: Instant, w: f32) {

@@ -110,7 +110,7 @@ impl Congestion {
     pub fn on_loss(&mut self, flight_size: u32, mss: u32) {
         self.ssthresh = match self.algorithm {
             NEWRENO => newreno::reduced(flight_size, mss),
-            _ => self.cubic.reduced(self.cwnd, flight_size, mss),
+            _ => self.cubic.reduced(self.cwnd, mss),
         };
         self.cwnd = self.ssthresh;
         self.credit = 0;
@@ -121,7 +121,7 @@ impl Congestion {
         if first {
             self.ssthresh = match self.algorithm {
                 NEWRENO => newreno::reduced(flight_size, mss),
-                _ => self.cubic.reduced(self.cwnd, flight_size, mss),
+                _ => self.cubic.reduced(self.cwnd, mss),
             };
         }
         self.cwnd = mss;

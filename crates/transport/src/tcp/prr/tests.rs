@@ -2,7 +2,7 @@ use super::*;
 
 const MSS: u64 = 1000;
 
-/// RFC 6937 §4, the first figure: 20 segments in flight, the first is lost, the window goes to 14 (CUBIC's 0.7).
+/// The first example of RFC 9937: 20 segments in flight, the first is lost, the window goes to 14 (CUBIC's 0.7).
 #[test]
 fn sending_is_spread_over_the_recovery() {
     let mut prr = Prr::new(20 * MSS);
@@ -31,4 +31,19 @@ fn after_heavy_loss_the_window_grows_to_the_threshold_only_by_good_acknowledgmen
     let mut prr = Prr::new(20 * MSS);
     let window = prr.window(Evidence { delivered: 30 * MSS, pipe: 9 * MSS, is_good: true }, 10 * MSS, MSS);
     assert_eq!(window, 10 * MSS, "never beyond the threshold");
+}
+
+/// With more lost than the threshold allows in flight, each segment that arrives lets one go: the sum of what was sent
+/// before does not hold it back (unlike RFC 6937).
+#[test]
+fn what_arrives_is_replaced_at_once() {
+    let mut prr = Prr::new(10 * MSS);
+    // The timer found seven of ten lost.
+    assert_eq!(prr.window(Evidence { delivered: 0, pipe: 2 * MSS, is_good: false }, 7 * MSS, MSS), 3 * MSS);
+    prr.on_sent(MSS);
+    for _ in 0..3 {
+        let window = prr.window(Evidence { delivered: MSS, pipe: 3 * MSS, is_good: false }, 7 * MSS, MSS);
+        assert_eq!(window, 4 * MSS);
+        prr.on_sent(MSS);
+    }
 }

@@ -50,9 +50,9 @@ fn growth_is_concave_then_convex() {
 #[test]
 fn fast_convergence_gives_way() {
     let mut cubic = Cubic::new();
-    cubic.reduced(1000 * MSS, 1000 * MSS, MSS);
+    cubic.reduced(1000 * MSS, MSS);
     assert_eq!(cubic.w_max, 1000.0);
-    cubic.reduced(800 * MSS, 800 * MSS, MSS);
+    cubic.reduced(800 * MSS, MSS);
     assert_eq!(cubic.w_max, 800.0 * 0.85);
 }
 
