@@ -17,6 +17,7 @@
 mod errors;
 mod option;
 mod page;
+mod records;
 mod statistics;
 
 pub use errors::{ERRORS_MAX, ErrorRecord, QUOTE_MAX};
@@ -24,6 +25,7 @@ pub use option::{Opt, cork, early};
 pub use page::{
     IDENTITY, IDENTITY_LEN, KIND, OWNER, RECEIVE_LOCK, SEND_LOCK, SHIM_WORDS, SendRoom, SocketPage,
 };
+pub use records::RECORDS_MAX;
 pub use statistics::SocketStatistics;
 
 use crate::access::AccessObserver;

@@ -108,8 +108,7 @@ impl FarEnds {
         if let Some(far) = self.ends.get(&socket)
             && !far.ended
             && (far.page.read_token().post(far.page.receive_end())
-                // An error without data makes the descriptor readable, too: a refused datagram.
-                || ((far.page.error() != 0 || far.page.has_errors()) && far.page.read_token().post_anyway())
+                || (far.page.has_more_to_report() && far.page.read_token().post_anyway())
                 || far.page.post_edge())
         {
             self.send(socket, send_token);

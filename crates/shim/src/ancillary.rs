@@ -6,6 +6,7 @@ use crate::error_queue;
 use crate::received::Received;
 use crate::socket::{Socket, bit};
 use crate::sys;
+use crate::zerocopy::Completed;
 use core::ffi::c_int;
 use core::net::IpAddr;
 use eft_base::WireAddress;
@@ -59,6 +60,17 @@ impl Writer {
         Writer { base: message.msg_control.cast(), room, used: 0, truncated: false }
     }
 
+    /// # Safety
+    /// As [`Writer::put`].
+    unsafe fn put_error(&mut self, inet6: bool, data: &[u8]) {
+        let (level, kind) = match inet6 {
+            true => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
+            false => (libc::IPPROTO_IP, libc::IP_RECVERR),
+        };
+        // SAFETY: by the caller.
+        unsafe { self.put(level, kind, data) }
+    }
+
     fn finish(self, message: &mut msghdr) {
         message.msg_controllen = self.used as _;
         if self.truncated {
@@ -87,6 +99,21 @@ pub unsafe fn write_left(socket: &Socket, message: &mut msghdr) {
     writer.finish(message);
 }
 
+/// Fills in the completions of sends with MSG_ZEROCOPY.
+///
+/// # Safety
+/// The message must be as for `recvmsg`.
+pub unsafe fn write_completed(socket: &Socket, completed: Completed, message: &mut msghdr) {
+    // SAFETY: by the caller.
+    let mut writer = unsafe { Writer::of(message) };
+    message.msg_flags = libc::MSG_ERRQUEUE;
+    let inet6 = socket.has(bit::INET6);
+    let (bytes, len) = completed.extended(inet6);
+    // SAFETY: the program's control buffer.
+    unsafe { writer.put_error(inet6, &bytes[..len]) };
+    writer.finish(message);
+}
+
 /// Fills in the message's control data and flags.
 ///
 /// # Safety
@@ -110,11 +137,7 @@ pub unsafe fn write(socket: &Socket, received: &Received, message: &mut msghdr) 
         if let Some(error) = &received.error {
             let inet6 = bits & bit::INET6 != 0;
             let (bytes, len) = error_queue::extended(error, inet6);
-            let (level, kind) = match inet6 {
-                true => (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
-                false => (libc::IPPROTO_IP, libc::IP_RECVERR),
-            };
-            writer.put(level, kind, &bytes[..len]);
+            writer.put_error(inet6, &bytes[..len]);
         }
     }
     writer.finish(message);

@@ -8,7 +8,7 @@ use crate::buffers::Buffers;
 use crate::socket::{Socket, bit};
 use crate::stream::{self, Source};
 use crate::sys::{Errno, Result};
-use crate::{convert, domain, establish, readiness};
+use crate::{convert, domain, establish, readiness, zerocopy};
 use core::ffi::c_int;
 use eft_base::Endpoint;
 use eft_channel::socket::{Opt, early, flag};
@@ -43,13 +43,17 @@ pub fn send(fd: c_int, socket: &Socket, buffers: &mut Buffers, flags: c_int, to:
     }
     let waits = !readiness::must_not_wait(fd, socket, flags);
     let (n, begun) = begin(fd, socket, buffers, waits, to)?;
+    if n > 0 && (waits || begun == Begun::Taken) {
+        zerocopy::sent(socket, flags);
+    }
     if !waits {
         return if begun == Begun::Taken { Ok(n) } else { Err(Errno(libc::EINPROGRESS)) };
     }
     establish::await_connected(fd, socket)?;
     match buffers.left() {
         0 => Ok(n),
-        _ => Ok(n + stream::send(fd, socket, buffers, flags & !libc::MSG_FASTOPEN).unwrap_or(0)),
+        _ => Ok(n + stream::send(fd, socket, buffers, flags & !(libc::MSG_FASTOPEN | libc::MSG_ZEROCOPY))
+            .unwrap_or(0)),
     }
 }
 

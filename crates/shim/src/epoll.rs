@@ -56,8 +56,7 @@ pub fn registered(set: c_int, fd: c_int, event: Option<epoll_event>) {
     widen(fd);
 }
 
-/// A datagram socket has got an error queue, or is registered with one: an error must wake waiters that did not ask for
-/// data.
+/// A socket has got an error queue, or is registered with one: an error must wake waiters that did not ask for data.
 pub fn widen(fd: c_int) {
     if poll::queueing(fd).is_some_and(|socket| !poll::has_data(socket)) {
         registry::each(fd, widen_one);
@@ -65,7 +64,7 @@ pub fn widen(fd: c_int) {
 }
 
 fn widen_one(known: Known) {
-    if !known.asks_for_data() && !known.is_fired() {
+    if !known.asks_for_data() && !known.is_fired() && !known.is_wide() {
         NARROW.store(true, Ordering::Relaxed);
         known.register(libc::EPOLLIN as u32);
     }

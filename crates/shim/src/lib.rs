@@ -112,3 +112,4 @@ mod sys;
 mod table;
 mod tcp_info;
 mod transfer;
+mod zerocopy;

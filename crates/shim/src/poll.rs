@@ -1,11 +1,11 @@
 //! POLLERR while an error waits: the kernel cannot report it for an eft descriptor, so its answers are corrected here.
 //!
 //! A failed connection shows HUP, to which the error is added here. A datagram socket with IP_RECVERR is readable while an
-//! error waits; calls are checked for that in programs that set the option on some socket.
+//! error waits, and a stream with SO_ZEROCOPY while a completion does; calls are checked for that in programs that set such an
+//! option on some socket.
 
-use crate::received;
 use crate::socket::{Socket, bit};
-use crate::table;
+use crate::{readiness, received, stream, table, zerocopy};
 use core::ffi::c_int;
 use core::time::Duration;
 use eft_channel::socket::Opt;
@@ -21,15 +21,31 @@ const ROUNDS: u32 = 8;
 /// The eft socket at `fd`, if it has an error queue.
 pub fn queueing(fd: c_int) -> Option<&'static Socket> {
     let socket = table::socket(fd)?.ok()?;
-    (!socket.is_stream() && socket.page.option(Opt::ReceiveErrors) != 0).then_some(socket)
+    let queues = match socket.is_stream() {
+        true => socket.has(bit::ZEROCOPY) && !socket.has(bit::LISTENING),
+        false => socket.page.option(Opt::ReceiveErrors) != 0,
+    };
+    queues.then_some(socket)
 }
 
 pub fn has_data(socket: &Socket) -> bool {
-    socket.page.receivable() > 0 || socket.shadow_due() || socket.is_ended() || socket.wishes_shut_read()
+    let shadow = !socket.is_stream() && socket.shadow_due();
+    socket.page.receivable() > 0 || shadow || socket.is_ended() || socket.wishes_shut_read()
 }
 
 fn has_error(socket: &Socket) -> bool {
-    socket.page.has_errors() || socket.page.error() != 0
+    match socket.is_stream() {
+        true => zerocopy::is_pending(socket),
+        false => socket.page.has_errors() || socket.page.error() != 0,
+    }
+}
+
+/// Makes the descriptor unreadable, unless there is something left to take.
+fn quieten(fd: c_int, socket: &Socket) {
+    match socket.is_stream() {
+        true => readiness::retire(fd, socket, || stream::is_readable(socket)),
+        false => received::quieten(fd, socket),
+    }
 }
 
 /// Adds errors to the kernel's answer about descriptors that have hung up.
@@ -62,7 +78,7 @@ pub fn corrected(fd: c_int, mut said: i16, asked: i16) -> i16 {
             said &= !(POLLIN | POLLRDNORM);
         }
         if !error && !data {
-            received::quieten(fd, socket);
+            quieten(fd, socket);
         }
     }
     said & (asked | POLLERR | POLLHUP | POLLNVAL)
@@ -77,7 +93,12 @@ pub fn wait(
     let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
     let mut copy = [pollfd { fd: -1, events: 0, revents: 0 }; LIST_MAX];
     for round in 0.. {
-        let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+        let waits = list.iter().any(|asked| queueing(asked.fd).is_some_and(has_error));
+        let left = match waits {
+            // Whether the descriptor shows it or not.
+            true => Some(Duration::ZERO),
+            false => deadline.map(|at| at.saturating_duration_since(Instant::now())),
+        };
         let answered = match copy.get_mut(..list.len()) {
             Some(copy) if round < ROUNDS => {
                 copy.copy_from_slice(list);
@@ -101,7 +122,7 @@ pub fn wait(
             ready += (given.revents != 0) as c_int;
         }
         let over = deadline.is_some_and(|at| at <= Instant::now());
-        if ready > 0 || answered == 0 || over {
+        if ready > 0 || (answered == 0 && !waits) || over {
             add_errors(list);
             return ready;
         }

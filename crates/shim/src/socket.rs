@@ -58,6 +58,8 @@ pub mod bit {
     /// `connect` has returned success without connecting; the first write connects, to the page's remote
     /// endpoint.
     pub const DEFERRED: u32 = 8388608;
+    /// SO_ZEROCOPY: completions of sends with MSG_ZEROCOPY are told.
+    pub const ZEROCOPY: u32 = 16777216;
 }
 
 const BITS: usize = SHIM_WORDS;
@@ -71,6 +73,8 @@ const PENDING: usize = SHIM_WORDS + 36;
 const SHADOW_SEEN: usize = SHIM_WORDS + 40;
 const SHADOW_TURN: usize = SHIM_WORDS + 44;
 const SEGMENT: usize = SHIM_WORDS + 48;
+const COMPLETIONS: usize = SHIM_WORDS + 52;
+const COMPLETIONS_TAKEN: usize = SHIM_WORDS + 56;
 
 pub struct Socket {
     pub slot: u32,
@@ -85,17 +89,18 @@ pub struct Socket {
 
 impl Socket {
     pub fn new(slot: u32, page: SocketPage) -> Socket {
-        if page.option(Opt::ReceiveErrors) != 0 {
-            crate::error_watch::watch();
-        }
-        Socket {
+        let socket = Socket {
             slot,
             token: page.read_token(),
             plug: page.write_plug(),
             page,
             descriptors: AtomicU32::new(0),
             loopback: AtomicI32::new(-1),
+        };
+        if socket.page.option(Opt::ReceiveErrors) != 0 || socket.has(bit::ZEROCOPY) {
+            crate::error_watch::watch();
         }
+        socket
     }
 
     /// Whether it is a stream. A free slot is neither a stream nor a datagram socket.
@@ -157,6 +162,11 @@ impl Socket {
     /// UDP_SEGMENT; 0: each send is one datagram.
     pub fn segment(&self) -> &AtomicU32 {
         self.word(SEGMENT)
+    }
+
+    /// Sends with MSG_ZEROCOPY so far, and up to which of them the program has taken the completions.
+    pub fn completions(&self) -> (&AtomicU32, &AtomicU32) {
+        (self.word(COMPLETIONS), self.word(COMPLETIONS_TAKEN))
     }
 
     /// One more than what IP_MTU_DISCOVER was set to; 0 is the default.

@@ -3,9 +3,10 @@
 //! A call takes the direction's lock only to copy and to publish; it never waits under it.
 
 use crate::buffers::Buffers;
-use crate::readiness;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
+use crate::zerocopy::Completed;
+use crate::{readiness, zerocopy};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_channel::socket::{Opt, cork, flag};
@@ -41,6 +42,14 @@ enum Step {
 
 /// Sends all of `source`, or what fits if the call must not wait.
 pub fn send(fd: c_int, socket: &Socket, source: &mut impl Source, flags: c_int) -> Result<usize> {
+    let sent = send_all(fd, socket, source, flags)?;
+    if sent > 0 {
+        zerocopy::sent(socket, flags);
+    }
+    Ok(sent)
+}
+
+fn send_all(fd: c_int, socket: &Socket, source: &mut impl Source, flags: c_int) -> Result<usize> {
     if flags & libc::MSG_OOB != 0 {
         return Err(Errno(libc::EOPNOTSUPP));
     }
@@ -145,6 +154,9 @@ fn send_step(
         return Err(Errno(libc::EPIPE));
     }
     set_more(socket, flags & libc::MSG_MORE != 0);
+    if flags & libc::MSG_EOR != 0 && source.left() == 0 {
+        page.end_record(end.wrapping_add(n as u64));
+    }
     page.set_send_end(end.wrapping_add(n as u64));
     drop(guard);
     if n > 0 {
@@ -188,7 +200,7 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
         return Err(Errno(libc::EINVAL));
     }
     if flags & libc::MSG_ERRQUEUE != 0 {
-        return Err(Errno(libc::EAGAIN));
+        return take_completions(fd, socket).map(|_| 0);
     }
     if flags & libc::MSG_TRUNC == 0 {
         to.touchable()?;
@@ -226,7 +238,7 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
                 return Err(Errno(libc::EAGAIN));
             }
             Taken::Nothing => {
-                match readiness::wait_stream(fd, socket) {
+                match wait(fd, socket) {
                     Err(_) if done > 0 => return Ok(done),
                     Err(errno) => return Err(errno),
                     Ok(()) => {}
@@ -286,8 +298,33 @@ fn await_bytes(socket: &Socket, enough: usize) -> Result<()> {
     Ok(())
 }
 
-fn is_readable(socket: &Socket) -> bool {
+/// Takes what MSG_ERRQUEUE asks for.
+pub fn take_completions(fd: c_int, socket: &Socket) -> Result<Completed> {
+    let completed = zerocopy::take(socket).ok_or(Errno(libc::EAGAIN))?;
+    readiness::retire(fd, socket, || is_readable(socket));
+    Ok(completed)
+}
+
+/// Waits until there may be something to receive. A completion is nothing, but makes the descriptor readable; after the wait
+/// it does so again.
+fn wait(fd: c_int, socket: &Socket) -> Result<()> {
+    if !zerocopy::is_pending(socket) {
+        return readiness::wait_stream(fd, socket);
+    }
+    readiness::retire(fd, socket, || has_bytes(socket));
+    let waited = readiness::wait_stream(fd, socket);
+    zerocopy::wake(socket);
+    waited
+}
+
+/// Whether a receive returns at once.
+fn has_bytes(socket: &Socket) -> bool {
     socket.page.receivable() > 0 || socket.page.error() != 0 || socket.is_ended()
+}
+
+/// Whether there is something to take.
+pub fn is_readable(socket: &Socket) -> bool {
+    has_bytes(socket) || zerocopy::is_pending(socket)
 }
 
 fn nothing_there(fd: c_int, socket: &Socket, state: u32, done: usize) -> Result<Taken> {

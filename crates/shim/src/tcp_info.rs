@@ -1,7 +1,8 @@
 //! `TCP_INFO`, from the numbers that the transport writes into the page.
 //!
 //! The transport is asked for them; if it does not answer within [`PATIENCE`], since it dies just now, they are those of a
-//! moment ago (100 ms, while it lives). Counts of segments are computed from bytes. Nothing is paced, receive buffers do not grow and no round trip is measured for them: `tcpi_pacing_rate` says unlimited,
+//! moment ago (100 ms, while it lives). Counts of segments are computed from bytes. Nothing is paced, receive buffers do not
+//! grow and no round trip is measured for them: `tcpi_pacing_rate` says unlimited,
 //! `tcpi_rcv_space` is the largest window, `tcpi_rcv_rtt` 0. Fields that Linux does not fill in are 0 here, too.
 
 use crate::socket::{Socket, bit};

@@ -264,6 +264,13 @@ pub unsafe fn receive_message(
 ) -> Result<usize> {
     // SAFETY: by the caller.
     let mut buffers = unsafe { Buffers::new(message.msg_iov, message.msg_iovlen)? };
+    if socket.is_stream() && flags & libc::MSG_ERRQUEUE != 0 {
+        let completed = stream::take_completions(fd, socket)?;
+        message.msg_namelen = 0;
+        // SAFETY: by the caller.
+        unsafe { ancillary::write_completed(socket, completed, message) };
+        return Ok(0);
+    }
     if socket.is_stream() {
         let n = stream::receive(fd, socket, &mut buffers, flags)?;
         message.msg_namelen = 0;

@@ -7,6 +7,8 @@
 //! A transport reads its own words here and not in the page, which every program of the domain can write. A page with
 //! a staged reset reads as if it were reset already: its content is that of the slot's last user.
 
+mod words;
+
 use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
@@ -14,39 +16,10 @@ use eft_base::{ComponentId, Endpoint, PacketRef, PoolId, SocketId};
 use eft_channel::Segment;
 use eft_channel::socket::{ERRORS_MAX, ErrorRecord, Opt, SendRoom, SocketInfo, SocketPage, SocketStatistics};
 
+use words::{Seldom, word};
+
 /// Bytes of a staged record.
 pub(crate) const RECORD_MAX: usize = 64;
-
-/// Bits of the staged words.
-mod word {
-    pub const RECEIVE_END: u32 = 1;
-    pub const SEND_RELEASED: u32 = 2;
-    pub const RECEIVE_NOTIFY: u32 = 4;
-    /// After the notify word is written, the application's position is read once more.
-    pub const ARMED: u32 = 8;
-    pub const FLAGS: u32 = 16;
-    /// Something in [`super::Seldom`].
-    pub const SELDOM: u32 = 32;
-    pub const SEND_SENT: u32 = 64;
-    pub const ERRORS_END: u32 = 128;
-    pub const INFO_TOLD: u32 = 256;
-}
-
-/// Words that are staged less often.
-#[derive(Default)]
-struct Seldom {
-    /// The slot is reset for a new socket: its owner and incarnation.
-    reset: Option<(ComponentId, u32)>,
-    freed: bool,
-    options: Vec<(Opt, u32)>,
-    local: Option<Endpoint>,
-    remote: Option<Endpoint>,
-    info: Option<SocketInfo>,
-    statistics: Option<SocketStatistics>,
-    error: Option<i32>,
-    /// Offset in the receive ring.
-    records: Vec<(u64, [u8; RECORD_MAX])>,
-}
 
 struct Inner {
     page: SocketPage,
@@ -233,6 +206,11 @@ impl Page {
             }
         }
         self.0.page.option(option)
+    }
+
+    /// The end of a record, by its number; see [`SocketPage::record`].
+    pub fn record(&self, number: u32) -> u32 {
+        self.0.page.record(number)
     }
 
     // Its rings.

@@ -3,7 +3,7 @@
 //! The transport numbers them. Error `n` lies in record `n` modulo [`ERRORS_MAX`] until the application has taken it;
 //! what finds no room is dropped.
 
-use super::{SOCKET_HEADER_LEN, SocketPage};
+use super::{Opt, SOCKET_HEADER_LEN, SocketPage};
 use eft_base::WireAddress;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -63,6 +63,12 @@ impl SocketPage {
     /// Application: whether there is an error to take.
     pub fn has_errors(&self) -> bool {
         self.errors_end() != self.errors_taken()
+    }
+
+    /// Server: whether there may be something to report that no position shows: an error, such as that of a refused
+    /// datagram, or a completion (MSG_ZEROCOPY).
+    pub fn has_more_to_report(&self) -> bool {
+        self.error() != 0 || self.has_errors() || self.option(Opt::ZeroCopySends) != 0
     }
 
     /// Transport: writes error `number`, unpublished. Of `quote` at most [`QUOTE_MAX`] bytes are kept.

@@ -47,10 +47,14 @@ pub enum Opt {
     FastOpenConnect,
     /// UDP_GRO: datagrams that arrive together may lie in one record; for UDP.
     MergeReceived,
+    /// Counts the sends with MSG_ZEROCOPY of a stream. Each change wakes those who wait on its descriptor.
+    ZeroCopySends,
+    /// Counts the records of a stream ([`super::SocketPage::end_record`]).
+    Records,
 }
 
 impl Opt {
-    pub(crate) const LAST: Opt = Opt::MergeReceived;
+    pub(crate) const LAST: Opt = Opt::Records;
 
     /// Options that a connection inherits from its listener.
     pub const INHERITED: &[Opt] = &[

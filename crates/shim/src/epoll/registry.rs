@@ -25,6 +25,8 @@ static HAS_FURTHER: AtomicBool = AtomicBool::new(false);
 
 /// A bit among the events: a one-shot registration that has fired.
 const FIRED: u32 = 1 << 27;
+/// And: the kernel was asked for input, which the program did not ask for.
+const WIDE: u32 = 1 << 26;
 
 pub fn reset_lock() {
     FURTHER.reset();
@@ -55,11 +57,28 @@ impl Known {
         }
     }
 
+    pub fn is_wide(&self) -> bool {
+        self.events & WIDE != 0
+    }
+
     /// Registers the program's events in the kernel, and `more`.
     pub fn register(&self, more: u32) {
-        let mut event = epoll_event { events: self.events | more, u64: self.data };
-        // SAFETY: the event is ours. A set that is gone, or whose number was reused, has no such descriptor and refuses.
-        unsafe { real::epoll_ctl.get()(self.set, libc::EPOLL_CTL_MOD, self.fd, &mut event) };
+        let asked = self.events & !(FIRED | WIDE);
+        let mut event = epoll_event { events: asked | more, u64: self.data };
+        let exclusive = asked & libc::EPOLLEXCLUSIVE as u32 != 0;
+        let mut control = |operation| {
+            // SAFETY: the event is ours. A set that is gone, or whose number was reused, has no such descriptor and
+            // refuses.
+            unsafe { real::epoll_ctl.get()(self.set, operation, self.fd, &mut event) }
+        };
+        // An exclusive registration cannot be changed.
+        if !exclusive {
+            control(libc::EPOLL_CTL_MOD);
+        } else if control(libc::EPOLL_CTL_DEL) == 0 {
+            control(libc::EPOLL_CTL_ADD);
+        }
+        let wide = if more != 0 { WIDE } else { 0 };
+        note(Known { events: self.events & !(FIRED | WIDE) | wide, ..*self });
     }
 
     fn is_of(&self, set: c_int, fd: c_int) -> bool {

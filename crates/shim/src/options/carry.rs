@@ -19,7 +19,8 @@ pub fn inherit(listener: &Socket, socket: &Socket) {
         }
     }
     socket.set_bits(
-        listener.bits() & (bit::REUSE_ADDRESS | bit::REUSE_PORT | bit::OOB_INLINE | bit::TELL_LEFT),
+        listener.bits()
+            & (bit::REUSE_ADDRESS | bit::REUSE_PORT | bit::OOB_INLINE | bit::TELL_LEFT | bit::ZEROCOPY),
     );
     let low_water = listener.low_water().load(Ordering::Relaxed);
     socket.low_water().store(low_water, Ordering::Relaxed);

@@ -101,7 +101,9 @@ fn check(kind: Kind, stream: bool, level: c_int, value: &[u8]) -> Result<()> {
     match kind {
         kind if kind.is_read_only() => Err(Errno(libc::ENOPROTOOPT)),
         Kind::Congestion => congestion(value).map(drop),
-        Kind::Bit(bit::TELL_LEFT | bit::EARLY_CONNECT) if !(0..=1).contains(&int_of(level, value)?) => {
+        Kind::Bit(bit::TELL_LEFT | bit::EARLY_CONNECT | bit::ZEROCOPY)
+            if !(0..=1).contains(&int_of(level, value)?) =>
+        {
             Err(Errno(libc::EINVAL))
         }
         Kind::NoOptions if !value.is_empty() => Err(Errno(libc::EINVAL)),
@@ -195,7 +197,13 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
             }
         }
         Kind::Bit(bit::EARLY_CONNECT) if is_connected(socket) => return Err(Errno(libc::EINVAL)),
-        Kind::Bit(bits) => socket.put_bits(bits, number != 0),
+        Kind::Bit(bits) => {
+            socket.put_bits(bits, number != 0);
+            if bits == bit::ZEROCOPY && number != 0 {
+                crate::error_watch::watch();
+                crate::epoll::widen(fd);
+            }
+        }
         Kind::Size(opt) => page.set_option(opt, (number.clamp(2304, 1 << 27) as u32) * 2),
         Kind::Cork => {
             let rest = page.option(Opt::Cork) & !cork::OPTION;

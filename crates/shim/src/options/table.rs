@@ -147,7 +147,15 @@ pub const OPTIONS: &[Row] = &[
     both(SOCKET, 56, "SO_INCOMING_NAPI_ID", Kind::Computed(|_| 0), "0: none"),
     no(SOCKET, 57, "SO_COOKIE", ""),
     no(SOCKET, 59, "SO_PEERGROUPS", LABELS),
-    no(SOCKET, 60, "SO_ZEROCOPY", "a send is one copy, into the ring"),
+    Row {
+        stream: Some(Kind::Bit(bit::ZEROCOPY)),
+        ..no(
+            SOCKET,
+            60,
+            "SO_ZEROCOPY",
+            "a send is one copy, into the ring, and its completion says so, at once",
+        )
+    },
     no(SOCKET, 61, "SO_TXTIME", "nothing is paced"),
     no(SOCKET, 62, "SO_BINDTOIFINDEX", "bind to the interface's address"),
     no(SOCKET, 63, "SO_TIMESTAMP_NEW", STAMPS),
@@ -175,12 +183,7 @@ pub const OPTIONS: &[Row] = &[
     no(TCP, 8, "TCP_LINGER2", ""),
     no(TCP, 9, "TCP_DEFER_ACCEPT", "a connection can be accepted when its handshake is complete"),
     no(TCP, 10, "TCP_WINDOW_CLAMP", "SO_RCVBUF bounds the window"),
-    stream(
-        11,
-        "TCP_INFO",
-        Kind::TcpInfo,
-        "every field, at most 100 ms old; what is not measured is 0 or unlimited",
-    ),
+    stream(11, "TCP_INFO", Kind::TcpInfo, "every field, of now; what is not measured is 0 or unlimited"),
     stream(12, "TCP_QUICKACK", Kind::QuickAck, ""),
     stream(13, "TCP_CONGESTION", Kind::Congestion, "cubic or reno, else ENOENT"),
     no(TCP, 14, "TCP_MD5SIG", "segments are not signed"),

@@ -139,6 +139,7 @@ impl Connection<'_> {
         if block.flight_size() == 0 && !self.has_unsent() {
             self.live.statistics.set_busy(cx.now, Busy::Not);
         }
+        self.live.records.forget(ack);
         self.release_ring();
         self.mark(due::INFO);
     }

@@ -80,6 +80,19 @@ impl Connection<'_> {
         self.tell_numbers();
     }
 
+    /// What the application waits for besides bytes: numbers, and to be woken for a completion (MSG_ZEROCOPY), which the
+    /// shim makes itself.
+    fn asks_of_page(&mut self) -> u32 {
+        let live = &mut *self.live;
+        let Some(page) = &live.page else {
+            return 0;
+        };
+        let completions = page.option(Opt::ZeroCopySends);
+        let woken = core::mem::replace(&mut live.completions, completions) == completions;
+        let told = if woken { 0 } else { due::READABLE | due::TELL };
+        told | if page.is_info_asked() { due::ASKED } else { 0 }
+    }
+
     /// Takes cursors, wishes and options from the page. False if they are impossible.
     fn read_page(&mut self, now: Instant) -> bool {
         let Some(page) = &self.live.page else {
@@ -102,6 +115,7 @@ impl Connection<'_> {
         if writes {
             block.snd_end = end;
             publish_sent(page, block.snd_nxt);
+            self.live.records.read(page, block.snd_una);
         }
         if !connected {
             return true;
@@ -205,8 +219,8 @@ impl Tcp {
         }
         self.read_page(cx, i);
         let mut c = self.connection(i);
-        let asked = c.live.page.as_ref().is_some_and(|page| page.is_info_asked());
-        c.mark(due::SEND | due::WRITABLE | due::INFO | if asked { due::ASKED } else { 0 });
+        let more = c.asks_of_page();
+        c.mark(due::SEND | due::WRITABLE | due::INFO | more);
     }
 
     /// Reads cursors, wishes and options. Impossible ones end the connection.

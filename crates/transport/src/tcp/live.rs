@@ -2,6 +2,7 @@
 
 use super::congestion::hystart::HyStart;
 use super::out_of_order::OutOfOrder;
+use super::records::Records;
 use super::recovery::Recovery;
 use super::scoreboard::Range;
 use super::statistics::Statistics;
@@ -87,6 +88,7 @@ pub(crate) struct Live {
     /// The segment that came twice, to be reported (RFC 2883).
     pub duplicate: Option<Range>,
     pub usage: Usage,
+    pub records: Records,
     /// Highest offset sent when the window was last reduced, with ECN, until more is acknowledged.
     pub reduced_at: Option<u64>,
     pub hystart: HyStart,
@@ -98,6 +100,8 @@ pub(crate) struct Live {
     /// When the page's numbers were written, and when they are to be written again.
     pub info_published: Option<Instant>,
     pub info_at: Instant,
+    /// `Opt::ZeroCopySends` when the application was last woken for it.
+    pub completions: u32,
     /// `Connect` to be answered when the route is known.
     pub connect_request: Option<RequestId>,
     /// `Route` asked and not answered.
@@ -139,6 +143,7 @@ impl Live {
             duplicate_acks: 0,
             duplicate: None,
             usage: Usage::default(),
+            records: Records::default(),
             reduced_at: None,
             hystart: HyStart::default(),
             statistics: Statistics::default(),
@@ -146,6 +151,7 @@ impl Live {
             stray_answered_at: None,
             info_published: None,
             info_at: NEVER,
+            completions: 0,
             connect_request: None,
             route_request: None,
             open: false,

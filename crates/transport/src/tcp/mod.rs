@@ -15,11 +15,11 @@
 //! | [`fast_open`], [`early`], [`early_connect`], [`cookie_cache`] | data with the SYN | RFC 7413 |
 //! | [`acceptable`] | which segments may change anything | RFC 9293 §3.10.7.4, RFC 5961, RFC 7323 §5 |
 //! | [`receive`], [`out_of_order`], [`ack`] | arriving segments | RFC 9293 §3.10.7 |
-//! | [`send`], [`decide`], [`emit`] | what to send, how much, and the segment itself | RFC 9293 §3.8, RFC 5681 |
+//! | [`send`], [`decide`], [`emit`], [`records`] | what to send, how much, and the segment itself | RFC 9293 §3.8, RFC 5681 |
 //! | [`acknowledge`] | when to acknowledge, and the window | RFC 9293 §3.8.6, RFC 5681 §4.2 |
 //! | [`rtt`], [`retransmit`] | round trips and timers | RFC 6298 |
 //! | [`scoreboard`], [`rack`], [`tail_probe`] | what is lost | RFC 6675 §3, RFC 2018, RFC 8985 |
-//! | [`recover`], [`recovery`], [`prr`] | what follows | RFC 6937, RFC 6582, RFC 3042 |
+//! | [`recover`], [`recovery`], [`prr`] | what follows | RFC 9937, RFC 6582, RFC 3042 |
 //! | [`undo`] | what was no loss | RFC 3522, RFC 4015, RFC 5682, RFC 2883 |
 //! | [`asking`], [`ecn`] | marks instead of losses | RFC 3168 |
 //! | [`clocks`] | whether there are timestamps | RFC 7323 §3 |
@@ -73,6 +73,7 @@ mod rack;
 mod reassembly;
 mod rebirth;
 mod receive;
+mod records;
 mod recover;
 mod recovery;
 mod retransmit;

@@ -1,4 +1,4 @@
-//! What to send (RFC 9293 §3.8.6: Nagle, silly windows; RFC 5681, RFC 6675 and RFC 6937 for how much).
+//! What to send (RFC 9293 §3.8.6: Nagle, silly windows; RFC 5681, RFC 6675 and RFC 9937 for how much).
 //!
 //! Segments are as large as the device can segment (`segment_max`), so that the cost per byte is that of a few large
 //! messages. Lost data go before new data.
@@ -50,7 +50,7 @@ impl Connection<'_> {
             return None;
         }
         let len = (budget - budget % mss).max(mss).min(self.chunk());
-        Some(Range { start: lost.start, end: lost.end.min(lost.start + len) })
+        Some(self.live.records.first_part(Range { start: lost.start, end: lost.end.min(lost.start + len) }))
     }
 
     /// A tail loss probe (RFC 8985 §7.3): new data if there are any and the peer's window has room, else the last segment
@@ -59,11 +59,13 @@ impl Connection<'_> {
         let block = &*self.block;
         let mss = block.segment_size() as u64;
         let new = block.snd_end.saturating_sub(block.snd_nxt).min(block.send_window()).min(mss);
+        let records = &self.live.records;
+        let new = records.next_end(block.snd_nxt).map_or(new, |end| new.min(end - block.snd_nxt));
         if new > 0 {
             let fin = block.fin_at == block.snd_nxt + new;
             return Some((Range { start: block.snd_nxt, end: block.snd_nxt + new + fin as u64 }, How::New));
         }
-        self.live.recovery.board.last_missing(mss).map(|range| (range, How::Again))
+        self.live.recovery.board.last_missing(mss).map(|range| (records.last_part(range), How::Again))
     }
 
     /// The next range to send, or the reason to wait.
@@ -103,11 +105,14 @@ impl Connection<'_> {
         let pipe = live.recovery.pipe(mss);
         let cwnd = block.congestion.cwnd as u64;
         let option = |o| live.page.as_ref().map_or(0, |p| p.option(o));
-        let available = block.snd_end.saturating_sub(block.snd_nxt);
+        let all = block.snd_end.saturating_sub(block.snd_nxt);
+        // What lies before the end of a record, if more follows: it goes by itself, and need not wait for that.
+        let record = live.records.next_end(block.snd_nxt).map(|end| end - block.snd_nxt).filter(|n| *n < all);
+        let available = record.unwrap_or(all);
         let flushed = option(Opt::Flush).wrapping_sub(block.snd_nxt as u32) as u64;
         Situation {
             available,
-            fin: block.fin_at != NOWHERE && block.snd_nxt <= block.fin_at,
+            fin: record.is_none() && block.fin_at != NOWHERE && block.snd_nxt <= block.fin_at,
             window: block.send_window(),
             budget: cwnd.saturating_sub(pipe),
             pipe,
@@ -120,7 +125,7 @@ impl Connection<'_> {
             no_delay: option(Opt::NoDelay) != 0,
             cork: option(Opt::Cork) != 0,
             flushed: if flushed <= available { flushed } else { 0 },
-            overridden: live.is_due(due::OVERRIDE),
+            overridden: record.is_some() || live.is_due(due::OVERRIDE),
             patient: !live.is_due(due::PIECE) && live.recovery.is_calm(),
         }
     }
@@ -136,7 +141,7 @@ impl Connection<'_> {
             live.recovery.pipe(mss) + mss as u64 > block.congestion.cwnd as u64
         };
         let is_limited = waits || full();
-        live.usage.look(block, is_limited);
+        live.usage.update(block, is_limited);
         live.piece_at = match wait {
             Wait::Piece { .. } => {
                 let half = Duration::from_micros(block.rtt.srtt_us as u64 / 2);
@@ -315,7 +320,7 @@ impl Tcp {
         // At the end of what the application wrote, unless it said that more follows and is still believed (RFC 9293
         // §3.9.1.2); and at the end of what the device cuts, so that a receiver that merges it passes it on, as Linux does.
         let more = page.option(Opt::Cork) & cork::MORE != 0 && !live.is_due(due::OVERRIDE);
-        let ends = end == block.snd_end && !more;
+        let ends = (end == block.snd_end || live.records.next_end(range.start) == Some(end)) && !more;
         if len > 0 && (ends || len > mss as u64) {
             flags |= TCP_PSH;
         }

@@ -12,13 +12,13 @@ pub(crate) struct Usage {
     flight_size: u64,
     /// The window, not the application, limited what was sent.
     is_limited: bool,
-    /// Something was sent since the last look.
+    /// Something was sent since the last update.
     pub sent: bool,
 }
 
 impl Usage {
     /// What was due is sent; `is_limited`: as far as the window allows.
-    pub fn look(&mut self, block: &Block, is_limited: bool) {
+    pub fn update(&mut self, block: &Block, is_limited: bool) {
         if !core::mem::take(&mut self.sent) && !is_limited {
             return;
         }

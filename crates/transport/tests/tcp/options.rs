@@ -209,3 +209,27 @@ fn timestamps_are_neither_offered_nor_taken_if_they_are_off() {
         assert_eq!(tsval(&syn.options).is_some(), there);
     }
 }
+
+/// MSG_EOR: what one record holds goes in no segment with the next one, not even when it is sent again.
+#[test]
+fn segments_end_where_records_do() {
+    let (mut s, socket) = Script::connected(quiet_plan());
+    let base = s.ack;
+    let page = s.world.sides[1].page(socket);
+    for len in [400, 400, 2300] {
+        page.end_record(page.send_end() + len);
+        page.set_send_end(page.send_end() + len);
+    }
+    page.set_send_end(page.send_end() + 2000);
+    s.world.dirty(1, socket);
+    let places = |heard: &[Heard]| -> Vec<_> {
+        heard.iter().filter(|h| h.len > 0).map(|h| (h.seq.wrapping_sub(base), h.len)).collect()
+    };
+    assert_eq!(places(&s.hear()), [(0, 400), (400, 400), (800, 2300), (3100, 2000)]);
+    // All but the last record is lost.
+    s.wait(20 * MS);
+    s.say_with(ACK, &[], &crate::loss::sack(base, &[(3100, 5100)]));
+    let again = s.wait(20 * MS);
+    // Of the third, what the window takes (RFC 9937).
+    assert_eq!(places(&again), [(0, 400), (400, 400), (800, 1000)]);
+}
