@@ -12,8 +12,8 @@ Examples:
   eft up --config /etc/eft/web.toml
 
 Limits: the first --address belongs to the first device, and so on; further ones to the last. A host address is in the
-network of the first TAP device. SIGTERM or Ctrl-C ends the stack. SIGUSR2 ends it, too, but connections wait for another
-`eft up` of the name (--keep)."),
+network of the first TAP device. SIGTERM or Ctrl-C ends the stack. SIGUSR2 ends it, too, but connections wait for
+another `eft up` of the name (--keep)."),
     ("run", "\
 Examples:
   eft run --name web -- nginx -g 'daemon off;'
