@@ -114,6 +114,25 @@ def a_dead_proxy_harms_its_program_alone():
         check(sh(*stack.on(program, "many", stack.host, FETCHED, "20")).stdout == "all echoed\n", "another program")
 
 
+INHERIT = """
+import socket, subprocess, sys
+connection = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+print(subprocess.run([sys.argv[3], "true"], stdin=connection).returncode, flush=True)
+local, _ = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+print(subprocess.run([sys.argv[3], "true"], stdin=local).returncode, flush=True)
+"""
+
+
+def sockets_of_preloaded_programs_are_not_inherited():
+    """A plain read of one would find no bytes."""
+    with Scene("proxied-inherit") as scene:
+        stack = Stack(scene)
+        scene.start(*stack.beside("socat", f"TCP-LISTEN:{FETCHED},bind={stack.host},fork,reuseaddr", "EXEC:cat"))
+        stack.listening_beside(FETCHED)
+        told = sh(*stack.on("python3", "-c", INHERIT, stack.host, FETCHED, "/bin/busybox"))
+        check(told.stdout == "126\n0\n" and "inherit sockets" in told.stderr, f"{told.stdout!r} {told.stderr!r}")
+
+
 def names_are_resolved_by_a_static_program():
     """By its own resolver, from the stack's name server."""
     if not shutil.which("go"):
@@ -182,6 +201,6 @@ def static_go_programs():
 
 
 CASES = [programs_without_a_libc_to_preload, proxied_programs_survive_crashes, a_broken_connection_is_seen,
-         a_dead_proxy_harms_its_program_alone, busybox_is_on_the_stack, static_go_programs,
+         a_dead_proxy_harms_its_program_alone, sockets_of_preloaded_programs_are_not_inherited, busybox_is_on_the_stack, static_go_programs,
          names_are_resolved_by_a_static_program]
 CASES += [over_ipv6(busybox_is_on_the_stack)]

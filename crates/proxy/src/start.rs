@@ -16,6 +16,8 @@ use std::os::fd::{AsRawFd, OwnedFd};
 pub enum Trouble {
     #[error("its proxy has ended: does the stack run?")]
     Silent,
+    #[error("it would inherit sockets of the stack, which only preloaded programs can use")]
+    Inherits,
     #[error("another process handles its system calls already, and the kernel allows one")]
     Taken,
     #[error("the kernel does not let the proxy look into it (kernel.yama.ptrace_scope)")]
@@ -53,7 +55,9 @@ fn hear(link: &OwnedFd) -> Result<i32> {
 
 /// Makes the calls of this process and its descendants go to the proxy at the other end of the link.
 pub fn submit(link: &OwnedFd) -> std::result::Result<(), Trouble> {
-    hear(link).map_err(|_| Trouble::Silent)?;
+    if hear(link).map_err(|_| Trouble::Silent)? != 0 {
+        return Err(Trouble::Inherits);
+    }
     let listener = filter::install().map_err(|errno| match errno {
         Errno(libc::EBUSY) => Trouble::Taken,
         errno => Trouble::Unable(io_error(errno).to_string()),
@@ -68,7 +72,13 @@ pub fn submit(link: &OwnedFd) -> std::result::Result<(), Trouble> {
 }
 
 /// Serves the process at the other end of the link, and its descendants, to their end.
-pub fn serve(link: OwnedFd) -> std::io::Result<()> {
+///
+/// `inherited`: what the program inherits that may be sockets of the stack.
+pub fn serve(link: OwnedFd, inherited: &[OwnedFd]) -> std::io::Result<()> {
+    let is_eft = |fd: &OwnedFd| sys::option(fd, libc::SOL_SOCKET, libc::SO_DOMAIN, 0) != Ok(libc::AF_UNIX);
+    if inherited.iter().any(is_eft) {
+        return say(&link, libc::EPERM).map_err(io_error);
+    }
     say(&link, 0).map_err(io_error)?;
     // Otherwise the process has given up.
     let Ok(number) = hear(&link) else { return Ok(()) };

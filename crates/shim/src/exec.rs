@@ -237,16 +237,11 @@ unsafe fn names_another_stack(environment: *const *const c_char) -> bool {
     is_another && has_connection
 }
 
-/// Whether a program would inherit sockets of this stack.
-fn keeps_sockets() -> bool {
-    let is_kept = |fd: &c_int| matches!(table::get(*fd), Entry::Eft { .. }) && !sys::is_cloexec(*fd);
-    table::numbers(0, c_int::MAX).any(|fd| is_kept(&fd))
-}
-
 /// Switches to another stack, without this one's descriptors. A socket of this stack would be a dead
 /// descriptor there, so there must be none.
 fn leave(run: impl FnOnce() -> c_int) -> Result<c_int> {
-    if keeps_sockets() {
+    let is_kept = |fd: &c_int| matches!(table::get(*fd), Entry::Eft { .. }) && !sys::is_cloexec(*fd);
+    if table::numbers(0, c_int::MAX).any(|fd| is_kept(&fd)) {
         sys::complain(
             "a program for another stack is not started, since it would inherit sockets of this one: close them first",
         );
@@ -297,8 +292,7 @@ fn permit_if(
         return Ok(Way::Plain);
     }
     let reason = match reason {
-        Reason::Alone(_) if can_enter && !keeps_sockets() => return Ok(Way::Entered),
-        Reason::Alone(_) if can_enter => "cannot be preloaded, and would inherit sockets",
+        Reason::Alone(_) if can_enter => return Ok(Way::Entered),
         Reason::Alone(reason) | Reason::Beyond(reason) => reason,
     };
     let mut text = Text::new();

@@ -16,6 +16,9 @@ pub struct ProxyArguments {
     /// The link to the process that becomes the program
     #[arg(long)]
     link: i32,
+    /// Sockets that the program inherits
+    #[arg(long)]
+    inherited: Vec<i32>,
 }
 
 #[derive(clap::Args, Debug)]
@@ -45,9 +48,14 @@ pub fn is_here() -> bool {
 /// Starts a proxy that is not our child, so that the program that we become does not wait for it; returns the link to it.
 pub fn leave_behind(place: &Place) -> Result<OwnedFd> {
     let (own, its) = start::link().context("no socket to spare")?;
-    let numbers = [its.as_raw_fd(), place.domain];
+    let inherited = sockets_to_inherit(place.domain)?;
+    let mut numbers = vec![its.as_raw_fd(), place.domain];
+    numbers.extend(inherited.iter().map(AsRawFd::as_raw_fd));
     let mut command = Command::new("/proc/self/exe");
     command.arg0("eft").args(["proxy", "--link", &its.as_raw_fd().to_string()]).current_dir("/").env_clear();
+    for fd in &inherited {
+        command.args(["--inherited", &fd.as_raw_fd().to_string()]);
+    }
     command.env("LD_PRELOAD", place.shim).env("EFT_SHIM", place.shim).env("EFT_STACK", place.stack);
     command.env("EFT_DOMAIN_FD", place.domain.to_string());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -59,7 +67,7 @@ pub fn leave_behind(place: &Place) -> Result<OwnedFd> {
                 libc::_exit(0);
             }
             libc::syscall(libc::SYS_close_range, 3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
-            for number in numbers {
+            for &number in &numbers {
                 libc::fcntl(number, libc::F_SETFD, 0);
             }
             Ok(())
@@ -96,11 +104,44 @@ pub fn become_program(
     Ok(command.exec())
 }
 
+/// Duplicates of what the program inherits and may be the stack's: these are sockets of the kind that eft's descriptors are.
+fn sockets_to_inherit(domain: i32) -> Result<Vec<OwnedFd>> {
+    let of_kind = |fd: i32, name: i32, want: i32| {
+        let (mut value, mut len) = (0, size_of::<i32>() as libc::socklen_t);
+        // SAFETY: a number of ours, and its length.
+        let done = unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, name, (&raw mut value).cast(), &mut len) };
+        done == 0 && value == want
+    };
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc/self/fd").context("cannot see what the program inherits")? {
+        let Some(fd) = entry.ok().and_then(|entry| entry.file_name().to_str()?.parse::<i32>().ok()) else {
+            continue;
+        };
+        // SAFETY: takes no addresses.
+        let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
+        let is_inherited = fd != domain && flags >= 0 && flags & libc::FD_CLOEXEC == 0;
+        if is_inherited
+            && of_kind(fd, libc::SO_TYPE, libc::SOCK_SEQPACKET)
+            && of_kind(fd, libc::SO_DOMAIN, libc::AF_UNIX)
+        {
+            // SAFETY: the descriptor stays open; the duplicate is nobody else's.
+            let copy = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3) };
+            if copy < 0 {
+                return Err(std::io::Error::last_os_error()).context("no descriptor to spare");
+            }
+            // SAFETY: as above.
+            found.push(unsafe { OwnedFd::from_raw_fd(copy) });
+        }
+    }
+    Ok(found)
+}
+
 pub fn run(arguments: &ProxyArguments) -> Result<()> {
     start::settle();
-    // SAFETY: `leave_behind` passed this descriptor, and nothing else uses it.
-    let link = unsafe { OwnedFd::from_raw_fd(arguments.link) };
-    start::serve(link).context("cannot serve the program")
+    // SAFETY: `leave_behind` passed these descriptors, and nothing else uses them.
+    let own = |fd: i32| unsafe { OwnedFd::from_raw_fd(fd) };
+    let inherited: Vec<OwnedFd> = arguments.inherited.iter().map(|&fd| own(fd)).collect();
+    start::serve(own(arguments.link), &inherited).context("cannot serve the program")
 }
 
 pub fn enter(arguments: &EnterArguments) -> ExitCode {
