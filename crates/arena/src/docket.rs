@@ -54,6 +54,10 @@ pub struct Note {
     digest: u64,
 }
 
+/// What a docket says that runs.
+#[derive(Clone, Copy)]
+pub struct Running([u64; 2]);
+
 const NOBODY: u32 = u32::MAX;
 
 impl Note {
@@ -138,6 +142,16 @@ impl Docket {
     /// Records the input that runs from now on.
     pub fn name(&self, note: Note) {
         self.put(RUNNING, note.words());
+    }
+
+    /// What runs now.
+    pub fn running(&self) -> Running {
+        Running(self.pair(RUNNING))
+    }
+
+    /// It runs on, after something that ran in the middle of it.
+    pub fn resume(&self, running: Running) {
+        self.put(RUNNING, running.0);
     }
 
     /// Records that no input causes what runs from now on.

@@ -209,6 +209,11 @@ impl Domains {
         homeless
     }
 
+    /// The blocks that have a slot of a domain.
+    pub fn members(&self, id: DomainId) -> Vec<u32> {
+        self.get(id).map_or_else(Vec::new, Domain::members)
+    }
+
     /// Remembers a socket that a predecessor opened, and that was not used since.
     pub fn remember_opened(&mut self, domain: DomainId, request: u64, block: u32) {
         self.opened.insert((domain.0, request), block);

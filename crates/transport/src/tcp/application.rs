@@ -10,6 +10,7 @@ use super::live::due;
 use crate::page::Page;
 use crate::requests::{Transport as _, left_to_receive};
 use crate::timers::NEVER;
+use alloc::vec::Vec;
 use eft_base::errno::ECONNABORTED;
 use eft_base::{DomainId, Instant, PoolId, SocketId};
 use eft_channel::socket::{Arena, Opt, flag, wish};
@@ -140,12 +141,17 @@ impl Connection<'_> {
 impl Tcp {
     /// A domain's arena is mapped, for the first time or again after our rebirth.
     pub(super) fn open_domain(&mut self, cx: &Context, id: DomainId, pool: PoolId, arena: Arena) {
-        let mut members = self.domains.open(id, arena, pool);
+        let members = self.domains.open(id, arena, pool);
         // A connection may have to inherit from its listener's page again.
-        members.sort_by_key(|i| self.view(*i).block.state() != State::Listen);
-        for i in members {
+        let is_listener = |i: &u32| self.view(*i).block.state() == State::Listen;
+        let (listeners, others): (Vec<u32>, Vec<u32>) = members.into_iter().partition(is_listener);
+        for i in listeners {
             self.revive(cx, i);
             cx.advance();
+        }
+        for i in others {
+            self.connection(i).live.due |= due::REVIVE;
+            self.unrevived.push_back(i);
         }
     }
 

@@ -98,6 +98,8 @@ pub struct Tcp {
     /// Finding at the opening, to be counted as soon as the status page is available.
     found: Option<bool>,
     pub(super) quarantined: u64,
+    /// Connections from before a crash to which nothing has happened yet.
+    pub(super) unrevived: VecDeque<u32>,
     /// Resets that wait for room.
     pub(super) pending_resets: Vec<PendingReset>,
     /// Connections that are established and have not ended.
@@ -156,6 +158,7 @@ impl Tcp {
                 Finding::Nothing => None,
             },
             quarantined,
+            unrevived: VecDeque::new(),
             pending_resets: Vec::new(),
             open: 0,
             port_turn: 0,
@@ -246,7 +249,10 @@ impl Component for Tcp {
         }
         match message {
             In::Ip(m) => self.receive_from_ip(cx, m, out),
-            In::Sockets(m) => self.receive_request(cx, m, out),
+            In::Sockets(m) => {
+                self.revive_for_request(cx, &m);
+                self.receive_request(cx, m, out)
+            }
         }
     }
 
@@ -324,6 +330,7 @@ impl Component for Tcp {
     }
 
     fn flush(&mut self, cx: &mut Context, out: &mut Outbox<Out>) {
+        self.revive_some(cx);
         let (waited, mut done) = (self.turns.len(), 0);
         for _ in 0..self.turns.share() {
             let Some(i) = self.turns.pop() else {
@@ -347,6 +354,9 @@ impl Component for Tcp {
         self.send_pending_resets(cx, out);
         self.answer_ends(out);
         self.turns.finish(cx.now, waited, done);
+        if !self.unrevived.is_empty() {
+            self.turns.hurry(cx.now);
+        }
         self.rounds.arm(cx.now, !self.requests.is_empty());
     }
 }

@@ -14,7 +14,11 @@ use eft_messages::transport::{IpToTransport, TransportToIp};
 
 impl Tcp {
     /// Records that an input of a connection runs from now on. False: it has killed two predecessors, and must not run.
+    /// A connection from before the crash is revived before.
     pub(super) fn enter(&mut self, cx: &Context, kind: Kind, i: u32, content: &[u64]) -> bool {
+        if kind != Kind::Revive && !self.revive_if_due(cx, i) {
+            return false;
+        }
         if self.commit == Commit::Off {
             return true;
         }
@@ -36,6 +40,9 @@ impl Tcp {
 
     /// Resets a connection of which an input has killed two predecessors.
     pub(super) fn give_up(&mut self, cx: &Context, i: u32) {
+        if self.free.contains(i) {
+            return;
+        }
         let before = self.view(i).block.state;
         self.abort_later(cx, i, ECONNABORTED);
         if self.view(i).block.state == before {

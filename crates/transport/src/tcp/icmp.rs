@@ -126,6 +126,7 @@ impl Tcp {
         };
         let seq = u32::from_be_bytes([quote[4], quote[5], quote[6], quote[7]]);
         let i = self.find(&tuple)?;
+        self.revive_for_message(cx, i);
         self.view(i).block.has_in_flight(seq).then_some(i)
     }
 

@@ -43,6 +43,8 @@ pub mod due {
     pub const PIECE: u32 = 1 << 14;
     /// The application waits for the page's numbers.
     pub const ASKED: u32 = 1 << 15;
+    /// It is from before the crash, and not revived yet.
+    pub const REVIVE: u32 = 1 << 16;
 }
 
 /// Derived state of one block.

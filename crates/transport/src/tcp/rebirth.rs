@@ -1,9 +1,12 @@
 //! After a crash: derived state is rebuilt from the blocks, and every output is derived from state.
 //!
 //! [`Tcp::rebuild`] runs when the arena is opened, before any domain's memory is there. [`Tcp::revive`]
-//! runs for each socket when its domain's arena is mapped: it notifies the application, queues
+//! runs for each socket once its domain's arena is mapped: it notifies the application, queues
 //! connections for accept again, acknowledges, and treats unacknowledged data as lost. All
 //! notifications are repeated; a repeated one does no harm.
+//!
+//! A page that is touched for the first time costs microseconds, and there may be 100,000. So listeners are revived at
+//! once, and connections a few in each turn, or when something happens to one: nobody waits for the others.
 
 use super::block::{Cold, NONE, NOWHERE, State, bit};
 use super::connection::{Connection, View};
@@ -16,6 +19,10 @@ use super::statistics::Statistics;
 use eft_arena::docket::Kind;
 use eft_base::errno::ECONNABORTED;
 use eft_component::Context;
+use eft_messages::sockets::SocketsToTransport;
+
+/// Connections from before the crash that are revived in one flush, beside those to which something happens.
+const REVIVED_PER_TURN: usize = 64;
 
 impl Connection<'_> {
     fn revive_connection(&mut self, cx: &Context) {
@@ -197,8 +204,49 @@ impl Tcp {
         }
     }
 
+    /// Revives a few of the connections to which nothing has happened yet.
+    pub(super) fn revive_some(&mut self, cx: &Context) {
+        let mut left = REVIVED_PER_TURN;
+        while left > 0
+            && let Some(i) = self.unrevived.pop_front()
+        {
+            if self.view(i).live.is_due(due::REVIVE) {
+                self.revive(cx, i);
+                cx.advance();
+                left -= 1;
+            }
+        }
+    }
+
+    /// Revives a connection if that is still to be done. False if it ended by that.
+    pub(super) fn revive_if_due(&mut self, cx: &Context, i: u32) -> bool {
+        if !self.view(i).live.is_due(due::REVIVE) {
+            return true;
+        }
+        self.revive(cx, i);
+        !self.free.contains(i)
+    }
+
+    /// The same in the middle of a message, which goes on to be what runs.
+    pub(super) fn revive_for_message(&mut self, cx: &Context, i: u32) {
+        let running = self.docket.running();
+        self.revive_if_due(cx, i);
+        self.docket.resume(running);
+    }
+
+    /// Revives the connections of which a request speaks.
+    pub(super) fn revive_for_request(&mut self, cx: &Context, message: &SocketsToTransport) {
+        let (_, socket) = message.asks();
+        let meant = match message {
+            SocketsToTransport::CloseDomain { .. } => self.domains.members(socket.domain),
+            _ => self.domains.find(socket).into_iter().collect(),
+        };
+        meant.into_iter().for_each(|i| self.revive_for_message(cx, i));
+    }
+
     /// Revives a socket from before the crash: its page is mapped again.
     pub(super) fn revive(&mut self, cx: &Context, i: u32) {
+        self.connection(i).live.due &= !due::REVIVE;
         if self.free.contains(i) {
             // The revival of another connection ended it.
             return;

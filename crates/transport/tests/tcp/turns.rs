@@ -1,9 +1,10 @@
 //! A turn is as short with thousands of connections as with hundreds: servers that wait for this one rely on that, and so
 //! does the detection of hangs.
 
-use crate::script::{Script, quiet_plan};
+use crate::script::{Script, quiet_plan, stream_bytes};
 use crate::world::Conditions;
 use eft_base::SocketId;
+use eft_base::wire::TCP_ACK as ACK;
 use eft_component::Component;
 use eft_component::transport::Event;
 use std::time::Duration;
@@ -69,4 +70,25 @@ fn applications_that_all_ring_at_once_are_served_in_many_turns() {
     assert!(most <= SHARE, "{most} in one turn");
     // A share of 256 comes to 15 turns.
     assert!((8..40).contains(&turns), "{turns} turns");
+}
+
+#[test]
+fn after_a_crash_nobody_waits_until_all_connections_are_revived() {
+    let (mut s, sockets) = crowd(0);
+    s.hear();
+    let (begin, first) = (s.world.sides[1].host.status.progress(), s.world.now);
+    s.world.crash(1);
+    let revived = s.world.sides[1].host.status.progress() - begin;
+    assert!(revived < SHARE, "{revived} before the first turn was over");
+    // The youngest connection comes last in every order.
+    s.say(ACK, &stream_bytes(s.source_port, 0, 100));
+    assert!(s.hear().iter().any(|h| h.ack == s.seq), "the youngest connection is served at once");
+    let due = s.world.sides[1].host.engine.deadline();
+    assert!(due.is_some_and(|at| at <= s.world.now), "the others follow at once");
+    s.world.run_for(Duration::from_millis(500));
+    let capture = s.world.capture.as_ref().unwrap();
+    let since = capture.iter().filter(|(at, side, _)| *at >= first && *side == 1);
+    let heard: std::collections::BTreeSet<_> =
+        since.map(|(.., packet)| packet.bytes[22..24].to_vec()).collect();
+    assert_eq!(heard.len(), sockets.len(), "each connection is heard of");
 }
