@@ -89,6 +89,21 @@ fn end_quietly_without_a_reader() {
     }));
 }
 
+/// The command line of a server alone: for a dead one's successor the whole language takes too long to build.
+#[derive(Parser)]
+#[command(name = "eft serve")]
+struct ServeAlone {
+    #[command(flatten)]
+    arguments: commands::serve::ServeArguments,
+}
+
+/// What `eft serve` is told, if this is one and it is told well.
+fn as_server() -> Option<commands::serve::ServeArguments> {
+    let mut words = std::env::args_os().skip(1).peekable();
+    words.peek().filter(|first| *first == "serve")?;
+    ServeAlone::try_parse_from(words).ok().map(|alone| alone.arguments)
+}
+
 /// The command line. What is wrong with one is said in one line, as all else is.
 fn arguments() -> Arguments {
     let matches = commands::help::complete(Arguments::command()).try_get_matches();
@@ -111,7 +126,8 @@ fn arguments() -> Arguments {
 
 fn main() -> ExitCode {
     end_quietly_without_a_reader();
-    let outcome = match arguments().command {
+    let command = as_server().map_or_else(|| arguments().command, Command::Serve);
+    let outcome = match command {
         Command::Up(a) => commands::up::run(&a),
         Command::Run(a) => return commands::run::run(&a),
         Command::Ps(a) => commands::ps::run(&a),

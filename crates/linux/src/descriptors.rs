@@ -14,7 +14,7 @@ use eft_channel::socket::{Arena, SocketPage, flag};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 
@@ -50,11 +50,42 @@ pub struct FarEnds {
     /// Sockets whose message the kernel had no memory for. True: a token that the page already announces. False: the
     /// end of a stream.
     owed: Vec<(SocketId, bool)>,
+    /// Ends that are not in line with their sockets yet, in the order in which they came.
+    new: HashMap<SocketId, (OwnedFd, Arena)>,
+    waiting: VecDeque<SocketId>,
 }
 
 impl FarEnds {
-    /// Takes a far end and brings its descriptor in line with the socket's present state.
+    /// Takes a far end. Its descriptor is brought in line with the socket when there is something to tell there, or it is
+    /// [its turn](Self::take_up): a successor is given all far ends at once, and each costs a look at a page.
     pub fn insert(&mut self, socket: SocketId, fd: OwnedFd, arena: &Arena) {
+        self.remove(socket);
+        self.new.insert(socket, (fd, arena.clone()));
+        self.waiting.push_back(socket);
+    }
+
+    /// Whether far ends wait for their turn.
+    pub fn has_new(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Brings a few descriptors in line with their sockets, and says which.
+    pub fn take_up(&mut self, most: usize, mut taken: impl FnMut(SocketId)) {
+        for _ in 0..most {
+            let Some(socket) = self.waiting.pop_front() else { return };
+            self.take_up_one(socket);
+            taken(socket);
+        }
+    }
+
+    /// Brings a descriptor in line with its socket as it is now, if that is still to be done.
+    fn take_up_one(&mut self, socket: SocketId) -> bool {
+        let Some((fd, arena)) = self.new.remove(&socket) else { return false };
+        self.bring_in_line(socket, fd, &arena);
+        true
+    }
+
+    fn bring_in_line(&mut self, socket: SocketId, fd: OwnedFd, arena: &Arena) {
         let Some(page) = arena.socket(socket.slot) else { return };
         // A predecessor may have died after it set the token and before it sent the message, or while it took a plug
         // out.
@@ -73,10 +104,12 @@ impl FarEnds {
 
     pub fn remove(&mut self, socket: SocketId) {
         self.ends.remove(&socket);
+        self.new.remove(&socket);
     }
 
     pub fn remove_domain(&mut self, domain: eft_base::DomainId) {
         self.ends.retain(|s, _| s.domain != domain);
+        self.new.retain(|s, _| s.domain != domain);
     }
 
     /// Derives the descriptor's state from the page.
@@ -105,6 +138,7 @@ impl FarEnds {
     }
 
     pub fn readable(&mut self, socket: SocketId) {
+        self.take_up_one(socket);
         if let Some(far) = self.ends.get(&socket)
             && !far.ended
             && (far.page.read_token().post(far.page.receive_end())
@@ -140,6 +174,7 @@ impl FarEnds {
     }
 
     pub fn writable(&mut self, socket: SocketId) {
+        self.take_up_one(socket);
         if let Some(far) = self.ends.get(&socket)
             && far.page.write_plug().take()
         {
@@ -161,6 +196,7 @@ impl FarEnds {
     }
 
     fn shut(&mut self, socket: SocketId, how: Shutdown) {
+        self.take_up_one(socket);
         let Some(far) = self.ends.get_mut(&socket) else { return };
         if far.hung_up || far.ended && how != Shutdown::Both {
             return;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The version of everything that the supervisor and its servers share: this file, the messages of the edges, queues,
 /// status pages. `eft update` refuses a program file of another version; a whole stack of it can replace this one (`eft
 /// up --take-over`).
-pub const PROTOCOL: u32 = 7;
+pub const PROTOCOL: u32 = 8;
 
 /// Bytes of the largest packet.
 pub const PACKET_MAX: usize = 128 * 1024;
@@ -72,8 +72,8 @@ pub struct Identity {
     /// The slots of domains' arenas that this transport gives out.
     pub slots: Option<SlotShare>,
     pub device: Option<DeviceSetup>,
-    /// The file in which the server records its inputs, and the most bytes of it.
-    pub record: Option<(std::path::PathBuf, usize)>,
+    /// The most bytes of the recording of its inputs, whose file is the last descriptor.
+    pub record: Option<usize>,
     /// The predecessor was not killed from outside: perhaps one of its inputs killed it.
     pub predecessor_failed: bool,
 }
@@ -88,7 +88,7 @@ pub enum ToServer {
     /// empty, in the layout of the second. Answered by `Suits`. [its own, read-only; an older one, read-only; an empty
     /// one]
     Revert(Identity),
-    /// The first message. [status page, own eventfd, supervisor's bell, device if any (1 or more)]
+    /// The first message. [status page, own eventfd, supervisor's bell, device if any (1 or more), recording if any]
     Identity(Identity),
     /// One of the server's own pools, in constructor order. [segment]
     OwnPool {

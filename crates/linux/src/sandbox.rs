@@ -1,4 +1,4 @@
-//! What a server may do once it is set up: use the descriptors and memory that it was given.
+//! What a server may do: use the descriptors and memory that it is given. It gives up all else before it is given any.
 //!
 //! It can open no file, make no socket, start or trace no process, and it has no capability. A server that an attacker
 //! takes over by a packet reaches only the segments that the supervisor mapped into it; this is what the design's walls

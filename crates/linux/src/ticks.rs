@@ -21,11 +21,15 @@ extern "C" fn count(_signal: libc::c_int) {
     }
 }
 
-/// Starts the timer of the calling thread. Threads and programs that it starts have none.
-pub fn start(status: &Status) -> Result<()> {
+/// From now on ticks are counted in this page.
+pub fn count_in(status: &Status) {
     static KEPT: OnceLock<eft_channel::Shared<AtomicU64>> = OnceLock::new();
     let word: &AtomicU64 = KEPT.get_or_init(|| status.tick_word());
     WORD.store(std::ptr::from_ref(word).cast_mut(), Ordering::Relaxed);
+}
+
+/// Starts the timer of the calling thread. Threads and programs that it starts have none.
+pub fn start() -> Result<()> {
     let failed = || std::io::Error::last_os_error();
     let interval = libc::timespec { tv_sec: 0, tv_nsec: TICK.as_nanos() as _ };
     let every = libc::itimerspec { it_interval: interval, it_value: interval };
@@ -55,7 +59,8 @@ mod tests {
     #[test]
     fn a_thread_that_computes_has_ticks_and_one_that_sleeps_has_none() {
         let status = Status::heap();
-        start(&status).unwrap();
+        count_in(&status);
+        start().unwrap();
         let used = || {
             let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
             // SAFETY: plain call with a valid out pointer.

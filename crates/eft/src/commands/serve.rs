@@ -9,6 +9,7 @@ use eft_cores::engine::Cores;
 use eft_linux::capture::{CaptureSlot, Captured};
 use eft_linux::devices::LiveDevice;
 use eft_linux::protocol::{Identity, PROTOCOL};
+use eft_linux::sandbox::Users;
 use eft_linux::serve::{
     self, Answering, Applications, CoresSurroundings, Hosted, Plain, Setup, Surroundings,
     TransportSurroundings, Versions,
@@ -22,7 +23,6 @@ use eft_transport::Refused;
 use eft_transport::tcp::{self, Tcp, TcpConfig};
 use eft_transport::udp::{self, Udp, UdpConfig};
 use std::fmt::Debug;
-use std::os::unix::fs::OpenOptionsExt;
 
 #[derive(clap::Args, Debug)]
 pub struct ServeArguments {
@@ -62,11 +62,27 @@ pub fn run(arguments: &ServeArguments) -> Result<()> {
             arguments.protocol
         );
     }
-    Ok(host_all(arguments.components.len())?)
+    let landlock = serve::prepare(users(&arguments.components))?;
+    Ok(host_all(arguments.components.len(), landlock)?)
+}
+
+/// What servers of these names must know of users. `None`: they enter a sandbox when they know which rights they keep, and hear
+/// from nobody but the supervisor until then.
+fn users(components: &[String]) -> Option<Users> {
+    let has = |role: Role| components.iter().any(|name| name == role.name());
+    if has(Role::Cores) {
+        // It depends on the CPUs that it manages.
+        None
+    } else if has(Role::Sockets) {
+        // Who asks for a privileged port must be known to be root.
+        Some(Users::Known)
+    } else {
+        Some(Users::Unknown)
+    }
 }
 
 /// Makes the servers of a process one after the other: the supervisor waits for none of them.
-fn host_all(count: usize) -> eft_linux::Result<()> {
+fn host_all(count: usize, landlock: bool) -> eft_linux::Result<()> {
     let mut servers = Vec::new();
     for nth in 0..count {
         match Setup::receive(nth, &Versions { suits, revert })? {
@@ -74,7 +90,7 @@ fn host_all(count: usize) -> eft_linux::Result<()> {
             None => return Ok(()),
         }
     }
-    serve::run(servers)
+    serve::run(servers, landlock)
 }
 
 fn limits_of(identity: &Identity) -> Limits {
@@ -161,7 +177,7 @@ fn serve(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
                 tcp::acquit(&arena);
             }
             let surroundings = TransportSurroundings::new(setup.identity.peer);
-            if setup.identity.record.is_none() {
+            if setup.recording.is_none() {
                 return Ok(serve::host(
                     setup,
                     Tcp::open(arena, pool, config).map_err(refused)?,
@@ -178,7 +194,7 @@ fn serve(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
                 |old, new| udp::convert(old, new, &config).map_err(refused),
             )?;
             let surroundings = TransportSurroundings::new(setup.identity.peer);
-            if setup.identity.record.is_none() {
+            if setup.recording.is_none() {
                 return Ok(serve::host(
                     setup,
                     Udp::open(arena, pool, config).map_err(refused)?,
@@ -220,21 +236,18 @@ fn refused(why: Refused) -> eft_linux::Error {
     eft_linux::Error::Refused(why.to_string())
 }
 
-/// Serves an engine whose calls are recorded. The file is opened before the sandbox closes.
+/// Serves an engine whose calls are recorded.
 fn serve_recorded<C: Component<Out: Debug, Event: Recorded> + 'static>(
-    setup: Setup,
+    mut setup: Setup,
     head: &Head,
     (engine, make): (C, Make<C>),
     surroundings: impl Surroundings<Recorder<C, file::Writer<std::fs::File>>> + 'static,
 ) -> eft_linux::Result<Box<dyn Hosted>> {
-    let (path, bytes_max) = setup.identity.record.clone().unwrap_or_default();
-    // The recording holds all traffic, and secrets.
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    let log = options
-        .open(&path)
-        .and_then(|f| file::Writer::new(f, head, bytes_max))
-        .map_err(|e| eft_linux::Error::System(format!("{}: {e}", path.display())))?;
+    let file = setup.recording.take();
+    let file =
+        file.ok_or_else(|| eft_linux::Error::Protocol("the supervisor gave no recording".into()))?.into();
+    let log = file::Writer::new(file, head, setup.identity.record.unwrap_or_default())
+        .map_err(|e| eft_linux::Error::System(format!("recording: {e}")))?;
     Ok(serve::host(setup, Recorder::new(engine, make, log), surroundings))
 }
 
@@ -242,7 +255,7 @@ fn serve_ip(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
     let (frames, packets) = (setup.take_pool()?, setup.take_pool()?);
     let (with_filter, seed) = (setup.identity.with_filter, setup.identity.seed);
     let config = eft_ip::IpConfig { with_filter, seed };
-    if setup.identity.record.is_none() {
+    if setup.recording.is_none() {
         return Ok(serve::host(setup, eft_ip::Ip::new(frames, packets, config), Plain::default()));
     }
     let head = Head::of(config, &[&frames, &packets], None);
@@ -256,7 +269,7 @@ fn serve_filter(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
         |old, new| eft_filter::convert(old, new, &config).map_err(refused),
     )?;
     let answering = Answering::new(&setup.control)?;
-    if setup.identity.record.is_none() {
+    if setup.recording.is_none() {
         return Ok(serve::host(setup, eft_filter::Filter::open(arena, config), answering));
     }
     let head = Head::of(config, &[], Some(&arena));

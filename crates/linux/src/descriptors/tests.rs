@@ -42,6 +42,7 @@ impl Scene {
     fn server(&self) -> FarEnds {
         let mut far = FarEnds::default();
         far.insert(SOCKET, self.far.try_clone().unwrap(), &self.arena);
+        far.take_up(1, |_| {});
         far
     }
 
@@ -205,4 +206,40 @@ fn who_was_refused_before_the_far_end_came_is_woken() {
         assert!(scene.is(PollFlags::IN), "a program that waits hangs");
         assert!(scene.page().read_token().is_posted());
     }
+}
+
+#[test]
+fn far_ends_are_taken_up_a_few_at_a_time_or_when_there_is_something_to_tell() {
+    let scene = Scene::new();
+    let mut far = FarEnds::default();
+    // The supervisor has the far ends, too.
+    let (mut nears, mut ends) = (Vec::new(), Vec::new());
+    for slot in 0..4 {
+        let page = scene.arena.socket(slot).unwrap();
+        page.reset(ComponentId::TCP);
+        page.set_flags(flag::CONNECTED);
+        page.set_receive_end(1);
+        let (near, end) = crate::scm::pair().unwrap();
+        far.insert(SocketId { domain: DomainId(1), slot }, end.try_clone().unwrap(), &scene.arena);
+        nears.push(near);
+        ends.push(end);
+    }
+    let readable = |slot: usize| {
+        let mut near = [PollFd::new(&nears[slot], PollFlags::IN)];
+        poll(&mut near, Some(&rustix::time::Timespec::default())).unwrap() == 1
+    };
+    assert!((0..4).all(|slot| !readable(slot)), "nobody was told yet");
+    let taken = |far: &mut FarEnds| {
+        let mut taken = Vec::new();
+        far.take_up(2, |socket| taken.push(socket.slot));
+        taken
+    };
+    assert_eq!(taken(&mut far), [0, 1]);
+    assert!(readable(0) && readable(1) && !readable(2) && !readable(3));
+    far.readable(SocketId { domain: DomainId(1), slot: 3 });
+    assert!(!readable(2) && readable(3), "what happens to a socket is told at once");
+    far.remove(SocketId { domain: DomainId(1), slot: 2 });
+    assert!(far.has_new());
+    assert_eq!(taken(&mut far), [2, 3]);
+    assert!(!far.has_new() && !readable(2), "one that was closed meanwhile is told nothing");
 }

@@ -11,7 +11,6 @@ mod loopback;
 use super::Surroundings;
 use crate::descriptors::is_closed;
 use crate::protocol::{FromServer, Role, ToServer};
-use crate::sandbox::Users;
 use crate::{Doing, Result};
 use eft_base::errno::EMFILE;
 use eft_base::{ComponentId, DomainId, SocketId};
@@ -209,11 +208,6 @@ impl Applications {
 }
 
 impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applications {
-    /// The user who asks for a privileged port must be known to be root.
-    fn users(&self) -> Option<Users> {
-        Some(Users::Known)
-    }
-
     fn perform(&mut self, effect: Effect) {
         match effect {
             Effect::Reply { connection, reply } => self.reply(connection, reply, &[]),

@@ -2,7 +2,6 @@
 
 use super::park::Sleeper;
 use crate::Result;
-use crate::sandbox::Users;
 use eft_base::Instant;
 use eft_channel::Shared;
 use eft_channel::notify::Doorbell;
@@ -23,9 +22,6 @@ pub trait Hosted {
 
     /// Moves to the CPU where the server is to run.
     fn settle(&mut self);
-
-    /// What it needs to know of users: see [`Surroundings::users`].
-    fn users(&self) -> Option<Users>;
 
     /// Receives everything that it needs before it begins. The servers of `company` run in the same thread; `landlock`:
     /// Landlock is in force.

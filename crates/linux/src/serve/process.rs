@@ -8,7 +8,6 @@ use super::hosted::Hosted;
 use super::park::Parking;
 use super::server::BUDGET;
 use crate::Result;
-use crate::sandbox::{self, Users};
 use eft_base::Instant;
 use eft_channel::account::Phase;
 use eft_host::clock;
@@ -33,8 +32,8 @@ struct Process {
     turns: u32,
 }
 
-/// Runs the servers of a process until the supervisor stops them.
-pub fn run(mut servers: Vec<Box<dyn Hosted>>) -> Result<()> {
+/// Runs the servers of a process until the supervisor stops them. `landlock` is in force.
+pub fn run(mut servers: Vec<Box<dyn Hosted>>, landlock: bool) -> Result<()> {
     servers.sort_by_key(|server| inbound(server.peer()));
     servers.iter_mut().for_each(|server| server.settle());
     let sleepers = servers.iter_mut().map(|server| server.sleeper()).collect::<Result<Vec<_>>>()?;
@@ -42,7 +41,6 @@ pub fn run(mut servers: Vec<Box<dyn Hosted>>) -> Result<()> {
     if let Some(set) = parking.set() {
         servers.iter_mut().for_each(|server| server.sleeps_on(set));
     }
-    let landlock = confine(&servers)?;
     let company: Vec<ComponentId> = servers.iter().map(|server| server.peer()).collect();
     for server in &mut servers {
         server.begin(&company, landlock)?;
@@ -53,17 +51,6 @@ pub fn run(mut servers: Vec<Box<dyn Hosted>>) -> Result<()> {
         process.turn()?;
     }
     Ok(())
-}
-
-/// Gives up every right that no server needs. The sandbox is the process's: it is entered when the last server has
-/// everything that only an unconfined process can make. Returns whether Landlock is in force.
-fn confine(servers: &[Box<dyn Hosted>]) -> Result<bool> {
-    let wanted: Vec<Users> = servers.iter().filter_map(|server| server.users()).collect();
-    match wanted.contains(&Users::Known) {
-        _ if wanted.is_empty() => Ok(false),
-        true => sandbox::enter(Users::Known),
-        false => sandbox::enter(Users::Unknown),
-    }
 }
 
 /// The order in which an arriving packet reaches the servers.

@@ -6,7 +6,6 @@ use super::park::{self, Sleeper};
 use super::queues::make_port;
 use super::{Domains, Setup, Surroundings, tell};
 use crate::protocol::{FromServer, PACKET_MAX, ToServer};
-use crate::sandbox::Users;
 use crate::{Doing, Result, futex, memory, scm};
 use eft_base::Instant;
 use eft_channel::notify::{Doorbell, Wake};
@@ -24,6 +23,8 @@ use std::sync::Arc;
 
 /// The most messages taken from each peer in one turn.
 pub const BUDGET: usize = 128;
+/// Messages taken from the supervisor in one turn: one may bring the descriptors of 64 sockets.
+const CONTROL_PER_TURN: usize = 8;
 
 /// What the server loop needs from Linux.
 struct Live<C, S> {
@@ -151,10 +152,6 @@ impl<C: Component, S: Surroundings<C>> Hosted for Running<C, S> {
         }
     }
 
-    fn users(&self) -> Option<Users> {
-        self.live.surroundings.users()
-    }
-
     fn begin(&mut self, company: &[ComponentId], landlock: bool) -> Result<()> {
         self.company = company.to_vec();
         while !self.stop {
@@ -179,8 +176,10 @@ impl<C: Component, S: Surroundings<C>> Hosted for Running<C, S> {
         if rung == self.bell_seen && !is_readable {
             return Ok(());
         }
-        self.bell_seen = rung;
-        self.take_control()
+        // Until all is taken, it is as if it had just rung.
+        let took_all = self.take_control()?;
+        self.bell_seen = if took_all { rung } else { rung.wrapping_sub(1) };
+        Ok(())
     }
 
     fn turn(&mut self, ready: bool, budget: usize) -> usize {
@@ -265,23 +264,25 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
         self.deadline = step.deadline;
     }
 
-    fn take_control(&mut self) -> Result<()> {
-        loop {
+    /// Takes a few messages. True: there are no more.
+    fn take_control(&mut self) -> Result<bool> {
+        for _ in 0..CONTROL_PER_TURN {
             match scm::receive(&self.control, &mut self.buffer, true) {
                 Ok((0, _)) => {
                     // The supervisor is gone; nothing else could restart or stop this server.
                     self.stop = true;
-                    return Ok(());
+                    return Ok(true);
                 }
                 Ok((n, fds)) => {
                     if let Ok(message) = postcard::from_bytes::<ToServer>(&self.buffer[..n]) {
                         self.handle(message, fds)?;
                     }
                 }
-                Err(rustix::io::Errno::AGAIN) => return Ok(()),
+                Err(rustix::io::Errno::AGAIN) => return Ok(true),
                 Err(e) => return Err(e).doing("control socket"),
             }
         }
+        Ok(false)
     }
 
     /// Moves, or stays and says why: a server must survive that a CPU vanishes.
@@ -309,8 +310,10 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
                 self.server.memory.remove(id);
             }
             ToServer::Connect { peer } => {
-                // What a predecessor had sent before still counts.
-                self.server.take_rest(&mut self.live);
+                // What a predecessor had already said still counts. A newborn has heard nobody yet.
+                if self.live.eventfds.contains_key(&peer) {
+                    self.server.take_rest(&mut self.live);
+                }
                 let ours = memory::map(&next()?, true)?;
                 let theirs = memory::map(&next()?, false)?;
                 let their_position = memory::map(&next()?, false)?;

@@ -2,6 +2,7 @@
 
 use super::tell;
 use crate::protocol::{CONTROL_FD, FromServer, Identity, PACKET_MAX, ToServer};
+use crate::sandbox::{self, Users};
 use crate::{Doing, Error, Result, memory, scm, ticks};
 use eft_channel::notify::Doorbell;
 use eft_channel::status::Status;
@@ -25,6 +26,8 @@ pub struct Setup {
     pub bell: Shared<Doorbell>,
     pub eventfd: OwnedFd,
     pub device: Vec<OwnedFd>,
+    /// Where it is recorded.
+    pub recording: Option<OwnedFd>,
     pub pools: Vec<Pool>,
     pub arena: Option<Segment>,
     /// An empty arena, for the content of `arena` if that has an older layout.
@@ -40,8 +43,6 @@ impl Setup {
         if unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
             return Err(Error::Invalid("`eft serve` is started by `eft up`, not by hand".into()));
         }
-        // The kernel named the process after the link by which the program was started.
-        let _ = rustix::thread::set_name(c"eft");
         // SAFETY: the supervisor passed this descriptor to this process alone.
         let control = unsafe { OwnedFd::from_raw_fd(number) };
         let mut buffer = vec![0; PACKET_MAX];
@@ -78,15 +79,14 @@ impl Setup {
             Status::new(memory::map(&fd()?, true)?).map_err(|_| Error::Protocol("bad status page".into()))?;
         // Ticks count the thread's CPU time; the supervisor reads those of the first server.
         if nth == 0 {
-            ticks::start(&status)?;
-            die_of_faults();
-            leave_no_core();
+            ticks::count_in(&status);
         }
         let eventfd = fd()?;
         let bell = memory::map(&fd()?, false)?;
         // SAFETY: Doorbell is one atomic.
         let bell = unsafe { bell.shared::<Doorbell>(0) }.map_err(|_| Error::Protocol("bad bell".into()))?;
-        let device = fds.collect();
+        let mut device: Vec<OwnedFd> = fds.collect();
+        let recording = identity.record.and_then(|_| device.pop());
         let (mut pools, mut arena, mut spare) = (Vec::new(), None, None);
         loop {
             let (message, fds) = next()?;
@@ -106,7 +106,7 @@ impl Setup {
                 _ => return Err(Error::Protocol("an unexpected message during set-up".into())),
             }
         }
-        Ok(Some(Setup { identity, control, status, bell, eventfd, device, pools, arena, spare }))
+        Ok(Some(Setup { identity, control, status, bell, eventfd, device, recording, pools, arena, spare }))
     }
 
     /// The next pool, in the order of `control::plan::pools`.
@@ -137,6 +137,17 @@ impl Setup {
             _ => Ok(arena),
         }
     }
+}
+
+/// What a process does before it is told which server it is to be: a standby has done it when it is needed. Without `users` it
+/// enters the sandbox later. Returns whether it is in a Landlock domain.
+pub fn prepare(users: Option<Users>) -> Result<bool> {
+    // The kernel named the process after the link by which the program was started.
+    let _ = rustix::thread::set_name(c"eft");
+    ticks::start()?;
+    die_of_faults();
+    leave_no_core();
+    users.map_or(Ok(false), sandbox::enter)
 }
 
 /// Restores the default action of SIGSEGV and SIGBUS. The Rust runtime's handler reports stack overflows; after any

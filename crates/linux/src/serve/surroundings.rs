@@ -2,7 +2,6 @@
 
 use crate::capture::{CaptureSlot, CaptureWriter};
 use crate::protocol::{ArenaShape, FromServer, ToServer};
-use crate::sandbox::Users;
 use crate::{Error, Result, memory};
 use eft_base::{DomainId, PoolId};
 use eft_channel::Shared;
@@ -16,12 +15,6 @@ use std::sync::Arc;
 
 /// The hooks of the live loop of a component.
 pub trait Surroundings<C: Component> {
-    /// Whether the server must know users by their numbers, which decides its sandbox. `None`: the surroundings enter
-    /// another sandbox in [`Surroundings::begin`], and the server hears only from the supervisor until then.
-    fn users(&self) -> Option<Users> {
-        Some(Users::Unknown)
-    }
-
     /// Called when the engine has been told everything that it must know before it begins.
     fn begin(&mut self, _engine: &C) -> Result<()> {
         Ok(())

@@ -37,6 +37,8 @@ pub struct TransportSurroundings {
 
 /// The most marks taken in one turn, however many sockets are marked; up to a word's worth more.
 const MARKS_PER_TURN: usize = 256;
+/// Far ends brought in line with their sockets in one turn, beside those where there is something to tell.
+const FAR_PER_TURN: usize = 64;
 
 impl TransportSurroundings {
     pub fn new(transport: ComponentId) -> Self {
@@ -58,6 +60,9 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Transport
         if self.far.owes() {
             self.far.settle();
         }
+        if self.far.has_new() {
+            self.far.take_up(FAR_PER_TURN, |socket| emit(Event::Dirty(socket)));
+        }
         let count = self.domains.len();
         let mut left = MARKS_PER_TURN;
         for i in (self.first..).take(count) {
@@ -75,7 +80,7 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Transport
     }
 
     fn pending(&self) -> bool {
-        self.far.owes() || self.domains.iter().any(|f| f.dirty.any())
+        self.far.owes() || self.far.has_new() || self.domains.iter().any(|f| f.dirty.any())
     }
 
     fn bells(&self, watch: &mut dyn FnMut(&Shared<Doorbell>)) {
@@ -114,14 +119,12 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Transport
         self.far.remove_domain(domain);
     }
 
-    fn control(&mut self, message: ToServer, fds: Vec<OwnedFd>, emit: &mut dyn FnMut(Event)) {
+    fn control(&mut self, message: ToServer, fds: Vec<OwnedFd>, _emit: &mut dyn FnMut(Event)) {
         match message {
             ToServer::Far { domain, slots, .. } => {
                 let Some(f) = self.domains.iter().find(|f| f.id == domain) else { return };
                 for (slot, fd) in slots.into_iter().zip(fds) {
-                    let socket = SocketId { domain, slot };
-                    self.far.insert(socket, fd, &f.arena);
-                    emit(Event::Dirty(socket));
+                    self.far.insert(SocketId { domain, slot }, fd, &f.arena);
                 }
             }
             ToServer::DropFar { domain, slot } => self.far.remove(SocketId { domain, slot }),

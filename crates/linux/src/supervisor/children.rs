@@ -2,9 +2,10 @@
 
 use super::StackConfig;
 use super::member::Member;
-use super::process::Spawned;
+use super::process::{Process, Spawned};
 use crate::protocol::{CONTROL_FD, PROTOCOL};
 use crate::{Doing, Result, scm};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -113,22 +114,48 @@ pub fn how(status: ExitStatus) -> String {
     }
 }
 
-/// The first member of each process that ended, and how the process ended.
-pub fn reap(members: &mut [Member]) -> Vec<(usize, String)> {
+/// A process that has ended, and one of the members that ran in it.
+pub struct Dead {
+    pub member: usize,
+    pub how: String,
+    /// To be [buried](bury).
+    pub process: Process,
+}
+
+/// The processes that have ended. They run no more and have no memory; what the kernel keeps of them takes it up to a
+/// millisecond to clear away, for which no successor waits.
+pub fn ended(members: &mut [Member]) -> Vec<Dead> {
     let mut dead = Vec::new();
     for i in 0..members.len() {
-        let Some(child) = members[i].child.clone() else { continue };
-        let ended = child.borrow_mut().try_wait();
-        if let Ok(Some(status)) = ended {
-            for member in members.iter_mut() {
-                if member.child.take_if(|other| Rc::ptr_eq(other, &child)).is_some() {
-                    member.forget_process();
-                }
+        let Some(process) = members[i].child.clone() else { continue };
+        let Some(how) = ending(&process.borrow()) else { continue };
+        for member in members.iter_mut() {
+            if member.child.take_if(|other| Rc::ptr_eq(other, &process)).is_some() {
+                member.forget_process();
             }
-            dead.push((i, how(status)));
         }
+        dead.push(Dead { member: i, how, process });
     }
     dead
+}
+
+/// How a process ended, if it did. It stays to be waited for.
+fn ending(child: &Child) -> Option<String> {
+    let pid = Pid::from_raw(child.id() as i32)?;
+    let looks = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let status = waitid(WaitId::Pid(pid), looks).ok().flatten()?;
+    Some(match (status.terminating_signal(), status.exit_status()) {
+        (Some(n), _) => format!("signal {n}"),
+        (None, Some(c)) => format!("exit status {c}"),
+        _ => "unknown".into(),
+    })
+}
+
+/// Clears away what the kernel keeps of processes that have ended.
+pub fn bury(dead: impl IntoIterator<Item = Process>) {
+    for process in dead {
+        let _ = process.borrow_mut().wait();
+    }
 }
 
 /// Waits up to a second until all have ended as they were told, then kills the rest.
@@ -136,7 +163,7 @@ pub fn end_all(members: &mut [Member]) {
     let until = Instant::now() + Duration::from_secs(1);
     while Instant::now() < until {
         members.iter_mut().for_each(Member::flush);
-        reap(members);
+        bury(ended(members).into_iter().map(|dead| dead.process));
         if members.iter().all(|m| m.child.is_none()) {
             return;
         }

@@ -35,10 +35,9 @@ impl Supervisor {
             company.iter().map(|j| self.members[*j].restarts.died(now, on_purpose)).collect();
         let decision = decisions[0];
         let others: Vec<String> = company[1..].iter().map(|j| self.members[*j].name.clone()).collect();
-        let dir = operator::stack_dir(&self.config.name);
-        self.members[i].keep_report(&dir, &how, &others);
-        company.iter().for_each(|j| self.members[*j].drop_old_recording(&dir));
-        eprintln!("eft {}: {} ended ({how})", self.config.name, self.company_name(i));
+        let report = self.members[i].report(&how, &others);
+        // In one piece: each is a system call.
+        eprint!("{}", format!("eft {}: {} ended ({how})\n", self.config.name, self.company_name(i)));
         company.iter().for_each(|j| self.detach(*j));
         match decision {
             _ if self.reverts(i) => {
@@ -48,6 +47,9 @@ impl Supervisor {
             Decision::Now => self.restart(i),
             Decision::After(delay) => self.postpone(i, delay),
         }
+        let dir = operator::stack_dir(&self.config.name).join("crashes");
+        report.keep(&dir);
+        company.iter().for_each(|j| self.members[*j].drop_old_recording(&dir));
         let peer = self.members[i].peer;
         if !self.announced && peer != ComponentId::CORES && self.members[i].restarts.is_hopeless() {
             self.last_word = Some(format!(
@@ -59,6 +61,16 @@ impl Supervisor {
             self.ending = Some(Ending::Whole);
         }
         company.into_iter().for_each(|j| self.show_member(j));
+    }
+
+    /// A server's end of the control socket is closed: its process is about to end. One that goes on without it can be told
+    /// nothing any more, and is killed after a while. Who looked on would be told of the end again and again.
+    pub(super) fn fell_silent(&mut self, i: usize) {
+        if let Some(control) = self.members[i].control.take() {
+            self.unwatch(&control, Watched::Server(i));
+            self.members[i].silent_since = Some(clock::now());
+        }
+        self.foresee(i);
     }
 
     /// Ends everything that others expect from a server that ended.

@@ -106,6 +106,17 @@ impl Keeping {
         keeping
     }
 
+    /// The far ends that a server has, by domain and transport.
+    fn far_of(&self, peer: ComponentId) -> Vec<(DomainId, ComponentId, Vec<(SocketId, &Far)>)> {
+        let hears = |far: &Far| peer.role == Role::Sockets || far.transport == peer;
+        let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (socket, far) in self.far.iter().filter(|(_, far)| hears(far)) {
+            groups.entry((socket.domain, far.transport)).or_default().push((*socket, far));
+        }
+        let whole = |((domain, transport), ends)| (domain, transport, ends);
+        groups.into_iter().map(whole).collect()
+    }
+
     pub fn domains(&self) -> usize {
         self.domains.len()
     }
@@ -335,19 +346,6 @@ impl Supervisor {
                 Err(_) => member.tell(&message, &[]),
             }
         }
-        let hears = |far: &Far| peer.role == Role::Sockets || far.transport == peer;
-        let mut ends: Vec<_> = keeping.far.iter().filter(|(_, far)| hears(far)).collect();
-        ends.sort_unstable_by_key(|(s, far)| (s.domain, far.transport, s.slot));
-        for alike in
-            ends.chunk_by(|(s, far), (t, next)| (s.domain, far.transport) == (t.domain, next.transport))
-        {
-            for some in alike.chunks(FDS_MAX) {
-                let (socket, Far { transport, .. }) = some[0];
-                let slots = some.iter().map(|(s, _)| s.slot).collect();
-                let fds: Vec<&OwnedFd> = some.iter().map(|(_, far)| &far.fd).collect();
-                member.tell(&ToServer::Far { domain: socket.domain, slots, transport: *transport }, &fds);
-            }
-        }
         let Some(statuses) = listener else { return };
         let fds: Vec<&OwnedFd> = statuses.iter().collect();
         member.tell(&ToServer::Listener, &fds);
@@ -357,6 +355,21 @@ impl Supervisor {
         }
         for (s, fd) in &keeping.loopback {
             member.tell(&ToServer::Loopback { domain: s.domain, slot: s.slot }, &[fd]);
+        }
+    }
+
+    /// The far ends of descriptors, for a newborn server. A transport is at work while they come: it tells a program what it
+    /// has to tell when it has the far end, and looks at the socket then. sockets would take a closed descriptor for an
+    /// open one.
+    pub(super) fn give_far_ends(&mut self, i: usize) {
+        let Supervisor { keeping, members, .. } = self;
+        let member = &mut members[i];
+        for (domain, transport, ends) in keeping.far_of(member.peer) {
+            for some in ends.chunks(FDS_MAX) {
+                let slots = some.iter().map(|(s, _)| s.slot).collect();
+                let fds: Vec<&OwnedFd> = some.iter().map(|(_, far)| &far.fd).collect();
+                member.tell(&ToServer::Far { domain, slots, transport }, &fds);
+            }
         }
     }
 

@@ -44,7 +44,7 @@ impl Supervisor {
         let mut quiet = 0;
         while quiet < 2 && clock::now() < until {
             std::thread::sleep(Duration::from_micros(500));
-            children::reap(&mut self.members);
+            children::bury(children::ended(&mut self.members).into_iter().map(|dead| dead.process));
             quiet = if self.members.iter().all(Member::is_quiet) { quiet + 1 } else { 0 };
         }
     }

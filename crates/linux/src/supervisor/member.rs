@@ -50,6 +50,8 @@ pub struct Member {
     pub control: Option<OwnedFd>,
     pub stderr: Option<std::process::ChildStderr>,
     pub last_words: String,
+    /// Since when nothing more can come from its end of the control socket.
+    pub silent_since: Option<Instant>,
     pub status_fd: OwnedFd,
     pub status: Status,
     pub eventfd: OwnedFd,
@@ -118,6 +120,7 @@ impl Member {
             control: None,
             stderr: None,
             last_words: String::new(),
+            silent_since: None,
             status_fd,
             status,
             eventfd,
@@ -217,6 +220,7 @@ impl Member {
         self.unsent.clear();
         self.moving = 0;
         self.condemned = false;
+        self.silent_since = None;
         self.watch = Watch::default();
         self.credit = Credit::default();
     }
@@ -295,12 +299,10 @@ impl Member {
         dir.join(format!("{}-{generation}.eftrec", self.name))
     }
 
-    /// Writes a crash report. `company` are the servers that died with it.
-    pub fn keep_report(&mut self, dir: &Path, how: &str, company: &[String]) {
-        let dir = dir.join("crashes");
-        let _ = std::fs::create_dir_all(&dir);
+    /// What is known of its end, before its successor writes to its page. `company`: who died with it.
+    pub fn report(&mut self, how: &str, company: &[String]) -> Report {
         let counters: Vec<String> = (0..64).map(|i| self.status.get(i)).map(|v| v.to_string()).collect();
-        let report = format!(
+        let text = format!(
             "component: {}\n{}generation: {}\nended: {how}\nturns: {}\ncounters: {}\nlast words:\n{}\n",
             self.name,
             if company.is_empty() { String::new() } else { format!("with: {}\n", company.join(", ")) },
@@ -309,15 +311,29 @@ impl Member {
             counters.join(" "),
             std::mem::take(&mut self.last_words)
         );
-        let file = |generation: u32| dir.join(format!("{}-{generation}.txt", self.name));
-        let _ = std::fs::write(file(self.generation), report);
-        let _ = std::fs::remove_file(file(self.generation.wrapping_sub(REPORTS_MAX)));
+        Report { name: self.name.clone(), generation: self.generation, text }
     }
 
     /// Removes an old recording from the folder of lives that ended in a failure.
     pub fn drop_old_recording(&self, dir: &Path) {
-        let dir = dir.join("crashes");
-        let _ = std::fs::remove_file(self.recording(&dir, self.generation.wrapping_sub(RECORDINGS_MAX)));
+        let _ = std::fs::remove_file(self.recording(dir, self.generation.wrapping_sub(RECORDINGS_MAX)));
+    }
+}
+
+/// What is known of a server's end.
+pub struct Report {
+    name: String,
+    generation: u32,
+    text: String,
+}
+
+impl Report {
+    /// Writes it down, and removes one of long ago.
+    pub fn keep(&self, dir: &Path) {
+        let _ = std::fs::create_dir_all(dir);
+        let file = |generation: u32| dir.join(format!("{}-{generation}.txt", self.name));
+        let _ = std::fs::write(file(self.generation), &self.text);
+        let _ = std::fs::remove_file(file(self.generation.wrapping_sub(REPORTS_MAX)));
     }
 }
 

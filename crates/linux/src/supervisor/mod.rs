@@ -27,6 +27,7 @@ pub use setup::{DeviceConfig, StackConfig};
 use crate::devices::packet::Silencer;
 use crate::protocol::{FromServer, PACKET_MAX, ToServer};
 use crate::{Doing, Error, Result, scm};
+use children::Dead;
 use domains::Keeping;
 use eft_base::{Instant, PoolId};
 use eft_control::hang::Hang;
@@ -35,6 +36,7 @@ use eft_host::clock;
 use eft_messages::ComponentId;
 use ending::Ending;
 use member::{Life, Member};
+use process::Process;
 use rustix::event::epoll;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -86,6 +88,8 @@ pub struct Supervisor {
     silencers: Vec<Silencer>,
     announced: bool,
     ending: Option<Ending>,
+    /// Processes that have ended, until there is time to bury them.
+    dead: Vec<Process>,
     /// Why the stack ends; set when a component cannot be kept alive.
     last_word: Option<String>,
 }
@@ -187,8 +191,9 @@ impl Supervisor {
                 _ => self.ending = Some(Ending::Whole),
             }
         }
-        for (i, status) in children::reap(&mut self.members) {
-            self.died(i, status);
+        for Dead { member, how, process } in children::ended(&mut self.members) {
+            self.dead.push(process);
+            self.died(member, how);
         }
         self.reap_newcomer();
     }
@@ -198,7 +203,8 @@ impl Supervisor {
         for _ in 0..64 {
             let Some(control) = &self.members[i].control else { return };
             let (n, fds) = match scm::receive(control, &mut buffer, true) {
-                Ok((0, _)) | Err(rustix::io::Errno::AGAIN) => return,
+                Ok((0, _)) => return self.fell_silent(i),
+                Err(rustix::io::Errno::AGAIN) => return,
                 Ok(packet) => packet,
                 Err(_) => return,
             };
@@ -258,6 +264,9 @@ impl Supervisor {
                 self.restart(i);
             }
             self.members[i].flush();
+            if self.members[i].silent_since.is_some_and(|since| now >= since + TICK) {
+                self.members[i].kill();
+            }
             if let Some(hang) = self.find_hang(i) {
                 let what = match hang {
                     Hang::Spinning => "computes without a turn of its loop",
@@ -274,6 +283,7 @@ impl Supervisor {
             self.keep_everything();
         }
         self.check_update(now);
+        children::bury(self.dead.drain(..));
         self.renew_standbys(now);
         let due: Vec<PoolId> = self.old_pools.iter().filter(|(t, _)| *t <= now).map(|(_, p)| *p).collect();
         self.old_pools.retain(|(t, _)| *t > now);

@@ -253,6 +253,7 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
         silencers,
         announced: false,
         ending: None,
+        dead: Vec::new(),
         last_word: None,
     };
     // The set watches open files, so closing the duplicate leaves the registration in place.

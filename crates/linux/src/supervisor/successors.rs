@@ -26,7 +26,9 @@ impl Supervisor {
     /// millisecond in which the supervisor does nothing else.
     pub(super) fn renew_standbys(&mut self, now: Instant) {
         for i in 0..self.members.len() {
-            if self.company(i)[0] != i || self.members[i].life != Life::Running {
+            let member = &self.members[i];
+            let is_wanted = member.standby.is_wanted || member.standby.waiting.is_some();
+            if !is_wanted || member.life != Life::Running || self.company(i)[0] != i {
                 continue;
             }
             let Member { standby, program, name, .. } = &mut self.members[i];
@@ -42,6 +44,14 @@ impl Supervisor {
             if standby.is_wanted && standby.waiting.is_none() && is_due {
                 return self.start_standby(i, now);
             }
+        }
+    }
+
+    /// A process is about to end: while the kernel takes it apart, another one starts, which is told nothing until then.
+    pub(super) fn foresee(&mut self, i: usize) {
+        let i = self.company(i)[0];
+        if self.members[i].standby.waiting.is_none() && !self.is_updated(i) {
+            self.start_standby(i, clock::now());
         }
     }
 

@@ -174,6 +174,11 @@ impl Supervisor {
         }
     }
 
+    /// Whether a newcomer is about to take this one's place, or has just taken it.
+    pub(super) fn is_updated(&self, i: usize) -> bool {
+        self.update.as_ref().is_some_and(|update| update.member == i)
+    }
+
     /// The old server has ended, and the newcomer takes its place. False: this server is not being replaced.
     pub(super) fn replaces(&mut self, i: usize) -> bool {
         match &self.update {

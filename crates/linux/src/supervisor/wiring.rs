@@ -13,7 +13,9 @@ use eft_control::plan;
 use eft_host::clock;
 use eft_messages::{ComponentId, Role};
 use std::cell::RefCell;
+use std::fs::OpenOptions;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::ChildStderr;
 use std::rc::Rc;
@@ -113,7 +115,13 @@ impl Supervisor {
                 self.connect(i, j, capacity)?;
             }
         }
+        if peer.role == Role::Sockets {
+            self.give_far_ends(i);
+        }
         self.tell_index(i, &ToServer::Run, &[]);
+        if peer.role != Role::Sockets {
+            self.give_far_ends(i);
+        }
         Ok(())
     }
 
@@ -141,7 +149,7 @@ impl Supervisor {
             listeners_per_domain: limits.listeners_per_domain,
             slots: plan::slot_share(&self.config.topology, member.peer),
             device,
-            record: self.recording(i),
+            record: None,
             predecessor_failed: member.failed,
         })
     }
@@ -162,13 +170,34 @@ impl Supervisor {
         }
     }
 
+    /// A file for what a server is told, and bytes of it at most. A server cannot open files.
+    fn open_recording(&self, i: usize) -> Option<(OwnedFd, usize)> {
+        let (path, bytes_max) = self.recording(i)?;
+        let opened = path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| {
+            // The recording holds all traffic, and secrets.
+            OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)
+        });
+        match opened {
+            Ok(file) => Some((file.into(), bytes_max)),
+            Err(why) => {
+                let (stack, name) = (&self.config.name, &self.members[i].name);
+                eprintln!("eft {stack}: {name} is not recorded: {}: {why}", path.display());
+                None
+            }
+        }
+    }
+
     fn introduce(&mut self, i: usize) -> Result<()> {
-        let (identity, member) = (self.identity(i)?, &self.members[i]);
+        let (mut identity, member) = (self.identity(i)?, &self.members[i]);
         let clone = |fd: &OwnedFd| fd.try_clone().doing("descriptor");
         let mut fds =
             vec![clone(&member.status_fd)?, clone(&member.eventfd)?, memory::read_only(&member.bell_fd)?];
         for d in &member.device {
             fds.push(clone(d)?);
+        }
+        if let Some((file, bytes_max)) = self.open_recording(i) {
+            identity.record = Some(bytes_max);
+            fds.push(file);
         }
         let refs: Vec<&OwnedFd> = fds.iter().collect();
         self.tell_index(i, &ToServer::Identity(identity), &refs);

@@ -23,7 +23,6 @@ use eft_messages::ComponentId;
 
 use super::Surroundings;
 use crate::protocol::{FromServer, ToServer};
-use crate::sandbox::Users;
 use crate::stack_sensor::{CounterNames, StackSensor};
 use crate::{Doing, Result, memory, sandbox};
 use profiles::Saver;
@@ -84,11 +83,6 @@ impl CoresSurroundings {
 }
 
 impl Surroundings<Cores> for CoresSurroundings {
-    /// The rights that it keeps depend on whether it manages CPUs.
-    fn users(&self) -> Option<Users> {
-        None
-    }
-
     fn begin(&mut self, engine: &Cores) -> Result<()> {
         self.managed = engine.managed().clone();
         self.sensor.manage(&self.managed);
