@@ -116,7 +116,7 @@ fn the_program_cannot_write_before_it_is_connected() {
     scene.socket.plug(&program);
     assert_eq!(sys::ready(&program, libc::POLLOUT), 0);
     // The other end is there.
-    scene.socket.look_at_attempt();
+    scene.socket.check_attempt();
     assert_eq!(scene.socket.state, State::Connected { told: false });
     assert_eq!(sys::ready(&program, libc::POLLOUT), libc::POLLOUT);
     sys::send(&program, b"first").unwrap();
