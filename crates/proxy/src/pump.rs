@@ -224,7 +224,7 @@ fn take_datagram(socket: &Socket, buffer: &mut [u8]) -> Result<(usize, Vec<u8>)>
         // SAFETY: name, buffer and space are ours and live until after the call.
         let n = sys::long(unsafe { libc::recvmsg(socket.far.as_raw_fd(), &mut message, flags) })?;
         *len = message.msg_namelen;
-        Ok((n, message.msg_controllen as usize))
+        Ok((n, message.msg_controllen))
     })?;
     // SAFETY: plain numbers, which may be read as bytes.
     let control: &[u8] = unsafe { std::slice::from_raw_parts(control.as_ptr().cast(), label::CONTROL_MAX) };

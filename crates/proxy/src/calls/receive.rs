@@ -123,7 +123,7 @@ fn take_error(world: &mut World, held: &Held, room: usize) -> Result<Datagram> {
         // SAFETY: name, buffer and space are ours and live until after the call.
         let n = sys::long(unsafe { libc::recvmsg(far, &mut message, flags) })?;
         *len = message.msg_namelen;
-        Ok((n, message.msg_controllen as usize, message.msg_flags))
+        Ok((n, message.msg_controllen, message.msg_flags))
     })?;
     let control: Vec<u8> = control.iter().flat_map(|word| word.to_ne_bytes()).take(used).collect();
     let label = label::encode(name.bytes(), &control);
