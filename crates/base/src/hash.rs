@@ -2,6 +2,7 @@
 
 use core::hash::{BuildHasher, Hash, Hasher};
 use siphasher::sip::SipHasher13;
+pub use siphasher::sip::SipHasher24;
 
 /// A secret key of two words.
 #[derive(Clone, Copy)]

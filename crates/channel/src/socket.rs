@@ -23,7 +23,8 @@ mod statistics;
 pub use errors::{ERRORS_MAX, ErrorRecord, QUOTE_MAX};
 pub use option::{Opt, cork, early};
 pub use page::{
-    IDENTITY, IDENTITY_LEN, KIND, OWNER, RECEIVE_LOCK, SEND_LOCK, SHIM_WORDS, SendRoom, SocketPage,
+    COOKIE_KEYS_MAX, IDENTITY, IDENTITY_LEN, KIND, OWNER, RECEIVE_LOCK, SEND_LOCK, SHIM_WORDS, SendRoom,
+    SocketPage,
 };
 pub use records::RECORDS_MAX;
 pub use statistics::SocketStatistics;

@@ -103,13 +103,28 @@ impl Stream {
         changed
     }
 
-    /// Writes before it is connected, from `local` to `remote`, as MSG_FASTOPEN does.
+    /// Writes before it is connected, from `local` to `remote`, as MSG_FASTOPEN does: from an odd port without waiting, so that
+    /// only what goes with the SYN is taken.
     pub fn write_early(&mut self, page: &SocketPage, local: u16, remote: u16) {
         self.salts = Some((salt(local, remote), salt(remote, local)));
-        page.set_option(Opt::FastOpenConnect, early::DATA);
+        let waits = local.is_multiple_of(2);
+        page.set_option(Opt::FastOpenConnect, if waits { early::DATA } else { early::FITTING });
         let shutdown = core::mem::take(&mut self.plan.shutdown);
         self.write(page);
         self.plan.shutdown = shutdown;
+    }
+
+    /// So many bytes of the early data were taken. The rest is written again once the stream is connected, if the program did not wait.
+    pub fn taken(&mut self, page: &SocketPage, taken: u64) {
+        match page.option(Opt::FastOpenConnect) {
+            early::DATA => page.set_option(Opt::FastOpenConnect, early::NONE),
+            early::FITTING => {
+                self.sent = self.sent.min(taken);
+                page.set_send_end(self.sent);
+                page.set_option(Opt::FastOpenConnect, early::NONE);
+            }
+            _ => {}
+        }
     }
 
     /// None of the early data was taken: it is written again once the stream is connected.

@@ -27,7 +27,8 @@ pub mod op {
     pub const BIND: u32 = 4;
     /// `slot`, `args[0]` = backlog. A kernel listener on the loopback to be merged may be passed.
     pub const LISTEN: u32 = 5;
-    /// `slot`, `address`, `port`. The reply comes when the attempt has begun.
+    /// `slot`, `address`, `port`. The reply comes when the attempt has begun; of a stream, `value` says how many bytes of
+    /// those in the send ring were taken to be sent with the SYN.
     pub const CONNECT: u32 = 6;
     /// A connection taken from a listener's ring: `slot`, `args[0]` = incarnation, `value` = inode
     /// of the near end; the far end is passed. No reply.

@@ -16,11 +16,9 @@ use eft_channel::socket::{Opt, early, flag};
 /// More than any SYN carries.
 const CHUNK: usize = 65536;
 
-/// Whether the transport took the bytes.
-#[derive(PartialEq, Eq)]
+/// How much of the bytes the transport took.
 enum Begun {
-    /// The transport has them.
-    Taken,
+    Taken(usize),
     /// The attempt began without them.
     Without,
 }
@@ -31,8 +29,13 @@ pub fn send(fd: c_int, socket: &Socket, buffers: &mut Buffers, flags: c_int, to:
         return Err(Errno(libc::EOPNOTSUPP));
     }
     let state = socket.page.flags();
-    if socket.has(bit::LISTENING) || state & flag::CONNECTED != 0 {
+    if socket.has(bit::LISTENING) || (state & flag::CONNECTED != 0 && socket.has(bit::CONNECT_TOLD)) {
         return Err(Errno(libc::EISCONN));
+    }
+    if state & flag::CONNECTED != 0 {
+        // As Linux does, the first one after the handshake tells of its success, and sends.
+        socket.set_bits(bit::CONNECT_TOLD);
+        return stream::send(fd, socket, buffers, flags & !libc::MSG_FASTOPEN);
     }
     if state & flag::DEAD != 0 {
         socket.take_error()?;
@@ -43,11 +46,14 @@ pub fn send(fd: c_int, socket: &Socket, buffers: &mut Buffers, flags: c_int, to:
     }
     let waits = !readiness::must_not_wait(fd, socket, flags);
     let (n, begun) = begin(fd, socket, buffers, waits, to)?;
-    if n > 0 && (waits || begun == Begun::Taken) {
+    if n > 0 && (waits || matches!(begun, Begun::Taken(_))) {
         zerocopy::sent(socket, flags);
     }
     if !waits {
-        return if begun == Begun::Taken { Ok(n) } else { Err(Errno(libc::EINPROGRESS)) };
+        return match begun {
+            Begun::Taken(taken) => Ok(taken),
+            Begun::Without => Err(Errno(libc::EINPROGRESS)),
+        };
     }
     establish::await_connected(fd, socket)?;
     match buffers.left() {
@@ -59,14 +65,16 @@ pub fn send(fd: c_int, socket: &Socket, buffers: &mut Buffers, flags: c_int, to:
 
 /// The first write of a socket whose `connect` was put off.
 pub fn send_first(fd: c_int, socket: &Socket, buffers: &mut Buffers, flags: c_int) -> Result<usize> {
+    let is_empty = buffers.left() == 0;
     send(fd, socket, buffers, flags, socket.page.remote()).map_err(|errno| match errno {
         // The cookie was forgotten meanwhile.
-        Errno(libc::EINPROGRESS) => Errno(libc::EAGAIN),
+        Errno(libc::EINPROGRESS) if !is_empty => Errno(libc::EAGAIN),
         other => other,
     })
 }
 
-/// Puts bytes into the ring and connects; returns how many were taken. No other thread writes before that is known.
+/// Puts bytes into the ring and connects; returns how many were put there, and how many were taken. A call that does not wait
+/// leaves there what goes with the SYN, as on Linux. No other thread writes before that is known.
 fn begin(
     fd: c_int,
     socket: &Socket,
@@ -79,16 +87,22 @@ fn begin(
     let n = buffers.fill(socket, 0, buffers.left().min(page.sendable()).min(CHUNK))?;
     page.set_send_end(n as u64);
     readiness::plug(fd, socket);
-    page.set_option(Opt::FastOpenConnect, early::DATA);
+    page.set_option(Opt::FastOpenConnect, if waits { early::DATA } else { early::FITTING });
     let begun = match establish::request_connect(socket, to) {
-        Ok(()) => Ok(Begun::Taken),
+        // Without bytes it is a connect.
+        Ok(_) if n == 0 => Ok(Begun::Without),
+        // Transports of before do not say how much: they take all.
+        Ok(0) => Ok(Begun::Taken(n)),
+        Ok(taken) => Ok(Begun::Taken(n.min(taken as usize))),
         Err(Errno(libc::EINPROGRESS)) => Ok(Begun::Without),
         Err(errno) => Err(errno),
     };
-    let kept = matches!(begun, Ok(Begun::Taken)) || (begun.is_ok() && waits);
-    if !kept {
-        page.set_send_end(0);
-    }
+    let kept = match begun {
+        Ok(_) if waits => n,
+        Ok(Begun::Taken(taken)) => taken,
+        _ => 0,
+    };
+    page.set_send_end(kept as u64);
     page.set_option(Opt::FastOpenConnect, early::NONE);
     drop(guard);
     domain::notify(socket);

@@ -196,7 +196,15 @@ impl Application {
                 }
                 self.begin(stack, stream, to);
             }
-            Asked::Connect => self.progress(stack, socket, seed),
+            Asked::Connect => {
+                let stream = self.streams.iter_mut().find(|s| s.socket == socket);
+                if let (Some(stream), Some(page)) = (stream, stack.domain.socket(socket.slot)) {
+                    stream.taken(&page, reply.value);
+                    stack.domain.dirty(ComponentId::TCP).mark(socket.slot as usize);
+                    stack.wake(ComponentId::TCP);
+                }
+                self.progress(stack, socket, seed)
+            }
         }
     }
 

@@ -88,7 +88,7 @@ impl Bench {
     fn answer(&mut self, from: ComponentId, request: RequestId, errno: i32, slot: u32) -> Vec<Out> {
         let socket = SocketId { domain: DOMAIN, slot };
         let (incarnation, address) = (INCARNATION, WireAddress::default());
-        let m = TransportToSockets::Reply { request, errno, socket, incarnation, address, port: 0 };
+        let m = TransportToSockets::Reply { request, errno, socket, incarnation, address, port: 0, taken: 0 };
         let m = Sockets::decode(from, &m.encode()).unwrap();
         let (e, mut cx, out) = self.cx();
         e.receive(&mut cx, from, m, out);

@@ -14,7 +14,9 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use eft_base::{ComponentId, Endpoint, PacketRef, PoolId, SocketId};
 use eft_channel::Segment;
-use eft_channel::socket::{ERRORS_MAX, ErrorRecord, Opt, SendRoom, SocketInfo, SocketPage, SocketStatistics};
+use eft_channel::socket::{
+    COOKIE_KEYS_MAX, ERRORS_MAX, ErrorRecord, Opt, SendRoom, SocketInfo, SocketPage, SocketStatistics,
+};
 
 use words::{Seldom, word};
 
@@ -211,6 +213,11 @@ impl Page {
     /// The end of a record, by its number; see [`SocketPage::record`].
     pub fn record(&self, number: u32) -> u32 {
         self.0.page.record(number)
+    }
+
+    /// See [`SocketPage::cookie_keys`]; none in a page that the application does not use yet.
+    pub fn cookie_keys(&self) -> ([u8; COOKIE_KEYS_MAX], usize) {
+        if self.is_fresh() { ([0; COOKIE_KEYS_MAX], 0) } else { self.0.page.cookie_keys() }
     }
 
     // Its rings.

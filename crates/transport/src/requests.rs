@@ -15,6 +15,8 @@ pub(crate) struct Place {
     pub incarnation: u32,
     pub address: WireAddress,
     pub port: u16,
+    /// Bytes of a stream that were taken from its application.
+    pub taken: u32,
 }
 
 /// No ring position gets this large; the sum of two does not overflow.
@@ -128,8 +130,8 @@ pub(crate) trait Transport {
         socket: SocketId,
         block: Option<u32>,
     ) {
-        let Place { incarnation, address, port } = block.map_or(Place::default(), |i| self.place(i));
-        let reply = TransportToSockets::Reply { request, errno, socket, incarnation, address, port };
+        let Place { incarnation, address, port, taken } = block.map_or(Place::default(), |i| self.place(i));
+        let reply = TransportToSockets::Reply { request, errno, socket, incarnation, address, port, taken };
         out.push(Out::Sockets(reply));
     }
 

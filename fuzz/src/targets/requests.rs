@@ -110,7 +110,8 @@ impl Requests {
         }
         let errno = if source.chance(0.8) { 0 } else { source.next_u32() as i32 };
         let address = WireAddress::default();
-        let m = TransportToSockets::Reply { request, errno, socket, incarnation: 1, address, port: 9 };
+        let m =
+            TransportToSockets::Reply { request, errno, socket, incarnation: 1, address, port: 9, taken: 0 };
         for _ in 0..1 + source.below(2) {
             self.host.line(peer, &m.encode());
         }

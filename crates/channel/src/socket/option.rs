@@ -51,10 +51,12 @@ pub enum Opt {
     ZeroCopySends,
     /// Counts the records of a stream ([`super::SocketPage::end_record`]).
     Records,
+    /// For a listener: data that come with a SYN are taken without a cookie (TCP_FASTOPEN_NO_COOKIE).
+    FastOpenNoCookie,
 }
 
 impl Opt {
-    pub(crate) const LAST: Opt = Opt::Records;
+    pub(crate) const LAST: Opt = Opt::FastOpenNoCookie;
 
     /// Options that a connection inherits from its listener.
     pub const INHERITED: &[Opt] = &[
@@ -95,4 +97,7 @@ pub mod early {
     pub const DATA: u32 = 1;
     /// With a cookie nothing is begun before there are data (TCP_FASTOPEN_CONNECT): `Connect` is answered with EAGAIN.
     pub const DEFER: u32 = 2;
+    /// As [`DATA`], and of what lies in the ring only what the SYN has room for is taken; the answer to `Connect` says how
+    /// much. The rest must be taken back before this is cleared (MSG_FASTOPEN of a call that does not wait).
+    pub const FITTING: u32 = 3;
 }

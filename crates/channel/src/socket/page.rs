@@ -3,9 +3,11 @@
 //! A cursor is returned as the other side published it: the caller checks it against its own. The ring methods take
 //! any cursor modulo the ring's length, so that no value leads out of the slot.
 
+mod cookie_keys;
 mod rings;
 mod room;
 
+pub use cookie_keys::COOKIE_KEYS_MAX;
 pub use room::SendRoom;
 
 use super::{Geometry, Opt, SOCKET_HEADER_LEN, wish};

@@ -10,7 +10,7 @@ use eft_component::{Commit, Topology};
 use eft_linux::devices::DeviceSpec;
 use eft_linux::supervisor::{self, DeviceConfig, StackConfig};
 use eft_messages::{ComponentId, Role};
-use eft_transport::tcp::{Ecn, FastOpen, Timestamps};
+use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, Timestamps};
 use file::Options;
 use std::io::Write;
 use std::net::IpAddr;
@@ -51,10 +51,14 @@ pub struct UpArguments {
     /// here, too)
     #[arg(long)]
     ecn: Option<Ecn>,
-    /// TCP Fast Open: off, client (programs that connect may send with the SYN, the default), server (listeners that ask for
-    /// it) or both
+    /// TCP Fast Open: off, or a list of client (programs that connect may send with the SYN, the default), server
+    /// (listeners that ask for it), both, all-listeners, client-no-cookie and server-no-cookie (no proof of the address)
     #[arg(long)]
     fastopen: Option<FastOpen>,
+    /// Key of its cookies, and after a comma an older one, as Linux's tcp_fastopen_key, so that several servers behind one
+    /// address agree; by default a key of the stack's own that changes daily. `ps` shows it: better in the --config file
+    #[arg(long)]
+    fastopen_key: Option<CookieKeys>,
     /// Timestamps of TCP (RFC 7323): on (the default) or off
     #[arg(long)]
     timestamps: Option<Timestamps>,
@@ -110,6 +114,7 @@ fn options(arguments: &UpArguments) -> Result<Options> {
         nameserver: arguments.nameserver.or(file.nameserver),
         ecn: arguments.ecn.or(file.ecn),
         fastopen: arguments.fastopen.or(file.fastopen),
+        fastopen_key: arguments.fastopen_key.or(file.fastopen_key),
         timestamps: arguments.timestamps.or(file.timestamps),
         keep: arguments.keep.or(file.keep),
         record: or(&arguments.record, file.record),
@@ -164,7 +169,8 @@ fn config(arguments: Options) -> Result<StackConfig> {
         mtu: arguments.mtu,
         nameserver: arguments.nameserver,
         ecn: arguments.ecn.unwrap_or_default().name(),
-        fastopen: arguments.fastopen.unwrap_or_default().name(),
+        fastopen: arguments.fastopen.unwrap_or_default().to_string(),
+        fastopen_key: arguments.fastopen_key.map_or(String::new(), |keys| keys.to_string()),
         timestamps: arguments.timestamps.unwrap_or_default().name(),
         keep: Duration::from_secs(arguments.keep.unwrap_or(KEEP_S).into()),
         take_over: false,

@@ -58,8 +58,10 @@ pub struct StackConfig {
     pub nameserver: Option<IpAddr>,
     /// tcp's use of explicit congestion notification: `off`, `answer` or `ask`.
     pub ecn: &'static str,
-    /// tcp's use of TCP Fast Open: `off`, `client`, `server` or `both`.
-    pub fastopen: &'static str,
+    /// tcp's use of TCP Fast Open: `off`, or a list of its sides.
+    pub fastopen: String,
+    /// The keys of its cookies, as `net.ipv4.tcp_fastopen_key`; empty: the stack makes its own.
+    pub fastopen_key: String,
     /// tcp's use of timestamps: `off` or `on`.
     pub timestamps: &'static str,
     /// Off only in order to measure what it costs that a turn's changes take effect together.

@@ -28,8 +28,8 @@ pub(super) fn disconnect(fd: c_int, socket: &Socket) -> Result<c_int> {
     Ok(0)
 }
 
-/// Asks sockets to begin the attempt, or to set the peer.
-pub fn request_connect(socket: &Socket, to: Endpoint) -> Result<()> {
+/// Asks sockets to begin the attempt, or to set the peer. Returns how many bytes of those in the send ring were taken.
+pub fn request_connect(socket: &Socket, to: Endpoint) -> Result<u64> {
     control::request(
         Request {
             op: op::CONNECT,
@@ -40,7 +40,7 @@ pub fn request_connect(socket: &Socket, to: Endpoint) -> Result<()> {
         },
         None,
     )
-    .map(drop)
+    .map(|reply| reply.value)
 }
 
 pub(super) fn connect_eft(fd: c_int, socket: &'static Socket, to: Endpoint) -> Result<c_int> {
@@ -126,7 +126,7 @@ fn stop_writing(fd: c_int, socket: &Socket) -> Result<()> {
     Ok(())
 }
 
-fn await_begun(fd: c_int, socket: &Socket, begun: Result<()>) -> Result<c_int> {
+fn await_begun(fd: c_int, socket: &Socket, begun: Result<u64>) -> Result<c_int> {
     if let Err(errno) = begun {
         // Nothing was begun. The descriptor gets its former state back, and polls accordingly, without the plug.
         if !socket.has(bit::BOUND) {

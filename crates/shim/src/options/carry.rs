@@ -6,7 +6,7 @@ use crate::socket::{Socket, bit};
 use crate::sys::{self, Result};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
-use eft_channel::socket::Opt;
+use eft_channel::socket::{COOKIE_KEYS_MAX, Opt};
 use libc::SOL_SOCKET;
 
 /// An accepted connection begins with its listener's options, including those set after its handshake; at the handshake
@@ -26,12 +26,16 @@ pub fn inherit(listener: &Socket, socket: &Socket) {
     socket.low_water().store(low_water, Ordering::Relaxed);
 }
 
+/// No option that moves is longer.
+const LONGEST: usize = COOKIE_KEYS_MAX;
+
 /// Length of an option that can move, as `getsockopt` returns it; `None` for others.
 fn carried(row: &table::Row, stream: bool) -> Option<usize> {
     match row.kind(stream)? {
         kind if kind.is_read_only() => None,
         Kind::NoOptions | Kind::V6Only => None,
         Kind::Linger => Some(8),
+        Kind::CookieKeys => Some(LONGEST),
         Kind::Descriptor | Kind::Congestion => Some(16),
         _ => Some(4),
     }
@@ -45,7 +49,7 @@ pub fn fresh(socket: &Socket) -> Result<c_int> {
 }
 
 /// The bytes of an option of a kernel socket as `setsockopt` takes them.
-fn settable(level: c_int, name: c_int, told: &mut [u8; 16]) {
+fn settable(level: c_int, name: c_int, told: &mut [u8; LONGEST]) {
     if matches!((level, name), (SOL_SOCKET, libc::SO_SNDBUF | libc::SO_RCVBUF)) {
         // The kernel returns twice the value that was set.
         let value = int_of(level, told).unwrap_or(0);
@@ -61,12 +65,14 @@ pub fn carry_over(from: c_int, near: c_int, socket: &Socket) {
     for row in table::OPTIONS {
         let (level, name) = (row.level, row.number);
         let Some(len) = carried(row, socket.is_stream()) else { continue };
-        let (mut now, mut default) = ([0u8; 16], [0u8; 16]);
-        if find(socket, level, name).is_none()
-            || sys::get_option(from, level, name, &mut now[..len]).is_err()
-            || sys::get_option(fresh, level, name, &mut default[..len]).is_err()
-            || now == default
-        {
+        let (mut now, mut default) = ([0u8; LONGEST], [0u8; LONGEST]);
+        let (Ok(len), Ok(_)) = (
+            sys::get_option(from, level, name, &mut now[..len]),
+            sys::get_option(fresh, level, name, &mut default[..len]),
+        ) else {
+            continue;
+        };
+        if find(socket, level, name).is_none() || now == default {
             continue;
         }
         settable(level, name, &mut now);
@@ -96,12 +102,9 @@ pub fn carry_back(fd: c_int, socket: &Socket, kernel: c_int) {
             Some(Kind::ErrorQueue) => true,
             Some(_) => false,
         };
-        let (mut ours, mut theirs) = ([0u8; 16], [0u8; 16]);
-        if unset
-            || get(fd, socket, level, name, &mut ours[..len]).is_err()
-            || sys::get_option(kernel, level, name, &mut theirs[..len]).is_err()
-            || ours == theirs
-        {
+        let (mut ours, mut theirs) = ([0u8; LONGEST], [0u8; LONGEST]);
+        let Ok(len) = get(fd, socket, level, name, &mut ours[..len]) else { continue };
+        if unset || sys::get_option(kernel, level, name, &mut theirs[..len]).is_err() || ours == theirs {
             continue;
         }
         settable(level, name, &mut ours);

@@ -6,15 +6,16 @@
 //! ENOPROTOOPT, as from a kernel without them, even before a socket's first address.
 
 mod carry;
+mod computed;
 mod table;
 
 use crate::received;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
-use crate::{datagram, error_queue, interfaces, loopback, segmentation, shadow, tcp_info};
+use crate::{datagram, error_queue, loopback, segmentation, shadow, tcp_info};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
-use eft_channel::socket::{Opt, SocketPage, cork, flag};
+use eft_channel::socket::{COOKIE_KEYS_MAX, Opt, cork, flag};
 use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, IPPROTO_UDP, SOL_SOCKET};
 
 pub use carry::{carry_back, carry_over, carry_segment, fresh, inherit};
@@ -22,6 +23,8 @@ pub use carry::{carry_back, carry_over, carry_segment, fresh, inherit};
 /// No option is longer than this.
 pub const LONGEST: usize = tcp_info::LEN;
 
+/// Bytes of one key of TCP_FASTOPEN_KEY; there may be two.
+const COOKIE_KEY_LEN: usize = 16;
 /// Linux's `net.core.somaxconn`: larger values are cut to it.
 const SOMAXCONN: c_int = 4096;
 
@@ -62,6 +65,8 @@ enum Kind {
     TcpInfo,
     /// SO_MEMINFO.
     Memory,
+    /// TCP_FASTOPEN_KEY.
+    CookieKeys,
     /// TCP_CC_INFO: empty, as on Linux for CUBIC and NewReno.
     CongestionInfo,
 }
@@ -107,6 +112,12 @@ fn check(kind: Kind, stream: bool, level: c_int, value: &[u8]) -> Result<()> {
             Err(Errno(libc::EINVAL))
         }
         Kind::NoOptions if !value.is_empty() => Err(Errno(libc::EINVAL)),
+        Kind::CookieKeys if !matches!(value.len(), COOKIE_KEY_LEN | COOKIE_KEYS_MAX) => {
+            Err(Errno(libc::EINVAL))
+        }
+        Kind::Flag(Opt::FastOpenNoCookie) if !(0..=1).contains(&int_of(level, value)?) => {
+            Err(Errno(libc::EINVAL))
+        }
         Kind::DontFragment => match int_of(level, value)? {
             libc::IP_PMTUDISC_WANT | libc::IP_PMTUDISC_DO | libc::IP_PMTUDISC_PROBE => Ok(()),
             0..=5 if !stream || level == IPPROTO_IPV6 => Ok(()),
@@ -162,6 +173,10 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
     match kind {
         Kind::Descriptor => return sys::set_option(fd, level, name, value),
         Kind::NoOptions => return Ok(()),
+        Kind::CookieKeys => {
+            page.set_cookie_keys(value);
+            return Ok(());
+        }
         Kind::Congestion => {
             page.set_option(Opt::Congestion, congestion(value)?);
             crate::domain::notify(socket);
@@ -189,6 +204,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
         Kind::Word(Opt::Tos) if socket.is_stream() => page.set_option(Opt::Tos, number as u32 & 0xfc),
         Kind::Word(Opt::FastOpenQueue) => page.set_option(Opt::FastOpenQueue, number.min(SOMAXCONN) as u32),
         Kind::Word(opt) => page.set_option(opt, number as u32),
+        Kind::Flag(Opt::FastOpenNoCookie) if is_connected(socket) => return Err(Errno(libc::EINVAL)),
         Kind::Flag(opt) => {
             page.set_option(opt, (number != 0) as u32);
             if matches!(opt, Opt::NoDelay) && number != 0 {
@@ -278,7 +294,11 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
         Kind::Descriptor => return sys::get_option(fd, level, name, to),
         Kind::TcpInfo => return Ok(copy(&tcp_info::bytes(socket), to)),
         Kind::NoOptions | Kind::CongestionInfo => return Ok(0),
-        Kind::Memory => return Ok(copy(&memory(socket), to)),
+        Kind::CookieKeys => {
+            let (keys, len) = page.cookie_keys();
+            return Ok(copy(&keys[..len], to));
+        }
+        Kind::Memory => return Ok(copy(&computed::memory(socket), to)),
         Kind::Congestion => {
             let name: &[u8] = match page.option(Opt::Congestion) {
                 2 => b"reno",
@@ -309,7 +329,7 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
         Kind::DatagramCork => socket.has(bit::DATAGRAM_CORK) as c_int,
         Kind::Segment => socket.segment().load(Ordering::Relaxed) as c_int,
         Kind::QuickAck => (page.option(Opt::QuickAck) != 2) as c_int,
-        Kind::MaxSegment => max_segment(page),
+        Kind::MaxSegment => computed::max_segment(page),
         Kind::Priority => socket.priority().load(Ordering::Relaxed) as c_int,
         Kind::LowWater => socket.low_water().load(Ordering::Relaxed).max(1) as c_int,
         Kind::DontFragment => match (socket.discover().load(Ordering::Relaxed), socket.is_stream()) {
@@ -317,7 +337,7 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
             (0, true) => libc::IP_PMTUDISC_WANT,
             (set, _) => set as c_int - 1,
         },
-        Kind::PathMtu => path_mtu(socket)?,
+        Kind::PathMtu => computed::path_mtu(socket)?,
         Kind::ErrorQueue => page.option(Opt::ReceiveErrors) as c_int,
         Kind::V6Only => socket.has(bit::V6ONLY) as c_int,
         Kind::Computed(compute) => compute(socket),
@@ -325,58 +345,10 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
     Ok(copy(&number.to_ne_bytes(), to))
 }
 
-/// TCP_MAXSEG: for a connection the size of its segments, else the value that was set.
-fn max_segment(page: &SocketPage) -> c_int {
-    /// RFC 9293 §3.7.1: the default without the peer's option.
-    const DEFAULT: u32 = 536;
-    let connected = page.flags() & (flag::CONNECTED | flag::DEAD) == flag::CONNECTED;
-    let size = match page.option(Opt::MaxSegment) {
-        0 => page.info().mss,
-        _ if connected => page.info().mss,
-        set => set,
-    };
-    if size == 0 { DEFAULT as c_int } else { size as c_int }
-}
-
 fn copy(from: &[u8], to: &mut [u8]) -> usize {
     let n = from.len().min(to.len());
     to[..n].copy_from_slice(&from[..n]);
     n
-}
-
-/// IP_MTU: the largest packet to the peer, as far as the shim knows: the device's MTU, or that of a
-/// stream's segments if it is less.
-fn path_mtu(socket: &Socket) -> Result<c_int> {
-    /// TCP's header with timestamps.
-    const TCP_HEADER: c_int = 20 + 12;
-    if !socket.is_connected() {
-        return Err(Errno(libc::ENOTCONN));
-    }
-    let ip_header = if socket.page.remote().address.is_ipv6() { 40 } else { 20 };
-    let device = interfaces::mtu_towards(socket.page.local().address, socket.page.remote().address);
-    Ok(match socket.page.info().mss {
-        mss @ 1..=65483 if socket.is_stream() => device.min(mss as c_int + ip_header + TCP_HEADER),
-        _ => device,
-    })
-}
-
-/// SO_MEMINFO (`SK_MEMINFO_VARS` of Linux's sock_diag): bytes that wait to be read and room for them, bytes that are not
-/// free to be overwritten yet and room for them, and those again as what is queued. There are no others.
-fn memory(socket: &Socket) -> [u8; 36] {
-    let page = &socket.page;
-    let size = |opt: Opt, default: usize| match page.option(opt) {
-        0 => default as u32,
-        set => set,
-    };
-    let received = page.receivable() as u32;
-    let sent = page.send_end().saturating_sub(page.send_released()).min(page.send_len() as u64) as u32;
-    let (room, send_room) =
-        (size(Opt::ReceiveBuffer, page.receive_len()), size(Opt::SendBuffer, page.send_len()));
-    let mut bytes = [0; 36];
-    for (i, word) in [(0, received), (1, room), (2, sent), (3, send_room), (5, sent)] {
-        bytes[i * 4..i * 4 + 4].copy_from_slice(&word.to_ne_bytes());
-    }
-    bytes
 }
 
 /// SO_ERROR: how the connect ended, or what happened since; taken.

@@ -155,7 +155,12 @@ impl Control {
         };
         let mut reply = Reply { version: LAYOUT_VERSION, sequence: request.sequence, ..Reply::default() };
         match result {
-            Ok((slot, port)) => (reply.slot, reply.port) = (slot, port),
+            Ok((slot, port)) => {
+                (reply.slot, reply.port) = (slot, port);
+                if request.op == op::CONNECT {
+                    reply.value = network.taken(domain, slot);
+                }
+            }
             Err(errno) => reply.errno = errno,
         }
         reply

@@ -17,6 +17,8 @@ use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 use zerocopy::{FromBytes, IntoBytes};
 
+/// Bytes that go with a SYN.
+const SYN_ROOM: u64 = 1000;
 const HOST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 78, 0, 2));
 const SILENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 78, 0, 99));
 const CONNECT_TIME: Duration = Duration::from_micros(300);
@@ -154,11 +156,20 @@ impl Network {
         if slot.stream {
             slot.set_flags(flag::CONNECTING);
             self.connecting.push((Instant::now() + CONNECT_TIME, id, to));
-            if wish == early::DATA && !known {
+            if matches!(wish, early::DATA | early::FITTING) && !known {
                 return Err(libc::EINPROGRESS);
             }
         }
         Ok((request.slot, port))
+    }
+
+    /// How much of the bytes that lie in the ring of a stream that connects is taken.
+    pub fn taken(&mut self, domain: usize, slot: u32) -> u64 {
+        let Some(s) = self.slot((domain, slot)).filter(|s| s.stream) else { return 0 };
+        match s.page.option(Opt::FastOpenConnect) {
+            early::FITTING => s.page.send_end().min(SYN_ROOM),
+            _ => s.page.send_end(),
+        }
     }
 
     pub fn accepted(&mut self, domain: usize, request: &Request, far: Watched) -> Answer {
@@ -370,7 +381,7 @@ impl Network {
     fn pump(&mut self, from: Id) {
         let Some(s) = self.slot(from) else { return };
         let (page, peer) = (s.page.clone(), s.peer);
-        if page.option(Opt::FastOpenConnect) == early::DATA {
+        if matches!(page.option(Opt::FastOpenConnect), early::DATA | early::FITTING) {
             return;
         }
         if s.name_server {

@@ -61,7 +61,7 @@ impl Sockets {
     }
 
     pub(super) fn answer(&mut self, cx: &mut Context, message: TransportToSockets, out: &mut Outbox<Out>) {
-        let TransportToSockets::Reply { request, errno, socket, incarnation, address, port } = message;
+        let TransportToSockets::Reply { request, errno, socket, incarnation, address, port, taken } = message;
         let Some(pending) = self.pending.remove(request) else {
             cx.count(Counter::StaleReplies);
             return;
@@ -111,6 +111,7 @@ impl Sockets {
             slot: socket.slot,
             port,
             address,
+            value: if op == op::CONNECT { taken.into() } else { 0 },
             ..Reply::default()
         };
         out.push(Out::Effect(Effect::Reply { connection, reply }));

@@ -7,7 +7,7 @@
 //! CVE-2016-5696).
 
 use super::block::{Block, bit};
-use super::connection::Connection;
+use super::connection::{Connection, View};
 use super::counters::Counter;
 use super::live::due;
 use super::scoreboard::Range;
@@ -29,6 +29,14 @@ pub(super) fn is_old(block: &Block, segment: &Segment, now: Instant) -> bool {
     };
     let age = now.as_nanos().saturating_sub(block.ts_recent_at);
     (value.wrapping_sub(block.ts_recent) as i32) < 0 && age < TIMESTAMP_LIFETIME.as_nanos() as u64
+}
+
+impl View<'_> {
+    /// Whether a SYN-ACK may answer a SYN of ours: it echoes no timestamp that we have not sent yet (RFC 7323 §3.2).
+    pub(super) fn may_be_answered(&self, now: Instant, answer: &Segment) -> bool {
+        let echo = answer.options.timestamps.map_or(0, |(_, echo)| echo);
+        echo == 0 || self.block.timestamp(now).wrapping_sub(echo) as i32 >= 0
+    }
 }
 
 impl Connection<'_> {
@@ -79,6 +87,11 @@ impl Connection<'_> {
             block.ts_recent = value;
             block.ts_recent_at = now.as_nanos();
         }
+    }
+
+    /// The peer's SYN, which lies before the first byte, came twice.
+    pub(super) fn note_duplicate_syn(&mut self) {
+        self.live.duplicate = Some(Range { start: u64::MAX, end: 0 });
     }
 
     /// Notes that these bytes came twice, to be reported (RFC 2883). Bytes further back than any window are not a

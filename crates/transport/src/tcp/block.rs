@@ -72,6 +72,8 @@ pub mod bit {
     pub const SYN_DATA: u32 = 1 << 26;
     /// Bound as IPV6_V6ONLY.
     pub const V6ONLY: u32 = 1 << 27;
+    /// The cookie is in the experimental option (RFC 6994).
+    pub const COOKIE_EXPERIMENTAL: u32 = 1 << 28;
 }
 
 /// Both ends of a connection.
@@ -302,7 +304,9 @@ impl Block {
             State::SynSent | State::SynReceived => seq == self.iss,
             _ => {
                 let offset = self.acknowledged_offset(seq);
-                offset >= self.snd_una as i64 && offset <= self.snd_nxt as i64
+                // Before its first byte lies a SYN-ACK that is not acknowledged yet.
+                let first = self.snd_una as i64 - self.has(bit::UNPROVEN) as i64;
+                (first..=self.snd_nxt as i64).contains(&offset)
             }
         }
     }

@@ -195,7 +195,7 @@ impl Tcp {
         let window = (block.rcv_adv - block.rcv_nxt).min(65535) as u16;
         let ack = if active { 0 } else { block.acknowledgment() };
         let segment = Outgoing::bare(block.tuple, block.iss, ack, flags, window, options.bytes());
-        let sent = match self.early_len(cx.now, i, cookie) {
+        let sent = match self.early_len(cx.now, i) {
             0 => self.transmit_bare(cx, out, i, segment),
             len => self.transmit_early(cx, out, i, segment, len),
         };

@@ -28,7 +28,8 @@ impl Transport for Tcp {
     fn place(&self, i: u32) -> Place {
         let c = self.view(i);
         let Tuple { local: address, local_port: port, .. } = c.block.tuple;
-        Place { incarnation: c.cold.incarnation, address, port }
+        let taken = c.block.snd_end.min(u32::MAX as u64) as u32;
+        Place { incarnation: c.cold.incarnation, address, port, taken }
     }
 
     fn open(&mut self, cx: &mut Context, domain: DomainId, request: RequestId) -> Result<u32, i32> {

@@ -10,25 +10,39 @@ use eft_base::{Instant, WireAddress};
 
 /// Most servers; the one with the oldest entry makes room for another.
 const SERVERS_MAX: usize = 1024;
-/// How long Fast Open to a server is avoided after a failure; twice as long after each further one (RFC 7413 §4.1.3.1).
+/// How often in a row Fast Open to a server must fail before it is avoided: one failure may be an ordinary loss.
+const FAILURES: u8 = 2;
+/// How long it is avoided then; twice as long after each further failure (RFC 7413 §4.1.3.1).
 const AVOIDED: Duration = Duration::from_secs(60);
 const DOUBLINGS_MAX: u8 = 6;
+/// The MSS of a server that has announced none yet: the path alone limits a SYN.
+const MSS_UNKNOWN: u16 = u16::MAX;
 
 /// What a SYN to a server may carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Offer {
-    /// Its cookie, and data; `mss` as the server last announced it.
-    Data { cookie: Cookie, mss: u16 },
-    /// A request for a cookie.
-    Ask,
+    /// Data, with its cookie unless none is needed; `mss` as the server last announced it.
+    Data { cookie: Option<Cookie>, mss: u16 },
+    /// A request for a cookie, in the experimental option (RFC 6994) or not.
+    Ask { experimental: bool, mss: u16 },
     /// No option: something on the path drops such SYNs.
     Nothing,
+}
+
+/// In which option a server that gave no cookie is asked next. Some know the experimental one alone; a server that answers
+/// neither is asked in the standard one from then on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Standard,
+    Experimental,
+    Both,
 }
 
 #[derive(Clone, Copy)]
 struct Server {
     cookie: Cookie,
     mss: u16,
+    asked: Asked,
     failures: u8,
     avoided_until: Instant,
     told_at: Instant,
@@ -45,31 +59,49 @@ impl CookieCache {
     pub fn offer(&self, now: Instant, server: WireAddress) -> Offer {
         match self.0.get(&server) {
             Some(known) if known.avoided_until > now => Offer::Nothing,
-            Some(known) if !known.cookie.is_request() => Offer::Data { cookie: known.cookie, mss: known.mss },
-            _ => Offer::Ask,
+            Some(known) if !known.cookie.is_request() => {
+                Offer::Data { cookie: Some(known.cookie), mss: known.mss }
+            }
+            Some(known) => Offer::Ask { experimental: known.asked == Asked::Experimental, mss: known.mss },
+            None => Offer::Ask { experimental: false, mss: MSS_UNKNOWN },
         }
+    }
+
+    /// Forgets all servers.
+    pub fn clear(&mut self) {
+        self.0.clear();
     }
 
     /// A server sent a cookie.
     pub fn learn(&mut self, now: Instant, server: WireAddress, cookie: Cookie, mss: u16) {
         let known = self.enter(now, server);
-        *known = Server { cookie, mss, failures: 0, avoided_until: Instant::ZERO, told_at: now };
+        *known = Server { cookie, mss, failures: 0, avoided_until: Instant::ZERO, told_at: now, ..*known };
     }
 
-    /// The server accepted the data that came with its cookie.
+    /// The server accepted data of a SYN.
     pub fn succeed(&mut self, now: Instant, server: WireAddress, mss: u16) {
-        if let Some(known) = self.0.get_mut(&server) {
-            (known.mss, known.failures, known.told_at) = (mss, 0, now);
+        let known = self.enter(now, server);
+        (known.mss, known.failures, known.told_at) = (mss, 0, now);
+    }
+
+    /// The server answered a request for a cookie without one.
+    pub fn refuse(&mut self, now: Instant, server: WireAddress, mss: u16) {
+        let known = self.enter(now, server);
+        (known.mss, known.failures, known.told_at) = (mss, 0, now);
+        if known.cookie.is_request() {
+            known.asked = if known.asked == Asked::Standard { Asked::Experimental } else { Asked::Both };
         }
     }
 
     /// A SYN with the option was not answered, or its data were not accepted (RFC 7413 §4.1.3.1).
-    pub fn fail(&mut self, now: Instant, server: WireAddress) {
+    pub fn fail(&mut self, now: Instant, server: WireAddress, mss: u16) {
         let known = self.enter(now, server);
-        known.cookie = Cookie::REQUEST;
-        known.avoided_until = now + AVOIDED * (1 << known.failures);
-        known.failures = (known.failures + 1).min(DOUBLINGS_MAX);
-        known.told_at = now;
+        known.failures = (known.failures + 1).min(FAILURES + DOUBLINGS_MAX);
+        if let Some(further) = known.failures.checked_sub(FAILURES) {
+            known.cookie = Cookie::REQUEST;
+            known.avoided_until = now + AVOIDED * (1 << further);
+        }
+        (known.mss, known.told_at) = (mss, now);
     }
 
     fn enter(&mut self, now: Instant, server: WireAddress) -> &mut Server {
@@ -79,7 +111,8 @@ impl CookieCache {
         }
         let unknown = Server {
             cookie: Cookie::REQUEST,
-            mss: 0,
+            mss: MSS_UNKNOWN,
+            asked: Asked::Standard,
             failures: 0,
             avoided_until: Instant::ZERO,
             told_at: now,

@@ -1,5 +1,5 @@
-//! TCP Fast Open, the server's side (RFC 7413 §4.2.2): a SYN with a good cookie opens its connection at once, before the
-//! handshake is done.
+//! TCP Fast Open, the server's side (RFC 7413 §4.2.2): a SYN with a good cookie, or any with data where none is required,
+//! opens its connection at once, before the handshake is done.
 //!
 //! Such a connection is already in its later state, with [`bit::UNPROVEN`]: its SYN-ACK is not acknowledged yet, and its
 //! timer retransmits it. Its received data and its state are durable as in any other connection, so a successor continues
@@ -8,9 +8,10 @@
 use super::block::bit;
 use super::congestion::Congestion;
 use super::connection::Connection;
+use super::cookie_keys::{CookieKeys, Worth};
 use super::counters::Counter;
 use super::engine::Tcp;
-use super::fast_open::Worth;
+use super::fast_open::FastOpen;
 use super::live::due;
 use super::segment::Segment;
 use crate::timers::NEVER;
@@ -43,7 +44,7 @@ impl Connection<'_> {
     /// The SYN-ACK is acknowledged, with `acknowledged` bytes behind it.
     fn become_proven(&mut self, now: Instant, acknowledged: i64) {
         let (block, live) = (&mut self.block, &mut *self.live);
-        block.clear(bit::UNPROVEN | bit::COOKIE);
+        block.clear(bit::UNPROVEN | bit::COOKIE | bit::COOKIE_EXPERIMENTAL);
         if let Some((_, at)) = live.timing.take_if(|(offset, _)| *offset == 0)
             && block.backoff == 0
         {
@@ -70,19 +71,22 @@ impl Tcp {
     /// A SYN for a listener has begun connection `i`: opens it at once if that is allowed, and decides what the SYN-ACK
     /// carries (RFC 7413 §4.2.2).
     pub(super) fn open_early(&mut self, cx: &Context, listener: u32, i: u32, syn: &Segment) {
-        let Some(shown) = syn.options.fast_open else {
-            return;
-        };
-        if !self.may_open_early(cx.now, listener) {
+        let shown = syn.options.fast_open;
+        let free = self.needs_no_cookie(listener);
+        if (shown.is_none() && !(free && syn.len > 0)) || !self.may_open_early(cx.now, listener) {
             return;
         }
-        let worth = shown.judge(self.key, syn.tuple.remote, cx.now);
-        if worth != Worth::Current {
-            self.connection(i).block.set(bit::COOKIE);
-        }
-        if worth == Worth::Nothing {
-            let refused = !shown.is_request();
-            return cx.count(if refused { Counter::FastOpenRefused } else { Counter::FastOpenAsked });
+        if let Some(shown) = shown.filter(|_| !free) {
+            let (client, own) = (syn.tuple.remote, syn.tuple.local);
+            let worth = self.keys_of(Some(listener), cx.now).judge(&shown, client, own);
+            if worth != Worth::Current {
+                let option = if shown.experimental { bit::COOKIE_EXPERIMENTAL } else { 0 };
+                self.connection(i).block.set(bit::COOKIE | option);
+            }
+            if worth == Worth::Nothing {
+                let refused = !shown.is_request();
+                return cx.count(if refused { Counter::FastOpenRefused } else { Counter::FastOpenAsked });
+            }
         }
         if !self.promote(cx, i) {
             return;
@@ -112,9 +116,27 @@ impl Tcp {
                 c.live.unproven = c.live.unproven.saturating_sub(1);
             }
         }
-        let parent = self.view(listener).live;
-        let wished = parent.page.as_ref().map_or(0, |page| page.option(Opt::FastOpenQueue));
-        self.fast_open.serves() && parent.unproven < wished.min(QUEUE_MAX)
+        let parent = self.view(listener);
+        let wished = match parent.live.page.as_ref().map_or(0, |page| page.option(Opt::FastOpenQueue)) {
+            0 if self.fast_open.has(FastOpen::ALL_LISTENERS) => parent.cold.backlog,
+            wished => wished,
+        };
+        self.fast_open.has(FastOpen::SERVER) && parent.live.unproven < wished.min(QUEUE_MAX)
+    }
+
+    /// Whether data are taken without a cookie (RFC 7413 §4.1.2: only where the peer is trusted).
+    fn needs_no_cookie(&self, listener: u32) -> bool {
+        let page = self.view(listener).live.page.as_ref();
+        self.fast_open.has(FastOpen::SERVER_NO_COOKIE)
+            || page.is_some_and(|page| page.option(Opt::FastOpenNoCookie) != 0)
+    }
+
+    /// The keys of a listener's cookies: its own, or the stack's.
+    pub(super) fn keys_of(&self, listener: Option<u32>, now: Instant) -> CookieKeys {
+        let page = listener.and_then(|listener| self.view(listener).live.page.as_ref());
+        let own = page.map(|page| page.cookie_keys());
+        let own = own.and_then(|(bytes, len)| CookieKeys::from_bytes(&bytes[..len]));
+        own.or(self.cookie_keys).unwrap_or_else(|| CookieKeys::of_day(self.key, now))
     }
 
     /// Handles a segment of an unproven connection: as in SYN-RECEIVED (RFC 9293 §3.10.7.4) until one acknowledges the

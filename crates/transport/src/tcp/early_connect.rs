@@ -5,13 +5,13 @@
 //! data.
 
 use super::asked::Request;
-use super::block::{MSS_DEFAULT, State, bit};
+use super::block::{MSS_DEFAULT, State, Tuple, bit};
 use super::connection::Connection;
 use super::cookie_cache::Offer;
 use super::counters::Counter;
 use super::emit::Outgoing;
 use super::engine::Tcp;
-use super::fast_open::Cookie;
+use super::fast_open::{Cookie, FastOpen};
 use super::route::path_mss;
 use super::segment::Segment;
 use crate::edge::Out;
@@ -29,23 +29,24 @@ impl Connection<'_> {
         self.live.page.as_ref().map_or(early::NONE, |page| page.option(Opt::FastOpenConnect))
     }
 
-    /// Whether the data in the ring must not be sent yet: the application was told that none were taken, and has not cleared
-    /// the option.
+    /// Whether the data in the ring must not be read yet: the application was told how much of them was taken, and has not
+    /// cleared the option.
     pub(super) fn withholds(&self) -> bool {
-        self.block.snd_end == 0 && self.early_wish() == early::DATA
+        match self.early_wish() {
+            early::DATA => self.block.snd_end == 0,
+            // It takes back what was not taken.
+            early::FITTING => true,
+            _ => false,
+        }
     }
 
-    /// Takes the data that the application put in before it connected. False if there are none, or the page is invalid.
-    fn take_early_data(&mut self) -> bool {
-        let Some(page) = &self.live.page else {
-            return false;
-        };
-        let end = page.send_end();
-        if end > page.send_len() as u64 {
-            return false;
+    /// Takes the data that the application put in before it connected, at most `most` bytes; none if the page is invalid.
+    fn take_early_data(&mut self, most: u64) {
+        if let Some(page) = &self.live.page
+            && page.send_end() <= page.send_len() as u64
+        {
+            self.block.snd_end = page.send_end().min(most);
         }
-        self.block.snd_end = end;
-        end > 0
     }
 
     /// How much of a SYN's data the SYN-ACK acknowledges. `None`: it acknowledges data that were not sent, or not the SYN.
@@ -65,8 +66,10 @@ impl Connection<'_> {
         }
         block.snd_una = acknowledged;
         if acknowledged > 0 {
-            block.set(bit::SYN_DATA);
             cx.count(Counter::FastOpenTaken);
+        }
+        if acknowledged == block.snd_nxt {
+            block.set(bit::SYN_DATA);
         }
         if acknowledged < block.snd_nxt {
             live.recovery.lose_all(acknowledged, block.snd_nxt);
@@ -79,69 +82,103 @@ impl Tcp {
     /// An errno if a connect need not, or cannot, begin yet; else 0.
     pub(super) fn delay_connect(&mut self, now: Instant, i: u32, server: WireAddress) -> i32 {
         let wish = self.connection(i).early_wish();
-        let known = matches!(self.cookie_cache.offer(now, server), Offer::Data { .. });
-        match (wish, self.fast_open.asks()) {
-            (early::DATA, false) => EOPNOTSUPP,
-            (early::DEFER, true) if known => EAGAIN,
+        let known = matches!(self.early_offer(now, server), Offer::Data { .. });
+        match wish {
+            early::DATA | early::FITTING if !self.fast_open.has(FastOpen::CLIENT) => EOPNOTSUPP,
+            early::DEFER if known => EAGAIN,
             _ => 0,
+        }
+    }
+
+    /// What a SYN to `server` may carry.
+    fn early_offer(&self, now: Instant, server: WireAddress) -> Offer {
+        match self.cookie_cache.offer(now, server) {
+            _ if !self.fast_open.has(FastOpen::CLIENT) => Offer::Nothing,
+            Offer::Data { mss, .. } | Offer::Ask { mss, .. }
+                if self.fast_open.has(FastOpen::CLIENT_NO_COOKIE) =>
+            {
+                Offer::Data { cookie: None, mss }
+            }
+            offer => offer,
         }
     }
 
     /// Takes the data that a new connect may send. Returns the errno of its answer: 0, or one that says that no data were
     /// taken.
     pub(super) fn begin_early(&mut self, now: Instant, i: u32) -> i32 {
-        let offer = self.cookie_cache.offer(now, self.view(i).block.tuple.remote);
+        let offer = self.early_offer(now, self.view(i).block.tuple.remote);
         let wish = self.connection(i).early_wish();
-        if wish == early::NONE || !self.fast_open.asks() {
+        if wish == early::NONE {
             return 0;
         }
+        let room = self.early_room(i, offer);
         let mut c = self.connection(i);
-        if offer != Offer::Nothing {
+        if matches!(offer, Offer::Data { cookie: Some(_), .. } | Offer::Ask { .. }) {
             c.block.set(bit::COOKIE);
         }
         match (wish, offer) {
-            (early::DATA, Offer::Data { .. }) => {
-                c.take_early_data();
-                0
-            }
-            (early::DATA, _) => EINPROGRESS,
-            _ => 0,
+            (early::DATA, Offer::Data { .. }) => c.take_early_data(u64::MAX),
+            (early::FITTING, Offer::Data { .. }) => c.take_early_data(room),
+            _ => {}
         }
+        self.answer_begun(i)
     }
 
-    /// The answer to a repeated request for a connect that has begun.
+    /// The answer to a request for a connect that has begun: an errno if no data were taken that might have been.
     pub(super) fn answer_begun(&mut self, i: u32) -> i32 {
-        if self.connection(i).withholds() { EINPROGRESS } else { 0 }
+        let c = self.connection(i);
+        let wishes = matches!(c.early_wish(), early::DATA | early::FITTING);
+        if wishes && c.block.snd_end == 0 { EINPROGRESS } else { 0 }
     }
 
     /// The cookie in the option of a SYN or SYN-ACK.
     pub(super) fn syn_cookie(&self, now: Instant, i: u32) -> Option<Cookie> {
         let block = self.view(i).block;
-        let active = block.state() == State::SynSent;
-        match block.has(bit::COOKIE) {
-            true if !active => Some(Cookie::ours(self.key, block.tuple.remote, now)),
-            // No answer came, perhaps because of the option (RFC 7413 §4.2.1).
-            true if block.backoff == 0 => match self.cookie_cache.offer(now, block.tuple.remote) {
-                Offer::Data { cookie, .. } => Some(cookie),
-                Offer::Ask => Some(Cookie::REQUEST),
+        if !block.has(bit::COOKIE) {
+            return None;
+        }
+        match block.state() {
+            State::SynSent if self.may_carry(i) => match self.early_offer(now, block.tuple.remote) {
+                Offer::Data { cookie, .. } => cookie,
+                Offer::Ask { experimental, .. } => Some(Cookie::REQUEST.in_option(experimental)),
                 Offer::Nothing => None,
             },
-            _ => None,
+            State::SynSent => None,
+            // A simultaneous open (RFC 9293 §3.5) is not begun early.
+            _ if !block.has(bit::PASSIVE) => None,
+            _ => {
+                let Tuple { local, remote, .. } = block.tuple;
+                let cookie = self.keys_of(self.listener_of(i), now).make(remote, local);
+                Some(cookie.in_option(block.has(bit::COOKIE_EXPERIMENTAL)))
+            }
         }
     }
 
-    /// How much data goes with a SYN that carries `cookie` (RFC 7413 §4.2.1: by the MSS that the server announced with the
-    /// cookie). As on Linux, there is room left for all options that a header can have.
-    pub(super) fn early_len(&self, now: Instant, i: u32, cookie: Option<Cookie>) -> u64 {
+    /// Whether a SYN may carry the option and data: only the first does. Later ones go without, since no answer came,
+    /// perhaps because of them (RFC 7413 §4.2.1).
+    fn may_carry(&self, i: u32) -> bool {
+        let block = self.view(i).block;
+        block.backoff == 0 && block.snd_nxt == 0
+    }
+
+    /// How much data a SYN has room for (RFC 7413 §4.2.1: by the MSS that the server announced last). As on Linux, there is
+    /// room left for all options that a header can have.
+    fn early_room(&self, i: u32, offer: Offer) -> u64 {
         let (block, cold) = (self.view(i).block, self.view(i).cold);
-        let shown = cookie.is_some_and(|cookie| !cookie.is_request());
-        match self.cookie_cache.offer(now, block.tuple.remote) {
-            Offer::Data { mss, .. } if shown && block.state() == State::SynSent => {
-                let most = path_mss(block, cold.path_mtu).min(mss).min(self.wished_mss(i));
-                block.snd_end.min((most as u64).saturating_sub(OPTIONS_MAX))
-            }
-            _ => 0,
+        let Offer::Data { mss, .. } = offer else {
+            return 0;
+        };
+        let most = path_mss(block, cold.path_mtu).min(mss).min(self.wished_mss(i));
+        (most as u64).saturating_sub(OPTIONS_MAX)
+    }
+
+    /// How much data goes with the SYN that is due.
+    pub(super) fn early_len(&self, now: Instant, i: u32) -> u64 {
+        let block = self.view(i).block;
+        if block.state() != State::SynSent || !self.may_carry(i) {
+            return 0;
         }
+        block.snd_end.min(self.early_room(i, self.early_offer(now, block.tuple.remote)))
     }
 
     /// Sends a SYN with the first `len` bytes of the ring. False, and nothing happens, without room.
@@ -184,21 +221,23 @@ impl Tcp {
     /// Learns about the server from a SYN-ACK, for later connections.
     pub(super) fn learn_of_server(&mut self, cx: &Context, i: u32, answer: &Segment, acknowledged: u64) {
         let (block, cold) = (self.view(i).block, self.view(i).cold);
-        if !block.has(bit::COOKIE) {
-            // An unsolicited cookie is ignored.
+        let (asked, sent) = (block.has(bit::COOKIE), block.snd_nxt);
+        if !asked && sent == 0 {
             return;
         }
         let server = block.tuple.remote;
         let mss = answer.options.mss.unwrap_or(MSS_DEFAULT);
-        let told = answer.options.fast_open.filter(|cookie| !cookie.is_request());
-        let in_vain = block.snd_nxt > 0 || cold.retransmits > 0;
+        // An unsolicited cookie is ignored.
+        let told = answer.options.fast_open.filter(|cookie| asked && !cookie.is_request());
         if let Some(cookie) = told {
             self.cookie_cache.learn(cx.now, server, cookie, mss);
         } else if acknowledged > 0 {
             self.cookie_cache.succeed(cx.now, server, mss);
-        } else if in_vain {
+        } else if sent > 0 || cold.retransmits > 0 {
             cx.count(Counter::FastOpenFailed);
-            self.cookie_cache.fail(cx.now, server);
+            self.cookie_cache.fail(cx.now, server, mss);
+        } else {
+            self.cookie_cache.refuse(cx.now, server, mss);
         }
     }
 }

@@ -9,6 +9,7 @@ use super::asking::Ecn;
 use super::block::{Cold, State, Tuple};
 use super::clocks::Timestamps;
 use super::cookie_cache::CookieCache;
+use super::cookie_keys::CookieKeys;
 use super::counters::{COUNTERS, Counter};
 use super::durable::{Blocks, Tables};
 use super::early_resets::Resets;
@@ -80,6 +81,8 @@ pub struct Tcp {
     pub(super) addresses: Addresses,
     pub(super) ecn: Ecn,
     pub(super) fast_open: FastOpen,
+    /// Of its cookies, as configured.
+    pub(super) cookie_keys: Option<CookieKeys>,
     pub(super) clocks: Timestamps,
     pub(super) early_resets: Resets,
     pub(super) cookie_cache: CookieCache,
@@ -143,6 +146,7 @@ impl Tcp {
             addresses: Addresses::default(),
             ecn: Ecn::default(),
             fast_open: FastOpen::default(),
+            cookie_keys: None,
             clocks: Timestamps::default(),
             early_resets: Resets::default(),
             cookie_cache: CookieCache::new(key),
@@ -213,8 +217,11 @@ impl Tcp {
 
 /// The value of a switch in the configuration; the default if the value is unknown.
 fn choice<T: FromStr + Default>(value: &[u8]) -> T {
-    let text = core::str::from_utf8(value).unwrap_or("");
-    text.parse().unwrap_or_default()
+    parsed(value).unwrap_or_default()
+}
+
+fn parsed<T: FromStr>(value: &[u8]) -> Option<T> {
+    core::str::from_utf8(value).ok()?.parse().ok()
 }
 
 impl Component for Tcp {
@@ -270,6 +277,8 @@ impl Component for Tcp {
             Event::Configure { key, value } if key == "addresses" => self.addresses.configure(&value),
             Event::Configure { key, value } if key == "ecn" => self.ecn = choice(&value),
             Event::Configure { key, value } if key == "fastopen" => self.fast_open = choice(&value),
+            Event::Configure { key, value } if key == "fastopen-key" => self.cookie_keys = parsed(&value),
+            Event::Configure { key, .. } if key == "forget-servers" => self.cookie_cache.clear(),
             Event::Configure { key, value } if key == "timestamps" => self.clocks = choice(&value),
             Event::Configure { key, value } if key == Commit::KEY => self.set_commit(Commit::of(&value)),
             _ => {}

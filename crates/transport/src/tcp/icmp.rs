@@ -81,6 +81,10 @@ impl Connection<'_> {
             let (una, nxt) = (block.snd_una, block.snd_nxt);
             self.live.recovery.lose_all(una, nxt);
         }
+        if block.state() == State::SynSent && block.snd_nxt > 0 {
+            // It was the SYN with data, which goes again without.
+            self.mark(due::SYN);
+        }
         self.mark(due::SEND);
     }
 }
@@ -148,6 +152,10 @@ impl Tcp {
                 self.end(cx, i, errno);
             }
             State::SynReceived if fatal && c.block.has(bit::PASSIVE) => self.discard_embryonic(cx, i),
+            // Open before its handshake is done, and nobody has it yet: as on Linux it ends, and can still be accepted.
+            _ if fatal && c.is_unproven() && c.block.has(bit::QUEUED) && !self.is_taken(i) => {
+                self.end(cx, i, errno);
+            }
             _ => {}
         }
     }

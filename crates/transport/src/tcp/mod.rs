@@ -12,7 +12,7 @@
 //! | [`segment`], [`options`] | arriving headers | RFC 9293 §3.1, RFC 7323, RFC 2018 |
 //! | [`listen`], [`connect`] | opening | RFC 9293 §3.5, RFC 6528 |
 //! | [`syn_cookies`], [`stateless`] | opening without memory | RFC 4987 §3.6 |
-//! | [`fast_open`], [`early`], [`early_connect`], [`cookie_cache`] | data with the SYN | RFC 7413 |
+//! | [`fast_open`], [`cookie_keys`], [`early`], [`early_connect`], [`cookie_cache`] | data with the SYN | RFC 7413 |
 //! | [`acceptable`] | which segments may change anything | RFC 9293 §3.10.7.4, RFC 5961, RFC 7323 §5 |
 //! | [`receive`], [`out_of_order`], [`ack`] | arriving segments | RFC 9293 §3.10.7 |
 //! | [`send`], [`decide`], [`emit`], [`records`] | what to send, how much, and the segment itself | RFC 9293 §3.8, RFC 5681 |
@@ -48,6 +48,7 @@ mod connect;
 mod connection;
 mod control;
 mod cookie_cache;
+mod cookie_keys;
 pub mod counters;
 mod decide;
 pub mod durable;
@@ -95,6 +96,7 @@ mod versions;
 
 pub use asking::Ecn;
 pub use clocks::Timestamps;
+pub use cookie_keys::CookieKeys;
 pub use durable::{acquit, arena_len, examine, forge};
 pub use engine::Tcp;
 pub use fast_open::FastOpen;

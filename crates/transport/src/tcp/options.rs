@@ -1,5 +1,5 @@
 //! TCP options: MSS (RFC 9293 §3.7.1), window scale and timestamps (RFC 7323), SACK (RFC 2018), Fast Open (RFC 7413
-//! §4.1.1).
+//! §4.1.1), also in an experimental option (RFC 6994 §3).
 
 use super::fast_open::Cookie;
 use super::scoreboard::Range;
@@ -12,6 +12,9 @@ const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 const FAST_OPEN: u8 = 34;
+const EXPERIMENTAL: u8 = 254;
+/// Names Fast Open in the experimental option (RFC 6994 §3; IANA: TCP Experimental Option Experiment Identifiers).
+const EXPERIMENT_FAST_OPEN: [u8; 2] = [0xf9, 0x89];
 
 /// Bytes of options that a header can carry.
 pub const OPTIONS_MAX: usize = 40;
@@ -66,7 +69,12 @@ impl Options {
             (WINDOW_SCALE, 1) => self.scale = Some(data[0].min(SCALE_MAX)),
             (SACK_PERMITTED, 0) => self.sack_permitted = true,
             (TIMESTAMPS, 8) => self.timestamps = Some((be32(data), be32(&data[4..]))),
-            (FAST_OPEN, _) => self.fast_open = Cookie::parse(data),
+            (FAST_OPEN, _) => self.fast_open = Cookie::parse(data).or(self.fast_open),
+            (EXPERIMENTAL, _) => {
+                if let Some(data) = data.strip_prefix(&EXPERIMENT_FAST_OPEN) {
+                    self.fast_open = Cookie::parse(data).map(|c| c.in_option(true)).or(self.fast_open);
+                }
+            }
             (SACK, n) if n % 8 == 0 && n <= 32 => {
                 self.sack_count = (n / 8) as u8;
                 for (to, from) in self.sack.iter_mut().zip(data.chunks_exact(8)) {
@@ -128,7 +136,13 @@ impl Builder {
     /// Fast Open, of an even length, so that the padding is whole words.
     pub fn fast_open(&mut self, cookie: &Cookie) {
         let data = cookie.bytes();
-        self.put(&[FAST_OPEN, 2 + data.len() as u8]);
+        let len = 2 + data.len() as u8;
+        if cookie.experimental {
+            self.put(&[EXPERIMENTAL, len + 2]);
+            self.put(&EXPERIMENT_FAST_OPEN);
+        } else {
+            self.put(&[FAST_OPEN, len]);
+        }
         self.put(data);
         self.len = self.len.next_multiple_of(4);
     }

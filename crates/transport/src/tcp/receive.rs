@@ -236,7 +236,9 @@ impl Tcp {
     /// §3.10.7.3
     fn receive_in_syn_sent(&mut self, cx: &Context, i: u32, segment: &Segment) {
         let acknowledged = self.connection(i).acknowledged_of_syn(segment).filter(|_| segment.has(TCP_ACK));
-        if segment.has(TCP_ACK) && acknowledged.is_none() {
+        let stale =
+            acknowledged.is_some() && !segment.has(TCP_RST) && !self.view(i).may_be_answered(cx.now, segment);
+        if segment.has(TCP_ACK) && (acknowledged.is_none() || stale) {
             if !segment.has(TCP_RST) {
                 self.answer_with_reset(cx, segment);
             }
@@ -265,7 +267,8 @@ impl Tcp {
         if acknowledged.is_some() {
             self.establish(cx, i);
             self.connection(i).mark(due::ACK);
-            // Data with a SYN-ACK is not used before the handshake is done: the peer repeats it.
+            let seq = segment.seq.wrapping_add(1);
+            self.receive_content(cx, i, &Segment { seq, ..*segment });
         } else {
             // Simultaneous open (§3.5, figure 8).
             let mut c = self.connection(i);
@@ -285,6 +288,7 @@ impl Tcp {
             if let Some(acknowledged) = acknowledged {
                 c.settle_early_data(cx, acknowledged);
                 self.establish(cx, i);
+                self.connection(i).note_duplicate_syn();
                 self.connection(i).mark(due::ACK);
             } else {
                 c.answer_again(cx, segment);
@@ -347,9 +351,13 @@ impl Tcp {
         };
         c.note_heard(cx.now, segment);
         c.take_marks(cx, segment);
-        if !self.take_acknowledgment(cx, i, segment, ack) {
-            return;
+        if self.take_acknowledgment(cx, i, segment, ack) {
+            self.receive_content(cx, i, segment);
         }
+    }
+
+    /// Text and FIN (steps 7 and 8); a SYN-ACK may bring some, too (§3.10.7.3).
+    fn receive_content(&mut self, cx: &Context, i: u32, segment: &Segment) {
         let (mut c, scratch) = self.connection_and_scratch(i);
         if segment.len > 0 {
             if c.refuses_text() {

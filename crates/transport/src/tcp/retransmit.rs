@@ -226,7 +226,9 @@ impl Tcp {
             true => c.option_or(Opt::SynCount, SYN_RETRIES).min(SYN_COUNT_MAX),
             false => SYN_ACK_RETRIES,
         };
-        if c.cold.retransmits < retries && !c.is_out_of_patience(cx.now) {
+        // Of an unproven connection, what went behind its SYN-ACK may have been sent again, too.
+        let tries = if c.is_unproven() { c.block.backoff as u32 } else { c.cold.retransmits };
+        if tries < retries && !c.is_out_of_patience(cx.now) {
             c.live.statistics.on_timeout(cx.now, c.block.backoff == 0);
             c.block.backoff = (c.block.backoff + 1).min(RETRIES);
             c.cold.retransmits = c.cold.retransmits.saturating_add(1);

@@ -212,6 +212,11 @@ impl Connection<'_> {
         live.last_sent = cx.now;
         live.usage.sent = true;
         live.due |= due::INFO;
+        if how == How::New && live.is_due(due::ACK) && block.rcv_nxt == 0 && !block.has(bit::PASSIVE) {
+            // These data acknowledge the SYN-ACK, and the peer is likely to answer them: its answer is acknowledged with
+            // what follows (RFC 1122 §4.2.3.2), as on Linux.
+            live.quick_acks = 0;
+        }
         // Out-of-order ranges need an acknowledgement of their own, with SACK.
         if live.out_of_order.is_empty() && live.duplicate_acks == 0 && live.duplicate.is_none() {
             self.on_acknowledged();

@@ -31,7 +31,7 @@ impl Transport for Udp {
 
     fn place(&self, i: u32) -> Place {
         let Block { incarnation, local: address, local_port: port, .. } = self.blocks[i];
-        Place { incarnation, address, port }
+        Place { incarnation, address, port, taken: 0 }
     }
 
     fn open(&mut self, cx: &mut Context, domain: DomainId, request: RequestId) -> Result<u32, i32> {

@@ -71,12 +71,20 @@ impl App {
 
     pub fn notice(world: &mut World, side: usize, notice: Notice) {
         match notice {
-            Notice::Reply(asked, errno, socket) => Self::answered(world, side, asked, errno, socket),
+            Notice::Reply(asked, errno, socket, taken) => {
+                Self::answered(world, side, asked, (errno, taken), socket)
+            }
             Notice::Effect(effect) => Self::affected(world, side, effect),
         }
     }
 
-    fn answered(world: &mut World, side: usize, asked: SocketsToTransport, errno: i32, socket: SocketId) {
+    fn answered(
+        world: &mut World,
+        side: usize,
+        asked: SocketsToTransport,
+        (errno, taken): (i32, u32),
+        socket: SocketId,
+    ) {
         let withdrawn = errno == eft_base::errno::EINPROGRESS;
         if errno != 0 && !withdrawn {
             world.sides[side].app.failures.push(errno);
@@ -109,6 +117,11 @@ impl App {
                 Self::progress(world, side, socket);
             }
             SocketsToTransport::Connect { socket, .. } => {
+                let page = world.sides[side].page(socket);
+                if let Some(s) = Self::stream(world, side, socket).filter(|_| errno == 0) {
+                    s.taken(&page, taken.into());
+                    world.dirty(side, socket);
+                }
                 if let Some(s) = Self::stream(world, side, socket) {
                     s.error = errno;
                 }

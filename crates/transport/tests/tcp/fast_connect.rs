@@ -106,7 +106,8 @@ fn data_that_the_server_does_not_take_go_again_at_once() {
     assert_eq!(all_said(&exchange(&mut w)), [(Some(8), EARLY as usize)]);
     assert_eq!((counter(&w, 0, "fast_open_taken"), counter(&w, 0, "fast_open_failed")), (0, 1));
     assert_eq!(counter(&w, 0, "retransmit_timeouts"), 0);
-    // It is avoided for a minute, and asked again then.
+    // That may be chance. After another time it is avoided for a minute, and asked again then.
+    assert_eq!(all_said(&exchange(&mut w)), [(Some(8), EARLY as usize)]);
     w.sides[1].page(listener).set_option(Opt::FastOpenQueue, 8);
     assert_eq!(all_said(&exchange(&mut w)), [(None, 0)]);
     w.run_for(Duration::from_secs(61));
@@ -120,14 +121,16 @@ fn data_that_the_server_does_not_take_go_again_at_once() {
 fn a_syn_that_is_not_answered_comes_again_without_data() {
     let mut w = world(1, Conditions::default(), 8);
     exchange(&mut w);
-    let before = w.capture.as_ref().unwrap().len();
-    w.blackhole[1] = true;
-    connect(&mut w);
-    w.run_for(Duration::from_millis(500));
-    w.blackhole[1] = false;
-    run_to_end(&mut w);
-    assert_eq!(all_said(&syns(&w, before)), [(Some(8), EARLY as usize), (None, 0)]);
-    assert_eq!(counter(&w, 0, "fast_open_failed"), 1);
+    for failures in 1..=2 {
+        let before = w.capture.as_ref().unwrap().len();
+        w.blackhole[1] = true;
+        connect(&mut w);
+        w.run_for(Duration::from_millis(500));
+        w.blackhole[1] = false;
+        run_to_end(&mut w);
+        assert_eq!(all_said(&syns(&w, before)), [(Some(8), EARLY as usize), (None, 0)]);
+        assert_eq!(counter(&w, 0, "fast_open_failed"), failures);
+    }
     assert_eq!(all_said(&exchange(&mut w)), [(None, 0)]);
 }
 
@@ -157,10 +160,8 @@ fn the_client_may_die_between_syn_and_answer() {
         w.crash(0);
         run_to_end(&mut w);
         assert_eq!(counter(&w, 1, "received_bytes"), 2 * EARLY, "answered: {answered}");
-        // The cookie was forgotten; the successor's SYN, if one was needed, asked for another.
-        if answered {
-            assert_eq!(all_said(&exchange(&mut w)), [(Some(0), 0)]);
-        }
+        // The cookie was forgotten; the successor's SYN, if one was needed, was not the first.
+        assert_eq!(all_said(&exchange(&mut w)), [(Some(0), 0)]);
         assert_eq!(all_said(&exchange(&mut w)), [(Some(8), EARLY as usize)]);
     }
 }

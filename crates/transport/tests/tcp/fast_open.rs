@@ -13,14 +13,14 @@ const FAST_OPEN: u8 = 34;
 const SYN_DATA: u8 = 32;
 
 /// An MSS of 1400, and the option with a cookie or without one.
-fn with(cookie: &[u8]) -> Vec<u8> {
+pub fn with(cookie: &[u8]) -> Vec<u8> {
     let mut options = vec![2, 4, 5, 120, 1, 1, FAST_OPEN, 2 + cookie.len() as u8];
     options.extend(cookie);
     options.resize(options.len().next_multiple_of(4), 1);
     options
 }
 
-fn serving(queue: u32) -> Script {
+pub fn serving(queue: u32) -> Script {
     let mut s = Script::new(quiet_plan());
     s.world.at(1).configure("fastopen", "both");
     listen_early(&s, queue);
@@ -34,7 +34,7 @@ fn listen_early(s: &Script, queue: u32) {
 }
 
 /// Says a SYN from another port; what is heard is acknowledged next.
-fn syn(s: &mut Script, data: usize, options: &[u8]) -> Heard {
+pub fn syn(s: &mut Script, data: usize, options: &[u8]) -> Heard {
     s.source_port += 1;
     s.seq = 1_000_000;
     let first = s.seq.wrapping_add(1);
@@ -48,18 +48,18 @@ fn syn(s: &mut Script, data: usize, options: &[u8]) -> Heard {
     heard[0].clone()
 }
 
-fn cookie_of(heard: &Heard) -> Option<Vec<u8>> {
+pub fn cookie_of(heard: &Heard) -> Option<Vec<u8>> {
     find_option(&heard.options, FAST_OPEN).map(<[u8]>::to_vec)
 }
 
 /// A cookie, from a handshake that asked for it.
-fn cookie(s: &mut Script) -> Vec<u8> {
+pub fn cookie(s: &mut Script) -> Vec<u8> {
     let heard = syn(s, 0, &with(&[]));
     s.say(ACK, &[]);
     cookie_of(&heard).expect("a cookie")
 }
 
-fn is_early(s: &mut Script, cookie: &[u8]) -> bool {
+pub fn is_early(s: &mut Script, cookie: &[u8]) -> bool {
     let before = s.counter("fast_opened");
     let heard = syn(s, LEN, &with(cookie));
     let early = s.counter("fast_opened") > before;
@@ -71,7 +71,7 @@ fn newest(s: &Script) -> SocketId {
     s.world.sides[1].app.streams.last().expect("accepted").socket
 }
 
-fn received(s: &Script) -> u64 {
+pub fn received(s: &Script) -> u64 {
     s.world.sides[1].app.streams.last().expect("accepted").received
 }
 

@@ -7,6 +7,8 @@ mod control;
 mod dying;
 mod fast_connect;
 mod fast_open;
+mod fast_open_rules;
+mod fast_open_syn;
 mod hostile;
 mod loss;
 mod marks;

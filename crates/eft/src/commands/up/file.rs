@@ -16,7 +16,7 @@ use anyhow::{Context, Result, anyhow};
 use eft_base::Cidr;
 use eft_base::text::complaint;
 use eft_linux::devices::DeviceSpec;
-use eft_transport::tcp::{Ecn, FastOpen, Timestamps};
+use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, Timestamps};
 use serde::Deserialize;
 
 #[derive(Debug, Default, PartialEq)]
@@ -30,6 +30,7 @@ pub struct Options {
     pub nameserver: Option<IpAddr>,
     pub ecn: Option<Ecn>,
     pub fastopen: Option<FastOpen>,
+    pub fastopen_key: Option<CookieKeys>,
     pub timestamps: Option<Timestamps>,
     pub keep: Option<u32>,
     pub record: Option<PathBuf>,
@@ -52,6 +53,7 @@ struct Text {
     nameserver: Option<String>,
     ecn: Option<String>,
     fastopen: Option<String>,
+    fastopen_key: Option<String>,
     timestamps: Option<String>,
     keep: Option<u32>,
     record: Option<PathBuf>,
@@ -110,6 +112,7 @@ fn parse(text: &str) -> Result<Options> {
         nameserver: text.nameserver.map(|s| one("nameserver", &s)).transpose()?,
         ecn: text.ecn.map(|s| one("ecn", &s)).transpose()?,
         fastopen: text.fastopen.map(|s| one("fastopen", &s)).transpose()?,
+        fastopen_key: text.fastopen_key.map(|s| one("fastopen-key", &s)).transpose()?,
         timestamps: text.timestamps.map(|s| one("timestamps", &s)).transpose()?,
         keep: text.keep,
         record: text.record,

@@ -139,6 +139,7 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
         store.subscribe("addresses", peer);
         store.subscribe("ecn", peer);
         store.subscribe("fastopen", peer);
+        store.subscribe("fastopen-key", peer);
         store.subscribe("timestamps", peer);
         store.subscribe(Commit::KEY, peer);
     }
@@ -179,7 +180,8 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
     store.publish("ip", ip.into_bytes());
     store.publish("addresses", addresses.into_bytes());
     store.publish("ecn", config.ecn.into());
-    store.publish("fastopen", config.fastopen.into());
+    store.publish("fastopen", config.fastopen.clone().into());
+    store.publish("fastopen-key", config.fastopen_key.clone().into());
     store.publish("timestamps", config.timestamps.into());
     if config.commit == Commit::Off {
         store.publish(Commit::KEY, config.commit.name().into());

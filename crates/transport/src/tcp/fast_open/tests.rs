@@ -1,33 +1,4 @@
 use super::*;
-use core::net::IpAddr;
-
-const KEY: Key = Key([1, 2]);
-
-fn client(last: u8) -> WireAddress {
-    IpAddr::from([10, 0, 0, last]).into()
-}
-
-fn at(hours: u64) -> Instant {
-    Instant::ZERO + Duration::from_secs(hours * 3600)
-}
-
-#[test]
-fn a_cookie_is_good_for_its_client_alone() {
-    let cookie = Cookie::ours(KEY, client(1), at(1));
-    assert_eq!(cookie.bytes().len(), 8);
-    assert_eq!(cookie.judge(KEY, client(1), at(2)), Worth::Current);
-    assert_eq!(cookie.judge(KEY, client(2), at(2)), Worth::Nothing);
-    assert_eq!(cookie.judge(Key([1, 3]), client(1), at(2)), Worth::Nothing);
-    let six: IpAddr = "fd00::1".parse().unwrap();
-    assert_eq!(cookie.judge(KEY, six.into(), at(2)), Worth::Nothing);
-}
-
-#[test]
-fn a_cookie_ages() {
-    let cookie = Cookie::ours(KEY, client(1), at(1));
-    assert_eq!(cookie.judge(KEY, client(1), at(25)), Worth::Old);
-    assert_eq!(cookie.judge(KEY, client(1), at(49)), Worth::Nothing);
-}
 
 #[test]
 fn an_option_of_an_invalid_length_is_ignored() {
@@ -39,16 +10,20 @@ fn an_option_of_an_invalid_length_is_ignored() {
 }
 
 #[test]
-fn a_part_of_a_cookie_is_not_a_cookie() {
-    let cookie = Cookie::ours(KEY, client(1), at(1));
-    let part = Cookie::parse(&cookie.bytes()[..4]).unwrap();
-    assert_eq!(part.judge(KEY, client(1), at(1)), Worth::Nothing);
+fn names_parse_back() {
+    for bits in 0..0x800 {
+        let which = FastOpen::of_linux(bits);
+        assert_eq!(which.to_string().parse(), Ok(which));
+    }
+    assert_eq!("both".parse(), Ok(FastOpen::BOTH));
+    assert_eq!("server,all-listeners,server-no-cookie".parse(), Ok(FastOpen::of_linux(0x602)));
+    for text in ["on", "", "off,client", "client,", "0x3"] {
+        assert!(text.parse::<FastOpen>().is_err(), "{text:?}");
+    }
 }
 
 #[test]
-fn names_parse_back() {
-    for which in [FastOpen::Off, FastOpen::Client, FastOpen::Server, FastOpen::Both] {
-        assert_eq!(which.name().parse(), Ok(which));
-    }
-    assert!("on".parse::<FastOpen>().is_err());
+fn bits_are_those_of_linux() {
+    assert_eq!(FastOpen::of_linux(0x70403).to_string(), "client,server,all-listeners");
+    assert_eq!(FastOpen::of_linux(0).to_string(), "off");
 }

@@ -61,7 +61,7 @@ impl Ord for Entry {
 /// What an application is told.
 pub enum Notice {
     /// What was asked, the error, the socket.
-    Reply(SocketsToTransport, i32, SocketId),
+    Reply(SocketsToTransport, i32, SocketId, u32),
     Effect(Effect),
 }
 
@@ -154,9 +154,9 @@ impl World {
             match item {
                 Out::Ip(m) => self.receive_at_ip(side, m),
                 Out::Sockets(reply) => {
-                    let TransportToSockets::Reply { errno, socket, .. } = reply;
+                    let TransportToSockets::Reply { errno, socket, taken, .. } = reply;
                     if let Some(asked) = self.sides[side].answered(&reply) {
-                        notices.push(Notice::Reply(asked, errno, socket));
+                        notices.push(Notice::Reply(asked, errno, socket, taken));
                     }
                 }
                 Out::Effect(e) => notices.push(Notice::Effect(e)),

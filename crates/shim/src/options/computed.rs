@@ -1,0 +1,55 @@
+//! What `getsockopt` computes from several words of a socket's page.
+
+use crate::interfaces;
+use crate::socket::Socket;
+use crate::sys::{Errno, Result};
+use core::ffi::c_int;
+use eft_channel::socket::{Opt, SocketPage, flag};
+
+/// TCP_MAXSEG: for a connection the size of its segments, else the value that was set.
+pub(super) fn max_segment(page: &SocketPage) -> c_int {
+    /// RFC 9293 §3.7.1: the default without the peer's option.
+    const DEFAULT: u32 = 536;
+    let connected = page.flags() & (flag::CONNECTED | flag::DEAD) == flag::CONNECTED;
+    let size = match page.option(Opt::MaxSegment) {
+        0 => page.info().mss,
+        _ if connected => page.info().mss,
+        set => set,
+    };
+    if size == 0 { DEFAULT as c_int } else { size as c_int }
+}
+
+/// IP_MTU: the largest packet to the peer, as far as the shim knows: the device's MTU, or that of a
+/// stream's segments if it is less.
+pub(super) fn path_mtu(socket: &Socket) -> Result<c_int> {
+    /// TCP's header with timestamps.
+    const TCP_HEADER: c_int = 20 + 12;
+    if !socket.is_connected() {
+        return Err(Errno(libc::ENOTCONN));
+    }
+    let ip_header = if socket.page.remote().address.is_ipv6() { 40 } else { 20 };
+    let device = interfaces::mtu_towards(socket.page.local().address, socket.page.remote().address);
+    Ok(match socket.page.info().mss {
+        mss @ 1..=65483 if socket.is_stream() => device.min(mss as c_int + ip_header + TCP_HEADER),
+        _ => device,
+    })
+}
+
+/// SO_MEMINFO (`SK_MEMINFO_VARS` of Linux's sock_diag): bytes that wait to be read and room for them, bytes that are not
+/// free to be overwritten yet and room for them, and those again as what is queued. There are no others.
+pub(super) fn memory(socket: &Socket) -> [u8; 36] {
+    let page = &socket.page;
+    let size = |opt: Opt, default: usize| match page.option(opt) {
+        0 => default as u32,
+        set => set,
+    };
+    let received = page.receivable() as u32;
+    let sent = page.send_end().saturating_sub(page.send_released()).min(page.send_len() as u64) as u32;
+    let (room, send_room) =
+        (size(Opt::ReceiveBuffer, page.receive_len()), size(Opt::SendBuffer, page.send_len()));
+    let mut bytes = [0; 36];
+    for (i, word) in [(0, received), (1, room), (2, sent), (3, send_room), (5, sent)] {
+        bytes[i * 4..i * 4 + 4].copy_from_slice(&word.to_ne_bytes());
+    }
+    bytes
+}
