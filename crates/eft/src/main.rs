@@ -43,6 +43,8 @@ enum Command {
     Sched(commands::sched::SchedArguments),
     /// Record and show what configurations achieve under known loads
     Profile(commands::profile::ProfileArguments),
+    /// Change settings of a running stack's TCP
+    Set(commands::set::SetArguments),
     /// Load or show packet filter rules
     Pf(commands::pf::PfArguments),
     /// Capture the frames of a device as pcapng
@@ -53,6 +55,9 @@ enum Command {
     Cpu(commands::cpu::CpuArguments),
     /// Run packetdrill's scripts on stacks of their own
     Packetdrill(commands::packetdrill::PacketdrillArguments),
+    /// A tool that changes a kernel, as a script of packetdrill uses it (started by such a script)
+    #[command(hide = true)]
+    KernelTool(commands::packetdrill::KernelToolArguments),
     /// Run experiments on modelled machines
     Sim(commands::sim::SimArguments),
     /// Give the fast cores to the virtual machines that profit from them
@@ -140,11 +145,13 @@ fn main() -> ExitCode {
         Command::Top(a) => commands::top::run(&a),
         Command::Sched(a) => commands::sched::run(&a),
         Command::Profile(a) => commands::profile::run(&a),
+        Command::Set(a) => commands::set::run(&a),
         Command::Pf(a) => commands::pf::run(&a),
         Command::Capture(a) => commands::capture::run(&a),
         Command::Replay(a) => commands::replay::run(&a),
         Command::Cpu(a) => commands::cpu::run(&a),
         Command::Packetdrill(a) => commands::packetdrill::run(&a),
+        Command::KernelTool(a) => commands::packetdrill::kernel_tool(&a),
         Command::Sim(a) => commands::sim::run(&a),
         Command::Vm(a) => commands::vm::run(&a),
         Command::Bench(a) => eft_bench::run(&a, commands::stat::counters_of),

@@ -60,6 +60,14 @@ not acknowledged; for a listener, how many connections may wait.
 --json: {stack, sockets: [{proto, state, recv_q, send_q, local, remote, domain, slot}]}, for tcp also cwnd, ssthresh
 (null: unlimited), mss, rtt_us, rttvar_us, rto_us, retransmits, peer_window (all bytes or microseconds), timestamps,
 sack and orphan. domain numbers the `eft run`s; slot is null for a connection without a socket."),
+    ("set", "\
+Examples:
+  eft set --fastopen client,server
+  eft set --fastopen-key 5ca1ab1e-5ca1ab1e-5ca1ab1e-5ca1ab1e,01234567-89abcdef-01234567-89abcdef
+  eft set --timestamps off --ecn ask
+
+What is set holds for connections from then on, and until the stack ends: the next `eft up` begins with its own.
+With a key before the present one, cookies of both are good while clients learn new ones."),
     ("kill", "\
 Examples:
   eft kill tcp

@@ -17,6 +17,7 @@ pub mod replay;
 pub mod run;
 pub mod sched;
 pub mod serve;
+pub mod set;
 pub mod sim;
 pub mod ss;
 pub mod stat;

@@ -3,13 +3,15 @@
 //! The user provides packetdrill itself. It runs as a program of the stack and loads `libeft_packetdrill.so`, which
 //! gives it the stack's system calls and wire.
 
+mod kernel_tools;
 mod settings;
 
 use anyhow::{Context, Result, bail};
 use eft_linux::operator;
+pub use kernel_tools::{KernelToolArguments, kernel_tool};
 use serde_json::json;
 use settings::{Settings, Version};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
@@ -33,8 +35,6 @@ connections = 1024
 ";
 /// Runs its further arguments with the library of its first one before libeft.so.
 const PRELOADED: &str = r#"LD_PRELOAD="$0:$LD_PRELOAD" exec "$@""#;
-/// Scripts use these to set up the kernel under test. Here no kernel is tested, and this one may lack some settings.
-const FOR_A_KERNEL: [&str; 5] = ["sysctl", "tc", "ethtool", "ip", "ifconfig"];
 
 #[derive(clap::Args, Debug)]
 pub struct PacketdrillArguments {
@@ -56,7 +56,7 @@ pub fn run(arguments: &PacketdrillArguments) -> Result<()> {
     own_network()?;
     be_prompt();
     let library = library()?;
-    let path = path_without_kernel_tools()?;
+    let path = kernel_tools::path()?;
     let mut failed = 0;
     for file in &arguments.file {
         match script(arguments, (&library, &path.1), file) {
@@ -104,19 +104,6 @@ fn library() -> Result<PathBuf> {
     }
 }
 
-/// The PATH for scripts' commands: it begins with a folder in which the kernel's tools do nothing. The folder lives as
-/// long as the value.
-fn path_without_kernel_tools() -> Result<(tempfile::TempDir, OsString)> {
-    let folder = tempfile::tempdir()?;
-    for name in FOR_A_KERNEL {
-        std::os::unix::fs::symlink("/bin/true", folder.path().join(name))?;
-    }
-    let before = std::env::var_os("PATH").unwrap_or_default();
-    let all = std::iter::once(folder.path().to_path_buf()).chain(std::env::split_paths(&before));
-    let path = std::env::join_paths(all)?;
-    Ok((folder, path))
-}
-
 /// Runs one script; an error says why it fails.
 fn script(arguments: &PacketdrillArguments, (library, path): (&Path, &OsStr), file: &Path) -> Result<()> {
     let file = file.canonicalize()?;
@@ -143,6 +130,7 @@ fn script(arguments: &PacketdrillArguments, (library, path): (&Path, &OsStr), fi
         .arg(name)
         .current_dir(folder)
         .env("PATH", path)
+        .env(kernel_tools::STACK, &stack.name)
         .stdin(Stdio::null())
         .stdout(handle(&said)?)
         .stderr(handle(&said)?)

@@ -2,7 +2,7 @@
 
 use super::ending::Ending;
 use super::member::Life;
-use super::request::{self, Request};
+use super::request::{self, Request, SETTINGS};
 use super::{Supervisor, Watched};
 use crate::error::error;
 use crate::protocol::ToServer;
@@ -10,6 +10,7 @@ use crate::{Error, Result, memory, operator, scm};
 use eft_component::fault::Fault;
 use eft_messages::ComponentId;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -89,6 +90,7 @@ impl Supervisor {
                 self.operator_moves(id, &component, cpu, dedicated).map(|v| v.map(|v| (v, Vec::new())))
             }
             Request::Sched { what, rest } => self.operator_schedules(id, what, rest).map(|()| None),
+            Request::Set { values, forget_servers } => self.set(values, forget_servers),
             Request::PfLoad { rules } => self.ask_filter(id, format!("filter.load:{id}"), rules.into_bytes()),
             Request::PfShow { what } => {
                 self.ask_filter(id, format!("filter.show:{}:{id}", what.name()), Vec::new())
@@ -221,6 +223,28 @@ impl Supervisor {
             }
         }
         Ok((json!({ "arenas": names }), fds))
+    }
+
+    fn set(
+        &mut self,
+        values: BTreeMap<String, String>,
+        forget_servers: bool,
+    ) -> Result<Option<(Value, Vec<OwnedFd>)>> {
+        if let Some(key) = values.keys().find(|key| !SETTINGS.contains(&key.as_str())) {
+            return Err(error!(Missing, "there is no setting `{}`", key.escape_debug()));
+        }
+        for (key, value) in values {
+            let value = value.into_bytes();
+            for peer in self.store.publish(&key, value.clone()).unwrap_or_default() {
+                self.tell(peer, &ToServer::Configure { key: key.clone(), value: value.clone() }, &[]);
+            }
+        }
+        if forget_servers {
+            // Not stored: a successor knows none.
+            let key = "forget-servers".to_string();
+            self.tell(ComponentId::TCP, &ToServer::Configure { key, value: Vec::new() }, &[]);
+        }
+        Ok(Some((json!({}), Vec::new())))
     }
 
     fn ask_filter(&mut self, id: u64, key: String, value: Vec<u8>) -> Result<Option<(Value, Vec<OwnedFd>)>> {

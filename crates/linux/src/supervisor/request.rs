@@ -7,6 +7,10 @@ use crate::error::error;
 use eft_component::fault::Fault;
 use eft_machine::CpuId;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Settings that may change while a stack runs.
+pub const SETTINGS: [&str; 4] = ["ecn", "fastopen", "fastopen-key", "timestamps"];
 
 /// A request of `eft ps`, `stat`, `kill` and the like.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +60,14 @@ pub enum Request {
         what: Scheduling,
         #[serde(flatten)]
         rest: serde_json::Map<String, serde_json::Value>,
+    },
+    /// Other values of settings, by their keys in the store, which are among [`SETTINGS`].
+    Set {
+        #[serde(default)]
+        values: BTreeMap<String, String>,
+        /// tcp forgets what it has learned about servers.
+        #[serde(default, rename = "forget-servers")]
+        forget_servers: bool,
     },
     PfLoad {
         rules: String,

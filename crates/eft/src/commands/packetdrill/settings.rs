@@ -1,6 +1,9 @@
 //! What a script needs of its stack and of packetdrill: addresses as in packetdrill's own runner, and the settings that it
 //! makes in the kernel for which the stack has options.
 
+use super::kernel_tools::{ecn, fast_open, timestamps};
+use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, Timestamps};
+
 /// What packets and sockets are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Version {
@@ -12,47 +15,52 @@ pub enum Version {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Settings {
     version: Version,
-    ecn: &'static str,
-    fastopen: &'static str,
-    timestamps: &'static str,
+    ecn: Ecn,
+    fastopen: FastOpen,
+    fastopen_key: CookieKeys,
+    timestamps: Timestamps,
 }
+
+/// With these the public scripts begin.
+const FAST_OPEN: u32 = 0x70403;
+const FAST_OPEN_KEY: &str = "a1a1a1a1-b2b2b2b2-c3c3c3c3-d4d4d4d4";
 
 impl Settings {
     /// By the text of a script.
     pub fn of(version: Version, script: &str) -> Settings {
-        let ecn = match set(script, "net.ipv4.tcp_ecn", "net/ipv4/tcp_ecn") {
-            Some(1) => "ask",
-            Some(2) => "answer",
-            // The public scripts start with this.
-            _ => "off",
-        };
-        // Linux's bits 1 and 2; packetdrill's public scripts run with both by default.
-        let fastopen =
-            match set(script, "net.ipv4.tcp_fastopen", "net/ipv4/tcp_fastopen").map(|bits| bits & 3) {
-                Some(0) => "off",
-                Some(1) => "client",
-                Some(2) => "server",
-                _ => "both",
-            };
-        let timestamps = match set(script, "net.ipv4.tcp_timestamps", "net/ipv4/tcp_timestamps") {
-            Some(0) => "off",
-            _ => "on",
-        };
-        Settings { version, ecn, fastopen, timestamps }
+        // Changes after the first call are made when the script comes to them.
+        let begin = script.split(" socket(").next().unwrap_or(script);
+        Settings {
+            version,
+            ecn: set(begin, "tcp_ecn").and_then(ecn).unwrap_or(Ecn::Off),
+            fastopen: set(begin, "tcp_fastopen").and_then(fast_open).unwrap_or(FastOpen::of_linux(FAST_OPEN)),
+            fastopen_key: set(begin, "tcp_fastopen_key")
+                .or(Some(FAST_OPEN_KEY))
+                .and_then(|key| key.parse().ok())
+                .expect("a key of ours is one"),
+            timestamps: set(begin, "tcp_timestamps").and_then(timestamps).unwrap_or_default(),
+        }
     }
 
     /// Options of `eft up`.
-    pub fn stack(&self) -> Vec<&'static str> {
-        let mut options =
-            vec!["--ecn", self.ecn, "--fastopen", self.fastopen, "--timestamps", self.timestamps];
-        options.extend_from_slice(match self.version {
+    pub fn stack(&self) -> Vec<String> {
+        let own = [
+            ("--ecn", self.ecn.name().to_string()),
+            ("--fastopen", self.fastopen.to_string()),
+            ("--fastopen-key", self.fastopen_key.to_string()),
+            ("--timestamps", self.timestamps.name().to_string()),
+        ];
+        let mut options: Vec<String> =
+            own.into_iter().flat_map(|(name, value)| [name.into(), value]).collect();
+        let addresses: &[&str] = match self.version {
             Version::Ipv4 | Version::Mapped => {
                 &["--address", "192.168.0.1/16", "--gateway", "192.168.255.254"]
             }
             Version::Ipv6 => {
                 &["--address", "fd3d:a0b:17d6::1/64", "--gateway", "fd3d:a0b:17d6::ffff", "--mtu", "1520"]
             }
-        });
+        };
+        options.extend(addresses.iter().map(|word| word.to_string()));
         options
     }
 
@@ -95,16 +103,13 @@ impl Settings {
     }
 }
 
-/// The first value that a script sets a kernel variable to, by `sysctl` or by its file.
-fn set(script: &str, name: &str, path: &str) -> Option<u32> {
-    let places = [name, path].into_iter().filter_map(|name| {
-        let assigned = format!("{name}=");
-        script.find(&assigned).map(|at| at + assigned.len())
-    });
+/// The first value that a script sets a kernel variable of TCP to, by `sysctl` or by its file.
+fn set<'a>(script: &'a str, name: &str) -> Option<&'a str> {
+    let places = [format!("net.ipv4.{name}="), format!("net/ipv4/{name}=")];
+    let places = places.iter().filter_map(|assigned| script.find(assigned).map(|at| at + assigned.len()));
     let after = script[places.min()?..].trim_start_matches('"');
-    let (digits, radix) = after.strip_prefix("0x").map_or((after, 10), |hex| (hex, 16));
-    let len = digits.find(|c: char| !c.is_digit(radix)).unwrap_or(digits.len());
-    u32::from_str_radix(&digits[..len], radix).ok()
+    let end = after.find(|c: char| !(c.is_ascii_alphanumeric() || "-,".contains(c)));
+    Some(&after[..end.unwrap_or(after.len())])
 }
 
 #[cfg(test)]

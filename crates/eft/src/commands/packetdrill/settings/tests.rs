@@ -4,20 +4,37 @@ use super::*;
 fn settings_of_the_kernel_become_options_of_the_stack() {
     let of = |script| {
         let settings = Settings::of(Version::Ipv4, script);
-        (settings.ecn, settings.fastopen, settings.timestamps)
+        (settings.ecn.name(), settings.fastopen.to_string(), settings.timestamps.name())
     };
-    assert_eq!(of("0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3"), ("off", "both", "on"));
-    assert_eq!(of("`sysctl -q net.ipv4.tcp_ecn=1 net.ipv4.tcp_fastopen=0x402`"), ("ask", "server", "on"));
+    let common = "client,server,all-listeners".to_string();
+    assert_eq!(of("0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3"), ("off", common.clone(), "on"));
+    assert_eq!(
+        of("`sysctl -q net.ipv4.tcp_ecn=1 net.ipv4.tcp_fastopen=0x402`"),
+        ("ask", "server,all-listeners".into(), "on")
+    );
     assert_eq!(
         of("`../common/set_sysctls.py /proc/sys/net/ipv4/tcp_fastopen=0x5 ../tcp_ecn=2`"),
-        ("off", "client", "on")
+        ("off", "client,client-no-cookie".into(), "on")
     );
     assert_eq!(
         of("sysctl -q net.ipv4.tcp_ecn=0; sysctl -q net.ipv4.tcp_fastopen=\"0\""),
-        ("off", "off", "on")
+        ("off", "off".into(), "on")
     );
-    assert_eq!(of("net.ipv4.tcp_ecn=; net.ipv4.tcp_fastopen=no"), ("off", "both", "on"), "no numbers");
-    assert_eq!(of("sysctl -q net.ipv4.tcp_timestamps=0"), ("off", "both", "off"));
-    let twice = "/proc/sys/net/ipv4/tcp_timestamps=0` … `sysctl -q net.ipv4.tcp_timestamps=1`";
-    assert_eq!(of(twice), ("off", "both", "off"), "how it begins");
+    assert_eq!(
+        of("net.ipv4.tcp_ecn=; net.ipv4.tcp_fastopen=no"),
+        ("off", common.clone(), "on"),
+        "no numbers"
+    );
+    let twice = "/proc/sys/net/ipv4/tcp_timestamps=0`\n 0 socket(…) = 3 `sysctl -q net.ipv4.tcp_fastopen=0`";
+    assert_eq!(of(twice), ("off", common, "off"), "how it begins");
+}
+
+#[test]
+fn the_key_of_cookies_is_taken_from_the_script() {
+    let of = |script| Settings::of(Version::Ipv4, script).fastopen_key.to_string();
+    assert_eq!(of(""), FAST_OPEN_KEY);
+    assert_eq!(
+        of("/proc/sys/net/ipv4/tcp_fastopen_key=00000000-00000000-00000000-00000000`"),
+        "00000000-00000000-00000000-00000000"
+    );
 }

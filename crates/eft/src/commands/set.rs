@@ -1,0 +1,69 @@
+//! `eft set`: changes settings of a running stack's TCP that `eft up` made. They hold for connections from then on, and until
+//! the stack ends.
+
+use anyhow::{Result, bail};
+use eft_linux::operator;
+use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, Timestamps};
+use serde_json::{Map, Value, json};
+
+#[derive(clap::Args, Debug)]
+pub struct SetArguments {
+    #[command(flatten)]
+    stack: super::Stack,
+    /// As of `eft up`
+    #[arg(long)]
+    ecn: Option<Ecn>,
+    /// As of `eft up`
+    #[arg(long)]
+    fastopen: Option<FastOpen>,
+    /// As of `eft up`
+    #[arg(long)]
+    fastopen_key: Option<CookieKeys>,
+    /// As of `eft up`
+    #[arg(long)]
+    timestamps: Option<Timestamps>,
+    /// Forget what TCP has learned about servers: their Fast Open cookies
+    #[arg(long)]
+    forget_servers: bool,
+}
+
+pub fn run(arguments: &SetArguments) -> Result<()> {
+    let settings = Settings {
+        ecn: arguments.ecn,
+        fastopen: arguments.fastopen,
+        fastopen_key: arguments.fastopen_key,
+        timestamps: arguments.timestamps,
+        forget_servers: arguments.forget_servers,
+    };
+    settings.make(&arguments.stack.name)
+}
+
+/// What is to change.
+#[derive(Debug, Default, PartialEq)]
+pub struct Settings {
+    pub ecn: Option<Ecn>,
+    pub fastopen: Option<FastOpen>,
+    pub fastopen_key: Option<CookieKeys>,
+    pub timestamps: Option<Timestamps>,
+    pub forget_servers: bool,
+}
+
+impl Settings {
+    pub fn make(&self, stack: &str) -> Result<()> {
+        let values = [
+            ("ecn", self.ecn.map(|v| v.name().to_string())),
+            ("fastopen", self.fastopen.map(|v| v.to_string())),
+            ("fastopen-key", self.fastopen_key.map(|v| v.to_string())),
+            ("timestamps", self.timestamps.map(|v| v.name().to_string())),
+        ];
+        let given =
+            values.into_iter().filter_map(|(key, value)| Some((key.to_string(), Value::from(value?))));
+        let given: Map<String, Value> = given.collect();
+        if given.is_empty() && !self.forget_servers {
+            bail!("there is nothing to set: give an option, see `eft set --help`");
+        }
+        let request = json!({ "op": "set", "values": given, "forget-servers": self.forget_servers });
+        operator::ask(stack, &request)?;
+        Ok(())
+    }
+}
