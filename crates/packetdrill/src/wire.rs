@@ -50,6 +50,9 @@ impl Wire {
     pub fn send(&self, packet: &[u8]) -> Result<()> {
         let kind: [u8; 2] =
             if packet.first().is_some_and(|b| b >> 4 == 6) { [0x86, 0xdd] } else { [0x08, 0x00] };
+        if carries_data(packet) {
+            settle::settle_shortly();
+        }
         let (header, packet) = merged(packet.to_vec(), ETHERNET_LEN, MTU);
         send_frame(&self.socket, &[&header[..], &self.stack, &MAC, &kind, &packet].concat())?;
         settle::note();
@@ -60,6 +63,14 @@ impl Wire {
     pub fn receive(&self) -> Option<Packet> {
         self.packets.lock().expect("nobody panics with it").recv_timeout(PATIENCE).ok()
     }
+}
+
+/// Whether an IPv4 packet is a TCP segment with data.
+fn carries_data(packet: &[u8]) -> bool {
+    const TCP: u8 = 6;
+    let header = usize::from(packet.first().map_or(0, |b| b & 15)) * 4;
+    let words = packet.get(header + 12).map_or(0, |b| usize::from(b >> 4));
+    packet.get(9) == Some(&TCP) && packet[0] >> 4 == 4 && packet.len() > header + words * 4
 }
 
 fn address(text: &str) -> Option<[u8; 6]> {

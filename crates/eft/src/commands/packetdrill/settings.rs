@@ -3,6 +3,7 @@
 
 use super::kernel_tools::{ecn, fast_open, timestamps};
 use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, Timestamps};
+use std::net::IpAddr;
 
 /// What packets and sockets are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -19,6 +20,8 @@ pub struct Settings {
     fastopen: FastOpen,
     fastopen_key: CookieKeys,
     timestamps: Timestamps,
+    local: String,
+    remote: String,
 }
 
 /// With these the public scripts begin.
@@ -39,6 +42,8 @@ impl Settings {
                 .and_then(|key| key.parse().ok())
                 .expect("a key of ours is one"),
             timestamps: set(begin, "tcp_timestamps").and_then(timestamps).unwrap_or_default(),
+            local: address(script, "--local_ip=", version),
+            remote: address(script, "--remote_ip=", version),
         }
     }
 
@@ -52,27 +57,23 @@ impl Settings {
         ];
         let mut options: Vec<String> =
             own.into_iter().flat_map(|(name, value)| [name.into(), value]).collect();
-        let addresses: &[&str] = match self.version {
-            Version::Ipv4 | Version::Mapped => {
-                &["--address", "192.168.0.1/16", "--gateway", "192.168.255.254"]
-            }
-            Version::Ipv6 => {
-                &["--address", "fd3d:a0b:17d6::1/64", "--gateway", "fd3d:a0b:17d6::ffff", "--mtu", "1520"]
-            }
+        let (prefix, others): (u8, &[&str]) = match self.version {
+            Version::Ipv4 | Version::Mapped => (16, &["--gateway", "192.168.255.254"]),
+            Version::Ipv6 => (64, &["--gateway", "fd3d:a0b:17d6::ffff", "--mtu", "1520"]),
         };
-        options.extend(addresses.iter().map(|word| word.to_string()));
+        options.extend(["--address".to_string(), format!("{}/{prefix}", self.local)]);
+        options.extend(others.iter().map(|word| word.to_string()));
         options
     }
 
     /// Options of packetdrill.
-    pub fn options(&self) -> &'static [&'static str] {
-        match self.version {
+    pub fn options(&self) -> Vec<String> {
+        let (local, remote) = (&self.local, &self.remote);
+        let mut options = vec![format!("--local_ip={local}"), format!("--remote_ip={remote}")];
+        let others: &[&str] = match self.version {
             Version::Ipv4 => &[
                 "--ip_version=ipv4",
-                "--local_ip=192.168.0.1",
-                "--gateway_ip=192.168.0.1",
                 "--netmask_ip=255.255.0.0",
-                "--remote_ip=192.0.2.1",
                 "--define=TFO_COOKIE=3021b9d889017eeb",
                 "--define=CODE=host_unreachable",
                 "--define=CMSG_LEVEL_IP=SOL_IP",
@@ -81,26 +82,41 @@ impl Settings {
             Version::Ipv6 => &[
                 "--ip_version=ipv6",
                 "--mtu=1520",
-                "--local_ip=fd3d:0a0b:17d6::1",
                 "--gateway_ip=fd3d:0a0b:17d6:8888::1",
-                "--remote_ip=fd3d:fa7b:d17d::1",
                 "--define=TFO_COOKIE=c1d1e9742a47a9bc",
                 "--define=CMSG_LEVEL_IP=SOL_IPV6",
                 "--define=CMSG_TYPE_RECVERR=IPV6_RECVERR",
             ],
             Version::Mapped => &[
                 "--ip_version=ipv4-mapped-ipv6",
-                "--local_ip=192.168.0.1",
-                "--gateway_ip=192.168.0.1",
                 "--netmask_ip=255.255.0.0",
-                "--remote_ip=192.0.2.1",
                 "--define=TFO_COOKIE=3021b9d889017eeb",
                 "--define=CODE=host_unreachable",
                 "--define=CMSG_LEVEL_IP=SOL_IPV6",
                 "--define=CMSG_TYPE_RECVERR=IPV6_RECVERR",
             ],
+        };
+        options.extend(others.iter().map(|word| word.to_string()));
+        if self.version != Version::Ipv6 {
+            options.push(format!("--gateway_ip={local}"));
         }
+        options
     }
+}
+
+/// An address that a script names for itself, or the usual one: options of a command line would win.
+fn address(script: &str, option: &str, version: Version) -> String {
+    let usual = match (version, option) {
+        (Version::Ipv6, "--local_ip=") => "fd3d:0a0b:17d6::1",
+        (Version::Ipv6, _) => "fd3d:fa7b:d17d::1",
+        (_, "--local_ip=") => "192.168.0.1",
+        _ => "192.0.2.1",
+    };
+    let own = script
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix(option))
+        .find(|own| own.parse::<IpAddr>().is_ok_and(|own| own.is_ipv4() == (version != Version::Ipv6)));
+    own.unwrap_or(usual).to_string()
 }
 
 /// The first value that a script sets a kernel variable of TCP to, by `sysctl` or by its file.
