@@ -74,6 +74,7 @@ static int try_to_set(const struct row *r, int fd, int round) {
     if (strstr(r->name, "TIMEO")) return setsockopt(fd, r->level, r->number, &patience, sizeof patience);
     if (is(r, "TCP_CONGESTION"))
         return setsockopt(fd, r->level, r->number, round % 2 ? "cubic" : "reno", round % 2 ? 5 : 4);
+    if (is(r, "TCP_FASTOPEN_KEY")) return setsockopt(fd, r->level, r->number, "0123456789abcdef", 16);
     return setsockopt(fd, r->level, r->number, &v, sizeof v);
 }
 
@@ -82,6 +83,8 @@ static void change(const struct row *r, int type, int fd, char to[64]) {
     char before[64];
     int len = value_of(r, fd, before), tried = 0;
     if (len < 0) FAIL(r, type, "cannot be read");
+    /* There is none before. */
+    if (is(r, "TCP_FASTOPEN_KEY")) len = 16;
     for (int round = 0; round < 6; round++) {
         if (try_to_set(r, fd, round)) continue;
         tried = 1;

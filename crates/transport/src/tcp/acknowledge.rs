@@ -24,6 +24,8 @@ use eft_component::{Context, Outbox};
 const DELAY: Duration = Duration::from_millis(40);
 /// Segments acknowledged at once at the start, so that the peer's window opens fast.
 const QUICK_ACKS: u32 = 16;
+/// The largest window that a SYN can offer (RFC 7323 §2.2).
+const FIRST_WINDOW_MAX: u64 = 65535;
 /// Most duplicate acknowledgements at a time.
 const DUPLICATES_MAX: u32 = 64;
 
@@ -100,6 +102,11 @@ impl Connection<'_> {
         // Before the peer has sent anything, the first acknowledgement updates the window soon
         // enough.
         if !block.state().may_receive() || block.rcv_nxt == 0 {
+            return;
+        }
+        // Nor is a segment of its own worth it while the peer has most of the window of our SYN or SYN-ACK left, which is not
+        // scaled: what came with a SYN is no reason.
+        if block.rcv_adv <= FIRST_WINDOW_MAX && block.rcv_adv - block.rcv_nxt > FIRST_WINDOW_MAX / 2 {
             return;
         }
         let limit = promisable(page, block.receive_scale);

@@ -48,7 +48,9 @@ impl Connection<'_> {
         block.set(bit::CONNECTED);
         live.retransmit_at = NEVER;
         live.last_heard = cx.now;
-        live.statistics.on_established(cx.now);
+        if !block.has(bit::UNPROVEN) {
+            live.statistics.on_established(cx.now);
+        }
         live.due &= !due::SYN;
         self.take_options();
         self.refresh_flags();

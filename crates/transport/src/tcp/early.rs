@@ -60,6 +60,7 @@ impl Connection<'_> {
             }
         }
         block.backoff = 0;
+        live.statistics.on_established(now);
         live.stuck_since = now;
         live.retransmit_at = if block.flight_size() > 0 { now + block.rtt.rto() } else { NEVER };
         self.refresh_flags();
