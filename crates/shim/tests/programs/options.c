@@ -74,7 +74,7 @@ static int try_to_set(const struct row *r, int fd, int round) {
     if (strstr(r->name, "TIMEO")) return setsockopt(fd, r->level, r->number, &patience, sizeof patience);
     if (is(r, "TCP_CONGESTION"))
         return setsockopt(fd, r->level, r->number, round % 2 ? "cubic" : "reno", round % 2 ? 5 : 4);
-    if (is(r, "TCP_FASTOPEN_KEY")) return setsockopt(fd, r->level, r->number, "0123456789abcdef", 16);
+    if (is(r, "TCP_FASTOPEN_KEY")) return setsockopt(fd, r->level, r->number, &"0123456789abcdefg"[round % 2], 16);
     return setsockopt(fd, r->level, r->number, &v, sizeof v);
 }
 
