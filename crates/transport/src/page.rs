@@ -1,8 +1,7 @@
 //! An application's page, as its transport uses it within a turn.
 //!
-//! Words for the application are staged here, and written when the turn is committed ([`Stage::commit`]): nothing of a
-//! turn that does not end is ever seen. Bytes of a ring beyond its published end are not visible yet and are written
-//! at once.
+//! Words for the application are staged here, and written when the turn is committed ([`Stage::commit`]): nothing of a turn that
+//! does not end is ever seen. Bytes of a ring beyond its published end are not visible yet and are written at once.
 //!
 //! A transport reads its own words here and not in the page, which every program of the domain can write. A page with
 //! a staged reset reads as if it were reset already: its content is that of the slot's last user.
@@ -35,7 +34,7 @@ struct Inner {
     send_released: Cell<u64>,
     send_sent: Cell<u64>,
     errors_end: Cell<u64>,
-    info_told: Cell<u32>,
+    info_answered: Cell<u32>,
     receive_notify: Cell<u64>,
     flags: Cell<u32>,
     seldom: RefCell<Seldom>,
@@ -84,7 +83,7 @@ impl Page {
             // The value from before a crash, if the socket is from before a crash. A wrong one hurts its own domain
             // alone.
             errors_end: Cell::new(page.errors_end()),
-            info_told: Cell::new(page.info_told()),
+            info_answered: Cell::new(page.info_answered()),
             page,
             socket,
             owner,
@@ -157,8 +156,8 @@ impl Page {
         if staged & word::ERRORS_END != 0 {
             page.set_errors_end(self.0.errors_end.get());
         }
-        if staged & word::INFO_TOLD != 0 {
-            page.set_info_told(self.0.info_told.get());
+        if staged & word::INFO_ANSWERED != 0 {
+            page.set_info_answered(self.0.info_answered.get());
         }
         if staged & word::FLAGS != 0 {
             page.set_flags(self.0.flags.get());
@@ -190,7 +189,7 @@ impl Page {
 
     /// Whether the application waits for fresh numbers.
     pub fn is_info_asked(&self) -> bool {
-        !self.is_fresh() && self.0.page.info_asked() != self.0.info_told.get()
+        !self.is_fresh() && self.0.page.info_asked() != self.0.info_answered.get()
     }
 
     pub fn is_plugged(&self) -> bool {
@@ -299,7 +298,7 @@ impl Page {
         self.0.send_released.set(0);
         self.0.send_sent.set(0);
         self.0.errors_end.set(0);
-        self.0.info_told.set(0);
+        self.0.info_answered.set(0);
         self.0.staged.set(self.0.staged.get() & word::SELDOM);
         self.seldom(|s| *s = Seldom { reset: Some((owner, incarnation)), ..Seldom::default() });
     }
@@ -331,8 +330,8 @@ impl Page {
     /// The numbers of this turn answer what the application has asked.
     pub fn answer_info(&self) {
         if self.is_info_asked() {
-            self.0.info_told.set(self.0.page.info_asked());
-            self.mark(word::INFO_TOLD);
+            self.0.info_answered.set(self.0.page.info_asked());
+            self.mark(word::INFO_ANSWERED);
         }
     }
 
