@@ -233,7 +233,7 @@ pub fn send_token(fd: &OwnedFd) -> bool {
 /// A program may have emptied the shadow meanwhile; then nothing is sent, since a readable descriptor with nothing to
 /// read misleads.
 pub fn shadow_ready(page: &SocketPage, far: &OwnedFd, shadow: &OwnedFd) {
-    page.add_shadow_news();
+    page.add_shadow_arrival();
     if is_readable(shadow) && (page.read_token().post_anyway() || page.post_edge()) {
         // If the message is lost, the program notices with the next one.
         let _ = send_token(far);

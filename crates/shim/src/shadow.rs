@@ -29,7 +29,7 @@ pub fn due(socket: &Socket) -> Option<c_int> {
 
 #[cold]
 fn find(socket: &Socket) -> Option<c_int> {
-    let arrivals = socket.page.shadow_news();
+    let arrivals = socket.page.shadow_arrivals();
     let shadow = loopback::of(socket);
     if shadow.is_none() {
         // Not for us to take; marked as seen, or the descriptor would stay readable.
@@ -51,7 +51,7 @@ pub fn take(socket: &Socket, shadow: c_int, to: &Buffers, peek: bool) -> Result<
     message.msg_control = control.0.as_mut_ptr().cast();
     message.msg_controllen = control.0.len();
     // Before the receive: what arrives later counts as new.
-    let arrivals = socket.page.shadow_news();
+    let arrivals = socket.page.shadow_arrivals();
     // SAFETY: our own buffers, and the program's.
     let len = match unsafe { sys::receive_message(shadow, &mut message, flags) } {
         Ok(len) => len,
@@ -79,7 +79,7 @@ pub fn take(socket: &Socket, shadow: c_int, to: &Buffers, peek: bool) -> Result<
 
 /// Notes if nothing is left, so that the descriptor does not stay readable.
 pub fn settle(socket: &Socket, shadow: c_int) {
-    let arrivals = socket.page.shadow_news();
+    let arrivals = socket.page.shadow_arrivals();
     if sys::poll(shadow, libc::POLLIN, Some(0)) == Ok(0) {
         socket.shadow_seen().store(arrivals, Ordering::Release);
     }

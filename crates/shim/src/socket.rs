@@ -174,7 +174,7 @@ impl Socket {
         self.word(DISCOVER)
     }
 
-    /// The count of arrivals at the shadow ([`SocketPage::shadow_news`]) up to which it is drained.
+    /// The count of arrivals at the shadow ([`SocketPage::shadow_arrivals`]) up to which it is drained.
     pub fn shadow_seen(&self) -> &AtomicU32 {
         self.word(SHADOW_SEEN)
     }
@@ -182,7 +182,7 @@ impl Socket {
     /// Whether something has arrived at the shadow since it was last drained.
     #[inline]
     pub fn shadow_due(&self) -> bool {
-        self.page.shadow_news() != self.shadow_seen().load(Ordering::Acquire)
+        self.page.shadow_arrivals() != self.shadow_seen().load(Ordering::Acquire)
     }
 
     /// Whether the next datagram is taken from the shadow, if both have one. Under the receive lock.

@@ -34,11 +34,11 @@ pub fn bytes(socket: &Socket) -> [u8; LEN] {
     if !socket.has(bit::LISTENING) {
         refresh(socket);
     }
-    let told =
-        Told { info: page.info(), statistics: page.statistics().unwrap_or_default(), now: monotonic() };
+    let snapshot =
+        Snapshot { info: page.info(), statistics: page.statistics().unwrap_or_default(), now: monotonic() };
     match socket.has(bit::LISTENING) {
-        true => of_listener(socket.waiting(), told.statistics.backlog),
-        false => told.of_stream(),
+        true => of_listener(socket.waiting(), snapshot.statistics.backlog),
+        false => snapshot.of_stream(),
     }
 }
 
@@ -52,7 +52,7 @@ fn refresh(socket: &Socket) {
     domain::notify(socket);
     // Of two threads that ask at the same time, the later question may be answered first.
     let is_over =
-        || (page.info_told().wrapping_sub(question) as i32) >= 0 || page.incarnation() != incarnation;
+        || (page.info_answered().wrapping_sub(question) as i32) >= 0 || page.incarnation() != incarnation;
     let begun = monotonic();
     let mut checks = 0;
     while !is_over() && monotonic() - begun < PATIENCE.as_nanos() as u64 {
@@ -77,13 +77,13 @@ fn of_listener(waiting: u32, backlog: u32) -> [u8; LEN] {
 }
 
 /// The transport's numbers, and the time of the call (CLOCK_MONOTONIC, nanoseconds).
-struct Told {
+struct Snapshot {
     info: SocketInfo,
     statistics: SocketStatistics,
     now: u64,
 }
 
-impl Told {
+impl Snapshot {
     fn of_stream(&self) -> [u8; LEN] {
         let (info, more) = (&self.info, &self.statistics);
         let mss = info.mss.max(1);

@@ -23,7 +23,7 @@ const SEND_RELEASED: usize = 0;
 const RECEIVE_END: usize = 8;
 pub(super) const FLAGS: usize = 16;
 pub(super) const RECEIVE_NOTIFY: usize = 24;
-const SHADOW_NEWS: usize = 32;
+const SHADOW_ARRIVALS: usize = 32;
 /// The word that names the slot's owner.
 pub const OWNER: usize = 36;
 const SEND_SENT: usize = 40;
@@ -227,13 +227,13 @@ impl SocketPage {
     }
 
     /// How often something arrived at the shadow socket (see `op::SHADOW`).
-    pub fn shadow_news(&self) -> u32 {
-        self.u32_at(SHADOW_NEWS).load(Ordering::Acquire)
+    pub fn shadow_arrivals(&self) -> u32 {
+        self.u32_at(SHADOW_ARRIVALS).load(Ordering::Acquire)
     }
 
     /// sockets: something arrived at the shadow socket. The token is posted after this.
-    pub fn add_shadow_news(&self) {
-        self.u32_at(SHADOW_NEWS).fetch_add(1, Ordering::SeqCst);
+    pub fn add_shadow_arrival(&self) {
+        self.u32_at(SHADOW_ARRIVALS).fetch_add(1, Ordering::SeqCst);
     }
 
     /// Not 0 while a thread of the application sleeps on this word until the descriptor's state changes.

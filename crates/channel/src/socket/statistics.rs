@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// Words by which the application asks for numbers of now, and the transport answers.
-const INFO_TOLD: usize = 56;
+const INFO_ANSWERED: usize = 56;
 const INFO_ASKED: usize = 76;
 const STATISTICS: usize = 1024;
 const _: () = assert!(STATISTICS + size_of::<SocketStatistics>() <= SOCKET_HEADER_LEN);
@@ -99,7 +99,7 @@ impl SocketPage {
         self.write_bytes(INFO, info.as_bytes())
     }
 
-    /// Application: asks for fresh numbers of `TCP_INFO`. They are there when [`SocketPage::info_told`] is what this returns.
+    /// Application: asks for fresh numbers of `TCP_INFO`. They are there when [`SocketPage::info_answered`] is what this returns.
     /// The caller tells the transport that the socket has changed.
     pub fn ask_info(&self) -> u32 {
         self.u32_at(INFO_ASKED).fetch_add(1, Ordering::AcqRel).wrapping_add(1)
@@ -111,13 +111,13 @@ impl SocketPage {
     }
 
     /// Which question the last numbers answer.
-    pub fn info_told(&self) -> u32 {
-        self.load_u32(INFO_TOLD)
+    pub fn info_answered(&self) -> u32 {
+        self.load_u32(INFO_ANSWERED)
     }
 
     /// Transport: the numbers answer this question.
-    pub fn set_info_told(&self, question: u32) {
-        self.store_u32(INFO_TOLD, question)
+    pub fn set_info_answered(&self, question: u32) {
+        self.store_u32(INFO_ANSWERED, question)
     }
 
     /// The statistics of the slot's present incarnation; `None` if the transport has not written any.

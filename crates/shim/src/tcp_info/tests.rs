@@ -32,7 +32,7 @@ fn fields_lie_where_the_system_declares_them() {
         timeouts_total: 1 << 20,
         ..SocketStatistics::default()
     };
-    let bytes = Told { info, statistics, now: 0 }.of_stream();
+    let bytes = Snapshot { info, statistics, now: 0 }.of_stream();
     assert_eq!(size_of::<libc::tcp_info>(), LEN);
     // SAFETY: plain numbers, and enough bytes.
     let d: libc::tcp_info = unsafe { core::ptr::read_unaligned(bytes.as_ptr().cast()) };
@@ -45,7 +45,7 @@ fn fields_lie_where_the_system_declares_them() {
 #[test]
 fn times_are_ages_and_zero_for_events_that_never_happened() {
     let statistics = SocketStatistics { heard_at: 5_000_000, ..SocketStatistics::default() };
-    let bytes = Told { info: SocketInfo::default(), statistics, now: 12_000_000 }.of_stream();
+    let bytes = Snapshot { info: SocketInfo::default(), statistics, now: 12_000_000 }.of_stream();
     assert_eq!((word(&bytes, 44), word(&bytes, 52), word(&bytes, 56)), (0, 0, 7));
 }
 
@@ -60,6 +60,6 @@ fn a_listener_reports_its_queue_and_a_new_sockets_defaults() {
 fn time_limited_by_a_window_grows_until_it_is_read() {
     let statistics =
         SocketStatistics { busy: 2, told_at: 1_000_000, busy_us: 70, ..SocketStatistics::default() };
-    let bytes = Told { info: SocketInfo::default(), statistics, now: 3_000_000 }.of_stream();
+    let bytes = Snapshot { info: SocketInfo::default(), statistics, now: 3_000_000 }.of_stream();
     assert_eq!((long(&bytes, 168), long(&bytes, 176), long(&bytes, 184)), (2070, 2000, 0));
 }

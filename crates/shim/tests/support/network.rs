@@ -207,7 +207,7 @@ impl Network {
     /// Something came to the hidden kernel socket.
     pub fn kernel_ready(&mut self, domain: usize, slot: u32) {
         if let Some(slot) = self.slot((domain, slot)) {
-            slot.page.add_shadow_news();
+            slot.page.add_shadow_arrival();
             if slot.hidden.as_ref().is_some_and(sys::is_readable) {
                 slot.post_anyway();
             }

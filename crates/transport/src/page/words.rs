@@ -17,7 +17,7 @@ pub(super) mod word {
     pub const SELDOM: u32 = 32;
     pub const SEND_SENT: u32 = 64;
     pub const ERRORS_END: u32 = 128;
-    pub const INFO_TOLD: u32 = 256;
+    pub const INFO_ANSWERED: u32 = 256;
 }
 
 /// Words that are staged less often.

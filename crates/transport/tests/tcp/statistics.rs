@@ -38,7 +38,7 @@ fn asked(s: &mut Script) -> SocketStatistics {
     let socket = side.app.streams[0].socket;
     let question = side.page(socket).ask_info();
     s.world.dirty(1, socket);
-    assert_eq!(s.world.sides[1].page(socket).info_told(), question);
+    assert_eq!(s.world.sides[1].page(socket).info_answered(), question);
     now(s)
 }
 
@@ -116,7 +116,7 @@ fn a_successor_answers_what_was_asked() {
     let question = s.world.sides[1].page(socket).ask_info();
     s.world.crash(1);
     s.wait(MS);
-    assert_eq!(s.world.sides[1].page(socket).info_told(), question);
+    assert_eq!(s.world.sides[1].page(socket).info_answered(), question);
 }
 
 #[test]
