@@ -1,8 +1,8 @@
 //! exec: the shim must be loaded into the new program, or the program does not start.
 //!
 //! A program may clear its environment; LD_PRELOAD and eft's variables are restored. In place of a program into which
-//! the shim cannot be loaded, `eft enter` is started, which gives it a proxy and becomes it. One that cannot have a proxy is
-//! refused with a line on stderr. EFT_UNSHIMMED=allow lets both run on the kernel's network. Nothing here allocates: it runs
+//! the shim cannot be loaded, `eft enter` is started, which gives it a proxy and becomes it. One that cannot have a proxy, or
+//! whose `eft` does not lie beside the library, is refused with a line on stderr. EFT_UNSHIMMED=allow lets both run on the kernel's network. Nothing here allocates: it runs
 //! in vfork children.
 
 use crate::loadable::Reason;
@@ -281,7 +281,7 @@ fn permit_if(
     let Some(shim) = remembered(&SHIM) else {
         return Ok(Way::Plain);
     };
-    let verdict = verdict.and_then(|()| match readable(shim) {
+    let verdict = verdict.and_then(|()| match may_access(shim, libc::R_OK) {
         true => Ok(()),
         false => Err(Reason::Beyond("cannot see the shim's file (after a chroot?)")),
     });
@@ -292,7 +292,7 @@ fn permit_if(
         return Ok(Way::Plain);
     }
     let reason = match reason {
-        Reason::Alone(_) if can_enter => return Ok(Way::Entered),
+        Reason::Alone(_) if can_enter && has_enter(shim) => return Ok(Way::Entered),
         Reason::Alone(reason) | Reason::Beyond(reason) => reason,
     };
     let mut text = Text::new();
@@ -311,15 +311,30 @@ fn permit_if(
     Err(Errno(libc::EPERM))
 }
 
-fn readable(path: &CStr) -> bool {
+fn may_access(path: &CStr, how: c_int) -> bool {
     // SAFETY: NUL-terminated.
     unsafe {
         sys::call(
             libc::SYS_faccessat,
-            [libc::AT_FDCWD as usize, path.as_ptr() as usize, libc::R_OK as usize, 0, 0, 0],
+            [libc::AT_FDCWD as usize, path.as_ptr() as usize, how as usize, 0, 0, 0],
         )
         .is_ok()
     }
+}
+
+/// Whether the program of `eft enter` is there: a library that was copied alone has none.
+fn has_enter(shim: &CStr) -> bool {
+    let mut text = Text::new();
+    // SAFETY: NUL-terminated, in `text`.
+    program_of_enter(&mut text, shim)
+        .is_some_and(|eft| may_access(unsafe { CStr::from_ptr(eft) }, libc::X_OK))
+}
+
+/// `eft` lies beside the library.
+fn program_of_enter(text: &mut Text, shim: &CStr) -> Option<*const c_char> {
+    let shim = shim.to_bytes();
+    let folder = &shim[..shim.iter().rposition(|&b| b == b'/').map_or(0, |at| at + 1)];
+    text.join(&[folder, b"eft"])
 }
 
 /// Arguments of a program that `eft enter` starts; more are refused with E2BIG.
@@ -342,9 +357,8 @@ pub unsafe fn start(
             return with_environment(environment, way, |environment| run(path, arguments, environment));
         }
         let mut text = Text::new();
-        let shim = remembered(&SHIM).unwrap_or(c"").to_bytes();
-        let folder = &shim[..shim.iter().rposition(|&b| b == b'/').map_or(0, |at| at + 1)];
-        let eft = text.join(&[folder, b"eft"]).ok_or(Errno(libc::E2BIG))?;
+        let shim = remembered(&SHIM).unwrap_or(c"");
+        let eft = program_of_enter(&mut text, shim).ok_or(Errno(libc::E2BIG))?;
         let mut all = [core::ptr::null::<c_char>(); ARGUMENTS_MAX];
         all[..4].copy_from_slice(&[eft, c"enter".as_ptr(), c"--".as_ptr(), path]);
         let mut count = 0;

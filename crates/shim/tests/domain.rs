@@ -75,6 +75,7 @@ fn refused(program: &str, start: &str) {
     assert!(result.contains("Operation not permitted"), "{program}: {result}");
 }
 
+/// The library of the tests lies alone: `eft enter`, which would give such programs a proxy, is not beside it.
 #[test]
 fn programs_that_the_shim_cannot_enter_are_not_started() {
     let fixed = compiled_with("nothing", &["-static"]);
