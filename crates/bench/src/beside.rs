@@ -25,7 +25,7 @@ pub struct BesideArguments {
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
     /// Requests of 64 bytes a second, on all connections together
-    #[arg(long, default_value_t = 4000)]
+    #[arg(long, default_value_t = 1000)]
     rate: u32,
     #[arg(long, default_value_t = 8)]
     connections: usize,
@@ -92,9 +92,10 @@ impl Traffic {
         let (rate, connections) = (self.rate.to_string(), self.connections.to_string());
         let address = format!("{}:{ECHO}", side.far);
         let seconds = self.seconds.to_string();
+        let whose = if side.stack.is_some() { "a stack" } else { "the kernel" };
         let [answered, ..] = ask(host_peer(&["ask", &address, &connections, &seconds, "--rate", &rate])?)?;
         if answered < self.rate as f64 * ANSWERED {
-            bail!("only {answered:.0} of {rate} requests a second were answered: choose a lower --rate");
+            bail!("{whose} answered only {answered:.0} of {rate} requests a second: choose a lower --rate");
         }
         Ok(())
     }
