@@ -1,15 +1,17 @@
 //! `adaptive`: starts consolidated and finds its way along the [ladder](crate::ladder) by trying (thesis, section 4.6).
 //!
-//! * Idle: the whole stack rests on one shared core. * Overload is answered at once: the next rungs in strides of 1, 3,
-//! 9, two samples apart, without waiting for measurements. If throughput drops abruptly with the same mix of traffic,
-//! the stack goes back to the best plan of the climb, and the failed one is remembered (`multiserver-scheduling`,
-//! section 5); likewise if a climb ends overloaded with less throughput. Before a climb, if others use an equal CPU,
-//! the stack is [tried there](peek): they may be the load's program. * When the overload has ended, the most promising
-//! [neighbour](super::neighbours) is tried, measured over a window, and kept if it serves the objective better; also
-//! the step *down*, for slower may be faster (`slower-is-faster`, section 4). What failed is
-//! [remembered](super::memory) for a time that doubles. * When nothing promising is left, the policy is settled, and
-//! keeps the plan until the load changes; at long, growing intervals one neighbour is probed, if the load has moved a
-//! little. * A load that [flaps](super::flapping) is not followed.
+//! - Idle: the whole stack rests on one shared core.
+//! - Overload is answered at once: the next rungs in strides of 1, 3, 9, two samples apart, without waiting for
+//!   measurements. If throughput drops abruptly with the same mix of traffic, the stack goes back to the best plan of
+//!   the climb, and the failed one is remembered (`multiserver-scheduling`, section 5); likewise if a climb ends
+//!   overloaded with less throughput. Before a climb, if others use an equal CPU, the stack is [tried there](peek):
+//!   they may be the load's program.
+//! - When the overload has ended, the most promising [neighbour](super::neighbours) is tried, measured over a window,
+//!   and kept if it serves the objective better; also the step *down*, for slower may be faster (`slower-is-faster`,
+//!   section 4). What failed is [remembered](super::memory) for a time that doubles.
+//! - When nothing promising is left, the policy is settled, and keeps the plan until the load changes; at long, growing
+//!   intervals one neighbour is probed, if the load has moved a little.
+//! - A load that [flaps](super::flapping) is not followed.
 
 mod climb;
 mod deal;
