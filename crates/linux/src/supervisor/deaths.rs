@@ -37,7 +37,8 @@ impl Supervisor {
         let others: Vec<String> = company[1..].iter().map(|j| self.members[*j].name.clone()).collect();
         let report = self.members[i].report(&how, &others);
         // In one piece: each is a system call.
-        eprint!("{}", format!("eft {}: {} ended ({how})\n", self.config.name, self.company_name(i)));
+        let line = format!("eft {}: {} ended ({how})\n", self.config.name, self.company_name(i));
+        eprint!("{line}");
         company.iter().for_each(|j| self.detach(*j));
         match decision {
             _ if self.reverts(i) => {
