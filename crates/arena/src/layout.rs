@@ -1,15 +1,20 @@
 //! The layout of an arena, and the test whether an arena is empty, of this layout, older, newer or foreign.
 
+use core::sync::atomic::{Ordering, compiler_fence};
 use eft_channel::Segment;
 use thiserror::Error;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-use super::sum::SUM_LEN;
+use super::sum::{SUM_LEN, Sum, Sums};
 use crate::Plain;
 
 /// Bytes before the first table.
 pub(crate) const HEADER_LEN: usize = 4096;
-const _: () = assert!(crate::docket::END <= HEADER_LEN);
+/// The offset of a word that is 1 if items were changed without new checksums ([`crate::Table::leave_open`]).
+pub(crate) const OPEN_AT: usize = 3064;
+/// The offset of the header's double. Arenas of earlier builds have zeros there.
+const DOUBLE_AT: usize = 3072;
+const _: () = assert!(crate::docket::END <= OPEN_AT && DOUBLE_AT + size_of::<Double>() <= HEADER_LEN);
 /// Every table begins at a multiple of this, and so does every item whose length is a multiple of it.
 const LINE: usize = 64;
 /// The most tables of one arena.
@@ -34,6 +39,7 @@ pub struct Layout {
     pub version: u32,
     /// Bytes of an item of each table.
     pub items: &'static [usize],
+    pub sums: Sums,
 }
 
 impl Layout {
@@ -89,6 +95,52 @@ pub(crate) struct Header {
     pub made: u64,
 }
 
+/// A copy of what never changes in the header, with a checksum: without it, a changed bit there would cost the whole arena.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct Double {
+    magic: u64,
+    version: u32,
+    tables: u32,
+    count: u64,
+    secret: [u64; 2],
+    items: [u64; TABLES_MAX],
+    sum: Sum,
+}
+
+impl Double {
+    fn of(header: &Header) -> Double {
+        let Header { magic, version, tables, count, secret, items, .. } = *header;
+        let mut double = Double { magic, version, tables, count, secret, items, sum: [0; 2] };
+        double.sum = Sums::Second.of(&double);
+        double
+    }
+
+    fn is_intact(&self) -> bool {
+        self.sum == Sums::Second.of(&Double { sum: [0; 2], ..*self })
+    }
+}
+
+/// Writes the header of a new arena, and before it its double.
+pub(crate) fn write_new_header(segment: &Segment, header: &Header) {
+    segment.write(DOUBLE_AT, Double::of(header).as_bytes()).expect("length was checked");
+    compiler_fence(Ordering::SeqCst);
+    segment.write(0, header.as_bytes()).expect("length was checked");
+}
+
+/// The header of an arena: what never changes in it, as its double says, if it has an intact one.
+fn header(segment: &Segment) -> Option<Header> {
+    let (mut header, mut double) = (Header::new_zeroed(), Double::new_zeroed());
+    segment.read(0, header.as_mut_bytes()).ok()?;
+    segment.read(DOUBLE_AT, double.as_mut_bytes()).ok()?;
+    let is_written = header.as_bytes().iter().any(|b| *b != 0);
+    if is_written && double.is_intact() {
+        let Double { magic, version, tables, count, secret, items, .. } = double;
+        header = Header { magic, version, tables, count, secret, items, ..header };
+    }
+    Some(header)
+}
+
 pub(crate) const MADE: usize = core::mem::offset_of!(Header, made);
 /// How many items are initialized at a time.
 pub(crate) const CHUNK: usize = 64;
@@ -134,10 +186,9 @@ pub(crate) enum Kind {
 }
 
 pub(crate) fn kind(segment: &Segment, layout: &Layout, count: usize) -> Kind {
-    let mut header = Header::new_zeroed();
-    if segment.read(0, header.as_mut_bytes()).is_err() {
+    let Some(header) = header(segment) else {
         return Kind::Not(Refused::Foreign);
-    }
+    };
     if header.as_bytes().iter().all(|b| *b == 0) {
         return Kind::Empty;
     }
@@ -204,9 +255,7 @@ pub fn copy_of(segment: &Segment, layout: &Layout, count: usize) -> Option<Segme
 
 /// Copies of all initialized items of a table, for readers; `None` if this is not an arena of this layout.
 pub fn copies<T: Plain>(segment: &Segment, layout: Layout, table: usize) -> Option<impl Iterator<Item = T>> {
-    let mut header = Header::new_zeroed();
-    segment.read(0, header.as_mut_bytes()).ok()?;
-    let count = usize::try_from(header.count).ok().filter(|n| *n <= segment.len())?;
+    let count = usize::try_from(header(segment)?.count).ok().filter(|n| *n <= segment.len())?;
     let Kind::Ours(header) = kind(segment, &layout, count) else { return None };
     let base = layout.offset(table, count);
     Some((0..header.made(count)).filter_map(move |i| {

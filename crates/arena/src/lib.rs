@@ -8,7 +8,8 @@
 //! Only the death of the process matters, so program order is enough: compiler fences, no others.
 //!
 //! **Damage.** An item that was changed by other code fails its checksum. In the middle of a turn an assertion then ends the
-//! server; when the arena is opened, [`Table::is_intact`] reports it, and only that item is given up.
+//! server; when the arena is opened, [`Table::mend`] finds the bit that has changed and changes it back. If more has changed,
+//! only that item is given up.
 
 #![cfg_attr(not(test), no_std)]
 
@@ -37,10 +38,14 @@ pub use fuse::{FUSE_BURNT, Fuse};
 pub use layout::{Layout, Refused};
 pub use layout::{copies, copy_of, examine};
 pub use layout2::{new_v2, read_v2, write_v2};
-pub use table::{Item, Table};
+pub use sum::Sums;
+pub use table::{Item, Soundness, Table};
 
-use layout::{CHUNK, Header, Kind, MADE, TURN, TableLayout, UNDO_HEAD, UndoHead, kind, new_header};
-use sum::{SUM_LEN, sum_words};
+use layout::{
+    CHUNK, Header, Kind, MADE, OPEN_AT, TURN, TableLayout, UNDO_HEAD, UndoHead, kind, new_header,
+    write_new_header,
+};
+use sum::SUM_LEN;
 
 /// What a table may hold.
 pub trait Plain: FromBytes + IntoBytes + Immutable + KnownLayout + Copy {}
@@ -61,6 +66,8 @@ pub struct Arena {
     made: usize,
     /// Whether its header is written.
     established: bool,
+    /// Whether the predecessor sealed what it changed.
+    sealed: bool,
 }
 
 impl Arena {
@@ -77,6 +84,7 @@ impl Arena {
             Kind::Not(refused) => return Err(refused),
         };
         let made = if reborn { made(&segment, &layout, count, &header) } else { 0 };
+        let sealed = Arena::open_mark(&segment).load(Ordering::Relaxed) == 0;
         let arena = Arena {
             segment,
             layout,
@@ -87,6 +95,7 @@ impl Arena {
             reborn,
             made,
             established: reborn,
+            sealed,
         };
         for table in 0..layout.items.len() {
             arena.roll_back(table);
@@ -99,6 +108,11 @@ impl Arena {
             arena.write_header(&Header { turn, ..header });
         }
         Ok(arena)
+    }
+
+    /// Not 0 if the owner left items open ([`Table::leave_open`]).
+    fn open_mark(segment: &Segment) -> &AtomicU64 {
+        segment.atomic_u64(OPEN_AT).expect("length was checked")
     }
 
     fn write_header(&self, header: &Header) {
@@ -124,14 +138,15 @@ impl Arena {
     }
 
     /// Writes the header of a new arena, once its first items are initialized: an arena whose owner dies before that
-    /// counts as empty.
+    /// counts as empty. All items are sealed.
     pub fn establish(&mut self) {
         self.established = true;
+        Arena::open_mark(&self.segment).store(0, Ordering::Relaxed);
         if !self.reborn {
             let made = self.made as u64;
             let header = Header { secret: self.secret, made, ..new_header(&self.layout, self.count, 0) };
             compiler_fence(Ordering::SeqCst);
-            self.write_header(&header);
+            write_new_header(&self.segment, &header);
         }
     }
 
@@ -151,7 +166,7 @@ impl Arena {
             }
             self.segment.read(at + UNDO_HEAD, image.as_mut_bytes()).expect("length was checked");
             self.segment.write(base + i * item, image.as_bytes()).expect("length was checked");
-            let sum = sum_words(&image);
+            let sum = self.layout.sums.of_words(&image);
             self.segment.write(base + sums + i * SUM_LEN, sum.as_bytes()).expect("length was checked");
         }
     }
@@ -160,7 +175,15 @@ impl Arena {
     pub fn table<T: Plain>(&self, table: usize) -> Table<T> {
         assert_eq!(self.layout.items[table], size_of::<T>());
         const { assert!(align_of::<T>() <= 8 && size_of::<T>().is_multiple_of(8)) };
-        Table::new(&self.segment, &self.layout, table, [self.made, self.count], &self.turn, &self.fuse)
+        Table::new(
+            &self.segment,
+            &self.layout,
+            table,
+            [self.made, self.count],
+            &self.turn,
+            &self.fuse,
+            self.sealed,
+        )
     }
 
     /// Ends the turn: one store makes its changes valid. Every table must be sealed before ([`Table::seal`]).

@@ -12,8 +12,8 @@ use core::sync::atomic::{Ordering, compiler_fence};
 use eft_channel::Segment;
 
 use super::fuse::Fuse;
-use super::layout::{Layout, TableLayout, UNDO_HEAD, UndoHead};
-use super::sum::{SUM_LEN, Sum, Way, sum};
+use super::layout::{Layout, OPEN_AT, TableLayout, UNDO_HEAD, UndoHead};
+use super::sum::{Flip, SUM_LEN, Sum, Sums, Way, find, words_mut};
 use crate::Plain;
 
 /// Items of one kind. Every index is checked.
@@ -33,8 +33,27 @@ pub struct Table<T> {
     /// A bit for each of those items. None is set while a fuse is lit: then every access takes the slow path.
     marks: Vec<u64>,
     fuse: Fuse,
+    sums_as: Sums,
     way: Way,
+    /// Whether an item with a changed bit is what was sealed, apart from that bit.
+    mends: bool,
     kind: PhantomData<T>,
+}
+
+/// What became of an item while it was in the arena.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Soundness {
+    /// It is as it was last committed.
+    Intact,
+    /// It is so again: a bit had changed.
+    Mended,
+    Damaged,
+}
+
+impl Soundness {
+    pub fn is_sound(self) -> bool {
+        self != Soundness::Damaged
+    }
 }
 
 impl<T: Plain> Table<T> {
@@ -46,6 +65,7 @@ impl<T: Plain> Table<T> {
         [len, count]: [usize; 2],
         turn: &Rc<Cell<u64>>,
         fuse: &Fuse,
+        sealed: bool,
     ) -> Self {
         let base = layout.offset(table, count);
         let TableLayout { sums, undo, .. } = TableLayout::of(size_of::<T>(), count);
@@ -60,7 +80,9 @@ impl<T: Plain> Table<T> {
             saved: Vec::new(),
             marks: vec![0; count.div_ceil(64)],
             fuse: fuse.clone(),
-            way: Way::best(),
+            sums_as: layout.sums,
+            way: Way::best(layout.sums),
+            mends: sealed && layout.sums == Sums::Second,
             kind: PhantomData,
         }
     }
@@ -98,7 +120,7 @@ impl<T: Plain> Table<T> {
     /// The checksum that an item should have.
     #[inline(always)]
     fn sum_of(&self, index: u32) -> Sum {
-        sum(&self[index])
+        self.sums_as.of(&self[index])
     }
 
     fn sum_at(&self, index: u32) -> *mut Sum {
@@ -159,8 +181,9 @@ impl<T: Plain> Table<T> {
     }
 
     /// From now on no item is imaged or sealed, so that changes do not survive a death. The table must be sealed
-    /// before.
+    /// before. A successor must not take a changed item for a damaged one and change it back.
     pub fn leave_open(&mut self) {
+        self.segment.write(OPEN_AT, &1u64.to_le_bytes()).expect("length was checked");
         // All marks are set, as if every image existed: an access costs the same test of a mark as before.
         self.marks.fill(u64::MAX);
     }
@@ -175,6 +198,32 @@ impl<T: Plain> Table<T> {
     pub fn is_intact(&self, index: u32) -> bool {
         // SAFETY: as in `save`; nothing is changed.
         unsafe { self.sum_of(index) == *self.sum_at(index) }
+    }
+
+    /// The same, after a single changed bit of the item or of its checksum was changed back: the only one that makes both fit
+    /// each other and the item valid. For an arena that is being opened.
+    pub fn mend(&mut self, index: u32, is_valid: impl Fn(&T) -> bool) -> Soundness {
+        if self.is_intact(index) {
+            return Soundness::Intact;
+        }
+        if !self.mends {
+            return Soundness::Damaged;
+        }
+        let damaged = self[index];
+        // SAFETY: as in `save`; nothing is changed.
+        let sum = unsafe { *self.sum_at(index) };
+        let mut valid = find(words_mut(&mut { damaged }), sum).into_iter().filter_map(|flip| {
+            let mut item = damaged;
+            if let Flip::Word(at, bit) = flip {
+                words_mut(&mut item)[at] ^= 1 << bit;
+            }
+            is_valid(&item).then_some(item)
+        });
+        let (Some(item), None) = (valid.next(), valid.next()) else {
+            return Soundness::Damaged;
+        };
+        self.make(index, item);
+        Soundness::Mended
     }
 
     /// Overwrites an item with a new one. For an arena that is being opened.

@@ -16,6 +16,8 @@ eft_component::counters! {
     StatesRecovered => "states_recovered",
     /// States in the arena that were damaged, and are forgotten.
     StatesDamaged => "states_damaged",
+    /// States in the arena of which a bit had changed, and was changed back.
+    StatesMended => "states_mended",
     RulesLoaded => "rules_loaded",
     RulesRefused => "rules_refused",
     /// Questions that waited for the first rules.

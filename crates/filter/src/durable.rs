@@ -3,11 +3,12 @@
 //! The arena ([`eft_arena`]) holds an entry without pointers for each state. An entry is written when its state begins, changes
 //! or ends, and when its expiry has moved by a second; so a crash loses less than a second of it. What a turn writes takes effect
 //! all at once. On opening, every entry is checked: damaged ones are forgotten (a rule must admit their connections again), intact
-//! ones are recovered.
+//! ones are recovered, and those of which one bit has changed.
 
 mod layout1;
+mod versions;
 
-pub use layout1::{convert, revert};
+pub use versions::{convert, revert};
 
 use crate::config::FilterConfig;
 use crate::state::{Seen, State};
@@ -15,15 +16,16 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::time::Duration;
-use eft_arena::{Arena, Fuse, Layout, Refused, Table};
+use eft_arena::{Arena, Fuse, Layout, Refused, Soundness, Sums, Table};
 use eft_base::hash::Key;
 use eft_base::{Instant, Random};
 use eft_channel::Segment;
 use eft_messages::filter::Flow;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-/// Its version changes with the layout of [`Entry`].
-const LAYOUT: Layout = Layout { magic: *b"eft-flt\0", version: 2, items: &[size_of::<Entry>()] };
+/// Its version changes with the layout of [`Entry`] and with the checksums.
+const LAYOUT: Layout =
+    Layout { magic: *b"eft-flt\0", version: 3, items: &[size_of::<Entry>()], sums: Sums::Second };
 const NONE: u32 = u32::MAX;
 /// How much of the newest expiry a crash may lose.
 const SLACK: Duration = Duration::from_secs(1);
@@ -137,16 +139,21 @@ pub(crate) struct States {
 pub(crate) struct Recovery {
     pub recovered: u64,
     pub damaged: u64,
+    pub mended: u64,
 }
 
 impl States {
     /// Opens the arena (of [`arena_len`] bytes), taking over what a predecessor left. What is no arena of a filter is made
     /// empty: every connection must be let in by a rule again.
     pub fn open(segment: Segment, states: usize, seed: u64) -> (States, Recovery) {
-        if eft_arena::examine(&segment, &LAYOUT, states).is_err() {
+        States::open_as(LAYOUT, segment, states, seed)
+    }
+
+    fn open_as(layout: Layout, segment: Segment, states: usize, seed: u64) -> (States, Recovery) {
+        if eft_arena::examine(&segment, &layout, states).is_err() {
             segment.fill(0, segment.len(), 0).expect("the arena is writable");
         }
-        let arena = Arena::open(segment, LAYOUT, states, seed).expect("it is of this layout, or empty");
+        let arena = Arena::open(segment, layout, states, seed).expect("it is of this layout, or empty");
         let mut random = Random::new(seed);
         let mut table = States {
             entries: arena.table(0),
@@ -172,8 +179,10 @@ impl States {
 
     /// A slot for the next entry of a predecessor.
     fn take_over(&mut self, i: u32, recovery: &mut Recovery) {
+        let soundness = self.entries.mend(i, |entry| entry.is_empty() || entry.state().is_some());
+        recovery.mended += (soundness == Soundness::Mended) as u64;
+        let intact = soundness.is_sound();
         let entry = self.entries[i];
-        let intact = self.entries.is_intact(i);
         let state = entry.state().filter(|s| intact && self.find(&s.flow).is_none());
         self.add_slot(i);
         match state {

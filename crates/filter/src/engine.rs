@@ -134,6 +134,7 @@ impl Filter {
         if let Some(r) = self.recovery.take() {
             cx.add(Counter::StatesRecovered, r.recovered);
             cx.add(Counter::StatesDamaged, r.damaged);
+            cx.add(Counter::StatesMended, r.mended);
             cx.gauge(Counter::States, self.states.len() as u64);
         }
     }

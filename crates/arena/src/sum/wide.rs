@@ -4,10 +4,10 @@ use core::arch::x86_64::{
     __cpuid, __cpuid_count, __m256i, _mm_add_epi64, _mm_cvtsi128_si64, _mm_unpackhi_epi64, _mm256_add_epi64,
     _mm256_and_si256, _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_loadu_si256,
     _mm256_maskload_epi64, _mm256_maskstore_epi64, _mm256_or_si256, _mm256_set_epi64x, _mm256_setzero_si256,
-    _mm256_sllv_epi64, _mm256_srlv_epi64, _mm256_storeu_si256, _xgetbv,
+    _mm256_shuffle_epi32, _mm256_sllv_epi64, _mm256_srlv_epi64, _mm256_storeu_si256, _xgetbv,
 };
 
-use super::{LANES, Plain, Sum, TURN, len, nothing};
+use super::{LANES, Plain, Sum, TURNS, len, nothing};
 
 /// Whether the processor has AVX2 and the kernel saves its registers (Intel SDM, volume 1, section 14.7.1).
 pub fn is_there() -> bool {
@@ -111,7 +111,7 @@ impl Lanes {
     #[target_feature(enable = "avx2")]
     fn add(&mut self, words: __m256i) {
         self.a = _mm256_add_epi64(self.a, words);
-        self.b = _mm256_add_epi64(self.b, self.a);
+        self.b = _mm256_add_epi64(self.b, self.step());
     }
 
     /// Adds to the lanes that have a word; `words` is zero in the others.
@@ -119,22 +119,30 @@ impl Lanes {
     #[target_feature(enable = "avx2")]
     fn add_some(&mut self, words: __m256i, which: __m256i) {
         self.a = _mm256_add_epi64(self.a, words);
-        self.b = _mm256_add_epi64(self.b, _mm256_and_si256(self.a, which));
+        self.b = _mm256_add_epi64(self.b, _mm256_and_si256(self.step(), which));
+    }
+
+    /// What the second sum takes of the first.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn step(self) -> __m256i {
+        const EXCHANGE: i32 = 0b10_11_00_01;
+        _mm256_add_epi64(self.a, _mm256_shuffle_epi32::<EXCHANGE>(self.a))
     }
 
     #[inline]
     #[target_feature(enable = "avx2")]
     fn finish(self, [a, b]: Sum) -> (u64, u64) {
         // A pair is returned in registers, an array in memory.
-        (a.wrapping_add(across(self.a)), b.wrapping_add(across(self.b)))
+        (a.wrapping_add(across::<{ TURNS[0] }>(self.a)), b.wrapping_add(across::<{ TURNS[1] }>(self.b)))
     }
 }
 
-/// The sum of all lanes, each rotated by its index times [`TURN`].
+/// The sum of all lanes, each rotated by its index times `TURN`.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn across(lanes: __m256i) -> u64 {
-    let turn = |lane: i64| lane * TURN as i64;
+fn across<const TURN: u32>(lanes: __m256i) -> u64 {
+    let turn = |lane: i64| lane * TURN as i64 % 64;
     let left = _mm256_set_epi64x(turn(3), turn(2), turn(1), 0);
     // A shift by all 64 bits gives zero, as a rotation by zero needs.
     let right = _mm256_set_epi64x(64 - turn(3), 64 - turn(2), 64 - turn(1), 64);

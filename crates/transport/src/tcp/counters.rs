@@ -87,6 +87,8 @@ eft_component::counters! {
     /// Inputs that have killed two predecessors and were not run, and connections given up for such inputs.
     DropFatal => "drop_fatal",
     Quarantined => "quarantined_blocks",
+    /// Sockets of whose state a bit had changed, and was changed back.
+    Mended => "mended_blocks",
     Resubmitted => "resubmitted_requests",
     Rebirths => "rebirths",
 }

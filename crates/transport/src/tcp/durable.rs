@@ -12,7 +12,7 @@ use super::rtt::RETRIES;
 use crate::requests::POSITION_MAX;
 use core::ops::Range;
 use eft_arena::docket;
-use eft_arena::{self as arena, Arena, Layout, Refused, Table};
+use eft_arena::{self as arena, Arena, Layout, Refused, Soundness, Sums, Table};
 use eft_channel::Segment;
 use eft_channel::dirty::DIRTY_SLOTS;
 use zerocopy::IntoBytes;
@@ -56,19 +56,24 @@ pub(super) const V3: Shape = Shape {
         magic: MAGIC,
         version: 3,
         items: &[size_of::<Block>(), size_of::<Cold>(), size_of::<Reassembly>()],
+        sums: Sums::First,
     },
     blocks: 0,
     cold: 1,
     notes: 2,
 };
 
+/// The same with checksums that tell which bit has changed.
+pub(super) const V4: Shape = Shape { layout: Layout { version: 4, sums: Sums::Second, ..V3.layout }, ..V3 };
+
 /// Part of no release: a later layout for tests of updates, with the same tables in another order.
 #[cfg(any(test, feature = "next-layout"))]
 pub(super) const NEXT: Shape = Shape {
     layout: Layout {
         magic: MAGIC,
-        version: 4,
+        version: 5,
         items: &[size_of::<Reassembly>(), size_of::<Cold>(), size_of::<Block>()],
+        sums: Sums::Second,
     },
     blocks: 2,
     cold: 1,
@@ -76,7 +81,7 @@ pub(super) const NEXT: Shape = Shape {
 };
 
 #[cfg(not(feature = "next-layout"))]
-pub(super) const CURRENT: Shape = V3;
+pub(super) const CURRENT: Shape = V4;
 #[cfg(feature = "next-layout")]
 pub(super) const CURRENT: Shape = NEXT;
 
@@ -109,6 +114,8 @@ pub(super) struct Tables {
     pub notes: Table<Reassembly>,
     /// Sockets that were given up, since their state in the arena was invalid.
     pub quarantined: u64,
+    /// Sockets of whose state a changed bit was changed back.
+    pub mended: u64,
 }
 
 impl Tables {
@@ -138,7 +145,7 @@ impl Tables {
         let arena = Arena::open(segment, shape.layout, config.connections, config.seed)?;
         let (blocks, cold, notes) =
             (arena.table(shape.blocks), arena.table(shape.cold), arena.table(shape.notes));
-        Ok(Tables { arena, blocks, cold, notes, quarantined: 0 })
+        Ok(Tables { arena, blocks, cold, notes, quarantined: 0, mended: 0 })
     }
 
     /// A new arena with the sockets of `predecessor`.
@@ -184,9 +191,17 @@ impl Tables {
     }
 
     fn check(&mut self, i: u32) -> bool {
-        let intact = self.blocks.is_intact(i) && self.cold.is_intact(i) && self.notes.is_intact(i);
+        let Tables { blocks, cold, notes, mended, .. } = self;
+        // What lies beside a damaged part is assumed to be whole: two damaged parts are not mended.
+        let found = [
+            cold.mend(i, |cold| check(i, &mut { blocks[i] }, cold, &notes[i])),
+            notes.mend(i, |notes| check(i, &mut { blocks[i] }, &cold[i], notes)),
+            blocks.mend(i, |block| check(i, &mut { *block }, &cold[i], &notes[i])),
+        ];
+        *mended += found.contains(&Soundness::Mended) as u64;
         let mut block = self.blocks[i];
-        let sane = intact && check(i, &mut block, &self.cold[i], &self.notes[i]);
+        let sound = found.iter().all(|found| found.is_sound());
+        let sane = sound && check(i, &mut block, &self.cold[i], &self.notes[i]);
         if sane && block.as_bytes() != self.blocks[i].as_bytes() {
             self.blocks[i] = block;
         }

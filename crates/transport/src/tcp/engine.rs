@@ -101,6 +101,7 @@ pub struct Tcp {
     /// Finding at the opening, to be counted as soon as the status page is available.
     found: Option<bool>,
     pub(super) quarantined: u64,
+    mended: u64,
     /// Connections from before a crash to which nothing has happened yet.
     pub(super) unrevived: VecDeque<u32>,
     /// Resets that wait for room.
@@ -115,7 +116,7 @@ impl Tcp {
     /// Opens the arena (of [`super::arena_len`] bytes), taking over what a predecessor left in it.
     /// `headers` is a pool of `SEND_SLOT_LEN` slots.
     pub fn open(arena: Segment, headers: Pool, config: TcpConfig) -> Result<Tcp, Refused> {
-        let Tables { arena, blocks, cold, notes, quarantined } = Tables::open(arena, &config)?;
+        let Tables { arena, blocks, cold, notes, quarantined, mended } = Tables::open(arena, &config)?;
         let key = Key(arena.secret);
         let (docket, finding) = arena.docket();
         let limit = headers.slots() + config.connections;
@@ -162,6 +163,7 @@ impl Tcp {
                 Finding::Nothing => None,
             },
             quarantined,
+            mended,
             unrevived: VecDeque::new(),
             pending_resets: Vec::new(),
             open: 0,
@@ -184,6 +186,7 @@ impl Tcp {
                 self.cookies.expect(cx.now);
             }
             cx.add(Counter::Quarantined, self.quarantined);
+            cx.add(Counter::Mended, self.mended);
             self.limit_waits(cx.now);
             self.gauge_blocks(cx);
             self.gauge_open(cx);

@@ -1,11 +1,12 @@
 //! Older layouts of tcp's arena, and how each becomes the next.
 //!
 //! The definition of a layout stays here for as long as releases that wrote it may be updated from. Layout 3 has the
-//! parts of layout 2, each in a table of its own; a change of a part must keep a copy of its old definition here.
+//! parts of layout 2, each in a table of its own, and layout 4 other checksums; a change of a part must keep a copy of its old
+//! definition here.
 
 use super::TcpConfig;
 use super::block::{Block, Cold};
-use super::durable::{CURRENT, LAYOUT, Shape, Tables, V3 as LAYOUT_3, examine};
+use super::durable::{CURRENT, LAYOUT, Shape, Tables, V3 as LAYOUT_3, V4 as LAYOUT_4, examine};
 use super::reassembly::Reassembly;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -54,6 +55,7 @@ fn read(shape: &Shape, arena: &Segment, config: &TcpConfig) -> Option<Contents> 
 /// it again.
 pub fn convert(old: &Segment, new: Segment, config: &TcpConfig) -> Result<(), Refused> {
     let contents = match examine(old, config) {
+        Err(Refused::Older { theirs: 4, .. }) => read(&LAYOUT_4, old, config),
         Err(Refused::Older { theirs: 3, .. }) => read(&LAYOUT_3, old, config),
         Err(Refused::Older { .. }) => {
             let read = read_v2::<V2>(old, LAYOUT.magic, config.connections);
@@ -73,6 +75,7 @@ pub fn revert(ours: &Segment, like: &Segment, to: Segment, config: &TcpConfig) -
     let Err(Refused::Older { theirs, .. }) = examine(like, config) else { return Err(Refused::Foreign) };
     let (secret, sockets) = read(&CURRENT, ours, config).ok_or(Refused::Foreign)?;
     match theirs {
+        4 => Tables::make_as(&LAYOUT_4, (secret, sockets), to, config),
         3 => Tables::make_as(&LAYOUT_3, (secret, sockets), to, config),
         _ => {
             // Layout 2 has all its blocks from the beginning.

@@ -31,6 +31,8 @@ eft_component::counters! {
     LostAnswers => "lost_answers",
     SendErrors => "send_errors",
     Quarantined => "quarantined_blocks",
+    /// Sockets of whose state a bit had changed, and was changed back.
+    Mended => "mended_blocks",
     Resubmitted => "resubmitted_requests",
     Rebirths => "rebirths",
 }

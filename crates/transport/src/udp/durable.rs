@@ -5,7 +5,7 @@ use crate::addresses::{ANY6, Reach, any4};
 use crate::domains::NONE;
 use crate::requests::POSITION_MAX;
 use core::ops::Range;
-use eft_arena::{self as arena, Arena, Layout, Refused, Table};
+use eft_arena::{self as arena, Arena, Layout, Refused, Soundness, Sums, Table};
 use eft_base::{DomainId, Endpoint, WireAddress};
 use eft_channel::Segment;
 use eft_channel::dirty::DIRTY_SLOTS;
@@ -96,7 +96,11 @@ impl Block {
 }
 
 /// The layout of udp's arena.
-pub(super) const LAYOUT: Layout = Layout { magic: *b"eft-udp\0", version: 3, items: &[size_of::<Block>()] };
+pub(super) const LAYOUT: Layout = Layout { version: 4, sums: Sums::Second, ..LAYOUT_3 };
+
+/// The same with checksums that do not tell which bit has changed.
+const LAYOUT_3: Layout =
+    Layout { magic: *b"eft-udp\0", version: 3, items: &[size_of::<Block>()], sums: Sums::First };
 
 /// The blocks of udp's arena.
 pub(super) type Blocks = Table<Block>;
@@ -111,23 +115,39 @@ pub fn arena_len(config: &UdpConfig) -> usize {
     LAYOUT.arena_len(config.sockets)
 }
 
-/// Opens an arena. Returns how many sockets were given up, since their state in the arena was invalid.
-pub(super) fn open(segment: Segment, config: &UdpConfig) -> Result<(Arena, Blocks, u64), Refused> {
-    let mut arena = Arena::open(segment, LAYOUT, config.sockets, config.seed)?;
+/// What became of the sockets in an arena.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Found {
+    /// Given up, since their state was invalid.
+    pub quarantined: u64,
+    /// A changed bit was changed back.
+    pub mended: u64,
+}
+
+/// Opens an arena.
+pub(super) fn open(segment: Segment, config: &UdpConfig) -> Result<(Arena, Blocks, Found), Refused> {
+    open_as(LAYOUT, segment, config)
+}
+
+fn open_as(layout: Layout, segment: Segment, config: &UdpConfig) -> Result<(Arena, Blocks, Found), Refused> {
+    let mut arena = Arena::open(segment, layout, config.sockets, config.seed)?;
     let mut blocks: Blocks = arena.table(0);
-    let mut quarantined = 0;
+    let mut found = Found::default();
+    let is_valid = |block: &Block| !block.has(bit::USED) || block.is_sane();
     for i in 0..blocks.len() as u32 {
+        let soundness = blocks.mend(i, is_valid);
+        found.mended += (soundness == Soundness::Mended) as u64;
         let block = blocks[i];
-        if !blocks.is_intact(i) || (block.has(bit::USED) && !block.is_sane()) {
+        if !soundness.is_sound() || !is_valid(&block) {
             blocks.make(i, Block::free(block.generation.wrapping_add(1)));
-            quarantined += 1;
+            found.quarantined += 1;
         }
     }
     if !arena.reborn {
         grow(&mut arena, &mut blocks);
     }
     arena.establish();
-    Ok((arena, blocks, quarantined))
+    Ok((arena, blocks, found))
 }
 
 /// Adds free blocks and returns which; none if there is no more room.
@@ -140,10 +160,57 @@ pub(super) fn grow(arena: &mut Arena, blocks: &mut Blocks) -> Range<u32> {
 
 /// Converts the arena of an older eft into `new`, which is empty; `old` stays as it is.
 pub fn convert(old: &Segment, new: Segment, config: &UdpConfig) -> Result<(), Refused> {
-    let Some((secret, sockets)) = arena::read_v2::<Block>(old, LAYOUT.magic, config.sockets) else {
-        return Err(examine(old, config).err().unwrap_or(Refused::Foreign));
-    };
-    let mut arena = Arena::open(new, LAYOUT, config.sockets, config.seed)?;
+    match examine(old, config) {
+        Err(Refused::Older { theirs: 3, .. }) => copy(&LAYOUT_3, old, LAYOUT, new, config),
+        Err(Refused::Older { .. }) => {
+            let read = arena::read_v2::<Block>(old, LAYOUT.magic, config.sockets);
+            let (secret, sockets) = read.ok_or(Refused::Foreign)?;
+            make(LAYOUT, secret, sockets, new, config)
+        }
+        Err(refused) => Err(refused),
+        Ok(()) => Err(Refused::Foreign),
+    }
+}
+
+/// Reverts a conversion: writes the sockets of `ours` into `to`, which is empty, in the layout of
+/// `like`.
+pub fn revert(ours: &Segment, like: &Segment, to: Segment, config: &UdpConfig) -> Result<(), Refused> {
+    match examine(like, config) {
+        Err(Refused::Older { theirs: 3, .. }) => copy(&LAYOUT, ours, LAYOUT_3, to, config),
+        Err(Refused::Older { theirs: 2, .. }) => {
+            let copy = arena::copy_of(ours, &LAYOUT, config.sockets).ok_or(Refused::Foreign)?;
+            let (arena, blocks, _) = open(copy, config)?;
+            // Layout 2 has all its blocks from the beginning.
+            let free = core::iter::repeat(Block::free(0));
+            let all = (0..blocks.len() as u32).map(|i| blocks[i]).chain(free).take(config.sockets);
+            arena::write_v2(&to, LAYOUT.magic, arena.secret, all)
+        }
+        _ => Err(Refused::Foreign),
+    }
+}
+
+/// Copies the sockets of one arena into another, which is empty, of another layout.
+fn copy(
+    theirs: &Layout,
+    from: &Segment,
+    ours: Layout,
+    to: Segment,
+    config: &UdpConfig,
+) -> Result<(), Refused> {
+    let copy = arena::copy_of(from, theirs, config.sockets).ok_or(Refused::Foreign)?;
+    let (arena, blocks, _) = open_as(*theirs, copy, config)?;
+    make(ours, arena.secret, (0..blocks.len() as u32).map(|i| blocks[i]), to, config)
+}
+
+/// Makes an arena of these sockets.
+fn make(
+    layout: Layout,
+    secret: [u64; 2],
+    sockets: impl Iterator<Item = Block>,
+    to: Segment,
+    config: &UdpConfig,
+) -> Result<(), Refused> {
+    let mut arena = Arena::open(to, layout, config.sockets, config.seed)?;
     if arena.reborn {
         return Err(Refused::Foreign);
     }
@@ -157,18 +224,6 @@ pub fn convert(old: &Segment, new: Segment, config: &UdpConfig) -> Result<(), Re
     arena.secret = secret;
     arena.establish();
     Ok(())
-}
-
-/// Reverts a conversion: writes the sockets of `ours` into `to`, which is empty, in the layout of
-/// `like`.
-pub fn revert(ours: &Segment, like: &Segment, to: Segment, config: &UdpConfig) -> Result<(), Refused> {
-    let Err(Refused::Older { theirs: 2, .. }) = examine(like, config) else { return Err(Refused::Foreign) };
-    let copy = arena::copy_of(ours, &LAYOUT, config.sockets).ok_or(Refused::Foreign)?;
-    let (arena, blocks, _) = open(copy, config)?;
-    // Layout 2 has all its blocks from the beginning.
-    let free = core::iter::repeat(Block::free(0));
-    let all = (0..blocks.len() as u32).map(|i| blocks[i]).chain(free).take(config.sockets);
-    arena::write_v2(&to, LAYOUT.magic, arena.secret, all)
 }
 
 #[cfg(test)]

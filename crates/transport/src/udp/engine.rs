@@ -58,21 +58,22 @@ pub struct Udp {
     pub(super) turn: u64,
     /// Words for applications, written at the commit of this turn.
     stage: Stage,
-    found: Option<(bool, u64)>,
+    /// Whether the arena was a predecessor's, and what became of its sockets.
+    found: Option<(bool, durable::Found)>,
 }
 
 impl Udp {
     /// Opens the arena (of [`super::arena_len`] bytes), taking over what a predecessor left in it.
     /// `headers` is a pool of `SEND_SLOT_LEN` slots.
     pub fn open(arena: Segment, headers: Pool, config: UdpConfig) -> Result<Udp, Refused> {
-        let (arena, blocks, quarantined) = durable::open(arena, &config)?;
+        let (arena, blocks, found) = durable::open(arena, &config)?;
         let key = Key(arena.secret);
         let count = blocks.len();
         let limit = headers.slots() + config.sockets;
         let mut udp = Udp {
             config,
             commit: Commit::On,
-            found: Some((arena.reborn, quarantined)),
+            found: Some((arena.reborn, found)),
             arena,
             blocks,
             live: (0..count).map(|_| Live::default()).collect(),
@@ -222,9 +223,10 @@ impl Udp {
     }
 
     fn report_opening(&mut self, cx: &Context) {
-        if let Some((reborn, quarantined)) = self.found.take() {
+        if let Some((reborn, found)) = self.found.take() {
             cx.add(Counter::Rebirths, reborn as u64);
-            cx.add(Counter::Quarantined, quarantined);
+            cx.add(Counter::Quarantined, found.quarantined);
+            cx.add(Counter::Mended, found.mended);
             self.gauge_blocks(cx);
         }
     }

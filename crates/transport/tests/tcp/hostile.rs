@@ -355,9 +355,9 @@ fn a_damaged_block_costs_its_own_connection() {
     // An impossible state, and possible values: without a checksum the last two would corrupt the stream.
     let flips = [
         (offset_of!(Block, state), 0xc8),
-        (offset_of!(Block, snd_una) + 7, 0x40),
-        (offset_of!(Block, rcv_nxt), 1),
-        (offset_of!(Block, snd_una), 2),
+        (offset_of!(Block, snd_una) + 7, 0x60),
+        (offset_of!(Block, rcv_nxt), 3),
+        (offset_of!(Block, snd_una), 6),
     ];
     for (offset, flip) in flips {
         let mut w = World::new(1, Conditions::default());

@@ -2,6 +2,7 @@
 //! a script that plays the peer.
 
 mod app;
+mod changed_bits;
 mod closing;
 mod control;
 mod dying;

@@ -74,18 +74,18 @@ fn tables_move_to_their_places_in_another_layout() {
         ([5, 6], Box::new(sockets.into_iter().map(V3::from)) as Box<dyn Iterator<Item = V3>>)
     };
     let segment = |shape: &Shape| Segment::heap(shape.layout.arena_len(4));
-    let (three, four, again) = (segment(&LAYOUT_3), segment(&NEXT), segment(&LAYOUT_3));
+    let (three, five, again) = (segment(&LAYOUT_3), segment(&NEXT), segment(&LAYOUT_3));
     Tables::make_as(&LAYOUT_3, contents(), three.clone(), &CONFIG).unwrap();
     // A stray write hurts one socket, in whichever layout.
     three.write(4096 + size_of::<Block>(), &[0xaa]).unwrap();
-    Tables::make_as(&NEXT, read(&LAYOUT_3, &three, &CONFIG).unwrap(), four.clone(), &CONFIG).unwrap();
-    Tables::make_as(&LAYOUT_3, read(&NEXT, &four, &CONFIG).unwrap(), again.clone(), &CONFIG).unwrap();
+    Tables::make_as(&NEXT, read(&LAYOUT_3, &three, &CONFIG).unwrap(), five.clone(), &CONFIG).unwrap();
+    Tables::make_as(&LAYOUT_3, read(&NEXT, &five, &CONFIG).unwrap(), again.clone(), &CONFIG).unwrap();
     let t = Tables::open_as(&LAYOUT_3, again, &CONFIG).unwrap();
     assert_eq!((t.arena.secret, t.quarantined), ([5, 6], 0));
     assert_eq!(State::from_number(t.blocks[1].state), Some(State::Free), "the damaged one");
     assert_eq!((t.blocks[3].rcv_nxt, t.cold[3].incarnation), (1000, 3));
     assert!(t.notes[3].keeps(&[[2000, 3000]]));
-    assert!(read(&LAYOUT_3, &four, &CONFIG).is_none(), "it is another layout");
+    assert!(read(&LAYOUT_3, &five, &CONFIG).is_none(), "it is another layout");
 }
 
 #[test]
@@ -97,4 +97,25 @@ fn an_unknown_layout_is_refused() {
     assert!(convert(&fewer, new(), &CONFIG).is_err());
     fewer.write(8, &9u32.to_le_bytes()).unwrap();
     assert_eq!(convert(&fewer, new(), &CONFIG), Err(Refused::Newer { theirs: 9, ours: LAYOUT.version }));
+}
+
+#[test]
+fn layout_3_is_taken_over_and_reverted() {
+    let free = V2 { hot: Block::free(0), cold: Cold::free(), notes: Reassembly::new() };
+    let old = new_v2(LAYOUT.magic, [5, 6], &[free, connection(), free, connection()]);
+    let sockets: Vec<V2> = read_v2::<V2>(&old, LAYOUT.magic, 4).unwrap().1.collect();
+    let contents = ([5, 6], sockets.into_iter().map(V3::from));
+    let segment = |shape: &Shape| Segment::heap(shape.layout.arena_len(4));
+    let (three, four, back) = (segment(&LAYOUT_3), segment(&CURRENT), segment(&LAYOUT_3));
+    Tables::make_as(&LAYOUT_3, contents, three.clone(), &CONFIG).unwrap();
+    assert_eq!(examine(&three, &CONFIG), Err(Refused::Older { theirs: 3, ours: LAYOUT.version }));
+    convert(&three, four.clone(), &CONFIG).unwrap();
+    let mut t = Tables::open(four.clone(), &CONFIG).unwrap();
+    assert_eq!((t.quarantined, t.mended, t.blocks[3].rcv_nxt), (0, 0, 1000));
+    t.blocks[3].rcv_nxt = 1500;
+    t.commit();
+    drop(t);
+    revert(&four, &three, back.clone(), &CONFIG).unwrap();
+    let t = Tables::open_as(&LAYOUT_3, back, &CONFIG).unwrap();
+    assert_eq!((t.quarantined, t.blocks[1].rcv_nxt, t.blocks[3].rcv_nxt), (0, 1000, 1500));
 }

@@ -8,8 +8,8 @@ fn sockets_of_layout_2_are_taken_over() {
     let old = arena::new_v2(LAYOUT.magic, [1, 2], &blocks);
     let new = Segment::heap(arena_len(&config));
     convert(&old, new.clone(), &config).unwrap();
-    let (arena, blocks, quarantined) = open(new.clone(), &config).unwrap();
-    assert_eq!((arena.secret, quarantined, blocks[2].local_port), ([1, 2], 0, 53));
+    let (arena, blocks, found) = open(new.clone(), &config).unwrap();
+    assert_eq!((arena.secret, found, blocks[2].local_port), ([1, 2], Found::default(), 53));
     // And back, with what has happened since.
     drop((arena, blocks));
     let (arena, mut blocks, _) = open(new.clone(), &config).unwrap();
@@ -21,4 +21,22 @@ fn sockets_of_layout_2_are_taken_over() {
     let (secret, sockets) = arena::read_v2::<Block>(&back, LAYOUT.magic, 4).unwrap();
     assert_eq!((secret, sockets.map(|b| b.local_port).collect()), ([1, 2], alloc::vec![0, 0, 54, 0]));
     assert!(revert(&new, &new, back, &config).is_err(), "that is no older one");
+}
+
+#[test]
+fn sockets_of_layout_3_are_taken_over_and_back() {
+    let config = UdpConfig { sockets: 4, ..UdpConfig::default() };
+    let mut blocks = [Block::free(1); 4];
+    (blocks[2].flags, blocks[2].slot, blocks[2].local_port) = (bit::USED | bit::BOUND, 1, 53);
+    let [old, back] = [0; 2].map(|_| Segment::heap(LAYOUT_3.arena_len(4)));
+    make(LAYOUT_3, [1, 2], blocks.into_iter(), old.clone(), &config).unwrap();
+    assert_eq!(examine(&old, &config), Err(Refused::Older { theirs: 3, ours: LAYOUT.version }));
+    let new = Segment::heap(arena_len(&config));
+    convert(&old, new.clone(), &config).unwrap();
+    let (arena, blocks, found) = open(new.clone(), &config).unwrap();
+    assert_eq!((arena.secret, found, blocks[2].local_port), ([1, 2], Found::default(), 53));
+    drop((arena, blocks));
+    revert(&new, &old, back.clone(), &config).unwrap();
+    let (arena, blocks, found) = open_as(LAYOUT_3, back, &config).unwrap();
+    assert_eq!((arena.secret, found, blocks[2].local_port), ([1, 2], Found::default(), 53));
 }

@@ -1,8 +1,10 @@
+use super::super::layout1::{ENTRY_LEN, HEADER_LEN, MAGIC, read as read_1, sum};
 use super::*;
 use crate::rule::Packet;
 use crate::{Filter, arena_len};
 use eft_base::Instant;
 use eft_base::wire::PROTOCOL_UDP;
+use zerocopy::IntoBytes;
 
 const CONFIG: FilterConfig = FilterConfig { states: 100, seed: 3 };
 
@@ -49,14 +51,14 @@ fn old(states: &[State]) -> Segment {
 fn states_of_an_older_arena_are_found_and_taken_back() {
     let states: Vec<State> = (0..30).map(|i| state(1000 + i)).collect();
     let old = old(&states);
-    assert_eq!(examine(&old, &CONFIG), Err(Refused::Older { theirs: 1, ours: 2 }));
+    assert_eq!(examine(&old, &CONFIG), Err(Refused::Older { theirs: 1, ours: LAYOUT.version }));
     let ours = Segment::heap(arena_len(&CONFIG));
     convert(&old, ours.clone(), &CONFIG).unwrap();
     let (opened, recovery) = States::open(ours.clone(), CONFIG.states, 1);
     assert_eq!((in_order(&opened), recovery.damaged), (states.clone(), 0));
     let back = Segment::heap(old.len());
     revert(&ours, &old, back.clone(), &CONFIG).unwrap();
-    assert_eq!(sorted(read(&back)), states);
+    assert_eq!(sorted(read_1(&back)), states);
     assert_eq!(revert(&ours, &ours, back, &CONFIG), Err(Refused::Foreign), "that is no older one");
     assert_eq!(convert(&ours, Segment::heap(arena_len(&CONFIG)), &CONFIG), Err(Refused::Foreign));
 }
@@ -69,4 +71,19 @@ fn an_entry_that_is_damaged_is_not_converted() {
     let ours = Segment::heap(arena_len(&CONFIG));
     convert(&old, ours.clone(), &CONFIG).unwrap();
     assert_eq!(sorted(Filter::open(ours, CONFIG).states().copied()), states[1..]);
+}
+
+#[test]
+fn states_of_layout_2_are_found_and_taken_back() {
+    let states: Vec<State> = (0..90).map(|i| state(1000 + i)).collect();
+    let old = Segment::heap(LAYOUT_2.arena_len(CONFIG.states));
+    write(LAYOUT_2, states.iter().copied(), old.clone(), &CONFIG);
+    assert_eq!(examine(&old, &CONFIG), Err(Refused::Older { theirs: 2, ours: LAYOUT.version }));
+    let ours = Segment::heap(arena_len(&CONFIG));
+    convert(&old, ours.clone(), &CONFIG).unwrap();
+    let (opened, recovery) = States::open(ours.clone(), CONFIG.states, 1);
+    assert_eq!((in_order(&opened), recovery.damaged, recovery.mended), (states.clone(), 0, 0));
+    let back = Segment::heap(old.len());
+    revert(&ours, &old, back.clone(), &CONFIG).unwrap();
+    assert_eq!(in_order(&read(LAYOUT_2, &back, &CONFIG).unwrap()), states);
 }
