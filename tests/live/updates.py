@@ -213,7 +213,7 @@ def state_of_another_layout_is_converted_and_taken_back():
         stack.kill("tcp")
         load.lives()
         # No program takes a later state for its own.
-        refused(harness.EFT, "this eft knows no later one than 3")
+        refused(harness.EFT, "this eft knows no later one than 4")
         check(program_of(stack.components()["tcp"]) == str(program), "it is as it was")
         load.finish()
 
