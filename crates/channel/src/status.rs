@@ -7,7 +7,7 @@ use crate::account::{ACCOUNT_LEN, Account};
 use crate::notify::StateWord;
 use crate::segment::{OutOfBounds, Segment};
 use crate::shared::Shared;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Bytes of a status page.
 pub const STATUS_LEN: usize = 16384;
@@ -18,6 +18,8 @@ const HEARTBEAT: usize = 64;
 const STEPS: usize = 72;
 /// On a line of its own: a signal handler writes it.
 const TICKS: usize = 128;
+/// On a line of its own: the kernel writes it when the owner dies.
+const LIFE: usize = 192;
 const ACCOUNT: usize = 1024;
 const COUNTERS: usize = 8192;
 const _: () = assert!(ACCOUNT + ACCOUNT_LEN <= COUNTERS);
@@ -94,6 +96,13 @@ impl Status {
     /// most.
     pub fn ticks(&self) -> u64 {
         self.word(TICKS).load(Ordering::Relaxed)
+    }
+
+    /// A robust futex that the owner holds while it lives: the number of its thread, and what the kernel adds when the thread
+    /// ends (futex(2)). 0: the owner holds none.
+    pub fn life_word(&self) -> Shared<AtomicU32> {
+        // SAFETY: an atomic word; the length was checked in `new`.
+        unsafe { self.segment.shared(LIFE) }.expect("status page length was checked")
     }
 
     /// Owner: adds to a counter. Counters beyond [`COUNTERS_MAX`] do not exist.

@@ -50,15 +50,15 @@ impl WaitSet {
     }
 
     /// Sleeps until a word's sleepers are woken, `until` passes, or a signal comes. Returns at once if a word has
-    /// another value.
-    pub fn wait(&self, until: Option<Instant>) {
+    /// another value. False: this kernel cannot sleep so.
+    pub fn wait(&self, until: Option<Instant>) -> bool {
         let timeout = until.map(|t| libc::timespec {
             tv_sec: (t.0 / 1_000_000_000) as _,
             tv_nsec: (t.0 % 1_000_000_000) as _,
         });
         let timeout_ptr = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         // SAFETY: the waiters and the timeout live through the call; the words are only read.
-        unsafe {
+        let woken = unsafe {
             libc::syscall(
                 libc::SYS_futex_waitv,
                 self.waiters.as_ptr(),
@@ -66,7 +66,9 @@ impl WaitSet {
                 0,
                 timeout_ptr,
                 libc::CLOCK_MONOTONIC,
-            );
-        }
+            )
+        };
+        let passing = [libc::EAGAIN, libc::EINTR, libc::ETIMEDOUT];
+        woken >= 0 || std::io::Error::last_os_error().raw_os_error().is_some_and(|why| passing.contains(&why))
     }
 }

@@ -14,6 +14,7 @@ pub mod host;
 pub mod inject;
 pub mod io_uring;
 pub mod keeper;
+mod life;
 pub mod memory;
 pub mod monitor;
 pub mod operator;

@@ -3,7 +3,7 @@
 use super::tell;
 use crate::protocol::{CONTROL_FD, FromServer, Identity, PACKET_MAX, ToServer};
 use crate::sandbox::{self, Users};
-use crate::{Doing, Error, Result, memory, scm, ticks};
+use crate::{Doing, Error, Result, life, memory, scm, ticks};
 use eft_channel::notify::Doorbell;
 use eft_channel::status::Status;
 use eft_channel::{Pool, Segment, Shared};
@@ -77,9 +77,10 @@ impl Setup {
         let mut fd = || fds.next().ok_or_else(|| Error::Protocol("a descriptor is missing".into()));
         let status =
             Status::new(memory::map(&fd()?, true)?).map_err(|_| Error::Protocol("bad status page".into()))?;
-        // Ticks count the thread's CPU time; the supervisor reads those of the first server.
+        // The thread's ticks, and its death, are told by the page of the first server.
         if nth == 0 {
             ticks::count_in(&status);
+            life::hold(&status);
         }
         let eventfd = fd()?;
         let bell = memory::map(&fd()?, false)?;
@@ -145,6 +146,7 @@ pub fn prepare(users: Option<Users>) -> Result<bool> {
     // The kernel named the process after the link by which the program was started.
     let _ = rustix::thread::set_name(c"eft");
     ticks::start()?;
+    life::prepare()?;
     die_of_faults();
     leave_no_core();
     users.map_or(Ok(false), sandbox::enter)

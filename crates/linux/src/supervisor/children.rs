@@ -4,13 +4,14 @@ use super::StackConfig;
 use super::member::Member;
 use super::process::{Process, Spawned};
 use crate::protocol::{CONTROL_FD, PROTOCOL};
-use crate::{Doing, Result, scm};
+use crate::{Doing, Result, life, scm};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Starts `eft serve NAME…` from a program file, or from the supervisor's own.
@@ -122,13 +123,25 @@ pub struct Dead {
     pub process: Process,
 }
 
-/// The processes that have ended. They run no more and have no memory; what the kernel keeps of them takes it up to a
-/// millisecond to clear away, for which no successor waits.
+/// The processes that have ended. What the kernel keeps of them takes it up to a millisecond to clear away, for which no
+/// successor waits.
 pub fn ended(members: &mut [Member]) -> Vec<Dead> {
+    those(members, |_, process| ending(process))
+}
+
+/// The processes that execute nothing any more, while the kernel takes their memory apart: of those whose deaths are
+/// told.
+pub fn dying(members: &mut [Member]) -> Vec<Dead> {
+    let is_told = |member: &Member| life::is_told(member.status.life_word().load(Ordering::Acquire));
+    those(members, |member, process| is_told(member).then(|| life::ending(process.id())).flatten())
+}
+
+/// The processes that `how` says have ended; their members have none any more.
+fn those(members: &mut [Member], how: impl Fn(&Member, &Child) -> Option<String>) -> Vec<Dead> {
     let mut dead = Vec::new();
     for i in 0..members.len() {
         let Some(process) = members[i].child.clone() else { continue };
-        let Some(how) = ending(&process.borrow()) else { continue };
+        let Some(how) = how(&members[i], &process.borrow()) else { continue };
         for member in members.iter_mut() {
             if member.child.take_if(|other| Rc::ptr_eq(other, &process)).is_some() {
                 member.forget_process();
@@ -151,11 +164,9 @@ fn ending(child: &Child) -> Option<String> {
     })
 }
 
-/// Clears away what the kernel keeps of processes that have ended.
-pub fn bury(dead: impl IntoIterator<Item = Process>) {
-    for process in dead {
-        let _ = process.borrow_mut().wait();
-    }
+/// Clears away what the kernel keeps of a process that has ended. False: it is still being taken apart.
+pub fn bury(dead: &Process) -> bool {
+    !matches!(dead.borrow_mut().try_wait(), Ok(None))
 }
 
 /// Waits up to a second until all have ended as they were told, then kills the rest.
@@ -163,7 +174,9 @@ pub fn end_all(members: &mut [Member]) {
     let until = Instant::now() + Duration::from_secs(1);
     while Instant::now() < until {
         members.iter_mut().for_each(Member::flush);
-        bury(ended(members).into_iter().map(|dead| dead.process));
+        for dead in ended(members) {
+            bury(&dead.process);
+        }
         if members.iter().all(|m| m.child.is_none()) {
             return;
         }

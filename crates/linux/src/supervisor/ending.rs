@@ -44,7 +44,9 @@ impl Supervisor {
         let mut quiet = 0;
         while quiet < 2 && clock::now() < until {
             std::thread::sleep(Duration::from_micros(500));
-            children::bury(children::ended(&mut self.members).into_iter().map(|dead| dead.process));
+            for dead in children::ended(&mut self.members) {
+                children::bury(&dead.process);
+            }
             quiet = if self.members.iter().all(Member::is_quiet) { quiet + 1 } else { 0 };
         }
     }

@@ -7,6 +7,7 @@
 mod accusations;
 mod children;
 mod deaths;
+mod deathwatch;
 mod domains;
 mod ending;
 mod kept;
@@ -26,8 +27,9 @@ pub use setup::{DeviceConfig, StackConfig};
 
 use crate::devices::packet::Silencer;
 use crate::protocol::{FromServer, PACKET_MAX, ToServer};
-use crate::{Doing, Error, Result, scm};
+use crate::{Doing, Error, Result, life, scm};
 use children::Dead;
+use deathwatch::Deathwatch;
 use domains::Keeping;
 use eft_base::{Instant, PoolId};
 use eft_control::hang::Hang;
@@ -50,6 +52,7 @@ const OLD_POOLS: Duration = Duration::from_secs(2);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Watched {
     Signals,
+    Deaths,
     Operators,
     Operator(u64),
     Server(usize),
@@ -73,6 +76,7 @@ pub struct Supervisor {
     set: OwnedFd,
     watched: Vec<Option<Watched>>,
     signals: OwnedFd,
+    deathwatch: Deathwatch,
     operators: OwnedFd,
     applications: OwnedFd,
     clients: Vec<(u64, OwnedFd)>,
@@ -163,6 +167,12 @@ impl Supervisor {
     fn handle(&mut self, what: Watched) {
         match what {
             Watched::Signals => self.take_signals(),
+            Watched::Deaths => {
+                self.deathwatch.take();
+                let dying = children::dying(&mut self.members);
+                dying.iter().for_each(|dead| life::step_aside(dead.process.borrow().id()));
+                self.have_died(dying);
+            }
             Watched::Operators => {
                 if let Ok(fd) = rustix::net::accept_with(&self.operators, rustix::net::SocketFlags::CLOEXEC) {
                     let id = self.next_client;
@@ -191,11 +201,16 @@ impl Supervisor {
                 _ => self.ending = Some(Ending::Whole),
             }
         }
-        for Dead { member, how, process } in children::ended(&mut self.members) {
+        let ended = children::ended(&mut self.members);
+        self.have_died(ended);
+        self.reap_newcomer();
+    }
+
+    fn have_died(&mut self, dead: Vec<Dead>) {
+        for Dead { member, how, process } in dead {
             self.dead.push(process);
             self.died(member, how);
         }
-        self.reap_newcomer();
     }
 
     fn server_speaks(&mut self, i: usize) {
@@ -220,6 +235,7 @@ impl Supervisor {
             FromServer::Ready { landlock } => {
                 self.members[i].landlock = landlock;
                 self.members[i].life = Life::Running;
+                self.deathwatch.add(self.members[self.company(i)[0]].status.life_word());
                 self.members[i].spare = None;
                 self.note_recovery(i);
                 self.show_member(i);
@@ -283,7 +299,7 @@ impl Supervisor {
             self.keep_everything();
         }
         self.check_update(now);
-        children::bury(self.dead.drain(..));
+        self.dead.retain(|process| !children::bury(process));
         self.renew_standbys(now);
         let due: Vec<PoolId> = self.old_pools.iter().filter(|(t, _)| *t <= now).map(|(_, p)| *p).collect();
         self.old_pools.retain(|(t, _)| *t > now);

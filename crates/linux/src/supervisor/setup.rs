@@ -2,6 +2,7 @@
 
 mod configuration;
 
+use super::deathwatch::Deathwatch;
 use super::domains::Keeping;
 use super::kept::{self, Inheritance};
 use super::member::Member;
@@ -242,6 +243,7 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
         set,
         watched: Vec::new(),
         signals,
+        deathwatch: Deathwatch::start()?,
         operators,
         applications,
         clients: Vec::new(),
@@ -261,6 +263,8 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
     // The set watches open files, so closing the duplicate leaves the registration in place.
     let signals = supervisor.signals.try_clone().doing("signalfd")?;
     supervisor.watch(&signals, Watched::Signals)?;
+    let deaths = supervisor.deathwatch.descriptor().try_clone().doing("eventfd")?;
+    supervisor.watch(&deaths, Watched::Deaths)?;
     let operators = supervisor.operators.try_clone().doing("socket")?;
     supervisor.watch(&operators, Watched::Operators)?;
     supervisor.settle_modes(None);

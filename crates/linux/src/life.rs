@@ -1,0 +1,105 @@
+//! How a server's death is told the moment it begins: by a robust futex (get_robust_list(2)).
+//!
+//! The kernel marks the word of a dying thread and wakes who sleeps on it before it takes the thread's memory apart, which
+//! takes milliseconds when a thousand connections are mapped. A word can be written by whoever maps it, so the mark is only
+//! a hint: [`ending`] asks the kernel.
+
+use crate::{Doing, Result};
+use eft_channel::Shared;
+use eft_channel::status::Status;
+use std::fs;
+use std::ptr::{from_ref, null_mut};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+
+/// `struct robust_list` of linux/futex.h.
+#[repr(C)]
+struct Link {
+    next: AtomicPtr<Link>,
+}
+
+/// `struct robust_list_head` of linux/futex.h, and the only entry that its list ever has.
+#[repr(C)]
+struct Head {
+    list: Link,
+    /// From an entry to its word.
+    offset: AtomicUsize,
+    pending: AtomicPtr<Link>,
+    entry: Link,
+}
+
+/// Bytes of `struct robust_list_head`.
+const HEAD_LEN: usize = 3 * size_of::<usize>();
+
+static HEAD: Head = Head {
+    list: Link { next: AtomicPtr::new(null_mut()) },
+    offset: AtomicUsize::new(0),
+    pending: AtomicPtr::new(null_mut()),
+    entry: Link { next: AtomicPtr::new(null_mut()) },
+};
+
+/// Gives the kernel the list of the calling thread, still empty. The C library's robust mutexes are not for this thread any
+/// more; a server has none.
+pub fn prepare() -> Result<()> {
+    HEAD.list.next.store(from_ref(&HEAD.list).cast_mut(), Ordering::Relaxed);
+    // SAFETY: the list is a cycle of one, and static.
+    let done = unsafe { libc::syscall(libc::SYS_set_robust_list, from_ref(&HEAD), HEAD_LEN) };
+    if done < 0 { Err(std::io::Error::last_os_error()).doing("robust list") } else { Ok(()) }
+}
+
+/// From now on this page tells the death of the calling thread, which has [prepared](prepare).
+pub fn hold(status: &Status) {
+    static KEPT: OnceLock<Shared<AtomicU32>> = OnceLock::new();
+    let word: &AtomicU32 = KEPT.get_or_init(|| status.life_word());
+    let offset = (from_ref(word) as usize).wrapping_sub(from_ref(&HEAD.entry) as usize);
+    HEAD.offset.store(offset, Ordering::Relaxed);
+    HEAD.entry.next.store(from_ref(&HEAD.list).cast_mut(), Ordering::Relaxed);
+    // SAFETY: gettid(2) has no arguments. The kernel compares the number that the thread has in its own namespace.
+    let thread = unsafe { libc::gettid() } as u32;
+    // With this bit the kernel wakes sleepers.
+    word.store(thread | libc::FUTEX_WAITERS, Ordering::Release);
+    HEAD.list.next.store(from_ref(&HEAD.entry).cast_mut(), Ordering::Release);
+}
+
+/// Whether a word says that its owner lives.
+pub fn is_held(word: u32) -> bool {
+    word & libc::FUTEX_TID_MASK != 0 && word & libc::FUTEX_OWNER_DIED == 0
+}
+
+/// Whether a word says that its owner has died.
+pub fn is_told(word: u32) -> bool {
+    word & libc::FUTEX_OWNER_DIED != 0
+}
+
+/// A thread that the kernel is taking apart (`PF_EXITING` of linux/sched.h).
+const EXITING: u64 = 4;
+
+/// How a process ends, if it is about to end and executes no instruction of its program any more: its only thread has begun
+/// to exit, of which there is no way back. It may keep its memory and its descriptors for milliseconds.
+pub fn ending(pid: u32) -> Option<String> {
+    ending_by(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// Lets everybody else run before the kernel's work on a process that is [ending]: its successor may be among them.
+pub fn step_aside(pid: u32) {
+    // SAFETY: all zeroes are a valid parameter, and the only one that SCHED_IDLE knows.
+    unsafe {
+        let parameter: libc::sched_param = std::mem::zeroed();
+        libc::sched_setscheduler(pid as i32, libc::SCHED_IDLE, &parameter);
+    }
+}
+
+/// What [`ending`] says, from the content of its `stat` (proc_pid_stat(5)).
+fn ending_by(stat: &str) -> Option<String> {
+    let fields: Vec<&str> = stat.trim_end().rsplit_once(") ")?.1.split(' ').collect();
+    // Numbered from 1 in the manual; the first two are cut off.
+    let field = |n: usize| fields.get(n - 3)?.parse::<u64>().ok();
+    let (flags, threads, code) = (field(9)?, field(20)?, field(52)?);
+    (threads == 1 && flags & EXITING != 0).then(|| match (code & 0x7f, code >> 8) {
+        (0, status) => format!("exit status {status}"),
+        (signal, _) => format!("signal {signal}"),
+    })
+}
+
+#[cfg(test)]
+mod tests;
