@@ -25,6 +25,7 @@ import programs
 import proxied
 import recordings
 import returns
+import rootless
 import sandboxes
 import segments
 import standbys
@@ -38,5 +39,5 @@ if __name__ == "__main__":
         os.execvpe(command[0], command, os.environ | {"EFT_LIVE_INSIDE": "yes"})
     cases = inputs.CASES + options.CASES + recordings.CASES + budget.CASES + crashes.CASES + crowds.CASES + handover.CASES + datagrams.CASES + ipv6.CASES + marks.CASES + early.CASES + segments.CASES
     cases += hangups.CASES + guests.CASES + injections.CASES
-    cases += programs.CASES + past.CASES + proxied.CASES + returns.CASES + sandboxes.CASES + standbys.CASES + updates.CASES + watchdog.CASES
+    cases += programs.CASES + past.CASES + proxied.CASES + returns.CASES + rootless.CASES + sandboxes.CASES + standbys.CASES + updates.CASES + watchdog.CASES
     sys.exit(run_all(cases, sys.argv[1:]))

@@ -18,6 +18,10 @@ another `eft up` of the name (--keep)."),
 Examples:
   eft run --name web -- nginx -g 'daemon off;'
   eft run -- curl http://10.0.5.1/
+  eft run --rootless sh -c 'redis-server & sleep 1; redis-benchmark -h 10.0.2.15'
+
+--rootless: the stack has 10.0.2.15 and fd65:6674::15, and reaches only the kernel of its own namespace.
+docs/rootless.md
 
 Status: the program's own; 125: there is no such stack; 126: the program cannot be run, or not on a stack; 127:
 it is not found.

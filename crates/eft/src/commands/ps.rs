@@ -1,10 +1,8 @@
 //! `eft ps`: the components of a stack and their state.
 
-mod security;
-
 use anyhow::Result;
 use eft_linux::operator;
-use security::Security;
+use eft_linux::security::{HEADER, Security};
 use serde_json::{Value, json};
 
 #[derive(clap::Args, Debug)]
@@ -20,11 +18,12 @@ pub struct PsArguments {
 }
 
 pub fn run(arguments: &PsArguments) -> Result<()> {
-    let (mut answer, _) = operator::ask(&arguments.stack.name, &json!({ "op": "ps" }))?;
+    let (mut answer, _) =
+        operator::ask(&arguments.stack.name, &json!({ "op": "ps", "security": arguments.security }))?;
+    if arguments.security {
+        add_security(&mut answer);
+    }
     if arguments.json {
-        if arguments.security {
-            add_security(&mut answer);
-        }
         println!("{answer}");
         return Ok(());
     }
@@ -62,21 +61,24 @@ pub fn run(arguments: &PsArguments) -> Result<()> {
     Ok(())
 }
 
-/// Asks the kernel about each component's process.
+/// Asks the kernel about each component's process. Where it does not tell us, as in a rootless stack, the supervisor's
+/// answer stays.
 fn add_security(answer: &mut Value) {
     for c in answer["components"].as_array_mut().into_iter().flatten() {
-        c["security"] = c["pid"].as_u64().and_then(Security::of).map_or(Value::Null, |s| s.to_json());
+        if let Some(security) = c["pid"].as_u64().and_then(Security::of) {
+            c["security"] = json!(security);
+        }
     }
 }
 
 fn print_security(answer: &Value) {
     let row = |c: &Value| {
-        let held = c["pid"].as_u64().and_then(Security::of);
-        let mut of = held.map_or_else(|| vec!["?".to_string(); security::HEADER.len()], |held| held.row());
+        let held: Option<Security> = serde_json::from_value(c["security"].clone()).ok();
+        let mut of = held.map_or_else(|| vec!["?".to_string(); HEADER.len()], |held| held.row());
         of.push(if c["landlock"] == true { "landlock" } else { "none" }.into());
         let name = c["component"].as_str().unwrap_or_default().to_string();
         [vec![name, c["pid"].to_string()], of].concat()
     };
     let rows: Vec<Vec<String>> = answer["components"].as_array().into_iter().flatten().map(row).collect();
-    super::print_table(&[&["COMPONENT", "PID"], &security::HEADER[..], &["DOMAIN"]].concat(), &rows);
+    super::print_table(&[&["COMPONENT", "PID"], &HEADER[..], &["DOMAIN"]].concat(), &rows);
 }

@@ -5,6 +5,7 @@
 //! (setuid) is refused with a clear error, so that it does not run on the kernel unnoticed.
 
 pub mod preload;
+mod rootless;
 mod view;
 
 use super::proxy::{self, Place};
@@ -28,6 +29,9 @@ use zerocopy::{FromBytes, IntoBytes};
 pub struct RunArguments {
     #[command(flatten)]
     stack: super::Stack,
+    /// Start a stack for this program alone, in namespaces of its own, as any user; it ends with the program
+    #[arg(long)]
+    rootless: bool,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     command: Vec<OsString>,
@@ -68,9 +72,17 @@ impl Refusal {
 }
 
 pub fn run(arguments: &RunArguments) -> ExitCode {
+    match arguments.rootless {
+        true => rootless::run(arguments),
+        false => ExitCode::from(run_on_stack(arguments)),
+    }
+}
+
+/// Becomes the program. Returns the exit status if that fails.
+fn run_on_stack(arguments: &RunArguments) -> u8 {
     let Err(refusal) = become_program(arguments);
     eprintln!("eft: {refusal}");
-    ExitCode::from(refusal.status())
+    refusal.status()
 }
 
 fn become_program(arguments: &RunArguments) -> Result<Infallible, Refusal> {

@@ -1,6 +1,6 @@
 //! `eft up`: runs a stack in the foreground.
 
-mod file;
+pub mod file;
 mod notify;
 
 use anyhow::{Context, Result, bail};
@@ -128,7 +128,7 @@ fn options(arguments: &UpArguments) -> Result<Options> {
     Ok(options)
 }
 
-fn config(arguments: Options) -> Result<StackConfig> {
+pub fn config(arguments: Options) -> Result<StackConfig> {
     let topology = match &arguments.topology {
         None => Topology::parse(eft_component::topology::DEFAULT)?,
         Some(path) => {
@@ -173,6 +173,7 @@ fn config(arguments: Options) -> Result<StackConfig> {
         fastopen_key: arguments.fastopen_key.map_or(String::new(), |keys| keys.to_string()),
         timestamps: arguments.timestamps.unwrap_or_default().name(),
         keep: Duration::from_secs(arguments.keep.unwrap_or(KEEP_S).into()),
+        private: false,
         take_over: false,
         commit: Commit::On,
         record: arguments.record,

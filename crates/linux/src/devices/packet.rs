@@ -44,7 +44,10 @@ pub fn open(interface: &str) -> Result<Opened> {
     set_option(&fd, PACKET_VNET_HDR, "PACKET_VNET_HDR")?;
     set_option(&fd, PACKET_IGNORE_OUTGOING, "PACKET_IGNORE_OUTGOING")?;
     // Frames that arrive while the NIC's process is replaced wait in this buffer.
-    rustix::net::sockopt::set_socket_recv_buffer_size_force(&fd, RECEIVE_BUFFER).doing("SO_RCVBUFFORCE")?;
+    // In a user namespace it is as long as the machine lets it be.
+    rustix::net::sockopt::set_socket_recv_buffer_size_force(&fd, RECEIVE_BUFFER)
+        .or_else(|_| rustix::net::sockopt::set_socket_recv_buffer_size(&fd, RECEIVE_BUFFER))
+        .doing("SO_RCVBUF")?;
     // SAFETY: all-zero is a valid sockaddr_ll.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;

@@ -26,6 +26,11 @@ pub fn open(name: &str) -> Result<OwnedFd> {
     Ok(fd)
 }
 
+/// Whether this user may open the device of which TAP devices are made.
+pub fn is_permitted() -> bool {
+    rustix::fs::open("/dev/net/tun", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).is_ok()
+}
+
 /// The same without offloads: frames as they are on an Ethernet.
 pub fn open_plain(name: &str) -> Result<OwnedFd> {
     make(name, 0)

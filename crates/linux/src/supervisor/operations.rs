@@ -6,6 +6,7 @@ use super::request::{self, Request, SETTINGS};
 use super::{Supervisor, Watched};
 use crate::error::error;
 use crate::protocol::ToServer;
+use crate::security::Security;
 use crate::{Error, Result, memory, operator, scm};
 use eft_component::fault::Fault;
 use eft_messages::ComponentId;
@@ -54,7 +55,7 @@ impl Supervisor {
         fds: Vec<OwnedFd>,
     ) -> Result<Option<(Value, Vec<OwnedFd>)>> {
         match request {
-            Request::Ps => Ok(Some((self.describe(), Vec::new()))),
+            Request::Ps { security } => Ok(Some((self.describe(security), Vec::new()))),
             Request::Info => Ok(Some((self.info(), Vec::new()))),
             Request::Stat => Ok(Some((self.counters(), Vec::new()))),
             Request::Arenas => self.arenas().map(Some),
@@ -133,7 +134,7 @@ impl Supervisor {
             .ok_or_else(|| error!(Missing, "there is no component `{component}`; there are: {}", names()))
     }
 
-    fn describe(&self) -> Value {
+    fn describe(&self, security: bool) -> Value {
         let members: Vec<Value> = self
             .members
             .iter()
@@ -155,6 +156,7 @@ impl Supervisor {
                     "landlock": m.landlock,
                     "standby": self.members[self.company(i)[0]].standby.pid(),
                     "recovery": m.recovery.map(|r| r.to_json()),
+                    "security": m.pid().filter(|_| security).and_then(|pid| Security::of(pid.into())),
                 })
             })
             .collect();

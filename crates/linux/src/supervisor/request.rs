@@ -16,7 +16,11 @@ pub const SETTINGS: [&str; 4] = ["ecn", "fastopen", "fastopen-key", "timestamps"
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "kebab-case")]
 pub enum Request {
-    Ps,
+    Ps {
+        /// With what each process may do, as far as the supervisor may know it.
+        #[serde(default)]
+        security: bool,
+    },
     Info,
     Stat,
     /// Read-only descriptors of the transports' arenas.
@@ -146,7 +150,8 @@ mod tests {
     fn requests_are_read_as_the_commands_write_them() {
         let place = Request::Place { component: "tcp".into(), cpu: Some(CpuId(1)), dedicated: true };
         for (text, expected) in [
-            (r#"{"op":"ps"}"#, Request::Ps),
+            (r#"{"op":"ps"}"#, Request::Ps { security: false }),
+            (r#"{"op":"ps","security":true}"#, Request::Ps { security: true }),
             (r#"{"op":"kill","component":"ip"}"#, Request::Kill { component: "ip".into() }),
             (r#"{"op":"place","component":"tcp","cpu":1,"dedicated":true}"#, place),
             (r#"{"op":"pf-show"}"#, Request::PfShow { what: Shown::Rules }),

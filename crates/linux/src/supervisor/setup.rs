@@ -71,6 +71,8 @@ pub struct StackConfig {
     pub record: Option<std::path::PathBuf>,
     /// How long connections wait for another supervisor after this one has died.
     pub keep: std::time::Duration,
+    /// The network namespace is this stack's alone: the kernel there has no reason to answer for its addresses.
+    pub private: bool,
     /// Whether a running stack of this name is asked to hand over.
     pub take_over: bool,
     /// Bytes of each engine's durable arena; 0: it has none. The engines know it, and the crate that composes them
@@ -115,6 +117,9 @@ fn open_device(
             let opened = packet::open(interface)?;
             device.mac = opened.mac;
             device.mtu = mtu.unwrap_or(opened.mtu).min(opened.mtu);
+            if config.private {
+                return Ok(vec![opened.fd]);
+            }
             silencers.push(Silencer::install(&name, interface, &configuration::addresses_of(device))?);
             let list: Vec<String> = device.addresses.iter().map(ToString::to_string).collect();
             eprintln!(

@@ -1,6 +1,6 @@
 //! What a component's process may do, as the kernel says: `eft ps --security`.
 
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// Namespaces that are compared.
@@ -18,7 +18,7 @@ const CAPABILITIES: [(u32, &str); 8] = [
 ];
 
 /// The restrictions of a process.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Security {
     uid: u32,
     capabilities: Vec<String>,
@@ -26,11 +26,12 @@ pub struct Security {
     no_new_privileges: bool,
     system_calls_filtered: bool,
     /// Namespaces that its parent does not share.
-    own_namespaces: Vec<&'static str>,
+    own_namespaces: Vec<String>,
 }
 
 impl Security {
-    /// The restrictions of a living process; `None` if it has ended, or belongs to another user.
+    /// The restrictions of a living process; `None` if it has ended, or belongs to another user or to a user
+    /// namespace in which this process has no right.
     pub fn of(pid: u64) -> Option<Security> {
         let folder = format!("/proc/{pid}");
         let status = std::fs::read_to_string(Path::new(&folder).join("status")).ok()?;
@@ -39,7 +40,7 @@ impl Security {
         let mut own = Vec::new();
         for name in NAMESPACES {
             if of(pid, name)? != of(parent, name)? {
-                own.push(name);
+                own.push(name.into());
             }
         }
         Some(Security { own_namespaces: own, ..Security::parse(&status)? })
@@ -64,21 +65,13 @@ impl Security {
     /// Cells of a row under [`HEADER`].
     pub fn row(&self) -> Vec<String> {
         let words = |list: &[String]| if list.is_empty() { "none".into() } else { list.join(" ") };
-        let own: Vec<String> = self.own_namespaces.iter().map(ToString::to_string).collect();
         vec![
             self.uid.to_string(),
             words(&self.capabilities),
             if self.no_new_privileges { "never" } else { "by setuid" }.into(),
             if self.system_calls_filtered { "listed" } else { "all" }.into(),
-            words(&own),
+            words(&self.own_namespaces),
         ]
-    }
-
-    pub fn to_json(&self) -> Value {
-        json!({
-            "uid": self.uid, "capabilities": self.capabilities, "no_new_privileges": self.no_new_privileges,
-            "system_calls_filtered": self.system_calls_filtered, "own_namespaces": self.own_namespaces,
-        })
     }
 }
 
