@@ -121,8 +121,8 @@ impl Double {
     }
 }
 
-/// Writes the header of a new arena, and before it its double.
-pub(crate) fn write_new_header(segment: &Segment, header: &Header) {
+/// Writes the header, and before it its double.
+pub(crate) fn write_header(segment: &Segment, header: &Header) {
     segment.write(DOUBLE_AT, Double::of(header).as_bytes()).expect("length was checked");
     compiler_fence(Ordering::SeqCst);
     segment.write(0, header.as_bytes()).expect("length was checked");

@@ -43,7 +43,7 @@ pub use table::{Item, Soundness, Table};
 
 use layout::{
     CHUNK, Header, Kind, MADE, OPEN_AT, TURN, TableLayout, UNDO_HEAD, UndoHead, kind, new_header,
-    write_new_header,
+    write_header,
 };
 use sum::SUM_LEN;
 
@@ -105,7 +105,7 @@ impl Arena {
             compiler_fence(Ordering::SeqCst);
             let turn = after(header.turn);
             arena.turn.set(turn);
-            arena.write_header(&Header { turn, ..header });
+            write_header(&arena.segment, &Header { turn, ..header });
         }
         Ok(arena)
     }
@@ -113,10 +113,6 @@ impl Arena {
     /// Not 0 if the owner left items open ([`Table::leave_open`]).
     fn open_mark(segment: &Segment) -> &AtomicU64 {
         segment.atomic_u64(OPEN_AT).expect("length was checked")
-    }
-
-    fn write_header(&self, header: &Header) {
-        self.segment.write(0, header.as_bytes()).expect("length was checked");
     }
 
     /// The items of each table to be initialized next, from the last one to the first; then the caller calls [`Arena::keep`].
@@ -146,7 +142,7 @@ impl Arena {
             let made = self.made as u64;
             let header = Header { secret: self.secret, made, ..new_header(&self.layout, self.count, 0) };
             compiler_fence(Ordering::SeqCst);
-            write_new_header(&self.segment, &header);
+            write_header(&self.segment, &header);
         }
     }
 

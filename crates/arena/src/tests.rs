@@ -155,15 +155,13 @@ fn a_flipped_bit_in_the_header_costs_nothing() {
     let segment = segment();
     drop(open(&segment));
     let before = all(&segment);
-    for bit in 0..layout::HEADER_LEN * 8 {
-        let mut head = [0; layout::HEADER_LEN];
-        segment.read(0, &mut head).unwrap();
+    // The bits stay changed: what one life finds wrong it also puts right, so that the next flip meets one whole copy.
+    for bit in (0..layout::HEADER_LEN * 8).rev() {
         flip(&segment, 0, bit);
         let (arena, a, b) = open(&segment);
         assert!(arena.reborn, "bit {bit}");
         assert!((0..COUNT as u32).all(|i| a.is_intact(i) && b.is_intact(i)), "bit {bit}");
         assert!(all(&segment) == before, "bit {bit}");
-        segment.write(0, &head).unwrap();
     }
 }
 
@@ -210,12 +208,12 @@ fn a_foreign_arena_is_refused_and_left_alone() {
         good.read(0, header.as_mut_bytes()).unwrap();
         let kept = header;
         change(&mut header);
-        write_new_header(&good, &header);
+        write_header(&good, &header);
         let refused = Arena::open(good.clone(), LAYOUT, COUNT, 1).err();
         let mut after = Header::new_zeroed();
         good.read(0, after.as_mut_bytes()).unwrap();
         assert!(refused.is_none() || after.as_bytes() == header.as_bytes(), "it was touched");
-        write_new_header(&good, &kept);
+        write_header(&good, &kept);
         refused
     };
     assert_eq!(refusal(&|_| {}), None);
