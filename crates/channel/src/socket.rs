@@ -18,15 +18,17 @@ mod errors;
 mod option;
 mod page;
 mod records;
+mod stamps;
 mod statistics;
 
 pub use errors::{ERRORS_MAX, ErrorRecord, QUOTE_MAX};
-pub use option::{Opt, cork, early};
+pub use option::{Opt, cork, early, fragment};
 pub use page::{
     COOKIE_KEYS_MAX, IDENTITY, IDENTITY_LEN, KIND, OWNER, RECEIVE_LOCK, SEND_LOCK, SHIM_WORDS, SendRoom,
     SocketPage,
 };
 pub use records::RECORDS_MAX;
+pub use stamps::{STAMP_REQUESTS_MAX, STAMPS_MAX, Stamp, stamped, stamping};
 pub use statistics::SocketStatistics;
 
 use crate::access::AccessObserver;

@@ -44,8 +44,11 @@ fn a_segment_that_kills_tcp_each_time_ends_its_own_connection_at_most() {
         }
         // New connections are served.
         let mut s = s;
-        s.stream(1000, 1000, 0);
-        s.run(Duration::from_secs(60), |s| s.applications[0].streams.last().is_some_and(|t| t.is_done()));
+        s.stream(300_000, 300_000, 0);
+        s.run(Duration::from_secs(60), |s| {
+            let streams = &s.applications[0].streams;
+            streams.len() == 4 && streams.last().is_some_and(|t| t.is_done())
+        });
     }
     assert!(deaths >= 60, "only {deaths} deaths");
     assert_eq!(poisoned_stream(2000, false).stacks[1].crashes, 0);

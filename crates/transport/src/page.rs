@@ -6,6 +6,7 @@
 //! A transport reads its own words here and not in the page, which every program of the domain can write. A page with
 //! a staged reset reads as if it were reset already: its content is that of the slot's last user.
 
+mod queues;
 mod words;
 
 use alloc::rc::{Rc, Weak};
@@ -13,9 +14,7 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use eft_base::{ComponentId, Endpoint, PacketRef, PoolId, SocketId};
 use eft_channel::Segment;
-use eft_channel::socket::{
-    COOKIE_KEYS_MAX, ERRORS_MAX, ErrorRecord, Opt, SendRoom, SocketInfo, SocketPage, SocketStatistics,
-};
+use eft_channel::socket::{COOKIE_KEYS_MAX, Opt, SendRoom, SocketInfo, SocketPage, SocketStatistics};
 
 use words::{Seldom, word};
 
@@ -34,6 +33,7 @@ struct Inner {
     send_released: Cell<u64>,
     send_sent: Cell<u64>,
     errors_end: Cell<u64>,
+    received_at: Cell<u64>,
     info_answered: Cell<u32>,
     receive_notify: Cell<u64>,
     flags: Cell<u32>,
@@ -84,6 +84,7 @@ impl Page {
             // alone.
             errors_end: Cell::new(page.errors_end()),
             info_answered: Cell::new(page.info_answered()),
+            received_at: Cell::new(0),
             page,
             socket,
             owner,
@@ -144,6 +145,9 @@ impl Page {
     fn publish(&self) -> bool {
         let staged = self.0.staged.replace(0);
         let page = &self.0.page;
+        if staged & word::RECEIVED_AT != 0 {
+            page.set_received_at(self.0.received_at.get());
+        }
         if staged & word::RECEIVE_END != 0 {
             page.set_receive_end(self.0.receive_end.get());
         }
@@ -363,19 +367,6 @@ impl Page {
     pub fn set_send_sent(&self, sent: u64) {
         self.0.send_sent.set(sent);
         self.mark(word::SEND_SENT);
-    }
-
-    /// Puts an error into the queue. False if the queue is full.
-    pub fn put_error(&self, record: &ErrorRecord, quote: &[u8]) -> bool {
-        let end = self.0.errors_end.get();
-        let taken = if self.is_fresh() { 0 } else { self.0.page.errors_taken() };
-        if end.wrapping_sub(taken) >= ERRORS_MAX {
-            return false;
-        }
-        self.0.page.write_error(end, record, quote);
-        self.0.errors_end.set(end.wrapping_add(1));
-        self.mark(word::ERRORS_END);
-        true
     }
 
     pub fn set_flags(&self, flags: u32) {

@@ -28,7 +28,7 @@ pub enum Opt {
     QuickAck,
     /// 0 default; 1 + algorithm: 1 CUBIC, 2 NewReno.
     Congestion,
-    /// Bit 0: don't fragment (IP_MTU_DISCOVER); for UDP.
+    /// IP_MTU_DISCOVER: bits of [`fragment`].
     DontFragment,
     /// Largest segment in bytes (TCP_MAXSEG); 0 means no limit. Takes effect with the next handshake.
     MaxSegment,
@@ -53,10 +53,12 @@ pub enum Opt {
     Records,
     /// For a listener: data that come with a SYN are taken without a cookie (TCP_FASTOPEN_NO_COOKIE).
     FastOpenNoCookie,
+    /// Which times of a stream's sends and receives the application wants (SO_TIMESTAMPING).
+    Timestamping,
 }
 
 impl Opt {
-    pub(crate) const LAST: Opt = Opt::FastOpenNoCookie;
+    pub(crate) const LAST: Opt = Opt::Timestamping;
 
     /// Options that a connection inherits from its listener.
     pub const INHERITED: &[Opt] = &[
@@ -77,6 +79,7 @@ impl Opt {
         Opt::MaxSegment,
         Opt::NotSentLowWater,
         Opt::SynCount,
+        Opt::DontFragment,
     ];
 }
 
@@ -86,6 +89,14 @@ pub mod cork {
     pub const OPTION: u32 = 1;
     /// MSG_MORE of the last send.
     pub const MORE: u32 = 2;
+}
+
+/// Bits of [`Opt::DontFragment`].
+pub mod fragment {
+    /// A datagram must not be fragmented.
+    pub const NEVER: u32 = 1;
+    /// A stream's packets may be fragmented on their way.
+    pub const MAY: u32 = 2;
 }
 
 /// Values of [`Opt::FastOpenConnect`].

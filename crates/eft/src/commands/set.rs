@@ -3,7 +3,7 @@
 
 use anyhow::{Result, bail};
 use eft_linux::operator;
-use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, Timestamps};
+use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, MinSegments, Timestamps};
 use serde_json::{Map, Value, json};
 
 #[derive(clap::Args, Debug)]
@@ -22,6 +22,9 @@ pub struct SetArguments {
     /// As of `eft up`
     #[arg(long)]
     timestamps: Option<Timestamps>,
+    /// As of `eft up`
+    #[arg(long)]
+    min_tso_segs: Option<MinSegments>,
     /// Forget what TCP has learned about servers: their Fast Open cookies
     #[arg(long)]
     forget_servers: bool,
@@ -33,6 +36,7 @@ pub fn run(arguments: &SetArguments) -> Result<()> {
         fastopen: arguments.fastopen,
         fastopen_key: arguments.fastopen_key,
         timestamps: arguments.timestamps,
+        min_tso_segs: arguments.min_tso_segs,
         forget_servers: arguments.forget_servers,
     };
     settings.make(&arguments.stack.name)
@@ -45,6 +49,7 @@ pub struct Settings {
     pub fastopen: Option<FastOpen>,
     pub fastopen_key: Option<CookieKeys>,
     pub timestamps: Option<Timestamps>,
+    pub min_tso_segs: Option<MinSegments>,
     pub forget_servers: bool,
 }
 
@@ -55,6 +60,7 @@ impl Settings {
             ("fastopen", self.fastopen.map(|v| v.to_string())),
             ("fastopen-key", self.fastopen_key.map(|v| v.to_string())),
             ("timestamps", self.timestamps.map(|v| v.name().to_string())),
+            ("min-tso-segs", self.min_tso_segs.map(|v| v.to_string())),
         ];
         let given =
             values.into_iter().filter_map(|(key, value)| Some((key.to_string(), Value::from(value?))));

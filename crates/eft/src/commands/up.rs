@@ -10,7 +10,7 @@ use eft_component::{Commit, Topology};
 use eft_linux::devices::DeviceSpec;
 use eft_linux::supervisor::{self, DeviceConfig, StackConfig};
 use eft_messages::{ComponentId, Role};
-use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, Timestamps};
+use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, MinSegments, Timestamps};
 use file::Options;
 use std::io::Write;
 use std::net::IpAddr;
@@ -62,6 +62,10 @@ pub struct UpArguments {
     /// Timestamps of TCP (RFC 7323): on (the default) or off
     #[arg(long)]
     timestamps: Option<Timestamps>,
+    /// Segments, of 1 to 1000, that TCP hands to the device as one even if the connection is slow; a large number costs less,
+    /// and makes longer queues on slow paths (default: 2, as Linux's tcp_min_tso_segs)
+    #[arg(long)]
+    min_tso_segs: Option<MinSegments>,
     /// Seconds for which connections wait for another `eft up` of this name if this one is killed (default: 2)
     #[arg(long)]
     keep: Option<u32>,
@@ -116,6 +120,7 @@ fn options(arguments: &UpArguments) -> Result<Options> {
         fastopen: arguments.fastopen.or(file.fastopen),
         fastopen_key: arguments.fastopen_key.or(file.fastopen_key),
         timestamps: arguments.timestamps.or(file.timestamps),
+        min_tso_segs: arguments.min_tso_segs.or(file.min_tso_segs),
         keep: arguments.keep.or(file.keep),
         record: or(&arguments.record, file.record),
         topology: or(&arguments.topology, file.topology),
@@ -172,6 +177,7 @@ pub fn config(arguments: Options) -> Result<StackConfig> {
         fastopen: arguments.fastopen.unwrap_or_default().to_string(),
         fastopen_key: arguments.fastopen_key.map_or(String::new(), |keys| keys.to_string()),
         timestamps: arguments.timestamps.unwrap_or_default().name(),
+        min_tso_segs: arguments.min_tso_segs.unwrap_or_default().count(),
         keep: Duration::from_secs(arguments.keep.unwrap_or(KEEP_S).into()),
         private: false,
         take_over: false,

@@ -65,6 +65,8 @@ pub struct StackConfig {
     pub fastopen_key: String,
     /// tcp's use of timestamps: `off` or `on`.
     pub timestamps: &'static str,
+    /// Segments that tcp hands to the device as one, at least, if there are so many.
+    pub min_tso_segs: u16,
     /// Off only in order to measure what it costs that a turn's changes take effect together.
     pub commit: eft_component::Commit,
     /// The folder for recordings of ip, filter, tcp and udp.

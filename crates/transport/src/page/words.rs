@@ -18,6 +18,7 @@ pub(super) mod word {
     pub const SEND_SENT: u32 = 64;
     pub const ERRORS_END: u32 = 128;
     pub const INFO_ANSWERED: u32 = 256;
+    pub const RECEIVED_AT: u32 = 512;
 }
 
 /// Words that are staged less often.

@@ -117,13 +117,17 @@ impl Connection<'_> {
             echoes_older || now.saturating_since(sent).as_micros() < min_rtt
         };
         let evidence = Evidence { is_older, point: recovery.point };
-        for range in blocks.arrived.into_iter().flatten() {
-            recovery.board.arrive(range, &evidence, &mut heard.delivered);
-        }
-        heard.sacked = heard.delivered.bytes > 0;
+        // In the order of the stream: what one acknowledgment reports at once shows no reordering (RFC 8985 §6.2 step 3).
         if acked > 0 {
             recovery.board.advance(ack as u64, &evidence, &mut heard.delivered);
         }
+        let advanced = heard.delivered.bytes;
+        let mut arrived = blocks.arrived;
+        arrived.sort_unstable_by_key(|range| range.map(|range| range.start));
+        for range in arrived.into_iter().flatten() {
+            recovery.board.arrive(range, &evidence, &mut heard.delivered);
+        }
+        heard.sacked = heard.delivered.bytes > advanced;
         heard
     }
 
@@ -134,12 +138,14 @@ impl Connection<'_> {
         let block = &mut self.block;
         block.snd_una = ack;
         block.backoff = 0;
+        live.more_released = block.snd_end;
         live.stuck_since = cx.now;
         live.retransmit_at = if block.flight_size() > 0 { cx.now + block.rtt.rto() } else { NEVER };
         if block.flight_size() == 0 && !self.has_unsent() {
             self.live.statistics.set_busy(cx.now, Busy::Not);
         }
         self.live.records.forget(ack);
+        self.stamp_acknowledged(cx.now, ack);
         self.release_ring();
         self.mark(due::INFO);
     }

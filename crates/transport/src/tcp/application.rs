@@ -117,6 +117,7 @@ impl Connection<'_> {
             block.snd_end = end;
             publish_sent(page, block.snd_nxt);
             self.live.records.read(page, block.snd_una);
+            self.read_stamp_requests();
         }
         if !connected {
             return true;

@@ -191,14 +191,14 @@ impl Tcp {
         len: u64,
     ) -> bool {
         let c = self.connection(i);
-        let (ttl, tos) = c.hop_options();
+        let hop = c.hop_options();
         let Connection { block, live, .. } = c;
         let Some(page) = &live.page else {
             return false;
         };
         let payload = page.send_refs(live.pool, block.slot, 0, len as usize);
         let (generation, epoch) = (block.generation, live.in_flight.add(0));
-        let segment = Outgoing { payload, ttl, tos, ..syn };
+        let segment = Outgoing { payload, hop, ..syn };
         let sent = self.transmit(cx, out, &segment, |descriptor| Request::Data {
             block: i,
             generation,
@@ -212,6 +212,7 @@ impl Tcp {
             return false;
         }
         block.snd_nxt = len;
+        live.early_end = Some(len);
         live.statistics.on_sent(cx.now, len, 1, false);
         cx.add(Counter::SentBytes, len);
         cx.count(Counter::FastOpenSent);

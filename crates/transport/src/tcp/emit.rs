@@ -14,7 +14,7 @@ use eft_base::checksum::Checksum;
 use eft_base::wire::{ECN_FIELD, PROTOCOL_TCP, TcpHeader};
 use eft_base::{PacketRef, RequestId};
 use eft_channel::requests::Overdue;
-use eft_channel::socket::Opt;
+use eft_channel::socket::{Opt, fragment};
 use eft_component::{Context, Outbox};
 use eft_messages::ComponentId;
 use eft_messages::transport::{
@@ -36,8 +36,16 @@ pub(super) struct Outgoing<'a> {
     pub payload: [PacketRef; 2],
     /// Payload per wire segment if the device is to segment, else 0.
     pub segment_size: u16,
+    pub hop: Hop,
+}
+
+/// What the application says about the IP header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Hop {
     pub ttl: u8,
     pub tos: u8,
+    /// Routers may cut the packet (IP_PMTUDISC_DONT).
+    pub may_fragment: bool,
 }
 
 impl<'a> Outgoing<'a> {
@@ -51,8 +59,7 @@ impl<'a> Outgoing<'a> {
             options,
             payload: [PacketRef::default(); 2],
             segment_size: 0,
-            ttl: 0,
-            tos: 0,
+            hop: Hop::default(),
         }
     }
 }
@@ -91,9 +98,9 @@ impl Outgoing<'_> {
             source: self.tuple.local,
             destination: self.tuple.remote,
             protocol: PROTOCOL_TCP,
-            ttl: self.ttl,
-            tos: self.tos,
-            flags: SEND_DONT_FRAGMENT,
+            ttl: self.hop.ttl,
+            tos: self.hop.tos,
+            flags: if self.hop.may_fragment { 0 } else { SEND_DONT_FRAGMENT },
             header_len: header_len as u16,
             checksum_offset: CHECKSUM_OFFSET,
             segment_size: self.segment_size,
@@ -116,10 +123,14 @@ impl View<'_> {
 }
 
 impl Connection<'_> {
-    /// The application's TTL and TOS; the ECN field of the TOS is ours.
-    pub(super) fn hop_options(&self) -> (u8, u8) {
+    /// What the application wants of the IP header; the ECN field of the TOS is ours.
+    pub(super) fn hop_options(&self) -> Hop {
         let option = |o| self.live.page.as_ref().map_or(0, |page| page.option(o));
-        (option(Opt::Ttl).min(255) as u8, option(Opt::Tos) as u8 & !ECN_FIELD)
+        Hop {
+            ttl: option(Opt::Ttl).min(255) as u8,
+            tos: option(Opt::Tos) as u8 & !ECN_FIELD,
+            may_fragment: option(Opt::DontFragment) & fragment::MAY != 0,
+        }
     }
 }
 
@@ -171,7 +182,7 @@ impl Tcp {
         let generation = if block == NONE {
             0
         } else {
-            (segment.ttl, segment.tos) = self.connection(block).hop_options();
+            segment.hop = self.connection(block).hop_options();
             self.view(block).block.generation
         };
         let sent =
@@ -190,10 +201,13 @@ impl Tcp {
             return;
         }
         let (block, generation) = match self.requests.remove(id) {
-            Some(Request::Data { block, generation, epoch, descriptor, .. }) => {
+            Some(Request::Data { block, generation, epoch, descriptor, end }) => {
                 self.headers.free(descriptor);
                 let mut c = self.connection(block);
                 if c.view().is_use(generation) {
+                    if errno == 0 {
+                        c.stamp_sent(cx.now, end);
+                    }
                     c.live.in_flight.remove(epoch);
                     c.release_ring();
                     self.finish_draining(cx, block);

@@ -17,6 +17,7 @@ use super::fast_open::FastOpen;
 use super::live::{Live, due};
 use super::ports::Ports;
 use super::reassembly::Reassembly;
+use super::sizing::MinSegments;
 use super::syn_cookies::SynCookies;
 use crate::addresses::Addresses;
 use crate::domains::Domains;
@@ -84,6 +85,7 @@ pub struct Tcp {
     /// Of its cookies, as configured.
     pub(super) cookie_keys: Option<CookieKeys>,
     pub(super) clocks: Timestamps,
+    pub(super) min_segments: MinSegments,
     pub(super) early_resets: Resets,
     pub(super) cookie_cache: CookieCache,
     pub(super) key: Key,
@@ -149,6 +151,7 @@ impl Tcp {
             fast_open: FastOpen::default(),
             cookie_keys: None,
             clocks: Timestamps::default(),
+            min_segments: MinSegments::default(),
             early_resets: Resets::default(),
             cookie_cache: CookieCache::new(key),
             key,
@@ -283,6 +286,7 @@ impl Component for Tcp {
             Event::Configure { key, value } if key == "fastopen-key" => self.cookie_keys = parsed(&value),
             Event::Configure { key, .. } if key == "forget-servers" => self.cookie_cache.clear(),
             Event::Configure { key, value } if key == "timestamps" => self.clocks = choice(&value),
+            Event::Configure { key, value } if key == "min-tso-segs" => self.min_segments = choice(&value),
             Event::Configure { key, value } if key == Commit::KEY => self.set_commit(Commit::of(&value)),
             _ => {}
         }

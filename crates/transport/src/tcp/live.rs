@@ -5,6 +5,7 @@ use super::out_of_order::OutOfOrder;
 use super::records::Records;
 use super::recovery::Recovery;
 use super::scoreboard::Range;
+use super::stamps::Stamps;
 use super::statistics::Statistics;
 use super::usage::Usage;
 use crate::in_flight::InFlight;
@@ -91,6 +92,11 @@ pub(crate) struct Live {
     pub duplicate: Option<Range>,
     pub usage: Usage,
     pub records: Records,
+    pub stamps: Stamps,
+    /// Up to here MSG_MORE holds nothing back any more.
+    pub more_released: u64,
+    /// Where the data end that went with the SYN: they were pushed, and go again by themselves.
+    pub early_end: Option<u64>,
     /// Highest offset sent when the window was last reduced, with ECN, until more is acknowledged.
     pub reduced_at: Option<u64>,
     pub hystart: HyStart,
@@ -146,6 +152,9 @@ impl Live {
             duplicate: None,
             usage: Usage::default(),
             records: Records::default(),
+            stamps: Stamps::default(),
+            more_released: 0,
+            early_end: None,
             reduced_at: None,
             hystart: HyStart::default(),
             statistics: Statistics::default(),

@@ -15,7 +15,7 @@
 //! | [`fast_open`], [`cookie_keys`], [`early`], [`early_connect`], [`cookie_cache`] | data with the SYN | RFC 7413 |
 //! | [`acceptable`] | which segments may change anything | RFC 9293 §3.10.7.4, RFC 5961, RFC 7323 §5 |
 //! | [`receive`], [`out_of_order`], [`ack`] | arriving segments | RFC 9293 §3.10.7 |
-//! | [`send`], [`decide`], [`emit`], [`records`] | what to send, how much, and the segment itself | RFC 9293 §3.8, RFC 5681 |
+//! | [`send`], [`outlook`], [`decide`], [`sizing`], [`emit`], [`records`] | what to send, how much, and the segment itself | RFC 9293 §3.8, RFC 5681 |
 //! | [`acknowledge`] | when to acknowledge, and the window | RFC 9293 §3.8.6, RFC 5681 §4.2 |
 //! | [`rtt`], [`retransmit`] | round trips and timers | RFC 6298 |
 //! | [`scoreboard`], [`rack`], [`tail_probe`] | what is lost | RFC 6675 §3, RFC 2018, RFC 8985 |
@@ -27,6 +27,7 @@
 //! | [`close`], [`time_wait`] | FIN, TIME-WAIT, reset | RFC 9293 §3.6, RFC 6191, RFC 1337 |
 //! | [`control`], [`application`], [`tell`] | requests of sockets; the application's page and what it is told | |
 //! | [`route`], [`icmp`] | the path and its errors | RFC 1191, RFC 5461, RFC 5927 |
+//! | [`stamps`], [`stamping`] | times of sends and receives (SO_TIMESTAMPING) | |
 //! | [`statistics`], [`info`] | the numbers of `TCP_INFO` | RFC 4898 |
 //! | [`inspect`] | the arena for `eft ss` | |
 //! | [`versions`], [`probe`] | arenas of older releases; what a commit costs | |
@@ -67,6 +68,7 @@ mod listen;
 mod live;
 mod options;
 mod out_of_order;
+mod outlook;
 mod ports;
 mod probe;
 mod prr;
@@ -83,6 +85,9 @@ mod rtt;
 mod scoreboard;
 mod segment;
 mod send;
+mod sizing;
+mod stamping;
+mod stamps;
 mod state;
 mod stateless;
 mod statistics;
@@ -101,6 +106,7 @@ pub use durable::{acquit, arena_len, examine, forge};
 pub use engine::Tcp;
 pub use fast_open::FastOpen;
 pub use probe::CommitProbe;
+pub use sizing::MinSegments;
 pub use versions::{convert, revert};
 
 /// How large the engine is.

@@ -57,6 +57,7 @@ impl Connection<'_> {
         block.rcv_nxt = if fills { self.live.out_of_order.advance(end) } else { end };
         page.set_receive_end(block.rcv_nxt);
         let came = block.rcv_nxt - start;
+        self.stamp_received(cx.now);
         self.live.note_run(cx.now, came);
         cx.add(Counter::ReceivedBytes, came);
         self.mark(due::READABLE | due::INFO);

@@ -1,17 +1,18 @@
 //! What to send (RFC 9293 §3.8.6: Nagle, silly windows; RFC 5681, RFC 6675 and RFC 9937 for how much).
 //!
-//! Segments are as large as the device can segment (`segment_max`), so that the cost per byte is that of a few large
-//! messages. Lost data go before new data.
+//! Segments are as large as the device can segment (`segment_max`) within the bounds of [`super::sizing`]. Lost data go before
+//! new data.
 
 use super::asked::Request;
 use super::block::{NOWHERE, State, bit};
 use super::connection::Connection;
 use super::counters::Counter;
-use super::decide::{Decision, Situation, Wait};
+use super::decide::{Decision, Wait};
 use super::emit::Outgoing;
 use super::engine::Tcp;
 use super::live::due;
 use super::scoreboard::Range;
+use super::sizing::MinSegments;
 use super::statistics::Busy;
 use super::tail_probe::TailProbe;
 use crate::edge::Out;
@@ -39,7 +40,7 @@ enum How {
 
 impl Connection<'_> {
     /// The lost bytes that may be sent again now (RFC 6675 §5 step C).
-    fn next_retransmission(&self, lost: Range) -> Option<Range> {
+    fn next_retransmission(&self, lost: Range, least: MinSegments) -> Option<Range> {
         let block = &*self.block;
         let recovery = &self.live.recovery;
         let mss = block.segment_size();
@@ -49,7 +50,7 @@ impl Connection<'_> {
         if budget < mss && !recovery.force {
             return None;
         }
-        let len = (budget - budget % mss).max(mss).min(self.chunk());
+        let len = (budget - budget % mss).max(mss).min(self.chunk(least));
         Some(self.live.records.first_part(Range { start: lost.start, end: lost.end.min(lost.start + len) }))
     }
 
@@ -69,7 +70,7 @@ impl Connection<'_> {
     }
 
     /// The next range to send, or the reason to wait.
-    fn next_piece(&mut self, cx: &Context) -> Result<(Range, How), Wait> {
+    fn next_piece(&mut self, cx: &Context, least: MinSegments) -> Result<(Range, How), Wait> {
         if self.live.recovery.probe_due {
             match self.next_probe() {
                 Some(probe) => return Ok(probe),
@@ -78,55 +79,19 @@ impl Connection<'_> {
         }
         if let Some(lost) = self.live.recovery.next_lost() {
             // Lost data go first, although the window may have no room.
-            let range = self.next_retransmission(lost).ok_or(Wait::Congestion)?;
+            let range = self.next_retransmission(lost, least).ok_or(Wait::Congestion)?;
             return Ok((range, How::Again));
         }
-        match self.situation().decide() {
+        let mut decision = self.situation(least).decide();
+        if matches!(decision, Decision::Send { .. }) && self.restart_after_idle(cx) {
+            decision = self.situation(least).decide();
+        }
+        match decision {
             Decision::Send { len, fin } => {
-                self.restart_after_idle(cx);
                 let start = self.block.snd_nxt;
                 Ok((Range { start, end: start + len + fin as u64 }, How::New))
             }
             Decision::Wait(wait) => Err(wait),
-        }
-    }
-
-    /// Largest payload of one `Send`: as many full segments as the device splits, or one.
-    fn chunk(&self) -> u64 {
-        let block = &*self.block;
-        let mss = block.segment_size();
-        ((self.cold.segment_max / mss).max(1) * mss) as u64
-    }
-
-    fn situation(&self) -> Situation {
-        let block = &*self.block;
-        let live = &*self.live;
-        let mss = block.segment_size();
-        let pipe = live.recovery.pipe(mss);
-        let cwnd = block.congestion.cwnd as u64;
-        let option = |o| live.page.as_ref().map_or(0, |p| p.option(o));
-        let all = block.snd_end.saturating_sub(block.snd_nxt);
-        // What lies before the end of a record, if more follows: it goes by itself, and need not wait for that.
-        let record = live.records.next_end(block.snd_nxt).map(|end| end - block.snd_nxt).filter(|n| *n < all);
-        let available = record.unwrap_or(all);
-        let flushed = option(Opt::Flush).wrapping_sub(block.snd_nxt as u32) as u64;
-        Situation {
-            available,
-            fin: record.is_none() && block.fin_at != NOWHERE && block.snd_nxt <= block.fin_at,
-            window: block.send_window(),
-            budget: cwnd.saturating_sub(pipe),
-            pipe,
-            whole: cwnd.min(block.snd_edge.saturating_sub(block.snd_una)),
-            mss: mss as u64,
-            // CWR must be sent once; a device that segments would repeat it.
-            chunk: if block.has(bit::ECN_REDUCED) { mss as u64 } else { self.chunk() },
-            window_max: self.cold.snd_wnd_max as u64,
-            small_in_flight: block.snd_small > block.snd_una,
-            no_delay: option(Opt::NoDelay) != 0,
-            cork: option(Opt::Cork) != 0,
-            flushed: if flushed <= available { flushed } else { 0 },
-            overridden: record.is_some() || live.is_due(due::OVERRIDE),
-            patient: !live.is_due(due::PIECE) && live.recovery.is_calm(),
         }
     }
 
@@ -166,15 +131,17 @@ impl Connection<'_> {
         }
     }
 
-    /// RFC 5681 §4.1: after an idle time the old window is not valid any more.
-    fn restart_after_idle(&mut self, cx: &Context) {
+    /// RFC 5681 §4.1: after an idle time the old window is not valid any more. True if it was larger.
+    fn restart_after_idle(&mut self, cx: &Context) -> bool {
         let live = &*self.live;
         let block = &mut self.block;
         let idle = cx.now.saturating_since(live.last_sent);
+        let before = block.congestion.cwnd;
         if block.flight_size() == 0 && idle > block.rtt.rto() {
             let mss = block.segment_size();
             block.congestion.on_idle(mss);
         }
+        block.congestion.cwnd < before
     }
 
     fn after_sending(&mut self, cx: &Context, range: Range, len: u64, how: How) {
@@ -294,7 +261,8 @@ impl Tcp {
             if !self.has_room(out) {
                 return;
             }
-            match self.connection(i).next_piece(cx) {
+            let least = self.min_segments;
+            match self.connection(i).next_piece(cx, least) {
                 Ok((range, how)) => self.send_segment(cx, i, range, how, out),
                 Err(wait) => return self.connection(i).wait_for(cx, wait),
             }
@@ -306,7 +274,7 @@ impl Tcp {
         let mut c = self.connection(i);
         let window = c.offer_window();
         let options = c.ordinary_options(cx);
-        let (ttl, mut tos) = c.hop_options();
+        let mut hop = c.hop_options();
         let mut flags = c.acknowledging_flags();
         let Connection { block, live, .. } = c;
         let Some(page) = &live.page else {
@@ -319,13 +287,14 @@ impl Tcp {
         let marked = block.has(bit::ECN) && how == How::New && len > 0;
         if marked {
             // Retransmissions and segments without data must not be ECN-capable (RFC 3168 §6.1.4, §6.1.5).
-            tos |= ECN_CAPABLE;
+            hop.tos |= ECN_CAPABLE;
             flags |= if block.has(bit::ECN_REDUCED) { TCP_CWR } else { 0 };
         }
         // At the end of what the application wrote, unless it said that more follows and is still believed (RFC 9293
         // §3.9.1.2); and at the end of what the device cuts, so that a receiver that merges it passes it on, as Linux does.
         let more = page.option(Opt::Cork) & cork::MORE != 0 && !live.is_due(due::OVERRIDE);
-        let ends = (end == block.snd_end || live.records.next_end(range.start) == Some(end)) && !more;
+        let recorded = live.records.next_end(range.start) == Some(end) || live.early_end == Some(end);
+        let ends = (end == block.snd_end || recorded) && !more;
         if len > 0 && (ends || len > mss as u64) {
             flags |= TCP_PSH;
         }
@@ -335,8 +304,7 @@ impl Tcp {
         let segment = Outgoing {
             payload: page.send_refs(live.pool, block.slot, range.start, len as usize),
             segment_size: if len > mss as u64 { mss as u16 } else { 0 },
-            ttl,
-            tos,
+            hop,
             ..Outgoing::bare(
                 block.tuple,
                 block.send_sequence(range.start),
@@ -358,6 +326,7 @@ impl Tcp {
                 c.block.clear(bit::ECN_REDUCED);
             }
             c.after_sending(cx, range, len, how);
+            c.stamp_scheduled(cx.now, end);
         } else if let Some(epoch) = epoch {
             c.live.in_flight.remove(epoch);
         }

@@ -16,7 +16,7 @@ use eft_base::wire::{
     ICMP_PARAMETER_PROBLEM, ICMP_UNREACHABLE, ICMPV6_PARAMETER_PROBLEM, ICMPV6_TOO_BIG, ICMPV6_UNREACHABLE,
     UdpHeader,
 };
-use eft_channel::socket::{ErrorRecord, Opt, QUOTE_MAX};
+use eft_channel::socket::{ErrorRecord, Opt, QUOTE_MAX, fragment};
 use eft_component::Context;
 use zerocopy::FromBytes;
 
@@ -109,7 +109,7 @@ impl Udp {
             true => error.kind == ICMPV6_TOO_BIG,
             false => (error.kind, error.code) == FRAGMENTATION_NEEDED,
         };
-        if too_big && page.option(Opt::DontFragment) & 1 == 0 {
+        if too_big && page.option(Opt::DontFragment) & fragment::NEVER == 0 {
             return None;
         }
         let mut quote = [0; QUOTE_MAX];

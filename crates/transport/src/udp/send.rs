@@ -18,7 +18,7 @@ use eft_base::checksum::Checksum;
 use eft_base::errno::{EACCES, ECONNABORTED, EDESTADDRREQ, EINVAL, EMSGSIZE};
 use eft_base::wire::{PROTOCOL_UDP, UdpHeader};
 use eft_base::{PacketRef, RequestId, WireAddress};
-use eft_channel::socket::{DatagramHeader, Opt, SEGMENTS_MAX, datagram_record_len};
+use eft_channel::socket::{DatagramHeader, Opt, SEGMENTS_MAX, datagram_record_len, fragment};
 use eft_component::{Context, Outbox};
 use eft_messages::ComponentId;
 use eft_messages::transport::{
@@ -320,14 +320,14 @@ impl Udp {
             own => own,
         };
         // As on Linux, what is segmented fits its way.
-        let fragment = page.option(Opt::DontFragment) & 1 == 0 && header.segment == 0;
+        let may_fragment = page.option(Opt::DontFragment) & fragment::NEVER == 0 && header.segment == 0;
         SendDescriptor {
             source: way.source,
             destination: way.destination,
             protocol: PROTOCOL_UDP,
             ttl: or(header.ttl, Opt::Ttl),
             tos: or(header.tos, Opt::Tos),
-            flags: if fragment { 0 } else { SEND_DONT_FRAGMENT },
+            flags: if may_fragment { 0 } else { SEND_DONT_FRAGMENT },
             header_len: size_of::<UdpHeader>() as u16,
             checksum_offset: CHECKSUM_OFFSET,
             segment_size: 0,

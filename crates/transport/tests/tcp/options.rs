@@ -3,7 +3,7 @@
 use crate::app::{App, Plan};
 use crate::script::*;
 use eft_base::SocketId;
-use eft_channel::socket::{Opt, SocketPage, cork};
+use eft_channel::socket::{Opt, STAMPS_MAX, SocketPage, Stamp, cork, stamped, stamping};
 use eft_component::transport::Effect;
 use std::time::Duration;
 
@@ -187,11 +187,82 @@ fn a_push_stands_where_a_write_or_a_large_segment_ends() {
     // Held back for 200 ms; after that the data are sent.
     assert_eq!(said(cork::MORE, 700, 201 * MS), [(700, true)]);
     assert_eq!(said(cork::OPTION, 700, 201 * MS), [(700, true)]);
-    assert_eq!(said(cork::MORE, 2700, MS), [(2000, true)]);
+    assert_eq!(said(cork::OPTION, 2700, MS), [(2000, true)]);
     page.set_option(Opt::Flush, page.send_end() as u32);
     s.world.dirty(1, socket);
     let flushed: Vec<(usize, bool)> = s.hear().iter().map(|h| (h.len, h.flags & PSH != 0)).collect();
-    assert_eq!(flushed, [(700, false)]);
+    assert_eq!(flushed, [(700, true)]);
+}
+
+/// As on Linux: what MSG_MORE holds back goes when something is acknowledged, and says that more follows.
+#[test]
+fn an_acknowledgment_ends_the_wait_for_more_but_not_a_cork() {
+    const PSH: u8 = 8;
+    for (word, goes) in [(cork::MORE, true), (cork::OPTION, false)] {
+        let (mut s, socket) = Script::connected(quiet_plan());
+        let page = s.world.sides[1].page(socket);
+        page.set_option(Opt::Cork, word);
+        write(&mut s, socket, &page, 1700);
+        assert_eq!(s.hear().iter().map(|h| h.len).sum::<usize>(), 1000);
+        write(&mut s, socket, &page, 50);
+        assert_eq!(s.hear().len(), 0);
+        s.ack = s.ack.wrapping_add(1000);
+        s.say(ACK, &[]);
+        let heard: Vec<(usize, bool)> = s.hear().iter().map(|h| (h.len, h.flags & PSH != 0)).collect();
+        let expected: &[(usize, bool)] = if goes { &[(750, false)] } else { &[] };
+        assert_eq!(heard, expected);
+        // What is written later waits again.
+        write(&mut s, socket, &page, 10);
+        assert_eq!(s.hear().len(), 0);
+    }
+}
+
+/// SO_TIMESTAMPING: the times of a send's last byte, those of one send before those of the next; and of what was received.
+#[test]
+fn times_of_sends_and_receives_are_told() {
+    let (mut s, socket) = Script::connected(quiet_plan());
+    let page = s.world.sides[1].page(socket);
+    page.clear_stamp_requests();
+    page.set_option(Opt::Timestamping, stamping::TX_SCHED | stamping::TX_ACK | stamping::RX_SOFTWARE);
+    let all = stamping::TX_SCHED | stamping::TX_SOFTWARE | stamping::TX_ACK;
+    s.wait(MS);
+    let sent_at = s.world.now;
+    page.request_stamps(1500, all);
+    page.request_stamps(2000, stamping::TX_ACK);
+    write(&mut s, socket, &page, 2000);
+    s.hear();
+    s.wait(7 * MS);
+    let acknowledged_at = s.world.now;
+    s.ack = s.ack.wrapping_add(2000);
+    s.say(ACK, &stream_bytes(s.source_port, 0, 1));
+    let told: Vec<Stamp> = (0..page.errors_end()).map(|n| page.read_stamp(n)).collect();
+    let kinds: Vec<(u32, u32)> = told.iter().map(|stamp| (stamp.end, stamp.kind)).collect();
+    let (scheduled, sent, acknowledged) = (stamped::SCHEDULED, stamped::SENT, stamped::ACKNOWLEDGED);
+    assert_eq!(kinds, [(1500, scheduled), (1500, sent), (1500, acknowledged), (2000, acknowledged)]);
+    assert!(told[0].at >= sent_at.as_nanos() && told[0].at <= told[1].at, "{told:?}");
+    assert!(told[1].at < acknowledged_at.as_nanos() && told[2].at >= acknowledged_at.as_nanos(), "{told:?}");
+    assert!(page.received_at() >= acknowledged_at.as_nanos());
+}
+
+/// A program can write anything there: it misleads itself.
+#[test]
+fn senseless_requests_for_times_harm_nobody() {
+    let (mut s, socket) = Script::connected(quiet_plan());
+    let page = s.world.sides[1].page(socket);
+    page.set_option(Opt::Timestamping, u32::MAX);
+    page.set_option(Opt::NoDelay, 1);
+    for n in 0..1000u64 {
+        page.request_stamps(n.wrapping_mul(0x9e37_79b9_7f4a_7c15), u32::MAX);
+        if n % 20 == 0 {
+            write(&mut s, socket, &page, 100);
+            s.hear();
+        }
+    }
+    s.ack = s.ack.wrapping_add(page.send_end() as u32);
+    s.say(ACK, &[]);
+    assert!(page.errors_end() <= STAMPS_MAX);
+    write(&mut s, socket, &page, 100);
+    assert_eq!(s.hear().iter().map(|h| h.len).sum::<usize>(), 100, "it goes on");
 }
 
 #[test]

@@ -81,6 +81,7 @@ fn meaning(words: &[String]) -> Settings {
                     "net.ipv4.tcp_fastopen" => settings.fastopen = fast_open(value),
                     "net.ipv4.tcp_fastopen_key" => settings.fastopen_key = value.parse().ok(),
                     "net.ipv4.tcp_timestamps" => settings.timestamps = timestamps(value),
+                    "net.ipv4.tcp_min_tso_segs" => settings.min_tso_segs = value.parse().ok(),
                     // Linux once emptied its cache so.
                     "net.ipv4.tcp_fastopen_cookies" => settings.forget_servers = true,
                     _ => {}

@@ -2,7 +2,7 @@
 //! makes in the kernel for which the stack has options.
 
 use super::kernel_tools::{ecn, fast_open, timestamps};
-use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, Timestamps};
+use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, MinSegments, Timestamps};
 use std::net::IpAddr;
 
 /// What packets and sockets are.
@@ -20,6 +20,7 @@ pub struct Settings {
     fastopen: FastOpen,
     fastopen_key: CookieKeys,
     timestamps: Timestamps,
+    min_tso_segs: MinSegments,
     local: String,
     remote: String,
 }
@@ -42,6 +43,7 @@ impl Settings {
                 .and_then(|key| key.parse().ok())
                 .expect("a key of ours is one"),
             timestamps: set(begin, "tcp_timestamps").and_then(timestamps).unwrap_or_default(),
+            min_tso_segs: set(begin, "tcp_min_tso_segs").and_then(|n| n.parse().ok()).unwrap_or_default(),
             local: address(script, "--local_ip=", version),
             remote: address(script, "--remote_ip=", version),
         }
@@ -54,6 +56,7 @@ impl Settings {
             ("--fastopen", self.fastopen.to_string()),
             ("--fastopen-key", self.fastopen_key.to_string()),
             ("--timestamps", self.timestamps.name().to_string()),
+            ("--min-tso-segs", self.min_tso_segs.to_string()),
         ];
         let mut options: Vec<String> =
             own.into_iter().flat_map(|(name, value)| [name.into(), value]).collect();

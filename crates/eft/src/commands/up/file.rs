@@ -16,7 +16,7 @@ use anyhow::{Context, Result, anyhow};
 use eft_base::Cidr;
 use eft_base::text::complaint;
 use eft_linux::devices::DeviceSpec;
-use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, Timestamps};
+use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, MinSegments, Timestamps};
 use serde::Deserialize;
 
 #[derive(Debug, Default, PartialEq)]
@@ -32,6 +32,7 @@ pub struct Options {
     pub fastopen: Option<FastOpen>,
     pub fastopen_key: Option<CookieKeys>,
     pub timestamps: Option<Timestamps>,
+    pub min_tso_segs: Option<MinSegments>,
     pub keep: Option<u32>,
     pub record: Option<PathBuf>,
     pub topology: Option<PathBuf>,
@@ -55,6 +56,7 @@ struct Text {
     fastopen: Option<String>,
     fastopen_key: Option<String>,
     timestamps: Option<String>,
+    min_tso_segs: Option<i64>,
     keep: Option<u32>,
     record: Option<PathBuf>,
     topology: Option<PathBuf>,
@@ -114,6 +116,7 @@ fn parse(text: &str) -> Result<Options> {
         fastopen: text.fastopen.map(|s| one("fastopen", &s)).transpose()?,
         fastopen_key: text.fastopen_key.map(|s| one("fastopen-key", &s)).transpose()?,
         timestamps: text.timestamps.map(|s| one("timestamps", &s)).transpose()?,
+        min_tso_segs: text.min_tso_segs.map(|n| one("min-tso-segs", &n.to_string())).transpose()?,
         keep: text.keep,
         record: text.record,
         topology: text.topology,

@@ -141,6 +141,7 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
         store.subscribe("fastopen", peer);
         store.subscribe("fastopen-key", peer);
         store.subscribe("timestamps", peer);
+        store.subscribe("min-tso-segs", peer);
         store.subscribe(Commit::KEY, peer);
     }
     let transports: Vec<String> = config.topology.transports().iter().map(|t| format!("\"{t}\"")).collect();
@@ -183,6 +184,7 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
     store.publish("fastopen", config.fastopen.clone().into());
     store.publish("fastopen-key", config.fastopen_key.clone().into());
     store.publish("timestamps", config.timestamps.into());
+    store.publish("min-tso-segs", config.min_tso_segs.to_string().into());
     if config.commit == Commit::Off {
         store.publish(Commit::KEY, config.commit.name().into());
     }

@@ -1,0 +1,48 @@
+//! What waits in a page for the application's MSG_ERRQUEUE, and what it asks for there.
+
+use super::Page;
+use super::words::word;
+use eft_channel::socket::{ERRORS_MAX, ErrorRecord, STAMPS_MAX, Stamp};
+
+impl Page {
+    /// The count of requests for times, and one of them; see [`SocketPage::stamp_request`].
+    pub fn stamp_requests(&self) -> u32 {
+        if self.is_fresh() { 0 } else { self.0.page.stamp_requests() }
+    }
+
+    pub fn stamp_request(&self, number: u32) -> (u32, u32) {
+        self.0.page.stamp_request(number)
+    }
+
+    /// Puts an error into the queue. False if the queue is full.
+    pub fn put_error(&self, record: &ErrorRecord, quote: &[u8]) -> bool {
+        let end = self.0.errors_end.get();
+        let taken = if self.is_fresh() { 0 } else { self.0.page.errors_taken() };
+        if end.wrapping_sub(taken) >= ERRORS_MAX {
+            return false;
+        }
+        self.0.page.write_error(end, record, quote);
+        self.0.errors_end.set(end.wrapping_add(1));
+        self.mark(word::ERRORS_END);
+        true
+    }
+
+    /// Puts a time of a stream's send into its queue. False if the queue is full.
+    pub fn put_stamp(&self, stamp: &Stamp) -> bool {
+        let end = self.0.errors_end.get();
+        let taken = if self.is_fresh() { 0 } else { self.0.page.errors_taken() };
+        if end.wrapping_sub(taken) >= STAMPS_MAX {
+            return false;
+        }
+        self.0.page.write_stamp(end, stamp);
+        self.0.errors_end.set(end.wrapping_add(1));
+        self.mark(word::ERRORS_END);
+        true
+    }
+
+    /// When the bytes came that are published in this turn.
+    pub fn set_received_at(&self, at: u64) {
+        self.0.received_at.set(at);
+        self.mark(word::RECEIVED_AT);
+    }
+}
