@@ -175,4 +175,89 @@ def numbers_of_tcp_info():
         check(not wrong, "; ".join(wrong))
 
 
-CASES = [options_of_tcp, numbers_of_tcp_info]
+STAMPS = """
+import json, select, socket, struct, sys, time
+role, address, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
+TIMESTAMPING, ERRQUEUE, RECVERR = 37, 0x2000, 11
+# TX_SOFTWARE, RX_SOFTWARE, SOFTWARE, OPT_ID, TX_SCHED, TX_ACK, OPT_TSONLY
+FLAGS = 2 | 8 | 16 | 128 | 256 | 512 | 2048
+SENDS = [100, 50_000, 1]
+def seconds(data):
+    return struct.unpack_from("qq", data)[0] + struct.unpack_from("qq", data)[1] / 1e9
+def stamp(s):
+    _, control, flags, _ = s.recvmsg(0, 512, ERRQUEUE)
+    assert flags == ERRQUEUE, flags
+    (level, kind, times), (_, _, error) = control
+    assert (level, kind) == (socket.SOL_SOCKET, TIMESTAMPING), control
+    errno, origin, _, _, _, info, number = struct.unpack_from("IBBBBII", error)
+    assert (errno, origin) == (42, 4), error
+    return {"kind": ["sent", "scheduled", "acknowledged"][info], "number": number, "at": seconds(times)}
+if role == "server":
+    l = socket.socket()
+    l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    l.bind((address, port))
+    l.listen()
+    print("listens", flush=True)
+    s, _ = l.accept()
+    s.setsockopt(socket.SOL_SOCKET, TIMESTAMPING, FLAGS)
+    before = time.time()
+    for size in SENDS:
+        s.sendall(bytes(size))
+        # Linux tells the times of one of two sends whose bytes go together.
+        time.sleep(0.05)
+    told, p = [], select.poll()
+    p.register(s, 0)
+    while len(told) < 3 * len(SENDS):
+        ready = p.poll(10_000)
+        assert ready and ready[0][1] == select.POLLERR, (ready, told)
+        told.append(stamp(s))
+    try:
+        stamp(s)
+        raise SystemExit("one more")
+    except BlockingIOError:
+        pass
+    after = time.time()
+    assert all(before - 0.01 <= t["at"] <= after + 0.01 for t in told), (before, told, after)
+    data, control, _, _ = s.recvmsg(10, 512)
+    assert data == b"x" and control[0][:2] == (socket.SOL_SOCKET, TIMESTAMPING), (data, control)
+    assert after - 0.01 <= seconds(control[0][2]) <= time.time() + 0.01, control
+    print(json.dumps(told))
+else:
+    s = socket.create_connection((address, port), 10)
+    left = sum(SENDS)
+    while left:
+        left -= len(s.recv(left))
+    time.sleep(0.3)
+    s.sendall(b"x")
+    s.recv(1)
+"""
+
+
+def times_of_sends_and_receives():
+    """SO_TIMESTAMPING on eft and on the kernel: the same times in the same order for each send."""
+    with Scene("stamps") as scene:
+        stack = Stack(scene)
+        program = scene.dir / "stamps.py"
+        program.write_text(STAMPS)
+        kernel = scene.kernel()
+
+        def run(on, beside, address):
+            server = scene.start(*on("python3", program, "server", address, PORT))
+            wait_until(lambda: "listens" in server.log.read_text(), 20, "a server that listens")
+            sh(*beside("python3", program, "client", address, PORT))
+            check(server.wait(20) == 0, f"the server says {server.log.read_text()}")
+            told = json.loads(server.log.read_text().split("\n")[1])
+            by_send = {}
+            for stamp in told:
+                by_send.setdefault(stamp["number"], []).append(stamp["kind"])
+                times = [t["at"] for t in told if t["number"] == stamp["number"]]
+                check(times == sorted(times), f"times in this order: {times}")
+            return by_send
+
+        expected = run(kernel.on, kernel.beside, kernel.address)
+        found = run(stack.on, stack.beside, stack.address)
+        check(found == expected, f"{found}, the kernel has {expected}")
+        check(list(expected) == [99, 50_099, 50_100], f"the kernel has {expected}")
+
+
+CASES = [options_of_tcp, numbers_of_tcp_info, times_of_sends_and_receives]

@@ -2,11 +2,10 @@
 //! asked for them, and errors;
 //! for a stream how many bytes are left.
 
-use crate::error_queue;
 use crate::received::Received;
 use crate::socket::{Socket, bit};
-use crate::sys;
-use crate::zerocopy::Completed;
+use crate::stream::Notice;
+use crate::{error_queue, stamps, sys};
 use core::ffi::c_int;
 use core::net::IpAddr;
 use eft_base::WireAddress;
@@ -71,6 +70,15 @@ impl Writer {
         unsafe { self.put(level, kind, data) }
     }
 
+    /// # Safety
+    /// As [`Writer::put`].
+    unsafe fn put_stamp(&mut self, stamp: Option<[u8; 48]>) {
+        if let Some(bytes) = stamp {
+            // SAFETY: by the caller.
+            unsafe { self.put(libc::SOL_SOCKET, libc::SCM_TIMESTAMPING, &bytes) };
+        }
+    }
+
     fn finish(self, message: &mut msghdr) {
         message.msg_controllen = self.used as _;
         if self.truncated {
@@ -79,7 +87,7 @@ impl Writer {
     }
 }
 
-/// Fills in a stream's control data: how many bytes are left to read, if TCP_INQ is on. At the end of the stream that is
+/// Fills in a stream's control data: when the bytes came, if SO_TIMESTAMPING asks for that, and how many bytes are left to read, if TCP_INQ is on. At the end of the stream that is
 /// 1, as on Linux, so that a program reads again.
 ///
 /// # Safety
@@ -88,6 +96,8 @@ pub unsafe fn write_left(socket: &Socket, message: &mut msghdr) {
     // SAFETY: by the caller.
     let mut writer = unsafe { Writer::of(message) };
     message.msg_flags = 0;
+    // SAFETY: the program's control buffer.
+    unsafe { writer.put_stamp(stamps::received(socket)) };
     if socket.has(bit::TELL_LEFT) {
         let left = match socket.page.receivable() as c_int {
             0 => socket.is_ended() as c_int,
@@ -99,16 +109,26 @@ pub unsafe fn write_left(socket: &Socket, message: &mut msghdr) {
     writer.finish(message);
 }
 
-/// Fills in the completions of sends with MSG_ZEROCOPY.
+/// Fills in the completions of sends with MSG_ZEROCOPY, or a time of a send.
 ///
 /// # Safety
 /// The message must be as for `recvmsg`.
-pub unsafe fn write_completed(socket: &Socket, completed: Completed, message: &mut msghdr) {
+pub unsafe fn write_notice(socket: &Socket, notice: &Notice, message: &mut msghdr) {
     // SAFETY: by the caller.
     let mut writer = unsafe { Writer::of(message) };
     message.msg_flags = libc::MSG_ERRQUEUE;
     let inet6 = socket.has(bit::INET6);
-    let (bytes, len) = completed.extended(inet6);
+    let (bytes, len) = match notice {
+        Notice::Completed(completed) => completed.extended(inet6),
+        Notice::Stamped(stamp) => {
+            if stamps::lacks_packet(socket) {
+                message.msg_flags |= libc::MSG_TRUNC;
+            }
+            // SAFETY: the program's control buffer.
+            unsafe { writer.put_stamp(stamps::told(socket, stamp.at)) };
+            stamps::extended(socket, stamp, inet6)
+        }
+    };
     // SAFETY: the program's control buffer.
     unsafe { writer.put_error(inet6, &bytes[..len]) };
     writer.finish(message);

@@ -105,6 +105,7 @@ mod shadow_send;
 mod socket;
 mod spin;
 mod splice;
+mod stamps;
 mod standard;
 mod stdio;
 mod stream;

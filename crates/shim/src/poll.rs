@@ -1,11 +1,11 @@
 //! POLLERR while an error waits: the kernel cannot report it for an eft descriptor, so its answers are corrected here.
 //!
 //! A failed connection shows HUP, to which the error is added here. A datagram socket with IP_RECVERR is readable while an
-//! error waits, and a stream with SO_ZEROCOPY while a completion does; calls are checked for that in programs that set such an
+//! error waits, and a stream with SO_ZEROCOPY or SO_TIMESTAMPING while a notice does; calls are checked for that in programs that set such an
 //! option on some socket.
 
 use crate::socket::{Socket, bit};
-use crate::{readiness, received, stream, table, zerocopy};
+use crate::{readiness, received, stamps, stream, table};
 use core::ffi::c_int;
 use core::time::Duration;
 use eft_channel::socket::Opt;
@@ -22,7 +22,7 @@ const ROUNDS: u32 = 8;
 pub fn queueing(fd: c_int) -> Option<&'static Socket> {
     let socket = table::socket(fd)?.ok()?;
     let queues = match socket.is_stream() {
-        true => socket.has(bit::ZEROCOPY) && !socket.has(bit::LISTENING),
+        true => (socket.has(bit::ZEROCOPY) || stamps::is_on(socket)) && !socket.has(bit::LISTENING),
         false => socket.page.option(Opt::ReceiveErrors) != 0,
     };
     queues.then_some(socket)
@@ -35,7 +35,7 @@ pub fn has_data(socket: &Socket) -> bool {
 
 fn has_error(socket: &Socket) -> bool {
     match socket.is_stream() {
-        true => zerocopy::is_pending(socket),
+        true => stream::has_notice(socket),
         false => socket.page.has_errors() || socket.page.error() != 0,
     }
 }

@@ -75,6 +75,7 @@ const SHADOW_TURN: usize = SHIM_WORDS + 44;
 const SEGMENT: usize = SHIM_WORDS + 48;
 const COMPLETIONS: usize = SHIM_WORDS + 52;
 const COMPLETIONS_TAKEN: usize = SHIM_WORDS + 56;
+const STAMP_BASE: usize = SHIM_WORDS + 60;
 
 pub struct Socket {
     pub slot: u32,
@@ -97,7 +98,8 @@ impl Socket {
             descriptors: AtomicU32::new(0),
             loopback: AtomicI32::new(-1),
         };
-        if socket.page.option(Opt::ReceiveErrors) != 0 || socket.has(bit::ZEROCOPY) {
+        let stamped = socket.page.option(Opt::Timestamping) != 0;
+        if socket.page.option(Opt::ReceiveErrors) != 0 || socket.has(bit::ZEROCOPY) || stamped {
             crate::error_watch::watch();
         }
         socket
@@ -167,6 +169,11 @@ impl Socket {
     /// Sends with MSG_ZEROCOPY so far, and up to which of them the program has taken the completions.
     pub fn completions(&self) -> (&AtomicU32, &AtomicU32) {
         (self.word(COMPLETIONS), self.word(COMPLETIONS_TAKEN))
+    }
+
+    /// Low half of the offset from which SOF_TIMESTAMPING_OPT_ID counts.
+    pub fn stamp_base(&self) -> &AtomicU32 {
+        self.word(STAMP_BASE)
     }
 
     /// One more than what IP_MTU_DISCOVER was set to; 0 is the default.

@@ -6,9 +6,10 @@ use crate::buffers::Buffers;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::zerocopy::Completed;
-use crate::{readiness, zerocopy};
+use crate::{readiness, stamps, zerocopy};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
+use eft_channel::socket::Stamp;
 use eft_channel::socket::{Opt, cork, flag};
 
 /// Bytes published at a time: the transport begins with the first while we copy the next.
@@ -157,6 +158,12 @@ fn send_step(
     if flags & libc::MSG_EOR != 0 && source.left() == 0 {
         page.end_record(end.wrapping_add(n as u64));
     }
+    if n > 0
+        && stamps::is_on(socket)
+        && stamps::is_last(fd, socket, flags, source.left(), page.sendable() - n)
+    {
+        stamps::request(socket, end.wrapping_add(n as u64));
+    }
     page.set_send_end(end.wrapping_add(n as u64));
     drop(guard);
     if n > 0 {
@@ -200,7 +207,7 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
         return Err(Errno(libc::EINVAL));
     }
     if flags & libc::MSG_ERRQUEUE != 0 {
-        return take_completions(fd, socket).map(|_| 0);
+        return take_notice(fd, socket).map(|_| 0);
     }
     if flags & libc::MSG_TRUNC == 0 {
         to.touchable()?;
@@ -298,17 +305,33 @@ fn await_bytes(socket: &Socket, enough: usize) -> Result<()> {
     Ok(())
 }
 
-/// Takes what MSG_ERRQUEUE asks for.
-pub fn take_completions(fd: c_int, socket: &Socket) -> Result<Completed> {
-    let completed = zerocopy::take(socket).ok_or(Errno(libc::EAGAIN))?;
-    readiness::retire(fd, socket, || is_readable(socket));
-    Ok(completed)
+/// What MSG_ERRQUEUE takes from a stream.
+pub enum Notice {
+    /// Sends with MSG_ZEROCOPY.
+    Completed(Completed),
+    /// A time of a send.
+    Stamped(Stamp),
 }
 
-/// Waits until there may be something to receive. A completion is nothing, but makes the descriptor readable; after the wait
-/// it does so again.
+/// Takes what MSG_ERRQUEUE asks for.
+pub fn take_notice(fd: c_int, socket: &Socket) -> Result<Notice> {
+    let completed = zerocopy::take(socket).map(Notice::Completed);
+    let notice = completed.or_else(|| stamps::take(socket).map(Notice::Stamped));
+    let notice = notice.ok_or(Errno(libc::EAGAIN))?;
+    readiness::retire(fd, socket, || is_readable(socket));
+    Ok(notice)
+}
+
+/// Whether there is something to take with MSG_ERRQUEUE.
+#[inline]
+pub fn has_notice(socket: &Socket) -> bool {
+    zerocopy::is_pending(socket) || stamps::is_pending(socket)
+}
+
+/// Waits until there may be something to receive. A notice is nothing, but makes the descriptor readable; after the wait it
+/// does so again.
 fn wait(fd: c_int, socket: &Socket) -> Result<()> {
-    if !zerocopy::is_pending(socket) {
+    if !has_notice(socket) {
         return readiness::wait_stream(fd, socket);
     }
     readiness::retire(fd, socket, || has_bytes(socket));
@@ -324,7 +347,7 @@ fn has_bytes(socket: &Socket) -> bool {
 
 /// Whether there is something to take.
 pub fn is_readable(socket: &Socket) -> bool {
-    has_bytes(socket) || zerocopy::is_pending(socket)
+    has_bytes(socket) || has_notice(socket)
 }
 
 fn nothing_there(fd: c_int, socket: &Socket, state: u32, done: usize) -> Result<Taken> {

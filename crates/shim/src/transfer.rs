@@ -265,10 +265,10 @@ pub unsafe fn receive_message(
     // SAFETY: by the caller.
     let mut buffers = unsafe { Buffers::new(message.msg_iov, message.msg_iovlen)? };
     if socket.is_stream() && flags & libc::MSG_ERRQUEUE != 0 {
-        let completed = stream::take_completions(fd, socket)?;
+        let notice = stream::take_notice(fd, socket)?;
         message.msg_namelen = 0;
         // SAFETY: by the caller.
-        unsafe { ancillary::write_completed(socket, completed, message) };
+        unsafe { ancillary::write_notice(socket, &notice, message) };
         return Ok(0);
     }
     if socket.is_stream() {

@@ -22,8 +22,11 @@ pub fn inherit(listener: &Socket, socket: &Socket) {
         listener.bits()
             & (bit::REUSE_ADDRESS | bit::REUSE_PORT | bit::OOB_INLINE | bit::TELL_LEFT | bit::ZEROCOPY),
     );
+    crate::stamps::inherit(listener, socket);
     let low_water = listener.low_water().load(Ordering::Relaxed);
     socket.low_water().store(low_water, Ordering::Relaxed);
+    let discover = listener.discover().load(Ordering::Relaxed);
+    socket.discover().store(discover, Ordering::Relaxed);
 }
 
 /// No option that moves is longer.

@@ -12,10 +12,10 @@ mod table;
 use crate::received;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
-use crate::{datagram, error_queue, loopback, segmentation, shadow, tcp_info};
+use crate::{datagram, error_queue, loopback, segmentation, shadow, stamps, tcp_info};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
-use eft_channel::socket::{COOKIE_KEYS_MAX, Opt, cork, flag};
+use eft_channel::socket::{COOKIE_KEYS_MAX, Opt, cork, flag, fragment};
 use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, IPPROTO_UDP, SOL_SOCKET};
 
 pub use carry::{carry_back, carry_over, carry_segment, fresh, inherit};
@@ -67,6 +67,8 @@ enum Kind {
     Memory,
     /// TCP_FASTOPEN_KEY.
     CookieKeys,
+    /// SO_TIMESTAMPING.
+    Stamps,
     /// TCP_CC_INFO: empty, as on Linux for CUBIC and NewReno.
     CongestionInfo,
 }
@@ -111,6 +113,7 @@ fn check(kind: Kind, stream: bool, level: c_int, value: &[u8]) -> Result<()> {
         {
             Err(Errno(libc::EINVAL))
         }
+        Kind::Stamps => stamps::check(int_of(level, value)? as u32),
         Kind::NoOptions if !value.is_empty() => Err(Errno(libc::EINVAL)),
         Kind::CookieKeys if !matches!(value.len(), COOKIE_KEY_LEN | COOKIE_KEYS_MAX) => {
             Err(Errno(libc::EINVAL))
@@ -119,7 +122,7 @@ fn check(kind: Kind, stream: bool, level: c_int, value: &[u8]) -> Result<()> {
             Err(Errno(libc::EINVAL))
         }
         Kind::DontFragment => match int_of(level, value)? {
-            libc::IP_PMTUDISC_WANT | libc::IP_PMTUDISC_DO | libc::IP_PMTUDISC_PROBE => Ok(()),
+            libc::IP_PMTUDISC_DONT..=libc::IP_PMTUDISC_PROBE => Ok(()),
             0..=5 if !stream || level == IPPROTO_IPV6 => Ok(()),
             _ => Err(Errno(libc::EINVAL)),
         },
@@ -216,8 +219,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
         Kind::Bit(bits) => {
             socket.put_bits(bits, number != 0);
             if bits == bit::ZEROCOPY && number != 0 {
-                crate::error_watch::watch();
-                crate::epoll::widen(fd);
+                watch_errors(fd);
             }
         }
         Kind::Size(opt) => page.set_option(opt, (number.clamp(2304, 1 << 27) as u32) * 2),
@@ -226,6 +228,11 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
             page.set_option(Opt::Cork, rest | (number != 0) as u32);
         }
         Kind::ErrorQueue => error_queue::set(fd, socket, number != 0),
+        Kind::Stamps => {
+            if stamps::set(socket, number as u32) {
+                watch_errors(fd);
+            }
+        }
         Kind::DatagramCork => datagram::set_cork(socket, number != 0)?,
         Kind::Segment => return segmentation::set(socket, number),
         // The default is on; the transport needs to know "off" (2) and "now" (1).
@@ -244,7 +251,12 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
         Kind::DontFragment => {
             socket.discover().store(number as u32 + 1, Ordering::Relaxed);
             let never = matches!(number, libc::IP_PMTUDISC_DO | libc::IP_PMTUDISC_PROBE);
-            page.set_option(Opt::DontFragment, never as u32);
+            let word = match (socket.is_stream(), number) {
+                (true, libc::IP_PMTUDISC_DONT) if level == IPPROTO_IP => fragment::MAY,
+                (false, _) if never => fragment::NEVER,
+                _ => 0,
+            };
+            page.set_option(Opt::DontFragment, word);
         }
         // Once a socket has its address it is too late for either value, as on Linux.
         Kind::V6Only if socket.has(bit::BOUND) || is_connected(socket) => return Err(Errno(libc::EINVAL)),
@@ -256,6 +268,12 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
     }
     crate::domain::notify(socket);
     Ok(())
+}
+
+/// The socket at `fd` has an error queue from now on.
+fn watch_errors(fd: c_int) {
+    crate::error_watch::watch();
+    crate::epoll::widen(fd);
 }
 
 fn is_connected(socket: &Socket) -> bool {
@@ -337,6 +355,7 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
             (0, true) => libc::IP_PMTUDISC_WANT,
             (set, _) => set as c_int - 1,
         },
+        Kind::Stamps => page.stamping() as c_int,
         Kind::PathMtu => computed::path_mtu(socket)?,
         Kind::ErrorQueue => page.option(Opt::ReceiveErrors) as c_int,
         Kind::V6Only => socket.has(bit::V6ONLY) as c_int,

@@ -145,8 +145,11 @@ static void all_rows(void) {
 static void values(void) {
     for (int decided = 0; decided < 2; decided++) {
         int fd = decided ? bound(SOCK_STREAM, host) : socket(AF_INET, SOCK_STREAM, 0);
-        int never = IP_PMTUDISC_DONT;
+        int never = IP_PMTUDISC_INTERFACE, may = IP_PMTUDISC_DONT, told = -1;
         FAILS(setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &never, sizeof never), EINVAL);
+        CHECK(setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &may, sizeof may) == 0);
+        CHECK(getsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &told, &(socklen_t){sizeof told}) == 0);
+        EQUAL(told, IP_PMTUDISC_DONT);
         FAILS(setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "nosuch", 6), ENOENT);
         FAILS(setsockopt(fd, IPPROTO_TCP, 9999, &never, sizeof never), ENOPROTOOPT);
         FAILS(setsockopt(fd, IPPROTO_IP, IP_OPTIONS, "\1\1\1\1", 4), EINVAL);

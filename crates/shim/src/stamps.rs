@@ -1,0 +1,146 @@
+//! SO_TIMESTAMPING on a stream (Documentation/networking/timestamping.rst of the kernel): when a send's last byte was given to
+//! the network's queue, when a device had it, and when the peer acknowledged it, from the error queue; and when what is
+//! received came. The transport takes the times; here they become those of the wall's clock.
+
+use crate::readiness;
+use crate::socket::Socket;
+use crate::sys::{Errno, Result};
+use core::ffi::c_int;
+use core::sync::atomic::Ordering;
+use core::time::Duration;
+use eft_channel::socket::{Opt, Stamp, stamping};
+
+/// Further flags, `SOF_TIMESTAMPING_…`.
+const SOFTWARE: u32 = 16;
+const OPT_ID: u32 = 128;
+const OPT_TSONLY: u32 = 2048;
+const OPT_ID_TCP: u32 = 65536;
+/// Flags that need hardware: they are taken, and nothing comes of them, as on Linux with a device that has no clock.
+const HARDWARE: u32 = 1 | 4 | 32 | 64 | 16384;
+/// Times of sends.
+const SENDS: u32 = stamping::TX_SOFTWARE | stamping::TX_SCHED | stamping::TX_ACK;
+const KNOWN: u32 = SENDS | stamping::RX_SOFTWARE | SOFTWARE | OPT_ID | OPT_TSONLY | OPT_ID_TCP | HARDWARE;
+/// `SO_EE_ORIGIN_TIMESTAMPING`.
+const ORIGIN: u8 = 4;
+
+/// Refuses flags that are of no effect here.
+pub fn check(flags: u32) -> Result<()> {
+    let wrong = flags & !KNOWN != 0 || (flags & OPT_ID_TCP != 0 && flags & OPT_ID == 0);
+    if wrong { Err(Errno(libc::EINVAL)) } else { Ok(()) }
+}
+
+/// Sets the option, after [`check`]. True if there will be times in the error queue.
+pub fn set(socket: &Socket, flags: u32) -> bool {
+    let before = socket.page.stamping();
+    prepare(socket);
+    if flags & OPT_ID != 0 && before & OPT_ID == 0 {
+        // Numbers count bytes from here.
+        let page = &socket.page;
+        let first = if flags & OPT_ID_TCP != 0 { page.send_end() } else { page.send_released() };
+        socket.stamp_base().store(first as u32, Ordering::Relaxed);
+    }
+    socket.page.set_option(Opt::Timestamping, flags);
+    flags & SENDS != 0
+}
+
+/// An accepted connection has its listener's wishes.
+pub fn inherit(listener: &Socket, socket: &Socket) {
+    let flags = listener.page.stamping();
+    if flags != 0 {
+        prepare(socket);
+        socket.page.set_option(Opt::Timestamping, flags);
+    }
+}
+
+/// Before the option is first set on a socket.
+fn prepare(socket: &Socket) {
+    if socket.page.stamping() == 0 && socket.page.errors_end() == 0 {
+        socket.page.clear_stamp_requests();
+    }
+}
+
+/// Whether times of sends are wanted.
+#[inline]
+pub fn is_on(socket: &Socket) -> bool {
+    socket.page.stamping() & SENDS != 0
+}
+
+/// Whether there is a time to take.
+#[inline]
+pub fn is_pending(socket: &Socket) -> bool {
+    socket.page.stamping() != 0 && socket.page.has_errors()
+}
+
+/// A send ends at this offset of the stream, which is not published yet. Under the send lock.
+pub fn request(socket: &Socket, end: u64) {
+    socket.page.request_stamps(end, socket.page.stamping() & SENDS);
+}
+
+/// Whether the bytes that fill the ring now are the last that a send puts in.
+pub fn is_last(fd: c_int, socket: &Socket, flags: c_int, left: usize, room: usize) -> bool {
+    left == 0 || (room == 0 && readiness::must_not_wait(fd, socket, flags))
+}
+
+/// Takes the oldest time.
+pub fn take(socket: &Socket) -> Option<Stamp> {
+    let page = &socket.page;
+    let _guard = socket.lock_receive().ok()?;
+    if !is_pending(socket) {
+        return None;
+    }
+    let taken = page.errors_taken();
+    let stamp = page.read_stamp(taken);
+    page.set_errors_taken(taken.wrapping_add(1));
+    Some(stamp)
+}
+
+/// Whether a time is told with the packet it belongs to. There is none here: it counts as cut off.
+pub fn lacks_packet(socket: &Socket) -> bool {
+    socket.page.stamping() & OPT_TSONLY == 0
+}
+
+/// The `sock_extended_err` of a time, and room for an offender's address, which it has none of: its bytes and how many.
+pub fn extended(socket: &Socket, stamp: &Stamp, inet6: bool) -> ([u8; 64], usize) {
+    let mut bytes = [0; 64];
+    bytes[..4].copy_from_slice(&libc::ENOMSG.to_ne_bytes());
+    bytes[4] = ORIGIN;
+    bytes[8..12].copy_from_slice(&stamp.kind.to_ne_bytes());
+    let number = match socket.page.stamping() & OPT_ID {
+        0 => 0,
+        _ => stamp.end.wrapping_sub(1).wrapping_sub(socket.stamp_base().load(Ordering::Relaxed)),
+    };
+    bytes[12..16].copy_from_slice(&number.to_ne_bytes());
+    let address = if inet6 { size_of::<libc::sockaddr_in6>() } else { size_of::<libc::sockaddr_in>() };
+    (bytes, 16 + address)
+}
+
+/// A time as `SCM_TIMESTAMPING` tells it, if the program wants to be told: three of them, the last two of hardware.
+pub fn told(socket: &Socket, at: u64) -> Option<[u8; 48]> {
+    if at == 0 || socket.page.stamping() & SOFTWARE == 0 {
+        return None;
+    }
+    let ago = Duration::from_nanos(clock(libc::CLOCK_MONOTONIC).saturating_sub(at));
+    let then = Duration::from_nanos(clock(libc::CLOCK_REALTIME)).saturating_sub(ago);
+    let mut bytes = [0; 48];
+    bytes[..8].copy_from_slice(&then.as_secs().to_ne_bytes());
+    bytes[8..16].copy_from_slice(&u64::from(then.subsec_nanos()).to_ne_bytes());
+    Some(bytes)
+}
+
+/// When the bytes came that a receive took, if that is wanted.
+pub fn received(socket: &Socket) -> Option<[u8; 48]> {
+    if socket.page.stamping() & stamping::RX_SOFTWARE == 0 {
+        return None;
+    }
+    told(socket, socket.page.received_at())
+}
+
+fn clock(which: libc::clockid_t) -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a timespec of ours.
+    unsafe { libc::clock_gettime(which, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests;
