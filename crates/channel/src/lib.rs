@@ -3,7 +3,7 @@
 //! Everything two processes share goes through this crate: [`segment::Segment`] (bytes), [`queue`] (fixed 64-byte messages),
 //! [`pool`] (packet buffers), [`notify`] (how a receiver sleeps and how it is woken), [`socket`] (the page and rings that an
 //! application shares with its transport), [`account`] (where a component's time goes), [`dirty`] (which sockets have changes),
-//! [`token`] (readiness mirrored in a kernel descriptor) and [`access`] (an observer of what a transport reads and writes in
+//! [`token`] (readiness mirrored in a kernel descriptor), [`sleepers`] (threads that sleep on a socket's page) and [`access`] (an observer of what a transport reads and writes in
 //! programs' pages). The request database, which is private to its owner, lives in [`requests`].
 //!
 //! The peer is not trusted: no important index lives only in memory that a peer can write, and everything read from shared
@@ -35,6 +35,7 @@ pub mod requests;
 mod seen;
 pub mod segment;
 pub mod shared;
+pub mod sleepers;
 #[cfg(not(loom))]
 pub mod socket;
 #[cfg(not(loom))]

@@ -37,6 +37,7 @@ use crate::memory::PoolView;
 use crate::notify::Doorbell;
 use crate::segment::{OutOfBounds, Segment};
 use crate::shared::Shared;
+use crate::sleepers::Sleepers;
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, Ordering};
 use eft_base::{ComponentId, Role, WireAddress};
@@ -227,6 +228,15 @@ impl Arena {
             receive_len: self.geometry.receive_len,
             observer: self.observer.clone(),
         })
+    }
+
+    /// Threads that sleep on the page of this slot.
+    pub fn sleepers(&self, slot: u32) -> Option<&Sleepers> {
+        if slot as usize >= self.geometry.slots {
+            return None;
+        }
+        // SAFETY: one atomic.
+        unsafe { self.segment.view(self.geometry.offset_of(slot) + page::SLEEPERS) }.ok()
     }
 
     /// The stack's addresses, for `getifaddrs` and the interface ioctls: plain bytes that sockets

@@ -8,15 +8,17 @@
 //! the two apart: a far end that was shut down here looks like one whose descriptor was closed, except that the message
 //! is still there. See [`is_closed`].
 
+mod handed;
+
 use crate::scm;
-use eft_base::SocketId;
+use eft_base::{Instant, SocketId};
 use eft_channel::socket::{Arena, SocketPage, flag};
+use handed::Handed;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::Ordering;
 
 /// Bytes of a plug: enough to fill a send buffer of the smallest size.
 pub const PLUG_LEN: usize = 1500;
@@ -53,6 +55,8 @@ pub struct FarEnds {
     /// Ends that are not in line with their sockets yet, in the order in which they came.
     new: HashMap<SocketId, (OwnedFd, Arena)>,
     waiting: VecDeque<SocketId>,
+    /// Input that threads are woken for, without a token.
+    handed: Handed,
 }
 
 impl FarEnds {
@@ -141,6 +145,7 @@ impl FarEnds {
         self.take_up_one(socket);
         if let Some(far) = self.ends.get(&socket)
             && !far.ended
+            && !self.handed.take_over(socket, &far.page)
             && (far.page.read_token().post(far.page.receive_end())
                 || (far.page.has_more_to_report() && far.page.read_token().post_anyway())
                 || far.page.post_edge())
@@ -157,6 +162,24 @@ impl FarEnds {
             self.owed.push((socket, true));
         }
         wake_sleepers(&far.page);
+    }
+
+    /// At the end of a turn: wakes the threads that are to take its input. Returns when to call [`Self::check_handed`].
+    pub fn wake_readers(&mut self, now: impl Fn() -> Instant) -> Option<Instant> {
+        if self.handed.is_idle() {
+            return None;
+        }
+        let page_of = |socket| self.ends.get(&socket).map(|far| &far.page);
+        self.calls += self.handed.wake(page_of, &now);
+        self.handed.forget_taken(page_of);
+        self.handed.deadline()
+    }
+
+    /// Posts tokens for input that no thread has taken in time.
+    pub fn check_handed(&mut self, now: impl Fn() -> Instant) {
+        while let Some(socket) = self.handed.overdue(&now) {
+            self.readable(socket);
+        }
     }
 
     pub fn owes(&self) -> bool {
@@ -216,10 +239,10 @@ impl FarEnds {
     }
 }
 
-/// Wakes programs that cannot wait in the kernel for their descriptor and sleep on a word of the page.
+/// Wakes threads that sleep on the page and not in the kernel for their descriptor.
 fn wake_sleepers(page: &SocketPage) {
-    if page.sleepers().load(Ordering::SeqCst) != 0 && page.sleepers().swap(0, Ordering::SeqCst) != 0 {
-        crate::futex::wake(page.sleepers());
+    if page.sleepers().silence() {
+        crate::futex::wake(page.sleepers().word());
     }
 }
 

@@ -70,13 +70,13 @@ pub fn take_message(fd: c_int) -> Result<()> {
 
 /// Sleeps until the transport reports a change, unless `over` already.
 pub fn sleep(socket: &Socket, over: impl Fn() -> bool) -> Result<()> {
-    let word = socket.page.sleepers();
+    let sleepers = socket.page.sleepers();
     while !over() {
-        word.store(1, Ordering::SeqCst);
+        let word = sleepers.announce_watcher();
         if over() {
             break;
         }
-        if let Err(Errno(libc::EINTR)) = sys::futex_wait(word.as_ptr(), 1, PATIENCE) {
+        if let Err(Errno(libc::EINTR)) = sys::futex_wait(sleepers.word().as_ptr(), word, PATIENCE) {
             return Err(Errno(libc::EINTR));
         }
     }

@@ -2,11 +2,12 @@
 
 use crate::socket::Socket;
 use crate::sys::{self, Result};
-use crate::{datagram, fdops, table};
+use crate::{datagram, fdops, sleeping, table};
 use core::ffi::{c_int, c_ulong, c_void};
 
 const SIOCOUTQNSD: c_ulong = 0x894b;
 const SIOCATMARK: c_ulong = 0x8905;
+const FIOASYNC: c_ulong = 0x5452;
 
 /// What eft answers; `None` leaves the call to libc.
 ///
@@ -19,6 +20,10 @@ pub unsafe fn ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) -> Option<Res
                 // SAFETY: by the caller.
                 fdops::mirror_nonblocking(fd, unsafe { arg.cast::<c_int>().read_unaligned() } != 0);
             }
+            None
+        }
+        FIOASYNC => {
+            sleeping::watch(fd);
             None
         }
         libc::FIOCLEX => {

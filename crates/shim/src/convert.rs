@@ -66,7 +66,9 @@ pub fn to_eft(fd: c_int, stream: bool, inet6: bool, keep: bool) -> Result<(&'sta
             options::carry_segment(fd, near, socket);
         }
     }
-    socket.put_bits(bit::NONBLOCKING, copy_status_flags(fd, near));
+    let flags = copy_status_flags(fd, near);
+    socket.put_bits(bit::NONBLOCKING, flags & libc::O_NONBLOCK != 0);
+    socket.put_bits(bit::WATCHED, flags & libc::O_ASYNC != 0);
     let kept = keep.then(|| hide_copy(fd)).flatten();
     for number in table::numbers(0, c_int::MAX) {
         let same = || number == fd || sys::identity(number).is_ok_and(|(i, _)| i == inode);

@@ -49,16 +49,14 @@ pub fn replace(with: c_int, number: c_int, entry: Entry) {
     epoll::put_back(number);
 }
 
-/// Returns whether O_NONBLOCK is set.
-pub fn copy_status_flags(from: c_int, to: c_int) -> bool {
+/// Returns the flags.
+pub fn copy_status_flags(from: c_int, to: c_int) -> c_int {
     let wanted = (libc::O_NONBLOCK | libc::O_ASYNC) as usize;
-    if let Ok(flags) = sys::fcntl(from, libc::F_GETFL, 0)
-        && flags & wanted != 0
-    {
-        let _ = sys::fcntl(to, libc::F_SETFL, flags & wanted);
-        return flags & libc::O_NONBLOCK as usize != 0;
+    let flags = sys::fcntl(from, libc::F_GETFL, 0).unwrap_or(0) & wanted;
+    if flags != 0 {
+        let _ = sys::fcntl(to, libc::F_SETFL, flags);
     }
-    false
+    flags as c_int
 }
 
 pub fn numbers_of(socket: &Socket) -> impl Iterator<Item = c_int> {

@@ -9,7 +9,7 @@ mod registry;
 
 use crate::spin::Spin;
 use crate::table::{self, Entry};
-use crate::{poll, real};
+use crate::{poll, real, sleeping};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -54,6 +54,7 @@ pub fn registered(set: c_int, fd: c_int, event: Option<epoll_event>) {
     }
     registry::note(Known { set, fd, events: event.events, data: event.u64 });
     widen(fd);
+    sleeping::watch(fd);
 }
 
 /// A socket has got an error queue, or is registered with one: an error must wake waiters that did not ask for data.

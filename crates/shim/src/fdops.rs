@@ -7,7 +7,7 @@ use crate::domain::domain;
 use crate::socket::bit;
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{control, epoll, errno, loopback, process, real, standard, stream};
+use crate::{control, epoll, errno, loopback, process, real, sleeping, standard, stream};
 use core::ffi::{c_int, c_uint};
 use core::sync::atomic::Ordering;
 
@@ -133,7 +133,12 @@ pub fn fcntl(fd: c_int, command: c_int, arg: usize) -> Result<c_int> {
     let done = errno::of(unsafe { real::fcntl64.get()(fd, command, arg) })?;
     match command {
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => duplicated(fd, done),
-        libc::F_SETFL => mirror_nonblocking(fd, arg as c_int & libc::O_NONBLOCK != 0),
+        libc::F_SETFL => {
+            mirror_nonblocking(fd, arg as c_int & libc::O_NONBLOCK != 0);
+            if arg as c_int & libc::O_ASYNC != 0 {
+                sleeping::watch(fd);
+            }
+        }
         libc::F_SETFD => mirror_cloexec(fd, arg as c_int & libc::FD_CLOEXEC != 0),
         _ => {}
     }

@@ -39,6 +39,8 @@
 //! - No multicast, raw sockets, UDP-Lite or MPTCP (EPROTONOSUPPORT). What each socket option does: `docs/options.md`.
 //! - Buffers, and addresses that come with data, are checked only for pointers that no program can have mapped (EFAULT);
 //!   other bad ones crash the program. The rarer calls ask the kernel.
+//! - In a program that both waits in a read on a socket and polls it by a call that is not seen, that poll shows what the read
+//!   left some milliseconds later.
 //! - `splice` copies. An accept with one number left needs a hard limit above the soft one. SO_LINGER
 //!   waits in `close`, for this process's last descriptor.
 //! - A program that remembered libc's own `stdout` before descriptor 1 became an eft socket (C++'s
@@ -76,6 +78,7 @@ mod error_watch;
 mod establish;
 mod exec;
 mod fdops;
+mod handlers;
 mod init;
 mod interface_calls;
 mod interface_list;
@@ -102,6 +105,7 @@ mod segmentation;
 mod sendfile;
 mod shadow;
 mod shadow_send;
+mod sleeping;
 mod socket;
 mod spin;
 mod splice;

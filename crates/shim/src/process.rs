@@ -77,6 +77,11 @@ fn begin() {
     call(|hooks| hooks.begin);
 }
 
+/// The number of this process, or of one of whose memory it is a copy.
+pub fn number() -> u32 {
+    owner().load(Ordering::Relaxed) as u32
+}
+
 /// Whether this process may change the shim's tables: true except in a vfork child. Called only
 /// before a change, since it costs a system call.
 pub fn owns_memory() -> bool {

@@ -6,7 +6,7 @@
 
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
-use crate::{confined, errno, real};
+use crate::{confined, errno, handlers, real, sleeping};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 
@@ -135,7 +135,7 @@ pub fn examine(fd: c_int, socket: &Socket) {
 fn wait_confined(socket: &Socket, over: impl Fn() -> bool) -> Result<()> {
     loop {
         match confined::sleep(socket, || over() || socket.is_ended()) {
-            Err(Errno(libc::EINTR)) if handlers_restart() => {}
+            Err(Errno(libc::EINTR)) if handlers::all_restart() => {}
             done => return done,
         }
     }
@@ -163,6 +163,9 @@ pub fn wait_stream(fd: c_int, socket: &Socket) -> Result<()> {
     if confined::is_confined() {
         return wait_confined(socket, || socket.token.is_posted() || socket.wishes_shut_read());
     }
+    if let Some(done) = sleeping::wait(fd, socket) {
+        return done;
+    }
     let ret =
         // SAFETY: no buffer.
         unsafe { real::recv.get()(fd, core::ptr::null_mut(), 0, libc::MSG_PEEK) };
@@ -173,7 +176,7 @@ pub fn wait_stream(fd: c_int, socket: &Socket) -> Result<()> {
 /// (SO_RCVTIMEO, SO_SNDTIMEO). Unlike [`wait_stream`] this wakes every waiter, which sockets that
 /// several threads or processes wait on need: datagram sockets and listeners.
 pub fn wait(fd: c_int, events: i16, timeout: c_int) -> Result<()> {
-    wait_within(fd, events, timeout_of(fd, timeout))
+    wait_within(fd, events, sys::timeout_of(fd, timeout))
 }
 
 /// As [`wait`], without a limit, for any descriptor.
@@ -190,37 +193,11 @@ fn wait_within(fd: c_int, events: i16, limit: Option<c_int>) -> Result<()> {
             n if n > 0 => return Ok(()),
             _ => match errno::get() {
                 // poll is never restarted; the call that the program made might be.
-                Errno(libc::EINTR) if limit.is_none() && handlers_restart() => {}
+                Errno(libc::EINTR) if limit.is_none() && handlers::all_restart() => {}
                 errno => return Err(errno),
             },
         }
     }
-}
-
-/// A socket timeout in milliseconds; `None`: for ever.
-fn timeout_of(fd: c_int, name: c_int) -> Option<c_int> {
-    let mut bytes = [0; 16];
-    sys::get_option(fd, libc::SOL_SOCKET, name, &mut bytes).ok()?;
-    let [seconds, micros] =
-        [&bytes[..8], &bytes[8..]].map(|b| i64::from_ne_bytes(b.try_into().unwrap_or([0; 8])).max(0));
-    match seconds.saturating_mul(1000).saturating_add((micros + 999) / 1000) {
-        0 => None,
-        ms => Some(ms.min(c_int::MAX as i64) as c_int),
-    }
-}
-
-/// Whether every signal handler of the process asks for interrupted calls to be restarted.
-fn handlers_restart() -> bool {
-    (1..=64).all(|signal| {
-        // SAFETY: all zeroes is a sigaction; only read back.
-        unsafe {
-            let mut action: libc::sigaction = core::mem::zeroed();
-            libc::sigaction(signal, core::ptr::null(), &mut action) != 0
-                || action.sa_sigaction == libc::SIG_DFL
-                || action.sa_sigaction == libc::SIG_IGN
-                || action.sa_flags & libc::SA_RESTART != 0
-        }
-    })
 }
 
 /// Whether this call must not wait.

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use libc::{
     FILE, addrinfo, epoll_event, fd_set, ifaddrs, iovec, mmsghdr, msghdr, off64_t, pid_t,
     posix_spawn_file_actions_t, posix_spawnattr_t, pthread_attr_t, pthread_t, sigaction as Action, sigset_t,
-    size_t, sockaddr, socklen_t, ssize_t, timespec,
+    size_t, sockaddr, socklen_t, ssize_t, timespec, timeval,
 };
 
 /// A function of type `F` in the next library that has it.
@@ -139,6 +139,7 @@ reals! {
     thrd_create: fn(*mut pthread_t, usize, *mut c_void) -> c_int;
     _Fork: fn() -> pid_t;
     sigaction: fn(c_int, *const Action, *mut Action) -> c_int;
+    siginterrupt: fn(c_int, c_int) -> c_int;
     signal: fn(c_int, usize) -> usize;
     sysv_signal: fn(c_int, usize) -> usize;
     sigset: fn(c_int, usize) -> usize;
@@ -151,6 +152,7 @@ reals! {
     sigsuspend: fn(*const sigset_t) -> c_int;
     ppoll: fn(*mut libc::pollfd, libc::nfds_t, *const timespec, *const sigset_t) -> c_int;
     pselect: fn(c_int, *mut fd_set, *mut fd_set, *mut fd_set, *const timespec, *const sigset_t) -> c_int;
+    select: fn(c_int, *mut fd_set, *mut fd_set, *mut fd_set, *mut timeval) -> c_int;
     epoll_wait: fn(c_int, *mut epoll_event, c_int, c_int) -> c_int;
     epoll_pwait: fn(c_int, *mut epoll_event, c_int, c_int, *const sigset_t) -> c_int;
     epoll_pwait2: fn(c_int, *mut epoll_event, c_int, *const timespec, *const sigset_t) -> c_int;

@@ -60,6 +60,10 @@ pub mod bit {
     pub const DEFERRED: u32 = 8388608;
     /// SO_ZEROCOPY: completions of sends with MSG_ZEROCOPY are told.
     pub const ZEROCOPY: u32 = 16777216;
+    /// A program waits for it by poll, select, epoll or SIGIO: the descriptor must always be right.
+    pub const WATCHED: u32 = 33554432;
+    /// It is known to have no receive timeout.
+    pub const PATIENT: u32 = 67108864;
 }
 
 const BITS: usize = SHIM_WORDS;

@@ -6,7 +6,7 @@ use crate::buffers::Buffers;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::zerocopy::Completed;
-use crate::{readiness, stamps, zerocopy};
+use crate::{readiness, sleeping, stamps, zerocopy};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_channel::socket::Stamp;
@@ -278,6 +278,7 @@ fn take(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int, done: usize)
         to.read_receive(page, from, n);
     }
     if flags & libc::MSG_PEEK != 0 {
+        sleeping::left_a_rest(socket);
         return Ok(Taken::Bytes(n));
     }
     if page.incarnation() != incarnation {
@@ -291,6 +292,7 @@ fn take(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int, done: usize)
         readiness::retire(fd, socket, || is_readable(socket));
     } else {
         readiness::took_a_part(fd, socket);
+        sleeping::left_a_rest(socket);
     }
     Ok(Taken::Bytes(n))
 }

@@ -291,11 +291,32 @@ pub fn write(fd: c_int, bytes: &[u8]) -> Result<usize> {
     unsafe { call(libc::SYS_write, [fd as usize, bytes.as_ptr() as usize, bytes.len(), 0, 0, 0]) }
 }
 
+/// A socket timeout in milliseconds; `None`: for ever.
+pub fn timeout_of(fd: c_int, name: c_int) -> Option<c_int> {
+    let mut bytes = [0; 16];
+    get_option(fd, libc::SOL_SOCKET, name, &mut bytes).ok()?;
+    let [seconds, micros] =
+        [&bytes[..8], &bytes[8..]].map(|b| i64::from_ne_bytes(b.try_into().unwrap_or([0; 8])).max(0));
+    match seconds.saturating_mul(1000).saturating_add((micros + 999) / 1000) {
+        0 => None,
+        ms => Some(ms.min(c_int::MAX as i64) as c_int),
+    }
+}
+
 /// Wakes one waiter on a futex that processes share.
 pub fn futex_wake(word: *const u32) {
     // SAFETY: FUTEX_WAKE does not access the word.
     unsafe {
         let _ = call(libc::SYS_futex, [word as usize, libc::FUTEX_WAKE as usize, 1, 0, 0, 0]);
+    }
+}
+
+/// Wakes all waiters on a futex that processes share.
+pub fn futex_wake_all(word: *const u32) {
+    // SAFETY: FUTEX_WAKE does not access the word.
+    unsafe {
+        let all = i32::MAX as usize;
+        let _ = call(libc::SYS_futex, [word as usize, libc::FUTEX_WAKE as usize, all, 0, 0, 0]);
     }
 }
 

@@ -14,6 +14,7 @@ use super::{Geometry, Opt, SOCKET_HEADER_LEN, wish};
 use crate::access::AccessObserver;
 use crate::segment::{OutOfBounds, Segment};
 use crate::shared::Shared;
+use crate::sleepers::Sleepers;
 use crate::token::{ReadToken, WritePlug};
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -47,7 +48,7 @@ const MORE_OPTIONS: usize = 400;
 pub const IDENTITY: usize = INODE;
 pub const IDENTITY_LEN: usize = 12;
 const _: () = assert!(KIND == INODE + 8 && SLEEPERS == KIND + 4 && MORE_OPTIONS == SLEEPERS + 4);
-const SLEEPERS: usize = 396;
+pub(super) const SLEEPERS: usize = 396;
 pub(super) const INFO: usize = 448;
 /// Where the application's two locks lie (64 bytes each; only the shim uses them).
 pub const SEND_LOCK: usize = 512;
@@ -236,9 +237,10 @@ impl SocketPage {
         self.u32_at(SHADOW_ARRIVALS).fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Not 0 while a thread of the application sleeps on this word until the descriptor's state changes.
-    pub fn sleepers(&self) -> &AtomicU32 {
-        self.u32_at(SLEEPERS)
+    /// Threads of the application that sleep on this page.
+    pub fn sleepers(&self) -> &Sleepers {
+        // SAFETY: one atomic.
+        unsafe { self.segment.view(self.base + SLEEPERS) }.expect("slot lies in the arena")
     }
 
     word!(

@@ -80,7 +80,8 @@ fn waking_sleepers_leaves_the_options_alone() {
     page.reset(ComponentId::UDP);
     let all = [Opt::MaxSegment, Opt::NotSentLowWater, Opt::Flush, Opt::ReceiveErrors];
     all.iter().for_each(|option| page.set_option(*option, 1000));
-    assert_eq!(page.sleepers().swap(0, Ordering::SeqCst), 0);
+    assert!(!page.sleepers().silence());
+    assert_eq!(page.sleepers().word().load(Ordering::SeqCst), 0);
     assert!(all.iter().all(|option| page.option(*option) == 1000));
     assert_eq!(page.kind(), 2);
 }

@@ -254,6 +254,7 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
     }
 
     fn has_stepped(&mut self, step: &Step) {
+        let again = self.live.surroundings.end_turn();
         let calls = self.live.surroundings.take_calls();
         for peer in self.live.accused.drain(..) {
             tell(&self.control, &FromServer::Accuse { peer }, &[]);
@@ -261,7 +262,7 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
         if calls > 0 {
             self.server.status().add(counter::DESCRIPTOR_CALLS, calls);
         }
-        self.deadline = step.deadline;
+        self.deadline = step.deadline.into_iter().chain(again).min();
     }
 
     /// Takes a few messages. True: there are no more.

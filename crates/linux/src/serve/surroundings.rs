@@ -3,7 +3,7 @@
 use crate::capture::{CaptureSlot, CaptureWriter};
 use crate::protocol::{ArenaShape, FromServer, ToServer};
 use crate::{Error, Result, memory};
-use eft_base::{DomainId, PoolId};
+use eft_base::{DomainId, Instant, PoolId};
 use eft_channel::Shared;
 use eft_channel::notify::Doorbell;
 use eft_channel::socket::{Arena, Geometry};
@@ -25,6 +25,12 @@ pub trait Surroundings<C: Component> {
 
     /// Emits events. Called once per turn. `ready`: the descriptors may be ready.
     fn poll(&mut self, _ready: bool, _emit: &mut dyn FnMut(C::Event)) {}
+
+    /// Called after each turn of the engine, when its effects were carried out. Returns when [`Self::poll`] wants to be called
+    /// again at the latest.
+    fn end_turn(&mut self) -> Option<Instant> {
+        None
+    }
 
     /// Whether events are waiting: a part of the last check before sleeping.
     fn pending(&self) -> bool {

@@ -3,13 +3,14 @@
 use super::{Surroundings, park};
 use crate::descriptors::FarEnds;
 use crate::protocol::ToServer;
-use eft_base::{ComponentId, DomainId, SocketId};
+use eft_base::{ComponentId, DomainId, Instant, SocketId};
 use eft_channel::Shared;
 use eft_channel::dirty::Dirty;
 use eft_channel::notify::Doorbell;
 use eft_channel::socket::Arena;
 use eft_component::Component;
 use eft_component::transport::{Effect, Event};
+use eft_host::clock;
 use rustix::event::epoll;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -46,6 +47,31 @@ impl TransportSurroundings {
     }
 }
 
+impl TransportSurroundings {
+    /// Emits events for the sockets that programs have changed. Those whose token is missing go to `wanted`.
+    fn take_marks(&mut self, wanted: &mut Vec<SocketId>, emit: &mut dyn FnMut(Event)) {
+        let count = self.domains.len();
+        let mut left = MARKS_PER_TURN;
+        for i in (self.first..).take(count) {
+            let f = &mut self.domains[i % count];
+            let id = f.id;
+            let arena = &f.arena;
+            let taken = f.dirty.take(left, &mut f.searched, |slot| {
+                let socket = SocketId { domain: id, slot: slot as u32 };
+                if arena.sleepers(socket.slot).is_some_and(|sleepers| sleepers.take_wanted()) {
+                    wanted.push(socket);
+                }
+                emit(Event::Dirty(socket));
+            });
+            left = left.saturating_sub(taken);
+            if left == 0 {
+                self.first = (i + 1) % count;
+                return;
+            }
+        }
+    }
+}
+
 impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for TransportSurroundings {
     fn perform(&mut self, effect: Effect) {
         match effect {
@@ -63,20 +89,14 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Transport
         if self.far.has_new() {
             self.far.take_up(FAR_PER_TURN, |socket| emit(Event::Dirty(socket)));
         }
-        let count = self.domains.len();
-        let mut left = MARKS_PER_TURN;
-        for i in (self.first..).take(count) {
-            let f = &mut self.domains[i % count];
-            let id = f.id;
-            let taken = f.dirty.take(left, &mut f.searched, |slot| {
-                emit(Event::Dirty(SocketId { domain: id, slot: slot as u32 }));
-            });
-            left = left.saturating_sub(taken);
-            if left == 0 {
-                self.first = (i + 1) % count;
-                return;
-            }
-        }
+        self.far.check_handed(clock::now);
+        let mut wanted = Vec::new();
+        self.take_marks(&mut wanted, emit);
+        wanted.into_iter().for_each(|socket| self.far.readable(socket));
+    }
+
+    fn end_turn(&mut self) -> Option<Instant> {
+        self.far.wake_readers(clock::now)
     }
 
     fn pending(&self) -> bool {

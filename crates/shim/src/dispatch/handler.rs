@@ -7,7 +7,7 @@ use super::disposition;
 use super::route::{Route, route};
 use super::{Calls, SYS_USER_DISPATCH, clone, cloned, signals, stack};
 use crate::sys::{self, Errno};
-use crate::{errno, real};
+use crate::{errno, handlers, real};
 use core::ffi::{c_int, c_void};
 use libc::{siginfo_t, ucontext_t};
 use std::sync::OnceLock;
@@ -98,12 +98,13 @@ unsafe extern "C" fn on_sigsys(signal: c_int, info: *mut siginfo_t, context: *mu
 unsafe fn call(number: i64, args: [usize; 6]) -> isize {
     // SAFETY: the program's call.
     unsafe {
-        if let Some(done) = signals::by_number(number, args) {
-            return done;
-        }
         let before = errno::get();
         let Some(done) = CALLS.get().and_then(|calls| calls(number, args)) else {
-            return sys::raw(number, args);
+            let done = signals::by_number(number, args).unwrap_or_else(|| sys::raw(number, args));
+            if number == libc::SYS_rt_sigaction {
+                handlers::changed();
+            }
+            return done;
         };
         let result = if done == -1 { errno::get().in_kernel() } else { done };
         errno::set(before);

@@ -1,20 +1,38 @@
 //! poll and epoll_wait, whose answers lack errors (`crate::poll`).
 
-use crate::{epoll, error_watch, poll, real};
+use crate::{epoll, error_watch, poll, real, sleeping, sys, table};
 use core::ffi::c_int;
 use core::time::Duration;
-use libc::{epoll_event, nfds_t, pollfd, size_t};
+use libc::{epoll_event, fd_set, nfds_t, pollfd, size_t, timeval};
 
 /// The program's list, if it must be checked.
 ///
 /// # Safety
 /// As for `poll`.
 pub unsafe fn list<'a>(list: *mut pollfd, count: nfds_t) -> Option<&'a mut [pollfd]> {
-    if !error_watch::is_watching() || count == 0 || list.is_null() {
+    if count == 0 || sys::plausible(list, count as usize).is_err() {
         return None;
     }
     // SAFETY: by the caller.
-    Some(unsafe { core::slice::from_raw_parts_mut(list, count as usize) })
+    let list = unsafe { core::slice::from_raw_parts_mut(list, count as usize) };
+    sleeping::watch_all(list.iter().map(|asked| asked.fd));
+    error_watch::is_watching().then_some(list)
+}
+
+/// `select` and its kin look at these numbers.
+///
+/// # Safety
+/// `set` must be as for `select`.
+pub unsafe fn watch_set(count: c_int, set: *const fd_set) {
+    const BITS: usize = usize::BITS as usize;
+    if count <= 0 || sys::plausible(set, count as usize / 8).is_err() {
+        return;
+    }
+    // SAFETY: by the caller: as many bits as there are numbers, in whole words. The program may have allocated more than
+    // libc's type has.
+    let has =
+        |fd: c_int| unsafe { *set.cast::<usize>().add(fd as usize / BITS) >> (fd as usize % BITS) & 1 != 0 };
+    sleeping::watch_all(table::numbers(0, count - 1).filter(|fd| has(*fd)));
 }
 
 /// Completes the kernel's answer about `count` descriptors.
@@ -96,5 +114,20 @@ pub unsafe extern "C" fn __poll_chk(list: *mut pollfd, count: nfds_t, limit: c_i
             true => libc::abort(),
             false => poll(list, count, limit),
         }
+    }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn select(
+    count: c_int,
+    read: *mut fd_set,
+    write: *mut fd_set,
+    except: *mut fd_set,
+    limit: *mut timeval,
+) -> c_int {
+    // SAFETY: as above.
+    unsafe {
+        watch_set(count, read);
+        real::select.get()(count, read, write, except, limit)
     }
 }

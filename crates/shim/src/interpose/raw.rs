@@ -7,7 +7,7 @@
 use super::{descriptors, io, programs, raw_polling, sockets};
 use crate::names::files;
 use crate::sys::Errno;
-use crate::{confined, dispatch, errno, init, sys, table};
+use crate::{confined, dispatch, errno, handlers, init, sleeping, sys, table};
 use core::ffi::{c_int, c_long};
 
 #[unsafe(no_mangle)]
@@ -28,10 +28,13 @@ pub unsafe extern "C" fn syscall(
         {
             return done as c_long;
         }
-        if let Some(done) = dispatch::signals::by_number(number, args) {
-            return errno::long(sys::check(done)) as c_long;
+        let done = match dispatch::signals::by_number(number, args) {
+            Some(done) => sys::check(done),
+            None => sys::call(number, args),
+        };
+        if number == libc::SYS_rt_sigaction {
+            handlers::changed();
         }
-        let done = sys::call(number, args);
         if done == Ok(0) && makes_processes(number) {
             dispatch::cloned();
         }
@@ -120,7 +123,11 @@ unsafe fn refused(count: usize, list: *const *const Iocb) -> Option<isize> {
     let concerned = (0..count).any(|i| {
         // SAFETY: the program's call: a list of so many.
         let Iocb { operation, fd, .. } = unsafe { list.add(i).read().read() };
-        operation != IOCB_CMD_POLL && table::socket(fd).is_some()
+        if operation == IOCB_CMD_POLL {
+            sleeping::watch(fd);
+            return false;
+        }
+        table::socket(fd).is_some()
     });
     concerned.then(|| errno::long(Err(Errno(libc::EINVAL))))
 }

@@ -4,7 +4,7 @@ use super::{polling, signals};
 use crate::{dispatch, errno, poll, sys};
 use core::ffi::{c_int, c_long};
 use core::time::Duration;
-use libc::{epoll_event, pollfd, timespec};
+use libc::{epoll_event, fd_set, pollfd, timespec};
 
 /// `None`: another call.
 ///
@@ -22,6 +22,10 @@ pub unsafe fn known(number: c_long, args: [usize; 6]) -> Option<c_int> {
                 Some(polling::wait_events(args[0] as c_int, args[1] as *mut epoll_event, limit, limited))
             }
             libc::SYS_epoll_pwait2 => Some(epoll_pwait2(args)),
+            libc::SYS_pselect6 => {
+                polling::watch_set(args[0] as c_int, args[1] as *const fd_set);
+                None
+            }
             _ => older(number, args),
         }
     }
@@ -36,6 +40,10 @@ unsafe fn older(number: c_long, args: [usize; 6]) -> Option<c_int> {
         match number {
             libc::SYS_poll => Some(polling::poll(a as _, b as _, c as _)),
             libc::SYS_epoll_wait => Some(polling::epoll_wait(a as _, b as _, c as _, d as _)),
+            libc::SYS_select => {
+                polling::watch_set(a as c_int, b as *const fd_set);
+                None
+            }
             _ => None,
         }
     }

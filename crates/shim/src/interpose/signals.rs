@@ -6,7 +6,7 @@
 use super::polling;
 use crate::dispatch::{self, signals};
 use crate::sys::Errno;
-use crate::{confined, errno, poll, real};
+use crate::{confined, errno, handlers, poll, real};
 use core::ffi::c_int;
 use core::time::Duration;
 use libc::{epoll_event, fd_set, nfds_t, pollfd, sigaction as Action, sigset_t, timespec};
@@ -100,6 +100,24 @@ pub unsafe extern "C" fn ppoll(
     }
 }
 
+/// `ppoll` of programs that were compiled with _FORTIFY_SOURCE.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn __ppoll_chk(
+    list: *mut pollfd,
+    count: nfds_t,
+    limit: *const timespec,
+    mask: *const sigset_t,
+    len: libc::size_t,
+) -> c_int {
+    // SAFETY: as above; libc ends a program whose list is shorter than it says.
+    unsafe {
+        match len / size_of::<pollfd>() < count as usize {
+            true => libc::abort(),
+            false => ppoll(list, count, limit, mask),
+        }
+    }
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pselect(
     count: c_int,
@@ -110,7 +128,10 @@ pub unsafe extern "C" fn pselect(
     mask: *const sigset_t,
 ) -> c_int {
     // SAFETY: as above.
-    unsafe { with_mask(mask, |mask| real::pselect.get()(count, read, write, except, limit, mask)) }
+    unsafe {
+        polling::watch_set(count, read);
+        with_mask(mask, |mask| real::pselect.get()(count, read, write, except, limit, mask))
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -186,6 +207,23 @@ pub unsafe extern "C" fn sighold(signal: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sigaction(signal: c_int, new: *const Action, old: *mut Action) -> c_int {
     // SAFETY: the program's call, as are all below.
+    let done = unsafe { set_action(signal, new, old) };
+    if !new.is_null() {
+        handlers::changed();
+    }
+    done
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn siginterrupt(signal: c_int, interrupt: c_int) -> c_int {
+    // SAFETY: plain numbers.
+    let done = unsafe { real::siginterrupt.get()(signal, interrupt) };
+    handlers::changed();
+    done
+}
+
+unsafe fn set_action(signal: c_int, new: *const Action, old: *mut Action) -> c_int {
+    // SAFETY: by the caller.
     unsafe {
         if !watched() {
             return real::sigaction.get()(signal, new, old);
@@ -234,7 +272,9 @@ fn in_libc(action: signals::Action) -> Action {
 /// The simple functions: for SIGSYS the action is stored with their flags; libc handles other signals.
 fn simply(signal: c_int, handler: usize, flags: c_int, call: impl FnOnce() -> usize) -> usize {
     if signal != libc::SIGSYS || !watched() {
-        return call();
+        let before = call();
+        handlers::changed();
+        return before;
     }
     let action = signals::Action { handler, flags: flags as u32 as u64, restorer: 0, mask: 0 };
     signals::action(Some(action)).handler

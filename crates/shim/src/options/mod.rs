@@ -174,7 +174,11 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
     }
     let page = &socket.page;
     match kind {
-        Kind::Descriptor => return sys::set_option(fd, level, name, value),
+        Kind::Descriptor => {
+            // The next wait asks for the timeout.
+            socket.put_bits(bit::PATIENT, false);
+            return sys::set_option(fd, level, name, value);
+        }
         Kind::NoOptions => return Ok(()),
         Kind::CookieKeys => {
             page.set_cookie_keys(value);

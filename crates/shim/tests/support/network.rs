@@ -526,6 +526,10 @@ impl Network {
         s.post();
     }
 
+    fn slots(&self) -> impl Iterator<Item = &Slot> {
+        self.domains.iter().flat_map(|domain| domain.slots.iter().flatten())
+    }
+
     /// One pass over all changed sockets. True if there were any.
     fn step(&mut self) -> bool {
         let now = Instant::now();
@@ -536,6 +540,7 @@ impl Network {
         for (_, from, to) in due {
             self.establish(from, to);
         }
+        self.slots().for_each(Slot::check_handed);
         for domain in 0..self.domains.len() {
             let mut dirty = Vec::new();
             for transport in [ComponentId::TCP, ComponentId::UDP] {
@@ -546,6 +551,11 @@ impl Network {
             }
             busy |= !dirty.is_empty();
             for slot in dirty {
+                if let Some(s) = self.domains[domain].get(slot)
+                    && s.page.sleepers().take_wanted()
+                {
+                    s.post();
+                }
                 match self.domains[domain].get(slot).map(|s| s.stream) {
                     Some(true) => self.serve_stream((domain, slot)),
                     Some(false) => self.serve_datagrams((domain, slot)),
@@ -575,7 +585,7 @@ pub fn run(network: &Mutex<Network>, stop: &AtomicBool) {
             status.state().announce(Mode::Futex);
         }
         let again = net.step();
-        let soon = !net.connecting.is_empty();
+        let soon = !net.connecting.is_empty() || net.slots().any(|slot| slot.handed.get().is_some());
         drop(net);
         if !again {
             match soon || words.is_empty() {

@@ -5,8 +5,9 @@ use eft_base::{Endpoint, SlotShare};
 use eft_channel::segment::Segment;
 use eft_channel::socket::{Arena, ERRORS_MAX, ErrorRecord, Geometry, SocketPage, flag, wish};
 use eft_messages::control::{InfoHeader, InterfaceInfo};
+use std::cell::Cell;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 use zerocopy::IntoBytes;
 
 pub const GEOMETRY: Geometry = Geometry { slots: 256, send_len: 1 << 18, receive_len: 1 << 18 };
@@ -34,6 +35,8 @@ pub struct Slot {
     pub name_server: bool,
     /// For whom a connection waits in a listener's ring.
     pub waiting: bool,
+    /// When a thread was woken for input without a token.
+    pub handed: Cell<Option<Instant>>,
 }
 
 pub struct DomainSlots {
@@ -99,6 +102,7 @@ impl DomainSlots {
             closed: false,
             name_server: false,
             waiting: false,
+            handed: Cell::new(None),
         });
         Some(slot as u32)
     }
@@ -111,10 +115,35 @@ impl DomainSlots {
 impl Slot {
     /// Programs that may not wait for their descriptor sleep on a word of the page.
     fn wake_sleepers(&self) {
-        let word = self.page.sleepers();
-        if word.swap(0, Ordering::SeqCst) != 0 {
-            // SAFETY: FUTEX_WAKE does not access the word.
-            unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX, 0, 0, 0) };
+        if self.page.sleepers().silence() {
+            self.wake();
+        }
+    }
+
+    fn wake(&self) {
+        let word = self.page.sleepers().word();
+        // SAFETY: FUTEX_WAKE does not access the word.
+        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX, 0, 0, 0) };
+    }
+
+    /// True: a thread sleeps on the page, and takes the input.
+    fn hand_over(&self) -> bool {
+        let sleepers = self.page.sleepers();
+        let handed = self.page.receivable() > 0 && sleepers.reader().is_some_and(|r| sleepers.hand(r, None));
+        if handed {
+            self.handed.set(Some(Instant::now()));
+            self.wake();
+        }
+        handed
+    }
+
+    /// Posts the token for input that nobody has taken in time.
+    pub fn check_handed(&self) {
+        if self.handed.get().is_some_and(|at| at.elapsed() >= Duration::from_millis(2)) {
+            self.handed.set(None);
+            if self.page.receivable() > 0 {
+                self.post();
+            }
         }
     }
 
@@ -122,6 +151,7 @@ impl Slot {
     pub fn post(&self) {
         if let Some(far) = &self.far
             && !self.ended
+            && !self.hand_over()
             && (self.page.read_token().post(self.page.receive_end())
                 // An error, which no position shows.
                 || ((self.page.error() != 0 || self.page.has_errors()) && self.page.read_token().post_anyway())

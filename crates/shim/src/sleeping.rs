@@ -1,0 +1,169 @@
+//! A thread that reads from a stream sleeps on a word of the socket's page: waking it costs less than a token in its descriptor,
+//! which it would have to take out again (`eft_channel::sleepers` has the protocol).
+//!
+//! While such a thread takes the input, the descriptor does not show it. To others that wait for the descriptor this looks as if
+//! the thread had been quicker, as it may be on Linux; and input that is left gets its token before they look. So:
+//! - a socket that a program watches, by poll, select, epoll or SIGIO, gets tokens from then on ([`watch`]);
+//! - a thread sleeps here for a moment only, then in the kernel, which also shows that the stack has ended;
+//! - a thread whose wait a signal handler may end waits in the kernel: while a thread goes from one wait to the other, a signal
+//!   would end neither;
+//! - the transport posts the token for what no thread takes within some milliseconds.
+
+use crate::domain::{self, domain};
+use crate::socket::{Socket, bit};
+use crate::sys::{self, Errno, Result};
+use crate::{handlers, process, table};
+use core::ffi::c_int;
+use core::sync::atomic::{AtomicBool, Ordering, fence};
+use core::time::Duration;
+use eft_channel::sleepers::{Left, Tag};
+
+/// How long a thread sleeps here.
+const PATIENCE: Duration = Duration::from_millis(20);
+/// How long a call waits for a token that is missing: rounds of some milliseconds.
+const ROUNDS: u32 = 10;
+const ROUND_MS: u64 = 5;
+
+/// Whether a thread of this process, or of one of whose memory it is a copy, ever slept here.
+static SLEPT: AtomicBool = AtomicBool::new(false);
+
+unsafe extern "C" {
+    fn pthread_setcanceltype(kind: c_int, before: *mut c_int) -> c_int;
+}
+const PTHREAD_CANCEL_ASYNCHRONOUS: c_int = 1;
+
+/// Waits until a stream may have input, as `recv` does. `None`: wait in the kernel.
+pub fn wait(fd: c_int, socket: &Socket) -> Option<Result<()>> {
+    if socket.has(bit::WATCHED) || !handlers::waits_restart() || !is_patient(fd, socket) {
+        return None;
+    }
+    if !SLEPT.load(Ordering::Relaxed) {
+        SLEPT.store(true, Ordering::Relaxed);
+    }
+    let incarnation = socket.page.incarnation();
+    let sleepers = socket.page.sleepers();
+    let (word, left_over) = sleepers.announce_reader(Tag::of_process(process::number()));
+    if let Some(slot) = left_over {
+        wake(slot);
+    }
+    let slept = match is_over(socket, incarnation) {
+        true => Ok(()),
+        false => sleep(sleepers.word().as_ptr(), word),
+    };
+    pass_on(socket, sleepers.leave());
+    match slept {
+        Err(Errno(libc::ETIMEDOUT)) if !is_over(socket, incarnation) => None,
+        Err(Errno(libc::EINTR)) if !handlers::waits_restart() => {
+            ask_for_token(socket);
+            Some(Err(Errno(libc::EINTR)))
+        }
+        _ => Some(Ok(())),
+    }
+}
+
+/// As in `recv`, a thread may be cancelled in this call. It holds nothing then.
+fn sleep(word: *const u32, value: u32) -> Result<()> {
+    let mut before = 0;
+    // SAFETY: both write to the word that they get, at most.
+    unsafe {
+        pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &mut before);
+        let slept = sys::futex_wait(word, value, PATIENCE);
+        pthread_setcanceltype(before, &mut before);
+        slept
+    }
+}
+
+fn is_over(socket: &Socket, incarnation: u32) -> bool {
+    let page = &socket.page;
+    page.receivable() > 0
+        || page.error() != 0
+        || socket.is_ended()
+        || socket.wishes_shut_read()
+        || socket.has(bit::ORPHAN | bit::WATCHED)
+        || page.incarnation() != incarnation
+}
+
+/// Wakes whom a thread that does not sleep any more has to.
+fn pass_on(socket: &Socket, left: Left) {
+    match left {
+        Left::Woken => {}
+        Left::WokenBefore(slot) => wake(slot),
+        // Others may sleep for the same value.
+        Left::ByItself => sys::futex_wake_all(socket.page.sleepers().word().as_ptr()),
+    }
+}
+
+/// Wakes the sleeper of another slot, which was handed input together with ours.
+fn wake(slot: u32) {
+    if let Some(socket) = domain().and_then(|domain| domain.socket(slot)) {
+        sys::futex_wake_all(socket.page.sleepers().word().as_ptr());
+    }
+}
+
+/// Whether the socket has no receive timeout.
+fn is_patient(fd: c_int, socket: &Socket) -> bool {
+    if socket.has(bit::PATIENT) {
+        return true;
+    }
+    let patient = sys::timeout_of(fd, libc::SO_RCVTIMEO).is_none();
+    socket.put_bits(bit::PATIENT, patient);
+    patient
+}
+
+/// A program waits for this descriptor: from now on it is always right.
+#[inline]
+pub fn watch(fd: c_int) {
+    if let Some(Ok(socket)) = table::socket(fd)
+        && socket.is_stream()
+    {
+        if !socket.has(bit::WATCHED) {
+            socket.set_bits(bit::WATCHED);
+            fence(Ordering::SeqCst);
+        }
+        settle(fd, socket);
+    }
+}
+
+/// The same for calls that come often: a process that never slept here leaves out no token.
+#[inline]
+pub fn watch_all(numbers: impl Iterator<Item = c_int>) {
+    if SLEPT.load(Ordering::Relaxed) {
+        numbers.for_each(watch);
+    }
+}
+
+/// A call took a part of the input. What is left has its token, unless the call slept here.
+#[inline]
+pub fn left_a_rest(socket: &Socket) {
+    if socket.has(bit::WATCHED) {
+        ask_for_token(socket);
+    }
+}
+
+/// Whether there is input without a token. A listener's connections always have one.
+fn lacks_token(socket: &Socket) -> bool {
+    !socket.token.is_posted()
+        && socket.page.receivable() > 0
+        && !socket.is_ended()
+        && !socket.has(bit::LISTENING | bit::ORPHAN)
+}
+
+fn ask_for_token(socket: &Socket) {
+    if lacks_token(socket) {
+        pass_on(socket, socket.page.sleepers().want_token());
+        domain::notify(socket);
+    }
+}
+
+/// Waits until the descriptor shows the input that there is. A transport that is just being reborn shows it later.
+fn settle(fd: c_int, socket: &Socket) {
+    for _ in 0..ROUNDS {
+        if !lacks_token(socket) {
+            return;
+        }
+        ask_for_token(socket);
+        if sys::poll(fd, libc::POLLIN, Some(ROUND_MS)).is_ok_and(|events| events != 0) {
+            return;
+        }
+    }
+}
