@@ -7,6 +7,7 @@ long each program is under load. They run in a network namespace of their own.""
 import os
 import sys
 
+import addresses
 import budget
 import crashes
 import crowds
@@ -38,7 +39,7 @@ if __name__ == "__main__":
     if os.environ.get("EFT_LIVE_INSIDE") != "yes":
         command = [str(ROOT / "scripts/own-network"), sys.executable, *sys.argv]
         os.execvpe(command[0], command, os.environ | {"EFT_LIVE_INSIDE": "yes"})
-    cases = inputs.CASES + options.CASES + recordings.CASES + budget.CASES + crashes.CASES + crowds.CASES + handover.CASES + datagrams.CASES + ipv6.CASES + marks.CASES + early.CASES + segments.CASES
+    cases = addresses.CASES + inputs.CASES + options.CASES + recordings.CASES + budget.CASES + crashes.CASES + crowds.CASES + handover.CASES + datagrams.CASES + ipv6.CASES + marks.CASES + early.CASES + segments.CASES
     cases += servers.CASES
     cases += hangups.CASES + guests.CASES + injections.CASES
     cases += programs.CASES + past.CASES + proxied.CASES + returns.CASES + rootless.CASES + sandboxes.CASES + standbys.CASES + updates.CASES + watchdog.CASES

@@ -195,6 +195,20 @@ impl Cidr {
         }
     }
 
+    /// The network, with zeroes beyond the prefix.
+    pub fn network(&self) -> Cidr {
+        let len = self.prefix_len as u32;
+        let address = match self.address {
+            IpAddr::V4(a) => {
+                Ipv4Addr::from_bits(a.to_bits() & u32::MAX.checked_shl(32 - len).unwrap_or(0)).into()
+            }
+            IpAddr::V6(a) => {
+                Ipv6Addr::from_bits(a.to_bits() & u128::MAX.checked_shl(128 - len).unwrap_or(0)).into()
+            }
+        };
+        Cidr { address, ..*self }
+    }
+
     /// The directed broadcast address of an IPv4 network shorter than /31 (RFC 919, RFC 3021).
     pub fn broadcast(&self) -> Option<Ipv4Addr> {
         match self.address {

@@ -1,8 +1,8 @@
 //! Supervisor and store: decisions only, no system calls.
 //!
 //! [`accusation`] decides which server is replaced when one accuses another, [`plan`] which segments exist and who may
-//! map them, [`restart`] what to do about a death, [`hang`] whether a server makes progress; [`store`] keeps opaque
-//! bytes by key. The live supervisor (in the linux crate) carries the decisions out. Nothing here parses anything that
+//! map them, [`restart`] what to do about a death, [`hang`] whether a server makes progress; [`network`] which addresses and
+//! routes a stack has after an operator's change; [`store`] keeps opaque bytes by key. The live supervisor (in the linux crate) carries the decisions out. Nothing here parses anything that
 //! an application or the network sent.
 
 #![cfg_attr(not(test), no_std)]
@@ -11,6 +11,7 @@ extern crate alloc;
 
 pub mod accusation;
 pub mod hang;
+pub mod network;
 pub mod plan;
 pub mod restart;
 pub mod store;

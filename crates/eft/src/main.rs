@@ -45,6 +45,10 @@ enum Command {
     Profile(commands::profile::ProfileArguments),
     /// Change settings of a running stack's TCP
     Set(commands::set::SetArguments),
+    /// Show or change the addresses of a running stack
+    Addr(commands::network::NetworkArguments),
+    /// Show or change the routes of a running stack
+    Route(commands::network::NetworkArguments),
     /// Load or show packet filter rules
     Pf(commands::pf::PfArguments),
     /// Capture the frames of a device as pcapng
@@ -146,6 +150,8 @@ fn main() -> ExitCode {
         Command::Sched(a) => commands::sched::run(&a),
         Command::Profile(a) => commands::profile::run(&a),
         Command::Set(a) => commands::set::run(&a),
+        Command::Addr(a) => commands::network::addr(&a),
+        Command::Route(a) => commands::network::route(&a),
         Command::Pf(a) => commands::pf::run(&a),
         Command::Capture(a) => commands::capture::run(&a),
         Command::Replay(a) => commands::replay::run(&a),

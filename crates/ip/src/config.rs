@@ -10,7 +10,9 @@
 //!
 //! [[route]]
 //! destination = "0.0.0.0/0"
-//! gateway = "10.77.0.1"
+//! gateway = "10.77.0.1"     # absent: the destinations are neighbours on `interface`
+//! interface = "eft0"        # absent: the one in whose network the gateway lies
+//! metric = 100              # of routes to the same network the one with the lowest counts; absent: 0
 //! ```
 //!
 //! An interface with an IPv6 address speaks IPv6, and has a link-local address as well: one derived from its MAC,
@@ -53,7 +55,10 @@ pub struct InterfaceConfig {
 #[serde(deny_unknown_fields)]
 pub struct RouteConfig {
     pub destination: Cidr,
-    pub gateway: IpAddr,
+    pub gateway: Option<IpAddr>,
+    pub interface: Option<String>,
+    #[serde(default)]
+    pub metric: u32,
 }
 
 impl Config {
@@ -93,12 +98,28 @@ impl Config {
     }
 
     fn check_route(&self, route: &RouteConfig) -> Result<(), ConfigError> {
-        let (to, gateway) = (route.destination, route.gateway);
+        let to = route.destination;
+        let by = |i: &&InterfaceConfig| route.interface.as_ref().is_none_or(|name| *name == i.name);
+        let mut cidrs = self.interface.iter().filter(by).flat_map(|i| &i.addresses);
+        if let Some(name) = &route.interface
+            && !self.interface.iter().any(|i| i.name == *name)
+        {
+            return Err(ConfigError::RouteByNoInterface { to, interface: name.clone() });
+        }
+        let Some(gateway) = route.gateway else {
+            return match route.interface {
+                Some(_) => Ok(()),
+                None => Err(ConfigError::RouteToNowhere { to }),
+            };
+        };
         if to.address.is_ipv4() != gateway.is_ipv4() {
             return Err(ConfigError::TwoFamilies { to });
         }
-        let mut cidrs = self.interface.iter().flat_map(|i| &i.addresses);
-        if !cidrs.clone().any(|c| c.contains(gateway)) {
+        // An interface that speaks IPv6 has a link-local address.
+        let of_the_link = is_link_local(gateway) && route.interface.is_some();
+        if !(of_the_link && cidrs.clone().any(|c| c.address.is_ipv6()))
+            && !cidrs.clone().any(|c| c.contains(gateway))
+        {
             return Err(ConfigError::GatewayInNoNetwork { to, gateway });
         }
         if cidrs.any(|c| c.address == gateway || c.broadcast().map(IpAddr::V4) == Some(gateway)) {

@@ -29,6 +29,10 @@ pub enum ConfigError {
     TwoFamilies { to: Cidr },
     #[error("route to {to}: gateway {gateway} lies in no interface's network")]
     GatewayInNoNetwork { to: Cidr, gateway: IpAddr },
+    #[error("route to {to}: there is no interface {interface}")]
+    RouteByNoInterface { to: Cidr, interface: String },
+    #[error("route to {to}: it needs a gateway or an interface")]
+    RouteToNowhere { to: Cidr },
     #[error("route to {to}: gateway {gateway} is not another host's address")]
     GatewayIsNobody { to: Cidr, gateway: IpAddr },
 }

@@ -162,7 +162,8 @@ impl Ip {
         self.links[i] = Some(link);
         self.routes.add_link_local(interface, link.mac);
         if link.up && !was_up {
-            self.announce(cx, interface, out);
+            let all = self.routes.addresses_of(interface).collect();
+            self.announce(cx, interface, all, out);
         }
         self.open_gate(cx, out);
     }
@@ -178,7 +179,7 @@ impl Ip {
         };
         self.last_error = None;
         self.lanes.expect(config.transports());
-        self.routes = Routes::new(&config);
+        let before = core::mem::replace(&mut self.routes, Routes::new(&config));
         for (n, link) in self.links.iter().enumerate() {
             if let Some(link) = link {
                 self.routes.add_link_local(n as u8, link.mac);
@@ -194,7 +195,8 @@ impl Ip {
         }
         for n in interfaces {
             if self.link(n).is_some_and(|l| l.up) {
-                self.announce(cx, n, out);
+                let new = self.routes.new_addresses(n, &before);
+                self.announce(cx, n, new, out);
             }
         }
         self.gate.configured = true;

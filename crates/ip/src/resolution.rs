@@ -116,12 +116,17 @@ impl Ip {
         }
     }
 
-    /// Announces our addresses on the link, so that neighbours refresh their entries; asks first whether IPv6 ones are free.
-    pub(crate) fn announce(&mut self, cx: &mut Context, interface: u8, out: &mut Out) {
+    /// Announces addresses of ours on the link, so that neighbours refresh their entries; asks first whether IPv6 ones are free.
+    pub(crate) fn announce(
+        &mut self,
+        cx: &mut Context,
+        interface: u8,
+        addresses: Vec<IpAddr>,
+        out: &mut Out,
+    ) {
         let Some(link) = self.link(interface).copied() else {
             return;
         };
-        let addresses: Vec<IpAddr> = self.routes.addresses_of(interface).collect();
         for a in addresses {
             match a {
                 IpAddr::V4(a) => self.announce_by_arp(cx, interface, &link, a, out),

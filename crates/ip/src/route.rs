@@ -1,6 +1,6 @@
-//! The route of a packet: longest prefix first.
+//! The route of a packet: longest prefix first, then the lowest metric.
 
-use crate::config::Config;
+use crate::config::{Config, RouteConfig};
 use crate::family::{is_unicast, link_group};
 use crate::pending::{Hop, Next};
 use crate::v6;
@@ -15,6 +15,7 @@ struct Route {
     interface: u8,
     /// `None`: the destination is a neighbour.
     gateway: Option<IpAddr>,
+    metric: u32,
 }
 
 struct Address {
@@ -29,7 +30,7 @@ struct Address {
 pub(crate) struct Routes {
     interfaces: Vec<(u8, String)>,
     addresses: Vec<Address>,
-    /// Longest prefix first.
+    /// Longest prefix first, of equal ones the lowest metric.
     routes: Vec<Route>,
 }
 
@@ -43,10 +44,15 @@ impl Routes {
             }
         }
         for route in &config.route {
-            let gateway = route.gateway;
-            if let Some(interface) = r.interface_of_neighbour(gateway) {
-                r.routes.push(Route { destination: route.destination, interface, gateway: Some(gateway) });
-            }
+            let named =
+                |(n, name): &(u8, String)| route.interface.as_ref().filter(|i| *i == name).map(|_| *n);
+            let named = r.interfaces.iter().find_map(named);
+            let Some(interface) = named.or_else(|| r.interface_of_neighbour(route.gateway?)) else {
+                continue;
+            };
+            let gateway = route.gateway.map(|gateway| in_zone(gateway, interface));
+            let RouteConfig { destination, metric, .. } = *route;
+            r.routes.push(Route { destination, interface, gateway, metric });
         }
         r.sort();
         r
@@ -54,19 +60,16 @@ impl Routes {
 
     /// Stable: of equal prefixes the first configured wins.
     fn sort(&mut self) {
-        self.routes.sort_by_key(|route| core::cmp::Reverse(route.destination.prefix_len));
+        self.routes.sort_by_key(|route| (core::cmp::Reverse(route.destination.prefix_len), route.metric));
     }
 
     /// Adds an address of ours, and the route to its network.
     fn insert(&mut self, interface: u8, cidr: Cidr) {
-        let address = match cidr.address {
-            IpAddr::V4(a) => IpAddr::V4(a),
-            IpAddr::V6(a) => IpAddr::V6(with_zone(a, zone_of_nic(interface))),
-        };
+        let address = in_zone(cidr.address, interface);
         let cidr = Cidr { address, ..cidr };
         let broadcast = cidr.broadcast().map(IpAddr::V4);
         self.addresses.push(Address { cidr, address, broadcast, interface });
-        self.routes.push(Route { destination: cidr, interface, gateway: None });
+        self.routes.push(Route { destination: cidr, interface, gateway: None, metric: 0 });
     }
 
     /// An interface that speaks IPv6 has a link-local address (RFC 4862 §5.3): this one, unless another is configured.
@@ -114,6 +117,11 @@ impl Routes {
         here.map(|a| a.address)
     }
 
+    /// Those that were not there before.
+    pub fn new_addresses(&self, interface: u8, before: &Routes) -> Vec<IpAddr> {
+        self.addresses_of(interface).filter(|a| !before.addresses_of(interface).any(|b| b == *a)).collect()
+    }
+
     pub fn is_ours(&self, a: IpAddr) -> bool {
         self.addresses.iter().any(|x| x.address == a)
     }
@@ -128,7 +136,10 @@ impl Routes {
     pub fn is_on_link(&self, interface: u8, a: IpAddr) -> bool {
         is_unicast(a)
             && !self.is_broadcast(a)
-            && self.addresses.iter().any(|x| x.interface == interface && x.cidr.contains(a))
+            && self
+                .routes
+                .iter()
+                .any(|r| r.interface == interface && r.gateway.is_none() && r.destination.contains(a))
     }
 
     /// The next hop to `destination`. `source` decides by which interface broadcast and multicast packets go out.
@@ -176,6 +187,14 @@ impl Routes {
         }
         let same_network = here().find(|a| a.cidr.contains(toward));
         Some(same_network.or(here().next())?.address)
+    }
+}
+
+/// A link-local address as it is within the stack.
+fn in_zone(address: IpAddr, interface: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(a) => IpAddr::V4(a),
+        IpAddr::V6(a) => IpAddr::V6(with_zone(a, zone_of_nic(interface))),
     }
 }
 

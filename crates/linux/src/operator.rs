@@ -6,6 +6,7 @@ use crate::protocol::PACKET_MAX;
 use crate::{Doing, Error, Result, scm};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde_json::Value;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -118,6 +119,17 @@ pub fn answer(to: &OwnedFd, value: &Value, fds: &[&OwnedFd]) {
         let _ = segment.write(0, text.as_bytes());
     }
     let _ = scm::send(to, br#"{"in_memory":true}"#, &[fd.as_fd()], true);
+}
+
+/// Whether no other running stack has this address. Waits for the other stacks' answers.
+pub fn check_free(stack: &str, address: IpAddr) -> Result<()> {
+    for other in running_stacks().into_iter().filter(|other| other != stack) {
+        let Ok((info, _)) = ask(&other, &serde_json::json!({ "op": "info" })) else { continue };
+        if info["devices"].to_string().contains(&format!("\"{address}/")) {
+            return Err(Error::Busy(format!("{address} is in use: stack `{other}` has it")));
+        }
+    }
+    Ok(())
 }
 
 /// The names of the running stacks.

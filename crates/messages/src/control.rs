@@ -103,6 +103,21 @@ pub struct InterfaceInfo {
     pub gateway: [u8; 4],
 }
 
+/// A route of the stack that is not to the network of an address, as the info page lists them after the interfaces, up
+/// to the end of its bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct RouteInfo {
+    pub destination: WireAddress,
+    /// Unspecified: the destination is a neighbour.
+    pub gateway: WireAddress,
+    pub metric: u32,
+    /// The interface's, as in [`InterfaceInfo`].
+    pub index: u16,
+    pub prefix_len: u8,
+    pub reserved: u8,
+}
+
 /// The head of the arena's info page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]

@@ -243,6 +243,13 @@ impl Domain {
         }
     }
 
+    /// Changes with the lives of sockets, and with the number of the stack's addresses.
+    pub fn info_version(&self) -> u64 {
+        let mut header = InfoHeader::default();
+        self.arena.read_info(header.as_mut_bytes());
+        u64::from(header.sockets_generation) << 16 | u64::from(header.interfaces) & 0xffff
+    }
+
     /// Which life of sockets this is.
     pub fn sockets_generation(&self) -> u32 {
         let mut header = InfoHeader::default();

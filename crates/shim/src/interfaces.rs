@@ -5,7 +5,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::sync::atomic::{AtomicU64, Ordering};
 use eft_base::Cidr;
 use eft_base::address::{without_zone, zone};
-use eft_messages::control::InterfaceInfo;
+use eft_messages::control::{InterfaceInfo, RouteInfo};
 use zerocopy::FromBytes;
 
 /// An address on an interface.
@@ -34,6 +34,34 @@ pub fn records() -> Vec<InterfaceInfo> {
         .take(header.interfaces as usize)
         .filter_map(|chunk| InterfaceInfo::read_from_bytes(chunk).ok())
         .collect()
+}
+
+/// A configured route of the stack.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    pub network: Cidr,
+    pub gateway: Option<IpAddr>,
+    pub metric: u32,
+    /// Of its interface.
+    pub index: u32,
+}
+
+/// The stack's routes that do not lead to the network of an address. An older stack does not list any.
+pub fn ways() -> Vec<Way> {
+    let Some(domain) = domain() else {
+        return Vec::new();
+    };
+    let (header, bytes) = domain.info();
+    let behind = header.interfaces as usize * size_of::<InterfaceInfo>();
+    let all = bytes.get(behind..).unwrap_or_default().chunks_exact(size_of::<RouteInfo>());
+    let all = all.filter_map(|chunk| RouteInfo::read_from_bytes(chunk).ok());
+    all.map(|r| Way {
+        network: Cidr { address: r.destination.into(), prefix_len: r.prefix_len },
+        gateway: Some(IpAddr::from(r.gateway)).filter(|g| !g.is_unspecified()),
+        metric: r.metric,
+        index: r.index.into(),
+    })
+    .collect()
 }
 
 /// All interfaces that the program sees, the loopback first.
@@ -85,20 +113,20 @@ fn is_ipv6(record: &InterfaceInfo) -> bool {
 }
 
 /// Whether the stack has an IPv6 address; else the kernel serves IPv6. Called for every IPv6 address, so the answer is
-/// cached for as long as sockets lives.
+/// cached until sockets dies or the number of addresses changes.
 pub fn speak_ipv6() -> bool {
-    /// The cached answer: the generation of sockets, whether there is an address, and whether it is valid.
+    /// The cached answer: its version, whether there is an address, and whether it is valid.
     static KNOWN: AtomicU64 = AtomicU64::new(0);
     let Some(domain) = domain() else {
         return false;
     };
-    let generation = u64::from(domain.sockets_generation()) << 2;
+    let version = domain.info_version() << 2;
     let known = KNOWN.load(Ordering::Relaxed);
-    if known & 1 != 0 && known & !3 == generation {
+    if known & 1 != 0 && known & !3 == version {
         return known & 2 != 0;
     }
     let speaks = records().iter().any(is_ipv6);
-    KNOWN.store(generation | (speaks as u64) << 1 | 1, Ordering::Relaxed);
+    KNOWN.store(version | (speaks as u64) << 1 | 1, Ordering::Relaxed);
     speaks
 }
 

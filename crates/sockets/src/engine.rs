@@ -113,6 +113,10 @@ pub struct Sockets {
     /// The transports that this stack has.
     transports: BTreeSet<ComponentId>,
     info: Vec<u8>,
+    /// Where the routes begin in it.
+    info_routes: usize,
+    /// The records of the stack's routes.
+    routes: Vec<u8>,
 }
 
 impl Sockets {
@@ -125,6 +129,8 @@ impl Sockets {
             open: BTreeMap::new(),
             transports: BTreeSet::new(),
             info: Vec::new(),
+            info_routes: 0,
+            routes: Vec::new(),
         };
         sockets.set_info(&[], WireAddress::default());
         sockets

@@ -135,6 +135,31 @@ Examples:
 
 --json: `list` {file, loads}, `show` {load, mix, outcomes}, `plot` {plots}, `sweep` {load, file, configurations},
 `prune` {removed, left}. docs/scheduler.md"),
+    ("addr", "\
+Words: show [dev IF], add ADDRESS/PREFIX [dev IF], del ADDRESS/PREFIX [dev IF], flush [dev IF].
+
+Examples:
+  eft addr --name web
+  eft addr --name web add 10.0.5.3/24 dev eft0
+  eft addr add fd05::3/64
+
+--json: {interfaces}: device, its MAC, MTU and addresses.
+
+A stack's only device need not be named. Addresses stay until the stack ends, also over a --take-over by an `eft up` with the
+addresses that it began with. Connections of an address that is removed end by their time-outs. docs/addresses.md"),
+    ("route", "\
+Words: show [dev IF], add NETWORK|default [via GATEWAY] [dev IF] [metric N], del NETWORK|default [via …] [dev …]
+[metric …], flush.
+
+Examples:
+  eft route --name web
+  eft route add default via 10.0.5.1
+  eft route add 10.9.0.0/16 via 10.0.5.7 metric 20
+  eft route -6 del default
+
+--json: {routes}: destination, gateway, device, metric, and of which address's network a route is.
+
+The longest prefix counts, then the lowest metric (by default 0, and 1024 for IPv6). docs/addresses.md"),
     ("pf", "\
 Examples:
   eft pf -f /etc/eft/pf.conf

@@ -7,6 +7,7 @@ pub mod help;
 pub mod inject;
 pub mod keep;
 pub mod kill;
+pub mod network;
 pub mod packetdrill;
 pub mod pf;
 pub mod place;

@@ -179,6 +179,10 @@ pub fn config(arguments: Options) -> Result<StackConfig> {
         timestamps: arguments.timestamps.unwrap_or_default().name(),
         min_tso_segs: arguments.min_tso_segs.unwrap_or_default().count(),
         keep: Duration::from_secs(arguments.keep.unwrap_or(KEEP_S).into()),
+        check_ip: |text| match eft_ip::config::Config::parse(text.as_bytes()) {
+            Ok(_) => Ok(()),
+            Err(e) => Err(e.to_string()),
+        },
         private: false,
         take_over: false,
         commit: Commit::On,

@@ -28,5 +28,11 @@ fn errors_are_one_clear_line() {
     assert!(error("index = 0", "index = 255").contains("below 255"));
     assert!(error("index = 0", "indx = 0").contains("line 2"));
     assert!(error("[[route]]", "[[route").contains("line"));
+    assert!(error("gateway", "interface = \"eft9\"\ngateway").contains("no interface eft9"));
+    assert!(error("gateway = \"10.77.0.1\"", "metric = 5").contains("needs a gateway or an interface"));
+    assert!(error("gateway", "metric = -1\ngateway").contains("line"));
+    assert!(
+        error("gateway = \"10.77.0.1\"", "gateway = \"fe80::1\"\ninterface = \"eft0\"").contains("families")
+    );
     assert_eq!(Config::parse(&[0xff]), Err(ConfigError::NotUtf8));
 }

@@ -29,3 +29,32 @@ fn the_longest_prefix_wins() {
     assert!(r.is_on_link(0, a("10.0.0.200")));
     assert!(!r.is_on_link(1, a("10.0.0.200")));
 }
+
+#[test]
+fn of_equal_prefixes_the_lowest_metric_wins() {
+    let text = |metric: u32| {
+        alloc::format!(
+            "[[interface]]\nindex = 0\nname = \"a\"\naddresses = [\"10.0.0.2/24\", \"fd00::2/64\"]\n\
+             [[route]]\ndestination = \"0.0.0.0/0\"\ngateway = \"10.0.0.1\"\nmetric = 10\n\
+             [[route]]\ndestination = \"0.0.0.0/0\"\ngateway = \"10.0.0.9\"\nmetric = {metric}\n\
+             [[route]]\ndestination = \"::/0\"\ngateway = \"fe80::9\"\ninterface = \"a\"\n\
+             [[route]]\ndestination = \"172.16.0.0/12\"\ninterface = \"a\"\n"
+        )
+    };
+    let a = |s: &str| s.parse::<IpAddr>().unwrap();
+    let way = |metric, to: &str| {
+        let r = Routes::new(&Config::parse(text(metric).as_bytes()).unwrap());
+        r.hop(a("10.0.0.2"), a(to)).map(|h| h.next)
+    };
+    assert_eq!(way(9, "8.8.8.8"), Some(Next::Neighbour(a("10.0.0.9"))));
+    assert_eq!(way(11, "8.8.8.8"), Some(Next::Neighbour(a("10.0.0.1"))));
+    // Of equal metrics the first.
+    assert_eq!(way(10, "8.8.8.8"), Some(Next::Neighbour(a("10.0.0.1"))));
+    // A router's link-local address, in its link's zone.
+    let router = in_zone(a("fe80::9"), 0);
+    assert_eq!(way(10, "2001:db8::1"), Some(Next::Neighbour(router)));
+    // Without a gateway the destination is a neighbour, and its answers count.
+    assert_eq!(way(10, "172.16.5.5"), Some(Next::Neighbour(a("172.16.5.5"))));
+    let r = Routes::new(&Config::parse(text(10).as_bytes()).unwrap());
+    assert!(r.is_on_link(0, a("172.16.5.5")) && !r.is_on_link(0, a("8.8.8.8")));
+}

@@ -1,6 +1,7 @@
 //! The engine with plain messages: a bench that plays NIC, filter and transports.
 
 mod arriving;
+mod configuring;
 mod granting;
 mod ipv6;
 mod leaving;

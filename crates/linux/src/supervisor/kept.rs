@@ -20,8 +20,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
+/// Where the store has what an operator changed of addresses and routes.
+pub const NETWORK: &str = "network";
 /// Keys of the store whose values no command line gives: a successor finds them as they were.
-const REMEMBERED: &[&str] = &["filter", super::scheduling::APPLIED, super::scheduling::SETTINGS];
+const REMEMBERED: &[&str] = &["filter", NETWORK, super::scheduling::APPLIED, super::scheduling::SETTINGS];
 /// How many seconds a killed server, or a keeper that is no longer needed, may take to end.
 const END_S: i64 = 10;
 

@@ -12,6 +12,7 @@ mod domains;
 mod ending;
 mod kept;
 mod member;
+mod network;
 mod operations;
 mod placement;
 mod process;
@@ -33,6 +34,7 @@ use deathwatch::Deathwatch;
 use domains::Keeping;
 use eft_base::{Instant, PoolId};
 use eft_control::hang::Hang;
+use eft_control::network::Network;
 use eft_control::store::Store;
 use eft_host::clock;
 use eft_messages::ComponentId;
@@ -72,6 +74,8 @@ pub struct Supervisor {
     kept: Option<kept::Kept>,
     /// When another keeper is started.
     keeper_due: Option<Instant>,
+    /// Its addresses and routes.
+    network: Network,
     store: Store,
     set: OwnedFd,
     watched: Vec<Option<Watched>>,

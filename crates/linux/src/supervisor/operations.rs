@@ -91,6 +91,9 @@ impl Supervisor {
                 self.operator_moves(id, &component, cpu, dedicated).map(|v| v.map(|v| (v, Vec::new())))
             }
             Request::Sched { what, rest } => self.operator_schedules(id, what, rest).map(|()| None),
+            Request::Network { change } => {
+                self.operator_changes_network(change).map(|answer| Some((answer, Vec::new())))
+            }
             Request::Set { values, forget_servers } => self.set(values, forget_servers),
             Request::PfLoad { rules } => self.ask_filter(id, format!("filter.load:{id}"), rules.into_bytes()),
             Request::PfShow { what } => {
@@ -185,8 +188,9 @@ impl Supervisor {
             .config
             .devices
             .iter()
-            .map(|d| {
-                let addresses: Vec<String> = d.addresses.iter().map(ToString::to_string).collect();
+            .zip(&self.network.interfaces)
+            .map(|(d, i)| {
+                let addresses: Vec<String> = i.addresses.iter().map(ToString::to_string).collect();
                 json!({ "device": d.text, "interface": d.interface, "addresses": addresses,
                         "mac": d.mac.to_string(), "mtu": d.mtu })
             })

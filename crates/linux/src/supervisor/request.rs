@@ -5,6 +5,7 @@
 use crate::Result;
 use crate::error::error;
 use eft_component::fault::Fault;
+use eft_control::network::Change;
 use eft_machine::CpuId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -64,6 +65,11 @@ pub enum Request {
         what: Scheduling,
         #[serde(flatten)]
         rest: serde_json::Map<String, serde_json::Value>,
+    },
+    /// Addresses and routes: changes them if there is a change, and shows what holds then.
+    Network {
+        #[serde(default)]
+        change: Option<Change>,
     },
     /// Other values of settings, by their keys in the store, which are among [`SETTINGS`].
     Set {

@@ -1,6 +1,7 @@
 //! Checks a stack's configuration, and makes everything that exists before the first server starts.
 
 mod configuration;
+mod network;
 
 use super::deathwatch::Deathwatch;
 use super::domains::Keeping;
@@ -8,16 +9,18 @@ use super::kept::{self, Inheritance};
 use super::member::Member;
 use super::placement::check_cpu;
 use super::{Supervisor, Watched};
-use crate::devices::packet::Silencer;
 use crate::devices::{DeviceSpec, packet, pair, tap};
 use crate::protocol::DeviceKind;
 use crate::{Doing, Error, Result, host, memory, operator};
+pub(super) use configuration::check_address;
 use configuration::{check, configuration};
 use eft_base::{Cidr, MacAddress};
 use eft_channel::notify::Doorbell;
 use eft_channel::status::{STATUS_LEN, Status};
 use eft_component::Topology;
 use eft_messages::{ComponentId, Role};
+use network::{network_of, remembered};
+pub(super) use network::{of_network, silence};
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use std::net::IpAddr;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -73,6 +76,8 @@ pub struct StackConfig {
     pub record: Option<std::path::PathBuf>,
     /// How long connections wait for another supervisor after this one has died.
     pub keep: std::time::Duration,
+    /// Says in one line what is wrong with a configuration of ip. The engine knows it.
+    pub check_ip: fn(&str) -> std::result::Result<(), String>,
     /// The network namespace is this stack's alone: the kernel there has no reason to answer for its addresses.
     pub private: bool,
     /// Whether a running stack of this name is asked to hand over.
@@ -89,16 +94,12 @@ const DEVICES_MAX: usize = 16;
 fn open_device(
     config: &mut StackConfig,
     i: usize,
-    silencers: &mut Vec<Silencer>,
     inherited: Option<((MacAddress, u16), Vec<OwnedFd>)>,
 ) -> Result<Vec<OwnedFd>> {
     let name = config.name.clone();
     if let Some(((mac, mtu), fds)) = inherited {
         let device = &mut config.devices[i];
         (device.mac, device.mtu) = (mac, mtu);
-        if let DeviceSpec::Packet(interface) = &device.spec {
-            silencers.push(Silencer::install(&name, interface, &configuration::addresses_of(device))?);
-        }
         return Ok(fds);
     }
     let (mtu, host_addresses) = (config.mtu, config.host_addresses.clone());
@@ -122,7 +123,6 @@ fn open_device(
             if config.private {
                 return Ok(vec![opened.fd]);
             }
-            silencers.push(Silencer::install(&name, interface, &configuration::addresses_of(device))?);
             let list: Vec<String> = device.addresses.iter().map(ToString::to_string).collect();
             eprintln!(
                 "eft {name}: on {interface} the stack uses the interface's MAC {} and answers for {}; the kernel is kept from answering for these",
@@ -201,11 +201,10 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
         kept::ask_to_hand_over(&config)?;
     }
     let (kept, mut inherited) = kept::inherit(&config)?.unzip();
-    let mut silencers = Vec::new();
     let mut devices = Vec::new();
     for i in 0..config.devices.len() {
         let device = inherited.as_mut().and_then(|all| all.device(i));
-        devices.push(open_device(&mut config, i, &mut silencers, device)?);
+        devices.push(open_device(&mut config, i, device)?);
     }
     let mut members = Vec::new();
     let mut peers = config.topology.peers(config.devices.len());
@@ -239,6 +238,11 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
         inherited.fill_store(&mut store);
         keeping = Keeping::restore(inherited);
     }
+    let network = remembered(&store, &config).unwrap_or_else(|| network_of(&config));
+    for (key, value) in of_network(&config, &network) {
+        store.publish(key, value);
+    }
+    let silencers = silence(&config, &network)?;
     let mut supervisor = Supervisor {
         config,
         members,
@@ -246,6 +250,7 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
         keeping,
         kept,
         keeper_due: None,
+        network,
         store,
         set,
         watched: Vec::new(),

@@ -1,7 +1,8 @@
 //! Answers of rtnetlink(7) about the stack.
 
 use super::message::{DONE, ERROR, HEADER_LEN, MULTI, Message, Request, attribute, number, requests};
-use crate::interfaces::{self, Interface};
+use crate::interfaces::{self, Interface, Way};
+use core::cmp::Reverse;
 use core::net::{IpAddr, Ipv4Addr};
 use eft_base::Cidr;
 use eft_base::address::needs_zone;
@@ -30,6 +31,7 @@ const IFA_FLAGS: u16 = 8;
 const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
 const RTA_GATEWAY: u16 = 5;
+const RTA_PRIORITY: u16 = 6;
 const RTA_PREFSRC: u16 = 7;
 const RTA_TABLE: u16 = 15;
 
@@ -52,7 +54,8 @@ struct Route {
     to: IpAddr,
     prefix_len: u8,
     by: Interface,
-    gateway: Option<Ipv4Addr>,
+    gateway: Option<IpAddr>,
+    metric: u32,
 }
 
 /// The datagrams that answer the requests in one datagram.
@@ -210,19 +213,40 @@ fn address(message: Message, i: &Interface) -> Vec<u8> {
     message.text(IFA_LABEL, &i.name).attribute(IFA_FLAGS, &flags).done()
 }
 
-/// Routes to the networks of the stack's addresses, and by the gateway.
+/// The configured routes, and those to the networks of the stack's addresses.
 fn routes() -> Vec<Route> {
     let mut own = interfaces::all();
     own.retain(|i| !i.is_loopback());
-    let behind = own.iter().find(|i| i.gateway.is_some()).map(|i| Route {
-        to: Ipv4Addr::UNSPECIFIED.into(),
-        prefix_len: 0,
-        gateway: i.gateway,
+    let mut all: Vec<Route> = interfaces::ways().iter().filter_map(|way| configured(way, &own)).collect();
+    if all.is_empty() {
+        // An older stack says its gateway only.
+        let behind = own.iter().find(|i| i.gateway.is_some());
+        all.extend(behind.map(|i| Route {
+            to: Ipv4Addr::UNSPECIFIED.into(),
+            prefix_len: 0,
+            gateway: i.gateway.map(IpAddr::V4),
+            metric: 0,
+            by: i.clone(),
+        }));
+    }
+    all.extend(own.iter().map(|i| Route {
+        to: i.network(),
+        prefix_len: i.prefix_len,
+        gateway: None,
+        metric: 0,
         by: i.clone(),
-    });
-    let near =
-        own.iter().map(|i| Route { to: i.network(), prefix_len: i.prefix_len, gateway: None, by: i.clone() });
-    behind.into_iter().chain(near).collect()
+    }));
+    all
+}
+
+/// A configured route, by the address from which packets go there: the one in the gateway's network, or the first.
+fn configured(way: &Way, own: &[Interface]) -> Option<Route> {
+    let to = way.network.address;
+    let alike = |i: &&Interface| i.index == way.index && i.address.is_ipv4() == to.is_ipv4();
+    let near = own.iter().filter(alike).find(|i| way.gateway.is_some_and(|gateway| i.reaches(gateway)));
+    let by = near.or_else(|| own.iter().find(alike))?.clone();
+    let Way { gateway, metric, .. } = *way;
+    Some(Route { to, prefix_len: way.network.prefix_len, gateway, metric, by })
 }
 
 /// The route to the requested address: the one with the longest prefix; to an address of the stack, over
@@ -238,11 +262,17 @@ fn one_route(body: &[u8]) -> Option<(IpAddr, Route)> {
     let found = match own {
         Some(own) => {
             let lo = interfaces::all().into_iter().find(Interface::is_loopback)?;
-            Route { to, prefix_len: whole(to), gateway: None, by: Interface { address: own.address, ..lo } }
+            Route {
+                to,
+                prefix_len: whole(to),
+                gateway: None,
+                metric: 0,
+                by: Interface { address: own.address, ..lo },
+            }
         }
         None => {
             let reaches = |r: &Route| Cidr { address: r.to, prefix_len: r.prefix_len }.contains(to);
-            routes().into_iter().filter(reaches).max_by_key(|r| r.prefix_len)?
+            routes().into_iter().filter(reaches).max_by_key(|r| (r.prefix_len, Reverse(r.metric)))?
         }
     };
     Some((to, found))
@@ -269,8 +299,12 @@ fn route(message: Message, r: &Route, asked: bool) -> Vec<u8> {
         _ => message.attribute(RTA_DST, &octets(r.to)),
     };
     let message = match r.gateway {
-        Some(gateway) => message.attribute(RTA_GATEWAY, &gateway.octets()),
+        Some(gateway) => message.attribute(RTA_GATEWAY, &octets(gateway)),
         None => message,
+    };
+    let message = match r.metric {
+        0 => message,
+        metric => message.attribute(RTA_PRIORITY, &metric.to_ne_bytes()),
     };
     message.attribute(RTA_PREFSRC, &octets(r.by.address)).attribute(RTA_OIF, &r.by.index.to_ne_bytes()).done()
 }

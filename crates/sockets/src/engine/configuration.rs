@@ -3,7 +3,7 @@
 use super::Sockets;
 use alloc::vec::Vec;
 use eft_base::WireAddress;
-use eft_messages::control::{InfoHeader, InterfaceInfo};
+use eft_messages::control::{InfoHeader, InterfaceInfo, RouteInfo};
 use zerocopy::{FromBytes, IntoBytes};
 
 impl Sockets {
@@ -16,9 +16,15 @@ impl Sockets {
         self.info.clear();
         self.info.extend_from_slice(header.as_bytes());
         self.info.extend_from_slice(interfaces.as_bytes());
+        self.info_routes = self.info.len();
     }
 
     pub(super) fn configure(&mut self, key: &str, value: &[u8]) {
+        // "routes": RouteInfo records, which stand behind those of the interfaces.
+        if key == "routes" {
+            self.routes = value.chunks_exact(size_of::<RouteInfo>()).flatten().copied().collect();
+            return self.show_info();
+        }
         // "info": an address of the name server, then InterfaceInfo records, written by the live
         // world from its own configuration.
         if key != "info" || value.len() < 16 {
@@ -30,6 +36,12 @@ impl Sockets {
             .filter_map(|c| InterfaceInfo::read_from_bytes(c).ok())
             .collect();
         self.set_info(&interfaces, nameserver);
+        self.show_info();
+    }
+
+    fn show_info(&mut self) {
+        self.info.truncate(self.info_routes);
+        self.info.extend_from_slice(&self.routes);
         for domain in self.domains.values() {
             let _ = domain.arena.write_info(&self.info);
         }

@@ -1,0 +1,115 @@
+//! The addresses and routes of a running stack, and how an operator changes them.
+//!
+//! Whether a configuration makes sense as a whole, ip says ([`Network::ip_configuration`] is its text); here is only what a change
+//! refers to.
+
+mod change;
+
+pub use change::{Change, NetworkError, RouteKey};
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use eft_base::address::{link_local, needs_zone};
+use eft_base::{Cidr, MacAddress};
+use serde::{Deserialize, Serialize};
+
+/// The most addresses and routes of a stack: programs see them in a page of memory.
+pub const ENTRIES_MAX: usize = 24;
+
+/// One device. Its position in the list is its NIC's number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interface {
+    pub name: String,
+    pub addresses: Vec<Cidr>,
+}
+
+/// A route that was configured; those to the networks of addresses go without saying.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route {
+    pub destination: Cidr,
+    #[serde(default)]
+    pub gateway: Option<IpAddr>,
+    /// Absent: the device in whose network the gateway lies.
+    #[serde(default)]
+    pub interface: Option<String>,
+    #[serde(default)]
+    pub metric: u32,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Network {
+    pub interfaces: Vec<Interface>,
+    pub routes: Vec<Route>,
+}
+
+impl Network {
+    /// The routes that a stack begins with.
+    pub fn with_gateways(interfaces: Vec<Interface>, gateways: &[IpAddr]) -> Network {
+        let default = |gateway: &IpAddr| {
+            let unspecified = match gateway {
+                IpAddr::V4(_) => IpAddr::from([0; 4]),
+                IpAddr::V6(_) => IpAddr::from([0; 16]),
+            };
+            let destination = Cidr { address: unspecified, prefix_len: 0 };
+            Route { destination, gateway: Some(*gateway), interface: None, metric: 0 }
+        };
+        Network { interfaces, routes: gateways.iter().map(default).collect() }
+    }
+
+    /// The number of the device by which a route leads.
+    pub fn device_of(&self, route: &Route) -> Option<usize> {
+        let named = route.interface.as_ref();
+        match named {
+            Some(name) => self.interfaces.iter().position(|i| i.name == *name),
+            None => {
+                let gateway = route.gateway?;
+                let near = |i: &Interface| {
+                    i.addresses.iter().filter(|a| a.contains(gateway)).map(|a| a.prefix_len).max()
+                };
+                let all = self.interfaces.iter().enumerate().filter_map(|(n, i)| Some((n, near(i)?)));
+                all.rev().max_by_key(|(_, len)| *len).map(|(n, _)| n)
+            }
+        }
+    }
+
+    /// The configuration of ip, as its `config` module describes it.
+    pub fn ip_configuration(&self, transports: &[String]) -> String {
+        let quoted = |list: &[String]| {
+            let list: Vec<String> = list.iter().map(|word| format!("{word:?}")).collect();
+            list.join(", ")
+        };
+        let mut text = format!("transports = [{}]\n", quoted(transports));
+        for (n, i) in self.interfaces.iter().enumerate() {
+            let addresses: Vec<String> = i.addresses.iter().map(ToString::to_string).collect();
+            let addresses = quoted(&addresses);
+            text += &format!("[[interface]]\nindex = {n}\nname = {:?}\naddresses = [{addresses}]\n", i.name);
+        }
+        for r in &self.routes {
+            text += &format!("[[route]]\ndestination = \"{}\"\nmetric = {}\n", r.destination, r.metric);
+            if let Some(gateway) = r.gateway {
+                text += &format!("gateway = \"{gateway}\"\n");
+            }
+            if let Some(name) = &r.interface {
+                text += &format!("interface = {name:?}\n");
+            }
+        }
+        text
+    }
+}
+
+impl Interface {
+    /// All its addresses: one that speaks IPv6 has a link-local one, too, made from its MAC.
+    pub fn all_addresses(&self, mac: MacAddress) -> Vec<Cidr> {
+        let mut all = self.addresses.clone();
+        let is_link_local = |a: IpAddr| matches!(a, IpAddr::V6(a) if needs_zone(a));
+        if all.iter().any(|a| a.address.is_ipv6()) && !all.iter().any(|a| is_link_local(a.address)) {
+            all.push(Cidr { address: link_local(mac).into(), prefix_len: 64 });
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests;

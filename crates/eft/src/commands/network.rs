@@ -1,0 +1,145 @@
+//! `eft addr` and `eft route`: the addresses and routes of a running stack, in the words of `ip`.
+
+mod words;
+
+use anyhow::Result;
+use eft_control::network::Change;
+use eft_linux::operator;
+use serde_json::{Value, json};
+use words::Asked;
+
+#[derive(clap::Args, Debug)]
+pub struct NetworkArguments {
+    #[command(flatten)]
+    stack: super::Stack,
+    /// Only IPv4
+    #[arg(short = '4')]
+    four: bool,
+    /// Only IPv6
+    #[arg(short = '6', conflicts_with = "four")]
+    six: bool,
+    /// Print JSON: see below
+    #[arg(long)]
+    json: bool,
+    /// What to do, as `ip` has it: see below
+    #[arg(allow_hyphen_values = true)]
+    words: Vec<String>,
+}
+
+impl NetworkArguments {
+    /// Whether an address's version is asked for.
+    fn wants(&self, address: &str) -> bool {
+        let six = address.contains(':');
+        !(self.four && six || self.six && !six)
+    }
+
+    fn ipv6(&self) -> Option<bool> {
+        (self.four || self.six).then_some(self.six)
+    }
+}
+
+pub fn addr(arguments: &NetworkArguments) -> Result<()> {
+    let asked = words::address(&arguments.words)?;
+    if let Asked::Change(Change::AddAddress { address, .. }) = &asked {
+        operator::check_free(&arguments.stack.name, address.address)?;
+    }
+    let (answer, shown) = ask(arguments, asked)?;
+    if shown.is_some() || arguments.json {
+        show_addresses(arguments, &answer, shown.flatten().as_deref());
+    }
+    Ok(())
+}
+
+pub fn route(arguments: &NetworkArguments) -> Result<()> {
+    let asked = words::route(&arguments.words, arguments.ipv6())?;
+    let (answer, shown) = ask(arguments, asked)?;
+    if shown.is_some() || arguments.json {
+        show_routes(arguments, &answer, shown.flatten().as_deref());
+    }
+    Ok(())
+}
+
+/// The stack's answer, and of which device something is to be shown, if it is.
+fn ask(arguments: &NetworkArguments, asked: Asked) -> Result<(Value, Option<Option<String>>)> {
+    let (request, shown) = match asked {
+        Asked::Show { device } => (json!({ "op": "network" }), Some(device)),
+        Asked::Change(change) => (json!({ "op": "network", "change": change }), None),
+    };
+    let (answer, _) = operator::ask(&arguments.stack.name, &request)?;
+    for gone in list(&answer["gone"]) {
+        let (to, by) = (destination(gone), cell(&gone["gateway"]));
+        eprintln!("eft: the route to {to} by {by} went with the address: its gateway cannot be reached");
+    }
+    Ok((answer, shown))
+}
+
+fn show_addresses(arguments: &NetworkArguments, answer: &Value, device: Option<&str>) {
+    let there = |i: &&Value| device.is_none_or(|name| i["interface"] == name);
+    let addresses = |i: &Value| -> Vec<String> {
+        let all = list(&i["addresses"]).filter_map(Value::as_str).map(String::from);
+        all.filter(|a| arguments.wants(a)).collect()
+    };
+    if arguments.json {
+        let all = list(&answer["interfaces"]).filter(there).map(|i| {
+            let mut i = i.clone();
+            i["addresses"] = json!(addresses(&i));
+            i
+        });
+        println!("{}", json!({ "interfaces": all.collect::<Vec<_>>() }));
+        return;
+    }
+    let rows = list(&answer["interfaces"]).filter(there).map(|i| {
+        let shown = addresses(i).join(" ");
+        vec![cell(&i["interface"]), cell(&i["mac"]), cell(&i["mtu"]), shown]
+    });
+    super::print_table(&["DEVICE", "MAC", "MTU", "ADDRESSES"], &rows.collect::<Vec<_>>());
+}
+
+fn show_routes(arguments: &NetworkArguments, answer: &Value, device: Option<&str>) {
+    let own = list(&answer["interfaces"]).flat_map(|i| {
+        let addresses = list(&i["addresses"]).filter_map(|a| a.as_str()?.parse().ok());
+        addresses.map(|a: eft_base::Cidr| {
+            json!({ "destination": a.network(), "gateway": null, "interface": i["interface"], "metric": 0,
+                    "of": a.address })
+        })
+    });
+    let all = list(&answer["routes"]).cloned().chain(own).filter(|r| {
+        let version = arguments.wants(r["destination"].as_str().unwrap_or_default());
+        version && device.is_none_or(|name| r["interface"] == name)
+    });
+    if arguments.json {
+        println!("{}", json!({ "routes": all.collect::<Vec<_>>() }));
+        return;
+    }
+    let rows = all.map(|r| {
+        vec![
+            destination(&r),
+            cell(&r["gateway"]),
+            cell(&r["interface"]),
+            cell(&r["metric"]),
+            if r["of"].is_null() { "configured".into() } else { format!("address {}", cell(&r["of"])) },
+        ]
+    });
+    super::print_table(&["DESTINATION", "VIA", "DEVICE", "METRIC", "FROM"], &rows.collect::<Vec<_>>());
+}
+
+fn list(value: &Value) -> impl Iterator<Item = &Value> + Clone {
+    value.as_array().map(Vec::as_slice).unwrap_or_default().iter()
+}
+
+fn destination(route: &Value) -> String {
+    match route["destination"].as_str() {
+        Some("0.0.0.0/0") => "default".into(),
+        // Of IPv6, beside which the other stands.
+        Some("::/0") => "default (IPv6)".into(),
+        other => other.unwrap_or("-").into(),
+    }
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => "-".into(),
+        Value::String(s) => s.clone(),
+        other => other.to_string(),
+    }
+}
