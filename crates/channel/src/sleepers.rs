@@ -89,7 +89,10 @@ impl Sleepers {
 
     /// Application: does not sleep any more.
     pub fn leave(&self) -> Left {
-        Left::of(self.0.swap(NONE, Ordering::SeqCst))
+        let before = self.0.swap(NONE, Ordering::SeqCst);
+        // The caller looks at the socket once more.
+        fence(Ordering::SeqCst);
+        Left::of(before)
     }
 
     /// Application: there is input without a token, and one is needed. Tell the transport after this. Who was to sleep or to be

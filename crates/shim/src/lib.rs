@@ -39,6 +39,8 @@
 //! - No multicast, raw sockets, UDP-Lite or MPTCP (EPROTONOSUPPORT). What each socket option does: `docs/options.md`.
 //! - Buffers, and addresses that come with data, are checked only for pointers that no program can have mapped (EFAULT);
 //!   other bad ones crash the program. The rarer calls ask the kernel.
+//! - A read that waits on a stream while another thread closes the descriptor fails within some milliseconds; Linux lets it wait
+//!   on.
 //! - In a program that both waits in a read on a socket and polls it by a call that is not seen, that poll shows what the read
 //!   left some milliseconds later.
 //! - `splice` copies. An accept with one number left needs a hard limit above the soft one. SO_LINGER
