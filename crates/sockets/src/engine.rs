@@ -2,9 +2,10 @@
 
 mod answers;
 mod configuration;
+mod survivors;
 
 use crate::counters::{COUNTERS, Counter};
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use eft_base::errno::*;
 use eft_base::{DomainId, Instant, PoolId, RequestId, SocketId, WireAddress};
@@ -86,8 +87,8 @@ enum Waiting {
 struct Open {
     /// The transport that owns it.
     transport: ComponentId,
-    /// The incarnation of its slot.
-    incarnation: u32,
+    /// The incarnation of its slot; `None`: its page says it.
+    incarnation: Option<u32>,
 }
 
 struct Pending {
@@ -110,6 +111,8 @@ pub struct Sockets {
     pending: Requests<Pending>,
     /// Sockets with a descriptor in an application.
     open: BTreeMap<(DomainId, u32), Open>,
+    /// A predecessor's sockets whose pages are still to be read.
+    unexamined: VecDeque<SocketId>,
     /// The transports that this stack has.
     transports: BTreeSet<ComponentId>,
     info: Vec<u8>,
@@ -127,6 +130,7 @@ impl Sockets {
             config,
             domains: BTreeMap::new(),
             open: BTreeMap::new(),
+            unexamined: VecDeque::new(),
             transports: BTreeSet::new(),
             info: Vec::new(),
             info_routes: 0,
@@ -205,10 +209,14 @@ impl Sockets {
         if self.pending.len() >= self.config.requests {
             return Err(ENOBUFS);
         }
+        let socket = SocketId { domain, slot: r.slot };
+        match r.op {
+            op::LISTEN => self.examine_domain(domain),
+            _ => self.examine(socket),
+        }
         let Some(state) = self.domains.get(&domain) else {
             return Err(EPERM);
         };
-        let socket = SocketId { domain, slot: r.slot };
         let (transport, incarnation) = match r.op {
             op::OPEN => match r.args[0] {
                 1 => (self.transport_for(Role::Tcp)?, 0),
@@ -223,7 +231,7 @@ impl Sockets {
                 (page.owner().ok_or(EINVAL)?, r.args[0])
             }
             _ => match self.open.get(&(domain, r.slot)) {
-                Some(open) => (open.transport, open.incarnation),
+                Some(open) => (open.transport, open.incarnation.unwrap_or_default()),
                 None => {
                     cx.count(Counter::ForeignSlotRefused);
                     return Err(EINVAL);
@@ -375,6 +383,10 @@ impl Component for Sockets {
     }
 
     fn expire(&mut self, _cx: &mut Context, _out: &mut Outbox<Out>) {}
+
+    fn flush(&mut self, _cx: &mut Context, _out: &mut Outbox<Out>) {
+        self.examine_some();
+    }
 
     fn deadline(&self) -> Option<Instant> {
         None

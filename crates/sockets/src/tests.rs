@@ -236,6 +236,23 @@ fn a_close_names_the_incarnation_that_was_open() {
 }
 
 #[test]
+fn a_predecessors_listeners_count_before_their_pages_were_read() {
+    let mut b = Bench::new();
+    let listen = |slot| Request { op: op::LISTEN, slot, args: [1, 0, 0, 0], ..Request::default() };
+    let page = b.arena.socket(4).unwrap();
+    page.reset(ComponentId::TCP);
+    page.set_flags(eft_channel::socket::flag::LISTENING);
+    let socket = SocketId { domain: DOMAIN, slot: 4 };
+    b.event(Event::Survivor { socket, transport: ComponentId::TCP });
+    b.open(2);
+    assert_eq!(errno_of(&b.request(listen(2), 0)), ENOBUFS, "there may be one");
+    let out = b.request(listen(4), 0);
+    let [Out::Transport(_, SocketsToTransport::Listen { incarnation: 1, .. })] = out[..] else {
+        panic!("it listens already: {out:?}")
+    };
+}
+
+#[test]
 fn a_shadow_is_added_and_given_to_the_domain_that_has_the_socket() {
     let mut b = Bench::new();
     let shadow = Request { op: op::SHADOW, slot: 3, ..Request::default() };

@@ -19,7 +19,7 @@ use eft_component::Component;
 use eft_component::sockets::{ConnectionId, Effect, Event, Handle};
 use eft_messages::control::{Reply, op};
 use rustix::event::epoll;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// What a descriptor of the epoll set is.
@@ -46,6 +46,7 @@ struct Connection {
 /// The far end of a descriptor.
 struct Far {
     fd: OwnedFd,
+    /// [`UNWATCHED`] until its close is waited for.
     token: u64,
     /// The transport that owns the socket.
     transport: ComponentId,
@@ -88,11 +89,17 @@ pub struct Applications {
     custodians: HashMap<DomainId, ConnectionId>,
     domains: HashMap<DomainId, Domain>,
     far: HashMap<SocketId, Far>,
+    /// Far ends from before a crash that are not in the set yet, in the order in which they came.
+    unwatched: VecDeque<SocketId>,
     loopback: HashMap<SocketId, (OwnedFd, u64)>,
     handles: HashMap<Handle, OwnedFd>,
     next_handle: u64,
 }
 
+/// The token of no descriptor.
+const UNWATCHED: u64 = 0;
+/// Far ends put into the set in one turn: a successor is given all of them at once, and each costs a system call.
+const WATCHED_PER_TURN: usize = 64;
 /// The most packets taken from one connection in a turn, so that none starves the others.
 const PACKETS_PER_TURN: usize = 32;
 
@@ -110,6 +117,7 @@ impl Applications {
             custodians: HashMap::new(),
             domains: HashMap::new(),
             far: HashMap::new(),
+            unwatched: VecDeque::new(),
             loopback: HashMap::new(),
             handles: HashMap::new(),
             next_handle: 1,
@@ -130,20 +138,31 @@ impl Applications {
         self.watched.remove(&token);
     }
 
-    fn keep(&mut self, socket: SocketId, transport: ComponentId, fd: OwnedFd, tell: bool) {
-        if tell {
-            super::tell(
-                &self.control,
-                &FromServer::Keep { domain: socket.domain, slot: socket.slot, transport },
-                &[&fd],
-            );
-        }
-        // Only the last close matters here: the transport handles messages, and shuts the far end down.
-        let events = epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
-        let token = self.watch(fd.as_fd(), Watched::Far(socket), events);
-        if let Some(old) = self.far.insert(socket, Far { fd, token, transport }) {
+    fn keep(&mut self, socket: SocketId, transport: ComponentId, fd: OwnedFd) {
+        super::tell(
+            &self.control,
+            &FromServer::Keep { domain: socket.domain, slot: socket.slot, transport },
+            &[&fd],
+        );
+        self.insert(socket, transport, fd);
+        self.watch_far(socket);
+    }
+
+    fn insert(&mut self, socket: SocketId, transport: ComponentId, fd: OwnedFd) {
+        if let Some(old) = self.far.insert(socket, Far { fd, token: UNWATCHED, transport }) {
             self.unwatch(&old.fd, old.token);
         }
+    }
+
+    /// Waits for the close of a socket's descriptor. One that is closed already is an event, too.
+    fn watch_far(&mut self, socket: SocketId) {
+        let Some(mut far) = self.far.remove(&socket) else { return };
+        // Only the last close matters here: the transport handles messages, and shuts the far end down.
+        let events = epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
+        if far.token == UNWATCHED {
+            far.token = self.watch(far.fd.as_fd(), Watched::Far(socket), events);
+        }
+        self.far.insert(socket, far);
     }
 
     fn is_closed(&self, socket: SocketId) -> bool {
@@ -213,7 +232,7 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
             Effect::Reply { connection, reply } => self.reply(connection, reply, &[]),
             Effect::Keep { socket, transport, handle } => {
                 if let Some(fd) = self.handles.remove(&handle) {
-                    self.keep(socket, transport, fd, true);
+                    self.keep(socket, transport, fd);
                 }
             }
             Effect::Drop(socket) => {
@@ -242,6 +261,9 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
     }
 
     fn poll(&mut self, ready: bool, emit: &mut dyn FnMut(Event)) {
+        let some = self.unwatched.len().min(WATCHED_PER_TURN);
+        let some: Vec<SocketId> = self.unwatched.drain(..some).collect();
+        some.into_iter().for_each(|socket| self.watch_far(socket));
         if !ready {
             return;
         }
@@ -264,6 +286,10 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
                 None => {}
             }
         }
+    }
+
+    fn pending(&self) -> bool {
+        !self.unwatched.is_empty()
     }
 
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
@@ -307,7 +333,8 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
                 for (slot, fd) in slots.into_iter().zip(fds) {
                     let socket = SocketId { domain, slot };
                     emit(Event::Survivor { socket, transport });
-                    self.keep(socket, transport, fd, false);
+                    self.insert(socket, transport, fd);
+                    self.unwatched.push_back(socket);
                 }
             }
             ToServer::Loopback { domain, slot } => {

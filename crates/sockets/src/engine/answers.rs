@@ -46,7 +46,7 @@ impl Sockets {
         if let Some(page) = self.domains.get(&socket.domain).and_then(|f| f.arena.socket(socket.slot)) {
             page.set_inode(r.value);
         }
-        self.open.insert((socket.domain, socket.slot), Open { transport, incarnation: r.args[0] });
+        self.open.insert((socket.domain, socket.slot), Open { transport, incarnation: Some(r.args[0]) });
         out.push(Out::Effect(Effect::Keep { socket, transport, handle }));
     }
 
@@ -54,7 +54,8 @@ impl Sockets {
     /// and is hung up, unless the slot has its next socket already.
     fn attached(&mut self, socket: SocketId, incarnation: u32, errno: i32, out: &mut Outbox<Out>) {
         let place = (socket.domain, socket.slot);
-        if errno != 0 && self.open.get(&place).is_some_and(|open| open.incarnation == incarnation) {
+        self.examine(socket);
+        if errno != 0 && self.open.get(&place).is_some_and(|open| open.incarnation == Some(incarnation)) {
             self.open.remove(&place);
             out.push(Out::Effect(Effect::Drop(socket)));
         }
@@ -82,7 +83,7 @@ impl Sockets {
                     page.set_inode(inode);
                 }
                 let transport = pending.transport;
-                self.open.insert((domain, socket.slot), Open { transport, incarnation });
+                self.open.insert((domain, socket.slot), Open { transport, incarnation: Some(incarnation) });
                 out.push(Out::Effect(Effect::Keep { socket, transport, handle }));
             }
             (op::LISTEN, 0) => {
@@ -118,9 +119,11 @@ impl Sockets {
     }
 
     pub(super) fn closed(&mut self, cx: &mut Context, socket: SocketId, out: &mut Outbox<Out>) {
+        self.examine(socket);
         let Some(Open { transport, incarnation }) = self.open.remove(&(socket.domain, socket.slot)) else {
             return;
         };
+        let incarnation = incarnation.unwrap_or_default();
         cx.count(Counter::Closed);
         if let Some(f) = self.domains.get_mut(&socket.domain) {
             f.listeners.remove(&socket.slot);
@@ -128,22 +131,6 @@ impl Sockets {
         out.push(Out::Effect(Effect::Drop(socket)));
         let build = |request| SocketsToTransport::Close { request, socket, incarnation };
         self.submit(transport, Waiting::Nobody, build, out);
-    }
-
-    /// Takes over a predecessor's socket. Its page names the incarnation: an application that
-    /// writes another one there only makes its own socket unreachable.
-    pub(super) fn survived(&mut self, socket: SocketId, transport: ComponentId) {
-        let listening = eft_channel::socket::flag::LISTENING;
-        let Some(f) = self.domains.get_mut(&socket.domain) else {
-            return;
-        };
-        let Some(page) = f.arena.socket(socket.slot) else {
-            return;
-        };
-        self.open.insert((socket.domain, socket.slot), Open { transport, incarnation: page.incarnation() });
-        if page.flags() & listening != 0 {
-            f.listeners.insert(socket.slot);
-        }
     }
 
     pub(super) fn domain_closed(&mut self, cx: &mut Context, domain: DomainId, out: &mut Outbox<Out>) {

@@ -1,0 +1,50 @@
+//! Sockets of a predecessor. Their pages say more about them, and a page that is touched for the first time costs
+//! microseconds: it is read when something happens to its socket, or a few in each turn.
+
+use super::{Open, Sockets};
+use alloc::collections::VecDeque;
+use eft_base::{ComponentId, DomainId, SocketId};
+use eft_channel::socket::flag;
+
+/// Pages that are read in one turn, beside those of sockets to which something happens.
+const EXAMINED_PER_TURN: usize = 64;
+
+impl Sockets {
+    /// Takes over a predecessor's socket.
+    pub(super) fn survived(&mut self, socket: SocketId, transport: ComponentId) {
+        let known = self.domains.get(&socket.domain).is_some_and(|d| d.arena.socket(socket.slot).is_some());
+        if known {
+            self.open.insert((socket.domain, socket.slot), Open { transport, incarnation: None });
+            self.unexamined.push_back(socket);
+        }
+    }
+
+    /// Reads in the page of a predecessor's socket which incarnation it is: an application that writes another one there
+    /// only makes its own socket unreachable. And whether it listens.
+    pub(super) fn examine(&mut self, socket: SocketId) {
+        let Some(open) = self.open.get_mut(&(socket.domain, socket.slot)) else { return };
+        let Some(domain) = self.domains.get_mut(&socket.domain).filter(|_| open.incarnation.is_none()) else {
+            return;
+        };
+        let Some(page) = domain.arena.socket(socket.slot) else { return };
+        open.incarnation = Some(page.incarnation());
+        if page.flags() & flag::LISTENING != 0 {
+            domain.listeners.insert(socket.slot);
+        }
+    }
+
+    pub(super) fn examine_some(&mut self) {
+        for _ in 0..EXAMINED_PER_TURN {
+            let Some(socket) = self.unexamined.pop_front() else { return };
+            self.examine(socket);
+        }
+    }
+
+    /// Its listeners are counted.
+    pub(super) fn examine_domain(&mut self, domain: DomainId) {
+        let all = core::mem::take(&mut self.unexamined);
+        let (its, others): (VecDeque<_>, _) = all.into_iter().partition(|socket| socket.domain == domain);
+        self.unexamined = others;
+        its.into_iter().for_each(|socket| self.examine(socket));
+    }
+}
