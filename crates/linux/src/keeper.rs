@@ -16,14 +16,17 @@ use rustix::net::{SocketFlags, accept_with};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// From the supervisor. The first message brings the listening socket for successors. Brackets name the descriptors
-/// that come along.
+/// From the supervisor. Brackets name the descriptors that come along.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ToKeeper {
-    /// [a listening socket]
-    Begin,
+    /// Everything is there: from now on a successor may come. [a listening socket]
+    Begin {
+        place: Option<Place>,
+    },
     /// Replaces an earlier entry of the name. [any number]
     Put {
         name: String,
@@ -34,6 +37,13 @@ pub enum ToKeeper {
     },
     /// The stack ends.
     End,
+}
+
+/// The socket's path, and the one at which successors look: a keeper takes the place of another one when it has everything.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Place {
+    pub from: PathBuf,
+    pub to: PathBuf,
 }
 
 /// To a successor: every entry, then `All`. Brackets name the descriptors that come along.
@@ -56,11 +66,16 @@ pub struct Entry {
 
 pub type Entries = BTreeMap<String, Entry>;
 
+/// How often a keeper without a supervisor looks whether another one has taken its place.
+const LOOK: Duration = Duration::from_millis(20);
+
 struct Keeper {
     entries: Entries,
     /// `None`: it died.
     supervisor: Option<OwnedFd>,
     successors: Option<OwnedFd>,
+    /// Where successors look, and the number of its file there.
+    place: Option<(PathBuf, u64)>,
     ended: bool,
     buffer: Vec<u8>,
 }
@@ -80,10 +95,12 @@ pub fn run(stack: &str, patience: Duration, tables: &[String]) -> Result<()> {
         supervisor: Some(supervisor),
         successors: None,
         ended: false,
+        place: None,
         buffer: vec![0; PACKET_MAX],
     };
     keeper.keep(patience)?;
-    if !keeper.ended {
+    // If there is a supervisor, it has everything from another keeper.
+    if !keeper.ended && operator::connect(stack, &operator::control_path(stack)).is_err() {
         // The socket is still there: a successor that comes now waits until this process ends, and then starts the
         // stack anew.
         tables.iter().for_each(|table| packet::remove_table(table));
@@ -101,7 +118,7 @@ impl Keeper {
             if left.is_some_and(|left| left.is_zero()) {
                 return Ok(());
             }
-            self.wait(left)?;
+            self.wait(left.map(|left| left.min(LOOK)))?;
             self.hear();
             if self.supervisor.is_none() && !self.ended {
                 self.admit();
@@ -114,6 +131,9 @@ impl Keeper {
         Ok(())
     }
 
+                if self.is_replaced() {
+                    return Err(Error::Gone("another keeper has taken this one's place".into()));
+                }
     fn wait(&self, patience: Option<Duration>) -> Result<()> {
         // While the supervisor lives, no successor is accepted.
         let from = self.supervisor.as_ref().or(self.successors.as_ref());
@@ -124,6 +144,21 @@ impl Keeper {
             Err(e) => Err(e).doing("poll"),
         }
     }
+    /// Begins to be the one to which successors come.
+    fn begin(&mut self, place: Option<Place>) {
+        let Some(Place { from, to }) = place else { return };
+        let file = std::fs::metadata(&from).map(|file| file.ino());
+        if let (Ok(file), Ok(())) = (file, std::fs::rename(&from, &to)) {
+            self.place = Some((to, file));
+        }
+    }
+
+    /// Whether successors come to another keeper, which then has everything, too.
+    fn is_replaced(&self) -> bool {
+        let Some((path, file)) = &self.place else { return false };
+        std::fs::metadata(path).is_ok_and(|there| there.ino() != *file)
+    }
+
 
     /// Takes everything that the supervisor has sent.
     fn hear(&mut self) {
@@ -141,7 +176,8 @@ impl Keeper {
 
     fn take(&mut self, message: ToKeeper, fds: Vec<OwnedFd>) {
         match message {
-            ToKeeper::Begin => {
+            ToKeeper::Begin { place } => {
+                self.begin(place);
                 self.successors = fds.into_iter().next();
                 // It is also tried when no successor is waiting.
                 if let Some(successors) = &self.successors {

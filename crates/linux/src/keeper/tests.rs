@@ -24,6 +24,7 @@ fn keeper(supervisor: OwnedFd) -> Keeper {
         entries: Entries::new(),
         supervisor: Some(supervisor),
         successors: None,
+        place: None,
         ended: false,
         buffer: vec![0; PACKET_MAX],
     }
@@ -33,7 +34,7 @@ fn keeper(supervisor: OwnedFd) -> Keeper {
 fn it_ends_when_nobody_comes() {
     let (ours, theirs) = scm::pair().unwrap();
     let (listener, _) = listening("patience");
-    say(&ours, &ToKeeper::Begin, &[&listener]);
+    say(&ours, &ToKeeper::Begin { place: None }, &[&listener]);
     drop(ours);
     keeper(theirs).keep(Duration::from_millis(1)).unwrap();
 }
@@ -55,7 +56,7 @@ fn what_was_put_and_not_dropped_goes_to_the_successor_alone() {
         keeper(theirs).keep(Duration::from_secs(60)).unwrap();
     });
     let memory = crate::memory::create("eft-kept", 4096).unwrap();
-    say(&ours, &ToKeeper::Begin, &[&listener]);
+    say(&ours, &ToKeeper::Begin { place: None }, &[&listener]);
     for (name, value) in [("a", 1), ("b", 2), ("a", 3)] {
         say(&ours, &ToKeeper::Put { name: name.into(), value: vec![value] }, &[&memory]);
     }
@@ -77,4 +78,39 @@ fn what_was_put_and_not_dropped_goes_to_the_successor_alone() {
     assert_eq!(stat(&entries["a"].fds[0]), stat(&memory), "another descriptor");
     say(&last, &ToKeeper::End, &[]);
     keeping.join().unwrap();
+}
+
+#[test]
+fn one_that_was_replaced_ends_and_the_other_serves() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = |n: u32| Place { from: dir.path().join(format!("new{n}")), to: dir.path().join("keeper") };
+    let begin = |n: u32| {
+        let (ours, theirs) = scm::pair().unwrap();
+        say(&ours, &ToKeeper::Put { name: format!("of {n}"), value: vec![] }, &[]);
+        let listener = operator::listen(&place(n).from).unwrap();
+        say(&ours, &ToKeeper::Begin { place: Some(place(n)) }, &[&listener]);
+        let patience = Duration::from_secs(60);
+        (ours, std::thread::spawn(move || keeper(theirs).keep(patience).map_err(|why| why.to_string())))
+    };
+    let (first, keeping) = begin(1);
+    let until = Instant::now() + Duration::from_secs(20);
+    while !place(1).to.exists() {
+        assert!(Instant::now() < until);
+    }
+    // The supervisor dies when the second has everything, and the first was not told to end.
+    let (second, other) = begin(2);
+    drop((first, second));
+    assert!(keeping.join().unwrap().unwrap_err().contains("another keeper"));
+    let successor = operator::connect("test", &place(1).to).unwrap();
+    assert_eq!(take_over(&successor).unwrap().unwrap().keys().collect::<Vec<_>>(), ["of 2"]);
+    say(&successor, &ToKeeper::End, &[]);
+    other.join().unwrap().unwrap();
+}
+
+#[test]
+fn one_whose_supervisor_died_before_it_had_everything_ends_and_removes_nothing() {
+    let (ours, theirs) = scm::pair().unwrap();
+    say(&ours, &ToKeeper::Put { name: "a".into(), value: vec![] }, &[]);
+    drop(ours);
+    assert!(keeper(theirs).keep(Duration::from_secs(60)).is_err());
 }

@@ -3,7 +3,7 @@
 use super::{StackConfig, Supervisor, Watched, children};
 use crate::devices::packet::Silencer;
 use crate::error::error;
-use crate::keeper::{Entries, Entry, ToKeeper, take_over};
+use crate::keeper::{Entries, Entry, Place, ToKeeper, take_over};
 use crate::protocol::encode;
 use crate::{Error, Result, memory, operator, scm};
 use eft_base::MacAddress;
@@ -17,6 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
@@ -33,18 +34,28 @@ pub struct Kept {
     /// `None`: it is a child of a predecessor.
     child: Option<Child>,
     unsent: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
+    /// Its listening socket, until everything is sent.
+    listener: Option<OwnedFd>,
+    /// The one whose place it takes, which is told everything, too, until then.
+    old: Option<Box<Kept>>,
 }
 
 impl Kept {
     /// Starts a keeper for a stack whose folder exists.
     fn start(config: &StackConfig, tables: &[&str]) -> Result<Kept> {
-        let path = operator::keeper_path(&config.name);
+        let path = next_path(&config.name);
         let _ = std::fs::remove_file(&path);
-        let listener = operator::listen(&path)?;
+        let listener = Some(operator::listen(&path)?);
         let (child, socket) = children::spawn_keeper(config, tables)?;
-        let mut kept = Kept { socket, child: Some(child), unsent: VecDeque::new() };
-        kept.say(&ToKeeper::Begin, &[&listener]);
-        Ok(kept)
+        Ok(Kept { socket, child: Some(child), unsent: VecDeque::new(), listener, old: None })
+    }
+
+    /// Everything is sent: the keeper becomes the one to which successors come, as soon as it has taken all of it.
+    fn begin(&mut self, stack: &str) {
+        if let Some(listener) = self.listener.take() {
+            let place = Place { from: next_path(stack), to: operator::keeper_path(stack) };
+            self.say(&ToKeeper::Begin { place: Some(place) }, &[&listener]);
+        }
     }
 
     pub fn put(&mut self, name: String, value: &impl Serialize, fds: &[&OwnedFd]) {
@@ -61,6 +72,9 @@ impl Kept {
 
     /// Sends a message without waiting: what the keeper cannot take now waits here.
     fn say(&mut self, message: &ToKeeper, fds: &[&OwnedFd]) {
+        if let Some(old) = &mut self.old {
+            old.say(message, fds);
+        }
         let fds: std::io::Result<Vec<OwnedFd>> = fds.iter().map(|fd| fd.try_clone()).collect();
         if let Ok(fds) = fds {
             self.unsent.push_back((encode(message), fds));
@@ -69,6 +83,9 @@ impl Kept {
     }
 
     pub fn flush(&mut self) {
+        if let Some(old) = &mut self.old {
+            old.flush();
+        }
         while let Some((bytes, fds)) = self.unsent.front() {
             let borrowed: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
             if super::member::is_full(scm::send(&self.socket, bytes, &borrowed, true)) {
@@ -87,8 +104,16 @@ impl Kept {
         }
     }
 
+    /// Ends the keeper whose place this one takes, once it has taken it.
+    pub fn end_old(&mut self, stack: &str) {
+        if self.old.is_some() && self.unsent.is_empty() && !next_path(stack).exists() {
+            self.old.take().into_iter().for_each(|old| old.end());
+        }
+    }
+
     /// The stack ends on purpose, and with it the keeper.
     pub fn end(mut self) {
+        self.old.take().into_iter().for_each(|old| old.end());
         self.say(&ToKeeper::End, &[]);
         let limit = Timespec { tv_sec: END_S, tv_nsec: 0 };
         let _ = poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&limit));
@@ -96,6 +121,11 @@ impl Kept {
             let _ = child.wait();
         }
     }
+}
+
+/// Where a keeper listens until it has everything.
+fn next_path(stack: &str) -> PathBuf {
+    operator::keeper_path(stack).with_extension("next")
 }
 
 /// The version of the entries' format.
@@ -144,7 +174,7 @@ pub fn inherit(config: &StackConfig) -> Result<Option<(Kept, Inheritance)>> {
     let path = operator::keeper_path(&config.name);
     let Ok(socket) = operator::connect(&config.name, &path) else { return Ok(None) };
     let Some(entries) = take_over(&socket)? else { return Ok(None) };
-    let kept = Kept { socket, child: None, unsent: VecDeque::new() };
+    let kept = Kept { socket, child: None, unsent: VecDeque::new(), listener: None, old: None };
     for (name, entry) in entries.iter().filter(|(name, _)| name.starts_with("process/")) {
         confirm_death(name, entry)?;
     }
@@ -261,6 +291,7 @@ impl Supervisor {
         self.kept = Some(kept);
         (0..self.members.len()).for_each(|i| self.keep_member(i));
         REMEMBERED.iter().for_each(|key| self.keep_stored(key));
+        self.kept.iter_mut().for_each(|kept| kept.begin(&self.config.name));
     }
 
     /// Replaces a predecessor's keeper, which has that eft's version and patience, by one of this eft's.
@@ -271,8 +302,8 @@ impl Supervisor {
         let Some(old) = self.kept.take() else { return };
         self.unwatch(&old.socket, Watched::Keeper);
         self.keep_everything();
-        match self.kept {
-            Some(_) => old.end(),
+        match &mut self.kept {
+            Some(kept) => kept.old = Some(Box::new(old)),
             None => {
                 let _ = self.watch(&old.socket, Watched::Keeper);
                 self.kept = Some(old);

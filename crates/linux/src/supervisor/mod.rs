@@ -318,6 +318,7 @@ impl Supervisor {
     fn find_hang(&mut self, i: usize) -> Option<Hang> {
         let company = self.company(i);
         let progress =
+            kept.end_old(&self.config.name);
             Member::progress(company.iter().map(|j| &self.members[*j])).filter(|_| company[0] == i)?;
         self.members[i].find_hang(progress)
     }

@@ -25,6 +25,7 @@ use rustix::event::{EventfdFlags, epoll, eventfd};
 use std::net::IpAddr;
 use std::os::fd::{FromRawFd, OwnedFd};
 
+use std::time::{Duration, Instant};
 /// One device of a stack.
 #[derive(Clone, Debug)]
 pub struct DeviceConfig {
@@ -95,6 +96,7 @@ fn open_device(
     config: &mut StackConfig,
     i: usize,
     inherited: Option<((MacAddress, u16), Vec<OwnedFd>)>,
+    patient: bool,
 ) -> Result<Vec<OwnedFd>> {
     let name = config.name.clone();
     if let Some(((mac, mtu), fds)) = inherited {
@@ -107,7 +109,7 @@ fn open_device(
     let device = &mut config.devices[i];
     match &device.spec {
         DeviceSpec::Tap(interface) => {
-            let fd = tap::open(interface)?;
+            let fd = open_tap(interface, patient)?;
             if let Some(mtu) = mtu {
                 host::set_mtu(interface, mtu)?;
             }
@@ -140,6 +142,20 @@ fn open_device(
 }
 
 /// A random locally administered unicast address (IEEE 802, U/L bit).
+/// How long servers of a stack that was killed may take to let go of its device.
+const LET_GO: Duration = Duration::from_secs(1);
+
+/// Opens a TAP device; if `patient`, a moment after another process had it.
+fn open_tap(interface: &str, patient: bool) -> Result<OwnedFd> {
+    let until = Instant::now() + LET_GO;
+    loop {
+        match tap::open(interface) {
+            Err(Error::Busy(_)) if patient && Instant::now() < until => std::thread::sleep(LET_GO / 200),
+            other => return other,
+        }
+    }
+}
+
 fn local_mac() -> Result<MacAddress> {
     let mut bytes = [0u8; 6];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).doing("getrandom")?;
@@ -197,6 +213,8 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
     raise_file_limit();
     raise_priority();
     let signals = block_signals()?;
+    // A stack of this name was killed a moment ago, or runs, or its folder was left.
+    let patient = operator::stack_dir(&config.name).exists();
     if config.take_over {
         kept::ask_to_hand_over(&config)?;
     }
@@ -204,7 +222,7 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
     let mut devices = Vec::new();
     for i in 0..config.devices.len() {
         let device = inherited.as_mut().and_then(|all| all.device(i));
-        devices.push(open_device(&mut config, i, device)?);
+        devices.push(open_device(&mut config, i, device, patient)?);
     }
     let mut members = Vec::new();
     let mut peers = config.topology.peers(config.devices.len());
