@@ -90,12 +90,13 @@ pub fn run(stack: &str, patience: Duration, tables: &[String]) -> Result<()> {
     // SAFETY: the supervisor passed this descriptor to this process alone.
     let supervisor = unsafe { OwnedFd::from_raw_fd(CONTROL_FD) };
     let _ = rustix::thread::set_name(c"eft");
+    give_way();
     let mut keeper = Keeper {
         entries: Entries::new(),
         supervisor: Some(supervisor),
         successors: None,
-        ended: false,
         place: None,
+        ended: false,
         buffer: vec![0; PACKET_MAX],
     };
     keeper.keep(patience)?;
@@ -107,6 +108,15 @@ pub fn run(stack: &str, patience: Duration, tables: &[String]) -> Result<()> {
         let _ = std::fs::remove_dir_all(operator::stack_dir(stack));
     }
     Ok(())
+}
+
+/// While a dead server's successor starts, the keeper is told of it: it does not take the CPU from them then.
+fn give_way() {
+    // SAFETY: all zeroes are a valid parameter, and the only one that SCHED_BATCH knows.
+    unsafe {
+        let parameter: libc::sched_param = std::mem::zeroed();
+        libc::sched_setscheduler(0, libc::SCHED_BATCH, &parameter);
+    }
 }
 
 impl Keeper {
@@ -121,6 +131,9 @@ impl Keeper {
             self.wait(left.map(|left| left.min(LOOK)))?;
             self.hear();
             if self.supervisor.is_none() && !self.ended {
+                if self.is_replaced() {
+                    return Err(Error::Gone("another keeper has taken this one's place".into()));
+                }
                 self.admit();
             }
             until = match self.supervisor {
@@ -131,19 +144,6 @@ impl Keeper {
         Ok(())
     }
 
-                if self.is_replaced() {
-                    return Err(Error::Gone("another keeper has taken this one's place".into()));
-                }
-    fn wait(&self, patience: Option<Duration>) -> Result<()> {
-        // While the supervisor lives, no successor is accepted.
-        let from = self.supervisor.as_ref().or(self.successors.as_ref());
-        let from = from.ok_or_else(|| Error::Gone("the supervisor died before it began".into()))?;
-        let limit = patience.map(|p| Timespec { tv_sec: p.as_secs() as i64, tv_nsec: p.subsec_nanos() as _ });
-        match poll(&mut [PollFd::new(from, PollFlags::IN)], limit.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(e) => Err(e).doing("poll"),
-        }
-    }
     /// Begins to be the one to which successors come.
     fn begin(&mut self, place: Option<Place>) {
         let Some(Place { from, to }) = place else { return };
@@ -159,6 +159,16 @@ impl Keeper {
         std::fs::metadata(path).is_ok_and(|there| there.ino() != *file)
     }
 
+    fn wait(&self, patience: Option<Duration>) -> Result<()> {
+        // While the supervisor lives, no successor is accepted.
+        let from = self.supervisor.as_ref().or(self.successors.as_ref());
+        let from = from.ok_or_else(|| Error::Gone("the supervisor died before it began".into()))?;
+        let limit = patience.map(|p| Timespec { tv_sec: p.as_secs() as i64, tv_nsec: p.subsec_nanos() as _ });
+        match poll(&mut [PollFd::new(from, PollFlags::IN)], limit.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(e) => Err(e).doing("poll"),
+        }
+    }
 
     /// Takes everything that the supervisor has sent.
     fn hear(&mut self) {

@@ -10,6 +10,7 @@ pub mod descriptors;
 pub mod devices;
 mod error;
 pub mod futex;
+mod heap;
 pub mod host;
 pub mod inject;
 pub mod io_uring;

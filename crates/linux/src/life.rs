@@ -66,11 +66,6 @@ pub fn is_held(word: u32) -> bool {
     word & libc::FUTEX_TID_MASK != 0 && word & libc::FUTEX_OWNER_DIED == 0
 }
 
-/// Whether a word says that its owner has died.
-pub fn is_told(word: u32) -> bool {
-    word & libc::FUTEX_OWNER_DIED != 0
-}
-
 /// A thread that the kernel is taking apart (`PF_EXITING` of linux/sched.h).
 const EXITING: u64 = 4;
 

@@ -16,6 +16,10 @@ pub const PROTOCOL: u32 = 8;
 /// Bytes of the largest packet.
 pub const PACKET_MAX: usize = 128 * 1024;
 
+/// The environment variable of a process that is started before it is needed. It is no argument, since another version of eft
+/// would refuse one that it does not know.
+pub const AHEAD: &str = "EFT_AHEAD";
+
 /// The descriptor on which a server finds its control socket.
 pub const CONTROL_FD: i32 = 3;
 

@@ -1,9 +1,9 @@
 //! What a server gets before its engine is made.
 
 use super::tell;
-use crate::protocol::{CONTROL_FD, FromServer, Identity, PACKET_MAX, ToServer};
+use crate::protocol::{AHEAD, CONTROL_FD, FromServer, Identity, PACKET_MAX, ToServer};
 use crate::sandbox::{self, Users};
-use crate::{Doing, Error, Result, life, memory, scm, ticks};
+use crate::{Doing, Error, Result, heap, life, memory, scm, ticks};
 use eft_channel::notify::Doorbell;
 use eft_channel::status::Status;
 use eft_channel::{Pool, Segment, Shared};
@@ -149,6 +149,7 @@ pub fn prepare(users: Option<Users>) -> Result<bool> {
     life::prepare()?;
     die_of_faults();
     leave_no_core();
+    heap::make_room(std::env::var_os(AHEAD).is_some());
     users.map_or(Ok(false), sandbox::enter)
 }
 

@@ -3,7 +3,7 @@
 use super::StackConfig;
 use super::member::Member;
 use super::process::{Process, Spawned};
-use crate::protocol::{CONTROL_FD, PROTOCOL};
+use crate::protocol::{AHEAD, CONTROL_FD, PROTOCOL};
 use crate::{Doing, Result, life, scm};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -11,16 +11,17 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Starts `eft serve NAME…` from a program file, or from the supervisor's own.
-pub fn spawn(stack: &str, names: &[&str], program: Option<&Arc<OwnedFd>>) -> Result<Spawned> {
+/// Starts `eft serve NAME…` from a program file, or from the supervisor's own, now or `ahead` of its time.
+pub fn spawn(stack: &str, names: &[&str], program: Option<&Arc<OwnedFd>>, ahead: bool) -> Result<Spawned> {
     let protocol = PROTOCOL.to_string();
     let mut arguments = vec!["serve"];
     arguments.extend(names);
     arguments.extend(["--stack", stack, "--protocol", &protocol]);
-    let (mut child, controls) = spawn_with(program, &arguments, names.len(), Stdio::piped(), true)?;
+    let environment = ahead.then_some(AHEAD);
+    let (mut child, controls) =
+        spawn_with(program, &arguments, names.len(), Stdio::piped(), environment, true)?;
     let stderr = child.stderr.take();
     if let Some(stderr) = &stderr {
         let _ = rustix::io::ioctl_fionbio(stderr, true);
@@ -45,7 +46,7 @@ pub fn spawn_keeper(config: &StackConfig, tables: &[&str]) -> Result<(Child, Own
     let patience = config.keep.as_secs().to_string();
     let mut arguments = vec!["keep", "--stack", &config.name, "--patience", &patience];
     tables.iter().for_each(|table| arguments.extend(["--table", table]));
-    let (child, mut controls) = spawn_with(None, &arguments, 1, Stdio::null(), false)?;
+    let (child, mut controls) = spawn_with(None, &arguments, 1, Stdio::null(), None, false)?;
     Ok((child, controls.remove(0)))
 }
 
@@ -54,6 +55,7 @@ fn spawn_with(
     arguments: &[&str],
     controls: usize,
     stderr: Stdio,
+    variable: Option<&str>,
     dies_with_us: bool,
 ) -> Result<(Child, Vec<OwnedFd>)> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
@@ -75,6 +77,7 @@ fn spawn_with(
     }
     command
         .args(arguments)
+        .envs(variable.map(|name| (name, "yes")))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(stderr)
@@ -126,22 +129,20 @@ pub struct Dead {
 /// The processes that have ended. What the kernel keeps of them takes it up to a millisecond to clear away, for which no
 /// successor waits.
 pub fn ended(members: &mut [Member]) -> Vec<Dead> {
-    those(members, |_, process| ending(process))
+    those(members, ending)
 }
 
-/// The processes that execute nothing any more, while the kernel takes their memory apart: of those whose deaths are
-/// told.
-pub fn dying(members: &mut [Member]) -> Vec<Dead> {
-    let is_told = |member: &Member| life::is_told(member.status.life_word().load(Ordering::Acquire));
-    those(members, |member, process| is_told(member).then(|| life::ending(process.id())).flatten())
+/// This process, if it executes nothing any more, while the kernel takes its memory apart.
+pub fn dying(members: &mut [Member], pid: u32) -> Option<Dead> {
+    those(members, |process| (process.id() == pid).then(|| life::ending(pid)).flatten()).pop()
 }
 
 /// The processes that `how` says have ended; their members have none any more.
-fn those(members: &mut [Member], how: impl Fn(&Member, &Child) -> Option<String>) -> Vec<Dead> {
+fn those(members: &mut [Member], how: impl Fn(&Child) -> Option<String>) -> Vec<Dead> {
     let mut dead = Vec::new();
     for i in 0..members.len() {
         let Some(process) = members[i].child.clone() else { continue };
-        let Some(how) = how(&members[i], &process.borrow()) else { continue };
+        let Some(how) = how(&process.borrow()) else { continue };
         for member in members.iter_mut() {
             if member.child.take_if(|other| Rc::ptr_eq(other, &process)).is_some() {
                 member.forget_process();

@@ -48,6 +48,7 @@ impl Supervisor {
             Decision::Now => self.restart(i),
             Decision::After(delay) => self.postpone(i, delay),
         }
+        self.tell_the_rest();
         let dir = operator::stack_dir(&self.config.name).join("crashes");
         report.keep(&dir);
         company.iter().for_each(|j| self.members[*j].drop_old_recording(&dir));
@@ -74,7 +75,7 @@ impl Supervisor {
         self.foresee(i);
     }
 
-    /// Ends everything that others expect from a server that ended.
+    /// Ends everything that others expect from a server that ended. Its neighbours are told later.
     pub(super) fn detach(&mut self, i: usize) {
         let peer = self.members[i].peer;
         self.moves_ended(i);
@@ -88,8 +89,11 @@ impl Supervisor {
         if let Some(words) = self.members[i].stderr.take() {
             self.unwatch(&words, Watched::LastWords(i));
         }
-        for n in self.neighbours(peer) {
-            self.tell(n, &ToServer::Disconnect { peer }, &[]);
+        // Those of its process died with it, and their successors never knew it.
+        let died_with_it: Vec<ComponentId> =
+            self.company(i).into_iter().map(|j| self.members[j].peer).collect();
+        for n in self.neighbours(peer).into_iter().filter(|n| !died_with_it.contains(n)) {
+            self.later.push((n, ToServer::Disconnect { peer }, Vec::new()));
         }
     }
 

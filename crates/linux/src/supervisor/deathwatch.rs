@@ -2,20 +2,26 @@
 //! before the kernel has taken its memory apart.
 
 use crate::futex::WaitSet;
-use crate::life;
-use crate::{Doing, Result, futex};
+use crate::{Doing, Result, futex, life};
 use eft_channel::Shared;
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+
+/// A server, and the word that it holds.
+struct Watched {
+    word: Shared<AtomicU32>,
+    pid: u32,
+}
 
 #[derive(Default)]
 struct Watch {
-    /// The words of servers that hold theirs.
-    words: Mutex<Vec<Shared<AtomicU32>>>,
-    /// Changes with `words`; the thread sleeps on it, too.
+    servers: Mutex<Vec<Watched>>,
+    /// Those whose words were marked.
+    told: Mutex<Vec<u32>>,
+    /// Changes with `servers`; the thread sleeps on it, too.
     changed: AtomicU32,
     ends: AtomicBool,
 }
@@ -45,20 +51,25 @@ impl Deathwatch {
         &self.told
     }
 
-    /// Takes the news; what they are is for the kernel to say.
-    pub fn take(&self) {
+    /// The processes whose words were marked since the last call. Whether they die is for the kernel to say.
+    pub fn take(&self) -> Vec<u32> {
         let _ = rustix::io::read(&*self.told, &mut [0; 8]);
+        std::mem::take(&mut lock(&self.watch.told))
     }
 
-    /// Watches a server that holds its word, until it dies.
-    pub fn add(&self, word: Shared<AtomicU32>) {
-        let mut words = self.watch.words();
+    /// Watches a server that holds its word, until the word is marked.
+    pub fn add(&self, word: Shared<AtomicU32>, pid: u32) {
+        let mut servers = lock(&self.watch.servers);
         // A successor has the page of its predecessor.
-        if !words.iter().any(|known| std::ptr::eq(&**known, &*word)) {
-            words.push(word);
-        }
-        drop(words);
+        servers.retain(|known| !std::ptr::eq(&*known.word, &*word));
+        servers.push(Watched { word, pid });
+        drop(servers);
         self.watch.stir();
+    }
+
+    /// This process has ended: its number may soon be another's.
+    pub fn forget(&self, pid: u32) {
+        lock(&self.watch.servers).retain(|server| server.pid != pid);
     }
 }
 
@@ -70,11 +81,11 @@ impl Drop for Deathwatch {
     }
 }
 
-impl Watch {
-    fn words(&self) -> std::sync::MutexGuard<'_, Vec<Shared<AtomicU32>>> {
-        self.words.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
+impl Watch {
     fn stir(&self) {
         self.changed.fetch_add(1, Ordering::Release);
         futex::wake(&self.changed);
@@ -85,22 +96,35 @@ impl Watch {
         while !self.ends.load(Ordering::Acquire) {
             set.clear();
             set.add(&self.changed, self.changed.load(Ordering::Acquire));
-            let mut words = self.words().clone();
-            let held = |word: &Shared<AtomicU32>| {
-                let value = word.load(Ordering::Acquire);
-                life::is_held(value) && set.add(word, value)
-            };
-            let before = words.len();
-            words.retain(held);
-            if words.len() < before {
-                self.words().retain(|word| life::is_held(word.load(Ordering::Acquire)));
+            let words = self.look(&mut set);
+            if !lock(&self.told).is_empty() {
                 let _ = rustix::io::write(told, &1u64.to_ne_bytes());
             }
             // Servers die unwatched where the kernel cannot do this; then their end is noticed later.
             if !set.wait(None) {
                 return;
             }
+            drop(words);
         }
+    }
+
+    /// Adds the words of all who live to the set, and returns them: they stay mapped while the thread sleeps. Those who die
+    /// run last from now on: the kernel's work on one would keep even the supervisor from the CPU.
+    fn look(&self, set: &mut WaitSet) -> Vec<Shared<AtomicU32>> {
+        let mut words = Vec::new();
+        lock(&self.servers).retain(|Watched { word, pid }| {
+            let value = word.load(Ordering::Acquire);
+            let lives = life::is_held(value);
+            if !lives {
+                // It is a child that has not been reaped, so no other process has its number.
+                life::step_aside(*pid);
+                lock(&self.told).push(*pid);
+            } else if set.add(word, value) {
+                words.push(word.clone());
+            }
+            lives
+        });
+        words
     }
 }
 

@@ -377,8 +377,8 @@ impl Supervisor {
     fn for_newborn_sockets(&self) -> Vec<OwnedFd> {
         let mut fds: Vec<OwnedFd> = self.applications.try_clone().into_iter().collect();
         for transport in self.config.topology.transports() {
-            let status = self.index(transport).map(|i| &self.members[i].status_fd);
-            fds.extend(status.and_then(|s| memory::read_only(s).ok()));
+            let status = self.index(transport).map(|i| &self.members[i].status_page.shown);
+            fds.extend(status.and_then(|shown| shown.try_clone().ok()));
         }
         fds
     }

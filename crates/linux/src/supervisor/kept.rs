@@ -321,7 +321,7 @@ impl Supervisor {
     /// Puts a component's memory into the keeper, and its process, which must be dead before there is another.
     pub(super) fn keep_member(&mut self, i: usize) {
         let (Some(kept), member) = (&mut self.kept, &self.members[i]) else { return };
-        let fds: Vec<&OwnedFd> = [&member.status_fd].into_iter().chain(&member.arena).collect();
+        let fds: Vec<&OwnedFd> = [&member.status_page.own].into_iter().chain(&member.arena).collect();
         kept.put(format!("member/{}", member.name), &member.generation, &fds);
         let process = member.pid().and_then(|pid| Pid::from_raw(pid as i32));
         if let Some(pidfd) = process.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) {

@@ -1,6 +1,7 @@
 //! One server, as the supervisor sees it.
 
 use super::process::{self, Process};
+use super::spares::Both;
 use super::standby::{Recovery, Standby};
 use crate::protocol::{ToServer, encode};
 use crate::{futex, scm};
@@ -33,7 +34,7 @@ pub enum Life {
 /// A pool made for this member.
 pub struct OwnedPool {
     pub id: PoolId,
-    pub fd: OwnedFd,
+    pub segment: Both,
     pub slot_size: usize,
     pub readers: Vec<ComponentId>,
 }
@@ -52,7 +53,7 @@ pub struct Member {
     pub last_words: String,
     /// Since when nothing more can come from its end of the control socket.
     pub silent_since: Option<Instant>,
-    pub status_fd: OwnedFd,
+    pub status_page: Both,
     pub status: Status,
     pub eventfd: OwnedFd,
     pub bell_fd: OwnedFd,
@@ -104,7 +105,7 @@ impl Member {
     pub fn new(
         peer: ComponentId,
         name: String,
-        status_fd: OwnedFd,
+        status_page: Both,
         status: Status,
         eventfd: OwnedFd,
         bell_fd: OwnedFd,
@@ -121,7 +122,7 @@ impl Member {
             stderr: None,
             last_words: String::new(),
             silent_since: None,
-            status_fd,
+            status_page,
             status,
             eventfd,
             bell_fd,

@@ -19,6 +19,7 @@ mod process;
 pub mod request;
 mod scheduling;
 mod setup;
+mod spares;
 mod standby;
 mod successors;
 mod update;
@@ -37,12 +38,13 @@ use eft_control::hang::Hang;
 use eft_control::network::Network;
 use eft_control::store::Store;
 use eft_host::clock;
-use eft_messages::ComponentId;
+use eft_messages::{ComponentId, Role};
 use ending::Ending;
 use member::{Life, Member};
 use process::Process;
 use rustix::event::epoll;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering::Acquire;
 use std::time::Duration;
 
 /// How often the supervisor looks for hangs and does delayed work.
@@ -92,6 +94,9 @@ pub struct Supervisor {
     next_ticket: u64,
     update: Option<update::Update>,
     next_pool: u16,
+    spares: spares::Spares,
+    /// What neighbours of a newborn are told when it has been told everything itself.
+    later: Vec<(ComponentId, ToServer, Vec<OwnedFd>)>,
     old_pools: Vec<(Instant, PoolId)>,
     silencers: Vec<Silencer>,
     announced: bool,
@@ -171,12 +176,7 @@ impl Supervisor {
     fn handle(&mut self, what: Watched) {
         match what {
             Watched::Signals => self.take_signals(),
-            Watched::Deaths => {
-                self.deathwatch.take();
-                let dying = children::dying(&mut self.members);
-                dying.iter().for_each(|dead| life::step_aside(dead.process.borrow().id()));
-                self.have_died(dying);
-            }
+            Watched::Deaths => self.take_deaths(),
             Watched::Operators => {
                 if let Ok(fd) = rustix::net::accept_with(&self.operators, rustix::net::SocketFlags::CLOEXEC) {
                     let id = self.next_client;
@@ -210,8 +210,19 @@ impl Supervisor {
         self.reap_newcomer();
     }
 
+    fn take_deaths(&mut self) {
+        for pid in self.deathwatch.take() {
+            match children::dying(&mut self.members, pid) {
+                Some(dead) => self.have_died(vec![dead]),
+                // Its page says that it dies, and it does not: it writes what is not its to write.
+                None => self.members.iter_mut().filter(|m| m.pid() == Some(pid)).for_each(Member::kill),
+            }
+        }
+    }
+
     fn have_died(&mut self, dead: Vec<Dead>) {
         for Dead { member, how, process } in dead {
+            self.deathwatch.forget(process.borrow().id());
             self.dead.push(process);
             self.died(member, how);
         }
@@ -239,9 +250,18 @@ impl Supervisor {
             FromServer::Ready { landlock } => {
                 self.members[i].landlock = landlock;
                 self.members[i].life = Life::Running;
-                self.deathwatch.add(self.members[self.company(i)[0]].status.life_word());
                 self.members[i].spare = None;
                 self.note_recovery(i);
+                let first = &self.members[self.company(i)[0]];
+                if let Some(pid) =
+                    first.pid().filter(|_| life::is_held(first.status.life_word().load(Acquire)))
+                {
+                    self.deathwatch.add(first.status.life_word(), pid);
+                }
+                // Without them sockets does not begin.
+                if self.members[i].peer.role != Role::Sockets {
+                    self.give_far_ends(i);
+                }
                 self.show_member(i);
                 self.newcomer_is_up(i);
             }
@@ -298,6 +318,7 @@ impl Supervisor {
         }
         if let Some(kept) = &mut self.kept {
             kept.flush();
+            kept.end_old(&self.config.name);
         } else if self.keeper_due.is_some_and(|at| now >= at) {
             self.keeper_due = None;
             self.keep_everything();
@@ -305,6 +326,9 @@ impl Supervisor {
         self.check_update(now);
         self.dead.retain(|process| !children::bury(process));
         self.renew_standbys(now);
+        if self.announced {
+            self.renew_spares();
+        }
         let due: Vec<PoolId> = self.old_pools.iter().filter(|(t, _)| *t <= now).map(|(_, p)| *p).collect();
         self.old_pools.retain(|(t, _)| *t > now);
         for id in due {
@@ -318,7 +342,6 @@ impl Supervisor {
     fn find_hang(&mut self, i: usize) -> Option<Hang> {
         let company = self.company(i);
         let progress =
-            kept.end_old(&self.config.name);
             Member::progress(company.iter().map(|j| &self.members[*j])).filter(|_| company[0] == i)?;
         self.members[i].find_hang(progress)
     }
@@ -330,6 +353,12 @@ impl Supervisor {
     fn tell(&mut self, peer: ComponentId, message: &ToServer, fds: &[&OwnedFd]) {
         if let Some(i) = self.index(peer) {
             self.tell_index(i, message, fds);
+        }
+    }
+
+    fn tell_the_rest(&mut self) {
+        for (peer, message, fds) in std::mem::take(&mut self.later) {
+            self.tell(peer, &message, &fds.iter().collect::<Vec<_>>());
         }
     }
 

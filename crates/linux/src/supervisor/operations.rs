@@ -7,7 +7,7 @@ use super::{Supervisor, Watched};
 use crate::error::error;
 use crate::protocol::ToServer;
 use crate::security::Security;
-use crate::{Error, Result, memory, operator, scm};
+use crate::{Doing, Error, Result, memory, operator, scm};
 use eft_component::fault::Fault;
 use eft_messages::ComponentId;
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ impl Supervisor {
             }
             Request::Page { component } => {
                 let m = &self.members[self.find(&component)?];
-                let page = memory::read_only(&m.status_fd)?;
+                let page = m.status_page.shown.try_clone().doing("status page")?;
                 Ok(Some((json!({ "page": m.name }), vec![page])))
             }
             Request::Kill { component } => {

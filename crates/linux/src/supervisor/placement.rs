@@ -8,7 +8,7 @@ use super::Supervisor;
 use super::member::{Life, Member};
 use crate::error::error;
 use crate::protocol::ToServer;
-use crate::{Error, Result, futex, memory};
+use crate::{Error, Result, futex};
 use eft_cores::member::{MemberView, Place};
 use eft_host::sensors::{Tree, topology};
 use eft_machine::CpuId;
@@ -225,7 +225,7 @@ impl Supervisor {
     pub(super) fn show_member(&mut self, i: usize) {
         let Some(cores) = self.index(ComponentId::CORES).filter(|c| *c != i) else { return };
         let member = &self.members[i];
-        let Ok(page) = memory::read_only(&member.status_fd) else { return };
+        let Ok(page) = member.status_page.shown.try_clone() else { return };
         let view = ToServer::Member(member.view());
         self.tell_index(cores, &view, &[&page]);
     }

@@ -8,6 +8,7 @@ use super::domains::Keeping;
 use super::kept::{self, Inheritance};
 use super::member::Member;
 use super::placement::check_cpu;
+use super::spares::Both;
 use super::{Supervisor, Watched};
 use crate::devices::{DeviceSpec, packet, pair, tap};
 use crate::protocol::DeviceKind;
@@ -24,8 +25,8 @@ pub(super) use network::{of_network, silence};
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use std::net::IpAddr;
 use std::os::fd::{FromRawFd, OwnedFd};
-
 use std::time::{Duration, Instant};
+
 /// One device of a stack.
 #[derive(Clone, Debug)]
 pub struct DeviceConfig {
@@ -141,7 +142,6 @@ fn open_device(
     }
 }
 
-/// A random locally administered unicast address (IEEE 802, U/L bit).
 /// How long servers of a stack that was killed may take to let go of its device.
 const LET_GO: Duration = Duration::from_secs(1);
 
@@ -156,6 +156,7 @@ fn open_tap(interface: &str, patient: bool) -> Result<OwnedFd> {
     }
 }
 
+/// A random locally administered unicast address (IEEE 802, U/L bit).
 fn local_mac() -> Result<MacAddress> {
     let mut bytes = [0u8; 6];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).doing("getrandom")?;
@@ -182,6 +183,7 @@ fn member(config: &StackConfig, peer: ComponentId, inherited: &mut Option<Inheri
     let bell = unsafe { memory::map(&bell_fd, true)?.shared::<Doorbell>(0) }
         .map_err(|_| Error::Protocol("bell".into()))?;
     let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).doing("eventfd")?;
+    let status_fd = Both { shown: memory::read_only(&status_fd)?, own: status_fd };
     let mut member = Member::new(peer, name, status_fd, status, event, bell_fd, bell);
     if let Some(spec) = config.topology.spec(peer) {
         if let Some(cpu) = spec.cpu {
@@ -283,6 +285,8 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
         next_ticket: 0,
         update: None,
         next_pool: 0,
+        spares: Default::default(),
+        later: Vec::new(),
         old_pools: Vec::new(),
         silencers,
         announced: false,

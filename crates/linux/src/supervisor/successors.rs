@@ -42,7 +42,7 @@ impl Supervisor {
             }
             let is_due = standby.not_before.is_none_or(|at| now >= at);
             if standby.is_wanted && standby.waiting.is_none() && is_due {
-                return self.start_standby(i, now);
+                return self.start_standby(i, now, true);
             }
         }
     }
@@ -51,13 +51,13 @@ impl Supervisor {
     pub(super) fn foresee(&mut self, i: usize) {
         let i = self.company(i)[0];
         if self.members[i].standby.waiting.is_none() && !self.is_updated(i) {
-            self.start_standby(i, clock::now());
+            self.start_standby(i, clock::now(), false);
         }
     }
 
-    fn start_standby(&mut self, i: usize, now: Instant) {
+    fn start_standby(&mut self, i: usize, now: Instant, ahead: bool) {
         let program = self.members[i].program.clone();
-        let spawned = self.spawn(i, program.as_ref());
+        let spawned = self.spawn(i, program.as_ref(), ahead);
         let standby = &mut self.members[i].standby;
         match spawned {
             Ok(spawned) => standby.waiting = Some(Waiting { spawned, program }),

@@ -99,7 +99,7 @@ impl Supervisor {
 
     fn examine(&mut self, i: usize, client: u64, program: OwnedFd) -> Result<()> {
         let program = Arc::new(children::above_control(program)?);
-        let newcomer = self.spawn(i, Some(&program))?;
+        let newcomer = self.spawn(i, Some(&program), true)?;
         self.watch(&newcomer.controls[0], Watched::Newcomer)?;
         let question = encode(&ToServer::Examine(self.identity(i)?));
         let shown = self.members[i].arena.as_ref().map(memory::read_only).transpose()?;
@@ -243,7 +243,7 @@ impl Supervisor {
             return Ok(());
         };
         let to = memory::create(&format!("eft-arena-{name}"), memory::len(&like)?)?;
-        let helper = children::spawn(&self.config.name, &[&name], Some(&program))?;
+        let helper = children::spawn(&self.config.name, &[&name], Some(&program), false)?;
         self.watch(&helper.controls[0], Watched::Newcomer)?;
         let request = encode(&ToServer::Revert(self.identity(i)?));
         // A helper that has already died does not get it; its death is noticed when it is reaped.

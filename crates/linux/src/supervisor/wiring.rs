@@ -6,7 +6,6 @@ use super::member::{Life, OwnedPool};
 use super::process::Spawned;
 use super::{OLD_POOLS, Supervisor, Watched};
 use crate::protocol::{DeviceSetup, Identity, ToServer};
-use crate::serve::queue_len;
 use crate::{Doing, Result, memory, operator};
 use eft_base::PoolId;
 use eft_control::plan;
@@ -61,14 +60,14 @@ impl Supervisor {
     pub(super) fn start(&mut self, i: usize) -> Result<()> {
         let spawned = match self.take_standby(i) {
             Some(standby) => standby,
-            None => self.spawn(i, self.members[i].program.as_ref())?,
+            None => self.spawn(i, self.members[i].program.as_ref(), false)?,
         };
         self.raise(i, spawned)
     }
 
-    pub(super) fn spawn(&self, i: usize, program: Option<&Arc<OwnedFd>>) -> Result<Spawned> {
+    pub(super) fn spawn(&self, i: usize, program: Option<&Arc<OwnedFd>>, ahead: bool) -> Result<Spawned> {
         let names: Vec<&str> = self.company(i).into_iter().map(|j| self.members[j].name.as_str()).collect();
-        children::spawn(&self.config.name, &names, program)
+        children::spawn(&self.config.name, &names, program, ahead)
     }
 
     /// Makes a process the server, and those that share it, and connects them with all live neighbours.
@@ -77,10 +76,12 @@ impl Supervisor {
         let child = Rc::new(RefCell::new(child));
         let company = self.company(i);
         company.iter().for_each(|j| self.members[*j].child = Some(child.clone()));
-        company
+        let raised = company
             .into_iter()
             .zip(controls)
-            .try_for_each(|(j, control)| self.raise_one(j, control, stderr.take()))
+            .try_for_each(|(j, control)| self.raise_one(j, control, stderr.take()));
+        self.tell_the_rest();
+        raised
     }
 
     fn raise_one(&mut self, i: usize, control: OwnedFd, stderr: Option<ChildStderr>) -> Result<()> {
@@ -119,9 +120,6 @@ impl Supervisor {
             self.give_far_ends(i);
         }
         self.tell_index(i, &ToServer::Run, &[]);
-        if peer.role != Role::Sockets {
-            self.give_far_ends(i);
-        }
         Ok(())
     }
 
@@ -190,8 +188,11 @@ impl Supervisor {
     fn introduce(&mut self, i: usize) -> Result<()> {
         let (mut identity, member) = (self.identity(i)?, &self.members[i]);
         let clone = |fd: &OwnedFd| fd.try_clone().doing("descriptor");
-        let mut fds =
-            vec![clone(&member.status_fd)?, clone(&member.eventfd)?, memory::read_only(&member.bell_fd)?];
+        let mut fds = vec![
+            clone(&member.status_page.own)?,
+            clone(&member.eventfd)?,
+            memory::read_only(&member.bell_fd)?,
+        ];
         for d in &member.device {
             fds.push(clone(d)?);
         }
@@ -228,16 +229,16 @@ impl Supervisor {
         let due = clock::now() + OLD_POOLS;
         let old: Vec<PoolId> = self.members[i].pools.drain(..).map(|p| p.id).collect();
         self.old_pools.extend(old.into_iter().map(|id| (due, id)));
-        for p in plan::pools(&self.config.topology, self.nics(), peer) {
+        let pools = plan::pools(&self.config.topology, self.nics(), peer);
+        for (nth, plan::PoolPlan { slots, slot_size, readers }) in pools.into_iter().enumerate() {
             let id = self.pool_id();
-            let name = format!("eft-pool-{}", self.members[i].name);
-            let fd = memory::create(&name, p.slots * p.slot_size)?;
-            self.tell_index(i, &ToServer::OwnPool { id, slot_size: p.slot_size }, &[&fd]);
-            let shown = memory::read_only(&fd)?;
-            for reader in &p.readers {
-                self.tell(*reader, &ToServer::Pool { id, slot_size: p.slot_size }, &[&shown]);
+            let segment = self.take_pool(i, nth, slots * slot_size)?;
+            self.tell_index(i, &ToServer::OwnPool { id, slot_size }, &[&segment.own]);
+            for reader in &readers {
+                let shown = segment.shown.try_clone().doing("pool")?;
+                self.later.push((*reader, ToServer::Pool { id, slot_size }, vec![shown]));
             }
-            let pool = OwnedPool { id, fd, slot_size: p.slot_size, readers: p.readers };
+            let pool = OwnedPool { id, segment, slot_size, readers };
             self.members[i].pools.push(pool);
         }
         Ok(())
@@ -245,20 +246,16 @@ impl Supervisor {
 
     fn give_others_pools(&mut self, i: usize) {
         let peer = self.members[i].peer;
-        let mut messages = Vec::new();
-        for (j, other) in self.members.iter().enumerate() {
-            for p in other.pools.iter().filter(|p| j != i && p.readers.contains(&peer)) {
-                if let Ok(fd) = memory::read_only(&p.fd) {
-                    messages.push((ToServer::Pool { id: p.id, slot_size: p.slot_size }, fd));
-                }
-            }
-        }
         // A component may also read its own pools by reference.
-        for p in &self.members[i].pools {
-            if let Ok(fd) = memory::read_only(&p.fd) {
-                messages.push((ToServer::Pool { id: p.id, slot_size: p.slot_size }, fd));
-            }
-        }
+        let reads = |j: usize, pool: &OwnedPool| j == i || pool.readers.contains(&peer);
+        let all = self.members.iter().enumerate().flat_map(|(j, m)| m.pools.iter().map(move |p| (j, p)));
+        let shown = all.filter(|(j, pool)| reads(*j, pool)).map(|(_, pool)| {
+            Some((
+                ToServer::Pool { id: pool.id, slot_size: pool.slot_size },
+                pool.segment.shown.try_clone().ok()?,
+            ))
+        });
+        let messages: Vec<_> = shown.flatten().collect();
         for (message, fd) in messages {
             self.tell_index(i, &message, &[&fd]);
         }
@@ -273,40 +270,36 @@ impl Supervisor {
         }
     }
 
-    /// Makes new queues between two live members.
+    /// Connects a newborn with a live member by new queues, of which the latter is told later.
     fn connect(&mut self, i: usize, j: usize, capacity: usize) -> Result<()> {
+        let (there, back) = (self.take_way(i, j, capacity)?, self.take_way(j, i, capacity)?);
+        let clone = |fd: &OwnedFd| fd.try_clone().doing("queue");
         let (a, b) = (&self.members[i], &self.members[j]);
-        let queue =
-            |from: &str, to: &str| memory::create(&format!("eft-queue-{from}-{to}"), queue_len(capacity));
-        let (ab, ba) = (queue(&a.name, &b.name)?, queue(&b.name, &a.name)?);
-        let position = || memory::create("eft-position", 4096);
-        // `taken_by_b`: how far b has read of what a sent.
-        let (taken_by_b, taken_by_a) = (position()?, position()?);
-        let ro = |fd: &OwnedFd| memory::read_only(fd);
-        let kept =
-            [(a.peer, b.peer, ro(&ab)?, ro(&taken_by_b)?), (b.peer, a.peer, ro(&ba)?, ro(&taken_by_a)?)];
-        let for_a = [
-            ab.try_clone().doing("queue")?,
-            ro(&ba)?,
-            ro(&taken_by_b)?,
-            taken_by_a.try_clone().doing("queue")?,
-            ro(&b.status_fd)?,
-            b.eventfd.try_clone().doing("queue")?,
-        ];
-        let for_b = [
-            ba,
-            ro(&ab)?,
-            ro(&taken_by_a)?,
-            taken_by_b,
-            ro(&a.status_fd)?,
-            a.eventfd.try_clone().doing("queue")?,
-        ];
         let (peer_a, peer_b) = (a.peer, b.peer);
-        for (writer, reader, lines, position) in kept {
+        let for_b = [
+            clone(&back.lines.own)?,
+            clone(&there.lines.shown)?,
+            clone(&back.position.shown)?,
+            clone(&there.position.own)?,
+            clone(&a.status_page.shown)?,
+            clone(&a.eventfd)?,
+        ];
+        let eventfd = clone(&b.eventfd)?;
+        let status = clone(&b.status_page.shown)?;
+        let for_a = [
+            &there.lines.own,
+            &back.lines.shown,
+            &there.position.shown,
+            &back.position.own,
+            &status,
+            &eventfd,
+        ];
+        self.tell_index(i, &ToServer::Connect { peer: peer_b }, &for_a);
+        self.later.push((peer_b, ToServer::Connect { peer: peer_a }, for_b.into()));
+        for (writer, reader, way) in [(peer_a, peer_b, there), (peer_b, peer_a, back)] {
+            let (lines, position) = (way.lines.shown, way.position.shown);
             self.keep_queue(Queue { writer, reader, lines, position });
         }
-        self.tell_index(i, &ToServer::Connect { peer: peer_b }, &for_a.each_ref());
-        self.tell_index(j, &ToServer::Connect { peer: peer_a }, &for_b.each_ref());
         Ok(())
     }
 }

@@ -11,32 +11,58 @@ fn page() -> (Status, Status) {
 }
 
 /// Sleeps until deaths are told.
-fn wait(watch: &Deathwatch) {
+fn wait(watch: &Deathwatch) -> Vec<u32> {
     let until = rustix::time::Timespec { tv_sec: 20, tv_nsec: 0 };
     let mut fds = [PollFd::new(watch.descriptor(), PollFlags::IN)];
     assert_eq!(poll(&mut fds, Some(&until)).unwrap(), 1, "nothing is told");
-    watch.take();
+    watch.take()
+}
+
+/// Numbers that no process has.
+const NOBODY: u32 = 1 << 30;
+
+fn hold(page: &Status) {
+    page.life_word().store(7 | libc::FUTEX_WAITERS, Ordering::Release);
+}
+
+/// What the kernel does at a death.
+fn mark(page: &Status) {
+    page.life_word().store(libc::FUTEX_WAITERS | libc::FUTEX_OWNER_DIED, Ordering::Release);
+    futex::wake(&page.life_word());
 }
 
 #[test]
 fn each_of_several_deaths_is_told() {
     let watch = Deathwatch::start().unwrap();
     let pages: Vec<_> = (0..3).map(|_| page()).collect();
-    for (own, seen) in &pages {
-        own.life_word().store(7 | libc::FUTEX_WAITERS, Ordering::Release);
-        watch.add(seen.life_word());
-        watch.add(seen.life_word());
+    for (n, (own, seen)) in (NOBODY..).zip(&pages) {
+        hold(own);
+        watch.add(seen.life_word(), n);
     }
-    for (own, _) in &pages {
-        // What the kernel does at a death.
-        own.life_word().store(libc::FUTEX_OWNER_DIED, Ordering::Release);
-        futex::wake(&own.life_word());
-        wait(&watch);
+    for (n, (own, _)) in (NOBODY..).zip(&pages) {
+        mark(own);
+        assert_eq!(wait(&watch), [n]);
     }
+    // A successor has the page of its predecessor.
     let (own, seen) = &pages[0];
-    own.life_word().store(8 | libc::FUTEX_WAITERS, Ordering::Release);
-    watch.add(seen.life_word());
-    own.life_word().store(libc::FUTEX_OWNER_DIED, Ordering::Release);
-    futex::wake(&own.life_word());
-    wait(&watch);
+    for n in [NOBODY + 4, NOBODY + 5] {
+        hold(own);
+        watch.add(seen.life_word(), n);
+    }
+    mark(own);
+    assert_eq!(wait(&watch), [NOBODY + 5]);
+}
+
+#[test]
+fn one_that_is_forgotten_is_not_told() {
+    let watch = Deathwatch::start().unwrap();
+    let [one, other] = [page(), page()];
+    for (n, (own, seen)) in (NOBODY..).zip([&one, &other]) {
+        hold(own);
+        watch.add(seen.life_word(), n);
+    }
+    watch.forget(NOBODY);
+    mark(&one.0);
+    mark(&other.0);
+    assert_eq!(wait(&watch), [NOBODY + 1]);
 }
