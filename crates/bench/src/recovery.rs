@@ -1,4 +1,7 @@
-//! `eft bench recovery`: how long it takes from a server's death until its successor is at work.
+//! `eft bench recovery`: how long it takes from a server's death until its successor is at work, and how long a request waits
+//! while servers are replaced, or all but the keeper are killed.
+
+mod replaced;
 
 use super::figure::{Aim, Figure};
 use super::report::print;
@@ -35,8 +38,30 @@ const PORT: u16 = 7;
 const REST: Duration = Duration::from_millis(300);
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// What a stack is started with, also for the second time.
+struct Recipe {
+    name: String,
+    device: String,
+    near: String,
+    far: String,
+    topology: String,
+}
+
+impl Recipe {
+    fn start(&self) -> Result<Stack> {
+        let file = std::env::temp_dir().join(format!("eft-bench-recovery-{}.toml", self.name));
+        std::fs::write(&file, &self.topology).with_context(|| file.display().to_string())?;
+        let addresses =
+            ["--address", &format!("{}/24", self.far), "--host-address", &format!("{}/24", self.near)];
+        let stack = Stack::start_as(&self.name, &self.device, &addresses, Some(&file));
+        let _ = std::fs::remove_file(&file);
+        stack
+    }
+}
+
 /// A stack with connections to a program on it.
 struct Crowd {
+    recipe: Recipe,
     stack: Stack,
     connections: Vec<TcpStream>,
     _server: Serving,
@@ -45,20 +70,20 @@ struct Crowd {
 impl Crowd {
     fn start(number: usize, topology: &str, connections: usize) -> Result<Crowd> {
         let id = std::process::id();
-        let file = std::env::temp_dir().join(format!("eft-bench-recovery-{id}-{number}.toml"));
-        std::fs::write(&file, topology).with_context(|| file.display().to_string())?;
-        let (near, far) = (format!("10.79.{}.1", 30 + number), format!("10.79.{}.2", 30 + number));
-        let device = format!("tap:eftb{}r{number}", id % 100_000);
-        let addresses = ["--address", &format!("{far}/24"), "--host-address", &format!("{near}/24")];
-        let stack = Stack::start_as(&format!("bench{id}-{number}"), &device, &addresses, Some(&file));
-        let _ = std::fs::remove_file(&file);
-        let stack = stack?;
-        let address = format!("{far}:{PORT}");
+        let recipe = Recipe {
+            name: format!("bench{id}-{number}"),
+            device: format!("tap:eftb{}r{number}", id % 100_000),
+            near: format!("10.79.{}.1", 30 + number),
+            far: format!("10.79.{}.2", 30 + number),
+            topology: topology.into(),
+        };
+        let stack = recipe.start()?;
+        let address = format!("{}:{PORT}", recipe.far);
         let server = Serving::start(stack.peer(&["crowd", &address])?)?;
         let connect = |_| TcpStream::connect(&address);
         let connections: std::io::Result<_> = (0..connections).map(connect).collect();
         let connections = connections.context("a connection of the crowd")?;
-        Ok(Crowd { stack, connections, _server: server })
+        Ok(Crowd { recipe, stack, connections, _server: server })
     }
 
     /// What `eft ps` says of a component; of a nic, of the only one.
@@ -150,6 +175,8 @@ pub fn run(arguments: &RecoveryArguments) -> Result<()> {
         figures.push(aim(Figure::new(what("no standby"), "ms", without), 0));
         figures.push(aim(Figure::new(what("standby"), "ms", with), 1));
     }
+    figures.extend(replaced::figures(&mut stacks[0], arguments.rounds)?);
+    stacks[0].ask_all()?;
     let notes = [
         format!("{} connections of each stack, all of which answered afterwards", arguments.connections),
         format!("the largest state that was taken over: {} KiB", state >> 10),

@@ -47,6 +47,11 @@ impl Stack {
         if line.trim() == "ready" { Ok(stack) } else { bail!("the stack did not start") }
     }
 
+    /// The supervisor's process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// A command that runs `eft bench peer …` on the stack.
     pub fn peer(&self, arguments: &[&str]) -> Result<Command> {
         let exe = exe()?;
