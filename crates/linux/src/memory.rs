@@ -65,6 +65,20 @@ pub fn read_only(fd: &impl AsFd) -> Result<OwnedFd> {
         .doing("cannot reopen a segment read-only")
 }
 
+/// A segment, and a descriptor of it that cannot be mapped for writing.
+pub struct Both {
+    pub own: OwnedFd,
+    pub shown: OwnedFd,
+}
+
+impl Both {
+    pub fn make(name: &str, len: usize) -> Result<Both> {
+        let own = create(name, len)?;
+        let shown = read_only(&own)?;
+        Ok(Both { own, shown })
+    }
+}
+
 /// Maps a whole segment. The kernel gives its size, not the peer that sent it.
 pub fn map(fd: &impl AsFd, writable: bool) -> Result<Segment> {
     let len = len(fd)?;

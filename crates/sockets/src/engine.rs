@@ -16,6 +16,7 @@ use eft_component::{Component, Context, Outbox, Output};
 use eft_messages::control::{Reply, Request, op};
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 use eft_messages::{ComponentId, Encoded, Role};
+use survivors::Open;
 
 /// Limits and identity.
 #[derive(Clone, Copy, Debug)]
@@ -80,15 +81,6 @@ enum Waiting {
     Attach(u32),
     /// It is one of the transports' answers about the end of a domain.
     DomainEnd(DomainId),
-}
-
-/// A socket with a descriptor in an application.
-#[derive(Clone, Copy)]
-struct Open {
-    /// The transport that owns it.
-    transport: ComponentId,
-    /// The incarnation of its slot; `None`: its page says it.
-    incarnation: Option<u32>,
 }
 
 struct Pending {

@@ -1,8 +1,8 @@
 //! One server, as the supervisor sees it.
 
 use super::process::{self, Process};
-use super::spares::Both;
 use super::standby::{Recovery, Standby};
+use crate::memory::Both;
 use crate::protocol::{ToServer, encode};
 use crate::{futex, scm};
 use eft_base::{Instant, PoolId};

@@ -2,30 +2,16 @@
 
 use super::Supervisor;
 use super::member::Life;
+use crate::Result;
+use crate::memory::Both;
 use crate::serve::queue_len;
-use crate::{Result, memory};
 use eft_control::plan;
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
 
 /// Edges and pools that are made at a tick.
 const PER_TICK: usize = 8;
 /// Bytes of a segment that holds one position.
 const POSITION_LEN: usize = 4096;
-
-/// A segment, and a descriptor of it that cannot be mapped for writing.
-pub struct Both {
-    pub own: OwnedFd,
-    pub shown: OwnedFd,
-}
-
-impl Both {
-    pub fn make(name: &str, len: usize) -> Result<Both> {
-        let own = memory::create(name, len)?;
-        let shown = memory::read_only(&own)?;
-        Ok(Both { own, shown })
-    }
-}
 
 /// One direction between two neighbours.
 pub struct Way {

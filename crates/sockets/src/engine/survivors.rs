@@ -1,13 +1,22 @@
 //! Sockets of a predecessor. Their pages say more about them, and a page that is touched for the first time costs
 //! microseconds: it is read when something happens to its socket, or a few in each turn.
 
-use super::{Open, Sockets};
+use super::Sockets;
 use alloc::collections::VecDeque;
 use eft_base::{ComponentId, DomainId, SocketId};
 use eft_channel::socket::flag;
 
 /// Pages that are read in one turn, beside those of sockets to which something happens.
 const EXAMINED_PER_TURN: usize = 64;
+
+/// A socket with a descriptor in an application.
+#[derive(Clone, Copy)]
+pub(super) struct Open {
+    /// The transport that owns it.
+    pub transport: ComponentId,
+    /// The incarnation of its slot; `None`: its page says it.
+    pub incarnation: Option<u32>,
+}
 
 impl Sockets {
     /// Takes over a predecessor's socket.
