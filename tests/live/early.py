@@ -140,5 +140,40 @@ def fast_open_is_the_servers_choice():
         check(stack.counter("tcp", "fast_open_asked") == 0, "a cookie was told")
 
 
+# Before and after the socket has its first address: whether TCP_FASTOPEN_CONNECT can be set.
+ASKS = """
+import errno, socket, sys
+for address in None, sys.argv[1]:
+    s = socket.socket()
+    if address:
+        s.bind((address, 0))
+    try:
+        s.setsockopt(socket.IPPROTO_TCP, 30, 1)
+        print("taken")
+    except OSError as e:
+        print("refused" if e.errno == errno.EOPNOTSUPP else e)
+"""
+
+
+def fast_open_of_clients_is_refused_where_it_is_off():
+    """As on Linux, at the call that asks for it; also by a program that runs while `eft set` changes it."""
+    with Scene("early-off") as scene:
+        stack = opened(scene, "server")
+        asks = scene.dir / "asks.py"
+        asks.write_text(ASKS)
+
+        def found():
+            return sh(*stack.on("python3", asks, stack.address)).stdout.split()
+
+        check(found() == ["refused"] * 2, "the option was taken")
+        stack.eft("set", "--fastopen", "both")
+        wait_until(lambda: found() == ["taken"] * 2, 10, "the option to be taken")
+        stack.kill("sockets")
+        check(found() == ["taken"] * 2, "the successor refuses the option")
+        stack.eft("set", "--fastopen", "off")
+        wait_until(lambda: found() == ["refused"] * 2, 10, "the option to be refused")
+
+
 CASES = [fast_open_from_linux, fast_open_to_linux, fast_open_is_the_servers_choice]
 CASES += [over_ipv6(case) for case in CASES]
+CASES += [fast_open_of_clients_is_refused_where_it_is_off]

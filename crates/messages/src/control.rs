@@ -103,8 +103,8 @@ pub struct InterfaceInfo {
     pub gateway: [u8; 4],
 }
 
-/// A route of the stack that is not to the network of an address, as the info page lists them after the interfaces, up
-/// to the end of its bytes.
+/// A route of the stack that is not to the network of an address, as the info page lists them after the interfaces, as
+/// long as whole records follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct RouteInfo {
@@ -127,4 +127,11 @@ pub struct InfoHeader {
     pub interfaces: u32,
     /// Name server to ask first; unspecified: those of /etc/resolv.conf.
     pub nameserver: WireAddress,
+}
+
+/// Bits of the word at the end of the info page, behind the records of interfaces and routes: what the stack does not do. A page
+/// of an older release has no such word.
+pub mod restriction {
+    /// No connect sends data with its SYN (RFC 7413).
+    pub const NO_EARLY_CONNECT: u32 = 1;
 }

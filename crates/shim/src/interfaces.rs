@@ -5,7 +5,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::sync::atomic::{AtomicU64, Ordering};
 use eft_base::Cidr;
 use eft_base::address::{without_zone, zone};
-use eft_messages::control::{InterfaceInfo, RouteInfo};
+use eft_messages::control::{InterfaceInfo, RouteInfo, restriction};
 use zerocopy::FromBytes;
 
 /// An address on an interface.
@@ -62,6 +62,18 @@ pub fn ways() -> Vec<Way> {
         index: r.index.into(),
     })
     .collect()
+}
+
+/// Whether a connect may send data with its SYN (`eft up --fastopen`).
+pub fn may_connect_early() -> bool {
+    let Some(domain) = domain() else {
+        return true;
+    };
+    let (header, bytes) = domain.info();
+    let behind = header.interfaces as usize * size_of::<InterfaceInfo>();
+    let routes = bytes.get(behind..).unwrap_or_default().chunks_exact(size_of::<RouteInfo>());
+    let word = routes.remainder().first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
+    word & restriction::NO_EARLY_CONNECT == 0
 }
 
 /// All interfaces that the program sees, the loopback first.

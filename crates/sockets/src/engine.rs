@@ -112,6 +112,8 @@ pub struct Sockets {
     info_routes: usize,
     /// The records of the stack's routes.
     routes: Vec<u8>,
+    /// What the stack does not do, [`eft_messages::control::restriction`].
+    restrictions: u32,
 }
 
 impl Sockets {
@@ -127,6 +129,7 @@ impl Sockets {
             info: Vec::new(),
             info_routes: 0,
             routes: Vec::new(),
+            restrictions: 0,
         };
         sockets.set_info(&[], WireAddress::default());
         sockets

@@ -12,7 +12,7 @@ mod table;
 use crate::received;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
-use crate::{datagram, error_queue, loopback, segmentation, shadow, stamps, tcp_info};
+use crate::{datagram, error_queue, interfaces, loopback, segmentation, shadow, stamps, tcp_info};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_channel::socket::{COOKIE_KEYS_MAX, Opt, cork, flag, fragment};
@@ -113,6 +113,7 @@ fn check(kind: Kind, stream: bool, level: c_int, value: &[u8]) -> Result<()> {
         {
             Err(Errno(libc::EINVAL))
         }
+        Kind::Bit(bit::EARLY_CONNECT) if !interfaces::may_connect_early() => Err(Errno(libc::EOPNOTSUPP)),
         Kind::Stamps => stamps::check(int_of(level, value)? as u32),
         Kind::NoOptions if !value.is_empty() => Err(Errno(libc::EINVAL)),
         Kind::CookieKeys if !matches!(value.len(), COOKIE_KEY_LEN | COOKIE_KEYS_MAX) => {

@@ -229,7 +229,7 @@ pub const OPTIONS: &[Row] = &[
         30,
         "TCP_FASTOPEN_CONNECT",
         Kind::Bit(bit::EARLY_CONNECT),
-        "of effect unless `eft up --fastopen` says `off` or `server`; MSG_FASTOPEN too",
+        "EOPNOTSUPP if `eft up --fastopen` names no client; MSG_FASTOPEN too",
     ),
     no(TCP, 31, "TCP_ULP", "TLS is the program's own"),
     no(TCP, 32, "TCP_MD5SIG_EXT", "segments are not signed"),

@@ -3,7 +3,7 @@
 use super::Sockets;
 use alloc::vec::Vec;
 use eft_base::WireAddress;
-use eft_messages::control::{InfoHeader, InterfaceInfo, RouteInfo};
+use eft_messages::control::{InfoHeader, InterfaceInfo, RouteInfo, restriction};
 use zerocopy::{FromBytes, IntoBytes};
 
 impl Sockets {
@@ -19,7 +19,18 @@ impl Sockets {
         self.info_routes = self.info.len();
     }
 
+    /// What `eft up --fastopen` or `eft set` says; an empty value is the default.
+    fn set_fast_open(&mut self, value: &[u8]) {
+        let words = core::str::from_utf8(value).unwrap_or_default();
+        let connects = words.is_empty() || words.split(',').any(|word| matches!(word, "client" | "both"));
+        self.restrictions = if connects { 0 } else { restriction::NO_EARLY_CONNECT };
+    }
+
     pub(super) fn configure(&mut self, key: &str, value: &[u8]) {
+        if key == "fastopen" {
+            self.set_fast_open(value);
+            return self.show_info();
+        }
         // "routes": RouteInfo records, which stand behind those of the interfaces.
         if key == "routes" {
             self.routes = value.chunks_exact(size_of::<RouteInfo>()).flatten().copied().collect();
@@ -42,6 +53,7 @@ impl Sockets {
     fn show_info(&mut self) {
         self.info.truncate(self.info_routes);
         self.info.extend_from_slice(&self.routes);
+        self.info.extend_from_slice(&self.restrictions.to_le_bytes());
         for domain in self.domains.values() {
             let _ = domain.arena.write_info(&self.info);
         }

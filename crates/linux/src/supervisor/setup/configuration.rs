@@ -108,6 +108,7 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
     store.subscribe(Commit::KEY, ComponentId::FILTER);
     store.subscribe("info", ComponentId::SOCKETS);
     store.subscribe("routes", ComponentId::SOCKETS);
+    store.subscribe("fastopen", ComponentId::SOCKETS);
     for n in 0..config.devices.len() {
         store.subscribe("interfaces", ComponentId::nic(n as u8));
     }
