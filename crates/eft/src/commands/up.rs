@@ -10,7 +10,7 @@ use eft_component::{Commit, Topology};
 use eft_linux::devices::DeviceSpec;
 use eft_linux::supervisor::{self, DeviceConfig, StackConfig};
 use eft_messages::{ComponentId, Role};
-use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, MinSegments, Timestamps};
+use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, MinSegments, SlowStart, Timestamps};
 use file::Options;
 use std::io::Write;
 use std::net::IpAddr;
@@ -66,6 +66,9 @@ pub struct UpArguments {
     /// and makes longer queues on slow paths (default: 2, as Linux's tcp_min_tso_segs)
     #[arg(long)]
     min_tso_segs: Option<MinSegments>,
+    /// How TCP's slow start ends when round trips grow longer: hystart++ (RFC 9406, the default), or hystart as Linux's CUBIC
+    #[arg(long)]
+    slow_start: Option<SlowStart>,
     /// Seconds for which connections wait for another `eft up` of this name if this one is killed (default: 2)
     #[arg(long)]
     keep: Option<u32>,
@@ -121,6 +124,7 @@ fn options(arguments: &UpArguments) -> Result<Options> {
         fastopen_key: arguments.fastopen_key.or(file.fastopen_key),
         timestamps: arguments.timestamps.or(file.timestamps),
         min_tso_segs: arguments.min_tso_segs.or(file.min_tso_segs),
+        slow_start: arguments.slow_start.or(file.slow_start),
         keep: arguments.keep.or(file.keep),
         record: or(&arguments.record, file.record),
         topology: or(&arguments.topology, file.topology),
@@ -178,6 +182,7 @@ pub fn config(arguments: Options) -> Result<StackConfig> {
         fastopen_key: arguments.fastopen_key.map_or(String::new(), |keys| keys.to_string()),
         timestamps: arguments.timestamps.unwrap_or_default().name(),
         min_tso_segs: arguments.min_tso_segs.unwrap_or_default().count(),
+        slow_start: arguments.slow_start.unwrap_or_default().name(),
         keep: Duration::from_secs(arguments.keep.unwrap_or(KEEP_S).into()),
         check_ip: |text| match eft_ip::config::Config::parse(text.as_bytes()) {
             Ok(_) => Ok(()),

@@ -72,6 +72,8 @@ pub struct StackConfig {
     pub timestamps: &'static str,
     /// Segments that tcp hands to the device as one, at least, if there are so many.
     pub min_tso_segs: u16,
+    /// How tcp's slow start ends: `hystart++` or `hystart`.
+    pub slow_start: &'static str,
     /// Off only in order to measure what it costs that a turn's changes take effect together.
     pub commit: eft_component::Commit,
     /// The folder for recordings of ip, filter, tcp and udp.

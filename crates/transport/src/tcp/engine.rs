@@ -1,6 +1,7 @@
 //! The component: hands inputs to the mechanisms that they concern, and sends what became due in
 //! `flush`, so that a batch of arriving segments is answered once.
 
+mod settings;
 mod tables;
 
 use super::TcpConfig;
@@ -8,6 +9,7 @@ use super::asked::{Path, PendingReset, Request};
 use super::asking::Ecn;
 use super::block::{Cold, State, Tuple};
 use super::clocks::Timestamps;
+use super::congestion::hystart::SlowStart;
 use super::cookie_cache::CookieCache;
 use super::cookie_keys::CookieKeys;
 use super::counters::{COUNTERS, Counter};
@@ -33,7 +35,6 @@ use crate::turns::{PER_TURN, Turns};
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::str::FromStr;
 use eft_arena::docket::{Docket, Finding, Kind, Note};
 use eft_arena::{Arena, Fuse, Refused, Table};
 use eft_base::Instant;
@@ -86,6 +87,7 @@ pub struct Tcp {
     pub(super) cookie_keys: Option<CookieKeys>,
     pub(super) clocks: Timestamps,
     pub(super) min_segments: MinSegments,
+    pub(super) slow_start: SlowStart,
     pub(super) early_resets: Resets,
     pub(super) cookie_cache: CookieCache,
     pub(super) key: Key,
@@ -152,6 +154,7 @@ impl Tcp {
             cookie_keys: None,
             clocks: Timestamps::default(),
             min_segments: MinSegments::default(),
+            slow_start: SlowStart::default(),
             early_resets: Resets::default(),
             cookie_cache: CookieCache::new(key),
             key,
@@ -221,15 +224,6 @@ impl Tcp {
     }
 }
 
-/// The value of a switch in the configuration; the default if the value is unknown.
-fn choice<T: FromStr + Default>(value: &[u8]) -> T {
-    parsed(value).unwrap_or_default()
-}
-
-fn parsed<T: FromStr>(value: &[u8]) -> Option<T> {
-    core::str::from_utf8(value).ok()?.parse().ok()
-}
-
 impl Component for Tcp {
     type In = In;
     type Out = Out;
@@ -280,15 +274,7 @@ impl Component for Tcp {
                 }
             }
             Event::DomainOpened { domain, pool, arena } => self.open_domain(cx, domain, pool, arena),
-            Event::Configure { key, value } if key == "addresses" => self.addresses.configure(&value),
-            Event::Configure { key, value } if key == "ecn" => self.ecn = choice(&value),
-            Event::Configure { key, value } if key == "fastopen" => self.fast_open = choice(&value),
-            Event::Configure { key, value } if key == "fastopen-key" => self.cookie_keys = parsed(&value),
-            Event::Configure { key, .. } if key == "forget-servers" => self.cookie_cache.clear(),
-            Event::Configure { key, value } if key == "timestamps" => self.clocks = choice(&value),
-            Event::Configure { key, value } if key == "min-tso-segs" => self.min_segments = choice(&value),
-            Event::Configure { key, value } if key == Commit::KEY => self.set_commit(Commit::of(&value)),
-            _ => {}
+            Event::Configure { key, value } => self.configure(&key, &value),
         }
     }
 

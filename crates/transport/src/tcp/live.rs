@@ -1,6 +1,6 @@
 //! Derived state of a block: lost in a crash, then rebuilt.
 
-use super::congestion::hystart::HyStart;
+use super::congestion::hystart::{HyStart, SlowStart};
 use super::out_of_order::OutOfOrder;
 use super::records::Records;
 use super::recovery::Recovery;
@@ -100,6 +100,8 @@ pub(crate) struct Live {
     /// Highest offset sent when the window was last reduced, with ECN, until more is acknowledged.
     pub reduced_at: Option<u64>,
     pub hystart: HyStart,
+    /// As configured when slow start began.
+    pub slow_start: SlowStart,
     pub statistics: Statistics,
     /// Since when the window has not been full.
     pub unused_since: Option<Instant>,
@@ -157,6 +159,7 @@ impl Live {
             early_end: None,
             reduced_at: None,
             hystart: HyStart::default(),
+            slow_start: SlowStart::default(),
             statistics: Statistics::default(),
             unused_since: None,
             stray_answered_at: None,

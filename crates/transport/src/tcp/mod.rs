@@ -101,6 +101,7 @@ mod versions;
 
 pub use asking::Ecn;
 pub use clocks::Timestamps;
+pub use congestion::hystart::SlowStart;
 pub use cookie_keys::CookieKeys;
 pub use durable::{acquit, arena_len, examine, forge};
 pub use engine::Tcp;

@@ -261,6 +261,7 @@ impl Tcp {
         if !first {
             return;
         }
+        self.connection(i).live.slow_start = self.slow_start;
         if !self.enter(cx, Kind::Revive, i, &[]) {
             self.say_reset(i);
             return self.release(cx, i);

@@ -329,7 +329,10 @@ impl Tcp {
 
     /// The handshake is done.
     pub(super) fn establish(&mut self, cx: &Context, i: u32) {
-        self.connection(i).establish(cx);
+        let slow_start = self.slow_start;
+        let mut c = self.connection(i);
+        c.live.slow_start = slow_start;
+        c.establish(cx);
         self.open += 1;
         self.gauge_open(cx);
         self.read_page(cx, i);

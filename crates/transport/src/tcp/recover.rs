@@ -269,8 +269,9 @@ impl Connection<'_> {
         let mut bytes = (heard.delivered.bytes.min(u32::MAX as u64) as u32).saturating_sub(counted);
         if block.congestion.in_first_slow_start() {
             let rtt_us = heard.delivered.timed_at.map(|at| cx.now.saturating_since(at).as_micros() as u32);
-            let round = Round { una: block.snd_una, nxt: block.snd_nxt, rtt_us };
-            match live.hystart.on_ack(round, bytes) {
+            let (min_rtt_us, cwnd) = (block.rtt.min_us, block.congestion.cwnd / block.segment_size());
+            let round = Round { una: block.snd_una, nxt: block.snd_nxt, rtt_us, min_rtt_us, cwnd };
+            match live.hystart.on_ack(live.slow_start, round, bytes) {
                 Growth::By(by) => bytes = by,
                 Growth::Over => block.congestion.end_slow_start(),
             }

@@ -58,6 +58,8 @@ impl Settings {
             ("--timestamps", self.timestamps.name().to_string()),
             ("--min-tso-segs", self.min_tso_segs.to_string()),
         ];
+        // As every kernel of theirs has it.
+        let own = own.into_iter().chain([("--slow-start", "hystart".to_string())]);
         let mut options: Vec<String> =
             own.into_iter().flat_map(|(name, value)| [name.into(), value]).collect();
         let (prefix, others): (u8, &[&str]) = match self.version {

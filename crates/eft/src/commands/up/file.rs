@@ -16,7 +16,7 @@ use anyhow::{Context, Result, anyhow};
 use eft_base::Cidr;
 use eft_base::text::complaint;
 use eft_linux::devices::DeviceSpec;
-use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, MinSegments, Timestamps};
+use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, MinSegments, SlowStart, Timestamps};
 use serde::Deserialize;
 
 #[derive(Debug, Default, PartialEq)]
@@ -33,6 +33,7 @@ pub struct Options {
     pub fastopen_key: Option<CookieKeys>,
     pub timestamps: Option<Timestamps>,
     pub min_tso_segs: Option<MinSegments>,
+    pub slow_start: Option<SlowStart>,
     pub keep: Option<u32>,
     pub record: Option<PathBuf>,
     pub topology: Option<PathBuf>,
@@ -57,6 +58,7 @@ struct Text {
     fastopen_key: Option<String>,
     timestamps: Option<String>,
     min_tso_segs: Option<i64>,
+    slow_start: Option<String>,
     keep: Option<u32>,
     record: Option<PathBuf>,
     topology: Option<PathBuf>,
@@ -117,6 +119,7 @@ fn parse(text: &str) -> Result<Options> {
         fastopen_key: text.fastopen_key.map(|s| one("fastopen-key", &s)).transpose()?,
         timestamps: text.timestamps.map(|s| one("timestamps", &s)).transpose()?,
         min_tso_segs: text.min_tso_segs.map(|n| one("min-tso-segs", &n.to_string())).transpose()?,
+        slow_start: text.slow_start.map(|s| one("slow-start", &s)).transpose()?,
         keep: text.keep,
         record: text.record,
         topology: text.topology,

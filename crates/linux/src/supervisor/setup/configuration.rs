@@ -122,12 +122,14 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
         store.subscribe("fastopen-key", peer);
         store.subscribe("timestamps", peer);
         store.subscribe("min-tso-segs", peer);
+        store.subscribe("slow-start", peer);
         store.subscribe(Commit::KEY, peer);
     }
     store.publish("ecn", config.ecn.into());
     store.publish("fastopen", config.fastopen.clone().into());
     store.publish("fastopen-key", config.fastopen_key.clone().into());
     store.publish("timestamps", config.timestamps.into());
+    store.publish("slow-start", config.slow_start.into());
     store.publish("min-tso-segs", config.min_tso_segs.to_string().into());
     if config.commit == Commit::Off {
         store.publish(Commit::KEY, config.commit.name().into());

@@ -1,6 +1,42 @@
 //! HyStart++ (RFC 9406): slow start ends when round trips grow longer, before a queue overflows.
 //!
+//! Or HyStart, from which it comes, as Linux's CUBIC has it (`eft up --slow-start hystart`): it ends at once, and compares with
+//! the shortest round trip of all; from a window of 16 segments on.
+//!
 //! Derived state: after a rebirth a round begins anew.
+
+use core::str::FromStr;
+
+/// How slow start ends before a loss, as `eft up --slow-start` says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SlowStart {
+    /// RFC 9406: growth is a quarter at first, until it is clear that the delay stays.
+    #[default]
+    HyStartPlusPlus,
+    /// As Linux's CUBIC.
+    HyStart,
+}
+
+impl SlowStart {
+    pub fn name(self) -> &'static str {
+        match self {
+            SlowStart::HyStartPlusPlus => "hystart++",
+            SlowStart::HyStart => "hystart",
+        }
+    }
+}
+
+impl FromStr for SlowStart {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<SlowStart, &'static str> {
+        let all = [SlowStart::HyStartPlusPlus, SlowStart::HyStart];
+        all.into_iter().find(|kind| kind.name() == text).ok_or("is neither hystart++ nor hystart")
+    }
+}
+
+/// HyStart watches windows of at least so many segments (Linux's `hystart_low_window`).
+const LOW_WINDOW: u32 = 16;
 
 /// §4.3
 const THRESHOLD_MIN_US: u32 = 4_000;
@@ -43,6 +79,9 @@ pub struct Round {
     pub una: u64,
     pub nxt: u64,
     pub rtt_us: Option<u32>,
+    pub min_rtt_us: u32,
+    /// The window, in segments.
+    pub cwnd: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +94,10 @@ pub enum Growth {
 
 impl HyStart {
     /// How an acknowledgment of `bytes` lets the window grow.
-    pub fn on_ack(&mut self, round: Round, bytes: u32) -> Growth {
+    pub fn on_ack(&mut self, kind: SlowStart, round: Round, bytes: u32) -> Growth {
+        if kind == SlowStart::HyStart {
+            return if self.is_over(round) { Growth::Over } else { Growth::By(bytes) };
+        }
         if round.una > self.window_end && self.begin_round(round.nxt) {
             return Growth::Over;
         }
@@ -67,6 +109,23 @@ impl HyStart {
             self.judge();
         }
         Growth::By(if self.conservative.is_some() { bytes / GROWTH_DIVISOR } else { bytes })
+    }
+
+    /// HyStart: whether the first nine round trips of a round are all longer than the shortest one by an eighth, within bounds.
+    fn is_over(&mut self, round: Round) -> bool {
+        let Some(us) = round.rtt_us.filter(|_| round.cwnd >= LOW_WINDOW) else {
+            return false;
+        };
+        if round.una > self.window_end {
+            (self.window_end, self.current_us, self.samples) = (round.nxt, UNKNOWN, 0);
+        }
+        self.current_us = self.current_us.min(us);
+        if self.samples < SAMPLES {
+            self.samples += 1;
+            return false;
+        }
+        let threshold = (round.min_rtt_us / THRESHOLD_DIVISOR).clamp(THRESHOLD_MIN_US, THRESHOLD_MAX_US);
+        self.current_us > round.min_rtt_us.saturating_add(threshold)
     }
 
     /// True if it was the last one.

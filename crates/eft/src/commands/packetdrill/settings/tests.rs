@@ -38,3 +38,14 @@ fn the_key_of_cookies_is_taken_from_the_script() {
         "00000000-00000000-00000000-00000000"
     );
 }
+
+#[test]
+fn large_segments_have_the_least_of_the_script() {
+    let of = |script| {
+        let options = Settings::of(Version::Ipv4, script).stack();
+        let at = options.iter().position(|option| option == "--min-tso-segs").expect("it is told");
+        options[at + 1].clone()
+    };
+    assert_eq!(of(""), "2");
+    assert_eq!(of("`../set_sysctls.py /proc/sys/net/ipv4/tcp_min_tso_segs=10`"), "10");
+}

@@ -1,0 +1,31 @@
+//! What the stack's configuration says to tcp: as `eft up` began it, or as `eft set` changes it.
+
+use super::Tcp;
+use core::str::FromStr;
+use eft_component::Commit;
+
+impl Tcp {
+    pub(super) fn configure(&mut self, key: &str, value: &[u8]) {
+        match key {
+            "addresses" => self.addresses.configure(value),
+            "ecn" => self.ecn = choice(value),
+            "fastopen" => self.fast_open = choice(value),
+            "fastopen-key" => self.cookie_keys = parsed(value),
+            "forget-servers" => self.cookie_cache.clear(),
+            "timestamps" => self.clocks = choice(value),
+            "slow-start" => self.slow_start = choice(value),
+            "min-tso-segs" => self.min_segments = choice(value),
+            Commit::KEY => self.set_commit(Commit::of(value)),
+            _ => {}
+        }
+    }
+}
+
+/// The value of a switch; the default if the value is unknown.
+fn choice<T: FromStr + Default>(value: &[u8]) -> T {
+    parsed(value).unwrap_or_default()
+}
+
+fn parsed<T: FromStr>(value: &[u8]) -> Option<T> {
+    core::str::from_utf8(value).ok()?.parse().ok()
+}
