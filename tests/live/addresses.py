@@ -122,6 +122,29 @@ def routes_change_while_programs_run():
         server.close()
 
 
+def a_configured_neighbour_is_not_asked_for():
+    with Scene("neighbours") as scene:
+        stack = Stack(scene)
+        mac = json.loads(sh("ip", "-json", "link", "show", stack.device).stdout)[0]["address"]
+        server = socket.create_server((stack.host, 0))
+        port = server.getsockname()[1]
+        reach = ["python3", "-c", f"import socket; socket.create_connection(('{stack.host}', {port}), timeout=5)"]
+        on = lambda: sh(*stack.on(*reach), ok=False)
+        stack.eft("neigh", "add", stack.host, "lladdr", "02:00:00:00:00:99")
+        check(on().returncode != 0, "frames went to another link address than the configured one")
+        stack.eft("neigh", "add", stack.host, "lladdr", mac)
+        stack.kill("ip")
+        done = on()
+        check(done.returncode == 0, f"by the configured link address: {done.stderr}")
+        listed = json.loads(stack.eft("neigh", "--json").stdout)["neighbours"]
+        check(listed == [{"address": stack.host, "mac": mac, "interface": stack.device}], f"{listed}")
+        stack.eft("neigh", "flush")
+        check(on().returncode == 0, "it is not asked for after the flush")
+        check("not configured" in refused(stack, "neigh", "del", stack.host), "a neighbour that is not there")
+        check("one host's link address" in refused(stack, "neigh", "add", "10.77.3.9", "lladdr", "ff:ff:ff:ff:ff:ff"), "broadcast")
+        server.close()
+
+
 def addresses_change_on_an_existing_interface():
     """The kernel is kept from answering for them, and is not any more when they go."""
     with Scene("addresses-veth") as scene:
@@ -138,4 +161,7 @@ def addresses_change_on_an_existing_interface():
         subprocess.run([EFT, "addr", "--name", stack.name], check=True, stdout=subprocess.DEVNULL)
 
 
-CASES = [addresses_change_while_programs_run, routes_change_while_programs_run, addresses_change_on_an_existing_interface]
+CASES = [
+    addresses_change_while_programs_run, routes_change_while_programs_run, a_configured_neighbour_is_not_asked_for,
+    addresses_change_on_an_existing_interface,
+]

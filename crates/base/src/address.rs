@@ -138,6 +138,52 @@ impl fmt::Debug for Endpoint {
 #[repr(transparent)]
 pub struct MacAddress(pub [u8; 6]);
 
+/// Why a string is not a [`MacAddress`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MacError;
+
+impl fmt::Display for MacError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("expected six bytes, for example 02:00:00:00:00:01")
+    }
+}
+
+impl core::error::Error for MacError {}
+
+impl FromStr for MacAddress {
+    type Err = MacError;
+    fn from_str(s: &str) -> Result<Self, MacError> {
+        let mut bytes = [0; 6];
+        let mut parts = s.split(':');
+        for byte in &mut bytes {
+            let part = parts
+                .next()
+                .filter(|part| matches!(part.len(), 1 | 2) && !part.starts_with('+'))
+                .ok_or(MacError)?;
+            *byte = u8::from_str_radix(part, 16).map_err(|_| MacError)?;
+        }
+        if parts.next().is_some() { Err(MacError) } else { Ok(MacAddress(bytes)) }
+    }
+}
+
+/// A MAC that is written as a text in files and requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "alloc::string::String", into = "alloc::string::String")]
+pub struct MacText(pub MacAddress);
+
+impl TryFrom<alloc::string::String> for MacText {
+    type Error = MacError;
+    fn try_from(s: alloc::string::String) -> Result<Self, MacError> {
+        s.parse().map(MacText)
+    }
+}
+
+impl From<MacText> for alloc::string::String {
+    fn from(mac: MacText) -> Self {
+        alloc::format!("{}", mac.0)
+    }
+}
+
 impl MacAddress {
     pub const BROADCAST: MacAddress = MacAddress([0xff; 6]);
 

@@ -11,12 +11,15 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use eft_base::address::{link_local, needs_zone};
+use eft_base::address::{MacText, link_local, needs_zone};
 use eft_base::{Cidr, MacAddress};
 use serde::{Deserialize, Serialize};
 
 /// The most addresses and routes of a stack: programs see them in a page of memory.
 pub const ENTRIES_MAX: usize = 24;
+
+/// The most configured neighbours: ip has room for four times as many in all.
+pub const NEIGHBOURS_MAX: usize = 256;
 
 /// One device. Its position in the list is its NIC's number.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,10 +41,20 @@ pub struct Route {
     pub metric: u32,
 }
 
+/// A neighbour whose link address is not asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Neighbour {
+    pub address: IpAddr,
+    pub mac: MacText,
+    pub interface: String,
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Network {
     pub interfaces: Vec<Interface>,
     pub routes: Vec<Route>,
+    #[serde(default)]
+    pub neighbours: Vec<Neighbour>,
 }
 
 impl Network {
@@ -55,7 +68,7 @@ impl Network {
             let destination = Cidr { address: unspecified, prefix_len: 0 };
             Route { destination, gateway: Some(*gateway), interface: None, metric: 0 }
         };
-        Network { interfaces, routes: gateways.iter().map(default).collect() }
+        Network { interfaces, routes: gateways.iter().map(default).collect(), neighbours: Vec::new() }
     }
 
     /// The number of the device by which a route leads.
@@ -94,6 +107,12 @@ impl Network {
             if let Some(name) = &r.interface {
                 text += &format!("interface = {name:?}\n");
             }
+        }
+        for Neighbour { address, mac, interface } in &self.neighbours {
+            let mac = mac.0;
+            text += &format!(
+                "[[neighbour]]\naddress = \"{address}\"\nmac = \"{mac}\"\ninterface = {interface:?}\n"
+            );
         }
         text
     }

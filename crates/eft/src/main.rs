@@ -49,6 +49,8 @@ enum Command {
     Addr(commands::network::NetworkArguments),
     /// Show or change the routes of a running stack
     Route(commands::network::NetworkArguments),
+    /// Show or change the configured neighbours of a running stack
+    Neigh(commands::network::NetworkArguments),
     /// Load or show packet filter rules
     Pf(commands::pf::PfArguments),
     /// Capture the frames of a device as pcapng
@@ -152,6 +154,7 @@ fn main() -> ExitCode {
         Command::Set(a) => commands::set::run(&a),
         Command::Addr(a) => commands::network::addr(&a),
         Command::Route(a) => commands::network::route(&a),
+        Command::Neigh(a) => commands::network::neigh(&a),
         Command::Pf(a) => commands::pf::run(&a),
         Command::Capture(a) => commands::capture::run(&a),
         Command::Replay(a) => commands::replay::run(&a),

@@ -13,6 +13,11 @@
 //! gateway = "10.77.0.1"     # absent: the destinations are neighbours on `interface`
 //! interface = "eft0"        # absent: the one in whose network the gateway lies
 //! metric = 100              # of routes to the same network the one with the lowest counts; absent: 0
+//!
+//! [[neighbour]]               # its link address is not asked for
+//! interface = "eft0"
+//! address = "10.77.0.7"
+//! mac = "02:00:00:00:00:07"
 //! ```
 //!
 //! An interface with an IPv6 address speaks IPv6, and has a link-local address as well: one derived from its MAC,
@@ -21,12 +26,14 @@
 //! It is checked as a whole; an error is one line, and the old configuration stays.
 
 use crate::config_error::{AddressError, ConfigError};
+use crate::family::{in_zone, is_unicast};
 use crate::{v4, v6};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use eft_base::Cidr;
+use eft_base::address::MacText;
 use eft_base::text::complaint;
+use eft_base::{Cidr, MacAddress};
 use eft_messages::ComponentId;
 use serde::Deserialize;
 
@@ -40,6 +47,8 @@ pub struct Config {
     pub interface: Vec<InterfaceConfig>,
     #[serde(default)]
     pub route: Vec<RouteConfig>,
+    #[serde(default)]
+    pub neighbour: Vec<NeighbourConfig>,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -49,6 +58,15 @@ pub struct InterfaceConfig {
     pub index: u8,
     pub name: String,
     pub addresses: Vec<Cidr>,
+}
+
+/// A neighbour whose link address is not asked for.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NeighbourConfig {
+    pub interface: String,
+    pub address: IpAddr,
+    pub mac: MacText,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -94,7 +112,32 @@ impl Config {
                 addresses.push(cidr.address);
             }
         }
+        self.neighbour.iter().try_for_each(|neighbour| self.check_neighbour(neighbour))?;
         self.route.iter().try_for_each(|route| self.check_route(route))
+    }
+
+    fn check_neighbour(&self, n: &NeighbourConfig) -> Result<(), ConfigError> {
+        let address = n.address;
+        let Some(interface) = self.interface.iter().find(|i| i.name == n.interface) else {
+            return Err(ConfigError::NeighbourByNoInterface { address, interface: n.interface.clone() });
+        };
+        if n.mac.0.is_multicast() || n.mac.0 == MacAddress::default() {
+            return Err(ConfigError::NoHostsMac { address, mac: n.mac.0 });
+        }
+        let own = |i: &InterfaceConfig| i.addresses.iter().any(|c| c.address == address);
+        let nobody = interface.addresses.iter().any(|c| c.broadcast().map(IpAddr::V4) == Some(address));
+        match !is_unicast(address) || nobody || self.interface.iter().any(own) {
+            true => Err(ConfigError::NeighbourIsNobody { address }),
+            false => Ok(()),
+        }
+    }
+
+    /// The neighbours with the numbers of their interfaces.
+    pub(crate) fn neighbours(&self) -> impl Iterator<Item = (u8, IpAddr, MacAddress)> {
+        self.neighbour.iter().filter_map(|n| {
+            let interface = self.interface.iter().find(|i| i.name == n.interface)?.index;
+            Some((interface, in_zone(n.address, interface), n.mac.0))
+        })
     }
 
     fn check_route(&self, route: &RouteConfig) -> Result<(), ConfigError> {

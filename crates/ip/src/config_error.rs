@@ -2,7 +2,7 @@
 
 use alloc::string::String;
 use core::net::IpAddr;
-use eft_base::Cidr;
+use eft_base::{Cidr, MacAddress};
 use thiserror::Error;
 
 /// Why a configuration is refused.
@@ -35,6 +35,12 @@ pub enum ConfigError {
     RouteToNowhere { to: Cidr },
     #[error("route to {to}: gateway {gateway} is not another host's address")]
     GatewayIsNobody { to: Cidr, gateway: IpAddr },
+    #[error("neighbour {address}: there is no interface {interface}")]
+    NeighbourByNoInterface { address: IpAddr, interface: String },
+    #[error("neighbour {address}: {mac} is not one host's link address")]
+    NoHostsMac { address: IpAddr, mac: MacAddress },
+    #[error("neighbour {address}: that is not another host's address")]
+    NeighbourIsNobody { address: IpAddr },
 }
 
 /// Why an interface may not have an address.

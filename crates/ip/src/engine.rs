@@ -199,6 +199,9 @@ impl Ip {
                 self.announce(cx, n, new, out);
             }
         }
+        for (mac, waiting) in self.neighbours.configure(cx.now, config.neighbours()) {
+            self.release_waiting(cx, waiting, mac, out);
+        }
         self.gate.configured = true;
         self.open_gate(cx, out);
     }

@@ -6,6 +6,7 @@ use crate::{v4, v6};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use eft_base::MacAddress;
+use eft_base::address::{with_zone, zone_of_nic};
 use eft_base::wire::{
     ECN_EXPERIENCED, ECN_FIELD, ETHERTYPE_IPV4, ETHERTYPE_IPV6, IcmpHeader, PROTOCOL_ICMP, PROTOCOL_ICMPV6,
 };
@@ -145,5 +146,13 @@ pub(crate) fn link_group(a: IpAddr) -> Option<MacAddress> {
     match a {
         IpAddr::V4(a) => v4::address::link_group(a),
         IpAddr::V6(a) => v6::address::link_group(a),
+    }
+}
+
+/// A link-local address as it is within the stack.
+pub(crate) fn in_zone(address: IpAddr, interface: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(a) => IpAddr::V4(a),
+        IpAddr::V6(a) => IpAddr::V6(with_zone(a, zone_of_nic(interface))),
     }
 }

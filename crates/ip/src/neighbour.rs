@@ -35,11 +35,13 @@ enum State {
     Silent {
         until: Instant,
     },
+    /// Configured: neither asked nor learned.
+    Permanent,
 }
 
 struct Neighbour {
     state: State,
-    /// Meaningful in `Reachable` and `Probing`.
+    /// Meaningful in `Reachable`, `Probing` and `Permanent`.
     mac: MacAddress,
     used: Instant,
     waiting: VecDeque<RequestId>,
@@ -114,7 +116,7 @@ impl Neighbours {
                     self.schedule(first_wait);
                     return Lookup::SendAndProbe(mac);
                 }
-                State::Probing { .. } => return Lookup::Send(n.mac),
+                State::Probing { .. } | State::Permanent => return Lookup::Send(n.mac),
                 State::Silent { until } if now < until => return Lookup::Unreachable,
                 State::Silent { .. } | State::Incomplete { .. } => {}
             }
@@ -148,7 +150,7 @@ impl Neighbours {
     /// The link address of a neighbour that has one.
     pub fn mac(&self, interface: u8, address: IpAddr) -> Option<MacAddress> {
         let n = self.entries.get(&(interface, address))?;
-        matches!(n.state, State::Reachable { .. } | State::Probing { .. }).then_some(n.mac)
+        matches!(n.state, State::Reachable { .. } | State::Probing { .. } | State::Permanent).then_some(n.mac)
     }
 
     /// Another host claims the neighbour's address: the entry stays in use, and its next use asks
@@ -178,6 +180,9 @@ impl Neighbours {
             used: now,
             waiting: VecDeque::new(),
         });
+        if matches!(n.state, State::Permanent) {
+            return VecDeque::new();
+        }
         let is_new = n.mac != mac || !matches!(n.state, State::Reachable { .. } | State::Probing { .. });
         n.mac = mac;
         if confirmed {
@@ -189,6 +194,25 @@ impl Neighbours {
         let waiting = core::mem::take(&mut n.waiting);
         self.waiting -= waiting.len();
         waiting
+    }
+
+    /// Makes these the configured neighbours, and those that were forgotten. Returns the packets that can be sent now, with
+    /// the link address for each neighbour's.
+    pub fn configure(
+        &mut self,
+        now: Instant,
+        configured: impl Iterator<Item = (u8, IpAddr, MacAddress)>,
+    ) -> Vec<(MacAddress, VecDeque<RequestId>)> {
+        self.entries.retain(|_, n| !matches!(n.state, State::Permanent));
+        let mut ready = Vec::new();
+        for (interface, address, mac) in configured {
+            let waiting = self.entries.remove(&(interface, address)).map(|n| n.waiting).unwrap_or_default();
+            self.waiting -= waiting.len();
+            let n = Neighbour { state: State::Permanent, mac, used: now, waiting: VecDeque::new() };
+            self.entries.insert((interface, address), n);
+            ready.push((mac, waiting));
+        }
+        ready
     }
 
     /// Forgets an interface whose addresses changed. Returns the packets that waited.
@@ -209,7 +233,8 @@ impl Neighbours {
         if self.entries.len() < ENTRIES_MAX {
             return true;
         }
-        let idle = self.entries.iter().filter(|(_, n)| n.waiting.is_empty() && n.used < now);
+        let may_go = |n: &Neighbour| !matches!(n.state, State::Permanent) && n.waiting.is_empty();
+        let idle = self.entries.iter().filter(|(_, n)| may_go(n) && n.used < now);
         let oldest = idle.min_by_key(|(_, n)| n.used).map(|(k, _)| *k);
         oldest.is_some_and(|k| self.entries.remove(&k).is_some())
     }

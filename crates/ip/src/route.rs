@@ -1,13 +1,13 @@
 //! The route of a packet: longest prefix first, then the lowest metric.
 
 use crate::config::{Config, RouteConfig};
-use crate::family::{is_unicast, link_group};
+use crate::family::{in_zone, is_unicast, link_group};
 use crate::pending::{Hop, Next};
 use crate::v6;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr};
-use eft_base::address::{link_local, with_zone, zone, zone_of_nic};
+use eft_base::address::{link_local, zone, zone_of_nic};
 use eft_base::{Cidr, MacAddress};
 
 struct Route {
@@ -187,14 +187,6 @@ impl Routes {
         }
         let same_network = here().find(|a| a.cidr.contains(toward));
         Some(same_network.or(here().next())?.address)
-    }
-}
-
-/// A link-local address as it is within the stack.
-fn in_zone(address: IpAddr, interface: u8) -> IpAddr {
-    match address {
-        IpAddr::V4(a) => IpAddr::V4(a),
-        IpAddr::V6(a) => IpAddr::V6(with_zone(a, zone_of_nic(interface))),
     }
 }
 

@@ -1,12 +1,12 @@
 //! What an operator changes. A change that is refused changes nothing.
 
-use super::{ENTRIES_MAX, Interface, Network, Route};
+use super::{ENTRIES_MAX, Interface, NEIGHBOURS_MAX, Neighbour, Network, Route};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
 use eft_base::Cidr;
-use eft_base::address::needs_zone;
+use eft_base::address::{MacText, needs_zone};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -31,6 +31,19 @@ pub enum Change {
     /// Of one version, or of both.
     FlushRoutes {
         ipv6: Option<bool>,
+    },
+    /// Replaces an earlier one of the address.
+    AddNeighbour {
+        address: IpAddr,
+        mac: MacText,
+        interface: Option<String>,
+    },
+    RemoveNeighbour {
+        address: IpAddr,
+        interface: Option<String>,
+    },
+    FlushNeighbours {
+        interface: Option<String>,
     },
 }
 
@@ -63,10 +76,12 @@ pub enum NetworkError {
     NoRoute(Shown),
     #[error("the route to {network} belongs to address {address}, and goes with it")]
     OfAddress { network: Shown, address: Cidr },
+    #[error("{address} on {interface} is not configured as a neighbour")]
+    NoNeighbour { address: IpAddr, interface: String },
     #[error("{given} has bits beyond its prefix: the network is {network}")]
     HostBits { given: Cidr, network: Cidr },
-    #[error("a stack has at most {ENTRIES_MAX} {what}")]
-    TooMany { what: &'static str },
+    #[error("a stack has at most {most} {what}")]
+    TooMany { what: &'static str, most: usize },
 }
 
 /// A destination as operators write it.
@@ -113,6 +128,13 @@ impl Network {
             }
             Change::AddRoute(route) => self.add_route(route),
             Change::RemoveRoute(key) => self.remove_route(&key),
+            Change::AddNeighbour { address, mac, interface } => self.add_neighbour(address, mac, interface),
+            Change::RemoveNeighbour { address, interface } => self.remove_neighbour(address, interface),
+            Change::FlushNeighbours { interface } => {
+                let name = interface.map(|i| self.device(Some(&i)).map(|d| d.name.clone())).transpose()?;
+                self.neighbours.retain(|n| name.as_ref().is_some_and(|name| n.interface != *name));
+                Ok(())
+            }
             Change::FlushRoutes { ipv6 } => {
                 self.routes.retain(|r| ipv6.is_some_and(|v6| r.destination.address.is_ipv6() != v6));
                 Ok(())
@@ -137,7 +159,7 @@ impl Network {
 
     fn add_address(&mut self, address: Cidr, interface: Option<String>) -> Result<(), NetworkError> {
         if self.interfaces.iter().map(|i| i.addresses.len()).sum::<usize>() >= ENTRIES_MAX {
-            return Err(NetworkError::TooMany { what: "addresses" });
+            return Err(NetworkError::TooMany { what: "addresses", most: ENTRIES_MAX });
         }
         let device = self.device(interface.as_deref())?;
         if device.addresses.iter().any(|a| a.address == address.address) {
@@ -154,7 +176,7 @@ impl Network {
             return Err(NetworkError::HostBits { given: route.destination, network });
         }
         if self.routes.len() >= ENTRIES_MAX {
-            return Err(NetworkError::TooMany { what: "routes" });
+            return Err(NetworkError::TooMany { what: "routes", most: ENTRIES_MAX });
         }
         if let Some(name) = &route.interface {
             self.device(Some(name))?;
@@ -164,6 +186,31 @@ impl Network {
         }
         self.routes.push(route);
         Ok(())
+    }
+
+    fn add_neighbour(
+        &mut self,
+        address: IpAddr,
+        mac: MacText,
+        interface: Option<String>,
+    ) -> Result<(), NetworkError> {
+        let interface = self.device(interface.as_deref())?.name.clone();
+        self.neighbours.retain(|n| n.address != address || n.interface != interface);
+        if self.neighbours.len() >= NEIGHBOURS_MAX {
+            return Err(NetworkError::TooMany { what: "neighbours", most: NEIGHBOURS_MAX });
+        }
+        self.neighbours.push(Neighbour { address, mac, interface });
+        Ok(())
+    }
+
+    fn remove_neighbour(&mut self, address: IpAddr, interface: Option<String>) -> Result<(), NetworkError> {
+        let interface = self.device(interface.as_deref())?.name.clone();
+        let before = self.neighbours.len();
+        self.neighbours.retain(|n| n.address != address || n.interface != interface);
+        match self.neighbours.len() < before {
+            true => Ok(()),
+            false => Err(NetworkError::NoNeighbour { address, interface }),
+        }
     }
 
     /// Removes the first of those that are meant.
@@ -190,7 +237,8 @@ impl Network {
     /// Takes out the routes that led somewhere `before` and do not now.
     fn drop_unreachable(&mut self, before: &Network) -> Vec<Route> {
         let (interfaces, routes) = (core::mem::take(&mut self.interfaces), core::mem::take(&mut self.routes));
-        let now = Network { interfaces, routes: Vec::new() };
+        let neighbours = core::mem::take(&mut self.neighbours);
+        let now = Network { interfaces, routes: Vec::new(), neighbours };
         let (gone, kept) =
             routes.into_iter().partition(|r| before.routes.contains(r) && before.leads(r) && !now.leads(r));
         *self = Network { routes: kept, ..now };

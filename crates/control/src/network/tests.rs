@@ -120,3 +120,30 @@ fn the_text_for_ip_names_everything() {
         assert!(text.contains(part), "{text}");
     }
 }
+
+#[test]
+fn neighbours_come_and_go() {
+    let mut n = network();
+    let address = "10.1.0.9".parse().unwrap();
+    let mac = |last: u8| MacText(MacAddress([2, 0, 0, 0, 0, last]));
+    let b = || Some(String::from("b"));
+    for last in [1, 2] {
+        n.apply(Change::AddNeighbour { address, mac: mac(last), interface: b() }).unwrap();
+    }
+    assert_eq!(n.neighbours, [Neighbour { address, mac: mac(2), interface: "b".into() }]);
+    let text = "[[neighbour]]\naddress = \"10.1.0.9\"\nmac = \"02:00:00:00:00:02\"\ninterface = \"b\"\n";
+    assert!(n.ip_configuration(&[]).contains(text));
+    let other = Change::RemoveNeighbour { address, interface: Some("a".into()) };
+    assert!(refused(&mut n, other).contains("10.1.0.9 on a is not configured"));
+    n.apply(Change::FlushNeighbours { interface: Some("a".into()) }).unwrap();
+    assert_eq!(n.neighbours.len(), 1);
+    n.apply(Change::RemoveNeighbour { address, interface: b() }).unwrap();
+    assert_eq!(n, network());
+    for i in 0..=NEIGHBOURS_MAX as u32 {
+        let address = IpAddr::from((0x0a01_1000 + i).to_be_bytes());
+        let _ = n.apply(Change::AddNeighbour { address, mac: mac(1), interface: b() });
+    }
+    assert_eq!(n.neighbours.len(), NEIGHBOURS_MAX);
+    n.apply(Change::FlushNeighbours { interface: None }).unwrap();
+    assert_eq!(n, network());
+}

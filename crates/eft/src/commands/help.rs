@@ -145,8 +145,9 @@ Examples:
 
 --json: {interfaces}: device, its MAC, MTU and addresses.
 
-A stack's only device need not be named. Addresses stay until the stack ends, also over a --take-over by an `eft up` with the
-addresses that it began with. Connections of an address that is removed end by their time-outs. docs/addresses.md"),
+A stack's only device need not be named. Addresses stay until the stack ends, also over a --take-over by an `eft up`
+with the addresses that it began with. Connections of an address that is removed end by their time-outs.
+docs/addresses.md"),
     ("route", "\
 Words: show [dev IF], add NETWORK|default [via GATEWAY] [dev IF] [metric N], del NETWORK|default [via …] [dev …]
 [metric …], flush.
@@ -160,6 +161,16 @@ Examples:
 --json: {routes}: destination, gateway, device, metric, and of which address's network a route is.
 
 The longest prefix counts, then the lowest metric (by default 0, and 1024 for IPv6). docs/addresses.md"),
+    ("neigh", "\
+Words: show [dev IF], add ADDRESS lladdr MAC [dev IF], del ADDRESS [dev IF], flush [dev IF].
+
+Examples:
+  eft neigh --name web add 10.0.5.7 lladdr 02:00:00:00:00:07
+  eft neigh --name web
+
+--json: {neighbours}: address, MAC, device.
+
+Limits: it shows what is configured, not what ARP and neighbour discovery have found. docs/addresses.md"),
     ("pf", "\
 Examples:
   eft pf -f /etc/eft/pf.conf

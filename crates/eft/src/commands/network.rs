@@ -1,4 +1,4 @@
-//! `eft addr` and `eft route`: the addresses and routes of a running stack, in the words of `ip`.
+//! `eft addr`, `eft route` and `eft neigh`: addresses, routes and configured neighbours of a running stack, in the words of `ip`.
 
 mod words;
 
@@ -56,6 +56,23 @@ pub fn route(arguments: &NetworkArguments) -> Result<()> {
     if shown.is_some() || arguments.json {
         show_routes(arguments, &answer, shown.flatten().as_deref());
     }
+    Ok(())
+}
+
+pub fn neigh(arguments: &NetworkArguments) -> Result<()> {
+    let asked = words::neighbour(&arguments.words)?;
+    let (answer, shown) = ask(arguments, asked)?;
+    let Some(device) = shown.or(arguments.json.then_some(None)) else { return Ok(()) };
+    let all = list(&answer["neighbours"]).filter(|n| {
+        let version = arguments.wants(n["address"].as_str().unwrap_or_default());
+        version && device.as_ref().is_none_or(|name| n["interface"] == *name)
+    });
+    if arguments.json {
+        println!("{}", json!({ "neighbours": all.collect::<Vec<_>>() }));
+        return Ok(());
+    }
+    let rows = all.map(|n| ["address", "mac", "interface"].map(|key| cell(&n[key])).to_vec());
+    super::print_table(&["ADDRESS", "MAC", "DEVICE"], &rows.collect::<Vec<_>>());
     Ok(())
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use alloc::format;
 use alloc::string::ToString;
 
 const GOOD: &str = "[[interface]]\nindex = 0\nname = \"eft0\"\naddresses = [\"10.77.0.2/24\"]\n\
@@ -30,6 +31,18 @@ fn errors_are_one_clear_line() {
     assert!(error("[[route]]", "[[route").contains("line"));
     assert!(error("gateway", "interface = \"eft9\"\ngateway").contains("no interface eft9"));
     assert!(error("gateway = \"10.77.0.1\"", "metric = 5").contains("needs a gateway or an interface"));
+    let neighbour = |address: &str, mac: &str, interface: &str| {
+        let table = format!(
+            "[[neighbour]]\naddress = \"{address}\"\nmac = \"{mac}\"\ninterface = \"{interface}\"\n[[route]]"
+        );
+        error("[[route]]", &table)
+    };
+    assert!(neighbour("10.77.0.7", "02:00:00:00:00:07", "eft9").contains("no interface eft9"));
+    assert!(neighbour("10.77.0.7", "03:00:00:00:00:07", "eft0").contains("one host's link address"));
+    assert!(neighbour("10.77.0.7", "02:00:00:00:00", "eft0").contains("six bytes"));
+    for nobody in ["10.77.0.2", "10.77.0.255", "224.0.0.1", "0.0.0.0"] {
+        assert!(neighbour(nobody, "02:00:00:00:00:07", "eft0").contains("another host's"), "{nobody}");
+    }
     assert!(error("gateway", "metric = -1\ngateway").contains("line"));
     assert!(
         error("gateway = \"10.77.0.1\"", "gateway = \"fe80::1\"\ninterface = \"eft0\"").contains("families")

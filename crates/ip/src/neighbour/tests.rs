@@ -104,3 +104,28 @@ fn an_unsolicited_address_is_used_and_probed() {
     n.doubt(now, 0, A);
     assert_eq!(n.lookup(now, 0, A, id(5)), Lookup::SendAndProbe(MAC));
 }
+
+#[test]
+fn a_configured_neighbour_is_neither_asked_nor_learned_until_it_goes() {
+    let mut n = Neighbours::new(8, 4);
+    let now = Instant::from_millis(5);
+    const OTHER: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
+    // What waited for its answer can be sent.
+    n.lookup(now, 0, A, id(1));
+    assert_eq!(n.configure(now, [(0, A, OTHER)].into_iter()), [(OTHER, [id(1)].into())]);
+    assert_eq!(n.lookup(now, 0, A, id(2)), Lookup::Send(OTHER));
+    assert_eq!(n.learn(now, 0, A, ASKED), []);
+    n.doubt(now, 0, A);
+    let later = now + core::time::Duration::from_secs(3600);
+    assert_eq!(n.expire(later), []);
+    assert_eq!(n.lookup(later, 0, A, id(3)), Lookup::Send(OTHER));
+    assert_eq!(n.mac(0, A), Some(OTHER));
+    // No flood of other neighbours displaces it.
+    for i in 0..3 * ENTRIES_MAX as u32 {
+        let other = IpAddr::V4(Ipv4Addr::from_bits(0x0a01_0000 + i));
+        n.learn(later + core::time::Duration::from_millis(i.into()), 0, other, ASKED);
+    }
+    assert_eq!(n.mac(0, A), Some(OTHER));
+    n.configure(later, [].into_iter());
+    assert_eq!(n.lookup(later, 0, A, id(4)), Lookup::Wait { ask: true });
+}

@@ -31,7 +31,8 @@ impl Supervisor {
             json!({ "destination": r.destination, "gateway": r.gateway, "interface": device, "metric": r.metric })
         };
         let routes: Vec<Value> = self.network.routes.iter().map(route).collect();
-        Ok(json!({ "interfaces": interfaces, "routes": routes, "gone": gone }))
+        Ok(json!({ "interfaces": interfaces, "routes": routes,
+                  "neighbours": self.network.neighbours, "gone": gone }))
     }
 
     /// Carries out a change as a whole, or not at all. Returns the routes that went with an address.

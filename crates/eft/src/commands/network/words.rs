@@ -1,9 +1,10 @@
-//! The words of `eft addr` and `eft route`: a subset of those of iproute2.
+//! The words of `eft addr`, `eft route` and `eft neigh`: a subset of those of iproute2.
 //!
 //! Promise: any words give a request or one line that says what is expected.
 
 use anyhow::{Result, anyhow, bail};
-use eft_base::Cidr;
+use eft_base::address::MacText;
+use eft_base::{Cidr, MacAddress};
 use eft_control::network::{Change, Route, RouteKey};
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -77,6 +78,35 @@ pub fn route(words: &[String], ipv6: Option<bool>) -> Result<Asked> {
         }
         _ => Change::RemoveRoute(RouteKey { destination, gateway, interface, metric }),
     }))
+}
+
+/// `[show [dev IF]] | add ADDRESS lladdr MAC [dev IF] | del ADDRESS [dev IF] | flush [dev IF]`
+pub fn neighbour(words: &[String]) -> Result<Asked> {
+    let (verb, mut rest) = verb(words)?;
+    let address = match verb {
+        Verb::Add | Verb::Delete => Some(rest.value::<IpAddr>("a neighbour's address")?),
+        Verb::Show | Verb::Flush => None,
+    };
+    let (mut mac, mut interface) = (None, None);
+    while let Some(word) = rest.next() {
+        match word {
+            "lladdr" if address.is_some() => {
+                mac = Some(rest.value::<MacAddress>("a MAC, as 02:00:00:00:00:01")?);
+            }
+            "dev" => interface = Some(rest.value("a device")?),
+            other if address.is_some() => bail!("`{other}`: expected `lladdr` or `dev`"),
+            other => bail!("`{other}`: expected `dev`"),
+        }
+    }
+    Ok(match (verb, address, mac) {
+        (Verb::Add, Some(address), Some(mac)) => {
+            Asked::Change(Change::AddNeighbour { address, mac: MacText(mac), interface })
+        }
+        (Verb::Add, ..) => bail!("expected `lladdr` and a MAC"),
+        (Verb::Delete, Some(address), _) => Asked::Change(Change::RemoveNeighbour { address, interface }),
+        (Verb::Flush, ..) => Asked::Change(Change::FlushNeighbours { interface }),
+        _ => Asked::Show { device: interface },
+    })
 }
 
 fn destination(text: &str, gateway: Option<IpAddr>, ipv6: Option<bool>) -> Result<Cidr> {

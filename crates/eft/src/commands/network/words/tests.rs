@@ -70,6 +70,31 @@ fn what_is_wrong_is_one_line_that_names_the_word() {
 }
 
 #[test]
+fn neighbours_as_ip_has_them() {
+    let of = |line: &str| neighbour(&words(line));
+    let Change::AddNeighbour { mac, .. } = changed(of("add 10.0.5.7 lladdr 2:0:0:a:bb:CC dev eft0")) else {
+        panic!()
+    };
+    assert_eq!(mac.0, MacAddress([2, 0, 0, 10, 0xbb, 0xcc]));
+    let interface = Some("eft0".to_string());
+    assert_eq!(changed(of("flush dev eft0")), Change::FlushNeighbours { interface });
+    let wrong = [
+        "add",
+        "add 10.0.5.7",
+        "add 10.0.5.7 lladdr 1:2:3",
+        "add 10.0.5.7 lladdr 02:00:00:00:00:01:02",
+        "add 10.0.5.7 lladdr +1:00:00:00:00:01",
+        "add 10.0.5.0/24",
+        "add x",
+        "del 10.0.5.7 mac",
+    ];
+    for line in wrong {
+        let error = of(line).unwrap_err().to_string();
+        assert!(error.contains("expected") && error.lines().count() == 1, "{line}: {error}");
+    }
+}
+
+#[test]
 fn any_words_give_a_request_or_an_error() {
     let parts = [
         "add",
@@ -79,6 +104,8 @@ fn any_words_give_a_request_or_an_error() {
         "dev",
         "via",
         "metric",
+        "lladdr",
+        "02:00:00:00:00:01",
         "default",
         "10.0.0.1",
         "10.0.0.0/8",
@@ -96,6 +123,6 @@ fn any_words_give_a_request_or_an_error() {
         let n = random.next_u64() % 7;
         let line: Vec<String> =
             (0..n).map(|_| parts[(random.next_u64() % parts.len() as u64) as usize].to_string()).collect();
-        let _ = (address(&line), route(&line, None));
+        let _ = (address(&line), route(&line, None), neighbour(&line));
     }
 }
