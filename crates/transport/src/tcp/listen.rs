@@ -9,6 +9,7 @@
 //! connection in the queue is checked periodically: one that was taken at one check and is not attached at the next is
 //! reset. A worker that was only stopped for so long finds that the connection was reset, as if its peer had given up.
 
+use super::acknowledge::promisable;
 use super::block::{NONE, State, bit};
 use super::connect::scale_for;
 use super::connection::{Connection, View};
@@ -169,9 +170,17 @@ impl Tcp {
         self.view(listener).live.page.as_ref().map_or(65535, |p| p.receive_len())
     }
 
+    /// The window of a SYN-ACK (RFC 7323 §2.2): no more than the connection will promise once it has its page, since a
+    /// window that was offered is not taken back, and a sender waits for half of the largest one that it saw.
+    pub(super) fn first_window(&self, listener: u32, scale: u8) -> u64 {
+        let page = self.view(listener).live.page.as_ref();
+        page.map_or(65535 - (1 << scale), |page| promisable(page, scale)).min(65535)
+    }
+
     /// Begins a connection from its SYN.
     pub(super) fn begin_child(&mut self, cx: &Context, listener: u32, segment: &Segment) -> Option<u32> {
-        let ring = self.ring_of(listener);
+        let scale = scale_for(self.ring_of(listener));
+        let window = self.first_window(listener, scale);
         let parent = self.view(listener).block;
         let (domain, generation) = (parent.domain, parent.generation);
         let reuse = parent.flags & bit::REUSE_ADDRESS;
@@ -189,13 +198,12 @@ impl Tcp {
         block.tuple = tuple;
         block.iss = iss;
         block.ts_offset = ts_offset;
-        block.receive_scale = scale_for(ring);
+        block.receive_scale = scale;
         let (wished_mss, ecn) = (self.wished_mss(i), self.ecn);
         let mut embryo = self.connection(i);
         embryo.take_syn(cx.now, segment, wished_mss);
         embryo.agree_on_marks(ecn, segment);
-        let scale = embryo.block.receive_scale;
-        embryo.block.rcv_adv = (ring as u64 - (1 << scale)).min(65535);
+        embryo.block.rcv_adv = window;
         self.ports.add_user(tuple.local, tuple.local_port, reuse != 0);
         self.table.insert(tuple, i);
         self.connection(listener).live.embryonic += 1;

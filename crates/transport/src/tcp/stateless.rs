@@ -66,7 +66,7 @@ impl Tcp {
                 options.scale(scale);
             }
         }
-        let window = (ring as u64 - (1 << scale)).min(65535) as u16;
+        let window = self.first_window(listener, scale) as u16;
         let ack = segment.seq.wrapping_add(1);
         let answer = Outgoing::bare(tuple, iss, ack, flags, window, options.bytes());
         if self.transmit_bare(cx, out, NONE, answer) {

@@ -4,6 +4,7 @@ use crate::app::{App, Plan};
 use crate::script::*;
 use crate::streams::{close_all, plan, run_to_end};
 use crate::world::{Conditions, World};
+use eft_channel::socket::Opt;
 use eft_component::transport::Effect;
 use std::time::Duration;
 
@@ -145,4 +146,19 @@ fn in_bulk_the_reader_gets_few_and_prompt_notifications() {
     let before = told(&s);
     s.say(ACK, &segment);
     assert_eq!(told(&s), before + 1, "after a pause it is told at once");
+}
+
+/// A listener with SO_RCVBUF: a larger first window would not be taken back, and a sender whose segments are larger than
+/// half of it would wait for its timer before each one.
+#[test]
+fn a_syn_ack_offers_no_more_than_the_connection_will() {
+    let mut s = Script::new(quiet_plan());
+    let listener = s.world.sides[1].app.listener.unwrap();
+    s.world.sides[1].page(listener).set_option(Opt::ReceiveBuffer, 8192);
+    s.say(SYN, &[]);
+    let windows: Vec<u16> = s.hear().iter().map(|heard| heard.window as u16).collect();
+    assert!(
+        !windows.is_empty() && windows.iter().all(|window| (4096..=8192).contains(window)),
+        "{windows:?}"
+    );
 }
