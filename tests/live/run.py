@@ -31,6 +31,7 @@ import sandboxes
 import segments
 import servers
 import standbys
+import suites
 import updates
 import watchdog
 from harness import ROOT, run_all
@@ -40,7 +41,7 @@ if __name__ == "__main__":
         command = [str(ROOT / "scripts/own-network"), sys.executable, *sys.argv]
         os.execvpe(command[0], command, os.environ | {"EFT_LIVE_INSIDE": "yes"})
     cases = addresses.CASES + inputs.CASES + options.CASES + recordings.CASES + budget.CASES + crashes.CASES + crowds.CASES + handover.CASES + datagrams.CASES + ipv6.CASES + marks.CASES + early.CASES + segments.CASES
-    cases += servers.CASES
+    cases += servers.CASES + suites.CASES
     cases += hangups.CASES + guests.CASES + injections.CASES
     cases += programs.CASES + past.CASES + proxied.CASES + returns.CASES + rootless.CASES + sandboxes.CASES + standbys.CASES + updates.CASES + watchdog.CASES
     sys.exit(run_all(cases, sys.argv[1:]))
