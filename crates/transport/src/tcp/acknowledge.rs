@@ -107,7 +107,8 @@ impl Connection<'_> {
         // Nor is a segment of its own worth it while the peer has most of the window of our SYN or SYN-ACK left, which is not
         // scaled: what came with a SYN is no reason.
         let first = block.rcv_adv <= FIRST_WINDOW_MAX + block.mss as u64;
-        if first && block.rcv_adv - block.rcv_nxt > FIRST_WINDOW_MAX / 2 {
+        // Text that begins within the window may end behind it, where the ring has room.
+        if first && block.rcv_adv.saturating_sub(block.rcv_nxt) > FIRST_WINDOW_MAX / 2 {
             return;
         }
         let limit = promisable(page, block.receive_scale);
