@@ -158,6 +158,7 @@ impl Segment {
     ///
     /// # Safety
     /// As [`Segment::shared`].
+    #[cfg(not(loom))]
     pub(crate) unsafe fn view<T>(&self, offset: usize) -> Result<&T, OutOfBounds> {
         let p = self.check(offset, size_of::<T>())?;
         if !(p as usize).is_multiple_of(align_of::<T>()) {
