@@ -156,7 +156,7 @@ fn a_syn_ack_offers_no_more_than_the_connection_will() {
     let listener = s.world.sides[1].app.listener.unwrap();
     s.world.sides[1].page(listener).set_option(Opt::ReceiveBuffer, 8192);
     s.say(SYN, &[]);
-    let windows: Vec<u16> = s.hear().iter().map(|heard| heard.window as u16).collect();
+    let windows: Vec<u16> = s.hear().iter().map(|heard| heard.window).collect();
     assert!(
         !windows.is_empty() && windows.iter().all(|window| (4096..=8192).contains(window)),
         "{windows:?}"
