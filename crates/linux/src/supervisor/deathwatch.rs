@@ -116,8 +116,11 @@ impl Watch {
             let value = word.load(Ordering::Acquire);
             let lives = life::is_held(value);
             if !lives {
-                // It is a child that has not been reaped, so no other process has its number.
-                life::step_aside(*pid);
+                // It is a child that has not been reaped, so no other process has its number. A stray write may have marked
+                // the word of one that lives on.
+                if life::ending(*pid).is_some() {
+                    life::step_aside(*pid);
+                }
                 lock(&self.told).push(*pid);
             } else if set.add(word, value) {
                 words.push(word.clone());

@@ -66,3 +66,20 @@ fn one_that_is_forgotten_is_not_told() {
     mark(&other.0);
     assert_eq!(wait(&watch), [NOBODY + 1]);
 }
+
+/// A stray write may mark the word of a server that lives on.
+#[test]
+fn one_that_lives_keeps_its_place_on_the_cpu() {
+    let watch = Deathwatch::start().unwrap();
+    let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+    let (own, seen) = page();
+    hold(&own);
+    watch.add(seen.life_word(), child.id());
+    mark(&own);
+    assert_eq!(wait(&watch), [child.id()]);
+    // SAFETY: it takes a number and touches no memory.
+    let policy = unsafe { libc::sched_getscheduler(child.id() as i32) };
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(policy, libc::SCHED_OTHER);
+}
