@@ -14,6 +14,20 @@ def dying(stack, *components):
         stack.kill(component)
 
 
+def both_ways(scene, stack, run, rounds):
+    """`run serve ADDRESS PORT` answers what `run ask ADDRESS PORT ROUNDS` asks, each on the stack and beside it."""
+    def ask(side, address, *components):
+        client = scene.start(*side(*run, "ask", address, str(PORT), str(rounds)))
+        dying(stack, *components)
+        check(client.wait(60) == 0 and "fine" in client.log.read_text(), client.log.read_text())
+    scene.start(*stack.on(*run, "serve", stack.address, str(PORT)))
+    stack.listening(PORT, 20)
+    ask(stack.beside, stack.address, "tcp", "sockets")
+    scene.start(*stack.beside(*run, "serve", stack.host, str(PORT)))
+    stack.listening_beside(PORT)
+    ask(stack.on, stack.host, "ip", "tcp")
+
+
 def haproxy():
     """It balances between two servers beside the stack: connections both in and out."""
     with Scene("haproxy") as scene:
@@ -271,17 +285,7 @@ def node():
         program = scene.dir / "http.js"
         program.write_text(NODE)
         run = ["node", str(program)]
-        rounds = str(scaled(60))
-        scene.start(*stack.on(*run, "serve", stack.address, str(PORT)))
-        stack.listening(PORT)
-        client = scene.start(*stack.beside(*run, "ask", stack.address, str(PORT), rounds))
-        dying(stack, "tcp", "sockets")
-        check(client.wait(60) == 0 and "fine" in client.log.read_text(), client.log.read_text())
-        scene.start(*stack.beside(*run, "serve", stack.host, str(PORT)))
-        stack.listening_beside(PORT)
-        client = scene.start(*stack.on(*run, "ask", stack.host, str(PORT), rounds))
-        dying(stack, "ip", "tcp")
-        check(client.wait(60) == 0 and "fine" in client.log.read_text(), client.log.read_text())
+        both_ways(scene, stack, run, scaled(60))
 
 
 JAVA = """
@@ -347,17 +351,7 @@ def java():
         (scene.dir / "Echo.java").write_text(JAVA)
         sh("javac", "-d", scene.dir, scene.dir / "Echo.java", timeout=120)
         run = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", str(scene.dir), "Echo"]
-        rounds = str(scaled(200))
-        scene.start(*stack.on(*run, "serve", stack.address, str(PORT)))
-        stack.listening(PORT, 20)
-        client = scene.start(*stack.beside(*run, "ask", stack.address, str(PORT), rounds))
-        dying(stack, "tcp", "sockets")
-        check(client.wait(60) == 0 and "fine" in client.log.read_text(), client.log.read_text())
-        scene.start(*stack.beside(*run, "serve", stack.host, str(PORT)))
-        stack.listening_beside(PORT)
-        client = scene.start(*stack.on(*run, "ask", stack.host, str(PORT), rounds))
-        dying(stack, "ip", "tcp")
-        check(client.wait(60) == 0 and "fine" in client.log.read_text(), client.log.read_text())
+        both_ways(scene, stack, run, scaled(200))
 
 
 CASES = [haproxy, apache, memcached, postgresql, git_over_http, unbound_and_dnsmasq, node, java]
