@@ -90,7 +90,7 @@ FIELDS = {"state": ("B", 0), "ca_state": ("B", 1), "retransmits": ("B", 2), "pro
     "sacked": ("I", 28), "lost": ("I", 32), "retrans": ("I", 36), "fackets": ("I", 40), "last_data_sent": ("I", 44),
     "last_data_recv": ("I", 52), "pmtu": ("I", 60), "rcv_ssthresh": ("I", 64), "rtt": ("I", 68), "snd_cwnd": ("I", 80),
     "advmss": ("I", 84), "reordering": ("I", 88), "rcv_space": ("I", 96), "total_retrans": ("I", 100),
-    "max_pacing_rate": ("Q", 112), "bytes_acked": ("Q", 120), "bytes_received": ("Q", 128), "segs_out": ("I", 136),
+    "pacing_rate": ("Q", 104), "max_pacing_rate": ("Q", 112), "bytes_acked": ("Q", 120), "bytes_received": ("Q", 128), "segs_out": ("I", 136),
     "segs_in": ("I", 140), "notsent_bytes": ("I", 144), "min_rtt": ("I", 148), "data_segs_in": ("I", 152),
     "data_segs_out": ("I", 156), "delivery_rate": ("Q", 160), "busy_time": ("Q", 168), "rwnd_limited": ("Q", 176),
     "sndbuf_limited": ("Q", 184), "delivered": ("I", 192), "delivered_ce": ("I", 196), "bytes_sent": ("Q", 200),
@@ -143,7 +143,7 @@ EXACT = ["length", "state", "ca_state", "retransmits", "probes", "backoff", "opt
          "dsack_dups", "reord_seen", "rcv_ooopack", "total_rto", "total_rto_recoveries", "total_rto_time"]
 # Fields that depend on time and on how segments are merged: only whether they are zero is compared.
 ANY = ["rto", "ato", "rcv_mss", "last_data_sent", "last_data_recv", "rcv_ssthresh", "rtt", "snd_cwnd", "rcv_space",
-       "segs_out", "segs_in", "min_rtt",
+       "segs_out", "segs_in", "min_rtt", "pacing_rate",
        "data_segs_in", "data_segs_out", "delivery_rate", "delivered", "snd_wnd", "rcv_wnd"]
 
 
@@ -173,6 +173,71 @@ def numbers_of_tcp_info():
             wrong += [f"{who}'s {name}: {of_eft[name]}, the kernel's {of_kernel[name]}" for name in ANY
                       if (of_eft[name] == 0) != (of_kernel[name] == 0)]
         check(not wrong, "; ".join(wrong))
+
+
+PACED = """
+import json, socket, struct, sys, time
+address, port, rate, size = sys.argv[1], *map(int, sys.argv[2:])
+LIMIT, INFO = 47, (socket.IPPROTO_TCP, socket.TCP_INFO)
+def limits(s):
+    return [int.from_bytes(s.getsockopt(socket.SOL_SOCKET, LIMIT, n), sys.byteorder) for n in (4, 8)]
+told = []
+s = socket.socket()
+# On a socket without an address, and on a connected one.
+for values in ([], [rate]):
+    told.append(limits(s))
+    for value in values:
+        s.setsockopt(socket.SOL_SOCKET, LIMIT, value)
+s.connect((address, port))
+told.append(limits(s))
+for value in [struct.pack("Q", 1 << 33), struct.pack("I", 0xffffffff), struct.pack("Q", rate)]:
+    s.setsockopt(socket.SOL_SOCKET, LIMIT, value)
+    told.append(limits(s))
+begun = time.monotonic()
+s.sendall(bytes(size))
+s.shutdown(socket.SHUT_WR)
+assert s.recv(1) == b""
+seconds = time.monotonic() - begun
+info = s.getsockopt(*INFO, 120)
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+u.setsockopt(socket.SOL_SOCKET, LIMIT, rate)
+print(json.dumps({"told": told, "info": struct.unpack_from("QQ", info, 104), "seconds": seconds}))
+"""
+
+SINK = """
+import socket, sys
+l = socket.socket()
+l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+l.bind((sys.argv[1], int(sys.argv[2])))
+l.listen()
+print("listens", flush=True)
+s, _ = l.accept()
+while s.recv(65536):
+    pass
+"""
+
+
+def rate_of_an_application():
+    """SO_MAX_PACING_RATE reads back as on Linux, and bounds what is sent."""
+    rate, size = 2_000_000, 2_000_000
+    with Scene("pacing") as scene:
+        stack, kernel = Stack(scene), scene.kernel()
+        paced, sink = scene.dir / "paced.py", scene.dir / "sink.py"
+        paced.write_text(PACED)
+        sink.write_text(SINK)
+
+        def run(server_on, client_on, address):
+            server = scene.start(*server_on("python3", sink, address, PORT))
+            wait_until(lambda: "listens" in server.log.read_text(), 20, "a server that listens")
+            return json.loads(sh(*client_on("python3", paced, address, PORT, rate, size)).stdout)
+
+        ours = run(stack.beside, stack.on, stack.host)
+        theirs = run(kernel.beside, kernel.on, kernel.host)
+        check(ours["told"] == theirs["told"], f"{ours['told']}, the kernel {theirs['told']}")
+        check(ours["info"][1] == rate and 0 < ours["info"][0] <= rate, ours)
+        # Ten segments leave at once, of up to 64 KiB each over a TAP.
+        least = (size - 10 * 65536) / rate
+        check(ours["seconds"] >= least, f"{size} bytes at {rate} a second took {ours['seconds']} s")
 
 
 STAMPS = """
@@ -260,4 +325,4 @@ def times_of_sends_and_receives():
         check(list(expected) == [99, 50_099, 50_100], f"the kernel has {expected}")
 
 
-CASES = [options_of_tcp, numbers_of_tcp_info, times_of_sends_and_receives]
+CASES = [options_of_tcp, numbers_of_tcp_info, rate_of_an_application, times_of_sends_and_receives]

@@ -1,9 +1,8 @@
 //! `TCP_INFO`, from the numbers that the transport writes into the page.
 //!
 //! The transport is asked for them; if it does not answer within [`PATIENCE`], since it dies just now, they are those of a
-//! moment ago (100 ms, while it lives). Counts of segments are computed from bytes. Nothing is paced, receive buffers do not
-//! grow and no round trip is measured for them: `tcpi_pacing_rate` says unlimited,
-//! `tcpi_rcv_space` is the largest window, `tcpi_rcv_rtt` 0. Fields that Linux does not fill in are 0 here, too.
+//! moment ago (100 ms, while it lives). Counts of segments are computed from bytes. Receive buffers do not grow and no
+//! round trip is measured for them: `tcpi_rcv_space` is the largest window, `tcpi_rcv_rtt` 0. Fields that Linux does not fill in are 0 here, too.
 
 use crate::socket::{Socket, bit};
 use crate::{domain, sys};
@@ -122,8 +121,8 @@ impl Snapshot {
         put_long(
             &mut bytes,
             [
-                (104, UNLIMITED),
-                (112, UNLIMITED),
+                (104, !more.pacing_rate),
+                (112, !more.pacing_limit),
                 (120, more.bytes_acked),
                 (128, more.bytes_received),
                 (160, more.delivery_rate),

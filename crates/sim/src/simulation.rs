@@ -87,6 +87,8 @@ pub struct Settings {
     pub conditions: Conditions,
     pub faults: Faults,
     pub topology: String,
+    /// Settings of tcp and udp, as `eft up` has them.
+    pub transport: Vec<(&'static str, &'static str)>,
     /// pf.conf text for both stacks.
     pub rules: String,
     pub geometry: Geometry,
@@ -111,6 +113,7 @@ impl Default for Settings {
             faults: Faults::default(),
             topology: include_str!("../../../topologies/default.toml").to_string(),
             rules: "block all\npass proto { icmp icmp6 }\npass proto { tcp udp } keep state\n".to_string(),
+            transport: Vec::new(),
             geometry: Geometry { slots: 32, send_len: 1 << 18, receive_len: 1 << 18 },
             device: DeviceInfo {
                 mac: MacAddress::default(),
@@ -145,6 +148,7 @@ impl Simulation {
                 },
                 rules: settings.rules.clone(),
                 topology: settings.topology.clone(),
+                transport: settings.transport.clone(),
                 geometry: settings.geometry,
                 seed: seed.wrapping_mul(2) + side as u64,
                 record: settings.record,

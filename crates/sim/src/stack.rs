@@ -44,6 +44,8 @@ pub struct Shape {
     /// pf.conf text, for a topology with a filter.
     pub rules: String,
     pub topology: String,
+    /// Of tcp and udp, as `eft up` has them: key and value.
+    pub transport: Vec<(&'static str, &'static str)>,
     pub geometry: Geometry,
     pub seed: u64,
     /// Record each life of ip, the filter, tcp and udp.

@@ -80,13 +80,12 @@ fn a_bad_wire_carries_everything_in_the_end() {
 }
 
 /// A wire that reorders, and slow start that overshoots by its whole queue: hundreds of ranges lie out of order, and all are
-/// noted and reported (RFC 2018 §4). So recovery hardly ever needs a time-out: with three of the first 59 seeds. With seed 1
-/// the last of what was sent had its retransmission lost, and nothing was sent later that could show it: acknowledgements
-/// came while nothing was left to send, the window that PRR keeps for them (`prr_delivered - prr_out`, RFC 9937 §6) let
-/// 322 kB go in one burst when the reordering timer expired, and the queue of the wire holds 250 kB.
+/// noted and reported (RFC 2018 §4), so recovery needs no time-out. In particular not with seed 1: there the retransmission of
+/// the last data was lost in a burst of the window that PRR keeps while acknowledgements come and nothing is left to send
+/// (`prr_delivered - prr_out`, RFC 9937 §6), larger than the queue of the wire, until such bursts were spread.
 #[test]
 fn whatever_comes_out_of_order_is_noted() {
-    let (mut again, mut timeouts) = (0, 0);
+    let mut again = 0;
     for seed in 1..13 {
         let mut settings = settings();
         settings.geometry.send_len = 1 << 22;
@@ -104,10 +103,9 @@ fn whatever_comes_out_of_order_is_noted() {
         let total = |name| s.total(ComponentId::TCP, name);
         assert_eq!(total("drop_reassembly_full"), 0, "seed {seed}");
         again += total("retransmitted_segments");
-        timeouts += total("retransmit_timeouts");
+        assert_eq!(total("retransmit_timeouts"), 0, "seed {seed}");
     }
     assert!(again > 2_000, "only {again} segments were sent again");
-    assert!(timeouts <= 1, "{timeouts} time-outs with seeds 1 to 12");
 }
 
 /// A lossless wire, while these die at random: nothing may be lost by us.

@@ -55,10 +55,13 @@ pub enum Opt {
     FastOpenNoCookie,
     /// Which times of a stream's sends and receives the application wants (SO_TIMESTAMPING).
     Timestamping,
+    /// SO_MAX_PACING_RATE, in two words: bytes per second, with all bits flipped, so that 0 is no limit.
+    PacingLimitLow,
+    PacingLimitHigh,
 }
 
 impl Opt {
-    pub(crate) const LAST: Opt = Opt::Timestamping;
+    pub(crate) const LAST: Opt = Opt::PacingLimitHigh;
 
     /// Options that a connection inherits from its listener.
     pub const INHERITED: &[Opt] = &[
@@ -80,6 +83,8 @@ impl Opt {
         Opt::NotSentLowWater,
         Opt::SynCount,
         Opt::DontFragment,
+        Opt::PacingLimitLow,
+        Opt::PacingLimitHigh,
     ];
 }
 

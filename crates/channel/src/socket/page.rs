@@ -42,8 +42,10 @@ const REMOTE: usize = 344;
 const INODE: usize = 384;
 /// The word that says whether the slot is in use, and by what kind of socket.
 pub const KIND: usize = 392;
-/// Option words that do not fit at [`OPTIONS`].
+/// Option words that do not fit at [`OPTIONS`], and those that do not fit there either.
 const MORE_OPTIONS: usize = 400;
+const MORE_OPTIONS_COUNT: usize = (INFO - MORE_OPTIONS) / 4;
+const LAST_OPTIONS: usize = SHIM_WORDS + SHIM_WORDS_LEN;
 /// Where a slot identifies its descriptor, and in how many bytes: inode and kind.
 pub const IDENTITY: usize = INODE;
 pub const IDENTITY_LEN: usize = 12;
@@ -53,16 +55,23 @@ pub(super) const INFO: usize = 448;
 /// Where the application's two locks lie (64 bytes each; only the shim uses them).
 pub const SEND_LOCK: usize = 512;
 pub const RECEIVE_LOCK: usize = 576;
-/// Words for the shim's own use, shared by the domain (256 bytes).
+/// Words for the shim's own use, shared by the domain (192 bytes).
 pub const SHIM_WORDS: usize = 640;
+const SHIM_WORDS_LEN: usize = 192;
+/// Bytes from there on that a new socket begins with as 0.
+const FRESH_LEN: usize = 256;
 
-const _: () = assert!(MORE_OPTIONS + (Opt::LAST as usize + 1 - OPTIONS_COUNT) * 4 <= INFO);
+const _: () = assert!(
+    LAST_OPTIONS + (Opt::LAST as usize + 1 - OPTIONS_COUNT - MORE_OPTIONS_COUNT) * 4
+        <= SHIM_WORDS + FRESH_LEN
+);
 
 /// Where an option's word lies.
 fn option_offset(option: Opt) -> usize {
     match (option as usize).checked_sub(OPTIONS_COUNT) {
         None => OPTIONS + option as usize * 4,
-        Some(more) => MORE_OPTIONS + more * 4,
+        Some(more @ ..MORE_OPTIONS_COUNT) => MORE_OPTIONS + more * 4,
+        Some(last) => LAST_OPTIONS + (last - MORE_OPTIONS_COUNT) * 4,
     }
 }
 
@@ -378,7 +387,7 @@ impl SocketPage {
     /// As [`SocketPage::reset`], with an incarnation that the caller has chosen before.
     pub fn reset_as(&self, owner: ComponentId, incarnation: u32) {
         self.write_bytes(0, &[0; SEND_LOCK]);
-        self.write_bytes(SHIM_WORDS, &[0; 256]);
+        self.write_bytes(SHIM_WORDS, &[0; FRESH_LEN]);
         self.store_u32(OWNER, owner.code());
         self.store_u32(KIND, if owner.role == Role::Tcp { 1 } else { 2 });
         // Last: it tells a successor that all of this was done.

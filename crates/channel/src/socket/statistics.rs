@@ -86,6 +86,10 @@ pub struct SocketStatistics {
     pub delivered_marked: u32,
     /// The most segments by which one came late.
     pub reordering: u32,
+    /// SO_MAX_PACING_RATE, and the rate at which the stream is or would be paced: bytes per second, with all bits flipped, so that
+    /// 0 is no limit.
+    pub pacing_limit: u64,
+    pub pacing_rate: u64,
 }
 
 impl SocketPage {

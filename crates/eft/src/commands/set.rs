@@ -3,7 +3,7 @@
 
 use anyhow::{Result, bail};
 use eft_linux::operator;
-use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, MinSegments, Timestamps};
+use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, MinSegments, Pacing, Timestamps};
 use serde_json::{Map, Value, json};
 
 #[derive(clap::Args, Debug)]
@@ -25,6 +25,9 @@ pub struct SetArguments {
     /// As of `eft up`
     #[arg(long)]
     min_tso_segs: Option<MinSegments>,
+    /// As of `eft up`
+    #[arg(long)]
+    pacing: Option<Pacing>,
     /// Forget what TCP has learned about servers: their Fast Open cookies
     #[arg(long)]
     forget_servers: bool,
@@ -37,6 +40,7 @@ pub fn run(arguments: &SetArguments) -> Result<()> {
         fastopen_key: arguments.fastopen_key,
         timestamps: arguments.timestamps,
         min_tso_segs: arguments.min_tso_segs,
+        pacing: arguments.pacing,
         forget_servers: arguments.forget_servers,
     };
     settings.make(&arguments.stack.name)
@@ -50,6 +54,7 @@ pub struct Settings {
     pub fastopen_key: Option<CookieKeys>,
     pub timestamps: Option<Timestamps>,
     pub min_tso_segs: Option<MinSegments>,
+    pub pacing: Option<Pacing>,
     pub forget_servers: bool,
 }
 
@@ -61,6 +66,7 @@ impl Settings {
             ("fastopen-key", self.fastopen_key.map(|v| v.to_string())),
             ("timestamps", self.timestamps.map(|v| v.name().to_string())),
             ("min-tso-segs", self.min_tso_segs.map(|v| v.to_string())),
+            ("pacing", self.pacing.map(|v| v.name().to_string())),
         ];
         let given =
             values.into_iter().filter_map(|(key, value)| Some((key.to_string(), Value::from(value?))));

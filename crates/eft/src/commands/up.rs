@@ -10,7 +10,7 @@ use eft_component::{Commit, Topology};
 use eft_linux::devices::DeviceSpec;
 use eft_linux::supervisor::{self, DeviceConfig, StackConfig};
 use eft_messages::{ComponentId, Role};
-use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, MinSegments, SlowStart, Timestamps};
+use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, MinSegments, Pacing, SlowStart, Timestamps};
 use file::Options;
 use std::io::Write;
 use std::net::IpAddr;
@@ -69,6 +69,9 @@ pub struct UpArguments {
     /// How TCP's slow start ends when round trips grow longer: hystart++ (RFC 9406, the default), or hystart as Linux's CUBIC
     #[arg(long)]
     slow_start: Option<SlowStart>,
+    /// Which connections TCP paces: auto (those that set SO_MAX_PACING_RATE, and the bursts of a recovery; the default) or on (all)
+    #[arg(long)]
+    pacing: Option<Pacing>,
     /// Seconds for which connections wait for another `eft up` of this name if this one is killed (default: 2)
     #[arg(long)]
     keep: Option<u32>,
@@ -125,6 +128,7 @@ fn options(arguments: &UpArguments) -> Result<Options> {
         timestamps: arguments.timestamps.or(file.timestamps),
         min_tso_segs: arguments.min_tso_segs.or(file.min_tso_segs),
         slow_start: arguments.slow_start.or(file.slow_start),
+        pacing: arguments.pacing.or(file.pacing),
         keep: arguments.keep.or(file.keep),
         record: or(&arguments.record, file.record),
         topology: or(&arguments.topology, file.topology),
@@ -183,6 +187,7 @@ pub fn config(arguments: Options) -> Result<StackConfig> {
         timestamps: arguments.timestamps.unwrap_or_default().name(),
         min_tso_segs: arguments.min_tso_segs.unwrap_or_default().count(),
         slow_start: arguments.slow_start.unwrap_or_default().name(),
+        pacing: arguments.pacing.unwrap_or_default().name(),
         keep: Duration::from_secs(arguments.keep.unwrap_or(KEEP_S).into()),
         check_ip: |text| match eft_ip::config::Config::parse(text.as_bytes()) {
             Ok(_) => Ok(()),

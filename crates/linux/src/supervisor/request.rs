@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Settings that may change while a stack runs.
-pub const SETTINGS: [&str; 5] = ["ecn", "fastopen", "fastopen-key", "timestamps", "min-tso-segs"];
+pub const SETTINGS: [&str; 6] = ["ecn", "fastopen", "fastopen-key", "timestamps", "min-tso-segs", "pacing"];
 
 /// A request of `eft ps`, `stat`, `kill` and the like.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -74,6 +74,8 @@ pub struct StackConfig {
     pub min_tso_segs: u16,
     /// How tcp's slow start ends: `hystart++` or `hystart`.
     pub slow_start: &'static str,
+    /// Which connections tcp paces: `auto` or `on`.
+    pub pacing: &'static str,
     /// Off only in order to measure what it costs that a turn's changes take effect together.
     pub commit: eft_component::Commit,
     /// The folder for recordings of ip, filter, tcp and udp.

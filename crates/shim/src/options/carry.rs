@@ -37,7 +37,7 @@ fn carried(row: &table::Row, stream: bool) -> Option<usize> {
     match row.kind(stream)? {
         kind if kind.is_read_only() => None,
         Kind::NoOptions | Kind::V6Only => None,
-        Kind::Linger => Some(8),
+        Kind::Linger | Kind::PacingLimit => Some(8),
         Kind::CookieKeys => Some(LONGEST),
         Kind::Descriptor | Kind::Congestion => Some(16),
         _ => Some(4),

@@ -1,7 +1,7 @@
 //! What `getsockopt` computes from several words of a socket's page.
 
 use crate::interfaces;
-use crate::socket::Socket;
+use crate::socket::{Socket, bit};
 use crate::sys::{Errno, Result};
 use core::ffi::c_int;
 use eft_channel::socket::{Opt, SocketPage, flag};
@@ -52,4 +52,16 @@ pub(super) fn memory(socket: &Socket) -> [u8; 36] {
         bytes[i * 4..i * 4 + 4].copy_from_slice(&word.to_ne_bytes());
     }
     bytes
+}
+
+pub(super) fn kind(socket: &Socket) -> c_int {
+    if socket.is_stream() { libc::SOCK_STREAM } else { libc::SOCK_DGRAM }
+}
+
+pub(super) fn protocol(socket: &Socket) -> c_int {
+    if socket.is_stream() { libc::IPPROTO_TCP } else { libc::IPPROTO_UDP }
+}
+
+pub(super) fn domain(socket: &Socket) -> c_int {
+    if socket.has(bit::INET6) { libc::AF_INET6 } else { libc::AF_INET }
 }

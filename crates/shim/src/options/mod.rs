@@ -7,6 +7,7 @@
 
 mod carry;
 mod computed;
+mod pacing;
 mod table;
 
 use crate::received;
@@ -63,6 +64,8 @@ enum Kind {
     PathMtu,
     Error,
     TcpInfo,
+    /// SO_MAX_PACING_RATE.
+    PacingLimit,
     /// SO_MEMINFO.
     Memory,
     /// TCP_FASTOPEN_KEY.
@@ -131,18 +134,6 @@ fn check(kind: Kind, stream: bool, level: c_int, value: &[u8]) -> Result<()> {
     }
 }
 
-fn kind(socket: &Socket) -> c_int {
-    if socket.is_stream() { libc::SOCK_STREAM } else { libc::SOCK_DGRAM }
-}
-
-fn protocol(socket: &Socket) -> c_int {
-    if socket.is_stream() { IPPROTO_TCP } else { IPPROTO_UDP }
-}
-
-fn domain(socket: &Socket) -> c_int {
-    if socket.has(bit::INET6) { libc::AF_INET6 } else { libc::AF_INET }
-}
-
 fn int_of(level: c_int, value: &[u8]) -> Result<c_int> {
     match value {
         [a, b, c, d, ..] => Ok(c_int::from_ne_bytes([*a, *b, *c, *d])),
@@ -187,6 +178,11 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
         }
         Kind::Congestion => {
             page.set_option(Opt::Congestion, congestion(value)?);
+            crate::domain::notify(socket);
+            return Ok(());
+        }
+        Kind::PacingLimit => {
+            pacing::set(page, level, value)?;
             crate::domain::notify(socket);
             return Ok(());
         }
@@ -321,6 +317,7 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
             let (keys, len) = page.cookie_keys();
             return Ok(copy(&keys[..len], to));
         }
+        Kind::PacingLimit => return Ok(pacing::get(page, to)),
         Kind::Memory => return Ok(copy(&computed::memory(socket), to)),
         Kind::Congestion => {
             let name: &[u8] = match page.option(Opt::Congestion) {

@@ -187,7 +187,9 @@ impl Stack {
             Role::Ip => vec![("ip", ip)],
             Role::Filter => vec![("filter", self.shape.rules.clone())],
             Role::Tcp | Role::Udp => {
-                vec![("fastopen", "both".to_string()), ("addresses", addresses.join("\n").replace('"', ""))]
+                let own = self.shape.transport.iter().map(|(key, value)| (*key, value.to_string()));
+                let addresses = ("addresses", addresses.join("\n").replace('"', ""));
+                [("fastopen", "both".to_string()), addresses].into_iter().chain(own).collect()
             }
             _ => return,
         };

@@ -69,6 +69,7 @@ impl Connection<'_> {
             let algorithm = page.option(Opt::Congestion);
             self.block.congestion.choose(algorithm);
         }
+        self.take_pacing_limit();
     }
 }
 

@@ -1,5 +1,7 @@
 //! How much new data goes out now (RFC 9293 §3.8.6: Nagle, silly windows): a function of numbers alone.
 
+use eft_base::Instant;
+
 /// What the decision about new data depends on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Situation {
@@ -48,6 +50,10 @@ pub(super) enum Wait {
     /// A window has room for a small part of a piece; acknowledgements under way open it further.
     Piece {
         congestion: bool,
+    },
+    /// What was sent before is still on its way through a wire with the connection's rate.
+    Pace {
+        until: Instant,
     },
 }
 

@@ -17,6 +17,7 @@ use super::durable::{Blocks, Tables};
 use super::early_resets::Resets;
 use super::fast_open::FastOpen;
 use super::live::{Live, due};
+use super::pacing::Pacing;
 use super::ports::Ports;
 use super::reassembly::Reassembly;
 use super::sizing::MinSegments;
@@ -88,6 +89,7 @@ pub struct Tcp {
     pub(super) clocks: Timestamps,
     pub(super) min_segments: MinSegments,
     pub(super) slow_start: SlowStart,
+    pub(super) pacing: Pacing,
     pub(super) early_resets: Resets,
     pub(super) cookie_cache: CookieCache,
     pub(super) key: Key,
@@ -155,6 +157,7 @@ impl Tcp {
             clocks: Timestamps::default(),
             min_segments: MinSegments::default(),
             slow_start: SlowStart::default(),
+            pacing: Pacing::default(),
             early_resets: Resets::default(),
             cookie_cache: CookieCache::new(key),
             key,

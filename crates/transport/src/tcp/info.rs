@@ -129,6 +129,8 @@ impl Connection<'_> {
             backlog: cold.backlog,
             busy: live.statistics.busy as u32,
             told_at: live.statistics.busy_since.as_nanos(),
+            pacing_limit: !live.pace.limit,
+            pacing_rate: !self.pacing_rate(),
             ..live.statistics.counted
         }
     }

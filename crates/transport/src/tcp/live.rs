@@ -2,6 +2,7 @@
 
 use super::congestion::hystart::{HyStart, SlowStart};
 use super::out_of_order::OutOfOrder;
+use super::pacing::Pace;
 use super::records::Records;
 use super::recovery::Recovery;
 use super::scoreboard::Range;
@@ -71,6 +72,7 @@ pub(crate) struct Live {
     pub cork_at: Instant,
     /// When sending no longer waits for a larger piece.
     pub piece_at: Instant,
+    pub pace: Pace,
     /// When a delayed notification is sent.
     pub tell_at: Instant,
     /// Bytes that came in order without a pause, and when the last of them did.
@@ -141,6 +143,7 @@ impl Live {
             keepalive_at: NEVER,
             cork_at: NEVER,
             piece_at: NEVER,
+            pace: Pace::default(),
             tell_at: NEVER,
             run_bytes: 0,
             run_at: Instant::ZERO,
@@ -188,6 +191,7 @@ impl Live {
             self.keepalive_at,
             self.cork_at,
             self.piece_at,
+            self.pace.resume_at,
             self.tell_at,
             self.attach_at,
             self.info_at,
@@ -204,6 +208,7 @@ impl Live {
         self.keepalive_at = NEVER;
         self.cork_at = NEVER;
         self.piece_at = NEVER;
+        self.pace.resume_at = NEVER;
         self.tell_at = NEVER;
         self.info_at = NEVER;
     }

@@ -16,6 +16,7 @@
 //! | [`acceptable`] | which segments may change anything | RFC 9293 §3.10.7.4, RFC 5961, RFC 7323 §5 |
 //! | [`receive`], [`out_of_order`], [`ack`] | arriving segments | RFC 9293 §3.10.7 |
 //! | [`send`], [`outlook`], [`decide`], [`sizing`], [`emit`], [`records`] | what to send, how much, and the segment itself | RFC 9293 §3.8, RFC 5681 |
+//! | [`pacing`], [`paced`] | at which rate | |
 //! | [`acknowledge`] | when to acknowledge, and the window | RFC 9293 §3.8.6, RFC 5681 §4.2 |
 //! | [`rtt`], [`retransmit`] | round trips and timers | RFC 6298 |
 //! | [`scoreboard`], [`rack`], [`tail_probe`] | what is lost | RFC 6675 §3, RFC 2018, RFC 8985 |
@@ -69,6 +70,8 @@ mod live;
 mod options;
 mod out_of_order;
 mod outlook;
+mod paced;
+mod pacing;
 mod ports;
 mod probe;
 mod prr;
@@ -106,6 +109,7 @@ pub use cookie_keys::CookieKeys;
 pub use durable::{acquit, arena_len, examine, forge};
 pub use engine::Tcp;
 pub use fast_open::FastOpen;
+pub use pacing::Pacing;
 pub use probe::CommitProbe;
 pub use sizing::MinSegments;
 pub use versions::{convert, revert};

@@ -16,9 +16,8 @@ impl Connection<'_> {
             device: self.cold.segment_max,
             window_max: self.cold.snd_wnd_max,
             cwnd: block.congestion.cwnd,
-            ssthresh: block.congestion.ssthresh,
-            srtt_us: block.rtt.srtt_us,
             min_rtt_us: block.rtt.min_us,
+            rate: self.pacing_rate(),
         };
         sizing.chunk(least)
     }

@@ -261,7 +261,9 @@ impl Tcp {
         if !first {
             return;
         }
-        self.connection(i).live.slow_start = self.slow_start;
+        let (slow_start, pacing) = (self.slow_start, self.pacing);
+        let live = self.connection(i).live;
+        (live.slow_start, live.pace.mode) = (slow_start, pacing);
         if !self.enter(cx, Kind::Revive, i, &[]) {
             self.say_reset(i);
             return self.release(cx, i);

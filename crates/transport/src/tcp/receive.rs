@@ -329,9 +329,9 @@ impl Tcp {
 
     /// The handshake is done.
     pub(super) fn establish(&mut self, cx: &Context, i: u32) {
-        let slow_start = self.slow_start;
+        let (slow_start, pacing) = (self.slow_start, self.pacing);
         let mut c = self.connection(i);
-        c.live.slow_start = slow_start;
+        (c.live.slow_start, c.live.pace.mode) = (slow_start, pacing);
         c.establish(cx);
         self.open += 1;
         self.gauge_open(cx);

@@ -147,6 +147,7 @@ impl Connection<'_> {
             // RFC 6582 §3.2 step 3: no burst at the end.
             false => congestion.ssthresh.min(left.max(2 * mss)),
         };
+        self.calm_down();
     }
 
     /// RFC 8985 §6.2. True if more is lost than was known.

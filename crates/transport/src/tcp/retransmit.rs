@@ -76,6 +76,7 @@ impl Connection<'_> {
             (&mut live.ack_at, due::ACK),
             (&mut live.cork_at, due::SEND | due::OVERRIDE),
             (&mut live.piece_at, due::PIECE),
+            (&mut live.pace.resume_at, due::SEND | live.pace.resume_for),
             (&mut live.tell_at, due::READABLE | due::TELL),
             (&mut live.info_at, due::INFO),
         ];

@@ -71,6 +71,17 @@ impl Connection<'_> {
 
     /// The next range to send, or the reason to wait.
     fn next_piece(&mut self, cx: &Context, least: MinSegments) -> Result<(Range, How), Wait> {
+        let recovery = &self.live.recovery;
+        let (probes, forced) = (recovery.probe_due, recovery.force);
+        let piece = self.choose_piece(cx, least)?;
+        match self.paced_until(cx.now) {
+            Some(until) if !probes && !(forced && piece.1 == How::Again) => Err(Wait::Pace { until }),
+            _ => Ok(piece),
+        }
+    }
+
+    /// The same at any rate.
+    fn choose_piece(&mut self, cx: &Context, least: MinSegments) -> Result<(Range, How), Wait> {
         if self.live.recovery.probe_due {
             match self.next_probe() {
                 Some(probe) => return Ok(probe),
@@ -99,6 +110,10 @@ impl Connection<'_> {
     fn wait_for(&mut self, cx: &Context, wait: Wait) {
         let live = &mut *self.live;
         let block = &*self.block;
+        if let Wait::Pace { until } = wait {
+            live.pace.resume_at = until;
+            live.pace.resume_for = live.due & (due::OVERRIDE | due::PIECE);
+        }
         live.due &= !(due::SEND | due::OVERRIDE | due::PIECE);
         let waits = matches!(wait, Wait::Congestion | Wait::Piece { congestion: true });
         let full = || {
@@ -191,6 +206,7 @@ impl Connection<'_> {
         if how == How::New {
             self.tell_sent();
         }
+        self.keep_pace(cx.now, len);
         self.note_probe(cx, how);
     }
 

@@ -50,10 +50,9 @@ pub(super) struct Sizing {
     /// The largest window that the peer ever offered.
     pub window_max: u32,
     pub cwnd: u32,
-    pub ssthresh: u32,
-    /// 0: not measured.
-    pub srtt_us: u32,
     pub min_rtt_us: u32,
+    /// Bytes per second at which the connection sends; `u64::MAX`: not known.
+    pub rate: u64,
 }
 
 impl Sizing {
@@ -65,17 +64,13 @@ impl Sizing {
         (rate.min(halves).min(self.device as u64) / mss).max(1) * mss
     }
 
-    /// Bytes that the connection sends in about a millisecond, at the rate at which Linux would pace it: a window in a round
-    /// trip, and a part more, so that the window can grow.
+    /// Bytes that the connection sends in about a millisecond, at the rate at which it is or would be paced.
     fn per_millisecond(&self) -> u64 {
-        if self.srtt_us == 0 {
+        if self.rate == u64::MAX {
             return u64::MAX;
         }
-        let grows_fast = self.cwnd < self.ssthresh / 2;
-        let percent = if grows_fast { 200 } else { 120 };
-        let per_second = self.cwnd as u64 * percent * 10_000 / self.srtt_us as u64;
         let short_path = (self.device as u64).checked_shr(self.min_rtt_us >> 9).unwrap_or(0);
-        (per_second >> 10) + short_path
+        (self.rate >> 10) + short_path
     }
 }
 

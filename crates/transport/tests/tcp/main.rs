@@ -14,6 +14,7 @@ mod hostile;
 mod loss;
 mod marks;
 mod options;
+mod pacing;
 mod recovery;
 mod rules;
 mod script;

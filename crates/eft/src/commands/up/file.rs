@@ -16,7 +16,7 @@ use anyhow::{Context, Result, anyhow};
 use eft_base::Cidr;
 use eft_base::text::complaint;
 use eft_linux::devices::DeviceSpec;
-use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, MinSegments, SlowStart, Timestamps};
+use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, MinSegments, Pacing, SlowStart, Timestamps};
 use serde::Deserialize;
 
 #[derive(Debug, Default, PartialEq)]
@@ -34,6 +34,7 @@ pub struct Options {
     pub timestamps: Option<Timestamps>,
     pub min_tso_segs: Option<MinSegments>,
     pub slow_start: Option<SlowStart>,
+    pub pacing: Option<Pacing>,
     pub keep: Option<u32>,
     pub record: Option<PathBuf>,
     pub topology: Option<PathBuf>,
@@ -59,6 +60,7 @@ struct Text {
     timestamps: Option<String>,
     min_tso_segs: Option<i64>,
     slow_start: Option<String>,
+    pacing: Option<String>,
     keep: Option<u32>,
     record: Option<PathBuf>,
     topology: Option<PathBuf>,
@@ -120,6 +122,7 @@ fn parse(text: &str) -> Result<Options> {
         timestamps: text.timestamps.map(|s| one("timestamps", &s)).transpose()?,
         min_tso_segs: text.min_tso_segs.map(|n| one("min-tso-segs", &n.to_string())).transpose()?,
         slow_start: text.slow_start.map(|s| one("slow-start", &s)).transpose()?,
+        pacing: text.pacing.map(|s| one("pacing", &s)).transpose()?,
         keep: text.keep,
         record: text.record,
         topology: text.topology,

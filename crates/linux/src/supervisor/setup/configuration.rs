@@ -123,6 +123,7 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
         store.subscribe("timestamps", peer);
         store.subscribe("min-tso-segs", peer);
         store.subscribe("slow-start", peer);
+        store.subscribe("pacing", peer);
         store.subscribe(Commit::KEY, peer);
     }
     store.publish("ecn", config.ecn.into());
@@ -130,6 +131,7 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
     store.publish("fastopen-key", config.fastopen_key.clone().into());
     store.publish("timestamps", config.timestamps.into());
     store.publish("slow-start", config.slow_start.into());
+    store.publish("pacing", config.pacing.into());
     store.publish("min-tso-segs", config.min_tso_segs.to_string().into());
     if config.commit == Commit::Off {
         store.publish(Commit::KEY, config.commit.name().into());

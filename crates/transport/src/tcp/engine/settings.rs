@@ -13,6 +13,7 @@ impl Tcp {
             "fastopen-key" => self.cookie_keys = parsed(value),
             "forget-servers" => self.cookie_cache.clear(),
             "timestamps" => self.clocks = choice(value),
+            "pacing" => self.pacing = choice(value),
             "slow-start" => self.slow_start = choice(value),
             "min-tso-segs" => self.min_segments = choice(value),
             Commit::KEY => self.set_commit(Commit::of(value)),
