@@ -31,6 +31,7 @@ pub mod phases;
 pub mod pool;
 pub mod queue;
 pub mod requests;
+pub mod rounds;
 #[cfg(not(loom))]
 mod seen;
 pub mod segment;

@@ -12,9 +12,8 @@ const NONE: u32 = u32::MAX;
 
 struct Entry<T> {
     generation: u32,
-    /// The round in which it was submitted, and its sequence number.
+    /// The round in which it was submitted.
     round: u32,
-    serial: u64,
     /// Neighbours in the order of submission while in use; `next` links the free list otherwise.
     previous: u32,
     next: u32,
@@ -32,19 +31,6 @@ pub struct Requests<T> {
     /// The generation of entries that were never used.
     first_generation: u32,
     round: u32,
-    submitted: u64,
-    /// Sequence number of the youngest request that ended.
-    ended: u64,
-}
-
-/// A request that waits long for its answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Overdue {
-    pub id: RequestId,
-    /// Whole rounds that it has waited, at least one.
-    pub rounds: u32,
-    /// A later request has ended.
-    pub overtaken: bool,
 }
 
 impl<T> Requests<T> {
@@ -60,8 +46,6 @@ impl<T> Requests<T> {
             // Multiples of the golden ratio lie far apart: for any thousand lives in a row by two million uses of an entry.
             first_generation: life.wrapping_mul(0x9e37_79b1),
             round: 0,
-            submitted: 0,
-            ended: 0,
         }
     }
 
@@ -90,7 +74,6 @@ impl<T> Requests<T> {
             self.entries.push(Entry {
                 generation: self.first_generation,
                 round: 0,
-                serial: 0,
                 previous: NONE,
                 next: NONE,
                 value: None,
@@ -98,11 +81,9 @@ impl<T> Requests<T> {
             (self.entries.len() - 1) as u32
         };
         let newest = self.newest;
-        self.submitted += 1;
         let entry = &mut self.entries[index as usize];
         entry.generation = entry.generation.wrapping_add(1);
         entry.round = self.round;
-        entry.serial = self.submitted;
         entry.value = Some(value);
         entry.previous = newest;
         entry.next = NONE;
@@ -136,7 +117,6 @@ impl<T> Requests<T> {
         let entry = &mut self.entries[index];
         let (previous, next) = (entry.previous, entry.next);
         let value = entry.value.take();
-        self.ended = self.ended.max(entry.serial);
         entry.next = self.free;
         self.free = index as u32;
         match previous {
@@ -162,20 +142,16 @@ impl<T> Requests<T> {
         })
     }
 
-    /// Begins a round, whose length the owner chooses. Returns the requests that have waited so long that their answers may
-    /// be lost, oldest first.
-    pub fn next_round(&mut self) -> Vec<Overdue> {
+    /// Begins a round, whose length the owner chooses. Returns the requests that have waited for a whole round, so that they or
+    /// their answers may be lost, oldest first.
+    pub fn next_round(&mut self) -> Vec<RequestId> {
         self.round += 1;
         let mut overdue = Vec::new();
         let mut at = self.oldest;
         while let Some(entry) = self.entries.get(at as usize)
             && entry.round + 1 < self.round
         {
-            overdue.push(Overdue {
-                id: RequestId { index: at, generation: entry.generation },
-                rounds: self.round - entry.round - 1,
-                overtaken: entry.serial < self.ended,
-            });
+            overdue.push(RequestId { index: at, generation: entry.generation });
             at = entry.next;
         }
         overdue

@@ -45,6 +45,8 @@ eft_component::counters! {
     DropMalformed => "drop_malformed",
     /// Messages that came twice: the slot may hold something else by now.
     DropRepeated => "drop_repeated",
+    /// Frames that a nic got again for want of an answer.
+    Repeated => "repeated_requests",
     DropHeaderChecksum => "drop_header_checksum",
     DropMartian => "drop_martian",
     DropNotOurs => "drop_not_ours",

@@ -20,6 +20,7 @@ use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::time::Duration;
 use eft_base::{Instant, MacAddress, PoolId, Random, RequestId};
+use eft_channel::rounds::Rounds;
 use eft_channel::{Pool, Requests};
 use eft_component::{Component, Configure, Context, Outbox};
 use eft_messages::filter::FilterToIp;
@@ -86,6 +87,7 @@ pub struct Ip {
     /// Transmissions in [`Stage::Local`], in order.
     pub(crate) local: VecDeque<RequestId>,
     pub(crate) identification: u16,
+    rounds: Rounds,
     /// When to check for room again: a transport that takes only receipts does not wake us.
     retry_at: Option<Instant>,
     retry_after: Duration,
@@ -123,6 +125,7 @@ impl Ip {
             // It depends on all bits of the seed, so that it differs in each life: the receiver keeps fragments from
             // the life before for half a minute.
             identification: Random::new(config.seed).next_u32() as u16,
+            rounds: Rounds::default(),
             retry_at: None,
             retry_after: RETRY,
             waiting_before: 0,
@@ -359,6 +362,9 @@ impl Component for Ip {
         self.expire_reassembly(cx, out);
         self.expire_tentatives(cx, out);
         self.expire_grants(cx, out);
+        if self.rounds.expire(cx.now) {
+            self.repeat_requests(cx, out);
+        }
     }
 
     fn check(&self) {
@@ -374,6 +380,7 @@ impl Component for Ip {
             self.reassembly.deadline(),
             self.tentatives.deadline(),
             self.grants.deadline(),
+            self.rounds.deadline(),
             self.retry_at,
         ];
         deadlines.into_iter().flatten().min()
@@ -393,6 +400,7 @@ impl Component for Ip {
         self.flush_undelivered(out);
         self.schedule_retry(cx.now);
         self.flush_lanes(cx, out);
+        self.rounds.arm(cx.now, !self.transmissions.is_empty() || !self.arrivals.is_empty());
         cx.gauge(Counter::Transmissions, self.transmissions.len() as u64);
         cx.gauge(Counter::Arrivals, self.arrivals.len() as u64);
         cx.gauge(Counter::Grants, self.grants.len() as u64);

@@ -12,6 +12,7 @@ use eft_base::RequestId;
 use eft_base::errno::EPERM;
 use eft_base::wire::IcmpHeader;
 use eft_component::Context;
+use eft_messages::ComponentId;
 use eft_messages::filter::{FilterToIp, Flow, IpToFilter, Judgement};
 use eft_messages::nic::FrameDescriptor;
 use zerocopy::IntoBytes;
@@ -57,7 +58,8 @@ fn waiting(request: RequestId) -> Waiting {
     }
 }
 
-fn tagged(arrival: RequestId) -> RequestId {
+/// An arrival's id among those that the filter gets.
+pub(crate) fn tagged(arrival: RequestId) -> RequestId {
     RequestId { index: arrival.index | ARRIVAL, ..arrival }
 }
 
@@ -125,6 +127,14 @@ impl Ip {
         cx.count(count);
         self.grants.count_question();
         ask(request, &question, interface, inbound, len, out);
+    }
+
+    /// The filter has not answered for long.
+    pub(crate) fn ask_again(&mut self, cx: &mut Context, request: RequestId, out: &mut Out) {
+        // A question may be two messages.
+        if out.room(ComponentId::FILTER) > 1 {
+            self.ask(cx, Counter::FilterAsksAgain, request, out);
+        }
     }
 
     /// A grant is over: the filter is told when it was last used, and is asked about the held packets.

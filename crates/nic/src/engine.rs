@@ -141,9 +141,13 @@ impl<D: Device> Nic<D> {
     }
 
     fn receive_send(&mut self, cx: &mut Context, request: RequestId, at: PacketRef, out: &mut Outbox<ToIp>) {
-        // The first of the two messages has its answer, or will get it.
+        // The first of the two messages has its answer, or will get it; an answer that was lost is given again.
         if self.seen.is_repeated(cx.memory, at) {
-            return cx.count(Counter::DropRepeated);
+            cx.count(Counter::DropRepeated);
+            if !self.pending.iter().any(|(waiting, _)| *waiting == request) {
+                out.push(ToIp(NicToIp::Sent { request, errno: 0 }));
+            }
+            return;
         }
         let descriptor = match self.check(cx.memory, at) {
             Ok(d) => d,

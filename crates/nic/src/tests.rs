@@ -277,3 +277,22 @@ fn link_changes_are_told() {
     b.with(|n, cx, out| n.expire(cx, out));
     assert_eq!(b.drain(), []);
 }
+
+/// ip repeats a frame whose answer it did not get.
+#[test]
+fn a_repeated_frame_is_answered_again_but_sent_once() {
+    let mut b = Bench::new(4);
+    b.connect();
+    let slot = b.frames.allocate().unwrap();
+    b.frames.write(slot, 0, descriptor(1, 0).as_bytes());
+    let message = IpToNic::Send { request: request(7), descriptor: slot };
+    b.nic.device().credit = 0;
+    for _ in 0..2 {
+        b.with(|n, cx, out| n.receive(cx, ComponentId::IP, message, out));
+        assert_eq!(b.drain(), [], "it waits for the device");
+    }
+    b.nic.device().credit = usize::MAX;
+    assert_eq!(b.poll(), [sent(7, 0)]);
+    b.with(|n, cx, out| n.receive(cx, ComponentId::IP, message, out));
+    assert_eq!((b.drain(), b.nic.device().sent.len()), (vec![sent(7, 0)], 1));
+}

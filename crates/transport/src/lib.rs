@@ -16,7 +16,6 @@ mod in_flight;
 mod limits;
 mod page;
 mod requests;
-mod rounds;
 mod routes;
 pub mod tcp;
 mod timers;

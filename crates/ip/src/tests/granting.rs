@@ -67,7 +67,7 @@ fn ordinary_packets_of_a_granted_connection_pass_without_a_question_both_ways() 
         b.send(ComponentId::TCP, 2, &segment(THEM, 10, 0));
         asked(&b.drain()[0]);
         // And the filter is told how many passed.
-        b.pass(Duration::from_secs(2));
+        b.pass(Duration::from_millis(1500));
         let by_state = if by_rules { 0 } else { 3 };
         assert_eq!(b.drain(), [ToPeer::Filter(IpToFilter::Passed { packets: 3, by_state })]);
     }

@@ -301,3 +301,42 @@ fn requests_wait_for_frame_slots_in_order() {
     b.drain();
     b.assert_idle();
 }
+
+#[test]
+fn a_transport_that_asks_again_gets_a_lost_answer_again() {
+    let mut b = Bench::met(false);
+    let descriptor = b.send(ComponentId::UDP, 1, &datagram(THEM, 0, 10));
+    let again = TransportToIp::Send { request: request(1), descriptor };
+    let out = b.drain();
+    b.transport_says(ComponentId::UDP, again);
+    assert_eq!(b.drain(), [], "the nic has it");
+    b.confirm(&out);
+    assert_eq!(b.drain(), [sent(ComponentId::UDP, 1, 0)]);
+    b.transport_says(ComponentId::UDP, again);
+    assert_eq!(b.drain(), [sent(ComponentId::UDP, 1, 0)], "and it is not sent again");
+}
+
+#[test]
+fn a_frame_that_the_nic_does_not_answer_is_repeated() {
+    let mut b = Bench::met(false);
+    b.send(ComponentId::UDP, 1, &datagram(THEM, 0, 10));
+    let out = b.drain();
+    b.pass(Duration::from_secs(2));
+    assert_eq!((b.drain(), b.count(Counter::Repeated)), (out.clone(), 1));
+    b.confirm(&out);
+    b.drain();
+    b.assert_idle();
+    b.pass(Duration::from_secs(5));
+    assert_eq!(b.drain(), []);
+}
+
+#[test]
+fn a_question_that_the_filter_does_not_answer_is_repeated() {
+    let mut b = Bench::met(true);
+    b.send(ComponentId::UDP, 1, &datagram(THEM, 0, 10));
+    b.arrive(&packet(17, 0, 1, &udp(53, 1000, b"x")));
+    let asked = b.drain();
+    assert_eq!(asked.len(), 2);
+    b.pass(Duration::from_secs(2));
+    assert_eq!((b.drain(), b.count(Counter::FilterAsksAgain)), (asked, 2));
+}

@@ -79,8 +79,8 @@ eft_component::counters! {
     IcmpApplied => "icmp_applied",
     HostilePages => "hostile_pages",
     StaleReplies => "stale_replies",
-    /// Requests to ip that were given up, or made again, for want of an answer.
-    LostAnswers => "lost_answers",
+    /// Requests to ip that were made again for want of an answer.
+    Repeated => "repeated_requests",
     SendErrors => "send_errors",
     /// Connections that were taken from the accept queue and never attached.
     Abandoned => "abandoned_connections",

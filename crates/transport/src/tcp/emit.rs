@@ -9,11 +9,10 @@ use super::connection::{Connection, View};
 use super::counters::Counter;
 use super::engine::Tcp;
 use crate::edge::Out;
-use crate::rounds::LONG;
 use eft_base::checksum::Checksum;
 use eft_base::wire::{ECN_FIELD, PROTOCOL_TCP, TcpHeader};
 use eft_base::{PacketRef, RequestId};
-use eft_channel::requests::Overdue;
+use eft_channel::rounds::REPEATED;
 use eft_channel::socket::{Opt, fragment};
 use eft_component::{Context, Outbox};
 use eft_messages::ComponentId;
@@ -261,25 +260,27 @@ impl Tcp {
         }
     }
 
-    /// Gives up lost answers of ip, which would hold slots, blocks and rings for ever. Ring space that the peer has
-    /// acknowledged may be reused even if a copy is still under way; the rest waits until no copy can be.
-    pub(super) fn give_up_answers(&mut self, cx: &Context) {
-        for Overdue { id, rounds, overtaken } in self.requests.next_round() {
+    /// Repeats what ip has not answered for long: a lost answer would hold slots, blocks and rings for ever. Ring space that
+    /// the peer has acknowledged may be reused even if a copy is still under way.
+    pub(super) fn repeat_requests(&mut self, cx: &Context, out: &mut Outbox<Out>) {
+        let overdue = self.requests.next_round();
+        for id in overdue.into_iter().take(REPEATED.min(out.room(ComponentId::IP))) {
             match self.requests.get(id) {
-                Some(&Request::Data { block, generation, end, .. }) => {
+                Some(&Request::Data { block, generation, end, descriptor, .. }) => {
                     let c = self.view(block);
                     let arrived = c.is_use(generation) && end <= c.block.bytes_acknowledged();
-                    if !arrived && !(overtaken && rounds >= LONG) {
-                        continue;
+                    match arrived {
+                        true => self.receive_sent(cx, id, 0),
+                        false => out.push(Out::Ip(TransportToIp::Send { request: id, descriptor })),
                     }
-                    self.receive_sent(cx, id, 0);
                 }
-                // ip had copied the header before it answered a later request.
-                Some(Request::Bare { .. }) if overtaken => self.receive_sent(cx, id, 0),
+                Some(&Request::Bare { descriptor, .. }) => {
+                    out.push(Out::Ip(TransportToIp::Send { request: id, descriptor }));
+                }
                 Some(&Request::Route { block, generation }) => self.ask_again(id, block, generation),
-                _ => continue,
+                None => continue,
             }
-            cx.count(Counter::LostAnswers);
+            cx.count(Counter::Repeated);
         }
     }
 

@@ -29,7 +29,6 @@ use crate::free::FreeBlocks;
 use crate::limits::Bucket;
 use crate::page::Stage;
 use crate::requests::Transport as _;
-use crate::rounds::Rounds;
 use crate::routes::Routes;
 use crate::timers::Timers;
 use crate::turns::{PER_TURN, Turns};
@@ -40,6 +39,7 @@ use eft_arena::docket::{Docket, Finding, Kind, Note};
 use eft_arena::{Arena, Fuse, Refused, Table};
 use eft_base::Instant;
 use eft_base::hash::{Key, Map};
+use eft_channel::rounds::Rounds;
 use eft_channel::{Pool, Requests, Seen, Segment};
 use eft_component::transport::{Effect, Event};
 use eft_component::{Commit, Component, Context, Occasion, Outbox};
@@ -147,7 +147,7 @@ impl Tcp {
             headers,
             seen: Seen::default(),
             requests: Requests::new(limit, config.seed as u32),
-            rounds: Rounds::new(),
+            rounds: Rounds::default(),
             routes: Routes::new(key),
             cookies: SynCookies::new(),
             addresses: Addresses::default(),
@@ -305,7 +305,7 @@ impl Component for Tcp {
     fn expire(&mut self, cx: &mut Context, out: &mut Outbox<Out>) {
         self.turns.expire(cx.now);
         if self.rounds.expire(cx.now) {
-            self.give_up_answers(cx);
+            self.repeat_requests(cx, out);
         }
         for _ in 0..PER_TURN {
             let Some(i) = self.timers.pop(cx.now) else {

@@ -1,11 +1,24 @@
 //! Requests to ip under way, and ICMP errors from ip.
 
-use eft_base::{PacketRef, WireAddress};
+use eft_base::{PacketRef, RequestId, WireAddress};
+use eft_messages::transport::TransportToIp;
 
 /// A request to ip.
 pub(super) enum Request {
     Datagram { block: u32, generation: u32, epoch: u8, descriptor: PacketRef },
     Route { block: u32, generation: u32, source: WireAddress, destination: WireAddress },
+}
+
+impl Request {
+    /// What ip is asked, for the first time or again.
+    pub fn message(&self, request: RequestId) -> TransportToIp {
+        match *self {
+            Request::Datagram { descriptor, .. } => TransportToIp::Send { request, descriptor },
+            Request::Route { source, destination, .. } => {
+                TransportToIp::Route { request, source, destination }
+            }
+        }
+    }
 }
 
 /// An ICMP error from ip.

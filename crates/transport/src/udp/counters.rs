@@ -27,8 +27,8 @@ eft_component::counters! {
     DropIcmp => "drop_icmp",
     HostilePages => "hostile_pages",
     StaleReplies => "stale_replies",
-    /// Requests to ip that were given up, or made again, for want of an answer.
-    LostAnswers => "lost_answers",
+    /// Requests to ip that were made again for want of an answer.
+    Repeated => "repeated_requests",
     SendErrors => "send_errors",
     Quarantined => "quarantined_blocks",
     /// Sockets of whose state a bit had changed, and was changed back.

@@ -11,7 +11,6 @@ use crate::edge::{In, Out};
 use crate::free::FreeBlocks;
 use crate::page::{Page, Stage};
 use crate::requests::Transport as _;
-use crate::rounds::Rounds;
 use crate::routes::Routes;
 use crate::timers::Timers;
 use crate::turns::{PER_TURN, Turns};
@@ -20,6 +19,7 @@ use alloc::vec::Vec;
 use eft_arena::{Arena, Fuse, Refused};
 use eft_base::hash::{Key, Map};
 use eft_base::{Instant, SocketId, WireAddress};
+use eft_channel::rounds::Rounds;
 use eft_channel::socket::flag;
 use eft_channel::{Pool, Requests, Seen, Segment};
 use eft_component::transport::{Effect, Event};
@@ -85,7 +85,7 @@ impl Udp {
             headers,
             seen: Seen::default(),
             requests: Requests::new(limit, config.seed as u32),
-            rounds: Rounds::new(),
+            rounds: Rounds::default(),
             routes: Routes::new(key),
             addresses: Addresses::default(),
             key,
@@ -324,7 +324,7 @@ impl Component for Udp {
     fn expire(&mut self, cx: &mut Context, out: &mut Outbox<Out>) {
         self.turns.expire(cx.now);
         if self.rounds.expire(cx.now) {
-            self.give_up_answers(cx, out);
+            self.repeat_requests(cx, out);
         }
         for _ in 0..PER_TURN {
             let Some(i) = self.timers.pop(cx.now) else {

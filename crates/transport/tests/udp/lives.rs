@@ -241,3 +241,25 @@ fn a_turn_serves_so_many_sockets_and_no_more() {
     assert_eq!(all, SOCKETS, "everybody has a turn");
     assert!(most <= 256 && turns >= 4, "{turns} turns, {most} in one");
 }
+
+#[test]
+fn what_ip_does_not_answer_is_repeated_until_it_does() {
+    let mut h = Host::new();
+    let s = h.open();
+    h.answer_sends = false;
+    h.send(s, Some((PEER, 9)), b"lost answer");
+    let lost = std::mem::take(&mut h.pending);
+    // Later ones are answered: the ring is held all the same.
+    h.answer_sends = true;
+    h.send(s, Some((PEER, 9)), b"later");
+    assert_eq!((h.page(s).send_released(), h.sent.len()), (0, 2));
+    h.answer_sends = false;
+    h.host.pass(std::time::Duration::from_secs(2));
+    h.with(|udp, cx, out| udp.expire(cx, out));
+    h.flush();
+    assert_eq!((h.pending.clone(), h.counter("repeated_requests")), (lost, 1), "the same request");
+    assert_eq!(h.sent[2].1, b"lost answer");
+    h.answer_all(0);
+    h.flush();
+    assert_eq!(h.page(s).send_released(), h.page(s).send_end());
+}

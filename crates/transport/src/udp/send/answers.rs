@@ -1,16 +1,14 @@
 //! Answers of ip about datagrams.
 
 use crate::edge::Out;
-use crate::rounds::LONG;
 use crate::udp::asked::Request;
 use crate::udp::counters::Counter;
 use crate::udp::engine::Udp;
 use crate::udp::live::due;
 use eft_base::RequestId;
-use eft_channel::requests::Overdue;
+use eft_channel::rounds::REPEATED;
 use eft_component::{Context, Outbox};
 use eft_messages::ComponentId;
-use eft_messages::transport::TransportToIp;
 
 impl Udp {
     /// Releases ring space to which ip no longer refers.
@@ -52,33 +50,20 @@ impl Udp {
     pub(in crate::udp) fn resubmit(&mut self, cx: &Context, out: &mut Outbox<Out>) {
         self.routes.clear();
         self.requests.renew();
-        for id in self.requests.ids() {
-            let message = match self.requests.get(id) {
-                Some(&Request::Datagram { descriptor, .. }) => {
-                    TransportToIp::Send { request: id, descriptor }
-                }
-                Some(&Request::Route { source, destination, .. }) => {
-                    TransportToIp::Route { request: id, source, destination }
-                }
-                None => continue,
-            };
+        for (id, request) in self.requests.iter() {
             cx.count(Counter::Resubmitted);
-            out.push(Out::Ip(message));
+            out.push(Out::Ip(request.message(id)));
         }
     }
 
-    /// Gives up lost answers of ip, which would hold slots and rings for ever. The bytes of a datagram may change only when it
-    /// cannot be under way any more; a route is asked for again at once.
-    pub(in crate::udp) fn give_up_answers(&mut self, cx: &Context, out: &mut Outbox<Out>) {
-        for Overdue { id, rounds, overtaken } in self.requests.next_round() {
-            match self.requests.get(id) {
-                Some(Request::Datagram { .. }) if overtaken && rounds >= LONG => self.receive_sent(cx, id, 0),
-                Some(&Request::Route { source, destination, .. }) if out.room(ComponentId::IP) > 0 => {
-                    out.push(Out::Ip(TransportToIp::Route { request: id, source, destination }));
-                }
-                _ => continue,
+    /// Repeats what ip has not answered for long: a lost answer would hold slots and rings for ever.
+    pub(in crate::udp) fn repeat_requests(&mut self, cx: &Context, out: &mut Outbox<Out>) {
+        let overdue = self.requests.next_round();
+        for id in overdue.into_iter().take(REPEATED.min(out.room(ComponentId::IP))) {
+            if let Some(message) = self.requests.get(id).map(|request| request.message(id)) {
+                cx.count(Counter::Repeated);
+                out.push(Out::Ip(message));
             }
-            cx.count(Counter::LostAnswers);
         }
     }
 }
