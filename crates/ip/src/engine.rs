@@ -87,7 +87,7 @@ pub struct Ip {
     /// Transmissions in [`Stage::Local`], in order.
     pub(crate) local: VecDeque<RequestId>,
     pub(crate) identification: u16,
-    rounds: Rounds,
+    pub(crate) rounds: Rounds,
     /// When to check for room again: a transport that takes only receipts does not wake us.
     retry_at: Option<Instant>,
     retry_after: Duration,
@@ -362,9 +362,7 @@ impl Component for Ip {
         self.expire_reassembly(cx, out);
         self.expire_tentatives(cx, out);
         self.expire_grants(cx, out);
-        if self.rounds.expire(cx.now) {
-            self.repeat_requests(cx, out);
-        }
+        self.repeat_requests(cx, out);
     }
 
     fn check(&self) {

@@ -35,6 +35,7 @@ mod reassemble;
 mod reassembly;
 mod receive;
 mod reject;
+mod repeat;
 mod resolution;
 mod route;
 mod send;

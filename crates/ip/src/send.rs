@@ -10,12 +10,10 @@ use crate::engine::{Ip, Out, SEGMENT_MAX};
 use crate::family;
 use crate::lane::speaks;
 use crate::pending::{ETHERNET_LEN, Hop, Next, Origin, Outgoing, Question, Stage, ToPeer, Transmission};
-use crate::verdict::tagged;
 use core::net::IpAddr;
 use eft_base::errno::{EADDRNOTAVAIL, EINVAL, EMSGSIZE, ENETUNREACH, ENOBUFS};
 use eft_base::wire::{EthernetHeader, PROTOCOL_UDP};
 use eft_base::{MacAddress, PacketRef, RequestId, WireAddress};
-use eft_channel::rounds::REPEATED;
 use eft_component::Context;
 use eft_messages::ComponentId;
 use eft_messages::nic::{FRAME_CHECKSUM, FRAME_PAYLOAD_MAX, FrameDescriptor, IpToNic};
@@ -70,16 +68,6 @@ impl Ip {
         } else {
             self.refuse(cx, peer, request, (Counter::RefusedFull, ENOBUFS), out);
         }
-    }
-
-    /// Whether this request of a transport is under way here.
-    fn has_request(&mut self, peer: ComponentId, request: RequestId) -> bool {
-        let is_it = |origin| origin == Origin::Transport { peer, request };
-        let waits =
-            self.lanes.get_mut(peer).is_some_and(|lane| lane.waiting.iter().any(|(r, _)| *r == request));
-        waits
-            || self.transmissions.iter().any(|(_, t)| is_it(t.origin))
-            || self.datagrams.iter().any(|(_, d)| is_it(d.origin))
     }
 
     /// Handles requests that waited for frame slots, the transports in turn.
@@ -348,25 +336,6 @@ impl Ip {
         cx.add(Counter::BytesOut, transmission.len as u64);
         let send = IpToNic::Send { request: id, descriptor: transmission.frame };
         out.push(ToPeer::Nic(transmission.hop.interface, send));
-    }
-
-    /// Repeats what nic and filter have not answered for long: a lost answer would hold a frame, or a packet, for ever.
-    pub(crate) fn repeat_requests(&mut self, cx: &mut Context, out: &mut Out) {
-        for id in self.transmissions.next_round().into_iter().take(REPEATED) {
-            let Some(&t) = self.transmissions.get(id) else { continue };
-            match t.stage {
-                Stage::Nic if out.room(ComponentId::nic(t.hop.interface)) > 0 => {
-                    cx.count(Counter::Repeated);
-                    let send = IpToNic::Send { request: id, descriptor: t.frame };
-                    out.push(ToPeer::Nic(t.hop.interface, send));
-                }
-                Stage::Verdict => self.ask_again(cx, id, out),
-                Stage::Nic | Stage::Neighbour | Stage::Local => {}
-            }
-        }
-        for id in self.arrivals.next_round().into_iter().take(REPEATED) {
-            self.ask_again(cx, tagged(id), out);
-        }
     }
 
     /// A transmission is over: frees what it held and reports to its sender.

@@ -1,0 +1,45 @@
+//! What waits long for its answer, and what a transport asks for again.
+
+use crate::counters::Counter;
+use crate::engine::{Ip, Out};
+use crate::pending::{Origin, Stage, ToPeer};
+use crate::verdict::tagged;
+use eft_base::RequestId;
+use eft_channel::rounds::REPEATED;
+use eft_component::Context;
+use eft_messages::ComponentId;
+use eft_messages::nic::IpToNic;
+
+impl Ip {
+    /// Whether this request of a transport is under way here.
+    pub(crate) fn has_request(&mut self, peer: ComponentId, request: RequestId) -> bool {
+        let is_it = |origin| origin == Origin::Transport { peer, request };
+        let waits =
+            self.lanes.get_mut(peer).is_some_and(|lane| lane.waiting.iter().any(|(r, _)| *r == request));
+        waits
+            || self.transmissions.iter().any(|(_, t)| is_it(t.origin))
+            || self.datagrams.iter().any(|(_, d)| is_it(d.origin))
+    }
+
+    /// Repeats what nic and filter have not answered for long: a lost answer would hold a frame, or a packet, for ever.
+    pub(crate) fn repeat_requests(&mut self, cx: &mut Context, out: &mut Out) {
+        if !self.rounds.expire(cx.now) {
+            return;
+        }
+        for id in self.transmissions.next_round().into_iter().take(REPEATED) {
+            let Some(&t) = self.transmissions.get(id) else { continue };
+            match t.stage {
+                Stage::Nic if out.room(ComponentId::nic(t.hop.interface)) > 0 => {
+                    cx.count(Counter::Repeated);
+                    let send = IpToNic::Send { request: id, descriptor: t.frame };
+                    out.push(ToPeer::Nic(t.hop.interface, send));
+                }
+                Stage::Verdict => self.ask_again(cx, id, out),
+                Stage::Nic | Stage::Neighbour | Stage::Local => {}
+            }
+        }
+        for id in self.arrivals.next_round().into_iter().take(REPEATED) {
+            self.ask_again(cx, tagged(id), out);
+        }
+    }
+}
