@@ -272,17 +272,6 @@ impl Ip {
         self.retry_at = (waiting > 0).then_some(now + self.retry_after);
     }
 
-    fn nic_reborn(&mut self, cx: &mut Context, n: u8, out: &mut Out) {
-        self.given.owner_reborn(n);
-        let there = |f: &Transmission| f.stage == Stage::Nic && f.hop.interface == n;
-        for (request, transmission) in self.transmissions.iter().filter(|(_, f)| there(f)) {
-            cx.count(Counter::Resubmitted);
-            let descriptor = transmission.frame;
-            let send = IpToNic::Send { request, descriptor };
-            out.push(ToPeer::Nic(n, send));
-        }
-    }
-
     /// Forgets the requests of a dead transport, and gives its successor the packets that came for it. Frames that the NIC
     /// has stay until it answers.
     fn transport_reborn(&mut self, cx: &mut Context, peer: ComponentId, out: &mut Out) {

@@ -2,13 +2,16 @@
 
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
+use crate::pending::Transmission;
 use crate::pending::{Origin, Stage, ToPeer};
+use crate::send::Refusal;
 use crate::verdict::tagged;
 use eft_base::RequestId;
 use eft_channel::rounds::REPEATED;
 use eft_component::Context;
 use eft_messages::ComponentId;
 use eft_messages::nic::IpToNic;
+use eft_messages::transport::IpToTransport;
 
 impl Ip {
     /// Whether this request of a transport is under way here.
@@ -41,5 +44,29 @@ impl Ip {
         for id in self.arrivals.next_round().into_iter().take(REPEATED) {
             self.ask_again(cx, tagged(id), out);
         }
+    }
+
+    pub(crate) fn nic_reborn(&mut self, cx: &mut Context, n: u8, out: &mut Out) {
+        self.given.owner_reborn(n);
+        let there = |f: &Transmission| f.stage == Stage::Nic && f.hop.interface == n;
+        for (request, transmission) in self.transmissions.iter().filter(|(_, f)| there(f)) {
+            cx.count(Counter::Resubmitted);
+            let descriptor = transmission.frame;
+            let send = IpToNic::Send { request, descriptor };
+            out.push(ToPeer::Nic(n, send));
+        }
+    }
+
+    pub(crate) fn refuse(
+        &mut self,
+        cx: &mut Context,
+        peer: ComponentId,
+        request: RequestId,
+        (why, errno): Refusal,
+        out: &mut Out,
+    ) {
+        cx.count(why);
+        let sent = IpToTransport::Sent { request, errno };
+        out.push(ToPeer::Transport(peer, sent));
     }
 }

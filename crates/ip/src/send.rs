@@ -101,19 +101,6 @@ impl Ip {
         }
     }
 
-    fn refuse(
-        &mut self,
-        cx: &mut Context,
-        peer: ComponentId,
-        request: RequestId,
-        (why, errno): Refusal,
-        out: &mut Out,
-    ) {
-        cx.count(why);
-        let sent = IpToTransport::Sent { request, errno };
-        out.push(ToPeer::Transport(peer, sent));
-    }
-
     fn try_send(
         &mut self,
         cx: &mut Context,
