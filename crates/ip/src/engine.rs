@@ -24,7 +24,7 @@ use eft_channel::rounds::Rounds;
 use eft_channel::{Pool, Requests};
 use eft_component::{Component, Configure, Context, Outbox};
 use eft_messages::filter::FilterToIp;
-use eft_messages::nic::{IpToNic, NicToIp};
+use eft_messages::nic::NicToIp;
 use eft_messages::transport::TransportToIp;
 use eft_messages::{ComponentId, Encoded, Role};
 
