@@ -364,7 +364,7 @@ def calls_of_the_library():
     with Scene("calls") as scene:
         stack = Stack(scene)
         sources = ROOT / "crates/shim/tests/programs"
-        for name in ("stream", "events", "datagrams", "processes"):
+        for name in ("stream", "events", "datagrams", "processes", "urgent"):
             program = scene.dir / name
             sh("gcc", "-O2", "-pthread", "-D_FORTIFY_SOURCE=2", "-o", program, sources / f"{name}.c")
             for case in sh(program, "list", ".").stdout.split():

@@ -49,8 +49,6 @@ GROUPS = {
 KNOWN = {
     # A listener at :: for both versions of IP has its socket on the kernel's loopback at 127.0.0.1 only.
     "test.test_socket.CreateServerFunctionalTest.test_dual_stack_client_v6",
-    # Urgent data (MSG_OOB).
-    "test.test_ftplib.TestFTPClass.test_abort",
     # They count on a reset being there as soon as it was sent, as it is on the kernel's loopback.
     "test.test_ssl.TestPreHandshakeClose.test_preauth_data_to_tls_client",
     "test.test_ssl.TestPreHandshakeClose.test_preauth_data_to_tls_server",

@@ -20,6 +20,7 @@ mod page;
 mod records;
 mod stamps;
 mod statistics;
+mod urgent;
 
 pub use errors::{ERRORS_MAX, ErrorRecord, QUOTE_MAX};
 pub use option::{Opt, cork, early, fragment};
@@ -30,6 +31,7 @@ pub use page::{
 pub use records::RECORDS_MAX;
 pub use stamps::{STAMP_REQUESTS_MAX, STAMPS_MAX, Stamp, stamped, stamping};
 pub use statistics::SocketStatistics;
+pub use urgent::{Step, Urgent};
 
 use crate::access::AccessObserver;
 use crate::dirty::{DIRTY_LEN, DIRTY_SLOTS, Dirty};
@@ -282,6 +284,10 @@ pub mod wish {
     pub const SHUT_WRITE: u32 = 2;
     /// Report new input also while older input is not taken: some epoll set is edge-triggered.
     pub const EDGES: u32 = 4;
+    /// Urgent data were put in ([`super::SocketPage::send_urgent`]).
+    pub const SENDS_URGENT: u32 = 8;
+    /// Report an urgent byte also when there is nothing else: somebody waits for it (POLLPRI), or it comes in line.
+    pub const WANTS_URGENT: u32 = 16;
 }
 
 /// Numbers for `TCP_INFO` and `eft ss`, written by the transport.

@@ -69,7 +69,11 @@ fn stream(socket: &mut Socket, buffer: &mut [u8]) -> Next {
 /// Sends the rest first. True if nothing is left of it.
 fn send_rest(rest: &mut Rest, to: &std::os::fd::OwnedFd) -> Result<bool> {
     while rest.present {
-        match sys::send(to, &rest.bytes) {
+        let sent = match rest.urgent {
+            true => sys::send_urgent(to, rest.bytes[0]),
+            false => sys::send(to, &rest.bytes),
+        };
+        match sent {
             Ok(n) => rest.passed(n),
             Err(AGAIN) => return Ok(false),
             Err(errno) => return Err(errno),
@@ -91,6 +95,25 @@ fn pass(to: &std::os::fd::OwnedFd, bytes: &[u8], rest: &mut Rest) -> Result<bool
     Ok(sent == bytes.len())
 }
 
+/// The next bytes of one side: an urgent one by itself, and whether it is one.
+fn take(from: &std::os::fd::OwnedFd, urgent: bool, buffer: &mut [u8]) -> Result<(usize, bool)> {
+    let urgent = urgent && sys::at_mark(from);
+    let room = if urgent { 1 } else { buffer.len() };
+    sys::receive(from, &mut buffer[..room]).map(|n| (n, urgent))
+}
+
+/// As [`pass`], for an urgent byte.
+fn pass_urgent(to: &std::os::fd::OwnedFd, byte: u8, rest: &mut Rest) -> Result<bool> {
+    match sys::send_urgent(to, byte) {
+        Err(AGAIN) => {
+            rest.keep(&[byte], &[]);
+            rest.urgent = true;
+            Ok(false)
+        }
+        sent => sent.map(|_| true),
+    }
+}
+
 fn send_up(socket: &mut Socket, buffer: &mut [u8]) -> Way {
     for _ in 0..ROUNDS {
         match send_rest(&mut socket.up, &socket.far) {
@@ -98,18 +121,23 @@ fn send_up(socket: &mut Socket, buffer: &mut [u8]) -> Way {
             Ok(false) => return Way::Waits,
             Err(_) => return Way::Broken,
         }
-        match sys::receive(&socket.near, buffer) {
+        match take(&socket.near, socket.sends_urgent, buffer) {
             Err(AGAIN) => return Way::Waits,
             // The program has closed its end without reading everything.
-            Ok(0) | Err(_) => {
+            Ok((0, _)) | Err(_) => {
                 let _ = sys::shutdown(&socket.far, libc::SHUT_WR);
                 socket.up_over = true;
                 return Way::Over;
             }
-            Ok(n) => match pass(&socket.far, &buffer[..n], &mut socket.up) {
-                Ok(_) => {}
-                Err(_) => return Way::Broken,
-            },
+            Ok((n, urgent)) => {
+                let passed = match urgent {
+                    true => pass_urgent(&socket.far, buffer[0], &mut socket.up),
+                    false => pass(&socket.far, &buffer[..n], &mut socket.up),
+                };
+                if passed.is_err() {
+                    return Way::Broken;
+                }
+            }
         }
     }
     Way::HasMore
@@ -125,17 +153,21 @@ fn send_down(socket: &mut Socket, buffer: &mut [u8]) -> Way {
             Ok(false) => return Way::Waits,
             Err(_) => socket.unread = true,
         }
-        match sys::receive(&socket.far, buffer) {
+        match take(&socket.far, true, buffer) {
             Err(AGAIN) => return Way::Waits,
-            Ok(0) => {
+            Ok((0, _)) => {
                 let _ = sys::shutdown(&socket.near, libc::SHUT_WR);
                 socket.down_over = true;
                 return Way::Over;
             }
             Err(_) => return Way::Broken,
             Ok(_) if socket.unread => {}
-            Ok(n) => {
-                if pass(&socket.near, &buffer[..n], &mut socket.down).is_err() {
+            Ok((n, urgent)) => {
+                let passed = match urgent {
+                    true => pass_urgent(&socket.near, buffer[0], &mut socket.down),
+                    false => pass(&socket.near, &buffer[..n], &mut socket.down),
+                };
+                if passed.is_err() {
                     socket.unread = true;
                 }
             }

@@ -30,11 +30,13 @@ pub struct Rest {
     pub label: Vec<u8>,
     /// Whether there is a rest: a datagram may be empty.
     pub present: bool,
+    /// It is an urgent byte.
+    pub urgent: bool,
 }
 
 impl Rest {
     pub fn keep(&mut self, bytes: &[u8], label: &[u8]) {
-        *self = Rest { bytes: bytes.to_vec(), label: label.to_vec(), present: true };
+        *self = Rest { bytes: bytes.to_vec(), label: label.to_vec(), present: true, urgent: false };
     }
 
     /// The first `n` bytes have been passed on.
@@ -85,6 +87,8 @@ pub struct Socket {
     /// The thread and descriptor number by which the program's end was last used.
     pub seen: (u32, libc::c_int),
     pub labels: Labels,
+    /// The program has sent urgent data.
+    pub sends_urgent: bool,
 }
 
 /// Enough to take more than half of the room of any send buffer.
@@ -96,6 +100,10 @@ const TOKENS_MAX: usize = 4;
 
 impl Socket {
     pub fn new(near: OwnedFd, far: OwnedFd, inode: u64, state: State) -> Socket {
+        if state != State::Datagrams {
+            // The program's end says for itself how it reads urgent data; here they are recognised at their place.
+            let _ = sys::set_option(&far, libc::SOL_SOCKET, libc::SO_OOBINLINE, &1);
+        }
         Socket {
             near,
             far,
@@ -115,6 +123,15 @@ impl Socket {
             waiting: Vec::new(),
             seen: (0, -1),
             labels: Labels::default(),
+            sends_urgent: false,
+        }
+    }
+
+    /// The program is about to send urgent data into its end of the pair.
+    pub fn expect_urgent(&mut self) {
+        if !self.sends_urgent {
+            self.sends_urgent = true;
+            let _ = sys::set_option(&self.near, libc::SOL_SOCKET, libc::SO_OOBINLINE, &1);
         }
     }
 

@@ -53,6 +53,20 @@ pub fn send(fd: &OwnedFd, bytes: &[u8]) -> Result<usize> {
     long(unsafe { libc::send(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), NOW) })
 }
 
+/// Sends a byte as urgent data.
+pub fn send_urgent(fd: &OwnedFd, byte: u8) -> Result<usize> {
+    // SAFETY: the byte is ours.
+    long(unsafe { libc::send(fd.as_raw_fd(), (&raw const byte).cast(), 1, NOW | libc::MSG_OOB) })
+}
+
+/// Whether the next byte is urgent.
+pub fn at_mark(fd: &OwnedFd) -> bool {
+    const SIOCATMARK: libc::c_ulong = 0x8905;
+    let mut at: c_int = 0;
+    // SAFETY: the call writes one int.
+    int(unsafe { libc::ioctl(fd.as_raw_fd(), SIOCATMARK as _, &mut at) }).is_ok() && at != 0
+}
+
 pub fn receive(fd: &OwnedFd, into: &mut [u8]) -> Result<usize> {
     // SAFETY: the buffer is borrowed for the call.
     long(unsafe { libc::recv(fd.as_raw_fd(), into.as_mut_ptr().cast(), into.len(), NOW) })

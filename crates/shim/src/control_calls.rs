@@ -2,7 +2,7 @@
 
 use crate::socket::Socket;
 use crate::sys::{self, Result};
-use crate::{datagram, fdops, sleeping, table};
+use crate::{datagram, fdops, sleeping, table, urgent};
 use core::ffi::{c_int, c_ulong, c_void};
 
 const SIOCOUTQNSD: c_ulong = 0x894b;
@@ -53,9 +53,8 @@ pub unsafe fn ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) -> Option<Res
 
 fn queue(socket: &Socket, request: c_ulong) -> usize {
     match (request, socket.is_stream()) {
-        // There is no urgent data.
-        (SIOCATMARK, _) => 0,
-        (libc::FIONREAD, true) => socket.page.receivable(),
+        (SIOCATMARK, stream) => (stream && urgent::is_at_mark(socket)) as usize,
+        (libc::FIONREAD, true) => urgent::unread(socket),
         (libc::FIONREAD, false) => datagram::next_len(socket),
         _ => socket.page.send_end().saturating_sub(socket.page.send_released()) as usize,
     }

@@ -53,19 +53,26 @@ pub fn registered(set: c_int, fd: c_int, event: Option<epoll_event>) {
         socket.page.add_wish(wish::EDGES);
     }
     registry::note(Known { set, fd, events: event.events, data: event.u64 });
+    if event.events & libc::EPOLLPRI as u32 != 0 {
+        crate::urgent::watch(fd);
+    }
     widen(fd);
     sleeping::watch(fd);
 }
 
 /// A socket has got an error queue, or is registered with one: an error must wake waiters that did not ask for data.
 pub fn widen(fd: c_int) {
-    if poll::queueing(fd).is_some_and(|socket| !poll::has_data(socket)) {
+    if poll::checked(fd).is_some() {
         registry::each(fd, widen_one);
     }
 }
 
 fn widen_one(known: Known) {
-    if !known.asks_for_data() && !known.is_fired() && !known.is_wide() {
+    if poll::must_wake(known.fd, known.events as i16)
+        && !known.asks_for_data()
+        && !known.is_fired()
+        && !known.is_wide()
+    {
         NARROW.store(true, Ordering::Relaxed);
         known.register(libc::EPOLLIN as u32);
     }
@@ -106,9 +113,10 @@ fn put_right(set: c_int, event: epoll_event) -> u32 {
     let Some(known) = registry::find(set, event.u64) else { return said };
     // The bits of poll and epoll are the same, as far as poll has them.
     if said & libc::EPOLLHUP as u32 != 0 {
-        return said | poll::of_hang_up(known.fd) as u32 & (known.events | libc::EPOLLERR as u32);
+        let told = said | poll::of_hang_up(known.fd) as u32;
+        return told & (known.events | (libc::EPOLLERR | libc::EPOLLHUP) as u32);
     }
-    let Some(socket) = poll::queueing(known.fd) else { return said };
+    let Some(socket) = poll::checked(known.fd) else { return said };
     let told = poll::corrected(known.fd, said as i16, known.events as i16) as u16 as u32;
     match told {
         // With data, it must not wake again for unrequested data; without, a one-shot registration was used up.

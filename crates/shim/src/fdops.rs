@@ -7,7 +7,7 @@ use crate::domain::domain;
 use crate::socket::bit;
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{control, epoll, errno, loopback, process, real, sleeping, standard, stream};
+use crate::{control, epoll, errno, linger, loopback, process, real, sleeping, standard};
 use core::ffi::{c_int, c_uint};
 use core::sync::atomic::Ordering;
 
@@ -19,7 +19,7 @@ pub fn close(fd: c_int) -> Result<c_int> {
         Entry::Undecided { .. } if process::owns_memory() => epoll::forget(fd),
         Entry::Eft { .. } => {
             if let Some(Ok(socket)) = table::socket(fd) {
-                stream::linger(socket);
+                linger::wait(socket);
                 listener = Some(socket).filter(|s| loopback::is_shadowed_listener(s));
             }
         }

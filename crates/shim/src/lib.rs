@@ -36,6 +36,8 @@
 //!   calls only. `poll` and `ppoll` report POLLERR; `select` and epoll report that the socket is readable. A `poll` that
 //!   wants no data wakes for an error late while data wait there, or if its list is longer than 64; one by a system call of
 //!   the program's own sees the descriptor readable.
+//! - Urgent data: no SIGURG. An epoll set in which a socket waits for them alone tells of them once older data are read; `select`
+//!   with more than 1024 numbers does not.
 //! - No multicast, raw sockets, UDP-Lite or MPTCP (EPROTONOSUPPORT). What each socket option does: `docs/options.md`.
 //! - Buffers, and addresses that come with data, are checked only for pointers that no program can have mapped (EFAULT);
 //!   other bad ones crash the program. The rarer calls ask the kernel.
@@ -88,6 +90,7 @@ mod interfaces;
 #[cfg(not(test))]
 mod interpose;
 mod limit;
+mod linger;
 mod loadable;
 mod lock;
 mod loopback;
@@ -119,4 +122,5 @@ mod sys;
 mod table;
 mod tcp_info;
 mod transfer;
+mod urgent;
 mod zerocopy;

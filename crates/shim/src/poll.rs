@@ -1,15 +1,16 @@
-//! POLLERR while an error waits: the kernel cannot report it for an eft descriptor, so its answers are corrected here.
+//! POLLERR while an error waits, and POLLPRI while an urgent byte does: the kernel cannot report them for an eft descriptor, so its
+//! answers are corrected here.
 //!
 //! A failed connection shows HUP, to which the error is added here. A datagram socket with IP_RECVERR is readable while an
-//! error waits, and a stream with SO_ZEROCOPY or SO_TIMESTAMPING while a notice does; calls are checked for that in programs that set such an
-//! option on some socket.
+//! error waits, a stream with SO_ZEROCOPY or SO_TIMESTAMPING while a notice does, and one whose program asked for POLLPRI while an
+//! urgent byte is there; calls are checked for that in programs that set such an option on some socket, or asked so.
 
 use crate::socket::{Socket, bit};
-use crate::{readiness, received, stamps, stream, table};
+use crate::{readiness, received, stamps, stream, table, urgent};
 use core::ffi::c_int;
 use core::time::Duration;
 use eft_channel::socket::Opt;
-use libc::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLRDNORM, POLLWRNORM, pollfd};
+use libc::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI, POLLRDNORM, POLLWRNORM, pollfd};
 use std::time::Instant;
 
 /// For lists up to this length, a call that did not ask for data is widened so that it wakes for an error. No memory is
@@ -17,20 +18,31 @@ use std::time::Instant;
 const LIST_MAX: usize = 64;
 /// Rounds without a result in which a call asks for data that it does not want.
 const ROUNDS: u32 = 8;
+/// How often a call that waits for an urgent byte alone looks for it, while older data make the descriptor readable.
+const LOOK: Duration = Duration::from_millis(20);
 
-/// The eft socket at `fd`, if it has an error queue.
-pub fn queueing(fd: c_int) -> Option<&'static Socket> {
+/// The eft socket at `fd`, if it has an error queue or urgent data are waited for.
+pub fn checked(fd: c_int) -> Option<&'static Socket> {
     let socket = table::socket(fd)?.ok()?;
-    let queues = match socket.is_stream() {
+    (queues_errors(socket) || urgent::is_watched(socket)).then_some(socket)
+}
+
+fn queues_errors(socket: &Socket) -> bool {
+    match socket.is_stream() {
         true => (socket.has(bit::ZEROCOPY) || stamps::is_on(socket)) && !socket.has(bit::LISTENING),
         false => socket.page.option(Opt::ReceiveErrors) != 0,
-    };
-    queues.then_some(socket)
+    }
+}
+
+/// Whether input at `fd` must wake a waiter that asked for `events`, though it may not have asked for input.
+pub fn must_wake(fd: c_int, events: i16) -> bool {
+    let wakes = |socket: &Socket| queues_errors(socket) || events & POLLPRI != 0;
+    checked(fd).is_some_and(|socket| wakes(socket) && !has_data(socket))
 }
 
 pub fn has_data(socket: &Socket) -> bool {
     let shadow = !socket.is_stream() && socket.shadow_due();
-    socket.page.receivable() > 0 || shadow || socket.is_ended() || socket.wishes_shut_read()
+    urgent::has_input(socket) || shadow || socket.is_ended() || socket.wishes_shut_read()
 }
 
 fn has_error(socket: &Socket) -> bool {
@@ -69,19 +81,34 @@ pub fn of_hang_up(fd: c_int) -> i16 {
 
 /// Corrects the kernel's answer about a descriptor. Silences a descriptor that shows input without having any.
 pub fn corrected(fd: c_int, mut said: i16, asked: i16) -> i16 {
-    if let Some(socket) = queueing(fd) {
+    if let Some(socket) = checked(fd) {
         let (error, data) = (has_error(socket), has_data(socket));
+        let urgent = asked & POLLPRI != 0 && urgent::is_pending(socket);
         if error {
             said |= POLLERR;
+        }
+        if urgent {
+            said |= POLLPRI;
         }
         if !data {
             said &= !(POLLIN | POLLRDNORM);
         }
-        if !error && !data {
+        if !error && !urgent && !data {
             quieten(fd, socket);
         }
     }
     said & (asked | POLLERR | POLLHUP | POLLNVAL)
+}
+
+/// Whether the answer has something that the kernel does not know of.
+fn is_due(asked: &pollfd) -> bool {
+    checked(asked.fd).is_some_and(|s| has_error(s) || (asked.events & POLLPRI != 0 && urgent::is_pending(s)))
+}
+
+/// Whether the kernel cannot tell when an urgent byte comes, since the descriptor is readable before.
+fn is_behind_data(asked: &pollfd) -> bool {
+    let alone = asked.events & POLLPRI != 0 && asked.events & (POLLIN | POLLRDNORM) == 0;
+    alone && checked(asked.fd).is_some_and(|socket| has_data(socket) && !socket.is_ended())
 }
 
 /// Waits as `poll` does. `call` is the kernel's, with what is left of the limit.
@@ -92,18 +119,22 @@ pub fn wait(
 ) -> c_int {
     let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
     let mut copy = [pollfd { fd: -1, events: 0, revents: 0 }; LIST_MAX];
-    for round in 0.. {
-        let waits = list.iter().any(|asked| queueing(asked.fd).is_some_and(has_error));
+    let mut round = 0;
+    loop {
+        let waits = list.iter().any(is_due);
         let left = match waits {
             // Whether the descriptor shows it or not.
             true => Some(Duration::ZERO),
             false => deadline.map(|at| at.saturating_duration_since(Instant::now())),
         };
+        let looks = !waits && list.iter().any(is_behind_data);
+        let left = if looks { Some(left.map_or(LOOK, |left| left.min(LOOK))) } else { left };
+        round += !looks as u32;
         let answered = match copy.get_mut(..list.len()) {
-            Some(copy) if round < ROUNDS => {
+            Some(copy) if round <= ROUNDS => {
                 copy.copy_from_slice(list);
                 for asked in copy.iter_mut() {
-                    if queueing(asked.fd).is_some_and(|s| !has_data(s)) {
+                    if must_wake(asked.fd, asked.events) {
                         asked.events |= POLLIN;
                     }
                 }
@@ -122,10 +153,9 @@ pub fn wait(
             ready += (given.revents != 0) as c_int;
         }
         let over = deadline.is_some_and(|at| at <= Instant::now());
-        if ready > 0 || (answered == 0 && !waits) || over {
+        if ready > 0 || (answered == 0 && !waits && !looks) || over {
             add_errors(list);
             return ready;
         }
     }
-    unreachable!("rounds have no end")
 }

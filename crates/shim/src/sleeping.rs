@@ -12,7 +12,7 @@
 use crate::domain::{self, domain};
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
-use crate::{handlers, process, table};
+use crate::{handlers, process, table, urgent};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering, fence};
 use core::time::Duration;
@@ -75,7 +75,7 @@ fn sleep(word: *const u32, value: u32) -> Result<()> {
 
 fn is_over(socket: &Socket, incarnation: u32) -> bool {
     let page = &socket.page;
-    page.receivable() > 0
+    urgent::has_input(socket)
         || page.error() != 0
         || socket.is_ended()
         || socket.wishes_shut_read()
@@ -143,7 +143,7 @@ pub fn left_a_rest(socket: &Socket) {
 /// Whether there is input without a token. A listener's connections always have one.
 fn lacks_token(socket: &Socket) -> bool {
     !socket.token.is_posted()
-        && socket.page.receivable() > 0
+        && urgent::has_input(socket)
         && !socket.is_ended()
         && !socket.has(bit::LISTENING | bit::ORPHAN)
 }

@@ -6,7 +6,7 @@ use crate::buffers::Buffers;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::zerocopy::Completed;
-use crate::{readiness, sleeping, stamps, zerocopy};
+use crate::{readiness, sleeping, stamps, urgent, zerocopy};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_channel::socket::Stamp;
@@ -51,9 +51,6 @@ pub fn send(fd: c_int, socket: &Socket, source: &mut impl Source, flags: c_int) 
 }
 
 fn send_all(fd: c_int, socket: &Socket, source: &mut impl Source, flags: c_int) -> Result<usize> {
-    if flags & libc::MSG_OOB != 0 {
-        return Err(Errno(libc::EOPNOTSUPP));
-    }
     if flags & libc::MSG_FASTOPEN != 0 {
         // Without an address.
         let connected = socket.page.flags() & flag::CONNECTED != 0;
@@ -164,6 +161,9 @@ fn send_step(
     {
         stamps::request(socket, end.wrapping_add(n as u64));
     }
+    if flags & libc::MSG_OOB != 0 && n > 0 {
+        urgent::sends(socket, end.wrapping_add(n as u64));
+    }
     page.set_send_end(end.wrapping_add(n as u64));
     drop(guard);
     if n > 0 {
@@ -204,7 +204,7 @@ enum Taken {
 /// Receives into `to`; 0 at the end of the stream.
 pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Result<usize> {
     if flags & libc::MSG_OOB != 0 {
-        return Err(Errno(libc::EINVAL));
+        return urgent::receive(fd, socket, to, flags);
     }
     if flags & libc::MSG_ERRQUEUE != 0 {
         return take_notice(fd, socket).map(|_| 0);
@@ -264,13 +264,21 @@ fn take(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int, done: usize)
     let guard = socket.lock_receive()?;
     // Flags first: once they show the end of the stream, all its bytes are published.
     let state = page.flags();
-    let available = page.receivable();
-    if available == 0 {
+    let from = page.receive_taken();
+    let step = urgent::step(socket, from);
+    if step.at_mark && done > 0 {
+        return Ok(Taken::End);
+    }
+    if step.len == 0 {
+        if step.skip > 0 && flags & libc::MSG_PEEK == 0 {
+            page.set_receive_taken(from.wrapping_add(step.skip));
+            crate::domain::notify_taken(socket);
+        }
         drop(guard);
         return nothing_there(fd, socket, state, done);
     }
-    let n = available.min(to.left());
-    let from = page.receive_taken();
+    let from = from.wrapping_add(step.skip);
+    let n = step.len.min(to.left());
     let incarnation = page.incarnation();
     if flags & libc::MSG_TRUNC != 0 {
         to.skip(n);
@@ -288,7 +296,7 @@ fn take(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int, done: usize)
     drop(guard);
     crate::domain::notify_taken(socket);
     readiness::found_something(socket);
-    if n == available {
+    if n == step.len {
         readiness::retire(fd, socket, || is_readable(socket));
     } else {
         readiness::took_a_part(fd, socket);
@@ -344,7 +352,7 @@ fn wait(fd: c_int, socket: &Socket) -> Result<()> {
 
 /// Whether a receive returns at once.
 fn has_bytes(socket: &Socket) -> bool {
-    socket.page.receivable() > 0 || socket.page.error() != 0 || socket.is_ended()
+    urgent::has_input(socket) || socket.page.error() != 0 || socket.is_ended()
 }
 
 /// Whether there is something to take.
@@ -369,30 +377,4 @@ fn nothing_there(fd: c_int, socket: &Socket, state: u32, done: usize) -> Result<
     }
     readiness::retire(fd, socket, || is_readable(socket));
     Ok(Taken::Nothing)
-}
-
-/// SO_LINGER with a time: the close waits that long for the sent bytes to be acknowledged, even on a
-/// nonblocking socket (man 7 socket). With bytes unread the connection is reset, and there is nothing
-/// to wait for.
-pub fn linger(socket: &Socket) {
-    let page = &socket.page;
-    let seconds = match page.option(Opt::Linger) {
-        0 | 1 => return,
-        word => word as u64 - 1,
-    };
-    let last = socket.descriptors.load(Ordering::Relaxed) == 1;
-    if !socket.is_stream() || !last || page.receivable() > 0 || page.flags() & flag::CONNECTED == 0 {
-        return;
-    }
-    // Corked bytes go now.
-    page.set_option(Opt::Cork, 0);
-    crate::domain::notify(socket);
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(seconds);
-    let unsent = || page.send_released() < page.send_end() && page.flags() & flag::DEAD == 0;
-    while unsent() && !socket.has(bit::ORPHAN) && std::time::Instant::now() < end {
-        // There is no notification for it. A signal ends the wait.
-        if sys::poll(-1, 0, Some(1)).is_err() {
-            return;
-        }
-    }
 }

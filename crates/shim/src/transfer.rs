@@ -7,7 +7,7 @@ use crate::shadow_send;
 use crate::socket::{Socket, bit};
 use crate::sys::{Errno, Result};
 use crate::table::{self, Entry};
-use crate::{ancillary, convert, datagram, early, establish, stream};
+use crate::{ancillary, convert, datagram, early, establish, stream, urgent};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_base::Endpoint;
@@ -276,6 +276,7 @@ pub unsafe fn receive_message(
         message.msg_namelen = 0;
         // SAFETY: by the caller.
         unsafe { ancillary::write_left(socket, message) };
+        message.msg_flags |= urgent::message_flags(flags, n);
         return Ok(n);
     }
     let received = datagram::receive(fd, socket, &mut buffers, flags)?;

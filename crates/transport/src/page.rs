@@ -36,6 +36,7 @@ struct Inner {
     received_at: Cell<u64>,
     info_answered: Cell<u32>,
     receive_notify: Cell<u64>,
+    urgent: Cell<u64>,
     flags: Cell<u32>,
     seldom: RefCell<Seldom>,
 }
@@ -94,6 +95,7 @@ impl Page {
             send_released: Cell::new(send_released),
             send_sent: Cell::new(send_released),
             receive_notify: Cell::new(0),
+            urgent: Cell::new(0),
             flags: Cell::new(0),
             seldom: RefCell::default(),
         }))
@@ -147,6 +149,10 @@ impl Page {
         let page = &self.0.page;
         if staged & word::RECEIVED_AT != 0 {
             page.set_received_at(self.0.received_at.get());
+        }
+        // Who sees the byte sees that it is urgent.
+        if staged & word::URGENT != 0 {
+            page.set_urgent(self.0.urgent.get());
         }
         if staged & word::RECEIVE_END != 0 {
             page.set_receive_end(self.0.receive_end.get());
@@ -303,6 +309,7 @@ impl Page {
         self.0.send_sent.set(0);
         self.0.errors_end.set(0);
         self.0.info_answered.set(0);
+        self.0.urgent.set(0);
         self.0.staged.set(self.0.staged.get() & word::SELDOM);
         self.seldom(|s| *s = Seldom { reset: Some((owner, incarnation)), ..Seldom::default() });
     }

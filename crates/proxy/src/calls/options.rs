@@ -17,7 +17,12 @@ fn is_of_the_pair(level: c_int, name: c_int) -> bool {
     level == libc::SOL_SOCKET
         && matches!(
             name,
-            libc::SO_RCVTIMEO | libc::SO_SNDTIMEO | SO_RCVTIMEO_NEW | SO_SNDTIMEO_NEW | libc::SO_RCVLOWAT
+            libc::SO_RCVTIMEO
+                | libc::SO_SNDTIMEO
+                | SO_RCVTIMEO_NEW
+                | SO_SNDTIMEO_NEW
+                | libc::SO_RCVLOWAT
+                | libc::SO_OOBINLINE
         )
 }
 

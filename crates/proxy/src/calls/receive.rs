@@ -86,7 +86,6 @@ fn of_stream(world: &mut World, held: &Held, flags: c_int) -> Option<Answer> {
         State::Datagrams => return None,
         State::Fresh | State::Listening => Err(Errno(libc::ENOTCONN)),
         _ if flags & libc::MSG_ERRQUEUE != 0 => Err(AGAIN),
-        _ if flags & libc::MSG_OOB != 0 => Err(Errno(libc::EINVAL)),
         State::Failed if socket.error.is_some() => Err(socket.error.take().unwrap_or(AGAIN)),
         _ => Ok(Outcome::GoOn),
     })

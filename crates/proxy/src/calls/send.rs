@@ -79,9 +79,14 @@ fn into_stream(world: &mut World, held: &Held, flags: c_int) -> Option<Answer> {
     Some(match socket.state {
         State::Datagrams => return None,
         State::Fresh | State::Listening => Err(Errno(libc::EPIPE)),
-        _ if flags & (libc::MSG_OOB | libc::MSG_FASTOPEN) != 0 => Err(Errno(libc::EOPNOTSUPP)),
+        _ if flags & libc::MSG_FASTOPEN != 0 => Err(Errno(libc::EOPNOTSUPP)),
         State::Failed if socket.error.is_some() => Err(socket.error.take().unwrap_or(Errno(libc::EPIPE))),
-        _ => Ok(Outcome::GoOn),
+        _ => {
+            if flags & libc::MSG_OOB != 0 {
+                socket.expect_urgent();
+            }
+            Ok(Outcome::GoOn)
+        }
     })
 }
 

@@ -141,3 +141,29 @@ fn datagrams_keep_their_borders() {
     assert_eq!(scene.pump(), Next::Close);
     assert_eq!(sys::receive(scene.peer(), &mut [0; 9]), Ok(4));
 }
+
+#[test]
+fn an_urgent_byte_passes_as_one_both_ways() {
+    for up in [true, false] {
+        let mut scene = scene(CONNECTED);
+        if up {
+            scene.socket.expect_urgent();
+        }
+        let ends = |scene: &Scene| {
+            let both = (scene.program().try_clone().unwrap(), scene.peer().try_clone().unwrap());
+            if up { both } else { (both.1, both.0) }
+        };
+        let (from, to) = ends(&scene);
+        sys::send(&from, b"ab").unwrap();
+        sys::send_urgent(&from, b'!').unwrap();
+        sys::send(&from, b"cd").unwrap();
+        scene.pump();
+        let mut buffer = [0; 10];
+        assert_eq!(sys::receive(&to, &mut buffer), Ok(2));
+        assert!(sys::at_mark(&to) && sys::ready(&to, libc::POLLPRI) & libc::POLLPRI != 0);
+        // SAFETY: the buffer is ours.
+        let n = unsafe { libc::recv(to.as_raw_fd(), buffer.as_mut_ptr().cast(), 10, libc::MSG_OOB) };
+        assert_eq!((n, buffer[0]), (1, b'!'));
+        assert_eq!(read_all(&to), b"cd");
+    }
+}

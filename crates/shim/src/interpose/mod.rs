@@ -11,6 +11,7 @@ mod polling;
 mod programs;
 pub mod raw;
 mod raw_polling;
+mod select;
 #[cfg(target_arch = "x86_64")]
 mod signals;
 mod sockets;

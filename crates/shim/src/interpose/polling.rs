@@ -1,9 +1,11 @@
 //! poll and epoll_wait, whose answers lack errors (`crate::poll`).
 
-use crate::{epoll, error_watch, poll, real, sleeping, sys, table};
+use super::select::Sets;
+use crate::{epoll, error_watch, poll, real, sleeping, sys, table, urgent};
 use core::ffi::c_int;
 use core::time::Duration;
 use libc::{epoll_event, fd_set, nfds_t, pollfd, size_t, timeval};
+use std::time::Instant;
 
 /// The program's list, if it must be checked.
 ///
@@ -16,6 +18,7 @@ pub unsafe fn list<'a>(list: *mut pollfd, count: nfds_t) -> Option<&'a mut [poll
     // SAFETY: by the caller.
     let list = unsafe { core::slice::from_raw_parts_mut(list, count as usize) };
     sleeping::watch_all(list.iter().map(|asked| asked.fd));
+    list.iter().filter(|asked| asked.events & libc::POLLPRI != 0).for_each(|asked| urgent::watch(asked.fd));
     error_watch::is_watching().then_some(list)
 }
 
@@ -128,6 +131,38 @@ pub unsafe extern "C" fn select(
     // SAFETY: as above.
     unsafe {
         watch_set(count, read);
-        real::select.get()(count, read, write, except, limit)
+        let sets = Sets { count, sets: [read, write, except] };
+        let answered = with_urgent(&sets, limit, |list, left| {
+            real::poll.get()(list.as_mut_ptr(), list.len() as nfds_t, milliseconds(left))
+        });
+        answered.unwrap_or_else(|| real::select.get()(count, read, write, except, limit))
     }
+}
+
+/// `select` if its third set has a stream: `call` is the kernel's `poll`. As the kernel's, it leaves what is left of the limit.
+///
+/// # Safety
+/// The limit must be null or valid.
+pub unsafe fn with_urgent(
+    sets: &Sets,
+    limit: *mut timeval,
+    call: impl FnMut(&mut [pollfd], Option<Duration>) -> c_int,
+) -> Option<c_int> {
+    // SAFETY: by the caller.
+    let asked = unsafe { limit.as_mut() };
+    let limit = match asked.as_deref() {
+        Some(&timeval { tv_sec: seconds @ 0.., tv_usec: micros @ 0.. }) => {
+            Some(Duration::from_secs(seconds as u64) + Duration::from_micros(micros as u64))
+        }
+        // The kernel reports the error.
+        Some(_) => return None,
+        None => None,
+    };
+    let begun = Instant::now();
+    let answered = sets.wait(limit, call)?;
+    if let (Some(asked), Some(limit)) = (asked, limit) {
+        let left = limit.saturating_sub(begun.elapsed());
+        *asked = timeval { tv_sec: left.as_secs() as _, tv_usec: left.subsec_micros() as _ };
+    }
+    Some(answered)
 }

@@ -1,10 +1,11 @@
 //! poll and epoll_wait by number: the kernel's interface, with answers completed as libc's are (`crate::poll`).
 
+use super::select::Sets;
 use super::{polling, signals};
 use crate::{dispatch, errno, poll, sys};
 use core::ffi::{c_int, c_long};
 use core::time::Duration;
-use libc::{epoll_event, fd_set, pollfd, timespec};
+use libc::{epoll_event, fd_set, pollfd, timespec, timeval};
 
 /// `None`: another call.
 ///
@@ -24,7 +25,7 @@ pub unsafe fn known(number: c_long, args: [usize; 6]) -> Option<c_int> {
             libc::SYS_epoll_pwait2 => Some(epoll_pwait2(args)),
             libc::SYS_pselect6 => {
                 polling::watch_set(args[0] as c_int, args[1] as *const fd_set);
-                None
+                pselect6(args)
             }
             _ => older(number, args),
         }
@@ -42,7 +43,11 @@ unsafe fn older(number: c_long, args: [usize; 6]) -> Option<c_int> {
             libc::SYS_epoll_wait => Some(polling::epoll_wait(a as _, b as _, c as _, d as _)),
             libc::SYS_select => {
                 polling::watch_set(a as c_int, b as *const fd_set);
-                None
+                let sets = Sets { count: a as c_int, sets: [b, c, d].map(|set| set as *mut fd_set) };
+                polling::with_urgent(&sets, args[4] as *mut timeval, |list, left| {
+                    let list = [list.as_mut_ptr() as usize, list.len(), polling::milliseconds(left) as usize];
+                    kernel(libc::SYS_poll, [list[0], list[1], list[2], 0, 0, 0])
+                })
             }
             _ => None,
         }
@@ -87,6 +92,22 @@ unsafe fn ppoll(args: [usize; 6]) -> c_int {
             let left = left.as_mut().map_or(0, |left| &raw mut *left as usize);
             let [.., mask, len, unused] = args;
             kernel(libc::SYS_ppoll, [list.as_mut_ptr() as usize, list.len(), left, mask, len, unused])
+        })
+    }
+}
+
+/// `None`: the kernel can answer.
+unsafe fn pselect6(args: [usize; 6]) -> Option<c_int> {
+    let [count, read, write, except, limit, mask] = args;
+    let sets = Sets { count: count as c_int, sets: [read, write, except].map(|set| set as *mut fd_set) };
+    // SAFETY: by the caller: the mask comes with its length.
+    unsafe {
+        let limit = signals::duration(limit as *const timespec).ok()?;
+        let [mask, len] = if mask == 0 { [0, 0] } else { (mask as *const [usize; 2]).read_unaligned() };
+        sets.wait(limit, |list, left| {
+            let mut left = left.map(signals::timespec_of);
+            let left = left.as_mut().map_or(0, |left| &raw mut *left as usize);
+            kernel(libc::SYS_ppoll, [list.as_mut_ptr() as usize, list.len(), left, mask, len, 0])
         })
     }
 }

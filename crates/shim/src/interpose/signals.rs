@@ -4,6 +4,7 @@
 //! gets only those SIGSYS that have another cause.
 
 use super::polling;
+use super::select::Sets;
 use crate::dispatch::{self, signals};
 use crate::sys::Errno;
 use crate::{confined, errno, handlers, poll, real};
@@ -130,6 +131,17 @@ pub unsafe extern "C" fn pselect(
     // SAFETY: as above.
     unsafe {
         polling::watch_set(count, read);
+        let sets = Sets { count, sets: [read, write, except] };
+        let answered = duration(limit).ok().and_then(|limit| {
+            sets.wait(limit, |list, left| {
+                let left = left.map(timespec_of);
+                let left = left.as_ref().map_or(core::ptr::null(), |left| left);
+                with_mask(mask, |mask| real::ppoll.get()(list.as_mut_ptr(), list.len() as nfds_t, left, mask))
+            })
+        });
+        if let Some(answered) = answered {
+            return answered;
+        }
         with_mask(mask, |mask| real::pselect.get()(count, read, write, except, limit, mask))
     }
 }

@@ -22,6 +22,9 @@ pub fn inherit(listener: &Socket, socket: &Socket) {
         listener.bits()
             & (bit::REUSE_ADDRESS | bit::REUSE_PORT | bit::OOB_INLINE | bit::TELL_LEFT | bit::ZEROCOPY),
     );
+    if listener.has(bit::OOB_INLINE) {
+        crate::urgent::set_inline(socket, true);
+    }
     crate::stamps::inherit(listener, socket);
     let low_water = listener.low_water().load(Ordering::Relaxed);
     socket.low_water().store(low_water, Ordering::Relaxed);

@@ -13,7 +13,7 @@ mod table;
 use crate::received;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
-use crate::{datagram, error_queue, interfaces, loopback, segmentation, shadow, stamps, tcp_info};
+use crate::{datagram, error_queue, interfaces, loopback, segmentation, shadow, stamps, tcp_info, urgent};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_channel::socket::{COOKIE_KEYS_MAX, Opt, cork, flag, fragment};
@@ -219,8 +219,10 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
         Kind::Bit(bit::EARLY_CONNECT) if is_connected(socket) => return Err(Errno(libc::EINVAL)),
         Kind::Bit(bits) => {
             socket.put_bits(bits, number != 0);
-            if bits == bit::ZEROCOPY && number != 0 {
-                watch_errors(fd);
+            match bits {
+                bit::OOB_INLINE => urgent::set_inline(socket, number != 0),
+                bit::ZEROCOPY if number != 0 => watch_errors(fd),
+                _ => {}
             }
         }
         Kind::Size(opt) => page.set_option(opt, (number.clamp(2304, 1 << 27) as u32) * 2),

@@ -72,13 +72,7 @@ pub const OPTIONS: &[Row] = &[
     both(SOCKET, 7, "SO_SNDBUF", Kind::Size(Opt::SendBuffer), "at most the socket's ring is used"),
     both(SOCKET, 8, "SO_RCVBUF", Kind::Size(Opt::ReceiveBuffer), "at most the socket's ring is used"),
     both(SOCKET, 9, "SO_KEEPALIVE", Kind::Flag(Opt::KeepAlive), "of no effect on datagrams, as on Linux"),
-    both(
-        SOCKET,
-        10,
-        "SO_OOBINLINE",
-        Kind::Bit(bit::OOB_INLINE),
-        "there is no urgent data: all comes inline, on or off",
-    ),
+    both(SOCKET, 10, "SO_OOBINLINE", Kind::Bit(bit::OOB_INLINE), "of no effect on datagrams, as on Linux"),
     no(SOCKET, 11, "SO_NO_CHECK", "every datagram has a checksum"),
     both(
         SOCKET,

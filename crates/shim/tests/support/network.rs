@@ -6,7 +6,7 @@ use super::{dns, sys};
 use eft_base::{ComponentId, Endpoint, WireAddress};
 use eft_channel::notify::Mode;
 use eft_channel::socket::{
-    AcceptRecord, DatagramHeader, Geometry, Opt, datagram_record_len, early, flag, wish,
+    AcceptRecord, DatagramHeader, Geometry, Opt, SocketPage, Urgent, datagram_record_len, early, flag, wish,
 };
 use eft_channel::status::{STATUS_LEN, Status};
 use eft_messages::control::Request;
@@ -33,6 +33,14 @@ pub struct Network {
     generation: u32,
     /// Connections that were ever accepted, for tests that count.
     pub delivered_bytes: u64,
+}
+
+/// Tells the receiver of the sender's urgent byte, if it has come with those up to `end`.
+fn show_urgent(from: &SocketPage, to: &SocketPage, end: u64) {
+    let urgent = from.send_urgent();
+    if from.wishes() & wish::SENDS_URGENT != 0 && urgent <= end {
+        to.set_urgent(Urgent::word(Some(Urgent { at: urgent - 1, arrived: true })));
+    }
 }
 
 type Answer = Result<(u32, u16), i32>;
@@ -409,6 +417,7 @@ impl Network {
             page.read_send(released, &mut bytes);
             let end = p.page.receive_end();
             p.page.write_receive(end, &bytes);
+            show_urgent(&page, &p.page, end + n as u64);
             p.page.set_receive_end(end + n as u64);
             page.set_send_sent(released + n as u64);
             page.set_send_released(released + n as u64);
@@ -422,7 +431,9 @@ impl Network {
         p.page.set_receive_notify(notify);
         std::sync::atomic::fence(Ordering::SeqCst);
         let again = blocked && p.page.receive_taken() >= notify;
-        if moved > 0 {
+        let alone = p.page.urgent().is_some_and(|urgent| urgent.at == p.page.receive_taken());
+        let alone = alone && p.page.receivable() == 1 && p.page.wishes() & wish::WANTS_URGENT == 0;
+        if moved > 0 && !alone {
             p.post();
         }
         self.delivered_bytes += moved as u64;

@@ -1,4 +1,4 @@
-//! What waits in a page for the application's MSG_ERRQUEUE, and what it asks for there.
+//! What waits in a page for the application besides bytes: for MSG_ERRQUEUE, and where urgent data lie.
 
 use super::Page;
 use super::words::word;
@@ -44,5 +44,19 @@ impl Page {
     pub fn set_received_at(&self, at: u64) {
         self.0.received_at.set(at);
         self.mark(word::RECEIVED_AT);
+    }
+
+    /// Where the application's last urgent byte ends; see [`SocketPage::send_urgent`].
+    pub fn send_urgent(&self) -> u64 {
+        if self.is_fresh() { 0 } else { self.0.page.send_urgent() }
+    }
+
+    /// The peer's urgent byte. False if the application knows already.
+    pub fn set_urgent(&self, word: u64) -> bool {
+        let news = self.0.urgent.replace(word) != word;
+        if news {
+            self.mark(word::URGENT);
+        }
+        news
     }
 }

@@ -19,6 +19,7 @@ pub(super) mod word {
     pub const ERRORS_END: u32 = 128;
     pub const INFO_ANSWERED: u32 = 256;
     pub const RECEIVED_AT: u32 = 512;
+    pub const URGENT: u32 = 1024;
 }
 
 /// Words that are staged less often.

@@ -218,14 +218,17 @@ impl Tcp {
         c.add_sack(&mut options);
         let flags = c.acknowledging_flags();
         let block = &*c.block;
-        let segment = Outgoing::bare(
-            block.tuple,
-            block.send_sequence(block.snd_nxt),
-            block.acknowledgment(),
-            flags,
-            window,
-            options.bytes(),
-        );
+        let segment = Outgoing {
+            urgent: c.view().urgent_pointer(block.snd_nxt),
+            ..Outgoing::bare(
+                block.tuple,
+                block.send_sequence(block.snd_nxt),
+                block.acknowledgment(),
+                flags,
+                window,
+                options.bytes(),
+            )
+        };
         if !self.transmit_bare(cx, out, i, segment) {
             return false;
         }

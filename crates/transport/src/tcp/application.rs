@@ -125,6 +125,9 @@ impl Connection<'_> {
         if writes && wishes & wish::SHUT_WRITE != 0 {
             self.finish_sending();
         }
+        if writes {
+            self.read_urgent(wishes);
+        }
         if wishes & wish::SHUT_READ != 0 {
             self.finish_receiving();
         }
@@ -233,8 +236,9 @@ impl Tcp {
     /// Reads cursors, wishes and options. Impossible ones end the connection.
     pub(super) fn read_page(&mut self, cx: &Context, i: u32) {
         if !self.connection(i).read_page(cx.now) {
-            self.distrust(cx, i);
+            return self.distrust(cx, i);
         }
+        self.connection(i).forget_urgent();
     }
 
     /// Ends a connection whose page holds impossible words.

@@ -181,7 +181,8 @@ pub struct Cold {
     pub learned_mtu: u32,
     /// The incarnation of its slot, as requests and accept records name it.
     pub incarnation: u32,
-    pub reserved: u32,
+    /// Where the peer's urgent byte ends ([`super::urgent`]); 0: there is none, as in arenas of releases that knew none.
+    pub urgent: u32,
 }
 
 // A commit copies and sums these cache lines.
@@ -206,7 +207,7 @@ impl Cold {
             soft_error: 0,
             learned_mtu: 0,
             incarnation: 0,
-            reserved: 0,
+            urgent: 0,
         }
     }
 }

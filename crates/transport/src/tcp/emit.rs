@@ -10,7 +10,7 @@ use super::counters::Counter;
 use super::engine::Tcp;
 use crate::edge::Out;
 use eft_base::checksum::Checksum;
-use eft_base::wire::{ECN_FIELD, PROTOCOL_TCP, TcpHeader};
+use eft_base::wire::{ECN_FIELD, PROTOCOL_TCP, TCP_URG, TcpHeader};
 use eft_base::{PacketRef, RequestId};
 use eft_channel::rounds::REPEATED;
 use eft_channel::socket::{Opt, fragment};
@@ -31,6 +31,8 @@ pub(super) struct Outgoing<'a> {
     pub ack: u32,
     pub flags: u8,
     pub window: u16,
+    /// The urgent pointer; 0: nothing is urgent.
+    pub urgent: u16,
     pub options: &'a [u8],
     pub payload: [PacketRef; 2],
     /// Payload per wire segment if the device is to segment, else 0.
@@ -55,6 +57,7 @@ impl<'a> Outgoing<'a> {
             ack,
             flags,
             window,
+            urgent: 0,
             options,
             payload: [PacketRef::default(); 2],
             segment_size: 0,
@@ -79,10 +82,10 @@ impl Outgoing<'_> {
             sequence: self.seq.into(),
             acknowledgment: self.ack.into(),
             data_offset: (header_len as u8 / 4) << 4,
-            flags: self.flags,
+            flags: self.flags | if self.urgent > 0 { TCP_URG } else { 0 },
             window: self.window.into(),
             checksum: sum.partial().into(),
-            urgent: 0.into(),
+            urgent: self.urgent.into(),
         };
         let mut bytes = [0; TRANSPORT_HEADER_MAX];
         bytes[..size_of::<TcpHeader>()].copy_from_slice(header.as_bytes());

@@ -94,6 +94,8 @@ pub(crate) struct Live {
     pub duplicate: Option<Range>,
     pub usage: Usage,
     pub records: Records,
+    /// Where the application's last urgent byte ends; 0: it has sent none.
+    pub urgent_end: u64,
     pub stamps: Stamps,
     /// Up to here MSG_MORE holds nothing back any more.
     pub more_released: u64,
@@ -157,6 +159,7 @@ impl Live {
             duplicate: None,
             usage: Usage::default(),
             records: Records::default(),
+            urgent_end: 0,
             stamps: Stamps::default(),
             more_released: 0,
             early_end: None,

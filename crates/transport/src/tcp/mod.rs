@@ -25,6 +25,7 @@
 //! | [`asking`], [`ecn`] | marks instead of losses | RFC 3168 |
 //! | [`clocks`] | whether there are timestamps | RFC 7323 §3 |
 //! | [`congestion`], [`usage`] | how much | RFC 5681, RFC 9438, RFC 9406, RFC 7661 |
+//! | [`urgent`] | urgent data | RFC 9293 §3.8.5, RFC 6093 |
 //! | [`close`], [`time_wait`] | FIN, TIME-WAIT, reset | RFC 9293 §3.6, RFC 6191, RFC 1337 |
 //! | [`control`], [`application`], [`tell`] | requests of sockets; the application's page and what it is told | |
 //! | [`route`], [`icmp`] | the path and its errors | RFC 1191, RFC 5461, RFC 5927 |
@@ -99,6 +100,7 @@ mod tail_probe;
 mod tell;
 mod time_wait;
 mod undo;
+mod urgent;
 mod usage;
 mod versions;
 

@@ -19,6 +19,10 @@ impl Connection<'_> {
             min_rtt_us: block.rtt.min_us,
             rate: self.pacing_rate(),
         };
+        if self.view().is_urgent() {
+            // A device that cuts would repeat the urgent pointer.
+            return sizing.mss as u64;
+        }
         sizing.chunk(least)
     }
 
@@ -49,7 +53,7 @@ impl Connection<'_> {
             no_delay: option(Opt::NoDelay) != 0,
             cork: self.is_corked(),
             flushed: if flushed <= available { flushed } else { 0 },
-            overridden: record.is_some() || live.is_due(due::OVERRIDE),
+            overridden: record.is_some() || live.is_due(due::OVERRIDE) || self.view().is_urgent(),
             patient: !live.is_due(due::PIECE) && live.recovery.is_calm(),
         }
     }

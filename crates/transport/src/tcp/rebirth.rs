@@ -57,6 +57,7 @@ impl Connection<'_> {
             page.set_local(block.tuple.local_endpoint());
             page.set_remote(block.tuple.remote_endpoint());
         }
+        self.tell_urgent();
         // Our predecessor's sends are gone, so nothing refers to the ring any more.
         self.release_ring();
         self.refresh_flags();

@@ -363,12 +363,14 @@ impl Tcp {
     /// Text and FIN (steps 7 and 8); a SYN-ACK may bring some, too (§3.10.7.3).
     fn receive_content(&mut self, cx: &Context, i: u32, segment: &Segment) {
         let (mut c, scratch) = self.connection_and_scratch(i);
+        c.note_urgent(segment);
         if segment.len > 0 {
             if c.refuses_text() {
                 self.say_reset_at(i, segment.ack);
                 return self.end(cx, i, 0);
             }
             c.receive_text(cx, segment, scratch);
+            c.tell_urgent();
         }
         if segment.has(TCP_FIN) {
             c.note_fin(segment);

@@ -41,6 +41,8 @@ pub struct Segment {
     pub ack: u32,
     pub flags: u8,
     pub window: u16,
+    /// The urgent pointer; valid with URG.
+    pub urgent: u16,
     /// The ECN field of its IP header (RFC 3168 §5).
     pub ecn: u8,
     /// Bytes of payload.
@@ -132,6 +134,7 @@ pub fn parse(
         ack: header.acknowledgment.get(),
         flags: header.flags,
         window: header.window.get(),
+        urgent: header.urgent.get(),
         ecn: hops_and_class(ip).1 & ECN_FIELD,
         len: data.len,
         payload,
@@ -175,6 +178,7 @@ impl Segment {
             ack: 0,
             flags: 0,
             window: 0,
+            urgent: 0,
             ecn: 0,
             len: 0,
             payload: Payload::Scratch,

@@ -292,6 +292,7 @@ impl Tcp {
         let options = c.ordinary_options(cx);
         let mut hop = c.hop_options();
         let mut flags = c.acknowledging_flags();
+        let urgent = c.view().urgent_pointer(range.start);
         let Connection { block, live, .. } = c;
         let Some(page) = &live.page else {
             return;
@@ -320,6 +321,7 @@ impl Tcp {
         let segment = Outgoing {
             payload: page.send_refs(live.pool, block.slot, range.start, len as usize),
             segment_size: if len > mss as u64 { mss as u16 } else { 0 },
+            urgent,
             hop,
             ..Outgoing::bare(
                 block.tuple,

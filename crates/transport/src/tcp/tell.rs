@@ -55,6 +55,7 @@ impl Connection<'_> {
         } else if what != 0 {
             let at_once = what & (due::TELL | due::END_OF_STREAM | due::HANG_UP) != 0;
             let readable = what & due::READABLE != 0 && (at_once || !live.delays_notification(cx.now));
+            let readable = readable && !self.view().has_only_urgent();
             let socket = self.socket();
             // First, since it shows the final state at once: a program that wakes sees all of it.
             if what & due::HANG_UP != 0 {

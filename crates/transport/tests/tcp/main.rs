@@ -25,5 +25,6 @@ mod syn_data;
 mod turns;
 mod unacceptable;
 mod uncommitted;
+mod urgent;
 mod windows;
 mod world;
