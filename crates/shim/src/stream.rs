@@ -204,7 +204,9 @@ enum Taken {
 /// Receives into `to`; 0 at the end of the stream.
 pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Result<usize> {
     if flags & libc::MSG_OOB != 0 {
-        return urgent::receive(fd, socket, to, flags);
+        let n = urgent::receive(socket, to, flags)?;
+        readiness::retire(fd, socket, || is_readable(socket));
+        return Ok(n);
     }
     if flags & libc::MSG_ERRQUEUE != 0 {
         return take_notice(fd, socket).map(|_| 0);

@@ -6,7 +6,7 @@
 use crate::buffers::Buffers;
 use crate::socket::{Socket, bit};
 use crate::sys::{Errno, Result};
-use crate::{domain, error_watch, readiness, stream, table};
+use crate::{domain, error_watch, table};
 use core::ffi::c_int;
 use eft_channel::socket::{Step, wish};
 
@@ -34,8 +34,8 @@ pub fn has_input(socket: &Socket) -> bool {
     socket.page.receivable() > 0 && step(socket, socket.page.receive_taken()).len > 0
 }
 
-/// `recv` with MSG_OOB, which never waits.
-pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Result<usize> {
+/// `recv` with MSG_OOB, which never waits. What made the descriptor readable may be gone afterwards.
+pub fn receive(socket: &Socket, to: &mut Buffers, flags: c_int) -> Result<usize> {
     let guard = socket.lock_receive()?;
     let page = &socket.page;
     let urgent = page.urgent().filter(|urgent| page.urgent_taken() != urgent.at + 1);
@@ -60,7 +60,6 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
         page.set_urgent_taken(urgent.at + 1);
     }
     drop(guard);
-    readiness::retire(fd, socket, || stream::is_readable(socket));
     Ok(n)
 }
 
