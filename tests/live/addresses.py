@@ -18,6 +18,22 @@ while True:
 """
 
 
+# Bound to an address that the stack does not have yet; without the option, and to be transparent, is refused.
+FREE = SERVE.replace('server = socket.create_server((sys.argv[1], 7070), family=socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET)', '''
+server = socket.socket()
+for attempt in (lambda: server.bind((sys.argv[1], 7072)), lambda: server.setsockopt(socket.SOL_IP, 19, 1)):
+    try:
+        attempt()
+        sys.exit("not refused")
+    except OSError:
+        pass
+server = socket.socket()
+server.setsockopt(socket.SOL_IP, socket.IP_FREEBIND if hasattr(socket, "IP_FREEBIND") else 15, 1)
+server.bind((sys.argv[1], 7072))
+server.listen()
+''')
+
+
 def echo(connection, text=b"hello"):
     connection.sendall(text)
     return connection.recv(len(text), socket.MSG_WAITALL) == text
@@ -37,7 +53,10 @@ def addresses_change_while_programs_run():
         wait_until(lambda: "listening" in server.log.read_text(), 10, "the server")
         # A connection to the first address lives through all of it.
         old = socket.create_connection((first, 7070), timeout=10)
+        free = scene.start(*stack.on("python3", "-c", FREE, "10.77.3.9"), log="free.log")
+        wait_until(lambda: "listening" in free.log.read_text(), 10, "the server with IP_FREEBIND")
         stack.eft("addr", "add", "10.77.3.9/24", "dev", device)
+        check(echo(socket.create_connection(("10.77.3.9", 7072), timeout=10)), "a server that was bound before does not answer")
         check(echo(socket.create_connection(("10.77.3.9", 7070), timeout=10)), "the second address does not answer")
         # The kernel's table has it at once, since the stack announced it.
         check("10.77.3.9" in sh("ip", "neigh", "show", "dev", device).stdout, "the address was not announced")

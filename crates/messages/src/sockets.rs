@@ -22,7 +22,7 @@ crate::messages! {
         /// Allocate a slot for a new socket in the domain's arena. `socket.slot` is ignored.
         1 => Open { request: RequestId, socket: SocketId },
         /// Bind. Port 0 chooses one; an unspecified address is a wildcard.
-        /// `reuse`: bit 0 SO_REUSEADDR, bit 1 SO_REUSEPORT, bit 2 IPV6_V6ONLY.
+        /// `reuse`: bit 0 SO_REUSEADDR, bit 1 SO_REUSEPORT, bit 2 IPV6_V6ONLY, bit 3 IP_FREEBIND.
         2 => Bind {
             request: RequestId,
             socket: SocketId,

@@ -133,7 +133,8 @@ fn bind_eft(socket: &Socket, to: Endpoint) -> Result<u16> {
     let bits = socket.bits();
     let reuse = (bits & bit::REUSE_ADDRESS != 0) as u32
         | ((bits & bit::REUSE_PORT != 0) as u32) << 1
-        | ((bits & bit::V6ONLY != 0) as u32) << 2;
+        | ((bits & bit::V6ONLY != 0) as u32) << 2
+        | ((bits & bit::FREE_BIND != 0) as u32) << 3;
     let reply = control::request(
         Request {
             op: op::BIND,

@@ -64,6 +64,8 @@ pub mod bit {
     pub const WATCHED: u32 = 33554432;
     /// It is known to have no receive timeout.
     pub const PATIENT: u32 = 67108864;
+    /// IP_FREEBIND, IPV6_FREEBIND: it may be bound to an address that the stack does not have.
+    pub const FREE_BIND: u32 = 134217728;
 }
 
 const BITS: usize = SHIM_WORDS;

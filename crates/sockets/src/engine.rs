@@ -286,7 +286,7 @@ impl Sockets {
                     incarnation,
                     address,
                     port,
-                    reuse: args[0] as u8 & 7,
+                    reuse: args[0] as u8 & 15,
                 },
                 out,
             ),

@@ -5,6 +5,9 @@ use core::net::IpAddr;
 use eft_base::address::{with_zone, without_zone};
 use eft_base::{Cidr, WireAddress};
 
+/// A bit of a request to bind: an address that is not ours will do (IP_FREEBIND).
+const FREE_BIND: u8 = 8;
+
 /// Which addresses an application may bind to. Empty: not configured yet, so nothing is refused
 /// here and ip decides.
 #[derive(Default)]
@@ -20,12 +23,13 @@ impl Addresses {
             .collect();
     }
 
-    /// Whether a socket may be bound to `address`.
-    pub fn may_bind(&self, address: WireAddress) -> bool {
+    /// Whether a socket may be bound to `address`; `reuse` as in the request.
+    pub fn may_bind(&self, address: WireAddress, reuse: u8) -> bool {
         let address = IpAddr::from(address);
         // Only ip knows the link-local addresses.
         let plain = without_zone(address);
-        address.is_unspecified()
+        reuse & FREE_BIND != 0
+            || address.is_unspecified()
             || plain != address
             || self.0.is_empty()
             || self.0.iter().any(|own| own.address == address)

@@ -314,11 +314,22 @@ pub const OPTIONS: &[Row] = &[
     both(IP, 12, "IP_RECVTTL", Kind::Bit(bit::RECEIVE_TTL), "of no effect on a stream, as on Linux"),
     both(IP, 13, "IP_RECVTOS", Kind::Bit(bit::RECEIVE_TOS), "of no effect on a stream, as on Linux"),
     both(IP, 14, "IP_MTU", Kind::PathMtu, "of a socket with a peer"),
-    no(IP, 15, "IP_FREEBIND", "addresses are the stack's own"),
+    both(
+        IP,
+        15,
+        "IP_FREEBIND",
+        Kind::Bit(bit::FREE_BIND),
+        "of effect once the stack has the address (`eft addr add`)",
+    ),
     no(IP, 16, "IP_IPSEC_POLICY", ""),
     no(IP, 17, "IP_XFRM_POLICY", ""),
     no(IP, 18, "IP_PASSSEC", ""),
-    no(IP, 19, "IP_TRANSPARENT", "addresses are the stack's own"),
+    no(
+        IP,
+        19,
+        "IP_TRANSPARENT",
+        "nothing is sent from, or delivered to, an address that the stack does not have",
+    ),
     no(IP, 20, "IP_RECVORIGDSTADDR", "nothing is redirected"),
     no(IP, 21, "IP_MINTTL", ""),
     no(IP, 22, "IP_NODEFRAG", "of raw sockets"),
@@ -366,6 +377,7 @@ pub const OPTIONS: &[Row] = &[
     both(IPV6, 51, "IPV6_RECVHOPLIMIT", Kind::Bit(bit::RECEIVE_HOP_LIMIT), "of IPv6 packets, as on Linux"),
     both(IPV6, 66, "IPV6_RECVTCLASS", Kind::Bit(bit::RECEIVE_CLASS), "of IPv6 packets, as on Linux"),
     both(IPV6, 67, "IPV6_TCLASS", Kind::Word(Opt::Tos), "as IP_TOS"),
+    both(IPV6, 78, "IPV6_FREEBIND", Kind::Bit(bit::FREE_BIND), "as IP_FREEBIND"),
 ];
 
 #[cfg(test)]

@@ -131,7 +131,7 @@ impl Tcp {
         if !c.is_unused() {
             return EINVAL;
         }
-        if !self.addresses.may_bind(address) {
+        if !self.addresses.may_bind(address, reuse) {
             return EADDRNOTAVAIL;
         }
         let mut flags = bit::BOUND;

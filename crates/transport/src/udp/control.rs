@@ -142,7 +142,7 @@ impl Udp {
             return if same { 0 } else { EINVAL };
         }
         let broadcast = self.addresses.is_broadcast(address);
-        if !self.addresses.may_bind(address) && !broadcast {
+        if !self.addresses.may_bind(address, reuse) && !broadcast {
             return EADDRNOTAVAIL;
         }
         let mut flags = 0;

@@ -185,7 +185,7 @@ impl Udp {
             return Err((Counter::DropNotAllowed, EACCES));
         }
         let wanted = if is_unspecified(header.local) { block.local } else { header.local };
-        if !self.addresses.may_bind(wanted) && !self.addresses.is_broadcast(wanted) {
+        if !self.addresses.may_bind(wanted, 0) && !self.addresses.is_broadcast(wanted) {
             return Err((Counter::DropNotAllowed, EINVAL));
         }
         match self.way(cx, i, wanted, destination, out) {

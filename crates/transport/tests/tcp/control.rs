@@ -129,6 +129,8 @@ fn addresses_in_use_and_not_ours() {
     let mut d = Direct::new();
     let (a, b, c) = (d.open().socket, d.open().socket, d.open().socket);
     assert_eq!(d.bind(a, [10, 9, 9, 9], 80, 0).errno, EADDRNOTAVAIL);
+    let freely = d.open().socket;
+    assert_eq!(d.bind(freely, [10, 9, 9, 9], 80, 8).errno, 0, "IP_FREEBIND");
     assert_eq!(d.bind(a, OWN, 80, 0).errno, 0);
     assert_eq!(d.bind(a, OWN, 80, 0).errno, 0, "asked again");
     assert_eq!(d.bind(a, OWN, 81, 0).errno, EINVAL);
