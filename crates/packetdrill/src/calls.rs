@@ -94,6 +94,26 @@ calls! {
     splice(from: c_int, from_offset: *mut loff_t, to: c_int, to_offset: *mut loff_t, len: usize, flags: c_uint) -> isize;
 }
 
+/// `splice` as a script has it: packetdrill hands over where it keeps the two words, and not the words, which are addresses.
+///
+/// # Safety
+/// As for the system call; the offsets must point to a word each.
+pub unsafe extern "C" fn splice_of_words(
+    data: Data,
+    from: c_int,
+    from_offset: *mut loff_t,
+    to: c_int,
+    to_offset: *mut loff_t,
+    len: usize,
+    flags: c_uint,
+) -> isize {
+    // SAFETY: by the caller.
+    unsafe {
+        let [from_offset, to_offset] = [from_offset, to_offset].map(|word| *word as usize as *mut loff_t);
+        splice(data, from, from_offset, to, to_offset, len, flags)
+    }
+}
+
 static KEPT: OnceLock<Calls> = OnceLock::new();
 
 fn kept() -> &'static Calls {

@@ -85,6 +85,6 @@ pub fn filled(calls: Calls, userdata: Data, netdev: Netdev) -> Interface {
         epoll_ctl: calls::epoll_ctl,
         epoll_wait: calls::epoll_wait,
         pipe: calls::pipe,
-        splice: calls::splice,
+        splice: calls::splice_of_words,
     }
 }

@@ -7,7 +7,7 @@ use crate::buffers::Buffers;
 use crate::socket::Socket;
 use crate::stream::{self, Source};
 use crate::sys::{self, Errno, Result};
-use crate::{establish, readiness, transfer};
+use crate::{establish, readiness, transfer, urgent};
 use core::ffi::{c_int, c_uint};
 
 /// A pipe that is writable has room for this much (PIPE_BUF).
@@ -76,6 +76,10 @@ pub fn from_stream(
             Ok(false) if done == 0 => return Err(Errno(libc::EAGAIN)),
             Err(errno) if done == 0 => return Err(errno),
             _ => break,
+        }
+        if urgent::is_at_mark(socket) && socket.page.receivable() > 0 {
+            // It does not pass an urgent byte, on Linux.
+            break;
         }
         let buffer = transfer::buffer(piece.as_mut_ptr().cast(), PIECE.min(len - done));
         // SAFETY: our own bytes.

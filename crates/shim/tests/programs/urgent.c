@@ -76,6 +76,22 @@ static void left_out(void) {
     EQUAL(now(fds[1], POLLIN | POLLPRI), 0);
 }
 
+/* A splice stops there, too, and goes no further. */
+static void spliced(void) {
+    int fds[2], p[2];
+    char got[2];
+    connected(fds);
+    CHECK(pipe(p) == 0);
+    write_all(fds[0], "ab", 2);
+    urgent(fds[0], "!");
+    write_all(fds[0], "cd", 2);
+    await_urgent(fds[1]);
+    EQUAL(splice(fds[1], NULL, p[1], NULL, 10, 0), 2);
+    EQUAL(splice(fds[1], NULL, p[1], NULL, 10, 0), 0);
+    read_all(p[0], got, 2);
+    expect(fds[1], "cd", 0);
+}
+
 /* Even one that waits for more. */
 static void waits_for_all(void) {
     int fds[2];
@@ -309,7 +325,7 @@ int main(int argc, char **argv) {
     static const struct test cases[] = {
         {"taken", taken},       {"left_out", left_out}, {"waits_for_all", waits_for_all}, {"alone", alone},
         {"in_line", in_line},   {"inherited", inherited}, {"two", two},  {"messages", messages},
-        {"selected", selected}, {"behind", behind},     {"in_a_set", in_a_set}, {"much", much}, {0},
+        {"selected", selected}, {"behind", behind},     {"in_a_set", in_a_set}, {"much", much}, {"spliced", spliced}, {0},
     };
     return run_case(cases, argc, argv);
 }
