@@ -25,8 +25,21 @@ pub struct RecoveryArguments {
     /// Established connections of each stack
     #[arg(long, default_value_t = 1000)]
     connections: usize,
+    /// Only these components; may be repeated
+    #[arg(long = "component", value_name = "COMPONENT", value_parser = clap::builder::PossibleValuesParser::new(COMPONENTS))]
+    components: Vec<String>,
+    /// Only deaths of single components: nothing is replaced, and the keeper is never left alone
+    #[arg(long)]
+    deaths_only: bool,
     #[arg(long)]
     json: bool,
+}
+
+impl RecoveryArguments {
+    fn components(&self) -> Vec<&str> {
+        let asked = |name: &&str| self.components.is_empty() || self.components.iter().any(|c| c == name);
+        COMPONENTS.into_iter().filter(asked).collect()
+    }
 }
 
 const COMPONENTS: [&str; 6] = ["tcp", "ip", "filter", "nic", "udp", "sockets"];
@@ -155,7 +168,7 @@ pub fn run(arguments: &RecoveryArguments) -> Result<()> {
     std::thread::sleep(REST * 2);
     let mut figures = Vec::new();
     let mut state = 0;
-    for name in COMPONENTS {
+    for name in arguments.components() {
         let mut times = [Vec::new(), Vec::new()];
         for _ in 0..arguments.rounds {
             for (stack, times) in stacks.iter_mut().zip(&mut times) {
@@ -175,7 +188,9 @@ pub fn run(arguments: &RecoveryArguments) -> Result<()> {
         figures.push(aim(Figure::new(what("no standby"), "ms", without), 0));
         figures.push(aim(Figure::new(what("standby"), "ms", with), 1));
     }
-    figures.extend(replaced::figures(&mut stacks[0], arguments.rounds)?);
+    if !arguments.deaths_only {
+        figures.extend(replaced::figures(&mut stacks[0], &arguments.components(), arguments.rounds)?);
+    }
     stacks[0].ask_all()?;
     let notes = [
         format!("{} connections of each stack, all of which answered afterwards", arguments.connections),

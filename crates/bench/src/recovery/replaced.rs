@@ -1,7 +1,7 @@
 //! Servers that are replaced on purpose, and the death of all but the keeper, as one connection of many sees them.
 
 use super::super::figure::{Aim, Figure};
-use super::{COMPONENTS, Crowd, PATIENCE, REST};
+use super::{Crowd, PATIENCE, REST};
 use anyhow::{Context, Result};
 use eft_linux::operator;
 use rustix::process::{Pid, Signal, kill_process};
@@ -23,9 +23,9 @@ const REPLACEMENTS: usize = 3;
 const BETWEEN: Duration = Duration::from_micros(200);
 
 /// The figures of a stack, whose connections must all be there afterwards.
-pub fn figures(crowd: &mut Crowd, rounds: usize) -> Result<Vec<Figure>> {
+pub fn figures(crowd: &mut Crowd, components: &[&str], rounds: usize) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
-    for name in COMPONENTS {
+    for name in components {
         let waits = (0..rounds.min(REPLACEMENTS)).map(|_| crowd.update(name)).collect::<Result<_>>()?;
         let what = format!("{name}, replaced by `eft update`: the longest wait for an answer");
         figures.push(Figure::new(what, "ms", waits).aim(Aim::AtMost(REPLACED)));
