@@ -28,5 +28,6 @@ pub mod serve;
 pub mod stack_sensor;
 pub mod supervisor;
 pub mod ticks;
+mod warm;
 
 pub use error::{Doing, Error, Result};

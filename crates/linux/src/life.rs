@@ -2,12 +2,15 @@
 //!
 //! The kernel marks the word of a dying thread and wakes who sleeps on it before it takes the thread's memory apart, which
 //! takes milliseconds when a thousand connections are mapped. A word can be written by whoever maps it, so the mark is only
-//! a hint: [`ending`] asks the kernel.
+//! a hint: a [`Witness`] asks the kernel.
 
 use crate::{Doing, Result};
 use eft_channel::Shared;
 use eft_channel::status::Status;
-use std::fs;
+use rustix::process::Pid;
+use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::ptr::{from_ref, null_mut};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
@@ -69,13 +72,39 @@ pub fn is_held(word: u32) -> bool {
 /// A thread that the kernel is taking apart (`PF_EXITING` of linux/sched.h).
 const EXITING: u64 = 4;
 
-/// How a process ends, if it is about to end and executes no instruction of its program any more: its only thread has begun
-/// to exit, of which there is no way back. It may keep its memory and its descriptors for milliseconds.
-pub fn ending(pid: u32) -> Option<String> {
-    ending_by(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+/// Bytes of a `stat` file at most: 52 numbers and a name.
+const STAT_MAX: usize = 2048;
+
+/// What the kernel says of a process. It is opened while that process lives, so that a death is confirmed by one system call,
+/// and never by what another process of the same number does.
+pub struct Witness(File);
+
+impl Witness {
+    pub fn of(pid: u32) -> Option<Witness> {
+        File::open(format!("/proc/{pid}/stat")).ok().map(Witness)
+    }
+
+    /// How the process ends, if it is about to end and executes no instruction of its program any more: its only thread has
+    /// begun to exit, of which there is no way back. It may keep its memory and its descriptors for milliseconds.
+    pub fn ending(&self) -> Option<String> {
+        let mut stat = [0; STAT_MAX];
+        let n = self.0.read_at(&mut stat, 0).ok()?;
+        ending_by(str::from_utf8(&stat[..n]).ok()?)
+    }
 }
 
-/// Lets everybody else run before the kernel's work on a process that is [ending]: its successor may be among them.
+/// Keeps a process that sleeps, and is about to be given work by this thread, from being woken on this CPU, where it would
+/// wait for this thread. Lasts until it [chooses its place](crate::serve).
+pub fn wake_elsewhere(pid: u32) {
+    let Some(pid) = Pid::from_raw(pid as i32) else { return };
+    let Ok(mut all) = sched_getaffinity(None) else { return };
+    all.unset(sched_getcpu());
+    if all.count() > 0 {
+        let _ = sched_setaffinity(Some(pid), &all);
+    }
+}
+
+/// Lets everybody else run before the kernel's work on a process that is [ending](Witness::ending): its successor may be among them.
 pub fn step_aside(pid: u32) {
     // SAFETY: all zeroes are a valid parameter, and the only one that SCHED_IDLE knows.
     unsafe {
@@ -84,7 +113,7 @@ pub fn step_aside(pid: u32) {
     }
 }
 
-/// What [`ending`] says, from the content of its `stat` (proc_pid_stat(5)).
+/// What [`Witness::ending`] says, from the content of its `stat` (proc_pid_stat(5)).
 fn ending_by(stat: &str) -> Option<String> {
     let fields: Vec<&str> = stat.trim_end().rsplit_once(") ")?.1.split(' ').collect();
     // Numbered from 1 in the manual; the first two are cut off.

@@ -27,18 +27,19 @@ fn a_process_is_ending_when_its_only_thread_exits() {
 #[test]
 fn a_running_process_is_not_ending_and_a_zombie_has_ended() {
     let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
-    assert_eq!(ending(child.id()), None);
+    let witness = Witness::of(child.id()).unwrap();
+    assert_eq!(witness.ending(), None);
     child.kill().unwrap();
     let until = Instant::now() + Duration::from_secs(20);
     let how = loop {
-        if let Some(how) = ending(child.id()) {
+        if let Some(how) = witness.ending() {
             break how;
         }
         assert!(Instant::now() < until);
     };
     assert_eq!(how, "signal 9");
     assert_eq!(child.wait().unwrap().signal(), Some(9));
-    assert_eq!(ending(child.id()), None, "it is gone");
+    assert_eq!(witness.ending(), None, "it is gone");
 }
 
 #[test]
@@ -67,4 +68,17 @@ fn the_kernel_tells_the_death_of_a_thread_that_holds_a_page() {
         set.add(&word, value);
         assert!(set.wait(Some(eft_host::clock::now() + Duration::from_millis(100))));
     }
+}
+
+#[test]
+fn a_sleeper_is_woken_on_another_cpu_than_that_of_its_waker() {
+    let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+    let pid = rustix::process::Pid::from_raw(child.id() as i32);
+    let before = sched_getaffinity(pid).unwrap();
+    wake_elsewhere(child.id());
+    let after = sched_getaffinity(pid).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // On a machine with one CPU nothing changes.
+    assert_eq!(after.count(), (before.count() - 1).max(1));
 }

@@ -3,7 +3,7 @@
 use super::tell;
 use crate::protocol::{AHEAD, CONTROL_FD, FromServer, Identity, PACKET_MAX, ToServer};
 use crate::sandbox::{self, Users};
-use crate::{Doing, Error, Result, heap, life, memory, scm, ticks};
+use crate::{Doing, Error, Result, heap, life, memory, scm, ticks, warm};
 use eft_channel::notify::Doorbell;
 use eft_channel::status::Status;
 use eft_channel::{Pool, Segment, Shared};
@@ -149,7 +149,11 @@ pub fn prepare(users: Option<Users>) -> Result<bool> {
     life::prepare()?;
     die_of_faults();
     leave_no_core();
-    heap::make_room(std::env::var_os(AHEAD).is_some());
+    let is_ahead = std::env::var_os(AHEAD).is_some();
+    heap::make_room(is_ahead);
+    if is_ahead {
+        warm::map_program();
+    }
     users.map_or(Ok(false), sandbox::enter)
 }
 

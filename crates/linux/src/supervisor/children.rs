@@ -4,7 +4,7 @@ use super::StackConfig;
 use super::member::Member;
 use super::process::{Process, Spawned};
 use crate::protocol::{AHEAD, CONTROL_FD, PROTOCOL};
-use crate::{Doing, Result, life, scm};
+use crate::{Doing, Result, scm};
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -132,9 +132,9 @@ pub fn ended(members: &mut [Member]) -> Vec<Dead> {
     those(members, ending)
 }
 
-/// This process, if it executes nothing any more, while the kernel takes its memory apart.
-pub fn dying(members: &mut [Member], pid: u32) -> Option<Dead> {
-    those(members, |process| (process.id() == pid).then(|| life::ending(pid)).flatten()).pop()
+/// This process, which executes nothing any more and ends so, while the kernel takes its memory apart.
+pub fn dying(members: &mut [Member], pid: u32, how: &str) -> Option<Dead> {
+    those(members, |process| (process.id() == pid).then(|| how.to_string())).pop()
 }
 
 /// The processes that `how` says have ended; their members have none any more.

@@ -36,9 +36,7 @@ impl Supervisor {
         let decision = decisions[0];
         let others: Vec<String> = company[1..].iter().map(|j| self.members[*j].name.clone()).collect();
         let report = self.members[i].report(&how, &others);
-        // In one piece: each is a system call.
         let line = format!("eft {}: {} ended ({how})\n", self.config.name, self.company_name(i));
-        eprint!("{line}");
         company.iter().for_each(|j| self.detach(*j));
         match decision {
             _ if self.reverts(i) => {
@@ -49,6 +47,8 @@ impl Supervisor {
             Decision::After(delay) => self.postpone(i, delay),
         }
         self.tell_the_rest();
+        // In one piece: each is a system call. The successor is at its work by now.
+        eprint!("{line}");
         let dir = operator::stack_dir(&self.config.name).join("crashes");
         report.keep(&dir);
         company.iter().for_each(|j| self.members[*j].drop_old_recording(&dir));
@@ -62,7 +62,12 @@ impl Supervisor {
             ));
             self.ending = Some(Ending::Whole);
         }
-        company.into_iter().for_each(|j| self.show_member(j));
+        // A successor is shown when it serves: `cores` would compete with it for a CPU.
+        for j in company {
+            if self.members[j].life != Life::Starting {
+                self.show_member(j);
+            }
+        }
     }
 
     /// A server's end of the control socket is closed: its process is about to end. One that goes on without it can be told

@@ -2,7 +2,8 @@
 //! before the kernel has taken its memory apart.
 
 use crate::futex::WaitSet;
-use crate::{Doing, Result, futex, life};
+use crate::life::{self, Witness};
+use crate::{Doing, Result, futex};
 use eft_channel::Shared;
 use rustix::event::{EventfdFlags, eventfd};
 use std::os::fd::OwnedFd;
@@ -14,13 +15,18 @@ use std::thread::JoinHandle;
 struct Watched {
     word: Shared<AtomicU32>,
     pid: u32,
+    /// `None`: it has ended already.
+    witness: Option<Witness>,
 }
+
+/// A process whose word was marked, and how it ends; `None`: it lives on.
+type Told = (u32, Option<String>);
 
 #[derive(Default)]
 struct Watch {
     servers: Mutex<Vec<Watched>>,
     /// Those whose words were marked.
-    told: Mutex<Vec<u32>>,
+    told: Mutex<Vec<Told>>,
     /// Changes with `servers`; the thread sleeps on it, too.
     changed: AtomicU32,
     ends: AtomicBool,
@@ -51,8 +57,8 @@ impl Deathwatch {
         &self.told
     }
 
-    /// The processes whose words were marked since the last call. Whether they die is for the kernel to say.
-    pub fn take(&self) -> Vec<u32> {
+    /// The processes whose words were marked since the last call. Whether they die is for the kernel to say, and said.
+    pub fn take(&self) -> Vec<Told> {
         let _ = rustix::io::read(&*self.told, &mut [0; 8]);
         std::mem::take(&mut lock(&self.watch.told))
     }
@@ -62,7 +68,7 @@ impl Deathwatch {
         let mut servers = lock(&self.watch.servers);
         // A successor has the page of its predecessor.
         servers.retain(|known| !std::ptr::eq(&*known.word, &*word));
-        servers.push(Watched { word, pid });
+        servers.push(Watched { word, pid, witness: Witness::of(pid) });
         drop(servers);
         self.watch.stir();
     }
@@ -112,16 +118,17 @@ impl Watch {
     /// run last from now on: the kernel's work on one would keep even the supervisor from the CPU.
     fn look(&self, set: &mut WaitSet) -> Vec<Shared<AtomicU32>> {
         let mut words = Vec::new();
-        lock(&self.servers).retain(|Watched { word, pid }| {
+        lock(&self.servers).retain(|Watched { word, pid, witness }| {
             let value = word.load(Ordering::Acquire);
             let lives = life::is_held(value);
             if !lives {
                 // It is a child that has not been reaped, so no other process has its number. A stray write may have marked
                 // the word of one that lives on.
-                if life::ending(*pid).is_some() {
+                let how = witness.as_ref().and_then(Witness::ending);
+                if how.is_some() {
                     life::step_aside(*pid);
                 }
-                lock(&self.told).push(*pid);
+                lock(&self.told).push((*pid, how));
             } else if set.add(word, value) {
                 words.push(word.clone());
             }

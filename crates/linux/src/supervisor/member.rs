@@ -56,6 +56,7 @@ pub struct Member {
     pub status_page: Both,
     pub status: Status,
     pub eventfd: OwnedFd,
+    /// Of its bell, read-only.
     pub bell_fd: OwnedFd,
     pub bell: Shared<Doorbell>,
     pub arena: Option<OwnedFd>,

@@ -211,9 +211,12 @@ impl Supervisor {
     }
 
     fn take_deaths(&mut self) {
-        for pid in self.deathwatch.take() {
-            match children::dying(&mut self.members, pid) {
-                Some(dead) => self.have_died(vec![dead]),
+        for (pid, how) in self.deathwatch.take() {
+            match how {
+                Some(how) => {
+                    let dead = children::dying(&mut self.members, pid, &how);
+                    self.have_died(dead.into_iter().collect());
+                }
                 // Its page says that it dies, and it does not: it writes what is not its to write.
                 None => self.members.iter_mut().filter(|m| m.pid() == Some(pid)).for_each(Member::kill),
             }
@@ -304,6 +307,9 @@ impl Supervisor {
                 self.restart(i);
             }
             self.members[i].flush();
+            if self.members[i].life == Life::Starting {
+                self.show_member(i);
+            }
             if self.members[i].silent_since.is_some_and(|since| now >= since + TICK) {
                 self.members[i].kill();
             }

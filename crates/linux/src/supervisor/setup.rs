@@ -186,6 +186,7 @@ fn member(config: &StackConfig, peer: ComponentId, inherited: &mut Option<Inheri
     // SAFETY: Doorbell is one atomic.
     let bell = unsafe { memory::map(&bell_fd, true)?.shared::<Doorbell>(0) }
         .map_err(|_| Error::Protocol("bell".into()))?;
+    let bell_fd = memory::read_only(&bell_fd)?;
     let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).doing("eventfd")?;
     let status_fd = Both { shown: memory::read_only(&status_fd)?, own: status_fd };
     let mut member = Member::new(peer, name, status_fd, status, event, bell_fd, bell);

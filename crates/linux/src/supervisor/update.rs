@@ -11,7 +11,7 @@ use super::process::Spawned;
 use super::{Supervisor, Watched};
 use crate::error::error;
 use crate::protocol::{FromServer, ToServer, encode};
-use crate::{Error, Result, memory, scm};
+use crate::{Error, Result, life, memory, scm};
 use eft_base::Instant;
 use eft_control::plan;
 use eft_host::clock;
@@ -195,12 +195,12 @@ impl Supervisor {
         let stage = Stage::Starting { previous, told_at };
         let until = clock::now() + PATIENCE;
         self.update = Some(Update { member: i, client, program, stage, unconverted: None, until });
+        life::wake_elsewhere(newcomer.child.id());
         if let Err(why) = self.raise(i, newcomer) {
             eprintln!("eft {}: {} cannot be updated: {why}", self.config.name, self.members[i].name);
             // The death that follows is handled like any other.
             self.members[i].kill();
         }
-        self.show_member(i);
         true
     }
 

@@ -6,7 +6,7 @@ use super::member::{Life, OwnedPool};
 use super::process::Spawned;
 use super::{OLD_POOLS, Supervisor, Watched};
 use crate::protocol::{DeviceSetup, Identity, ToServer};
-use crate::{Doing, Result, memory, operator};
+use crate::{Doing, Result, life, operator};
 use eft_base::PoolId;
 use eft_control::plan;
 use eft_host::clock;
@@ -59,7 +59,10 @@ impl Supervisor {
     /// Starts a server (again), with those that share its process.
     pub(super) fn start(&mut self, i: usize) -> Result<()> {
         let spawned = match self.take_standby(i) {
-            Some(standby) => standby,
+            Some(standby) => {
+                life::wake_elsewhere(standby.child.id());
+                standby
+            }
             None => self.spawn(i, self.members[i].program.as_ref(), false)?,
         };
         self.raise(i, spawned)
@@ -98,16 +101,16 @@ impl Supervisor {
         member.hung = false;
         member.restarts.started(clock::now());
         watched?;
-        self.keep_member(i);
         self.introduce(i)?;
         self.give_pools(i)?;
+        // Before it has the arena: if this process dies, the next one must know whose end to wait for.
+        self.keep_member(i);
         self.members[i].tell_arena();
         self.tell_index(i, &ToServer::Construct, &[]);
         self.give_others_pools(i);
         self.give_applications(i);
         self.give_configuration(i);
         self.show_all_members(i);
-        self.show_member(i);
         let peer = self.members[i].peer;
         for (other, capacity) in plan::neighbours(&self.config.topology, self.nics(), peer) {
             if let Some(j) = self.index(other)
@@ -188,11 +191,7 @@ impl Supervisor {
     fn introduce(&mut self, i: usize) -> Result<()> {
         let (mut identity, member) = (self.identity(i)?, &self.members[i]);
         let clone = |fd: &OwnedFd| fd.try_clone().doing("descriptor");
-        let mut fds = vec![
-            clone(&member.status_page.own)?,
-            clone(&member.eventfd)?,
-            memory::read_only(&member.bell_fd)?,
-        ];
+        let mut fds = vec![clone(&member.status_page.own)?, clone(&member.eventfd)?, clone(&member.bell_fd)?];
         for d in &member.device {
             fds.push(clone(d)?);
         }

@@ -15,7 +15,7 @@ fn wait(watch: &Deathwatch) -> Vec<u32> {
     let until = rustix::time::Timespec { tv_sec: 20, tv_nsec: 0 };
     let mut fds = [PollFd::new(watch.descriptor(), PollFlags::IN)];
     assert_eq!(poll(&mut fds, Some(&until)).unwrap(), 1, "nothing is told");
-    watch.take()
+    watch.take().into_iter().map(|(pid, _)| pid).collect()
 }
 
 /// Numbers that no process has.
