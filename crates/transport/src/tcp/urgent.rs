@@ -38,8 +38,10 @@ impl View<'_> {
         let Some(page) = self.live.page.as_ref().filter(|_| self.cold.urgent != 0) else {
             return false;
         };
-        let taken = page.receive_taken();
-        let alone = end_of(self.cold, self.block) == Some(taken + 1) && self.block.rcv_nxt == taken + 1;
+        // The application may have written anything there.
+        let next = page.receive_taken().checked_add(1);
+        let alone =
+            next.is_some() && end_of(self.cold, self.block) == next && Some(self.block.rcv_nxt) == next;
         alone && !self.block.has(super::block::bit::RECEIVED_FIN) && page.wishes() & wish::WANTS_URGENT == 0
     }
 
