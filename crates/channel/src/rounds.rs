@@ -16,12 +16,9 @@ pub const REPEATED: usize = 64;
 pub struct Rounds(Option<Instant>);
 
 impl Rounds {
-    /// At the end of a turn: begins a round if requests wait and none runs. One that runs is not cut short, so that its length
-    /// is the same however often requests come and go.
+    /// At the end of a turn: begins a round if requests wait and none runs, and ends the one that runs if none wait.
     pub fn arm(&mut self, now: Instant, waiting: bool) {
-        if waiting {
-            self.0.get_or_insert(now + ROUND);
-        }
+        self.0 = waiting.then(|| self.0.unwrap_or(now + ROUND));
     }
 
     /// Whether a round is over. The next one begins with the next [`Rounds::arm`].

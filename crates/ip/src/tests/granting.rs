@@ -61,13 +61,18 @@ fn ordinary_packets_of_a_granted_connection_pass_without_a_question_both_ways() 
         b.arrive(&segment_in(TCP_ACK, b""));
         assert_eq!(deliveries(&b.drain()), 2);
         b.send(ComponentId::TCP, 1, &segment_out(10));
-        assert!(matches!(b.drain()[..], [ToPeer::Nic(0, IpToNic::Send { .. })]));
+        let out = b.drain();
+        assert!(matches!(out[..], [ToPeer::Nic(0, IpToNic::Send { .. })]));
+        b.confirm(&out);
         assert_eq!((b.count(Counter::FilterAsks), b.count(Counter::FilterGranted)), (asks, 3));
+        b.drain();
         // Another connection is another question.
         b.send(ComponentId::TCP, 2, &segment(THEM, 10, 0));
-        asked(&b.drain()[0]);
+        let another = asked(&b.drain()[0]);
+        b.verdict(another, false);
+        b.drain();
         // And the filter is told how many passed.
-        b.pass(Duration::from_millis(1500));
+        b.pass(Duration::from_secs(2));
         let by_state = if by_rules { 0 } else { 3 };
         assert_eq!(b.drain(), [ToPeer::Filter(IpToFilter::Passed { packets: 3, by_state })]);
     }
