@@ -16,6 +16,7 @@
 
 mod errors;
 mod option;
+pub mod pacing;
 mod page;
 mod records;
 mod stamps;

@@ -55,7 +55,7 @@ pub enum Opt {
     FastOpenNoCookie,
     /// Which times of a stream's sends and receives the application wants (SO_TIMESTAMPING).
     Timestamping,
-    /// SO_MAX_PACING_RATE, in two words: bytes per second, with all bits flipped, so that 0 is no limit.
+    /// SO_MAX_PACING_RATE ([`super::pacing`]).
     PacingLimitLow,
     PacingLimitHigh,
 }

@@ -3,12 +3,7 @@
 use super::{copy, int_of};
 use crate::sys::Result;
 use core::ffi::c_int;
-use eft_channel::socket::{Opt, SocketPage};
-
-/// Bytes per second; `u64::MAX` is no limit.
-fn limit(page: &SocketPage) -> u64 {
-    !((page.option(Opt::PacingLimitHigh) as u64) << 32 | page.option(Opt::PacingLimitLow) as u64)
-}
+use eft_channel::socket::{SocketPage, pacing};
 
 pub fn set(page: &SocketPage, level: c_int, value: &[u8]) -> Result<()> {
     let limit = match value.first_chunk() {
@@ -18,14 +13,13 @@ pub fn set(page: &SocketPage, level: c_int, value: &[u8]) -> Result<()> {
             limit => limit as u64,
         },
     };
-    page.set_option(Opt::PacingLimitLow, !limit as u32);
-    page.set_option(Opt::PacingLimitHigh, (!limit >> 32) as u32);
+    pacing::words(limit).into_iter().for_each(|(option, word)| page.set_option(option, word));
     Ok(())
 }
 
 /// As many bits as there is room for.
 pub fn get(page: &SocketPage, to: &mut [u8]) -> usize {
-    let limit = limit(page);
+    let limit = pacing::limit(|option| page.option(option));
     match to.len() {
         8.. => copy(&limit.to_ne_bytes(), to),
         _ => copy(&(limit.min(u32::MAX as u64) as u32).to_ne_bytes(), to),

@@ -1,33 +1,29 @@
 //! Which connections are paced at a time, and how ([`super::pacing`]).
 
-use super::block::Block;
 use super::congestion::initial_window;
 use super::connection::Connection;
 use super::pacing::{Beat, Pacing, UNLIMITED, window_rate};
 use super::recovery::Phase;
-use crate::page::Page;
 use eft_base::Instant;
-use eft_channel::socket::Opt;
+use eft_channel::socket::pacing;
 
 /// The first segments are not paced, as on Linux: few paths cannot take them, and many exchanges end with them.
 const FIRST_SEGMENTS: u32 = 10;
 /// Bursts of a recovery are spread if a round trip takes so long.
 const LONG_US: u32 = 1_000;
 
-/// SO_MAX_PACING_RATE. Its words are 0 if it was not set.
-fn limit(page: &Page) -> u64 {
-    !((page.option(Opt::PacingLimitHigh) as u64) << 32 | page.option(Opt::PacingLimitLow) as u64)
-}
-
 impl Connection<'_> {
     /// Takes SO_MAX_PACING_RATE from the page.
     pub(super) fn take_pacing_limit(&mut self) {
-        self.live.pace.limit = self.live.page.as_ref().map_or(UNLIMITED, limit);
+        self.live.pace.limit = match &self.live.page {
+            Some(page) => pacing::limit(|option| page.option(option)),
+            None => UNLIMITED,
+        };
     }
 
     /// Bytes per second at which the connection sends, or would if it were paced.
     pub(super) fn pacing_rate(&self) -> u64 {
-        let block: &Block = &self.block;
+        let block = &*self.block;
         window_rate(&block.congestion, block.rtt.srtt_us).unwrap_or(UNLIMITED).min(self.live.pace.limit)
     }
 
