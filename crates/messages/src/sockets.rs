@@ -16,13 +16,26 @@
 
 use eft_base::{PoolId, RequestId, SocketId, WireAddress};
 
+/// What a program allows, or wants, for a binding.
+pub mod reuse {
+    /// SO_REUSEADDR.
+    pub const ADDRESS: u8 = 1;
+    /// SO_REUSEPORT.
+    pub const PORT: u8 = 2;
+    /// IPV6_V6ONLY.
+    pub const V6ONLY: u8 = 4;
+    /// IP_FREEBIND: an address that the stack does not have will do.
+    pub const FREE_BIND: u8 = 8;
+    pub const ALL: u8 = ADDRESS | PORT | V6ONLY | FREE_BIND;
+}
+
 crate::messages! {
     /// From sockets to a transport.
     pub enum SocketsToTransport {
         /// Allocate a slot for a new socket in the domain's arena. `socket.slot` is ignored.
         1 => Open { request: RequestId, socket: SocketId },
         /// Bind. Port 0 chooses one; an unspecified address is a wildcard.
-        /// `reuse`: bit 0 SO_REUSEADDR, bit 1 SO_REUSEPORT, bit 2 IPV6_V6ONLY, bit 3 IP_FREEBIND.
+        /// `reuse`: bits of [`reuse`].
         2 => Bind {
             request: RequestId,
             socket: SocketId,

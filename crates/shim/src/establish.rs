@@ -15,6 +15,7 @@ use core::ffi::c_int;
 use eft_base::{Endpoint, WireAddress};
 use eft_channel::socket::{flag, wish};
 use eft_messages::control::{Request, op};
+use eft_messages::sockets::reuse;
 use libc::{sockaddr, socklen_t};
 
 /// `bind`.
@@ -131,17 +132,20 @@ pub fn turn_to_stack(fd: c_int, inet6: bool, begun: bool) -> Result<&'static Soc
 /// Asks sockets to bind; returns the port.
 fn bind_eft(socket: &Socket, to: Endpoint) -> Result<u16> {
     let bits = socket.bits();
-    let reuse = (bits & bit::REUSE_ADDRESS != 0) as u32
-        | ((bits & bit::REUSE_PORT != 0) as u32) << 1
-        | ((bits & bit::V6ONLY != 0) as u32) << 2
-        | ((bits & bit::FREE_BIND != 0) as u32) << 3;
+    let wishes = [
+        (bit::REUSE_ADDRESS, reuse::ADDRESS),
+        (bit::REUSE_PORT, reuse::PORT),
+        (bit::V6ONLY, reuse::V6ONLY),
+        (bit::FREE_BIND, reuse::FREE_BIND),
+    ];
+    let reuse: u8 = wishes.into_iter().filter(|(own, _)| bits & own != 0).map(|(_, told)| told).sum();
     let reply = control::request(
         Request {
             op: op::BIND,
             slot: socket.slot,
             address: WireAddress::from(to.address),
             port: to.port,
-            args: [reuse, 0, 0, 0],
+            args: [reuse.into(), 0, 0, 0],
             ..Request::default()
         },
         None,

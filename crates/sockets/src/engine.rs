@@ -14,7 +14,7 @@ use eft_channel::socket::{self, Arena, LAYOUT_VERSION};
 use eft_component::sockets::{ConnectionId, Effect, Event, Handle};
 use eft_component::{Component, Context, Outbox, Output};
 use eft_messages::control::{Reply, Request, op};
-use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
+use eft_messages::sockets::{SocketsToTransport, TransportToSockets, reuse};
 use eft_messages::{ComponentId, Encoded, Role};
 use survivors::Open;
 
@@ -286,7 +286,7 @@ impl Sockets {
                     incarnation,
                     address,
                     port,
-                    reuse: args[0] as u8 & 15,
+                    reuse: args[0] as u8 & reuse::ALL,
                 },
                 out,
             ),

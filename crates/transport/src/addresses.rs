@@ -4,9 +4,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use eft_base::address::{with_zone, without_zone};
 use eft_base::{Cidr, WireAddress};
-
-/// A bit of a request to bind: an address that is not ours will do (IP_FREEBIND).
-const FREE_BIND: u8 = 8;
+use eft_messages::sockets::reuse;
 
 /// Which addresses an application may bind to. Empty: not configured yet, so nothing is refused
 /// here and ip decides.
@@ -23,12 +21,12 @@ impl Addresses {
             .collect();
     }
 
-    /// Whether a socket may be bound to `address`; `reuse` as in the request.
-    pub fn may_bind(&self, address: WireAddress, reuse: u8) -> bool {
+    /// Whether a socket may be bound to `address`; `wishes` as in the request to bind.
+    pub fn may_bind(&self, address: WireAddress, wishes: u8) -> bool {
         let address = IpAddr::from(address);
         // Only ip knows the link-local addresses.
         let plain = without_zone(address);
-        reuse & FREE_BIND != 0
+        wishes & reuse::FREE_BIND != 0
             || address.is_unspecified()
             || plain != address
             || self.0.is_empty()

@@ -11,6 +11,7 @@ use crate::requests::{Place, Transport};
 use eft_base::errno::{EADDRINUSE, EADDRNOTAVAIL, EINVAL, ENOBUFS};
 use eft_base::{DomainId, RequestId, SocketId, WireAddress};
 use eft_component::{Context, Outbox};
+use eft_messages::sockets::reuse;
 
 /// Most connections that may wait to be accepted (Linux's somaxconn).
 const BACKLOG_MAX: u32 = 4096;
@@ -123,7 +124,7 @@ impl Connection<'_> {
 }
 
 impl Tcp {
-    fn request_bind(&mut self, cx: &mut Context, i: u32, address: WireAddress, port: u16, reuse: u8) -> i32 {
+    fn request_bind(&mut self, cx: &mut Context, i: u32, address: WireAddress, port: u16, wishes: u8) -> i32 {
         let c = self.view(i);
         if c.block.has(bit::BOUND) {
             return if c.is_bound_to(address, port) { 0 } else { EINVAL };
@@ -131,17 +132,17 @@ impl Tcp {
         if !c.is_unused() {
             return EINVAL;
         }
-        if !self.addresses.may_bind(address, reuse) {
+        if !self.addresses.may_bind(address, wishes) {
             return EADDRNOTAVAIL;
         }
         let mut flags = bit::BOUND;
-        if reuse & 1 != 0 {
+        if wishes & reuse::ADDRESS != 0 {
             flags |= bit::REUSE_ADDRESS;
         }
-        if reuse & 2 != 0 {
+        if wishes & reuse::PORT != 0 {
             flags |= bit::REUSE_PORT;
         }
-        if reuse & 4 != 0 {
+        if wishes & reuse::V6ONLY != 0 {
             flags |= bit::V6ONLY;
         }
         self.bind_to(cx, i, address, port, flags)

@@ -14,6 +14,7 @@ use eft_base::errno::{EACCES, EADDRINUSE, EADDRNOTAVAIL, EINVAL, ENOBUFS, EOPNOT
 use eft_base::{DomainId, Instant, RequestId, SocketId, WireAddress};
 use eft_channel::socket::Opt;
 use eft_component::{Context, Outbox};
+use eft_messages::sockets::reuse;
 
 const EPHEMERAL_FIRST: u16 = 32768;
 const EPHEMERAL_COUNT: u32 = 28232;
@@ -134,7 +135,7 @@ impl Transport for Udp {
 }
 
 impl Udp {
-    fn request_bind(&mut self, cx: &mut Context, i: u32, address: WireAddress, port: u16, reuse: u8) -> i32 {
+    fn request_bind(&mut self, cx: &mut Context, i: u32, address: WireAddress, port: u16, wishes: u8) -> i32 {
         let block = &self.blocks[i];
         if block.has(bit::BOUND) {
             let same = block.local == address
@@ -142,17 +143,17 @@ impl Udp {
             return if same { 0 } else { EINVAL };
         }
         let broadcast = self.addresses.is_broadcast(address);
-        if !self.addresses.may_bind(address, reuse) && !broadcast {
+        if !self.addresses.may_bind(address, wishes) && !broadcast {
             return EADDRNOTAVAIL;
         }
         let mut flags = 0;
-        if reuse & 1 != 0 {
+        if wishes & reuse::ADDRESS != 0 {
             flags |= bit::REUSE_ADDRESS;
         }
-        if reuse & 2 != 0 {
+        if wishes & reuse::PORT != 0 {
             flags |= bit::REUSE_PORT;
         }
-        if reuse & 4 != 0 {
+        if wishes & reuse::V6ONLY != 0 {
             flags |= bit::V6ONLY;
         }
         self.blocks[i].flags |= flags;
