@@ -54,15 +54,20 @@ static void taken(void) {
     expect(fds[1], "ef", 0);
 }
 
+/* Sends an urgent byte between others, and waits until it is there. */
+static void send_around(int fds[2]) {
+    write_all(fds[0], "ab", 2);
+    urgent(fds[0], "!");
+    write_all(fds[0], "cd", 2);
+    await_urgent(fds[1]);
+}
+
 /* A read stops before the urgent byte, and the next one leaves it out. */
 static void left_out(void) {
     int fds[2];
     char got[10];
     connected(fds);
-    write_all(fds[0], "ab", 2);
-    urgent(fds[0], "!");
-    write_all(fds[0], "cd", 2);
-    await_urgent(fds[1]);
+    send_around(fds);
     EQUAL(at_mark(fds[1]), 0);
     EQUAL(unread(fds[1]), 2);
     expect(fds[1], "ab", 0);
@@ -82,10 +87,7 @@ static void spliced(void) {
     char got[2];
     connected(fds);
     CHECK(pipe(p) == 0);
-    write_all(fds[0], "ab", 2);
-    urgent(fds[0], "!");
-    write_all(fds[0], "cd", 2);
-    await_urgent(fds[1]);
+    send_around(fds);
     EQUAL(splice(fds[1], NULL, p[1], NULL, 10, 0), 2);
     EQUAL(splice(fds[1], NULL, p[1], NULL, 10, 0), 0);
     read_all(p[0], got, 2);
@@ -97,10 +99,7 @@ static void waits_for_all(void) {
     int fds[2];
     char got[10];
     connected(fds);
-    write_all(fds[0], "ab", 2);
-    urgent(fds[0], "!");
-    write_all(fds[0], "cd", 2);
-    await_urgent(fds[1]);
+    send_around(fds);
     EQUAL(recv(fds[1], got, 4, MSG_WAITALL), 2);
     EQUAL(recv(fds[1], got, 2, MSG_WAITALL), 2);
     CHECK(!memcmp(got, "cd", 2));
@@ -137,10 +136,7 @@ static void in_line(void) {
     char c;
     connected(fds);
     in_line_of(fds[1]);
-    write_all(fds[0], "ab", 2);
-    urgent(fds[0], "!");
-    write_all(fds[0], "cd", 2);
-    await_urgent(fds[1]);
+    send_around(fds);
     FAILS(recv(fds[1], &c, 1, MSG_OOB), EINVAL);
     while (unread(fds[1]) < 5) settle();
     expect(fds[1], "ab", 0);
