@@ -38,6 +38,7 @@ mod reject;
 mod repeat;
 mod resolution;
 mod route;
+mod routed;
 mod send;
 #[cfg(test)]
 mod tests;

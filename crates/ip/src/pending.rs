@@ -127,6 +127,13 @@ pub(crate) struct Transmission {
     pub segment_size: u16,
 }
 
+impl Transmission {
+    /// For its nic, for the first time or again.
+    pub fn to_nic(self, request: RequestId) -> ToPeer {
+        ToPeer::Nic(self.hop.interface, IpToNic::Send { request, descriptor: self.frame })
+    }
+}
+
 /// A datagram that was cut into fragments.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Datagram {

@@ -1,17 +1,13 @@
-//! What waits long for its answer, and what a transport asks for again.
+//! What is sent again: to a nic's successor, and to whoever does not answer.
 
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
-use crate::pending::Transmission;
-use crate::pending::{Origin, Stage, ToPeer};
-use crate::send::Refusal;
+use crate::pending::{Origin, Stage, Transmission};
 use crate::verdict::tagged;
 use eft_base::RequestId;
 use eft_channel::rounds::REPEATED;
 use eft_component::Context;
 use eft_messages::ComponentId;
-use eft_messages::nic::IpToNic;
-use eft_messages::transport::IpToTransport;
 
 impl Ip {
     /// Whether this request of a transport is under way here.
@@ -34,8 +30,7 @@ impl Ip {
             match t.stage {
                 Stage::Nic if out.room(ComponentId::nic(t.hop.interface)) > 0 => {
                     cx.count(Counter::Repeated);
-                    let send = IpToNic::Send { request: id, descriptor: t.frame };
-                    out.push(ToPeer::Nic(t.hop.interface, send));
+                    out.push(t.to_nic(id));
                 }
                 Stage::Verdict => self.ask_again(cx, id, out),
                 Stage::Nic | Stage::Neighbour | Stage::Local => {}
@@ -46,27 +41,13 @@ impl Ip {
         }
     }
 
+    /// A nic has a successor, which gets what its predecessor did not answer.
     pub(crate) fn nic_reborn(&mut self, cx: &mut Context, n: u8, out: &mut Out) {
         self.given.owner_reborn(n);
         let there = |f: &Transmission| f.stage == Stage::Nic && f.hop.interface == n;
         for (request, transmission) in self.transmissions.iter().filter(|(_, f)| there(f)) {
             cx.count(Counter::Resubmitted);
-            let descriptor = transmission.frame;
-            let send = IpToNic::Send { request, descriptor };
-            out.push(ToPeer::Nic(n, send));
+            out.push(transmission.to_nic(request));
         }
-    }
-
-    pub(crate) fn refuse(
-        &mut self,
-        cx: &mut Context,
-        peer: ComponentId,
-        request: RequestId,
-        (why, errno): Refusal,
-        out: &mut Out,
-    ) {
-        cx.count(why);
-        let sent = IpToTransport::Sent { request, errno };
-        out.push(ToPeer::Transport(peer, sent));
     }
 }

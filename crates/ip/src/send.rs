@@ -6,17 +6,17 @@
 
 use crate::bytes::PieceSum;
 use crate::counters::Counter;
-use crate::engine::{Ip, Out, SEGMENT_MAX};
+use crate::engine::{Ip, Out};
 use crate::family;
 use crate::lane::speaks;
 use crate::pending::{ETHERNET_LEN, Hop, Next, Origin, Outgoing, Question, Stage, ToPeer, Transmission};
 use core::net::IpAddr;
 use eft_base::errno::{EADDRNOTAVAIL, EINVAL, EMSGSIZE, ENETUNREACH, ENOBUFS};
 use eft_base::wire::{EthernetHeader, PROTOCOL_UDP};
-use eft_base::{MacAddress, PacketRef, RequestId, WireAddress};
+use eft_base::{MacAddress, PacketRef, RequestId};
 use eft_component::Context;
 use eft_messages::ComponentId;
-use eft_messages::nic::{FRAME_CHECKSUM, FRAME_PAYLOAD_MAX, FrameDescriptor, IpToNic};
+use eft_messages::nic::{FRAME_CHECKSUM, FRAME_PAYLOAD_MAX, FrameDescriptor};
 use eft_messages::transport::{
     IpToTransport, PAYLOAD_REFS_MAX, SEND_DONT_FRAGMENT, SendDescriptor, TRANSPORT_HEADER_MAX,
 };
@@ -25,8 +25,6 @@ use zerocopy::{FromZeros, IntoBytes};
 const IP_LEN_MAX: usize = 65535;
 /// Requests that wait for a frame slot, per transport.
 const LANE_MAX: usize = 8192;
-/// The MTU of local packets: no link limits them.
-const LOCAL_MTU: u16 = 65535;
 
 /// What to count, and what to tell the sender.
 pub(crate) type Refusal = (Counter, i32);
@@ -99,6 +97,19 @@ impl Ip {
         if let Err(refusal) = sent {
             self.refuse(cx, peer, request, refusal, out);
         }
+    }
+
+    fn refuse(
+        &mut self,
+        cx: &mut Context,
+        peer: ComponentId,
+        request: RequestId,
+        (why, errno): Refusal,
+        out: &mut Out,
+    ) {
+        cx.count(why);
+        let sent = IpToTransport::Sent { request, errno };
+        out.push(ToPeer::Transport(peer, sent));
     }
 
     fn try_send(
@@ -321,8 +332,7 @@ impl Ip {
         transmission.stage = Stage::Nic;
         cx.count(Counter::PacketsOut);
         cx.add(Counter::BytesOut, transmission.len as u64);
-        let send = IpToNic::Send { request: id, descriptor: transmission.frame };
-        out.push(ToPeer::Nic(transmission.hop.interface, send));
+        out.push(transmission.to_nic(id));
     }
 
     /// A transmission is over: frees what it held and reports to its sender.
@@ -345,47 +355,5 @@ impl Ip {
             Origin::Fragment(datagram) => self.settle_fragment(datagram, errno, out),
             Origin::Nobody => {}
         }
-    }
-
-    pub(crate) fn no_route(request: RequestId, source: WireAddress, errno: i32) -> IpToTransport {
-        IpToTransport::Routed { request, errno, source, mtu: 0, segment_max: 0, local: false }
-    }
-
-    pub(crate) fn receive_route(
-        &mut self,
-        cx: &mut Context,
-        peer: ComponentId,
-        request: RequestId,
-        source: WireAddress,
-        destination: WireAddress,
-        out: &mut Out,
-    ) {
-        cx.count(Counter::Routes);
-        let answer = match self.route(source.into(), destination.into()) {
-            Ok((source, mtu, segment_max, local)) => {
-                IpToTransport::Routed { request, errno: 0, source: source.into(), mtu, segment_max, local }
-            }
-            Err(errno) => Ip::no_route(request, source, errno),
-        };
-        out.push(ToPeer::Transport(peer, answer));
-    }
-
-    /// Source, MTU, segment_max, and whether it is local.
-    fn route(&self, source: IpAddr, destination: IpAddr) -> Result<(IpAddr, u16, u32, bool), i32> {
-        if !source.is_unspecified() && !family::is_pair(source, destination) {
-            return Err(ENETUNREACH);
-        }
-        let chosen = match source {
-            s if self.routes.is_ours(s) => Some(s),
-            s if s.is_unspecified() => None,
-            _ => return Err(EADDRNOTAVAIL),
-        };
-        let hop = self.routes.hop(source, destination).ok_or(ENETUNREACH)?;
-        let source = chosen.or_else(|| self.routes.source_for(hop, destination)).ok_or(ENETUNREACH)?;
-        if hop.next == Next::Local {
-            return Ok((source, LOCAL_MTU, SEGMENT_MAX, true));
-        }
-        let link = self.link(hop.interface).ok_or(ENETUNREACH)?;
-        Ok((source, link.mtu, link.segment_max, false))
     }
 }

@@ -12,6 +12,8 @@
 //! connection without a state that the rules let pass on this interface: it lasts until the rules change, and the filter keeps
 //! no state for it.
 //!
+//! **Lost.** ip asks again about a packet without a verdict after a second or two.
+//!
 //! **Restart.** filter reborn: ip forgets the grants and asks again about every packet without a verdict; meanwhile only
 //! packets with a grant pass. ip reborn: the filter forgets what it was asked and what it granted (its states live on).
 

@@ -8,6 +8,9 @@
 //! **Full.** Requests wait: the transport checks for room before it sends. Arriving packets are
 //! dropped by ip when less than half of the queue is free, so that replies always fit.
 //!
+//! **Lost.** A transport repeats a request that was not answered within a second or two, in the same slot: ip ignores that while
+//! it has the request under way, and else answers again.
+//!
 //! **Restart.** ip reborn: the transport resubmits every unanswered `Send` and `Route`, in order; a
 //! packet may go out twice. Transport reborn: ip forgets its requests and gives its packets back.
 
