@@ -10,6 +10,9 @@
 //!
 //! **Full.** Requests wait in sockets, which has at most one request outstanding per socket.
 //!
+//! **Lost.** sockets repeats what has not been answered for a second (`rounds.rs` in channel): a transport that has it under
+//! way ignores that, and one that has answered answers again.
+//!
 //! **Restart.** transport reborn: sockets resubmits what is unanswered; every request is idempotent
 //! by its id or by the socket's state. sockets reborn: applications resubmit to it, and it asks the
 //! transports anew.

@@ -9,4 +9,6 @@ eft_component::counters! {
     Closed => "sockets_closed",
     Domains => "domains",
     StaleReplies => "stale_replies",
+    DamagedReplies => "damaged_replies",
+    Repeated => "repeated_requests",
 }

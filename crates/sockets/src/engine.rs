@@ -2,14 +2,16 @@
 
 mod answers;
 mod configuration;
+mod repeat;
 mod survivors;
 
 use crate::counters::{COUNTERS, Counter};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use eft_base::errno::*;
-use eft_base::{DomainId, Instant, PoolId, RequestId, SocketId, WireAddress};
+use eft_base::{DomainId, Instant, PoolId, SocketId, WireAddress};
 use eft_channel::requests::Requests;
+use eft_channel::rounds::Rounds;
 use eft_channel::socket::{self, Arena, LAYOUT_VERSION};
 use eft_component::sockets::{ConnectionId, Effect, Event, Handle};
 use eft_component::{Component, Context, Outbox, Output};
@@ -101,6 +103,7 @@ pub struct Sockets {
     config: SocketsConfig,
     domains: BTreeMap<DomainId, Domain>,
     pending: Requests<Pending>,
+    rounds: Rounds,
     /// Sockets with a descriptor in an application.
     open: BTreeMap<(DomainId, u32), Open>,
     /// A predecessor's sockets whose pages are still to be read.
@@ -121,6 +124,7 @@ impl Sockets {
         let mut sockets = Sockets {
             // Bounded by `requests` and by the number of open sockets.
             pending: Requests::new(usize::MAX, config.generation),
+            rounds: Rounds::default(),
             config,
             domains: BTreeMap::new(),
             open: BTreeMap::new(),
@@ -143,25 +147,6 @@ impl Sockets {
     fn reply(out: &mut Outbox<Out>, connection: ConnectionId, sequence: u64, errno: i32) {
         let reply = Reply { version: LAYOUT_VERSION, errno, sequence, ..Reply::default() };
         out.push(Out::Effect(Effect::Reply { connection, reply }));
-    }
-
-    fn submit(
-        &mut self,
-        transport: ComponentId,
-        waiting: Waiting,
-        build: impl Fn(RequestId) -> SocketsToTransport,
-        out: &mut Outbox<Out>,
-    ) {
-        // The message contains its request id, which is allocated here.
-        let unnumbered = build(RequestId::default());
-        let Ok(request) = self.pending.insert(Pending { transport, waiting, message: unnumbered }) else {
-            return;
-        };
-        let message = build(request);
-        if let Some(p) = self.pending.get_mut(request) {
-            p.message = message;
-        }
-        out.push(Out::Transport(transport, message));
     }
 
     fn request(
@@ -352,8 +337,8 @@ impl Component for Sockets {
         peer.role.is_transport().then(|| TransportToSockets::decode(line).map(In)).flatten()
     }
 
-    fn receive(&mut self, cx: &mut Context, _from: ComponentId, In(message): In, out: &mut Outbox<Out>) {
-        self.answer(cx, message, out);
+    fn receive(&mut self, cx: &mut Context, from: ComponentId, In(message): In, out: &mut Outbox<Out>) {
+        self.answer(cx, from, message, out);
     }
 
     fn event(&mut self, cx: &mut Context, event: Event, out: &mut Outbox<Out>) {
@@ -377,24 +362,21 @@ impl Component for Sockets {
         assert!(self.open.is_empty() || !self.domains.is_empty(), "{} sockets of no domain", self.open.len());
     }
 
-    fn expire(&mut self, _cx: &mut Context, _out: &mut Outbox<Out>) {}
+    fn expire(&mut self, cx: &mut Context, out: &mut Outbox<Out>) {
+        self.repeat_requests(cx, out);
+    }
 
-    fn flush(&mut self, _cx: &mut Context, _out: &mut Outbox<Out>) {
+    fn flush(&mut self, cx: &mut Context, _out: &mut Outbox<Out>) {
         self.examine_some();
+        self.rounds.arm(cx.now, !self.pending.is_empty());
     }
 
     fn deadline(&self) -> Option<Instant> {
-        None
+        self.rounds.deadline()
     }
 
     fn peer_reborn(&mut self, _cx: &mut Context, peer: ComponentId, out: &mut Outbox<Out>) {
         self.transports.insert(peer);
-        for id in self.pending.ids() {
-            if let Some(p) = self.pending.get(id)
-                && p.transport == peer
-            {
-                out.push(Out::Transport(peer, p.message));
-            }
-        }
+        self.resubmit(peer, out);
     }
 }

@@ -1,3 +1,5 @@
+mod repeating;
+
 use super::*;
 use eft_base::errno::*;
 use eft_base::{DomainId, Instant, Random, RequestId, SocketId, WireAddress};
@@ -23,6 +25,7 @@ struct Bench {
     random: Random,
     memory: Memory,
     status: Status,
+    now: Instant,
     out: Outbox<Out>,
 }
 
@@ -38,6 +41,7 @@ impl Bench {
             random: Random::new(1),
             memory: Memory::new(),
             status: Status::heap(),
+            now: Instant::ZERO,
             out: Outbox::with_room(&[ComponentId::TCP, ComponentId::UDP], 64),
         };
         for transport in [ComponentId::TCP, ComponentId::UDP] {
@@ -49,12 +53,8 @@ impl Bench {
     }
 
     fn cx(&mut self) -> (&mut Sockets, Context<'_>, &mut Outbox<Out>) {
-        let cx = Context {
-            now: Instant::ZERO,
-            random: &mut self.random,
-            memory: &self.memory,
-            status: &self.status,
-        };
+        let cx =
+            Context { now: self.now, random: &mut self.random, memory: &self.memory, status: &self.status };
         (&mut self.engine, cx, &mut self.out)
     }
 

@@ -11,6 +11,9 @@ use eft_channel::socket::{Arena, SocketPage};
 /// No block, no slot.
 pub(crate) const NONE: u32 = u32::MAX;
 
+/// Requests to open that are remembered. sockets has fewer under way at a time.
+const OPENED_MAX: usize = 1 << 17;
+
 /// Freed slots that wait before they are reused.
 const FRESH_MAX: usize = 8;
 
@@ -150,8 +153,11 @@ impl Domain {
 pub(crate) struct Domains {
     map: Map<u16, Domain>,
     share: SlotShare,
-    /// Sockets that a predecessor opened and that were not used since, by request.
-    opened: Map<(u16, u64), u32>,
+    /// The blocks of sockets that a predecessor opened, and that were not used since, by request.
+    inherited: Map<u64, u32>,
+    /// The blocks of sockets that were opened in this life, with their request, by the request's index. sockets gives an index
+    /// to another request only once it has its answer: until then it may repeat the request.
+    opened: Map<u32, (RequestId, u32)>,
     /// Domains whose last socket may be gone.
     emptied: Vec<DomainId>,
     /// sockets was connected before in this life.
@@ -164,6 +170,7 @@ impl Domains {
         Domains {
             map: Map::with_hasher(key),
             share,
+            inherited: Map::with_hasher(key),
             opened: Map::with_hasher(key),
             emptied: Vec::new(),
             sockets_seen: false,
@@ -196,6 +203,7 @@ impl Domains {
     /// the blocks that claim a slot in any other domain.
     pub fn sockets_connected(&mut self) -> Vec<u32> {
         if core::mem::replace(&mut self.sockets_seen, true) {
+            self.inherited.clear();
             self.opened.clear();
             return Vec::new();
         }
@@ -215,13 +223,23 @@ impl Domains {
     }
 
     /// Remembers a socket that a predecessor opened, and that was not used since.
-    pub fn remember_opened(&mut self, domain: DomainId, request: u64, block: u32) {
-        self.opened.insert((domain.0, request), block);
+    pub fn inherit_opened(&mut self, request: u64, block: u32) {
+        self.inherited.insert(request, block);
     }
 
-    /// The socket that a predecessor opened for this request.
-    pub fn take_opened(&mut self, domain: DomainId, request: RequestId) -> Option<u32> {
-        self.opened.remove(&(domain.0, request.to_u64()))
+    /// Remembers which socket was opened for this request.
+    pub fn remember_opened(&mut self, request: RequestId, block: u32) {
+        if self.opened.len() >= OPENED_MAX && !self.opened.contains_key(&request.index) {
+            self.opened.clear();
+        }
+        self.opened.insert(request.index, (request, block));
+    }
+
+    /// The block of the socket that was opened for this request. It may have been used, or freed, since.
+    /// A predecessor's is found once.
+    pub fn find_opened(&mut self, request: RequestId) -> Option<u32> {
+        let own = self.opened.get(&request.index).filter(|(opened, _)| *opened == request);
+        own.map(|(_, block)| *block).or_else(|| self.inherited.remove(&request.to_u64()))
     }
 
     /// Whether a domain with at most `limit` sockets may open one more.

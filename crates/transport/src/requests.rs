@@ -1,5 +1,5 @@
 //! Requests of sockets, as far as tcp and udp handle them alike. Every request may be repeated after
-//! a rebirth of either side, and is idempotent.
+//! a rebirth of either side, or when its answer is late, and is idempotent.
 
 use crate::domains::{Domains, NONE};
 use crate::edge::Out;
@@ -40,6 +40,9 @@ pub(crate) trait Transport {
 
     /// Makes a socket for `request`.
     fn open(&mut self, cx: &mut Context, domain: DomainId, request: RequestId) -> Result<u32, i32>;
+
+    /// The request that a socket was opened for, until it is used; 0: none.
+    fn opened_for(&self, block: u32) -> u64;
 
     /// Takes a slot whose page a socket of an earlier stack left.
     fn restore(&mut self, cx: &mut Context, socket: SocketId, incarnation: u32) -> Result<u32, i32>;
@@ -135,6 +138,13 @@ pub(crate) trait Transport {
         out.push(Out::Sockets(reply));
     }
 
+    /// The block of the socket that was opened for this request, if it was not used since.
+    fn find_opened(&mut self, domain: DomainId, request: RequestId) -> Option<u32> {
+        let i = self.domains().find_opened(request)?;
+        let is_its = self.held(i).is_some_and(|s| s.domain == domain);
+        (is_its && self.opened_for(i) == request.to_u64()).then_some(i)
+    }
+
     fn request_open(
         &mut self,
         cx: &mut Context,
@@ -142,9 +152,9 @@ pub(crate) trait Transport {
         domain: DomainId,
         out: &mut Outbox<Out>,
     ) {
-        let opened = match self.domains().take_opened(domain, request) {
+        let opened = match self.find_opened(domain, request) {
             Some(i) => Ok(i),
-            None => self.open(cx, domain, request),
+            None => self.open(cx, domain, request).inspect(|i| self.domains().remember_opened(request, *i)),
         };
         let socket = opened.ok().and_then(|i| self.held(i)).unwrap_or(SocketId { domain, slot: NONE });
         self.reply(out, request, opened.err().unwrap_or(0), socket, opened.ok());

@@ -61,12 +61,15 @@ impl Sockets {
         }
     }
 
-    pub(super) fn answer(&mut self, cx: &mut Context, message: TransportToSockets, out: &mut Outbox<Out>) {
-        let TransportToSockets::Reply { request, errno, socket, incarnation, address, port, taken } = message;
-        let Some(pending) = self.pending.remove(request) else {
-            cx.count(Counter::StaleReplies);
-            return;
-        };
+    pub(super) fn answer(
+        &mut self,
+        cx: &mut Context,
+        from: ComponentId,
+        message: TransportToSockets,
+        out: &mut Outbox<Out>,
+    ) {
+        let Some(pending) = self.take_answered(cx, from, &message) else { return };
+        let TransportToSockets::Reply { errno, socket, incarnation, address, port, taken, .. } = message;
         let (connection, sequence, op, inode, handle) = match pending.waiting {
             Waiting::Application { connection, sequence, op, inode, handle } => {
                 (connection, sequence, op, inode, handle)

@@ -5,7 +5,7 @@ use super::asked::Path;
 use super::block::{Block, State, Tuple, bit};
 use super::clocks::Timestamps;
 use super::congestion::Congestion;
-use super::connection::Connection;
+use super::connection::{Connection, View};
 use super::counters::Counter;
 use super::emit::Outgoing;
 use super::engine::Tcp;
@@ -84,9 +84,16 @@ impl Tcp {
         port: u16,
         out: &mut Outbox<Out>,
     ) {
-        let block = self.view(i).block;
+        let View { block, live, .. } = self.view(i);
+        if live.connect_request == Some(request) {
+            // It is repeated while the route is asked for.
+            return;
+        }
+        let begun = live.begun_request == Some(request);
         let same = block.tuple.remote == address && block.tuple.remote_port == port;
         let errno = match block.state() {
+            // It is repeated when the connection has ended already: the page tells how.
+            State::Closed if begun => self.answer_begun(i),
             State::Closed if block.has(bit::DEAD) && block.has(bit::CONNECTED) => EISCONN,
             // A listener of an earlier stack, whose ring of records is still in use.
             State::Closed if block.rcv_nxt != 0 => EINVAL,
@@ -137,6 +144,7 @@ impl Tcp {
             cx.count(Counter::FailedConnects);
             errno
         });
+        self.connection(i).live.begun_request = begun.is_ok().then_some(request);
         self.reply(out, request, errno, socket, Some(i));
     }
 

@@ -46,6 +46,10 @@ impl Transport for Tcp {
         Ok(i)
     }
 
+    fn opened_for(&self, i: u32) -> u64 {
+        self.view(i).cold.open_request
+    }
+
     fn restore(&mut self, cx: &mut Context, socket: SocketId, incarnation: u32) -> Result<u32, i32> {
         self.domains.may_open(socket.domain, self.config.sockets_per_domain)?;
         let i = self.allocate(cx).ok_or(ENOBUFS)?;

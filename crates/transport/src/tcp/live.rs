@@ -118,6 +118,8 @@ pub(crate) struct Live {
     pub completions: u32,
     /// `Connect` to be answered when the route is known.
     pub connect_request: Option<RequestId>,
+    /// The last `Connect` that was answered with success; sockets may repeat it.
+    pub begun_request: Option<RequestId>,
     /// `Route` asked and not answered.
     pub route_request: Option<RequestId>,
     /// It counts as an open connection.
@@ -173,6 +175,7 @@ impl Live {
             info_at: NEVER,
             completions: 0,
             connect_request: None,
+            begun_request: None,
             route_request: None,
             open: false,
             embryonic: 0,

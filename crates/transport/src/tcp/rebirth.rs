@@ -149,7 +149,7 @@ impl Tcp {
             }
             State::TimeWait => self.connection(i).rearm(),
             State::Closed if open_request != 0 && !block.has(bit::DEAD) => {
-                self.domains.remember_opened(block.domain, open_request, i);
+                self.domains.inherit_opened(open_request, i);
             }
             _ => {}
         }

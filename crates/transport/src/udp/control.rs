@@ -61,6 +61,10 @@ impl Transport for Udp {
         Ok(i)
     }
 
+    fn opened_for(&self, i: u32) -> u64 {
+        self.blocks[i].open_request
+    }
+
     fn restore(&mut self, cx: &mut Context, socket: SocketId, incarnation: u32) -> Result<u32, i32> {
         self.domains.may_open(socket.domain, self.config.sockets_per_domain)?;
         let (page, _) = self.domains.page(socket).ok_or(EINVAL)?;
@@ -215,6 +219,10 @@ impl Udp {
         port: u16,
         out: &mut Outbox<Out>,
     ) {
+        if self.live[i as usize].connect_request == Some(request) {
+            // It is repeated while the route is asked for.
+            return;
+        }
         let socket = self.socket(i);
         if is_unspecified(address) {
             self.disconnect(i);

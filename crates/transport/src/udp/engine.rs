@@ -135,7 +135,7 @@ impl Udp {
                     self.ports.entry(block.local_port).or_default().push(i);
                 }
                 if block.open_request != 0 {
-                    self.domains.remember_opened(block.domain, block.open_request, i);
+                    self.domains.inherit_opened(block.open_request, i);
                 }
             } else {
                 if used {

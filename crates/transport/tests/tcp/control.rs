@@ -17,21 +17,21 @@ use eft_transport::{In, Out};
 use std::time::Duration;
 
 /// Talks to side 0 of a world as sockets does, without the world's applications.
-struct Direct {
-    world: World,
+pub struct Direct {
+    pub world: World,
     next: u32,
 }
 
 #[derive(Debug)]
-struct Answer {
-    errno: i32,
-    socket: SocketId,
-    incarnation: u32,
+pub struct Answer {
+    pub errno: i32,
+    pub socket: SocketId,
+    pub incarnation: u32,
     port: u16,
 }
 
 impl Direct {
-    fn new() -> Direct {
+    pub fn new() -> Direct {
         let mut world = World::new(1, Conditions::default());
         let addresses = Event::Configure { key: "addresses".into(), value: b"10.0.0.1/24\n".to_vec() };
         world.at(0).event(addresses);
@@ -43,11 +43,15 @@ impl Direct {
         self.ask_as(self.next, make)
     }
 
-    fn ask_as(&mut self, index: u32, make: impl FnOnce(RequestId) -> SocketsToTransport) -> Answer {
+    pub fn ask_as(&mut self, index: u32, make: impl FnOnce(RequestId) -> SocketsToTransport) -> Answer {
         self.try_ask(index, make).expect("an answer")
     }
 
-    fn try_ask(&mut self, index: u32, make: impl FnOnce(RequestId) -> SocketsToTransport) -> Option<Answer> {
+    pub fn try_ask(
+        &mut self,
+        index: u32,
+        make: impl FnOnce(RequestId) -> SocketsToTransport,
+    ) -> Option<Answer> {
         let request = RequestId { index, generation: 9 };
         let side = self.world.at(0);
         side.receive(ComponentId::SOCKETS, In::Sockets(make(request)));
@@ -77,7 +81,7 @@ impl Direct {
         answer
     }
 
-    fn incarnation(&self, socket: SocketId) -> u32 {
+    pub fn incarnation(&self, socket: SocketId) -> u32 {
         self.world.sides[0].incarnation(socket)
     }
 
@@ -85,7 +89,7 @@ impl Direct {
         self.ask(|request| SocketsToTransport::Open { request, socket: SocketId { domain: DOMAIN, slot: 0 } })
     }
 
-    fn bind(&mut self, socket: SocketId, address: [u8; 4], port: u16, reuse: u8) -> Answer {
+    pub fn bind(&mut self, socket: SocketId, address: [u8; 4], port: u16, reuse: u8) -> Answer {
         let (incarnation, address) = (self.incarnation(socket), v4(address));
         self.ask(|request| SocketsToTransport::Bind { request, socket, incarnation, address, port, reuse })
     }
@@ -95,7 +99,7 @@ impl Direct {
         self.ask(|request| SocketsToTransport::Listen { request, socket, incarnation, backlog: 5 })
     }
 
-    fn connect(&mut self, socket: SocketId, address: [u8; 4], port: u16) -> Answer {
+    pub fn connect(&mut self, socket: SocketId, address: [u8; 4], port: u16) -> Answer {
         let (incarnation, address) = (self.incarnation(socket), v4(address));
         self.ask(|request| SocketsToTransport::Connect { request, socket, incarnation, address, port })
     }

@@ -16,6 +16,7 @@ mod marks;
 mod options;
 mod pacing;
 mod recovery;
+mod repeats;
 mod rules;
 mod script;
 mod statistics;

@@ -130,6 +130,11 @@ impl Host {
         found.expect("an answer")
     }
 
+    /// A message of sockets, as it is.
+    pub fn hear_from_sockets(&mut self, message: SocketsToTransport) {
+        self.transport.receive(ComponentId::SOCKETS, In::Sockets(message));
+    }
+
     pub fn open(&mut self) -> SocketId {
         let socket = SocketId { domain: DOMAIN, slot: 0 };
         let (errno, socket, _) = self.ask(|request| SocketsToTransport::Open { request, socket });

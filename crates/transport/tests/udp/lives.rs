@@ -2,13 +2,13 @@
 
 use crate::host::*;
 use eft_base::errno::*;
-use eft_base::{PoolId, Random, SocketId};
+use eft_base::{PoolId, Random, RequestId, SocketId};
 use eft_channel::socket::{Geometry, Opt, wish};
 use eft_component::Component;
 use eft_component::transport::{Effect, Event};
 use eft_harness::DOMAIN;
 use eft_messages::ComponentId;
-use eft_messages::sockets::SocketsToTransport;
+use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 use eft_transport::Out;
 use eft_transport::udp::{UdpConfig, inspect};
 
@@ -262,4 +262,29 @@ fn what_ip_does_not_answer_is_repeated_until_it_does() {
     h.answer_all(0);
     h.flush();
     assert_eq!(h.page(s).send_released(), h.page(s).send_end());
+}
+
+#[test]
+fn requests_of_sockets_that_are_repeated_have_the_same_answer() {
+    let mut h = Host::new();
+    let socket = SocketId { domain: DOMAIN, slot: 0 };
+    let opened = |h: &mut Host, index| {
+        let request = RequestId { index, generation: 7 };
+        h.hear_from_sockets(SocketsToTransport::Open { request, socket });
+        let replies = h.flush();
+        let [TransportToSockets::Reply { errno: 0, socket, .. }] = replies[..] else { panic!("{replies:?}") };
+        socket
+    };
+    let (first, second) = (opened(&mut h, 500), opened(&mut h, 501));
+    assert_ne!(first, second);
+    assert_eq!((opened(&mut h, 500), opened(&mut h, 501)), (first, second));
+    // A connect that is repeated while the route is asked for is answered once.
+    let request = RequestId { index: 502, generation: 7 };
+    let (incarnation, address) = (h.page(first).incarnation(), v4(PEER));
+    let connect = SocketsToTransport::Connect { request, socket: first, incarnation, address, port: 9 };
+    h.hear_from_sockets(connect);
+    h.hear_from_sockets(connect);
+    assert_eq!(h.flush().len(), 1);
+    h.hear_from_sockets(connect);
+    assert_eq!(h.flush().len(), 1, "its answer was lost");
 }
