@@ -387,7 +387,8 @@ impl Component for Ip {
         self.flush_undelivered(out);
         self.schedule_retry(cx.now);
         self.flush_lanes(cx, out);
-        self.rounds.arm(cx.now, !self.transmissions.is_empty() || !self.arrivals.is_empty());
+        let waits = !self.transmissions.is_empty() || !self.arrivals.is_empty() || !self.given.is_empty();
+        self.rounds.arm(cx.now, waits);
         cx.gauge(Counter::Transmissions, self.transmissions.len() as u64);
         cx.gauge(Counter::Arrivals, self.arrivals.len() as u64);
         cx.gauge(Counter::Grants, self.grants.len() as u64);

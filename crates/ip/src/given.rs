@@ -21,6 +21,8 @@ struct Entry {
     to: ComponentId,
     /// Grows with every packet that is given.
     order: u64,
+    /// The round in which it was given.
+    round: u32,
 }
 
 struct Table {
@@ -35,11 +37,12 @@ pub(crate) struct Given {
     /// By pool id.
     pools: Vec<Option<Table>>,
     next: u64,
+    round: u32,
 }
 
 impl Given {
     pub fn new(packets: &Pool) -> Given {
-        let mut given = Given { pools: Vec::new(), next: 0 };
+        let mut given = Given { pools: Vec::new(), next: 0, round: 0 };
         given.insert_table(packets.id(), Owner::Us, packets.slots());
         given
     }
@@ -75,11 +78,11 @@ impl Given {
 
     pub fn give(&mut self, what: Undelivered, to: ComponentId) {
         self.next += 1;
-        let order = self.next;
+        let (order, round) = (self.next, self.round);
         if let Some(t) = self.table(what.packet.pool)
             && let Some(slot @ None) = t.slots.get_mut(what.packet.slot as usize)
         {
-            *slot = Some(Entry { what, to, order });
+            *slot = Some(Entry { what, to, order, round });
             t.given += 1;
         }
     }
@@ -115,6 +118,23 @@ impl Given {
         }
         all.sort_by_key(|entry| entry.order);
         all.into_iter().map(|entry| entry.what).collect()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.pools.iter().flatten().all(|t| t.given == 0)
+    }
+
+    /// Begins a round. Returns at most `limit` packets that transports have had for a whole one, and which have them, in the
+    /// order in which they got them: the message about one, or the receipt, may be lost.
+    pub fn next_round(&mut self, limit: usize) -> Vec<(ComponentId, Undelivered)> {
+        self.round = self.round.wrapping_add(1);
+        let round = self.round;
+        let given = self.pools.iter().flatten().filter(|t| t.given > 0);
+        let entries = given.flat_map(|t| t.slots.iter().flatten());
+        let mut overdue: Vec<Entry> = entries.filter(|e| round.wrapping_sub(e.round) > 1).copied().collect();
+        overdue.sort_by_key(|entry| entry.order);
+        overdue.truncate(limit);
+        overdue.into_iter().map(|entry| (entry.to, entry.what)).collect()
     }
 
     /// NIC `n` has a successor with a fresh pool.

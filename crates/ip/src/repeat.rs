@@ -2,7 +2,7 @@
 
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
-use crate::pending::{Origin, Stage, Transmission};
+use crate::pending::{Origin, Stage, ToPeer, Transmission};
 use crate::verdict::tagged;
 use eft_base::RequestId;
 use eft_channel::rounds::REPEATED;
@@ -20,7 +20,8 @@ impl Ip {
             || self.datagrams.iter().any(|(_, d)| is_it(d.origin))
     }
 
-    /// Repeats what nic and filter have not answered for long: a lost answer would hold a frame, or a packet, for ever.
+    /// Repeats what nic and filter have not answered for long, and what transports have not given back: a lost answer would hold
+    /// a frame, or a packet, for ever.
     pub(crate) fn repeat_requests(&mut self, cx: &mut Context, out: &mut Out) {
         if !self.rounds.expire(cx.now) {
             return;
@@ -38,6 +39,13 @@ impl Ip {
         }
         for id in self.arrivals.next_round().into_iter().take(REPEATED) {
             self.ask_again(cx, tagged(id), out);
+        }
+        // Who has given a packet back ignores it and gives it back again.
+        for (peer, what) in self.given.next_round(REPEATED) {
+            if out.may_drop_in(peer) {
+                cx.count(Counter::Repeated);
+                out.push(ToPeer::Transport(peer, what.message));
+            }
         }
     }
 

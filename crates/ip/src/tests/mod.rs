@@ -130,6 +130,16 @@ impl Bench {
         self.with(|ip, cx, out| ip.receive(cx, peer, FromPeer::Transport(m), out));
     }
 
+    /// The transports give back what they were given.
+    fn give_back(&mut self, given: &[ToPeer]) {
+        for message in given {
+            if let ToPeer::Transport(peer, IpToTransport::Deliver { packet, .. }) = *message {
+                self.transport_says(peer, TransportToIp::Done { packet });
+            }
+        }
+        self.drain();
+    }
+
     fn verdict(&mut self, request: RequestId, pass: bool) {
         self.judgement(request, if pass { Judgement::Pass } else { Judgement::Drop });
     }

@@ -270,3 +270,25 @@ fn a_bad_configuration_changes_nothing() {
     b.send(ComponentId::UDP, 2, &datagram(THEM, 0, 10));
     assert_eq!(b.drain(), [sent(ComponentId::UDP, 2, 99)]);
 }
+
+#[test]
+fn a_packet_that_a_transport_does_not_give_back_is_given_again() {
+    let mut b = Bench::new(false);
+    receive_udp(&mut b);
+    let first = b.drain();
+    let [ToPeer::Transport(ComponentId::UDP, IpToTransport::Deliver { packet, .. })] = first[..] else {
+        panic!("{first:?}")
+    };
+    b.pass(Duration::from_millis(900));
+    assert_eq!(b.drain(), [], "a transport may take that long");
+    b.pass(Duration::from_secs(2));
+    assert_eq!((b.drain(), b.count(Counter::Repeated)), (first.clone(), 1));
+    // Both receipts come in the end: the second one counts for nothing.
+    b.transport_says(ComponentId::UDP, TransportToIp::Done { packet });
+    assert!(matches!(b.drain()[..], [ToPeer::Nic(0, IpToNic::Done { .. })]));
+    b.transport_says(ComponentId::UDP, TransportToIp::Done { packet });
+    assert_eq!(b.drain(), []);
+    b.pass(Duration::from_secs(5));
+    assert_eq!(b.drain(), []);
+    b.assert_idle();
+}
