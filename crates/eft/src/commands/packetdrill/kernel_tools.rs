@@ -5,7 +5,7 @@ use crate::commands::set::Settings;
 use crate::commands::stat::counters_of;
 use anyhow::{Context, Result};
 use eft_bench::counters::counters;
-use eft_transport::tcp::{Ecn, FastOpen, Timestamps};
+use eft_transport::tcp::{Ecn, FastOpen, Pacing, Timestamps};
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 
@@ -73,6 +73,7 @@ fn show_counters(stack: &str) -> Result<()> {
 fn meaning(words: &[String]) -> Settings {
     let mut settings = Settings::default();
     match words.first().map(String::as_str) {
+        Some("tc") => settings.pacing = pacing(words[1..].iter().map(String::as_str)),
         Some("ip") => settings.forget_servers = words[1..] == ["tcp_metrics", "flush", "all"],
         Some("sysctl") => {
             words[1..].iter().filter_map(|word| word.split_once('=')).for_each(|(name, value)| {
@@ -104,6 +105,12 @@ pub fn ecn(value: &str) -> Option<Ecn> {
 
 pub fn timestamps(value: &str) -> Option<Timestamps> {
     Some(if value == "0" { Timestamps::Off } else { Timestamps::On })
+}
+
+/// What the words of a `tc` command line mean: with the queueing discipline `fq` at its device, Linux paces every connection.
+pub fn pacing<'a>(words: impl Iterator<Item = &'a str>) -> Option<Pacing> {
+    let mut discipline = words.skip_while(|word| *word != "root").skip(1);
+    (discipline.next().map(|name| name.trim_end_matches('`')) == Some("fq")).then_some(Pacing::On)
 }
 
 /// A value of Linux's `net.ipv4.tcp_fastopen`.

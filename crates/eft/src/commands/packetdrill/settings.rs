@@ -1,8 +1,8 @@
 //! What a script needs of its stack and of packetdrill: addresses as in packetdrill's own runner, and the settings that it
 //! makes in the kernel for which the stack has options.
 
-use super::kernel_tools::{ecn, fast_open, timestamps};
-use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, MinSegments, Timestamps};
+use super::kernel_tools::{ecn, fast_open, pacing, timestamps};
+use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, MinSegments, Pacing, Timestamps};
 use std::net::IpAddr;
 
 /// What packets and sockets are.
@@ -21,6 +21,7 @@ pub struct Settings {
     fastopen_key: CookieKeys,
     timestamps: Timestamps,
     min_tso_segs: MinSegments,
+    pacing: Pacing,
     local: String,
     remote: String,
 }
@@ -44,6 +45,7 @@ impl Settings {
                 .expect("a key of ours is one"),
             timestamps: set(begin, "tcp_timestamps").and_then(timestamps).unwrap_or_default(),
             min_tso_segs: set(begin, "tcp_min_tso_segs").and_then(|n| n.parse().ok()).unwrap_or_default(),
+            pacing: begin.lines().find_map(|line| pacing(line.split_whitespace())).unwrap_or_default(),
             local: address(script, "--local_ip=", version),
             remote: address(script, "--remote_ip=", version),
         }
@@ -57,6 +59,7 @@ impl Settings {
             ("--fastopen-key", self.fastopen_key.to_string()),
             ("--timestamps", self.timestamps.name().to_string()),
             ("--min-tso-segs", self.min_tso_segs.to_string()),
+            ("--pacing", self.pacing.name().to_string()),
         ];
         // As every kernel of theirs has it.
         let own = own.into_iter().chain([("--slow-start", "hystart".to_string())]);

@@ -10,6 +10,7 @@ fn variables_that_the_stack_has_change_there() {
     assert_eq!((settings.timestamps, settings.ecn), (Some(Timestamps::Off), Some(Ecn::Answer)));
     assert_eq!(settings.fastopen, Some(FastOpen::of_linux(0x403)));
     assert_eq!(of("sysctl -q net.ipv4.tcp_fastopen_key=1-2-3-4").fastopen_key, "1-2-3-4".parse().ok());
+    assert_eq!(of("tc qdisc replace dev tun0 root fq").pacing, Some(Pacing::On));
     assert!(of("ip tcp_metrics flush all").forget_servers);
 }
 
@@ -19,6 +20,7 @@ fn others_have_no_effect() {
         "sysctl -q net.ipv4.tcp_sack=1",
         "ip link show",
         "tc qdisc add dev tun0 root pfifo",
+        "tc qdisc show dev fq",
         "sysctl net.ipv4.tcp_ecn",
     ] {
         assert_eq!(of(line), Settings::default(), "{line}");

@@ -49,3 +49,12 @@ fn large_segments_have_the_least_of_the_script() {
     assert_eq!(of(""), "2");
     assert_eq!(of("`../set_sysctls.py /proc/sys/net/ipv4/tcp_min_tso_segs=10`"), "10");
 }
+
+#[test]
+fn connections_are_paced_if_the_script_has_a_queue_that_paces() {
+    let of = |script| Settings::of(Version::Ipv4, script).pacing;
+    assert_eq!(of("`../common/defaults.sh\ntc qdisc replace dev tun0 root fq\nsysctl -q x=1`"), Pacing::On);
+    assert_eq!(of("`tc qdisc replace dev tun0 root fq`"), Pacing::On);
+    assert_eq!(of("`tc qdisc add dev tun0 root pfifo`"), Pacing::Auto);
+    assert_eq!(of(" 0 socket(…) = 3\n`tc qdisc replace dev tun0 root fq`"), Pacing::Auto, "how it begins");
+}
