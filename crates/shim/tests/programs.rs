@@ -34,7 +34,7 @@ cases! { on_both;
     events: level edge edge_unread edge_unread_datagram edge_unread_listener edge_out oneshot nested early selecting exclusive shared_set own_signal
         listener;
     hangups: reset reset_unread finished by_oneself refused held waiting queue by_number shut_datagrams;
-    datagrams: echo messages refused many_waiters more broadcast mtu errors errors_and_data;
+    datagrams: echo messages refused many_waiters more broadcast groups mtu errors errors_and_data;
     urgent: taken left_out waits_for_all alone in_line inherited two messages selected behind in_a_set much spliced;
     waits: rest in_a_set child beside together many cancelled restarted jumps limited ended;
     shadows: beside together peeked either_first connected_peer loopback_peer waits domain handed six held refused;

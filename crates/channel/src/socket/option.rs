@@ -58,10 +58,12 @@ pub enum Opt {
     /// SO_MAX_PACING_RATE ([`super::pacing`]).
     PacingLimitLow,
     PacingLimitHigh,
+    /// Hops of datagrams to groups (IP_MULTICAST_TTL): one more than was set; 0 means the default of 1.
+    MulticastHops,
 }
 
 impl Opt {
-    pub(crate) const LAST: Opt = Opt::PacingLimitHigh;
+    pub(crate) const LAST: Opt = Opt::MulticastHops;
 
     /// Options that a connection inherits from its listener.
     pub const INHERITED: &[Opt] = &[

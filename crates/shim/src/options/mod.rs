@@ -9,6 +9,7 @@ mod carry;
 mod computed;
 mod pacing;
 mod table;
+mod words;
 
 use crate::received;
 use crate::socket::{Socket, bit};
@@ -72,6 +73,8 @@ enum Kind {
     CookieKeys,
     /// SO_TIMESTAMPING.
     Stamps,
+    /// IP_MULTICAST_TTL, IPV6_MULTICAST_HOPS.
+    MulticastHops,
     /// TCP_CC_INFO: empty, as on Linux for CUBIC and NewReno.
     CongestionInfo,
 }
@@ -143,16 +146,6 @@ fn int_of(level: c_int, value: &[u8]) -> Result<c_int> {
     }
 }
 
-/// The values that the kernel takes for a word of the transport.
-fn range_of(opt: Opt) -> core::ops::RangeInclusive<c_int> {
-    match opt {
-        Opt::KeepIdle | Opt::KeepInterval => 1..=32767,
-        Opt::KeepCount | Opt::SynCount => 1..=127,
-        Opt::Ttl => 1..=255,
-        _ => 0..=c_int::MAX,
-    }
-}
-
 /// `setsockopt`.
 pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) -> Result<()> {
     let kind = find(socket, level, name).ok_or(Errno(libc::ENOPROTOOPT))?;
@@ -198,11 +191,12 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
     }
     let number = int_of(level, value)?;
     match kind {
+        Kind::MulticastHops => words::set_multicast_hops(page, number)?,
         // IPV6_TCLASS and the time to live: back to the default.
         Kind::Word(opt @ (Opt::Ttl | Opt::Tos)) if number == -1 => page.set_option(opt, 0),
         // An unsigned number, all bits for "no limit"; zero, as on Linux, is the default, which is none.
         Kind::Word(Opt::NotSentLowWater) => page.set_option(Opt::NotSentLowWater, number as u32),
-        Kind::Word(opt) if !range_of(opt).contains(&number) => return Err(Errno(libc::EINVAL)),
+        Kind::Word(opt) if !words::range_of(opt).contains(&number) => return Err(Errno(libc::EINVAL)),
         Kind::Word(Opt::FastOpenQueue) if is_connected(socket) => return Err(Errno(libc::EINVAL)),
         // A stream's ECN bits are TCP's own.
         Kind::Word(Opt::Tos) if socket.is_stream() => page.set_option(Opt::Tos, number as u32 & 0xfc),
@@ -343,6 +337,7 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
         Kind::Word(opt @ Opt::KeepCount) => word(opt, 9),
         Kind::Word(opt @ Opt::SynCount) => word(opt, 6),
         Kind::Word(opt @ Opt::Ttl) => word(opt, 64),
+        Kind::MulticastHops => words::multicast_hops(page),
         Kind::Word(opt) | Kind::Flag(opt) => page.option(opt) as c_int,
         Kind::Bit(bits) => socket.has(bits) as c_int,
         Kind::Size(Opt::SendBuffer) => word(Opt::SendBuffer, page.send_len() as c_int),

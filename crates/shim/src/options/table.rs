@@ -46,6 +46,10 @@ const fn stream(number: c_int, name: &'static str, kind: Kind, note: &'static st
     Row { level: IPPROTO_TCP, number, name, stream: Some(kind), datagram: None, note }
 }
 
+const fn datagram(level: c_int, number: c_int, name: &'static str, kind: Kind, note: &'static str) -> Row {
+    Row { level, number, name, stream: None, datagram: Some(kind), note }
+}
+
 const fn no(level: c_int, number: c_int, name: &'static str, note: &'static str) -> Row {
     Row { level, number, name, stream: None, datagram: None, note }
 }
@@ -338,7 +342,7 @@ pub const OPTIONS: &[Row] = &[
     no(IP, 25, "IP_RECVFRAGSIZE", ""),
     no(IP, 26, "IP_RECVERR_RFC4884", ""),
     no(IP, 32, "IP_MULTICAST_IF", MULTICAST),
-    no(IP, 33, "IP_MULTICAST_TTL", MULTICAST),
+    datagram(IP, 33, "IP_MULTICAST_TTL", Kind::MulticastHops, "0: it does not leave the host"),
     no(IP, 34, "IP_MULTICAST_LOOP", MULTICAST),
     no(IP, 35, "IP_ADD_MEMBERSHIP", MULTICAST),
     no(IP, 36, "IP_DROP_MEMBERSHIP", MULTICAST),
@@ -359,6 +363,14 @@ pub const OPTIONS: &[Row] = &[
     no(IP, 51, "IP_LOCAL_PORT_RANGE", ""),
     no(IP, 52, "IP_PROTOCOL", "SO_PROTOCOL tells it"),
     both(IPV6, 16, "IPV6_UNICAST_HOPS", Kind::Word(Opt::Ttl), "as IP_TTL"),
+    Row {
+        level: IPV6,
+        number: 18,
+        name: "IPV6_MULTICAST_HOPS",
+        stream: Some(Kind::Computed(|_| 1)),
+        datagram: Some(Kind::MulticastHops),
+        note: "as IP_MULTICAST_TTL; 1 on a stream, as on Linux",
+    },
     both(
         IPV6,
         23,

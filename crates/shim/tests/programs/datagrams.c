@@ -186,6 +186,41 @@ static void broadcast(void) {
     EQUAL(sendto(c, "x", 1, 0, (void *)&all, sizeof all), 1);
 }
 
+static int group_hops(int fd, int level, int name) {
+    int hops = -2;
+    socklen_t len = sizeof hops;
+    CHECK(getsockopt(fd, level, name, &hops, &len) == 0);
+    return hops;
+}
+
+/* IP_MULTICAST_TTL is 1 unless it is set, to 0 up to 255; -1 is the default. */
+static void group_hops_of(int c, int level, int name) {
+    int wrong[] = {-2, 256}, right[] = {0, 255, 7, -1};
+    EQUAL(group_hops(c, level, name), 1);
+    for (int i = 0; i < 4; i++) {
+        CHECK(setsockopt(c, level, name, &right[i], sizeof(int)) == 0);
+        EQUAL(group_hops(c, level, name), right[i] < 0 ? 1 : right[i]);
+    }
+    for (int i = 0; i < 2; i++)
+        FAILS(setsockopt(c, level, name, &wrong[i], sizeof(int)), EINVAL);
+}
+
+static void groups(void) {
+    int c = bound(SOCK_DGRAM, host), fresh = socket(AF_INET, SOCK_DGRAM, 0), hops = 9;
+    group_hops_of(c, IPPROTO_IP, IP_MULTICAST_TTL);
+    CHECK(setsockopt(c, IPPROTO_IP, IP_MULTICAST_TTL, &(char){33}, 1) == 0);
+    EQUAL(group_hops(c, IPPROTO_IP, IP_MULTICAST_TTL), 33);
+    /* What was set before the socket has an address stays. */
+    CHECK(setsockopt(fresh, IPPROTO_IP, IP_MULTICAST_TTL, &hops, sizeof hops) == 0);
+    struct sockaddr_in here = at(host, 0);
+    CHECK(bind(fresh, (void *)&here, sizeof here) == 0);
+    EQUAL(group_hops(fresh, IPPROTO_IP, IP_MULTICAST_TTL), 9);
+    struct sockaddr_in6 any = {.sin6_family = AF_INET6};
+    int six = socket(AF_INET6, SOCK_DGRAM, 0);
+    CHECK(bind(six, (void *)&any, sizeof any) == 0);
+    group_hops_of(six, IPPROTO_IPV6, IPV6_MULTICAST_HOPS);
+}
+
 static int mtu_of(int fd) {
     int mtu;
     socklen_t len = sizeof mtu;
@@ -332,7 +367,7 @@ static void errors_and_data(void) {
 int main(int argc, char **argv) {
     static const struct test cases[] = {
         {"echo", echo}, {"messages", messages}, {"refused", refused},
-        {"many_waiters", many_waiters}, {"more", more}, {"broadcast", broadcast}, {"mtu", mtu},
+        {"many_waiters", many_waiters}, {"more", more}, {"broadcast", broadcast}, {"groups", groups}, {"mtu", mtu},
         {"errors", errors}, {"errors_and_data", errors_and_data}, {0},
     };
     return run_case(cases, argc, argv);

@@ -22,6 +22,8 @@ eft_component::counters! {
     DropUnroutable => "drop_unroutable",
     DropNoDestination => "drop_no_destination",
     DropTooLong => "drop_too_long",
+    /// To a group, with IP_MULTICAST_TTL 0.
+    DropNoHops => "drop_no_hops",
     DropNotAllowed => "drop_not_allowed",
     IcmpApplied => "icmp_applied",
     DropIcmp => "drop_icmp",

@@ -48,6 +48,8 @@ struct Way {
     source: WireAddress,
     destination: WireAddress,
     port: u16,
+    /// 0: as ip's default.
+    hops: u8,
 }
 
 /// Which bytes of a record's payload are one datagram.
@@ -131,7 +133,9 @@ impl Udp {
             Ok(None) => return false,
             Err((counter, errno)) => {
                 cx.count(counter);
-                self.set_error(i, errno);
+                if errno != 0 {
+                    self.set_error(i, errno);
+                }
                 self.blocks[i].sent += record;
                 self.live[i as usize].segmented = 0;
                 self.release_ring(i);
@@ -151,7 +155,7 @@ impl Udp {
         true
     }
 
-    /// Where a datagram goes. `Ok(None)`: the route is being asked for.
+    /// Where a datagram goes. `Ok(None)`: the route is being asked for. An error of 0: it goes nowhere, and nobody is told.
     fn direct(
         &mut self,
         cx: &mut Context,
@@ -188,11 +192,13 @@ impl Udp {
         if !self.addresses.may_bind(wanted, 0) && !self.addresses.is_broadcast(wanted) {
             return Err((Counter::DropNotAllowed, EINVAL));
         }
-        match self.way(cx, i, wanted, destination, out) {
-            None => Ok(None),
-            Some(Err(errno)) => Err((Counter::DropUnroutable, errno)),
-            Some(Ok(source)) => Ok(Some(Way { source, destination, port })),
-        }
+        let source = match self.way(cx, i, wanted, destination, out) {
+            None => return Ok(None),
+            Some(Err(errno)) => return Err((Counter::DropUnroutable, errno)),
+            Some(Ok(source)) => source,
+        };
+        let hops = hops(page, header, destination).ok_or((Counter::DropNoHops, 0))?;
+        Ok(Some(Way { source, destination, port, hops }))
     }
 
     /// The source address for a destination, if it is known; else it is asked for.
@@ -315,18 +321,14 @@ impl Udp {
             payload[count] = r;
             count += 1;
         }
-        let or = |own: u8, option: Opt| match own {
-            0 => page.option(option).min(255) as u8,
-            own => own,
-        };
         // As on Linux, what is segmented fits its way.
         let may_fragment = page.option(Opt::DontFragment) & fragment::NEVER == 0 && header.segment == 0;
         SendDescriptor {
             source: way.source,
             destination: way.destination,
             protocol: PROTOCOL_UDP,
-            ttl: or(header.ttl, Opt::Ttl),
-            tos: or(header.tos, Opt::Tos),
+            ttl: way.hops,
+            tos: own_or(header.tos, page, Opt::Tos),
             flags: if may_fragment { 0 } else { SEND_DONT_FRAGMENT },
             header_len: size_of::<UdpHeader>() as u16,
             checksum_offset: CHECKSUM_OFFSET,
@@ -336,6 +338,26 @@ impl Udp {
             payload,
             header: bytes,
         }
+    }
+}
+
+/// A record's own value, or else the socket's.
+fn own_or(own: u8, page: &Page, option: Opt) -> u8 {
+    match own {
+        0 => page.option(option).min(255) as u8,
+        own => own,
+    }
+}
+
+/// How far a datagram goes: to a group one hop unless the application says otherwise (RFC 1112 §6.1, RFC 3493 §5.2).
+/// `None`: it must not leave the host.
+fn hops(page: &Page, header: &DatagramHeader, destination: WireAddress) -> Option<u8> {
+    if header.ttl != 0 || !IpAddr::from(destination).is_multicast() {
+        return Some(own_or(header.ttl, page, Opt::Ttl));
+    }
+    match page.option(Opt::MulticastHops) {
+        0 => Some(1),
+        set => Some((set - 1).min(255) as u8).filter(|hops| *hops != 0),
     }
 }
 

@@ -183,3 +183,23 @@ fn a_peer_on_the_loopback_needs_no_route_and_blocks_all_others() {
     h.deliver(&datagram((PEER, 9), (OWN, 53), b"yes"), true);
     assert_eq!(h.receive(s).unwrap().1, b"yes");
 }
+
+#[test]
+fn datagrams_to_groups_go_one_hop_unless_told_otherwise() {
+    let mut h = Host::new();
+    let s = h.open();
+    let group = [224, 0, 0, 251];
+    h.page(s).set_option(Opt::Ttl, 30);
+    // One more than the option's value; a page may hold any.
+    for (word, hops) in
+        [(0, Some(1)), (2, Some(1)), (10, Some(9)), (256, Some(255)), (u32::MAX, Some(255)), (1, None)]
+    {
+        h.page(s).set_option(Opt::MulticastHops, word);
+        h.send(s, Some((group, 5353)), b"who?");
+        assert_eq!(h.sent.pop().map(|(d, _)| d.ttl), hops, "{word}");
+        h.send(s, Some((PEER, 53)), b"one host");
+        assert_eq!(h.sent.pop().unwrap().0.ttl, 30);
+    }
+    assert_eq!(h.page(s).error(), 0, "as on Linux nobody is told");
+    assert_eq!(h.page(s).send_released(), h.page(s).send_end());
+}
