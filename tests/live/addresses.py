@@ -159,6 +159,12 @@ def a_configured_neighbour_is_not_asked_for():
         check(listed == [{"address": stack.host, "mac": mac, "interface": stack.device}], f"{listed}")
         stack.eft("neigh", "flush")
         check(on().returncode == 0, "it is not asked for after the flush")
+        found = [n for n in json.loads(stack.eft("neigh", "--json").stdout)["found"] if n["address"] == stack.host]
+        check([(n["mac"], n["interface"], n["state"]) for n in found] == [(mac, stack.device, "reachable")], f"{found}")
+        check(0 <= found[0]["confirmed_ms"] < 30_000 and 0 <= found[0]["used_ms"] < 60_000, f"{found}")
+        sh(*stack.on("python3", "-c", "import socket; socket.create_connection(('10.77.3.77', 9), timeout=9)"), ok=False)
+        states = {n["address"]: (n["mac"], n["state"]) for n in json.loads(stack.eft("neigh", "--json").stdout)["found"]}
+        check(states["10.77.3.77"] == (None, "failed"), f"a host that is not there: {states}")
         check("not configured" in refused(stack, "neigh", "del", stack.host), "a neighbour that is not there")
         check("one host's link address" in refused(stack, "neigh", "add", "10.77.3.9", "lladdr", "ff:ff:ff:ff:ff:ff"), "broadcast")
         server.close()

@@ -49,7 +49,7 @@ enum Command {
     Addr(commands::network::NetworkArguments),
     /// Show or change the routes of a running stack
     Route(commands::network::NetworkArguments),
-    /// Show or change the configured neighbours of a running stack
+    /// Show the neighbours of a running stack, or configure some
     Neigh(commands::network::NetworkArguments),
     /// Load or show packet filter rules
     Pf(commands::pf::PfArguments),

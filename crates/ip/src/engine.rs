@@ -7,7 +7,7 @@ use crate::given::Given;
 use crate::grants::Grants;
 use crate::lane::Lanes;
 use crate::limit::Limiter;
-use crate::neighbour::Neighbours;
+use crate::neighbour::{NEIGHBOURS, Neighbours};
 use crate::pending::{Arrival, Datagram, FromPeer, Origin, Stage, ToPeer, Transmission};
 use crate::reassembly::Reassembly;
 use crate::route::Routes;
@@ -17,12 +17,11 @@ use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::convert::Infallible;
 use core::time::Duration;
 use eft_base::{Instant, MacAddress, PoolId, Random, RequestId};
 use eft_channel::rounds::Rounds;
 use eft_channel::{Pool, Requests};
-use eft_component::{Component, Configure, Context, Outbox};
+use eft_component::{Answer, Component, Configure, Context, Outbox};
 use eft_messages::filter::FilterToIp;
 use eft_messages::nic::NicToIp;
 use eft_messages::transport::TransportToIp;
@@ -304,7 +303,7 @@ impl Component for Ip {
     type In = FromPeer;
     type Out = ToPeer;
     type Event = Configure;
-    type Effect = Infallible;
+    type Effect = Answer;
     const COUNTERS: &'static [&'static str] = COUNTERS;
 
     fn decode(peer: ComponentId, line: &Encoded) -> Option<FromPeer> {
@@ -342,6 +341,8 @@ impl Component for Ip {
     fn event(&mut self, cx: &mut Context, Configure { key, value }: Configure, out: &mut Out) {
         if key == "ip" {
             self.configure(cx, &value, out);
+        } else if key.starts_with(NEIGHBOURS) {
+            self.show_neighbours(cx.now, key, out);
         }
     }
 

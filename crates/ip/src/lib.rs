@@ -30,6 +30,7 @@ mod lane;
 mod limit;
 mod local;
 mod neighbour;
+mod neighbours_shown;
 mod pending;
 mod reassemble;
 mod reassembly;

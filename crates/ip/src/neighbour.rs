@@ -11,6 +11,9 @@ use core::net::IpAddr;
 use core::time::Duration;
 use eft_base::{Instant, MacAddress, RequestId};
 
+/// An operator asks for the neighbours: the key of the question and of the answer begins so.
+pub(crate) const NEIGHBOURS: &str = "neighbours:";
+
 const ENTRIES_MAX: usize = 1024;
 const REACHABLE: Duration = Duration::from_secs(30);
 /// When the question is repeated; after the last wait the neighbour counts as silent.
@@ -44,7 +47,22 @@ struct Neighbour {
     /// Meaningful in `Reachable`, `Probing` and `Permanent`.
     mac: MacAddress,
     used: Instant,
+    /// When a packet last went to it, if one did: `used` also counts what it sent.
+    sent: Option<Instant>,
+    /// When it last answered.
+    confirmed: Option<Instant>,
     waiting: VecDeque<RequestId>,
+}
+
+/// A neighbour as operators see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shown {
+    pub interface: u8,
+    pub address: IpAddr,
+    pub mac: Option<MacAddress>,
+    pub state: &'static str,
+    pub confirmed: Option<Instant>,
+    pub used: Option<Instant>,
 }
 
 /// What is learned of a neighbour.
@@ -107,7 +125,7 @@ impl Neighbours {
     pub fn lookup(&mut self, now: Instant, interface: u8, address: IpAddr, id: RequestId) -> Lookup {
         let first_wait = now + Duration::from_millis(WAITS_MS[0]);
         if let Some(n) = self.entries.get_mut(&(interface, address)) {
-            n.used = now;
+            (n.used, n.sent) = (now, Some(now));
             match n.state {
                 State::Reachable { until } if now < until => return Lookup::Send(n.mac),
                 State::Reachable { .. } => {
@@ -127,6 +145,8 @@ impl Neighbours {
             state: State::Silent { until: now },
             mac: MacAddress::default(),
             used: now,
+            sent: Some(now),
+            confirmed: None,
             waiting: VecDeque::new(),
         });
         if self.waiting >= self.waiting_max || n.waiting.len() >= self.waiting_max_each {
@@ -178,6 +198,8 @@ impl Neighbours {
             state: State::Silent { until: now },
             mac,
             used: now,
+            sent: None,
+            confirmed: None,
             waiting: VecDeque::new(),
         });
         if matches!(n.state, State::Permanent) {
@@ -187,6 +209,7 @@ impl Neighbours {
         n.mac = mac;
         if confirmed {
             n.state = State::Reachable { until: now + REACHABLE };
+            n.confirmed = Some(now);
         } else if is_new {
             // Stale.
             n.state = State::Reachable { until: now };
@@ -208,11 +231,40 @@ impl Neighbours {
         for (interface, address, mac) in configured {
             let waiting = self.entries.remove(&(interface, address)).map(|n| n.waiting).unwrap_or_default();
             self.waiting -= waiting.len();
-            let n = Neighbour { state: State::Permanent, mac, used: now, waiting: VecDeque::new() };
+            let n = Neighbour {
+                state: State::Permanent,
+                mac,
+                used: now,
+                sent: None,
+                confirmed: None,
+                waiting: VecDeque::new(),
+            };
             self.entries.insert((interface, address), n);
             ready.push((mac, waiting));
         }
         ready
+    }
+
+    /// All of them, by interface and address.
+    pub fn shown(&self, now: Instant) -> impl Iterator<Item = Shown> {
+        self.entries.iter().map(move |((interface, address), n)| {
+            let (state, has_mac) = match n.state {
+                State::Incomplete { .. } => ("incomplete", false),
+                State::Reachable { until } if now < until => ("reachable", true),
+                State::Reachable { .. } => ("stale", true),
+                State::Probing { .. } => ("probe", true),
+                State::Silent { .. } => ("failed", false),
+                State::Permanent => ("permanent", true),
+            };
+            Shown {
+                interface: *interface,
+                address: *address,
+                mac: has_mac.then_some(n.mac),
+                state,
+                confirmed: n.confirmed,
+                used: n.sent,
+            }
+        })
     }
 
     /// Forgets an interface whose addresses changed. Returns the packets that waited.

@@ -1,7 +1,6 @@
 //! The engine's data types for packets under way, for addresses of either version.
 
 use crate::LOCAL_INTERFACE;
-use core::convert::Infallible;
 use core::net::IpAddr;
 use eft_base::address::zone;
 use eft_base::wire::{
@@ -9,7 +8,7 @@ use eft_base::wire::{
     IcmpHeader, PROTOCOL_ICMP, PROTOCOL_ICMPV6, PROTOCOL_TCP, PROTOCOL_UDP, TcpHeader, UdpHeader,
 };
 use eft_base::{MacAddress, PacketRef, RequestId};
-use eft_component::Output;
+use eft_component::{Answer, Output};
 use eft_messages::filter::{FilterToIp, Flow, IpToFilter};
 use eft_messages::nic::{IpToNic, NicToIp};
 use eft_messages::transport::{IpToTransport, TransportToIp};
@@ -27,22 +26,25 @@ pub enum FromPeer {
 }
 
 /// A message from ip.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToPeer {
     /// To tcp or udp.
     Transport(ComponentId, IpToTransport),
     Nic(u8, IpToNic),
     Filter(IpToFilter),
+    /// To an operator, by the supervisor.
+    Answer(Answer),
 }
 
 impl Output for ToPeer {
-    type Effect = Infallible;
+    type Effect = Answer;
 
     fn peer(&self) -> Option<ComponentId> {
         Some(match self {
             ToPeer::Transport(peer, _) => *peer,
             ToPeer::Nic(n, _) => ComponentId::nic(*n),
             ToPeer::Filter(_) => ComponentId::FILTER,
+            ToPeer::Answer(_) => return None,
         })
     }
 
@@ -51,6 +53,7 @@ impl Output for ToPeer {
             ToPeer::Transport(_, m) => m.encode(),
             ToPeer::Nic(_, m) => m.encode(),
             ToPeer::Filter(m) => m.encode(),
+            ToPeer::Answer(_) => Encoded::default(),
         }
     }
 
@@ -61,8 +64,11 @@ impl Output for ToPeer {
         )
     }
 
-    fn into_effect(self) -> Option<Infallible> {
-        None
+    fn into_effect(self) -> Option<Answer> {
+        match self {
+            ToPeer::Answer(answer) => Some(answer),
+            _ => None,
+        }
     }
 }
 

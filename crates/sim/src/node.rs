@@ -18,7 +18,8 @@ use std::marker::PhantomData;
 pub enum Effect {
     Transport(transport::Effect),
     Sockets(sockets::Effect),
-    Filter(Answer),
+    /// Of the filter or ip.
+    Answer(Answer),
 }
 
 impl From<transport::Effect> for Effect {
@@ -35,7 +36,7 @@ impl From<sockets::Effect> for Effect {
 
 impl From<Answer> for Effect {
     fn from(answer: Answer) -> Effect {
-        Effect::Filter(answer)
+        Effect::Answer(answer)
     }
 }
 

@@ -152,6 +152,7 @@ impl IpBench {
                 }
             }
             ToPeer::Filter(IpToFilter::Quote { .. } | IpToFilter::Passed { .. }) => {}
+            ToPeer::Answer(_) => {}
         }
     }
 

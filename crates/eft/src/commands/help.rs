@@ -168,9 +168,11 @@ Examples:
   eft neigh --name web add 10.0.5.7 lladdr 02:00:00:00:00:07
   eft neigh --name web
 
---json: {neighbours}: address, MAC, device.
+--json: {neighbours, found}: configured ones (address, MAC, device), and those that ARP and neighbour discovery have found
+or look for: also state (reachable, stale, probe, incomplete, failed), and milliseconds since the last answer
+(`confirmed_ms`) and since the last packet to it (`used_ms`).
 
-Limits: it shows what is configured, not what ARP and neighbour discovery have found. docs/addresses.md"),
+Configured ones are `permanent`, and the only ones that del and flush remove. docs/addresses.md"),
     ("pf", "\
 Examples:
   eft pf -f /etc/eft/pf.conf

@@ -1,4 +1,4 @@
-//! `eft addr`, `eft route` and `eft neigh`: addresses, routes and configured neighbours of a running stack, in the words of `ip`.
+//! `eft addr`, `eft route` and `eft neigh`: addresses, routes and neighbours of a running stack, in the words of `ip`.
 
 mod words;
 
@@ -63,16 +63,25 @@ pub fn neigh(arguments: &NetworkArguments) -> Result<()> {
     let asked = words::neighbour(&arguments.words)?;
     let (answer, shown) = ask(arguments, asked)?;
     let Some(device) = shown.or(arguments.json.then_some(None)) else { return Ok(()) };
-    let all = list(&answer["neighbours"]).filter(|n| {
+    let (known, _) = operator::ask(&arguments.stack.name, &json!({ "op": "neighbours" }))?;
+    let wanted = |n: &&Value| {
         let version = arguments.wants(n["address"].as_str().unwrap_or_default());
         version && device.as_ref().is_none_or(|name| n["interface"] == *name)
-    });
+    };
+    let configured: Vec<&Value> = list(&answer["neighbours"]).filter(wanted).collect();
+    let known = list(&known["found"]).filter(wanted);
     if arguments.json {
-        println!("{}", json!({ "neighbours": all.collect::<Vec<_>>() }));
+        let found: Vec<&Value> = known.filter(|n| n["state"] != "permanent").collect();
+        println!("{}", json!({ "neighbours": configured, "found": found }));
         return Ok(());
     }
-    let rows = all.map(|n| ["address", "mac", "interface"].map(|key| cell(&n[key])).to_vec());
-    super::print_table(&["ADDRESS", "MAC", "DEVICE"], &rows.collect::<Vec<_>>());
+    let seconds = |n: &Value, key: &str| n[key].as_u64().map_or("-".into(), |ms| format!("{} s", ms / 1000));
+    let row = |n: &Value| {
+        let named = ["address", "mac", "interface", "state"].map(|key| cell(&n[key]));
+        [&named[..], &[seconds(n, "confirmed_ms"), seconds(n, "used_ms")]].concat()
+    };
+    let columns = ["ADDRESS", "MAC", "DEVICE", "STATE", "CONFIRMED", "USED"];
+    super::print_table(&columns, &known.map(row).collect::<Vec<_>>());
     Ok(())
 }
 

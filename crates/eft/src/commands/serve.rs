@@ -255,11 +255,12 @@ fn serve_ip(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
     let (frames, packets) = (setup.take_pool()?, setup.take_pool()?);
     let (with_filter, seed) = (setup.identity.with_filter, setup.identity.seed);
     let config = eft_ip::IpConfig { with_filter, seed };
+    let answering = Answering::new(&setup.control)?;
     if setup.recording.is_none() {
-        return Ok(serve::host(setup, eft_ip::Ip::new(frames, packets, config), Plain::default()));
+        return Ok(serve::host(setup, eft_ip::Ip::new(frames, packets, config), answering));
     }
     let head = Head::of(config, &[&frames, &packets], None);
-    serve_recorded(setup, &head, makes::ip(frames, packets, config), Plain::default())
+    serve_recorded(setup, &head, makes::ip(frames, packets, config), answering)
 }
 
 fn serve_filter(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {

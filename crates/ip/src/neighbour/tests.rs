@@ -129,3 +129,22 @@ fn a_configured_neighbour_is_neither_asked_nor_learned_until_it_goes() {
     n.configure(later, [].into_iter());
     assert_eq!(n.lookup(later, 0, A, id(4)), Lookup::Wait { ask: true });
 }
+
+#[test]
+fn operators_see_state_and_age() {
+    let mut n = Neighbours::new(8, 4);
+    let start = Instant::from_millis(5);
+    let shown =
+        |n: &Neighbours, now| n.shown(now).map(|s| (s.state, s.mac, s.confirmed, s.used)).collect::<Vec<_>>();
+    n.lookup(start, 0, A, id(1));
+    assert_eq!(shown(&n, start), [("incomplete", None, None, Some(start))]);
+    let answered = start + Duration::from_secs(1);
+    n.learn(answered, 0, A, ASKED);
+    assert_eq!(shown(&n, answered), [("reachable", Some(MAC), Some(answered), Some(start))]);
+    let later = answered + REACHABLE;
+    assert_eq!(shown(&n, later), [("stale", Some(MAC), Some(answered), Some(start))]);
+    n.lookup(later, 0, A, id(2));
+    assert_eq!(shown(&n, later), [("probe", Some(MAC), Some(answered), Some(later))]);
+    n.configure(later, [(0, A, MAC)].into_iter());
+    assert_eq!(shown(&n, later), [("permanent", Some(MAC), None, None)]);
+}

@@ -75,3 +75,13 @@ fn a_configuration_that_is_refused_leaves_the_old_one_in_force() {
     }
     assert_eq!(b.count(Counter::ConfigRefused), 3);
 }
+
+#[test]
+fn operators_are_told_the_neighbours_on_the_wire() {
+    let mut b = Bench::met(false);
+    let key = "neighbours:7".to_string();
+    let event = Configure { key: key.clone(), value: Vec::new() };
+    b.with(|ip, cx, out| ip.event(cx, event, out));
+    let value = format!("0 {THEM} {THEIR_MAC} reachable 0 -\n").into_bytes();
+    assert_eq!(b.drain(), [ToPeer::Answer(eft_component::Answer { key, value })]);
+}

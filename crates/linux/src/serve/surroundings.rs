@@ -92,7 +92,7 @@ impl<C: Component<Effect = Infallible>> Surroundings<C> for Plain {
     }
 }
 
-/// The surroundings of the filter: it answers operators through the supervisor.
+/// The surroundings of the filter and ip: they answer operators through the supervisor.
 pub struct Answering {
     control: OwnedFd,
 }

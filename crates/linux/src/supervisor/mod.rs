@@ -12,6 +12,7 @@ mod domains;
 mod ending;
 mod kept;
 mod member;
+mod neighbours;
 mod network;
 mod operations;
 mod placement;
@@ -267,6 +268,7 @@ impl Supervisor {
                 }
                 self.show_member(i);
                 self.newcomer_is_up(i);
+                self.ask_again_for_neighbours(i);
             }
             FromServer::Suits { .. } => {}
             FromServer::Converted => {

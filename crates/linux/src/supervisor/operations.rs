@@ -2,6 +2,7 @@
 
 use super::ending::Ending;
 use super::member::Life;
+use super::neighbours::NEIGHBOURS;
 use super::request::{self, Request, SETTINGS};
 use super::{Supervisor, Watched};
 use crate::error::error;
@@ -93,6 +94,10 @@ impl Supervisor {
             Request::Sched { what, rest } => self.operator_schedules(id, what, rest).map(|()| None),
             Request::Network { change } => {
                 self.operator_changes_network(change).map(|answer| Some((answer, Vec::new())))
+            }
+            Request::Neighbours => {
+                self.ask_for_neighbours(id);
+                Ok(None)
             }
             Request::Set { values, forget_servers } => self.set(values, forget_servers),
             Request::PfLoad { rules } => self.ask_filter(id, format!("filter.load:{id}"), rules.into_bytes()),
@@ -264,8 +269,11 @@ impl Supervisor {
         Ok(None)
     }
 
-    /// The filter has answered an operator.
+    /// The filter or ip has answered an operator.
     pub(super) fn answered(&mut self, key: &str, value: Vec<u8>) {
+        if key.starts_with(NEIGHBOURS) {
+            return self.show_neighbours(key, &value);
+        }
         let loaded = key.starts_with("filter.load:") && value == b"ok";
         if loaded && let Some((_, rules)) = self.store.get(key) {
             let rules = rules.to_vec();

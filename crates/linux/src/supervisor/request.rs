@@ -71,6 +71,8 @@ pub enum Request {
         #[serde(default)]
         change: Option<Change>,
     },
+    /// The neighbours that ip knows, found and configured.
+    Neighbours,
     /// Other values of settings, by their keys in the store, which are among [`SETTINGS`].
     Set {
         #[serde(default)]
