@@ -51,6 +51,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("shim", &["base", "channel", "messages"]),
     ("proxy", &[]),
     ("packetdrill", &[]),
+    ("differential", &["base", "packetdrill"]),
     (
         "bench",
         &[
@@ -91,6 +92,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "linux",
             "proxy",
             "record",
+            "differential",
         ],
     ),
 ];

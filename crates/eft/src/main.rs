@@ -64,6 +64,11 @@ enum Command {
     /// A tool that changes a kernel, as a script of packetdrill uses it (started by such a script)
     #[command(hide = true)]
     KernelTool(commands::packetdrill::KernelToolArguments),
+    /// Run the same random programs on the kernel and on a stack, and compare
+    Differential(commands::differential::DifferentialArguments),
+    /// One side of a comparison (started by `eft differential`)
+    #[command(hide = true)]
+    DifferentialSide(commands::differential::SideArguments),
     /// Run experiments on modelled machines
     Sim(commands::sim::SimArguments),
     /// Give the fast cores to the virtual machines that profit from them
@@ -161,6 +166,8 @@ fn main() -> ExitCode {
         Command::Cpu(a) => commands::cpu::run(&a),
         Command::Packetdrill(a) => commands::packetdrill::run(&a),
         Command::KernelTool(a) => commands::packetdrill::kernel_tool(&a),
+        Command::Differential(a) => commands::differential::run(&a),
+        Command::DifferentialSide(a) => commands::differential::side(&a),
         Command::Sim(a) => commands::sim::run(&a),
         Command::Vm(a) => commands::vm::run(&a),
         Command::Bench(a) => eft_bench::run(&a, commands::stat::counters_of),

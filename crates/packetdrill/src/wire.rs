@@ -61,7 +61,12 @@ impl Wire {
 
     /// The next IP packet of the stack; `None` if none comes.
     pub fn receive(&self) -> Option<Packet> {
-        self.packets.lock().expect("nobody panics with it").recv_timeout(PATIENCE).ok()
+        self.receive_within(PATIENCE)
+    }
+
+    /// The next IP packet of the stack, if it comes in this time.
+    pub fn receive_within(&self, time: Duration) -> Option<Packet> {
+        self.packets.lock().expect("nobody panics with it").recv_timeout(time).ok()
     }
 }
 

@@ -191,6 +191,13 @@ Examples:
   eft up --record /var/tmp/web …; eft replay /var/tmp/web/tcp.eftrec
 
 docs/recordings.md"),
+    ("differential", "\
+Examples:
+  eft differential --seeds 100
+  eft differential --first 17 --seeds 1 --verbose
+
+It wants root and a built libeft.so. What is compared, and what is known to differ:
+docs/differential.md"),
     ("packetdrill", "\
 Examples:
   eft packetdrill --program …/packetdrill tcp/close/*.pkt

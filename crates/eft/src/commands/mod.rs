@@ -3,6 +3,7 @@
 pub mod capture;
 pub mod cpu;
 pub mod custodian;
+pub mod differential;
 pub mod help;
 pub mod inject;
 pub mod keep;

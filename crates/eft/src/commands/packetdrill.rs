@@ -5,15 +5,15 @@
 
 mod kernel_tools;
 mod settings;
+mod stack;
 
 use anyhow::{Context, Result, bail};
-use eft_linux::operator;
 pub use kernel_tools::{KernelToolArguments, kernel_tool};
-use serde_json::json;
 use settings::{Settings, Version};
+pub use stack::Stack;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek};
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -22,17 +22,6 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The name of packetdrill's own device: some scripts use it.
 const DEVICE: &str = "tun0";
-/// One script has few sockets. packetdrill locks all its memory, also the mapped memory of the stack. A receive ring is
-/// as long as Linux lets a receive buffer grow in these scripts, so that the window scale is what they expect.
-const LIMITS: &str = "
-[memory]
-receive_ring_bytes = 16777216
-[limits]
-domains = 4
-sockets_per_domain = 16
-listeners_per_domain = 16
-connections = 1024
-";
 /// Runs its further arguments with the library of its first one before libeft.so.
 const PRELOADED: &str = r#"LD_PRELOAD="$0:$LD_PRELOAD" exec "$@""#;
 
@@ -109,7 +98,7 @@ fn script(arguments: &PacketdrillArguments, (library, path): (&Path, &OsStr), fi
     let file = file.canonicalize()?;
     let text = std::fs::read(&file)?;
     let settings = Settings::of(arguments.ip, &String::from_utf8_lossy(&text));
-    let stack = Stack::start(&settings)?;
+    let stack = Stack::start("packetdrill", DEVICE, &settings.stack())?;
     let mut said = tempfile::tempfile()?;
     let handle = |file: &File| file.try_clone().map(Stdio::from);
     let (folder, name) = (file.parent().expect("a file has a folder"), file.file_name().expect("and a name"));
@@ -167,52 +156,5 @@ impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
-    }
-}
-
-/// A stack with one device.
-struct Stack {
-    name: String,
-    process: Child,
-}
-
-impl Stack {
-    fn start(settings: &Settings) -> Result<Stack> {
-        let topology = format!("{}{LIMITS}", eft_component::topology::DEFAULT);
-        let file = tempfile::NamedTempFile::new()?;
-        std::fs::write(file.path(), topology)?;
-        let name = format!("packetdrill-{}", std::process::id());
-        let mut process = Command::new(std::env::current_exe()?)
-            .args(["up", "--name", &name, "--keep", "0", "--device", &format!("tap:{DEVICE}")])
-            .arg("--topology")
-            .arg(file.path())
-            .args(settings.stack())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let mut line = String::new();
-        let output = process.stdout.take().expect("it is piped");
-        let stack = Stack { name, process };
-        let read = BufReader::new(output).read_line(&mut line);
-        match read.is_ok() && line.trim() == "ready" {
-            true => Ok(stack),
-            false => bail!("the stack did not start"),
-        }
-    }
-}
-
-impl Stack {
-    /// Its Ethernet address at the device.
-    fn mac(&self) -> Result<String> {
-        let (answer, _) = operator::ask(&self.name, &json!({ "op": "info" }))?;
-        answer["devices"][0]["mac"].as_str().map(String::from).context("the stack has no device")
-    }
-}
-
-impl Drop for Stack {
-    fn drop(&mut self) {
-        // SAFETY: a number; the process is ours and not waited for yet.
-        unsafe { libc::kill(self.process.id() as i32, libc::SIGTERM) };
-        let _ = self.process.wait();
     }
 }

@@ -1,0 +1,38 @@
+use super::*;
+use crate::program::Place;
+
+fn difference(name: &str, kernel: &str, eft: &str) -> Difference {
+    Difference { step: 0, name: name.into(), kernel: kernel.into(), eft: eft.into() }
+}
+
+fn after(call: Call) -> Program {
+    Program { v6: false, steps: vec![Step::Call(0, call)] }
+}
+
+#[test]
+fn only_what_is_listed_is_known() {
+    let shutdown = after(Call::Shutdown { how: libc::SHUT_WR });
+    let name = Some("unsent end of stream");
+    assert_eq!(known(&shutdown, &difference("slot 0 unsent", "1", "0")), name);
+    assert_eq!(known(&shutdown, &difference("slot 0 unsent", "2", "0")), None);
+    assert_eq!(known(&shutdown, &difference("slot 0 unread", "1", "0")), None);
+    assert_eq!(known(&after(Call::Close), &difference("slot 0 unsent", "1", "0")), None);
+}
+
+#[test]
+fn readiness_is_known_to_differ_only_by_the_word_that_is_listed() {
+    let bind = after(Call::Bind { place: Place::Own, port: 0 });
+    let name = Some("hang-up of a bound socket");
+    assert_eq!(known(&bind, &difference("slot 0 ready", "OUT HUP", "OUT")), name);
+    assert_eq!(known(&bind, &difference("slot 0 ready", "OUT HUP", "")), None);
+    let low = after(Call::Set { level: libc::SOL_SOCKET, option: libc::SO_RCVLOWAT, value: 200 });
+    assert_eq!(known(&low, &difference("slot 0 ready", "OUT", "IN OUT")), Some("low-water readiness"));
+    assert_eq!(known(&low, &difference("slot 0 ready", "OUT", "IN")), None);
+    assert_eq!(known(&bind, &difference("slot 0 ready", "OUT", "IN OUT")), None);
+}
+
+#[test]
+fn the_document_lists_each_known_difference() {
+    let document = include_str!("../../../../docs/differential.md");
+    KNOWN.iter().for_each(|(name, _)| assert!(document.contains(&format!("**{name}.**")), "{name}"));
+}
