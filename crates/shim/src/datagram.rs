@@ -181,11 +181,8 @@ pub fn set_cork(socket: &Socket, on: bool) -> Result<()> {
     Ok(())
 }
 
-/// Receives one datagram.
+/// Receives one datagram. As on Linux, MSG_OOB has no effect.
 pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Result<Received> {
-    if flags & libc::MSG_OOB != 0 {
-        return Err(Errno(libc::EOPNOTSUPP));
-    }
     if flags & libc::MSG_ERRQUEUE != 0 {
         return error_queue::take(fd, socket, to);
     }

@@ -20,6 +20,9 @@ static void echo(void) {
     EQUAL(send(c, "again", 5, 0), 5);
     EQUAL(await(s, POLLIN), POLLIN);
     EQUAL(recv(s, buffer, 2, MSG_PEEK | MSG_TRUNC), 5);
+    /* Datagrams are never urgent: a receive does not look at the flag. */
+    EQUAL(recv(s, buffer, 9, MSG_PEEK | MSG_OOB), 5);
+    FAILS(send(c, "x", 1, MSG_OOB), EOPNOTSUPP);
     EQUAL(recv(s, buffer, 2, MSG_TRUNC), 5);
     EQUAL(now(s, POLLIN), 0);
     FAILS(recv(s, buffer, 2, MSG_DONTWAIT), EAGAIN);
