@@ -28,6 +28,8 @@ pub struct Conditions {
     pub rate: u64,
     /// Most bytes that wait for a wire with a rate: further frames are lost. 0: unlimited.
     pub queue: u64,
+    /// The largest IP packet that passes: larger ones are lost, and nobody is told. 0: all pass.
+    pub mtu: u16,
     /// Large segments are cut into wire segments, as on an Ethernet; a TAP does not cut them.
     pub cut: bool,
 }
@@ -44,6 +46,7 @@ impl Default for Conditions {
             corrupt: 0.0,
             rate: 0,
             queue: 0,
+            mtu: 0,
             cut: false,
         }
     }
@@ -101,6 +104,10 @@ impl Link {
 
     fn launch(&mut self, now: Instant, side: usize, mut frame: WireFrame, random: &mut Random) {
         let c = self.conditions;
+        if c.mtu > 0 && frame.bytes.len() > c.mtu as usize + size_of::<EthernetHeader>() {
+            self.lost += 1;
+            return;
+        }
         let mut at = now.max(self.busy_until[side]);
         let waiting = at.saturating_since(now).as_nanos() as u64 / 1000 * c.rate / 1_000_000;
         if c.queue > 0 && waiting + frame.bytes.len() as u64 > c.queue {

@@ -3,7 +3,7 @@
 
 use anyhow::{Result, bail};
 use eft_linux::operator;
-use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, MinSegments, Pacing, Timestamps};
+use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, MinSegments, MtuProbing, Pacing, Timestamps};
 use serde_json::{Map, Value, json};
 
 #[derive(clap::Args, Debug)]
@@ -28,6 +28,9 @@ pub struct SetArguments {
     /// As of `eft up`
     #[arg(long)]
     pacing: Option<Pacing>,
+    /// As of `eft up`
+    #[arg(long)]
+    mtu_probing: Option<MtuProbing>,
     /// Forget what TCP has learned about servers: their Fast Open cookies
     #[arg(long)]
     forget_servers: bool,
@@ -41,6 +44,7 @@ pub fn run(arguments: &SetArguments) -> Result<()> {
         timestamps: arguments.timestamps,
         min_tso_segs: arguments.min_tso_segs,
         pacing: arguments.pacing,
+        mtu_probing: arguments.mtu_probing,
         forget_servers: arguments.forget_servers,
     };
     settings.make(&arguments.stack.name)
@@ -55,6 +59,7 @@ pub struct Settings {
     pub timestamps: Option<Timestamps>,
     pub min_tso_segs: Option<MinSegments>,
     pub pacing: Option<Pacing>,
+    pub mtu_probing: Option<MtuProbing>,
     pub forget_servers: bool,
 }
 
@@ -67,6 +72,7 @@ impl Settings {
             ("timestamps", self.timestamps.map(|v| v.name().to_string())),
             ("min-tso-segs", self.min_tso_segs.map(|v| v.to_string())),
             ("pacing", self.pacing.map(|v| v.name().to_string())),
+            ("mtu-probing", self.mtu_probing.map(|v| v.name().to_string())),
         ];
         let given =
             values.into_iter().filter_map(|(key, value)| Some((key.to_string(), Value::from(value?))));

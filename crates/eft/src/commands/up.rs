@@ -10,7 +10,7 @@ use eft_component::{Commit, Topology};
 use eft_linux::devices::DeviceSpec;
 use eft_linux::supervisor::{self, DeviceConfig, StackConfig};
 use eft_messages::{ComponentId, Role};
-use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, MinSegments, Pacing, SlowStart, Timestamps};
+use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, MinSegments, MtuProbing, Pacing, SlowStart, Timestamps};
 use file::Options;
 use std::io::Write;
 use std::net::IpAddr;
@@ -72,6 +72,10 @@ pub struct UpArguments {
     /// Which connections TCP paces: auto (those that set SO_MAX_PACING_RATE, and the bursts of a recovery; the default) or on (all)
     #[arg(long)]
     pacing: Option<Pacing>,
+    /// When TCP probes a path for its MTU, without ICMP (RFC 4821): off, blackhole (when segments get lost again and again; the
+    /// default) or always (from the beginning), as Linux's tcp_mtu_probing
+    #[arg(long)]
+    mtu_probing: Option<MtuProbing>,
     /// Seconds for which connections wait for another `eft up` of this name if this one is killed (default: 2)
     #[arg(long)]
     keep: Option<u32>,
@@ -129,6 +133,7 @@ fn options(arguments: &UpArguments) -> Result<Options> {
         min_tso_segs: arguments.min_tso_segs.or(file.min_tso_segs),
         slow_start: arguments.slow_start.or(file.slow_start),
         pacing: arguments.pacing.or(file.pacing),
+        mtu_probing: arguments.mtu_probing.or(file.mtu_probing),
         keep: arguments.keep.or(file.keep),
         record: or(&arguments.record, file.record),
         topology: or(&arguments.topology, file.topology),
@@ -188,6 +193,7 @@ pub fn config(arguments: Options) -> Result<StackConfig> {
         min_tso_segs: arguments.min_tso_segs.unwrap_or_default().count(),
         slow_start: arguments.slow_start.unwrap_or_default().name(),
         pacing: arguments.pacing.unwrap_or_default().name(),
+        mtu_probing: arguments.mtu_probing.unwrap_or_default().name(),
         keep: Duration::from_secs(arguments.keep.unwrap_or(KEEP_S).into()),
         check_ip: |text| match eft_ip::config::Config::parse(text.as_bytes()) {
             Ok(_) => Ok(()),

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Settings that may change while a stack runs.
-pub const SETTINGS: [&str; 6] = ["ecn", "fastopen", "fastopen-key", "timestamps", "min-tso-segs", "pacing"];
+pub const SETTINGS: [&str; 7] =
+    ["ecn", "fastopen", "fastopen-key", "timestamps", "min-tso-segs", "pacing", "mtu-probing"];
 
 /// A request of `eft ps`, `stat`, `kill` and the like.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -66,6 +66,11 @@ eft_component::counters! {
     FastOpenSent => "fast_open_sent",
     FastOpenTaken => "fast_open_taken",
     FastOpenFailed => "fast_open_failed",
+    /// Larger packets that were sent to learn the path's MTU (RFC 4821), those that arrived, and paths that seem to swallow
+    /// packets of the size that was thought to pass.
+    MtuProbes => "mtu_probes",
+    MtuProbesPassed => "mtu_probes_passed",
+    BlackHoles => "mtu_black_holes",
     DropSynBacklog => "drop_syn_backlog",
     DropAcceptQueue => "drop_accept_queue",
     DropNoBlock => "drop_no_block",

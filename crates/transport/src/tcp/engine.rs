@@ -17,6 +17,7 @@ use super::durable::{Blocks, Tables};
 use super::early_resets::Resets;
 use super::fast_open::FastOpen;
 use super::live::{Live, due};
+use super::mtu_search::MtuProbing;
 use super::pacing::Pacing;
 use super::ports::Ports;
 use super::reassembly::Reassembly;
@@ -90,6 +91,7 @@ pub struct Tcp {
     pub(super) min_segments: MinSegments,
     pub(super) slow_start: SlowStart,
     pub(super) pacing: Pacing,
+    pub(super) mtu_probing: MtuProbing,
     pub(super) early_resets: Resets,
     pub(super) cookie_cache: CookieCache,
     pub(super) key: Key,
@@ -158,6 +160,7 @@ impl Tcp {
             min_segments: MinSegments::default(),
             slow_start: SlowStart::default(),
             pacing: Pacing::default(),
+            mtu_probing: MtuProbing::default(),
             early_resets: Resets::default(),
             cookie_cache: CookieCache::new(key),
             key,

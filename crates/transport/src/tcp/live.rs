@@ -1,6 +1,7 @@
 //! Derived state of a block: lost in a crash, then rebuilt.
 
 use super::congestion::hystart::{HyStart, SlowStart};
+use super::mtu_search::MtuSearch;
 use super::out_of_order::OutOfOrder;
 use super::pacing::Pace;
 use super::records::Records;
@@ -73,6 +74,7 @@ pub(crate) struct Live {
     /// When sending no longer waits for a larger piece.
     pub piece_at: Instant,
     pub pace: Pace,
+    pub mtu: MtuSearch,
     /// When a delayed notification is sent.
     pub tell_at: Instant,
     /// Bytes that came in order without a pause, and when the last of them did.
@@ -148,6 +150,7 @@ impl Live {
             cork_at: NEVER,
             piece_at: NEVER,
             pace: Pace::default(),
+            mtu: MtuSearch::default(),
             tell_at: NEVER,
             run_bytes: 0,
             run_at: Instant::ZERO,

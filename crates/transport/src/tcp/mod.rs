@@ -29,6 +29,7 @@
 //! | [`close`], [`time_wait`] | FIN, TIME-WAIT, reset | RFC 9293 §3.6, RFC 6191, RFC 1337 |
 //! | [`control`], [`application`], [`tell`] | requests of sockets; the application's page and what it is told | |
 //! | [`route`], [`icmp`] | the path and its errors | RFC 1191, RFC 5461, RFC 5927 |
+//! | [`mtu_search`], [`mtu_probe`] | the path's MTU without ICMP | RFC 4821 |
 //! | [`stamps`], [`stamping`] | times of sends and receives (SO_TIMESTAMPING) | |
 //! | [`statistics`], [`info`] | the numbers of `TCP_INFO` | RFC 4898 |
 //! | [`inspect`] | the arena for `eft ss` | |
@@ -68,6 +69,8 @@ mod info;
 pub mod inspect;
 mod listen;
 mod live;
+mod mtu_probe;
+mod mtu_search;
 mod options;
 mod out_of_order;
 mod outlook;
@@ -111,6 +114,7 @@ pub use cookie_keys::CookieKeys;
 pub use durable::{acquit, arena_len, examine, forge};
 pub use engine::Tcp;
 pub use fast_open::FastOpen;
+pub use mtu_search::MtuProbing;
 pub use pacing::Pacing;
 pub use probe::CommitProbe;
 pub use sizing::MinSegments;

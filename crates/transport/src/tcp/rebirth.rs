@@ -262,9 +262,7 @@ impl Tcp {
         if !first {
             return;
         }
-        let (slow_start, pacing) = (self.slow_start, self.pacing);
-        let live = self.connection(i).live;
-        (live.slow_start, live.pace.mode) = (slow_start, pacing);
+        self.take_settings(i);
         if !self.enter(cx, Kind::Revive, i, &[]) {
             self.say_reset(i);
             return self.release(cx, i);
@@ -290,7 +288,10 @@ impl Tcp {
         match c.block.state() {
             State::Listen => self.offer_again(i),
             State::SynSent | State::SynReceived => c.mark(due::ROUTE | due::SYN),
-            state if state.is_synchronized() => c.revive_connection(cx),
+            state if state.is_synchronized() => {
+                c.resume_mtu_search(cx.now);
+                c.revive_connection(cx);
+            }
             _ => {}
         }
         self.take_up_listener(i);

@@ -329,9 +329,9 @@ impl Tcp {
 
     /// The handshake is done.
     pub(super) fn establish(&mut self, cx: &Context, i: u32) {
-        let (slow_start, pacing) = (self.slow_start, self.pacing);
+        self.take_settings(i);
         let mut c = self.connection(i);
-        (c.live.slow_start, c.live.pace.mode) = (slow_start, pacing);
+        c.begin_mtu_search(cx.now);
         c.establish(cx);
         self.open += 1;
         self.gauge_open(cx);

@@ -34,7 +34,8 @@ impl Connection<'_> {
         } else {
             self.count_duplicates(cx, heard)
         };
-        if lost && self.live.recovery.phase == Phase::Open {
+        self.judge_mtu_probe(cx);
+        if lost && !self.is_lost_mtu_probe(cx.now) && self.live.recovery.phase == Phase::Open {
             self.enter_recovery(cx, heard.delivered.bytes);
         }
         let echo = self.take_echo(cx, segment, heard);
@@ -176,7 +177,9 @@ impl Connection<'_> {
         if !self.detect_now(cx.now) {
             return;
         }
+        let is_probe = self.is_lost_mtu_probe(cx.now);
         match self.live.recovery.phase {
+            Phase::Open if is_probe => {}
             Phase::Open => {
                 self.enter_recovery(cx, 0);
                 self.shrink(0, false);

@@ -124,6 +124,7 @@ impl Connection<'_> {
         live.timing = None;
         live.retransmit_at = cx.now + block.rtt.backed_off(block.backoff as u32);
         let doubt = block.backoff == ROUTE_DOUBT;
+        self.suspect_black_hole(cx);
         self.note_reduction();
         self.mark(due::SEND | if doubt { due::ROUTE } else { 0 });
         Patience::Left

@@ -56,8 +56,11 @@ impl Connection<'_> {
 
     /// Sets the largest segment that both the path and the peer accept (RFC 9293 §3.7.1).
     pub(super) fn set_mss(&mut self) {
+        let ceiling = self.mtu_bounds().ceiling;
+        self.live.mtu.cap(ceiling);
+        let path_mtu = self.cold.path_mtu.min(self.live.mtu.limit());
         let block = &mut self.block;
-        block.mss = self.cold.peer_mss.min(path_mss(block, self.cold.path_mtu)).max(64);
+        block.mss = self.cold.peer_mss.min(path_mss(block, path_mtu)).max(64);
     }
 }
 

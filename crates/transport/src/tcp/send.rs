@@ -35,6 +35,8 @@ const PIECE_TIME_MAX: Duration = Duration::from_millis(10);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum How {
     New,
+    /// Never; one packet that is larger than the others ([`super::mtu_search`]).
+    Probe,
     Again,
 }
 
@@ -92,6 +94,9 @@ impl Connection<'_> {
             // Lost data go first, although the window may have no room.
             let range = self.next_retransmission(lost, least).ok_or(Wait::Congestion)?;
             return Ok((range, How::Again));
+        }
+        if let Some(range) = self.next_mtu_probe(cx.now) {
+            return Ok((range, How::Probe));
         }
         let mut decision = self.situation(least).decide();
         if matches!(decision, Decision::Send { .. }) && self.restart_after_idle(cx) {
@@ -167,7 +172,7 @@ impl Connection<'_> {
         let segments = len.div_ceil(mss).max(1);
         live.statistics.on_sent(cx.now, len, segments as u32, how == How::Again);
         live.statistics.set_busy(cx.now, Busy::Sending);
-        if how != How::New {
+        if how == How::Again {
             cx.add(Counter::RetransmittedSegments, segments);
             cx.add(Counter::RetransmittedBytes, len);
             self.cold.retransmits = self.cold.retransmits.saturating_add(segments as u32);
@@ -177,7 +182,7 @@ impl Connection<'_> {
             cx.add(Counter::SentBytes, len);
             block.snd_nxt = range.end;
             live.recovery.on_sent(range, cx.now);
-            if !len.is_multiple_of(mss) {
+            if !len.is_multiple_of(mss) && how == How::New {
                 block.snd_small = range.start + len;
             }
             if live.timing.is_none() {
@@ -203,8 +208,11 @@ impl Connection<'_> {
         if live.out_of_order.is_empty() && live.duplicate_acks == 0 && live.duplicate.is_none() {
             self.on_acknowledged();
         }
-        if how == How::New {
+        if how != How::Again {
             self.tell_sent();
+        }
+        if how == How::Probe {
+            self.note_mtu_probe(cx, range);
         }
         self.keep_pace(cx.now, len);
         self.note_probe(cx, how);
@@ -218,7 +226,7 @@ impl Connection<'_> {
             recovery.probe_due = false;
             recovery.measured = false;
             recovery.probe = Some(TailProbe { end: self.block.snd_nxt, again: how == How::Again });
-        } else if how == How::New {
+        } else if how != How::Again {
             self.arm_probe(cx.now);
         }
     }
@@ -301,7 +309,8 @@ impl Tcp {
         let end = range.end - fin as u64;
         let len = end - range.start;
         let mss = block.segment_size();
-        let marked = block.has(bit::ECN) && how == How::New && len > 0;
+        let marked = block.has(bit::ECN) && how != How::Again && len > 0;
+        let is_cut = len > mss as u64 && how != How::Probe;
         if marked {
             // Retransmissions and segments without data must not be ECN-capable (RFC 3168 §6.1.4, §6.1.5).
             hop.tos |= ECN_CAPABLE;
@@ -312,7 +321,7 @@ impl Tcp {
         let more = page.option(Opt::Cork) & cork::MORE != 0 && !live.is_due(due::OVERRIDE);
         let recorded = live.records.next_end(range.start) == Some(end) || live.early_end == Some(end);
         let ends = (end == block.snd_end || recorded) && !more;
-        if len > 0 && (ends || len > mss as u64) {
+        if len > 0 && (ends || is_cut) {
             flags |= TCP_PSH;
         }
         if fin {
@@ -320,7 +329,7 @@ impl Tcp {
         }
         let segment = Outgoing {
             payload: page.send_refs(live.pool, block.slot, range.start, len as usize),
-            segment_size: if len > mss as u64 { mss as u16 } else { 0 },
+            segment_size: if is_cut { mss as u16 } else { 0 },
             urgent,
             hop,
             ..Outgoing::bare(

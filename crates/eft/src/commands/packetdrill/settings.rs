@@ -2,7 +2,7 @@
 //! makes in the kernel for which the stack has options.
 
 use super::kernel_tools::{ecn, fast_open, pacing, timestamps};
-use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, MinSegments, Pacing, Timestamps};
+use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, MinSegments, MtuProbing, Pacing, Timestamps};
 use std::net::IpAddr;
 
 /// What packets and sockets are.
@@ -59,6 +59,8 @@ impl Settings {
             ("--fastopen-key", self.fastopen_key.to_string()),
             ("--timestamps", self.timestamps.name().to_string()),
             ("--min-tso-segs", self.min_tso_segs.to_string()),
+            // As Linux has it, and every script but those about it.
+            ("--mtu-probing", MtuProbing::Off.name().to_string()),
             ("--pacing", self.pacing.name().to_string()),
         ];
         // As every kernel of theirs has it.

@@ -16,7 +16,7 @@ use anyhow::{Context, Result, anyhow};
 use eft_base::Cidr;
 use eft_base::text::complaint;
 use eft_linux::devices::DeviceSpec;
-use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, MinSegments, Pacing, SlowStart, Timestamps};
+use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, MinSegments, MtuProbing, Pacing, SlowStart, Timestamps};
 use serde::Deserialize;
 
 #[derive(Debug, Default, PartialEq)]
@@ -35,6 +35,7 @@ pub struct Options {
     pub min_tso_segs: Option<MinSegments>,
     pub slow_start: Option<SlowStart>,
     pub pacing: Option<Pacing>,
+    pub mtu_probing: Option<MtuProbing>,
     pub keep: Option<u32>,
     pub record: Option<PathBuf>,
     pub topology: Option<PathBuf>,
@@ -61,6 +62,7 @@ struct Text {
     min_tso_segs: Option<i64>,
     slow_start: Option<String>,
     pacing: Option<String>,
+    mtu_probing: Option<String>,
     keep: Option<u32>,
     record: Option<PathBuf>,
     topology: Option<PathBuf>,
@@ -123,6 +125,7 @@ fn parse(text: &str) -> Result<Options> {
         min_tso_segs: text.min_tso_segs.map(|n| one("min-tso-segs", &n.to_string())).transpose()?,
         slow_start: text.slow_start.map(|s| one("slow-start", &s)).transpose()?,
         pacing: text.pacing.map(|s| one("pacing", &s)).transpose()?,
+        mtu_probing: text.mtu_probing.map(|s| one("mtu-probing", &s)).transpose()?,
         keep: text.keep,
         record: text.record,
         topology: text.topology,

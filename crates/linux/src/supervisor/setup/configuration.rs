@@ -124,6 +124,7 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
         store.subscribe("min-tso-segs", peer);
         store.subscribe("slow-start", peer);
         store.subscribe("pacing", peer);
+        store.subscribe("mtu-probing", peer);
         store.subscribe(Commit::KEY, peer);
     }
     store.publish("ecn", config.ecn.into());
@@ -132,6 +133,7 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
     store.publish("timestamps", config.timestamps.into());
     store.publish("slow-start", config.slow_start.into());
     store.publish("pacing", config.pacing.into());
+    store.publish("mtu-probing", config.mtu_probing.into());
     store.publish("min-tso-segs", config.min_tso_segs.to_string().into());
     if config.commit == Commit::Off {
         store.publish(Commit::KEY, config.commit.name().into());

@@ -14,11 +14,19 @@ impl Tcp {
             "forget-servers" => self.cookie_cache.clear(),
             "timestamps" => self.clocks = choice(value),
             "pacing" => self.pacing = choice(value),
+            "mtu-probing" => self.mtu_probing = choice(value),
             "slow-start" => self.slow_start = choice(value),
             "min-tso-segs" => self.min_segments = choice(value),
             Commit::KEY => self.set_commit(Commit::of(value)),
             _ => {}
         }
+    }
+
+    /// A connection begins, or goes on after a rebirth, with the settings of now.
+    pub(in crate::tcp) fn take_settings(&mut self, i: u32) {
+        let (slow_start, pacing, mtu_probing) = (self.slow_start, self.pacing, self.mtu_probing);
+        let live = self.connection(i).live;
+        (live.slow_start, live.pace.mode, live.mtu.mode) = (slow_start, pacing, mtu_probing);
     }
 }
 
