@@ -23,12 +23,6 @@ const KNOWN: &[Known] = &[
         let bind = matches!(step, Step::Call(_, Call::Bind { .. }));
         bind && is(d, " ready") && (d.kernel.as_str(), d.eft.as_str()) == ("OUT HUP", "OUT")
     }),
-    ("queues of a listener", |_, step, d| {
-        let listen = matches!(step, Step::Call(_, Call::Listen { .. }));
-        listen
-            && (is(d, " unread") || is(d, " unsent"))
-            && (d.kernel.as_str(), d.eft.as_str()) == ("EINVAL", "0")
-    }),
     ("unsent end of stream", |_, step, d| {
         let shutdown = matches!(step, Step::Call(_, Call::Shutdown { how: libc::SHUT_WR | libc::SHUT_RDWR }));
         let count = |words: &str| words.parse::<u32>().ok();

@@ -1,7 +1,7 @@
 //! ioctl on eft sockets.
 
-use crate::socket::Socket;
-use crate::sys::{self, Result};
+use crate::socket::{Socket, bit};
+use crate::sys::{self, Errno, Result};
 use crate::{datagram, fdops, sleeping, table, urgent};
 use core::ffi::{c_int, c_ulong, c_void};
 
@@ -39,6 +39,10 @@ pub unsafe fn ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) -> Option<Res
                 Ok(socket) => socket,
                 Err(errno) => return Some(Err(errno)),
             };
+            // A listener has connections, and no bytes.
+            if socket.has(bit::LISTENING) && request != SIOCATMARK {
+                return Some(Err(Errno(libc::EINVAL)));
+            }
             let number = queue(socket, request);
             if !arg.is_null() {
                 // SAFETY: by the caller.

@@ -276,6 +276,11 @@ static void queues(void) {
     char to[4];
     FAILS(read(fds[0], to, 4), EAGAIN);
     CHECK(fcntl(fds[0], F_GETFL) & O_NONBLOCK);
+    /* A listener has no queue of bytes. */
+    int l = bound(SOCK_STREAM, host);
+    CHECK(listen(l, 1) == 0);
+    FAILS(ioctl(l, FIONREAD, &n), EINVAL);
+    FAILS(ioctl(l, SIOCOUTQ, &n), EINVAL);
 }
 
 static int unused_port(void) {
