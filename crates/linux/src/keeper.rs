@@ -3,8 +3,8 @@
 //! Each entry has a name, bytes that the keeper does not interpret, and descriptors. The supervisor puts and drops
 //! entries as it runs. When it dies, the keeper waits for another `eft up` of the stack's name, gives it everything,
 //! and serves it from then on. If none comes in time, the keeper ends, and so do the connections that it held. It
-//! parses nothing but the supervisor's messages, ends no process and touches no device. Before it ends for lack of a
-//! successor, it removes the stack's folder and the rules that kept the kernel from answering for the stack's
+//! parses nothing but the supervisor's messages and touches no device. Before it ends for lack of a successor, it ends the
+//! servers, and removes the stack's folder and the rules that kept the kernel from answering for the stack's
 //! addresses.
 
 use crate::devices::packet;
@@ -13,6 +13,7 @@ use crate::{Doing, Error, Result, operator, scm};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
+use rustix::process::{Signal, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
@@ -69,6 +70,9 @@ pub type Entries = BTreeMap<String, Entry>;
 /// How often a keeper without a supervisor looks whether another one has taken its place.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// How long servers may take to end when no successor has come.
+const END: Duration = Duration::from_secs(1);
+
 struct Keeper {
     entries: Entries,
     /// `None`: it died.
@@ -102,6 +106,7 @@ pub fn run(stack: &str, patience: Duration, tables: &[String]) -> Result<()> {
     keeper.keep(patience)?;
     // If there is a supervisor, it has everything from another keeper.
     if !keeper.ended && operator::connect(stack, &operator::control_path(stack)).is_err() {
+        keeper.end_servers();
         // The socket is still there: a successor that comes now waits until this process ends, and then starts the
         // stack anew.
         tables.iter().for_each(|table| packet::remove_table(table));
@@ -142,6 +147,22 @@ impl Keeper {
             };
         }
         Ok(())
+    }
+
+    /// Servers that nobody has adopted read the end of their control sockets when these entries are gone, and end. One that
+    /// hangs is killed.
+    fn end_servers(&mut self) {
+        let is_process = |name: &String, _: &mut Entry| name.starts_with("process/");
+        let processes: Vec<Entry> = self.entries.extract_if(.., is_process).map(|(_, entry)| entry).collect();
+        self.entries.clear();
+        let until = Instant::now() + END;
+        for process in processes.iter().flat_map(|entry| &entry.fds) {
+            let left = until.saturating_duration_since(Instant::now());
+            let limit = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos() as _ };
+            if !matches!(poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&limit)), Ok(1..)) {
+                let _ = pidfd_send_signal(process, Signal::KILL);
+            }
+        }
     }
 
     /// Begins to be the one to which successors come.

@@ -21,6 +21,7 @@ impl Supervisor {
     /// Keeps a new queue in place of the old one.
     pub(super) fn keep_queue(&mut self, queue: Queue) {
         self.queues.retain(|q| (q.writer, q.reader) != (queue.writer, queue.reader));
+        self.kept.iter_mut().for_each(|kept| queue.keep(kept));
         self.queues.push(queue);
     }
 

@@ -2,10 +2,9 @@
 
 use super::StackConfig;
 use super::member::Member;
-use super::process::{Process, Spawned};
+use super::process::{Process, Running, Spawned};
 use crate::protocol::{AHEAD, CONTROL_FD, PROTOCOL};
 use crate::{Doing, Result, scm};
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -20,8 +19,7 @@ pub fn spawn(stack: &str, names: &[&str], program: Option<&Arc<OwnedFd>>, ahead:
     arguments.extend(names);
     arguments.extend(["--stack", stack, "--protocol", &protocol]);
     let environment = ahead.then_some(AHEAD);
-    let (mut child, controls) =
-        spawn_with(program, &arguments, names.len(), Stdio::piped(), environment, true)?;
+    let (mut child, controls) = spawn_with(program, &arguments, names.len(), Stdio::piped(), environment)?;
     let stderr = child.stderr.take();
     if let Some(stderr) = &stderr {
         let _ = rustix::io::ioctl_fionbio(stderr, true);
@@ -46,7 +44,7 @@ pub fn spawn_keeper(config: &StackConfig, tables: &[&str]) -> Result<(Child, Own
     let patience = config.keep.as_secs().to_string();
     let mut arguments = vec!["keep", "--stack", &config.name, "--patience", &patience];
     tables.iter().for_each(|table| arguments.extend(["--table", table]));
-    let (child, mut controls) = spawn_with(None, &arguments, 1, Stdio::null(), None, false)?;
+    let (child, mut controls) = spawn_with(None, &arguments, 1, Stdio::null(), None)?;
     Ok((child, controls.remove(0)))
 }
 
@@ -56,7 +54,6 @@ fn spawn_with(
     controls: usize,
     stderr: Stdio,
     variable: Option<&str>,
-    dies_with_us: bool,
 ) -> Result<(Child, Vec<OwnedFd>)> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..controls {
@@ -88,9 +85,8 @@ fn spawn_with(
     // SAFETY: only async-signal-safe calls between fork and exec.
     unsafe {
         command.pre_exec(move || {
-            if dies_with_us {
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-            }
+            // No signal at this process's death: the servers run on, for a successor that adopts them. A server that nobody
+            // adopts reads the end of its control socket, and ends.
             if libc::getppid() != parent {
                 return Err(std::io::Error::other("the supervisor died"));
             }
@@ -129,7 +125,7 @@ pub struct Dead {
 /// The processes that have ended. What the kernel keeps of them takes it up to a millisecond to clear away, for which no
 /// successor waits.
 pub fn ended(members: &mut [Member]) -> Vec<Dead> {
-    those(members, ending)
+    those(members, Running::ending)
 }
 
 /// This process, which executes nothing any more and ends so, while the kernel takes its memory apart.
@@ -138,7 +134,7 @@ pub fn dying(members: &mut [Member], pid: u32, how: &str) -> Option<Dead> {
 }
 
 /// The processes that `how` says have ended; their members have none any more.
-fn those(members: &mut [Member], how: impl Fn(&Child) -> Option<String>) -> Vec<Dead> {
+fn those(members: &mut [Member], how: impl Fn(&Running) -> Option<String>) -> Vec<Dead> {
     let mut dead = Vec::new();
     for i in 0..members.len() {
         let Some(process) = members[i].child.clone() else { continue };
@@ -153,21 +149,9 @@ fn those(members: &mut [Member], how: impl Fn(&Child) -> Option<String>) -> Vec<
     dead
 }
 
-/// How a process ended, if it did. It stays to be waited for.
-fn ending(child: &Child) -> Option<String> {
-    let pid = Pid::from_raw(child.id() as i32)?;
-    let looks = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    let status = waitid(WaitId::Pid(pid), looks).ok().flatten()?;
-    Some(match (status.terminating_signal(), status.exit_status()) {
-        (Some(n), _) => format!("signal {n}"),
-        (None, Some(c)) => format!("exit status {c}"),
-        _ => "unknown".into(),
-    })
-}
-
 /// Clears away what the kernel keeps of a process that has ended. False: it is still being taken apart.
 pub fn bury(dead: &Process) -> bool {
-    !matches!(dead.borrow_mut().try_wait(), Ok(None))
+    dead.borrow_mut().bury()
 }
 
 /// Waits up to a second until all have ended as they were told, then kills the rest.
@@ -186,7 +170,7 @@ pub fn end_all(members: &mut [Member]) {
     for member in members {
         member.kill();
         if let Some(child) = member.child.take() {
-            let _ = child.borrow_mut().wait();
+            child.borrow_mut().wait();
         }
     }
 }

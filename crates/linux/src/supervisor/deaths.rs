@@ -83,6 +83,7 @@ impl Supervisor {
     /// Ends everything that others expect from a server that ended. Its neighbours are told later.
     pub(super) fn detach(&mut self, i: usize) {
         let peer = self.members[i].peer;
+        self.forget_server(i);
         self.moves_ended(i);
         if peer == ComponentId::CORES {
             self.cores_ended();

@@ -1,7 +1,8 @@
 //! Domains and applications' descriptors, kept for servers that are reborn.
 
 use super::Supervisor;
-use super::kept::{Inheritance, Kept};
+use super::inheritance::Inheritance;
+use super::kept::Kept;
 use crate::error::error;
 use crate::protocol::{self, ArenaShape, FromServer, ToServer};
 use crate::scm::FDS_MAX;
@@ -115,6 +116,11 @@ impl Keeping {
         }
         let whole = |((domain, transport), ends)| (domain, transport, ends);
         groups.into_iter().map(whole).collect()
+    }
+
+    /// Whether a program waits for a new domain.
+    pub fn is_announcing(&self) -> bool {
+        !self.announced.is_empty()
     }
 
     pub fn domains(&self) -> usize {

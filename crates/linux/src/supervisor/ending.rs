@@ -59,6 +59,7 @@ impl Supervisor {
         };
         self.drain();
         self.end_servers();
+        kept.forget(super::adoption::TURN.into());
         // The changes were undone.
         kept.forget_stored(scheduling::APPLIED);
         self.silencers.drain(..).for_each(Silencer::leave);

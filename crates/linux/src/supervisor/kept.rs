@@ -3,18 +3,14 @@
 use super::{StackConfig, Supervisor, Watched, children};
 use crate::devices::packet::Silencer;
 use crate::error::error;
-use crate::keeper::{Entries, Entry, Place, ToKeeper, take_over};
+use crate::keeper::{Place, ToKeeper};
 use crate::protocol::encode;
 use crate::{Error, Result, memory, operator, scm};
-use eft_base::MacAddress;
 use eft_channel::socket::{LAYOUT_OLDEST, LAYOUT_VERSION};
 use eft_control::plan;
-use eft_control::store::Store;
 use eft_host::clock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
@@ -24,7 +20,7 @@ use std::time::{Duration, Instant};
 /// Where the store has what an operator changed of addresses and routes.
 pub const NETWORK: &str = "network";
 /// Keys of the store whose values no command line gives: a successor finds them as they were.
-const REMEMBERED: &[&str] = &["filter", NETWORK, super::scheduling::APPLIED, super::scheduling::SETTINGS];
+pub const REMEMBERED: &[&str] = &["filter", NETWORK, super::scheduling::APPLIED, super::scheduling::SETTINGS];
 /// How many seconds a killed server, or a keeper that is no longer needed, may take to end.
 const END_S: i64 = 10;
 
@@ -41,6 +37,11 @@ pub struct Kept {
 }
 
 impl Kept {
+    /// The keeper of a predecessor, at the other end of `socket`.
+    pub fn of_predecessor(socket: OwnedFd) -> Kept {
+        Kept { socket, child: None, unsent: VecDeque::new(), listener: None, old: None }
+    }
+
     /// Starts a keeper for a stack whose folder exists.
     fn start(config: &StackConfig, tables: &[&str]) -> Result<Kept> {
         let path = next_path(&config.name);
@@ -80,6 +81,11 @@ impl Kept {
             self.unsent.push_back((encode(message), fds));
         }
         self.flush();
+    }
+
+    /// Whether the keeper, and it alone, has everything.
+    pub fn has_all(&self) -> bool {
+        self.unsent.is_empty() && self.old.is_none()
     }
 
     pub fn flush(&mut self) {
@@ -145,111 +151,8 @@ fn likeness(config: &StackConfig, pages: u32) -> String {
 
 /// The likenesses that a predecessor may have, newest first: its programs use a version of the pages that this eft
 /// speaks, too.
-fn likenesses(config: &StackConfig) -> Vec<String> {
+pub fn likenesses(config: &StackConfig) -> Vec<String> {
     (LAYOUT_OLDEST..=LAYOUT_VERSION).rev().map(|pages| likeness(config, pages)).collect()
-}
-
-/// Asks the running stack of this name, if there is one, to leave everything with its keeper and to end.
-pub fn ask_to_hand_over(config: &StackConfig) -> Result<()> {
-    if operator::connect(&config.name, &operator::control_path(&config.name)).is_err() {
-        return Ok(());
-    }
-    let ask = |likeness: String| {
-        let request = serde_json::json!({ "op": "hand-over", "likeness": likeness });
-        operator::ask(&config.name, &request).map(drop)
-    };
-    let mut refusal = None;
-    for likeness in likenesses(config) {
-        match ask(likeness) {
-            Ok(()) => return Ok(()),
-            Err(why) => refusal = refusal.or(Some(why)),
-        }
-    }
-    refusal.map_or(Ok(()), Err)
-}
-
-/// Takes what a predecessor of this name left, once all its servers are dead. `None`: there is nothing, or it is from
-/// another stack.
-pub fn inherit(config: &StackConfig) -> Result<Option<(Kept, Inheritance)>> {
-    let path = operator::keeper_path(&config.name);
-    let Ok(socket) = operator::connect(&config.name, &path) else { return Ok(None) };
-    let Some(entries) = take_over(&socket)? else { return Ok(None) };
-    let kept = Kept { socket, child: None, unsent: VecDeque::new(), listener: None, old: None };
-    for (name, entry) in entries.iter().filter(|(name, _)| name.starts_with("process/")) {
-        confirm_death(name, entry)?;
-    }
-    let mut inheritance = Inheritance(entries);
-    let left = inheritance.value::<String>("stack");
-    if !left.is_some_and(|left| likenesses(config).contains(&left)) {
-        eprintln!(
-            "eft {}: a stack of this name died and had other devices, addresses or sizes: its connections end",
-            config.name
-        );
-        kept.end();
-        return Ok(None);
-    }
-    Ok(Some((kept, inheritance)))
-}
-
-/// Makes sure that a predecessor is dead: only then may a successor map its arena.
-fn confirm_death(name: &str, entry: &Entry) -> Result<()> {
-    let Some(process) = entry.fds.first() else { return Ok(()) };
-    let _ = pidfd_send_signal(process, Signal::KILL);
-    let limit = Timespec { tv_sec: END_S, tv_nsec: 0 };
-    match poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&limit)) {
-        Ok(1..) => Ok(()),
-        _ => Err(Error::Busy(format!("{name} of the stack that died does not end: it waits in the kernel"))),
-    }
-}
-
-/// The entries of a predecessor, which are taken one by one.
-pub struct Inheritance(Entries);
-
-impl Inheritance {
-    fn value<T: DeserializeOwned>(&mut self, name: &str) -> Option<T> {
-        postcard::from_bytes(&self.0.get(name)?.value).ok()
-    }
-
-    pub fn take<T: DeserializeOwned>(&mut self, name: &str) -> Option<(T, Vec<OwnedFd>)> {
-        let entry = self.0.remove(name)?;
-        Some((postcard::from_bytes(&entry.value).ok()?, entry.fds))
-    }
-
-    pub fn device(&mut self, number: usize) -> Option<((MacAddress, u16), Vec<OwnedFd>)> {
-        self.take(&format!("device/{number}"))
-    }
-
-    /// The socket at which programs connect.
-    pub fn applications(&mut self) -> Option<OwnedFd> {
-        self.take::<()>("applications")?.1.into_iter().next()
-    }
-
-    /// All entries below a folder, with the numbers in their names.
-    pub fn numbered<T: DeserializeOwned>(&mut self, folder: &str) -> Vec<(Vec<u64>, T, Vec<OwnedFd>)> {
-        let prefix = format!("{folder}/");
-        let names: Vec<String> = self.0.keys().filter(|name| name.starts_with(&prefix)).cloned().collect();
-        let numbers = |name: &str| {
-            name[prefix.len()..].split('/').map(str::parse).collect::<std::result::Result<_, _>>()
-        };
-        let taken = names.into_iter().filter_map(|name| {
-            let (value, fds) = self.take(&name)?;
-            Some((numbers(&name).ok()?, value, fds))
-        });
-        taken.collect()
-    }
-
-    pub fn fill_store(&mut self, store: &mut Store) {
-        for key in REMEMBERED {
-            let Some((_, fds)) = self.take::<()>(&format!("store/{key}")) else { continue };
-            let bytes = fds.first().and_then(|fd| memory::map(fd, false).ok()).and_then(|segment| {
-                let mut bytes = vec![0; segment.len()];
-                segment.read(0, &mut bytes).ok().map(|()| bytes)
-            });
-            if let Some(bytes) = bytes {
-                store.publish(key, bytes);
-            }
-        }
-    }
 }
 
 impl Supervisor {
@@ -291,6 +194,7 @@ impl Supervisor {
         self.kept = Some(kept);
         (0..self.members.len()).for_each(|i| self.keep_member(i));
         REMEMBERED.iter().for_each(|key| self.keep_stored(key));
+        self.keep_for_adoption();
         self.kept.iter_mut().for_each(|kept| kept.begin(&self.config.name));
     }
 
@@ -323,8 +227,7 @@ impl Supervisor {
         let (Some(kept), member) = (&mut self.kept, &self.members[i]) else { return };
         let fds: Vec<&OwnedFd> = [&member.status_page.own].into_iter().chain(&member.arena).collect();
         kept.put(format!("member/{}", member.name), &member.generation, &fds);
-        let process = member.pid().and_then(|pid| Pid::from_raw(pid as i32));
-        if let Some(pidfd) = process.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) {
+        if let Some(pidfd) = member.child.as_ref().and_then(|child| child.borrow().pidfd()) {
             kept.put(format!("process/{}", member.name), &(), &[&pidfd]);
         }
     }

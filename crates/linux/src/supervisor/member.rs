@@ -56,8 +56,7 @@ pub struct Member {
     pub status_page: Both,
     pub status: Status,
     pub eventfd: OwnedFd,
-    /// Of its bell, read-only.
-    pub bell_fd: OwnedFd,
+    pub bell_fd: Both,
     pub bell: Shared<Doorbell>,
     pub arena: Option<OwnedFd>,
     /// An empty arena, for converting the one of another version of eft.
@@ -109,7 +108,7 @@ impl Member {
         status_page: Both,
         status: Status,
         eventfd: OwnedFd,
-        bell_fd: OwnedFd,
+        bell_fd: Both,
         bell: Shared<Doorbell>,
     ) -> Member {
         Member {
@@ -199,6 +198,10 @@ impl Member {
         futex::wake(self.bell.word());
     }
 
+    pub fn has_unsent(&self) -> bool {
+        !self.unsent.is_empty()
+    }
+
     /// Sends the messages that wait.
     pub fn flush(&mut self) {
         let Some(control) = &self.control else {
@@ -229,7 +232,7 @@ impl Member {
 
     pub fn kill(&mut self) {
         if let Some(child) = &self.child {
-            let _ = child.borrow_mut().kill();
+            child.borrow_mut().kill();
         }
     }
 

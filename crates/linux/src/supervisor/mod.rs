@@ -5,17 +5,20 @@
 //! touches no packet, and waits for no other process. The `control` crate makes the decisions.
 
 mod accusations;
+mod adoption;
 mod children;
 mod deaths;
 mod deathwatch;
 mod domains;
 mod ending;
+mod inheritance;
 mod kept;
 mod member;
 mod neighbours;
 mod network;
 mod operations;
 mod placement;
+mod predecessor;
 mod process;
 pub mod request;
 mod scheduling;
@@ -64,6 +67,8 @@ enum Watched {
     Keeper,
     LastWords(usize),
     Newcomer,
+    /// A process that a predecessor started.
+    Adopted(u32),
 }
 
 /// A running stack.
@@ -106,6 +111,9 @@ pub struct Supervisor {
     dead: Vec<Process>,
     /// Why the stack ends; set when a component cannot be kept alive.
     last_word: Option<String>,
+    turn: adoption::Turn,
+    /// The processes that a predecessor started.
+    adopted: Vec<(u32, OwnedFd)>,
 }
 
 /// Runs a stack until SIGTERM or SIGINT ends it, or SIGUSR2 hands it over. `ready` is called once, when every server runs.
@@ -123,12 +131,15 @@ impl Supervisor {
     fn run(&mut self, ready: &mut dyn FnMut()) -> Result<()> {
         self.keep_everything();
         self.start_all()?;
+        // Those that died while there was no supervisor.
+        let ended = children::ended(&mut self.members);
+        self.have_died(ended);
         let mut next_tick = clock::now() + TICK;
         while self.ending.is_none() {
             let timeout = next_tick.saturating_since(clock::now());
-            for what in self.wait(timeout)? {
-                self.handle(what);
-            }
+            let what = self.wait(timeout)?;
+            self.turn.begin();
+            what.into_iter().for_each(|what| self.handle(what));
             if clock::now() >= next_tick {
                 next_tick = clock::now() + TICK;
                 self.tick();
@@ -138,6 +149,7 @@ impl Supervisor {
                 ready();
                 self.renew_keeper();
             }
+            self.end_turn();
         }
         match self.last_word.take() {
             Some(word) => Err(Error::System(word)),
@@ -193,6 +205,7 @@ impl Supervisor {
             Watched::LastWords(i) => self.members[i].read_last_words(),
             Watched::Keeper => self.keeper_ended(),
             Watched::Newcomer => self.newcomer_speaks(),
+            Watched::Adopted(pid) => self.adopted_ended(pid),
         }
     }
 
@@ -232,6 +245,14 @@ impl Supervisor {
         }
     }
 
+    /// Watches the process of which this is the first server, if that holds its word.
+    fn watch_death(&self, first: usize) {
+        let first = &self.members[first];
+        if let Some(pid) = first.pid().filter(|_| life::is_held(first.status.life_word().load(Acquire))) {
+            self.deathwatch.add(first.status.life_word(), pid);
+        }
+    }
+
     fn server_speaks(&mut self, i: usize) {
         let mut buffer = vec![0; PACKET_MAX];
         for _ in 0..64 {
@@ -256,12 +277,8 @@ impl Supervisor {
                 self.members[i].life = Life::Running;
                 self.members[i].spare = None;
                 self.note_recovery(i);
-                let first = &self.members[self.company(i)[0]];
-                if let Some(pid) =
-                    first.pid().filter(|_| life::is_held(first.status.life_word().load(Acquire)))
-                {
-                    self.deathwatch.add(first.status.life_word(), pid);
-                }
+                self.watch_death(self.company(i)[0]);
+                self.keep_server(i);
                 // Without them sockets does not begin.
                 if self.members[i].peer.role != Role::Sockets {
                     self.give_far_ends(i);

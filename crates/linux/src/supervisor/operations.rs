@@ -249,6 +249,7 @@ impl Supervisor {
             for peer in self.store.publish(&key, value.clone()).unwrap_or_default() {
                 self.tell(peer, &ToServer::Configure { key: key.clone(), value: value.clone() }, &[]);
             }
+            self.keep_stored(&key);
         }
         if forget_servers {
             // Not stored: a successor knows none.

@@ -176,6 +176,7 @@ impl Supervisor {
         }
         let ticket = self.next_ticket;
         self.tell_index(i, &ToServer::Place { place, ticket }, &[]);
+        self.keep_server(i);
         self.show_member(i);
     }
 
@@ -189,6 +190,7 @@ impl Supervisor {
             eprintln!("eft {}: {name} stays where it is: {reason}", self.config.name);
             if self.members[i].cpu != at.cpu {
                 self.members[i].cpu = at.cpu;
+                self.keep_server(i);
                 self.settle_modes(None);
             }
         }

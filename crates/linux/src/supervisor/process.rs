@@ -1,6 +1,10 @@
 //! The process of one server or several, and what procfs says about it.
 
 use eft_control::hang::ThreadState;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
+};
 use std::cell::RefCell;
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -15,8 +19,82 @@ pub struct Spawned {
     pub stderr: Option<ChildStderr>,
 }
 
+/// The process of running servers.
+pub enum Running {
+    Ours(Child),
+    /// A child of a predecessor, which somebody else reaps. Its number may be another's soon after its end; its descriptor
+    /// is not.
+    Adopted {
+        pid: u32,
+        pidfd: OwnedFd,
+    },
+}
+
 /// A process, shared by the members that run in it.
-pub type Process = Rc<RefCell<Child>>;
+pub type Process = Rc<RefCell<Running>>;
+
+impl Running {
+    pub fn id(&self) -> u32 {
+        match self {
+            Running::Ours(child) => child.id(),
+            Running::Adopted { pid, .. } => *pid,
+        }
+    }
+
+    /// A descriptor of it. A child's number is its own until it is buried.
+    pub fn pidfd(&self) -> Option<OwnedFd> {
+        match self {
+            Running::Ours(child) => pidfd_open(Pid::from_raw(child.id() as i32)?, PidfdFlags::empty()).ok(),
+            Running::Adopted { pidfd, .. } => pidfd.try_clone().ok(),
+        }
+    }
+
+    pub fn kill(&mut self) {
+        match self {
+            Running::Ours(child) => drop(child.kill()),
+            Running::Adopted { pidfd, .. } => drop(pidfd_send_signal(pidfd, Signal::KILL)),
+        }
+    }
+
+    /// Waits for its end, and clears it away.
+    pub fn wait(&mut self) {
+        match self {
+            Running::Ours(child) => drop(child.wait()),
+            Running::Adopted { pidfd, .. } => drop(poll(&mut [PollFd::new(pidfd, PollFlags::IN)], None)),
+        }
+    }
+
+    /// Clears away what the kernel keeps of a process that has ended. False: it is still being taken apart.
+    pub fn bury(&mut self) -> bool {
+        match self {
+            Running::Ours(child) => !matches!(child.try_wait(), Ok(None)),
+            Running::Adopted { pidfd, .. } => has_ended(pidfd),
+        }
+    }
+
+    /// How it ended, if it did. It stays to be buried.
+    pub fn ending(&self) -> Option<String> {
+        let child = match self {
+            Running::Ours(child) => child,
+            // Only its parent is told how.
+            Running::Adopted { pidfd, .. } => return has_ended(pidfd).then(|| "unknown".into()),
+        };
+        let pid = Pid::from_raw(child.id() as i32)?;
+        let looks = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let status = waitid(WaitId::Pid(pid), looks).ok().flatten()?;
+        Some(match (status.terminating_signal(), status.exit_status()) {
+            (Some(n), _) => format!("signal {n}"),
+            (None, Some(c)) => format!("exit status {c}"),
+            _ => "unknown".into(),
+        })
+    }
+}
+
+/// Whether the process of a pidfd has ended.
+pub fn has_ended(pidfd: &OwnedFd) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    matches!(poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&now)), Ok(1..))
+}
 
 /// The state letter of /proc/PID/stat. `None`: the process is gone.
 pub fn thread_state(pid: u32) -> Option<ThreadState> {

@@ -3,11 +3,14 @@
 mod configuration;
 mod network;
 
+use super::adoption::Turn;
 use super::deathwatch::Deathwatch;
 use super::domains::Keeping;
-use super::kept::{self, Inheritance};
+use super::inheritance::Inheritance;
+use super::kept::REMEMBERED;
 use super::member::Member;
 use super::placement::check_cpu;
+use super::predecessor;
 use super::{Supervisor, Watched};
 use crate::devices::{DeviceSpec, packet, pair, tap};
 use crate::memory::Both;
@@ -188,7 +191,7 @@ fn member(config: &StackConfig, peer: ComponentId, inherited: &mut Option<Inheri
     // SAFETY: Doorbell is one atomic.
     let bell = unsafe { memory::map(&bell_fd, true)?.shared::<Doorbell>(0) }
         .map_err(|_| Error::Protocol("bell".into()))?;
-    let bell_fd = memory::read_only(&bell_fd)?;
+    let bell_fd = Both { shown: memory::read_only(&bell_fd)?, own: bell_fd };
     let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).doing("eventfd")?;
     let status_fd = Both { shown: memory::read_only(&status_fd)?, own: status_fd };
     let mut member = Member::new(peer, name, status_fd, status, event, bell_fd, bell);
@@ -225,9 +228,10 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
     // A stack of this name was killed a moment ago, or runs, or its folder was left.
     let patient = operator::stack_dir(&config.name).exists();
     if config.take_over {
-        kept::ask_to_hand_over(&config)?;
+        predecessor::ask_to_hand_over(&config)?;
     }
-    let (kept, mut inherited) = kept::inherit(&config)?.unzip();
+    let (kept, mut inherited) = predecessor::inherit(&config)?.unzip();
+    let adopts = inherited.as_ref().is_some_and(|inherited| inherited.adopts);
     let mut devices = Vec::new();
     for i in 0..config.devices.len() {
         let device = inherited.as_mut().and_then(|all| all.device(i));
@@ -262,7 +266,7 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
     super::scheduling::fill_store(&mut store, &config.topology, &members);
     let mut keeping = Keeping::default();
     if let Some(inherited) = &mut inherited {
-        inherited.fill_store(&mut store);
+        inherited.fill_store(&mut store, REMEMBERED);
         keeping = Keeping::restore(inherited);
     }
     let network = remembered(&store, &config).unwrap_or_else(|| network_of(&config));
@@ -300,6 +304,8 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
         ending: None,
         dead: Vec::new(),
         last_word: None,
+        turn: Turn::new()?,
+        adopted: Vec::new(),
     };
     // The set watches open files, so closing the duplicate leaves the registration in place.
     let signals = supervisor.signals.try_clone().doing("signalfd")?;
@@ -309,6 +315,9 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
     let operators = supervisor.operators.try_clone().doing("socket")?;
     supervisor.watch(&operators, Watched::Operators)?;
     supervisor.settle_modes(None);
+    if let Some(inherited) = inherited.as_mut().filter(|_| adopts) {
+        supervisor.adopt(inherited)?;
+    }
     Ok(supervisor)
 }
 

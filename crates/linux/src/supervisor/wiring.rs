@@ -3,7 +3,7 @@
 use super::accusations::Queue;
 use super::children;
 use super::member::{Life, OwnedPool};
-use super::process::Spawned;
+use super::process::{Running, Spawned};
 use super::{OLD_POOLS, Supervisor, Watched};
 use crate::protocol::{DeviceSetup, Identity, ToServer};
 use crate::{Doing, Result, life, operator};
@@ -36,7 +36,7 @@ impl Supervisor {
 
     pub(super) fn start_all(&mut self) -> Result<()> {
         (0..self.members.len())
-            .filter(|i| self.company(*i)[0] == *i)
+            .filter(|i| self.company(*i)[0] == *i && self.members[*i].child.is_none())
             .collect::<Vec<_>>()
             .into_iter()
             .try_for_each(|i| self.start(i))
@@ -76,7 +76,7 @@ impl Supervisor {
     /// Makes a process the server, and those that share it, and connects them with all live neighbours.
     pub(super) fn raise(&mut self, i: usize, spawned: Spawned) -> Result<()> {
         let Spawned { child, controls, mut stderr } = spawned;
-        let child = Rc::new(RefCell::new(child));
+        let child = Rc::new(RefCell::new(Running::Ours(child)));
         let company = self.company(i);
         company.iter().for_each(|j| self.members[*j].child = Some(child.clone()));
         let raised = company
@@ -191,7 +191,8 @@ impl Supervisor {
     fn introduce(&mut self, i: usize) -> Result<()> {
         let (mut identity, member) = (self.identity(i)?, &self.members[i]);
         let clone = |fd: &OwnedFd| fd.try_clone().doing("descriptor");
-        let mut fds = vec![clone(&member.status_page.own)?, clone(&member.eventfd)?, clone(&member.bell_fd)?];
+        let mut fds =
+            vec![clone(&member.status_page.own)?, clone(&member.eventfd)?, clone(&member.bell_fd.shown)?];
         for d in &member.device {
             fds.push(clone(d)?);
         }
@@ -240,6 +241,7 @@ impl Supervisor {
             let pool = OwnedPool { id, segment, slot_size, readers };
             self.members[i].pools.push(pool);
         }
+        self.keep_pools();
         Ok(())
     }
 

@@ -1,0 +1,327 @@
+//! A supervisor that was killed leaves its servers running; its successor adopts them.
+//!
+//! The keeper holds the supervisor's ends of the control sockets, so servers notice nothing: what they say waits in the
+//! sockets. A word in shared memory says whether the supervisor was about to change something. If it was, what the servers
+//! know and what the keeper has may differ, and the successor starts all servers again from their durable state instead.
+
+use super::accusations::Queue;
+use super::inheritance::Inheritance;
+use super::kept::Kept;
+use super::member::{Life, OwnedPool};
+use super::process::{Process, Running, has_ended};
+use super::request::SETTINGS;
+use super::{OLD_POOLS, StackConfig, Supervisor, Watched, children};
+use crate::life::Witness;
+use crate::memory::{self, Both};
+use crate::protocol::PROTOCOL;
+use crate::{Error, Result};
+use eft_base::PoolId;
+use eft_channel::Shared;
+use eft_channel::notify::Doorbell;
+use eft_control::plan;
+use eft_host::clock;
+use eft_machine::CpuId;
+use eft_messages::ComponentId;
+use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::process::ChildStderr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{Acquire, Release};
+
+/// The keeper's names.
+const FORM: &str = "form";
+pub const TURN: &str = "turn";
+const POOLS: &str = "pools";
+
+/// Whether the supervisor is about to change something, for its successor.
+pub struct Turn {
+    segment: OwnedFd,
+    word: Shared<AtomicU32>,
+}
+
+impl Turn {
+    pub fn new() -> Result<Turn> {
+        let turn = Turn::at(memory::create("eft-turn", 4096)?)?;
+        turn.begin();
+        Ok(turn)
+    }
+
+    fn at(segment: OwnedFd) -> Result<Turn> {
+        // SAFETY: the word is one atomic.
+        let word = unsafe { memory::map(&segment, true)?.shared::<AtomicU32>(0) };
+        Ok(Turn { word: word.map_err(|_| Error::Protocol("turn".into()))?, segment })
+    }
+
+    pub fn begin(&self) {
+        self.word.store(1, Release);
+    }
+
+    pub fn end(&self) {
+        self.word.store(0, Release);
+    }
+
+    fn is_over(&self) -> bool {
+        self.word.load(Acquire) == 0
+    }
+}
+
+/// What the keeper has of a running server. Its descriptors: the process, the control socket, the eventfd, the bell, its
+/// standard error if any, its program if it is not the supervisor's, its pools.
+#[derive(Serialize, Deserialize)]
+struct Server {
+    pid: u32,
+    landlock: bool,
+    cpu: Option<CpuId>,
+    dedicated: bool,
+    alone: bool,
+    has_words: bool,
+    has_program: bool,
+    pools: Vec<(PoolId, usize)>,
+}
+
+/// What must be the same so that servers of a predecessor do what this supervisor wants of them: the program file, its
+/// protocol, and the options.
+fn form(config: &StackConfig) -> String {
+    let file = std::fs::metadata("/proc/self/exe")
+        .map(|f| format!("{}:{} {} {}.{}", f.dev(), f.ino(), f.size(), f.mtime(), f.mtime_nsec()));
+    let StackConfig { topology, gateways, host_addresses, mtu, nameserver, ecn, fastopen, .. } = config;
+    let StackConfig {
+        fastopen_key,
+        timestamps,
+        min_tso_segs,
+        slow_start,
+        pacing,
+        mtu_probing,
+        commit,
+        record,
+        ..
+    } = config;
+    format!(
+        "{PROTOCOL} {file:?} {topology:?} {gateways:?} {host_addresses:?} {mtu:?} {nameserver:?} {ecn} {fastopen} \
+         {fastopen_key} {timestamps} {min_tso_segs} {slow_start} {pacing} {mtu_probing} {commit:?} {record:?} {}",
+        config.private
+    )
+}
+
+/// What the servers of a predecessor are.
+pub enum Left {
+    /// None of them lives.
+    Dead,
+    Adoptable,
+    /// They live and cannot be adopted, for this reason.
+    Strange(&'static str),
+}
+
+/// Examines what a predecessor of the same likeness left. If its servers can be adopted, they are being changed from now on.
+pub fn examine(inheritance: &mut Inheritance, config: &StackConfig) -> Left {
+    let servers = inheritance.names("server/");
+    let lives = |name: &String| {
+        let Some(server) = inheritance.value::<Server>(name) else { return false };
+        let ended = inheritance.descriptor(name).is_none_or(has_ended);
+        !ended && Witness::of(server.pid).is_some_and(|witness| witness.ending().is_none())
+    };
+    if !servers.iter().any(lives) {
+        return Left::Dead;
+    }
+    if inheritance.value::<String>(FORM) != Some(form(config)) {
+        return Left::Strange("they are of another program file, or were given other options");
+    }
+    let turn = inheritance.descriptor(TURN).and_then(|fd| fd.try_clone().ok()).map(Turn::at);
+    match turn {
+        Some(Ok(turn)) if turn.is_over() => {
+            turn.begin();
+            Left::Adoptable
+        }
+        _ => Left::Strange("their supervisor was killed while it changed something"),
+    }
+}
+
+impl Supervisor {
+    /// Puts everything into the keeper by which a successor adopts the servers.
+    pub(super) fn keep_for_adoption(&mut self) {
+        if let Some(kept) = &mut self.kept {
+            kept.put(FORM.into(), &form(&self.config), &[]);
+            kept.put(TURN.into(), &(), &[&self.turn.segment]);
+            for q in &self.queues {
+                q.keep(kept);
+            }
+        }
+        self.keep_pools();
+        SETTINGS.iter().for_each(|key| self.keep_stored(key));
+        (0..self.members.len()).for_each(|i| self.keep_server(i));
+    }
+
+    /// Puts a running server into the keeper, as it is now.
+    pub(super) fn keep_server(&mut self, i: usize) {
+        let (Some(kept), m) = (&mut self.kept, &self.members[i]) else { return };
+        if m.life != Life::Running {
+            return;
+        }
+        let pidfd = m.child.as_ref().and_then(|child| child.borrow().pidfd());
+        let (Some(pid), Some(pidfd), Some(control)) = (m.pid(), pidfd, &m.control) else { return };
+        let words = m.stderr.as_ref().and_then(|words| rustix::io::fcntl_dupfd_cloexec(words, 0).ok());
+        let mut fds = vec![&pidfd, control, &m.eventfd, &m.bell_fd.own];
+        fds.extend(&words);
+        fds.extend(m.program.iter().map(|program| &**program));
+        fds.extend(m.pools.iter().map(|pool| &pool.segment.own));
+        let server = Server {
+            pid,
+            landlock: m.landlock,
+            cpu: m.cpu,
+            dedicated: m.dedicated,
+            alone: m.alone,
+            has_words: words.is_some(),
+            has_program: m.program.is_some(),
+            pools: m.pools.iter().map(|pool| (pool.id, pool.slot_size)).collect(),
+        };
+        kept.put(format!("server/{}", m.name), &server, &fds);
+    }
+
+    /// The server is not one that can be adopted any more.
+    pub(super) fn forget_server(&mut self, i: usize) {
+        if let Some(kept) = &mut self.kept {
+            kept.forget(format!("server/{}", self.members[i].name));
+        }
+    }
+
+    /// Puts the numbers of all pools that servers may have mapped into the keeper.
+    pub(super) fn keep_pools(&mut self) {
+        let Some(kept) = &mut self.kept else { return };
+        let old = self.old_pools.iter().map(|(_, id)| *id);
+        let all: Vec<PoolId> =
+            old.chain(self.members.iter().flat_map(|m| m.pools.iter().map(|p| p.id))).collect();
+        kept.put(POOLS.into(), &(self.next_pool, all), &[]);
+    }
+
+    /// Notes whether a successor could adopt the servers as they are now: what was to be told has been told, and nothing is
+    /// under way that only this process knows of.
+    pub(super) fn end_turn(&self) {
+        let told = self.later.is_empty() && self.members.iter().all(|m| !m.has_unsent());
+        let idle = self.update.is_none() && self.waiting.is_empty() && !self.keeping.is_announcing();
+        if told && idle && self.ending.is_none() && self.kept.as_ref().is_some_and(Kept::has_all) {
+            self.turn.end();
+        }
+    }
+
+    /// Takes over the servers of a predecessor. Those that it was about to start end, and are started again.
+    pub(super) fn adopt(&mut self, inherited: &mut Inheritance) -> Result<()> {
+        if let Some((_, fds)) = inherited.take::<()>(TURN)
+            && let Some(fd) = fds.into_iter().next()
+        {
+            self.turn = Turn::at(fd)?;
+        }
+        for name in inherited.names("queue/") {
+            self.queues.extend(inherited.take(&name).and_then(|((writer, reader), fds)| {
+                let [lines, position] = fds.try_into().ok()?;
+                Some(Queue { writer, reader, lines, position })
+            }));
+        }
+        let (next, pools) =
+            inherited.take::<(u16, Vec<PoolId>)>(POOLS).map_or_else(Default::default, |(v, _)| v);
+        self.next_pool = next;
+        inherited.fill_store(&mut self.store, &SETTINGS);
+        let mut processes: Vec<Process> = Vec::new();
+        for i in 0..self.members.len() {
+            let names: Vec<String> =
+                self.company(i).into_iter().map(|j| format!("server/{}", self.members[j].name)).collect();
+            let whole = self.company(i)[0] != i && self.members[self.company(i)[0]].child.is_some()
+                || names.iter().all(|name| inherited.descriptor(name).is_some());
+            let name = self.members[i].name.clone();
+            let taken = inherited.take::<Server>(&format!("server/{name}")).filter(|_| whole);
+            if taken.and_then(|(server, fds)| self.adopt_one(i, server, fds, &mut processes)).is_none() {
+                inherited.confirm_death(&format!("process/{name}"))?;
+            }
+        }
+        let due = clock::now() + OLD_POOLS;
+        let used = |id: &PoolId| self.members.iter().any(|m| m.pools.iter().any(|p| p.id == *id));
+        self.old_pools = pools.into_iter().filter(|id| !used(id)).map(|id| (due, id)).collect();
+        for i in 0..self.members.len() {
+            if self.members[i].child.is_none() {
+                self.detach(i);
+            }
+        }
+        let adopted = self.members.iter().filter(|m| m.child.is_some()).count();
+        eprintln!(
+            "eft {}: its supervisor died; {adopted} of {} components run on under this one",
+            self.config.name,
+            self.members.len()
+        );
+        Ok(())
+    }
+
+    fn adopt_one(
+        &mut self,
+        i: usize,
+        server: Server,
+        fds: Vec<OwnedFd>,
+        processes: &mut Vec<Process>,
+    ) -> Option<()> {
+        let mut fds = fds.into_iter();
+        let (pidfd, control, eventfd, bell) = (fds.next()?, fds.next()?, fds.next()?, fds.next()?);
+        let words = if server.has_words { Some(fds.next()?) } else { None };
+        let program =
+            if server.has_program { Some(children::above_control(fds.next()?).ok()?) } else { None };
+        let readers = plan::pools(&self.config.topology, self.nics(), self.members[i].peer);
+        let mut pools = Vec::new();
+        for ((id, slot_size), plan) in server.pools.iter().copied().zip(readers) {
+            let own = fds.next()?;
+            let segment = Both { shown: memory::read_only(&own).ok()?, own };
+            pools.push(OwnedPool { id, segment, slot_size, readers: plan.readers });
+        }
+        let process = match processes.iter().find(|p| p.borrow().id() == server.pid) {
+            Some(process) => process.clone(),
+            None => {
+                let seen = pidfd.try_clone().ok()?;
+                self.watch(&seen, Watched::Adopted(server.pid)).ok()?;
+                self.adopted.push((server.pid, seen));
+                let process = Rc::new(RefCell::new(Running::Adopted { pid: server.pid, pidfd }));
+                processes.push(process.clone());
+                process
+            }
+        };
+        self.watch(&control, Watched::Server(i)).ok()?;
+        if let Some(words) = &words {
+            self.watch(words, Watched::LastWords(i)).ok()?;
+        }
+        let m = &mut self.members[i];
+        // SAFETY: Doorbell is one atomic.
+        m.bell = unsafe { memory::map(&bell, true).ok()?.shared::<Doorbell>(0) }.ok()?;
+        m.bell_fd = Both { shown: memory::read_only(&bell).ok()?, own: bell };
+        m.eventfd = eventfd;
+        m.control = Some(control);
+        m.stderr = words.map(ChildStderr::from);
+        m.program = program.map(Arc::new);
+        m.pools = pools;
+        m.spare = None;
+        (m.landlock, m.cpu, m.dedicated, m.alone) =
+            (server.landlock, server.cpu, server.dedicated, server.alone);
+        m.child = Some(process);
+        m.life = Life::Running;
+        m.restarts.started(clock::now());
+        if self.company(i)[0] == i {
+            self.watch_death(i);
+        }
+        Some(())
+    }
+
+    /// A process that was adopted has ended, which its parent is told, and not this process.
+    pub(super) fn adopted_ended(&mut self, pid: u32) {
+        if let Some(n) = self.adopted.iter().position(|(adopted, _)| *adopted == pid) {
+            let (_, seen) = self.adopted.swap_remove(n);
+            self.unwatch(&seen, Watched::Adopted(pid));
+        }
+        let ended = children::ended(&mut self.members);
+        self.have_died(ended);
+    }
+}
+
+impl Queue {
+    pub fn keep(&self, kept: &mut Kept) {
+        let ways: (ComponentId, ComponentId) = (self.writer, self.reader);
+        kept.put(format!("queue/{}>{}", self.writer, self.reader), &ways, &[&self.lines, &self.position]);
+    }
+}

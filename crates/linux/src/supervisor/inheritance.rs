@@ -1,0 +1,95 @@
+//! What the keeper has of a predecessor, which its successor takes over: see [`crate::keeper`].
+
+use crate::keeper::Entries;
+use crate::{Error, Result, memory};
+use eft_base::MacAddress;
+use eft_control::store::Store;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Signal, pidfd_send_signal};
+use serde::de::DeserializeOwned;
+use std::os::fd::OwnedFd;
+
+/// How many seconds a killed server may take to end.
+const END_S: i64 = 10;
+
+/// Makes sure that a process is dead.
+fn confirm_death(name: &str, process: &OwnedFd) -> Result<()> {
+    let _ = pidfd_send_signal(process, Signal::KILL);
+    let limit = Timespec { tv_sec: END_S, tv_nsec: 0 };
+    match poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&limit)) {
+        Ok(1..) => Ok(()),
+        _ => Err(Error::Busy(format!("{name} of the stack that died does not end: it waits in the kernel"))),
+    }
+}
+
+/// The entries of a predecessor, which are taken one by one.
+pub struct Inheritance {
+    entries: Entries,
+    /// Its servers live, and are taken over as they are.
+    pub adopts: bool,
+}
+
+impl Inheritance {
+    pub fn new(entries: Entries) -> Inheritance {
+        Inheritance { entries, adopts: false }
+    }
+
+    pub fn value<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
+        postcard::from_bytes(&self.entries.get(name)?.value).ok()
+    }
+
+    /// The first descriptor of an entry.
+    pub fn descriptor(&self, name: &str) -> Option<&OwnedFd> {
+        self.entries.get(name)?.fds.first()
+    }
+
+    pub fn names(&self, prefix: &str) -> Vec<String> {
+        self.entries.keys().filter(|name| name.starts_with(prefix)).cloned().collect()
+    }
+
+    /// Makes sure that a predecessor is dead: only then may a successor map its arena.
+    pub fn confirm_death(&self, name: &str) -> Result<()> {
+        self.descriptor(name).map_or(Ok(()), |process| confirm_death(name, process))
+    }
+
+    pub fn take<T: DeserializeOwned>(&mut self, name: &str) -> Option<(T, Vec<OwnedFd>)> {
+        let entry = self.entries.remove(name)?;
+        Some((postcard::from_bytes(&entry.value).ok()?, entry.fds))
+    }
+
+    pub fn device(&mut self, number: usize) -> Option<((MacAddress, u16), Vec<OwnedFd>)> {
+        self.take(&format!("device/{number}"))
+    }
+
+    /// The socket at which programs connect.
+    pub fn applications(&mut self) -> Option<OwnedFd> {
+        self.take::<()>("applications")?.1.into_iter().next()
+    }
+
+    /// All entries below a folder, with the numbers in their names.
+    pub fn numbered<T: DeserializeOwned>(&mut self, folder: &str) -> Vec<(Vec<u64>, T, Vec<OwnedFd>)> {
+        let prefix = format!("{folder}/");
+        let names = self.names(&prefix);
+        let numbers = |name: &str| {
+            name[prefix.len()..].split('/').map(str::parse).collect::<std::result::Result<_, _>>()
+        };
+        let taken = names.into_iter().filter_map(|name| {
+            let (value, fds) = self.take(&name)?;
+            Some((numbers(&name).ok()?, value, fds))
+        });
+        taken.collect()
+    }
+
+    pub fn fill_store(&mut self, store: &mut Store, keys: &[&str]) {
+        for key in keys {
+            let Some((_, fds)) = self.take::<()>(&format!("store/{key}")) else { continue };
+            let bytes = fds.first().and_then(|fd| memory::map(fd, false).ok()).and_then(|segment| {
+                let mut bytes = vec![0; segment.len()];
+                segment.read(0, &mut bytes).ok().map(|()| bytes)
+            });
+            if let Some(bytes) = bytes {
+                store.publish(key, bytes);
+            }
+        }
+    }
+}

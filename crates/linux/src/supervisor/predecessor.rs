@@ -1,0 +1,65 @@
+//! What a supervisor finds when it starts: another one of its name that runs, or what one that died left behind.
+
+use super::StackConfig;
+use super::adoption::{self, Left};
+use super::inheritance::Inheritance;
+use super::kept::{Kept, likenesses};
+use crate::keeper::take_over;
+use crate::{Result, operator};
+
+/// Asks the running stack of this name, if there is one, to leave everything with its keeper and to end.
+pub fn ask_to_hand_over(config: &StackConfig) -> Result<()> {
+    if operator::connect(&config.name, &operator::control_path(&config.name)).is_err() {
+        return Ok(());
+    }
+    let ask = |likeness: String| {
+        let request = serde_json::json!({ "op": "hand-over", "likeness": likeness });
+        operator::ask(&config.name, &request).map(drop)
+    };
+    let mut refusal = None;
+    for likeness in likenesses(config) {
+        match ask(likeness) {
+            Ok(()) => return Ok(()),
+            Err(why) => refusal = refusal.or(Some(why)),
+        }
+    }
+    refusal.map_or(Ok(()), Err)
+}
+
+/// Takes what a predecessor of this name left, once all its servers are dead. `None`: there is nothing, or it is from
+/// another stack.
+pub fn inherit(config: &StackConfig) -> Result<Option<(Kept, Inheritance)>> {
+    let path = operator::keeper_path(&config.name);
+    let Ok(socket) = operator::connect(&config.name, &path) else { return Ok(None) };
+    let Some(entries) = take_over(&socket)? else { return Ok(None) };
+    let mut kept = Kept::of_predecessor(socket);
+    let mut inheritance = Inheritance::new(entries);
+    let left = inheritance.value::<String>("stack");
+    let is_alike = left.is_some_and(|left| likenesses(config).contains(&left));
+    match adoption::examine(&mut inheritance, config) {
+        Left::Adoptable if is_alike => {
+            inheritance.adopts = true;
+            return Ok(Some((kept, inheritance)));
+        }
+        Left::Strange(why) if is_alike => eprintln!(
+            "eft {}: its servers lived on and are not adopted: {why}; they start again, and connections go on",
+            config.name
+        ),
+        _ => {}
+    }
+    for name in inheritance.names("process/") {
+        inheritance.confirm_death(&name)?;
+    }
+    for name in ["server/", "queue/", adoption::TURN].iter().flat_map(|name| inheritance.names(name)) {
+        kept.forget(name);
+    }
+    if !is_alike {
+        eprintln!(
+            "eft {}: a stack of this name died and had other devices, addresses or sizes: its connections end",
+            config.name
+        );
+        kept.end();
+        return Ok(None);
+    }
+    Ok(Some((kept, inheritance)))
+}
