@@ -2,6 +2,7 @@
 
 use super::Target;
 use crate::source::Source;
+use eft_base::errno::ENOBUFS;
 use eft_base::{DomainId, PoolId, RequestId, SocketId, WireAddress};
 use eft_channel::socket::{Arena, Geometry, LAYOUT_VERSION};
 use eft_channel::{Memory, Segment};
@@ -12,8 +13,12 @@ use eft_messages::control::{Request, op};
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
 use eft_sockets::{Out, Sockets, SocketsConfig};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 const DOMAINS: [DomainId; 2] = [DomainId(1), DomainId(2)];
+/// More than sockets takes to repeat what was not answered, and how often that may have to be so until all is.
+const ROUND: Duration = Duration::from_secs(2);
+const ROUNDS: usize = 3;
 
 fn open_domain(domain: DomainId) -> Event {
     let geometry = Geometry { slots: 12, send_len: 4096, receive_len: 4096 };
@@ -99,6 +104,21 @@ impl Requests {
         self.check();
     }
 
+    /// Answers a request as a transport does that has no room for new sockets.
+    fn answer_well(&mut self) {
+        let Some((request, (peer, asked))) = self.asked.pop_first() else { return };
+        let errno = if matches!(asked, SocketsToTransport::Open { .. }) { ENOBUFS } else { 0 };
+        self.reply(peer, request, errno, socket_of(&asked));
+    }
+
+    fn reply(&mut self, peer: ComponentId, request: RequestId, errno: i32, socket: SocketId) {
+        let address = WireAddress::default();
+        let m =
+            TransportToSockets::Reply { request, errno, socket, incarnation: 1, address, port: 9, taken: 0 };
+        self.host.line(peer, &m.encode());
+        self.check();
+    }
+
     fn answer(&mut self, source: &mut Source) {
         let Some((request, (peer, asked))) = self.asked.pop_first() else { return };
         let mut socket = socket_of(&asked);
@@ -109,13 +129,9 @@ impl Requests {
             socket = SocketId { domain: DomainId(source.below(4) as u16), slot: source.next_u32() };
         }
         let errno = if source.chance(0.8) { 0 } else { source.next_u32() as i32 };
-        let address = WireAddress::default();
-        let m =
-            TransportToSockets::Reply { request, errno, socket, incarnation: 1, address, port: 9, taken: 0 };
         for _ in 0..1 + source.below(2) {
-            self.host.line(peer, &m.encode());
+            self.reply(peer, request, errno, socket);
         }
-        self.check();
     }
 }
 
@@ -170,10 +186,18 @@ impl Target for Requests {
         self.check();
     }
 
-    /// Every request gets exactly one reply once the transports have answered.
+    /// Every request gets exactly one reply once the transports have answered: an answer that cannot be right is none, and the
+    /// request comes again.
     fn finish(&mut self, source: &mut Source) {
         while !self.asked.is_empty() {
             self.answer(source);
+        }
+        for _ in 0..ROUNDS {
+            self.host.pass(ROUND);
+            self.check();
+            while !self.asked.is_empty() {
+                self.answer_well();
+            }
         }
         assert!(self.waiting.is_empty(), "no reply to {:?}", self.waiting);
     }

@@ -168,8 +168,8 @@ Examples:
   eft neigh --name web add 10.0.5.7 lladdr 02:00:00:00:00:07
   eft neigh --name web
 
---json: {neighbours, found}: configured ones (address, MAC, device), and those that ARP and neighbour discovery have found
-or look for: also state (reachable, stale, probe, incomplete, failed), and milliseconds since the last answer
+--json: {neighbours, found}: configured ones (address, MAC, device), and those that ARP and neighbour discovery have
+found or look for: also state (reachable, stale, probe, incomplete, failed), and milliseconds since the last answer
 (`confirmed_ms`) and since the last packet to it (`used_ms`).
 
 Configured ones are `permanent`, and the only ones that del and flush remove. docs/addresses.md"),
