@@ -1,9 +1,10 @@
 //! Runs a program: the application's calls by the system calls of the process that this runs in, the peer on a wire.
 //!
 //! Nothing is compared that depends on time. On the kernel a step is over when nothing comes any more; on eft when what is
-//! observed equals what the kernel showed, and else after [`PATIENCE`].
+//! observed equals what the kernel showed but for known differences, and else after [`PATIENCE`].
 
 use crate::calls::{self, Outcome};
+use crate::known::judged;
 use crate::observation::Observation;
 use crate::peer::{Peer, Place};
 use crate::program::{Call, Kind, Program, SLOTS, Step};
@@ -49,7 +50,23 @@ pub struct Executor<'a> {
     said: Observation,
 }
 
-/// Runs all of a program, and says what was observed after each step. `expected`: what it shall be.
+/// What the kernel showed, and whether what is seen after a step of the program is the same, known differences apart.
+struct Wanted<'a> {
+    program: &'a Program,
+    number: usize,
+    observation: Option<&'a Observation>,
+}
+
+impl Wanted<'_> {
+    fn is(&self, seen: &Observation) -> bool {
+        self.observation.is_some_and(|wanted| {
+            judged(self.program, self.number, wanted, seen).iter().all(|(_, known)| known.is_some())
+        })
+    }
+}
+
+/// Runs a program until it shows a difference that is not known, and says what was observed after each step. `expected`: what
+/// the kernel showed.
 pub fn execute(
     program: &Program,
     wire: &Wire,
@@ -67,9 +84,9 @@ pub fn execute(
     };
     let mut trace = Vec::new();
     for (number, step) in program.steps.iter().enumerate() {
-        let wanted = expected.map(|all| all.get(number));
-        let seen = executor.step(step, wanted);
-        let other = wanted.is_some_and(|wanted| wanted != Some(&seen));
+        let wanted = expected.map(|all| Wanted { program, number, observation: all.get(number) });
+        let seen = executor.step(step, wanted.as_ref());
+        let other = wanted.is_some_and(|wanted| !wanted.is(&seen));
         trace.push(seen);
         if other {
             break;
@@ -81,12 +98,12 @@ pub fn execute(
 
 impl Executor<'_> {
     /// `wanted`: nothing on the kernel; on eft, what the kernel showed.
-    fn step(&mut self, step: &Step, wanted: Option<Option<&Observation>>) -> Observation {
+    fn step(&mut self, step: &Step, wanted: Option<&Wanted>) -> Observation {
         self.said = Observation::new();
         match step {
             Step::Call(slot, call) => {
-                let returns =
-                    wanted.flatten().and_then(|wanted| wanted.get("call")).map(|words| words != "waits");
+                let on_kernel = wanted.and_then(|wanted| wanted.observation?.get("call"));
+                let returns = on_kernel.map(|words| words != "waits");
                 let words = self.call(*slot, call, returns);
                 self.said.insert("call".into(), words);
             }
@@ -108,12 +125,12 @@ impl Executor<'_> {
         }
     }
 
-    fn await_equality(&mut self, settled: bool, wanted: Option<&Observation>) -> Observation {
+    fn await_equality(&mut self, settled: bool, wanted: &Wanted) -> Observation {
         let (begin, limit) = (Instant::now(), if settled { LONG_PATIENCE } else { PATIENCE });
         loop {
             let seen = self.look(settled);
             let early = begin.elapsed() < AT_LEAST;
-            if !early && Some(&seen) == wanted || begin.elapsed() > limit {
+            if !early && wanted.is(&seen) || begin.elapsed() > limit {
                 return seen;
             }
             self.peer.take(Duration::from_millis(1));

@@ -1,5 +1,6 @@
 //! Differences that are known and have a reason. docs/differential.md lists them with the same names.
 
+use crate::observation::{Observation, differences};
 use crate::program::{Call, Program, Step};
 
 /// A difference, after the step at which it was seen.
@@ -13,20 +14,24 @@ pub struct Difference {
 }
 
 /// A known one: its name, and whether a difference is it.
-type Known = (&'static str, fn(&Program, &Step, &Difference) -> bool);
+type Known = (&'static str, fn(&Program, &Difference) -> bool);
 
 const KNOWN: &[Known] = &[
-    ("low-water readiness", |program, _, d| {
-        is(d, " ready") && without(&d.eft, "IN") == d.kernel && sets_low_water(program)
+    ("low-water readiness", |program, d| {
+        let low = |call: &Call| {
+            matches!(call, Call::Set { level: libc::SOL_SOCKET, option: libc::SO_RCVLOWAT, .. })
+        };
+        is(d, " ready") && without(&d.eft, "IN") == d.kernel && has_called(program, d, low)
     }),
-    ("hang-up of a bound socket", |_, step, d| {
-        let bind = matches!(step, Step::Call(_, Call::Bind { .. }));
-        bind && is(d, " ready") && (d.kernel.as_str(), d.eft.as_str()) == ("OUT HUP", "OUT")
+    ("hang-up of a bound socket", |program, d| {
+        let hung_up = is(d, " ready") && (d.kernel.as_str(), d.eft.as_str()) == ("OUT HUP", "OUT");
+        hung_up && has_called(program, d, |call| matches!(call, Call::Bind { .. }))
     }),
-    ("unsent end of stream", |_, step, d| {
-        let shutdown = matches!(step, Step::Call(_, Call::Shutdown { how: libc::SHUT_WR | libc::SHUT_RDWR }));
+    ("unsent end of stream", |program, d| {
+        let ends = |call: &Call| matches!(call, Call::Shutdown { how: libc::SHUT_WR | libc::SHUT_RDWR });
         let count = |words: &str| words.parse::<u32>().ok();
-        shutdown && is(d, " unsent") && count(&d.eft).is_some_and(|n| count(&d.kernel) == n.checked_add(1))
+        let one_less = count(&d.eft).is_some_and(|n| count(&d.kernel) == n.checked_add(1));
+        is(d, " unsent") && one_less && has_called(program, d, ends)
     }),
 ];
 
@@ -39,17 +44,30 @@ fn without(words: &str, word: &str) -> String {
     words.split(' ').filter(|other| *other != word).collect::<Vec<_>>().join(" ")
 }
 
-fn sets_low_water(program: &Program) -> bool {
-    let sets = |step: &Step| {
-        matches!(step, Step::Call(_, Call::Set { level: libc::SOL_SOCKET, option: libc::SO_RCVLOWAT, .. }))
-    };
-    program.steps.iter().any(sets)
+/// Whether such a call was made until the difference was seen: what it changed lasts.
+fn has_called(program: &Program, difference: &Difference, is: impl Fn(&Call) -> bool) -> bool {
+    let until = program.steps.iter().take(difference.step.saturating_add(1));
+    until.into_iter().any(|step| matches!(step, Step::Call(_, call) if is(call)))
 }
 
 /// The name of the known difference that this is.
 pub fn known(program: &Program, difference: &Difference) -> Option<&'static str> {
-    let step = program.steps.get(difference.step)?;
-    KNOWN.iter().find(|(_, is)| is(program, step, difference)).map(|(name, _)| *name)
+    KNOWN.iter().find(|(_, is)| is(program, difference)).map(|(name, _)| *name)
+}
+
+/// The differences of two observations after `step`, each with the name by which it is known, if it is.
+pub fn judged(
+    program: &Program,
+    step: usize,
+    kernel: &Observation,
+    eft: &Observation,
+) -> Vec<(Difference, Option<&'static str>)> {
+    let judge = |(name, kernel, eft)| {
+        let difference = Difference { step, name, kernel, eft };
+        let known = known(program, &difference);
+        (difference, known)
+    };
+    differences(kernel, eft).into_iter().map(judge).collect()
 }
 
 #[cfg(test)]

@@ -20,6 +20,14 @@ fn only_what_is_listed_is_known() {
 }
 
 #[test]
+fn what_a_call_changed_lasts_until_the_end_and_does_not_begin_before_it() {
+    let bind = Step::Call(0, Call::Bind { place: Place::Own, port: 0 });
+    let program = Program { v6: false, steps: vec![Step::Settle, bind, Step::Settle] };
+    let at = |step| Difference { step, ..difference("slot 0 ready", "OUT HUP", "OUT") };
+    assert_eq!([0, 1, 2].map(|step| known(&program, &at(step)).is_some()), [false, true, true]);
+}
+
+#[test]
 fn readiness_is_known_to_differ_only_by_the_word_that_is_listed() {
     let bind = after(Call::Bind { place: Place::Own, port: 0 });
     let name = Some("hang-up of a bound socket");

@@ -4,13 +4,13 @@ mod sides;
 
 use anyhow::{Result, bail};
 use eft_differential::generate::program;
-use eft_differential::known::{Difference, known};
+use eft_differential::known::{Difference, judged};
 use eft_differential::observation::differences;
 use eft_differential::program::Program;
 use eft_differential::shrink::shrink;
 pub use sides::{SideArguments, side};
 use sides::{Sides, own_network};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A difference that does not come again so often is one of time, not of behaviour.
 const TIMES: usize = 3;
@@ -34,49 +34,64 @@ pub struct DifferentialArguments {
 pub fn run(arguments: &DifferentialArguments) -> Result<()> {
     own_network()?;
     let mut sides = Sides::start()?;
-    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut known: BTreeMap<&str, u64> = BTreeMap::new();
     let mut differing = 0;
     for seed in arguments.first..arguments.first.saturating_add(arguments.seeds) {
         let program = program(seed);
-        let verdict = match compare(&mut sides, &program, arguments.verbose)? {
-            None => "equal".to_string(),
-            Some(difference) => match known(&program, &difference) {
-                Some(name) => name.to_string(),
-                None if !lasts(&mut sides, &program, &difference)? => "not the same each time".to_string(),
-                None => {
-                    differing += 1;
-                    let short =
-                        if arguments.whole { program } else { shortened(&mut sides, &program, &difference) };
-                    show(&mut sides, seed, &short, &difference)?;
-                    "different".to_string()
-                }
-            },
+        let found = compare(&mut sides, &program, arguments.verbose)?;
+        let verdict = match found.new {
+            None if found.known.is_empty() => "equal",
+            None => "equal but for known differences",
+            Some(difference) if !lasts(&mut sides, &program, &difference)? => "not the same each time",
+            Some(difference) => {
+                differing += 1;
+                let short =
+                    if arguments.whole { program } else { shortened(&mut sides, &program, &difference) };
+                show(&mut sides, seed, &short, &difference)?;
+                "different"
+            }
         };
         *counts.entry(verdict).or_default() += 1;
+        found.known.into_iter().for_each(|name| *known.entry(name).or_default() += 1);
     }
     let counts: Vec<String> = counts.iter().map(|(verdict, count)| format!("{count} {verdict}")).collect();
     println!("differential: {} programs: {}", arguments.seeds, counts.join(", "));
+    known.iter().for_each(|(name, count)| println!("  known, in {count}: {name}"));
     if differing == 0 { Ok(()) } else { bail!("{differing} programs differ") }
 }
 
-/// Runs a program on both sides: the first difference.
-fn compare(sides: &mut Sides, program: &Program, verbose: bool) -> Result<Option<Difference>> {
+/// What a comparison found: the first difference that is not known, and the names of the known ones before it.
+struct Found {
+    new: Option<Difference>,
+    known: BTreeSet<&'static str>,
+}
+
+/// Runs a program on both sides.
+fn compare(sides: &mut Sides, program: &Program, verbose: bool) -> Result<Found> {
     let (kernel, eft) = sides.run(program)?;
+    let mut found = Found { new: None, known: BTreeSet::new() };
     for (number, (kernel, eft)) in kernel.iter().zip(&eft).enumerate() {
         if verbose {
             println!("{number}: {:?}\n    {kernel:?}", program.steps[number]);
         }
-        if let Some((name, kernel, eft)) = differences(kernel, eft).into_iter().next() {
-            return Ok(Some(Difference { step: number, name, kernel, eft }));
+        for (difference, known) in judged(program, number, kernel, eft) {
+            match known {
+                Some(name) => found.known.extend([name]),
+                None => {
+                    found.new = Some(difference);
+                    return Ok(found);
+                }
+            }
         }
     }
-    Ok(None)
+    Ok(found)
 }
 
 /// Whether the same difference comes each time.
 fn lasts(sides: &mut Sides, program: &Program, difference: &Difference) -> Result<bool> {
     for _ in 1..TIMES {
-        if compare(sides, program, false)?.as_ref() != Some(difference) {
+        if compare(sides, program, false)?.new.as_ref() != Some(difference) {
             return Ok(false);
         }
     }
@@ -90,10 +105,10 @@ fn shortened(sides: &mut Sides, program: &Program, difference: &Difference) -> P
     end.steps.truncate(difference.step + 1);
     shrink(&end, |shorter| {
         compare(sides, shorter, false).is_ok_and(|found| {
-            found.is_some_and(|found| {
+            found.new.is_some_and(|found| {
                 let same = (&found.name, &found.kernel, &found.eft)
                     == (&difference.name, &difference.kernel, &difference.eft);
-                same && shorter.steps.get(found.step) == Some(&step) && known(shorter, &found).is_none()
+                same && shorter.steps.get(found.step) == Some(&step)
             })
         })
     })
