@@ -13,6 +13,7 @@ use eft_channel::socket::{SocketInfo, SocketStatistics};
 
 const TCP_LISTEN: u8 = 10;
 const TCP_CLOSE: u8 = 7;
+const TCP_TIME_WAIT: u32 = 6;
 /// `struct tcp_info` of Linux 6.18. The last 32 bytes are AccECN's: 0, as on a connection without it.
 pub const LEN: usize = 280;
 /// A delayed acknowledgement waits as long as Linux's shortest.
@@ -88,7 +89,11 @@ impl Snapshot {
         let mss = info.mss.max(1);
         let segments = |bytes: u32| bytes.div_ceil(mss);
         let mut bytes = [0; LEN];
-        bytes[0] = if info.tcp_state == 0 { TCP_CLOSE } else { info.tcp_state as u8 };
+        bytes[0] = match info.tcp_state {
+            // On Linux the connection is no longer the socket's then.
+            0 | TCP_TIME_WAIT => TCP_CLOSE,
+            state => state as u8,
+        };
         bytes[1..6].copy_from_slice(&[more.phase, more.timeouts, more.probes, more.backoff, info.options]);
         bytes[6] = info.send_scale & 15 | info.receive_scale << 4;
         bytes[7] = (more.application_limited != 0) as u8;

@@ -43,6 +43,15 @@ fn fields_lie_where_the_system_declares_them() {
 }
 
 #[test]
+fn a_socket_without_a_connection_is_closed() {
+    let state = |tcp_state| {
+        let info = SocketInfo { tcp_state, ..SocketInfo::default() };
+        Snapshot { info, statistics: SocketStatistics::default(), now: 0 }.of_stream()[0]
+    };
+    assert_eq!([0, 1, 5, 6, 7, 8].map(state), [7, 1, 5, 7, 7, 8]);
+}
+
+#[test]
 fn times_are_ages_and_zero_for_events_that_never_happened() {
     let statistics = SocketStatistics { heard_at: 5_000_000, ..SocketStatistics::default() };
     let bytes = Snapshot { info: SocketInfo::default(), statistics, now: 12_000_000 }.of_stream();
