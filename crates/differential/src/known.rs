@@ -1,7 +1,7 @@
 //! Differences that are known and have a reason. docs/differential.md lists them with the same names.
 
 use crate::observation::{Observation, differences};
-use crate::program::{Call, Program, Step};
+use crate::program::{Call, Kind, Program, Step};
 
 /// A difference, after the step at which it was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,11 @@ const KNOWN: &[Known] = &[
             matches!(call, Call::Set { level: libc::SOL_SOCKET, option: libc::SO_RCVLOWAT, .. })
         };
         is(d, " ready") && without(&d.eft, "IN") == d.kernel && has_called(program, d, low)
+    }),
+    ("error of a datagram socket", |program, d| {
+        let datagrams = |call: &Call| matches!(call, Call::Socket { kind: Kind::Datagram, .. });
+        let error = (d.kernel.as_str(), d.eft.as_str()) == ("OUT ERR", "IN OUT");
+        is(d, " ready") && error && has_called(program, d, datagrams)
     }),
     ("hang-up of a bound socket", |program, d| {
         let hung_up = is(d, " ready") && (d.kernel.as_str(), d.eft.as_str()) == ("OUT HUP", "OUT");

@@ -1,5 +1,5 @@
 use super::*;
-use crate::program::Place;
+use crate::program::{Kind, Place};
 
 fn difference(name: &str, kernel: &str, eft: &str) -> Difference {
     Difference { step: 0, name: name.into(), kernel: kernel.into(), eft: eft.into() }
@@ -17,6 +17,15 @@ fn only_what_is_listed_is_known() {
     assert_eq!(known(&shutdown, &difference("slot 0 unsent", "2", "0")), None);
     assert_eq!(known(&shutdown, &difference("slot 0 unread", "1", "0")), None);
     assert_eq!(known(&after(Call::Close), &difference("slot 0 unsent", "1", "0")), None);
+}
+
+#[test]
+fn an_error_that_reads_as_input_is_known_of_datagram_sockets_alone() {
+    let opened = |kind| after(Call::Socket { kind, nonblocking: true });
+    let error = difference("slot 0 ready", "OUT ERR", "IN OUT");
+    assert_eq!(known(&opened(Kind::Datagram), &error), Some("error of a datagram socket"));
+    assert_eq!(known(&opened(Kind::Stream), &error), None);
+    assert_eq!(known(&opened(Kind::Datagram), &difference("slot 0 ready", "OUT ERR", "OUT")), None);
 }
 
 #[test]
