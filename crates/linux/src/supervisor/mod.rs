@@ -23,6 +23,7 @@ mod process;
 pub mod request;
 mod scheduling;
 mod setup;
+mod signals;
 mod spares;
 mod standby;
 mod successors;
@@ -207,21 +208,6 @@ impl Supervisor {
             Watched::Newcomer => self.newcomer_speaks(),
             Watched::Adopted(pid) => self.adopted_ended(pid),
         }
-    }
-
-    fn take_signals(&mut self) {
-        let mut info = [0u8; 128];
-        while rustix::io::read(&self.signals, &mut info).is_ok() {
-            let number = u32::from_ne_bytes([info[0], info[1], info[2], info[3]]) as i32;
-            match number {
-                libc::SIGCHLD => {}
-                libc::SIGUSR2 => self.ending = self.ending.or(Some(Ending::HandOver)),
-                _ => self.ending = Some(Ending::Whole),
-            }
-        }
-        let ended = children::ended(&mut self.members);
-        self.have_died(ended);
-        self.reap_newcomer();
     }
 
     fn take_deaths(&mut self) {

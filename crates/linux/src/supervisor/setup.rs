@@ -10,8 +10,8 @@ use super::inheritance::Inheritance;
 use super::kept::REMEMBERED;
 use super::member::Member;
 use super::placement::check_cpu;
-use super::predecessor;
 use super::{Supervisor, Watched};
+use super::{predecessor, signals};
 use crate::devices::{DeviceSpec, packet, pair, tap};
 use crate::memory::Both;
 use crate::protocol::DeviceKind;
@@ -27,7 +27,7 @@ use network::{network_of, remembered};
 pub(super) use network::{of_network, silence};
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use std::net::IpAddr;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 /// One device of a stack.
@@ -224,7 +224,7 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
     check(&config)?;
     raise_file_limit();
     raise_priority();
-    let signals = block_signals()?;
+    let signals = signals::block()?;
     // A stack of this name was killed a moment ago, or runs, or its folder was left.
     let patient = operator::stack_dir(&config.name).exists();
     if config.take_over {
@@ -335,21 +335,4 @@ fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
-}
-
-fn block_signals() -> Result<OwnedFd> {
-    // SAFETY: plain signal-set calls on a local set.
-    unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&mut set);
-        for s in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGUSR2, libc::SIGCHLD] {
-            libc::sigaddset(&mut set, s);
-        }
-        libc::sigprocmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
-        let fd = libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
-        if fd < 0 {
-            return Err(std::io::Error::last_os_error()).doing("signalfd");
-        }
-        Ok(OwnedFd::from_raw_fd(fd))
-    }
 }
