@@ -10,6 +10,7 @@ pub const ETHERTYPE_ARP: u16 = 0x0806;
 pub const ETHERTYPE_IPV6: u16 = 0x86dd;
 
 pub const PROTOCOL_ICMP: u8 = 1;
+pub const PROTOCOL_IGMP: u8 = 2;
 pub const PROTOCOL_TCP: u8 = 6;
 pub const PROTOCOL_UDP: u8 = 17;
 pub const PROTOCOL_ICMPV6: u8 = 58;

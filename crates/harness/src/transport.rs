@@ -282,7 +282,8 @@ impl<E: Engine> TransportHost<E> {
     pub fn deliver(&mut self, bytes: &[u8], arrival: Arrival) -> bool {
         let Arrival { header_len, checksum_ok, segment_size } = arrival;
         let Some(packet) = self.put(bytes) else { return false };
-        let message = IpToTransport::Deliver { packet, header_len, checksum_ok, segment_size, zone: 0 };
+        let message =
+            IpToTransport::Deliver { packet, header_len, checksum_ok, segment_size, zone: 0, interface: 0 };
         self.receive(ComponentId::IP, In::Ip(message));
         true
     }

@@ -12,6 +12,9 @@ eft_component::counters! {
     /// Neighbour discovery of IPv6.
     DiscoveryIn => "discovery_in",
     DiscoveryOut => "discovery_out",
+    /// IGMP and MLD: queries and reports.
+    MembershipIn => "membership_in",
+    MembershipOut => "membership_out",
     IcmpIn => "icmp_in",
     IcmpOut => "icmp_out",
     EchoReplies => "echo_replies",
@@ -58,6 +61,7 @@ eft_component::counters! {
     DropArpSpoofed => "drop_arp_spoofed",
     DropDiscovery => "drop_discovery",
     DropDiscoverySpoofed => "drop_discovery_spoofed",
+    DropMembership => "drop_membership",
     DropIcmp => "drop_icmp",
     DropFragment => "drop_fragment",
     DropFragmentOverlap => "drop_fragment_overlap",
@@ -74,6 +78,8 @@ eft_component::counters! {
     RefusedSource => "refused_source",
     RefusedTooLong => "refused_too_long",
     RefusedFull => "refused_full",
+    /// Groups or sources for which there was no room.
+    RefusedGroup => "refused_group",
     NoRoute => "no_route",
     LinkDown => "link_down",
     NeighbourFull => "neighbour_full",

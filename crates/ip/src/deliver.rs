@@ -87,6 +87,7 @@ impl Ip {
             checksum_ok: a.checksum_ok,
             segment_size: a.segment_size,
             zone: a.question.zone(),
+            interface: a.interface,
         };
         self.give(cx, peer, a.packet, message, !a.group, out);
     }

@@ -7,8 +7,9 @@ use crate::given::Given;
 use crate::grants::Grants;
 use crate::lane::Lanes;
 use crate::limit::Limiter;
+use crate::multicast::table::Groups;
 use crate::neighbour::{NEIGHBOURS, Neighbours};
-use crate::pending::{Arrival, Datagram, FromPeer, Origin, Stage, ToPeer, Transmission};
+use crate::pending::{Arrival, Datagram, FromPeer, Stage, ToPeer, Transmission};
 use crate::reassembly::Reassembly;
 use crate::route::Routes;
 use crate::v6::path::Paths;
@@ -77,6 +78,7 @@ pub struct Ip {
     pub(crate) reassembly: Reassembly,
     pub(crate) paths: Paths,
     pub(crate) tentatives: Tentatives,
+    pub(crate) groups: Groups,
     pub(crate) given: Given,
     pub(crate) limiter: Limiter,
     /// Limits the resets that the filter orders.
@@ -116,6 +118,7 @@ impl Ip {
             reassembly: Reassembly::new(packets.slots() / 2),
             paths: Paths::default(),
             tentatives: Tentatives::default(),
+            groups: Groups::default(),
             given: Given::new(&packets),
             limiter: Limiter::new(),
             reset_limiter: Limiter::new(),
@@ -166,6 +169,7 @@ impl Ip {
         if link.up && !was_up {
             let all = self.routes.addresses_of(interface).collect();
             self.announce(cx, interface, all, out);
+            self.groups.link_up(cx.now, interface);
         }
         self.open_gate(cx, out);
     }
@@ -259,6 +263,10 @@ impl Ip {
             TransportToIp::Route { request, source, destination } => {
                 self.receive_route(cx, peer, request, source, destination, out)
             }
+            TransportToIp::Group { order, step, interface, group, source } if peer.role == Role::Udp => {
+                self.receive_group(cx, peer, (order, step), (interface, group), source, out)
+            }
+            TransportToIp::Group { .. } => {}
         }
     }
 
@@ -269,33 +277,6 @@ impl Ip {
         let moved = waiting < core::mem::replace(&mut self.waiting_before, waiting);
         self.retry_after = if moved { RETRY } else { (self.retry_after * 2).clamp(RETRY, RETRY_MAX) };
         self.retry_at = (waiting > 0).then_some(now + self.retry_after);
-    }
-
-    /// Forgets the requests of a dead transport, and gives its successor the packets that came for it. Frames that the NIC
-    /// has stay until it answers.
-    fn transport_reborn(&mut self, cx: &mut Context, peer: ComponentId, out: &mut Out) {
-        self.gate.forget(peer);
-        self.lanes.reborn(peer);
-        let of_peer = |o: Origin| matches!(o, Origin::Transport { peer: p, .. } if p == peer);
-        for id in self.datagrams.ids() {
-            if let Some(d) = self.datagrams.get_mut(id)
-                && of_peer(d.origin)
-            {
-                d.origin = Origin::Nobody;
-            }
-        }
-        for id in self.transmissions.ids() {
-            let Some(transmission) = self.transmissions.get_mut(id) else {
-                continue;
-            };
-            if of_peer(transmission.origin) {
-                transmission.origin = Origin::Nobody;
-                if transmission.stage != Stage::Nic {
-                    self.finish(id, 0, out);
-                }
-            }
-        }
-        self.give_again(cx, peer, out);
     }
 }
 
@@ -351,6 +332,7 @@ impl Component for Ip {
         self.expire_neighbours(cx, out);
         self.expire_reassembly(cx, out);
         self.expire_tentatives(cx, out);
+        self.expire_groups(cx, out);
         self.expire_grants(cx, out);
         self.repeat_requests(cx, out);
     }
@@ -367,6 +349,7 @@ impl Component for Ip {
             self.neighbours.deadline(),
             self.reassembly.deadline(),
             self.tentatives.deadline(),
+            self.groups.deadline(),
             self.grants.deadline(),
             self.rounds.deadline(),
             self.retry_at,

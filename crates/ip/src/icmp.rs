@@ -8,7 +8,7 @@ use crate::bytes::PieceSum;
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
 use crate::family;
-use crate::pending::{Arrival, Origin, Outgoing, Quoted, Report};
+use crate::pending::{Arrival, Origin, Outgoing, Quoted, Reach, Report};
 use crate::{v4, v6};
 use core::net::IpAddr;
 use eft_base::PacketRef;
@@ -112,6 +112,7 @@ impl Ip {
                     segment_size: 0,
                     checksum_offset: None,
                     ordered,
+                    reach: Reach::Link,
                 };
                 self.launch(cx, Origin::Nobody, hop, outgoing, Some(payload), out)
             }

@@ -3,7 +3,8 @@
 //! What goes out is a pending transmission ([`pending`]): built by [`send`], judged by the filter ([`verdict`]),
 //! fragmented if need be ([`datagram`]), addressed by [`resolution`] and [`neighbour`], kept until the NIC confirms it.
 //! What comes in is checked by [`receive`], reassembled ([`reassemble`]), judged, and given to a transport ([`deliver`])
-//! or, as ICMP, stays here ([`icmp`]). Packets to the host's own addresses are looped back in [`local`]. Code for one
+//! or, as ICMP, stays here ([`icmp`]). Which packets to groups are taken, and what routers are told about it, is in
+//! [`multicast`]. Packets to the host's own addresses are looped back in [`local`]. Code for one
 //! version lies in [`v4`] and [`v6`]; [`family`] chooses.
 //!
 //! Every packet is held here until the component that has it answers, so a crash of the filter or of a NIC loses
@@ -29,6 +30,7 @@ mod icmp;
 mod lane;
 mod limit;
 mod local;
+mod multicast;
 mod neighbour;
 mod neighbours_shown;
 mod pending;

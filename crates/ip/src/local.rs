@@ -2,13 +2,13 @@
 //! no segmentation.
 //!
 //! If the receiving transport's queue is full they wait, in order: the transport always drains its
-//! queue, so this ends.
+//! queue, so this ends. Copies of packets to groups do not wait: they are dropped.
 
 use crate::LOCAL_INTERFACE;
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
 use crate::family;
-use crate::pending::{Arrival, ETHERNET_LEN, Stage, Transmission};
+use crate::pending::{Arrival, ETHERNET_LEN, Question, Reach, Stage, Transmission};
 use eft_base::errno::{EINVAL, ENOBUFS, EPROTONOSUPPORT};
 use eft_base::wire::{PROTOCOL_TCP, PROTOCOL_UDP};
 use eft_base::{PacketRef, RequestId};
@@ -89,17 +89,44 @@ impl Ip {
         self.finish(id, 0, out);
         cx.count(Counter::LocalPackets);
         cx.add(Counter::LocalBytes, packet.len as u64);
-        let arrival = Arrival {
-            packet,
-            interface: LOCAL_INTERFACE,
-            header_len: family::header_len(transmission.question.source) as u16,
-            checksum_ok: true,
-            segment_size: transmission.segment_size,
-            group: false,
-            question: transmission.question,
-        };
         // The filter judged it on its way out; it is not judged again.
-        self.accept(cx, arrival, out);
+        self.accept(cx, arrival(packet, transmission, LOCAL_INTERFACE), out);
+    }
+
+    /// A packet to a group leaves: this host gets a copy if it is to and is a member (RFC 1112 §6.1). True: nobody else gets it.
+    pub(crate) fn depart_to_group(
+        &mut self,
+        cx: &mut Context,
+        id: RequestId,
+        transmission: &Transmission,
+        d: &FrameDescriptor,
+        out: &mut Out,
+    ) -> bool {
+        let Question { source, destination, .. } = transmission.question;
+        let interface = transmission.hop.interface;
+        let member = !destination.is_multicast() || self.groups.admit(interface, destination, source);
+        if transmission.reach != Reach::Link && member {
+            match self.packets.allocate() {
+                None => cx.count(Counter::DropNoSlot),
+                Some(slot) => match self.copy_packet(cx, slot, d) {
+                    None => {
+                        self.packets.free(slot);
+                    }
+                    Some(packet) => {
+                        cx.count(Counter::LocalPackets);
+                        cx.add(Counter::LocalBytes, packet.len as u64);
+                        let arrival = Arrival { group: true, ..arrival(packet, transmission, interface) };
+                        // The filter judged it on its way out; it is not judged again.
+                        self.accept(cx, arrival, out);
+                    }
+                },
+            }
+        }
+        let here_alone = transmission.reach == Reach::Host;
+        if here_alone {
+            self.finish(id, 0, out);
+        }
+        here_alone
     }
 
     /// Copies a described packet, from its IP header on, to the start of a slot of ours.
@@ -120,6 +147,19 @@ impl Ip {
             len += r.len as usize;
         }
         Some(PacketRef { len: len as u32, ..slot })
+    }
+}
+
+/// A packet of ours that comes back to us.
+fn arrival(packet: PacketRef, transmission: &Transmission, interface: u8) -> Arrival {
+    Arrival {
+        packet,
+        interface,
+        header_len: family::header_len(transmission.question.source) as u16,
+        checksum_ok: true,
+        segment_size: transmission.segment_size,
+        group: false,
+        question: transmission.question,
     }
 }
 

@@ -94,6 +94,17 @@ impl Hop {
     pub const LOCAL: Hop = Hop { interface: LOCAL_INTERFACE, next: Next::Local };
 }
 
+/// Who gets a packet to a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// The link.
+    Link,
+    /// The link, and this host if it is a member.
+    LinkAndHost,
+    /// This host alone.
+    Host,
+}
+
 /// To whom the fate of an outgoing packet is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -131,6 +142,7 @@ pub(crate) struct Transmission {
     pub len: u32,
     /// Payload per wire segment if the device is to cut it, else 0.
     pub segment_size: u16,
+    pub reach: Reach,
 }
 
 impl Transmission {
@@ -179,6 +191,8 @@ pub(crate) struct Outgoing<'a> {
     pub checksum_offset: Option<u16>,
     /// The filter ordered this packet and is not asked about it.
     pub ordered: bool,
+    /// If it goes to a group.
+    pub reach: Reach,
 }
 
 impl Outgoing<'_> {

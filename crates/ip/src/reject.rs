@@ -9,7 +9,7 @@ use crate::LOCAL_INTERFACE;
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
 use crate::family;
-use crate::pending::{Arrival, ETHERNET_LEN, Origin, Outgoing, Question, Report, Transmission};
+use crate::pending::{Arrival, ETHERNET_LEN, Origin, Outgoing, Question, Reach, Report, Transmission};
 use alloc::vec;
 use core::net::IpAddr;
 use eft_base::PacketRef;
@@ -158,6 +158,7 @@ fn answer(source: IpAddr, destination: IpAddr, protocol: u8, header: &[u8]) -> O
         segment_size: 0,
         checksum_offset: None,
         ordered: true,
+        reach: Reach::Link,
     }
 }
 

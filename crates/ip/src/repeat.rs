@@ -1,4 +1,4 @@
-//! What is sent again: to a nic's successor, and to whoever does not answer.
+//! What is sent again: to a successor, and to whoever does not answer.
 
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
@@ -7,7 +7,7 @@ use crate::verdict::tagged;
 use eft_base::RequestId;
 use eft_channel::rounds::REPEATED;
 use eft_component::Context;
-use eft_messages::ComponentId;
+use eft_messages::{ComponentId, Role};
 
 impl Ip {
     /// Whether this request of a transport is under way here.
@@ -57,5 +57,35 @@ impl Ip {
             cx.count(Counter::Resubmitted);
             out.push(transmission.to_nic(request));
         }
+    }
+
+    /// Forgets the requests of a dead transport, and gives its successor the packets that came for it. Frames that the NIC
+    /// has stay until it answers.
+    pub(crate) fn transport_reborn(&mut self, cx: &mut Context, peer: ComponentId, out: &mut Out) {
+        self.gate.forget(peer);
+        self.lanes.reborn(peer);
+        if peer.role == Role::Udp {
+            self.groups.transport_reborn();
+        }
+        let of_peer = |o: Origin| matches!(o, Origin::Transport { peer: p, .. } if p == peer);
+        for id in self.datagrams.ids() {
+            if let Some(d) = self.datagrams.get_mut(id)
+                && of_peer(d.origin)
+            {
+                d.origin = Origin::Nobody;
+            }
+        }
+        for id in self.transmissions.ids() {
+            let Some(transmission) = self.transmissions.get_mut(id) else {
+                continue;
+            };
+            if of_peer(transmission.origin) {
+                transmission.origin = Origin::Nobody;
+                if transmission.stage != Stage::Nic {
+                    self.finish(id, 0, out);
+                }
+            }
+        }
+        self.give_again(cx, peer, out);
     }
 }

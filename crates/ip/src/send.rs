@@ -9,7 +9,9 @@ use crate::counters::Counter;
 use crate::engine::{Ip, Out};
 use crate::family;
 use crate::lane::speaks;
-use crate::pending::{ETHERNET_LEN, Hop, Next, Origin, Outgoing, Question, Stage, ToPeer, Transmission};
+use crate::pending::{
+    ETHERNET_LEN, Hop, Next, Origin, Outgoing, Question, Reach, Stage, ToPeer, Transmission,
+};
 use core::net::IpAddr;
 use eft_base::errno::{EADDRNOTAVAIL, EINVAL, EMSGSIZE, ENETUNREACH, ENOBUFS};
 use eft_base::wire::{EthernetHeader, PROTOCOL_UDP};
@@ -18,7 +20,8 @@ use eft_component::Context;
 use eft_messages::ComponentId;
 use eft_messages::nic::{FRAME_CHECKSUM, FRAME_PAYLOAD_MAX, FrameDescriptor};
 use eft_messages::transport::{
-    IpToTransport, PAYLOAD_REFS_MAX, SEND_DONT_FRAGMENT, SendDescriptor, TRANSPORT_HEADER_MAX,
+    IpToTransport, PAYLOAD_REFS_MAX, SEND_DONT_FRAGMENT, SEND_HOST_ONLY, SEND_NO_LOOP, SendDescriptor,
+    TRANSPORT_HEADER_MAX,
 };
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -155,6 +158,7 @@ impl Ip {
             segment_size: d.segment_size,
             checksum_offset: Some(d.checksum_offset),
             ordered: false,
+            reach: reach(&d, destination),
         };
         self.launch(cx, Origin::Transport { peer, request }, hop, outgoing, None, out)
     }
@@ -216,6 +220,7 @@ impl Ip {
             question,
             len: len as u32,
             segment_size,
+            reach: o.reach,
         };
         let Ok(id) = self.transmissions.insert(transmission) else {
             self.frames.free(frame);
@@ -279,6 +284,11 @@ impl Ip {
         };
         if transmission.hop.next == Next::Local {
             return self.depart_local(cx, id, d, out);
+        }
+        if matches!(transmission.hop.next, Next::Group(_))
+            && self.depart_to_group(cx, id, &transmission, d, out)
+        {
+            return;
         }
         // The link may have changed while the packet waited.
         let Some(&link) = self.link(transmission.hop.interface) else {
@@ -355,5 +365,14 @@ impl Ip {
             Origin::Fragment(datagram) => self.settle_fragment(datagram, errno, out),
             Origin::Nobody => {}
         }
+    }
+}
+
+/// Who gets a transport's packet if it goes to a group. A broadcast is for everybody.
+fn reach(d: &SendDescriptor, destination: IpAddr) -> Reach {
+    match d.flags {
+        flags if destination.is_multicast() && flags & SEND_HOST_ONLY != 0 => Reach::Host,
+        flags if destination.is_multicast() && flags & SEND_NO_LOOP != 0 => Reach::Link,
+        _ => Reach::LinkAndHost,
     }
 }

@@ -30,6 +30,9 @@ crate::messages! {
         /// As `Done`, but no socket is bound to the port: ip answers the sender with "port unreachable"
         /// (RFC 1122 §4.1.3.1), within its limits for ICMP errors.
         4 => Refuse { packet: PacketRef },
+        /// A step of the list of the groups that sockets are members of: one of [`membership`], with what it names. ip answers
+        /// each by `Grouped`, and the transport sends no other before that. Only udp sends it.
+        5 => Group { order: u32, step: u8, interface: u8, group: WireAddress, source: WireAddress },
     }
 }
 
@@ -42,7 +45,8 @@ crate::messages! {
         /// header and of all other headers before the transport's. `checksum_ok`: the device or a local sender vouches for the
         /// transport checksum. `segment_size`: payload per wire segment if this is several merged ones, else 0. `zone`: the
         /// zone of the link-local addresses in its header; 0: it has none.
-        2 => Deliver { packet: PacketRef, header_len: u16, checksum_ok: bool, segment_size: u16, zone: u16 },
+        /// `interface`: the number of the NIC that it came by; 255: this host sent it to itself.
+        2 => Deliver { packet: PacketRef, header_len: u16, checksum_ok: bool, segment_size: u16, zone: u16, interface: u8 },
         /// An ICMP error about a packet of ours: `packet` covers the quoted IP header and at least
         /// 8 bytes of the quoted transport header. `kind` and `code` are ICMP's or ICMPv6's, as the quoted header's version says.
         /// `info`: the MTU of "fragmentation needed" (RFC 1191) or "packet too big" (RFC 4443 §3.2), the pointer of
@@ -52,7 +56,30 @@ crate::messages! {
         /// Answer to `Route`. `segment_max`: largest payload of one `Send` with segmentation (0:
         /// the device does not segment). `local`: the destination is this host itself.
         4 => Routed { request: RequestId, errno: i32, source: WireAddress, mtu: u16, segment_max: u32, local: bool },
+        /// The step of this order has been taken.
+        5 => Grouped { order: u32 },
     }
+}
+
+/// Steps of [`TransportToIp::Group`]. Groups and sources are without zones. For each group of each interface there is a filter
+/// (RFC 3376 §3.2): "exclude" takes packets of all sources but those that are listed, "include" of those that are listed alone.
+/// A group that includes no source is not wanted.
+pub mod membership {
+    /// The list begins anew: what is not named until its end is no longer wanted.
+    pub const BEGIN: u8 = 0;
+    pub const END: u8 = 1;
+    /// From now on the group's filter includes what is listed, which is nothing.
+    pub const INCLUDE: u8 = 2;
+    /// From now on the group's filter excludes what is listed, which is nothing.
+    pub const EXCLUDE: u8 = 3;
+    /// Adds a source to the filter's list.
+    pub const ADD: u8 = 4;
+    /// Removes a source from the filter's list.
+    pub const REMOVE: u8 = 5;
+    /// Groups on all interfaces that ip keeps filters for; further ones are not received.
+    pub const GROUPS_MAX: usize = 4096;
+    /// Sources in one filter; further ones are ignored.
+    pub const SOURCES_MAX: usize = 256;
 }
 
 /// Largest transport header in a descriptor: TCP with full options.
@@ -72,7 +99,7 @@ pub struct SendDescriptor {
     /// Hop limit; 0 means the default of 64.
     pub ttl: u8,
     pub tos: u8,
-    /// Bit 0: don't fragment.
+    /// [`SEND_DONT_FRAGMENT`], [`SEND_NO_LOOP`], [`SEND_HOST_ONLY`].
     pub flags: u8,
     /// Bytes of `header` in use. Its checksum field holds the pseudo-header sum, uncomplemented, at
     /// `checksum_offset`; ip or the device completes it.
@@ -88,5 +115,9 @@ pub struct SendDescriptor {
 }
 
 pub const SEND_DONT_FRAGMENT: u8 = 1;
+/// A packet to a multicast group: this host itself gets no copy, even if it is a member.
+pub const SEND_NO_LOOP: u8 = 2;
+/// A packet to a multicast group: it does not leave this host.
+pub const SEND_HOST_ONLY: u8 = 4;
 
 const _: () = assert!(size_of::<SendDescriptor>() <= SEND_SLOT_LEN);

@@ -94,6 +94,13 @@ impl Target for Sends {
             let route = TransportToIp::Route { request, source: address, destination: address };
             self.bench.transport_says(peer, route);
         }
+        if source.chance(0.05) {
+            let group = WireAddress::from(IpAddr::from([239, 0, 0, source.byte()]));
+            let (order, step, interface) = (self.next, source.byte() % 7, source.byte() % 3);
+            let listed = WireAddress::from(IpAddr::from([10, 0, 0, source.byte()]));
+            let step = TransportToIp::Group { order, step, interface, group, source: listed };
+            self.bench.transport_says(ComponentId::UDP, step);
+        }
         if source.chance(0.8) {
             self.bench.settle(source, true);
         }

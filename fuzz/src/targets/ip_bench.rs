@@ -132,7 +132,7 @@ impl IpBench {
                     false => self.give_back(peer, packet, source),
                 }
             }
-            ToPeer::Transport(_, IpToTransport::Routed { .. }) => {}
+            ToPeer::Transport(_, IpToTransport::Routed { .. } | IpToTransport::Grouped { .. }) => {}
             ToPeer::Filter(IpToFilter::Ask { request, .. }) => {
                 use Judgement::*;
                 let all = [Pass, Pass, Pass, Pass, Pass, Pass, Drop, Reset, Unreachable];

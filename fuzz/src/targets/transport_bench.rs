@@ -256,6 +256,9 @@ impl<E: Engine> TransportBench<E> {
                 self.transport.answer_route(request, from, route);
                 self.transport.end_turn();
             }
+            TransportToIp::Group { order, .. } => {
+                self.transport.receive(ComponentId::IP, In::Ip(IpToTransport::Grouped { order }));
+            }
             TransportToIp::Send { request, descriptor } => {
                 self.sent(descriptor);
                 self.unconfirmed.push(request);

@@ -326,7 +326,7 @@ impl Crowd {
                     ensure!(self.tcp.answered(&reply).is_some(), "an answer that nobody waits for");
                     self.replies.push((errno, socket));
                 }
-                Out::Effect(_) => {}
+                Out::Effect(_) | Out::Ip(TransportToIp::Group { .. }) => {}
             }
         }
         Ok(answers)

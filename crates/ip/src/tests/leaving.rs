@@ -214,7 +214,14 @@ fn packets_to_our_own_address_are_looped_back() {
     assert_eq!(out[0], sent(ComponentId::TCP, 1, 0));
     let ToPeer::Transport(
         ComponentId::TCP,
-        IpToTransport::Deliver { packet, header_len: 20, checksum_ok: true, segment_size: 16384, zone: 0 },
+        IpToTransport::Deliver {
+            packet,
+            header_len: 20,
+            checksum_ok: true,
+            segment_size: 16384,
+            zone: 0,
+            interface: crate::LOCAL_INTERFACE,
+        },
     ) = out[1]
     else {
         panic!("{out:?}")

@@ -3,6 +3,7 @@
 mod arriving;
 mod configuring;
 mod granting;
+mod groups;
 mod ipv6;
 mod leaving;
 mod rebirth;

@@ -7,7 +7,7 @@
 use crate::counters::Counter;
 use crate::engine::{Ip, Link, Out};
 use crate::neighbour::Learned;
-use crate::pending::{ETHERNET_LEN, Hop, Next, Origin, Question, Stage, ToPeer, Transmission};
+use crate::pending::{ETHERNET_LEN, Hop, Next, Origin, Question, Reach, Stage, ToPeer, Transmission};
 use core::net::{IpAddr, Ipv4Addr};
 use eft_base::MacAddress;
 use eft_base::wire::{ARP_REPLY, ARP_REQUEST, ArpPacket, ETHERTYPE_ARP, ETHERTYPE_IPV4, EthernetHeader};
@@ -78,6 +78,7 @@ impl Ip {
             hop: Hop { interface, next: Next::Group(to) },
             frame,
             packet: None,
+            reach: Reach::Link,
             // The filter is not asked about ARP: it judges IP.
             question: Question {
                 source: Ipv4Addr::UNSPECIFIED.into(),

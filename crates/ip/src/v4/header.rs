@@ -5,12 +5,14 @@ use crate::pending::Outgoing;
 use core::net::Ipv4Addr;
 use eft_base::PacketRef;
 use eft_base::checksum::Checksum;
-use eft_base::wire::{IPV4_DONT_FRAGMENT, Ipv4Header};
+use eft_base::wire::{IPV4_DONT_FRAGMENT, Ipv4Header, PROTOCOL_IGMP};
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Without options; ours have none.
+/// Without options; ours have none, but for those of IGMP.
 pub(crate) const HEADER_LEN: usize = size_of::<Ipv4Header>();
 const DEFAULT_TTL: u8 = 64;
+/// The router alert option (RFC 2113). IGMP messages bring it along, before them (RFC 9776 §4).
+pub(crate) const ROUTER_ALERT: [u8; 4] = [148, 4, 0, 0];
 
 const OPTION_END: u8 = 0;
 const OPTION_NOP: u8 = 1;
@@ -83,8 +85,9 @@ pub(crate) fn build(
     len: usize,
     identification: u16,
 ) -> Ipv4Header {
+    let options: &[u8] = if o.protocol == PROTOCOL_IGMP { &ROUTER_ALERT } else { &[] };
     let mut h = Ipv4Header {
-        version_ihl: 0x45,
+        version_ihl: 0x45 + options.len() as u8 / 4,
         tos: o.tos,
         total_len: (len as u16).into(),
         id: identification.into(),
@@ -95,6 +98,6 @@ pub(crate) fn build(
         source: source.octets(),
         destination: destination.octets(),
     };
-    h.checksum = Checksum::new().add_bytes(h.as_bytes()).finish().into();
+    h.checksum = Checksum::new().add_bytes(h.as_bytes()).add_bytes(options).finish().into();
     h
 }

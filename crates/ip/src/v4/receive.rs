@@ -5,9 +5,10 @@ use super::header::{Packet, parse};
 use super::reassemble::fragment;
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
+use crate::multicast::receive::Heard;
 use crate::pending::{Arrival, Question};
 use eft_base::PacketRef;
-use eft_base::wire::{IPV4_MORE_FRAGMENTS, IPV4_OFFSET_MASK};
+use eft_base::wire::{IPV4_MORE_FRAGMENTS, IPV4_OFFSET_MASK, PROTOCOL_IGMP};
 use eft_component::Context;
 
 impl Ip {
@@ -29,13 +30,20 @@ impl Ip {
         };
         cx.count(Counter::PacketsIn);
         cx.add(Counter::BytesIn, p.packet.len as u64);
-        let group = match self.check_addresses(&p, link_group) {
+        let group = match self.check_addresses(nic, &p, link_group) {
             Ok(group) => group,
             Err(why) => return self.drop_packet(cx, packet, why, out),
         };
         let flags = p.header.flags_fragment.get();
         if flags & (IPV4_MORE_FRAGMENTS | IPV4_OFFSET_MASK) != 0 {
             return self.receive_fragment(cx, nic, p.packet, fragment(&p), group, out);
+        }
+        if p.header.protocol == PROTOCOL_IGMP {
+            let (source, destination) = (p.source.into(), p.destination.into());
+            let packet = p.packet.skip(p.header_len as u32);
+            let heard = Heard { interface: nic, packet, source, destination, hops: p.header.ttl };
+            self.receive_membership(cx, heard);
+            return self.release(packet, out);
         }
         let transport = &p.head[p.header_len..];
         let len = p.packet.len as usize - p.header_len;
@@ -58,10 +66,13 @@ impl Ip {
 
     /// Checks that the packet is for us and from a valid source. True: it is a broadcast or
     /// multicast packet.
-    fn check_addresses(&self, p: &Packet, link_group: bool) -> Result<bool, Counter> {
+    fn check_addresses(&self, nic: u8, p: &Packet, link_group: bool) -> Result<bool, Counter> {
         // RFC 1122 §3.2.1.3: invalid sources. No other host may use our own address.
         let source = p.source;
-        if !is_unicast(source)
+        let membership = p.header.protocol == PROTOCOL_IGMP && p.destination.is_multicast();
+        // RFC 9776 §4.2.13.
+        let nobody = source.is_unspecified() && membership;
+        if !(is_unicast(source) || nobody)
             || source.is_loopback()
             || self.routes.is_broadcast(source.into())
             || self.routes.is_ours(source.into())
@@ -70,6 +81,10 @@ impl Ip {
         }
         if self.routes.is_broadcast(p.destination.into()) {
             return Ok(true);
+        }
+        if p.destination.is_multicast() {
+            let wanted = membership || self.groups.admit(nic, p.destination.into(), source.into());
+            return if wanted { Ok(true) } else { Err(Counter::DropNotOurs) };
         }
         if !self.routes.is_ours(p.destination.into()) {
             return Err(Counter::DropNotOurs);

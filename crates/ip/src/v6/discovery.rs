@@ -6,7 +6,7 @@
 use super::header::Packet;
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
-use crate::pending::{Hop, Next, Origin, Outgoing};
+use crate::pending::{Hop, Next, Origin, Outgoing, Reach};
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr};
 use eft_base::MacAddress;
@@ -119,6 +119,7 @@ impl Ip {
             segment_size: 0,
             checksum_offset: None,
             ordered: true,
+            reach: Reach::Link,
         };
         let hop = Hop { interface, next: Next::Group(to) };
         match self.launch(cx, Origin::Nobody, hop, outgoing, None, out) {

@@ -6,6 +6,7 @@ use super::header::{HEAD_LEN, HEADERS_MAX, Packet, Refused, is_extension, parse}
 use super::reassemble::fragment;
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
+use crate::multicast::receive::{Heard, is_listener_discovery};
 use crate::pending::{Arrival, Question};
 use eft_base::address::zone_of_nic;
 use eft_base::wire::{EthernetHeader, Ipv6Header, PROTOCOL_ICMPV6};
@@ -54,6 +55,13 @@ impl Ip {
         let transport = &p.head[p.chain.len..];
         if speaks_of_neighbours(&p) {
             self.receive_discovery(cx, nic, &p, ethernet.source, out);
+            return self.release(packet, out);
+        }
+        if speaks_of_groups(&p) {
+            let (source, destination) = (p.source.into(), p.destination.into());
+            let packet = p.packet.skip(p.chain.len as u32);
+            let heard = Heard { interface: nic, packet, source, destination, hops: p.header.hop_limit };
+            self.receive_membership(cx, heard);
             return self.release(packet, out);
         }
         let len = p.packet.len as usize - p.chain.len;
@@ -107,7 +115,9 @@ impl Ip {
             return Err(Counter::DropMartian);
         }
         if destination.is_multicast() {
-            let member = self.routes.is_member(nic, destination);
+            let member = self.routes.is_member(nic, destination)
+                || speaks_of_groups(p)
+                || self.groups.admit(nic, destination.into(), source.into());
             return if member { Ok(true) } else { Err(Counter::DropNotOurs) };
         }
         // As in IPv4, a packet to one host in a frame to a group is dropped.
@@ -125,4 +135,11 @@ impl Ip {
 
 fn speaks_of_neighbours(p: &Packet) -> bool {
     p.chain.protocol == PROTOCOL_ICMPV6 && p.head.get(p.chain.len).is_some_and(|kind| is_discovery(*kind))
+}
+
+fn speaks_of_groups(p: &Packet) -> bool {
+    let kind = p.head.get(p.chain.len);
+    p.chain.protocol == PROTOCOL_ICMPV6
+        && p.chain.fragment_at.is_none()
+        && kind.is_some_and(|kind| is_listener_discovery(*kind))
 }

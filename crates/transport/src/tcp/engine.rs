@@ -213,7 +213,7 @@ impl Tcp {
                 cx.count(Counter::DropRepeated);
                 out.push(Out::Ip(TransportToIp::Done { packet }));
             }
-            IpToTransport::Deliver { packet, header_len, checksum_ok, segment_size, zone } => {
+            IpToTransport::Deliver { packet, header_len, checksum_ok, segment_size, zone, .. } => {
                 self.receive_packet(cx, packet, header_len, checksum_ok, segment_size, zone, out);
                 out.push(Out::Ip(TransportToIp::Done { packet }));
             }
@@ -226,6 +226,8 @@ impl Tcp {
                 let path = Path { source, mtu, segment_max, local };
                 self.receive_routed(cx, request, errno, path, out);
             }
+            // Streams go to no group.
+            IpToTransport::Grouped { .. } => {}
         }
     }
 }

@@ -57,7 +57,9 @@ impl Tcp {
             In::Ip(IpToTransport::Deliver { packet, .. } | IpToTransport::Error { packet, .. }) => {
                 out.push(Out::Ip(TransportToIp::Done { packet }));
             }
-            In::Ip(IpToTransport::Sent { .. } | IpToTransport::Routed { .. }) => {}
+            In::Ip(
+                IpToTransport::Sent { .. } | IpToTransport::Routed { .. } | IpToTransport::Grouped { .. },
+            ) => {}
             In::Sockets(message) => {
                 let (request, socket) = message.asks();
                 if let Some(i) = self.find_socket(socket) {

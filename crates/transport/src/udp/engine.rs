@@ -279,6 +279,7 @@ impl Component for Udp {
             In::Ip(IpToTransport::Routed { request, errno, source, .. }) => {
                 self.receive_routed(cx, request, errno, source, out)
             }
+            In::Ip(IpToTransport::Grouped { .. }) => cx.count(Counter::StaleReplies),
         }
     }
 

@@ -224,6 +224,7 @@ fn impossible_answers_are_ignored() {
                 checksum_ok: true,
                 segment_size: 0,
                 zone: random.below(3) as u16,
+                interface: 0,
             },
         };
         let s = w.at(side);

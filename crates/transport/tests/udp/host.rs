@@ -33,6 +33,8 @@ pub struct Host {
     pub effects: Vec<Effect>,
     pub sent: Vec<(SendDescriptor, Vec<u8>)>,
     pub refused: usize,
+    /// What ip was told about groups: step, interface, group, source.
+    pub steps: Vec<(u8, u8, WireAddress, WireAddress)>,
 }
 
 impl Host {
@@ -50,6 +52,7 @@ impl Host {
             effects: Vec::new(),
             sent: Vec::new(),
             refused: 0,
+            steps: Vec::new(),
         };
         for peer in [ComponentId::IP, ComponentId::SOCKETS] {
             host.host.set_queue(peer, ROOM, ROOM);
@@ -99,6 +102,10 @@ impl Host {
             TransportToIp::Route { request, source, .. } => {
                 let route = Route { errno: self.route_errno, own: v4(OWN), mtu: 1500, segment_max: 0 };
                 self.answer_route(request, source, route);
+            }
+            TransportToIp::Group { order, step, interface, group, source } => {
+                self.steps.push((step, interface, group, source));
+                self.transport.receive(ComponentId::IP, In::Ip(IpToTransport::Grouped { order }));
             }
             TransportToIp::Send { request, descriptor } => {
                 let sent = self.described(descriptor);

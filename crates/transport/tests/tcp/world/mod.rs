@@ -182,6 +182,7 @@ impl World {
                 self.at(side).answer_route(request, source, route);
                 self.turn(side);
             }
+            TransportToIp::Group { .. } => panic!("streams go to no group"),
             TransportToIp::Send { request, descriptor } => {
                 self.transmit(side, descriptor);
                 let life = self.sides[side].life;

@@ -1,0 +1,141 @@
+//! One group on one interface: what is wanted, what routers were told, and what they are still to be told.
+
+use super::filter::Filter;
+use super::wire::{Kind, Record};
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use eft_base::Instant;
+
+/// A group on an interface.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub wanted: Filter,
+    /// A transport has named it since its list began.
+    pub confirmed: bool,
+    /// The filter as of the last change that is being reported.
+    told: Filter,
+    /// How many more times a change of the filter's mode is reported.
+    mode_left: u8,
+    /// How many more times each source is reported that is wanted since the last change, or no longer.
+    sources_left: Vec<(IpAddr, u8)>,
+    /// When to report the change, for the first time or again.
+    pub change_at: Option<Instant>,
+    /// When to answer a query about this group.
+    pub answer_at: Option<Instant>,
+    /// The sources that the query was about; empty: about the group.
+    asked: Vec<IpAddr>,
+    /// No other host has reported the group since we did (RFC 2236 §3).
+    pub reported_last: bool,
+}
+
+impl Member {
+    pub fn new() -> Member {
+        Member {
+            wanted: Filter::default(),
+            confirmed: true,
+            told: Filter::default(),
+            mode_left: 0,
+            sources_left: Vec::new(),
+            change_at: None,
+            answer_at: None,
+            asked: Vec::new(),
+            reported_last: false,
+        }
+    }
+
+    /// Whether nothing is wanted, and routers know.
+    pub fn is_over(&self) -> bool {
+        self.wanted.is_nothing() && self.change_at.is_none()
+    }
+
+    /// The link is up again, or its routers may have forgotten: everything is reported as new.
+    pub fn forget_reports(&mut self) {
+        self.told = Filter::default();
+        self.mode_left = 0;
+        self.sources_left.clear();
+    }
+
+    /// Compares what is wanted with what routers were told last; differences are to be reported `robustness` times (RFC 9776
+    /// §5.1).
+    fn notice_changes(&mut self, robustness: u8) {
+        if self.wanted == self.told {
+            return;
+        }
+        let told = core::mem::replace(&mut self.told, self.wanted.clone());
+        if told.exclude != self.wanted.exclude {
+            // The report of the mode has all sources.
+            self.mode_left = robustness;
+            self.sources_left.clear();
+            return;
+        }
+        let wanted = &self.wanted;
+        let gone = told.sources.iter().filter(|s| !wanted.lists(**s));
+        let new = wanted.sources.iter().filter(|s| !told.lists(**s));
+        for source in gone.chain(new) {
+            self.sources_left.retain(|(s, _)| s != source);
+            self.sources_left.push((*source, robustness));
+        }
+    }
+
+    /// The records of the next report of a change; afterwards [`Member::is_reported`] says whether it was the last.
+    pub fn changes(&mut self, group: IpAddr, robustness: u8) -> Vec<Record> {
+        self.notice_changes(robustness);
+        if self.mode_left > 0 {
+            self.mode_left -= 1;
+            let kind = if self.told.exclude { Kind::ToExclude } else { Kind::ToInclude };
+            return alloc::vec![Record { kind, group, sources: self.told.sources.clone() }];
+        }
+        let (mut allowed, mut blocked) = (Vec::new(), Vec::new());
+        for (source, left) in &mut self.sources_left {
+            *left -= 1;
+            let to = if self.told.admits(*source) { &mut allowed } else { &mut blocked };
+            to.push(*source);
+        }
+        self.sources_left.retain(|(_, left)| *left > 0);
+        let records = [(Kind::Allow, allowed), (Kind::Block, blocked)];
+        let said = records.into_iter().filter(|(_, sources)| !sources.is_empty());
+        said.map(|(kind, sources)| Record { kind, group, sources }).collect()
+    }
+
+    /// Whether the change has been reported as often as it is to be.
+    pub fn is_reported(&self) -> bool {
+        self.mode_left == 0 && self.sources_left.is_empty()
+    }
+
+    /// How the group stands (RFC 9776 §4.2.12).
+    pub fn current(&self, group: IpAddr) -> Option<Record> {
+        let kind = if self.wanted.exclude { Kind::IsExclude } else { Kind::IsInclude };
+        let record = Record { kind, group, sources: self.wanted.sources.clone() };
+        (!self.wanted.is_nothing()).then_some(record)
+    }
+
+    /// A query about the group was heard, to be answered at `at` (RFC 9776 §5.2, rules 3 to 5).
+    pub fn hear(&mut self, at: Instant, sources: Vec<IpAddr>) {
+        self.asked = match self.answer_at {
+            Some(_) if self.asked.is_empty() || sources.is_empty() => Vec::new(),
+            Some(_) => {
+                let mut all = core::mem::take(&mut self.asked);
+                all.extend(sources);
+                all.sort();
+                all.dedup();
+                all
+            }
+            None => sources,
+        };
+        self.answer_at = Some(self.answer_at.map_or(at, |before| before.min(at)));
+    }
+
+    /// The answer to the queries that were heard (RFC 9776 §5.2); `None` if there is nothing to say.
+    pub fn answer(&mut self, group: IpAddr) -> Option<Record> {
+        self.answer_at = None;
+        let asked = core::mem::take(&mut self.asked);
+        if asked.is_empty() {
+            return self.current(group);
+        }
+        let sources: Vec<IpAddr> = asked.into_iter().filter(|s| self.wanted.admits(*s)).collect();
+        (!sources.is_empty()).then_some(Record { kind: Kind::IsInclude, group, sources })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,253 @@
+//! The groups of all interfaces, and when something is to be said about them.
+
+use super::filter::Filter;
+use super::member::Member;
+use super::querier::{Querier, Version};
+use super::wire::{Query, Record};
+use super::{is_everybodys, is_reported};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use core::time::Duration;
+use eft_base::address::without_zone;
+use eft_base::{Instant, Random};
+use eft_messages::transport::membership::{self, GROUPS_MAX};
+
+/// The steps of one change of a filter come one by one; they are reported together, at most this much later.
+const SETTLE: Duration = Duration::from_millis(1);
+/// Unsolicited Report Interval (RFC 9776 §8.11).
+const REPEAT_MS: u64 = 1000;
+
+/// A link and an IP version.
+pub(super) type Place = (u8, bool);
+
+/// What is to be said now on one link, in one IP version.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    Records(Vec<Record>),
+    /// One group, to routers of this version; whether it is left.
+    Older(Version, IpAddr, bool),
+}
+
+/// All groups.
+#[derive(Default)]
+pub(crate) struct Groups {
+    members: BTreeMap<(u8, IpAddr), Member>,
+    queriers: BTreeMap<Place, Querier>,
+    /// No deadline is earlier.
+    next: Option<Instant>,
+    /// The last step of a transport's list that was taken.
+    order: Option<u32>,
+}
+
+/// The earlier of two moments.
+fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    a.into_iter().chain(b).min()
+}
+
+fn at_random(now: Instant, random: &mut Random, within: Duration) -> Instant {
+    now + Duration::from_millis(random.below((within.as_millis() as u64).max(1)))
+}
+
+impl Groups {
+    /// Whether packets of `source` to `group` are wanted; addresses may have zones.
+    pub fn admit(&self, interface: u8, group: IpAddr, source: IpAddr) -> bool {
+        let group = without_zone(group);
+        let member = self.members.get(&(interface, group));
+        is_everybodys(group) || member.is_some_and(|m| m.wanted.admits(without_zone(source)))
+    }
+
+    pub fn deadline(&self) -> Option<Instant> {
+        self.next
+    }
+
+    /// udp is connected, for the first time or again: its list begins anew.
+    pub fn transport_reborn(&mut self) {
+        self.order = None;
+    }
+
+    /// Takes a step of udp's list. One that comes twice, or late, changes nothing. False: there is no room for it.
+    pub fn step(
+        &mut self,
+        now: Instant,
+        order: u32,
+        step: u8,
+        (interface, group): (u8, IpAddr),
+        source: IpAddr,
+    ) -> bool {
+        let is_late = self.order.is_some_and(|last| (order.wrapping_sub(last) as i32) <= 0);
+        if is_late {
+            return true;
+        }
+        self.order = Some(order);
+        match step {
+            membership::BEGIN => self.members.values_mut().for_each(|m| m.confirmed = false),
+            membership::END => {
+                let forgotten: Vec<_> =
+                    self.members.iter().filter(|(_, m)| !m.confirmed).map(|(key, _)| *key).collect();
+                for key in forgotten {
+                    self.change(now, key, |filter| {
+                        *filter = Filter::default();
+                        true
+                    });
+                }
+            }
+            _ if !group.is_multicast() => return false,
+            membership::INCLUDE | membership::EXCLUDE => {
+                return self.change(now, (interface, group), |filter| {
+                    *filter = Filter::new(step == membership::EXCLUDE);
+                    true
+                });
+            }
+            membership::ADD => return self.change(now, (interface, group), |filter| filter.insert(source)),
+            membership::REMOVE => {
+                return self.change(now, (interface, group), |filter| {
+                    filter.remove(source);
+                    true
+                });
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Changes a group's filter; the change is reported soon.
+    fn change(&mut self, now: Instant, key: (u8, IpAddr), f: impl FnOnce(&mut Filter) -> bool) -> bool {
+        if !self.members.contains_key(&key) && self.members.len() >= GROUPS_MAX {
+            return false;
+        }
+        let member = self.members.entry(key).or_insert_with(Member::new);
+        member.confirmed = true;
+        let fits = f(&mut member.wanted);
+        if is_reported(key.1) {
+            let soon = now + SETTLE;
+            member.change_at = Some(member.change_at.map_or(soon, |at| at.min(soon)));
+            self.next = earlier(self.next, member.change_at);
+        } else if member.is_over() {
+            self.members.remove(&key);
+        }
+        fits
+    }
+
+    /// A link is up: its routers are told everything again.
+    pub fn link_up(&mut self, now: Instant, interface: u8) {
+        let here = self.members.iter_mut().filter(|((i, group), _)| *i == interface && is_reported(*group));
+        for (_, member) in here {
+            member.forget_reports();
+            member.change_at = Some(now + SETTLE);
+            self.next = earlier(self.next, member.change_at);
+        }
+    }
+
+    /// A router asks (RFC 9776 §5.2, RFC 9777 §6.2).
+    pub(super) fn hear(&mut self, now: Instant, random: &mut Random, (interface, ipv6): Place, query: Query) {
+        let Query { version, group, sources, delay, robustness, interval } = query;
+        let querier = self.queriers.entry((interface, ipv6)).or_default();
+        querier.hear(now, version, robustness, interval, delay);
+        let speaks = querier.version(now);
+        let at = at_random(now, random, delay);
+        // Rule 1: an answer about everything that comes sooner suffices.
+        if querier.answer_at.is_some_and(|before| before <= at) {
+            return;
+        }
+        match group {
+            None if speaks == Version::Third => {
+                querier.answer_at = Some(at);
+                self.next = earlier(self.next, Some(at));
+            }
+            // Older versions answer for each group by itself (RFC 2236 §3).
+            None => {
+                let here = self.members.iter_mut().filter(|((i, group), member)| {
+                    *i == interface
+                        && group.is_ipv6() == ipv6
+                        && is_reported(*group)
+                        && !member.wanted.is_nothing()
+                });
+                for (_, member) in here {
+                    let at = at_random(now, random, delay);
+                    member.hear(at, Vec::new());
+                    self.next = earlier(self.next, member.answer_at);
+                }
+            }
+            Some(group) => {
+                if let Some(member) = self.members.get_mut(&(interface, group)).filter(|_| is_reported(group))
+                {
+                    member.hear(at, sources);
+                    self.next = earlier(self.next, member.answer_at);
+                }
+            }
+        }
+    }
+
+    /// Another host has reported a group to routers of an older version: we need not (RFC 2236 §3, RFC 2710 §4).
+    pub fn hear_report(&mut self, now: Instant, (interface, ipv6): Place, group: IpAddr) {
+        let speaks = self.queriers.get(&(interface, ipv6)).map_or(Version::Third, |q| q.version(now));
+        if let (true, Some(m)) = (speaks < Version::Third, self.members.get_mut(&(interface, group))) {
+            m.answer_at = None;
+            m.reported_last = false;
+        }
+    }
+
+    /// What is due, by link and IP version.
+    pub(super) fn take_due(&mut self, now: Instant, random: &mut Random) -> Vec<(Place, Said)> {
+        if self.next.is_none_or(|next| next > now) {
+            return Vec::new();
+        }
+        let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        let mut said: Vec<(Place, Said)> = Vec::new();
+        let mut records: BTreeMap<Place, Vec<Record>> = BTreeMap::new();
+        let mut general: Vec<Place> = Vec::new();
+        for (place, querier) in &mut self.queriers {
+            if is_due(querier.answer_at) {
+                querier.answer_at = None;
+                general.push(*place);
+            }
+        }
+        for ((interface, group), member) in &mut self.members {
+            let place = (*interface, group.is_ipv6());
+            let querier = self.queriers.get(&place);
+            let version = querier.map_or(Version::Third, |q| q.version(now));
+            let robustness = querier.map_or(Querier::default().robustness, |q| q.robustness);
+            let to = records.entry(place).or_default();
+            if general.contains(&place) && is_reported(*group) {
+                to.extend(member.current(*group));
+            }
+            if is_due(member.answer_at) {
+                let answer = member.answer(*group);
+                match version {
+                    Version::Third => to.extend(answer),
+                    _ if !member.wanted.is_nothing() => {
+                        member.reported_last = true;
+                        said.push((place, Said::Older(version, *group, false)));
+                    }
+                    _ => {}
+                }
+            }
+            if is_due(member.change_at) {
+                let changes = member.changes(*group, robustness);
+                let again = now + Duration::from_millis(1 + random.below(REPEAT_MS));
+                member.change_at = (!member.is_reported()).then_some(again);
+                match version {
+                    Version::Third => to.extend(changes),
+                    _ if member.wanted.is_nothing() => {
+                        // Said once, by who reported last; IGMPv1 has no such message.
+                        if member.reported_last && version == Version::Second {
+                            said.push((place, Said::Older(version, *group, true)));
+                        }
+                        member.change_at = None;
+                    }
+                    _ => {
+                        member.reported_last = true;
+                        said.push((place, Said::Older(version, *group, false)));
+                    }
+                }
+            }
+        }
+        self.members.retain(|_, m| !m.is_over());
+        let moments = self.members.values().flat_map(|m| [m.change_at, m.answer_at]);
+        self.next = moments.chain(self.queriers.values().map(|q| q.answer_at)).flatten().min();
+        let spoken = records.into_iter().filter(|(_, records)| !records.is_empty());
+        said.extend(spoken.map(|(place, records)| (place, Said::Records(records))));
+        said
+    }
+}
