@@ -62,7 +62,7 @@ impl Load {
     }
 
     /// Does not reap it yet.
-    fn has_ended(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let ended = Pid::from_raw(self.child.id() as i32).map(|pid| waitid(WaitId::Pid(pid), options));

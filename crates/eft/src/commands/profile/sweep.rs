@@ -2,11 +2,12 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use eft_cores::indicators::Mix;
 use eft_cores::plan::Plan;
+use eft_cores::platform::Platform;
 use eft_cores::profile::sweep::{Achieved, Configuration, StepMatching, exhaustive};
 use eft_cores::profile::{Outcome, Profiles};
 use eft_cores::throughput::Throughput;
@@ -18,6 +19,9 @@ use eft_bench::ground::{End, Ground, Wish};
 use eft_bench::samples::Samples;
 use eft_bench::watch::{Seen, Watch};
 use eft_bench::{SWEEP_ROUNDS, store};
+
+/// How long a load may take to move its first byte.
+const START: Duration = Duration::from_secs(3);
 
 #[derive(clap::Args, Debug)]
 pub struct SweepArguments {
@@ -156,12 +160,7 @@ impl Sweep<'_> {
         let mut load = Load::start(command, seconds + settle)?;
         self.end.sleep(Duration::from_secs_f64(*settle))?;
         load.check()?;
-        let seen = watch.window(
-            self.end,
-            &ground.platform,
-            &configuration.plan,
-            Duration::from_secs_f64(*seconds),
-        )?;
+        let seen = self.measure(watch, &ground.platform, &configuration.plan, &mut load)?;
         let reported = load.finish(self.end)?;
         if !self.quiet {
             let number = self.points.len() + 1;
@@ -175,11 +174,24 @@ impl Sweep<'_> {
                 configuration.name,
             );
         }
-        if seen.throughput == Throughput::NONE {
-            bail!("the load sent nothing through this stack, so there is nothing to record");
-        }
         self.points.push(Point { plan: configuration.plan.clone(), seen, reported });
         Ok(())
+    }
+
+    /// On a machine that others fill, a program may take longer to begin than the user gave it. So a time in which
+    /// nothing moved is followed by another, for as long as the load runs, up to [`START`].
+    fn measure(&self, watch: &mut Watch, platform: &Platform, plan: &Plan, load: &mut Load) -> Result<Seen> {
+        let begin = Instant::now();
+        let time = Duration::from_secs_f64(self.arguments.seconds);
+        loop {
+            let seen = watch.window(self.end, platform, plan, time)?;
+            if seen.throughput > Throughput::NONE {
+                return Ok(seen);
+            }
+            if begin.elapsed() > START || load.has_ended() {
+                bail!("the load sent nothing through this stack, so there is nothing to record");
+            }
+        }
     }
 }
 
