@@ -174,6 +174,9 @@ impl Sweep<'_> {
                 configuration.name,
             );
         }
+        if seen.throughput == Throughput::NONE {
+            bail!("the load sent nothing through this stack, so there is nothing to record");
+        }
         self.points.push(Point { plan: configuration.plan.clone(), seen, reported });
         Ok(())
     }
@@ -185,11 +188,8 @@ impl Sweep<'_> {
         let time = Duration::from_secs_f64(self.arguments.seconds);
         loop {
             let seen = watch.window(self.end, platform, plan, time)?;
-            if seen.throughput > Throughput::NONE {
+            if seen.throughput > Throughput::NONE || begin.elapsed() > START || load.has_ended() {
                 return Ok(seen);
-            }
-            if begin.elapsed() > START || load.has_ended() {
-                bail!("the load sent nothing through this stack, so there is nothing to record");
             }
         }
     }
