@@ -309,7 +309,12 @@ pub struct SocketInfo {
     pub send_scale: u8,
     pub receive_scale: u8,
     pub options: u8,
-    pub reserved: [u8; 5],
+    pub reserved: u8,
+    /// The last path error, if nothing has been acknowledged since (Linux's `sk_err_soft`), and how many came, modulo 256.
+    pub soft_error: u16,
+    pub soft_errors: u8,
+    /// 1: our FIN is sent or waits, and is not acknowledged.
+    pub unfinished: u8,
 }
 
 /// A connection waiting in a listener's ring. 64 bytes.

@@ -4,6 +4,7 @@ use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::{datagram, fdops, sleeping, table, urgent};
 use core::ffi::{c_int, c_ulong, c_void};
+use eft_channel::socket::flag;
 
 const SIOCOUTQNSD: c_ulong = 0x894b;
 const SIOCATMARK: c_ulong = 0x8905;
@@ -55,11 +56,23 @@ pub unsafe fn ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) -> Option<Res
     }
 }
 
+fn unacknowledged(socket: &Socket) -> usize {
+    socket.page.send_end().saturating_sub(socket.page.send_released()) as usize
+}
+
+/// Whether the end of the stream is sent or is to be sent, and not acknowledged: it takes a sequence number.
+fn has_unfinished_end(socket: &Socket) -> bool {
+    let flags = socket.page.flags();
+    let is_asked = socket.wishes_shut_write() && flags & flag::SEND_CLOSED == 0;
+    (flags & flag::CONNECTED != 0 && is_asked) || socket.page.info().unfinished != 0
+}
+
 fn queue(socket: &Socket, request: c_ulong) -> usize {
     match (request, socket.is_stream()) {
         (SIOCATMARK, stream) => (stream && urgent::is_at_mark(socket)) as usize,
         (libc::FIONREAD, true) => urgent::unread(socket),
         (libc::FIONREAD, false) => datagram::next_len(socket),
-        _ => socket.page.send_end().saturating_sub(socket.page.send_released()) as usize,
+        (libc::TIOCOUTQ, true) => unacknowledged(socket) + has_unfinished_end(socket) as usize,
+        _ => unacknowledged(socket),
     }
 }

@@ -1,7 +1,9 @@
 //! POLLERR while an error waits, and POLLPRI while an urgent byte does: the kernel cannot report them for an eft descriptor, so its
 //! answers are corrected here.
 //!
-//! A failed connection shows HUP, to which the error is added here. A datagram socket with IP_RECVERR is readable while an
+//! A failed connection shows HUP, to which the error is added here. Data and the end of the stream behind them are two changes of
+//! the descriptor, and one on Linux: who wakes at the first is told both. A stream that is bound and no
+//! more shows HUP beside OUT. A datagram socket with IP_RECVERR is readable while an
 //! error waits, a stream with SO_ZEROCOPY or SO_TIMESTAMPING while a notice does, and one whose program asked for POLLPRI while an
 //! urgent byte is there; calls are checked for that in programs that set such an option on some socket, or asked so.
 
@@ -10,7 +12,7 @@ use crate::{readiness, received, stamps, stream, table, urgent};
 use core::ffi::c_int;
 use core::time::Duration;
 use eft_channel::socket::Opt;
-use libc::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI, POLLRDNORM, POLLWRNORM, pollfd};
+use libc::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI, POLLRDHUP, POLLRDNORM, POLLWRNORM, pollfd};
 use std::time::Instant;
 
 /// For lists up to this length, a call that did not ask for data is widened so that it wakes for an error. No memory is
@@ -60,11 +62,30 @@ fn quieten(fd: c_int, socket: &Socket) {
     }
 }
 
-/// Adds errors to the kernel's answer about descriptors that have hung up.
-pub fn add_errors(list: &mut [pollfd]) {
-    for given in list.iter_mut().filter(|given| given.revents & POLLHUP != 0) {
-        given.revents |= of_hang_up(given.fd) & (given.events | POLLERR);
+/// Adds to the kernel's answer errors of descriptors that have hung up, and the end of a stream that is told already.
+pub fn complete(list: &mut [pollfd]) {
+    for given in list.iter_mut() {
+        if given.revents & POLLHUP != 0 {
+            given.revents |= of_hang_up(given.fd) & (given.events | POLLERR);
+        }
+        let asks_for_end = given.events & POLLRDHUP != 0 && given.revents & (POLLIN | POLLRDHUP) == POLLIN;
+        if asks_for_end && has_received_end(given.fd) {
+            given.revents |= POLLRDHUP;
+        }
+        if given.revents & (POLLOUT | POLLHUP) == POLLOUT && is_unconnected(given.fd) {
+            given.revents |= POLLHUP;
+        }
     }
+}
+
+/// Whether it is a stream that is bound and no more: on Linux it has hung up, and is writable.
+fn is_unconnected(fd: c_int) -> bool {
+    let idle = |socket: &Socket| socket.page.flags() == 0 && !socket.has(bit::LISTENING | bit::DEFERRED);
+    matches!(table::socket(fd), Some(Ok(socket)) if socket.is_stream() && idle(socket))
+}
+
+fn has_received_end(fd: c_int) -> bool {
+    matches!(table::socket(fd), Some(Ok(socket)) if socket.is_stream() && socket.is_ended())
 }
 
 /// Further bits of a connection at `fd` that has hung up: an error, if it was not reported yet, and writable, though its plug
@@ -154,7 +175,7 @@ pub fn wait(
         }
         let over = deadline.is_some_and(|at| at <= Instant::now());
         if ready > 0 || (answered == 0 && !waits && !looks) || over {
-            add_errors(list);
+            complete(list);
             return ready;
         }
     }

@@ -60,10 +60,12 @@ pub enum Opt {
     PacingLimitHigh,
     /// Hops of datagrams to groups (IP_MULTICAST_TTL): one more than was set; 0 means the default of 1.
     MulticastHops,
+    /// One more than [`super::SocketInfo::soft_errors`] when SO_ERROR last told the path error of a stream.
+    SoftErrorTold,
 }
 
 impl Opt {
-    pub(crate) const LAST: Opt = Opt::MulticastHops;
+    pub(crate) const LAST: Opt = Opt::SoftErrorTold;
 
     /// Options that a connection inherits from its listener.
     pub const INHERITED: &[Opt] = &[

@@ -33,6 +33,9 @@ pub struct PacketdrillArguments {
     /// Addresses of the scripts' packets and sockets: ipv4, ipv6, or ipv4 packets and IPv6 sockets (mapped)
     #[arg(long, default_value = "ipv4")]
     ip: Version,
+    /// Bytes of the largest packet on the device; by default that of packetdrill's own runner: 1500, and 1520 for IPv6
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1280..))]
+    mtu: Option<u16>,
     /// A further option for packetdrill; may be repeated
     #[arg(long, allow_hyphen_values = true)]
     option: Vec<String>,
@@ -97,7 +100,7 @@ fn library() -> Result<PathBuf> {
 fn script(arguments: &PacketdrillArguments, (library, path): (&Path, &OsStr), file: &Path) -> Result<()> {
     let file = file.canonicalize()?;
     let text = std::fs::read(&file)?;
-    let settings = Settings::of(arguments.ip, &String::from_utf8_lossy(&text));
+    let settings = Settings::of(arguments.ip, arguments.mtu, &String::from_utf8_lossy(&text));
     let stack = Stack::start("packetdrill", DEVICE, &settings.stack())?;
     let mut said = tempfile::tempfile()?;
     let handle = |file: &File| file.try_clone().map(Stdio::from);

@@ -3,7 +3,9 @@
 
 use anyhow::{Result, bail};
 use eft_linux::operator;
-use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, MinSegments, MtuProbing, Pacing, Timestamps};
+use eft_transport::tcp::{
+    CookieKeys, Ecn, FastOpen, MinSegments, MtuProbing, Pacing, SlowStartAfterIdle, Timestamps,
+};
 use serde_json::{Map, Value, json};
 
 #[derive(clap::Args, Debug)]
@@ -27,6 +29,9 @@ pub struct SetArguments {
     min_tso_segs: Option<MinSegments>,
     /// As of `eft up`
     #[arg(long)]
+    slow_start_after_idle: Option<SlowStartAfterIdle>,
+    /// As of `eft up`
+    #[arg(long)]
     pacing: Option<Pacing>,
     /// As of `eft up`
     #[arg(long)]
@@ -43,6 +48,7 @@ pub fn run(arguments: &SetArguments) -> Result<()> {
         fastopen_key: arguments.fastopen_key,
         timestamps: arguments.timestamps,
         min_tso_segs: arguments.min_tso_segs,
+        slow_start_after_idle: arguments.slow_start_after_idle,
         pacing: arguments.pacing,
         mtu_probing: arguments.mtu_probing,
         forget_servers: arguments.forget_servers,
@@ -58,6 +64,7 @@ pub struct Settings {
     pub fastopen_key: Option<CookieKeys>,
     pub timestamps: Option<Timestamps>,
     pub min_tso_segs: Option<MinSegments>,
+    pub slow_start_after_idle: Option<SlowStartAfterIdle>,
     pub pacing: Option<Pacing>,
     pub mtu_probing: Option<MtuProbing>,
     pub forget_servers: bool,
@@ -71,6 +78,7 @@ impl Settings {
             ("fastopen-key", self.fastopen_key.map(|v| v.to_string())),
             ("timestamps", self.timestamps.map(|v| v.name().to_string())),
             ("min-tso-segs", self.min_tso_segs.map(|v| v.to_string())),
+            ("slow-start-after-idle", self.slow_start_after_idle.map(|v| v.name().to_string())),
             ("pacing", self.pacing.map(|v| v.name().to_string())),
             ("mtu-probing", self.mtu_probing.map(|v| v.name().to_string())),
         ];

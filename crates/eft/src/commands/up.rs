@@ -10,7 +10,9 @@ use eft_component::{Commit, Topology};
 use eft_linux::devices::DeviceSpec;
 use eft_linux::supervisor::{self, DeviceConfig, StackConfig};
 use eft_messages::{ComponentId, Role};
-use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, MinSegments, MtuProbing, Pacing, SlowStart, Timestamps};
+use eft_transport::tcp::{
+    CookieKeys, Ecn, FastOpen, MinSegments, MtuProbing, Pacing, SlowStart, SlowStartAfterIdle, Timestamps,
+};
 use file::Options;
 use std::io::Write;
 use std::net::IpAddr;
@@ -69,6 +71,10 @@ pub struct UpArguments {
     /// How TCP's slow start ends when round trips grow longer: hystart++ (RFC 9406, the default), or hystart as Linux's CUBIC
     #[arg(long)]
     slow_start: Option<SlowStart>,
+    /// Whether TCP's slow start begins anew when nothing was sent for longer than a retransmission timeout (RFC 5681 §4.1): on
+    /// (the default) or off, as Linux's tcp_slow_start_after_idle
+    #[arg(long)]
+    slow_start_after_idle: Option<SlowStartAfterIdle>,
     /// Which connections TCP paces: auto (those that set SO_MAX_PACING_RATE, and the bursts of a recovery; the default) or on (all)
     #[arg(long)]
     pacing: Option<Pacing>,
@@ -132,6 +138,7 @@ fn options(arguments: &UpArguments) -> Result<Options> {
         timestamps: arguments.timestamps.or(file.timestamps),
         min_tso_segs: arguments.min_tso_segs.or(file.min_tso_segs),
         slow_start: arguments.slow_start.or(file.slow_start),
+        slow_start_after_idle: arguments.slow_start_after_idle.or(file.slow_start_after_idle),
         pacing: arguments.pacing.or(file.pacing),
         mtu_probing: arguments.mtu_probing.or(file.mtu_probing),
         keep: arguments.keep.or(file.keep),
@@ -192,6 +199,7 @@ pub fn config(arguments: Options) -> Result<StackConfig> {
         timestamps: arguments.timestamps.unwrap_or_default().name(),
         min_tso_segs: arguments.min_tso_segs.unwrap_or_default().count(),
         slow_start: arguments.slow_start.unwrap_or_default().name(),
+        slow_start_after_idle: arguments.slow_start_after_idle.unwrap_or_default().name(),
         pacing: arguments.pacing.unwrap_or_default().name(),
         mtu_probing: arguments.mtu_probing.unwrap_or_default().name(),
         keep: Duration::from_secs(arguments.keep.unwrap_or(KEEP_S).into()),

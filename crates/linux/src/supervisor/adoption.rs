@@ -94,6 +94,7 @@ fn form(config: &StackConfig) -> String {
         timestamps,
         min_tso_segs,
         slow_start,
+        slow_start_after_idle,
         pacing,
         mtu_probing,
         commit,
@@ -102,7 +103,7 @@ fn form(config: &StackConfig) -> String {
     } = config;
     format!(
         "{PROTOCOL} {file:?} {topology:?} {gateways:?} {host_addresses:?} {mtu:?} {nameserver:?} {ecn} {fastopen} \
-         {fastopen_key} {timestamps} {min_tso_segs} {slow_start} {pacing} {mtu_probing} {commit:?} {record:?} {}",
+         {fastopen_key} {timestamps} {min_tso_segs} {slow_start} {slow_start_after_idle} {pacing} {mtu_probing} {commit:?} {record:?} {}",
         config.private
     )
 }

@@ -11,8 +11,16 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Settings that may change while a stack runs.
-pub const SETTINGS: [&str; 7] =
-    ["ecn", "fastopen", "fastopen-key", "timestamps", "min-tso-segs", "pacing", "mtu-probing"];
+pub const SETTINGS: [&str; 8] = [
+    "ecn",
+    "fastopen",
+    "fastopen-key",
+    "timestamps",
+    "min-tso-segs",
+    "slow-start-after-idle",
+    "pacing",
+    "mtu-probing",
+];
 
 /// A request of `eft ps`, `stat`, `kill` and the like.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -77,6 +77,8 @@ pub struct StackConfig {
     pub min_tso_segs: u16,
     /// How tcp's slow start ends: `hystart++` or `hystart`.
     pub slow_start: &'static str,
+    /// Whether tcp's slow start begins anew after an idle time: `on` or `off`.
+    pub slow_start_after_idle: &'static str,
     /// Which connections tcp paces: `auto` or `on`.
     pub pacing: &'static str,
     /// When tcp probes a path for its MTU: `off`, `blackhole` or `always`.

@@ -45,7 +45,7 @@ pub unsafe fn watch_set(count: c_int, set: *const fd_set) {
 pub unsafe fn answered(list: *mut pollfd, ready: c_int, count: nfds_t) -> c_int {
     if ready > 0 {
         // SAFETY: the kernel has written there.
-        poll::add_errors(unsafe { core::slice::from_raw_parts_mut(list, count as usize) });
+        poll::complete(unsafe { core::slice::from_raw_parts_mut(list, count as usize) });
     }
     ready
 }

@@ -1,8 +1,8 @@
 //! What `getsockopt` computes from several words of a socket's page.
 
-use crate::interfaces;
 use crate::socket::{Socket, bit};
 use crate::sys::{Errno, Result};
+use crate::{interfaces, received, shadow};
 use core::ffi::c_int;
 use eft_channel::socket::{Opt, SocketPage, flag};
 
@@ -52,6 +52,42 @@ pub(super) fn memory(socket: &Socket) -> [u8; 36] {
         bytes[i * 4..i * 4 + 4].copy_from_slice(&word.to_ne_bytes());
     }
     bytes
+}
+
+/// SO_ERROR: how the connect ended, or what happened since; taken.
+pub(super) fn pending_error(fd: c_int, socket: &Socket) -> c_int {
+    let errno = match socket.page.error() {
+        0 if socket.is_stream() => 0,
+        0 => shadow::pending_error(socket),
+        _ => socket.page.take_error(),
+    };
+    if errno != 0 && !socket.is_stream() {
+        received::quieten(fd, socket);
+    }
+    if errno != 0 {
+        return errno;
+    }
+    if socket.has(bit::ORPHAN) && socket.page.flags() & flag::CONNECTED == 0 {
+        return libc::ENETDOWN;
+    }
+    if socket.page.flags() & flag::CONNECTED != 0 {
+        socket.set_bits(bit::CONNECT_TOLD);
+        if socket.is_stream() {
+            return take_soft_error(&socket.page);
+        }
+    }
+    0
+}
+
+/// A path error that nothing was acknowledged after (Linux's `sk_err_soft`): told once.
+fn take_soft_error(page: &SocketPage) -> c_int {
+    let info = page.info();
+    let number = info.soft_errors as u32 + 1;
+    if info.soft_error == 0 || page.option(Opt::SoftErrorTold) == number {
+        return 0;
+    }
+    page.set_option(Opt::SoftErrorTold, number);
+    info.soft_error as c_int
 }
 
 pub(super) fn kind(socket: &Socket) -> c_int {

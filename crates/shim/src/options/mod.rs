@@ -11,10 +11,9 @@ mod pacing;
 mod table;
 mod words;
 
-use crate::received;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
-use crate::{datagram, error_queue, interfaces, loopback, segmentation, shadow, stamps, tcp_info, urgent};
+use crate::{datagram, error_queue, interfaces, loopback, segmentation, stamps, tcp_info, urgent};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_channel::socket::{COOKIE_KEYS_MAX, Opt, cork, flag, fragment};
@@ -331,7 +330,7 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
             bytes[4..].copy_from_slice(&linger.saturating_sub(1).to_ne_bytes());
             return Ok(copy(&bytes, to));
         }
-        Kind::Error => pending_error(fd, socket),
+        Kind::Error => computed::pending_error(fd, socket),
         Kind::Word(opt @ Opt::KeepIdle) => word(opt, 7200),
         Kind::Word(opt @ Opt::KeepInterval) => word(opt, 75),
         Kind::Word(opt @ Opt::KeepCount) => word(opt, 9),
@@ -367,26 +366,4 @@ fn copy(from: &[u8], to: &mut [u8]) -> usize {
     let n = from.len().min(to.len());
     to[..n].copy_from_slice(&from[..n]);
     n
-}
-
-/// SO_ERROR: how the connect ended, or what happened since; taken.
-fn pending_error(fd: c_int, socket: &Socket) -> c_int {
-    let errno = match socket.page.error() {
-        0 if socket.is_stream() => 0,
-        0 => shadow::pending_error(socket),
-        _ => socket.page.take_error(),
-    };
-    if errno != 0 && !socket.is_stream() {
-        received::quieten(fd, socket);
-    }
-    if errno != 0 {
-        return errno;
-    }
-    if socket.has(bit::ORPHAN) && socket.page.flags() & flag::CONNECTED == 0 {
-        return libc::ENETDOWN;
-    }
-    if socket.page.flags() & flag::CONNECTED != 0 {
-        socket.set_bits(bit::CONNECT_TOLD);
-    }
-    0
 }

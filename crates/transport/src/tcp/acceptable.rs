@@ -6,7 +6,7 @@
 //! alone: a limit that all connections shared would tell a stranger which of them exist (RFC 5961 §7 as first built;
 //! CVE-2016-5696).
 
-use super::block::{Block, bit};
+use super::block::{Block, NOWHERE, bit};
 use super::connection::{Connection, View};
 use super::counters::Counter;
 use super::live::due;
@@ -15,6 +15,7 @@ use super::segment::Segment;
 use core::time::Duration;
 use eft_base::Instant;
 use eft_base::wire::{TCP_RST, TCP_SYN};
+use eft_channel::socket::wish;
 use eft_component::Context;
 
 /// Least time between two answers to unacceptable segments of one connection: any host may have sent them.
@@ -40,6 +41,24 @@ impl View<'_> {
 }
 
 impl Connection<'_> {
+    /// Whether a segment's text is refused with a reset, since no application will read it (RFC 1122 §4.2.2.13, RFC 9293
+    /// §3.6.1): none has the socket any more, or it has shut both directions down. Text that came before is no reason. Nor is text
+    /// taken that contradicts the peer's FIN: it begins before it, and goes on behind it.
+    pub(super) fn refuses_text(&self, segment: &Segment) -> bool {
+        let block = &*self.block;
+        let shut = || {
+            let page = self.live.page.as_ref();
+            block.fin_at != NOWHERE && page.is_some_and(|page| page.wishes() & wish::SHUT_READ != 0)
+        };
+        let start = block.received_offset(segment.seq);
+        let end = start + segment.len as i64;
+        let finished = block.rcv_nxt as i64 + 1;
+        if block.has(bit::RECEIVED_FIN) && start < finished && end > finished {
+            return true;
+        }
+        block.state().may_receive() && end > block.rcv_nxt as i64 && (block.has(bit::ORPHAN) || shut())
+    }
+
     /// PAWS and the sequence check. False if the segment is dropped; it is then answered as required.
     pub(super) fn is_acceptable(&mut self, cx: &Context, segment: &Segment) -> bool {
         let block = &*self.block;

@@ -182,6 +182,7 @@ impl Tcp {
         if c.cold.probes > 0 {
             c.cold.probes = 0;
         }
+        c.forget_soft_error();
         let window_changed = c.update_send_window(segment, ack);
         let before = c.block.snd_una as i64;
         let flight_size = c.block.flight_size();

@@ -4,7 +4,7 @@
 //! Acknowledgements leave in `flush`, so a batch of arriving segments is answered once. Only
 //! duplicate acknowledgements to a peer without SACK go out one by one, as it counts them.
 
-use super::block::{NOWHERE, State, bit};
+use super::block::{Block, NOWHERE, State, bit};
 use super::connection::Connection;
 use super::counters::Counter;
 use super::emit::Outgoing;
@@ -42,6 +42,12 @@ pub(super) fn promisable(page: &Page, scale: u8) -> u64 {
     ((wanted - (1 << scale).min(wanted - 1)) as u64).min(expressible)
 }
 
+/// How far the window may reach if the ring has room up to `ring_edge`. A peer that has not acknowledged our SYN-ACK is promised
+/// no more than that offered, as on Linux: with a Fast Open cookie alone it has not shown that it hears us.
+fn edge_within(block: &Block, ring_edge: u64) -> u64 {
+    if block.has(bit::UNPROVEN) { ring_edge.min(block.rcv_adv) } else { ring_edge }
+}
+
 impl Connection<'_> {
     /// Sets the window's right edge as far as it may go without silly steps, and returns the window
     /// field of an ordinary segment.
@@ -61,7 +67,8 @@ impl Connection<'_> {
         let scale = block.receive_scale;
         let limit = promisable(page, scale);
         let threshold = (limit / 2).min(block.mss as u64);
-        let edge = block.rcv_taken + limit;
+        let ring_edge = block.rcv_taken + limit;
+        let edge = edge_within(block, ring_edge);
         let target = if edge >= block.rcv_adv + threshold { edge } else { block.rcv_adv };
         let window = target.saturating_sub(block.rcv_nxt);
         let ring_end = block.rcv_taken + page.receive_len() as u64;
@@ -71,8 +78,8 @@ impl Connection<'_> {
         }
         block.rcv_adv = block.rcv_adv.max(block.rcv_nxt + (field << scale));
         // The application rings only when reading matters: when the peer has less than half of the
-        // ring left.
-        if block.rcv_adv - block.rcv_nxt > limit / 2 {
+        // ring left, and could have more.
+        if edge < ring_edge || block.rcv_adv - block.rcv_nxt > limit / 2 {
             page.set_receive_notify(NOWHERE);
         } else {
             let step = update_threshold(limit, block.mss);
@@ -112,7 +119,8 @@ impl Connection<'_> {
             return;
         }
         let limit = promisable(page, block.receive_scale);
-        if block.rcv_taken + limit >= block.rcv_adv + update_threshold(limit, block.mss) {
+        let edge = edge_within(block, block.rcv_taken + limit);
+        if edge >= block.rcv_adv + update_threshold(limit, block.mss) {
             self.mark(due::ACK);
         }
     }

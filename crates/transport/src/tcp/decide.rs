@@ -66,14 +66,21 @@ pub(super) enum Decision {
 impl Situation {
     pub fn decide(&self) -> Decision {
         if self.available == 0 {
-            return if self.fin {
-                Decision::Send { len: 0, fin: true }
-            } else {
-                Decision::Wait(Wait::Application)
-            };
+            return if self.fin { self.decide_end() } else { Decision::Wait(Wait::Application) };
         }
         let limit = self.window.min(self.budget);
         if limit >= self.available { self.decide_all() } else { self.decide_limited(limit) }
+    }
+
+    /// Only the FIN is left. It takes a sequence number (RFC 9293 §3.4), for which the peer's window must have room. It burdens no
+    /// path, so a full congestion window does not hold it, but for that of one segment with which a timeout is followed.
+    fn decide_end(&self) -> Decision {
+        let after_timeout = self.pipe > 0 && self.pipe + self.budget <= self.mss;
+        match () {
+            _ if self.window == 0 => Decision::Wait(Wait::Window),
+            _ if after_timeout => Decision::Wait(Wait::Congestion),
+            _ => Decision::Send { len: 0, fin: true },
+        }
     }
 
     /// All available data may go.
@@ -85,7 +92,7 @@ impl Situation {
         let small_ok =
             self.fin || self.overridden || (!self.cork && (self.no_delay || !self.small_in_flight));
         if tail == 0 || small_ok {
-            return Decision::Send { len: self.available, fin: self.fin };
+            return Decision::Send { len: self.available, fin: self.fin && self.window > self.available };
         }
         let full = self.available - tail;
         if self.flushed > full {

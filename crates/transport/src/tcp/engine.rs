@@ -16,6 +16,7 @@ use super::counters::{COUNTERS, Counter};
 use super::durable::{Blocks, Tables};
 use super::early_resets::Resets;
 use super::fast_open::FastOpen;
+use super::idle::SlowStartAfterIdle;
 use super::live::{Live, due};
 use super::mtu_search::MtuProbing;
 use super::pacing::Pacing;
@@ -90,6 +91,7 @@ pub struct Tcp {
     pub(super) clocks: Timestamps,
     pub(super) min_segments: MinSegments,
     pub(super) slow_start: SlowStart,
+    pub(super) after_idle: SlowStartAfterIdle,
     pub(super) pacing: Pacing,
     pub(super) mtu_probing: MtuProbing,
     pub(super) early_resets: Resets,
@@ -159,6 +161,7 @@ impl Tcp {
             clocks: Timestamps::default(),
             min_segments: MinSegments::default(),
             slow_start: SlowStart::default(),
+            after_idle: SlowStartAfterIdle::default(),
             pacing: Pacing::default(),
             mtu_probing: MtuProbing::default(),
             early_resets: Resets::default(),

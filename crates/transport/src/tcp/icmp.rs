@@ -15,6 +15,7 @@ use eft_base::wire::{
     ICMP_TIME_EXCEEDED, ICMP_UNREACHABLE, ICMPV6_PARAMETER_PROBLEM, ICMPV6_TIME_EXCEEDED, ICMPV6_TOO_BIG,
     ICMPV6_UNREACHABLE,
 };
+use eft_channel::socket::Opt;
 use eft_component::Context;
 
 const FRAGMENTATION_NEEDED: u8 = 4;
@@ -89,6 +90,30 @@ impl Connection<'_> {
     }
 }
 
+impl Connection<'_> {
+    /// A path error that ends nothing by itself: it explains a timeout, and SO_ERROR tells it, once, while nothing shows that the
+    /// path works again.
+    pub(super) fn note_soft_error(&mut self, errno: i32) {
+        self.cold.soft_error = errno;
+        self.live.soft_errors = self.live.soft_errors.wrapping_add(1);
+        self.tell_numbers();
+    }
+
+    /// The path works.
+    pub(super) fn forget_soft_error(&mut self) {
+        if self.cold.soft_error != 0 {
+            self.cold.soft_error = 0;
+            self.tell_numbers();
+        }
+    }
+
+    /// The path error that nobody has been told of; 0: there is none.
+    pub(super) fn untold_soft_error(&self) -> i32 {
+        let told = self.live.page.as_ref().map_or(0, |page| page.option(Opt::SoftErrorTold));
+        if told == self.live.soft_errors as u32 + 1 { 0 } else { self.cold.soft_error }
+    }
+}
+
 impl Tcp {
     /// ip passes an ICMP error about a packet that (it says) we sent: the quoted packet, its IP headers' length and zone.
     pub(super) fn receive_error(
@@ -145,7 +170,7 @@ impl Tcp {
     /// only explains a timeout.
     fn apply_path_error(&mut self, cx: &Context, i: u32, errno: i32, fatal: bool) {
         let mut c = self.connection(i);
-        c.cold.soft_error = errno;
+        c.note_soft_error(errno);
         match c.block.state() {
             State::SynSent if fatal => {
                 cx.count(Counter::FailedConnects);

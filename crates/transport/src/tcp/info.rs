@@ -1,7 +1,7 @@
 //! The numbers of `TCP_INFO`, from the block, the scoreboard and [`super::statistics`], published in the socket's page.
 
 use super::acknowledge::promisable;
-use super::block::{MSS_DEFAULT, State, bit};
+use super::block::{MSS_DEFAULT, NOWHERE, State, bit};
 use super::connection::Connection;
 use super::live::due;
 use super::options::TIMESTAMPS_LEN;
@@ -85,7 +85,10 @@ impl Connection<'_> {
                 | (b.has(bit::ECN) as u8) << 3
                 | (b.has(bit::ECN_SEEN) as u8) << 4
                 | (b.has(bit::SYN_DATA) as u8) << 5,
-            reserved: [0; 5],
+            soft_error: self.cold.soft_error.clamp(0, u16::MAX as i32) as u16,
+            soft_errors: self.live.soft_errors,
+            unfinished: (b.fin_at != NOWHERE && !b.fin_acknowledged()) as u8,
+            reserved: 0,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Derived state of a block: lost in a crash, then rebuilt.
 
 use super::congestion::hystart::{HyStart, SlowStart};
+use super::idle::SlowStartAfterIdle;
 use super::mtu_search::MtuSearch;
 use super::out_of_order::OutOfOrder;
 use super::pacing::Pace;
@@ -108,7 +109,11 @@ pub(crate) struct Live {
     pub hystart: HyStart,
     /// As configured when slow start began.
     pub slow_start: SlowStart,
+    /// As configured when the connection was established.
+    pub after_idle: SlowStartAfterIdle,
     pub statistics: Statistics,
+    /// Path errors that came, modulo 256.
+    pub soft_errors: u8,
     /// Since when the window has not been full.
     pub unused_since: Option<Instant>,
     /// When an unacceptable segment was last answered.
@@ -171,7 +176,9 @@ impl Live {
             reduced_at: None,
             hystart: HyStart::default(),
             slow_start: SlowStart::default(),
+            after_idle: SlowStartAfterIdle::default(),
             statistics: Statistics::default(),
+            soft_errors: 0,
             unused_since: None,
             stray_answered_at: None,
             info_published: None,

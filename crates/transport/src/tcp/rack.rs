@@ -18,7 +18,7 @@ const MULTIPLE_MAX: u32 = 64;
 pub struct Rack {
     /// The last-sent transmission that arrived (`RACK.xmit_ts`, `RACK.end_seq`).
     latest: Option<Sending>,
-    /// The round trip of that (`RACK.rtt`).
+    /// The last round trip (`RACK.rtt`).
     rtt: Duration,
     reordering_seen: bool,
     /// Quarters of the shortest round trip that a segment may come late (`RACK.reo_wnd_mult`).
@@ -59,6 +59,11 @@ impl Rack {
         {
             self.latest = Some(latest);
             self.rtt = now.saturating_since(latest.0);
+        }
+        // One that came late shows how long those sent with it may take (`RACK.rtt` is that of each segment in turn, and the
+        // acknowledgment number comes last, as on Linux).
+        if let Some(at) = delivered.last_at {
+            self.rtt = now.saturating_since(at);
         }
     }
 

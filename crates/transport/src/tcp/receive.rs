@@ -12,16 +12,11 @@ use super::segment::{Segment, Unfit, parse};
 use crate::edge::Out;
 use eft_arena::docket::Kind;
 use eft_base::PacketRef;
-use eft_base::errno::{ECONNREFUSED, ECONNRESET};
+use eft_base::errno::{ECONNREFUSED, ECONNRESET, EPIPE};
 use eft_base::wire::{TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
 use eft_component::{Context, Outbox};
 
 impl Connection<'_> {
-    /// Whether text is refused with a reset, since no application will read it (RFC 1122 §4.2.2.13).
-    fn refuses_text(&self) -> bool {
-        self.block.has(bit::ORPHAN) && self.block.state().may_receive()
-    }
-
     /// The segment's text (step 7): into the ring at its place, in order or not.
     pub(super) fn receive_text(&mut self, cx: &Context, segment: &Segment, scratch: &[u8]) {
         let block = &*self.block;
@@ -365,9 +360,9 @@ impl Tcp {
         let (mut c, scratch) = self.connection_and_scratch(i);
         c.note_urgent(segment);
         if segment.len > 0 {
-            if c.refuses_text() {
+            if c.refuses_text(segment) {
                 self.say_reset_at(i, segment.ack);
-                return self.end(cx, i, 0);
+                return self.end(cx, i, reset_errno(self.view(i).block.state()));
             }
             c.receive_text(cx, segment, scratch);
             c.tell_urgent();
@@ -388,11 +383,16 @@ impl Tcp {
             return c.challenge(cx);
         }
         cx.count(Counter::ResetsReceived);
-        let errno = match c.block.state() {
-            State::CloseWait => eft_base::errno::EPIPE,
-            State::Closing | State::LastAck => 0,
-            _ => ECONNRESET,
-        };
+        let errno = reset_errno(c.block.state());
         self.end(cx, i, errno);
+    }
+}
+
+/// What the application learns of a reset.
+fn reset_errno(state: State) -> i32 {
+    match state {
+        State::CloseWait => EPIPE,
+        State::Closing | State::LastAck => 0,
+        _ => ECONNRESET,
     }
 }

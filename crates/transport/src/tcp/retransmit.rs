@@ -40,7 +40,7 @@ enum Patience {
 impl Connection<'_> {
     /// The errno of a timeout: the last path error explains it best.
     fn timeout_errno(&self) -> i32 {
-        match self.cold.soft_error {
+        match self.untold_soft_error() {
             0 => ETIMEDOUT,
             errno => errno,
         }

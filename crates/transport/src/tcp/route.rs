@@ -138,7 +138,7 @@ impl Tcp {
                 c.mark(due::SEND | due::INFO);
             }
             (_, Err(errno)) if c.is_unproven() => self.end(cx, i, errno),
-            (_, Err(errno)) => c.cold.soft_error = errno,
+            (_, Err(errno)) => c.note_soft_error(errno),
         }
     }
 

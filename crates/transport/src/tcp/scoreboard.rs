@@ -53,6 +53,8 @@ pub struct Delivered {
     pub originals: u64,
     /// The one of these pieces that was sent last.
     pub latest: Option<Sending>,
+    /// When the last piece below the acknowledgment number was sent.
+    pub last_at: Option<Instant>,
     /// When the last-sent of the pieces that were sent only once was sent: it measures a round trip (Karn's algorithm).
     pub timed_at: Option<Instant>,
     /// How far a piece that was sent only once lies before one that arrived earlier (RFC 8985 §6.2 step 3), in bytes.
@@ -168,8 +170,8 @@ impl Scoreboard {
         let una = una.min(self.nxt());
         let (_, last) = self.cut(Range { start: self.una, end: una });
         for i in 0..last {
-            if self.pieces[i].fate != Fate::Arrived {
-                self.note_delivered(i, evidence, to);
+            if self.pieces[i].fate != Fate::Arrived && self.note_delivered(i, evidence, to) {
+                to.last_at = Some(self.pieces[i].at);
             }
             self.set_fate(i, Fate::Sent);
         }
@@ -181,7 +183,13 @@ impl Scoreboard {
         }
     }
 
-    fn note_delivered<F: Fn(Instant) -> bool>(&self, i: usize, evidence: &Evidence<F>, to: &mut Delivered) {
+    /// True if its last sending may have arrived.
+    fn note_delivered<F: Fn(Instant) -> bool>(
+        &self,
+        i: usize,
+        evidence: &Evidence<F>,
+        to: &mut Delivered,
+    ) -> bool {
         let piece = self.pieces[i];
         let bytes = piece.end - self.start(i);
         to.bytes += bytes;
@@ -195,9 +203,10 @@ impl Scoreboard {
             }
         } else if (evidence.is_older)(piece.at) {
             // An earlier sending of it arrived.
-            return;
+            return false;
         }
         to.latest = to.latest.max(Some((piece.at, piece.end)));
+        true
     }
 
     /// The first bytes that are believed lost and were not sent again.

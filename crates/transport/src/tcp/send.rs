@@ -10,6 +10,7 @@ use super::counters::Counter;
 use super::decide::{Decision, Wait};
 use super::emit::Outgoing;
 use super::engine::Tcp;
+use super::idle;
 use super::live::due;
 use super::scoreboard::Range;
 use super::sizing::MinSegments;
@@ -65,7 +66,7 @@ impl Connection<'_> {
         let records = &self.live.records;
         let new = records.next_end(block.snd_nxt).map_or(new, |end| new.min(end - block.snd_nxt));
         if new > 0 {
-            let fin = block.fin_at == block.snd_nxt + new;
+            let fin = block.fin_at == block.snd_nxt + new && block.send_window() > new;
             return Some((Range { start: block.snd_nxt, end: block.snd_nxt + new + fin as u64 }, How::New));
         }
         self.live.recovery.board.last_missing(mss).map(|range| (records.last_part(range), How::Again))
@@ -99,8 +100,13 @@ impl Connection<'_> {
             return Ok((range, How::Probe));
         }
         let mut decision = self.situation(least).decide();
-        if matches!(decision, Decision::Send { .. }) && self.restart_after_idle(cx) {
-            decision = self.situation(least).decide();
+        if matches!(decision, Decision::Send { .. }) {
+            let (silence, choice) = (cx.now.saturating_since(self.live.last_sent), self.live.after_idle);
+            if idle::has_expired(&self.block, choice, silence) {
+                let mss = self.block.segment_size();
+                self.block.congestion.on_idle(mss);
+                decision = self.situation(least).decide();
+            }
         }
         match decision {
             Decision::Send { len, fin } => {
@@ -151,19 +157,6 @@ impl Connection<'_> {
         }
     }
 
-    /// RFC 5681 §4.1: after an idle time the old window is not valid any more. True if it was larger.
-    fn restart_after_idle(&mut self, cx: &Context) -> bool {
-        let live = &*self.live;
-        let block = &mut self.block;
-        let idle = cx.now.saturating_since(live.last_sent);
-        let before = block.congestion.cwnd;
-        if block.flight_size() == 0 && idle > block.rtt.rto() {
-            let mss = block.segment_size();
-            block.congestion.on_idle(mss);
-        }
-        block.congestion.cwnd < before
-    }
-
     fn after_sending(&mut self, cx: &Context, range: Range, len: u64, how: How) {
         let live = &mut *self.live;
         let block = &mut self.block;
@@ -192,6 +185,9 @@ impl Connection<'_> {
         if idle {
             live.statistics.begin_round(cx.now, block.snd_nxt);
             live.stuck_since = cx.now;
+            if live.unused_since.is_none() {
+                block.congestion.on_limited(cx.now.saturating_since(live.last_sent));
+            }
         }
         if idle || live.retransmit_at == NEVER {
             live.retransmit_at = cx.now + block.rtt.backed_off(block.backoff as u32);

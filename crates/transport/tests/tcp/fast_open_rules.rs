@@ -1,5 +1,6 @@
 //! TCP Fast Open as a server: whose keys make cookies, which option carries them, and where none are needed.
 
+use crate::app::App;
 use crate::fast_open::*;
 use crate::script::*;
 use eft_channel::socket::Opt;
@@ -129,4 +130,24 @@ fn every_listener_has_it_if_the_stack_says_so() {
     // As many as its backlog.
     let early = (0..20).filter(|_| is_early(&mut s, &cookie)).count();
     assert_eq!(early, 16);
+}
+
+/// The answer to a SYN with a cookie may be scaled and large; its window is that of the SYN-ACK until the client was heard again.
+#[test]
+fn no_more_than_64_kib_are_offered_before_the_handshake_is_done() {
+    let mut s = serving(10);
+    let cookie = cookie(&mut s);
+    let mut options = with(&cookie);
+    options.extend([1, 3, 3, 7]);
+    syn(&mut s, 1000, &options);
+    let socket = s.world.sides[1].app.streams.last().expect("accepted").socket;
+    s.world.sides[1].app.streams.last_mut().unwrap().plan.send = 3000;
+    App::progress(&mut s.world, 1, socket);
+    // The ring has 1 MiB: a shift of 4.
+    let windows: Vec<u32> = s.hear().iter().filter(|h| h.len > 0).map(|h| (h.window as u32) << 4).collect();
+    assert!(!windows.is_empty() && windows.iter().all(|w| *w == 65536), "{windows:?}");
+    s.ack = s.ack.wrapping_add(3000);
+    let port = s.source_port;
+    s.say(ACK, &stream_bytes(port, 1000, 1000));
+    assert!((s.hear()[0].window as u32) << 4 > 1_000_000);
 }

@@ -6,6 +6,7 @@ mod changed_bits;
 mod closing;
 mod control;
 mod dying;
+mod endings;
 mod fast_connect;
 mod fast_open;
 mod fast_open_rules;

@@ -5,7 +5,7 @@ use crate::commands::set::Settings;
 use crate::commands::stat::counters_of;
 use anyhow::{Context, Result};
 use eft_bench::counters::counters;
-use eft_transport::tcp::{Ecn, FastOpen, Pacing, Timestamps};
+use eft_transport::tcp::{Ecn, FastOpen, MtuProbing, Pacing, SlowStartAfterIdle, Timestamps};
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 
@@ -83,6 +83,10 @@ fn meaning(words: &[String]) -> Settings {
                     "net.ipv4.tcp_fastopen_key" => settings.fastopen_key = value.parse().ok(),
                     "net.ipv4.tcp_timestamps" => settings.timestamps = timestamps(value),
                     "net.ipv4.tcp_min_tso_segs" => settings.min_tso_segs = value.parse().ok(),
+                    "net.ipv4.tcp_slow_start_after_idle" => {
+                        settings.slow_start_after_idle = after_idle(value)
+                    }
+                    "net.ipv4.tcp_mtu_probing" => settings.mtu_probing = mtu_probing(value),
                     // Linux once emptied its cache so.
                     "net.ipv4.tcp_fastopen_cookies" => settings.forget_servers = true,
                     _ => {}
@@ -105,6 +109,19 @@ pub fn ecn(value: &str) -> Option<Ecn> {
 
 pub fn timestamps(value: &str) -> Option<Timestamps> {
     Some(if value == "0" { Timestamps::Off } else { Timestamps::On })
+}
+
+pub fn after_idle(value: &str) -> Option<SlowStartAfterIdle> {
+    Some(if value == "0" { SlowStartAfterIdle::Off } else { SlowStartAfterIdle::On })
+}
+
+pub fn mtu_probing(value: &str) -> Option<MtuProbing> {
+    Some(match value {
+        "0" => MtuProbing::Off,
+        "1" => MtuProbing::BlackHole,
+        "2" => MtuProbing::Always,
+        _ => return None,
+    })
 }
 
 /// What the words of a `tc` command line mean: with the queueing discipline `fq` at its device, Linux paces every connection.

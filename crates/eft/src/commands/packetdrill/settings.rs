@@ -1,8 +1,10 @@
 //! What a script needs of its stack and of packetdrill: addresses as in packetdrill's own runner, and the settings that it
 //! makes in the kernel for which the stack has options.
 
-use super::kernel_tools::{ecn, fast_open, pacing, timestamps};
-use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, MinSegments, MtuProbing, Pacing, Timestamps};
+use super::kernel_tools::{after_idle, ecn, fast_open, mtu_probing, pacing, timestamps};
+use eft_transport::tcp::{
+    CookieKeys, Ecn, FastOpen, MinSegments, MtuProbing, Pacing, SlowStartAfterIdle, Timestamps,
+};
 use std::net::IpAddr;
 
 /// What packets and sockets are.
@@ -16,11 +18,14 @@ pub enum Version {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Settings {
     version: Version,
+    mtu: u16,
     ecn: Ecn,
     fastopen: FastOpen,
     fastopen_key: CookieKeys,
     timestamps: Timestamps,
     min_tso_segs: MinSegments,
+    after_idle: SlowStartAfterIdle,
+    mtu_probing: MtuProbing,
     pacing: Pacing,
     local: String,
     remote: String,
@@ -32,11 +37,12 @@ const FAST_OPEN_KEY: &str = "a1a1a1a1-b2b2b2b2-c3c3c3c3-d4d4d4d4";
 
 impl Settings {
     /// By the text of a script.
-    pub fn of(version: Version, script: &str) -> Settings {
+    pub fn of(version: Version, mtu: Option<u16>, script: &str) -> Settings {
         // Changes after the first call are made when the script comes to them.
         let begin = script.split(" socket(").next().unwrap_or(script);
         Settings {
             version,
+            mtu: mtu.unwrap_or(if version == Version::Ipv6 { 1520 } else { 1500 }),
             ecn: set(begin, "tcp_ecn").and_then(ecn).unwrap_or(Ecn::Off),
             fastopen: set(begin, "tcp_fastopen").and_then(fast_open).unwrap_or(FastOpen::of_linux(FAST_OPEN)),
             fastopen_key: set(begin, "tcp_fastopen_key")
@@ -45,6 +51,12 @@ impl Settings {
                 .expect("a key of ours is one"),
             timestamps: set(begin, "tcp_timestamps").and_then(timestamps).unwrap_or_default(),
             min_tso_segs: set(begin, "tcp_min_tso_segs").and_then(|n| n.parse().ok()).unwrap_or_default(),
+            // As `defaults.sh` has it.
+            after_idle: set(begin, "tcp_slow_start_after_idle")
+                .and_then(after_idle)
+                .unwrap_or(SlowStartAfterIdle::Off),
+            // As Linux has it.
+            mtu_probing: set(begin, "tcp_mtu_probing").and_then(mtu_probing).unwrap_or(MtuProbing::Off),
             pacing: begin.lines().find_map(|line| pacing(line.split_whitespace())).unwrap_or_default(),
             local: address(script, "--local_ip=", version),
             remote: address(script, "--remote_ip=", version),
@@ -59,27 +71,30 @@ impl Settings {
             ("--fastopen-key", self.fastopen_key.to_string()),
             ("--timestamps", self.timestamps.name().to_string()),
             ("--min-tso-segs", self.min_tso_segs.to_string()),
-            // As Linux has it, and every script but those about it.
-            ("--mtu-probing", MtuProbing::Off.name().to_string()),
+            ("--slow-start-after-idle", self.after_idle.name().to_string()),
+            ("--mtu-probing", self.mtu_probing.name().to_string()),
             ("--pacing", self.pacing.name().to_string()),
         ];
         // As every kernel of theirs has it.
         let own = own.into_iter().chain([("--slow-start", "hystart".to_string())]);
         let mut options: Vec<String> =
             own.into_iter().flat_map(|(name, value)| [name.into(), value]).collect();
-        let (prefix, others): (u8, &[&str]) = match self.version {
-            Version::Ipv4 | Version::Mapped => (16, &["--gateway", "192.168.255.254"]),
-            Version::Ipv6 => (64, &["--gateway", "fd3d:a0b:17d6::ffff", "--mtu", "1520"]),
+        let (prefix, gateway) = match self.version {
+            Version::Ipv4 | Version::Mapped => (16, "192.168.255.254"),
+            Version::Ipv6 => (64, "fd3d:a0b:17d6::ffff"),
         };
         options.extend(["--address".to_string(), format!("{}/{prefix}", self.local)]);
-        options.extend(others.iter().map(|word| word.to_string()));
+        options.extend(["--gateway".to_string(), gateway.to_string()]);
+        options.extend(["--mtu".to_string(), self.mtu.to_string()]);
         options
     }
 
     /// Options of packetdrill.
     pub fn options(&self) -> Vec<String> {
         let (local, remote) = (&self.local, &self.remote);
-        let mut options = vec![format!("--local_ip={local}"), format!("--remote_ip={remote}")];
+        let mtu = self.mtu;
+        let mut options =
+            vec![format!("--local_ip={local}"), format!("--remote_ip={remote}"), format!("--mtu={mtu}")];
         let others: &[&str] = match self.version {
             Version::Ipv4 => &[
                 "--ip_version=ipv4",
@@ -91,7 +106,6 @@ impl Settings {
             ],
             Version::Ipv6 => &[
                 "--ip_version=ipv6",
-                "--mtu=1520",
                 "--gateway_ip=fd3d:0a0b:17d6:8888::1",
                 "--define=TFO_COOKIE=c1d1e9742a47a9bc",
                 "--define=CMSG_LEVEL_IP=SOL_IPV6",

@@ -16,7 +16,9 @@ use anyhow::{Context, Result, anyhow};
 use eft_base::Cidr;
 use eft_base::text::complaint;
 use eft_linux::devices::DeviceSpec;
-use eft_transport::tcp::{CookieKeys, Ecn, FastOpen, MinSegments, MtuProbing, Pacing, SlowStart, Timestamps};
+use eft_transport::tcp::{
+    CookieKeys, Ecn, FastOpen, MinSegments, MtuProbing, Pacing, SlowStart, SlowStartAfterIdle, Timestamps,
+};
 use serde::Deserialize;
 
 #[derive(Debug, Default, PartialEq)]
@@ -34,6 +36,7 @@ pub struct Options {
     pub timestamps: Option<Timestamps>,
     pub min_tso_segs: Option<MinSegments>,
     pub slow_start: Option<SlowStart>,
+    pub slow_start_after_idle: Option<SlowStartAfterIdle>,
     pub pacing: Option<Pacing>,
     pub mtu_probing: Option<MtuProbing>,
     pub keep: Option<u32>,
@@ -61,6 +64,7 @@ struct Text {
     timestamps: Option<String>,
     min_tso_segs: Option<i64>,
     slow_start: Option<String>,
+    slow_start_after_idle: Option<String>,
     pacing: Option<String>,
     mtu_probing: Option<String>,
     keep: Option<u32>,
@@ -124,6 +128,10 @@ fn parse(text: &str) -> Result<Options> {
         timestamps: text.timestamps.map(|s| one("timestamps", &s)).transpose()?,
         min_tso_segs: text.min_tso_segs.map(|n| one("min-tso-segs", &n.to_string())).transpose()?,
         slow_start: text.slow_start.map(|s| one("slow-start", &s)).transpose()?,
+        slow_start_after_idle: text
+            .slow_start_after_idle
+            .map(|s| one("slow-start-after-idle", &s))
+            .transpose()?,
         pacing: text.pacing.map(|s| one("pacing", &s)).transpose()?,
         mtu_probing: text.mtu_probing.map(|s| one("mtu-probing", &s)).transpose()?,
         keep: text.keep,

@@ -123,6 +123,7 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
         store.subscribe("timestamps", peer);
         store.subscribe("min-tso-segs", peer);
         store.subscribe("slow-start", peer);
+        store.subscribe("slow-start-after-idle", peer);
         store.subscribe("pacing", peer);
         store.subscribe("mtu-probing", peer);
         store.subscribe(Commit::KEY, peer);
@@ -132,6 +133,7 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
     store.publish("fastopen-key", config.fastopen_key.clone().into());
     store.publish("timestamps", config.timestamps.into());
     store.publish("slow-start", config.slow_start.into());
+    store.publish("slow-start-after-idle", config.slow_start_after_idle.into());
     store.publish("pacing", config.pacing.into());
     store.publish("mtu-probing", config.mtu_probing.into());
     store.publish("min-tso-segs", config.min_tso_segs.to_string().into());

@@ -78,7 +78,22 @@ fn a_small_piece_of_the_window_waits_for_a_larger_one() {
 }
 
 #[test]
-fn a_fin_alone_needs_no_window() {
-    let s = Situation { fin: true, window: 0, budget: 0, ..BASE };
-    assert_eq!(s.decide(), Decision::Send { len: 0, fin: true });
+fn a_fin_takes_a_place_in_the_window() {
+    let s = Situation { fin: true, window: 1, ..BASE };
+    let end = Decision::Send { len: 0, fin: true };
+    assert_eq!(s.decide(), end);
+    assert_eq!(Situation { window: 0, ..s }.decide(), Decision::Wait(Wait::Window));
+    let last = Situation { fin: true, available: 10, window: 10, window_max: 10, ..BASE };
+    assert_eq!(last.decide(), send(10));
+    assert_eq!(Situation { window: 11, ..last }.decide(), Decision::Send { len: 10, fin: true });
+}
+
+#[test]
+fn a_fin_waits_for_the_congestion_window_only_after_a_timeout() {
+    let s = Situation { fin: true, budget: 900, pipe: 100, ..BASE };
+    assert_eq!(s.decide(), Decision::Wait(Wait::Congestion));
+    let end = Decision::Send { len: 0, fin: true };
+    assert_eq!(Situation { budget: 1000, ..s }.decide(), end);
+    assert_eq!(Situation { budget: 0, pipe: 10_000, ..s }.decide(), end);
+    assert_eq!(Situation { pipe: 0, budget: 1000, ..s }.decide(), end);
 }

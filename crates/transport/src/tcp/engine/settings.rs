@@ -16,6 +16,7 @@ impl Tcp {
             "pacing" => self.pacing = choice(value),
             "mtu-probing" => self.mtu_probing = choice(value),
             "slow-start" => self.slow_start = choice(value),
+            "slow-start-after-idle" => self.after_idle = choice(value),
             "min-tso-segs" => self.min_segments = choice(value),
             Commit::KEY => self.set_commit(Commit::of(value)),
             _ => {}
@@ -24,9 +25,11 @@ impl Tcp {
 
     /// A connection begins, or goes on after a rebirth, with the settings of now.
     pub(in crate::tcp) fn take_settings(&mut self, i: u32) {
-        let (slow_start, pacing, mtu_probing) = (self.slow_start, self.pacing, self.mtu_probing);
+        let (slow_start, after_idle) = (self.slow_start, self.after_idle);
+        let (pacing, mtu_probing) = (self.pacing, self.mtu_probing);
         let live = self.connection(i).live;
-        (live.slow_start, live.pace.mode, live.mtu.mode) = (slow_start, pacing, mtu_probing);
+        (live.slow_start, live.after_idle) = (slow_start, after_idle);
+        (live.pace.mode, live.mtu.mode) = (pacing, mtu_probing);
     }
 }
 

@@ -42,6 +42,20 @@ fn a_segment_may_come_a_quarter_of_a_round_trip_late() {
     );
 }
 
+/// The acknowledgment of a retransmission covers a segment that was sent with others before, and arrived only now: those may
+/// still come, too.
+#[test]
+fn a_late_segment_below_the_acknowledgment_number_makes_patient() {
+    let (mut rack, mut board) = (Rack::default(), board(10));
+    board.send_again(Range { start: 0, end: 100 }, at(1040));
+    let evidence = Evidence { is_older: |_| false, point: u64::MAX };
+    let mut delivered = Delivered::default();
+    board.advance(200, &evidence, &mut delivered);
+    rack.on_delivered(at(1082), &delivered);
+    // The second was sent at 1001, so a round trip may take 81 ms.
+    assert_eq!(rack.detect(&mut board, at(1082), &rtt(), true).check_again_at, Some(at(1090)));
+}
+
 #[test]
 fn three_segments_beyond_a_hole_prove_loss_unless_reordering_was_seen() {
     let (mut rack, mut board) = (Rack::default(), board(10));

@@ -11,6 +11,9 @@ fn variables_that_the_stack_has_change_there() {
     assert_eq!(settings.fastopen, Some(FastOpen::of_linux(0x403)));
     assert_eq!(of("sysctl -q net.ipv4.tcp_fastopen_key=1-2-3-4").fastopen_key, "1-2-3-4".parse().ok());
     assert_eq!(of("tc qdisc replace dev tun0 root fq").pacing, Some(Pacing::On));
+    let settings = of("sysctl -q net.ipv4.tcp_slow_start_after_idle=0 net.ipv4.tcp_mtu_probing=2");
+    assert_eq!(settings.slow_start_after_idle, Some(SlowStartAfterIdle::Off));
+    assert_eq!(settings.mtu_probing, Some(MtuProbing::Always));
     assert!(of("ip tcp_metrics flush all").forget_servers);
 }
 

@@ -3,7 +3,7 @@ use super::*;
 #[test]
 fn settings_of_the_kernel_become_options_of_the_stack() {
     let of = |script| {
-        let settings = Settings::of(Version::Ipv4, script);
+        let settings = Settings::of(Version::Ipv4, None, script);
         (settings.ecn.name(), settings.fastopen.to_string(), settings.timestamps.name())
     };
     let common = "client,server,all-listeners".to_string();
@@ -31,7 +31,7 @@ fn settings_of_the_kernel_become_options_of_the_stack() {
 
 #[test]
 fn the_key_of_cookies_is_taken_from_the_script() {
-    let of = |script| Settings::of(Version::Ipv4, script).fastopen_key.to_string();
+    let of = |script| Settings::of(Version::Ipv4, None, script).fastopen_key.to_string();
     assert_eq!(of(""), FAST_OPEN_KEY);
     assert_eq!(
         of("/proc/sys/net/ipv4/tcp_fastopen_key=00000000-00000000-00000000-00000000`"),
@@ -42,7 +42,7 @@ fn the_key_of_cookies_is_taken_from_the_script() {
 #[test]
 fn large_segments_have_the_least_of_the_script() {
     let of = |script| {
-        let options = Settings::of(Version::Ipv4, script).stack();
+        let options = Settings::of(Version::Ipv4, None, script).stack();
         let at = options.iter().position(|option| option == "--min-tso-segs").expect("it is told");
         options[at + 1].clone()
     };
@@ -52,9 +52,20 @@ fn large_segments_have_the_least_of_the_script() {
 
 #[test]
 fn connections_are_paced_if_the_script_has_a_queue_that_paces() {
-    let of = |script| Settings::of(Version::Ipv4, script).pacing;
+    let of = |script| Settings::of(Version::Ipv4, None, script).pacing;
     assert_eq!(of("`../common/defaults.sh\ntc qdisc replace dev tun0 root fq\nsysctl -q x=1`"), Pacing::On);
     assert_eq!(of("`tc qdisc replace dev tun0 root fq`"), Pacing::On);
     assert_eq!(of("`tc qdisc add dev tun0 root pfifo`"), Pacing::Auto);
     assert_eq!(of(" 0 socket(…) = 3\n`tc qdisc replace dev tun0 root fq`"), Pacing::Auto, "how it begins");
+}
+
+#[test]
+fn idle_windows_and_mtu_probes_are_as_the_script_has_them() {
+    let of = |script| {
+        let settings = Settings::of(Version::Ipv4, None, script);
+        (settings.after_idle, settings.mtu_probing)
+    };
+    assert_eq!(of(""), (SlowStartAfterIdle::Off, MtuProbing::Off));
+    let set = "../set_sysctls.py /proc/sys/net/ipv4/tcp_slow_start_after_idle=1 /proc/sys/net/ipv4/tcp_mtu_probing=2`";
+    assert_eq!(of(set), (SlowStartAfterIdle::On, MtuProbing::Always));
 }

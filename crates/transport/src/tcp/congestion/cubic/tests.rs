@@ -85,3 +85,18 @@ fn time_without_use_does_not_count() {
     });
     assert_eq!(windows[0], windows[1]);
 }
+
+#[test]
+fn a_window_that_never_saw_a_loss_grows_by_a_twentieth() {
+    let mut c = Congestion::new(MSS);
+    c.cwnd = 100 * MSS;
+    c.end_slow_start();
+    round(&mut c, Instant::from_millis(1_000), 100);
+    assert_eq!(c.cwnd, 105 * MSS);
+    // After a loss the equations of the RFC hold alone: K = cbrt(105 × 0.3 / 0.4) = 4.3 s away from the old window.
+    c.on_loss(c.cwnd, MSS);
+    for _ in 0..60 {
+        round(&mut c, Instant::from_millis(5_300), 1);
+    }
+    assert!(c.cwnd <= 110 * MSS, "{}", c.cwnd);
+}
