@@ -28,16 +28,6 @@ const KNOWN: &[Known] = &[
         let error = (d.kernel.as_str(), d.eft.as_str()) == ("OUT ERR", "IN OUT");
         is(d, " ready") && error && has_called(program, d, datagrams)
     }),
-    ("hang-up of a bound socket", |program, d| {
-        let hung_up = is(d, " ready") && (d.kernel.as_str(), d.eft.as_str()) == ("OUT HUP", "OUT");
-        hung_up && has_called(program, d, |call| matches!(call, Call::Bind { .. }))
-    }),
-    ("unsent end of stream", |program, d| {
-        let ends = |call: &Call| matches!(call, Call::Shutdown { how: libc::SHUT_WR | libc::SHUT_RDWR });
-        let count = |words: &str| words.parse::<u32>().ok();
-        let one_less = count(&d.eft).is_some_and(|n| count(&d.kernel) == n.checked_add(1));
-        is(d, " unsent") && one_less && has_called(program, d, ends)
-    }),
 ];
 
 /// Whether it is in this observation of a slot.
