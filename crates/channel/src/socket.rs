@@ -351,7 +351,9 @@ pub struct DatagramHeader {
     /// Not 0: the payload is several datagrams one after the other, each of as many bytes, the last of the rest. To be sent
     /// as such (UDP_SEGMENT), or received one after the other (UDP_GRO).
     pub segment: u16,
-    pub reserved: [u8; 4],
+    /// When received: the index of the interface that it came by, as programs know it; 0: none did.
+    pub interface: u16,
+    pub reserved: [u8; 2],
 }
 
 /// Datagrams of one record at most, as Linux takes from one call.

@@ -51,6 +51,8 @@ enum Command {
     Route(commands::network::NetworkArguments),
     /// Show the neighbours of a running stack, or configure some
     Neigh(commands::network::NetworkArguments),
+    /// Show the groups that programs on a stack are members of
+    Maddr(commands::maddr::MaddrArguments),
     /// Load or show packet filter rules
     Pf(commands::pf::PfArguments),
     /// Capture the frames of a device as pcapng
@@ -160,6 +162,7 @@ fn main() -> ExitCode {
         Command::Addr(a) => commands::network::addr(&a),
         Command::Route(a) => commands::network::route(&a),
         Command::Neigh(a) => commands::network::neigh(&a),
+        Command::Maddr(a) => commands::maddr::run(&a),
         Command::Pf(a) => commands::pf::run(&a),
         Command::Capture(a) => commands::capture::run(&a),
         Command::Replay(a) => commands::replay::run(&a),

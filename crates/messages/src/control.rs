@@ -43,6 +43,8 @@ pub mod op {
     /// Custodian: the domain's processes say hello on the other end of the SEQPACKET socketpair of which
     /// one end is passed. No reply.
     pub const ROOT: u32 = 10;
+    /// `slot`, `address` = group; `value` and `args` as [`super::MembershipRequest`] fills them in.
+    pub const MEMBERSHIP: u32 = 11;
 }
 
 /// A request. Plain bytes, any of which may be hostile.
@@ -59,6 +61,31 @@ pub struct Request {
     pub address: WireAddress,
     pub value: u64,
     pub args: [u32; 4],
+}
+
+/// What a request of [`op::MEMBERSHIP`] says beside the socket and the group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MembershipRequest {
+    /// One of [`crate::sockets::membership`].
+    pub change: u8,
+    /// The number of the NIC.
+    pub interface: u8,
+    pub source: WireAddress,
+}
+
+impl MembershipRequest {
+    pub fn fill(self, request: Request) -> Request {
+        let words = self.source.0.as_chunks::<4>().0;
+        let args = core::array::from_fn(|i| u32::from_ne_bytes(words[i]));
+        Request { value: u64::from(self.change) | u64::from(self.interface) << 8, args, ..request }
+    }
+
+    pub fn of(request: &Request) -> MembershipRequest {
+        let mut source = WireAddress::default();
+        let words = source.0.as_chunks_mut::<4>().0;
+        words.iter_mut().zip(request.args).for_each(|(to, word)| *to = word.to_ne_bytes());
+        MembershipRequest { change: request.value as u8, interface: (request.value >> 8) as u8, source }
+    }
 }
 
 /// A reply.

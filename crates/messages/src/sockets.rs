@@ -32,6 +32,19 @@ pub mod reuse {
     pub const ALL: u8 = ADDRESS | PORT | V6ONLY | FREE_BIND;
 }
 
+/// Changes of a membership (RFC 3678 §3).
+pub mod membership {
+    /// All sources are wanted.
+    pub const JOIN: u8 = 1;
+    pub const LEAVE: u8 = 2;
+    /// One source is not wanted.
+    pub const BLOCK: u8 = 3;
+    pub const UNBLOCK: u8 = 4;
+    /// One source is wanted, beside others that were named so.
+    pub const JOIN_SOURCE: u8 = 5;
+    pub const LEAVE_SOURCE: u8 = 6;
+}
+
 crate::messages! {
     /// From sockets to a transport.
     pub enum SocketsToTransport {
@@ -73,6 +86,18 @@ crate::messages! {
         /// positions go on as they are, unbound. Refused if another transport owns the slot or its page has
         /// another incarnation.
         8 => Restore { request: RequestId, socket: SocketId, incarnation: u32 },
+        /// Change the socket's membership in a group on the NIC of this number (udp): one of [`membership`]. Answered when ip
+        /// receives the group as it is wanted then. `token` tells a request that comes again from a new one.
+        9 => Membership {
+            request: RequestId,
+            socket: SocketId,
+            incarnation: u32,
+            token: u16,
+            change: u8,
+            interface: u8,
+            group: WireAddress,
+            source: WireAddress,
+        },
     }
 }
 
@@ -88,7 +113,8 @@ impl SocketsToTransport {
             | Close { request, socket, .. }
             | Attached { request, socket, .. }
             | CloseDomain { request, socket, .. }
-            | Restore { request, socket, .. } => (request, socket),
+            | Restore { request, socket, .. }
+            | Membership { request, socket, .. } => (request, socket),
         }
     }
 }

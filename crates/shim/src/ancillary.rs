@@ -193,7 +193,10 @@ unsafe fn put_hop_fields(writer: &mut Writer, bits: u32, received: &Received) {
 /// As [`write`].
 unsafe fn put_packet_info(writer: &mut Writer, inet6: bool, received: &Received) {
     let local: IpAddr = received.header.local.into();
-    let index = crate::interfaces::index_of(local) as c_int;
+    let index = match received.header.interface {
+        0 => crate::interfaces::index_of(local) as c_int,
+        index => index.into(),
+    };
     // SAFETY: by the caller.
     unsafe {
         if inet6 {
@@ -204,7 +207,7 @@ unsafe fn put_packet_info(writer: &mut Writer, inet6: bool, received: &Received)
         } else if let IpAddr::V4(v4) = local {
             let mut bytes = [0u8; 12];
             bytes[..4].copy_from_slice(&index.to_ne_bytes());
-            bytes[4..8].copy_from_slice(&v4.octets());
+            bytes[4..8].copy_from_slice(&crate::interfaces::own(v4, index as u32).octets());
             bytes[8..].copy_from_slice(&v4.octets());
             writer.put(libc::IPPROTO_IP, libc::IP_PKTINFO, &bytes);
         }

@@ -8,6 +8,7 @@ use crate::buffers::Buffers;
 use crate::descriptor;
 use crate::domain::domain;
 use crate::error_queue;
+use crate::groups;
 use crate::interfaces::is_broadcast;
 use crate::received::{Received, quieten};
 use crate::segmentation::{self, Sent};
@@ -56,7 +57,7 @@ pub unsafe fn send(
     if to.is_some_and(forbidden) && !begun {
         return Err(Errno(libc::EACCES));
     }
-    let to = to.unwrap_or_else(|| socket.page.remote());
+    let to = groups::toward(socket, to.unwrap_or_else(|| socket.page.remote()));
     // What is held back is sent as its first part says.
     // SAFETY: by the caller.
     let segment = if begun { 0 } else { unsafe { segmentation::size(socket, control)? } };
@@ -65,7 +66,7 @@ pub unsafe fn send(
         port: to.port,
         local_port: socket.page.local().port,
         address: WireAddress::from(to.address),
-        local: WireAddress::from(Endpoint::UNSPECIFIED.address),
+        local: WireAddress::from(groups::source(socket, to.address)),
         segment,
         ..DatagramHeader::default()
     };

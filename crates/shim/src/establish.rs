@@ -129,6 +129,17 @@ pub fn turn_to_stack(fd: c_int, inet6: bool, begun: bool) -> Result<&'static Soc
     Ok(socket)
 }
 
+/// Makes an undecided datagram socket eft's, unbound, since it is to deal with groups on the stack.
+pub fn turn_for_groups(fd: c_int) -> Result<()> {
+    let Entry::Undecided { inet6, begun, .. } = table::get(fd) else {
+        return Ok(());
+    };
+    if begun {
+        return turn_to_stack(fd, inet6, begun).map(drop);
+    }
+    convert::to_eft(fd, false, inet6, false).map(drop)
+}
+
 /// Asks sockets to bind; returns the port.
 fn bind_eft(socket: &Socket, to: Endpoint) -> Result<u16> {
     let bits = socket.bits();

@@ -201,6 +201,14 @@ pub fn index_of(address: IpAddr) -> u32 {
     found.map_or(0, |i| i.index)
 }
 
+/// Our address for a destination of a packet that came by an interface: the interface's, if it is no host's.
+pub fn own(destination: Ipv4Addr, index: u32) -> Ipv4Addr {
+    if !destination.is_multicast() && !is_broadcast(destination.into()) {
+        return destination;
+    }
+    ipv4().into_iter().find(|(i, _)| i.index == index).map_or(destination, |(_, address)| address)
+}
+
 /// The MTU of the interface that a socket with these addresses sends on: the one with its own address,
 /// or the one to its peer's network, or the stack's first.
 pub fn mtu_towards(local: IpAddr, remote: IpAddr) -> i32 {

@@ -38,7 +38,7 @@
 //!   the program's own sees the descriptor readable.
 //! - Urgent data: no SIGURG. An epoll set in which a socket waits for them alone tells of them once older data are read; `select`
 //!   with more than 1024 numbers does not.
-//! - No multicast, raw sockets, UDP-Lite or MPTCP (EPROTONOSUPPORT). What each socket option does: `docs/options.md`.
+//! - No raw sockets, UDP-Lite or MPTCP (EPROTONOSUPPORT). What each socket option does: `docs/options.md`.
 //! - Buffers, and addresses that come with data, are checked only for pointers that no program can have mapped (EFAULT);
 //!   other bad ones crash the program. The rarer calls ask the kernel.
 //! - A read that waits on a stream while another thread closes the descriptor fails within some milliseconds; Linux lets it wait
@@ -82,6 +82,7 @@ mod error_watch;
 mod establish;
 mod exec;
 mod fdops;
+mod groups;
 mod handlers;
 mod init;
 mod interface_calls;

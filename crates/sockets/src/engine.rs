@@ -15,7 +15,7 @@ use eft_channel::rounds::Rounds;
 use eft_channel::socket::{self, Arena, LAYOUT_VERSION};
 use eft_component::sockets::{ConnectionId, Effect, Event, Handle};
 use eft_component::{Component, Context, Outbox, Output};
-use eft_messages::control::{Reply, Request, op};
+use eft_messages::control::{MembershipRequest, Reply, Request, op};
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets, reuse};
 use eft_messages::{ComponentId, Encoded, Role};
 use survivors::Open;
@@ -221,6 +221,9 @@ impl Sockets {
         if !self.transports.contains(&transport) {
             return Err(EPROTONOSUPPORT);
         }
+        if r.op == op::MEMBERSHIP && transport.role != Role::Udp {
+            return Err(EOPNOTSUPP);
+        }
         if matches!(r.op, op::BIND) && r.port != 0 && r.port < 1024 && !privileged {
             cx.count(Counter::PrivilegedPortRefused);
             return Err(EACCES);
@@ -293,6 +296,21 @@ impl Sockets {
                 |request| SocketsToTransport::Attached { request, socket, incarnation },
                 out,
             ),
+            op::MEMBERSHIP => {
+                let MembershipRequest { change, interface, source } = MembershipRequest::of(r);
+                let (token, group) = (r.sequence as u16, address);
+                let build = |request| SocketsToTransport::Membership {
+                    request,
+                    socket,
+                    incarnation,
+                    token,
+                    change,
+                    interface,
+                    group,
+                    source,
+                };
+                self.submit(transport, waiting, build, out)
+            }
             _ => return Err(EINVAL),
         }
         Ok(())

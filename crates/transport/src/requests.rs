@@ -3,7 +3,7 @@
 
 use crate::domains::{Domains, NONE};
 use crate::edge::Out;
-use eft_base::errno::EINVAL;
+use eft_base::errno::{EINVAL, EOPNOTSUPP};
 use eft_base::{DomainId, PoolId, RequestId, SocketId, WireAddress};
 use eft_channel::socket::SocketPage;
 use eft_component::{Context, Outbox};
@@ -17,6 +17,16 @@ pub(crate) struct Place {
     pub port: u16,
     /// Bytes of a stream that were taken from its application.
     pub taken: u32,
+}
+
+/// What a request asks to change about a socket's membership in a group, as its message says.
+#[derive(Clone, Copy)]
+pub(crate) struct MembershipChange {
+    pub token: u16,
+    pub change: u8,
+    pub interface: u8,
+    pub group: WireAddress,
+    pub source: WireAddress,
 }
 
 /// No ring position gets this large; the sum of two does not overflow.
@@ -69,6 +79,18 @@ pub(crate) trait Transport {
     /// The application is gone: closes the socket if it is not, and limits what it may still send.
     fn close_with_domain(&mut self, cx: &mut Context, i: u32);
 
+    /// Answers by itself, now or later. Streams go to no group.
+    fn change_membership(
+        &mut self,
+        request: RequestId,
+        i: u32,
+        _change: MembershipChange,
+        out: &mut Outbox<Out>,
+    ) {
+        let socket = self.held(i).unwrap_or_default();
+        self.reply(out, request, EOPNOTSUPP, socket, Some(i));
+    }
+
     /// The block of a socket that its application still holds.
     fn find_socket(&mut self, socket: SocketId) -> Option<u32> {
         let i = self.domains().find(socket)?;
@@ -117,6 +139,13 @@ pub(crate) trait Transport {
                     None => self.restore(cx, socket, incarnation),
                 };
                 self.reply(out, request, restored.err().unwrap_or(0), socket, restored.ok());
+            }
+            Membership { request, socket, incarnation, token, change, interface, group, source } => {
+                let change = MembershipChange { token, change, interface, group, source };
+                match self.find_incarnation(socket, incarnation) {
+                    Some(i) => self.change_membership(request, i, change, out),
+                    None => self.reply(out, request, EINVAL, socket, None),
+                }
             }
             CloseDomain { request, socket, pool } => {
                 self.request_close_domain(cx, request, socket.domain, pool, out)

@@ -62,10 +62,18 @@ pub enum Opt {
     MulticastHops,
     /// One more than [`super::SocketInfo::soft_errors`] when SO_ERROR last told the path error of a stream.
     SoftErrorTold,
+    /// This host gets no copy of datagrams to groups that it is a member of: IP_MULTICAST_LOOP is off.
+    NoMulticastLoop,
+    /// Datagrams to groups are wanted only if the socket itself is a member: IP_MULTICAST_ALL is off.
+    OwnGroupsOnly,
+    /// The interface that datagrams to groups leave by (IP_MULTICAST_IF): its index; 0: as the stack chooses. For the shim.
+    MulticastInterface,
+    /// The IPv4 address that was named for it; 0: none. For the shim.
+    MulticastSource,
 }
 
 impl Opt {
-    pub(crate) const LAST: Opt = Opt::SoftErrorTold;
+    pub(crate) const LAST: Opt = Opt::MulticastSource;
 
     /// Options that a connection inherits from its listener.
     pub const INHERITED: &[Opt] = &[

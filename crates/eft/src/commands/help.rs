@@ -161,6 +161,14 @@ Examples:
 --json: {routes}: destination, gateway, device, metric, and of which address's network a route is.
 
 The longest prefix counts, then the lowest metric (by default 0, and 1024 for IPv6). docs/addresses.md"),
+    ("maddr", "\
+Examples:
+  eft maddr
+  eft maddr --json | jq '.memberships[].group'
+
+MODE exclude: packets of all sources but SOURCES are wanted; include: those of SOURCES alone. docs/multicast.md
+
+--json: {stack, memberships: [{interface, group, mode, sources, local, domain, slot}]}"),
     ("neigh", "\
 Words: show [dev IF], add ADDRESS lladdr MAC [dev IF], del ADDRESS [dev IF], flush [dev IF].
 

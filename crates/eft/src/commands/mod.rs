@@ -8,6 +8,7 @@ pub mod help;
 pub mod inject;
 pub mod keep;
 pub mod kill;
+pub mod maddr;
 pub mod network;
 pub mod packetdrill;
 pub mod pf;

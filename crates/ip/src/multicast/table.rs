@@ -15,6 +15,8 @@ use eft_messages::transport::membership::{self, GROUPS_MAX};
 
 /// The steps of one change of a filter come one by one; they are reported together, at most this much later.
 const SETTLE: Duration = Duration::from_millis(1);
+/// How long a transport's successor may take to begin its list.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Unsolicited Report Interval (RFC 9776 §8.11).
 const REPEAT_MS: u64 = 1000;
 
@@ -38,6 +40,8 @@ pub(crate) struct Groups {
     next: Option<Instant>,
     /// The last step of a transport's list that was taken.
     order: Option<u32>,
+    /// When the groups are given up that a transport's successor has not confirmed: it may have nothing to tell.
+    stale_at: Option<Instant>,
 }
 
 /// The earlier of two moments.
@@ -62,8 +66,26 @@ impl Groups {
     }
 
     /// udp is connected, for the first time or again: its list begins anew.
-    pub fn transport_reborn(&mut self) {
+    pub fn transport_reborn(&mut self, now: Instant) {
         self.order = None;
+        if !self.members.is_empty() {
+            self.members.values_mut().for_each(|m| m.confirmed = false);
+            self.stale_at = Some(now + PATIENCE);
+            self.next = earlier(self.next, self.stale_at);
+        }
+    }
+
+    /// Gives up the groups that were not confirmed.
+    fn forget_unconfirmed(&mut self, now: Instant) {
+        self.stale_at = None;
+        let forgotten: Vec<_> =
+            self.members.iter().filter(|(_, m)| !m.confirmed).map(|(key, _)| *key).collect();
+        for key in forgotten {
+            self.change(now, key, |filter| {
+                *filter = Filter::default();
+                true
+            });
+        }
     }
 
     /// Takes a step of udp's list. One that comes twice, or late, changes nothing. False: there is no room for it.
@@ -81,17 +103,11 @@ impl Groups {
         }
         self.order = Some(order);
         match step {
-            membership::BEGIN => self.members.values_mut().for_each(|m| m.confirmed = false),
-            membership::END => {
-                let forgotten: Vec<_> =
-                    self.members.iter().filter(|(_, m)| !m.confirmed).map(|(key, _)| *key).collect();
-                for key in forgotten {
-                    self.change(now, key, |filter| {
-                        *filter = Filter::default();
-                        true
-                    });
-                }
+            membership::BEGIN => {
+                self.stale_at = None;
+                self.members.values_mut().for_each(|m| m.confirmed = false);
             }
+            membership::END => self.forget_unconfirmed(now),
             _ if !group.is_multicast() => return false,
             membership::INCLUDE | membership::EXCLUDE => {
                 return self.change(now, (interface, group), |filter| {
@@ -194,6 +210,9 @@ impl Groups {
             return Vec::new();
         }
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if is_due(self.stale_at) {
+            self.forget_unconfirmed(now);
+        }
         let mut said: Vec<(Place, Said)> = Vec::new();
         let mut records: BTreeMap<Place, Vec<Record>> = BTreeMap::new();
         let mut general: Vec<Place> = Vec::new();
@@ -245,7 +264,8 @@ impl Groups {
         }
         self.members.retain(|_, m| !m.is_over());
         let moments = self.members.values().flat_map(|m| [m.change_at, m.answer_at]);
-        self.next = moments.chain(self.queriers.values().map(|q| q.answer_at)).flatten().min();
+        let all = moments.chain(self.queriers.values().map(|q| q.answer_at)).chain([self.stale_at]);
+        self.next = all.flatten().min();
         let spoken = records.into_iter().filter(|(_, records)| !records.is_empty());
         said.extend(spoken.map(|(place, records)| (place, Said::Records(records))));
         said

@@ -236,3 +236,14 @@ fn listeners_report_by_mld_from_their_link_local_address() {
     assert_eq!((packet[48], packet[56]), (143, 4));
     assert_eq!(packet[60..76], GROUP6.octets());
 }
+
+#[test]
+fn groups_that_a_new_life_of_udp_does_not_name_are_given_up() {
+    let mut b = Bench::met(false);
+    b.join(1, GROUP.into());
+    b.said(seconds(5));
+    b.reborn(ComponentId::UDP);
+    assert_eq!(b.said(seconds(9)).len(), 0);
+    assert_eq!(b.said(seconds(5)).iter().map(|p| p[32]).collect::<Vec<_>>(), [3, 3]);
+    assert!(!is_delivered(&b.arrive_at(GROUP, PROTOCOL_UDP, &udp(5, 6, b"x"))));
+}

@@ -137,6 +137,26 @@ unsafe fn permitted(
     options::before(stream, level, option, Some(bytes))
 }
 
+/// Whether an option of an undecided socket is about groups on the stack's devices, which makes the socket eft's.
+///
+/// # Safety
+/// As [`permitted`].
+unsafe fn wants_groups(fd: c_int, level: c_int, option: c_int, value: *const c_void, len: socklen_t) -> bool {
+    let Entry::Undecided { stream: false, inet6, .. } = table::get(fd) else {
+        return false;
+    };
+    let Ok(len) = address::signed_len(len) else { return false };
+    if level == libc::IPPROTO_IPV6 && (!inet6 || !crate::interfaces::speak_ipv6())
+        || value.is_null()
+        || sys::readable(value, len).is_err()
+    {
+        return false;
+    }
+    // SAFETY: it can be read.
+    let bytes = unsafe { core::slice::from_raw_parts(value.cast::<u8>(), len) };
+    !options::multicast::is_kernels(level, option, bytes)
+}
+
 unsafe fn name(fd: c_int, to: *mut sockaddr, len: *mut socklen_t, peer: bool) -> Option<c_int> {
     // SAFETY: as above.
     if let Some(done) = unsafe { netlink::name(fd, to, len, peer) } {
@@ -184,6 +204,12 @@ pub unsafe extern "C" fn setsockopt(
             }
             if let Err(errno) = permitted(fd, level, option, Some((value, len))) {
                 return errno::int(Err(errno));
+            }
+            if wants_groups(fd, level, option, value, len) {
+                return match establish::turn_for_groups(fd) {
+                    Ok(()) => setsockopt(fd, level, option, value, len),
+                    Err(errno) => errno::int(Err(errno)),
+                };
             }
             table::touched(fd);
             let done = real::setsockopt.get()(fd, level, option, value, len);

@@ -39,7 +39,7 @@ const LONGEST: usize = COOKIE_KEYS_MAX;
 fn carried(row: &table::Row, stream: bool) -> Option<usize> {
     match row.kind(stream)? {
         kind if kind.is_read_only() => None,
-        Kind::NoOptions | Kind::V6Only => None,
+        Kind::NoOptions | Kind::V6Only | Kind::Membership(_) => None,
         Kind::Linger | Kind::PacingLimit => Some(8),
         Kind::CookieKeys => Some(LONGEST),
         Kind::Descriptor | Kind::Congestion => Some(16),
@@ -68,7 +68,7 @@ pub fn carry_over(from: c_int, near: c_int, socket: &Socket) {
     let Ok(fresh) = fresh(socket) else {
         return;
     };
-    for row in table::OPTIONS {
+    for row in table::rows() {
         let (level, name) = (row.level, row.number);
         let Some(len) = carried(row, socket.is_stream()) else { continue };
         let (mut now, mut default) = ([0u8; LONGEST], [0u8; LONGEST]);
@@ -98,7 +98,7 @@ pub fn carry_segment(from: c_int, near: c_int, socket: &Socket) {
 /// The reverse: sets the program's options on `kernel`, a fresh socket that becomes the eft socket's shadow, or replaces
 /// it.
 pub fn carry_back(fd: c_int, socket: &Socket, kernel: c_int) {
-    for row in table::OPTIONS {
+    for row in table::rows() {
         let (level, name) = (row.level, row.number);
         let Some(len) = carried(row, socket.is_stream()) else { continue };
         let unset = match find(socket, level, name) {

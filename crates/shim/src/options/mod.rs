@@ -7,6 +7,7 @@
 
 mod carry;
 mod computed;
+pub mod multicast;
 mod pacing;
 mod table;
 mod words;
@@ -74,6 +75,12 @@ enum Kind {
     Stamps,
     /// IP_MULTICAST_TTL, IPV6_MULTICAST_HOPS.
     MulticastHops,
+    /// A word for the transport: 0 if it is on, which is the default.
+    Unless(Opt),
+    /// A change of a membership: one of [`eft_messages::sockets::membership`]. Cannot be read.
+    Membership(u8),
+    /// IP_MULTICAST_IF, IPV6_MULTICAST_IF.
+    MulticastInterface,
     /// TCP_CC_INFO: empty, as on Linux for CUBIC and NewReno.
     CongestionInfo,
 }
@@ -127,6 +134,7 @@ fn check(kind: Kind, stream: bool, level: c_int, value: &[u8]) -> Result<()> {
         Kind::Flag(Opt::FastOpenNoCookie) if !(0..=1).contains(&int_of(level, value)?) => {
             Err(Errno(libc::EINVAL))
         }
+        Kind::Unless(opt) => words::check_switch(opt, level, int_of(level, value)?),
         Kind::DontFragment => match int_of(level, value)? {
             libc::IP_PMTUDISC_DONT..=libc::IP_PMTUDISC_PROBE => Ok(()),
             0..=5 if !stream || level == IPPROTO_IPV6 => Ok(()),
@@ -151,7 +159,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
     check(kind, socket.is_stream(), level, value)?;
     // The shadow keeps no errors: they would never be read.
     if let Some(hidden) = loopback::of(socket)
-        && !matches!(kind, Kind::ErrorQueue)
+        && !matches!(kind, Kind::ErrorQueue | Kind::Membership(_) | Kind::MulticastInterface)
     {
         // Datagrams over the loopback get the option, too.
         let _ = sys::set_option(hidden, level, name, value);
@@ -164,6 +172,8 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
             return sys::set_option(fd, level, name, value);
         }
         Kind::NoOptions => return Ok(()),
+        Kind::Membership(change) => return multicast::change(socket, change, level, name, value),
+        Kind::MulticastInterface => return multicast::set_interface(page, level, value),
         Kind::CookieKeys => {
             page.set_cookie_keys(value);
             return Ok(());
@@ -191,6 +201,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
     let number = int_of(level, value)?;
     match kind {
         Kind::MulticastHops => words::set_multicast_hops(page, number)?,
+        Kind::Unless(opt) => page.set_option(opt, (number == 0) as u32),
         // IPV6_TCLASS and the time to live: back to the default.
         Kind::Word(opt @ (Opt::Ttl | Opt::Tos)) if number == -1 => page.set_option(opt, 0),
         // An unsigned number, all bits for "no limit"; zero, as on Linux, is the default, which is none.
@@ -298,7 +309,8 @@ fn unknown(socket: &Socket, level: c_int) -> Errno {
 
 /// `getsockopt`: the option's bytes into `to` (at most its length); returns how many.
 pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8]) -> Result<usize> {
-    let kind = find(socket, level, name).ok_or_else(|| unknown(socket, level))?;
+    let kind = find(socket, level, name).filter(|kind| !matches!(kind, Kind::Membership(_)));
+    let kind = kind.ok_or_else(|| unknown(socket, level))?;
     let page = &socket.page;
     let word = |opt: Opt, default: c_int| match page.option(opt) {
         0 => default,
@@ -337,6 +349,9 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
         Kind::Word(opt @ Opt::SynCount) => word(opt, 6),
         Kind::Word(opt @ Opt::Ttl) => word(opt, 64),
         Kind::MulticastHops => words::multicast_hops(page),
+        Kind::Unless(opt) => (page.option(opt) == 0) as c_int,
+        Kind::MulticastInterface => return Ok(copy(&multicast::interface_bytes(page, level), to)),
+        Kind::Membership(_) => return Err(Errno(libc::ENOPROTOOPT)),
         Kind::Word(opt) | Kind::Flag(opt) => page.option(opt) as c_int,
         Kind::Bit(bits) => socket.has(bits) as c_int,
         Kind::Size(Opt::SendBuffer) => word(Opt::SendBuffer, page.send_len() as c_int),

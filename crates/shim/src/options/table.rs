@@ -3,10 +3,13 @@
 //! `docs/options.md` shows it; a test keeps the two equal, and another tries each row. An option that
 //! is not here is refused.
 
+mod ipv6;
+
 use super::Kind;
 use crate::socket::bit;
 use core::ffi::c_int;
 use eft_channel::socket::Opt;
+use eft_messages::sockets::membership;
 use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, IPPROTO_UDP, SOL_SOCKET};
 
 /// What eft does for one option, on streams and on datagram sockets; `None`: it is refused.
@@ -28,9 +31,14 @@ impl Row {
     }
 }
 
+/// All rows.
+pub fn rows() -> impl Iterator<Item = &'static Row> {
+    OPTIONS.iter().chain(ipv6::OPTIONS)
+}
+
 /// The row of an option.
 pub fn row(level: c_int, number: c_int) -> Option<&'static Row> {
-    OPTIONS.iter().find(|row| (row.level, row.number) == (level, number))
+    rows().find(|row| (row.level, row.number) == (level, number))
 }
 
 /// Whether the table covers a level. The kernel handles other levels until a socket is eft's.
@@ -60,13 +68,15 @@ const UDP: c_int = IPPROTO_UDP;
 const IP: c_int = IPPROTO_IP;
 const IPV6: c_int = IPPROTO_IPV6;
 
-const MULTICAST: &str = "there is no multicast";
+const MEMBER: &str = "[groups](multicast.md); EPROTO on a stream, if it is not refused";
+const LISTS: &str = "sources are named one by one";
 const FILTERS: &str = "packet programs are not run; the packet filter is `eft pf`";
 const STAMPS: &str = "packets have no timestamps";
 const KERNEL_MEMORY: &str = "of the kernel's memory";
 const LABELS: &str = "of local sockets";
 
-pub const OPTIONS: &[Row] = &[
+/// Those of IPv4, of sockets and of the transports.
+const OPTIONS: &[Row] = &[
     no(SOCKET, 1, "SO_DEBUG", "see `eft capture`"),
     both(SOCKET, 2, "SO_REUSEADDR", Kind::Bit(bit::REUSE_ADDRESS), ""),
     both(SOCKET, 3, "SO_TYPE", Kind::Computed(super::computed::kind), ""),
@@ -341,55 +351,27 @@ pub const OPTIONS: &[Row] = &[
     no(IP, 24, "IP_BIND_ADDRESS_NO_PORT", "a bound socket has its port"),
     no(IP, 25, "IP_RECVFRAGSIZE", ""),
     no(IP, 26, "IP_RECVERR_RFC4884", ""),
-    no(IP, 32, "IP_MULTICAST_IF", MULTICAST),
+    datagram(IP, 32, "IP_MULTICAST_IF", Kind::MulticastInterface, "reads as the address that was named"),
     datagram(IP, 33, "IP_MULTICAST_TTL", Kind::MulticastHops, "0: it does not leave the host"),
-    no(IP, 34, "IP_MULTICAST_LOOP", MULTICAST),
-    no(IP, 35, "IP_ADD_MEMBERSHIP", MULTICAST),
-    no(IP, 36, "IP_DROP_MEMBERSHIP", MULTICAST),
-    no(IP, 37, "IP_UNBLOCK_SOURCE", MULTICAST),
-    no(IP, 38, "IP_BLOCK_SOURCE", MULTICAST),
-    no(IP, 39, "IP_ADD_SOURCE_MEMBERSHIP", MULTICAST),
-    no(IP, 40, "IP_DROP_SOURCE_MEMBERSHIP", MULTICAST),
-    no(IP, 41, "IP_MSFILTER", MULTICAST),
-    no(IP, 42, "MCAST_JOIN_GROUP", MULTICAST),
-    no(IP, 43, "MCAST_BLOCK_SOURCE", MULTICAST),
-    no(IP, 44, "MCAST_UNBLOCK_SOURCE", MULTICAST),
-    no(IP, 45, "MCAST_LEAVE_GROUP", MULTICAST),
-    no(IP, 46, "MCAST_JOIN_SOURCE_GROUP", MULTICAST),
-    no(IP, 47, "MCAST_LEAVE_SOURCE_GROUP", MULTICAST),
-    no(IP, 48, "MCAST_MSFILTER", MULTICAST),
-    no(IP, 49, "IP_MULTICAST_ALL", MULTICAST),
+    datagram(IP, 34, "IP_MULTICAST_LOOP", Kind::Unless(Opt::NoMulticastLoop), ""),
+    datagram(IP, 35, "IP_ADD_MEMBERSHIP", Kind::Membership(membership::JOIN), MEMBER),
+    datagram(IP, 36, "IP_DROP_MEMBERSHIP", Kind::Membership(membership::LEAVE), MEMBER),
+    datagram(IP, 37, "IP_UNBLOCK_SOURCE", Kind::Membership(membership::UNBLOCK), MEMBER),
+    datagram(IP, 38, "IP_BLOCK_SOURCE", Kind::Membership(membership::BLOCK), MEMBER),
+    datagram(IP, 39, "IP_ADD_SOURCE_MEMBERSHIP", Kind::Membership(membership::JOIN_SOURCE), MEMBER),
+    datagram(IP, 40, "IP_DROP_SOURCE_MEMBERSHIP", Kind::Membership(membership::LEAVE_SOURCE), MEMBER),
+    no(IP, 41, "IP_MSFILTER", LISTS),
+    datagram(IP, 42, "MCAST_JOIN_GROUP", Kind::Membership(membership::JOIN), MEMBER),
+    datagram(IP, 43, "MCAST_BLOCK_SOURCE", Kind::Membership(membership::BLOCK), MEMBER),
+    datagram(IP, 44, "MCAST_UNBLOCK_SOURCE", Kind::Membership(membership::UNBLOCK), MEMBER),
+    datagram(IP, 45, "MCAST_LEAVE_GROUP", Kind::Membership(membership::LEAVE), MEMBER),
+    datagram(IP, 46, "MCAST_JOIN_SOURCE_GROUP", Kind::Membership(membership::JOIN_SOURCE), MEMBER),
+    datagram(IP, 47, "MCAST_LEAVE_SOURCE_GROUP", Kind::Membership(membership::LEAVE_SOURCE), MEMBER),
+    no(IP, 48, "MCAST_MSFILTER", LISTS),
+    datagram(IP, 49, "IP_MULTICAST_ALL", Kind::Unless(Opt::OwnGroupsOnly), ""),
     no(IP, 50, "IP_UNICAST_IF", "bind to the interface's address"),
     no(IP, 51, "IP_LOCAL_PORT_RANGE", ""),
     no(IP, 52, "IP_PROTOCOL", "SO_PROTOCOL tells it"),
-    both(IPV6, 16, "IPV6_UNICAST_HOPS", Kind::Word(Opt::Ttl), "as IP_TTL"),
-    Row {
-        level: IPV6,
-        number: 18,
-        name: "IPV6_MULTICAST_HOPS",
-        stream: Some(Kind::Computed(|_| 1)),
-        datagram: Some(Kind::MulticastHops),
-        note: "as IP_MULTICAST_TTL; 1 on a stream, as on Linux",
-    },
-    both(
-        IPV6,
-        23,
-        "IPV6_MTU_DISCOVER",
-        Kind::DontFragment,
-        "of no effect on IPv4 packets of a stream; as IP_MTU_DISCOVER on a datagram socket",
-    ),
-    both(
-        IPV6,
-        26,
-        "IPV6_V6ONLY",
-        Kind::V6Only,
-        "before the socket has an address; with it on the socket is the kernel's if the stack has no IPv6 address",
-    ),
-    both(IPV6, 49, "IPV6_RECVPKTINFO", Kind::Bit(bit::PACKET_INFO), ""),
-    both(IPV6, 51, "IPV6_RECVHOPLIMIT", Kind::Bit(bit::RECEIVE_HOP_LIMIT), "of IPv6 packets, as on Linux"),
-    both(IPV6, 66, "IPV6_RECVTCLASS", Kind::Bit(bit::RECEIVE_CLASS), "of IPv6 packets, as on Linux"),
-    both(IPV6, 67, "IPV6_TCLASS", Kind::Word(Opt::Tos), "as IP_TOS"),
-    both(IPV6, 78, "IPV6_FREEBIND", Kind::Bit(bit::FREE_BIND), "as IP_FREEBIND"),
 ];
 
 #[cfg(test)]

@@ -57,6 +57,15 @@ static void read_only(const struct row *r, int type, int fd) {
         FAIL(r, type, "can be set");
 }
 
+/* A membership: what is too short for one is invalid, and none can be read. */
+static void set_only(const struct row *r, int type, int fd) {
+    char value[128] = {1};
+    socklen_t len = sizeof value;
+    errno = 0;
+    if (setsockopt(fd, r->level, r->number, value, 4) == 0 || errno != EINVAL) FAIL(r, type, "is not invalid");
+    if (getsockopt(fd, r->level, r->number, value, &len) == 0 || errno != ENOPROTOOPT) FAIL(r, type, "can be read");
+}
+
 /* What the option reads as; those that cannot be read show in another. */
 static int value_of(const struct row *r, int fd, char to[64]) {
     int number = is(r, "SO_SNDBUFFORCE") ? SO_SNDBUF : is(r, "SO_RCVBUFFORCE") ? SO_RCVBUF : r->number;
@@ -74,6 +83,10 @@ static int try_to_set(const struct row *r, int fd, int round) {
     if (strstr(r->name, "TIMEO")) return setsockopt(fd, r->level, r->number, &patience, sizeof patience);
     if (is(r, "TCP_CONGESTION"))
         return setsockopt(fd, r->level, r->number, round % 2 ? "cubic" : "reno", round % 2 ? 5 : 4);
+    if (is(r, "IP_MULTICAST_IF")) {
+        struct in_addr named = at(host, 0).sin_addr, none = {0};
+        return setsockopt(fd, r->level, r->number, round % 2 ? &none : &named, sizeof named);
+    }
     if (is(r, "TCP_FASTOPEN_KEY")) return setsockopt(fd, r->level, r->number, &"0123456789abcdefg"[round % 2], 16);
     return setsockopt(fd, r->level, r->number, &v, sizeof v);
 }
@@ -123,13 +136,14 @@ static void done(const struct row *r, int type) {
 static void try_row(const struct row *r, int type) {
     const char *verdict = r->verdict[type == SOCK_DGRAM];
     if (!strcmp(verdict, "done")) return done(r, type);
-    int is_refused = !strcmp(verdict, "refused");
+    int is_refused = !strcmp(verdict, "refused"), is_set_only = !strcmp(verdict, "set only");
     if (is_refused && on_kernel) return;
-    CHECK(is_refused || !strcmp(verdict, "read only"));
+    CHECK(is_refused || is_set_only || !strcmp(verdict, "read only"));
     int fd = fresh(r, type);
-    (is_refused ? refused : read_only)(r, type, fd);
+    void (*try)(const struct row *, int, int) = is_refused ? refused : is_set_only ? set_only : read_only;
+    try(r, type, fd);
     decide(r, fd);
-    (is_refused ? refused : read_only)(r, type, fd);
+    try(r, type, fd);
     close(fd);
 }
 

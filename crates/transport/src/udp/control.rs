@@ -7,7 +7,7 @@ use super::live::{Live, due};
 use crate::addresses::{ANY6, Reach, any_towards, is_unspecified, overlap};
 use crate::domains::Domains;
 use crate::edge::Out;
-use crate::requests::{POSITION_MAX, Place, Transport, left_to_receive};
+use crate::requests::{MembershipChange, POSITION_MAX, Place, Transport, left_to_receive};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
 use eft_base::errno::{EACCES, EADDRINUSE, EADDRNOTAVAIL, EINVAL, ENOBUFS, EOPNOTSUPP};
@@ -128,12 +128,23 @@ impl Transport for Udp {
     }
 
     fn close(&mut self, cx: &mut Context, i: u32) {
+        self.memberships.release(i);
         self.close_socket(cx, i)
+    }
+
+    fn change_membership(
+        &mut self,
+        request: RequestId,
+        i: u32,
+        change: MembershipChange,
+        out: &mut Outbox<Out>,
+    ) {
+        self.request_membership(request, i, change, out)
     }
 
     fn close_with_domain(&mut self, cx: &mut Context, i: u32) {
         if !self.blocks[i].has(bit::ORPHAN) {
-            self.close_socket(cx, i);
+            self.close(cx, i);
         }
     }
 }
@@ -146,8 +157,7 @@ impl Udp {
                 && (block.local_port == port || (port == 0 && block.has(bit::ANY_PORT)));
             return if same { 0 } else { EINVAL };
         }
-        let broadcast = self.addresses.is_broadcast(address);
-        if !self.addresses.may_bind(address, wishes) && !broadcast {
+        if !self.addresses.may_bind(address, wishes) && !self.is_group(address) {
             return EADDRNOTAVAIL;
         }
         let mut flags = 0;
@@ -350,6 +360,7 @@ impl Udp {
                 self.ports.remove(&block.local_port);
             }
         }
+        self.memberships.release(i);
         self.timers.cancel(i);
         if let Some(page) = self.live[i as usize].page.take() {
             page.set_free();

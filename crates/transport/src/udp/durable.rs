@@ -1,6 +1,10 @@
-//! The durable half of a socket, and the checks of a socket from before a crash.
+//! The durable half of a socket, and the checks of a socket from before a crash. Arenas of older versions of eft are in
+//! [`versions`].
+
+mod versions;
 
 use super::UdpConfig;
+use super::memberships::entry::{Entry, kind};
 use crate::addresses::{ANY6, Reach, any4};
 use crate::domains::NONE;
 use crate::requests::POSITION_MAX;
@@ -9,6 +13,7 @@ use eft_arena::{self as arena, Arena, Layout, Refused, Soundness, Sums, Table};
 use eft_base::{DomainId, Endpoint, WireAddress};
 use eft_channel::Segment;
 use eft_channel::dirty::DIRTY_SLOTS;
+pub use versions::{convert, revert};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 /// Bits of [`Block::flags`].
@@ -96,14 +101,17 @@ impl Block {
 }
 
 /// The layout of udp's arena.
-pub(super) const LAYOUT: Layout = Layout { version: 4, sums: Sums::Second, ..LAYOUT_3 };
-
-/// The same with checksums that do not tell which bit has changed.
-const LAYOUT_3: Layout =
-    Layout { magic: *b"eft-udp\0", version: 3, items: &[size_of::<Block>()], sums: Sums::First };
+pub(super) const LAYOUT: Layout = Layout {
+    magic: *b"eft-udp\0",
+    version: 5,
+    items: &[size_of::<Block>(), size_of::<Entry>()],
+    sums: Sums::Second,
+};
 
 /// The blocks of udp's arena.
 pub(super) type Blocks = Table<Block>;
+/// The memberships: as many entries as there are blocks, which belong to any of them.
+pub(super) type Entries = Table<Entry>;
 
 /// Whether the engine would take this arena. Changes nothing.
 pub fn examine(arena: &Segment, config: &UdpConfig) -> Result<(), Refused> {
@@ -125,14 +133,28 @@ pub(super) struct Found {
 }
 
 /// Opens an arena.
-pub(super) fn open(segment: Segment, config: &UdpConfig) -> Result<(Arena, Blocks, Found), Refused> {
-    open_as(LAYOUT, segment, config)
+pub(super) fn open(segment: Segment, config: &UdpConfig) -> Result<(Arena, Blocks, Entries, Found), Refused> {
+    let mut arena = Arena::open(segment, LAYOUT, config.sockets, config.seed)?;
+    let mut blocks: Blocks = arena.table(0);
+    let mut entries: Entries = arena.table(1);
+    let mut found = Found::default();
+    check(&mut blocks, &mut found);
+    for i in 0..entries.len() as u32 {
+        let soundness = entries.mend(i, |e| e.kind <= kind::ANSWER);
+        found.mended += (soundness == Soundness::Mended) as u64;
+        if !soundness.is_sound() {
+            entries.make(i, Entry::free());
+        }
+    }
+    if !arena.reborn {
+        grow(&mut arena, &mut blocks, &mut entries);
+    }
+    arena.establish();
+    Ok((arena, blocks, entries, found))
 }
 
-fn open_as(layout: Layout, segment: Segment, config: &UdpConfig) -> Result<(Arena, Blocks, Found), Refused> {
-    let mut arena = Arena::open(segment, layout, config.sockets, config.seed)?;
-    let mut blocks: Blocks = arena.table(0);
-    let mut found = Found::default();
+/// Gives up sockets whose state is invalid.
+fn check(blocks: &mut Blocks, found: &mut Found) {
     let is_valid = |block: &Block| !block.has(bit::USED) || block.is_sane();
     for i in 0..blocks.len() as u32 {
         let soundness = blocks.mend(i, is_valid);
@@ -143,87 +165,15 @@ fn open_as(layout: Layout, segment: Segment, config: &UdpConfig) -> Result<(Aren
             found.quarantined += 1;
         }
     }
-    if !arena.reborn {
-        grow(&mut arena, &mut blocks);
-    }
-    arena.establish();
-    Ok((arena, blocks, found))
 }
 
-/// Adds free blocks and returns which; none if there is no more room.
-pub(super) fn grow(arena: &mut Arena, blocks: &mut Blocks) -> Range<u32> {
+/// Adds free blocks and entries and returns which; none if there is no more room.
+pub(super) fn grow(arena: &mut Arena, blocks: &mut Blocks, entries: &mut Entries) -> Range<u32> {
     let more = arena.growth();
+    entries.grow(more.clone(), Entry::free());
     blocks.grow(more.clone(), Block::free(0));
     arena.keep(more.end);
     more
-}
-
-/// Converts the arena of an older eft into `new`, which is empty; `old` stays as it is.
-pub fn convert(old: &Segment, new: Segment, config: &UdpConfig) -> Result<(), Refused> {
-    match examine(old, config) {
-        Err(Refused::Older { theirs: 3, .. }) => copy(&LAYOUT_3, old, LAYOUT, new, config),
-        Err(Refused::Older { .. }) => {
-            let read = arena::read_v2::<Block>(old, LAYOUT.magic, config.sockets);
-            let (secret, sockets) = read.ok_or(Refused::Foreign)?;
-            make(LAYOUT, secret, sockets, new, config)
-        }
-        Err(refused) => Err(refused),
-        Ok(()) => Err(Refused::Foreign),
-    }
-}
-
-/// Reverts a conversion: writes the sockets of `ours` into `to`, which is empty, in the layout of
-/// `like`.
-pub fn revert(ours: &Segment, like: &Segment, to: Segment, config: &UdpConfig) -> Result<(), Refused> {
-    match examine(like, config) {
-        Err(Refused::Older { theirs: 3, .. }) => copy(&LAYOUT, ours, LAYOUT_3, to, config),
-        Err(Refused::Older { theirs: 2, .. }) => {
-            let copy = arena::copy_of(ours, &LAYOUT, config.sockets).ok_or(Refused::Foreign)?;
-            let (arena, blocks, _) = open(copy, config)?;
-            // Layout 2 has all its blocks from the beginning.
-            let free = core::iter::repeat(Block::free(0));
-            let all = (0..blocks.len() as u32).map(|i| blocks[i]).chain(free).take(config.sockets);
-            arena::write_v2(&to, LAYOUT.magic, arena.secret, all)
-        }
-        _ => Err(Refused::Foreign),
-    }
-}
-
-/// Copies the sockets of one arena into another, which is empty, of another layout.
-fn copy(
-    theirs: &Layout,
-    from: &Segment,
-    ours: Layout,
-    to: Segment,
-    config: &UdpConfig,
-) -> Result<(), Refused> {
-    let copy = arena::copy_of(from, theirs, config.sockets).ok_or(Refused::Foreign)?;
-    let (arena, blocks, _) = open_as(*theirs, copy, config)?;
-    make(ours, arena.secret, (0..blocks.len() as u32).map(|i| blocks[i]), to, config)
-}
-
-/// Makes an arena of these sockets.
-fn make(
-    layout: Layout,
-    secret: [u64; 2],
-    sockets: impl Iterator<Item = Block>,
-    to: Segment,
-    config: &UdpConfig,
-) -> Result<(), Refused> {
-    let mut arena = Arena::open(to, layout, config.sockets, config.seed)?;
-    if arena.reborn {
-        return Err(Refused::Foreign);
-    }
-    let mut blocks: Blocks = arena.table(0);
-    for (i, block) in sockets.enumerate() {
-        if i == blocks.len() {
-            grow(&mut arena, &mut blocks);
-        }
-        blocks.make(i as u32, block);
-    }
-    arena.secret = secret;
-    arena.establish();
-    Ok(())
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use super::asked::{IcmpError, Request};
 use super::counters::{COUNTERS, Counter};
 use super::durable::{self, Block, Blocks, bit};
 use super::live::{Live, due};
+use super::memberships::Memberships;
 use crate::addresses::Addresses;
 use crate::domains::Domains;
 use crate::edge::{In, Out};
@@ -36,6 +37,7 @@ pub struct Udp {
     commit: Commit,
     arena: Arena,
     pub(super) blocks: Blocks,
+    pub(super) memberships: Memberships,
     pub(super) live: Vec<Live>,
     pub(super) free: FreeBlocks,
     /// Sockets by local port.
@@ -66,7 +68,7 @@ impl Udp {
     /// Opens the arena (of [`super::arena_len`] bytes), taking over what a predecessor left in it.
     /// `headers` is a pool of `SEND_SLOT_LEN` slots.
     pub fn open(arena: Segment, headers: Pool, config: UdpConfig) -> Result<Udp, Refused> {
-        let (arena, blocks, found) = durable::open(arena, &config)?;
+        let (arena, blocks, entries, found) = durable::open(arena, &config)?;
         let key = Key(arena.secret);
         let count = blocks.len();
         let limit = headers.slots() + config.sockets;
@@ -75,6 +77,7 @@ impl Udp {
             commit: Commit::On,
             found: Some((arena.reborn, found)),
             arena,
+            memberships: Memberships::open(entries, &blocks, key),
             blocks,
             live: (0..count).map(|_| Live::default()).collect(),
             free: FreeBlocks::new(count),
@@ -107,8 +110,10 @@ impl Udp {
         if commit == Commit::Off {
             self.commit = Commit::Off;
             self.blocks.seal();
+            self.memberships.entries.seal();
             self.arena.commit();
             self.blocks.leave_open();
+            self.memberships.entries.leave_open();
         }
     }
 
@@ -117,12 +122,21 @@ impl Udp {
         if let Some(i) = self.free.take() {
             return Ok(i);
         }
-        let more = durable::grow(&mut self.arena, &mut self.blocks);
+        self.grow();
+        self.free.take().ok_or(eft_base::errno::ENOBUFS)
+    }
+
+    /// Adds blocks, and entries for memberships, as far as there is room.
+    pub(super) fn grow(&mut self) {
+        let more = durable::grow(&mut self.arena, &mut self.blocks, &mut self.memberships.entries);
+        if more.is_empty() {
+            return;
+        }
         let count = more.end as usize;
         self.live.resize_with(count, Live::default);
         self.timers.grow(count);
+        self.memberships.grow(more.clone());
         self.free.grow(more);
-        self.free.take().ok_or(eft_base::errno::ENOBUFS)
     }
 
     /// Fills tables from the blocks.
@@ -140,6 +154,7 @@ impl Udp {
             } else {
                 if used {
                     self.blocks[i] = Block::free(block.generation.wrapping_add(1));
+                    self.memberships.release(i);
                 }
                 self.free.put(i);
             }
@@ -256,8 +271,8 @@ impl Component for Udp {
                 cx.count(Counter::DropRepeated);
                 out.push(Out::Ip(TransportToIp::Done { packet }));
             }
-            In::Ip(IpToTransport::Deliver { packet, header_len, checksum_ok, zone, .. }) => {
-                let answer = self.receive_packet(cx, packet, header_len, checksum_ok, zone);
+            In::Ip(IpToTransport::Deliver { packet, header_len, checksum_ok, zone, interface, .. }) => {
+                let answer = self.receive_packet(cx, packet, header_len, checksum_ok, (zone, interface));
                 out.push(Out::Ip(answer));
             }
             In::Ip(IpToTransport::Error {
@@ -279,7 +294,7 @@ impl Component for Udp {
             In::Ip(IpToTransport::Routed { request, errno, source, .. }) => {
                 self.receive_routed(cx, request, errno, source, out)
             }
-            In::Ip(IpToTransport::Grouped { .. }) => cx.count(Counter::StaleReplies),
+            In::Ip(IpToTransport::Grouped { order }) => self.receive_grouped(cx, order),
         }
     }
 
@@ -309,6 +324,7 @@ impl Component for Udp {
     fn commit(&mut self, _cx: &mut Context) {
         if self.commit == Commit::On {
             self.blocks.seal();
+            self.memberships.entries.seal();
             self.arena.commit();
         }
         // A datagram socket's application is never asked to report what it took.
@@ -326,6 +342,7 @@ impl Component for Udp {
         self.turns.expire(cx.now);
         if self.rounds.expire(cx.now) {
             self.repeat_requests(cx, out);
+            self.repeat_step(cx, out);
         }
         for _ in 0..PER_TURN {
             let Some(i) = self.timers.pop(cx.now) else {
@@ -343,7 +360,10 @@ impl Component for Udp {
     fn peer_reborn(&mut self, cx: &mut Context, peer: ComponentId, out: &mut Outbox<Out>) {
         self.report_opening(cx);
         match peer.role {
-            Role::Ip => self.resubmit(cx, out),
+            Role::Ip => {
+                self.memberships.ip_reborn();
+                self.resubmit(cx, out);
+            }
             Role::Sockets => {
                 for i in self.domains.sockets_connected() {
                     cx.count(Counter::Quarantined);
@@ -372,7 +392,8 @@ impl Component for Udp {
             cx.advance();
         }
         self.answer_ends(out);
+        self.tell_groups(out);
         self.turns.finish(cx.now, waited, done);
-        self.rounds.arm(cx.now, !self.requests.is_empty());
+        self.rounds.arm(cx.now, !self.requests.is_empty() || self.memberships.is_waiting());
     }
 }

@@ -1,7 +1,9 @@
-//! The arena as `eft ss` sees it: mapped read-only, while the engine may be writing it.
+//! The arena as `eft ss` and `eft maddr` see it: mapped read-only, while the engine may be writing it.
 
 use super::durable::{Block, LAYOUT, bit};
+use super::memberships::entry::{Entry, kind};
 use alloc::vec::Vec;
+use core::net::IpAddr;
 use eft_arena as arena;
 use eft_base::{DomainId, Endpoint};
 use eft_channel::Segment;
@@ -33,4 +35,40 @@ fn row(b: &Block) -> Row {
         receive_queue: b.receive_end.saturating_sub(b.receive_taken),
         send_queue: b.sent.saturating_sub(b.released),
     }
+}
+
+/// A socket's membership in a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Membership {
+    /// The number of the NIC.
+    pub interface: u8,
+    pub group: IpAddr,
+    /// All sources are wanted but those that are listed; else those alone.
+    pub exclude: bool,
+    pub sources: Vec<IpAddr>,
+    pub local: Endpoint,
+    pub domain: DomainId,
+    pub slot: u32,
+}
+
+/// Every membership in an arena; `None` if it is not (yet) an arena of this version.
+pub fn memberships(arena: &Segment) -> Option<Vec<Membership>> {
+    let blocks: Vec<Block> = arena::copies::<Block>(arena, LAYOUT, 0)?.collect();
+    let entries: Vec<Entry> = arena::copies::<Entry>(arena, LAYOUT, 1)?.collect();
+    let of = |m: &Entry| {
+        let block = blocks.get(m.block as usize)?;
+        let lists = |e: &&Entry| {
+            e.kind == kind::SOURCE && (e.block, e.interface, e.group) == (m.block, m.interface, m.group)
+        };
+        m.is_sane(Some(block.generation).filter(|_| block.has(bit::USED))).then(|| Membership {
+            interface: m.interface,
+            group: m.group.into(),
+            exclude: m.kind == kind::EXCLUDE,
+            sources: entries.iter().filter(lists).map(|e| e.source.into()).collect(),
+            local: block.local_endpoint(),
+            domain: block.domain,
+            slot: block.slot,
+        })
+    };
+    Some(entries.iter().filter(|e| e.is_membership()).filter_map(of).collect())
 }

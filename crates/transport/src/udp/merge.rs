@@ -60,8 +60,9 @@ impl OpenRecord {
     fn with(&self, next: &DatagramHeader) -> Option<OpenRecord> {
         let whole = self.header;
         let segment = if self.count == 1 { whole.len } else { whole.segment.into() };
-        let same = (whole.address, whole.port, whole.local, whole.local_port, whole.ttl, whole.tos)
-            == (next.address, next.port, next.local, next.local_port, next.ttl, next.tos);
+        let same =
+            (whole.address, whole.port, whole.local, whole.local_port, whole.ttl, whole.tos, whole.interface)
+                == (next.address, next.port, next.local, next.local_port, next.ttl, next.tos, next.interface);
         // A shorter one was the last.
         let even = whole.len == segment * self.count;
         let fits =

@@ -5,6 +5,7 @@
 //!
 //! [`engine`] is the component, [`durable`] the arena, [`live`] what is derived from it, [`control`] the requests of sockets,
 //! [`send`] and [`receive`] the two directions of a datagram, [`merge`] datagrams that arrive together,
+//! [`memberships`] the groups that sockets are members of, [`groups`] what follows from that,
 //! [`asked`] requests to ip, [`tell`] what descriptors show, [`inspect`] the arena for `eft ss`.
 //!
 //! Invariants: no datagram reaches a socket truncated without notice or mixed with another, and a
@@ -16,8 +17,10 @@ pub mod counters;
 pub mod durable;
 pub mod engine;
 mod errors;
+mod groups;
 pub mod inspect;
 mod live;
+mod memberships;
 mod merge;
 mod receive;
 mod send;

@@ -7,6 +7,7 @@ use super::live::due;
 use super::merge::Placed;
 use crate::addresses::{IP_HEADERS_MAX, hops_and_class, ip_addresses, is_unspecified};
 use core::net::IpAddr;
+use eft_base::address::zone_of_nic;
 use eft_base::checksum::Checksum;
 use eft_base::wire::{PROTOCOL_UDP, UdpHeader};
 use eft_base::{PacketRef, WireAddress};
@@ -40,6 +41,8 @@ struct Datagram {
     in_scratch: bool,
     ttl: u8,
     tos: u8,
+    /// The number of the NIC that it came by.
+    interface: u8,
 }
 
 impl Datagram {
@@ -52,6 +55,10 @@ impl Datagram {
             local: self.ends.local,
             ttl: self.ttl,
             tos: self.tos,
+            interface: match self.interface {
+                u8::MAX => 0,
+                nic => zone_of_nic(nic),
+            },
             ..DatagramHeader::default()
         }
     }
@@ -65,18 +72,18 @@ impl Udp {
         packet: PacketRef,
         header_len: u16,
         checksum_ok: bool,
-        zone: u16,
+        (zone, interface): (u16, u8),
     ) -> TransportToIp {
         let done = TransportToIp::Done { packet };
-        let datagram = match self.parse(cx, packet, header_len, checksum_ok, zone) {
+        let datagram = match self.parse(cx, packet, header_len, checksum_ok, (zone, interface)) {
             Ok(datagram) => datagram,
             Err(counter) => {
                 cx.count(counter);
                 return done;
             }
         };
-        if self.addresses.is_broadcast(datagram.ends.local) {
-            self.receive_broadcast(cx, &datagram);
+        if self.is_group(datagram.ends.local) {
+            self.receive_for_all(cx, &datagram);
             return done;
         }
         let Some(i) = self.find(&datagram.ends) else {
@@ -93,7 +100,7 @@ impl Udp {
         packet: PacketRef,
         header_len: u16,
         checksum_ok: bool,
-        zone: u16,
+        (zone, interface): (u16, u8),
     ) -> Result<Datagram, Counter> {
         let ip_len = header_len as usize;
         let mut bytes = [0; HEADERS_MAX];
@@ -132,6 +139,7 @@ impl Udp {
             in_scratch: verify,
             ttl,
             tos,
+            interface,
         })
     }
 
@@ -170,12 +178,18 @@ impl Udp {
         }
     }
 
-    fn receive_broadcast(&mut self, cx: &Context, datagram: &Datagram) {
-        let ends = &datagram.ends;
+    /// A broadcast, or a datagram to a group: every socket that fits and wants it gets a copy (RFC 1122 §4.1.3.5).
+    fn receive_for_all(&mut self, cx: &Context, datagram: &Datagram) {
+        let Datagram { ends, interface, .. } = datagram;
+        let group = IpAddr::from(ends.local).is_multicast();
+        let gets = |i: &u32| {
+            fit(&self.blocks[*i], ends).is_some()
+                && (!group || self.admits(*i, *interface, ends.local, ends.remote))
+        };
         let all: alloc::vec::Vec<u32> = self
             .ports
             .get(&ends.local_port)
-            .map(|c| c.iter().copied().filter(|i| fit(&self.blocks[*i], ends).is_some()).collect())
+            .map(|candidates| candidates.iter().copied().filter(gets).collect())
             .unwrap_or_default();
         if all.is_empty() {
             cx.count(Counter::DropNoSocket);

@@ -1,9 +1,9 @@
 //! Departing datagrams: from the send ring's records to ip, by reference.
 
 mod answers;
+mod record;
 
 use super::asked::Request;
-
 use super::counters::Counter;
 use super::durable::bit;
 use super::engine::Udp;
@@ -22,26 +22,19 @@ use eft_channel::socket::{DatagramHeader, Opt, SEGMENTS_MAX, datagram_record_len
 use eft_component::{Context, Outbox};
 use eft_messages::ComponentId;
 use eft_messages::transport::{
-    PAYLOAD_REFS_MAX, SEND_DONT_FRAGMENT, SendDescriptor, TRANSPORT_HEADER_MAX, TransportToIp,
+    PAYLOAD_REFS_MAX, SEND_DONT_FRAGMENT, SEND_HOST_ONLY, SEND_NO_LOOP, SendDescriptor, TRANSPORT_HEADER_MAX,
+    TransportToIp,
 };
-use zerocopy::{FromZeros, IntoBytes};
+use record::{Next, Piece, RECORD_HEADER, next_piece, next_record};
+use zerocopy::IntoBytes;
 
 /// Largest payload: 65535 less the IPv4 and UDP headers.
 pub const PAYLOAD_MAX: usize = 65507;
-const RECORD_HEADER: u64 = size_of::<DatagramHeader>() as u64;
 const CHECKSUM_OFFSET: u16 = 6;
 /// Datagrams that one socket sends before another has its turn.
 const QUANTUM: usize = 64;
 /// A refusal is used only for the datagrams that waited for it.
 const REFUSAL_LIFETIME: Duration = Duration::from_millis(10);
-
-/// The first record of a send ring that is not sent yet.
-enum Next {
-    Nothing,
-    /// The page holds impossible words.
-    Hostile,
-    Datagram(DatagramHeader),
-}
 
 /// Where a datagram goes, and how.
 struct Way {
@@ -50,13 +43,8 @@ struct Way {
     port: u16,
     /// 0: as ip's default.
     hops: u8,
-}
-
-/// Which bytes of a record's payload are one datagram.
-#[derive(Clone, Copy)]
-struct Piece {
-    at: u32,
-    len: u32,
+    /// Of a [`SendDescriptor`], for groups.
+    flags: u8,
 }
 
 impl Udp {
@@ -189,7 +177,9 @@ impl Udp {
             return Err((Counter::DropNotAllowed, EACCES));
         }
         let wanted = if is_unspecified(header.local) { block.local } else { header.local };
-        if !self.addresses.may_bind(wanted, 0) && !self.addresses.is_broadcast(wanted) {
+        // Nothing is sent from a group.
+        let wanted = if self.is_group(wanted) { any_towards(destination) } else { wanted };
+        if !self.addresses.may_bind(wanted, 0) {
             return Err((Counter::DropNotAllowed, EINVAL));
         }
         let source = match self.way(cx, i, wanted, destination, out) {
@@ -197,8 +187,20 @@ impl Udp {
             Some(Err(errno)) => return Err((Counter::DropUnroutable, errno)),
             Some(Ok(source)) => source,
         };
-        let hops = hops(page, header, destination).ok_or((Counter::DropNoHops, 0))?;
-        Ok(Some(Way { source, destination, port, hops }))
+        let mut flags = match page.option(Opt::NoMulticastLoop) {
+            0 => 0,
+            _ => SEND_NO_LOOP,
+        };
+        let hops = match hops(page, header, destination) {
+            Some(hops) => hops,
+            // It is for this host alone, if somebody here is a member.
+            None if flags == 0 && self.memberships.has_members(destination) => {
+                flags |= SEND_HOST_ONLY;
+                1
+            }
+            None => return Err((Counter::DropNoHops, 0)),
+        };
+        Ok(Some(Way { source, destination, port, hops, flags }))
     }
 
     /// The source address for a destination, if it is known; else it is asked for.
@@ -329,7 +331,7 @@ impl Udp {
             protocol: PROTOCOL_UDP,
             ttl: way.hops,
             tos: own_or(header.tos, page, Opt::Tos),
-            flags: if may_fragment { 0 } else { SEND_DONT_FRAGMENT },
+            flags: way.flags | if may_fragment { 0 } else { SEND_DONT_FRAGMENT },
             header_len: size_of::<UdpHeader>() as u16,
             checksum_offset: CHECKSUM_OFFSET,
             segment_size: 0,
@@ -359,31 +361,4 @@ fn hops(page: &Page, header: &DatagramHeader, destination: WireAddress) -> Optio
         0 => Some(1),
         set => Some((set - 1).min(255) as u8).filter(|hops| *hops != 0),
     }
-}
-
-/// The datagram of a record that begins at `at` of its payload.
-fn next_piece(header: &DatagramHeader, at: u32) -> Piece {
-    let left = header.len.saturating_sub(at);
-    match header.segment {
-        0 => Piece { at, len: left },
-        segment => Piece { at, len: left.min(segment.into()) },
-    }
-}
-
-/// Copies the record header at `at` out and checks that the record lies in what was published.
-fn next_record(page: &Page, at: u64) -> Next {
-    let end = page.send_end();
-    if end == at {
-        return Next::Nothing;
-    }
-    let ring = page.send_len() as u64;
-    if end < at || end - at > ring || end - at < RECORD_HEADER || !at.is_multiple_of(8) {
-        return Next::Hostile;
-    }
-    let mut header = DatagramHeader::new_zeroed();
-    page.read_send(at, header.as_mut_bytes());
-    if header.len as u64 > ring || datagram_record_len(header.len as usize) as u64 > end - at {
-        return Next::Hostile;
-    }
-    Next::Datagram(header)
 }

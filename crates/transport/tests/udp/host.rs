@@ -33,6 +33,7 @@ pub struct Host {
     pub effects: Vec<Effect>,
     pub sent: Vec<(SendDescriptor, Vec<u8>)>,
     pub refused: usize,
+    pub answer_steps: bool,
     /// What ip was told about groups: step, interface, group, source.
     pub steps: Vec<(u8, u8, WireAddress, WireAddress)>,
 }
@@ -52,6 +53,7 @@ impl Host {
             effects: Vec::new(),
             sent: Vec::new(),
             refused: 0,
+            answer_steps: true,
             steps: Vec::new(),
         };
         for peer in [ComponentId::IP, ComponentId::SOCKETS] {
@@ -104,8 +106,10 @@ impl Host {
                 self.answer_route(request, source, route);
             }
             TransportToIp::Group { order, step, interface, group, source } => {
-                self.steps.push((step, interface, group, source));
-                self.transport.receive(ComponentId::IP, In::Ip(IpToTransport::Grouped { order }));
+                if self.answer_steps {
+                    self.steps.push((step, interface, group, source));
+                    self.transport.receive(ComponentId::IP, In::Ip(IpToTransport::Grouped { order }));
+                }
             }
             TransportToIp::Send { request, descriptor } => {
                 let sent = self.described(descriptor);

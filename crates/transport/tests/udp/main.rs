@@ -2,6 +2,7 @@
 
 mod errors;
 mod exchange;
+mod groups;
 mod host;
 mod lives;
 mod segments;
