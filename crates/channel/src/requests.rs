@@ -12,7 +12,7 @@ const NONE: u32 = u32::MAX;
 
 struct Entry<T> {
     generation: u32,
-    /// The round in which it was submitted.
+    /// The round in which it was submitted, or before which it was last returned as overdue.
     round: u32,
     /// Neighbours in the order of submission while in use; `next` links the free list otherwise.
     previous: u32,
@@ -142,19 +142,26 @@ impl<T> Requests<T> {
         })
     }
 
-    /// Begins a round, whose length the owner chooses. Returns the requests that have waited for a whole round, so that they or
-    /// their answers may be lost, oldest first.
-    pub fn next_round(&mut self) -> Vec<RequestId> {
+    /// Begins a round, whose length the owner chooses. Returns at most `limit` requests that have waited for a whole round since
+    /// they were submitted or returned here, so that they or their answers may be lost: those that have waited longest first, so
+    /// that none is left out for ever while others stay unanswered.
+    pub fn next_round(&mut self, limit: usize) -> Vec<RequestId> {
         self.round += 1;
         let mut overdue = Vec::new();
         let mut at = self.oldest;
         while let Some(entry) = self.entries.get(at as usize)
             && entry.round + 1 < self.round
         {
-            overdue.push(RequestId { index: at, generation: entry.generation });
+            overdue.push((entry.round, RequestId { index: at, generation: entry.generation }));
             at = entry.next;
         }
-        overdue
+        overdue.sort_by_key(|(round, _)| *round);
+        overdue.truncate(limit);
+        for (_, id) in &overdue {
+            // It is overdue again in the next round.
+            self.entries[id.index as usize].round = self.round - 1;
+        }
+        overdue.into_iter().map(|(_, id)| id).collect()
     }
 
     /// All requests are submitted again: their waiting time starts anew.

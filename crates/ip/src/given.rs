@@ -21,7 +21,7 @@ struct Entry {
     to: ComponentId,
     /// Grows with every packet that is given.
     order: u64,
-    /// The round in which it was given.
+    /// The round in which it was given, or before which it was last returned as overdue.
     round: u32,
 }
 
@@ -124,17 +124,23 @@ impl Given {
         self.pools.iter().flatten().all(|t| t.given == 0)
     }
 
-    /// Begins a round. Returns at most `limit` packets that transports have had for a whole one, and which have them, in the
-    /// order in which they got them: the message about one, or the receipt, may be lost.
+    /// Begins a round. Returns at most `limit` packets that transports have had for a whole one since they got them or were
+    /// returned here, and which have them: the message about one, or the receipt, may be lost. Those that have waited longest
+    /// come first, so that packets that are never given back do not keep others from being repeated.
     pub fn next_round(&mut self, limit: usize) -> Vec<(ComponentId, Undelivered)> {
         self.round = self.round.wrapping_add(1);
         let round = self.round;
-        let given = self.pools.iter().flatten().filter(|t| t.given > 0);
-        let entries = given.flat_map(|t| t.slots.iter().flatten());
-        let mut overdue: Vec<Entry> = entries.filter(|e| round.wrapping_sub(e.round) > 1).copied().collect();
-        overdue.sort_by_key(|entry| entry.order);
+        let given = self.pools.iter_mut().flatten().filter(|t| t.given > 0);
+        let entries = given.flat_map(|t| t.slots.iter_mut().flatten());
+        let mut overdue: Vec<&mut Entry> = entries.filter(|e| round.wrapping_sub(e.round) > 1).collect();
+        overdue.sort_by_key(|entry| (core::cmp::Reverse(round.wrapping_sub(entry.round)), entry.order));
         overdue.truncate(limit);
-        overdue.into_iter().map(|entry| (entry.to, entry.what)).collect()
+        let again = overdue.into_iter().map(|entry| {
+            // It is overdue again in the next round.
+            entry.round = round.wrapping_sub(1);
+            (entry.to, entry.what)
+        });
+        again.collect()
     }
 
     /// NIC `n` has a successor with a fresh pool.

@@ -26,7 +26,7 @@ impl Ip {
         if !self.rounds.expire(cx.now) {
             return;
         }
-        for id in self.transmissions.next_round().into_iter().take(REPEATED) {
+        for id in self.transmissions.next_round(REPEATED) {
             let Some(&t) = self.transmissions.get(id) else { continue };
             match t.stage {
                 Stage::Nic if out.room(ComponentId::nic(t.hop.interface)) > 0 => {
@@ -37,7 +37,7 @@ impl Ip {
                 Stage::Nic | Stage::Neighbour | Stage::Local => {}
             }
         }
-        for id in self.arrivals.next_round().into_iter().take(REPEATED) {
+        for id in self.arrivals.next_round(REPEATED) {
             self.ask_again(cx, tagged(id), out);
         }
         // Who has given a packet back ignores it and gives it back again.

@@ -39,14 +39,29 @@ fn an_answer_to_a_predecessor_answers_nothing() {
 fn requests_that_wait_for_whole_rounds_are_overdue() {
     let mut r = Requests::new(8, 1);
     let lost = r.insert('a').unwrap();
-    assert_eq!(r.next_round(), []);
-    assert_eq!(r.next_round(), [lost]);
+    assert_eq!(r.next_round(8), []);
+    assert_eq!(r.next_round(8), [lost]);
     let (later, last) = (r.insert('b').unwrap(), r.insert('c').unwrap());
     r.remove(later);
-    assert_eq!(r.next_round(), [lost]);
-    assert_eq!(r.next_round(), [lost, last]);
+    assert_eq!(r.next_round(8), [lost]);
+    assert_eq!(r.next_round(8), [lost, last]);
     r.renew();
-    assert_eq!(r.next_round(), []);
+    assert_eq!(r.next_round(8), []);
     r.remove(lost);
-    assert_eq!((r.next_round(), r.len()), (vec![last], 1));
+    assert_eq!((r.next_round(8), r.len()), (vec![last], 1));
+}
+
+#[test]
+fn requests_that_are_never_answered_do_not_keep_others_from_being_repeated() {
+    let mut r = Requests::new(8, 1);
+    let all: Vec<RequestId> = "abcde".chars().map(|c| r.insert(c).unwrap()).collect();
+    assert_eq!(r.next_round(2), []);
+    assert_eq!(r.next_round(2), all[..2]);
+    assert_eq!(r.next_round(2), all[2..4]);
+    let newer = r.insert('f').unwrap();
+    assert_eq!(r.next_round(2), [all[4], all[0]]);
+    assert_eq!(r.next_round(2), [all[1], all[2]]);
+    assert_eq!(r.next_round(2), [all[3], all[0]]);
+    let by_patience = [all[4], newer, all[1], all[2], all[0], all[3]];
+    assert_eq!(r.next_round(8), by_patience, "those first that have waited longest since they were repeated");
 }

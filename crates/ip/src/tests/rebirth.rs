@@ -1,6 +1,7 @@
 //! A crash of a neighbour loses nothing.
 
 use super::*;
+use eft_channel::rounds::REPEATED;
 
 fn receive_udp(b: &mut Bench) -> PacketRef {
     b.arrive(&packet(PROTOCOL_UDP, 0, 1, &udp(5, 6, &[1; 10])))
@@ -291,4 +292,30 @@ fn a_packet_that_a_transport_does_not_give_back_is_given_again() {
     b.pass(Duration::from_secs(5));
     assert_eq!(b.drain(), []);
     b.assert_idle();
+}
+
+/// A packet that nobody gives back must not keep others from being repeated.
+#[test]
+fn all_packets_that_are_not_given_back_are_given_again_in_turn() {
+    let mut b = Bench::new(false);
+    let all = 3 * REPEATED / 2;
+    for _ in 0..all {
+        receive_udp(&mut b);
+    }
+    assert_eq!(b.drain().len(), all);
+    b.pass(Duration::from_secs(1));
+    assert_eq!(b.drain(), [], "none has waited for a whole round");
+    for _ in 0..3 {
+        let mut again = std::collections::BTreeSet::new();
+        for _ in 0..2 {
+            b.pass(Duration::from_secs(1));
+            let round = b.drain();
+            assert_eq!(round.len(), REPEATED);
+            again.extend(round.iter().map(|message| match message {
+                ToPeer::Transport(_, IpToTransport::Deliver { packet, .. }) => packet.slot,
+                other => panic!("{other:?}"),
+            }));
+        }
+        assert_eq!(again.len(), all);
+    }
 }

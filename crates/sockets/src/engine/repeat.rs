@@ -3,6 +3,7 @@
 use super::{Out, Pending, Sockets, Waiting};
 use crate::counters::Counter;
 use eft_base::{RequestId, SocketId};
+use eft_channel::rounds::REPEATED;
 use eft_component::{Context, Outbox};
 use eft_messages::ComponentId;
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
@@ -40,7 +41,7 @@ impl Sockets {
         if !self.rounds.expire(cx.now) {
             return;
         }
-        for id in self.pending.next_round() {
+        for id in self.pending.next_round(REPEATED) {
             let Some(p) = self.pending.get(id).filter(|p| out.room(p.transport) > 0) else { continue };
             cx.count(Counter::Repeated);
             out.push(Out::Transport(p.transport, p.message));

@@ -266,8 +266,7 @@ impl Tcp {
     /// Repeats what ip has not answered for long: a lost answer would hold slots, blocks and rings for ever. Ring space that
     /// the peer has acknowledged may be reused even if a copy is still under way.
     pub(super) fn repeat_requests(&mut self, cx: &Context, out: &mut Outbox<Out>) {
-        let overdue = self.requests.next_round();
-        for id in overdue.into_iter().take(REPEATED.min(out.room(ComponentId::IP))) {
+        for id in self.requests.next_round(REPEATED.min(out.room(ComponentId::IP))) {
             match self.requests.get(id) {
                 Some(&Request::Data { block, generation, end, descriptor, .. }) => {
                     let c = self.view(block);

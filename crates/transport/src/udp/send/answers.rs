@@ -58,8 +58,7 @@ impl Udp {
 
     /// Repeats what ip has not answered for long: a lost answer would hold slots and rings for ever.
     pub(in crate::udp) fn repeat_requests(&mut self, cx: &Context, out: &mut Outbox<Out>) {
-        let overdue = self.requests.next_round();
-        for id in overdue.into_iter().take(REPEATED.min(out.room(ComponentId::IP))) {
+        for id in self.requests.next_round(REPEATED.min(out.room(ComponentId::IP))) {
             if let Some(message) = self.requests.get(id).map(|request| request.message(id)) {
                 cx.count(Counter::Repeated);
                 out.push(Out::Ip(message));
