@@ -32,6 +32,16 @@ struct Table {
     seen: Seen,
 }
 
+/// What a NIC's message about a frame is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Admission {
+    New,
+    /// There was one about this use of the slot.
+    Repeated,
+    /// No NIC says that of a pool of its own.
+    Malformed,
+}
+
 /// Which transport has which slot of which pool.
 pub(crate) struct Given {
     /// By pool id.
@@ -60,20 +70,31 @@ impl Given {
         self.pools.get_mut(id.0 as usize)?.as_mut()
     }
 
-    /// Whether NIC `n` may deliver this packet: the pool is the NIC's, the slot exists, no transport has it, and it was not
-    /// delivered before.
-    pub fn admit(&mut self, memory: &Memory, n: u8, packet: PacketRef) -> bool {
+    /// Judges a message of NIC `n`. A packet is new if the pool is the NIC's, the slot exists, no transport has it, and it was
+    /// not delivered before.
+    pub fn admit(&mut self, memory: &Memory, n: u8, packet: PacketRef) -> Admission {
         if self.table(packet.pool).is_none() {
             let Some(view) = memory.view(packet.pool) else {
-                return false;
+                return Admission::Malformed;
             };
             self.insert_table(packet.pool, Owner::Nic(n), view.slots);
         }
-        self.table(packet.pool).is_some_and(|t| {
-            t.owner == Owner::Nic(n)
-                && matches!(t.slots.get(packet.slot as usize), Some(None))
-                && !t.seen.is_repeated(memory, packet)
-        })
+        let Some(table) = self.table(packet.pool).filter(|t| t.owner == Owner::Nic(n)) else {
+            return Admission::Malformed;
+        };
+        match table.slots.get(packet.slot as usize) {
+            Some(Some(entry)) if entry.what.packet.generation == packet.generation => Admission::Repeated,
+            Some(None) if table.seen.is_repeated(memory, packet) => Admission::Repeated,
+            Some(None) => Admission::New,
+            _ => Admission::Malformed,
+        }
+    }
+
+    /// Whether a transport has this packet.
+    pub fn has(&self, packet: PacketRef) -> bool {
+        let table = self.pools.get(packet.pool.0 as usize).and_then(Option::as_ref);
+        let entry = table.and_then(|t| t.slots.get(packet.slot as usize)?.as_ref());
+        entry.is_some_and(|entry| entry.what.packet.generation == packet.generation)
     }
 
     pub fn give(&mut self, what: Undelivered, to: ComponentId) {

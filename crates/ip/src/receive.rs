@@ -5,6 +5,7 @@
 
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
+use crate::given::Admission;
 use crate::pending::ETHERNET_LEN;
 use eft_base::PacketRef;
 use eft_base::wire::{ETHERTYPE_ARP, ETHERTYPE_IPV4, ETHERTYPE_IPV6, EthernetHeader};
@@ -24,8 +25,10 @@ impl Ip {
         segment_size: u16,
         out: &mut Out,
     ) {
-        if !self.given.admit(cx.memory, nic, packet) {
-            return cx.count(Counter::DropMalformed);
+        match self.given.admit(cx.memory, nic, packet) {
+            Admission::New => {}
+            Admission::Repeated => return self.receive_repeated(cx, nic, packet, out),
+            Admission::Malformed => return cx.count(Counter::DropMalformed),
         }
         let mut head = [0u8; ETHERNET_LEN + HEAD_LEN];
         let Some(head) = self.read_head(cx.memory, packet, &mut head) else {

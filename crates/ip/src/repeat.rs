@@ -4,9 +4,10 @@ use crate::counters::Counter;
 use crate::engine::{Ip, Out};
 use crate::pending::{Origin, Stage, ToPeer, Transmission};
 use crate::verdict::tagged;
-use eft_base::RequestId;
+use eft_base::{PacketRef, RequestId};
 use eft_channel::rounds::REPEATED;
 use eft_component::Context;
+use eft_messages::nic::IpToNic;
 use eft_messages::{ComponentId, Role};
 
 impl Ip {
@@ -47,6 +48,23 @@ impl Ip {
                 out.push(ToPeer::Transport(peer, what.message));
             }
         }
+    }
+
+    /// A nic repeats that a frame is there: it has not got it back for long. If the frame is not here any more, the receipt was
+    /// lost.
+    pub(crate) fn receive_repeated(&mut self, cx: &mut Context, n: u8, packet: PacketRef, out: &mut Out) {
+        cx.count(Counter::DropRepeated);
+        if !self.has_packet(packet) {
+            out.push(ToPeer::Nic(n, IpToNic::Done { packet }));
+        }
+    }
+
+    /// Whether a nic's packet is here or with a transport.
+    fn has_packet(&self, packet: PacketRef) -> bool {
+        let is_it = |p: PacketRef| (p.pool, p.slot) == (packet.pool, packet.slot);
+        self.given.has(packet)
+            || self.arrivals.iter().any(|(_, a)| is_it(a.packet))
+            || self.lanes.iter().flat_map(|l| &l.undelivered).any(|u| is_it(u.packet))
     }
 
     /// A nic has a successor, which gets what its predecessor did not answer.

@@ -7,7 +7,8 @@
 //! NIC when less than half of the queue or no pool slot is free.
 //!
 //! **Lost.** ip repeats a `Send` that was not answered within a second or two, in the same slot: the NIC ignores that while the
-//! frame waits for the device, and else answers again.
+//! frame waits for the device, and else answers again. The NIC repeats a `Received` in the same way: ip ignores that while it or a
+//! transport has the frame, and else gives it back again.
 //!
 //! **Restart.** nic reborn: ip resubmits unanswered `Send`s; a frame may go out twice. ip reborn:
 //! the NIC delivers every frame that was not given back to the new ip again.

@@ -24,7 +24,11 @@ eft_component::counters! {
     HeldBack => "held_back",
     /// Turns in which frames were left in the device because every slot was in use.
     NoSlot => "no_slot",
+    /// Frames of which ip was told again, since it did not give them back for long.
+    Repeated => "repeated_requests",
     Redelivered => "redelivered",
     LinkChanges => "link_changes",
     Pending => "pending",
+    /// Frames that ip has not given back.
+    Held => "held",
 }

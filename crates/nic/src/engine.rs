@@ -3,16 +3,20 @@
 //! Invariants: no frame overtakes another, no slot is reused while ip may still read it, and every
 //! descriptor of ip is checked before use.
 
+mod arriving;
+
 use crate::counters::{COUNTERS, Counter};
 use crate::output::ToIp;
 use crate::received::Received;
 use alloc::collections::VecDeque;
+use arriving::received;
 use core::convert::Infallible;
 use core::time::Duration;
 use eft_base::errno::{EINVAL, EMSGSIZE, ENOBUFS};
 use eft_base::{Instant, PacketRef, RequestId};
+use eft_channel::rounds::Rounds;
 use eft_channel::{Memory, Pool, Seen};
-use eft_component::{Component, Context, Device, DeviceError, DeviceInfo, Frame, Outbox, ReceivedFrame};
+use eft_component::{Component, Context, Device, DeviceError, DeviceInfo, Frame, Outbox};
 use eft_messages::nic::{
     FRAME_CHECKSUM, FRAME_HEADER_MAX, FRAME_PAYLOAD_MAX, FrameDescriptor, IpToNic, NicToIp,
 };
@@ -44,6 +48,8 @@ pub struct Nic<D: Device> {
     connected: bool,
     retry_at: Option<Instant>,
     link_check_at: Instant,
+    /// Run while ip has frames.
+    rounds: Rounds,
 }
 
 impl<D: Device> Nic<D> {
@@ -62,6 +68,7 @@ impl<D: Device> Nic<D> {
             connected: false,
             retry_at: None,
             link_check_at: Instant::ZERO,
+            rounds: Rounds::default(),
         }
     }
 
@@ -235,68 +242,10 @@ impl<D: Device> Nic<D> {
         cx.gauge(Counter::Pending, self.pending.len() as u64);
         done
     }
-
-    /// Takes frames from the device while ip's queue has room for messages that may be dropped.
-    /// Other frames stay in the device, which is the better place to drop them.
-    fn take_frames(&mut self, cx: &mut Context, budget: usize, out: &mut Outbox<ToIp>) -> usize {
-        for done in 0..budget {
-            if !out.may_drop_in(ComponentId::IP) {
-                if self.connected {
-                    cx.count(Counter::HeldBack);
-                    self.retry_at = Some(cx.now + RETRY);
-                }
-                return done;
-            }
-            let Some(slot) = self.pool.allocate() else {
-                cx.count(Counter::NoSlot);
-                return done;
-            };
-            match self.device.receive(&self.pool, slot) {
-                Ok(frame) => self.receive_frame(cx, slot, frame, out),
-                Err(e) => {
-                    self.pool.free(slot);
-                    match e {
-                        DeviceError::WouldBlock => {}
-                        DeviceError::Failed(_) => {
-                            cx.count(Counter::ReceiveErrors);
-                            continue;
-                        }
-                        DeviceError::Gone(_) => {
-                            cx.count(Counter::ReceiveErrors);
-                            self.link_check_at = cx.now;
-                        }
-                    }
-                    return done;
-                }
-            }
-        }
-        budget
-    }
-
-    fn receive_frame(
-        &mut self,
-        cx: &mut Context,
-        slot: PacketRef,
-        frame: ReceivedFrame,
-        out: &mut Outbox<ToIp>,
-    ) {
-        let packet = PacketRef { len: frame.len.min(slot.len), ..slot };
-        cx.count(Counter::FramesIn);
-        cx.add(Counter::BytesIn, packet.len as u64);
-        if frame.segment_size > 0 {
-            cx.count(Counter::LargeIn);
-        }
-        self.received.insert(packet, frame);
-        out.push(received(packet, frame));
-    }
 }
 
 /// The device has no room now.
 struct Busy;
-
-fn received(packet: PacketRef, frame: ReceivedFrame) -> ToIp {
-    ToIp(NicToIp::Received { packet, checksum_ok: frame.checksum_ok, segment_size: frame.segment_size })
-}
 
 impl<D: Device> Component for Nic<D> {
     type In = IpToNic;
@@ -344,6 +293,7 @@ impl<D: Device> Component for Nic<D> {
         if self.link_check_at <= cx.now {
             self.check_link(cx, out);
         }
+        self.repeat_received(cx, out);
     }
 
     fn check(&self) {
@@ -356,10 +306,7 @@ impl<D: Device> Component for Nic<D> {
         if !self.connected {
             return None;
         }
-        Some(match self.retry_at {
-            Some(at) => at.min(self.link_check_at),
-            None => self.link_check_at,
-        })
+        [self.retry_at, self.rounds.deadline(), Some(self.link_check_at)].into_iter().flatten().min()
     }
 
     fn peer_reborn(&mut self, cx: &mut Context, peer: ComponentId, out: &mut Outbox<ToIp>) {
@@ -374,13 +321,16 @@ impl<D: Device> Component for Nic<D> {
         self.info = self.device.info();
         self.link_check_at = cx.now + LINK_CHECK;
         out.push(self.link());
+        self.received.renew();
         cx.add(Counter::Redelivered, self.received.len() as u64);
         for (packet, frame) in self.received.iter() {
             out.push(received(*packet, *frame));
         }
     }
 
-    fn flush(&mut self, _: &mut Context, _: &mut Outbox<ToIp>) {
+    fn flush(&mut self, cx: &mut Context, _: &mut Outbox<ToIp>) {
+        self.rounds.arm(cx.now, !self.received.is_empty());
+        cx.gauge(Counter::Held, self.received.len() as u64);
         self.device.flush();
     }
 }

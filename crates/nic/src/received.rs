@@ -37,6 +37,22 @@ impl Received {
         }
     }
 
+    /// Begins a round. Returns at most `limit` frames that ip has had for a whole one: the message about one, or its receipt, may
+    /// be lost.
+    pub fn next_round(&mut self, limit: usize) -> Vec<(PacketRef, ReceivedFrame)> {
+        let overdue = self.frames.next_round(limit);
+        overdue.into_iter().filter_map(|id| self.frames.get(id).copied()).collect()
+    }
+
+    /// All of them are delivered again.
+    pub fn renew(&mut self) {
+        self.frames.renew();
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &(PacketRef, ReceivedFrame)> {
         self.frames.iter().map(|(_, f)| f)
     }

@@ -9,6 +9,7 @@ use eft_component::{Component, Context, Device, DeviceError, DeviceInfo, Frame, 
 use eft_messages::ComponentId;
 use eft_messages::nic::{FRAME_CHECKSUM, FRAME_SLOT_LEN, FrameDescriptor, IpToNic, NicToIp};
 use std::collections::VecDeque;
+use std::time::Duration;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 struct TestDevice {
@@ -111,6 +112,24 @@ impl Bench {
     fn poll(&mut self) -> Vec<NicToIp> {
         self.with(|n, cx, out| n.poll(cx, 64, out));
         self.drain()
+    }
+
+    /// Lets time pass, deadline by deadline. Returns what was said beside the state of the link.
+    fn pass(&mut self, time: Duration) -> Vec<NicToIp> {
+        let end = self.now + time;
+        self.with(|n, cx, out| n.flush(cx, out));
+        let mut said = Vec::new();
+        while let Some(at) = self.nic.deadline().filter(|at| *at <= end) {
+            self.now = self.now.max(at);
+            self.with(|n, cx, out| {
+                n.expire(cx, out);
+                n.flush(cx, out);
+            });
+            said.extend(self.out.drain().map(|o| o.0));
+        }
+        self.now = end;
+        self.drain();
+        said
     }
 
     fn send(&mut self, index: u32, d: &FrameDescriptor) -> Vec<NicToIp> {
@@ -295,4 +314,32 @@ fn a_repeated_frame_is_answered_again_but_sent_once() {
     assert_eq!(b.poll(), [sent(7, 0)]);
     b.with(|n, cx, out| n.receive(cx, ComponentId::IP, message, out));
     assert_eq!((b.drain(), b.nic.device().sent.len()), (vec![sent(7, 0)], 1));
+}
+
+#[test]
+fn ip_is_told_again_of_a_frame_that_it_does_not_give_back() {
+    let mut b = Bench::new(4);
+    b.connect();
+    b.nic.device().arriving.push_back(vec![7; 60]);
+    let first = b.poll();
+    let [NicToIp::Received { packet, .. }] = first[..] else { panic!("{first:?}") };
+    assert_eq!(b.pass(Duration::from_millis(900)), [], "ip may take that long");
+    assert_eq!(b.pass(Duration::from_secs(2)), first);
+    assert_eq!(b.count(Counter::Repeated), 1);
+    b.connect();
+    assert_eq!(b.pass(Duration::from_millis(900)), [], "a reborn ip has just been told");
+    b.with(|n, cx, out| n.receive(cx, ComponentId::IP, IpToNic::Done { packet }, out));
+    assert_eq!(b.pass(Duration::from_secs(5)), []);
+    assert_eq!(b.nic.pool.available(), 4);
+}
+
+#[test]
+fn a_full_queue_is_not_filled_with_repetitions() {
+    let mut b = Bench::new(4);
+    b.connect();
+    b.nic.device().arriving.push_back(vec![7; 60]);
+    let first = b.poll();
+    b.out.set_room(ComponentId::IP, 32, 64);
+    assert_eq!(b.pass(Duration::from_millis(2100)), []);
+    assert_eq!(b.pass(Duration::from_secs(1)), first, "it is not forgotten");
 }

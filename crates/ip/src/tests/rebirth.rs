@@ -319,3 +319,29 @@ fn all_packets_that_are_not_given_back_are_given_again_in_turn() {
         assert_eq!(again.len(), all);
     }
 }
+
+/// The receipt that ip sent was lost.
+#[test]
+fn a_nic_that_repeats_a_frame_gets_its_receipt_again() {
+    let mut b = Bench::met(true);
+    let packet = receive_udp(&mut b);
+    let repeat = NicToIp::Received { packet, checksum_ok: true, segment_size: 0 };
+    let asked = b.drain();
+    let [ToPeer::Filter(IpToFilter::Ask { request, .. })] = asked[..] else { panic!("{asked:?}") };
+    b.nic_says(repeat);
+    assert_eq!(b.drain(), [], "the filter is being asked");
+    b.verdict(request, true);
+    let given = b.drain();
+    let [ToPeer::Transport(ComponentId::UDP, IpToTransport::Deliver { packet: to_udp, .. })] = given[..]
+    else {
+        panic!("{given:?}")
+    };
+    b.nic_says(repeat);
+    assert_eq!(b.drain(), [], "udp has it");
+    b.transport_says(ComponentId::UDP, TransportToIp::Done { packet: to_udp });
+    assert!(matches!(b.drain()[..], [ToPeer::Nic(0, IpToNic::Done { .. })]));
+    b.nic_says(repeat);
+    assert_eq!(b.drain(), [ToPeer::Nic(0, IpToNic::Done { packet })]);
+    assert_eq!(b.count(Counter::DropRepeated), 3);
+    b.assert_idle();
+}
