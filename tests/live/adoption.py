@@ -5,10 +5,10 @@ import signal
 import threading
 import time
 
-from crashes import keepers
+from crashes import keepers, only_keeper
 from harness import Scene, Stack, check, end, sha256_of, wait_until
 from programs import PORT, nginx_config
-from watchdog import ECHO, Connections
+from watchdog import ECHO, Connections, make_endless
 
 KEEP = ("--keep", "20")
 
@@ -76,6 +76,17 @@ def servers_that_nobody_adopts_end():
         wait_until(lambda: not keepers(stack), 10, "the keeper to end")
 
 
+def a_server_that_hangs_ends_when_neither_supervisor_nor_keeper_lives():
+    with Scene("adoption-alone") as scene:
+        stack = Stack(scene, extra=KEEP)
+        servers = pids(stack)
+        time.sleep(0.2)
+        supervisor_is_killed(stack)
+        make_endless(servers["tcp"])
+        os.kill(only_keeper(stack), signal.SIGKILL)
+        wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in servers.values() if pid), 30, "the servers to end")
+
+
 def servers_with_other_options_start_again():
     with Scene("adoption-other") as scene:
         stack = Stack(scene, extra=KEEP)
@@ -88,4 +99,5 @@ def servers_with_other_options_start_again():
         end(stack.process)
 
 
-CASES = [the_next_supervisor_adopts_the_servers, servers_that_nobody_adopts_end, servers_with_other_options_start_again]
+CASES = [the_next_supervisor_adopts_the_servers, servers_that_nobody_adopts_end,
+         a_server_that_hangs_ends_when_neither_supervisor_nor_keeper_lives, servers_with_other_options_start_again]

@@ -4,21 +4,68 @@
 //! itself runs, and that is intended: the CPU-time clock also counts time that a hypervisor took away, but a tick that
 //! became due ten times meanwhile is delivered once. A server that sleeps, or is stopped, throttled or not scheduled,
 //! has no ticks. A tick costs one signal, so a busy server spends about a ten-thousandth of its time on them.
+//!
+//! If neither a supervisor nor a keeper lives, nobody judges a server. One that works reads the end of its control socket, and
+//! ends; one that computes without progress never does, so its ticks end it.
 
 use crate::{Doing, Result};
 use eft_channel::status::Status;
 use eft_control::hang::TICK;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// The word in which the handler counts.
 static WORD: AtomicPtr<AtomicU64> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The socket whose end says that nobody is there any more; -1: none is watched.
+static CONTROL: AtomicI32 = AtomicI32::new(-1);
+/// Ticks until the control socket is examined again.
+static UNTIL_EXAMINED: AtomicU32 = AtomicU32::new(EXAMINED_EVERY);
+/// Half a second: far more than a server computes until it has read the end of its control socket.
+const EXAMINED_EVERY: u32 = 50;
+/// Whether the last examination found the end.
+static HAD_ENDED: AtomicU32 = AtomicU32::new(0);
 
 extern "C" fn count(_signal: libc::c_int) {
     // SAFETY: null, or a word of a page that stays mapped until the process ends.
     if let Some(word) = unsafe { WORD.load(Ordering::Relaxed).as_ref() } {
         word.fetch_add(1, Ordering::Relaxed);
     }
+    if UNTIL_EXAMINED.fetch_sub(1, Ordering::Relaxed) == 1 {
+        UNTIL_EXAMINED.store(EXAMINED_EVERY, Ordering::Relaxed);
+        end_if_alone();
+    }
+}
+
+/// Ends the process if its control socket has ended, and had at the examination before. It is async-signal-safe, and leaves errno
+/// as it was.
+fn end_if_alone() {
+    let control = CONTROL.load(Ordering::Relaxed);
+    if control < 0 {
+        return;
+    }
+    let mut watched = libc::pollfd { fd: control, events: 0, revents: 0 };
+    let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: plain calls with pointers that live through them; ppoll and _exit are system calls and nothing else.
+    unsafe {
+        let errno = libc::__errno_location();
+        let before = *errno;
+        let ready = libc::ppoll(&mut watched, 1, &now, std::ptr::null());
+        *errno = before;
+        let has_ended = ready == 1 && watched.revents & libc::POLLHUP != 0;
+        if HAD_ENDED.swap(has_ended.into(), Ordering::Relaxed) != 0 && has_ended {
+            libc::_exit(ALONE);
+        }
+    }
+}
+
+/// The exit status of a server that nobody is left for.
+const ALONE: i32 = 2;
+
+/// From now on the process ends if it computes for long after the other end of this socket was closed.
+pub fn end_with(control: BorrowedFd) {
+    CONTROL.store(control.as_raw_fd(), Ordering::Relaxed);
 }
 
 /// From now on ticks are counted in this page.
@@ -54,6 +101,7 @@ pub fn start() -> Result<()> {
 mod tests {
     use super::*;
     use eft_host::clock;
+    use std::os::fd::OwnedFd;
     use std::time::Duration;
 
     #[test]
@@ -78,5 +126,54 @@ mod tests {
         std::thread::sleep(TICK * 5);
         // Falling asleep may cost one tick.
         assert!(status.ticks() <= ticks + 1);
+    }
+    /// Starts a process that computes for ever. Returns its number, and the other end of its control socket.
+    fn looping() -> (i32, OwnedFd) {
+        let (ours, theirs) = crate::scm::pair().unwrap();
+        // SAFETY: the child makes system calls, and then only computes.
+        match unsafe { libc::fork() } {
+            0 => {
+                // Of what other tests have open, nothing may stay open by this process.
+                // SAFETY: descriptors by number, of which this process uses one.
+                unsafe {
+                    libc::dup2(theirs.as_raw_fd(), 3);
+                    libc::close_range(4, u32::MAX, 0);
+                    end_with(BorrowedFd::borrow_raw(3));
+                }
+                start().unwrap();
+                loop {
+                    std::hint::black_box(clock::now());
+                }
+            }
+            child => (child, ours),
+        }
+    }
+
+    /// The exit status, if it has ended.
+    fn status_of(child: i32) -> Option<i32> {
+        let mut status = 0;
+        // SAFETY: plain call with a valid out pointer.
+        match unsafe { libc::waitpid(child, &mut status, libc::WNOHANG) } {
+            0 => None,
+            _ => Some(libc::WEXITSTATUS(status)),
+        }
+    }
+
+    #[test]
+    fn who_computes_for_ever_ends_when_nobody_is_left() {
+        let (child, control) = looping();
+        std::thread::sleep(Duration::from_secs(2));
+        assert_eq!(status_of(child), None, "its supervisor lives");
+        drop(control);
+        let until = clock::now() + Duration::from_secs(60);
+        let status = loop {
+            match status_of(child) {
+                None if clock::now() < until => std::thread::sleep(Duration::from_millis(10)),
+                status => break status,
+            }
+        };
+        // SAFETY: a signal to a child that may live on.
+        unsafe { libc::kill(child, libc::SIGKILL) };
+        assert_eq!(status, Some(ALONE));
     }
 }

@@ -8,7 +8,7 @@ use eft_channel::notify::Doorbell;
 use eft_channel::status::Status;
 use eft_channel::{Pool, Segment, Shared};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 
 /// What this program knows about the layouts of its engines' arenas.
 pub struct Versions {
@@ -45,6 +45,9 @@ impl Setup {
         }
         // SAFETY: the supervisor passed this descriptor to this process alone.
         let control = unsafe { OwnedFd::from_raw_fd(number) };
+        if nth == 0 {
+            ticks::end_with(control.as_fd());
+        }
         let mut buffer = vec![0; PACKET_MAX];
         let mut next = || -> Result<(ToServer, Vec<OwnedFd>)> {
             let (n, fds) = scm::receive(&control, &mut buffer, false)
