@@ -3,7 +3,7 @@
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, UCred, recvmsg, sendmsg, socketpair,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, UCred, recv, recvmsg, sendmsg, socketpair,
 };
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -52,22 +52,32 @@ pub fn receive(
     buffer: &mut [u8],
     nonblocking: bool,
 ) -> Result<(usize, Vec<OwnedFd>), Errno> {
-    receive_with_sender(from, buffer, nonblocking).map(|(length, fds, _)| (length, fds))
+    let flags = if nonblocking { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
+    receive_by(from, buffer, flags).map(|(length, fds, _)| (length, fds))
 }
 
-/// Like [`receive`], and with the sender, as the kernel recorded it at the time of sending, if the socket [asks for
-/// it](rustix::net::sockopt::set_socket_passcred).
-pub fn receive_with_sender(
+/// Like [`receive`] of a packet that is there, but leaves it in the socket. With the sender, as the kernel recorded it at the time
+/// of sending, if the socket [asks for it](rustix::net::sockopt::set_socket_passcred).
+pub fn peek_with_sender(
     from: impl AsFd,
     buffer: &mut [u8],
-    nonblocking: bool,
+) -> Result<(usize, Vec<OwnedFd>, Option<UCred>), Errno> {
+    receive_by(from, buffer, RecvFlags::DONTWAIT | RecvFlags::PEEK)
+}
+
+/// Takes a packet out of the socket that was [peeked](peek_with_sender) at; its descriptors are closed.
+pub fn take_out(from: impl AsFd) -> Result<(), Errno> {
+    insist(|| recv(&from, &mut [0u8; 1], RecvFlags::DONTWAIT)).map(drop)
+}
+
+fn receive_by(
+    from: impl AsFd,
+    buffer: &mut [u8],
+    flags: RecvFlags,
 ) -> Result<(usize, Vec<OwnedFd>, Option<UCred>), Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX), ScmCredentials(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut flags = RecvFlags::CMSG_CLOEXEC;
-    if nonblocking {
-        flags |= RecvFlags::DONTWAIT;
-    }
+    let flags = flags | RecvFlags::CMSG_CLOEXEC;
     let received =
         rustix::io::retry_on_intr(|| recvmsg(&from, &mut [IoSliceMut::new(buffer)], &mut control, flags))?;
     let (mut fds, mut sender) = (Vec::new(), None);

@@ -13,7 +13,7 @@ use crate::descriptors::is_closed;
 use crate::protocol::{FromServer, Role, ToServer};
 use crate::{Doing, Result};
 use eft_base::errno::EMFILE;
-use eft_base::{ComponentId, DomainId, SocketId};
+use eft_base::{ComponentId, DomainId, Instant, SocketId};
 use eft_channel::socket::{Arena, LAYOUT_VERSION};
 use eft_component::Component;
 use eft_component::sockets::{ConnectionId, Effect, Event, Handle};
@@ -94,6 +94,10 @@ pub struct Applications {
     loopback: HashMap<SocketId, (OwnedFd, u64)>,
     handles: HashMap<Handle, OwnedFd>,
     next_handle: u64,
+    /// Connections whose first packet is being carried out in this turn, and is still in the socket.
+    unfinished: Vec<ConnectionId>,
+    /// Those whose first packet was carried out in the last turn: there may be more.
+    finished: Vec<ConnectionId>,
 }
 
 /// The token of no descriptor.
@@ -121,6 +125,8 @@ impl Applications {
             loopback: HashMap::new(),
             handles: HashMap::new(),
             next_handle: 1,
+            unfinished: Vec::new(),
+            finished: Vec::new(),
         })
     }
 
@@ -264,6 +270,9 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
         let some = self.unwatched.len().min(WATCHED_PER_TURN);
         let some: Vec<SocketId> = self.unwatched.drain(..some).collect();
         some.into_iter().for_each(|socket| self.watch_far(socket));
+        for id in std::mem::take(&mut self.finished) {
+            self.read_connection(id, emit);
+        }
         if !ready {
             return;
         }
@@ -288,8 +297,13 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
         }
     }
 
+    fn end_turn(&mut self) -> Option<Instant> {
+        self.finish_requests();
+        None
+    }
+
     fn pending(&self) -> bool {
-        !self.unwatched.is_empty()
+        !self.unwatched.is_empty() || !self.finished.is_empty()
     }
 
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
@@ -346,3 +360,6 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

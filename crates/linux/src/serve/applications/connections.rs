@@ -32,14 +32,28 @@ impl Applications {
     }
 
     pub(super) fn read_connection(&mut self, id: ConnectionId, emit: &mut dyn FnMut(Event)) {
+        // Its first packet is being carried out.
+        if self.unfinished.contains(&id) {
+            return;
+        }
         for _ in 0..PACKETS_PER_TURN {
             let Some(connection) = self.connections.get(&id) else { return };
             let mut bytes = [0u8; REQUEST_LEN + 1];
-            match scm::receive_with_sender(&connection.fd, &mut bytes, true) {
+            match scm::peek_with_sender(&connection.fd, &mut bytes) {
                 Ok((REQUEST_LEN, fds, sender)) => {
                     let Ok(request) = Request::read_from_bytes(&bytes[..REQUEST_LEN]) else { return };
                     let privileged = sender.is_some_and(|sender| sender.uid.is_root());
+                    // A program asks again for what it does not get an answer to. This has none: it stays in the socket, and
+                    // the next ones behind it, until it has been carried out.
+                    let is_told_once = request.op == op::ACCEPTED;
+                    if !is_told_once {
+                        let _ = scm::take_out(&connection.fd);
+                    }
                     self.request(id, request, privileged, fds, emit);
+                    if is_told_once {
+                        self.unfinished.push(id);
+                        return;
+                    }
                 }
                 Err(rustix::io::Errno::AGAIN) => return,
                 // The process is gone, or it does not speak this protocol: nothing useful can follow.
@@ -47,6 +61,16 @@ impl Applications {
                     self.drop_connection(id, emit);
                     return;
                 }
+            }
+        }
+    }
+
+    /// What was requested has been carried out: a successor need not read it.
+    pub(super) fn finish_requests(&mut self) {
+        for id in std::mem::take(&mut self.unfinished) {
+            if let Some(connection) = self.connections.get(&id) {
+                let _ = scm::take_out(&connection.fd);
+                self.finished.push(id);
             }
         }
     }
