@@ -2,7 +2,12 @@
 //!
 //! On a shared core they go to the kernel at once; on a dedicated core they watch their bells for a bounded time first.
 //! Engines with peers only sleep in `futex_waitv` on all bells; those that also wait for descriptors sleep in
-//! `epoll_wait`, and peers wake them through their eventfd.
+//! `epoll_wait`, and peers wake them through their eventfd. The supervisor rings the bell after it has sent something; nobody rings
+//! it when neither supervisor nor keeper lives, so who sleeps on bells looks now and then.
+
+mod place;
+
+pub use place::place;
 
 use crate::futex::WaitSet;
 use crate::{Doing, Result, monitor};
@@ -13,8 +18,7 @@ use eft_channel::notify::{Doorbell, Mode, StateWord};
 use eft_channel::status::Status;
 use eft_component::server::counter;
 use eft_host::clock;
-use eft_machine::CpuId;
-use rustix::event::epoll;
+use rustix::event::{PollFd, PollFlags, epoll, poll};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +31,9 @@ const WATCH: Duration = Duration::from_micros(100);
 const SHORT_SLEEP: Duration = Duration::from_micros(150);
 /// How long to poll on a shared core.
 const LINGER: Duration = Duration::from_micros(80);
+
+/// How often a process that sleeps on bells looks whether its control sockets have ended.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// What the process needs to sleep for one server.
 pub struct Sleeper<'a> {
@@ -41,6 +48,7 @@ pub struct Sleeper<'a> {
 struct Asleep {
     status: Status,
     state: Shared<StateWord>,
+    control: i32,
     /// Stays open as long as it is in the set.
     _eventfd: OwnedFd,
     /// The surroundings' descriptors in the set.
@@ -67,6 +75,7 @@ pub struct Parking {
     dedicated: bool,
     control_readable: bool,
     waits: WaitSet,
+    look_at: Instant,
     /// How long polling pays before going to the kernel; see [`Parking::linger`].
     patience: Duration,
     /// The values of the bells at the last watch.
@@ -100,6 +109,7 @@ impl Parking {
                 devices: sleeper.descriptors.iter().map(AsRawFd::as_raw_fd).collect(),
                 status: sleeper.status,
                 state,
+                control: sleeper.control.as_raw_fd(),
                 _eventfd: sleeper.eventfd,
                 devices_watched: true,
                 ready: true,
@@ -112,6 +122,7 @@ impl Parking {
             dedicated: false,
             control_readable: false,
             waits: WaitSet::default(),
+            look_at: clock::now() + LOOK,
             patience: Duration::ZERO,
             rung: Vec::new(),
             likely: 0,
@@ -161,6 +172,17 @@ impl Parking {
         }
     }
 
+    /// Asks the kernel whether a control socket has something to read, of which its end is the last.
+    fn look(&mut self, now: Instant) {
+        self.look_at = now + LOOK;
+        // SAFETY: a server keeps its control socket open as long as it runs.
+        let control = |s: &Asleep| unsafe { BorrowedFd::borrow_raw(s.control) };
+        let all: Vec<BorrowedFd> = self.servers.iter().filter(|s| !s.retired).map(control).collect();
+        let mut all: Vec<PollFd> = all.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+        let zero = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
+        self.control_readable |= matches!(poll(&mut all, Some(&zero)), Ok(1..));
+    }
+
     /// Marks a server as ended: its status shows it asleep from now on.
     pub fn retire(&mut self, server: usize) {
         let asleep = &mut self.servers[server];
@@ -197,12 +219,19 @@ impl Parking {
         account.enter(Phase::Sleeping, fell_asleep);
         let slept = match self.epoll {
             Some(_) => self.sleep_on_descriptors(deadline, &has_work),
-            None => self.sleep_on_bells(deadline, &each_bell, &has_work),
+            None => {
+                let look_at = self.look_at;
+                let deadline = deadline.map_or(look_at, |deadline| deadline.min(look_at));
+                self.sleep_on_bells(Some(deadline), &each_bell, &has_work)
+            }
         };
         self.awake();
         account.leave(Phase::Busy);
         let woke = clock::now();
         account.enter(Phase::Busy, woke);
+        if self.epoll.is_none() && woke >= self.look_at {
+            self.look(woke);
+        }
         if slept {
             account.woke_up();
             let gap = woke.saturating_since(fell_asleep);
@@ -366,17 +395,5 @@ fn watching() -> Phase {
     }
 }
 
-/// Pins this thread to a CPU, or lets it run anywhere.
-pub fn place(cpu: Option<CpuId>) -> Result<()> {
-    use rustix::thread::{CpuSet, sched_setaffinity};
-    let mut set = CpuSet::new();
-    match cpu {
-        Some(CpuId(n)) if (n as usize) < CpuSet::MAX_CPU => set.set(n as usize),
-        Some(n) => return Err(crate::Error::Missing(format!("CPU {n} does not exist"))),
-        None => (0..CpuSet::MAX_CPU).for_each(|n| set.set(n)),
-    }
-    sched_setaffinity(None, &set).doing(match cpu {
-        Some(cpu) => format!("cannot run on CPU {cpu}"),
-        None => "cannot run on any CPU".into(),
-    })
-}
+#[cfg(test)]
+mod tests;
