@@ -23,6 +23,7 @@ pub mod account;
 pub(crate) mod atomic;
 #[cfg(not(loom))]
 pub mod dirty;
+pub mod lookers;
 #[cfg(not(loom))]
 pub mod memory;
 pub mod notify;

@@ -2,7 +2,7 @@
 //! socket.
 //!
 //! ```text
-//! arena:  info page | doorbells | dirty bitmaps | slot 0 | slot 1 | …
+//! arena:  info page | doorbells | dirty bitmaps | lookers | slot 0 | slot 1 | …
 //! slot:   header page (4 KiB) | send ring | receive ring
 //! ```
 //!
@@ -36,6 +36,7 @@ pub use urgent::{Step, Urgent};
 
 use crate::access::AccessObserver;
 use crate::dirty::{DIRTY_LEN, DIRTY_SLOTS, Dirty};
+use crate::lookers::{LOOKER_LEN, LOOKERS_MAX, Looker};
 use crate::memory::PoolView;
 use crate::notify::Doorbell;
 use crate::segment::{OutOfBounds, Segment};
@@ -77,8 +78,11 @@ const LANES: usize = 2 * INSTANCES_MAX;
 /// After the doorbells of the first tcp and udp.
 const STACKS: usize = DOORBELLS + 2 * 64;
 const DIRTY_MAPS: usize = 8192;
+const LOOKERS: usize = 544768;
 const _: () = assert!(
-    DOORBELLS + (LANES + 1) * 64 <= DIRTY_MAPS && DIRTY_MAPS + LANES * (DIRTY_LEN + 64) <= ARENA_HEADER_LEN
+    DOORBELLS + (LANES + 1) * 64 <= DIRTY_MAPS
+        && DIRTY_MAPS + LANES * (DIRTY_LEN + 64) <= LOOKERS
+        && LOOKERS + LOOKERS_MAX * LOOKER_LEN <= ARENA_HEADER_LEN
 );
 
 /// The place of a transport among the doorbells and bitmaps.
@@ -240,6 +244,15 @@ impl Arena {
         }
         // SAFETY: one atomic.
         unsafe { self.segment.view(self.geometry.offset_of(slot) + page::SLEEPERS) }.ok()
+    }
+
+    /// The looker of this number; `None` if there is none.
+    pub fn looker(&self, number: u32) -> Option<&Looker> {
+        if number as usize >= LOOKERS_MAX {
+            return None;
+        }
+        // SAFETY: atomics only.
+        unsafe { self.segment.view(LOOKERS + number as usize * LOOKER_LEN) }.ok()
     }
 
     /// The stack's addresses, for `getifaddrs` and the interface ioctls: plain bytes that sockets

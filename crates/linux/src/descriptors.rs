@@ -12,6 +12,7 @@ mod handed;
 
 use crate::scm;
 use eft_base::{Instant, SocketId};
+use eft_channel::lookers::{Looker, Told};
 use eft_channel::socket::{Arena, SocketPage, flag};
 use handed::Handed;
 use rustix::event::{PollFd, PollFlags};
@@ -29,6 +30,7 @@ const DATAGRAM: u32 = 2;
 struct Far {
     fd: OwnedFd,
     page: SocketPage,
+    arena: Arena,
     ended: bool,
     hung_up: bool,
 }
@@ -95,7 +97,7 @@ impl FarEnds {
         // out.
         let token_lost = page.read_token().is_posted() && unread_by_peer(&fd) == 0;
         let plug_left = page.write_plug().is_half_taken();
-        let far = Far { fd, page, ended: false, hung_up: false };
+        let far = Far { fd, page, arena: arena.clone(), ended: false, hung_up: false };
         if plug_left {
             far.take_plug();
         }
@@ -143,15 +145,36 @@ impl FarEnds {
 
     pub fn readable(&mut self, socket: SocketId) {
         self.take_up_one(socket);
-        if let Some(far) = self.ends.get(&socket)
-            && !far.ended
-            && !self.handed.take_over(socket, &far.page)
-            && (far.page.read_token().post(far.page.receive_end())
-                || (far.page.has_more_to_report() && far.page.read_token().post_anyway())
-                || far.page.post_edge())
-        {
+        let Some(far) = self.ends.get(&socket) else { return };
+        if far.ended || self.handed.take_over(socket, &far.page) {
+            return;
+        }
+        match self.handed.tell(socket, &far.page, &far.arena) {
+            Told::Marked => {}
+            Told::Absent => drop(self.post(socket)),
+            Told::Asleep(sleep) => {
+                if self.post(socket)
+                    && let Some(looker) =
+                        self.ends.get(&socket).and_then(|far| looker_of(&far.page, &far.arena))
+                {
+                    looker.rang(sleep);
+                }
+            }
+        }
+    }
+
+    /// Makes the descriptor show the input that there is. True: a message was sent for that.
+    fn post(&mut self, socket: SocketId) -> bool {
+        let posts = |page: &SocketPage| {
+            page.read_token().post(page.receive_end())
+                || (page.has_more_to_report() && page.read_token().post_anyway())
+                || page.post_edge()
+        };
+        let is_due = self.ends.get(&socket).is_some_and(|far| !far.ended && posts(&far.page));
+        if is_due {
             self.send(socket, send_token);
         }
+        is_due
     }
 
     /// Sends a token. If the kernel has no memory for it, it is sent later.
@@ -164,7 +187,7 @@ impl FarEnds {
         wake_sleepers(&far.page);
     }
 
-    /// At the end of a turn: wakes the threads that are to take its input. Returns when to call [`Self::check_handed`].
+    /// At the end of a turn: wakes the threads that are to take its input, and notes when it was told of. Returns when to call [`Self::check_handed`].
     pub fn wake_readers(&mut self, now: impl Fn() -> Instant) -> Option<Instant> {
         if self.handed.is_idle() {
             return None;
@@ -178,7 +201,12 @@ impl FarEnds {
     /// Posts tokens for input that no thread has taken in time.
     pub fn check_handed(&mut self, now: impl Fn() -> Instant) {
         while let Some(socket) = self.handed.overdue(&now) {
-            self.readable(socket);
+            self.take_up_one(socket);
+            let is_due = |far: &Far| !far.page.is_told(far.page.receive_end());
+            let far = self.ends.get(&socket).filter(|far| is_due(far));
+            if far.is_some_and(|far| !self.handed.take_over(socket, &far.page)) {
+                self.post(socket);
+            }
         }
     }
 
@@ -237,6 +265,11 @@ impl FarEnds {
         let _ = rustix::net::shutdown(&far.fd, how);
         wake_sleepers(&far.page);
     }
+}
+
+/// The looker whose marks tell of the input, if the page names one that exists.
+fn looker_of<'a>(page: &SocketPage, arena: &'a Arena) -> Option<&'a Looker> {
+    page.looker().and_then(|number| arena.looker(number))
 }
 
 /// Wakes threads that sleep on the page and not in the kernel for their descriptor.

@@ -4,7 +4,7 @@ use crate::descriptor;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table;
-use crate::{address, control, domain, errno, fdops, loopback, options, readiness, real};
+use crate::{address, control, domain, errno, fdops, looking, loopback, options, readiness, real};
 use core::ffi::c_int;
 use eft_base::Endpoint;
 use eft_channel::socket::AcceptRecord;
@@ -50,6 +50,7 @@ pub unsafe fn accept(
             // The kernel takes the descriptor first, and does not wait without one.
             sys::descriptor_free()?;
         }
+        looking::part(listener);
         readiness::wait(fd, libc::POLLIN, libc::SO_RCVTIMEO)?;
         rounds += 1;
         if rounds % 8 == 0 {

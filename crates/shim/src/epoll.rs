@@ -9,7 +9,7 @@ mod registry;
 
 use crate::spin::Spin;
 use crate::table::{self, Entry};
-use crate::{poll, real, sleeping};
+use crate::{looking, poll, real, sleeping};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -48,7 +48,10 @@ pub fn note(set: c_int, operation: c_int, fd: c_int, event: Option<epoll_event>)
 /// The program registered an eft descriptor with this event; `None`: it took it out.
 pub fn registered(set: c_int, fd: c_int, event: Option<epoll_event>) {
     let Some(Ok(socket)) = table::socket(fd) else { return };
-    let Some(event) = event else { return registry::forget(set, fd) };
+    let Some(event) = event else {
+        looking::detach(set, fd);
+        return registry::forget(set, fd);
+    };
     if event.events & libc::EPOLLET as u32 != 0 {
         socket.page.add_wish(wish::EDGES);
     }
@@ -57,7 +60,10 @@ pub fn registered(set: c_int, fd: c_int, event: Option<epoll_event>) {
         crate::urgent::watch(fd);
     }
     widen(fd);
-    sleeping::watch(fd);
+    match looking::attach(set, fd, event) {
+        true => sleeping::watch_marked(fd),
+        false => sleeping::watch(fd),
+    }
 }
 
 /// A socket has got an error queue, or is registered with one: an error must wake waiters that did not ask for data.

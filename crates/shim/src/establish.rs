@@ -8,7 +8,7 @@ use crate::shadow_send;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{confined, control, domain, errno, interfaces, loopback, readiness, real};
+use crate::{confined, control, domain, errno, interfaces, looking, loopback, readiness, real};
 pub use connecting::{await_connected, begin_deferred, request_connect};
 use connecting::{connect_eft, disconnect, is_idle};
 use core::ffi::c_int;
@@ -199,6 +199,7 @@ pub fn listen(fd: c_int, backlog: c_int) -> Result<c_int> {
         return Err(Errno(libc::EINVAL));
     }
     bind_any(socket)?;
+    looking::part(socket);
     let hidden = loopback::listen(socket, backlog);
     control::request(
         Request {

@@ -7,7 +7,7 @@ use crate::domain::domain;
 use crate::socket::bit;
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{control, epoll, errno, linger, loopback, process, real, sleeping, standard};
+use crate::{control, epoll, errno, linger, looking, loopback, process, real, sleeping, standard};
 use core::ffi::{c_int, c_uint};
 use core::sync::atomic::Ordering;
 
@@ -17,6 +17,7 @@ pub fn close(fd: c_int) -> Result<c_int> {
     match table::get(fd) {
         Entry::Hidden => return Err(Errno(libc::EBADF)),
         Entry::Undecided { .. } if process::owns_memory() => epoll::forget(fd),
+        Entry::Set { .. } => looking::closing(fd),
         Entry::Eft { .. } => {
             if let Some(Ok(socket)) = table::socket(fd) {
                 linger::wait(socket);
@@ -42,6 +43,10 @@ pub fn duplicated(from: c_int, to: c_int) {
     table::touched(from);
     let entry = match table::get(from) {
         Entry::Hidden => Entry::Foreign,
+        Entry::Set { .. } => {
+            looking::bar(from);
+            table::get(from)
+        }
         entry => entry,
     };
     table::set(to, entry);
@@ -60,6 +65,7 @@ pub fn dup_onto(from: c_int, to: c_int, call: impl FnOnce() -> c_int) -> Result<
         return errno::of(call());
     }
     make_way(to);
+    looking::closing(to);
     let done = errno::of(call())?;
     duplicated(from, to);
     Ok(done)
@@ -104,6 +110,7 @@ pub fn close_range(first: c_uint, last: c_uint, flags: c_int) -> Result<c_int> {
     for fd in table::numbers(start, limit) {
         if table::get(fd) != Entry::Hidden {
             if !keep_open {
+                looking::closing(fd);
                 table::forget(fd);
             }
             continue;

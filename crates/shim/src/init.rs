@@ -7,7 +7,7 @@ use crate::dispatch::Calls;
 use crate::domain::{Domain, domain};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{confined, control, dispatch, epoll, exec, limit, process, real, scan, stdio};
+use crate::{confined, control, dispatch, epoll, exec, limit, looking, process, real, scan, stdio};
 use core::ffi::{CStr, c_int};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -26,6 +26,7 @@ const FORKS: process::Hooks = process::Hooks {
     reset_locks: || {
         control::reset_lock();
         epoll::reset_lock();
+        looking::reset_lock();
         limit::reset_lock();
         stdio::reset_lock();
     },
@@ -135,6 +136,7 @@ fn start(calls: Calls) -> core::result::Result<(), Failure> {
         return Err(Failure::Closed);
     }
     exec::remember();
+    looking::begin();
     table::set(fd, Entry::Hidden);
     control::set_domain_fd(fd);
     let (connection, answer) = control::hello(Some(HELLO_ATTEMPTS)).map_err(|errno| match errno {

@@ -6,7 +6,7 @@
 
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
-use crate::{confined, errno, handlers, real, sleeping};
+use crate::{confined, errno, handlers, looking, real, sleeping};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 
@@ -22,8 +22,12 @@ const TAKE_ROUNDS: u32 = 10;
 /// Sockets that have ended keep theirs: they stay readable, and by that message the stack notices the last close.
 pub fn retire(fd: c_int, socket: &Socket, still_ready: impl Fn() -> bool) {
     if socket.token.is_posted() && !socket.is_ended() && !socket.wishes_shut_read() {
-        for _ in 0..socket.token.retire(&still_ready) {
+        let retired = socket.token.retire(&still_ready);
+        for _ in 0..retired {
             take(fd, socket);
+        }
+        if retired > 0 {
+            looking::took_token(socket);
         }
     }
 }
@@ -151,6 +155,7 @@ pub fn wait_room(fd: c_int, socket: &Socket) -> Result<()> {
 
 /// Waits until a datagram socket may have something.
 pub fn wait_datagram(fd: c_int, socket: &Socket) -> Result<()> {
+    looking::part(socket);
     match confined::is_confined() {
         true => wait_confined(socket, || socket.token.is_posted()),
         false => wait(fd, libc::POLLIN, libc::SO_RCVTIMEO),
@@ -160,6 +165,7 @@ pub fn wait_datagram(fd: c_int, socket: &Socket) -> Result<()> {
 /// Waits until a stream may have something, as the program's `recv` would: with its receive timeout
 /// and with calls restarted after signals as their handlers say, since it *is* a `recv`.
 pub fn wait_stream(fd: c_int, socket: &Socket) -> Result<()> {
+    looking::part(socket);
     if confined::is_confined() {
         return wait_confined(socket, || socket.token.is_posted() || socket.wishes_shut_read());
     }

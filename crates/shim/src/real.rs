@@ -110,6 +110,8 @@ reals! {
     dup3: fn(c_int, c_int, c_int) -> c_int;
     close_range: fn(c_uint, c_uint, c_int) -> c_int;
     poll: fn(*mut libc::pollfd, libc::nfds_t, c_int) -> c_int;
+    epoll_create: fn(c_int) -> c_int;
+    epoll_create1: fn(c_int) -> c_int;
     epoll_ctl: fn(c_int, c_int, c_int, *mut epoll_event) -> c_int;
     execve: fn(*const c_char, *const *const c_char, *const *const c_char) -> c_int;
     execvpe: fn(*const c_char, *const *const c_char, *const *const c_char) -> c_int;

@@ -3,7 +3,7 @@
 
 use crate::domain::domain;
 use crate::table::{self, Entry};
-use crate::{address, loopback, sys};
+use crate::{address, looking, loopback, sys};
 use core::ffi::c_int;
 
 /// Whether this is a socket of the kind that eft descriptors are.
@@ -45,6 +45,8 @@ pub fn adopt(candidates: &[(c_int, u64)]) {
                 && let Some(socket) = domain.socket(slot)
             {
                 table::set(fd, Entry::Eft { slot, incarnation: socket.page.incarnation() });
+                // It is another process's, too.
+                looking::part(socket);
                 left -= 1;
             }
         }

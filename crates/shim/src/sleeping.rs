@@ -9,14 +9,13 @@
 //!   would end neither;
 //! - the transport posts the token for what no thread takes within some milliseconds.
 
-use crate::domain::{self, domain};
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
-use crate::{handlers, process, table, urgent};
+use crate::{handlers, looking, process, table, tokens, urgent};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering, fence};
 use core::time::Duration;
-use eft_channel::sleepers::{Left, Tag};
+use eft_channel::sleepers::Tag;
 
 /// How long a thread sleeps here.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -44,17 +43,17 @@ pub fn wait(fd: c_int, socket: &Socket) -> Option<Result<()>> {
     let sleepers = socket.page.sleepers();
     let (word, left_over) = sleepers.announce_reader(Tag::of_process(process::number()));
     if let Some(slot) = left_over {
-        wake(slot);
+        tokens::wake(slot);
     }
     let slept = match is_over(socket, incarnation) {
         true => Ok(()),
         false => sleep(sleepers.word().as_ptr(), word),
     };
-    pass_on(socket, sleepers.leave());
+    tokens::pass_on(socket, sleepers.leave());
     match slept {
         Err(Errno(libc::ETIMEDOUT)) if !is_over(socket, incarnation) => None,
         Err(Errno(libc::EINTR)) if !handlers::waits_restart() => {
-            ask_for_token(socket);
+            tokens::ask(socket);
             Some(Err(Errno(libc::EINTR)))
         }
         _ => Some(Ok(())),
@@ -83,23 +82,6 @@ fn is_over(socket: &Socket, incarnation: u32) -> bool {
         || page.incarnation() != incarnation
 }
 
-/// Wakes whom a thread that does not sleep any more has to.
-fn pass_on(socket: &Socket, left: Left) {
-    match left {
-        Left::Woken => {}
-        Left::WokenBefore(slot) => wake(slot),
-        // Others may sleep for the same value.
-        Left::ByItself => sys::futex_wake_all(socket.page.sleepers().word().as_ptr()),
-    }
-}
-
-/// Wakes the sleeper of another slot, which was handed input together with ours.
-fn wake(slot: u32) {
-    if let Some(socket) = domain().and_then(|domain| domain.socket(slot)) {
-        sys::futex_wake_all(socket.page.sleepers().word().as_ptr());
-    }
-}
-
 /// Whether the socket has no receive timeout.
 fn is_patient(fd: c_int, socket: &Socket) -> bool {
     if socket.has(bit::PATIENT) {
@@ -108,6 +90,13 @@ fn is_patient(fd: c_int, socket: &Socket) -> bool {
     let patient = sys::timeout_of(fd, libc::SO_RCVTIMEO).is_none();
     socket.put_bits(bit::PATIENT, patient);
     patient
+}
+
+/// The program waits for this descriptor in a set whose marks tell of input: a read must not sleep on the page beside it.
+pub fn watch_marked(fd: c_int) {
+    if let Some(Ok(socket)) = table::socket(fd) {
+        socket.set_bits(bit::WATCHED);
+    }
 }
 
 /// A program waits for this descriptor: from now on it is always right.
@@ -120,48 +109,34 @@ pub fn watch(fd: c_int) {
             socket.set_bits(bit::WATCHED);
             fence(Ordering::SeqCst);
         }
+        looking::part(socket);
         settle(fd, socket);
     }
 }
 
-/// The same for calls that come often: a process that never slept here leaves out no token.
+/// The same for calls that come often: a process that never slept here, and had no looker, leaves out no token.
 #[inline]
 pub fn watch_all(numbers: impl Iterator<Item = c_int>) {
-    if SLEPT.load(Ordering::Relaxed) {
+    if SLEPT.load(Ordering::Relaxed) || looking::is_used() {
         numbers.for_each(watch);
     }
 }
 
-/// A call took a part of the input. What is left has its token, unless the call slept here.
+/// A call took a part of the input. What is left has its token, unless the call slept here or marks tell of it.
 #[inline]
 pub fn left_a_rest(socket: &Socket) {
-    if socket.has(bit::WATCHED) {
-        ask_for_token(socket);
-    }
-}
-
-/// Whether there is input without a token. A listener's connections always have one.
-fn lacks_token(socket: &Socket) -> bool {
-    !socket.token.is_posted()
-        && urgent::has_input(socket)
-        && !socket.is_ended()
-        && !socket.has(bit::LISTENING | bit::ORPHAN)
-}
-
-fn ask_for_token(socket: &Socket) {
-    if lacks_token(socket) {
-        pass_on(socket, socket.page.sleepers().want_token());
-        domain::notify(socket);
+    if socket.has(bit::WATCHED) && socket.page.looker().is_none() {
+        tokens::ask(socket);
     }
 }
 
 /// Waits until the descriptor shows the input that there is. A transport that is just being reborn shows it later.
 fn settle(fd: c_int, socket: &Socket) {
     for _ in 0..ROUNDS {
-        if !lacks_token(socket) {
+        if !tokens::is_lacking(socket) {
             return;
         }
-        ask_for_token(socket);
+        tokens::ask(socket);
         if sys::poll(fd, libc::POLLIN, Some(ROUND_MS)).is_ok_and(|events| events != 0) {
             return;
         }

@@ -66,6 +66,8 @@ pub mod bit {
     pub const PATIENT: u32 = 67108864;
     /// IP_FREEBIND, IPV6_FREEBIND: it may be bound to an address that the stack does not have.
     pub const FREE_BIND: u32 = 134217728;
+    /// Somebody has waited for it otherwise than in the one set whose marks told of its input.
+    pub const PARTED: u32 = 268435456;
 }
 
 const BITS: usize = SHIM_WORDS;

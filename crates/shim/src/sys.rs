@@ -125,6 +125,11 @@ pub fn getpid() -> i32 {
     plain(libc::SYS_getpid, 0, 0, 0).unwrap_or(0) as i32
 }
 
+/// Whether there is no process of this number.
+pub fn is_gone(pid: u32) -> bool {
+    plain(libc::SYS_kill, pid as usize, 0, 0) == Err(Errno(libc::ESRCH))
+}
+
 pub fn fcntl(fd: c_int, command: c_int, arg: usize) -> Result<usize> {
     plain(libc::SYS_fcntl, fd as usize, command as usize, arg)
 }

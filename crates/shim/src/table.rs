@@ -27,14 +27,19 @@ pub enum Entry {
     Eft { slot: u32, incarnation: u32 },
     /// A NETLINK_ROUTE socket, answered by the shim.
     Netlink { port: u32 },
+    /// An epoll set. `looker`: one more than the number of its looker, 0 as long as it has none, [`UNSEEN`] if it never gets one.
+    Set { looker: u32 },
     /// The shim's own; programs do not see it.
     Hidden,
 }
+
+pub const UNSEEN: u32 = 1 << 24;
 
 const UNDECIDED: u64 = 1;
 const EFT: u64 = 2;
 const HIDDEN: u64 = 3;
 const NETLINK: u64 = 4;
+const SET: u64 = 5;
 /// An entry has 24 bits for the slot.
 const SLOT_MAX: u32 = (1 << 24) - 1;
 const _: () = assert!(DIRTY_SLOTS - 1 <= SLOT_MAX as usize);
@@ -53,6 +58,7 @@ impl Entry {
                 EFT | (slot as u64) << 8 | (incarnation as u64) << 32
             }
             Entry::Netlink { port } => NETLINK | (port as u64) << 32,
+            Entry::Set { looker } => SET | (looker as u64) << 32,
             Entry::Hidden => HIDDEN,
         }
     }
@@ -68,6 +74,7 @@ impl Entry {
             },
             EFT => Entry::Eft { slot: (word >> 8) as u32 & SLOT_MAX, incarnation: (word >> 32) as u32 },
             NETLINK => Entry::Netlink { port: (word >> 32) as u32 },
+            SET => Entry::Set { looker: (word >> 32) as u32 },
             HIDDEN => Entry::Hidden,
             _ => Entry::Foreign,
         }

@@ -32,6 +32,7 @@ cases! { on_both;
         lingering splicing;
     events: level edge edge_unread edge_unread_datagram edge_unread_listener edge_out oneshot
         nested early selecting exclusive shared_set own_signal listener;
+    looks: rests edges changes kernels seen others threads stolen forked sets;
     datagrams: echo messages refused many_waiters more broadcast groups mtu;
     shadows: beside together peeked either_first connected_peer loopback_peer waits domain handed six
         held refused;

@@ -4,7 +4,7 @@
 mod compile;
 mod support;
 
-use compile::{EFT, check, check_closed, run_on, run_on_kernel};
+use compile::{EFT, check, check_closed, compiled, limited, run_on_kernel};
 use support::Fake;
 
 const KERNEL: &str = "127.0.0.1";
@@ -20,11 +20,17 @@ fn on_both(program: &str, case: &str) {
 }
 
 fn on_eft(program: &str, case: &str) {
-    let fake = Fake::start();
-    let domain = fake.domain();
-    let what = format!("{program} {case} on eft");
-    check(&what, &run_on(&domain, program, &[case, EFT]));
-    check_closed(&what, &fake);
+    // Told of input by marks, and by tokens alone.
+    let ways: &[&str] = if matches!(program, "events" | "looks") { &["1", "0"] } else { &["1"] };
+    for look in ways {
+        let fake = Fake::start();
+        let domain = fake.domain();
+        let what = format!("{program} {case} on eft, EFT_LOOK={look}");
+        let mut timeout = domain.command("timeout");
+        timeout.env("EFT_LOOK", look);
+        check(&what, &limited(timeout, compiled(program), &[case, EFT]));
+        check_closed(&what, &fake);
+    }
 }
 
 cases! { on_both;
@@ -33,6 +39,7 @@ cases! { on_both;
         shut_read automatic exhausted bad_options last_number bad_addresses lingering splicing;
     events: level edge edge_unread edge_unread_datagram edge_unread_listener edge_out oneshot nested early selecting exclusive shared_set own_signal
         listener;
+    looks: rests edges changes kernels seen others threads stolen forked sets;
     hangups: reset reset_unread finished by_oneself refused held waiting queue by_number shut_datagrams;
     datagrams: echo messages refused many_waiters more broadcast groups mtu errors errors_and_data;
     urgent: taken left_out waits_for_all alone in_line inherited two messages selected behind in_a_set much spliced;

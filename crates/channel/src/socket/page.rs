@@ -4,6 +4,7 @@
 //! any cursor modulo the ring's length, so that no value leads out of the slot.
 
 mod cookie_keys;
+mod looker;
 mod rings;
 mod room;
 

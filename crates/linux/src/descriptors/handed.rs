@@ -1,14 +1,15 @@
-//! Input that threads are woken for instead of being told by a token (`eft_channel::sleepers`).
+//! Input that threads are woken for (`eft_channel::sleepers`), or that marks tell of (`eft_channel::lookers`), instead of a token.
 //!
-//! A thread that is woken may not take its input after all: it died, or its call was interrupted. So what was handed over is
-//! kept for a moment, and if the input is still there then, it gets its token. The threads of one process that are handed input
+//! A thread that is woken may not take its input after all: it died, or its call was interrupted. Nor may a program that looks at
+//! marks: it may be computing, or gone. So what was handed over is kept for a moment, and if the input is still there then, it gets its token. The threads of one process that are handed input
 //! in one turn wake each other, each the next, so that the turn costs one call. Where one of them stops, the same check helps the
 //! others.
 
 use crate::futex;
 use eft_base::{DomainId, Instant, SocketId};
+use eft_channel::lookers::Told;
 use eft_channel::sleepers::Tag;
-use eft_channel::socket::SocketPage;
+use eft_channel::socket::{Arena, SocketPage};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -27,6 +28,8 @@ struct Entry {
 pub struct Handed {
     /// In this turn: sockets, the processes of their readers, and the ends of their input.
     turn: Vec<(SocketId, Tag, u64)>,
+    /// In this turn: sockets with marks, and the ends of their input.
+    marked: Vec<(SocketId, u64)>,
     /// Before, in order.
     before: VecDeque<Entry>,
 }
@@ -34,15 +37,23 @@ pub struct Handed {
 impl Handed {
     /// True: a thread sleeps on the page, takes the input, and is woken at the end of the turn.
     pub fn take_over(&mut self, socket: SocketId, page: &SocketPage) -> bool {
-        // What is no input must show at the descriptor.
-        let only_input = || page.receivable() > 0 && !page.has_more_to_report();
-        let Some(reader) = page.sleepers().reader().filter(|_| only_input()) else { return false };
+        let Some(reader) = page.sleepers().reader().filter(|_| is_only_input(page)) else { return false };
         self.turn.push((socket, reader, page.receive_end()));
         true
     }
 
+    /// Marks the input if a program looks at marks.
+    pub fn tell(&mut self, socket: SocketId, page: &SocketPage, arena: &Arena) -> Told {
+        let looker = super::looker_of(page, arena).filter(|_| is_only_input(page));
+        let told = looker.map_or(Told::Absent, |looker| looker.tell(socket.slot));
+        if told == Told::Marked {
+            self.marked.push((socket, page.receive_end()));
+        }
+        told
+    }
+
     pub fn is_idle(&self) -> bool {
-        self.turn.is_empty() && self.before.is_empty()
+        self.turn.is_empty() && self.marked.is_empty() && self.before.is_empty()
     }
 
     /// Wakes the threads of this turn. Returns the number of calls.
@@ -51,10 +62,11 @@ impl Handed {
         page_of: impl Fn(SocketId) -> Option<&'a SocketPage>,
         now: impl Fn() -> Instant,
     ) -> u64 {
-        if self.turn.is_empty() {
+        if self.turn.is_empty() && self.marked.is_empty() {
             return 0;
         }
         let at = now();
+        self.before.extend(self.marked.drain(..).map(|(socket, end)| Entry { socket, end, at }));
         // For each process, whom the next thread is to wake; backwards, so that each is known to sleep.
         let mut heads: Vec<(DomainId, Tag, u32)> = Vec::new();
         for (socket, reader, end) in self.turn.drain(..).rev() {
@@ -78,10 +90,11 @@ impl Handed {
         heads.len() as u64
     }
 
-    /// Forgets the oldest as far as they were taken.
+    /// Forgets the oldest as far as they were taken, or were told of to one that asked for edges.
     pub fn forget_taken<'a>(&mut self, page_of: impl Fn(SocketId) -> Option<&'a SocketPage>) {
         while let Some(entry) = self.before.front()
-            && page_of(entry.socket).is_none_or(|page| page.receive_taken() >= entry.end)
+            && page_of(entry.socket)
+                .is_none_or(|page| page.receive_taken() >= entry.end || page.is_told(entry.end))
         {
             self.before.pop_front();
         }
@@ -99,6 +112,11 @@ impl Handed {
         }
         self.before.pop_front().map(|entry| entry.socket)
     }
+}
+
+/// What is no input must show at the descriptor.
+fn is_only_input(page: &SocketPage) -> bool {
+    page.receivable() > 0 && !page.has_more_to_report()
 }
 
 #[cfg(test)]

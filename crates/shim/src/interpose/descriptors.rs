@@ -1,7 +1,7 @@
 //! close, dup, fcntl, ioctl and epoll_ctl.
 
 use crate::table::{self, Entry};
-use crate::{control_calls, epoll, errno, fdops, real};
+use crate::{control_calls, epoll, errno, fdops, looking, real};
 use core::ffi::{c_int, c_uint, c_ulong, c_void};
 use libc::epoll_event;
 
@@ -71,6 +71,22 @@ pub unsafe extern "C" fn closefrom(low: c_int) {
 }
 
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn epoll_create(size: c_int) -> c_int {
+    // SAFETY: as above.
+    let set = unsafe { real::epoll_create.get()(size) };
+    looking::made(set);
+    set
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn epoll_create1(flags: c_int) -> c_int {
+    // SAFETY: as above.
+    let set = unsafe { real::epoll_create1.get()(flags) };
+    looking::made(set);
+    set
+}
+
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn epoll_ctl(
     set: c_int,
     operation: c_int,
@@ -87,6 +103,7 @@ pub unsafe extern "C" fn epoll_ctl(
             match table::get(fd) {
                 Entry::Undecided { .. } => epoll::note(set, operation, fd, event),
                 Entry::Eft { .. } => epoll::registered(set, fd, event),
+                Entry::Set { .. } => looking::bar(fd),
                 _ => {}
             }
         }

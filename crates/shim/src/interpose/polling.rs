@@ -1,7 +1,7 @@
 //! poll and epoll_wait, whose answers lack errors (`crate::poll`).
 
 use super::select::Sets;
-use crate::{epoll, error_watch, poll, real, sleeping, sys, table, urgent};
+use crate::{epoll, error_watch, looking, poll, real, sleeping, sys, table, urgent};
 use core::ffi::c_int;
 use core::time::Duration;
 use libc::{epoll_event, fd_set, nfds_t, pollfd, size_t, timeval};
@@ -18,6 +18,7 @@ pub unsafe fn list<'a>(list: *mut pollfd, count: nfds_t) -> Option<&'a mut [poll
     // SAFETY: by the caller.
     let list = unsafe { core::slice::from_raw_parts_mut(list, count as usize) };
     sleeping::watch_all(list.iter().map(|asked| asked.fd));
+    looking::bar_all(list.iter().map(|asked| asked.fd));
     list.iter().filter(|asked| asked.events & libc::POLLPRI != 0).for_each(|asked| urgent::watch(asked.fd));
     error_watch::is_watching().then_some(list)
 }
@@ -36,6 +37,9 @@ pub unsafe fn watch_set(count: c_int, set: *const fd_set) {
     let has =
         |fd: c_int| unsafe { *set.cast::<usize>().add(fd as usize / BITS) >> (fd as usize % BITS) & 1 != 0 };
     sleeping::watch_all(table::numbers(0, count - 1).filter(|fd| has(*fd)));
+    if looking::is_used() {
+        looking::bar_all(table::numbers(0, count - 1).filter(|fd| has(*fd)));
+    }
 }
 
 /// Completes the kernel's answer about `count` descriptors.
@@ -55,6 +59,24 @@ pub unsafe fn answered(list: *mut pollfd, ready: c_int, count: nfds_t) -> c_int 
 /// # Safety
 /// As for `epoll_wait`.
 pub unsafe fn wait_events(
+    set: c_int,
+    events: *mut epoll_event,
+    count: c_int,
+    limit: Option<Duration>,
+    mut call: impl FnMut(Option<Duration>) -> c_int,
+) -> c_int {
+    // SAFETY: by the caller.
+    let mut kernel = |limit| unsafe { wait_in_kernel(set, events, limit, &mut call) };
+    let has_room = count > 0 && sys::plausible(events, count as usize).is_ok();
+    match if has_room { looking::inside::enter(set) } else { None } {
+        // SAFETY: by the caller.
+        Some(inside) => unsafe { inside.wait(events, count as usize, limit, kernel) },
+        None => kernel(limit),
+    }
+}
+
+/// The same, with the kernel's answer, completed.
+unsafe fn wait_in_kernel(
     set: c_int,
     events: *mut epoll_event,
     limit: Option<Duration>,
@@ -90,7 +112,9 @@ pub unsafe extern "C" fn epoll_wait(
     // SAFETY: the program's call.
     unsafe {
         let limit = u64::try_from(limit).ok().map(Duration::from_millis);
-        wait_events(set, events, limit, |left| real::epoll_wait.get()(set, events, count, milliseconds(left)))
+        wait_events(set, events, count, limit, |left| {
+            real::epoll_wait.get()(set, events, count, milliseconds(left))
+        })
     }
 }
 

@@ -85,6 +85,7 @@ pub unsafe fn known(number: c_long, args: [usize; 6]) -> Option<isize> {
             libc::SYS_dup3 => int(descriptors::dup3(fd, b as _, c as _)),
             libc::SYS_fcntl => int(descriptors::fcntl(fd, b as _, c)),
             libc::SYS_ioctl => int(descriptors::ioctl(fd, b as _, c as _)),
+            libc::SYS_epoll_create1 => int(descriptors::epoll_create1(fd)),
             libc::SYS_epoll_ctl => int(descriptors::epoll_ctl(fd, b as _, c as _, d as _)),
             libc::SYS_socket => int(sockets::socket(fd, b as _, c as _)),
             libc::SYS_bind => int(sockets::bind(fd, b as _, c as _)),
@@ -141,6 +142,7 @@ unsafe fn older(number: c_long, args: [usize; 6]) -> Option<isize> {
         libc::SYS_open => {
             unsafe { files::open(args[0] as _, args[1] as c_int) }.map(|opened| errno::int(opened) as isize)
         }
+        libc::SYS_epoll_create => Some(unsafe { descriptors::epoll_create(args[0] as c_int) } as isize),
         libc::SYS_dup2 => Some(unsafe { descriptors::dup2(args[0] as c_int, args[1] as c_int) } as isize),
         _ => None,
     }

@@ -20,7 +20,8 @@ pub unsafe fn known(number: c_long, args: [usize; 6]) -> Option<c_int> {
                 let limit = u64::try_from(args[3] as c_int).ok().map(Duration::from_millis);
                 let limited =
                     |left| with(args, 3, polling::milliseconds(left) as usize, libc::SYS_epoll_pwait);
-                Some(polling::wait_events(args[0] as c_int, args[1] as *mut epoll_event, limit, limited))
+                let (set, events, count) = (args[0] as c_int, args[1] as *mut epoll_event, args[2] as c_int);
+                Some(polling::wait_events(set, events, count, limit, limited))
             }
             libc::SYS_epoll_pwait2 => Some(epoll_pwait2(args)),
             libc::SYS_pselect6 => {
@@ -118,7 +119,7 @@ unsafe fn epoll_pwait2(args: [usize; 6]) -> c_int {
         let Ok(limit) = signals::duration(args[3] as *const timespec) else {
             return kernel(libc::SYS_epoll_pwait2, args);
         };
-        polling::wait_events(args[0] as c_int, args[1] as *mut epoll_event, limit, |left| {
+        polling::wait_events(args[0] as c_int, args[1] as *mut epoll_event, args[2] as c_int, limit, |left| {
             let left = left.map(signals::timespec_of);
             let left = left.as_ref().map_or(0, |left| &raw const *left as usize);
             with(args, 3, left, libc::SYS_epoll_pwait2)

@@ -157,7 +157,7 @@ pub unsafe extern "C" fn epoll_pwait(
     // SAFETY: as above.
     unsafe {
         let limit = u64::try_from(limit).ok().map(Duration::from_millis);
-        polling::wait_events(set, events, limit, |left| {
+        polling::wait_events(set, events, count, limit, |left| {
             let left = polling::milliseconds(left);
             with_mask(mask, |mask| real::epoll_pwait.get()(set, events, count, left, mask))
         })
@@ -178,7 +178,7 @@ pub unsafe extern "C" fn epoll_pwait2(
             // The kernel reports the error.
             return real::epoll_pwait2.get()(set, events, count, limit, mask);
         };
-        polling::wait_events(set, events, limit, |left| {
+        polling::wait_events(set, events, count, limit, |left| {
             let left = left.map(timespec_of);
             let left = left.as_ref().map_or(core::ptr::null(), |left| left);
             with_mask(mask, |mask| real::epoll_pwait2.get()(set, events, count, left, mask))

@@ -89,6 +89,7 @@ impl Domain {
             .env("LD_PRELOAD", library())
             .env("EFT_SHIM", library())
             .env("EFT_STACK", "fake")
+            .env("EFT_LOOK", "1")
             .env("EFT_DOMAIN_FD", DOMAIN_FD.to_string());
         // SAFETY: dup2 is async-signal-safe.
         unsafe {

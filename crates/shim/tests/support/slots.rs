@@ -2,6 +2,7 @@
 
 use super::sys;
 use eft_base::{Endpoint, SlotShare};
+use eft_channel::lookers::{Looker, Told};
 use eft_channel::segment::Segment;
 use eft_channel::socket::{Arena, ERRORS_MAX, ErrorRecord, Geometry, SocketPage, flag, wish};
 use eft_messages::control::{InfoHeader, InterfaceInfo};
@@ -18,6 +19,8 @@ pub type Id = (usize, u32);
 /// What the fake knows of a socket.
 pub struct Slot {
     pub page: SocketPage,
+    arena: Arena,
+    number: u32,
     pub far: Option<sys::Watched>,
     pub stream: bool,
     pub bound: Option<Endpoint>,
@@ -90,6 +93,8 @@ impl DomainSlots {
         page.set_receive_notify(u64::MAX);
         self.slots[slot] = Some(Slot {
             page,
+            arena: self.arena.clone(),
+            number: slot as u32,
             far: None,
             stream,
             bound: None,
@@ -141,25 +146,47 @@ impl Slot {
     pub fn check_handed(&self) {
         if self.handed.get().is_some_and(|at| at.elapsed() >= Duration::from_millis(2)) {
             self.handed.set(None);
-            if self.page.receivable() > 0 {
-                self.post();
+            let is_due = self.page.receivable() > 0 && !self.page.is_told(self.page.receive_end());
+            if is_due && !self.hand_over() {
+                self.post_token();
             }
         }
     }
 
-    /// Makes the descriptor readable.
+    /// What the marks of the set say that the program waits for this socket in.
+    fn tell(&self) -> (Told, Option<&Looker>) {
+        let looker = self.page.looker().and_then(|number| self.arena.looker(number));
+        let told = looker.filter(|_| self.page.receivable() > 0).map(|looker| looker.tell(self.number));
+        (told.unwrap_or(Told::Absent), looker)
+    }
+
+    /// Makes the descriptor readable, unless a thread or a program that looks is told otherwise.
     pub fn post(&self) {
-        if let Some(far) = &self.far
-            && !self.ended
-            && !self.hand_over()
-            && (self.page.read_token().post(self.page.receive_end())
+        if self.far.is_none() || self.ended || self.hand_over() {
+            return;
+        }
+        match self.tell() {
+            (Told::Marked, _) => self.handed.set(self.handed.get().or(Some(Instant::now()))),
+            (Told::Asleep(sleep), Some(looker)) if self.post_token() => looker.rang(sleep),
+            (Told::Asleep(_), _) => {}
+            (Told::Absent, _) => drop(self.post_token()),
+        }
+    }
+
+    /// True: a message was needed.
+    fn post_token(&self) -> bool {
+        let Some(far) = self.far.as_ref().filter(|_| !self.ended) else { return false };
+        let due = {
+            self.page.read_token().post(self.page.receive_end())
                 // An error, which no position shows.
                 || ((self.page.error() != 0 || self.page.has_errors()) && self.page.read_token().post_anyway())
-                || self.page.post_edge())
-        {
+                || self.page.post_edge()
+        };
+        if due {
             sys::send(far.as_raw_fd(), &[], &[]);
             self.wake_sleepers();
         }
+        due
     }
 
     /// "Port unreachable" about a datagram to `to`, for the error queue.

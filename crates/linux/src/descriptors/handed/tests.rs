@@ -2,6 +2,7 @@ use super::*;
 use crate::descriptors::FarEnds;
 use eft_base::ComponentId;
 use eft_channel::Segment;
+use eft_channel::lookers::{LOOKERS_MAX, Looker};
 use eft_channel::sleepers::Left;
 use eft_channel::socket::{Arena, Geometry};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -38,6 +39,14 @@ impl Scene {
 
     fn announce(&self, slot: u32, pid: u32) -> u32 {
         self.page(slot).sleepers().announce_reader(Tag::of_process(pid)).0
+    }
+
+    /// These sockets belong to a set whose program looks at marks.
+    fn look(&self, slots: &[u32]) -> &Looker {
+        let looker = self.arena.looker(5).unwrap();
+        assert!(looker.claim(7));
+        slots.iter().for_each(|slot| self.page(*slot).set_looker(Some(5)));
+        looker
     }
 
     /// Input arrives.
@@ -154,4 +163,93 @@ fn a_successor_wakes_or_posts() {
         scene.far.check_handed(|| at(9));
         assert!(scene.has_token(0));
     }
+}
+
+#[test]
+fn a_program_that_looks_is_told_by_marks_and_woken_by_one_token() {
+    let mut scene = Scene::new();
+    scene.look(&[0, 1, 2]);
+    scene.fill(0, 5);
+    scene.fill(3, 5);
+    assert_eq!([0, 3].map(|slot| scene.has_token(slot)), [false, true]);
+    let marks = |scene: &Scene| {
+        let mut marks = Vec::new();
+        scene.arena.looker(5).unwrap().take(|mark| marks.push(mark));
+        marks
+    };
+    assert_eq!(marks(&scene), [0]);
+    scene.page(0).set_receive_taken(5);
+    assert!(scene.arena.looker(5).unwrap().announce());
+    (0..3).for_each(|slot| scene.fill(slot, 9));
+    assert_eq!([0, 1, 2].map(|slot| scene.has_token(slot)), [true, false, false], "one wake for all");
+    assert_eq!(marks(&scene), [0, 1, 2]);
+}
+
+#[test]
+fn marked_input_that_nobody_takes_gets_its_token_after_a_moment() {
+    let mut scene = Scene::new();
+    scene.look(&[0, 1]);
+    (0..2).for_each(|slot| scene.fill(slot, 5));
+    assert_eq!(scene.far.wake_readers(|| at(1)), Some(at(3)));
+    scene.page(0).set_receive_taken(5);
+    scene.far.check_handed(|| at(2));
+    assert!(!scene.has_token(1), "too early");
+    scene.far.check_handed(|| at(3));
+    assert_eq!([0, 1].map(|slot| scene.has_token(slot)), [false, true]);
+    assert_eq!(scene.far.wake_readers(|| at(4)), None);
+}
+
+/// It would be an edge.
+#[test]
+fn input_that_an_edge_triggered_program_was_told_of_gets_no_token() {
+    let mut scene = Scene::new();
+    scene.look(&[0]);
+    scene.fill(0, 5);
+    scene.far.wake_readers(|| at(1));
+    scene.page(0).set_told(5);
+    assert_eq!(scene.far.wake_readers(|| at(2)), None);
+    scene.far.check_handed(|| at(3));
+    assert!(!scene.has_token(0));
+    scene.fill(0, 6);
+    scene.far.wake_readers(|| at(4));
+    scene.far.check_handed(|| at(6));
+    assert!(scene.has_token(0), "of this it was not told");
+}
+
+/// A program may name any looker, and leave any state there.
+#[test]
+fn a_looker_that_is_not_there_gets_tokens() {
+    let mut scene = Scene::new();
+    scene.page(0).set_looker(Some(LOOKERS_MAX as u32));
+    scene.page(1).set_looker(Some(u32::MAX - 1));
+    scene.look(&[2]).leave();
+    (0..3).for_each(|slot| scene.fill(slot, 5));
+    assert_eq!([0, 1, 2].map(|slot| scene.has_token(slot)), [true; 3]);
+}
+
+/// What is no input shows at the descriptor, whoever looks.
+#[test]
+fn the_end_of_a_stream_shows_beside_marks() {
+    let mut scene = Scene::new();
+    scene.look(&[0]);
+    scene.fill(0, 5);
+    scene.far.end_of_stream(socket(0));
+    assert!(scene.has_token(0));
+}
+
+/// A server dies after it marked input; its successor is told of the socket, and sees to it.
+#[test]
+fn a_successor_marks_again() {
+    let mut scene = Scene::new();
+    scene.look(&[0]);
+    scene.fill(0, 5);
+    let (near, far) = crate::scm::pair().unwrap();
+    scene.near[0] = near;
+    scene.far = FarEnds::default();
+    scene.far.insert(socket(0), far, &scene.arena);
+    scene.far.take_up(1, |_| {});
+    assert!(scene.arena.looker(5).unwrap().has_marks() && !scene.has_token(0));
+    scene.far.wake_readers(|| at(1));
+    scene.far.check_handed(|| at(3));
+    assert!(scene.has_token(0));
 }
