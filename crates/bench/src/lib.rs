@@ -13,6 +13,7 @@ mod campaign;
 mod channel;
 mod commit;
 pub mod counters;
+mod datagrams;
 mod figure;
 pub mod ground;
 mod idle;
@@ -31,10 +32,12 @@ mod report;
 pub mod samples;
 mod scale;
 mod sched;
+mod servers;
 mod side;
 mod stack;
 mod stolen;
 pub mod store;
+mod visits;
 mod vm;
 pub mod watch;
 
@@ -59,6 +62,8 @@ pub enum Bench {
     Channel(channel::ChannelArguments),
     /// The cost for tcp of committing a turn
     Commit(commit::CommitArguments),
+    /// UDP at full speed, short and long datagrams, without and with segmentation offload, beside two kernels
+    Datagrams(datagrams::DatagramsArguments),
     /// The CPU time of a stack that has nothing to do
     Idle(idle::IdleArguments),
     /// Speed and the cost of a crash, for each way to put components into processes, beside two kernels
@@ -80,8 +85,12 @@ pub enum Bench {
     /// The work that is counted (started by `scale`)
     #[command(hide = true)]
     ScaleProbe(scale::ProbeArguments),
+    /// nginx under wrk and redis under redis-benchmark, for ways to put components into processes, beside two kernels
+    Servers(servers::ServersArguments),
     /// What the scheduler's policies achieve, beside the best fixed configurations
     Sched(sched::SchedArguments),
+    /// Connect, one request and its answer, close, from many addresses, beside two kernels
+    Visits(visits::VisitsArguments),
     /// Guests on a fast and a slowed CPU under each policy, and the cost of deciding
     Vm(vm::VmArguments),
     /// One guest (started by `vm`)
@@ -123,6 +132,7 @@ pub fn run(bench: &Bench, names: CounterNames) -> Result<()> {
         Bench::Latency(a) => latency::run(a),
         Bench::Channel(a) => channel::run(a),
         Bench::Commit(a) => commit::run(a),
+        Bench::Datagrams(a) => datagrams::run(a),
         Bench::Idle(a) => idle::run(a),
         Bench::Impaired(a) => impaired::run(a),
         Bench::Isolation(a) => isolation::run(a),
@@ -134,6 +144,8 @@ pub fn run(bench: &Bench, names: CounterNames) -> Result<()> {
         Bench::Scale(a) => scale::run(a),
         Bench::ScaleProbe(a) => scale::probe(a),
         Bench::Sched(a) => sched::run(a, names),
+        Bench::Servers(a) => servers::run(a),
+        Bench::Visits(a) => visits::run(a),
         Bench::Vm(a) => vm::run(a),
         Bench::VmWorker(a) => vm::worker(a),
         Bench::Load(a) => load::run(a),

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 
 use super::progress::Progress;
+use super::{datagrams, visits};
 use rustix::event::{PollFd, PollFlags, poll};
 
 #[derive(clap::Subcommand)]
@@ -40,6 +41,14 @@ pub enum Peer {
     },
     /// Keep many connections, and send back each byte of each
     Crowd { address: String },
+    /// Answer one request of each connection
+    ServeVisits { address: String },
+    /// Connect, ask and close, from addresses of this one's network; print visits per second
+    Visit { address: String, near: std::net::Ipv4Addr, seconds: f64 },
+    /// Print how many datagrams came per second, after each pause
+    CountDatagrams { address: String },
+    /// Send datagrams of this many bytes, so many in a call
+    SendDatagrams { address: String, bytes: usize, batch: usize, seconds: f64 },
     /// The load that `campaign` runs on the stack; it counts in files of the folder
     Campaign { address: String, folder: PathBuf },
     /// Send this many bytes and wait for them; print requests per second, the median and the longest time in microseconds
@@ -69,6 +78,12 @@ pub fn run(peer: &Peer) -> Result<()> {
         Peer::Source { address, seconds, congestion } => source(address, *seconds, congestion.as_deref()),
         Peer::Bursts { address, on_ms, off_ms, seconds } => bursts(address, *on_ms, *off_ms, *seconds),
         Peer::Crowd { address } => crowd(address),
+        Peer::ServeVisits { address } => visits::serve(address),
+        Peer::Visit { address, near, seconds } => visits::visit(address, *near, *seconds),
+        Peer::CountDatagrams { address } => datagrams::count(address),
+        Peer::SendDatagrams { address, bytes, batch, seconds } => {
+            datagrams::send(address, *bytes, *batch, *seconds)
+        }
         Peer::Echo { address, bytes } => echo(address, *bytes),
         Peer::Ask { address, connections, seconds, bytes, rate, progress } => {
             // Each connection has its share of the rate.

@@ -2,8 +2,9 @@
 
 use super::bulk::rate;
 use super::latency::ask;
-use super::stack::{FAR, Kernels, NEAR, Serving, Stack, host_peer};
+use super::stack::{FAR, Kernels, NEAR, Serving, Stack, host_peer, ip};
 use anyhow::{Context, Result, bail};
+use eft_component::topology::{DEFAULT, EDGE, STACK};
 use std::process::Command;
 
 #[derive(Clone, Copy)]
@@ -20,11 +21,38 @@ pub const ECHO: u16 = 7;
 const SINK: u16 = 5201;
 const HOST_SINK: u16 = 5202;
 
+/// A way to put components into processes, in the order in which aims are listed.
+pub struct Setting {
+    pub name: &'static str,
+    pub topology: &'static str,
+}
+
+impl Setting {
+    pub const ALL: [Setting; 3] = [
+        Setting { name: "one process each", topology: DEFAULT },
+        Setting { name: "edge", topology: EDGE },
+        Setting { name: "stack", topology: STACK },
+    ];
+}
+
+/// Those settings whose names contain `only`, with their numbers.
+pub fn chosen(only: &Option<String>) -> Vec<(usize, &'static str)> {
+    let names = Setting::ALL.iter().map(|setting| setting.name).enumerate();
+    names.filter(|(_, name)| only.as_ref().is_none_or(|only| name.contains(only.as_str()))).collect()
+}
+
+/// A command that runs `eft bench peer …` at the far end of the side's wire.
+pub fn at_far_end(side: &Side, arguments: &[&str]) -> Result<Command> {
+    beyond(&side.stack, &side.kernels, arguments)
+}
+
 /// A stack, or a kernel, with what serves on either side of its wire.
 pub struct Side {
     pub stack: Option<Stack>,
     kernels: Option<Kernels>,
-    near: String,
+    pub near: String,
+    /// The interface on this side of the wire.
+    interface: String,
     pub far: String,
     sink: Serving,
     host_sink: Serving,
@@ -43,21 +71,37 @@ impl Side {
         let all = [&["--address", &own, "--host-address", &host], options].concat();
         let stack = Stack::start_as(&format!("bench{id}-{number}"), &device, &all, Some(&file));
         let _ = std::fs::remove_file(&file);
-        Side::new(Some(stack?), None, near, far)
+        let interface = device.trim_start_matches("tap:").to_string();
+        Side::new(Some(stack?), None, (near, far), interface)
     }
 
     pub fn of_kernels() -> Result<Side> {
-        Side::new(None, Some(Kernels::start()?), NEAR.into(), FAR.into())
+        let kernels = Kernels::start()?;
+        let interface = kernels.interface.clone();
+        Side::new(None, Some(kernels), (NEAR.into(), FAR.into()), interface)
     }
 
-    fn new(stack: Option<Stack>, kernels: Option<Kernels>, near: String, far: String) -> Result<Side> {
+    fn new(
+        stack: Option<Stack>,
+        kernels: Option<Kernels>,
+        (near, far): (String, String),
+        interface: String,
+    ) -> Result<Side> {
         let beyond = |what: &str, port: u16| {
             let address = format!("{far}:{port}");
             Serving::start(beyond(&stack, &kernels, &[what, &address])?)
         };
         let (echo, sink) = (beyond("echo", ECHO)?, beyond("sink", SINK)?);
         let host_sink = Serving::start(host_peer(&["sink", &format!("{near}:{HOST_SINK}")])?)?;
-        Ok(Side { stack, kernels, near, far, sink, host_sink, _echo: echo })
+        Ok(Side { stack, kernels, near, interface, far, sink, host_sink, _echo: echo })
+    }
+
+    /// Gives this side of the wire `count` further addresses of its network, from the number `first` on.
+    pub fn add_near_addresses(&self, first: u8, count: u8) -> Result<()> {
+        let network = self.near.rsplit_once('.').map_or("", |(network, _)| network);
+        (first..first.saturating_add(count)).try_for_each(|number| {
+            ip(&["addr", "add", &format!("{network}.{number}/32"), "dev", &self.interface])
+        })
     }
 
     /// What the load achieves in its unit.

@@ -55,8 +55,13 @@ impl Stack {
     /// A command that runs `eft bench peer …` on the stack.
     pub fn peer(&self, arguments: &[&str]) -> Result<Command> {
         let exe = exe()?;
-        let mut command = Command::new(&exe);
-        command.args(["run", "--name", &self.name, "--"]).arg(&exe).args(["bench", "peer"]).args(arguments);
+        self.command(&exe.to_string_lossy(), &[&["bench", "peer"], arguments].concat())
+    }
+
+    /// A command that runs a program on the stack.
+    pub fn command(&self, program: &str, arguments: &[&str]) -> Result<Command> {
+        let mut command = Command::new(exe()?);
+        command.args(["run", "--name", &self.name, "--", program]).args(arguments);
         Ok(command)
     }
 }
@@ -92,9 +97,14 @@ impl Kernels {
 
     /// A command that runs `eft bench peer …` in the namespace.
     pub fn peer(&self, arguments: &[&str]) -> Result<Command> {
+        Ok(self.command(&exe()?.to_string_lossy(), &[&["bench", "peer"], arguments].concat()))
+    }
+
+    /// A command that runs a program in the namespace.
+    pub fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.namespace]).arg(exe()?).args(["bench", "peer"]).args(arguments);
-        Ok(command)
+        command.args(["netns", "exec", &self.namespace, program]).args(arguments);
+        command
     }
 }
 
@@ -189,7 +199,7 @@ fn move_into(namespace: &str, interface: &str, address: &str) -> Result<()> {
     ip(&["-n", namespace, "link", "set", interface, "up"])
 }
 
-fn ip(arguments: &[&str]) -> Result<()> {
+pub fn ip(arguments: &[&str]) -> Result<()> {
     let output =
         Command::new("ip").args(arguments).output().map_err(|e| anyhow!("ip: {e}: install iproute2"))?;
     if output.status.success() {
