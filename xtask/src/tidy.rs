@@ -10,21 +10,25 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("base", &[]),
     ("machine", &[]),
     ("text", &[]),
+    ("autoconf", &["base"]),
     ("channel", &["base"]),
     ("messages", &["base", "channel"]),
     ("arena", &["base", "channel"]),
     ("component", &["base", "machine", "channel", "messages"]),
     ("sockets", FRAME),
     ("transport", FRAME),
-    ("ip", FRAME),
+    ("ip", &["autoconf", "base", "channel", "arena", "messages", "component"]),
     ("filter", FRAME),
     ("nic", FRAME),
-    ("control", FRAME),
+    ("control", &["autoconf", "base", "channel", "arena", "messages", "component"]),
     ("acpi", &[]),
     ("cores", &["base", "machine", "channel", "messages", "component"]),
     ("vcpu", &["base", "machine"]),
     ("host", &["acpi", "base", "machine", "cores", "vcpu"]),
-    ("linux", &["base", "machine", "channel", "messages", "component", "control", "cores", "host"]),
+    (
+        "linux",
+        &["autoconf", "base", "machine", "channel", "messages", "component", "control", "cores", "host"],
+    ),
     ("harness", &["base", "channel", "messages", "component", "transport"]),
     ("record", &["base", "channel", "messages", "component", "transport", "ip", "filter"]),
     (
@@ -74,6 +78,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "bench",
             "acpi",
+            "autoconf",
             "base",
             "machine",
             "text",
@@ -101,6 +106,7 @@ const FRAME: &[&str] = &["base", "channel", "arena", "messages", "component"];
 
 /// Crates that must build without the standard library: no I/O, no clock, by construction.
 const PURE: &[&str] = &[
+    "autoconf",
     "base",
     "channel",
     "arena",
