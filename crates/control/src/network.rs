@@ -4,13 +4,16 @@
 //! refers to.
 
 mod change;
+mod learnt;
 
 pub use change::{Change, NetworkError, RouteKey};
+pub use learnt::Learnt;
 
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::net::IpAddr;
+use eft_autoconf::method::Method;
 use eft_base::address::{MacText, link_local, needs_zone};
 use eft_base::{Cidr, MacAddress};
 use serde::{Deserialize, Serialize};
@@ -26,6 +29,9 @@ pub const NEIGHBOURS_MAX: usize = 256;
 pub struct Interface {
     pub name: String,
     pub addresses: Vec<Cidr>,
+    /// How it gets further ones.
+    #[serde(default)]
+    pub auto: Vec<Method>,
 }
 
 /// A route that was configured; those to the networks of addresses go without saying.
@@ -98,6 +104,10 @@ impl Network {
             let addresses: Vec<String> = i.addresses.iter().map(ToString::to_string).collect();
             let addresses = quoted(&addresses);
             text += &format!("[[interface]]\nindex = {n}\nname = {:?}\naddresses = [{addresses}]\n", i.name);
+            if !i.auto.is_empty() {
+                let methods: Vec<String> = i.auto.iter().map(ToString::to_string).collect();
+                text += &format!("auto = [{}]\n", quoted(&methods));
+            }
         }
         for r in &self.routes {
             text += &format!("[[route]]\ndestination = \"{}\"\nmetric = {}\n", r.destination, r.metric);
@@ -119,11 +129,16 @@ impl Network {
 }
 
 impl Interface {
+    /// Whether it has an IPv6 address, or is to get one.
+    pub fn speaks_ipv6(&self) -> bool {
+        self.addresses.iter().any(|a| a.address.is_ipv6()) || self.auto.iter().any(|m| m.needs_ipv6())
+    }
+
     /// All its addresses: one that speaks IPv6 has a link-local one, too, made from its MAC.
     pub fn all_addresses(&self, mac: MacAddress) -> Vec<Cidr> {
         let mut all = self.addresses.clone();
         let is_link_local = |a: IpAddr| matches!(a, IpAddr::V6(a) if needs_zone(a));
-        if all.iter().any(|a| a.address.is_ipv6()) && !all.iter().any(|a| is_link_local(a.address)) {
+        if self.speaks_ipv6() && !all.iter().any(|a| is_link_local(a.address)) {
             all.push(Cidr { address: link_local(mac).into(), prefix_len: 64 });
         }
         all

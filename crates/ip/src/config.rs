@@ -20,6 +20,8 @@
 //! mac = "02:00:00:00:00:07"
 //! ```
 //!
+//! An interface may have `auto = ["slaac"]`: how it gets further addresses.
+//!
 //! An interface with an IPv6 address speaks IPv6, and has a link-local address as well: one derived from its MAC,
 //! unless one is given.
 //!
@@ -31,6 +33,7 @@ use crate::{v4, v6};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
+use eft_autoconf::method::Method;
 use eft_base::address::MacText;
 use eft_base::text::complaint;
 use eft_base::{Cidr, MacAddress};
@@ -58,6 +61,16 @@ pub struct InterfaceConfig {
     pub index: u8,
     pub name: String,
     pub addresses: Vec<Cidr>,
+    /// How it gets further ones.
+    #[serde(default)]
+    pub auto: Vec<Method>,
+}
+
+impl InterfaceConfig {
+    /// Whether it has a link-local address.
+    fn speaks_ipv6(&self) -> bool {
+        self.addresses.iter().any(|c| c.address.is_ipv6()) || self.auto.iter().any(|m| m.needs_ipv6())
+    }
 }
 
 /// A neighbour whose link address is not asked for.
@@ -144,6 +157,7 @@ impl Config {
         let to = route.destination;
         let by = |i: &&InterfaceConfig| route.interface.as_ref().is_none_or(|name| *name == i.name);
         let mut cidrs = self.interface.iter().filter(by).flat_map(|i| &i.addresses);
+        let speaks_ipv6 = self.interface.iter().filter(by).any(InterfaceConfig::speaks_ipv6);
         if let Some(name) = &route.interface
             && !self.interface.iter().any(|i| i.name == *name)
         {
@@ -160,9 +174,7 @@ impl Config {
         }
         // An interface that speaks IPv6 has a link-local address.
         let of_the_link = is_link_local(gateway) && route.interface.is_some();
-        if !(of_the_link && cidrs.clone().any(|c| c.address.is_ipv6()))
-            && !cidrs.clone().any(|c| c.contains(gateway))
-        {
+        if !(of_the_link && speaks_ipv6) && !cidrs.clone().any(|c| c.contains(gateway)) {
             return Err(ConfigError::GatewayInNoNetwork { to, gateway });
         }
         if cidrs.any(|c| c.address == gateway || c.broadcast().map(IpAddr::V4) == Some(gateway)) {

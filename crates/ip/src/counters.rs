@@ -86,6 +86,8 @@ eft_component::counters! {
     /// Answers to unknown questions.
     StaleReply => "stale_reply",
     BadDone => "bad_done",
+    /// Router advertisements that were read.
+    RouterAdvertisements => "router_advertisements",
     Transmissions => "transmissions",
     Arrivals => "arrivals",
     /// Connections whose ordinary packets pass without a question.

@@ -6,7 +6,9 @@ use crate::gate::Gate;
 use crate::given::Given;
 use crate::grants::Grants;
 use crate::lane::Lanes;
+use crate::learners::{self, Learners};
 use crate::limit::Limiter;
+use crate::link::Link;
 use crate::multicast::table::Groups;
 use crate::neighbour::{NEIGHBOURS, Neighbours};
 use crate::pending::{Arrival, Datagram, FromPeer, Stage, ToPeer, Transmission};
@@ -19,7 +21,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
-use eft_base::{Instant, MacAddress, PoolId, Random, RequestId};
+use eft_base::{Instant, PoolId, Random, RequestId};
 use eft_channel::rounds::Rounds;
 use eft_channel::{Pool, Requests};
 use eft_component::{Answer, Component, Configure, Context, Outbox};
@@ -50,23 +52,13 @@ pub struct IpConfig {
     pub seed: u64,
 }
 
-/// A device as its NIC last described it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Link {
-    pub mac: MacAddress,
-    pub mtu: u16,
-    pub up: bool,
-    pub checksum: bool,
-    pub segment_max: u32,
-}
-
 /// The engine.
 pub struct Ip {
     pub(crate) with_filter: bool,
     pub(crate) routes: Routes,
     last_error: Option<String>,
     /// By NIC number.
-    links: Vec<Option<Link>>,
+    pub(crate) links: Vec<Option<Link>>,
     pub(crate) gate: Gate,
     pub(crate) frames: Pool,
     pub(crate) packets: Pool,
@@ -79,6 +71,7 @@ pub struct Ip {
     pub(crate) paths: Paths,
     pub(crate) tentatives: Tentatives,
     pub(crate) groups: Groups,
+    pub(crate) autoconf: Learners,
     pub(crate) given: Given,
     pub(crate) limiter: Limiter,
     /// Limits the resets that the filter orders.
@@ -119,6 +112,7 @@ impl Ip {
             paths: Paths::default(),
             tentatives: Tentatives::default(),
             groups: Groups::default(),
+            autoconf: Learners::default(),
             given: Given::new(&packets),
             limiter: Limiter::new(),
             reset_limiter: Limiter::new(),
@@ -152,26 +146,6 @@ impl Ip {
             || self.gate.uses(pool)
             || self.arrivals.iter().any(|(_, a)| a.packet.pool == pool)
             || self.lanes.iter().flat_map(|l| &l.undelivered).any(|u| u.packet.pool == pool)
-    }
-
-    pub(crate) fn link(&self, interface: u8) -> Option<&Link> {
-        self.links.get(interface as usize)?.as_ref()
-    }
-
-    fn receive_link(&mut self, cx: &mut Context, interface: u8, link: Link, out: &mut Out) {
-        let i = interface as usize;
-        if self.links.len() <= i {
-            self.links.resize(i + 1, None);
-        }
-        let was_up = self.links[i].is_some_and(|l| l.up && l.mac == link.mac);
-        self.links[i] = Some(link);
-        self.routes.add_link_local(interface, link.mac);
-        if link.up && !was_up {
-            let all = self.routes.addresses_of(interface).collect();
-            self.announce(cx, interface, all, out);
-            self.groups.link_up(cx.now, interface);
-        }
-        self.open_gate(cx, out);
     }
 
     fn configure(&mut self, cx: &mut Context, text: &[u8], out: &mut Out) {
@@ -208,12 +182,13 @@ impl Ip {
         for (mac, waiting) in self.neighbours.configure(cx.now, config.neighbours()) {
             self.release_waiting(cx, waiting, mac, out);
         }
+        self.configure_autoconf(cx, &config);
         self.gate.configured = true;
         self.open_gate(cx, out);
     }
 
     /// Lets messages in once addresses and devices are known.
-    fn open_gate(&mut self, cx: &mut Context, out: &mut Out) {
+    pub(crate) fn open_gate(&mut self, cx: &mut Context, out: &mut Out) {
         let links_known = self.routes.interfaces().all(|i| self.link(i).is_some());
         if self.gate.may_open(cx.now, links_known) {
             for (peer, message) in self.gate.open() {
@@ -322,6 +297,10 @@ impl Component for Ip {
     fn event(&mut self, cx: &mut Context, Configure { key, value }: Configure, out: &mut Out) {
         if key == "ip" {
             self.configure(cx, &value, out);
+        } else if key == learners::KNOWN {
+            self.autoconf.remember(&value);
+        } else if key == learners::IDENTITY {
+            self.autoconf.set_identity(&value);
         } else if key.starts_with(NEIGHBOURS) {
             self.show_neighbours(cx.now, key, out);
         }
@@ -333,6 +312,7 @@ impl Component for Ip {
         self.expire_reassembly(cx, out);
         self.expire_tentatives(cx, out);
         self.expire_groups(cx, out);
+        self.expire_autoconf(cx, out);
         self.expire_grants(cx, out);
         self.repeat_requests(cx, out);
     }
@@ -350,6 +330,7 @@ impl Component for Ip {
             self.reassembly.deadline(),
             self.tentatives.deadline(),
             self.groups.deadline(),
+            self.autoconf.deadline(),
             self.grants.deadline(),
             self.rounds.deadline(),
             self.retry_at,

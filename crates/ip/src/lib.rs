@@ -15,6 +15,7 @@
 
 extern crate alloc;
 
+mod autoconf;
 mod bytes;
 pub mod config;
 pub mod config_error;
@@ -28,7 +29,10 @@ mod given;
 mod grants;
 mod icmp;
 mod lane;
+mod learners;
 mod limit;
+mod link;
+mod links;
 mod local;
 mod multicast;
 mod neighbour;

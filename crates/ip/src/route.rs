@@ -23,12 +23,16 @@ struct Address {
     address: IpAddr,
     broadcast: Option<IpAddr>,
     interface: u8,
+    /// Its preferred lifetime is over (RFC 4862 §5.5.4).
+    deprecated: bool,
 }
 
 /// Routes and addresses from the configuration. Lists are short and searched from the front.
 #[derive(Default)]
 pub(crate) struct Routes {
     interfaces: Vec<(u8, String)>,
+    /// Those that speak IPv6 although they may have no address yet.
+    to_learn: Vec<u8>,
     addresses: Vec<Address>,
     /// Longest prefix first, of equal ones the lowest metric.
     routes: Vec<Route>,
@@ -39,6 +43,9 @@ impl Routes {
         let mut r = Routes::default();
         for interface in &config.interface {
             r.interfaces.push((interface.index, interface.name.clone()));
+            if interface.auto.iter().any(|method| method.needs_ipv6()) {
+                r.to_learn.push(interface.index);
+            }
             for cidr in &interface.addresses {
                 r.insert(interface.index, *cidr);
             }
@@ -68,7 +75,7 @@ impl Routes {
         let address = in_zone(cidr.address, interface);
         let cidr = Cidr { address, ..cidr };
         let broadcast = cidr.broadcast().map(IpAddr::V4);
-        self.addresses.push(Address { cidr, address, broadcast, interface });
+        self.addresses.push(Address { cidr, address, broadcast, interface, deprecated: false });
         self.routes.push(Route { destination: cidr, interface, gateway: None, metric: 0 });
     }
 
@@ -86,9 +93,17 @@ impl Routes {
         self.addresses.retain(|a| a.interface != interface || a.address != address);
     }
 
-    /// Whether an interface was given an IPv6 address.
+    /// `address` is as configured.
+    pub fn set_deprecated(&mut self, interface: u8, address: IpAddr, deprecated: bool) {
+        let address = in_zone(address, interface);
+        let here = self.addresses.iter_mut().filter(|a| a.interface == interface && a.address == address);
+        here.for_each(|a| a.deprecated = deprecated);
+    }
+
+    /// Whether an interface was given an IPv6 address, or is to get one.
     pub fn speaks_ipv6(&self, interface: u8) -> bool {
-        self.addresses.iter().any(|a| a.interface == interface && a.address.is_ipv6())
+        self.to_learn.contains(&interface)
+            || self.addresses.iter().any(|a| a.interface == interface && a.address.is_ipv6())
     }
 
     /// Whether packets to this multicast address are for us: those to all nodes, and those to the solicited-node address
@@ -183,7 +198,7 @@ impl Routes {
         let alike = |a: &&Address| a.interface == hop.interface && a.address.is_ipv4() == toward.is_ipv4();
         let here = || self.addresses.iter().filter(alike);
         if let IpAddr::V6(destination) = destination {
-            return v6::address::choose_source(destination, here().map(|a| a.address));
+            return v6::address::choose_source(destination, here().map(|a| (a.address, a.deprecated)));
         }
         let same_network = here().find(|a| a.cidr.contains(toward));
         Some(same_network.or(here().next())?.address)

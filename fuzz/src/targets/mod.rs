@@ -6,6 +6,7 @@ mod descriptors;
 mod filter;
 mod frames;
 mod ip_bench;
+mod learning;
 mod lines;
 mod nic;
 mod operators;
@@ -53,6 +54,7 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "settings", make: |r| Box::new(texts::Settings::new(r)) },
     Kind { name: "names", make: |_| Box::new(texts::Names::new()) },
     Kind { name: "requests", make: |r| Box::new(requests::Requests::new(r)) },
+    Kind { name: "router-advertisements", make: |r| Box::new(learning::Advertisements::new(r)) },
     Kind { name: "lines-ip", make: lines::ip },
     Kind { name: "lines-tcp", make: lines::tcp },
     Kind { name: "lines-udp", make: lines::udp },

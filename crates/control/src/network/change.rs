@@ -246,11 +246,11 @@ impl Network {
     }
 
     /// Whether a route's gateway is in a network of its device, or its device has an address at all.
-    fn leads(&self, route: &Route) -> bool {
+    pub(super) fn leads(&self, route: &Route) -> bool {
         let Some(n) = self.device_of(route) else { return false };
         let own = &self.interfaces[n].addresses;
         match route.gateway {
-            Some(IpAddr::V6(gateway)) if needs_zone(gateway) => own.iter().any(|a| a.address.is_ipv6()),
+            Some(IpAddr::V6(gateway)) if needs_zone(gateway) => self.interfaces[n].speaks_ipv6(),
             Some(gateway) => own.iter().any(|a| a.contains(gateway)),
             None => own.iter().any(|a| a.address.is_ipv4() == route.destination.address.is_ipv4()),
         }

@@ -9,6 +9,7 @@ fn network() -> Network {
     let interface = |name: &str, addresses: &[&str]| Interface {
         name: name.into(),
         addresses: addresses.iter().map(|a| cidr(a)).collect(),
+        auto: Vec::new(),
     };
     let interfaces =
         vec![interface("a", &["10.0.0.2/24", "10.0.0.3/24", "fd00::2/64"]), interface("b", &["10.1.0.2/16"])];

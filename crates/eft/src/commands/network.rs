@@ -105,10 +105,15 @@ fn show_addresses(arguments: &NetworkArguments, answer: &Value, device: Option<&
         let all = list(&i["addresses"]).filter_map(Value::as_str).map(String::from);
         all.filter(|a| arguments.wants(a)).collect()
     };
+    let learnt = |interface: &str| -> Vec<&Value> {
+        let all = list(&answer["learnt"]["addresses"]).filter(|a| a["interface"] == interface);
+        all.filter(|a| arguments.wants(a["address"].as_str().unwrap_or_default())).collect()
+    };
     if arguments.json {
         let all = list(&answer["interfaces"]).filter(there).map(|i| {
             let mut i = i.clone();
             i["addresses"] = json!(addresses(&i));
+            i["learnt"] = json!(learnt(i["interface"].as_str().unwrap_or_default()));
             i
         });
         println!("{}", json!({ "interfaces": all.collect::<Vec<_>>() }));
@@ -119,6 +124,21 @@ fn show_addresses(arguments: &NetworkArguments, answer: &Value, device: Option<&
         vec![cell(&i["interface"]), cell(&i["mac"]), cell(&i["mtu"]), shown]
     });
     super::print_table(&["DEVICE", "MAC", "MTU", "ADDRESSES"], &rows.collect::<Vec<_>>());
+    let names = list(&answer["interfaces"]).filter(there).filter_map(|i| i["interface"].as_str());
+    let row = |a: &Value| {
+        let named = ["address", "interface", "source"].map(|key| cell(&a[key]));
+        [&named[..], &[lifetime(&a["valid_s"]), lifetime(&a["preferred_s"])]].concat()
+    };
+    let rows: Vec<_> = names.flat_map(learnt).map(row).collect();
+    if !rows.is_empty() {
+        println!();
+        super::print_table(&["ADDRESS", "DEVICE", "FROM", "VALID", "PREFERRED"], &rows);
+    }
+}
+
+/// What is left of a lifetime.
+fn lifetime(seconds: &Value) -> String {
+    seconds.as_u64().map_or("for ever".into(), |s| format!("{s} s"))
 }
 
 fn show_routes(arguments: &NetworkArguments, answer: &Value, device: Option<&str>) {
@@ -129,7 +149,8 @@ fn show_routes(arguments: &NetworkArguments, answer: &Value, device: Option<&str
                     "of": a.address })
         })
     });
-    let all = list(&answer["routes"]).cloned().chain(own).filter(|r| {
+    let learnt = list(&answer["learnt"]["routes"]).cloned();
+    let all = list(&answer["routes"]).cloned().chain(learnt).chain(own).filter(|r| {
         let version = arguments.wants(r["destination"].as_str().unwrap_or_default());
         version && device.is_none_or(|name| r["interface"] == name)
     });
@@ -138,19 +159,22 @@ fn show_routes(arguments: &NetworkArguments, answer: &Value, device: Option<&str
         return;
     }
     let rows = all.map(|r| {
-        vec![
-            destination(&r),
-            cell(&r["gateway"]),
-            cell(&r["interface"]),
-            cell(&r["metric"]),
-            if r["of"].is_null() { "configured".into() } else { format!("address {}", cell(&r["of"])) },
-        ]
+        vec![destination(&r), cell(&r["gateway"]), cell(&r["interface"]), cell(&r["metric"]), origin(&r)]
     });
     super::print_table(&["DESTINATION", "VIA", "DEVICE", "METRIC", "FROM"], &rows.collect::<Vec<_>>());
 }
 
 fn list(value: &Value) -> impl Iterator<Item = &Value> + Clone {
     value.as_array().map(Vec::as_slice).unwrap_or_default().iter()
+}
+
+/// Where a route comes from.
+fn origin(route: &Value) -> String {
+    match (&route["source"], &route["of"]) {
+        (Value::String(source), _) => format!("{source}, {}", lifetime(&route["valid_s"])),
+        (_, Value::Null) => "configured".into(),
+        (_, of) => format!("address {}", cell(of)),
+    }
 }
 
 fn destination(route: &Value) -> String {

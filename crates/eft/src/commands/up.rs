@@ -2,6 +2,7 @@
 
 pub mod file;
 mod notify;
+pub mod source;
 
 use anyhow::{Context, Result, bail};
 use eft_base::SlotShare;
@@ -14,6 +15,7 @@ use eft_transport::tcp::{
     CookieKeys, Ecn, FastOpen, MinSegments, MtuProbing, Pacing, SlowStart, SlowStartAfterIdle, Timestamps,
 };
 use file::Options;
+use source::Source;
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -34,9 +36,10 @@ pub struct UpArguments {
     /// tap:IF, packet:IF or pair:PATH; may be repeated, each with its --address
     #[arg(long, required_unless_present = "config")]
     device: Vec<DeviceSpec>,
-    /// Address with prefix length: the first for the first device, and so on; further ones are the last device's
+    /// Address with prefix length, or how to get one (slaac: from routers; auto: in all ways): the first for the first device,
+    /// and so on; further ones are the last device's
     #[arg(long, required_unless_present = "config")]
-    address: Vec<Cidr>,
+    address: Vec<Source>,
     /// Router for packets to other networks; at most one for each IP version
     #[arg(long)]
     gateway: Vec<IpAddr>,
@@ -177,13 +180,18 @@ pub fn config(arguments: Options) -> Result<StackConfig> {
         std::fs::create_dir_all(dir).with_context(|| format!("--record {}", dir.display()))?;
     }
     let last = devices.len() - 1;
-    let configs = devices.iter().enumerate().map(|(i, spec)| DeviceConfig {
-        spec: spec.clone(),
-        text: text(spec),
-        interface: interface_name(spec, i),
-        addresses: if i == last { arguments.address[i..].to_vec() } else { vec![arguments.address[i]] },
-        mac: MacAddress::default(),
-        mtu: 1500,
+    let configs = devices.iter().enumerate().map(|(i, spec)| {
+        let until = if i == last { arguments.address.len() } else { i + 1 };
+        let (addresses, auto) = source::split(&arguments.address[i..until]);
+        DeviceConfig {
+            spec: spec.clone(),
+            text: text(spec),
+            interface: interface_name(spec, i),
+            addresses,
+            auto,
+            mac: MacAddress::default(),
+            mtu: 1500,
+        }
     });
     Ok(StackConfig {
         name: arguments.name.clone().unwrap_or_else(|| "eft".into()),

@@ -17,13 +17,13 @@ fn our_link_local() -> Ipv6Addr {
     link_local(OUR_MAC)
 }
 
-fn solicited(a: Ipv6Addr) -> Ipv6Addr {
+pub(super) fn solicited(a: Ipv6Addr) -> Ipv6Addr {
     let s = a.segments();
     Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00 | s[6] & 0xff, s[7])
 }
 
 /// An IPv6 packet in a frame; `next` is what follows its header.
-fn packet6(from: Ipv6Addr, to: Ipv6Addr, next: u8, hop_limit: u8, body: &[u8]) -> Vec<u8> {
+pub(super) fn packet6(from: Ipv6Addr, to: Ipv6Addr, next: u8, hop_limit: u8, body: &[u8]) -> Vec<u8> {
     let h = Ipv6Header {
         version_class_flow: 0x6000_0000.into(),
         payload_len: (body.len() as u16).into(),
@@ -42,7 +42,14 @@ fn packet6(from: Ipv6Addr, to: Ipv6Addr, next: u8, hop_limit: u8, body: &[u8]) -
     f
 }
 
-fn icmp6(from: Ipv6Addr, to: Ipv6Addr, kind: u8, code: u8, rest: [u8; 4], payload: &[u8]) -> Vec<u8> {
+pub(super) fn icmp6(
+    from: Ipv6Addr,
+    to: Ipv6Addr,
+    kind: u8,
+    code: u8,
+    rest: [u8; 4],
+    payload: &[u8],
+) -> Vec<u8> {
     let mut p = vec![kind, code, 0, 0];
     p.extend(rest);
     p.extend(payload);
@@ -53,7 +60,7 @@ fn icmp6(from: Ipv6Addr, to: Ipv6Addr, kind: u8, code: u8, rest: [u8; 4], payloa
 }
 
 /// A solicitation or advertisement of a neighbour at `mac`.
-fn discovery(
+pub(super) fn discovery(
     from: Ipv6Addr,
     to: Ipv6Addr,
     kind: u8,

@@ -1,6 +1,7 @@
 //! The engine with plain messages: a bench that plays NIC, filter and transports.
 
 mod arriving;
+mod autoconf;
 mod configuring;
 mod granting;
 mod groups;

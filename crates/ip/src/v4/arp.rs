@@ -5,7 +5,8 @@
 //! sender. No packet makes us give up our own address.
 
 use crate::counters::Counter;
-use crate::engine::{Ip, Link, Out};
+use crate::engine::{Ip, Out};
+use crate::link::Link;
 use crate::neighbour::Learned;
 use crate::pending::{ETHERNET_LEN, Hop, Next, Origin, Question, Reach, Stage, ToPeer, Transmission};
 use core::net::{IpAddr, Ipv4Addr};

@@ -52,6 +52,11 @@ pub(crate) fn all_nodes(zone: u16) -> Ipv6Addr {
     with_zone(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1), zone)
 }
 
+/// All routers on a link (RFC 4291 §2.7.1).
+pub(crate) fn all_routers(zone: u16) -> Ipv6Addr {
+    with_zone(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2), zone)
+}
+
 /// The scope of an address (RFC 6724 §3.1): a multicast address contains it, a link-local one has 2, all others are
 /// global.
 fn scope(a: Ipv6Addr) -> u8 {
@@ -62,9 +67,13 @@ fn scope(a: Ipv6Addr) -> u8 {
     }
 }
 
-/// Which of two of our addresses is the better source for `destination`: rules 1, 2 and 8 of RFC 6724 §5. We have neither
-/// deprecated nor home addresses, candidates are those of one interface, and there is no table of labels.
-pub(crate) fn better_source(destination: Ipv6Addr, a: Ipv6Addr, b: Ipv6Addr) -> Ordering {
+/// Which of two of our addresses is the better source for `destination`: rules 1, 2, 3 and 8 of RFC 6724 §5. Each says whether it
+/// is deprecated. We have no home addresses, candidates are those of one interface, and there is no table of labels.
+pub(crate) fn better_source(
+    destination: Ipv6Addr,
+    (a, a_deprecated): (Ipv6Addr, bool),
+    (b, b_deprecated): (Ipv6Addr, bool),
+) -> Ordering {
     let same = |x: Ipv6Addr| x == destination;
     let prefix = |x: Ipv6Addr| (x.to_bits() ^ destination.to_bits()).leading_zeros().min(64);
     let wanted = scope(destination);
@@ -86,20 +95,24 @@ pub(crate) fn better_source(destination: Ipv6Addr, a: Ipv6Addr, b: Ipv6Addr) -> 
         }
         _ => Ordering::Equal,
     };
-    same(a).cmp(&same(b)).then(by_scope).then(prefix(a).cmp(&prefix(b)))
+    let by_age = b_deprecated.cmp(&a_deprecated);
+    same(a).cmp(&same(b)).then(by_scope).then(by_age).then(prefix(a).cmp(&prefix(b)))
 }
 
-/// The best of our addresses on an interface; the first of equals.
-pub(crate) fn choose_source(destination: Ipv6Addr, ours: impl Iterator<Item = IpAddr>) -> Option<IpAddr> {
-    let ours = ours.filter_map(|a| match a {
-        IpAddr::V6(a) => Some(a),
+/// The best of our addresses on an interface, each with whether it is deprecated; the first of equals.
+pub(crate) fn choose_source(
+    destination: Ipv6Addr,
+    ours: impl Iterator<Item = (IpAddr, bool)>,
+) -> Option<IpAddr> {
+    let ours = ours.filter_map(|(a, deprecated)| match a {
+        IpAddr::V6(a) => Some((a, deprecated)),
         IpAddr::V4(_) => None,
     });
     let best = ours.reduce(|best, a| match better_source(destination, best, a) {
         Ordering::Less => a,
         _ => best,
     });
-    best.map(IpAddr::V6)
+    best.map(|(a, _)| IpAddr::V6(a))
 }
 
 #[cfg(test)]

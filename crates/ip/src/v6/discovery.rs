@@ -88,6 +88,21 @@ pub(super) fn message(kind: u8, m: NeighbourMessage, (source, destination): (Ipv
         bytes.extend_from_slice(&[option, 1]);
         bytes.extend_from_slice(&mac.0);
     }
+    with_checksum(bytes, (source, destination))
+}
+
+/// A message about nothing but its sender, whose link address is `mac`.
+pub(super) fn bare_message(kind: u8, mac: Option<MacAddress>, ends: (Ipv6Addr, Ipv6Addr)) -> Vec<u8> {
+    let header = IcmpHeader { kind, code: 0, checksum: 0.into(), rest: [0; 4] };
+    let mut bytes = header.as_bytes().to_vec();
+    if let Some(mac) = mac {
+        bytes.extend_from_slice(&[OPTION_SOURCE, 1]);
+        bytes.extend_from_slice(&mac.0);
+    }
+    with_checksum(bytes, ends)
+}
+
+fn with_checksum(mut bytes: Vec<u8>, (source, destination): (Ipv6Addr, Ipv6Addr)) -> Vec<u8> {
     let sum = Checksum::new()
         .add_pseudo_header(source.into(), destination.into(), PROTOCOL_ICMPV6, bytes.len() as u32)
         .add_bytes(&bytes)
@@ -161,8 +176,9 @@ impl Ip {
             (Some(&ICMPV6_NEIGHBOUR_ADVERTISEMENT), Some(m)) => {
                 self.receive_advertisement(cx, nic, p, from, m, out)
             }
-            // We are not a router, and use only configured routers.
-            (Some(&(ICMPV6_ROUTER_SOLICITATION | ICMPV6_ROUTER_ADVERTISEMENT | REDIRECT)), _) => {}
+            (Some(&ICMPV6_ROUTER_ADVERTISEMENT), _) => self.receive_router(cx, nic, p.source, message, out),
+            // We are not a router, and use only configured and advertised routers.
+            (Some(&(ICMPV6_ROUTER_SOLICITATION | REDIRECT)), _) => {}
             _ => cx.count(Counter::DropDiscovery),
         }
     }

@@ -42,6 +42,7 @@ impl Ip {
         self.tentatives.remove(interface, address);
         self.routes.remove_address(interface, address.into());
         let shown = without_zone(address.into());
+        self.autoconf_conflict(cx, interface, address.into());
         self.complain(format!("address {shown}: another host on the link has it"));
     }
 }

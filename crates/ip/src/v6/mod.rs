@@ -12,4 +12,5 @@ mod neighbours;
 pub(crate) mod path;
 pub(crate) mod reassemble;
 mod receive;
+mod routers;
 pub(crate) mod tentative;

@@ -19,8 +19,13 @@ use std::time::{Duration, Instant};
 
 /// Where the store has what an operator changed of addresses and routes.
 pub const NETWORK: &str = "network";
+/// What interfaces have learnt by themselves, as ip tells it and its successor gets it.
+pub const AUTOCONF: &str = "autoconf";
+/// The secret from which identifiers of interfaces are made.
+pub const IDENTITY: &str = "identity";
 /// Keys of the store whose values no command line gives: a successor finds them as they were.
-pub const REMEMBERED: &[&str] = &["filter", NETWORK, super::scheduling::APPLIED, super::scheduling::SETTINGS];
+pub const REMEMBERED: &[&str] =
+    &["filter", NETWORK, AUTOCONF, IDENTITY, super::scheduling::APPLIED, super::scheduling::SETTINGS];
 /// How many seconds a killed server, or a keeper that is no longer needed, may take to end.
 const END_S: i64 = 10;
 
@@ -143,7 +148,8 @@ const FORMAT: u32 = 3;
 fn likeness(config: &StackConfig, pages: u32) -> String {
     let devices = config.devices.iter().map(|d| {
         let addresses: Vec<String> = d.addresses.iter().map(ToString::to_string).collect();
-        format!("{} {}", d.text, addresses.join(" "))
+        let auto = d.auto.iter().map(|method| format!(" {method}"));
+        format!("{} {}{}", d.text, addresses.join(" "), auto.collect::<String>())
     });
     let devices: Vec<String> = devices.collect();
     format!("form {FORMAT}, pages {pages}; {}; {}", devices.join(", "), plan::likeness(&config.topology))

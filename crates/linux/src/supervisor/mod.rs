@@ -6,6 +6,7 @@
 
 mod accusations;
 mod adoption;
+mod autoconf;
 mod children;
 mod deaths;
 mod deathwatch;
@@ -83,8 +84,10 @@ pub struct Supervisor {
     kept: Option<kept::Kept>,
     /// When another keeper is started.
     keeper_due: Option<Instant>,
-    /// Its addresses and routes.
+    /// Its addresses and routes as they are configured.
     network: Network,
+    /// With what interfaces have learnt by themselves.
+    in_force: setup::InForce,
     store: Store,
     set: OwnedFd,
     watched: Vec<Option<Watched>>,
@@ -293,7 +296,7 @@ impl Supervisor {
             FromServer::Answer { key, value } if self.members[i].peer == ComponentId::CORES => {
                 self.cores_answered(&key, &value);
             }
-            FromServer::Answer { key, value } => self.answered(&key, value),
+            FromServer::Answer { key, value } => self.answered(self.members[i].peer, &key, value),
             FromServer::HasDomain { domain } => self.domain_mapped(self.members[i].peer, Some(domain)),
             FromServer::Dying { reason } => self.members[i].last_words.push_str(&reason),
             FromServer::Accuse { peer } => self.accused(i, peer),

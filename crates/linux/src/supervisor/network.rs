@@ -3,9 +3,7 @@
 
 use super::Supervisor;
 use super::kept::NETWORK;
-use super::setup::{check_address, of_network, silence};
-use crate::devices::packet::Silencer;
-use crate::protocol::ToServer;
+use super::setup::check_address;
 use crate::{Error, Result};
 use eft_control::network::{Change, Route};
 use serde_json::{Value, json};
@@ -20,10 +18,10 @@ impl Supervisor {
             .config
             .devices
             .iter()
-            .zip(&self.network.interfaces)
+            .zip(&self.in_force.network.interfaces)
             .map(|(d, i)| {
                 json!({ "interface": i.name, "device": d.text, "mac": d.mac.to_string(), "mtu": d.mtu,
-                        "addresses": i.all_addresses(d.mac) })
+                        "auto": i.auto, "addresses": i.all_addresses(d.mac) })
             })
             .collect();
         let route = |r: &Route| {
@@ -32,7 +30,7 @@ impl Supervisor {
         };
         let routes: Vec<Value> = self.network.routes.iter().map(route).collect();
         Ok(json!({ "interfaces": interfaces, "routes": routes,
-                  "neighbours": self.network.neighbours, "gone": gone }))
+                  "learnt": self.in_force.shown(), "neighbours": self.network.neighbours, "gone": gone }))
     }
 
     /// Carries out a change as a whole, or not at all. Returns the routes that went with an address.
@@ -45,20 +43,7 @@ impl Supervisor {
                 check_address(new, Some(d.mtu))?;
             }
         }
-        let told = of_network(&self.config, &next);
-        let (_, ip) = &told[0];
-        (self.config.check_ip)(&String::from_utf8_lossy(ip)).map_err(Error::Invalid)?;
-        // The kernel is kept from answering for a new address before the stack answers.
-        let silencers = silence(&self.config, &next)?;
-        std::mem::replace(&mut self.silencers, silencers).into_iter().for_each(Silencer::leave);
-        for (key, value) in told {
-            if self.store.get(key).is_some_and(|(_, old)| old == value) {
-                continue;
-            }
-            for peer in self.store.publish(key, value.clone()).unwrap_or_default() {
-                self.tell(peer, &ToServer::Configure { key: key.into(), value: value.clone() }, &[]);
-            }
-        }
+        self.put_in_force(self.beside_learnt(&next))?;
         self.store.publish(NETWORK, json!(next).to_string().into_bytes());
         self.keep_stored(NETWORK);
         self.network = next;

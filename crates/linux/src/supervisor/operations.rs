@@ -1,6 +1,7 @@
 //! Carries out operators' requests.
 
 use super::ending::Ending;
+use super::kept::AUTOCONF;
 use super::member::Life;
 use super::neighbours::NEIGHBOURS;
 use super::request::{self, Request, SETTINGS};
@@ -193,17 +194,20 @@ impl Supervisor {
             .config
             .devices
             .iter()
-            .zip(&self.network.interfaces)
+            .zip(&self.in_force.network.interfaces)
             .map(|(d, i)| {
                 let addresses: Vec<String> = i.addresses.iter().map(ToString::to_string).collect();
                 json!({ "device": d.text, "interface": d.interface, "addresses": addresses,
                         "mac": d.mac.to_string(), "mtu": d.mtu })
             })
             .collect();
+        let name_servers = self.in_force.name_servers(&self.config);
         json!({
             "stack": self.config.name,
             "devices": devices,
-            "nameserver": self.config.nameserver,
+            "nameserver": name_servers.first(),
+            "nameservers": name_servers,
+            "search": self.in_force.learnt.search,
             "domains": self.keeping.domains(),
             "sockets": self.keeping.sockets(),
         })
@@ -271,7 +275,10 @@ impl Supervisor {
     }
 
     /// The filter or ip has answered an operator.
-    pub(super) fn answered(&mut self, key: &str, value: Vec<u8>) {
+    pub(super) fn answered(&mut self, from: ComponentId, key: &str, value: Vec<u8>) {
+        if from == ComponentId::IP && key == AUTOCONF {
+            return self.heard_of_autoconf(value);
+        }
         if key.starts_with(NEIGHBOURS) {
             return self.show_neighbours(key, &value);
         }

@@ -1,13 +1,14 @@
 //! Checks a stack's configuration, and makes everything that exists before the first server starts.
 
 mod configuration;
+mod in_force;
 mod network;
 
 use super::adoption::Turn;
 use super::deathwatch::Deathwatch;
 use super::domains::Keeping;
 use super::inheritance::Inheritance;
-use super::kept::REMEMBERED;
+use super::kept::{IDENTITY, REMEMBERED};
 use super::member::Member;
 use super::placement::check_cpu;
 use super::{Supervisor, Watched};
@@ -18,12 +19,14 @@ use crate::protocol::DeviceKind;
 use crate::{Doing, Error, Result, host, memory, operator};
 pub(super) use configuration::check_address;
 use configuration::{check, configuration};
+use eft_autoconf::method::Method;
 use eft_base::{Cidr, MacAddress};
 use eft_channel::notify::Doorbell;
 use eft_channel::status::{STATUS_LEN, Status};
 use eft_component::Topology;
 use eft_messages::{ComponentId, Role};
-use network::{network_of, remembered};
+pub(super) use in_force::InForce;
+use network::{identity, network_of, remembered};
 pub(super) use network::{of_network, silence};
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use std::net::IpAddr;
@@ -39,6 +42,8 @@ pub struct DeviceConfig {
     /// The name that rules and `getifaddrs` use.
     pub interface: String,
     pub addresses: Vec<Cidr>,
+    /// How it gets further ones.
+    pub auto: Vec<Method>,
     pub mac: MacAddress,
     pub mtu: u16,
 }
@@ -272,10 +277,14 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
         keeping = Keeping::restore(inherited);
     }
     let network = remembered(&store, &config).unwrap_or_else(|| network_of(&config));
-    for (key, value) in of_network(&config, &network) {
+    if let Some(identity) = identity(&store, &config.name) {
+        store.publish(IDENTITY, identity);
+    }
+    let in_force = InForce::at_start(&config, &network, &store);
+    for (key, value) in of_network(&config, &in_force) {
         store.publish(key, value);
     }
-    let silencers = silence(&config, &network)?;
+    let silencers = silence(&config, &in_force.network)?;
     let mut supervisor = Supervisor {
         config,
         members,
@@ -284,6 +293,7 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
         kept,
         keeper_due: None,
         network,
+        in_force,
         store,
         set,
         watched: Vec::new(),

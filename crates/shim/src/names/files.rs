@@ -6,7 +6,7 @@ use crate::domain::domain;
 use crate::sys::{self, Errno, Result};
 use core::ffi::{CStr, c_char, c_int};
 use core::net::IpAddr;
-use eft_base::resolver::FILES;
+use eft_base::resolver::{FILES, Names};
 
 /// The descriptor that an open of `path` gives; `None`: it is another file, or not opened for reading, or
 /// needs no change.
@@ -29,7 +29,8 @@ pub unsafe fn open(path: *const c_char, flags: c_int) -> Option<Result<c_int>> {
     if first.is_unspecified() {
         return None;
     }
-    let text = view(&String::from_utf8_lossy(&of_host(path)), first);
+    let names = Names { servers: &[first], search: &[] };
+    let text = view(&String::from_utf8_lossy(&of_host(path)), &names);
     Some(in_memory(text.as_bytes(), flags & libc::O_CLOEXEC != 0))
 }
 

@@ -3,6 +3,7 @@
 use super::{RunArguments, find_program, run_on_stack};
 use crate::commands::up;
 use crate::commands::up::file::Options;
+use crate::commands::up::source::Source;
 use eft_base::Cidr;
 use eft_linux::Result;
 use eft_linux::rootless::{self, Ended};
@@ -44,7 +45,7 @@ fn config(name: &str, network: rootless::Network) -> Result<StackConfig> {
     let options = Options {
         name: Some(name.into()),
         device: vec![network.device],
-        address: addresses(STACK),
+        address: addresses(STACK).into_iter().map(Source::Given).collect(),
         host_address: network.host_addresses,
         // Nothing of it outlives its supervisor.
         keep: Some(0),

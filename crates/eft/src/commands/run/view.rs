@@ -5,7 +5,7 @@
 //! without it, the library answers opens of these files. No namespace is made under a filter of system calls, as
 //! services have it: the filter may kill a process that mounts.
 
-use eft_base::resolver::FILES;
+use eft_base::resolver::{FILES, Names};
 use eft_linux::operator;
 use serde_json::json;
 use std::ffi::{CStr, CString};
@@ -19,13 +19,14 @@ use std::ptr::null;
 /// Makes the view, as far as there is something to show and this process may.
 pub fn make(stack: &str) {
     if !is_filtered()
-        && let Some(first) = nameserver(stack)
+        && let Some((servers, search)) = names(stack)
         && private_mounts().is_ok()
     {
+        let names = Names { servers: &servers, search: &search };
         for (path, view) in FILES {
             let host = std::fs::read_to_string(path).unwrap_or_default();
             // On failure the library answers opens of this file.
-            let _ = show(path, &view(&host, first));
+            let _ = show(path, &view(&host, &names));
         }
     }
 }
@@ -36,9 +37,12 @@ fn is_filtered() -> bool {
     status.lines().any(|line| line.strip_prefix("Seccomp:").is_some_and(|mode| mode.trim() != "0"))
 }
 
-fn nameserver(stack: &str) -> Option<IpAddr> {
+/// The stack's name servers and search list, as they are now; `None`: it has no name server.
+fn names(stack: &str) -> Option<(Vec<IpAddr>, Vec<String>)> {
     let (info, _) = operator::ask(stack, &json!({ "op": "info" })).ok()?;
-    info["nameserver"].as_str()?.parse().ok()
+    let words = |key: &str| info[key].as_array().into_iter().flatten().filter_map(|w| w.as_str());
+    let servers: Vec<IpAddr> = words("nameservers").filter_map(|w| w.parse().ok()).collect();
+    (!servers.is_empty()).then(|| (servers, words("search").map(String::from).collect()))
 }
 
 fn private_mounts() -> std::io::Result<()> {

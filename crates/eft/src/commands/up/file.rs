@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! device = "tap:eft0"            # or a list
-//! address = ["10.0.5.2/24"]
+//! address = ["10.0.5.2/24"]      # or how to get one, as "slaac"
 //! host-address = "10.0.5.1/24"
 //! topology = "web.topology.toml" # beside this file, unless it begins with /
 //! ```
@@ -12,6 +12,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use super::source::Source;
 use anyhow::{Context, Result, anyhow};
 use eft_base::Cidr;
 use eft_base::text::complaint;
@@ -25,7 +26,7 @@ use serde::Deserialize;
 pub struct Options {
     pub name: Option<String>,
     pub device: Vec<DeviceSpec>,
-    pub address: Vec<Cidr>,
+    pub address: Vec<Source>,
     pub gateway: Vec<IpAddr>,
     pub host_address: Vec<Cidr>,
     pub mtu: Option<u16>,

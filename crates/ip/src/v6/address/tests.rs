@@ -37,7 +37,7 @@ fn what_a_host_may_have() {
 #[test]
 fn the_source_fits_the_destination() {
     let choose = |to: &str, ours: &[&str]| {
-        choose_source(a(to), ours.iter().map(|s| IpAddr::V6(a(s)))).map(|a| a.to_string())
+        choose_source(a(to), ours.iter().map(|s| (IpAddr::V6(a(s)), false))).map(|a| a.to_string())
     };
     let both = ["fe80:2::1", "2001:db8:1::1"];
     assert_eq!(choose("2001:db8:1::9", &both).unwrap(), "2001:db8:1::1");
@@ -47,4 +47,16 @@ fn the_source_fits_the_destination() {
     assert_eq!(choose("2001:db8:2::9", &["2001:db8:1::1", "2001:db8:2::1"]).unwrap(), "2001:db8:2::1");
     assert_eq!(choose("2001:db8:1::9", &["fe80:2::1"]).unwrap(), "fe80:2::1");
     assert_eq!(choose("2001:db8:1::9", &[]), None);
+}
+
+/// RFC 6724 §5, rule 3: after the scope, before the prefix.
+#[test]
+fn a_deprecated_source_is_used_if_there_is_no_other() {
+    let choose = |to: &str, ours: &[(&str, bool)]| {
+        choose_source(a(to), ours.iter().map(|(s, old)| (IpAddr::V6(a(s)), *old))).unwrap().to_string()
+    };
+    let ours = [("2001:db8:1::1", true), ("2001:db8:2::1", false), ("fe80:2::1", false)];
+    assert_eq!(choose("2001:db8:1::9", &ours), "2001:db8:2::1");
+    assert_eq!(choose("2001:db8:1::1", &ours), "2001:db8:1::1");
+    assert_eq!(choose("2001:db8:1::9", &[ours[0], ours[2]]), "2001:db8:1::1");
 }

@@ -2,6 +2,7 @@
 
 use super::{DEVICES_MAX, StackConfig};
 use crate::devices::DeviceSpec;
+use crate::supervisor::kept::{AUTOCONF, IDENTITY};
 use crate::{Error, Result, host, operator};
 use eft_base::Cidr;
 use eft_component::Commit;
@@ -40,6 +41,10 @@ pub(super) fn check(config: &StackConfig) -> Result<()> {
     for device in &config.devices {
         for a in &device.addresses {
             check_address(a, config.mtu)?;
+        }
+        let learns_ipv6 = device.auto.iter().any(|method| method.needs_ipv6());
+        if let Some(mtu) = config.mtu.filter(|mtu| learns_ipv6 && *mtu < MTU6_MIN) {
+            return Err(Error::Invalid(format!("--mtu {mtu} is less than the {MTU6_MIN} that IPv6 needs")));
         }
     }
     check_other_ends(config)?;
@@ -80,7 +85,10 @@ fn check_other_ends(config: &StackConfig) -> Result<()> {
     // The host address goes to the first TAP device, so it must be in one of that device's networks.
     let tap = config.devices.iter().find(|d| matches!(d.spec, DeviceSpec::Tap(_)));
     let shared = tap.map_or(&[][..], |d| &d.addresses);
-    if let Some(host) = hosts.iter().find(|host| !shared.iter().any(|a| a.contains(host.address))) {
+    // A device that learns its networks may turn out to be in this one.
+    let learns = tap.is_some_and(|d| !d.auto.is_empty());
+    if let Some(host) = hosts.iter().find(|host| !learns && !shared.iter().any(|a| a.contains(host.address)))
+    {
         return Err(Error::Invalid(match tap {
             None => format!("--host-address {host}: there is no TAP device to have it"),
             Some(d) => format!("--host-address {host} is in none of the networks of {}", d.text),
@@ -103,7 +111,9 @@ fn check_other_ends(config: &StackConfig) -> Result<()> {
 /// Fills the store from the command line, but for addresses and routes ([`super::network`]).
 pub(super) fn configuration(config: &StackConfig) -> Store {
     let mut store = Store::default();
-    store.subscribe("ip", ComponentId::IP);
+    for key in ["ip", AUTOCONF, IDENTITY] {
+        store.subscribe(key, ComponentId::IP);
+    }
     store.subscribe("filter", ComponentId::FILTER);
     store.subscribe(Commit::KEY, ComponentId::FILTER);
     store.subscribe("info", ComponentId::SOCKETS);

@@ -1,10 +1,11 @@
 //! Addresses and routes: what a stack begins with, and what servers, programs and the kernel are told of them.
 
-use super::{DeviceConfig, StackConfig};
+use super::{DeviceConfig, InForce, StackConfig};
 use crate::Result;
 use crate::devices::DeviceSpec;
 use crate::devices::packet::Silencer;
-use crate::supervisor::kept::NETWORK;
+use crate::supervisor::kept::{IDENTITY, NETWORK};
+use eft_autoconf::identity::Identity;
 use eft_base::address::zone_of_nic;
 use eft_base::{Cidr, WireAddress};
 use eft_control::network::{Interface, Network, Route};
@@ -15,18 +16,37 @@ use zerocopy::IntoBytes;
 
 /// What the command line says of addresses and routes.
 pub(super) fn network_of(config: &StackConfig) -> Network {
-    let interfaces = config
-        .devices
-        .iter()
-        .map(|d| Interface { name: d.interface.clone(), addresses: d.addresses.clone() });
+    let interfaces = config.devices.iter().map(|d| Interface {
+        name: d.interface.clone(),
+        addresses: d.addresses.clone(),
+        auto: d.auto.clone(),
+    });
     Network::with_gateways(interfaces.collect(), &config.gateways)
 }
 
 /// What a predecessor's operator had changed, if the devices are the same.
 pub fn remembered(store: &Store, config: &StackConfig) -> Option<Network> {
-    let network: Network = serde_json::from_slice(store.get(NETWORK)?.1).ok()?;
+    let mut network: Network = serde_json::from_slice(store.get(NETWORK)?.1).ok()?;
     let same = network.interfaces.iter().map(|i| &i.name).eq(config.devices.iter().map(|d| &d.interface));
+    // An older eft did not write it.
+    network.interfaces.iter_mut().zip(&config.devices).for_each(|(i, d)| i.auto.clone_from(&d.auto));
     same.then_some(network)
+}
+
+/// The secret from which the stack's identifiers are made (RFC 7217 §5): of the machine and the stack's name, so that its
+/// addresses stay the same; on a machine without an identity as long as there is a keeper.
+pub fn identity(store: &Store, stack: &str) -> Option<Vec<u8>> {
+    if let Some((_, remembered)) = store.get(IDENTITY) {
+        return Some(remembered.to_vec());
+    }
+    let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
+    let machine = Identity::parse(machine.trim()).or_else(|| {
+        let mut bytes = [0u8; 16];
+        rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).ok()?;
+        let bits = u128::from_ne_bytes(bytes);
+        Some(Identity([(bits >> 64) as u64, bits as u64]))
+    })?;
+    Some(machine.of(stack).to_string().into_bytes())
 }
 
 /// Keeps the kernel from answering for the addresses.
@@ -44,11 +64,13 @@ pub fn silence(config: &StackConfig, network: &Network) -> Result<Vec<Silencer>>
 /// What servers are told of addresses and routes: keys and values of the store.
 pub(in crate::supervisor) fn of_network(
     config: &StackConfig,
-    network: &Network,
+    in_force: &InForce,
 ) -> Vec<(&'static str, Vec<u8>)> {
+    let network = &in_force.network;
     let transports: Vec<String> = config.topology.transports().iter().map(ToString::to_string).collect();
     let mut addresses = String::new();
-    let mut info = WireAddress::from(config.nameserver.unwrap_or(IpAddr::from([0, 0, 0, 0]))).0.to_vec();
+    let name_server = in_force.name_servers(config).first().copied();
+    let mut info = WireAddress::from(name_server.unwrap_or(IpAddr::from([0, 0, 0, 0]))).0.to_vec();
     for (n, (i, d)) in network.interfaces.iter().zip(&config.devices).enumerate() {
         for a in i.all_addresses(d.mac) {
             addresses += &format!("{a}\n");

@@ -1,0 +1,28 @@
+//! The devices, and what begins when one comes up.
+
+use crate::engine::{Ip, Out};
+use crate::link::Link;
+use eft_component::Context;
+
+impl Ip {
+    pub(crate) fn link(&self, interface: u8) -> Option<&Link> {
+        self.links.get(interface as usize)?.as_ref()
+    }
+
+    pub(crate) fn receive_link(&mut self, cx: &mut Context, interface: u8, link: Link, out: &mut Out) {
+        let i = interface as usize;
+        if self.links.len() <= i {
+            self.links.resize(i + 1, None);
+        }
+        let was_up = self.links[i].is_some_and(|l| l.up && l.mac == link.mac);
+        self.links[i] = Some(link);
+        self.routes.add_link_local(interface, link.mac);
+        if link.up && !was_up {
+            let all = self.routes.addresses_of(interface).collect();
+            self.announce(cx, interface, all, out);
+            self.groups.link_up(cx.now, interface);
+            self.start_autoconf(cx, interface);
+        }
+        self.open_gate(cx, out);
+    }
+}
