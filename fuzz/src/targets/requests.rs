@@ -145,6 +145,7 @@ fn request_of(m: &SocketsToTransport) -> RequestId {
         | Close { request, .. }
         | Attached { request, .. }
         | Restore { request, .. }
+        | Membership { request, .. }
         | CloseDomain { request, .. } => request,
     }
 }
@@ -159,6 +160,7 @@ fn socket_of(m: &SocketsToTransport) -> SocketId {
         | Close { socket, .. }
         | Attached { socket, .. }
         | Restore { socket, .. }
+        | Membership { socket, .. }
         | CloseDomain { socket, .. } => socket,
     }
 }
