@@ -5,6 +5,7 @@ use super::wire::{Kind, Record};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use eft_base::Instant;
+use eft_messages::transport::membership::SOURCES_MAX;
 
 /// A group on an interface.
 #[derive(Debug)]
@@ -118,7 +119,8 @@ impl Member {
                 all.extend(sources);
                 all.sort();
                 all.dedup();
-                all
+                // An answer about the whole group answers them all, and queries cannot make the list grow without end.
+                if all.len() > SOURCES_MAX { Vec::new() } else { all }
             }
             None => sources,
         };

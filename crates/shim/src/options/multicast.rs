@@ -157,7 +157,10 @@ pub(super) fn change(socket: &Socket, change: u8, level: c_int, name: c_int, val
     }
     let request = MembershipRequest {
         change,
-        interface: u8::try_from(index - FIRST_DEVICE).map_err(|_| Errno(libc::ENODEV))?,
+        interface: index
+            .checked_sub(FIRST_DEVICE)
+            .and_then(|nic| u8::try_from(nic).ok())
+            .ok_or(Errno(libc::ENODEV))?,
         source: asked.source.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)).into(),
     };
     let request = Request {

@@ -72,3 +72,15 @@ fn a_query_about_sources_is_answered_by_those_that_are_wanted() {
     m.hear(now, vec![a(9)]);
     assert_eq!(m.answer(group()), Some(record(Kind::IsExclude, &[1])));
 }
+
+#[test]
+fn queries_about_many_sources_become_one_about_the_group() {
+    let now = Instant::from_millis(5);
+    let mut m = Member::new();
+    m.wanted = Filter::new(true);
+    for high in 0..200 {
+        m.hear(now, (0..4).map(|low| IpAddr::from([10, 0, high, low])).collect());
+        assert!(m.asked.len() <= SOURCES_MAX);
+    }
+    assert_eq!(m.answer(group()), Some(record(Kind::IsExclude, &[])));
+}
