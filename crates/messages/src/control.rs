@@ -156,9 +156,13 @@ pub struct InfoHeader {
     pub nameserver: WireAddress,
 }
 
-/// Bits of the word at the end of the info page, behind the records of interfaces and routes: what the stack does not do. A page
-/// of an older release has no such word.
+/// Bits of the word at the end of the info page, behind the records of interfaces and routes: what the stack does not do, and what
+/// it does by default. A page of an older release has no such word.
 pub mod restriction {
     /// No connect sends data with its SYN (RFC 7413).
     pub const NO_EARLY_CONNECT: u32 = 1;
+    /// Where the number of the congestion control lies that streams use which choose none, as in the socket's option word; and its
+    /// bits.
+    pub const CONGESTION_SHIFT: u32 = 8;
+    pub const CONGESTION_MASK: u32 = 15;
 }

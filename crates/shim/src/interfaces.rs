@@ -66,14 +66,23 @@ pub fn ways() -> Vec<Way> {
 
 /// Whether a connect may send data with its SYN (`eft up --fastopen`).
 pub fn may_connect_early() -> bool {
+    restrictions() & restriction::NO_EARLY_CONNECT == 0
+}
+
+/// The congestion control of streams that choose none (`eft up --congestion`), as in the option word.
+pub fn default_congestion() -> u32 {
+    restrictions() >> restriction::CONGESTION_SHIFT & restriction::CONGESTION_MASK
+}
+
+/// The word at the end of the info page.
+fn restrictions() -> u32 {
     let Some(domain) = domain() else {
-        return true;
+        return 0;
     };
     let (header, bytes) = domain.info();
     let behind = header.interfaces as usize * size_of::<InterfaceInfo>();
     let routes = bytes.get(behind..).unwrap_or_default().chunks_exact(size_of::<RouteInfo>());
-    let word = routes.remainder().first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
-    word & restriction::NO_EARLY_CONNECT == 0
+    routes.remainder().first_chunk().map_or(0, |word| u32::from_le_bytes(*word))
 }
 
 /// All interfaces that the program sees, the loopback first.

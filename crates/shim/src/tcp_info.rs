@@ -42,6 +42,24 @@ pub fn bytes(socket: &Socket) -> [u8; LEN] {
     }
 }
 
+/// The kernel's `struct tcp_bbr_info`, if the stream uses BBR.
+pub fn of_congestion(socket: &Socket) -> Option<[u8; 20]> {
+    const BBR: u32 = 3;
+    if socket.has(bit::LISTENING) {
+        return None;
+    }
+    refresh(socket);
+    let known = socket.page.statistics().filter(|known| known.congestion == BBR)?;
+    let (low, high) = (known.path_bandwidth as u32, (known.path_bandwidth >> 32) as u32);
+    let mut bytes = [0; 20];
+    for (i, word) in
+        [low, high, known.path_rtt_us, known.pacing_gain, known.window_gain].into_iter().enumerate()
+    {
+        bytes[i * 4..][..4].copy_from_slice(&word.to_ne_bytes());
+    }
+    Some(bytes)
+}
+
 /// Asks the transport for fresh numbers, and waits for them.
 fn refresh(socket: &Socket) {
     let page = &socket.page;

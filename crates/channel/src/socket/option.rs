@@ -26,7 +26,7 @@ pub enum Opt {
     Ttl,
     Broadcast,
     QuickAck,
-    /// 0 default; 1 + algorithm: 1 CUBIC, 2 NewReno.
+    /// 0 default; 1 + algorithm: 1 CUBIC, 2 NewReno, 3 BBR.
     Congestion,
     /// IP_MTU_DISCOVER: bits of [`fragment`].
     DontFragment,

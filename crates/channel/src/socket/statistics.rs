@@ -90,6 +90,14 @@ pub struct SocketStatistics {
     /// 0 is no limit.
     pub pacing_limit: u64,
     pub pacing_rate: u64,
+    /// What BBR knows of the path: bytes per second, the shortest round trip in microseconds; and by how much of it the rate and the
+    /// window are larger at the moment, in 256ths.
+    pub path_bandwidth: u64,
+    pub path_rtt_us: u32,
+    pub pacing_gain: u32,
+    pub window_gain: u32,
+    /// The algorithm of congestion control, as in [`super::Opt::Congestion`]; 0: not known.
+    pub congestion: u32,
 }
 
 impl SocketPage {

@@ -4,7 +4,7 @@
 use anyhow::{Result, bail};
 use eft_linux::operator;
 use eft_transport::tcp::{
-    CookieKeys, Ecn, FastOpen, MinSegments, MtuProbing, Pacing, SlowStartAfterIdle, Timestamps,
+    Algorithm, CookieKeys, Ecn, FastOpen, MinSegments, MtuProbing, Pacing, SlowStartAfterIdle, Timestamps,
 };
 use serde_json::{Map, Value, json};
 
@@ -15,6 +15,9 @@ pub struct SetArguments {
     /// As of `eft up`
     #[arg(long)]
     ecn: Option<Ecn>,
+    /// As of `eft up`
+    #[arg(long)]
+    congestion: Option<Algorithm>,
     /// As of `eft up`
     #[arg(long)]
     fastopen: Option<FastOpen>,
@@ -44,6 +47,7 @@ pub struct SetArguments {
 pub fn run(arguments: &SetArguments) -> Result<()> {
     let settings = Settings {
         ecn: arguments.ecn,
+        congestion: arguments.congestion,
         fastopen: arguments.fastopen,
         fastopen_key: arguments.fastopen_key,
         timestamps: arguments.timestamps,
@@ -60,6 +64,7 @@ pub fn run(arguments: &SetArguments) -> Result<()> {
 #[derive(Debug, Default, PartialEq)]
 pub struct Settings {
     pub ecn: Option<Ecn>,
+    pub congestion: Option<Algorithm>,
     pub fastopen: Option<FastOpen>,
     pub fastopen_key: Option<CookieKeys>,
     pub timestamps: Option<Timestamps>,
@@ -74,6 +79,7 @@ impl Settings {
     pub fn make(&self, stack: &str) -> Result<()> {
         let values = [
             ("ecn", self.ecn.map(|v| v.name().to_string())),
+            ("congestion", self.congestion.map(|v| v.name().to_string())),
             ("fastopen", self.fastopen.map(|v| v.to_string())),
             ("fastopen-key", self.fastopen_key.map(|v| v.to_string())),
             ("timestamps", self.timestamps.map(|v| v.name().to_string())),

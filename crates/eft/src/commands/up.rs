@@ -12,7 +12,8 @@ use eft_linux::devices::DeviceSpec;
 use eft_linux::supervisor::{self, DeviceConfig, StackConfig};
 use eft_messages::{ComponentId, Role};
 use eft_transport::tcp::{
-    CookieKeys, Ecn, FastOpen, MinSegments, MtuProbing, Pacing, SlowStart, SlowStartAfterIdle, Timestamps,
+    Algorithm, CookieKeys, Ecn, FastOpen, MinSegments, MtuProbing, Pacing, SlowStart, SlowStartAfterIdle,
+    Timestamps,
 };
 use file::Options;
 use source::Source;
@@ -71,6 +72,10 @@ pub struct UpArguments {
     /// and makes longer queues on slow paths (default: 2, as Linux's tcp_min_tso_segs)
     #[arg(long)]
     min_tso_segs: Option<MinSegments>,
+    /// Congestion control of TCP for programs that choose none (TCP_CONGESTION): cubic (RFC 9438, the default), reno (RFC 5681) or
+    /// bbr (version 1, as Linux's: by the rate that the path delivers, whatever it loses)
+    #[arg(long)]
+    congestion: Option<Algorithm>,
     /// How TCP's slow start ends when round trips grow longer: hystart++ (RFC 9406, the default), or hystart as Linux's CUBIC
     #[arg(long)]
     slow_start: Option<SlowStart>,
@@ -140,6 +145,7 @@ fn options(arguments: &UpArguments) -> Result<Options> {
         fastopen_key: arguments.fastopen_key.or(file.fastopen_key),
         timestamps: arguments.timestamps.or(file.timestamps),
         min_tso_segs: arguments.min_tso_segs.or(file.min_tso_segs),
+        congestion: arguments.congestion.or(file.congestion),
         slow_start: arguments.slow_start.or(file.slow_start),
         slow_start_after_idle: arguments.slow_start_after_idle.or(file.slow_start_after_idle),
         pacing: arguments.pacing.or(file.pacing),
@@ -206,6 +212,7 @@ pub fn config(arguments: Options) -> Result<StackConfig> {
         fastopen_key: arguments.fastopen_key.map_or(String::new(), |keys| keys.to_string()),
         timestamps: arguments.timestamps.unwrap_or_default().name(),
         min_tso_segs: arguments.min_tso_segs.unwrap_or_default().count(),
+        congestion: arguments.congestion.unwrap_or_default().name(),
         slow_start: arguments.slow_start.unwrap_or_default().name(),
         slow_start_after_idle: arguments.slow_start_after_idle.unwrap_or_default().name(),
         pacing: arguments.pacing.unwrap_or_default().name(),

@@ -93,6 +93,7 @@ fn form(config: &StackConfig) -> String {
         fastopen_key,
         timestamps,
         min_tso_segs,
+        congestion,
         slow_start,
         slow_start_after_idle,
         pacing,
@@ -103,7 +104,7 @@ fn form(config: &StackConfig) -> String {
     } = config;
     format!(
         "{PROTOCOL} {file:?} {topology:?} {gateways:?} {host_addresses:?} {mtu:?} {nameserver:?} {ecn} {fastopen} \
-         {fastopen_key} {timestamps} {min_tso_segs} {slow_start} {slow_start_after_idle} {pacing} {mtu_probing} {commit:?} {record:?} {}",
+         {fastopen_key} {timestamps} {min_tso_segs} {congestion} {slow_start} {slow_start_after_idle} {pacing} {mtu_probing} {commit:?} {record:?} {}",
         config.private
     )
 }

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Settings that may change while a stack runs.
-pub const SETTINGS: [&str; 8] = [
+pub const SETTINGS: [&str; 9] = [
+    "congestion",
     "ecn",
     "fastopen",
     "fastopen-key",

@@ -80,6 +80,8 @@ pub struct StackConfig {
     pub timestamps: &'static str,
     /// Segments that tcp hands to the device as one, at least, if there are so many.
     pub min_tso_segs: u16,
+    /// The congestion control of streams that choose none: `cubic`, `reno` or `bbr`.
+    pub congestion: &'static str,
     /// How tcp's slow start ends: `hystart++` or `hystart`.
     pub slow_start: &'static str,
     /// Whether tcp's slow start begins anew after an idle time: `on` or `off`.

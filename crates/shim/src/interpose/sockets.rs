@@ -157,6 +157,30 @@ unsafe fn wants_groups(fd: c_int, level: c_int, option: c_int, value: *const c_v
     !options::multicast::is_kernels(level, option, bytes)
 }
 
+/// The stack has an algorithm of congestion control that this kernel lacks: the socket becomes eft's, since the kernel's cannot keep
+/// the choice for it. `None`: it is not to become eft's.
+///
+/// # Safety
+/// As [`permitted`], which has allowed it.
+unsafe fn set_what_the_kernel_lacks(
+    fd: c_int,
+    level: c_int,
+    option: c_int,
+    (value, len): (*const c_void, socklen_t),
+) -> Option<sys::Result<c_int>> {
+    let Entry::Undecided { stream: true, inet6, .. } = table::get(fd) else {
+        return None;
+    };
+    let len = address::signed_len(len).ok()?;
+    if value.is_null() || sys::readable(value, len).is_err() || (inet6 && sys::v6_only(fd)) {
+        return None;
+    }
+    // SAFETY: by the caller; it is readable.
+    let bytes = unsafe { core::slice::from_raw_parts(value.cast::<u8>(), len) };
+    let (socket, _) = crate::convert::to_eft(fd, true, inet6, false).ok()?;
+    Some(options::set(fd, socket, level, option, bytes).map(|()| 0))
+}
+
 unsafe fn name(fd: c_int, to: *mut sockaddr, len: *mut socklen_t, peer: bool) -> Option<c_int> {
     // SAFETY: as above.
     if let Some(done) = unsafe { netlink::name(fd, to, len, peer) } {
@@ -213,6 +237,12 @@ pub unsafe extern "C" fn setsockopt(
             }
             table::touched(fd);
             let done = real::setsockopt.get()(fd, level, option, value, len);
+            if done < 0
+                && (level, option) == (libc::IPPROTO_TCP, libc::TCP_CONGESTION)
+                && let Some(taken) = set_what_the_kernel_lacks(fd, level, option, (value, len))
+            {
+                return errno::int(taken);
+            }
             if (done, level, option) == (0, libc::IPPROTO_TCP, libc::TCP_MAXSEG) {
                 table::segment_set(fd);
             }

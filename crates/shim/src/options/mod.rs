@@ -81,7 +81,7 @@ enum Kind {
     Membership(u8),
     /// IP_MULTICAST_IF, IPV6_MULTICAST_IF.
     MulticastInterface,
-    /// TCP_CC_INFO: empty, as on Linux for CUBIC and NewReno.
+    /// TCP_CC_INFO: empty for CUBIC and NewReno, as on Linux.
     CongestionInfo,
 }
 
@@ -292,6 +292,7 @@ fn congestion(name: &[u8]) -> Result<u32> {
     match name.split(|&b| b == 0).next().unwrap_or(&[]) {
         b"cubic" => Ok(1),
         b"reno" | b"newreno" => Ok(2),
+        b"bbr" => Ok(3),
         _ => Err(Errno(libc::ENOENT)),
     }
 }
@@ -319,7 +320,10 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
     let number = match kind {
         Kind::Descriptor => return sys::get_option(fd, level, name, to),
         Kind::TcpInfo => return Ok(copy(&tcp_info::bytes(socket), to)),
-        Kind::NoOptions | Kind::CongestionInfo => return Ok(0),
+        Kind::NoOptions => return Ok(0),
+        Kind::CongestionInfo => {
+            return Ok(tcp_info::of_congestion(socket).map_or(0, |bytes| copy(&bytes, to)));
+        }
         Kind::CookieKeys => {
             let (keys, len) = page.cookie_keys();
             return Ok(copy(&keys[..len], to));
@@ -327,8 +331,13 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
         Kind::PacingLimit => return Ok(pacing::get(page, to)),
         Kind::Memory => return Ok(copy(&computed::memory(socket), to)),
         Kind::Congestion => {
-            let name: &[u8] = match page.option(Opt::Congestion) {
+            let chosen = match page.option(Opt::Congestion) {
+                0 => interfaces::default_congestion(),
+                chosen => chosen,
+            };
+            let name: &[u8] = match chosen {
                 2 => b"reno",
+                3 => b"bbr",
                 _ => b"cubic",
             };
             let mut padded = [0; 16];

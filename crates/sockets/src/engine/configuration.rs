@@ -23,12 +23,28 @@ impl Sockets {
     fn set_fast_open(&mut self, value: &[u8]) {
         let words = core::str::from_utf8(value).unwrap_or_default();
         let connects = words.is_empty() || words.split(',').any(|word| matches!(word, "client" | "both"));
-        self.restrictions = if connects { 0 } else { restriction::NO_EARLY_CONNECT };
+        self.restrictions &= !restriction::NO_EARLY_CONNECT;
+        self.restrictions |= if connects { 0 } else { restriction::NO_EARLY_CONNECT };
+    }
+
+    /// What `eft up --congestion` or `eft set` says, as a number of the option word.
+    fn set_congestion(&mut self, value: &[u8]) {
+        let number = match value {
+            b"reno" => 2,
+            b"bbr" => 3,
+            _ => 1,
+        };
+        let place = restriction::CONGESTION_MASK << restriction::CONGESTION_SHIFT;
+        self.restrictions = self.restrictions & !place | number << restriction::CONGESTION_SHIFT;
     }
 
     pub(super) fn configure(&mut self, key: &str, value: &[u8]) {
         if key == "fastopen" {
             self.set_fast_open(value);
+            return self.show_info();
+        }
+        if key == "congestion" {
+            self.set_congestion(value);
             return self.show_info();
         }
         // "routes": RouteInfo records, which stand behind those of the interfaces.

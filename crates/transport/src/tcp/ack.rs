@@ -26,8 +26,9 @@ pub(super) struct Heard {
     pub duplicate: Option<Range>,
     /// A duplicate acknowledgment (RFC 5681 §2).
     pub repeated: bool,
-    /// FlightSize before it.
+    /// FlightSize before it, and bytes believed to be in the network.
     pub flight_size: u64,
+    pub pipe: u64,
 }
 
 /// The blocks of an acknowledgment, checked.
@@ -186,9 +187,10 @@ impl Tcp {
         let window_changed = c.update_send_window(segment, ack);
         let before = c.block.snd_una as i64;
         let flight_size = c.block.flight_size();
+        let pipe = c.live.recovery.pipe(c.block.segment_size());
         let bare = segment.len == 0 && !segment.has(TCP_FIN) && !window_changed;
         let mut heard = c.take_delivered(cx.now, segment, ack);
-        heard.flight_size = flight_size;
+        (heard.flight_size, heard.pipe) = (flight_size, pipe);
         heard.repeated = ack == before && bare && flight_size > 0;
         if heard.acked > 0 {
             c.advance(cx, ack as u64, segment);

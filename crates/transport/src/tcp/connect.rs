@@ -4,7 +4,7 @@
 use super::asked::Path;
 use super::block::{Block, State, Tuple, bit};
 use super::clocks::Timestamps;
-use super::congestion::Congestion;
+use super::congestion::{Congestion, chosen};
 use super::connection::{Connection, View};
 use super::counters::Counter;
 use super::emit::Outgoing;
@@ -66,8 +66,11 @@ impl Connection<'_> {
     /// Takes the options that matter from the start.
     pub(super) fn take_options(&mut self) {
         if let Some(page) = &self.live.page {
-            let algorithm = page.option(Opt::Congestion);
-            self.block.congestion.choose(algorithm);
+            let algorithm = chosen(page.option(Opt::Congestion), self.live.algorithm);
+            if self.block.congestion.algorithm != algorithm {
+                self.block.congestion.choose(algorithm);
+                self.live.bbr = None;
+            }
         }
         self.take_pacing_limit();
     }

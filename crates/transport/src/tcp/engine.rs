@@ -9,6 +9,7 @@ use super::asked::{Path, PendingReset, Request};
 use super::asking::Ecn;
 use super::block::{Cold, State, Tuple};
 use super::clocks::Timestamps;
+use super::congestion::Algorithm;
 use super::congestion::hystart::SlowStart;
 use super::cookie_cache::CookieCache;
 use super::cookie_keys::CookieKeys;
@@ -92,6 +93,7 @@ pub struct Tcp {
     pub(super) min_segments: MinSegments,
     pub(super) slow_start: SlowStart,
     pub(super) after_idle: SlowStartAfterIdle,
+    pub(super) algorithm: Algorithm,
     pub(super) pacing: Pacing,
     pub(super) mtu_probing: MtuProbing,
     pub(super) early_resets: Resets,
@@ -162,6 +164,7 @@ impl Tcp {
             min_segments: MinSegments::default(),
             slow_start: SlowStart::default(),
             after_idle: SlowStartAfterIdle::default(),
+            algorithm: Algorithm::default(),
             pacing: Pacing::default(),
             mtu_probing: MtuProbing::default(),
             early_resets: Resets::default(),

@@ -104,6 +104,8 @@ impl Connection<'_> {
         // An active opener's SYN counts, and so does a FIN, as on Linux.
         let syn = (b.has(bit::CONNECTED) && !b.has(bit::PASSIVE)) as u64;
         let unanswered = b.flight_size() > 0 || matches!(b.state(), State::SynSent | State::SynReceived);
+        let model = b.congestion.model();
+        let (pacing_gain, window_gain) = live.bbr.as_ref().map_or((0, 0), |bbr| bbr.gains());
         SocketStatistics {
             incarnation: cold.incarnation,
             phase: match live.recovery.phase {
@@ -134,6 +136,11 @@ impl Connection<'_> {
             told_at: live.statistics.busy_since.as_nanos(),
             pacing_limit: !live.pace.limit,
             pacing_rate: !self.pacing_rate(),
+            path_bandwidth: model.bandwidth,
+            path_rtt_us: model.min_rtt_us,
+            pacing_gain,
+            window_gain,
+            congestion: b.congestion.algorithm + 1,
             ..live.statistics.counted
         }
     }

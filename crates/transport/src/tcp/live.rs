@@ -1,10 +1,13 @@
 //! Derived state of a block: lost in a crash, then rebuilt.
 
+use super::congestion::Algorithm;
+use super::congestion::bbr::Bbr;
 use super::congestion::hystart::{HyStart, SlowStart};
 use super::idle::SlowStartAfterIdle;
 use super::mtu_search::MtuSearch;
 use super::out_of_order::OutOfOrder;
 use super::pacing::Pace;
+use super::rate::Rate;
 use super::records::Records;
 use super::recovery::Recovery;
 use super::scoreboard::Range;
@@ -14,6 +17,7 @@ use super::usage::Usage;
 use crate::in_flight::InFlight;
 use crate::page::Page;
 use crate::timers::NEVER;
+use alloc::boxed::Box;
 use eft_base::{Instant, PoolId, RequestId};
 
 /// Bits of [`Live::due`]: what the next `flush` has to do for a connection.
@@ -107,6 +111,10 @@ pub(crate) struct Live {
     /// Highest offset sent when the window was last reduced, with ECN, until more is acknowledged.
     pub reduced_at: Option<u64>,
     pub hystart: HyStart,
+    /// Used by connections that choose none; as configured when they were established.
+    pub algorithm: Algorithm,
+    pub bbr: Option<Box<Bbr>>,
+    pub rate: Rate,
     /// As configured when slow start began.
     pub slow_start: SlowStart,
     /// As configured when the connection was established.
@@ -175,6 +183,9 @@ impl Live {
             early_end: None,
             reduced_at: None,
             hystart: HyStart::default(),
+            algorithm: Algorithm::default(),
+            bbr: None,
+            rate: Rate::default(),
             slow_start: SlowStart::default(),
             after_idle: SlowStartAfterIdle::default(),
             statistics: Statistics::default(),

@@ -24,12 +24,15 @@ impl Connection<'_> {
     /// Bytes per second at which the connection sends, or would if it were paced.
     pub(super) fn pacing_rate(&self) -> u64 {
         let block = &*self.block;
-        window_rate(&block.congestion, block.rtt.srtt_us).unwrap_or(UNLIMITED).min(self.live.pace.limit)
+        let by_window = || window_rate(&block.congestion, block.rtt.srtt_us);
+        let set = self.live.bbr.as_ref().and_then(|bbr| bbr.rate());
+        set.or_else(by_window).unwrap_or(UNLIMITED).min(self.live.pace.limit)
     }
 
     fn beat(&self) -> Option<Beat> {
         let (block, live) = (&*self.block, &*self.live);
-        let always = live.pace.mode == Pacing::On || live.pace.limit != UNLIMITED;
+        let by_rate = block.congestion.is_by_rate();
+        let always = by_rate || live.pace.mode == Pacing::On || live.pace.limit != UNLIMITED;
         let is_long = || block.rtt.srtt_us >= LONG_US;
         let burst = match always {
             true if live.statistics.counted.data_segments_out >= FIRST_SEGMENTS => 0,

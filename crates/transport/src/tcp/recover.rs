@@ -29,17 +29,20 @@ impl Connection<'_> {
         self.judge_undo(cx, segment, heard);
         let (before, counted) = (self.live.recovery.phase, self.live.recovery.duplicates);
         self.end_phase();
+        let known = self.live.recovery.board.lost();
         let lost = if self.block.has(bit::SACK) {
             self.detect_by_time(cx, heard)
         } else {
             self.count_duplicates(cx, heard)
         };
+        let newly_lost = self.live.recovery.board.lost().saturating_sub(known);
         self.judge_mtu_probe(cx);
         if lost && !self.is_lost_mtu_probe(cx.now) && self.live.recovery.phase == Phase::Open {
             self.enter_recovery(cx, heard.delivered.bytes);
         }
         let echo = self.take_echo(cx, segment, heard);
         match self.live.recovery.phase {
+            _ if self.block.congestion.is_by_rate() => self.steer(cx, heard, newly_lost),
             Phase::Recovery => self.shrink(heard.delivered.bytes, heard.acked > 0 && !lost),
             _ if before != Phase::Recovery && !echo => self.grow(cx, heard, counted),
             _ => {}
@@ -129,6 +132,9 @@ impl Connection<'_> {
         let (mss, flight_size) = (block.segment_size(), block.flight_size() as u32);
         block.congestion.restore(&before, flight_size, acked, mss);
         recovery.forgive();
+        if let Some(bbr) = &mut self.live.bbr {
+            bbr.on_undo();
+        }
     }
 
     /// Ends a phase whose end is now acknowledged.
@@ -136,7 +142,8 @@ impl Connection<'_> {
         let block = &mut self.block;
         let recovery = &mut self.live.recovery;
         let phase = recovery.phase;
-        if !recovery.ends_at(block.snd_una, block.snd_nxt) || phase != Phase::Recovery {
+        let ended = recovery.ends_at(block.snd_una, block.snd_nxt);
+        if !ended || phase != Phase::Recovery || block.congestion.is_by_rate() {
             return;
         }
         let mss = block.segment_size();
@@ -242,7 +249,7 @@ impl Connection<'_> {
     /// The window in a recovery (RFC 9937). Without SACK it is the threshold, and each duplicate counts as a segment that
     /// left the network.
     fn shrink(&mut self, delivered: u64, is_good: bool) {
-        if !self.block.has(bit::SACK) {
+        if !self.block.has(bit::SACK) || self.block.congestion.is_by_rate() {
             return;
         }
         let mss = self.block.segment_size();

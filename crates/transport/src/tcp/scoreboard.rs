@@ -3,6 +3,7 @@
 //!
 //! Derived state: it may be forgotten at any time, as the receiver may renege; then everything counts as lost.
 
+use super::rate::Stamp;
 use alloc::collections::VecDeque;
 use eft_base::Instant;
 
@@ -32,6 +33,8 @@ pub struct Piece {
     /// It was sent more than once.
     pub again: bool,
     pub fate: Fate,
+    /// What was known of the rate then.
+    pub stamp: Stamp,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +56,8 @@ pub struct Delivered {
     pub originals: u64,
     /// The one of these pieces that was sent last.
     pub latest: Option<Sending>,
+    /// Its time and stamp.
+    pub newest: Option<(Instant, Stamp)>,
     /// When the last piece below the acknowledgment number was sent.
     pub last_at: Option<Instant>,
     /// When the last-sent of the pieces that were sent only once was sent: it measures a round trip (Karn's algorithm).
@@ -87,6 +92,8 @@ pub struct Scoreboard {
     lost: u64,
     /// The end of the highest piece that ever arrived (RFC 8985 `RACK.fack`).
     highest: u64,
+    /// Goes with what is sent next.
+    pub stamp: Stamp,
 }
 
 impl Scoreboard {
@@ -120,12 +127,12 @@ impl Scoreboard {
         if self.pieces.is_empty() {
             self.una = start;
         }
-        let full = self.pieces.len() >= PIECES_MAX;
+        let (full, stamp) = (self.pieces.len() >= PIECES_MAX, self.stamp);
         match self.pieces.back_mut() {
             Some(last) if last.fate == Fate::Sent && !last.again && (last.at == at || full) => {
-                (last.end, last.at) = (end, at);
+                (last.end, last.at, last.stamp) = (end, at, stamp);
             }
-            _ => self.pieces.push_back(Piece { end, at, again: false, fate: Fate::Sent }),
+            _ => self.pieces.push_back(Piece { end, at, again: false, fate: Fate::Sent, stamp }),
         }
     }
 
@@ -135,7 +142,7 @@ impl Scoreboard {
         for i in first..last {
             if self.pieces[i].fate != Fate::Arrived {
                 self.set_fate(i, Fate::Sent);
-                (self.pieces[i].at, self.pieces[i].again) = (at, true);
+                (self.pieces[i].at, self.pieces[i].again, self.pieces[i].stamp) = (at, true, self.stamp);
             }
         }
     }
@@ -205,7 +212,10 @@ impl Scoreboard {
             // An earlier sending of it arrived.
             return false;
         }
-        to.latest = to.latest.max(Some((piece.at, piece.end)));
+        if to.latest.is_none_or(|latest| latest < (piece.at, piece.end)) {
+            to.latest = Some((piece.at, piece.end));
+            to.newest = Some((piece.at, piece.stamp));
+        }
         true
     }
 
@@ -257,7 +267,8 @@ impl Scoreboard {
     pub fn lose_range(&mut self, range: Range) {
         if self.pieces.is_empty() && range.start < range.end {
             self.una = range.start;
-            self.pieces.push_back(Piece { end: range.end, at: Instant::ZERO, again: true, fate: Fate::Sent });
+            let (at, stamp) = (Instant::ZERO, Stamp::default());
+            self.pieces.push_back(Piece { end: range.end, at, again: true, fate: Fate::Sent, stamp });
         }
         let (first, last) = self.cut(range);
         for i in first..last {

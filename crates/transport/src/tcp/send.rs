@@ -120,12 +120,13 @@ impl Connection<'_> {
     /// Nothing more goes out now; sets the timer after which sending is tried again.
     fn wait_for(&mut self, cx: &Context, wait: Wait) {
         let live = &mut *self.live;
-        let block = &*self.block;
         if let Wait::Pace { until } = wait {
             live.pace.resume_at = until;
             live.pace.resume_for = live.due & (due::OVERRIDE | due::PIECE);
         }
         live.due &= !(due::SEND | due::OVERRIDE | due::PIECE);
+        self.note_limit(wait);
+        let (live, block) = (&mut *self.live, &*self.block);
         let waits = matches!(wait, Wait::Congestion | Wait::Piece { congestion: true });
         let full = || {
             let mss = block.segment_size();
@@ -158,10 +159,11 @@ impl Connection<'_> {
     }
 
     fn after_sending(&mut self, cx: &Context, range: Range, len: u64, how: How) {
+        let idle = self.block.flight_size() == 0;
+        self.stamp_sending(cx.now, idle);
         let live = &mut *self.live;
         let block = &mut self.block;
         let mss = block.segment_size() as u64;
-        let idle = block.flight_size() == 0;
         let segments = len.div_ceil(mss).max(1);
         live.statistics.on_sent(cx.now, len, segments as u32, how == How::Again);
         live.statistics.set_busy(cx.now, Busy::Sending);

@@ -18,7 +18,8 @@ use eft_base::Cidr;
 use eft_base::text::complaint;
 use eft_linux::devices::DeviceSpec;
 use eft_transport::tcp::{
-    CookieKeys, Ecn, FastOpen, MinSegments, MtuProbing, Pacing, SlowStart, SlowStartAfterIdle, Timestamps,
+    Algorithm, CookieKeys, Ecn, FastOpen, MinSegments, MtuProbing, Pacing, SlowStart, SlowStartAfterIdle,
+    Timestamps,
 };
 use serde::Deserialize;
 
@@ -36,6 +37,7 @@ pub struct Options {
     pub fastopen_key: Option<CookieKeys>,
     pub timestamps: Option<Timestamps>,
     pub min_tso_segs: Option<MinSegments>,
+    pub congestion: Option<Algorithm>,
     pub slow_start: Option<SlowStart>,
     pub slow_start_after_idle: Option<SlowStartAfterIdle>,
     pub pacing: Option<Pacing>,
@@ -64,6 +66,7 @@ struct Text {
     fastopen_key: Option<String>,
     timestamps: Option<String>,
     min_tso_segs: Option<i64>,
+    congestion: Option<String>,
     slow_start: Option<String>,
     slow_start_after_idle: Option<String>,
     pacing: Option<String>,
@@ -128,6 +131,7 @@ fn parse(text: &str) -> Result<Options> {
         fastopen_key: text.fastopen_key.map(|s| one("fastopen-key", &s)).transpose()?,
         timestamps: text.timestamps.map(|s| one("timestamps", &s)).transpose()?,
         min_tso_segs: text.min_tso_segs.map(|n| one("min-tso-segs", &n.to_string())).transpose()?,
+        congestion: text.congestion.map(|s| one("congestion", &s)).transpose()?,
         slow_start: text.slow_start.map(|s| one("slow-start", &s)).transpose()?,
         slow_start_after_idle: text
             .slow_start_after_idle

@@ -119,6 +119,7 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
     store.subscribe("info", ComponentId::SOCKETS);
     store.subscribe("routes", ComponentId::SOCKETS);
     store.subscribe("fastopen", ComponentId::SOCKETS);
+    store.subscribe("congestion", ComponentId::SOCKETS);
     for n in 0..config.devices.len() {
         store.subscribe("interfaces", ComponentId::nic(n as u8));
     }
@@ -132,6 +133,7 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
         store.subscribe("fastopen-key", peer);
         store.subscribe("timestamps", peer);
         store.subscribe("min-tso-segs", peer);
+        store.subscribe("congestion", peer);
         store.subscribe("slow-start", peer);
         store.subscribe("slow-start-after-idle", peer);
         store.subscribe("pacing", peer);
@@ -142,6 +144,7 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
     store.publish("fastopen", config.fastopen.clone().into());
     store.publish("fastopen-key", config.fastopen_key.clone().into());
     store.publish("timestamps", config.timestamps.into());
+    store.publish("congestion", config.congestion.into());
     store.publish("slow-start", config.slow_start.into());
     store.publish("slow-start-after-idle", config.slow_start_after_idle.into());
     store.publish("pacing", config.pacing.into());

@@ -92,10 +92,10 @@ impl Cubic {
 pub(super) fn on_ack(c: &mut Congestion, acked: Acked) {
     let mss = acked.mss as f32;
     let w = c.cwnd as f32 / mss;
-    if c.cubic.epoch_at == 0 {
-        c.cubic.begin(acked.now, w);
+    let cubic = c.cubic_mut();
+    if cubic.epoch_at == 0 {
+        cubic.begin(acked.now, w);
     }
-    let cubic = &mut c.cubic;
     let t = acked.now.as_nanos().saturating_sub(cubic.epoch_at) as f32 / 1e9;
     let rtt = acked.srtt_us as f32 / 1e6;
     let segments = acked.bytes as f32 / mss;

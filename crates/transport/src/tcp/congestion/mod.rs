@@ -1,18 +1,60 @@
 //! How much may be in flight (RFC 5681): slow start here, its early end in [`hystart`], congestion avoidance by one of two
-//! algorithms.
+//! algorithms; or all of it by [`bbr`], which also says at what rate.
 
+pub mod bbr;
 pub mod cubic;
 pub mod hystart;
 pub mod newreno;
 
+use bbr::Model;
+use core::str::FromStr;
 use core::time::Duration;
 use cubic::Cubic;
 use eft_base::Instant;
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, transmute, transmute_mut, transmute_ref};
 
 /// The values of `Opt::Congestion`, less one.
 pub const CUBIC: u32 = 0;
 pub const NEWRENO: u32 = 1;
+pub const BBR: u32 = 2;
+
+/// Which algorithm connections use that choose none, as `eft up --congestion` says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Algorithm {
+    #[default]
+    Cubic,
+    NewReno,
+    Bbr,
+}
+
+impl Algorithm {
+    const ALL: [Algorithm; 3] = [Algorithm::Cubic, Algorithm::NewReno, Algorithm::Bbr];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Algorithm::Cubic => "cubic",
+            Algorithm::NewReno => "reno",
+            Algorithm::Bbr => "bbr",
+        }
+    }
+
+    pub(super) fn number(self) -> u32 {
+        match self {
+            Algorithm::Cubic => CUBIC,
+            Algorithm::NewReno => NEWRENO,
+            Algorithm::Bbr => BBR,
+        }
+    }
+}
+
+impl FromStr for Algorithm {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Algorithm, &'static str> {
+        let found = Algorithm::ALL.into_iter().find(|algorithm| algorithm.name() == text);
+        found.ok_or("is none of cubic, reno and bbr")
+    }
+}
 
 /// Slow start has no threshold yet.
 const UNLIMITED: u32 = u32::MAX;
@@ -28,8 +70,20 @@ pub struct Congestion {
     pub algorithm: u32,
     /// Bytes acknowledged since NewReno last grew.
     pub(crate) credit: u32,
-    pub(crate) cubic: Cubic,
+    /// The algorithm's own: [`Cubic`] or [`Model`].
+    pub(super) own: Own,
 }
+
+/// The algorithm by `Opt::Congestion`; unknown numbers mean the default.
+pub fn chosen(option: u32, default: Algorithm) -> u32 {
+    match option {
+        n @ 1..=3 => n - 1,
+        _ => default.number(),
+    }
+}
+
+/// Room for the state of one algorithm.
+pub(super) type Own = [u64; 4];
 
 /// What an acknowledgement says.
 #[derive(Clone, Copy, Debug)]
@@ -52,21 +106,39 @@ impl Congestion {
             ssthresh: UNLIMITED,
             algorithm: CUBIC,
             credit: 0,
-            cubic: Cubic::new(),
+            own: transmute!(Cubic::new()),
         }
     }
 
-    /// Takes `Opt::Congestion`; unknown numbers mean the default.
-    pub fn choose(&mut self, option: u32) {
-        let algorithm = match option {
-            2 => NEWRENO,
-            _ => CUBIC,
+    /// Takes another algorithm.
+    pub fn choose(&mut self, algorithm: u32) {
+        self.algorithm = algorithm;
+        self.own = match algorithm {
+            BBR => transmute!(Model::default()),
+            _ => transmute!(Cubic::new()),
         };
-        if self.algorithm != algorithm {
-            self.algorithm = algorithm;
-            self.cubic = Cubic::new();
-            self.credit = 0;
-        }
+        self.credit = 0;
+    }
+
+    /// Whether [`bbr`] sets window and rate.
+    pub fn is_by_rate(&self) -> bool {
+        self.algorithm == BBR
+    }
+
+    pub(crate) fn cubic(&self) -> &Cubic {
+        transmute_ref!(&self.own)
+    }
+
+    fn cubic_mut(&mut self) -> &mut Cubic {
+        transmute_mut!(&mut self.own)
+    }
+
+    pub fn model(&self) -> Model {
+        if self.is_by_rate() { transmute!(self.own) } else { Model::default() }
+    }
+
+    fn set_model(&mut self, model: Model) {
+        self.own = transmute!(model);
     }
 
     pub fn in_slow_start(&self) -> bool {
@@ -103,15 +175,27 @@ impl Congestion {
 
     /// For `pause` the application, not the window, limited sending: CUBIC's time stood still (RFC 9438 §5.8).
     pub fn on_limited(&mut self, pause: Duration) {
-        self.cubic.shift(pause);
+        if !self.is_by_rate() {
+            self.cubic_mut().shift(pause);
+        }
+    }
+
+    /// The threshold after a loss, in bytes.
+    fn reduced(&mut self, flight_size: u32, mss: u32) -> u32 {
+        let cwnd = self.cwnd;
+        match self.algorithm {
+            NEWRENO => newreno::reduced(flight_size, mss),
+            BBR => self.ssthresh,
+            _ => self.cubic_mut().reduced(cwnd, mss),
+        }
     }
 
     /// Loss was detected by duplicate or selective acknowledgements.
     pub fn on_loss(&mut self, flight_size: u32, mss: u32) {
-        self.ssthresh = match self.algorithm {
-            NEWRENO => newreno::reduced(flight_size, mss),
-            _ => self.cubic.reduced(self.cwnd, mss),
-        };
+        if self.is_by_rate() {
+            return;
+        }
+        self.ssthresh = self.reduced(flight_size, mss);
         self.cwnd = self.ssthresh;
         self.credit = 0;
     }
@@ -119,10 +203,7 @@ impl Congestion {
     /// The retransmission timer expired (RFC 5681 §3.1, RFC 9438 §4.8). `first`: for the first time for this data.
     pub fn on_timeout(&mut self, flight_size: u32, mss: u32, first: bool) {
         if first {
-            self.ssthresh = match self.algorithm {
-                NEWRENO => newreno::reduced(flight_size, mss),
-                _ => self.cubic.reduced(self.cwnd, mss),
-            };
+            self.ssthresh = self.reduced(flight_size, mss);
         }
         self.cwnd = mss;
         self.credit = 0;
@@ -130,6 +211,10 @@ impl Congestion {
 
     /// Nothing was lost: restores the state `before` the reduction, without a burst (RFC 4015 §3.2, step 4).
     pub fn restore(&mut self, before: &Congestion, flight_size: u32, acked: u32, mss: u32) {
+        if self.is_by_rate() {
+            // The window before the recovery comes back with the next acknowledgment.
+            return;
+        }
         let burst = flight_size.saturating_add(acked.min(initial_window(mss)));
         let cwnd = burst.max(self.cwnd).clamp(mss, WINDOW_MAX);
         *self = *before;
@@ -139,17 +224,23 @@ impl Congestion {
 
     /// The connection was idle longer than its RTO (RFC 5681 §4.1).
     pub fn on_idle(&mut self, mss: u32) {
+        if self.is_by_rate() {
+            // The rate, not the window, keeps a burst away.
+            return;
+        }
         self.cwnd = self.cwnd.min(initial_window(mss));
-        self.cubic.restart();
+        self.cubic_mut().restart();
     }
 
     /// Repairs invalid values; used when an arena is opened.
     pub fn sanitize(&mut self, mss: u32) {
         self.cwnd = self.cwnd.clamp(mss, WINDOW_MAX);
         self.ssthresh = self.ssthresh.max(2 * mss);
-        self.algorithm = self.algorithm.min(NEWRENO);
-        if !self.cubic.is_sane() {
-            self.cubic = Cubic::new();
+        self.algorithm = self.algorithm.min(BBR);
+        match self.is_by_rate() {
+            true => self.set_model(self.model().sane()),
+            false if !self.cubic().is_sane() => self.own = transmute!(Cubic::new()),
+            false => {}
         }
     }
 }

@@ -15,6 +15,7 @@ impl Tcp {
             "timestamps" => self.clocks = choice(value),
             "pacing" => self.pacing = choice(value),
             "mtu-probing" => self.mtu_probing = choice(value),
+            "congestion" => self.algorithm = choice(value),
             "slow-start" => self.slow_start = choice(value),
             "slow-start-after-idle" => self.after_idle = choice(value),
             "min-tso-segs" => self.min_segments = choice(value),
@@ -25,10 +26,10 @@ impl Tcp {
 
     /// A connection begins, or goes on after a rebirth, with the settings of now.
     pub(in crate::tcp) fn take_settings(&mut self, i: u32) {
-        let (slow_start, after_idle) = (self.slow_start, self.after_idle);
+        let (slow_start, after_idle, algorithm) = (self.slow_start, self.after_idle, self.algorithm);
         let (pacing, mtu_probing) = (self.pacing, self.mtu_probing);
         let live = self.connection(i).live;
-        (live.slow_start, live.after_idle) = (slow_start, after_idle);
+        (live.slow_start, live.after_idle, live.algorithm) = (slow_start, after_idle, algorithm);
         (live.pace.mode, live.mtu.mode) = (pacing, mtu_probing);
     }
 }

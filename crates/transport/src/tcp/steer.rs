@@ -1,0 +1,75 @@
+//! Connections whose congestion control sets a rate ([`super::congestion::bbr`]): what it is told, and when.
+
+use super::ack::Heard;
+use super::congestion::bbr::{Ack, Bbr, Stage};
+use super::connection::Connection;
+use super::decide::Wait;
+use super::recovery::Phase;
+use alloc::boxed::Box;
+use core::time::Duration;
+use eft_base::Instant;
+use eft_component::Context;
+
+impl Connection<'_> {
+    /// Takes an acknowledgment that showed the loss of `lost` bytes.
+    pub(super) fn steer(&mut self, cx: &Context, heard: &Heard, lost: u64) {
+        let live = &mut *self.live;
+        let block = &mut self.block;
+        let mss = block.segment_size();
+        let min_rtt = Duration::from_micros(block.rtt.min_us as u64);
+        let sample = live.rate.on_ack(cx.now, heard.delivered.bytes, heard.delivered.newest, min_rtt);
+        let in_flight = live.recovery.pipe(mss);
+        let ack = Ack {
+            now: cx.now,
+            sample,
+            delivered: live.rate.delivered(),
+            acked: heard.delivered.bytes,
+            lost,
+            prior_in_flight: heard.pipe,
+            in_flight,
+            rtt_us: heard.delivered.timed_at.map(|at| cx.now.saturating_since(at).as_micros() as u32),
+            srtt_us: block.rtt.srtt_us,
+            mss,
+            stage: match live.recovery.phase {
+                Phase::Open => Stage::Calm,
+                Phase::Recovery => Stage::Recovery,
+                Phase::Loss => Stage::Timeout,
+            },
+            chance: (block.iss as u64).wrapping_add(cx.now.as_nanos()),
+        };
+        let bbr = live.bbr.get_or_insert_with(|| Box::new(Bbr::new(&block.congestion)));
+        bbr.on_ack(&mut block.congestion, &ack);
+        if bbr.is_emptying() {
+            live.rate.on_limited(in_flight);
+        }
+    }
+
+    /// What is sent next is stamped; `idle`: nothing is in flight.
+    pub(super) fn stamp_sending(&mut self, now: Instant, idle: bool) {
+        if !self.block.congestion.is_by_rate() {
+            return;
+        }
+        let live = &mut *self.live;
+        if idle
+            && live.rate.is_limited()
+            && let Some(bbr) = &mut live.bbr
+        {
+            bbr.on_restart(&self.block.congestion);
+        }
+        live.recovery.board.stamp = live.rate.on_send(now, idle);
+    }
+
+    /// Nothing more goes out now: whether that is for want of data.
+    pub(super) fn note_limit(&mut self, wait: Wait) {
+        let live = &mut *self.live;
+        if !self.block.congestion.is_by_rate() || live.recovery.next_lost().is_some() {
+            return;
+        }
+        let mss = self.block.segment_size();
+        let pipe = live.recovery.pipe(mss);
+        let has_room = pipe + mss as u64 <= self.block.congestion.cwnd as u64;
+        if has_room && matches!(wait, Wait::Application | Wait::Nagle | Wait::Cork) {
+            live.rate.on_limited(pipe);
+        }
+    }
+}
