@@ -30,6 +30,12 @@ pub enum Error {
     /// The stack answered that the request is forbidden or impossible.
     #[error("{0}")]
     Refused(String),
+    /// A stack's supervisor answers nothing. Once it is ended, another one adopts the servers.
+    #[error(
+        "stack `{stack}` does not answer: its supervisor (process {pid}) hangs; end it (kill -9 {pid}) and start `eft up` again, \
+         or start it with --take-over: the servers run on, and connections go on"
+    )]
+    Hangs { stack: String, pid: i32 },
     #[error(transparent)]
     Host(#[from] eft_host::error::Error),
 }

@@ -4,11 +4,14 @@
 
 use crate::protocol::PACKET_MAX;
 use crate::{Doing, Error, Result, scm};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde_json::Value;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The folder in which running stacks have their sockets.
 pub fn run_dir() -> PathBuf {
@@ -51,9 +54,14 @@ pub fn listen(path: &Path) -> Result<OwnedFd> {
     Ok(fd)
 }
 
+/// A supervisor answers a simple question at once, even on a busy machine; one that is silent for so long hangs.
+const PATIENCE: Duration = Duration::from_secs(3);
+
 /// Connects to a stack's socket; a missing stack gets a clear error.
 pub fn connect(name: &str, path: &Path) -> Result<OwnedFd> {
     let fd = seqpacket()?;
+    // Nobody accepts, and too many wait already.
+    set_socket_timeout(&fd, Timeout::Send, Some(PATIENCE)).doing("socket")?;
     rustix::net::connect(&fd, &unix_address(path)?).map_err(|e| match e {
         rustix::io::Errno::NOENT | rustix::io::Errno::CONNREFUSED => Error::Missing(format!(
             "there is no running stack `{name}`: start one with `eft up --name {name} …`"
@@ -84,6 +92,7 @@ pub fn ask_with(name: &str, request: &Value, fds: &[&OwnedFd]) -> Result<(Value,
     }
     let fds: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
     scm::send(&fd, request.as_bytes(), &fds, false).doing("control socket")?;
+    await_answer(name, &fd)?;
     let mut buffer = vec![0; 256 * 1024];
     let (n, mut fds) = scm::receive(&fd, &mut buffer, false).doing("control socket")?;
     if n == 0 {
@@ -96,6 +105,29 @@ pub fn ask_with(name: &str, request: &Value, fds: &[&OwnedFd]) -> Result<(Value,
     match answer.get("error").and_then(Value::as_str) {
         Some(e) => Err(Error::Refused(e.to_string())),
         None => Ok((answer, fds)),
+    }
+}
+
+/// Waits until there is an answer or the connection has ended: as long as it takes, if the supervisor answers others.
+fn await_answer(name: &str, fd: &OwnedFd) -> Result<()> {
+    while !is_readable(fd)? {
+        let Ok(other) = connect(name, &control_path(name)) else { continue };
+        let asked = scm::send(&other, br#"{"op":"info"}"#, &[], true);
+        if asked.is_ok() && !is_readable(&other)? && !is_readable(fd)? {
+            let pid = socket_peercred(fd).doing("control socket")?.pid.as_raw_nonzero().get();
+            return Err(Error::Hangs { stack: name.into(), pid });
+        }
+    }
+    Ok(())
+}
+
+/// Whether something can be read, waiting for as long as a supervisor may take to answer.
+fn is_readable(fd: &OwnedFd) -> Result<bool> {
+    let limit = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
+    match poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&limit)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(rustix::io::Errno::INTR) => Ok(false),
+        Err(e) => Err(e).doing("control socket"),
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 pub struct InjectArguments {
     #[command(flatten)]
     stack: super::Stack,
-    /// The component, as `eft ps` names it
+    /// The component, as `eft ps` names it, or `supervisor`
     #[arg(required_unless_present = "list")]
     component: Option<String>,
     /// The kind of fault; `--list` shows all

@@ -9,7 +9,7 @@ use eft_base::SlotShare;
 use eft_base::{Cidr, MacAddress};
 use eft_component::{Commit, Topology};
 use eft_linux::devices::DeviceSpec;
-use eft_linux::supervisor::{self, DeviceConfig, StackConfig};
+use eft_linux::supervisor::{self, DeviceConfig, News, StackConfig};
 use eft_messages::{ComponentId, Role};
 use eft_transport::tcp::{
     Algorithm, CookieKeys, Ecn, FastOpen, MinSegments, MtuProbing, Pacing, SlowStart, SlowStartAfterIdle,
@@ -117,12 +117,15 @@ pub fn run(arguments: &UpArguments) -> Result<()> {
             "eft: --commit off is for measurements: connections do not survive the death of tcp, udp or filter"
         );
     }
-    let is_ready = || {
-        println!("ready");
-        let _ = std::io::stdout().flush();
-        notify::ready();
+    let mut manager = notify::Manager::from_environment();
+    let tell = |news| {
+        if news == News::Ready {
+            println!("ready");
+            let _ = std::io::stdout().flush();
+        }
+        manager.tell(news);
     };
-    Ok(supervisor::run(config, is_ready)?)
+    Ok(supervisor::run(config, tell)?)
 }
 
 /// The command line, and where it is silent the file.

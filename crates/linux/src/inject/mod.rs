@@ -15,7 +15,7 @@ use crate::{Doing, Error, Result};
 use eft_base::Random;
 use eft_component::fault::Fault;
 use memory::{Memory, Part};
-pub use stack::{Injected, in_stack};
+pub use stack::{Injected, SUPERVISOR, in_stack};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 use tracee::Tracee;
@@ -24,6 +24,8 @@ use tracee::Tracee;
 const STEPS_MAX: u64 = 3000;
 /// How long it may sleep meanwhile. If it sleeps longer, it breaks where it sleeps.
 const PATIENCE: Duration = Duration::from_millis(300);
+/// How long a signal may take to end it.
+const GRACE: Duration = Duration::from_millis(100);
 
 /// What breaks a server, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +84,15 @@ impl Kind {
         matches!(self, Kind::Kill | Kind::Segv | Kind::Abort | Kind::Loop | Kind::Null)
     }
 
+    /// Whether it can strike a supervisor, which takes no part in messages and writes neither durable state nor packets.
+    pub fn strikes_supervisor(self) -> bool {
+        match self {
+            Kind::Kill | Kind::Segv | Kind::Abort | Kind::Loop | Kind::Null => true,
+            Kind::FlipCode | Kind::FlipStack | Kind::FlipHeap | Kind::Enomem => true,
+            Kind::FlipArena | Kind::FlipChannel | Kind::FlipPayload | Kind::Message(_) => false,
+        }
+    }
+
     /// The fault that the server's own loop causes, if it is one of these.
     pub fn fault(self) -> Option<Fault> {
         match self {
@@ -110,6 +121,10 @@ pub fn inject(pid: u32, kind: Kind, random: &mut Random) -> Result<String> {
         }
     };
     process.signal(signal)?;
+    if !process.ends_within(GRACE) {
+        // A Rust program's handler of stack overflows takes the first SIGSEGV, and lets the next one kill.
+        let _ = process.signal(signal);
+    }
     Ok(format!("signal {signal}"))
 }
 
@@ -126,6 +141,12 @@ impl Process {
         let handle =
             rustix::process::pidfd_open(number, rustix::process::PidfdFlags::empty()).doing("the process")?;
         Ok(Process { pid, handle })
+    }
+
+    fn ends_within(&self, limit: Duration) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let limit = Timespec { tv_sec: 0, tv_nsec: limit.as_nanos() as _ };
+        matches!(poll(&mut [PollFd::new(&self.handle, PollFlags::IN)], Some(&limit)), Ok(1..))
     }
 
     fn signal(&self, signal: i32) -> Result<()> {

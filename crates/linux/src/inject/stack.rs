@@ -1,6 +1,6 @@
 //! Injects a fault into a component of a stack, whose supervisor is informed.
 
-use super::Kind;
+use super::{KINDS, Kind};
 use crate::error::{Result, error};
 use crate::operator;
 use eft_base::Random;
@@ -8,6 +8,8 @@ use eft_component::server::counter;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
+/// The name by which the supervisor is broken.
+pub const SUPERVISOR: &str = "supervisor";
 /// The most messages that pass before one is broken.
 const SKIP_MAX: u64 = 16;
 /// How long the broken message is awaited.
@@ -22,18 +24,40 @@ pub struct Injected {
 /// Informs the supervisor of the fault, and injects it.
 pub fn in_stack(stack: &str, component: &str, kind: Kind, seed: u64) -> Result<Injected> {
     let mut random = Random::new(seed);
+    if component == SUPERVISOR {
+        return in_supervisor(stack, kind, &mut random);
+    }
     let before = struck(stack, component)?;
     let request = json!({ "op": "inject", "component": component, "fault": kind.fault(), "skip": random.below(SKIP_MAX) });
     let (answer, _) = operator::ask(stack, &request)?;
-    let pid = answer["pid"]
-        .as_u64()
-        .and_then(|pid| u32::try_from(pid).ok())
-        .ok_or_else(|| error!(Protocol, "the stack named no process"))?;
+    let pid = process(&answer)?;
     let what = match kind.fault() {
         Some(_) => await_strike(stack, component, before, kind)?,
         None => super::inject(pid, kind, &mut random).map_err(|e| error!(Refused, "{component}: {e}"))?,
     };
     Ok(Injected { pid, what })
+}
+
+fn in_supervisor(stack: &str, kind: Kind, random: &mut Random) -> Result<Injected> {
+    if !kind.strikes_supervisor() {
+        let possible: Vec<&str> =
+            KINDS.iter().filter(|(_, kind, _)| kind.strikes_supervisor()).map(|(name, ..)| *name).collect();
+        return Err(error!(
+            Invalid,
+            "the supervisor has nothing that `{}` could break; possible are: {}",
+            kind.name(),
+            possible.join(", ")
+        ));
+    }
+    let (answer, _) = operator::ask(stack, &json!({ "op": "ps" }))?;
+    let pid = process(&answer)?;
+    let what = super::inject(pid, kind, random).map_err(|e| error!(Refused, "{SUPERVISOR}: {e}"))?;
+    Ok(Injected { pid, what })
+}
+
+fn process(answer: &Value) -> Result<u32> {
+    let pid = answer["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
+    pid.ok_or_else(|| error!(Protocol, "the stack named no process"))
 }
 
 /// How many messages of the component were broken so far.

@@ -31,6 +31,22 @@ fn a_process_dies_as_it_was_told() {
 }
 
 #[test]
+fn a_program_in_rust_dies_of_a_sigsegv_from_outside_too() {
+    let exe = std::env::current_exe().unwrap();
+    let test = ["--ignored", "--exact", "inject::tests::sleeps"];
+    let mut child = Command::new(exe).args(test).stdout(std::process::Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    inject(child.id(), Kind::Segv, &mut Random::new(7)).unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGSEGV));
+}
+
+#[test]
+#[ignore = "started by another test"]
+fn sleeps() {
+    std::thread::sleep(Duration::from_secs(20));
+}
+
+#[test]
 fn one_that_sleeps_breaks_where_it_sleeps_and_not_otherwise() {
     let mut child = Command::new("sleep").arg("1").spawn().unwrap();
     std::thread::sleep(Duration::from_millis(20));

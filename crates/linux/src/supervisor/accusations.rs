@@ -2,6 +2,7 @@
 
 use super::Supervisor;
 use super::member::Life;
+use super::say::say;
 use crate::serve::inspect_queue;
 use crate::{Result, memory};
 use eft_control::accusation::{Evidence, Verdict};
@@ -49,7 +50,7 @@ impl Supervisor {
             Verdict::Accuser => (Some(by), format!("the accusation is false; killing {accuser}")),
             Verdict::Neither => (None, "the queues do not show it".into()),
         };
-        eprintln!("eft {}: {accuser} says that {accused} sends nonsense; {verdict}", self.config.name);
+        say!("eft {}: {accuser} says that {accused} sends nonsense; {verdict}", self.config.name);
         if let Some(guilty) = guilty {
             self.members[guilty].kill();
         }

@@ -1,8 +1,10 @@
 //! A supervisor that was killed leaves its servers running; its successor adopts them.
 //!
 //! The keeper holds the supervisor's ends of the control sockets, so servers notice nothing: what they say waits in the
-//! sockets. A word in shared memory says whether the supervisor was about to change something. If it was, what the servers
-//! know and what the keeper has may differ, and the successor starts all servers again from their durable state instead.
+//! sockets. A word in shared memory says whether the supervisor was about to change something: it is set before the first
+//! thing that a server or the keeper is told or that is taken from a server's socket, and cleared when all is told. If it was
+//! set, what the servers know and what the keeper has may differ, and the successor starts all servers again from their durable
+//! state instead. Looking on changes nothing, so that almost every moment is one after which the servers are adopted.
 
 use super::accusations::Queue;
 use super::inheritance::Inheritance;
@@ -10,13 +12,14 @@ use super::kept::Kept;
 use super::member::{Life, OwnedPool};
 use super::process::{Process, Running, has_ended};
 use super::request::SETTINGS;
+use super::say::say;
+use super::turn::{TURN, Turn};
 use super::{OLD_POOLS, StackConfig, Supervisor, Watched, children};
+use crate::Result;
 use crate::life::Witness;
 use crate::memory::{self, Both};
 use crate::protocol::PROTOCOL;
-use crate::{Error, Result};
 use eft_base::PoolId;
-use eft_channel::Shared;
 use eft_channel::notify::Doorbell;
 use eft_control::plan;
 use eft_host::clock;
@@ -29,45 +32,10 @@ use std::os::unix::fs::MetadataExt;
 use std::process::ChildStderr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
-use std::sync::atomic::Ordering::{Acquire, Release};
 
 /// The keeper's names.
 const FORM: &str = "form";
-pub const TURN: &str = "turn";
 const POOLS: &str = "pools";
-
-/// Whether the supervisor is about to change something, for its successor.
-pub struct Turn {
-    segment: OwnedFd,
-    word: Shared<AtomicU32>,
-}
-
-impl Turn {
-    pub fn new() -> Result<Turn> {
-        let turn = Turn::at(memory::create("eft-turn", 4096)?)?;
-        turn.begin();
-        Ok(turn)
-    }
-
-    fn at(segment: OwnedFd) -> Result<Turn> {
-        // SAFETY: the word is one atomic.
-        let word = unsafe { memory::map(&segment, true)?.shared::<AtomicU32>(0) };
-        Ok(Turn { word: word.map_err(|_| Error::Protocol("turn".into()))?, segment })
-    }
-
-    pub fn begin(&self) {
-        self.word.store(1, Release);
-    }
-
-    pub fn end(&self) {
-        self.word.store(0, Release);
-    }
-
-    fn is_over(&self) -> bool {
-        self.word.load(Acquire) == 0
-    }
-}
 
 /// What the keeper has of a running server. Its descriptors: the process, the control socket, the eventfd, the bell, its
 /// standard error if any, its program if it is not the supervisor's, its pools.
@@ -88,8 +56,15 @@ struct Server {
 fn form(config: &StackConfig) -> String {
     let file = std::fs::metadata("/proc/self/exe")
         .map(|f| format!("{}:{} {} {}.{}", f.dev(), f.ino(), f.size(), f.mtime(), f.mtime_nsec()));
-    let StackConfig { topology, gateways, host_addresses, mtu, nameserver, ecn, fastopen, .. } = config;
+    // Every option is named, so that a new one cannot be forgotten.
     let StackConfig {
+        topology,
+        gateways,
+        host_addresses,
+        mtu,
+        nameserver,
+        ecn,
+        fastopen,
         fastopen_key,
         timestamps,
         min_tso_segs,
@@ -100,12 +75,20 @@ fn form(config: &StackConfig) -> String {
         mtu_probing,
         commit,
         record,
-        ..
+        private,
+        // The likeness compares them.
+        name: _,
+        devices: _,
+        // They concern the supervisor alone.
+        keep: _,
+        take_over: _,
+        // They are of the program file.
+        check_ip: _,
+        arena_len: _,
     } = config;
     format!(
         "{PROTOCOL} {file:?} {topology:?} {gateways:?} {host_addresses:?} {mtu:?} {nameserver:?} {ecn} {fastopen} \
-         {fastopen_key} {timestamps} {min_tso_segs} {congestion} {slow_start} {slow_start_after_idle} {pacing} {mtu_probing} {commit:?} {record:?} {}",
-        config.private
+         {fastopen_key} {timestamps} {min_tso_segs} {congestion} {slow_start} {slow_start_after_idle} {pacing} {mtu_probing} {commit:?} {record:?} {private}"
     )
 }
 
@@ -142,12 +125,18 @@ pub fn examine(inheritance: &mut Inheritance, config: &StackConfig) -> Left {
     }
 }
 
+/// The predecessor's end of a server's control socket.
+pub fn control_of(inheritance: &mut Inheritance, server: &str) -> Option<OwnedFd> {
+    let (_, fds) = inheritance.take::<Server>(&format!("server/{server}"))?;
+    fds.into_iter().nth(1)
+}
+
 impl Supervisor {
     /// Puts everything into the keeper by which a successor adopts the servers.
     pub(super) fn keep_for_adoption(&mut self) {
         if let Some(kept) = &mut self.kept {
             kept.put(FORM.into(), &form(&self.config), &[]);
-            kept.put(TURN.into(), &(), &[&self.turn.segment]);
+            kept.put(TURN.into(), &(), &[self.turn.segment()]);
             for q in &self.queues {
                 q.keep(kept);
             }
@@ -211,11 +200,6 @@ impl Supervisor {
 
     /// Takes over the servers of a predecessor. Those that it was about to start end, and are started again.
     pub(super) fn adopt(&mut self, inherited: &mut Inheritance) -> Result<()> {
-        if let Some((_, fds)) = inherited.take::<()>(TURN)
-            && let Some(fd) = fds.into_iter().next()
-        {
-            self.turn = Turn::at(fd)?;
-        }
         for name in inherited.names("queue/") {
             self.queues.extend(inherited.take(&name).and_then(|((writer, reader), fds)| {
                 let [lines, position] = fds.try_into().ok()?;
@@ -247,7 +231,7 @@ impl Supervisor {
             }
         }
         let adopted = self.members.iter().filter(|m| m.child.is_some()).count();
-        eprintln!(
+        say!(
             "eft {}: its supervisor died; {adopted} of {} components run on under this one",
             self.config.name,
             self.members.len()

@@ -2,12 +2,13 @@
 
 use super::ending::Ending;
 use super::member::Life;
+use super::say::{self, say};
 use super::{Supervisor, TICK, Watched, update};
 use crate::operator;
 use crate::protocol::ToServer;
 use eft_control::restart::Decision;
 use eft_host::clock;
-use eft_messages::ComponentId;
+use eft_messages::{ComponentId, Role};
 use std::time::Duration;
 
 impl Supervisor {
@@ -47,8 +48,8 @@ impl Supervisor {
             Decision::After(delay) => self.postpone(i, delay),
         }
         self.tell_the_rest();
-        // In one piece: each is a system call. The successor is at its work by now.
-        eprint!("{line}");
+        // The successor is at its work by now.
+        say::print(&line);
         let dir = operator::stack_dir(&self.config.name).join("crashes");
         report.keep(&dir);
         company.iter().for_each(|j| self.members[*j].drop_old_recording(&dir));
@@ -90,6 +91,9 @@ impl Supervisor {
         }
         if let Some(control) = self.members[i].control.take() {
             self.unwatch(&control, Watched::Server(i));
+            if peer.role == Role::Sockets {
+                self.hear_the_rest(&control);
+            }
         }
         self.domain_mapped(peer, None);
         if let Some(words) = self.members[i].stderr.take() {
@@ -106,7 +110,7 @@ impl Supervisor {
     /// Starts a dead server again. If that fails, it reports why and tries again later.
     pub(super) fn restart(&mut self, i: usize) {
         let Err(why) = self.start(i) else { return };
-        eprintln!("eft {}: {} cannot be started: {why}", self.config.name, self.members[i].name);
+        say!("eft {}: {} cannot be started: {why}", self.config.name, self.members[i].name);
         if self.members[i].child.is_some() {
             // The server was not set up completely: killing it makes this a death like any other.
             self.members[i].kill();
@@ -125,7 +129,7 @@ impl Supervisor {
     pub(super) fn postpone(&mut self, i: usize, delay: Duration) {
         let until = clock::now() + delay;
         self.company(i).into_iter().for_each(|j| self.members[j].life = Life::Waiting(until));
-        eprintln!(
+        say!(
             "eft {}: {} died {} times in a row: it is started again in {} s; the rest of the stack runs on",
             self.config.name,
             self.company_name(i),

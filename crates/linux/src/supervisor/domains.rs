@@ -3,6 +3,7 @@
 use super::Supervisor;
 use super::inheritance::Inheritance;
 use super::kept::Kept;
+use super::say::say;
 use crate::error::error;
 use crate::protocol::{self, ArenaShape, FromServer, ToServer};
 use crate::scm::FDS_MAX;
@@ -229,7 +230,7 @@ impl Supervisor {
             return;
         }
         let made = self.make_domain(brought).unwrap_or_else(|why| {
-            eprintln!("eft {}: a program is refused: {why}", self.config.name);
+            say!("eft {}: a program is refused: {why}", self.config.name);
             None
         });
         let Some(domain) = made else {

@@ -1,6 +1,7 @@
 //! How a stack ends, or is handed over to the next supervisor of its name.
 
 use super::member::Member;
+use super::say::say;
 use super::{Supervisor, children, scheduling};
 use crate::devices::packet::Silencer;
 use crate::operator;
@@ -54,12 +55,12 @@ impl Supervisor {
     /// Ends every server and leaves what they held with the keeper, where connections wait.
     pub(super) fn hand_over(&mut self) {
         let Some(mut kept) = self.kept.take() else {
-            eprintln!("eft {}: there is no keeper to hand over to: connections end", self.config.name);
+            say!("eft {}: there is no keeper to hand over to: connections end", self.config.name);
             return self.shut_down();
         };
         self.drain();
         self.end_servers();
-        kept.forget(super::adoption::TURN.into());
+        kept.forget(super::turn::TURN.into());
         // The changes were undone.
         kept.forget_stored(scheduling::APPLIED);
         self.silencers.drain(..).for_each(Silencer::leave);

@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 const END_S: i64 = 10;
 
 /// Makes sure that a process is dead.
-fn confirm_death(name: &str, process: &OwnedFd) -> Result<()> {
+pub fn confirm_death(name: &str, process: &OwnedFd) -> Result<()> {
     let _ = pidfd_send_signal(process, Signal::KILL);
     let limit = Timespec { tv_sec: END_S, tv_nsec: 0 };
     match poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&limit)) {
@@ -27,11 +27,13 @@ pub struct Inheritance {
     entries: Entries,
     /// Its servers live, and are taken over as they are.
     pub adopts: bool,
+    /// The socket in which lies what a dead sockets had said to a dead supervisor.
+    pub(super) last_words: Option<OwnedFd>,
 }
 
 impl Inheritance {
     pub fn new(entries: Entries) -> Inheritance {
-        Inheritance { entries, adopts: false }
+        Inheritance { entries, adopts: false, last_words: None }
     }
 
     pub fn value<T: DeserializeOwned>(&self, name: &str) -> Option<T> {
@@ -83,11 +85,13 @@ impl Inheritance {
     pub fn fill_store(&mut self, store: &mut Store, keys: &[&str]) {
         for key in keys {
             let Some((_, fds)) = self.take::<()>(&format!("store/{key}")) else { continue };
-            let bytes = fds.first().and_then(|fd| memory::map(fd, false).ok()).and_then(|segment| {
+            let read = |fd: &OwnedFd| {
+                let segment = memory::map(fd, false).ok()?;
                 let mut bytes = vec![0; segment.len()];
                 segment.read(0, &mut bytes).ok().map(|()| bytes)
-            });
-            if let Some(bytes) = bytes {
+            };
+            // An empty value comes without memory.
+            if let Some(bytes) = fds.first().map_or(Some(Vec::new()), read) {
                 store.publish(key, bytes);
             }
         }

@@ -1,5 +1,7 @@
 //! What the supervisor leaves with its keeper, and how a successor takes it over: see [`crate::keeper`].
 
+use super::say::say;
+use super::turn::Turn;
 use super::{StackConfig, Supervisor, Watched, children};
 use crate::devices::packet::Silencer;
 use crate::error::error;
@@ -15,6 +17,7 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::Child;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// Where the store has what an operator changed of addresses and routes.
@@ -39,21 +42,29 @@ pub struct Kept {
     listener: Option<OwnedFd>,
     /// The one whose place it takes, which is told everything, too, until then.
     old: Option<Box<Kept>>,
+    /// `None`: the supervisor does not run yet.
+    turn: Option<Rc<Turn>>,
 }
 
 impl Kept {
     /// The keeper of a predecessor, at the other end of `socket`.
     pub fn of_predecessor(socket: OwnedFd) -> Kept {
-        Kept { socket, child: None, unsent: VecDeque::new(), listener: None, old: None }
+        Kept { socket, child: None, unsent: VecDeque::new(), listener: None, old: None, turn: None }
+    }
+
+    /// What it is told belongs to a turn from now on.
+    pub fn within(self, turn: &Rc<Turn>) -> Kept {
+        Kept { turn: Some(turn.clone()), ..self }
     }
 
     /// Starts a keeper for a stack whose folder exists.
-    fn start(config: &StackConfig, tables: &[&str]) -> Result<Kept> {
+    fn start(config: &StackConfig, tables: &[&str], turn: &Rc<Turn>) -> Result<Kept> {
         let path = next_path(&config.name);
         let _ = std::fs::remove_file(&path);
         let listener = Some(operator::listen(&path)?);
         let (child, socket) = children::spawn_keeper(config, tables)?;
-        Ok(Kept { socket, child: Some(child), unsent: VecDeque::new(), listener, old: None })
+        let turn = Some(turn.clone());
+        Ok(Kept { socket, child: Some(child), unsent: VecDeque::new(), listener, old: None, turn })
     }
 
     /// Everything is sent: the keeper becomes the one to which successors come, as soon as it has taken all of it.
@@ -68,6 +79,21 @@ impl Kept {
         self.say(&ToKeeper::Put { name, value: encode(value) }, fds);
     }
 
+    /// Puts a value of the store. It may be longer than a packet, so it goes along as shared memory; an empty one needs none.
+    pub fn put_stored(&mut self, key: &str, value: &[u8]) {
+        let name = format!("store/{key}");
+        if value.is_empty() {
+            return self.put(name, &(), &[]);
+        }
+        let written = memory::create("eft-store", value.len()).and_then(|fd| {
+            memory::map(&fd, true)?.write(0, value).map_err(|_| Error::System("store".into()))?;
+            Ok(fd)
+        });
+        if let Ok(fd) = written {
+            self.put(name, &(), &[&fd]);
+        }
+    }
+
     pub fn forget(&mut self, name: String) {
         self.say(&ToKeeper::Drop { name }, &[]);
     }
@@ -78,6 +104,7 @@ impl Kept {
 
     /// Sends a message without waiting: what the keeper cannot take now waits here.
     fn say(&mut self, message: &ToKeeper, fds: &[&OwnedFd]) {
+        self.turn.iter().for_each(|turn| turn.begin());
         if let Some(old) = &mut self.old {
             old.say(message, fds);
         }
@@ -180,7 +207,7 @@ impl Supervisor {
     pub(super) fn keep_everything(&mut self) {
         if self.kept.is_none() {
             let tables: Vec<&str> = self.silencers.iter().map(Silencer::table).collect();
-            match Kept::start(&self.config, &tables) {
+            match Kept::start(&self.config, &tables, &self.turn) {
                 Ok(kept) => self.kept = Some(kept),
                 Err(why) => return self.without_keeper(&why),
             }
@@ -222,7 +249,7 @@ impl Supervisor {
     }
 
     fn without_keeper(&mut self, why: &Error) {
-        eprintln!(
+        say!(
             "eft {}: there is no keeper ({why}): if this supervisor dies, so do the connections",
             self.config.name
         );
@@ -239,14 +266,8 @@ impl Supervisor {
     }
 
     pub(super) fn keep_stored(&mut self, key: &str) {
-        let (Some(kept), Some((_, value))) = (&mut self.kept, self.store.get(key)) else { return };
-        // A value may be longer than a packet, so it goes along as shared memory.
-        let written = memory::create("eft-store", value.len().max(1)).and_then(|fd| {
-            memory::map(&fd, true)?.write(0, value).map_err(|_| Error::System("store".into()))?;
-            Ok(fd)
-        });
-        if let (Ok(fd), false) = (written, value.is_empty()) {
-            kept.put(format!("store/{key}"), &(), &[&fd]);
+        if let (Some(kept), Some((_, value))) = (&mut self.kept, self.store.get(key)) {
+            kept.put_stored(key, value);
         }
     }
 
@@ -258,7 +279,10 @@ impl Supervisor {
             let _ = child.kill();
             let _ = child.wait();
         }
-        eprintln!("eft {}: the keeper ended; there will be another", self.config.name);
+        say!("eft {}: the keeper ended; there will be another", self.config.name);
         self.keeper_due = Some(clock::now() + super::OLD_POOLS);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,9 @@
 //! One server, as the supervisor sees it.
 
 use super::process::{self, Process};
+use super::say;
 use super::standby::{Recovery, Standby};
+use super::turn::Turn;
 use crate::memory::Both;
 use crate::protocol::{ToServer, encode};
 use crate::{futex, scm};
@@ -18,6 +20,7 @@ use eft_messages::{ComponentId, Role};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -93,6 +96,7 @@ pub struct Member {
     /// How far its accusations of neighbours are believed.
     pub credit: Credit,
     unsent: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
+    turn: Rc<Turn>,
 }
 
 /// The most messages that wait for a server that does not take them.
@@ -110,6 +114,7 @@ impl Member {
         eventfd: OwnedFd,
         bell_fd: Both,
         bell: Shared<Doorbell>,
+        turn: Rc<Turn>,
     ) -> Member {
         Member {
             peer,
@@ -148,6 +153,7 @@ impl Member {
             watch: Watch::default(),
             credit: Credit::default(),
             unsent: VecDeque::new(),
+            turn,
         }
     }
 
@@ -177,6 +183,7 @@ impl Member {
     pub fn tell(&mut self, message: &ToServer, fds: &[&OwnedFd]) {
         self.flush();
         let Some(control) = &self.control else { return };
+        self.turn.begin();
         let bytes = encode(message);
         if self.unsent.is_empty() {
             // Sending needs no duplicates, which cannot be made when the table of descriptors is full.
@@ -287,7 +294,7 @@ impl Member {
         let mut bytes = [0u8; 4096];
         while let Ok(n @ 1..) = rustix::io::read(stderr, &mut bytes) {
             let text = String::from_utf8_lossy(&bytes[..n]);
-            eprint!("{text}");
+            say::print(&text);
             self.last_words.push_str(&text);
             if self.last_words.len() > WORDS_MAX {
                 let mut cut = self.last_words.len() - WORDS_MAX;
@@ -342,9 +349,10 @@ impl Report {
     }
 }
 
-/// Whether a message has to wait. Otherwise it was sent, or the server is dead and its successor will get everything.
+/// Whether a message has to wait, also for memory of the kernel. Otherwise it was sent, or the server is dead and its successor will get everything.
 pub fn is_full(sent: std::result::Result<(), rustix::io::Errno>) -> bool {
-    matches!(sent, Err(rustix::io::Errno::AGAIN | rustix::io::Errno::TOOMANYREFS))
+    use rustix::io::Errno;
+    matches!(sent, Err(Errno::AGAIN | Errno::TOOMANYREFS | Errno::NOMEM | Errno::NOBUFS))
 }
 
 /// Crash reports that are kept of one component.

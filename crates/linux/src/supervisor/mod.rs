@@ -12,6 +12,7 @@ mod deaths;
 mod deathwatch;
 mod domains;
 mod ending;
+mod hearing;
 mod inheritance;
 mod kept;
 mod member;
@@ -22,20 +23,23 @@ mod placement;
 mod predecessor;
 mod process;
 pub mod request;
+mod say;
 mod scheduling;
 mod setup;
 mod signals;
 mod spares;
 mod standby;
 mod successors;
+mod turn;
 mod update;
 mod wiring;
 
+pub use say::News;
 pub use setup::{DeviceConfig, StackConfig};
 
 use crate::devices::packet::Silencer;
-use crate::protocol::{FromServer, PACKET_MAX, ToServer};
-use crate::{Doing, Error, Result, life, scm};
+use crate::protocol::{FromServer, ToServer};
+use crate::{Doing, Error, Result, life};
 use children::Dead;
 use deathwatch::Deathwatch;
 use domains::Keeping;
@@ -49,7 +53,9 @@ use ending::Ending;
 use member::{Life, Member};
 use process::Process;
 use rustix::event::epoll;
+use say::say;
 use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
 use std::sync::atomic::Ordering::Acquire;
 use std::time::Duration;
 
@@ -115,15 +121,15 @@ pub struct Supervisor {
     dead: Vec<Process>,
     /// Why the stack ends; set when a component cannot be kept alive.
     last_word: Option<String>,
-    turn: adoption::Turn,
+    turn: Rc<turn::Turn>,
     /// The processes that a predecessor started.
     adopted: Vec<(u32, OwnedFd)>,
 }
 
-/// Runs a stack until SIGTERM or SIGINT ends it, or SIGUSR2 hands it over. `ready` is called once, when every server runs.
-pub fn run(config: StackConfig, mut ready: impl FnMut()) -> Result<()> {
+/// Runs a stack until SIGTERM or SIGINT ends it, or SIGUSR2 hands it over.
+pub fn run(config: StackConfig, mut tell: impl FnMut(News)) -> Result<()> {
     let mut supervisor = setup::build(config)?;
-    let outcome = supervisor.run(&mut ready);
+    let outcome = supervisor.run(&mut tell);
     match supervisor.ending {
         Some(Ending::HandOver) => supervisor.hand_over(),
         Some(Ending::Whole) | None => supervisor.shut_down(),
@@ -132,7 +138,7 @@ pub fn run(config: StackConfig, mut ready: impl FnMut()) -> Result<()> {
 }
 
 impl Supervisor {
-    fn run(&mut self, ready: &mut dyn FnMut()) -> Result<()> {
+    fn run(&mut self, tell: &mut dyn FnMut(News)) -> Result<()> {
         self.keep_everything();
         self.start_all()?;
         // Those that died while there was no supervisor.
@@ -142,15 +148,15 @@ impl Supervisor {
         while self.ending.is_none() {
             let timeout = next_tick.saturating_since(clock::now());
             let what = self.wait(timeout)?;
-            self.turn.begin();
             what.into_iter().for_each(|what| self.handle(what));
             if clock::now() >= next_tick {
                 next_tick = clock::now() + TICK;
                 self.tick();
+                tell(News::Alive);
             }
             if !self.announced && self.members.iter().all(Member::is_up) {
                 self.announced = true;
-                ready();
+                tell(News::Ready);
                 self.renew_keeper();
             }
             self.end_turn();
@@ -242,23 +248,6 @@ impl Supervisor {
         }
     }
 
-    fn server_speaks(&mut self, i: usize) {
-        let mut buffer = vec![0; PACKET_MAX];
-        for _ in 0..64 {
-            let Some(control) = &self.members[i].control else { return };
-            let (n, fds) = match scm::receive(control, &mut buffer, true) {
-                Ok((0, _)) => return self.fell_silent(i),
-                Err(rustix::io::Errno::AGAIN) => return,
-                Ok(packet) => packet,
-                Err(_) => return,
-            };
-            // A server that went mad may send anything; what does not decode is ignored.
-            if let Ok(message) = postcard::from_bytes::<FromServer>(&buffer[..n]) {
-                self.heard(i, message, fds);
-            }
-        }
-    }
-
     fn heard(&mut self, i: usize, message: FromServer, fds: Vec<OwnedFd>) {
         match message {
             FromServer::Ready { landlock } => {
@@ -326,7 +315,7 @@ impl Supervisor {
                     Hang::Spinning => "computes without a turn of its loop",
                     Hang::Blocked => "sleeps where it must not",
                 };
-                eprintln!("eft {}: {} hangs: it {what}; killing it", self.config.name, self.company_name(i));
+                say!("eft {}: {} hangs: it {what}; killing it", self.config.name, self.company_name(i));
                 self.members[i].kill();
             }
         }

@@ -6,6 +6,7 @@
 
 use super::Supervisor;
 use super::member::{Life, Member};
+use super::say::say;
 use crate::error::error;
 use crate::protocol::ToServer;
 use crate::{Error, Result, futex};
@@ -123,7 +124,7 @@ impl Supervisor {
     }
 
     fn refuse_plan(&mut self, reason: &str) {
-        eprintln!("eft {}: cores made a plan that cannot be: {reason}; the last one stays", self.config.name);
+        say!("eft {}: cores made a plan that cannot be: {reason}; the last one stays", self.config.name);
         let message = ToServer::Configure { key: "cores.refused".into(), value: reason.as_bytes().to_vec() };
         self.tell(ComponentId::CORES, &message, &[]);
     }
@@ -187,7 +188,7 @@ impl Supervisor {
         self.members[i].moving = self.members[i].moving.saturating_sub(1);
         if let Some(reason) = &refusal {
             let name = &self.members[i].name;
-            eprintln!("eft {}: {name} stays where it is: {reason}", self.config.name);
+            say!("eft {}: {name} stays where it is: {reason}", self.config.name);
             if self.members[i].cpu != at.cpu {
                 self.members[i].cpu = at.cpu;
                 self.keep_server(i);

@@ -5,6 +5,7 @@
 use super::Supervisor;
 use super::member::Life;
 use super::request::Scheduling;
+use super::say::say;
 use crate::Result;
 use crate::error::error;
 use crate::protocol::ToServer;
@@ -111,10 +112,7 @@ impl Supervisor {
         let undo = CpuChange::between(&applied, &applied.without_changes());
         let managed = self.config.topology.scheduling.as_ref().map(|s| s.managed.clone()).unwrap_or_default();
         if let Err(why) = Actuator::new(&managed).and_then(|a| a.change(&undo)) {
-            eprintln!(
-                "eft {}: not everything could be undone: {why}; try `eft cpu restore`",
-                self.config.name
-            );
+            say!("eft {}: not everything could be undone: {why}; try `eft cpu restore`", self.config.name);
         }
     }
 }

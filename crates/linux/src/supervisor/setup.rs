@@ -4,13 +4,14 @@ mod configuration;
 mod in_force;
 mod network;
 
-use super::adoption::Turn;
 use super::deathwatch::Deathwatch;
 use super::domains::Keeping;
 use super::inheritance::Inheritance;
 use super::kept::{IDENTITY, REMEMBERED};
 use super::member::Member;
 use super::placement::check_cpu;
+use super::say::say;
+use super::turn::{self, Turn};
 use super::{Supervisor, Watched};
 use super::{predecessor, signals};
 use crate::devices::{DeviceSpec, packet, pair, tap};
@@ -31,6 +32,7 @@ pub(super) use network::{of_network, silence};
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// One device of a stack.
@@ -145,7 +147,7 @@ fn open_device(
                 return Ok(vec![opened.fd]);
             }
             let list: Vec<String> = device.addresses.iter().map(ToString::to_string).collect();
-            eprintln!(
+            say!(
                 "eft {name}: on {interface} the stack uses the interface's MAC {} and answers for {}; the kernel is kept from answering for these",
                 device.mac,
                 list.join(", ")
@@ -182,7 +184,12 @@ fn local_mac() -> Result<MacAddress> {
     Ok(MacAddress(bytes))
 }
 
-fn member(config: &StackConfig, peer: ComponentId, inherited: &mut Option<Inheritance>) -> Result<Member> {
+fn member(
+    config: &StackConfig,
+    peer: ComponentId,
+    inherited: &mut Option<Inheritance>,
+    turn: &Rc<Turn>,
+) -> Result<Member> {
     let name = match peer.role {
         Role::Nic => format!("nic:{}", config.devices[peer.instance as usize].interface),
         _ => peer.to_string(),
@@ -203,7 +210,7 @@ fn member(config: &StackConfig, peer: ComponentId, inherited: &mut Option<Inheri
     let bell_fd = Both { shown: memory::read_only(&bell_fd)?, own: bell_fd };
     let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).doing("eventfd")?;
     let status_fd = Both { shown: memory::read_only(&status_fd)?, own: status_fd };
-    let mut member = Member::new(peer, name, status_fd, status, event, bell_fd, bell);
+    let mut member = Member::new(peer, name, status_fd, status, event, bell_fd, bell, turn.clone());
     if let Some(spec) = config.topology.spec(peer) {
         if let Some(cpu) = spec.cpu {
             check_cpu(cpu).map_err(|e| Error::Invalid(format!("component {}: {e}", member.name)))?;
@@ -241,6 +248,8 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
     }
     let (kept, mut inherited) = predecessor::inherit(&config)?.unzip();
     let adopts = inherited.as_ref().is_some_and(|inherited| inherited.adopts);
+    let turn = turn::of_predecessor(inherited.as_mut())?;
+    let kept = kept.map(|kept| kept.within(&turn));
     let mut devices = Vec::new();
     for i in 0..config.devices.len() {
         let device = inherited.as_mut().and_then(|all| all.device(i));
@@ -252,7 +261,7 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
         peers.push(ComponentId::CORES);
     }
     for peer in peers {
-        members.push(member(&config, peer, &mut inherited)?);
+        members.push(member(&config, peer, &mut inherited, &turn)?);
     }
     for m in &mut members {
         if m.peer.role == Role::Nic {
@@ -318,7 +327,7 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
         ending: None,
         dead: Vec::new(),
         last_word: None,
-        turn: Turn::new()?,
+        turn,
         adopted: Vec::new(),
     };
     // The set watches open files, so closing the duplicate leaves the registration in place.
@@ -331,6 +340,9 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
     supervisor.settle_modes(None);
     if let Some(inherited) = inherited.as_mut().filter(|_| adopts) {
         supervisor.adopt(inherited)?;
+    }
+    if let Some(words) = inherited.as_mut().and_then(|all| all.last_words.take()) {
+        supervisor.hear_the_rest(&words);
     }
     Ok(supervisor)
 }

@@ -1,6 +1,7 @@
 //! The signals by which a supervisor is told something.
 
 use super::ending::Ending;
+use super::say::say;
 use super::{Supervisor, children};
 use crate::{Doing, Result};
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -79,7 +80,7 @@ impl Supervisor {
             let program = eft_base::text::one_line(&program);
             let program = if program.is_empty() { "which has ended".into() } else { program };
             let signal = arrived.name();
-            eprintln!("eft {}: ends by {signal} of process {sender} ({program})", self.config.name);
+            say!("eft {}: ends by {signal} of process {sender} ({program})", self.config.name);
         }
     }
 }

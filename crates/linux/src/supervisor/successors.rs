@@ -3,6 +3,7 @@
 use super::Supervisor;
 use super::member::{Life, Member};
 use super::process::Spawned;
+use super::say::say;
 use super::standby::{Recovery, Waiting, memory_of};
 use eft_base::Instant;
 use eft_host::clock;
@@ -33,7 +34,7 @@ impl Supervisor {
             }
             let Member { standby, program, name, .. } = &mut self.members[i];
             if standby.waiting.is_some() && !standby.is_alive() {
-                eprintln!("eft {}: the standby of {name} ended", self.config.name);
+                say!("eft {}: the standby of {name} ended", self.config.name);
                 standby.not_before = Some(now + AGAIN_AFTER);
                 standby.end();
             }
@@ -78,7 +79,7 @@ impl Supervisor {
         let state_bytes = member.arena.as_ref().map_or(0, memory_of);
         let recovery = Recovery { took: at.saturating_since(died_at), at, state_bytes };
         member.recovery = Some(recovery);
-        eprintln!(
+        say!(
             "eft {}: {} works again {:.1} ms after its end was noticed; it took over {} KiB of state",
             self.config.name,
             member.name,

@@ -8,6 +8,7 @@
 use super::children;
 use super::member::{Life, Member};
 use super::process::Spawned;
+use super::say::say;
 use super::{Supervisor, Watched};
 use crate::error::error;
 use crate::protocol::{FromServer, ToServer, encode};
@@ -197,7 +198,7 @@ impl Supervisor {
         self.update = Some(Update { member: i, client, program, stage, unconverted: None, until });
         life::wake_elsewhere(newcomer.child.id());
         if let Err(why) = self.raise(i, newcomer) {
-            eprintln!("eft {}: {} cannot be updated: {why}", self.config.name, self.members[i].name);
+            say!("eft {}: {} cannot be updated: {why}", self.config.name, self.members[i].name);
             // The death that follows is handled like any other.
             self.members[i].kill();
         }
@@ -231,7 +232,7 @@ impl Supervisor {
         if let Some(like) = unconverted
             && let Err(why) = self.revert(i, program, like)
         {
-            eprintln!("eft {}: {}: {why}", self.config.name, self.members[i].name);
+            say!("eft {}: {}: {why}", self.config.name, self.members[i].name);
         }
         true
     }
@@ -273,7 +274,7 @@ impl Supervisor {
         let _ = helper.child.wait();
         if !done {
             let name = &self.members[i].name;
-            eprintln!("eft {}: {name}: its state cannot be taken back: it is as it was", self.config.name);
+            say!("eft {}: {name}: its state cannot be taken back: it is as it was", self.config.name);
         }
         self.members[i].arena = Some(if done { to } else { like });
         self.restart(i);
@@ -289,7 +290,7 @@ impl Supervisor {
 
     fn refuse_update(&mut self, i: usize, client: u64, why: &str) {
         let error = format!("{} is not updated, and runs on as before: {why}", self.members[i].name);
-        eprintln!("eft {}: {error}", self.config.name);
+        say!("eft {}: {error}", self.config.name);
         self.answer_client(client, &json!({ "error": error }), &[]);
     }
 

@@ -4,6 +4,7 @@ use super::accusations::Queue;
 use super::children;
 use super::member::{Life, OwnedPool};
 use super::process::{Running, Spawned};
+use super::say::say;
 use super::{OLD_POOLS, Supervisor, Watched};
 use crate::protocol::{DeviceSetup, Identity, ToServer};
 use crate::{Doing, Result, life, operator};
@@ -182,7 +183,7 @@ impl Supervisor {
             Ok(file) => Some((file.into(), bytes_max)),
             Err(why) => {
                 let (stack, name) = (&self.config.name, &self.members[i].name);
-                eprintln!("eft {stack}: {name} is not recorded: {}: {why}", path.display());
+                say!("eft {stack}: {name} is not recorded: {}: {why}", path.display());
                 None
             }
         }

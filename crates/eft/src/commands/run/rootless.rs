@@ -7,7 +7,7 @@ use crate::commands::up::source::Source;
 use eft_base::Cidr;
 use eft_linux::Result;
 use eft_linux::rootless::{self, Ended};
-use eft_linux::supervisor::{self, StackConfig};
+use eft_linux::supervisor::{self, News, StackConfig};
 use std::process::ExitCode;
 
 /// The stack's addresses; the kernel of its namespace has [`KERNEL`]. Both are of networks for private use (RFC 1918,
@@ -38,7 +38,11 @@ fn run_stack(name: &str, ready: &dyn Fn()) -> Result<()> {
     eprintln!(
         "eft: this stack reaches only the kernel of its own namespace, at {kernel}; its servers have no priority over programs"
     );
-    supervisor::run(config(name, network)?, ready)
+    supervisor::run(config(name, network)?, |news| {
+        if news == News::Ready {
+            ready();
+        }
+    })
 }
 
 fn config(name: &str, network: rootless::Network) -> Result<StackConfig> {

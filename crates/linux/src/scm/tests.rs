@@ -1,0 +1,45 @@
+use super::*;
+use std::os::fd::AsFd;
+
+/// A packet with a descriptor that is readable as long as its other end is open.
+fn send_one(to: &OwnedFd, word: &[u8]) -> OwnedFd {
+    let (one, other) = pair().unwrap();
+    send(to, word, &[one.as_fd()], true).unwrap();
+    other
+}
+
+fn is_closed(other: &OwnedFd) -> bool {
+    matches!(receive(other, &mut [0; 8], true), Ok((0, _)))
+}
+
+#[test]
+fn a_packet_that_was_looked_at_comes_again_with_its_descriptors() {
+    let (from, to) = pair().unwrap();
+    let other = send_one(&to, b"first");
+    send(&to, b"second", &[], true).unwrap();
+    let mut buffer = [0; 32];
+    for _ in 0..2 {
+        let (n, fds) = peek(&from, &mut buffer).unwrap();
+        assert_eq!((&buffer[..n], fds.len()), (&b"first"[..], 1));
+    }
+    let (n, fds) = receive(&from, &mut buffer, true).unwrap();
+    assert_eq!((&buffer[..n], fds.len()), (&b"first"[..], 1));
+    assert!(!is_closed(&other));
+    drop(fds);
+    assert!(is_closed(&other), "no duplicate is left");
+    assert_eq!(peek(&from, &mut buffer).unwrap().0, 6);
+}
+
+#[test]
+fn a_packet_that_is_thrown_away_takes_its_descriptors_along() {
+    let (from, to) = pair().unwrap();
+    let other = send_one(&to, b"first");
+    send(&to, b"second", &[], true).unwrap();
+    discard(&from);
+    assert!(is_closed(&other));
+    let mut buffer = [0; 32];
+    let (n, _) = receive(&from, &mut buffer, true).unwrap();
+    assert_eq!(&buffer[..n], b"second");
+    discard(&from);
+    assert_eq!(receive(&from, &mut buffer, true).unwrap_err(), Errno::AGAIN);
+}

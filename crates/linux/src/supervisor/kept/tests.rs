@@ -1,0 +1,50 @@
+use super::*;
+use crate::keeper::{Entries, Entry};
+use crate::protocol::PACKET_MAX;
+use crate::supervisor::inheritance::Inheritance;
+use eft_control::store::Store;
+
+/// What a keeper at the other end has, once all was said.
+fn heard(socket: &OwnedFd) -> Entries {
+    let mut entries = Entries::new();
+    let mut buffer = vec![0; PACKET_MAX];
+    while let Ok((n @ 1.., fds)) = scm::receive(socket, &mut buffer, true) {
+        match postcard::from_bytes(&buffer[..n]).unwrap() {
+            ToKeeper::Put { name, value } => drop(entries.insert(name, Entry { value, fds })),
+            ToKeeper::Drop { name } => drop(entries.remove(&name)),
+            _ => {}
+        }
+    }
+    entries
+}
+
+#[test]
+fn a_value_of_the_store_is_inherited_as_it_was_last_even_if_it_is_empty() {
+    let (ours, keepers) = scm::pair().unwrap();
+    let mut kept = Kept::of_predecessor(ours);
+    kept.put_stored("ecn", b"ask");
+    kept.put_stored("fastopen-key", b"an old key");
+    kept.put_stored("fastopen-key", b"");
+    let mut store = Store::default();
+    store.publish("fastopen-key", b"of the command line".to_vec());
+    store.publish("pacing", b"auto".to_vec());
+    Inheritance::new(heard(&keepers)).fill_store(&mut store, &["ecn", "fastopen-key", "pacing"]);
+    let value = |key| store.get(key).map(|(_, value)| value.to_vec()).unwrap();
+    assert_eq!(value("ecn"), b"ask");
+    assert_eq!(value("fastopen-key"), b"");
+    assert_eq!(value("pacing"), b"auto", "what was never kept stays as it is");
+}
+
+#[test]
+fn whatever_the_keeper_is_told_belongs_to_a_turn() {
+    let (ours, _keepers) = scm::pair().unwrap();
+    let turn = crate::supervisor::turn::of_predecessor(None).unwrap();
+    let mut kept = Kept::of_predecessor(ours).within(&turn);
+    turn.end();
+    assert!(turn.is_over());
+    kept.put_stored("ecn", b"off");
+    assert!(!turn.is_over());
+    turn.end();
+    kept.forget("store/ecn".into());
+    assert!(!turn.is_over());
+}
