@@ -33,6 +33,7 @@ pub mod samples;
 mod scale;
 mod sched;
 mod servers;
+mod service;
 mod side;
 mod stack;
 mod stolen;

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// Address of the stack under test and of its Linux side.
 pub const STACK: &str = "10.79.0.2";
@@ -23,13 +24,25 @@ pub struct Stack {
 
 impl Stack {
     pub fn start(topology: Option<&Path>) -> Result<Stack> {
-        let device = format!("tap:eftb{}", std::process::id() % 100_000);
-        let addresses = ["--address", &format!("{STACK}/24"), "--host-address", &format!("{HOST}/24")];
-        Stack::start_on(&device, &addresses, topology)
+        let (device, addresses) = usual();
+        Stack::start_on(&device, &addresses.each_ref().map(String::as_str), topology)
+    }
+
+    /// A supervisor of the usual stack that reports to the socket `manager` (sd_notify(3)), and gives a sign of life in time for
+    /// a `watchdog`.
+    pub fn start_within(manager: &Path, watchdog: Duration) -> Result<Stack> {
+        let (device, addresses) = usual();
+        let mut command = Command::new(exe()?);
+        command
+            .args(["up", "--name", &usual_name(), "--device", &device])
+            .args(addresses)
+            .env("NOTIFY_SOCKET", manager)
+            .env("WATCHDOG_USEC", watchdog.as_micros().to_string());
+        Stack::start_by(command, usual_name())
     }
 
     pub fn start_on(device: &str, addresses: &[&str], topology: Option<&Path>) -> Result<Stack> {
-        Stack::start_as(&format!("bench{}", std::process::id()), device, addresses, topology)
+        Stack::start_as(&usual_name(), device, addresses, topology)
     }
 
     pub fn start_as(name: &str, device: &str, addresses: &[&str], topology: Option<&Path>) -> Result<Stack> {
@@ -38,12 +51,16 @@ impl Stack {
         if let Some(t) = topology {
             command.arg("--topology").arg(t);
         }
+        Stack::start_by(command, name.into())
+    }
+
+    fn start_by(mut command: Command, name: String) -> Result<Stack> {
         let mut child = command.stdout(Stdio::piped()).spawn().context("cannot start a stack")?;
         let mut line = String::new();
         if let Some(out) = child.stdout.take() {
             BufReader::new(out).read_line(&mut line)?;
         }
-        let stack = Stack { child, name: name.into() };
+        let stack = Stack { child, name };
         if line.trim() == "ready" { Ok(stack) } else { bail!("the stack did not start") }
     }
 
@@ -54,8 +71,7 @@ impl Stack {
 
     /// A command that runs `eft bench peer …` on the stack.
     pub fn peer(&self, arguments: &[&str]) -> Result<Command> {
-        let exe = exe()?;
-        self.command(&exe.to_string_lossy(), &[&["bench", "peer"], arguments].concat())
+        peer_on(&self.name, arguments)
     }
 
     /// A command that runs a program on the stack.
@@ -64,13 +80,45 @@ impl Stack {
         command.args(["run", "--name", &self.name, "--", program]).args(arguments);
         Ok(command)
     }
+
+    /// Whether the supervisor has ended.
+    pub fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Kills the supervisor.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A command that runs `eft bench peer …` on a stack.
+pub fn peer_on(stack: &str, arguments: &[&str]) -> Result<Command> {
+    let exe = exe()?;
+    let mut command = Command::new(&exe);
+    command.args(["run", "--name", stack, "--"]).arg(&exe).args(["bench", "peer"]).args(arguments);
+    Ok(command)
+}
+
+fn usual_name() -> String {
+    format!("bench{}", std::process::id())
+}
+
+/// The device of the usual stack, and the options of its addresses.
+fn usual() -> (String, [String; 4]) {
+    let device = format!("tap:eftb{}", std::process::id() % 100_000);
+    let addresses = ["--address", &format!("{STACK}/24"), "--host-address", &format!("{HOST}/24")];
+    (device, addresses.map(Into::into))
 }
 
 impl Drop for Stack {
     fn drop(&mut self) {
-        // SAFETY: a signal to a child that we have not reaped yet.
-        unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
-        let _ = self.child.wait();
+        if !self.has_ended() {
+            // SAFETY: a signal to a child that we have not reaped yet.
+            unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
+            let _ = self.child.wait();
+        }
     }
 }
 

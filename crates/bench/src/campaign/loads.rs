@@ -14,7 +14,7 @@ use eft_base::Random;
 use super::content::{self, CHUNK};
 use super::server::{PAUSE, PORT, RETURN, SEND, TAKE};
 use crate::progress::Progress;
-use crate::stack::{STACK, Serving, Stack};
+use crate::stack::{STACK, Serving, peer_on};
 
 /// Until a connection without a sign of life is given up: beyond several doublings of TCP's time-out.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -67,11 +67,11 @@ impl Drop for Daemon {
 
 impl Loads {
     /// `folder` is for files of its programs.
-    pub fn start(stack: &Stack, folder: &std::path::Path) -> Result<Loads> {
+    pub fn start(stack: &str, folder: &std::path::Path) -> Result<Loads> {
         let (taken, damaged) =
             (Progress::create(&folder.join("taken"))?, Progress::create(&folder.join("damaged"))?);
         let folder_text = folder.to_string_lossy().into_owned();
-        let own = Serving::start(stack.peer(&["campaign", STACK, &folder_text])?)?;
+        let own = Serving::start(peer_on(stack, &["campaign", STACK, &folder_text])?)?;
         let mut loads = Loads { parts: Vec::new(), taken, damaged, _servers: Vec::new(), _own: own };
         loads.add("bulk from the stack", 2, download);
         loads.add("bulk to the stack", 2, upload);
@@ -102,7 +102,7 @@ impl Loads {
         self.parts.push(part);
     }
 
-    fn add_nginx(&mut self, stack: &Stack, folder: &std::path::Path) -> Result<()> {
+    fn add_nginx(&mut self, stack: &str, folder: &std::path::Path) -> Result<()> {
         if !is_installed("nginx") || !is_installed("curl") {
             eprintln!("campaign: without nginx and curl, which are not installed");
             return Ok(());
@@ -127,7 +127,7 @@ impl Loads {
         Ok(())
     }
 
-    fn add_redis(&mut self, stack: &Stack, folder: &std::path::Path) -> Result<()> {
+    fn add_redis(&mut self, stack: &str, folder: &std::path::Path) -> Result<()> {
         if !is_installed("redis-server") || !is_installed("redis-cli") {
             eprintln!("campaign: without redis, which is not installed");
             return Ok(());
@@ -151,9 +151,9 @@ impl Loads {
         Ok(())
     }
 
-    fn serve(&mut self, stack: &Stack, command: &[&str], port: u16) -> Result<()> {
+    fn serve(&mut self, stack: &str, command: &[&str], port: u16) -> Result<()> {
         let mut run = Command::new(crate::stack::exe()?);
-        run.args(["run", "--name", &stack.name, "--"]).args(command).stdout(Stdio::null());
+        run.args(["run", "--name", stack, "--"]).args(command).stdout(Stdio::null());
         let child = run.spawn().with_context(|| command[0].to_string())?;
         self._servers.push(Daemon(child));
         let until = Instant::now() + Duration::from_secs(10);

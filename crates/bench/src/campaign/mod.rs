@@ -12,14 +12,16 @@ mod report;
 pub mod server;
 
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use eft_linux::inject::{KINDS, Kind, in_stack};
+use eft_base::Random;
+use eft_linux::inject::{KINDS, Kind, SUPERVISOR, in_stack, inject};
 use eft_linux::operator;
 use serde_json::{Value, json};
 
-use super::stack::Stack;
+use super::service::Service;
 use super::stolen::Stolen;
 use judge::{Outcome, Trial};
 use loads::Loads;
@@ -102,6 +104,9 @@ pub fn run(arguments: &CampaignArguments) -> Result<()> {
 
 /// What a component does not have cannot be broken.
 fn is_possible(component: &str, kind: Kind) -> bool {
+    if component == SUPERVISOR {
+        return kind.strikes_supervisor();
+    }
     let is = |names: &[&str]| names.iter().any(|name| component.starts_with(name));
     match kind {
         Kind::FlipArena => is(&["tcp", "udp", "filter"]),
@@ -131,16 +136,16 @@ impl Component {
 struct Campaign {
     pulse: Pulse,
     loads: std::sync::Arc<Loads>,
-    stack: Stack,
+    service: Service,
     _folder: tempfile::TempDir,
 }
 
 impl Campaign {
     fn start() -> Result<Campaign> {
-        let stack = Stack::start(None)?;
         let folder = tempfile::tempdir()?;
-        let loads = std::sync::Arc::new(Loads::start(&stack, folder.path())?);
-        let campaign = Campaign { pulse: Pulse::start(&loads), loads, stack, _folder: folder };
+        let service = Service::start(folder.path())?;
+        let loads = std::sync::Arc::new(Loads::start(&service.name, folder.path())?);
+        let campaign = Campaign { pulse: Pulse::start(&loads), loads, service, _folder: folder };
         match campaign.revives(&vec![0; campaign.loads.parts.len()], REBIRTH) {
             true => Ok(campaign),
             false => {
@@ -150,13 +155,28 @@ impl Campaign {
     }
 
     fn components(&self) -> Result<Vec<Component>> {
-        let (answer, _) = operator::ask(&self.stack.name, &json!({ "op": "ps" }))?;
+        let answer = self.ask(&json!({ "op": "ps" }))?;
         let component = |c: &Value| Component {
             name: c["component"].as_str().unwrap_or_default().into(),
             generation: c["generation"].as_u64().unwrap_or(0),
             runs: c["state"] == "running",
         };
-        Ok(answer["components"].as_array().into_iter().flatten().map(component).collect())
+        let (lives, is_ready) = self.service.supervisor();
+        let supervisor = Component { name: SUPERVISOR.into(), generation: lives, runs: is_ready };
+        let servers = answer["components"].as_array().into_iter().flatten().map(component);
+        Ok(servers.chain([supervisor]).collect())
+    }
+
+    /// Asks the supervisor, which may just have died or hang.
+    fn ask(&self, request: &Value) -> Result<Value> {
+        let until = Instant::now() + REBIRTH;
+        loop {
+            match operator::ask(&self.service.name, request) {
+                Ok((answer, _)) => return Ok(answer),
+                Err(why) if Instant::now() > until => return Err(why.into()),
+                Err(_) => std::thread::sleep(Duration::from_millis(4)),
+            }
+        }
     }
 
     fn generation(&self, name: &str) -> Result<(u64, bool)> {
@@ -204,8 +224,30 @@ impl Campaign {
 
     fn kill(&self, component: &str) -> Result<bool> {
         let (generation, _) = self.generation(component)?;
-        operator::ask(&self.stack.name, &json!({ "op": "kill", "component": component }))?;
+        match component {
+            SUPERVISOR => {
+                let pid = self.ask(&json!({ "op": "ps" }))?["pid"].as_u64().unwrap_or_default();
+                inject(pid as u32, Kind::Kill, &mut Random::new(0))?;
+            }
+            _ => drop(self.ask(&json!({ "op": "kill", "component": component }))?),
+        }
         self.is_reborn(component, generation, REBIRTH)
+    }
+
+    /// Breaks a component, and says what was done.
+    fn inject(&self, component: &str, kind: Kind, seed: u64) -> Result<String> {
+        if component != SUPERVISOR {
+            return Ok(in_stack(&self.service.name, component, kind, seed)?.what);
+        }
+        // The supervisor is this process's child: as its debugger, too, it would take its stops for its end.
+        let mut command = Command::new(super::stack::exe()?);
+        command.args(["inject", "--json", "--name", &self.service.name, component, kind.name()]);
+        let output = command.args(["--seed", &seed.to_string()]).output().context("eft inject")?;
+        if !output.status.success() {
+            bail!("{}", String::from_utf8_lossy(&output.stderr).trim());
+        }
+        let said: Value = serde_json::from_slice(&output.stdout).context("eft inject")?;
+        Ok(said["what"].as_str().unwrap_or_default().into())
     }
 
     /// Injects one fault and reports the outcome.
@@ -215,8 +257,8 @@ impl Campaign {
         let (lost, damaged, answers) = (self.loads.lost(), self.loads.damaged(), self.loads.answers());
         let mut trial = Trial::new(component, kind, seed, self.loads.established());
         let begin = self.pulse.now();
-        match in_stack(&self.stack.name, component, kind, seed) {
-            Ok(done) => trial.what = done.what,
+        match self.inject(component, kind, seed) {
+            Ok(what) => trial.what = what,
             // A server that has nothing to break, or did nothing meanwhile: no fault, and no success either.
             Err(why) => {
                 trial.what = why.to_string();
