@@ -13,6 +13,7 @@ mod campaign;
 mod channel;
 mod commit;
 pub mod counters;
+mod crowd;
 mod datagrams;
 mod figure;
 pub mod ground;

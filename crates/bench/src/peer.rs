@@ -3,16 +3,16 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
+use super::crowd;
 use super::progress::Progress;
 use super::{datagrams, visits};
-use rustix::event::{PollFd, PollFlags, poll};
 
 #[derive(clap::Subcommand)]
 pub enum Peer {
@@ -41,6 +41,8 @@ pub enum Peer {
     },
     /// Keep many connections, and send back each byte of each
     Crowd { address: String },
+    /// Keep this many connections to such a program; each line of the input asks on all of them
+    Clients { address: String, count: usize },
     /// Answer one request of each connection
     ServeVisits { address: String },
     /// Connect, ask and close, from addresses of this one's network; print visits per second
@@ -77,7 +79,8 @@ pub fn run(peer: &Peer) -> Result<()> {
         Peer::Sink { address, progress } => sink(address, counter(progress)?),
         Peer::Source { address, seconds, congestion } => source(address, *seconds, congestion.as_deref()),
         Peer::Bursts { address, on_ms, off_ms, seconds } => bursts(address, *on_ms, *off_ms, *seconds),
-        Peer::Crowd { address } => crowd(address),
+        Peer::Crowd { address } => listen(address).and_then(crowd::serve),
+        Peer::Clients { address, count } => crowd::keep(address, *count),
         Peer::ServeVisits { address } => visits::serve(address),
         Peer::Visit { address, near, seconds } => visits::visit(address, *near, *seconds),
         Peer::CountDatagrams { address } => datagrams::count(address),
@@ -179,28 +182,6 @@ fn echo(address: &str, bytes: usize) -> std::io::Result<()> {
         });
     }
     Ok(())
-}
-
-/// No thread for each: there may be tens of thousands.
-fn crowd(address: &str) -> std::io::Result<()> {
-    super::raise_file_limit();
-    let listener = listen(address)?;
-    let mut streams: Vec<TcpStream> = Vec::new();
-    loop {
-        let all = std::iter::once(listener.as_fd()).chain(streams.iter().map(TcpStream::as_fd));
-        let mut fds: Vec<PollFd> = all.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-        poll(&mut fds, None)?;
-        let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
-        let mut is_ready = ready[1..].iter();
-        let mut byte = [0];
-        streams.retain_mut(|stream| {
-            is_ready.next() != Some(&true)
-                || stream.read_exact(&mut byte).and_then(|()| stream.write_all(&byte)).is_ok()
-        });
-        if ready[0] {
-            streams.push(listener.accept()?.0);
-        }
-    }
 }
 
 fn ask(

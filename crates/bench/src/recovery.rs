@@ -3,9 +3,10 @@
 
 mod replaced;
 
+use super::crowd::Crowd;
 use super::figure::{Aim, Figure};
 use super::report::print;
-use super::stack::{Serving, Stack};
+use super::stack::Stack;
 use super::stolen::Stolen;
 use anyhow::{Context, Result, bail};
 use eft_component::topology::DEFAULT;
@@ -13,7 +14,6 @@ use eft_host::clock;
 use eft_linux::operator;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,7 @@ const AIMS: [(usize, [f64; 2]); 2] = [(1000, [5.0, 1.0]), (100_000, [50.0, 50.0]
 const PORT: u16 = 7;
 /// The time until every standby exists again and all work after a death is done.
 const REST: Duration = Duration::from_millis(300);
-const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What a stack is started with, also for the second time.
 struct Recipe {
@@ -72,16 +72,17 @@ impl Recipe {
     }
 }
 
-/// A stack with connections to a program on it.
-struct Crowd {
+/// A stack with connections to programs on it.
+struct Populated {
     recipe: Recipe,
     stack: Stack,
-    connections: Vec<TcpStream>,
-    _server: Serving,
+    /// One of the connections, which is asked all the time.
+    one: TcpStream,
+    crowd: Crowd,
 }
 
-impl Crowd {
-    fn start(number: usize, topology: &str, connections: usize) -> Result<Crowd> {
+impl Populated {
+    fn start(number: usize, topology: &str, connections: usize) -> Result<Populated> {
         let id = std::process::id();
         let recipe = Recipe {
             name: format!("bench{id}-{number}"),
@@ -91,12 +92,9 @@ impl Crowd {
             topology: topology.into(),
         };
         let stack = recipe.start()?;
-        let address = format!("{}:{PORT}", recipe.far);
-        let server = Serving::start(stack.peer(&["crowd", &address])?)?;
-        let connect = |_| TcpStream::connect(&address);
-        let connections: std::io::Result<_> = (0..connections).map(connect).collect();
-        let connections = connections.context("a connection of the crowd")?;
-        Ok(Crowd { recipe, stack, connections, _server: server })
+        let crowd = Crowd::start(&stack.name, &recipe.far, PORT, connections.saturating_sub(1).max(1))?;
+        let one = TcpStream::connect(format!("{}:{PORT}", recipe.far)).context("a connection")?;
+        Ok(Populated { recipe, stack, one, crowd })
     }
 
     /// What `eft ps` says of a component; of a nic, of the only one.
@@ -135,19 +133,6 @@ impl Crowd {
         }
         bail!("{name} was not at work again after {} s", PATIENCE.as_secs())
     }
-
-    /// Sees to it that no connection was lost: each is asked, and answers.
-    fn ask_all(&mut self) -> Result<()> {
-        let lost = "a connection was lost";
-        for stream in &mut self.connections {
-            stream.set_read_timeout(Some(PATIENCE)).context(lost)?;
-            stream.write_all(b"?").context(lost)?;
-        }
-        for stream in &mut self.connections {
-            stream.read_exact(&mut [0]).context(lost)?;
-        }
-        Ok(())
-    }
 }
 
 /// The topology `text` with a standby for each component that is measured.
@@ -161,8 +146,8 @@ pub fn run(arguments: &RecoveryArguments) -> Result<()> {
     super::raise_file_limit();
     let stolen = Stolen::begin(None);
     let mut stacks = [
-        Crowd::start(0, DEFAULT, arguments.connections)?,
-        Crowd::start(1, &with_standby(DEFAULT), arguments.connections)?,
+        Populated::start(0, DEFAULT, arguments.connections)?,
+        Populated::start(1, &with_standby(DEFAULT), arguments.connections)?,
     ];
     // Until each standby waits.
     std::thread::sleep(REST * 2);
@@ -177,7 +162,7 @@ pub fn run(arguments: &RecoveryArguments) -> Result<()> {
                 state = state.max(bytes);
             }
         }
-        stacks.iter_mut().try_for_each(Crowd::ask_all)?;
+        stacks.iter_mut().try_for_each(|stack| stack.crowd.ask_all())?;
         let aims = AIMS.iter().find(|(most, _)| arguments.connections <= *most).map(|(_, aims)| *aims);
         let what = |with: &str| format!("{name}, {with}: from its death until its successor works");
         let [without, with] = times;
@@ -191,7 +176,7 @@ pub fn run(arguments: &RecoveryArguments) -> Result<()> {
     if !arguments.deaths_only {
         figures.extend(replaced::figures(&mut stacks[0], &arguments.components(), arguments.rounds)?);
     }
-    stacks[0].ask_all()?;
+    stacks[0].crowd.ask_all()?;
     let notes = [
         format!("{} connections of each stack, all of which answered afterwards", arguments.connections),
         format!("the largest state that was taken over: {} KiB", state >> 10),

@@ -1,7 +1,7 @@
 //! Servers that are replaced on purpose, and the death of all but the keeper, as one connection of many sees them.
 
 use super::super::figure::{Aim, Figure};
-use super::{Crowd, PATIENCE, REST};
+use super::{PATIENCE, Populated, REST};
 use anyhow::{Context, Result};
 use eft_linux::operator;
 use rustix::process::{Pid, Signal, kill_process};
@@ -23,7 +23,7 @@ const REPLACEMENTS: usize = 3;
 const BETWEEN: Duration = Duration::from_micros(200);
 
 /// The figures of a stack, whose connections must all be there afterwards.
-pub fn figures(crowd: &mut Crowd, components: &[&str], rounds: usize) -> Result<Vec<Figure>> {
+pub fn figures(crowd: &mut Populated, components: &[&str], rounds: usize) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for name in components {
         let waits = (0..rounds.min(REPLACEMENTS)).map(|_| crowd.update(name)).collect::<Result<_>>()?;
@@ -36,7 +36,7 @@ pub fn figures(crowd: &mut Crowd, components: &[&str], rounds: usize) -> Result<
     Ok(figures)
 }
 
-impl Crowd {
+impl Populated {
     /// Replaces a component by a process of the same program. Milliseconds of the longest wait for an answer meanwhile.
     fn update(&mut self, name: &str) -> Result<f64> {
         let request = json!({ "op": "update", "component": self.component(name)?["component"] });
@@ -68,10 +68,9 @@ impl Crowd {
     }
 
     fn one(&mut self) -> Result<&mut TcpStream> {
-        let stream = self.connections.first_mut().context("no connection")?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        Ok(stream)
+        self.one.set_nodelay(true)?;
+        self.one.set_read_timeout(Some(PATIENCE))?;
+        Ok(&mut self.one)
     }
 }
 
