@@ -1,14 +1,17 @@
 """The supervisor is killed alone: the servers run on, and the next `eft up` adopts them."""
 
+import json
 import os
+import shutil
 import signal
-import threading
+import socket
+import subprocess
 import time
 
 from crashes import keepers, only_keeper
-from harness import Scene, Stack, check, end, sha256_of, wait_until
-from programs import PORT, nginx_config
-from watchdog import ECHO, Connections, make_endless
+from harness import EFT, Scene, Stack, check, children_of, end, sh, wait_until
+from loads import Load, Stream
+from watchdog import Connections, make_endless
 
 KEEP = ("--keep", "20")
 
@@ -24,19 +27,8 @@ def pids(stack):
 
 def the_next_supervisor_adopts_the_servers():
     with Scene("adoption") as scene:
-        stack = Stack(scene, extra=KEEP)
-        _, want = scene.file("www/big", 48 << 20)
-        config = nginx_config(scene, stack.address, 1)
-        scene.start(*stack.on("nginx", "-c", str(config)))
-        scene.start(*stack.on("python3", "-c", ECHO.format(address=stack.address)), log="echo.log")
-        stack.listening(PORT)
-        stack.listening(7300)
-        connections = Connections(stack, 50)
-        connections.use()
-        result = {}
-        client = threading.Thread(target=lambda: result.update(
-            sum=sha256_of(stack.beside("curl", "-sf", "--limit-rate", "8M", f"http://{stack.address}:{PORT}/big"))))
-        client.start()
+        load = Load(scene, connections=50, extra=KEEP)
+        stack, connections = load.stack, load.connections
         time.sleep(0.5)
         before = pids(stack)
         time.sleep(0.2)
@@ -59,8 +51,7 @@ def the_next_supervisor_adopts_the_servers():
         for component in after:
             stack.kill(component)
             connections.use()
-        client.join(60)
-        check(result.get("sum") == want, "the download differs, or its connection ended")
+        load.download.finish()
         Connections(stack, 10).use()
         end(stack.process)
         check(not keepers(stack), "a keeper outlives a stack that ended on purpose")
@@ -99,5 +90,196 @@ def servers_with_other_options_start_again():
         end(stack.process)
 
 
-CASES = [the_next_supervisor_adopts_the_servers, servers_that_nobody_adopts_end,
-         a_server_that_hangs_ends_when_neither_supervisor_nor_keeper_lives, servers_with_other_options_start_again]
+def ended(pid):
+    """Whether a process has ended; the one that started it may not have looked yet."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
+def at_once(condition, what):
+    """Waits without sleeping, so that what follows comes within a fraction of a millisecond."""
+    limit = time.monotonic() + 20
+    while not condition():
+        check(time.monotonic() < limit, f"waited in vain: {what}")
+
+
+class Deaths:
+    """Deaths of the supervisor under load, each at a chosen moment."""
+
+    def __init__(self, scene):
+        self.load = Load(scene, size=64 << 20, extra=KEEP)
+        self.stack = self.load.stack
+        self.stream = Stream(scene, self.stack)
+        self.count = 0
+
+    def dies(self, moment, name):
+        """The supervisor is killed when `moment` returns, and another one started. How long the stream stood still."""
+        def happens():
+            moment()
+            began = time.monotonic()
+            supervisor_is_killed(self.stack)
+            self.count += 1
+            self.stack.up(*KEEP, log=f"-{name}-{self.count}".replace(" ", "-"))
+            return time.monotonic() - began
+        took = []
+        gap, usual = self.stream.largest_gap_of(lambda: took.append(happens()))
+        said = self.stack.process.log.read_text()
+        how = "all start again" if "are not adopted" in said else "the servers are adopted"
+        print(f"        {name}: largest gap {gap:.0f} ms (before: {usual:.0f}), ready after {1000 * took[0]:.0f} ms, {how}", flush=True)
+        wait_until(lambda: all(c["state"] == "running" for c in self.stack.components().values()), 20, "all to run")
+        self.load.lives()
+
+    def finish(self):
+        self.load.finish()
+        self.stream.finish()
+        # Recovery works as before.
+        self.stack.kill("tcp")
+        Connections(self.stack, 10).use()
+
+
+def supervisor_dies_while_tcp_is_restarted():
+    with Scene("adoption-restart") as scene:
+        deaths = Deaths(scene)
+        stack = deaths.stack
+
+        def tcp_is_dead():
+            tcp = stack.components()["tcp"]["pid"]
+            os.kill(tcp, signal.SIGKILL)
+            at_once(lambda: ended(tcp), "tcp to end")
+
+        def tcp_is_being_started():
+            before = set(children_of(stack.process.pid))
+            os.kill(stack.components()["tcp"]["pid"], signal.SIGKILL)
+            at_once(lambda: set(children_of(stack.process.pid)) - before, "a successor of tcp")
+
+        def tcp_is_at_work_again():
+            stack.kill("tcp")
+        for _ in range(3):
+            deaths.dies(tcp_is_dead, "tcp is dead")
+            deaths.dies(tcp_is_being_started, "tcp is being started")
+            deaths.dies(tcp_is_at_work_again, "tcp is at work again")
+        deaths.finish()
+
+
+def supervisor_dies_in_an_update():
+    with Scene("adoption-update") as scene:
+        deaths = Deaths(scene)
+        stack = deaths.stack
+        program = scene.dir / "eft-next"
+        shutil.copy(EFT, program)
+
+        def updating(component):
+            return subprocess.Popen([EFT, "update", "--name", stack.name, component, *(["--binary", str(program)])],
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+        def newcomer_is_examining():
+            before = set(children_of(stack.process.pid))
+            commands.append(updating("tcp"))
+            at_once(lambda: set(children_of(stack.process.pid)) - before, "the newcomer")
+
+        def old_tcp_has_ended():
+            tcp = stack.components()["tcp"]["pid"]
+            commands.append(updating("tcp"))
+            at_once(lambda: ended(tcp), "the old tcp to end")
+
+        def newcomer_is_on_probation():
+            before = stack.components()["tcp"]
+            commands.append(updating("tcp"))
+            wait_until(lambda: (c := stack.components()["tcp"])["generation"] > before["generation"]
+                       and c["state"] == "running", 20, "the newcomer to serve")
+
+        def several_are_updated():
+            before = stack.components()
+            commands.append(updating("--all"))
+            wait_until(lambda: sum(c["generation"] > before[n]["generation"] for n, c in stack.components().items()) >= turn + 1,
+                       20, "some to be replaced")
+        commands = []
+        for turn in range(3):
+            deaths.dies(newcomer_is_examining, "the newcomer examines")
+            deaths.dies(old_tcp_has_ended, "the old tcp has ended")
+            deaths.dies(newcomer_is_on_probation, "the newcomer is on probation")
+            deaths.dies(several_are_updated, f"update of all, {turn + 1} replaced")
+        for command in commands:
+            said, wrong = command.communicate(timeout=20)
+            check(command.returncode == 1 and wrong.count("\n") == 1, f"an update that was cut off says: {said}{wrong}")
+        # Nothing is left of them, and an update works.
+        stack.eft("update", "--all", "--binary", program)
+        deaths.finish()
+
+
+class Manager:
+    """A service manager's end of the protocol by which a supervisor reports (sd_notify(3))."""
+
+    def __init__(self, path, watchdog):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(str(path))
+        self.env = os.environ | {"NOTIFY_SOCKET": str(path), "WATCHDOG_USEC": str(int(watchdog * 1e6))}
+
+    def hears(self, word, seconds):
+        """Whether the supervisor says this word within a time."""
+        limit = time.monotonic() + seconds
+        while (left := limit - time.monotonic()) > 0:
+            self.socket.settimeout(left)
+            try:
+                if self.socket.recv(256) == word:
+                    return True
+            except TimeoutError:
+                break
+        return False
+
+
+def a_supervisor_that_hangs_is_noticed():
+    with Scene("adoption-hang") as scene:
+        manager = Manager(scene.dir / "notify", watchdog=1)
+        stack = Stack(scene, extra=KEEP, env=manager.env)
+        load = Load(scene, stack=stack)
+        check(all(manager.hears(b"WATCHDOG=1", 1) for _ in range(3)), "no signs of life")
+        before = pids(stack)
+        make_endless(stack.process.pid)
+        wait_until(lambda: not manager.hears(b"WATCHDOG=1", 1), 20, "the signs of life to end")
+        load.lives()
+        # An operator is told what to do.
+        said = sh(EFT, "ps", "--name", stack.name, ok=False, timeout=60)
+        check(said.returncode == 1 and f"its supervisor (process {stack.process.pid}) hangs" in said.stderr, said.stderr)
+        # And another one replaces it.
+        hung = stack.process
+        stack.up(*KEEP, "--take-over", log="-2", patience=60)
+        check(hung.wait(5) == -signal.SIGKILL, "the hung supervisor lives")
+        check("hangs and is killed" in stack.process.log.read_text(), stack.process.log.read_text())
+        check(pids(stack) == before, f"{before} became {pids(stack)}: {stack.process.log.read_text()}")
+        load.finish()
+        check(manager.hears(b"WATCHDOG=1", 5), "its successor gives no signs of life")
+
+
+def faults_of_the_supervisor_end_nothing():
+    with Scene("adoption-faults") as scene:
+        load = Load(scene, extra=KEEP)
+        stack = load.stack
+        adopted = 0
+        for turn, kind in enumerate(("kill", "segv", "abort", "null") * 3):
+            before = pids(stack)
+            said = json.loads(stack.eft("inject", "supervisor", kind, "--seed", str(turn), "--json").stdout)
+            check(said["pid"] == stack.process.pid, f"{said}")
+            stack.process.wait(10)
+            load.lives()
+            stack.up(*KEEP, log=f"-{turn}")
+            load.lives()
+            adopted += pids(stack) == before
+        print(f"        {adopted} of 12 times the servers ran on under another supervisor", flush=True)
+        # It changes something only now and then, and only then they start again.
+        check(adopted, "the servers were never adopted")
+        for kind in ("flip-arena", "delay"):
+            refused = stack.eft("inject", "supervisor", kind, ok=False)
+            check(refused.returncode == 1 and "possible are: kill, segv" in refused.stderr, refused.stderr)
+        load.finish()
+
+
+CASES = [
+    the_next_supervisor_adopts_the_servers, servers_that_nobody_adopts_end,
+    a_server_that_hangs_ends_when_neither_supervisor_nor_keeper_lives, servers_with_other_options_start_again,
+    supervisor_dies_while_tcp_is_restarted, supervisor_dies_in_an_update, a_supervisor_that_hangs_is_noticed,
+    faults_of_the_supervisor_end_nothing,
+]

@@ -10,9 +10,9 @@ import threading
 import time
 
 import harness
-from harness import TOPOLOGIES, Scene, Stack, check, end, processes_of_eft, sh, sha256_of, wait_until
-from programs import PORT, nginx_config
-from watchdog import ECHO, Connections
+from harness import TOPOLOGIES, Scene, Stack, check, end, processes_of_eft, sh, wait_until
+from loads import Download, Load
+from watchdog import Connections
 
 
 def retransmissions(stack):
@@ -45,17 +45,9 @@ def killed_under_load(component, rounds, kind="tap", lossless=True, topology=Non
     with Scene(f"crash-{component}") as scene:
         # A network namespace on the far side, so that its counters count only this test.
         stack = Stack(scene, kind=kind, topology=topology)
-        _, want = scene.file("www/big", 128 << 20)
-        config = nginx_config(scene, stack.address, 1)
-        scene.start(*stack.on("nginx", "-c", str(config)))
-        stack.listening(PORT)
-        url = f"http://{stack.address}:{PORT}/big"
         name = component if component != "nic" else f"nic:{stack.device}"
         before, linux_before = retransmissions(stack), linux_retransmissions(stack)
         result = {}
-
-        def download():
-            result["sum"] = sha256_of(stack.beside("curl", "-sf", "--limit-rate", "60M", url))
 
         def upload():
             # The load runs into the stack, so that arriving segments are covered, too.
@@ -78,16 +70,15 @@ for _ in range(16):
             server.wait(30)
             result["up"] = server.log.read_text().split()[-1] == hashlib.sha256(data * 16).hexdigest()
 
-        threads = [threading.Thread(target=download), threading.Thread(target=upload)]
-        for t in threads:
-            t.start()
+        download = Download(scene, stack, "60M", 128 << 20)
+        uploading = threading.Thread(target=upload)
+        uploading.start()
         for _ in range(rounds):
             time.sleep(0.5)
             stack.kill(name)
-        for t in threads:
-            t.join()
+        uploading.join()
+        download.finish()
         died_together(stack, component, rounds)
-        check(result.get("sum") == want, "the download differs")
         check(result.get("up"), "the upload differs")
         after, linux_after = retransmissions(stack), linux_retransmissions(stack)
         if lossless:
@@ -183,15 +174,7 @@ print(got)"""
 def a_component_that_always_dies_is_tried_again():
     with Scene("again") as scene:
         stack = Stack(scene)
-        _, want = scene.file("www/big", 8 << 20)
-        config = nginx_config(scene, stack.address, 1)
-        scene.start(*stack.on("nginx", "-c", str(config)))
-        stack.listening(PORT)
-        url = f"http://{stack.address}:{PORT}/big"
-        result = {}
-        client = threading.Thread(target=lambda: result.update(
-            sum=sha256_of(stack.beside("curl", "-sf", "--limit-rate", "2M", url))))
-        client.start()
+        download = Download(scene, stack, "2M", 8 << 20)
         deaths = 0
         deadline = time.monotonic() + 60
         while deaths < 8 and time.monotonic() < deadline:
@@ -205,8 +188,7 @@ def a_component_that_always_dies_is_tried_again():
         parts = stack.components()
         check(all(parts[c]["state"] == "running" for c in parts if c != "filter"), f"{parts}")
         wait_until(lambda: stack.components()["filter"]["state"] == "running", 30, "the filter to be tried again")
-        client.join(60)
-        check(result.get("sum") == want, "the connection did not wait")
+        download.finish()
         log = stack.process.log.read_text()
         check("filter died 8 times in a row: it is started again in 1.6 s" in log, f"what was said: {log[-1500:]}")
         reports = list(pathlib.Path(f"/run/eft/{stack.name}/crashes").glob("filter-*.txt"))
@@ -278,23 +260,12 @@ __attribute__((constructor)) static void fall(int argc, char **argv) {
 
 def everything_but_the_keeper_is_killed():
     with Scene("keeper") as scene:
-        stack = Stack(scene, extra=("--keep", "20"))
-        _, want = scene.file("www/big", 48 << 20)
-        config = nginx_config(scene, stack.address, 1)
-        scene.start(*stack.on("nginx", "-c", str(config)))
-        scene.start(*stack.on("python3", "-c", ECHO.format(address=stack.address)), log="echo.log")
-        stack.listening(PORT)
-        stack.listening(7300)
-        connections = Connections(stack, 200)
-        connections.use()
+        load = Load(scene)
+        stack, connections = load.stack, load.connections
         rules = scene.dir / "rules"
         rules.write_text("pass all\nblock in proto tcp from any to any port 9999\n")
         stack.eft("pf", "-f", str(rules))
         shown = stack.eft("pf", "-s", "rules").stdout
-        result = {}
-        client = threading.Thread(target=lambda: result.update(
-            sum=sha256_of(stack.beside("curl", "-sf", "--limit-rate", "8M", f"http://{stack.address}:{PORT}/big"))))
-        client.start()
         for turn in range(3):
             time.sleep(0.5)
             before = stack.components()
@@ -308,8 +279,7 @@ def everything_but_the_keeper_is_killed():
             check(all(after[c]["generation"] == before[c]["generation"] + 1 for c in before), f"{after}")
             connections.use()
         check(stack.eft("pf", "-s", "rules").stdout == shown, "the rules are others")
-        client.join(60)
-        check(result.get("sum") == want, "the download differs, or its connection ended")
+        load.download.finish()
         # New programs and connections work, too.
         Connections(stack, 10).use()
         # The keeper is killed: another one takes its place and has everything.

@@ -3,13 +3,13 @@
 import os
 import signal
 import subprocess
-import threading
 import time
 
 from crashes import keepers
-from harness import EFT, TOPOLOGIES, Scene, Stack, check, end, sh, sha256_of, wait_until
-from programs import PORT, nginx_config
-from watchdog import ECHO, Connections
+from harness import EFT, TOPOLOGIES, Scene, Stack, check, end, sh, wait_until
+from loads import Download
+from programs import PORT
+from watchdog import ECHO
 
 
 def restart(stack, turn):
@@ -39,19 +39,12 @@ def put_otherwise_into_processes(stack, turn):
 def goes_on(kind, again, topology=None):
     with Scene("handover") as scene:
         stack = Stack(scene, kind=kind, topology=topology, extra=("--keep", "20"))
-        _, want = scene.file("www/big", 48 << 20)
-        config = nginx_config(scene, stack.address, 1)
-        scene.start(*stack.on("nginx", "-c", str(config)))
-        stack.listening(PORT)
         echo = scene.start(*stack.on("python3", "-c", ECHO.format(address=stack.address)), log="echo.log")
         stack.listening(7300)
         scene.start(*stack.beside("python3", "-c", ECHO.format(address=stack.host)), log="far-echo.log")
         client = scene.start(*stack.on("python3", "-c", CLIENT.format(address=stack.host)), log="client.log")
         wait_until(client.log.read_text, 10, "the first answers")
-        result = {}
-        download = threading.Thread(target=lambda: result.update(
-            sum=sha256_of(stack.beside("curl", "-sf", "--limit-rate", "8M", f"http://{stack.address}:{PORT}/big"))))
-        download.start()
+        download = Download(scene, stack, "8M", 48 << 20)
         waiting = scene.start(*stack.beside("python3", "-c", CLIENT.format(address=stack.address)), log="far-client.log")
         for turn in range(4):
             time.sleep(0.5)
@@ -63,8 +56,7 @@ def goes_on(kind, again, topology=None):
             check(all(after[c]["generation"] == before[c]["generation"] + 1 for c in before), f"{after}")
             # The predecessor's keeper ends when the new one has everything.
             wait_until(lambda: len(keepers(stack)) == 1, 5, "one keeper")
-        download.join(60)
-        check(result.get("sum") == want, "the download differs, or its connection ended")
+        download.finish()
         for asking in (client, waiting):
             asked = asking.log.read_text()
             wait_until(lambda: asking.log.read_text() != asked, 10, "a connection to go on")

@@ -181,12 +181,12 @@ class Stack:
         self.options, self.program, self.env = options, program, env
         self.up(*extra)
 
-    def up(self, *extra, log="", program=None):
+    def up(self, *extra, log="", program=None, patience=10):
         """Starts the stack, or starts it again on the same device."""
         self.process = self.scene.start(program or self.program, "up", *self.options, *extra, log=f"up-{self.name}{log}.log",
                                         env=self.env)
         wait_until(lambda: self.process.log.read_text().startswith("ready") or "\nready" in self.process.log.read_text()
-                   or self.process.poll() is not None, 10, "the stack to be ready")
+                   or self.process.poll() is not None, patience, "the stack to be ready")
         check(self.process.poll() is None, f"the stack ended: {self.process.log.read_text()}")
 
     def on(self, *command):

@@ -8,44 +8,33 @@ from pathlib import Path
 
 import harness
 from handover import CLIENT
-from harness import Scene, Stack, check, end, sh, sha256_of, wait_until
-from programs import PORT, nginx_config
-from watchdog import ECHO, Connections
+from harness import Scene, check, end, sh, sha256_of, wait_until
+from loads import Load
+from programs import PORT
+from watchdog import ECHO
 
 
-class Load:
-    """200 connections, two that send requests all the time in either direction, and a download."""
+class AskingLoad(Load):
+    """A load, and two connections that send requests all the time in either direction."""
 
-    def __init__(self, scene, kind=None, rate="8M", size=96 << 20):
-        self.stack = stack = Stack(scene, kind=kind, extra=("--keep", "20"))
-        _, self.want = scene.file("www/big", size)
-        scene.start(*stack.on("nginx", "-c", str(nginx_config(scene, stack.address, 1))))
-        scene.start(*stack.on("python3", "-c", ECHO.format(address=stack.address)), log="echo.log")
+    def __init__(self, scene, kind=None):
+        self.asking = []
+        super().__init__(scene, kind=kind, size=96 << 20)
+        stack = self.stack
         scene.start(*stack.beside("python3", "-c", ECHO.format(address=stack.host)), log="far-echo.log")
-        stack.listening(PORT)
-        stack.listening(7300)
-        # The connections belong to this process, which is not in the far side's namespace.
-        self.connections = None if stack.netns else Connections(stack, 200)
         self.asking = [scene.start(*stack.on("python3", "-c", CLIENT.format(address=stack.host)), log="client.log"),
                        scene.start(*stack.beside("python3", "-c", CLIENT.format(address=stack.address)), log="far-client.log")]
         wait_until(lambda: all(a.log.read_text() for a in self.asking), 10, "the first answers")
-        self.result = {}
-        self.download = threading.Thread(target=lambda: self.result.update(
-            sum=sha256_of(stack.beside("curl", "-sf", "--limit-rate", rate, f"http://{stack.address}:{PORT}/big"))), daemon=True)
-        self.download.start()
 
     def lives(self):
-        if self.connections:
-            self.connections.use()
+        super().lives()
         for asking in self.asking:
             asked = asking.log.read_text()
             wait_until(lambda: asking.log.read_text() != asked or asking.poll() is not None, 10, "a connection to go on")
             check(asking.poll() is None, f"a connection ended: {asking.log.read_text()[-500:]}")
 
     def finish(self):
-        self.lives()
-        self.download.join(60)
-        check(self.result.get("sum") == self.want, "the download differs, or its connection ended")
+        super().finish()
         for asking in self.asking:
             pauses = sorted(float(line) for line in asking.log.read_text().splitlines())
             print(f"        longest pauses of one that asks all the time: {pauses[-8:]} ms", flush=True)
@@ -62,7 +51,7 @@ def program_of(component):
 
 def updated_under_load(kind):
     with Scene("update") as scene:
-        load = Load(scene, kind)
+        load = AskingLoad(scene, kind)
         stack = load.stack
         program = scene.dir / "eft-next"
         shutil.copy(harness.EFT, program)
@@ -134,7 +123,7 @@ def runs(program):
 
 def programs_that_do_not_work_change_nothing():
     with Scene("update-flawed") as scene:
-        load = Load(scene)
+        load = AskingLoad(scene)
         stack = load.stack
         no_program = scene.dir / "text"
         no_program.write_text("not a program")
@@ -193,7 +182,7 @@ def next_release():
 def state_of_another_layout_is_converted_and_taken_back():
     program = next_release()
     with Scene("update-layout") as scene:
-        load = Load(scene)
+        load = AskingLoad(scene)
         stack = load.stack
         dies = flawed(scene, "dies", DIES, then=program)
 
@@ -221,7 +210,7 @@ def state_of_another_layout_is_converted_and_taken_back():
 def a_stack_is_handed_over_to_a_later_version():
     program = next_release()
     with Scene("handover-layout") as scene:
-        load = Load(scene)
+        load = AskingLoad(scene)
         stack = load.stack
         before = stack.process
         stack.up("--keep", "20", "--take-over", log="-next", program=str(program))
