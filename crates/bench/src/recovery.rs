@@ -1,6 +1,7 @@
 //! `eft bench recovery`: how long it takes from a server's death until its successor is at work, and how long a request waits
 //! while servers are replaced, or all but the keeper are killed.
 
+mod engine;
 mod replaced;
 
 use super::crowd::Crowd;
@@ -23,7 +24,7 @@ pub struct RecoveryArguments {
     #[arg(long, default_value_t = 9)]
     rounds: usize,
     /// Established connections of each stack
-    #[arg(long, default_value_t = 1000)]
+    #[arg(long, default_value_t = 1000, value_parser = at_least_one)]
     connections: usize,
     /// Only these components; may be repeated
     #[arg(long = "component", value_name = "COMPONENT", value_parser = clap::builder::PossibleValuesParser::new(COMPONENTS))]
@@ -31,6 +32,9 @@ pub struct RecoveryArguments {
     /// Only deaths of single components: nothing is replaced, and the keeper is never left alone
     #[arg(long)]
     deaths_only: bool,
+    /// Only tcp's engine, without processes, whose descriptors limit the connections
+    #[arg(long)]
+    engine_only: bool,
     #[arg(long)]
     json: bool,
 }
@@ -43,6 +47,10 @@ impl RecoveryArguments {
 }
 
 const COMPONENTS: [&str; 6] = ["tcp", "ip", "filter", "nic", "udp", "sockets"];
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "not a number from 1 on".into())
+}
+
 /// Milliseconds without a standby, and with one, of as many connections at most.
 const AIMS: [(usize, [f64; 2]); 2] = [(1000, [5.0, 1.0]), (100_000, [50.0, 50.0])];
 
@@ -142,16 +150,26 @@ fn with_standby(text: &str) -> String {
     })
 }
 
+/// Without a standby, and with one.
+fn aims(connections: usize) -> Option<[f64; 2]> {
+    AIMS.iter().find(|(most, _)| connections <= *most).map(|(_, aims)| *aims)
+}
+
 pub fn run(arguments: &RecoveryArguments) -> Result<()> {
     super::raise_file_limit();
     let stolen = Stolen::begin(None);
+    let engine = engine::figure(arguments.connections, arguments.rounds)?;
+    if arguments.engine_only {
+        let notes = [format!("{} connections", arguments.connections), stolen.describe()];
+        return print("recovery", &[engine], &notes, arguments.json);
+    }
     let mut stacks = [
         Populated::start(0, DEFAULT, arguments.connections)?,
         Populated::start(1, &with_standby(DEFAULT), arguments.connections)?,
     ];
     // Until each standby waits.
     std::thread::sleep(REST * 2);
-    let mut figures = Vec::new();
+    let mut figures = vec![engine];
     let mut state = 0;
     for name in arguments.components() {
         let mut times = [Vec::new(), Vec::new()];
@@ -163,7 +181,7 @@ pub fn run(arguments: &RecoveryArguments) -> Result<()> {
             }
         }
         stacks.iter_mut().try_for_each(|stack| stack.crowd.ask_all())?;
-        let aims = AIMS.iter().find(|(most, _)| arguments.connections <= *most).map(|(_, aims)| *aims);
+        let aims = aims(arguments.connections);
         let what = |with: &str| format!("{name}, {with}: from its death until its successor works");
         let [without, with] = times;
         let aim = |figure: Figure, n: usize| match aims {

@@ -13,7 +13,7 @@ use eft_messages::transport::{IpToTransport, TransportToIp};
 use eft_transport::tcp::{Tcp, TcpConfig};
 use eft_transport::{In, Out};
 use std::net::IpAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub const FIN: u8 = 1;
 pub const SYN: u8 = 2;
@@ -204,6 +204,27 @@ impl Crowd {
         page.set_send_end(end);
         self.clients[client].written = end;
         self.turn(|tcp| tcp.event(Event::Dirty(socket)))
+    }
+
+    /// tcp dies, and a successor takes over its arena. How long until that takes the next event.
+    pub fn rebirth(&mut self) -> Result<Duration> {
+        let begin = Instant::now();
+        self.tcp.restart();
+        self.turn(|_| ())?;
+        let took = begin.elapsed();
+        self.heard.clear();
+        Ok(took)
+    }
+
+    /// Turns in which nothing comes in, until nothing more goes out.
+    pub fn settle(&mut self) -> Result<()> {
+        loop {
+            self.heard.clear();
+            self.turn(|_| ())?;
+            if self.heard.is_empty() {
+                return Ok(());
+            }
+        }
     }
 
     /// The client ends its side, the program closes, the client acknowledges: nothing of the connection is left.

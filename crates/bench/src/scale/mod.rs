@@ -5,6 +5,7 @@ mod crowd;
 mod picture;
 mod probe;
 
+pub use crowd::Crowd;
 pub use probe::{ProbeArguments, run as probe};
 
 use crate::figure::{Aim, Figure};
