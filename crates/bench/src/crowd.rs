@@ -11,11 +11,14 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::time::Duration;
 
 /// Descriptors of a process that are for something else than connections.
 const RESERVE: usize = 500;
 /// Connections of one client to one server: Linux takes some 28,000 ports for them (`net.ipv4.ip_local_port_range`).
 const PORTS: usize = 20_000;
+/// How long an answer may take.
+pub const PATIENCE: Duration = Duration::from_secs(20);
 /// Events that are taken at once.
 const EVENTS: usize = 64;
 
@@ -112,7 +115,7 @@ pub fn keep(address: &str, count: usize) -> io::Result<()> {
     for line in io::stdin().lines() {
         line?;
         for stream in &mut streams {
-            stream.set_read_timeout(Some(super::recovery::PATIENCE))?;
+            stream.set_read_timeout(Some(PATIENCE))?;
             stream.write_all(b"?")?;
         }
         for stream in &mut streams {

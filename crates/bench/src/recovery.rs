@@ -4,7 +4,7 @@
 mod engine;
 mod replaced;
 
-use super::crowd::Crowd;
+use super::crowd::{Crowd, PATIENCE};
 use super::figure::{Aim, Figure};
 use super::report::print;
 use super::stack::Stack;
@@ -57,7 +57,6 @@ const AIMS: [(usize, [f64; 2]); 2] = [(1000, [5.0, 1.0]), (100_000, [50.0, 50.0]
 const PORT: u16 = 7;
 /// The time until every standby exists again and all work after a death is done.
 const REST: Duration = Duration::from_millis(300);
-pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What a stack is started with, also for the second time.
 struct Recipe {
