@@ -7,6 +7,7 @@ use crate::{Doing, Error, Result, scm};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::process::{PidfdFlags, pidfd_open};
 use serde_json::Value;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -73,6 +74,23 @@ pub fn connect(name: &str, path: &Path) -> Result<OwnedFd> {
         e => Error::System(format!("cannot reach stack `{name}`: {e}")),
     })?;
     Ok(fd)
+}
+
+/// Whether a stack of this name has a supervisor. A process that it was about to start when it died may still have its socket
+/// open for a moment.
+pub fn is_running(name: &str) -> bool {
+    connect(name, &control_path(name)).is_ok_and(|fd| match socket_peercred(&fd) {
+        Ok(listener) => {
+            pidfd_open(listener.pid, PidfdFlags::empty()).is_ok_and(|process| !has_ended(&process))
+        }
+        Err(_) => true,
+    })
+}
+
+/// Whether the process of a pidfd has ended.
+pub fn has_ended(process: &OwnedFd) -> bool {
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    matches!(poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&now)), Ok(1..))
 }
 
 /// Sends a request to a stack and returns the answer. An answer with `error` becomes an error.

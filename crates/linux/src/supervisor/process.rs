@@ -1,7 +1,8 @@
 //! The process of one server or several, and what procfs says about it.
 
+use crate::operator::has_ended;
 use eft_control::hang::ThreadState;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
 };
@@ -88,12 +89,6 @@ impl Running {
             _ => "unknown".into(),
         })
     }
-}
-
-/// Whether the process of a pidfd has ended.
-pub fn has_ended(pidfd: &OwnedFd) -> bool {
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    matches!(poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&now)), Ok(1..))
 }
 
 /// The state letter of /proc/PID/stat. `None`: the process is gone.

@@ -32,7 +32,7 @@ pub(super) fn check(config: &StackConfig) -> Result<()> {
     if config.devices.is_empty() || config.devices.len() > DEVICES_MAX {
         return Err(Error::Invalid(format!("a stack needs 1 to {DEVICES_MAX} devices")));
     }
-    if !config.take_over && operator::connect(&config.name, &operator::control_path(&config.name)).is_ok() {
+    if !config.take_over && operator::is_running(&config.name) {
         return Err(Error::Busy(format!(
             "a stack named `{}` runs already: choose another --name, or take it over (--take-over)",
             config.name
