@@ -17,7 +17,7 @@ pub fn figure(connections: usize, rounds: usize) -> Result<Figure> {
     let times = (0..rounds).map(one).collect::<Result<Vec<f64>>>()?;
     // The connections are there, and work.
     crowd.exchange(connections - 1)?;
-    let what = "tcp's engine alone: from opening its arena until it takes events";
+    let what = "tcp's engine alone: CPU time from opening its arena until it takes events";
     let figure = Figure::new(what, "ms", times);
     Ok(match aims(connections) {
         Some([without, _]) => figure.aim(Aim::AtMost(without)),
