@@ -24,8 +24,9 @@ use tracee::Tracee;
 const STEPS_MAX: u64 = 3000;
 /// How long it may sleep meanwhile. If it sleeps longer, it breaks where it sleeps.
 const PATIENCE: Duration = Duration::from_millis(300);
-/// How long a signal may take to end it.
+/// How long a signal may take to end it, and how many more are sent at most.
 const GRACE: Duration = Duration::from_millis(100);
+const SIGNALS: usize = 20;
 
 /// What breaks a server, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +122,10 @@ pub fn inject(pid: u32, kind: Kind, random: &mut Random) -> Result<String> {
         }
     };
     process.signal(signal)?;
-    if !process.ends_within(GRACE) {
+    for _ in 0..SIGNALS {
+        if process.ends_within(GRACE) {
+            break;
+        }
         // A Rust program's handler of stack overflows takes the first SIGSEGV, and lets the next one kill.
         let _ = process.signal(signal);
     }
