@@ -75,28 +75,6 @@ fn receive_by(
     buffer: &mut [u8],
     flags: RecvFlags,
 ) -> Result<(usize, Vec<OwnedFd>, Option<UCred>), Errno> {
-    let wait = if nonblocking { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
-    receive_with(from, buffer, wait)
-}
-
-/// Looks at a packet, which stays where it is, without waiting. Its descriptors are duplicates.
-pub fn peek(from: impl AsFd, buffer: &mut [u8]) -> Result<(usize, Vec<OwnedFd>), Errno> {
-    receive_with(from, buffer, RecvFlags::DONTWAIT | RecvFlags::PEEK).map(|(length, fds, _)| (length, fds))
-}
-
-/// Throws a packet away, and the descriptors in it.
-pub fn discard(from: impl AsFd) {
-    let flags = RecvFlags::DONTWAIT;
-    let mut nothing = RecvAncillaryBuffer::default();
-    let _ =
-        rustix::io::retry_on_intr(|| recvmsg(&from, &mut [IoSliceMut::new(&mut [0])], &mut nothing, flags));
-}
-
-fn receive_with(
-    from: impl AsFd,
-    buffer: &mut [u8],
-    flags: RecvFlags,
-) -> Result<(usize, Vec<OwnedFd>, Option<UCred>), Errno> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX), ScmCredentials(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = flags | RecvFlags::CMSG_CLOEXEC;

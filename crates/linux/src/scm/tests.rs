@@ -19,7 +19,7 @@ fn a_packet_that_was_looked_at_comes_again_with_its_descriptors() {
     send(&to, b"second", &[], true).unwrap();
     let mut buffer = [0; 32];
     for _ in 0..2 {
-        let (n, fds) = peek(&from, &mut buffer).unwrap();
+        let (n, fds, _) = peek_with_sender(&from, &mut buffer).unwrap();
         assert_eq!((&buffer[..n], fds.len()), (&b"first"[..], 1));
     }
     let (n, fds) = receive(&from, &mut buffer, true).unwrap();
@@ -27,7 +27,7 @@ fn a_packet_that_was_looked_at_comes_again_with_its_descriptors() {
     assert!(!is_closed(&other));
     drop(fds);
     assert!(is_closed(&other), "no duplicate is left");
-    assert_eq!(peek(&from, &mut buffer).unwrap().0, 6);
+    assert_eq!(peek_with_sender(&from, &mut buffer).unwrap().0, 6);
 }
 
 #[test]
@@ -35,11 +35,11 @@ fn a_packet_that_is_thrown_away_takes_its_descriptors_along() {
     let (from, to) = pair().unwrap();
     let other = send_one(&to, b"first");
     send(&to, b"second", &[], true).unwrap();
-    discard(&from);
+    take_out(&from).unwrap();
     assert!(is_closed(&other));
     let mut buffer = [0; 32];
     let (n, _) = receive(&from, &mut buffer, true).unwrap();
     assert_eq!(&buffer[..n], b"second");
-    discard(&from);
+    take_out(&from).unwrap();
     assert_eq!(receive(&from, &mut buffer, true).unwrap_err(), Errno::AGAIN);
 }

@@ -3,6 +3,7 @@
 
 use super::Supervisor;
 use super::kept::AUTOCONF;
+use super::say::say;
 use super::setup::{InForce, of_network, silence};
 use crate::devices::packet::Silencer;
 use crate::protocol::ToServer;
@@ -19,7 +20,7 @@ impl Supervisor {
         }
         self.keep_stored(AUTOCONF);
         if let Err(why) = self.put_in_force(next) {
-            eprintln!("eft {}: what an interface has learnt cannot be used: {why}", self.config.name);
+            say!("eft {}: what an interface has learnt cannot be used: {why}", self.config.name);
         }
     }
 

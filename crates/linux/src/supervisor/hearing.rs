@@ -42,7 +42,7 @@ impl Supervisor {
             self.turn.begin();
             let looks = self.members[i].peer == ComponentId::SOCKETS;
             let packet = if looks {
-                scm::peek(control, &mut buffer)
+                scm::peek_with_sender(control, &mut buffer).map(|(n, fds, _)| (n, fds))
             } else {
                 scm::receive(control, &mut buffer, true)
             };
@@ -57,7 +57,7 @@ impl Supervisor {
                 self.heard(i, message, fds);
             }
             if let Some(control) = self.members[i].control.as_ref().filter(|_| looks) {
-                scm::discard(control);
+                let _ = scm::take_out(control);
             }
         }
     }
