@@ -198,4 +198,87 @@ def a_new_prefix_is_used_and_the_old_connection_lives_on():
             each.ends_well()
 
 
-CASES = [slaac_gives_address_route_and_names, a_new_prefix_is_used_and_the_old_connection_lives_on]
+GATEWAY4, NETWORK4 = "10.77.5.1", "10.77.5."
+
+
+def lend4(*more, time="2m"):
+    return [f"--dhcp-range={NETWORK4}10,{NETWORK4}50,255.255.255.0,{time}", f"--dhcp-option=option:dns-server,{GATEWAY4}",
+            f"--host-record=server.{DOMAIN},{GATEWAY4}", *more]
+
+
+def dhcp4_lends_renews_and_gets_back():
+    with Scene("dhcp4") as scene:
+        stack = Learner(scene, ["dhcp4"], options=lend4())
+        sh("ip", "addr", "add", f"{GATEWAY4}/24", "dev", stack.device)
+        entry = stack.learns(4, NETWORK4)
+        check(entry["source"] == "dhcp4" and 60 < entry["valid_s"] <= 120, entry)
+        stack.answers()
+        digest = web(scene, GATEWAY4)
+        fetches(stack, "http://server:8080/blob", digest)
+        seen = stack.resolv_conf()
+        check(f"nameserver {GATEWAY4}" in seen and f"search {DOMAIN}" in seen, seen)
+        # By the lent gateway.
+        sh("ip", "addr", "add", "10.99.5.1/32", "dev", "lo")
+        fetches(stack, "http://10.99.5.1:8080/blob", digest)
+        talk = Talk(stack, GATEWAY4)
+        check(talk.source == stack.address, f"{talk.source} is not {stack.address}")
+        for component in ("ip", "udp", "tcp", "filter", "sockets", f"nic:{stack.device}", "ip"):
+            stack.kill(component)
+            stack.answers()
+        stack.up("--take-over", log="2")
+        stack.answers()
+        # Half of the lease later the server is asked for more time; the successors know when.
+        left = lambda: next(a["valid_s"] for a in stack.learnt(4))
+        least = left()
+        def renewed():
+            nonlocal least
+            now = left()
+            least, before = min(least, now), least
+            return now > before + 20
+        wait_until(renewed, 100, "the lease to be renewed")
+        check(least > 20, f"renewed {least} s before its end")
+        check(stack.learns(4, NETWORK4)["address"].split("/")[0] == talk.source, "another address")
+        talk.ends_well()
+        # The end of the stack gives the address back; which one the next life gets is for the server to say.
+        before = stack.address
+        end(stack.process)
+        wait_until(lambda: f"DHCPRELEASE({stack.device}) {before}" in stack.server.log.read_text(), 5, "the release")
+        stack.up(log="3")
+        stack.learns(4, NETWORK4)
+
+
+def lend6(*more):
+    return ["--enable-ra", "--ra-param=*,10,1200", f"--dhcp-range={NETWORK}100,{NETWORK}1ff,64,1h",
+            f"--dhcp-option=option6:dns-server,[{ROUTER}]", f"--dhcp-option=option6:domain-search,{DOMAIN}",
+            f"--host-record=server.{DOMAIN},{ROUTER}", *more]
+
+
+def dhcp6_lends_where_routers_say_so():
+    with Scene("dhcp6") as scene:
+        stack = Learner(scene, ["auto"], options=[*lend6(), *lend4()])
+        router(stack.device)
+        sh("ip", "addr", "add", f"{GATEWAY4}/24", "dev", stack.device)
+        entry = stack.learns()
+        check(entry["source"] == "dhcp6" and 3000 < entry["valid_s"] <= 3600, entry)
+        stack.answers()
+        six, digest = stack.address, web(scene, f"[{ROUTER}]")
+        stack.learns(4, NETWORK4)
+        stack.answers()
+        fetches(stack, "http://server:8080/blob", digest)
+        fetches(stack, f"http://[{ROUTER}]:8080/blob", digest, "--interface", six)
+        sh("ip", "addr", "add", "fd97::1/128", "dev", "lo")
+        talk = Talk(stack, "fd97::1")
+        check(talk.source == six, f"{talk.source} is not {six}")
+        for component in ("ip", "udp", "tcp", f"nic:{stack.device}"):
+            stack.kill(component)
+            stack.answers(six)
+        talk.ends_well()
+        end(stack.process)
+        wait_until(lambda: re.search(r"DHCPRELEASE.* 00:04:", stack.server.log.read_text()), 5, "the release by its DUID")
+        stack.up(log="2")
+        stack.learns()
+        check(stack.address == six, f"{six} became {stack.address}")
+
+
+CASES = [slaac_gives_address_route_and_names, a_new_prefix_is_used_and_the_old_connection_lives_on,
+         dhcp4_lends_renews_and_gets_back, dhcp6_lends_where_routers_say_so]

@@ -27,6 +27,17 @@ pub fn read(bytes: &[u8], compressed: bool) -> Vec<String> {
     all
 }
 
+/// A domain that stands there as text.
+pub fn from_text(text: &[u8]) -> Option<String> {
+    let text = core::str::from_utf8(text).ok()?.trim_end_matches(['\0', '.']);
+    let is_label = |label: &str| {
+        !label.is_empty()
+            && label.len() <= LABEL_MAX.into()
+            && label.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+    };
+    (text.len() <= NAME_MAX && text.split('.').all(is_label)).then(|| text.into())
+}
+
 /// The name that begins at `start`, and where the next one does.
 fn name(bytes: &[u8], start: usize, compressed: bool) -> Option<(String, usize)> {
     let mut name = String::new();

@@ -1,64 +1,136 @@
 //! One interface that gets addresses by itself: all of its methods, and what they know together.
 
+use crate::dhcp6::Mode;
 use crate::identity::Identity;
 use crate::known::Known;
 use crate::method::Method;
 use crate::router::Discovery;
 use crate::router::message::Advertisement;
+use crate::{dhcp4, dhcp6};
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::net::Ipv6Addr;
-use eft_base::{Instant, Random};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use eft_base::{Instant, MacAddress, Random};
 
 /// What is to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Send {
     /// A router solicitation.
     Solicit,
+    Dhcp4(dhcp4::Send),
+    /// To all DHCPv6 servers.
+    Dhcp6(Vec<u8>),
 }
 
 pub struct Host {
     pub interface: String,
     pub methods: Vec<Method>,
     discovery: Option<Discovery>,
+    client4: Option<dhcp4::Client>,
+    client6: Option<dhcp6::Client>,
 }
 
 impl Host {
     /// `known`: what a predecessor knew.
     pub fn new(interface: String, methods: Vec<Method>, identity: Identity, known: Known) -> Host {
-        let discovery = methods
-            .contains(&Method::Slaac)
-            .then(|| Discovery::new(interface.clone(), identity, known.advertised));
-        Host { interface, methods, discovery }
+        let has = |method| methods.contains(&method);
+        let discovery =
+            has(Method::Slaac).then(|| Discovery::new(interface.clone(), identity, known.advertised));
+        let client4 = has(Method::Dhcp4).then(|| dhcp4::Client::new(&interface, &identity, known.lease4));
+        let client6 = has(Method::Dhcp6).then(|| dhcp6::Client::new(&interface, &identity, known.lease6));
+        Host { interface, methods, discovery, client4, client6 }
     }
 
-    /// The link came up, or ip is reborn.
-    pub fn start(&mut self, now: Instant, random: &mut Random) {
+    /// The link, where the interface has this address, came up, or ip is reborn.
+    pub fn start(&mut self, now: Instant, mac: MacAddress, random: &mut Random) {
         self.discovery.iter_mut().for_each(|d| d.start(now, random));
+        self.client4.iter_mut().for_each(|c| c.start(now, mac, random));
+        self.client6.iter_mut().for_each(|c| c.start(now, random));
+        self.set_mode(now, random);
     }
 
     pub fn deadline(&self, now: Instant) -> Option<Instant> {
-        self.discovery.as_ref().and_then(|d| d.deadline(now))
+        let discovery = self.discovery.as_ref().and_then(|d| d.deadline(now));
+        let client4 = self.client4.as_ref().and_then(|c| c.deadline());
+        let client6 = self.client6.as_ref().and_then(|c| c.deadline(now));
+        discovery.into_iter().chain(client4).chain(client6).min()
     }
 
     /// Lets lifetimes end, and says what is to be sent.
     pub fn expire(&mut self, now: Instant, random: &mut Random) -> Vec<Send> {
         let solicits = self.discovery.as_mut().is_some_and(|d| d.expire(now, random));
-        solicits.then_some(Send::Solicit).into_iter().collect()
+        let asks = self.client4.as_mut().and_then(|c| c.expire(now, random)).map(Send::Dhcp4);
+        let asks6 = self.client6.as_mut().and_then(|c| c.expire(now, random)).map(Send::Dhcp6);
+        solicits.then_some(Send::Solicit).into_iter().chain(asks).chain(asks6).collect()
     }
 
     /// See [`Discovery::receive`].
-    pub fn advertised(&mut self, now: Instant, from: Ipv6Addr, a: &Advertisement) {
+    pub fn advertised(&mut self, now: Instant, from: Ipv6Addr, a: &Advertisement, random: &mut Random) {
         self.discovery.iter_mut().for_each(|d| d.receive(now, from, a));
+        self.set_mode(now, random);
     }
 
-    /// Another host has this address.
-    pub fn conflict(&mut self, address: Ipv6Addr) {
-        self.discovery.iter_mut().for_each(|d| d.conflict(address));
+    /// What the DHCPv6 client does: what routers say (RFC 4861 §4.2), or, without SLAAC, what it is there for.
+    fn set_mode(&mut self, now: Instant, random: &mut Random) {
+        let mode = match &self.discovery {
+            None => Mode::Addresses,
+            Some(d) if d.managed => Mode::Addresses,
+            Some(d) if d.other => Mode::Information,
+            Some(_) => Mode::Nothing,
+        };
+        self.client6.iter_mut().for_each(|c| c.set_mode(now, mode, random));
+    }
+
+    /// Another host has this address. What is then to be sent.
+    pub fn conflict(&mut self, now: Instant, address: IpAddr, random: &mut Random) -> Option<Send> {
+        match address {
+            IpAddr::V6(address) => {
+                self.discovery.iter_mut().for_each(|d| d.conflict(address));
+                self.client6.iter_mut().for_each(|c| c.conflict(now, address, random));
+                None
+            }
+            IpAddr::V4(address) => {
+                let client = self.client4.as_mut().filter(|c| c.probed() == Some(address));
+                client.and_then(|c| c.conflict(now, random)).map(Send::Dhcp4)
+            }
+        }
+    }
+
+    /// The address that is tried out.
+    pub fn probed(&self) -> Option<Ipv4Addr> {
+        self.client4.as_ref().and_then(dhcp4::Client::probed)
+    }
+
+    /// Whether a message of a DHCPv4 server may be for it.
+    pub fn awaits_server4(&self) -> bool {
+        self.client4.as_ref().is_some_and(dhcp4::Client::awaits_answer)
+    }
+
+    /// A message to the DHCPv4 client's port.
+    pub fn receive4(&mut self, now: Instant, bytes: &[u8], random: &mut Random) {
+        self.client4.iter_mut().for_each(|c| c.receive(now, bytes, random));
+    }
+
+    pub fn awaits_server6(&self) -> bool {
+        self.client6.as_ref().is_some_and(dhcp6::Client::awaits_answer)
+    }
+
+    /// A message to the DHCPv6 client's port.
+    pub fn receive6(&mut self, now: Instant, bytes: &[u8], random: &mut Random) {
+        self.client6.iter_mut().for_each(|c| c.receive(now, bytes, random));
+    }
+
+    /// The stack ends: what was lent is given back.
+    pub fn release(&mut self, now: Instant, random: &mut Random) -> Vec<Send> {
+        let four = self.client4.as_mut().and_then(|c| c.release(now, random)).map(Send::Dhcp4);
+        let six = self.client6.as_mut().and_then(|c| c.release(random)).map(Send::Dhcp6);
+        four.into_iter().chain(six).collect()
     }
 
     pub fn known(&self) -> Known {
         let advertised = self.discovery.as_ref().map(|d| d.advertised.clone());
-        Known { advertised: advertised.unwrap_or_default() }
+        let lease6 = self.client6.as_ref().and_then(|c| c.lease.clone());
+        let lease4 = self.client4.as_ref().and_then(|c| c.lease.clone());
+        Known { advertised: advertised.unwrap_or_default(), lease4, lease6 }
     }
 }

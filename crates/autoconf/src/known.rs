@@ -3,6 +3,7 @@
 //! The text is JSON, so that another version of eft can read it: what is missing has its default, what is new is ignored.
 
 use crate::router::Advertised;
+use crate::{dhcp4, dhcp6};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -18,18 +19,24 @@ const METRIC_ROUTER: u32 = 1024;
 #[serde(default)]
 pub struct Known {
     pub advertised: Advertised,
+    pub lease4: Option<dhcp4::Lease>,
+    pub lease6: Option<dhcp6::Lease>,
 }
 
 /// Where an address comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     Router,
+    Dhcp4,
+    Dhcp6,
 }
 
 impl Origin {
     pub fn name(self) -> &'static str {
         match self {
             Origin::Router => "slaac",
+            Origin::Dhcp4 => "dhcp4",
+            Origin::Dhcp6 => "dhcp6",
         }
     }
 }
@@ -62,7 +69,20 @@ impl Known {
             valid: a.valid,
             preferred: a.preferred,
         });
-        advertised.collect()
+        let leased = self.lease4.iter().map(|lease| Address {
+            cidr: Cidr { address: lease.address.into(), prefix_len: lease.prefix_len },
+            origin: Origin::Dhcp4,
+            valid: lease.until,
+            preferred: lease.until,
+        });
+        // RFC 8415 §18.2.10.1: which destinations are neighbours, only routers say.
+        let leased6 = self.lease6.iter().flat_map(|lease| &lease.addresses).map(|a| Address {
+            cidr: Cidr { address: a.address.into(), prefix_len: self.advertised.prefix_len_of(a.address) },
+            origin: Origin::Dhcp6,
+            valid: a.valid,
+            preferred: a.preferred,
+        });
+        leased.chain(leased6).chain(advertised).collect()
     }
 
     pub fn routes(&self) -> Vec<Route> {
@@ -82,17 +102,33 @@ impl Known {
             origin: Origin::Router,
             until: Some(r.until),
         });
-        networks.chain(routers).collect()
+        let leased = self.lease4.iter().flat_map(|lease| {
+            lease.routes.iter().enumerate().map(|(n, (destination, router))| Route {
+                destination: *destination,
+                gateway: router.map(IpAddr::V4),
+                // RFC 2132 §3.5: the first of several is preferred.
+                metric: METRIC_ROUTER.saturating_add(n as u32),
+                origin: Origin::Dhcp4,
+                until: lease.until,
+            })
+        });
+        leased.chain(networks).chain(routers).collect()
     }
 
     /// The name servers, the best first.
     pub fn name_servers(&self) -> Vec<IpAddr> {
-        self.advertised.name_servers.iter().map(|s| IpAddr::V6(s.address)).collect()
+        let leased = self.lease4.iter().flat_map(|lease| lease.name_servers.iter().map(|a| IpAddr::V4(*a)));
+        let leased6 = self.lease6.iter().flat_map(|lease| lease.name_servers.iter().map(|a| IpAddr::V6(*a)));
+        let leased = leased.chain(leased6);
+        leased.chain(self.advertised.name_servers.iter().map(|s| IpAddr::V6(s.address))).collect()
     }
 
     /// Domains in which names are looked up.
     pub fn search(&self) -> Vec<&str> {
-        self.advertised.search.iter().map(|s| s.domain.as_str()).collect()
+        let leased = self.lease4.iter().flat_map(|lease| lease.search.iter().map(String::as_str));
+        let leased6 = self.lease6.iter().flat_map(|lease| lease.search.iter().map(String::as_str));
+        let leased = leased.chain(leased6);
+        leased.chain(self.advertised.search.iter().map(|s| s.domain.as_str())).collect()
     }
 }
 

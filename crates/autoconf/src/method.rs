@@ -9,21 +9,28 @@ use serde::{Deserialize, Serialize};
 pub enum Method {
     /// From router advertisements (RFC 4862).
     Slaac,
+    /// From a DHCPv4 server (RFC 2131).
+    Dhcp4,
+    /// From a DHCPv6 server (RFC 8415); beside SLAAC if routers say so.
+    Dhcp6,
 }
 
 impl Method {
-    pub const ALL: [Method; 1] = [Method::Slaac];
+    pub const ALL: [Method; 3] = [Method::Slaac, Method::Dhcp4, Method::Dhcp6];
 
     pub fn name(self) -> &'static str {
         match self {
             Method::Slaac => "slaac",
+            Method::Dhcp4 => "dhcp4",
+            Method::Dhcp6 => "dhcp6",
         }
     }
 
     /// Whether the interface speaks IPv6 for it, even without an address.
     pub fn needs_ipv6(self) -> bool {
         match self {
-            Method::Slaac => true,
+            Method::Slaac | Method::Dhcp6 => true,
+            Method::Dhcp4 => false,
         }
     }
 }
@@ -38,6 +45,9 @@ impl FromStr for Method {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Method, &'static str> {
-        Method::ALL.into_iter().find(|method| method.name() == text).ok_or("is none of slaac")
+        Method::ALL
+            .into_iter()
+            .find(|method| method.name() == text)
+            .ok_or("is none of slaac, dhcp4 and dhcp6")
     }
 }

@@ -10,7 +10,7 @@ use crate::learners::KNOWN;
 use crate::pending::ToPeer;
 use crate::v6;
 use alloc::vec::Vec;
-use core::net::{IpAddr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
 use eft_autoconf::host::Send;
 use eft_autoconf::known;
@@ -35,8 +35,9 @@ impl Ip {
 
     /// The link of an interface came up.
     pub(crate) fn start_autoconf(&mut self, cx: &mut Context, nic: u8) {
+        let Some(link) = self.link(nic).copied() else { return };
         if let Some(host) = self.autoconf.host(nic) {
-            host.start(cx.now, cx.random);
+            host.start(cx.now, link.mac, cx.random);
             self.schedule_autoconf(cx.now);
         }
     }
@@ -50,11 +51,61 @@ impl Ip {
             sends.extend(host.expire(cx.now, cx.random).into_iter().map(|send| (*nic, send)));
         }
         for (nic, send) in sends {
-            match send {
-                Send::Solicit => self.solicit_routers(cx, nic, out),
-            }
+            self.send_for_host(cx, nic, send, out);
         }
         self.autoconf_changed(cx, out);
+    }
+
+    fn send_for_host(&mut self, cx: &mut Context, nic: u8, send: Send, out: &mut Out) {
+        match send {
+            Send::Solicit => self.solicit_routers(cx, nic, out),
+            Send::Dhcp4(send) => self.send_by_client4(cx, nic, send, out),
+            Send::Dhcp6(bytes) => self.send_by_client6(cx, nic, &bytes, out),
+        }
+    }
+
+    /// Whether a message of a DHCPv4 server may be for this interface's client.
+    pub(crate) fn awaits_server4(&mut self, nic: u8) -> bool {
+        self.autoconf.host(nic).is_some_and(|host| host.awaits_server4())
+    }
+
+    /// A DHCPv4 server's message.
+    pub(crate) fn receive_server4(&mut self, cx: &mut Context, nic: u8, message: &[u8], out: &mut Out) {
+        cx.count(Counter::DhcpIn);
+        if let Some(host) = self.autoconf.host(nic) {
+            host.receive4(cx.now, message, cx.random);
+            self.autoconf_changed(cx, out);
+        }
+    }
+
+    pub(crate) fn awaits_server6(&mut self, nic: u8) -> bool {
+        self.autoconf.host(nic).is_some_and(|host| host.awaits_server6())
+    }
+
+    /// A DHCPv6 server's message.
+    pub(crate) fn receive_server6(&mut self, cx: &mut Context, nic: u8, message: &[u8], out: &mut Out) {
+        cx.count(Counter::DhcpIn);
+        if let Some(host) = self.autoconf.host(nic) {
+            host.receive6(cx.now, message, cx.random);
+            self.autoconf_changed(cx, out);
+        }
+    }
+
+    /// The stack ends.
+    pub(crate) fn release_leases(&mut self, cx: &mut Context, out: &mut Out) {
+        let mut sends = Vec::new();
+        for (nic, host) in &mut self.autoconf.hosts {
+            sends.extend(host.release(cx.now, cx.random).into_iter().map(|send| (*nic, send)));
+        }
+        for (nic, send) in sends {
+            self.send_for_host(cx, nic, send, out);
+        }
+        self.schedule_autoconf(cx.now);
+    }
+
+    /// Whether an address is tried out on this interface.
+    pub(crate) fn is_probed(&mut self, nic: u8, address: Ipv4Addr) -> bool {
+        self.autoconf.host(nic).is_some_and(|host| host.probed() == Some(address))
     }
 
     /// A router's advertisement, from its ICMPv6 header on; its checksum and its hop limit are right.
@@ -74,14 +125,16 @@ impl Ip {
             return cx.count(Counter::DropDiscovery);
         };
         cx.count(Counter::RouterAdvertisements);
-        host.advertised(cx.now, from, &read);
+        host.advertised(cx.now, from, &read, cx.random);
         self.autoconf_changed(cx, out);
     }
 
     /// Another host has an address that may have been learnt.
-    pub(crate) fn autoconf_conflict(&mut self, cx: &mut Context, nic: u8, address: IpAddr) {
-        if let (Some(host), IpAddr::V6(address)) = (self.autoconf.host(nic), without_zone(address)) {
-            host.conflict(address);
+    pub(crate) fn autoconf_conflict(&mut self, cx: &mut Context, nic: u8, address: IpAddr, out: &mut Out) {
+        if let Some(host) = self.autoconf.host(nic) {
+            if let Some(send) = host.conflict(cx.now, without_zone(address), cx.random) {
+                self.send_for_host(cx, nic, send, out);
+            }
             self.autoconf.due = Some(cx.now);
         }
     }

@@ -88,6 +88,9 @@ eft_component::counters! {
     BadDone => "bad_done",
     /// Router advertisements that were read.
     RouterAdvertisements => "router_advertisements",
+    /// Messages of DHCP clients and to them.
+    DhcpOut => "dhcp_out",
+    DhcpIn => "dhcp_in",
     Transmissions => "transmissions",
     Arrivals => "arrivals",
     /// Connections whose ordinary packets pass without a question.

@@ -301,6 +301,8 @@ impl Component for Ip {
             self.autoconf.remember(&value);
         } else if key == learners::IDENTITY {
             self.autoconf.set_identity(&value);
+        } else if key == learners::RELEASE {
+            self.release_leases(cx, out);
         } else if key.starts_with(NEIGHBOURS) {
             self.show_neighbours(cx.now, key, out);
         }

@@ -10,6 +10,8 @@ use eft_base::Instant;
 /// The keys of the store with what is known, and with the secret for identifiers.
 pub(crate) const KNOWN: &str = "autoconf";
 pub(crate) const IDENTITY: &str = "identity";
+/// The key by which the supervisor says that the stack ends.
+pub(crate) const RELEASE: &str = "release";
 
 /// All interfaces that get addresses by themselves.
 #[derive(Default)]

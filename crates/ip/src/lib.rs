@@ -17,6 +17,7 @@ extern crate alloc;
 
 mod autoconf;
 mod bytes;
+mod clients;
 pub mod config;
 pub mod config_error;
 pub mod counters;

@@ -55,6 +55,7 @@ pub const KINDS: &[Kind] = &[
     Kind { name: "names", make: |_| Box::new(texts::Names::new()) },
     Kind { name: "requests", make: |r| Box::new(requests::Requests::new(r)) },
     Kind { name: "router-advertisements", make: |r| Box::new(learning::Advertisements::new(r)) },
+    Kind { name: "dhcp-servers", make: |r| Box::new(learning::Leases::new(r)) },
     Kind { name: "lines-ip", make: lines::ip },
     Kind { name: "lines-tcp", make: lines::tcp },
     Kind { name: "lines-udp", make: lines::udp },

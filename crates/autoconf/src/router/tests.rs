@@ -62,7 +62,7 @@ fn what_is_cut_short_or_has_an_empty_option_is_none() {
 fn a_prefix_gives_an_address_a_route_and_a_router_while_they_live() {
     let mut d = discovery();
     d.receive(NOW, ROUTER, &parse(&bytes()).unwrap());
-    let known = crate::known::Known { advertised: d.advertised.clone() };
+    let known = crate::known::Known { advertised: d.advertised.clone(), ..Default::default() };
     let [address] = known.addresses()[..] else { panic!("{known:?}") };
     assert_eq!(address.cidr.network().to_string(), "2001:db8:5::/64");
     assert_eq!((address.valid, address.preferred), (Some(NOW + seconds(3600)), Some(NOW + seconds(1800))));
@@ -200,7 +200,7 @@ fn another_hosts_address_is_replaced_a_few_times() {
 fn a_successor_goes_on_from_the_text() {
     let mut d = discovery();
     d.receive(NOW, ROUTER, &parse(&bytes()).unwrap());
-    let known = crate::known::Known { advertised: d.advertised.clone() };
+    let known = crate::known::Known { advertised: d.advertised.clone(), ..Default::default() };
     let all: crate::known::All = [("eft0".to_string(), known)].into();
     assert_eq!(crate::known::parse(&crate::known::text(&all)), all);
     assert_eq!(crate::known::parse(b"nonsense"), Default::default());
@@ -214,7 +214,7 @@ fn domains_of_the_search_list_live_and_end() {
     m.extend(b"\x1f\x03\0\0\0\0\x02\x58\x03lan\0\x07example\0\0\0");
     let mut d = discovery();
     d.receive(NOW, ROUTER, &parse(&m).unwrap());
-    let known = crate::known::Known { advertised: d.advertised.clone() };
+    let known = crate::known::Known { advertised: d.advertised.clone(), ..Default::default() };
     assert_eq!(known.search(), ["lan", "example"]);
     // A lifetime of zero takes one away, and time does.
     let end = Advertisement { search: vec![("lan".into(), 0)], ..Default::default() };

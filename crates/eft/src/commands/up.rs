@@ -37,7 +37,7 @@ pub struct UpArguments {
     /// tap:IF, packet:IF or pair:PATH; may be repeated, each with its --address
     #[arg(long, required_unless_present = "config")]
     device: Vec<DeviceSpec>,
-    /// Address with prefix length, or how to get one (slaac: from routers; auto: in all ways): the first for the first device,
+    /// Address with prefix length, or how to get one (slaac: from routers, dhcp4 and dhcp6: from a server, auto: in all ways): the first for the first device,
     /// and so on; further ones are the last device's
     #[arg(long, required_unless_present = "config")]
     address: Vec<Source>,

@@ -3,6 +3,7 @@
 mod arriving;
 mod autoconf;
 mod configuring;
+mod dhcp;
 mod granting;
 mod groups;
 mod ipv6;

@@ -54,6 +54,14 @@ impl Ip {
         self.send_arp(cx, interface, MacAddress::BROADCAST, link.mac, packet, out);
     }
 
+    /// Asks the link whether another host has an address that we do not use yet (RFC 5227 §2.1.1).
+    pub(crate) fn probe_by_arp(&mut self, cx: &mut Context, interface: u8, a: Ipv4Addr, out: &mut Out) {
+        if let Some(mac) = self.link(interface).map(|link| link.mac) {
+            let packet = arp(ARP_REQUEST, mac, Ipv4Addr::UNSPECIFIED, MacAddress::default(), a);
+            self.send_arp(cx, interface, MacAddress::BROADCAST, mac, packet, out);
+        }
+    }
+
     fn send_arp(
         &mut self,
         cx: &mut Context,
@@ -134,6 +142,12 @@ impl Ip {
         }
         if p.sender_mac != ethernet.source || p.sender_mac.is_multicast() {
             return cx.count(Counter::DropArpSpoofed);
+        }
+        // Another host has the address that we try out, or tries it out, too (RFC 5227 §2.1.1).
+        let claimed = if sender.is_unspecified() { target } else { sender };
+        if self.is_probed(interface, claimed) {
+            cx.count(Counter::AddressesGivenUp);
+            return self.autoconf_conflict(cx, interface, claimed.into(), out);
         }
         if self.routes.is_ours(sender.into()) {
             return cx.count(Counter::AddressConflicts);

@@ -3,6 +3,7 @@
 use super::address::is_unicast;
 use super::header::{Packet, parse};
 use super::reassemble::fragment;
+use crate::clients::is_to_client4;
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
 use crate::multicast::receive::Heard;
@@ -30,6 +31,9 @@ impl Ip {
         };
         cx.count(Counter::PacketsIn);
         cx.add(Counter::BytesIn, p.packet.len as u64);
+        if self.receive_for_client4(cx, nic, &p, checksum_ok, out) {
+            return self.release(packet, out);
+        }
         let group = match self.check_addresses(nic, &p, link_group) {
             Ok(group) => group,
             Err(why) => return self.drop_packet(cx, packet, why, out),
@@ -62,6 +66,29 @@ impl Ip {
             question,
         };
         self.judge(cx, arrival, out);
+    }
+
+    /// A message for this interface's DHCP client, which need not have an address yet. The caller keeps the packet's buffer.
+    fn receive_for_client4(
+        &mut self,
+        cx: &mut Context,
+        nic: u8,
+        p: &Packet,
+        checksum_ok: bool,
+        out: &mut Out,
+    ) -> bool {
+        let is_whole = p.header.flags_fragment.get() & (IPV4_MORE_FRAGMENTS | IPV4_OFFSET_MASK) == 0;
+        let transport = &p.head[p.header_len..];
+        if !is_whole || !is_to_client4(p.header.protocol, transport) || !self.awaits_server4(nic) {
+            return false;
+        }
+        let datagram = p.packet.skip(p.header_len as u32);
+        let ends = (p.source.into(), p.destination.into());
+        match self.read_for_client(cx, ends, datagram, checksum_ok) {
+            Some(message) => self.receive_server4(cx, nic, &message, out),
+            None => cx.count(Counter::DropMalformed),
+        }
+        true
     }
 
     /// Checks that the packet is for us and from a valid source. True: it is a broadcast or

@@ -57,6 +57,11 @@ pub(crate) fn all_routers(zone: u16) -> Ipv6Addr {
     with_zone(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2), zone)
 }
 
+/// All DHCPv6 servers and relays on a link (RFC 8415 §7.1).
+pub(crate) fn all_servers(zone: u16) -> Ipv6Addr {
+    with_zone(Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 1, 2), zone)
+}
+
 /// The scope of an address (RFC 6724 §3.1): a multicast address contains it, a link-local one has 2, all others are
 /// global.
 fn scope(a: Ipv6Addr) -> u8 {

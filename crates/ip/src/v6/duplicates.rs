@@ -37,12 +37,18 @@ impl Ip {
     }
 
     /// Another host has this address, or probes for it as we do (RFC 4862 §5.4.5).
-    pub(super) fn give_up_address(&mut self, cx: &mut Context, interface: u8, address: Ipv6Addr) {
+    pub(super) fn give_up_address(
+        &mut self,
+        cx: &mut Context,
+        interface: u8,
+        address: Ipv6Addr,
+        out: &mut Out,
+    ) {
         cx.count(Counter::AddressesGivenUp);
         self.tentatives.remove(interface, address);
         self.routes.remove_address(interface, address.into());
         let shown = without_zone(address.into());
-        self.autoconf_conflict(cx, interface, address.into());
+        self.autoconf_conflict(cx, interface, address.into(), out);
         self.complain(format!("address {shown}: another host on the link has it"));
     }
 }

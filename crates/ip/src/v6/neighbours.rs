@@ -105,7 +105,7 @@ impl Ip {
         }
         if tries_out && self.tentatives.contains(nic, m.target) {
             // Both check it for duplicates: neither may have it (RFC 4862 §5.4.3).
-            return self.give_up_address(cx, nic, m.target);
+            return self.give_up_address(cx, nic, m.target, out);
         }
         if !tries_out {
             if !self.routes.is_on_link(nic, p.source.into()) {
@@ -136,7 +136,7 @@ impl Ip {
         }
         if self.routes.is_ours(m.target.into()) {
             if self.tentatives.contains(nic, m.target) {
-                return self.give_up_address(cx, nic, m.target);
+                return self.give_up_address(cx, nic, m.target, out);
             }
             return cx.count(Counter::AddressConflicts);
         }

@@ -4,6 +4,7 @@ use super::address::is_unicast;
 use super::discovery::is_discovery;
 use super::header::{HEAD_LEN, HEADERS_MAX, Packet, Refused, is_extension, parse};
 use super::reassemble::fragment;
+use crate::clients::is_to_client6;
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
 use crate::multicast::receive::{Heard, is_listener_discovery};
@@ -62,6 +63,15 @@ impl Ip {
             let packet = p.packet.skip(p.chain.len as u32);
             let heard = Heard { interface: nic, packet, source, destination, hops: p.header.hop_limit };
             self.receive_membership(cx, heard);
+            return self.release(packet, out);
+        }
+        if is_to_client6(p.chain.protocol, transport) && self.awaits_server6(nic) {
+            let datagram = p.packet.skip(p.chain.len as u32);
+            let ends = (p.source.into(), p.destination.into());
+            match self.read_for_client(cx, ends, datagram, checksum_ok) {
+                Some(message) => self.receive_server6(cx, nic, &message, out),
+                None => cx.count(Counter::DropMalformed),
+            }
             return self.release(packet, out);
         }
         let len = p.packet.len as usize - p.chain.len;

@@ -71,6 +71,7 @@ impl Supervisor {
 
     /// Ends every server, undoes the changes to the host, removes the sockets.
     pub(super) fn shut_down(&mut self) {
+        self.release_leases();
         self.end_servers();
         self.silencers.clear();
         if let Some(kept) = self.kept.take() {
