@@ -169,7 +169,9 @@ fn check(now: Instant, server: &Server, all: &[Client]) {
 
 #[test]
 fn leases_hold_over_a_lossy_link() {
-    for (seed, loss, least) in [(1, 0, 99), (2, 10, 97), (3, 30, 90), (4, 50, 70)] {
+    // Half of the messages lost are three quarters of the exchanges. A lease of 300 s has four at most, 60 s apart at least, so one
+    // of three ends: 0.75^4.
+    for (seed, loss, least) in [(1, 0, 99), (2, 10, 97), (3, 30, 90), (4, 50, 60)] {
         let (had, looked) = run(seed, loss, 5, 3);
         let percent = had * 100 / looked;
         assert!(percent >= least, "seed {seed}, loss {loss} %: an address {percent} % of the time");
