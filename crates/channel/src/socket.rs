@@ -366,7 +366,9 @@ pub struct DatagramHeader {
     pub segment: u16,
     /// When received: the index of the interface that it came by, as programs know it; 0: none did.
     pub interface: u16,
-    pub reserved: [u8; 2],
+    /// When sent: not 0 if this host gets no copy of what goes to a group (IP_MULTICAST_LOOP was off).
+    pub quiet: u8,
+    pub reserved: u8,
 }
 
 /// Datagrams of one record at most, as Linux takes from one call.

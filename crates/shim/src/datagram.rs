@@ -68,6 +68,8 @@ pub unsafe fn send(
         address: WireAddress::from(to.address),
         local: WireAddress::from(groups::source(socket, to.address)),
         segment,
+        ttl: groups::hops(socket, to.address),
+        quiet: u8::from(socket.page.option(Opt::NoMulticastLoop) != 0),
         ..DatagramHeader::default()
     };
     let more = flags & libc::MSG_MORE != 0 || socket.has(bit::DATAGRAM_CORK);

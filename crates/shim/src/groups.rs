@@ -36,6 +36,13 @@ pub fn toward(socket: &Socket, to: Endpoint) -> Endpoint {
     }
 }
 
+/// The hops of a datagram to a group as they are set now: udp may read the page after the program has set others. 0: udp takes
+/// what the page says, which may be that it does not leave the host.
+pub fn hops(socket: &Socket, to: IpAddr) -> u8 {
+    let set = socket.page.option(Opt::MulticastHops);
+    if to.is_multicast() { set.saturating_sub(1).min(255) as u8 } else { 0 }
+}
+
 /// Whether a bound socket's datagrams may have any source: it is bound to the wildcard, or to a group.
 fn is_free(socket: &Socket) -> bool {
     socket.has(bit::WILDCARD) || socket.page.local().address.is_multicast()

@@ -187,7 +187,7 @@ impl Udp {
             Some(Err(errno)) => return Err((Counter::DropUnroutable, errno)),
             Some(Ok(source)) => source,
         };
-        let mut flags = match page.option(Opt::NoMulticastLoop) {
+        let mut flags = match header.quiet {
             0 => 0,
             _ => SEND_NO_LOOP,
         };

@@ -2,7 +2,7 @@
 
 use eft_base::checksum::Checksum;
 use eft_base::{Random, RequestId, SocketId, WireAddress};
-use eft_channel::socket::{DatagramHeader, Geometry, datagram_record_len};
+use eft_channel::socket::{DatagramHeader, Geometry, Opt, datagram_record_len};
 use eft_component::transport::{Effect, Event};
 use eft_harness::{Arrival, DOMAIN, Quote, Route, Shape, TransportHost};
 use eft_messages::ComponentId;
@@ -183,7 +183,9 @@ impl Host {
         segment: u16,
     ) {
         let page = self.page(socket);
-        let mut header = DatagramHeader { len: payload.len() as u32, segment, ..Default::default() };
+        // As the shim: what is set when the program sends counts.
+        let quiet = u8::from(page.option(Opt::NoMulticastLoop) != 0);
+        let mut header = DatagramHeader { len: payload.len() as u32, segment, quiet, ..Default::default() };
         if let Some((address, port)) = to {
             header.address = v4(address);
             header.port = port;

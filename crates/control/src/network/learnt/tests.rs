@@ -25,7 +25,7 @@ fn known() -> All {
     let search = |domain: &str| Search { domain: domain.into(), until: None };
     a.search = vec![search("lab.example"), search("x\nnameserver 192.0.2.66")];
     a.name_servers.push(NameServer { address: "fd05::53".parse().unwrap(), until: Some(LATER) });
-    [("eft0".to_string(), known::Known { advertised: a })].into()
+    [("eft0".to_string(), known::Known { advertised: a, ..Default::default() })].into()
 }
 
 #[test]

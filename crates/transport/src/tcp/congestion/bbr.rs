@@ -14,6 +14,7 @@ mod model;
 use super::{Congestion, WINDOW_MAX, initial_window};
 use crate::tcp::rate::Sample;
 use aggregation::Aggregation;
+use core::cmp::Ordering;
 use core::time::Duration;
 use eft_base::Instant;
 use filter::Maximum;
@@ -215,11 +216,13 @@ impl Bbr {
         let min_rtt = Duration::from_micros(model.min_rtt_us as u64);
         let is_long = ack.now.saturating_since(self.cycle_at) > min_rtt;
         let gain = CYCLE[self.cycle];
-        let turns = match gain {
-            UNIT => is_long,
+        let turns = match gain.cmp(&UNIT) {
+            Ordering::Equal => is_long,
             // Until the path holds as much as this, or shows that it cannot.
-            UNIT.. => is_long && (ack.lost > 0 || ack.prior_in_flight >= self.held(model, gain, ack)),
-            _ => is_long || ack.prior_in_flight <= self.held(model, UNIT, ack),
+            Ordering::Greater => {
+                is_long && (ack.lost > 0 || ack.prior_in_flight >= self.held(model, gain, ack))
+            }
+            Ordering::Less => is_long || ack.prior_in_flight <= self.held(model, UNIT, ack),
         };
         if turns {
             self.cycle = (self.cycle + 1) % CYCLE.len();

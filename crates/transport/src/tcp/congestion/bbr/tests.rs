@@ -112,7 +112,7 @@ impl Path {
     fn run(&mut self, time: Duration) {
         let end = self.now + time;
         while self.now < end {
-            self.now = self.now + Duration::from_nanos(STEP_NS);
+            self.now += Duration::from_nanos(STEP_NS);
             self.hear();
             while self.pipe() + MSS as u64 <= self.congestion.cwnd as u64 && self.next_send <= self.now {
                 self.send();
