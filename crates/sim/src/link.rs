@@ -61,6 +61,8 @@ pub struct Link {
     order: u64,
     /// When each direction has sent its waiting frames.
     busy_until: [Instant; 2],
+    /// The most bytes of either direction that ever waited for a rate; whoever measures sets it back.
+    pub most_waiting: u64,
     pub delivered: u64,
     pub lost: u64,
 }
@@ -73,6 +75,7 @@ impl Link {
             flying: BTreeMap::new(),
             order: 0,
             busy_until: [Instant::ZERO; 2],
+            most_waiting: 0,
             delivered: 0,
             lost: 0,
         }
@@ -114,6 +117,7 @@ impl Link {
             self.lost += 1;
             return;
         }
+        self.most_waiting = self.most_waiting.max(waiting);
         if let Some(nanos) = (frame.bytes.len() as u64 * 1_000_000_000).checked_div(c.rate) {
             at += Duration::from_nanos(nanos);
             self.busy_until[side] = at;
