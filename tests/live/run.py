@@ -15,6 +15,7 @@ import crashes
 import crowds
 import datagrams
 import early
+import groups
 import guests
 import handover
 import hangups
@@ -44,6 +45,6 @@ if __name__ == "__main__":
         os.execvpe(command[0], command, os.environ | {"EFT_LIVE_INSIDE": "yes"})
     cases = addresses.CASES + adoption.CASES + autoconf.CASES + inputs.CASES + options.CASES + recordings.CASES + budget.CASES + crashes.CASES + crowds.CASES + handover.CASES + datagrams.CASES + ipv6.CASES + marks.CASES + early.CASES + segments.CASES
     cases += servers.CASES + suites.CASES
-    cases += hangups.CASES + guests.CASES + injections.CASES
+    cases += hangups.CASES + groups.CASES + guests.CASES + injections.CASES
     cases += programs.CASES + past.CASES + proxied.CASES + returns.CASES + rootless.CASES + sandboxes.CASES + standbys.CASES + updates.CASES + watchdog.CASES
     sys.exit(run_all(cases, sys.argv[1:]))

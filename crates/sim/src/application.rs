@@ -13,7 +13,8 @@ use eft_component::sockets::{self, ConnectionId, Handle};
 use eft_component::transport::Effect as RecordedEvent;
 use eft_harness::{Plan, Stream, take_accepted};
 use eft_messages::ComponentId;
-use eft_messages::control::{Reply, Request, op};
+use eft_messages::control::{MembershipRequest, Reply, Request, op};
+use eft_messages::sockets::{membership, reuse};
 use std::collections::{BTreeMap, VecDeque};
 
 enum Intent {
@@ -26,6 +27,7 @@ enum Asked {
     Open(Intent),
     Bind(Plan),
     BindDatagrams(Datagrams),
+    Join(Datagrams),
     Listen(Plan),
     BindToConnect { to: Endpoint, plan: Plan, local: u16 },
     Connect,
@@ -179,7 +181,16 @@ impl Application {
                 request.args[0] = 64;
                 self.ask(op::LISTEN, socket, request, Asked::Listen(plan));
             }
-            Asked::BindDatagrams(plan) => {
+            Asked::BindDatagrams(plan @ Datagrams { group: Some(group), .. }) => {
+                let what = MembershipRequest {
+                    change: membership::JOIN,
+                    interface: 0,
+                    source: WireAddress::default(),
+                };
+                let request = Request { address: group.into(), ..what.fill(Request::default()) };
+                self.ask(op::MEMBERSHIP, socket, request, Asked::Join(plan));
+            }
+            Asked::BindDatagrams(plan) | Asked::Join(plan) => {
                 self.datagrams.push(DatagramSocket::new(socket, plan));
                 self.progress(stack, socket, seed);
             }
@@ -216,7 +227,8 @@ impl Application {
                 self.ask(op::BIND, socket, request, Asked::Bind(plan));
             }
             Intent::Datagrams(plan) => {
-                let request = Request { address: BOTH_VERSIONS, port: plan.port, ..Request::default() };
+                let mut request = Request { address: BOTH_VERSIONS, port: plan.port, ..Request::default() };
+                request.args[0] = plan.group.map_or(0, |_| reuse::ADDRESS.into());
                 self.ask(op::BIND, socket, request, Asked::BindDatagrams(plan));
             }
             Intent::Connect { to, plan, early: true } => {

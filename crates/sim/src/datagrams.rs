@@ -4,6 +4,7 @@ use eft_base::{Endpoint, SocketId};
 use eft_channel::socket::{DatagramHeader, SocketPage, datagram_record_len};
 use eft_harness::byte_at;
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use zerocopy::{FromZeros, IntoBytes};
 
 /// What it does.
@@ -16,6 +17,8 @@ pub struct Datagrams {
     pub count: u64,
     /// Most payload bytes, at least 8, for the number; lengths differ from datagram to datagram.
     pub len_max: u64,
+    /// It is a member of this group, and shares its port with others.
+    pub group: Option<IpAddr>,
 }
 
 /// One such socket.

@@ -4,6 +4,7 @@ use eft_base::Endpoint;
 use eft_messages::ComponentId;
 use eft_sim::simulation::{Settings, address};
 use eft_sim::{Conditions, Datagrams, Faults, Simulation};
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// Side 1 waits on port 53; side 0 will send there.
@@ -12,7 +13,7 @@ fn pair(seed: u64, settings: Settings, count: u64, len_max: u64) -> Simulation {
     let mut s = Simulation::new(seed, settings);
     s.applications[1].exchange(Datagrams { port: 53, ..Datagrams::default() });
     s.run(Duration::from_secs(5), |s| s.applications[1].datagrams.len() == 1);
-    s.applications[0].exchange(Datagrams { port: 0, to, count, len_max });
+    s.applications[0].exchange(Datagrams { port: 0, to, count, len_max, group: None });
     s.run(Duration::from_secs(60), |s| s.applications[0].datagrams.iter().any(|d| d.has_sent_all()));
     s
 }
@@ -102,8 +103,64 @@ fn a_datagram_to_a_closed_port_is_refused() {
     for seed in 30..33 {
         let mut s = Simulation::new(seed, Settings::default());
         let to = Some(Endpoint::new(address(1).address, 9));
-        s.applications[0].exchange(Datagrams { port: 0, to, count: 5, len_max: 100 });
+        s.applications[0].exchange(Datagrams { port: 0, to, count: 5, len_max: 100, group: None });
         s.run(Duration::from_secs(10), |s| s.stacks[0].counter(ComponentId::IP, "icmp_errors_in") >= 5);
         assert_eq!(s.stacks[1].counter(ComponentId::IP, "icmp_errors_out"), 5, "seed {seed}");
     }
+}
+
+/// Two members of a group on side 1 and one on side 0, which sends to it.
+fn members(seed: u64, settings: Settings) -> Simulation {
+    let group: IpAddr = if settings.ipv6 { "ff15::7".parse() } else { "239.1.2.3".parse() }.unwrap();
+    let mut s = Simulation::new(seed, settings);
+    let member = Datagrams { port: 5353, group: Some(group), len_max: 1000, ..Datagrams::default() };
+    s.applications[1].exchange(member);
+    s.applications[1].exchange(member);
+    s.applications[0].exchange(Datagrams { to: Some(Endpoint::new(group, 5353)), ..member });
+    s.run(Duration::from_secs(5), |s| {
+        [1, 2].into_iter().eq(s.applications.iter().map(|a| a.datagrams.len()))
+    });
+    s
+}
+
+/// Datagrams that each member has heard.
+fn heard(s: &Simulation) -> Vec<usize> {
+    s.applications.iter().flat_map(|a| &a.datagrams).map(|d| d.received.len()).collect()
+}
+
+#[test]
+fn all_members_get_a_copy_on_both_sides() {
+    for (seed, ipv6) in [(40, false), (41, true)] {
+        let mut s = members(seed, Settings { ipv6, ..Settings::default() });
+        s.applications[0].send_more(60);
+        s.run(Duration::from_secs(10), |s| heard(s) == [60; 3]);
+        assert!(s.applications.iter().flat_map(|a| &a.datagrams).all(|d| d.duplicates == 0), "seed {seed}");
+        // Both sides have told routers.
+        s.run(Duration::from_secs(10), |s| s.total(ComponentId::IP, "membership_out") >= 4);
+    }
+}
+
+#[test]
+fn memberships_outlive_udp_ip_and_sockets() {
+    let mut deaths = 0;
+    for seed in 50..58 {
+        let mut s = members(seed, Settings { ipv6: seed % 2 == 1, ..Settings::default() });
+        s.faults = Faults {
+            peers: vec![ComponentId::UDP, ComponentId::IP, ComponentId::SOCKETS],
+            crash: 0.002,
+            downtime: Duration::from_millis(2),
+            ..Faults::default()
+        };
+        for _ in 0..40 {
+            s.applications[0].send_more(5);
+            s.run_for(Duration::from_millis(1));
+        }
+        deaths += s.stacks[0].crashes + s.stacks[1].crashes;
+        s.faults = Faults::default();
+        s.run_for(Duration::from_secs(5));
+        let before: Vec<usize> = heard(&s).into_iter().map(|n| n + 50).collect();
+        s.applications[0].send_more(50);
+        s.run(Duration::from_secs(10), |s| heard(s) == before);
+    }
+    assert!(deaths > 20, "only {deaths} deaths");
 }
