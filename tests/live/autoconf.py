@@ -273,6 +273,8 @@ def dhcp6_lends_where_routers_say_so():
             stack.kill(component)
             stack.answers(six)
         talk.ends_well()
+        # The nic's successor tries the link-local address out (RFC 4862 §5.4); until then nothing is sent from it.
+        time.sleep(3)
         end(stack.process)
         wait_until(lambda: re.search(r"DHCPRELEASE.* 00:04:", stack.server.log.read_text()), 5, "the release by its DUID")
         stack.up(log="2")
