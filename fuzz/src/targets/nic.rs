@@ -21,6 +21,8 @@ const SLOTS: u64 = 32;
 /// A device that checks what it is given.
 pub struct FuzzDevice {
     random: Random,
+    /// Of which each frame is full: its number.
+    received: u8,
 }
 
 impl Device for FuzzDevice {
@@ -58,7 +60,8 @@ impl Device for FuzzDevice {
             return Err(DeviceError::WouldBlock);
         }
         let len = self.random.below(pool.slot_size() as u64 + 1) as usize;
-        assert!(pool.write(slot, 0, &vec![7; len]));
+        self.received = self.received.wrapping_add(1);
+        assert!(pool.write(slot, 0, &vec![self.received; len]));
         Ok(ReceivedFrame { len: len as u32, checksum_ok: true, segment_size: self.random.next_u32() as u16 })
     }
 }
@@ -71,7 +74,7 @@ pub fn host(source: &mut Source) -> Host<Nic<FuzzDevice>> {
     memory.insert(PAYLOAD, PoolView { segment: Segment::heap(70000), base: 0, slot_size: 70000, slots: 1 });
     let pool = Pool::new(PoolId(9), Segment::heap(16 * 2048), 2048);
     memory.insert(PoolId(9), pool.view().clone());
-    let device = FuzzDevice { random: source.generator() };
+    let device = FuzzDevice { random: source.generator(), received: 0 };
     Host::new(Nic::new(device, pool, 0), memory, &[ComponentId::IP], source.generator())
 }
 
@@ -80,7 +83,7 @@ pub struct NicFrames {
     next: u32,
     unanswered: BTreeSet<RequestId>,
     /// Received frames that were not given back.
-    held: Vec<PacketRef>,
+    held: Vec<(PacketRef, [u8; 1])>,
 }
 
 impl NicFrames {
@@ -95,8 +98,15 @@ impl NicFrames {
                     assert!(self.unanswered.remove(&request), "{request:?} was answered twice");
                 }
                 NicToIp::Received { packet, .. } => {
-                    assert!(!self.held.contains(&packet), "a slot was used while ip has it");
-                    self.held.push(packet);
+                    let mut first = [0; 1];
+                    if packet.len > 0 {
+                        self.host.memory.read(packet, &mut first).expect("a frame in the nic's pool");
+                    }
+                    // ip is told again of a frame that it does not give back.
+                    match self.held.iter().find(|(held, _)| held.slot == packet.slot) {
+                        None => self.held.push((packet, first)),
+                        Some(held) => assert_eq!(*held, (packet, first), "a slot was used while ip has it"),
+                    }
                 }
                 NicToIp::Link { .. } => {}
             }
@@ -146,7 +156,7 @@ impl Target for NicFrames {
         self.host.poll();
         self.check();
         while self.held.len() > source.below(12) as usize {
-            let packet = self.held.swap_remove(source.below(self.held.len() as u64) as usize);
+            let (packet, _) = self.held.swap_remove(source.below(self.held.len() as u64) as usize);
             self.host.receive(ComponentId::IP, IpToNic::Done { packet });
         }
         if source.chance(0.1) {

@@ -12,8 +12,8 @@ Examples:
   eft up --device packet:eth1 --address 192.0.2.7/24 --address slaac
   eft up --config /etc/eft/web.toml
 
---address: an address, or how to get one: slaac (from routers), dhcp4, dhcp6 (from servers), auto (in all ways). `ready` does not wait for it; `eft addr`
-shows what was learnt, and for how long it holds. docs/addresses.md
+--address: an address, or how to get one: slaac (from routers), dhcp4, dhcp6 (from servers), auto (in all ways).
+`ready` does not wait for it; `eft addr` shows what was learnt, and for how long it holds. docs/addresses.md
 Limits: the first --address belongs to the first device, and so on; further ones to the last. A host address is in the
 network of the first TAP device. SIGTERM or Ctrl-C ends the stack. SIGUSR2 ends it, too, but connections wait for
 another `eft up` of the name (--keep)."),

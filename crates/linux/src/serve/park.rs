@@ -229,8 +229,10 @@ impl Parking {
         account.leave(Phase::Busy);
         let woke = clock::now();
         account.enter(Phase::Busy, woke);
-        if self.epoll.is_none() && woke >= self.look_at {
-            self.look(woke);
+        // Who has work is not asked for: it costs a call, and the work ends when nobody is left.
+        match self.epoll {
+            None if woke >= self.look_at => self.look(woke),
+            _ => self.look_at = woke + LOOK,
         }
         if slept {
             account.woke_up();

@@ -111,13 +111,7 @@ pub fn before(stream: bool, level: c_int, name: c_int, value: Option<&[u8]>) -> 
     if !table::speaks_for(level) {
         return Ok(());
     }
-    let Some(kind) = table::row(level, name).and_then(|row| row.kind(stream)) else {
-        // Linux knows these on a stream, and lets them be read alone.
-        let is_sending =
-            matches!((level, name), (IPPROTO_IP, libc::IP_MULTICAST_IF | libc::IP_MULTICAST_TTL));
-        let errno = if stream && is_sending && value.is_some() { libc::EINVAL } else { libc::ENOPROTOOPT };
-        return Err(Errno(errno));
-    };
+    let kind = table::row(level, name).and_then(|row| row.kind(stream)).ok_or(Errno(libc::ENOPROTOOPT))?;
     value.map_or(Ok(()), |value| check(kind, stream, level, value))
 }
 

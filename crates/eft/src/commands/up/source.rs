@@ -58,7 +58,7 @@ mod tests {
         assert_eq!(parse("slaac"), Ok(Source::Learnt(vec![Method::Slaac])));
         let all = ["auto", "slaac", "fd05::2/64"].map(|text| parse(text).unwrap());
         assert_eq!(split(&all), (vec!["fd05::2/64".parse().unwrap()], Method::ALL.to_vec()));
-        for (bad, says) in [("slac", "one of slaac"), ("", "one of slaac"), ("10.0.5.2", "prefix")] {
+        for (bad, says) in [("slac", "one of slaac"), ("", "one of slaac"), ("10.0.5.2", "PREFIX")] {
             let said = parse(bad).unwrap_err();
             assert!(said.contains(says) && !said.contains('\n'), "{bad}: {said}");
         }
