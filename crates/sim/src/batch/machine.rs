@@ -219,11 +219,7 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
 
     fn wake(&mut self, costs: &Costs, place: usize) {
         let sibling_runs = self.sibling(place).is_some_and(|s| self.places[s].thread.is_busy());
-        let own_exit_ps = match self.places[place].servers[..] {
-            [Server::Front] => costs.front_exit_ps,
-            _ => costs.core_exit_ps,
-        };
-        let exit_ps = if sibling_runs { costs.thread_exit_ps } else { own_exit_ps };
+        let exit_ps = if sibling_runs { costs.thread_exit_ps } else { costs.core_exit_ps };
         self.places[place].doing = Doing::Waking;
         self.at(self.now_ps + exit_ps, Event::Woken { thread: place });
     }
@@ -265,7 +261,7 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
         {
             self.places[place].current = next;
             self.places[place].quantum_ends_ps = self.now_ps + costs.quantum_ps;
-            self.occupy(place, Doing::Switching, costs.switch());
+            self.occupy(place, Doing::Switching, Work::cycles(costs.switch_cycles));
             return None;
         }
         if work_here {

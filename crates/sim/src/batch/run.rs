@@ -51,7 +51,7 @@ pub struct Outcome {
 
 /// Before anything is counted, and while it is.
 pub const WARM_UP_PS: u64 = 5 * PS_PER_MS;
-pub const MEASURED_PS: u64 = 60 * PS_PER_MS;
+pub const MEASURED_PS: u64 = 25 * PS_PER_MS;
 
 /// What happens outside of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -134,7 +134,7 @@ impl World<'_> {
                 for (stream, bytes) in self.coming.pop_front().unwrap_or_default() {
                     self.sent.acknowledgements += 1;
                     let message = Message::Acknowledgement { stream, bytes };
-                    self.inbox.put(Server::Driver, None, message);
+                    self.inbox.of(Server::Driver, None).push_back(message);
                     self.machine.tell_of_frame(&self.profile.costs);
                 }
             }
@@ -145,7 +145,7 @@ impl World<'_> {
     fn fill(&mut self, stream: usize) {
         if self.streams.fill(self.profile, stream, self.profile.write_bytes) {
             let mark = Message::Write { stream };
-            if !self.inbox.from_outside(Server::Tcp).contains(&mark) {
+            if !self.inbox.of(Server::Tcp, None).contains(&mark) {
                 self.deliver(None, Server::Tcp, mark);
             }
             self.after(self.profile.program_ps, Outside::Program { stream });
@@ -154,7 +154,7 @@ impl World<'_> {
 
     fn deliver(&mut self, from: Option<Server>, to: Server, message: Message) {
         let was_empty = self.inbox.is_empty(to);
-        self.inbox.put(to, from, message);
+        self.inbox.of(to, from).push_back(message);
         let wakes = message != Message::Sent || self.profile.costs.receipts_wake();
         if wakes || !self.machine.sleeps(to) {
             self.machine.tell(&self.profile.costs, from, to, was_empty);
