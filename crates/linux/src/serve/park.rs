@@ -173,8 +173,7 @@ impl Parking {
     }
 
     /// Asks the kernel whether a control socket has something to read, of which its end is the last.
-    fn look(&mut self, now: Instant) {
-        self.look_at = now + LOOK;
+    fn look(&mut self) {
         // SAFETY: a server keeps its control socket open as long as it runs.
         let control = |s: &Asleep| unsafe { BorrowedFd::borrow_raw(s.control) };
         let all: Vec<BorrowedFd> = self.servers.iter().filter(|s| !s.retired).map(control).collect();
@@ -229,11 +228,11 @@ impl Parking {
         account.leave(Phase::Busy);
         let woke = clock::now();
         account.enter(Phase::Busy, woke);
-        // Who has work is not asked for: it costs a call, and the work ends when nobody is left.
-        match self.epoll {
-            None if woke >= self.look_at => self.look(woke),
-            _ => self.look_at = woke + LOOK,
+        if self.epoll.is_none() && woke >= self.look_at {
+            self.look();
         }
+        // Who has work does not look: that costs a call, and the work ends when nobody is left.
+        self.look_at = woke + LOOK;
         if slept {
             account.woke_up();
             let gap = woke.saturating_since(fell_asleep);
