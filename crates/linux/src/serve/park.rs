@@ -75,7 +75,6 @@ pub struct Parking {
     dedicated: bool,
     control_readable: bool,
     waits: WaitSet,
-    look_at: Instant,
     /// How long polling pays before going to the kernel; see [`Parking::linger`].
     patience: Duration,
     /// The values of the bells at the last watch.
@@ -122,7 +121,6 @@ impl Parking {
             dedicated: false,
             control_readable: false,
             waits: WaitSet::default(),
-            look_at: clock::now() + LOOK,
             patience: Duration::ZERO,
             rung: Vec::new(),
             likely: 0,
@@ -219,7 +217,7 @@ impl Parking {
         let slept = match self.epoll {
             Some(_) => self.sleep_on_descriptors(deadline, &has_work),
             None => {
-                let look_at = self.look_at;
+                let look_at = fell_asleep + LOOK;
                 let deadline = deadline.map_or(look_at, |deadline| deadline.min(look_at));
                 self.sleep_on_bells(Some(deadline), &each_bell, &has_work)
             }
@@ -228,11 +226,10 @@ impl Parking {
         account.leave(Phase::Busy);
         let woke = clock::now();
         account.enter(Phase::Busy, woke);
-        if self.epoll.is_none() && woke >= self.look_at {
+        // Who has work does not look: that costs a call, and the work ends when nobody is left.
+        if self.epoll.is_none() && woke >= fell_asleep + LOOK {
             self.look();
         }
-        // Who has work does not look: that costs a call, and the work ends when nobody is left.
-        self.look_at = woke + LOOK;
         if slept {
             account.woke_up();
             let gap = woke.saturating_since(fell_asleep);
