@@ -2,7 +2,7 @@
 
 use super::figure::{Aim, Figure};
 use super::report::print;
-use super::side::{Setting, Side, at_far_end, chosen};
+use super::side::{Comparison, Setting, Side, at_far_end, chosen};
 use super::stack::{Serving, host_peer};
 use super::stolen::Stolen;
 use anyhow::{Context, Result, bail};
@@ -10,20 +10,6 @@ use std::io::Write;
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
-
-#[derive(clap::Args)]
-pub struct DatagramsArguments {
-    /// Rounds of each setting and of the kernel, in turn; their medians are compared
-    #[arg(long, default_value_t = 5)]
-    rounds: usize,
-    #[arg(long, default_value_t = 1.0)]
-    seconds: f64,
-    /// Only settings whose name contains this
-    #[arg(long)]
-    setting: Option<String>,
-    #[arg(long)]
-    json: bool,
-}
 
 /// Bytes of a datagram, and how many one call sends.
 const LOADS: [(&str, usize, usize); 4] =
@@ -34,7 +20,7 @@ const PORT: u16 = 7008;
 /// A receiver to which nothing comes for this long has received all.
 const SILENCE: Duration = Duration::from_millis(200);
 
-pub fn run(arguments: &DatagramsArguments) -> Result<()> {
+pub fn run(arguments: &Comparison) -> Result<()> {
     let stolen = Stolen::begin(None);
     let settings = chosen(&arguments.setting);
     let mut sides = Vec::new();

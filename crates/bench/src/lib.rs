@@ -65,7 +65,7 @@ pub enum Bench {
     /// The cost for tcp of committing a turn
     Commit(commit::CommitArguments),
     /// UDP at full speed, short and long datagrams, without and with segmentation offload, beside two kernels
-    Datagrams(datagrams::DatagramsArguments),
+    Datagrams(side::Comparison),
     /// The CPU time of a stack that has nothing to do
     Idle(idle::IdleArguments),
     /// Speed and the cost of a crash, for each way to put components into processes, beside two kernels
@@ -92,7 +92,7 @@ pub enum Bench {
     /// What the scheduler's policies achieve, beside the best fixed configurations
     Sched(sched::SchedArguments),
     /// Connect, one request and its answer, close, from many addresses, beside two kernels
-    Visits(visits::VisitsArguments),
+    Visits(side::Comparison),
     /// Guests on a fast and a slowed CPU under each policy, and the cost of deciding
     Vm(vm::VmArguments),
     /// One guest (started by `vm`)

@@ -35,6 +35,22 @@ impl Setting {
     ];
 }
 
+/// Options of a benchmark that compares the settings and the kernel.
+#[derive(clap::Args, Debug, Clone)]
+pub struct Comparison {
+    /// Rounds of each setting and of the kernel, in turn; their medians are compared
+    #[arg(long, default_value_t = 5)]
+    pub rounds: usize,
+    /// Seconds of each load
+    #[arg(long, default_value_t = 1.0)]
+    pub seconds: f64,
+    /// Only settings whose name contains this
+    #[arg(long)]
+    pub setting: Option<String>,
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Those settings whose names contain `only`, with their numbers.
 pub fn chosen(only: &Option<String>) -> Vec<(usize, &'static str)> {
     let names = Setting::ALL.iter().map(|setting| setting.name).enumerate();

@@ -2,7 +2,7 @@
 
 use super::figure::{Aim, Figure};
 use super::report::print;
-use super::side::{Setting, Side, at_far_end, chosen};
+use super::side::{Comparison, Setting, Side, at_far_end, chosen};
 use super::stack::{Serving, host_peer};
 use super::stolen::Stolen;
 use anyhow::{Context, Result};
@@ -10,20 +10,6 @@ use rustix::net::{AddressFamily, SocketAddrV4, SocketFlags, SocketType};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
-
-#[derive(clap::Args)]
-pub struct VisitsArguments {
-    /// Rounds of each setting and of the kernel, in turn; their medians are compared
-    #[arg(long, default_value_t = 5)]
-    rounds: usize,
-    #[arg(long, default_value_t = 1.0)]
-    seconds: f64,
-    /// Only settings whose name contains this
-    #[arg(long)]
-    setting: Option<String>,
-    #[arg(long)]
-    json: bool,
-}
 
 /// Beside the kernel, in the order of the settings.
 const AIMS: [f64; 3] = [0.7, 0.8, 1.0];
@@ -36,7 +22,7 @@ const CLIENTS: usize = 8;
 const SERVERS: usize = 4;
 const REQUEST: usize = 64;
 
-pub fn run(arguments: &VisitsArguments) -> Result<()> {
+pub fn run(arguments: &Comparison) -> Result<()> {
     let stolen = Stolen::begin(None);
     let settings = chosen(&arguments.setting);
     let mut sides = Vec::new();
