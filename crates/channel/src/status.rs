@@ -75,6 +75,12 @@ impl Status {
         self.word(HEARTBEAT).load(Ordering::Relaxed)
     }
 
+    /// The word of [`heartbeat`](Status::heartbeat).
+    pub fn heartbeat_word(&self) -> Shared<AtomicU64> {
+        // SAFETY: an atomic word; the length was checked in `new`.
+        unsafe { self.segment.shared(HEARTBEAT) }.expect("status page length was checked")
+    }
+
     /// Owner: one more step within a turn (a message, an event, one of many connections).
     pub fn advance(&self) {
         let s = self.word(STEPS);

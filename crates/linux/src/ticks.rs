@@ -5,8 +5,9 @@
 //! became due ten times meanwhile is delivered once. A server that sleeps, or is stopped, throttled or not scheduled,
 //! has no ticks. A tick costs one signal, so a busy server spends about a ten-thousandth of its time on them.
 //!
-//! If neither a supervisor nor a keeper lives, nobody judges a server. One that works reads the end of its control socket, and
-//! ends; one that computes without progress never does, so its ticks end it.
+//! If neither a supervisor nor a keeper lives, nobody judges a server. One that works reads the end of its control socket
+//! between its turns, and ends; one whose turn never ends does not, so its ticks end it. As long as turns end, a tick makes no
+//! system call.
 
 use crate::{Doing, Result};
 use eft_channel::status::Status;
@@ -17,6 +18,11 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// The word in which the handler counts.
 static WORD: AtomicPtr<AtomicU64> = AtomicPtr::new(std::ptr::null_mut());
+
+/// The word in which the server counts its turns. Null: it has not made one, or is none.
+static TURNS: AtomicPtr<AtomicU64> = AtomicPtr::new(std::ptr::null_mut());
+/// What stood there at the last examination.
+static TURNS_BEFORE: AtomicU64 = AtomicU64::new(0);
 
 /// The socket whose end says that nobody is there any more; -1: none is watched.
 static CONTROL: AtomicI32 = AtomicI32::new(-1);
@@ -34,8 +40,17 @@ extern "C" fn count(_signal: libc::c_int) {
     }
     if UNTIL_EXAMINED.fetch_sub(1, Ordering::Relaxed) == 1 {
         UNTIL_EXAMINED.store(EXAMINED_EVERY, Ordering::Relaxed);
-        end_if_alone();
+        if !has_turned() {
+            end_if_alone();
+        }
     }
+}
+
+/// Whether a turn has ended since this was last asked.
+fn has_turned() -> bool {
+    // SAFETY: null, or a word of a page that stays mapped until the process ends.
+    let turns = unsafe { TURNS.load(Ordering::Relaxed).as_ref() }.map(|turns| turns.load(Ordering::Relaxed));
+    turns.is_some_and(|turns| TURNS_BEFORE.swap(turns, Ordering::Relaxed) != turns)
 }
 
 /// Ends the process if its control socket has ended, and had at the examination before. It is async-signal-safe, and leaves errno
@@ -68,11 +83,14 @@ pub fn end_with(control: BorrowedFd) {
     CONTROL.store(control.as_raw_fd(), Ordering::Relaxed);
 }
 
-/// From now on ticks are counted in this page.
+/// From now on ticks are counted in this page, in which the server also counts its turns.
 pub fn count_in(status: &Status) {
-    static KEPT: OnceLock<eft_channel::Shared<AtomicU64>> = OnceLock::new();
-    let word: &AtomicU64 = KEPT.get_or_init(|| status.tick_word());
-    WORD.store(std::ptr::from_ref(word).cast_mut(), Ordering::Relaxed);
+    static KEPT: OnceLock<[eft_channel::Shared<AtomicU64>; 2]> = OnceLock::new();
+    let [ticks, turns] = KEPT.get_or_init(|| [status.tick_word(), status.heartbeat_word()]);
+    for (pointer, word) in [(&WORD, ticks), (&TURNS, turns)] {
+        let word: &AtomicU64 = word;
+        pointer.store(std::ptr::from_ref(word).cast_mut(), Ordering::Relaxed);
+    }
 }
 
 /// Starts the timer of the calling thread. Threads and programs that it starts have none.
@@ -102,12 +120,16 @@ mod tests {
     use super::*;
     use eft_host::clock;
     use std::os::fd::OwnedFd;
+    use std::sync::LazyLock;
     use std::time::Duration;
+
+    /// A process counts in one page only; each process that a test starts has its own copy of it.
+    static STATUS: LazyLock<Status> = LazyLock::new(Status::heap);
 
     #[test]
     fn a_thread_that_computes_has_ticks_and_one_that_sleeps_has_none() {
-        let status = Status::heap();
-        count_in(&status);
+        let status = &*STATUS;
+        count_in(status);
         start().unwrap();
         let used = || {
             let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -127,9 +149,11 @@ mod tests {
         // Falling asleep may cost one tick.
         assert!(status.ticks() <= ticks + 1);
     }
-    /// Starts a process that computes for ever. Returns its number, and the other end of its control socket.
-    fn looping() -> (i32, OwnedFd) {
+    /// Starts a process that computes for ever, and that makes turns meanwhile or not. Returns its number, and the other end of
+    /// its control socket.
+    fn looping(turns: bool) -> (i32, OwnedFd) {
         let (ours, theirs) = crate::scm::pair().unwrap();
+        let status = &*STATUS;
         // SAFETY: the child makes system calls, and then only computes.
         match unsafe { libc::fork() } {
             0 => {
@@ -140,9 +164,13 @@ mod tests {
                     libc::close_range(4, u32::MAX, 0);
                     end_with(BorrowedFd::borrow_raw(3));
                 }
+                count_in(status);
                 start().unwrap();
                 loop {
                     std::hint::black_box(clock::now());
+                    if turns {
+                        status.beat();
+                    }
                 }
             }
             child => (child, ours),
@@ -161,7 +189,7 @@ mod tests {
 
     #[test]
     fn who_computes_for_ever_ends_when_nobody_is_left() {
-        let (child, control) = looping();
+        let (child, control) = looping(false);
         std::thread::sleep(Duration::from_secs(2));
         assert_eq!(status_of(child), None, "its supervisor lives");
         drop(control);
@@ -175,5 +203,16 @@ mod tests {
         // SAFETY: a signal to a child that may live on.
         unsafe { libc::kill(child, libc::SIGKILL) };
         assert_eq!(status, Some(ALONE));
+    }
+
+    #[test]
+    fn whose_turns_end_is_left_to_find_it_out_by_itself() {
+        let (child, control) = looping(true);
+        drop(control);
+        std::thread::sleep(Duration::from_secs(2));
+        let status = status_of(child);
+        // SAFETY: a signal to a child, which lives unless its status was found.
+        unsafe { libc::kill(child, libc::SIGKILL) };
+        assert_eq!(status, None);
     }
 }
