@@ -174,6 +174,7 @@ class Stack:
             add_address(self.netns, f"{self.host}/{length}", "far")
             for link in ("far", "lo"):
                 sh("ip", "-n", self.netns, "link", "set", link, "up")
+            wait_for_multicast(self.netns, "far")
             options += ["--device", f"packet:{self.device}"]
         options += ["--address", f"{self.address}/{length}"]
         if topology:
@@ -242,6 +243,12 @@ def add_address(namespace, address, link):
     sh("ip", "-n", namespace, "addr", "add", address, "dev", link, *(["nodad"] if ":" in address else []))
 
 
+def wait_for_multicast(namespace, link):
+    """The kernel gives a link its route to IPv6 groups when it has noticed that the link is up, up to a second later."""
+    route = lambda: sh("ip", "-6", "-n", namespace, "route", "show", "table", "all", "ff00::/8", "dev", link).stdout
+    wait_until(route, 10, f"{namespace}'s route to groups")
+
+
 def in_url(address):
     """An address as it stands before a port in a URL."""
     return f"[{address}]" if ":" in address else address
@@ -262,6 +269,8 @@ class Kernel:
             add_address(namespace, f"{address}/{length}", link)
             sh("ip", "-n", namespace, "link", "set", link, "up")
             sh("ip", "-n", namespace, "link", "set", "lo", "up")
+        for namespace, link in ((self.netns, "near"), (far, "far")):
+            wait_for_multicast(namespace, link)
         self.far = far
 
     def on(self, *command):
