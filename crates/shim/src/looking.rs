@@ -9,7 +9,7 @@
 //! - one-shot and exclusive registrations, and such for POLLPRI, get tokens;
 //! - what nobody takes gets its token after some milliseconds, which helps those whose calls the shim does not see.
 //!
-//! All of this only in programs that ask for it by EFT_LOOK=1, until more of them have run with it.
+//! A program with EFT_LOOK=0 in its environment gets tokens alone, which is what the two are compared by.
 //!
 //! Everything that is no input (room to write, the end of the stream, kernel descriptors) shows in the kernel as ever, so every
 //! few waits look there, too.
@@ -61,8 +61,8 @@ static CLAIMS: Spin<()> = Spin::new(());
 /// Whether this process, or one of whose memory it is a copy, ever had a looker.
 static IS_USED: AtomicBool = AtomicBool::new(false);
 
-/// Whether the program asked for marks.
-static IS_WANTED: AtomicBool = AtomicBool::new(false);
+/// Whether the program has not refused marks.
+static IS_WANTED: AtomicBool = AtomicBool::new(true);
 
 pub fn reset_lock() {
     CLAIMS.reset();
@@ -71,11 +71,11 @@ pub fn reset_lock() {
 /// At the start of the program.
 pub fn begin() {
     // SAFETY: NUL-terminated name; the value is read at once.
-    let is_wanted = unsafe {
+    let is_refused = unsafe {
         let value = libc::getenv(c"EFT_LOOK".as_ptr());
-        !value.is_null() && CStr::from_ptr(value) == c"1"
+        !value.is_null() && CStr::from_ptr(value) == c"0"
     };
-    IS_WANTED.store(is_wanted, Ordering::Relaxed);
+    IS_WANTED.store(!is_refused, Ordering::Relaxed);
 }
 
 /// Whether sockets of this process may have lookers.
