@@ -28,6 +28,28 @@ def make_endless(pid):
         memory.write(ENDLESS)
 
 
+# How a handler returns: the number of rt_sigreturn(2), and the call.
+RETURN = {"x86_64": b"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05", "aarch64": b"\x68\x11\x80\xd2\x01\x00\x00\xd4"}[platform.machine()]
+
+
+def make_handlers_endless(pid):
+    """Makes the process compute forever at the end of each handler of a signal, where that signal is still blocked."""
+    places = 0
+    maps = pathlib.Path(f"/proc/{pid}/maps").read_text().splitlines()
+    with open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
+        for line in (words for words in map(str.split, maps) if "x" in words[1] and words[-1] != "[vsyscall]"):
+            begin, end = (int(place, 16) for place in line[0].split("-"))
+            memory.seek(begin)
+            code = memory.read(end - begin)
+            at = code.find(RETURN)
+            while at >= 0:
+                memory.seek(begin + at)
+                memory.write(ENDLESS)
+                places += 1
+                at = code.find(RETURN, at + 1)
+    check(places > 0, "no end of a handler was found")
+
+
 def said_once(stack, component):
     lines = [line for line in stack.process.log.read_text().splitlines() if f"{component} hangs" in line]
     check(len(lines) == 1 and "killing it" in lines[0], f"what was said of it: {lines}")
@@ -47,6 +69,23 @@ def a_hung_server_is_replaced():
         check("0% packet loss" in sh("ping", "-c", "2", "-i", "0.2", "-W", "2", stack.address).stdout, "no answer afterwards")
         after = stack.components()
         check(all(after[c]["deaths"] == (c in ("ip", "tcp", "filter")) for c in after), f"others died: {after}")
+
+
+def a_server_that_hangs_in_the_handler_of_its_ticks_is_replaced():
+    with Scene("hang-tick") as scene:
+        stack = Stack(scene)
+        before = stack.components()
+        # nic and sockets sleep on descriptors, the others on bells. Each says that it sleeps when the signal wakes it.
+        broken = ("sockets", f"nic:{stack.device}", "tcp")
+        for component in broken:
+            make_handlers_endless(before[component]["pid"])
+            os.kill(before[component]["pid"], signal.SIGPROF)
+            wait_until(lambda: (c := stack.components()[component])["generation"] > before[component]["generation"]
+                       and c["state"] == "running", 30, f"{component} to be replaced")
+            said_once(stack, component)
+        check("0% packet loss" in sh("ping", "-c", "2", "-i", "0.2", "-W", "2", stack.address).stdout, "no answer afterwards")
+        after = stack.components()
+        check(all(after[c]["deaths"] == (c in broken) for c in after), f"others died: {after}")
 
 
 def a_hung_process_of_several_is_replaced():
@@ -210,4 +249,5 @@ def stolen_time_kills_nobody():
         check("hangs" not in stack.process.log.read_text(), "somebody was said to hang")
 
 
-CASES = [a_hung_server_is_replaced, a_hung_process_of_several_is_replaced, a_server_in_a_debugger_is_left_alone, stolen_time_kills_nobody]
+CASES = [a_hung_server_is_replaced, a_server_that_hangs_in_the_handler_of_its_ticks_is_replaced,
+         a_hung_process_of_several_is_replaced, a_server_in_a_debugger_is_left_alone, stolen_time_kills_nobody]

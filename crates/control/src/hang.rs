@@ -16,9 +16,12 @@ pub const TICK: Duration = Duration::from_millis(10);
 /// Ticks without a step, 100 ms: thousands of times the longest step.
 const SPINNING_TICKS: u64 = 10;
 /// Samples, 10 s of them, at which a running server had used CPU time for another tick without a step, and counted no tick:
-/// it computes where it cannot take the timer's signal, such as in the handler itself. So many, since time that a hypervisor
-/// took looks the same until the server runs again.
+/// its ticks do not come. So many, since time that a hypervisor took looks the same until the server runs again.
 const DEAF_SAMPLES: u32 = 200;
+/// Samples in a row at which it had used CPU time for another tick, and the kernel held back the signal of a tick for it all
+/// the while: it computes in the handler of the ticks. That takes a microsecond, and one that a hypervisor interrupts there
+/// goes on with it: only who is interrupted twice in this microsecond could look the same.
+const HELD_SAMPLES: u32 = 10;
 /// Samples in a row at which an awake server was found asleep in the kernel.
 const BLOCKED_SAMPLES: u32 = 40;
 /// Samples at which a starting server had computed for another tick without a step, or samples in a row at which it
@@ -46,6 +49,8 @@ pub struct Sample {
     pub ticks: u64,
     /// CPU time that it has used, with what was stolen from it.
     pub cpu: Duration,
+    /// The kernel has sent it the signal of a tick, which its thread blocks. Looked for only [where it matters](Watch::is_deaf).
+    pub holds_tick: bool,
     pub mode: Mode,
     pub thread: ThreadState,
     pub stage: Stage,
@@ -79,6 +84,8 @@ pub struct Watch {
     /// Samples in a row at which it was asleep, and samples at which it had computed.
     blocked: u32,
     busy: u32,
+    /// Of the latter, how many in a row there were at which it had not taken a tick.
+    held: u32,
 }
 
 impl Watch {
@@ -98,6 +105,11 @@ impl Watch {
         }
     }
 
+    /// Whether it has computed, as far as its numbers say, without a step and without a tick.
+    pub fn is_deaf(&self, progress: u64, ticks: u64, cpu: Duration) -> bool {
+        self.progress == Some(progress) && self.ticks == ticks && cpu.saturating_sub(self.cpu) >= TICK
+    }
+
     fn judge_running(&mut self, sample: Sample) -> Option<Hang> {
         // The state word does not matter: a sleeping server gets no ticks, and a woken one makes a turn.
         if sample.ticks.wrapping_sub(self.ticks) >= SPINNING_TICKS {
@@ -106,8 +118,9 @@ impl Watch {
         if sample.cpu.saturating_sub(self.cpu) >= TICK {
             self.cpu = sample.cpu;
             self.busy += 1;
+            self.held = if sample.holds_tick { self.held + 1 } else { 0 };
         }
-        if sample.ticks == self.ticks && self.busy >= DEAF_SAMPLES {
+        if sample.ticks == self.ticks && (self.busy >= DEAF_SAMPLES || self.held >= HELD_SAMPLES) {
             return Some(Hang::Spinning);
         }
         match (sample.mode, sample.thread) {

@@ -16,6 +16,9 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
+/// The timer's signal, which is blocked in its handler and nowhere else.
+pub const SIGNAL: libc::c_int = libc::SIGPROF;
+
 /// The word in which the handler counts.
 static WORD: AtomicPtr<AtomicU64> = AtomicPtr::new(std::ptr::null_mut());
 
@@ -105,10 +108,10 @@ pub fn start() -> Result<()> {
         action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
         let mut event: libc::sigevent = std::mem::zeroed();
         event.sigev_notify = libc::SIGEV_THREAD_ID;
-        event.sigev_signo = libc::SIGPROF;
+        event.sigev_signo = SIGNAL;
         event.sigev_notify_thread_id = libc::gettid();
         let mut timer: libc::timer_t = std::mem::zeroed();
-        libc::sigaction(libc::SIGPROF, &action, std::ptr::null_mut()) == 0
+        libc::sigaction(SIGNAL, &action, std::ptr::null_mut()) == 0
             && libc::timer_create(libc::CLOCK_THREAD_CPUTIME_ID, &mut event, &mut timer) == 0
             && libc::timer_settime(timer, 0, &every, std::ptr::null_mut()) == 0
     };

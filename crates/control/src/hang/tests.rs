@@ -5,6 +5,7 @@ const STILL: Sample = Sample {
     progress: 7,
     ticks: 0,
     cpu: Duration::ZERO,
+    holds_tick: false,
     mode: Mode::Awake,
     thread: ThreadState::Runnable,
     stage: Stage::Running,
@@ -34,6 +35,53 @@ fn who_computes_where_no_tick_can_come_hangs() {
     let mut w = Watch::default();
     assert_eq!(w.observe(STILL), None);
     (1..1000).for_each(|i| assert_eq!(w.observe(Sample { ticks: 1, ..at(i) }), None, "sample {i}"));
+}
+
+#[test]
+fn who_computes_in_the_handler_of_the_ticks_hangs() {
+    for mode in [Mode::Awake, Mode::Descriptor] {
+        let mut w = Watch::default();
+        let at = |i: u32| Sample { cpu: TICK * i, holds_tick: i > 0, mode, ..STILL };
+        (0..HELD_SAMPLES).for_each(|i| assert_eq!(w.observe(at(i)), None, "sample {i}"));
+        let last = at(HELD_SAMPLES);
+        assert!(w.is_deaf(last.progress, last.ticks, last.cpu));
+        assert_eq!(w.observe(last), Some(Hang::Spinning));
+    }
+}
+
+#[test]
+fn who_is_interrupted_in_the_handler_of_the_ticks_is_left_alone() {
+    let mut w = Watch::default();
+    // It gets no CPU there, although the kernel holds a tick for it.
+    (0..10_000).for_each(|_| assert_eq!(w.observe(Sample { holds_tick: true, ..STILL }), None));
+    // A hypervisor takes the CPU away for half a second nine times out of ten, and each time it goes on.
+    for i in 0..100 {
+        let sample =
+            Sample { cpu: TICK * i, holds_tick: i % HELD_SAMPLES != 0, progress: u64::from(i / 50), ..STILL };
+        assert_eq!(w.observe(sample), None, "sample {i}");
+    }
+    // It has made a step, or taken a tick.
+    let mut w = Watch::default();
+    for i in 0..100 {
+        let moved = Sample { cpu: TICK * i, holds_tick: true, progress: u64::from(i / 8), ..STILL };
+        assert_eq!(w.observe(moved), None, "sample {i}");
+    }
+    let mut w = Watch::default();
+    for i in 0..100 {
+        let ticking = Sample { cpu: TICK * i, holds_tick: true, ticks: u64::from(i.min(1)), ..STILL };
+        assert_eq!(w.observe(ticking), None, "sample {i}");
+    }
+}
+
+#[test]
+fn signals_are_looked_for_only_where_numbers_say_nothing() {
+    let mut w = Watch::default();
+    assert!(!w.is_deaf(STILL.progress, 0, TICK), "nothing is known");
+    w.observe(STILL);
+    assert!(w.is_deaf(STILL.progress, 0, TICK));
+    assert!(!w.is_deaf(STILL.progress, 0, TICK / 2), "it did not compute");
+    assert!(!w.is_deaf(STILL.progress, 1, TICK), "it has had a tick");
+    assert!(!w.is_deaf(STILL.progress + 1, 0, TICK), "it made a step");
 }
 
 #[test]

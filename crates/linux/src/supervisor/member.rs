@@ -6,7 +6,7 @@ use super::standby::{Recovery, Standby};
 use super::turn::Turn;
 use crate::memory::Both;
 use crate::protocol::{ToServer, encode};
-use crate::{futex, scm};
+use crate::{futex, scm, ticks};
 use eft_base::{Instant, PoolId};
 use eft_channel::Shared;
 use eft_channel::notify::{Doorbell, Mode};
@@ -23,7 +23,6 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 /// The stages of a server's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -268,12 +267,15 @@ impl Member {
     pub fn find_hang(&mut self, (progress, stage): (u64, Stage)) -> Option<Hang> {
         let pid = self.pid().filter(|_| !self.condemned)?;
         let mode = self.status.state().load().0;
-        // A server that says it sleeps is asked nothing more: at rest this is most of the CPU time of the stack.
+        // A file of procfs is not read of a server that says it sleeps: at rest that would be most of the CPU time of the stack.
         let asks = stage != Stage::Running || mode == Mode::Awake;
+        // It may say so while it computes: in the handler of a signal that ended its sleep.
+        let (ticks, cpu) = (self.status.ticks(), clock::process_cpu(pid)?);
         let sample = Sample {
             progress,
-            ticks: self.status.ticks(),
-            cpu: if asks { clock::process_cpu(pid)? } else { Duration::ZERO },
+            ticks,
+            cpu,
+            holds_tick: self.watch.is_deaf(progress, ticks, cpu) && process::holds_signal(pid, ticks::SIGNAL),
             mode,
             thread: if asks { process::thread_state(pid)? } else { ThreadState::Sleeping },
             stage,

@@ -102,6 +102,17 @@ pub fn thread_state(pid: u32) -> Option<ThreadState> {
     }
 }
 
+/// Whether the kernel has a signal for the first thread, which blocks it.
+pub fn holds_signal(pid: u32, signal: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let is_in = |set: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(set));
+        let set = line.and_then(|line| u64::from_str_radix(line.trim(), 16).ok());
+        set.is_some_and(|set| set >> (signal - 1) & 1 != 0)
+    };
+    is_in("SigPnd:") && is_in("SigBlk:")
+}
+
 /// Whether something outside decides when it runs: a debugger that executes it step by step, or a frozen cgroup.
 pub fn is_held(pid: u32) -> bool {
     is_traced(pid) || is_frozen(pid)
@@ -124,3 +135,6 @@ fn is_frozen(pid: u32) -> bool {
         events.is_ok_and(|events| events.lines().any(|line| line == "frozen 1"))
     })
 }
+
+#[cfg(test)]
+mod tests;
