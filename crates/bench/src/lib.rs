@@ -19,6 +19,7 @@ mod figure;
 pub mod ground;
 mod idle;
 mod impaired;
+mod interrupt;
 mod isolation;
 mod latency;
 mod link;

@@ -4,6 +4,7 @@
 //! noticed, how many cost connections, how many a restart by hand. The faults are those of `eft inject`.
 
 mod content;
+mod evidence;
 mod judge;
 mod loads;
 mod picture;
@@ -11,7 +12,7 @@ mod pulse;
 mod report;
 pub mod server;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,7 @@ use eft_linux::inject::{KINDS, Kind, SUPERVISOR, in_stack, inject};
 use eft_linux::operator;
 use serde_json::{Value, json};
 
+use super::interrupt;
 use super::service::Service;
 use super::stolen::Stolen;
 use judge::{Outcome, Trial};
@@ -43,7 +45,8 @@ pub struct CampaignArguments {
     kind: Vec<String>,
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Folder for pictures of the throughput, and a list of all faults (faults.json)
+    /// Folder for pictures of the throughput, a list of all faults (faults.json), and what is seen of connections that
+    /// stand still (stuck-SEED.txt)
     #[arg(long)]
     report: Option<PathBuf>,
     #[arg(long)]
@@ -67,7 +70,8 @@ pub fn run(arguments: &CampaignArguments) -> Result<()> {
         std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     }
     let stolen = Stolen::begin(None);
-    let mut campaign = Campaign::start()?;
+    interrupt::heed();
+    let campaign = Campaign::start(arguments.report.as_deref())?;
     let all = campaign.components()?;
     let wanted = |name: &&Component| {
         arguments.component.is_empty()
@@ -79,27 +83,47 @@ pub fn run(arguments: &CampaignArguments) -> Result<()> {
         bail!("there is no such component; there are: {}", names.join(", "));
     }
     let mut trials = Vec::new();
-    for component in &components {
-        for &kind in &kinds {
-            if !is_possible(component, kind) {
-                continue;
-            }
-            for turn in 0..count {
-                let seed =
-                    arguments.seed.wrapping_mul(1_000_003).wrapping_add(trials.len() as u64 * 101 + turn);
+    let plan = Plan { seed: arguments.seed, count, components, kinds };
+    let ended = plan.carry_out(campaign, &mut trials);
+    // A report of what was tried is worth having, too.
+    if ended.is_err() && trials.is_empty() {
+        return ended;
+    }
+    let reported = report::print(&trials, stolen.describe(), arguments.report.as_deref(), arguments.json);
+    ended.and(reported)
+}
+
+/// What is to be broken, and how often.
+struct Plan {
+    seed: u64,
+    /// Of each kind in each component.
+    count: u64,
+    components: Vec<String>,
+    kinds: Vec<Kind>,
+}
+
+impl Plan {
+    /// Adds what came of each fault to `trials`.
+    fn carry_out(&self, mut campaign: Campaign, trials: &mut Vec<Trial>) -> Result<()> {
+        let kinds = |component| self.kinds.iter().map(move |kind| (component, *kind));
+        let pairs = self.components.iter().flat_map(kinds);
+        for (component, kind) in pairs.filter(|(component, kind)| is_possible(component, *kind)) {
+            for turn in 0..self.count {
+                let seed = self.seed.wrapping_mul(1_000_003).wrapping_add(trials.len() as u64 * 101 + turn);
                 let trial = campaign.attempt(component, kind, seed)?;
                 if trial.outcome != Outcome::Transparent || trial.others_died > 0 {
                     eprintln!("campaign: {trial}");
                 }
                 if trial.is_hopeless {
+                    let report = campaign.report.take();
                     drop(campaign);
-                    campaign = Campaign::start()?;
+                    campaign = Campaign::start(report.as_deref())?;
                 }
                 trials.push(trial);
             }
         }
+        Ok(())
     }
-    report::print(&trials, stolen.describe(), arguments.report.as_deref(), arguments.json)
 }
 
 /// What a component does not have cannot be broken.
@@ -133,20 +157,31 @@ impl Component {
     }
 }
 
+/// Waits a moment for what others do, unless this process is to end.
+fn nap() -> Result<()> {
+    interrupt::check()?;
+    std::thread::sleep(Duration::from_millis(4));
+    Ok(())
+}
+
 struct Campaign {
     pulse: Pulse,
     loads: std::sync::Arc<Loads>,
     service: Service,
     _folder: tempfile::TempDir,
+    /// Where evidence is kept.
+    report: Option<PathBuf>,
 }
 
 impl Campaign {
-    fn start() -> Result<Campaign> {
+    fn start(report: Option<&Path>) -> Result<Campaign> {
         let folder = tempfile::tempdir()?;
         let service = Service::start(folder.path())?;
         let loads = std::sync::Arc::new(Loads::start(&service.name, folder.path())?);
-        let campaign = Campaign { pulse: Pulse::start(&loads), loads, service, _folder: folder };
-        match campaign.revives(&vec![0; campaign.loads.parts.len()], REBIRTH) {
+        let pulse = Pulse::start(&loads);
+        let report = report.map(Path::to_path_buf);
+        let campaign = Campaign { pulse, loads, service, _folder: folder, report };
+        match campaign.revives(&vec![0; campaign.loads.parts.len()], REBIRTH)? {
             true => Ok(campaign),
             false => {
                 bail!("before any fault nothing comes of: {}", campaign.stuck(&[0; 16]).join(", "))
@@ -174,7 +209,7 @@ impl Campaign {
             match operator::ask(&self.service.name, request) {
                 Ok((answer, _)) => return Ok(answer),
                 Err(why) if Instant::now() > until => return Err(why.into()),
-                Err(_) => std::thread::sleep(Duration::from_millis(4)),
+                Err(_) => nap()?,
             }
         }
     }
@@ -196,22 +231,22 @@ impl Campaign {
             {
                 return Ok(true);
             }
-            std::thread::sleep(Duration::from_millis(4));
+            nap()?;
         }
         Ok(false)
     }
 
     /// Whether every part of the load achieves something more than `before`.
-    fn revives(&self, before: &[u64], limit: Duration) -> bool {
+    fn revives(&self, before: &[u64], limit: Duration) -> Result<bool> {
         let until = Instant::now() + limit;
         loop {
             if self.loads.progress().iter().zip(before).all(|(now, then)| now > then) {
-                return true;
+                return Ok(true);
             }
             if Instant::now() > until {
-                return false;
+                return Ok(false);
             }
-            std::thread::sleep(Duration::from_millis(4));
+            nap()?;
         }
     }
 
@@ -299,16 +334,19 @@ impl Campaign {
     /// If the load does not continue by itself: replaces the component, then every other one, as an operator would.
     fn help_if_stuck(&self, trial: &mut Trial) -> Result<()> {
         let before = self.loads.progress();
-        if self.revives(&before, REVIVAL) {
+        if self.revives(&before, REVIVAL)? {
             return Ok(());
         }
         trial.stuck = self.stuck(&before).iter().map(ToString::to_string).collect();
+        if let Some(folder) = &self.report {
+            evidence::keep(&self.service.name, folder, &format!("stuck-{}", trial.seed))?;
+        }
         let others: Vec<String> = self.components()?.into_iter().map(|c| c.name).collect();
         let rest = others.iter().filter(|name| **name != trial.component);
         for name in std::iter::once(&trial.component).chain(rest) {
             trial.helped += 1;
             let before = self.loads.progress();
-            if self.kill(name)? && self.revives(&before, REVIVAL) {
+            if self.kill(name)? && self.revives(&before, REVIVAL)? {
                 return Ok(());
             }
         }

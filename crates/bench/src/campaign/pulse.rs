@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::loads::Loads;
@@ -21,15 +22,17 @@ pub struct Pulse {
     /// When, since the begin, and bytes until then.
     samples: Arc<Mutex<Vec<(Duration, u64)>>>,
     ends: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Pulse {
     pub fn start(loads: &Arc<Loads>) -> Pulse {
         // The load ends when its owner drops it, not with this thread.
         let loads = Arc::downgrade(loads);
-        let pulse = Pulse { begin: Instant::now(), samples: Arc::default(), ends: Arc::default() };
+        let mut pulse =
+            Pulse { begin: Instant::now(), samples: Arc::default(), ends: Arc::default(), thread: None };
         let (begin, samples, ends) = (pulse.begin, pulse.samples.clone(), pulse.ends.clone());
-        std::thread::spawn(move || {
+        let thread = std::thread::spawn(move || {
             while !ends.load(Relaxed) {
                 let Some(bytes) = loads.upgrade().map(|loads| loads.bulk()) else { return };
                 if let Ok(mut samples) = samples.lock() {
@@ -40,6 +43,7 @@ impl Pulse {
                 std::thread::sleep(TICK);
             }
         });
+        pulse.thread = Some(thread);
         pulse
     }
 
@@ -71,6 +75,8 @@ impl Pulse {
 impl Drop for Pulse {
     fn drop(&mut self) {
         self.ends.store(true, Relaxed);
+        // While it looks at the load, that would not end with its owner, and not at all if the process ends.
+        let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
