@@ -36,6 +36,8 @@ enum Asked {
 /// The wildcard of IPv6, which is IPv4's as well.
 const BOTH_VERSIONS: WireAddress = WireAddress([0; 16]);
 
+/// A descriptor of this program has one, which is not 0.
+const INODE: u64 = 1;
 /// Connections that may be open before their handshake is done.
 const FAST_OPEN_QUEUE: u32 = 4;
 /// Streams that begin early are bound to the ports behind this one.
@@ -101,7 +103,7 @@ impl Application {
     }
 
     fn open(&mut self, intent: Intent) {
-        let mut request = Request::default();
+        let mut request = Request { value: INODE, ..Request::default() };
         request.args[0] = if matches!(intent, Intent::Datagrams(_)) { 2 } else { 1 };
         self.ask(op::OPEN, SocketId::default(), request, Asked::Open(intent));
     }
@@ -309,6 +311,7 @@ impl Application {
                 op: op::ACCEPTED,
                 sequence: self.sequence,
                 slot: socket.slot,
+                value: INODE,
                 ..Request::default()
             };
             request.args[0] = record.incarnation;

@@ -2,6 +2,7 @@
 
 mod answers;
 mod configuration;
+mod ends;
 mod repeat;
 mod survivors;
 
@@ -106,6 +107,8 @@ pub struct Sockets {
     rounds: Rounds,
     /// Sockets with a descriptor in an application.
     open: BTreeMap<(DomainId, u32), Open>,
+    /// Those among them whose descriptor is closed, of which their transport is to be told.
+    unclosed: BTreeSet<SocketId>,
     /// A predecessor's sockets whose pages are still to be read.
     unexamined: VecDeque<SocketId>,
     /// The transports that this stack has.
@@ -128,6 +131,7 @@ impl Sockets {
             config,
             domains: BTreeMap::new(),
             open: BTreeMap::new(),
+            unclosed: BTreeSet::new(),
             unexamined: VecDeque::new(),
             transports: BTreeSet::new(),
             info: Vec::new(),
@@ -191,8 +195,8 @@ impl Sockets {
         }
         let socket = SocketId { domain, slot: r.slot };
         match r.op {
-            op::LISTEN => self.examine_domain(domain),
-            _ => self.examine(socket),
+            op::LISTEN => self.examine_domain(domain, out),
+            _ => self.examine(socket, out),
         }
         let Some(state) = self.domains.get(&domain) else {
             return Err(EPERM);
@@ -317,32 +321,6 @@ impl Sockets {
     }
 }
 
-/// Informs a domain's custodian of a successful request; `address` and `port` are what the socket is
-/// bound to now. TCP connects are left out: a connection ends with its stack.
-fn note(
-    transport: ComponentId,
-    request: &SocketsToTransport,
-    address: WireAddress,
-    port: u16,
-) -> Option<Reply> {
-    let (operation, socket, address, port, args) = match *request {
-        SocketsToTransport::Bind { socket, incarnation, reuse, .. } => {
-            (op::BIND, socket, address, port, [reuse as u32, 0, 0, incarnation])
-        }
-        SocketsToTransport::Listen { socket, incarnation, backlog, .. } => {
-            (op::LISTEN, socket, address, port, [backlog, 0, 0, incarnation])
-        }
-        SocketsToTransport::Connect { socket, incarnation, address: to, port: to_port, .. }
-            if transport.role == Role::Udp =>
-        {
-            (op::CONNECT, socket, to, to_port, [0, port as u32, 0, incarnation])
-        }
-        _ => return None,
-    };
-    let value = operation as u64;
-    Some(Reply { version: LAYOUT_VERSION, slot: socket.slot, value, address, port, args, ..Reply::default() })
-}
-
 impl Component for Sockets {
     type In = In;
     type Out = Out;
@@ -384,8 +362,9 @@ impl Component for Sockets {
         self.repeat_requests(cx, out);
     }
 
-    fn flush(&mut self, cx: &mut Context, _out: &mut Outbox<Out>) {
-        self.examine_some();
+    fn flush(&mut self, cx: &mut Context, out: &mut Outbox<Out>) {
+        self.examine_some(out);
+        self.close_the_rest(cx, out);
         self.rounds.arm(cx.now, !self.pending.is_empty());
     }
 
@@ -393,8 +372,9 @@ impl Component for Sockets {
         self.rounds.deadline()
     }
 
-    fn peer_reborn(&mut self, _cx: &mut Context, peer: ComponentId, out: &mut Outbox<Out>) {
+    fn peer_reborn(&mut self, cx: &mut Context, peer: ComponentId, out: &mut Outbox<Out>) {
         self.transports.insert(peer);
         self.resubmit(peer, out);
+        self.close_the_rest(cx, out);
     }
 }

@@ -1,3 +1,4 @@
+mod ends;
 mod repeating;
 
 use super::*;
@@ -178,7 +179,7 @@ fn listeners_are_limited_and_given_back() {
     let out = b.event(Event::Closed(SocketId { domain: DOMAIN, slot: 2 }));
     assert!(matches!(
         out[..],
-        [Out::Effect(Effect::Drop(_)), Out::Transport(_, SocketsToTransport::Close { .. })]
+        [Out::Transport(_, SocketsToTransport::Close { .. }), Out::Effect(Effect::Drop(_))]
     ));
     assert!(matches!(b.request(listen(4), 0)[..], [Out::Transport(..)]));
 }
@@ -220,16 +221,17 @@ fn a_close_names_the_incarnation_that_was_open() {
     let mut b = Bench::new();
     b.open(2);
     let out = b.event(Event::Closed(SocketId { domain: DOMAIN, slot: 2 }));
-    let [_, Out::Transport(_, SocketsToTransport::Close { incarnation, .. })] = out[..] else {
+    let [Out::Transport(_, SocketsToTransport::Close { incarnation, .. }), _] = out[..] else {
         panic!("{out:?}")
     };
     assert_eq!(incarnation, INCARNATION);
     // A survivor has the incarnation in its page.
     let socket = SocketId { domain: DOMAIN, slot: 4 };
     b.arena.socket(4).unwrap().reset(ComponentId::TCP);
+    b.arena.socket(4).unwrap().set_inode(77);
     b.event(Event::Survivor { socket, transport: ComponentId::TCP });
     let out = b.event(Event::Closed(socket));
-    let [_, Out::Transport(_, SocketsToTransport::Close { incarnation, .. })] = out[..] else {
+    let [Out::Transport(_, SocketsToTransport::Close { incarnation, .. }), _] = out[..] else {
         panic!("{out:?}")
     };
     assert_eq!(incarnation, 1);
@@ -241,6 +243,7 @@ fn a_predecessors_listeners_count_before_their_pages_were_read() {
     let listen = |slot| Request { op: op::LISTEN, slot, args: [1, 0, 0, 0], ..Request::default() };
     let page = b.arena.socket(4).unwrap();
     page.reset(ComponentId::TCP);
+    page.set_inode(77);
     page.set_flags(eft_channel::socket::flag::LISTENING);
     let socket = SocketId { domain: DOMAIN, slot: 4 };
     b.event(Event::Survivor { socket, transport: ComponentId::TCP });

@@ -1,10 +1,8 @@
-//! Answers of transports, and the ends of sockets and domains.
+//! Answers of transports.
 
-use super::{Domain, Open, Out, Pending, Sockets, Waiting, note};
-use crate::counters::Counter;
-use alloc::vec::Vec;
+use super::{Open, Out, Sockets, Waiting};
 use eft_base::errno::*;
-use eft_base::{DomainId, SocketId};
+use eft_base::{SocketId, WireAddress};
 use eft_channel::socket::LAYOUT_VERSION;
 use eft_component::sockets::{ConnectionId, Effect, Handle};
 use eft_component::{Context, Outbox};
@@ -47,6 +45,7 @@ impl Sockets {
             page.set_inode(r.value);
         }
         self.open.insert((socket.domain, socket.slot), Open { transport, incarnation: Some(r.args[0]) });
+        self.unclosed.remove(&socket);
         out.push(Out::Effect(Effect::Keep { socket, transport, handle }));
     }
 
@@ -54,7 +53,7 @@ impl Sockets {
     /// and is hung up, unless the slot has its next socket already.
     fn attached(&mut self, socket: SocketId, incarnation: u32, errno: i32, out: &mut Outbox<Out>) {
         let place = (socket.domain, socket.slot);
-        self.examine(socket);
+        self.examine(socket, out);
         if errno != 0 && self.open.get(&place).is_some_and(|open| open.incarnation == Some(incarnation)) {
             self.open.remove(&place);
             out.push(Out::Effect(Effect::Drop(socket)));
@@ -120,44 +119,30 @@ impl Sockets {
         };
         out.push(Out::Effect(Effect::Reply { connection, reply }));
     }
+}
 
-    pub(super) fn closed(&mut self, cx: &mut Context, socket: SocketId, out: &mut Outbox<Out>) {
-        self.examine(socket);
-        let Some(Open { transport, incarnation }) = self.open.remove(&(socket.domain, socket.slot)) else {
-            return;
-        };
-        let incarnation = incarnation.unwrap_or_default();
-        cx.count(Counter::Closed);
-        if let Some(f) = self.domains.get_mut(&socket.domain) {
-            f.listeners.remove(&socket.slot);
+/// Informs a domain's custodian of a successful request; `address` and `port` are what the socket is
+/// bound to now. TCP connects are left out: a connection ends with its stack.
+fn note(
+    transport: ComponentId,
+    request: &SocketsToTransport,
+    address: WireAddress,
+    port: u16,
+) -> Option<Reply> {
+    let (operation, socket, address, port, args) = match *request {
+        SocketsToTransport::Bind { socket, incarnation, reuse, .. } => {
+            (op::BIND, socket, address, port, [reuse as u32, 0, 0, incarnation])
         }
-        out.push(Out::Effect(Effect::Drop(socket)));
-        let build = |request| SocketsToTransport::Close { request, socket, incarnation };
-        self.submit(transport, Waiting::Nobody, build, out);
-    }
-
-    pub(super) fn domain_closed(&mut self, cx: &mut Context, domain: DomainId, out: &mut Outbox<Out>) {
-        let open = self.open.range((domain, 0)..=(domain, u32::MAX));
-        let slots: Vec<u32> = open.map(|((_, slot), _)| *slot).collect();
-        for slot in slots {
-            self.closed(cx, SocketId { domain, slot }, out);
+        SocketsToTransport::Listen { socket, incarnation, backlog, .. } => {
+            (op::LISTEN, socket, address, port, [backlog, 0, 0, incarnation])
         }
-        if let Some(Domain { pool, .. }) = self.domains.remove(&domain) {
-            let socket = SocketId { domain, slot: 0 };
-            for transport in self.transports.clone() {
-                let build = |request| SocketsToTransport::CloseDomain { request, socket, pool };
-                self.submit(transport, Waiting::DomainEnd(domain), build, out);
-            }
+        SocketsToTransport::Connect { socket, incarnation, address: to, port: to_port, .. }
+            if transport.role == Role::Udp =>
+        {
+            (op::CONNECT, socket, to, to_port, [0, port as u32, 0, incarnation])
         }
-        cx.gauge(Counter::Domains, self.domains.len() as u64);
-    }
-
-    /// One transport has nothing of this domain left; the arena is released when the last one has
-    /// answered.
-    fn domain_ended(&mut self, domain: DomainId, out: &mut Outbox<Out>) {
-        let waits = |p: &Pending| matches!(p.waiting, Waiting::DomainEnd(f) if f == domain);
-        if !self.pending.iter().any(|(_, p)| waits(p)) {
-            out.push(Out::Effect(Effect::DomainGone(domain)));
-        }
-    }
+        _ => return None,
+    };
+    let value = operation as u64;
+    Some(Reply { version: LAYOUT_VERSION, slot: socket.slot, value, address, port, args, ..Reply::default() })
 }

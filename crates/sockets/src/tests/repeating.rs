@@ -38,7 +38,7 @@ fn what_a_transport_does_not_answer_is_repeated_until_it_does() {
 fn a_close_that_is_lost_is_repeated() {
     let mut b = Bench::new();
     b.open(2);
-    let [_, close] = b.event(Event::Closed(SocketId { domain: DOMAIN, slot: 2 })).try_into().unwrap();
+    let [close, _] = b.event(Event::Closed(SocketId { domain: DOMAIN, slot: 2 })).try_into().unwrap();
     pass(&mut b, Duration::ZERO);
     pass(&mut b, Duration::from_secs(1));
     assert_eq!(pass(&mut b, Duration::from_secs(1)), [close]);

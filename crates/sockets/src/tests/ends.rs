@@ -1,0 +1,104 @@
+//! Deaths between the steps by which a socket ends.
+
+use super::*;
+
+const SOCKET: SocketId = SocketId { domain: DOMAIN, slot: 4 };
+
+fn is_close(out: &Out, of: u32) -> bool {
+    matches!(out, Out::Transport(_, SocketsToTransport::Close { incarnation, .. }) if *incarnation == of)
+}
+
+/// A successor that is given what its predecessor had not dropped, of this arena.
+fn successor(before: Bench) -> Bench {
+    let mut b = Bench::new();
+    b.arena = before.arena.clone();
+    b.event(Event::DomainOpened { domain: DOMAIN, pool: eft_base::PoolId(9), arena: before.arena });
+    b.event(Event::Survivor { socket: SOCKET, transport: ComponentId::TCP });
+    b
+}
+
+/// A program has a socket in slot 4.
+fn opened() -> Bench {
+    let mut b = Bench::new();
+    b.arena.socket(4).unwrap().reset(ComponentId::TCP);
+    b.open(4);
+    b
+}
+
+#[test]
+fn a_socket_is_dropped_after_its_close() {
+    let mut b = opened();
+    let out = b.event(Event::Closed(SOCKET));
+    assert!(is_close(&out[0], INCARNATION), "{out:?}");
+    assert_eq!(out[1..], [Out::Effect(Effect::Drop(SOCKET))]);
+}
+
+#[test]
+fn who_dies_between_close_and_drop_has_a_successor_that_does_both() {
+    let mut b = opened();
+    // The death: neither was published, or the close alone.
+    b.event(Event::Closed(SOCKET));
+    let mut b = successor(b);
+    let out = b.event(Event::Closed(SOCKET));
+    assert!(is_close(&out[0], 1), "{out:?}");
+    assert_eq!(out[1..], [Out::Effect(Effect::Drop(SOCKET))]);
+}
+
+#[test]
+fn the_next_socket_of_the_slot_is_not_closed_for_its_predecessor() {
+    let mut b = opened();
+    b.event(Event::Closed(SOCKET));
+    // The transport has heard that, and a connection has arrived for a listener.
+    b.arena.socket(4).unwrap().reset(ComponentId::TCP);
+    let mut b = successor(b);
+    assert_eq!(b.event(Event::Closed(SOCKET)), [Out::Effect(Effect::Drop(SOCKET))]);
+    assert!(b.event(Event::Closed(SOCKET)).is_empty());
+    // A program takes it.
+    let r = Request { op: op::ACCEPTED, slot: 4, value: 78, args: [2, 0, 0, 0], ..Request::default() };
+    b.request(r, 9);
+    assert!(is_close(&b.event(Event::Closed(SOCKET))[0], 2));
+}
+
+#[test]
+fn nothing_is_dropped_while_the_transport_is_dead() {
+    let mut b = opened();
+    b.out.remove_peer(ComponentId::TCP);
+    assert!(b.event(Event::Closed(SOCKET)).is_empty());
+    assert!(b.event(Event::Closed(SOCKET)).is_empty());
+    // Its successor hears it, and once.
+    b.out.set_room(ComponentId::TCP, 64, 64);
+    let (e, mut cx, out) = b.cx();
+    e.peer_reborn(&mut cx, ComponentId::TCP, out);
+    e.flush(&mut cx, out);
+    let out: Vec<Out> = b.out.drain().collect();
+    assert!(is_close(&out[0], INCARNATION), "{out:?}");
+    assert_eq!(out[1..], [Out::Effect(Effect::Drop(SOCKET))]);
+}
+
+#[test]
+fn a_socket_whose_domain_ends_while_the_transport_is_dead_is_closed_once() {
+    let mut b = opened();
+    b.out.remove_peer(ComponentId::TCP);
+    b.event(Event::Closed(SOCKET));
+    let out = b.event(Event::DomainClosed(DOMAIN));
+    assert_eq!(out.iter().filter(|out| is_close(out, INCARNATION)).count(), 1);
+    b.out.set_room(ComponentId::TCP, 64, 64);
+    let (e, mut cx, out) = b.cx();
+    e.flush(&mut cx, out);
+    e.check();
+    assert!(out.is_empty());
+}
+
+#[test]
+fn a_full_queue_is_waited_for() {
+    let mut b = opened();
+    b.out.set_room(ComponentId::TCP, 0, 64);
+    assert!(b.event(Event::Closed(SOCKET)).is_empty());
+    let (e, mut cx, out) = b.cx();
+    e.flush(&mut cx, out);
+    assert!(b.out.is_empty());
+    b.out.set_room(ComponentId::TCP, 1, 64);
+    let (e, mut cx, out) = b.cx();
+    e.flush(&mut cx, out);
+    assert_eq!(b.out.drain().count(), 2);
+}
