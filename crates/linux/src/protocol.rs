@@ -132,7 +132,8 @@ pub enum ToServer {
     DomainClosed {
         domain: DomainId,
     },
-    /// The far ends of the descriptors of a domain's sockets, at most [`crate::scm::FDS_MAX`]. [each]
+    /// The far ends of the descriptors of a domain's sockets, at most [`crate::scm::FDS_MAX`]. sockets may be told which there
+    /// are before. [each, or none]
     Far {
         domain: DomainId,
         slots: Vec<u32>,

@@ -7,6 +7,7 @@
 
 mod connections;
 mod loopback;
+mod survivors;
 
 use super::Surroundings;
 use crate::descriptors::is_closed;
@@ -21,6 +22,7 @@ use eft_messages::control::{Reply, op};
 use rustix::event::epoll;
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use survivors::Survivors;
 
 /// What a descriptor of the epoll set is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -91,6 +93,7 @@ pub struct Applications {
     far: HashMap<SocketId, Far>,
     /// Far ends from before a crash that are not in the set yet, in the order in which they came.
     unwatched: VecDeque<SocketId>,
+    survivors: Survivors,
     loopback: HashMap<SocketId, (OwnedFd, u64)>,
     handles: HashMap<Handle, OwnedFd>,
     next_handle: u64,
@@ -122,6 +125,7 @@ impl Applications {
             domains: HashMap::new(),
             far: HashMap::new(),
             unwatched: VecDeque::new(),
+            survivors: Survivors::default(),
             loopback: HashMap::new(),
             handles: HashMap::new(),
             next_handle: 1,
@@ -150,6 +154,7 @@ impl Applications {
             &FromServer::Keep { domain: socket.domain, slot: socket.slot, transport },
             &[&fd],
         );
+        self.survivors.forget(socket);
         self.insert(socket, transport, fd);
         self.watch_far(socket);
     }
@@ -186,6 +191,7 @@ impl Applications {
     }
 
     fn drop_socket(&mut self, socket: SocketId) {
+        self.survivors.forget(socket);
         let far = self.far.remove(&socket);
         if let Some(Far { fd, token, .. }) = &far {
             self.unwatch(fd, *token);
@@ -221,7 +227,10 @@ impl Applications {
 
     /// Sends a domain's custodian a request to repeat later, with the descriptor that belongs to it. A custodian that
     /// does not read loses the note: that socket ends with the stack.
-    fn note(&self, socket: SocketId, note: Reply) {
+    fn note(&mut self, socket: SocketId, note: Reply) {
+        if self.survivors.hold(socket, note) {
+            return;
+        }
         let Some(custodian) = self.custodians.get(&socket.domain) else { return };
         let with = match note.value as u32 {
             op::LISTEN | op::SHADOW => self.loopback.get(&socket).map(|(fd, _)| fd),
@@ -317,6 +326,7 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
 
     fn domain_closed(&mut self, domain: DomainId) {
         self.domains.remove(&domain);
+        self.survivors.forget_domain(domain);
         let sockets: Vec<SocketId> = self.far.keys().filter(|s| s.domain == domain).copied().collect();
         sockets.into_iter().for_each(|s| self.drop_socket(s));
     }
@@ -344,12 +354,8 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
                 None => self.domain_given(ConnectionId(id), domain),
             },
             ToServer::Far { domain, slots, transport } => {
-                for (slot, fd) in slots.into_iter().zip(fds) {
-                    let socket = SocketId { domain, slot };
-                    emit(Event::Survivor { socket, transport });
-                    self.insert(socket, transport, fd);
-                    self.unwatched.push_back(socket);
-                }
+                let sockets = slots.into_iter().map(|slot| SocketId { domain, slot });
+                self.take_far_ends(sockets, transport, fds.collect(), emit);
             }
             ToServer::Loopback { domain, slot } => {
                 if let Some(fd) = fds.next() {

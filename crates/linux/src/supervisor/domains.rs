@@ -6,7 +6,6 @@ use super::kept::Kept;
 use super::say::say;
 use crate::error::error;
 use crate::protocol::{self, ArenaShape, FromServer, ToServer};
-use crate::scm::FDS_MAX;
 use crate::{Result, bell, memory};
 use eft_base::{DomainId, PoolId, SocketId};
 use eft_channel::socket::Geometry;
@@ -36,8 +35,8 @@ struct Announced {
 }
 
 /// The far end of a socket's descriptor.
-struct Far {
-    fd: OwnedFd,
+pub(super) struct Far {
+    pub(super) fd: OwnedFd,
     /// The transport that owns the socket.
     transport: ComponentId,
 }
@@ -109,7 +108,7 @@ impl Keeping {
     }
 
     /// The far ends that a server has, by domain and transport.
-    fn far_of(&self, peer: ComponentId) -> Vec<(DomainId, ComponentId, Vec<(SocketId, &Far)>)> {
+    pub(super) fn far_of(&self, peer: ComponentId) -> Vec<(DomainId, ComponentId, Vec<(SocketId, &Far)>)> {
         let hears = |far: &Far| peer.role == Role::Sockets || far.transport == peer;
         let mut groups: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for (socket, far) in self.far.iter().filter(|(_, far)| hears(far)) {
@@ -362,21 +361,6 @@ impl Supervisor {
         }
         for (s, fd) in &keeping.loopback {
             member.tell(&ToServer::Loopback { domain: s.domain, slot: s.slot }, &[fd]);
-        }
-    }
-
-    /// The far ends of descriptors, for a newborn server. A transport is at work while they come: it tells a program what it
-    /// has to tell when it has the far end, and looks at the socket then. sockets would take a closed descriptor for an
-    /// open one.
-    pub(super) fn give_far_ends(&mut self, i: usize) {
-        let Supervisor { keeping, members, .. } = self;
-        let member = &mut members[i];
-        for (domain, transport, ends) in keeping.far_of(member.peer) {
-            for some in ends.chunks(FDS_MAX) {
-                let slots = some.iter().map(|(s, _)| s.slot).collect();
-                let fds: Vec<&OwnedFd> = some.iter().map(|(_, far)| &far.fd).collect();
-                member.tell(&ToServer::Far { domain, slots, transport }, &fds);
-            }
         }
     }
 

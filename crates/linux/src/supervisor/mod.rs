@@ -12,6 +12,7 @@ mod deaths;
 mod deathwatch;
 mod domains;
 mod ending;
+mod far_ends;
 mod hearing;
 mod inheritance;
 mod kept;
@@ -48,7 +49,7 @@ use eft_control::hang::Hang;
 use eft_control::network::Network;
 use eft_control::store::Store;
 use eft_host::clock;
-use eft_messages::{ComponentId, Role};
+use eft_messages::ComponentId;
 use ending::Ending;
 use member::{Life, Member};
 use process::Process;
@@ -257,10 +258,7 @@ impl Supervisor {
                 self.note_recovery(i);
                 self.watch_death(self.company(i)[0]);
                 self.keep_server(i);
-                // Without them sockets does not begin.
-                if self.members[i].peer.role != Role::Sockets {
-                    self.give_far_ends(i);
-                }
+                self.give_other_far_ends(i);
                 self.show_member(i);
                 self.newcomer_is_up(i);
                 self.ask_again_for_neighbours(i);

@@ -120,9 +120,7 @@ impl Supervisor {
                 self.connect(i, j, capacity)?;
             }
         }
-        if peer.role == Role::Sockets {
-            self.give_far_ends(i);
-        }
+        self.give_far_ends_ahead(i);
         self.tell_index(i, &ToServer::Run, &[]);
         Ok(())
     }

@@ -75,3 +75,53 @@ fn requests_that_are_answered_are_taken_at_once() {
     assert_eq!(read(&mut applications), [0, 1, 2].map(|slot| (op::OPEN, slot, true)));
     assert_eq!(read(&mut applications), []);
 }
+
+const FIRST: SocketId = SocketId { domain: DomainId(1), slot: 4 };
+const SECOND: SocketId = SocketId { domain: DomainId(1), slot: 5 };
+
+/// Which survivors the engine is told of.
+fn told(applications: &mut Applications, sockets: &[SocketId], fds: Vec<OwnedFd>) -> Vec<SocketId> {
+    let mut all = Vec::new();
+    let sockets = sockets.iter().copied();
+    applications.take_far_ends(sockets, ComponentId::TCP, fds, &mut |event| match event {
+        Event::Survivor { socket, .. } => all.push(socket),
+        _ => panic!("no survivor"),
+    });
+    all
+}
+
+#[test]
+fn survivors_are_known_before_their_far_ends_are_here() {
+    let (custodian, connection) = scm::pair().unwrap();
+    let (mut applications, _supervisor) = life(&connection);
+    applications.custodians.insert(DomainId(1), ID);
+    let (program, far) = scm::pair().unwrap();
+    assert_eq!(told(&mut applications, &[FIRST, SECOND], vec![]), [FIRST, SECOND]);
+    // A program binds it meanwhile: its custodian is told when the far end is here, and gets a duplicate.
+    let note = Reply { version: LAYOUT_VERSION, slot: 4, value: op::BIND as u64, ..Reply::default() };
+    applications.note(FIRST, note);
+    let mut buffer = [0; 4096];
+    assert!(scm::receive(&custodian, &mut buffer, true).is_err());
+    assert!(told(&mut applications, &[FIRST], vec![far]).is_empty(), "it is known");
+    assert_eq!(scm::receive(&custodian, &mut buffer, true).unwrap().1.len(), 1);
+    assert!(!applications.unwatched.is_empty(), "it is to be watched");
+    drop(program);
+    assert!(applications.is_closed(FIRST));
+}
+
+#[test]
+fn a_far_end_that_nobody_announced_is_a_survivor_unless_the_slot_has_another() {
+    let (_program, connection) = scm::pair().unwrap();
+    let (mut applications, _supervisor) = life(&connection);
+    let (first, far) = scm::pair().unwrap();
+    assert_eq!(told(&mut applications, &[FIRST], vec![far]), [FIRST]);
+    let (_second, far) = scm::pair().unwrap();
+    drop(first);
+    assert!(told(&mut applications, &[FIRST], vec![far]).is_empty());
+    assert!(applications.is_closed(FIRST), "it has the first one");
+    // One that was dropped before its far end came is a survivor again, and closed then.
+    told(&mut applications, &[SECOND], vec![]);
+    applications.drop_socket(SECOND);
+    let (_, far) = scm::pair().unwrap();
+    assert_eq!(told(&mut applications, &[SECOND], vec![far]), [SECOND]);
+}
