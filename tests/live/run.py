@@ -22,6 +22,7 @@ import hangups
 import injections
 import inputs
 import ipv6
+import libuv
 import marks
 import options
 import past
@@ -44,7 +45,7 @@ if __name__ == "__main__":
         command = [str(ROOT / "scripts/own-network"), sys.executable, *sys.argv]
         os.execvpe(command[0], command, os.environ | {"EFT_LIVE_INSIDE": "yes"})
     cases = addresses.CASES + adoption.CASES + autoconf.CASES + inputs.CASES + options.CASES + recordings.CASES + budget.CASES + crashes.CASES + crowds.CASES + handover.CASES + datagrams.CASES + ipv6.CASES + marks.CASES + early.CASES + segments.CASES
-    cases += servers.CASES + suites.CASES
+    cases += servers.CASES + suites.CASES + libuv.CASES
     cases += hangups.CASES + groups.CASES + guests.CASES + injections.CASES
     cases += programs.CASES + past.CASES + proxied.CASES + returns.CASES + rootless.CASES + sandboxes.CASES + standbys.CASES + updates.CASES + watchdog.CASES
     sys.exit(run_all(cases, sys.argv[1:]))

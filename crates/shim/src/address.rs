@@ -2,10 +2,14 @@
 
 use crate::interfaces;
 use crate::sys::{self, Errno, Result};
+use core::ffi::c_int;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use eft_base::Endpoint;
 use eft_base::address::{needs_zone, with_zone, zone};
 use libc::{sockaddr, sockaddr_in, sockaddr_in6, sockaddr_storage, socklen_t};
+
+/// Of a `sockaddr_in6`, the scope id may be missing (RFC 2133).
+const SOCKADDR_IN6_MIN: usize = size_of::<sockaddr_in6>() - 4;
 
 /// The meaning of a program's socket address to a socket that may be eft's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +29,21 @@ pub enum Target {
 /// # Safety
 /// `address` must be null or valid for `len` bytes.
 pub unsafe fn read(address: *const sockaddr, len: socklen_t) -> Result<Target> {
+    // SAFETY: by the caller.
+    unsafe { parse(address, len, Zone::Needed) }
+}
+
+/// What an address of a link must say about its link.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Zone {
+    Needed,
+    /// Without it, the socket chooses the link (`crate::groups`).
+    Optional,
+}
+
+/// # Safety
+/// As [`read`].
+unsafe fn family_of(address: *const sockaddr, len: socklen_t) -> Result<c_int> {
     if address.is_null() {
         return Err(Errno(libc::EFAULT));
     }
@@ -34,8 +53,27 @@ pub unsafe fn read(address: *const sockaddr, len: socklen_t) -> Result<Target> {
     // Only the bytes that are read here are checked; a longer address may extend anywhere.
     sys::plausible(address, (len as usize).min(size_of::<sockaddr_in6>()))?;
     // SAFETY: at least the family is there.
-    let family = unsafe { (&raw const (*address).sa_family).read_unaligned() } as i32;
-    let (ip, port) = match family {
+    Ok(unsafe { (&raw const (*address).sa_family).read_unaligned() }.into())
+}
+
+/// Refuses a `sockaddr_in` where a socket of AF_INET6 binds, or a stream of it connects; errors as on Linux.
+///
+/// # Safety
+/// As [`read`].
+pub unsafe fn is_of_family(address: *const sockaddr, len: socklen_t, inet6: bool) -> Result<()> {
+    // SAFETY: by the caller.
+    match unsafe { family_of(address, len) }? {
+        libc::AF_INET if inet6 && (len as usize) < SOCKADDR_IN6_MIN => Err(Errno(libc::EINVAL)),
+        libc::AF_INET if inet6 => Err(Errno(libc::EAFNOSUPPORT)),
+        _ => Ok(()),
+    }
+}
+
+/// # Safety
+/// As [`read`].
+unsafe fn parse(address: *const sockaddr, len: socklen_t, zone: Zone) -> Result<Target> {
+    // SAFETY: by the caller.
+    let (ip, port) = match unsafe { family_of(address, len) }? {
         libc::AF_UNSPEC => return Ok(Target::Unspecified),
         libc::AF_INET if len as usize >= size_of::<sockaddr_in>() => {
             // SAFETY: long enough.
@@ -43,8 +81,8 @@ pub unsafe fn read(address: *const sockaddr, len: socklen_t) -> Result<Target> {
             let ip = Ipv4Addr::from(u32::from_be(a.sin_addr.s_addr));
             (IpAddr::V4(ip), u16::from_be(a.sin_port))
         }
-        libc::AF_INET6 if len as usize >= size_of::<sockaddr_in6>() - 4 => {
-            // SAFETY: long enough (the scope id may be missing, RFC 2133).
+        libc::AF_INET6 if len as usize >= SOCKADDR_IN6_MIN => {
+            // SAFETY: long enough.
             let a = unsafe { &*address.cast::<[u8; 24]>() };
             let port = u16::from_be_bytes([a[2], a[3]]);
             let mut octets = [0; 16];
@@ -55,7 +93,7 @@ pub unsafe fn read(address: *const sockaddr, len: socklen_t) -> Result<Target> {
                 return Ok(Target::Kernel);
             }
             // SAFETY: as above.
-            let zone = unsafe { zone_of(ip, address, len) }?;
+            let zone = unsafe { zone_of(ip, address, len, zone) }?;
             (with_zone(ip, zone).to_canonical(), port)
         }
         libc::AF_INET | libc::AF_INET6 => return Err(Errno(libc::EINVAL)),
@@ -67,19 +105,23 @@ pub unsafe fn read(address: *const sockaddr, len: socklen_t) -> Result<Target> {
     Ok(Target::Eft(Endpoint::new(ip, port)))
 }
 
-/// The zone of an address that needs one: `sin6_scope_id`, the index of an interface of the stack's.
+/// The zone of an address that needs one: `sin6_scope_id`, the index of an interface of the stack's. 0: there is none, and it
+/// is optional.
 ///
 /// # Safety
 /// `address` must be a `sockaddr_in6` of `len` bytes.
-unsafe fn zone_of(ip: Ipv6Addr, address: *const sockaddr, len: socklen_t) -> Result<u16> {
+unsafe fn zone_of(ip: Ipv6Addr, address: *const sockaddr, len: socklen_t, zone: Zone) -> Result<u16> {
     if !needs_zone(ip) {
         return Ok(0);
     }
-    if (len as usize) < size_of::<sockaddr_in6>() {
-        return Err(Errno(libc::EINVAL));
+    let scope = match len as usize >= size_of::<sockaddr_in6>() {
+        // SAFETY: long enough.
+        true => unsafe { (&raw const (*address.cast::<sockaddr_in6>()).sin6_scope_id).read_unaligned() },
+        false => 0,
+    };
+    if scope == 0 && zone == Zone::Optional {
+        return Ok(0);
     }
-    // SAFETY: long enough.
-    let scope = unsafe { (&raw const (*address.cast::<sockaddr_in6>()).sin6_scope_id).read_unaligned() };
     // A link-local address without its link is invalid, as on Linux.
     let known = interfaces::all().iter().any(|i| i.index == scope && !i.is_loopback());
     u16::try_from(scope).ok().filter(|_| known).ok_or(Errno(libc::EINVAL))
@@ -102,14 +144,29 @@ pub const fn wildcard(inet6: bool) -> IpAddr {
     }
 }
 
-/// As [`read`], where a socket of AF_INET binds or sends: Linux accepts AF_UNSPEC as AF_INET there, for
-/// old programs.
+/// As [`read`], where a socket of AF_INET binds: Linux accepts AF_UNSPEC as AF_INET there, for old programs.
 ///
 /// # Safety
 /// As [`read`].
 pub unsafe fn read_named(address: *const sockaddr, len: socklen_t, inet6: bool) -> Result<Target> {
     // SAFETY: by the caller.
-    let target = unsafe { read(address, len) }?;
+    unsafe { parse_named(address, len, inet6, Zone::Needed) }
+}
+
+/// As [`read_named`], where a datagram is sent, which finds its link by itself.
+///
+/// # Safety
+/// As [`read`].
+pub unsafe fn read_destination(address: *const sockaddr, len: socklen_t, inet6: bool) -> Result<Target> {
+    // SAFETY: by the caller.
+    unsafe { parse_named(address, len, inet6, Zone::Optional) }
+}
+
+/// # Safety
+/// As [`read`].
+unsafe fn parse_named(address: *const sockaddr, len: socklen_t, inet6: bool, zone: Zone) -> Result<Target> {
+    // SAFETY: by the caller.
+    let target = unsafe { parse(address, len, zone) }?;
     if target != Target::Unspecified || inet6 || (len as usize) < size_of::<sockaddr_in>() {
         return Ok(target);
     }
@@ -177,7 +234,7 @@ pub fn from_storage(storage: &sockaddr_storage) -> Option<Endpoint> {
 }
 
 /// The address of a socket, or of its peer; `None` if there is none, or if it is not an Internet address.
-pub fn of_socket(fd: core::ffi::c_int, peer: bool) -> Option<Endpoint> {
+pub fn of_socket(fd: c_int, peer: bool) -> Option<Endpoint> {
     let number = if peer { libc::SYS_getpeername } else { libc::SYS_getsockname };
     // SAFETY: all zeroes is a sockaddr_storage.
     let mut address: sockaddr_storage = unsafe { core::mem::zeroed() };

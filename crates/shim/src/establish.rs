@@ -78,6 +78,8 @@ pub unsafe fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> Resul
 /// `address` must be null or valid for `len` bytes.
 unsafe fn named(address: *const sockaddr, len: socklen_t, inet6: bool) -> Result<Target> {
     // SAFETY: by the caller.
+    unsafe { address::is_of_family(address, len, inet6)? };
+    // SAFETY: by the caller.
     let (plain, named) = unsafe { (address::read(address, len)?, address::read_named(address, len, inet6)?) };
     match (plain, named) {
         (Target::Unspecified, Target::Eft(to)) if to.address.is_unspecified() => Ok(named),
@@ -230,6 +232,18 @@ pub unsafe fn connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> Re
     })
 }
 
+/// The address that a program connects to. A stream of AF_INET6 takes no `sockaddr_in`; a datagram socket does.
+///
+/// # Safety
+/// As [`connect`].
+unsafe fn peer(address: *const sockaddr, len: socklen_t, is_stream6: bool) -> Result<Target> {
+    // SAFETY: by the caller.
+    unsafe {
+        address::is_of_family(address, len, is_stream6)?;
+        address::read(address, len)
+    }
+}
+
 /// # Safety
 /// As [`connect`].
 unsafe fn begin_connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> Result<c_int> {
@@ -238,7 +252,7 @@ unsafe fn begin_connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> 
     match table::get(fd) {
         Entry::Undecided { stream, inet6, begun, .. } => {
             // SAFETY: by the caller.
-            match unsafe { address::read(address, len) } {
+            match unsafe { peer(address, len, inet6 && stream) } {
                 Ok(Target::Eft(to)) if !to.address.is_unspecified() && belongs(fd, inet6, to) => {
                     let socket = match stream {
                         true => convert::to_eft(fd, stream, inet6, false)?.0,
@@ -265,7 +279,7 @@ unsafe fn begin_connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> 
                 return in_kernel();
             };
             // SAFETY: by the caller.
-            match unsafe { address::read(address, len) }? {
+            match unsafe { peer(address, len, socket.has(bit::INET6) && socket.is_stream()) }? {
                 Target::Eft(to) if !to.address.is_unspecified() => {
                     address::suits(to, socket.has(bit::INET6), socket.has(bit::V6ONLY))?;
                     connect_eft(fd, socket, to)

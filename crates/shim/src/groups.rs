@@ -5,7 +5,7 @@ use crate::interfaces::{self, Interface};
 use crate::socket::{Socket, bit};
 use core::net::{IpAddr, Ipv4Addr};
 use eft_base::Endpoint;
-use eft_base::address::{with_zone, zone};
+use eft_base::address::{needs_zone, with_zone, zone};
 use eft_channel::socket::Opt;
 
 /// The source of a datagram to a group that leaves by the chosen interface; unspecified: as the stack chooses. A socket that is
@@ -25,12 +25,18 @@ pub fn source(socket: &Socket, group: IpAddr) -> IpAddr {
     list.iter().find(alike).map_or(any, |i| i.address)
 }
 
-/// A destination: a group of a link lies in the zone of the chosen interface, unless it names another.
+/// A destination with its link: a group lies in the zone of the chosen interface, unless it names another. Whatever else names
+/// none lies on the first link, as by Linux's routes.
 pub fn toward(socket: &Socket, to: Endpoint) -> Endpoint {
     let index = socket.page.option(Opt::MulticastInterface);
     match to.address {
         IpAddr::V6(a) if index > 1 && a.is_multicast() && zone(a) == 0 => {
             Endpoint::new(with_zone(a, index as u16).into(), to.port)
+        }
+        IpAddr::V6(a) if needs_zone(a) && zone(a) == 0 => {
+            let list = interfaces::all();
+            let first = list.iter().find(|i| !i.is_loopback()).map_or(0, |i| i.index);
+            Endpoint::new(with_zone(a, first as u16).into(), to.port)
         }
         _ => to,
     }

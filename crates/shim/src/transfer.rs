@@ -49,7 +49,7 @@ unsafe fn way(socket: &Socket, to: *const sockaddr, len: socklen_t) -> Result<Wa
         return Ok(if begun { Way::Stack(None) } else { unaddressed });
     }
     // SAFETY: by the caller.
-    match unsafe { address::read_named(to, len, socket.has(bit::INET6)) }? {
+    match unsafe { address::read_destination(to, len, socket.has(bit::INET6)) }? {
         Target::Eft(to) if !to.address.is_unspecified() => {
             address::suits(to, socket.has(bit::INET6), socket.has(bit::V6ONLY))?;
             Ok(Way::Stack(Some(to)))
@@ -320,7 +320,7 @@ pub unsafe fn decide(
         }
         Entry::Undecided { stream: false, inet6, begun, .. } if !to.is_null() => {
             // SAFETY: by the caller.
-            match unsafe { address::read_named(to, len, inet6) } {
+            match unsafe { address::read_destination(to, len, inet6) } {
                 Ok(Target::Eft(to)) if !to.address.is_unspecified() && establish::belongs(fd, inet6, to) => {
                     return Some(establish::turn_to_stack(fd, inet6, begun));
                 }

@@ -440,10 +440,18 @@ static void six(void) {
     write_all(c, "six", 3);
     char to[3];
     read_all(s, to, 3);
-    /* And an IPv6 socket connects to a mapped address. */
+    /* And an IPv6 socket connects to a mapped address, though not by an IPv4 socket's. */
     int l4 = listening();
-    int six = socket(AF_INET6, SOCK_STREAM, 0);
+    int six = socket(AF_INET6, SOCK_STREAM, 0), u = socket(AF_INET6, SOCK_DGRAM, 0);
     struct sockaddr_in v4 = at(host, 0);
+    union { struct sockaddr_in v4; struct sockaddr_in6 v6; } either = {.v4 = at(host, port_of(l4))};
+    FAILS(bind(six, (void *)&v4, sizeof v4), EINVAL);
+    FAILS(bind(u, (void *)&v4, sizeof v4), EINVAL);
+    FAILS(bind(six, (void *)&either, sizeof either), EAFNOSUPPORT);
+    FAILS(connect(six, (void *)&either.v4, sizeof either.v4), EINVAL);
+    FAILS(connect(six, (void *)&either, sizeof either), EAFNOSUPPORT);
+    CHECK(connect(u, (void *)&either.v4, sizeof either.v4) == 0);
+    FAILS(bind(u, (void *)&v4, sizeof v4), EINVAL);
     a = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = htons(port_of(l4))};
     a.sin6_addr.s6_addr[10] = a.sin6_addr.s6_addr[11] = 0xff;
     memcpy(&a.sin6_addr.s6_addr[12], &v4.sin_addr, 4);
