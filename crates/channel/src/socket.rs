@@ -19,6 +19,7 @@ mod option;
 pub mod pacing;
 mod page;
 mod records;
+pub mod signature_keys;
 mod stamps;
 mod statistics;
 mod urgent;
@@ -30,6 +31,7 @@ pub use page::{
     SocketPage,
 };
 pub use records::RECORDS_MAX;
+pub use signature_keys::{KEY_BYTES_MAX, SignatureKey};
 pub use stamps::{STAMP_REQUESTS_MAX, STAMPS_MAX, Stamp, stamped, stamping};
 pub use statistics::SocketStatistics;
 pub use urgent::{Step, Urgent};
@@ -288,6 +290,8 @@ pub mod flag {
     pub const CONNECTING: u32 = 16;
     /// The transport no longer uses this socket; writes fail with EPIPE.
     pub const SEND_CLOSED: u32 = 32;
+    /// The peer sent FIN, and all before it has come.
+    pub const FINISHED: u32 = 64;
 }
 
 /// Bits of [`SocketPage::wishes`], set by the application.

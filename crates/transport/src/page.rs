@@ -6,6 +6,7 @@
 //! A transport reads its own words here and not in the page, which every program of the domain can write. A page with
 //! a staged reset reads as if it were reset already: its content is that of the slot's last user.
 
+mod keys;
 mod queues;
 mod words;
 
@@ -14,7 +15,7 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use eft_base::{ComponentId, Endpoint, PacketRef, PoolId, SocketId};
 use eft_channel::Segment;
-use eft_channel::socket::{COOKIE_KEYS_MAX, Opt, SendRoom, SocketInfo, SocketPage, SocketStatistics};
+use eft_channel::socket::{Opt, SendRoom, SocketInfo, SocketPage, SocketStatistics};
 
 use words::{Seldom, word};
 
@@ -134,6 +135,7 @@ impl Page {
         if seldom.freed {
             page.set_free();
         }
+        seldom.signature_key.inspect(|key| page.write_signature_key(0, key));
         seldom.options.iter().for_each(|(option, value)| page.set_option(*option, *value));
         seldom.local.inspect(|e| page.set_local(*e));
         seldom.remote.inspect(|e| page.set_remote(*e));
@@ -222,11 +224,6 @@ impl Page {
     /// The end of a record, by its number; see [`SocketPage::record`].
     pub fn record(&self, number: u32) -> u32 {
         self.0.page.record(number)
-    }
-
-    /// See [`SocketPage::cookie_keys`]; none in a page that the application does not use yet.
-    pub fn cookie_keys(&self) -> ([u8; COOKIE_KEYS_MAX], usize) {
-        if self.is_fresh() { ([0; COOKIE_KEYS_MAX], 0) } else { self.0.page.cookie_keys() }
     }
 
     // Its rings.

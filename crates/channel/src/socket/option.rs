@@ -70,10 +70,12 @@ pub enum Opt {
     MulticastInterface,
     /// The IPv4 address that was named for it; 0: none. For the shim.
     MulticastSource,
+    /// Keys that sign segments (TCP_MD5SIG): see [`super::signature_keys`].
+    SignatureKeys,
 }
 
 impl Opt {
-    pub(crate) const LAST: Opt = Opt::MulticastSource;
+    pub(crate) const LAST: Opt = Opt::SignatureKeys;
 
     /// Options that a connection inherits from its listener.
     pub const INHERITED: &[Opt] = &[

@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering;
 
 /// Ends that the ring holds.
 pub const RECORDS_MAX: u32 = 256;
-const RECORDS: usize = 2048;
+pub(super) const RECORDS: usize = 2048;
 const _: () = assert!(RECORDS + RECORDS_MAX as usize * 4 <= SOCKET_HEADER_LEN);
 
 impl SocketPage {

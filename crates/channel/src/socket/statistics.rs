@@ -9,7 +9,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 const INFO_ANSWERED: usize = 56;
 const INFO_ASKED: usize = 76;
 const STATISTICS: usize = 1024;
-const _: () = assert!(STATISTICS + size_of::<SocketStatistics>() <= SOCKET_HEADER_LEN);
+pub(super) const STATISTICS_END: usize = STATISTICS + size_of::<SocketStatistics>();
+const _: () = assert!(STATISTICS_END <= SOCKET_HEADER_LEN);
 
 /// Numbers of one stream, written by the transport when the application asks, and else at most every 100 ms; RFC 4898 has most of them.
 ///

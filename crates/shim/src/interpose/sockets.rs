@@ -157,8 +157,32 @@ unsafe fn wants_groups(fd: c_int, level: c_int, option: c_int, value: *const c_v
     !options::multicast::is_kernels(level, option, bytes)
 }
 
-/// The stack has an algorithm of congestion control that this kernel lacks: the socket becomes eft's, since the kernel's cannot keep
-/// the choice for it. `None`: it is not to become eft's.
+/// Whether an option of an undecided socket is a key for peers that are reached through the stack. The kernel would not tell it
+/// again.
+///
+/// # Safety
+/// As [`permitted`].
+unsafe fn signs_on_the_stack(
+    fd: c_int,
+    level: c_int,
+    option: c_int,
+    value: *const c_void,
+    len: socklen_t,
+) -> bool {
+    if level != libc::IPPROTO_TCP || !matches!(table::get(fd), Entry::Undecided { stream: true, .. }) {
+        return false;
+    }
+    let Ok(len) = address::signed_len(len) else { return false };
+    if value.is_null() || sys::readable(value, len).is_err() {
+        return false;
+    }
+    // SAFETY: it can be read.
+    let bytes = unsafe { core::slice::from_raw_parts(value.cast::<u8>(), len) };
+    options::signatures::is_for_stack(level, option, bytes)
+}
+
+/// The kernel cannot keep this option for the stack, as the choice of an algorithm of congestion control that it lacks: the socket
+/// becomes eft's. `None`: it is not to become eft's.
 ///
 /// # Safety
 /// As [`permitted`], which has allowed it.
@@ -234,6 +258,11 @@ pub unsafe extern "C" fn setsockopt(
                     Ok(()) => setsockopt(fd, level, option, value, len),
                     Err(errno) => errno::int(Err(errno)),
                 };
+            }
+            if signs_on_the_stack(fd, level, option, value, len)
+                && let Some(taken) = set_what_the_kernel_lacks(fd, level, option, (value, len))
+            {
+                return errno::int(taken);
             }
             table::touched(fd);
             let done = real::setsockopt.get()(fd, level, option, value, len);

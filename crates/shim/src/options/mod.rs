@@ -9,6 +9,7 @@ mod carry;
 mod computed;
 pub mod multicast;
 mod pacing;
+pub mod signatures;
 mod table;
 mod words;
 
@@ -81,6 +82,8 @@ enum Kind {
     Membership(u8),
     /// IP_MULTICAST_IF, IPV6_MULTICAST_IF.
     MulticastInterface,
+    /// TCP_MD5SIG, TCP_MD5SIG_EXT. Cannot be read.
+    SignatureKey,
     /// TCP_CC_INFO: empty for CUBIC and NewReno, as on Linux.
     CongestionInfo,
 }
@@ -174,6 +177,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
         Kind::NoOptions => return Ok(()),
         Kind::Membership(change) => return multicast::change(socket, change, level, name, value),
         Kind::MulticastInterface => return multicast::set_interface(page, level, value),
+        Kind::SignatureKey => return signatures::set(socket, name, value),
         Kind::CookieKeys => {
             page.set_cookie_keys(value);
             return Ok(());
@@ -310,7 +314,8 @@ fn unknown(socket: &Socket, level: c_int) -> Errno {
 
 /// `getsockopt`: the option's bytes into `to` (at most its length); returns how many.
 pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8]) -> Result<usize> {
-    let kind = find(socket, level, name).filter(|kind| !matches!(kind, Kind::Membership(_)));
+    let kind = find(socket, level, name);
+    let kind = kind.filter(|kind| !matches!(kind, Kind::Membership(_) | Kind::SignatureKey));
     let kind = kind.ok_or_else(|| unknown(socket, level))?;
     let page = &socket.page;
     let word = |opt: Opt, default: c_int| match page.option(opt) {
@@ -360,7 +365,7 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
         Kind::MulticastHops => words::multicast_hops(page),
         Kind::Unless(opt) => (page.option(opt) == 0) as c_int,
         Kind::MulticastInterface => return Ok(copy(&multicast::interface_bytes(page, level), to)),
-        Kind::Membership(_) => return Err(Errno(libc::ENOPROTOOPT)),
+        Kind::Membership(_) | Kind::SignatureKey => return Err(Errno(libc::ENOPROTOOPT)),
         Kind::Word(opt) | Kind::Flag(opt) => page.option(opt) as c_int,
         Kind::Bit(bits) => socket.has(bits) as c_int,
         Kind::Size(Opt::SendBuffer) => word(Opt::SendBuffer, page.send_len() as c_int),

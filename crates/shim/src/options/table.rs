@@ -73,6 +73,7 @@ const LISTS: &str = "sources are named one by one";
 const FILTERS: &str = "packet programs are not run; the packet filter is `eft pf`";
 const STAMPS: &str = "packets have no timestamps";
 const KERNEL_MEMORY: &str = "of the kernel's memory";
+const KEYS: &str = "RFC 2385; a listener has room for some hundred keys, others for five (ENOMEM)";
 const LABELS: &str = "of local sockets";
 
 /// Those of IPv4, of sockets and of the transports.
@@ -213,7 +214,7 @@ const OPTIONS: &[Row] = &[
     stream(11, "TCP_INFO", Kind::TcpInfo, "every field, of now; what is not measured is 0 or unlimited"),
     stream(12, "TCP_QUICKACK", Kind::QuickAck, ""),
     stream(13, "TCP_CONGESTION", Kind::Congestion, "cubic, reno or bbr, else ENOENT"),
-    no(TCP, 14, "TCP_MD5SIG", "segments are not signed"),
+    stream(14, "TCP_MD5SIG", Kind::SignatureKey, KEYS),
     no(TCP, 15, "TCP_COOKIE_TRANSACTIONS", "Linux has removed it"),
     no(TCP, 16, "TCP_THIN_LINEAR_TIMEOUTS", ""),
     no(TCP, 17, "TCP_THIN_DUPACK", "Linux ignores it"),
@@ -246,7 +247,7 @@ const OPTIONS: &[Row] = &[
         "EOPNOTSUPP if `eft up --fastopen` names no client; MSG_FASTOPEN too",
     ),
     no(TCP, 31, "TCP_ULP", "TLS is the program's own"),
-    no(TCP, 32, "TCP_MD5SIG_EXT", "segments are not signed"),
+    stream(32, "TCP_MD5SIG_EXT", Kind::SignatureKey, "with a prefix; none of an interface (EINVAL)"),
     stream(
         33,
         "TCP_FASTOPEN_KEY",

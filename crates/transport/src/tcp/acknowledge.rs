@@ -154,8 +154,8 @@ impl Connection<'_> {
 
     /// The options of every segment after the handshake.
     pub(super) fn ordinary_options(&self, cx: &Context) -> Builder {
-        let mut options = Builder::new();
         let block = &*self.block;
+        let mut options = Builder::beside(block.signature_len());
         if block.has(bit::TIMESTAMPS) {
             options.timestamps(block.timestamp(cx.now), block.ts_recent);
         }

@@ -74,6 +74,8 @@ pub mod bit {
     pub const V6ONLY: u32 = 1 << 27;
     /// The cookie is in the experimental option (RFC 6994).
     pub const COOKIE_EXPERIMENTAL: u32 = 1 << 28;
+    /// Segments are signed (RFC 2385), in both directions.
+    pub const SIGNED: u32 = 1 << 29;
 }
 
 /// Both ends of a connection.
@@ -321,8 +323,13 @@ impl Block {
 
     /// Payload of a full segment with the options that every segment carries.
     pub fn segment_size(&self) -> u32 {
-        let options = if self.has(bit::TIMESTAMPS) { super::options::TIMESTAMPS_LEN as u32 } else { 0 };
-        (self.mss as u32).saturating_sub(options).max(1)
+        let timestamps = if self.has(bit::TIMESTAMPS) { super::options::TIMESTAMPS_LEN as u32 } else { 0 };
+        (self.mss as u32).saturating_sub(timestamps + self.signature_len() as u32).max(1)
+    }
+
+    /// Bytes of options that a signature takes in every segment.
+    pub fn signature_len(&self) -> usize {
+        if self.has(bit::SIGNED) { super::options::SIGNATURE_LEN } else { 0 }
     }
 
     /// Bytes, SYN and FIN that were sent and are not acknowledged (FlightSize of RFC 5681 §2).

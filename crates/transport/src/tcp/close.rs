@@ -8,6 +8,8 @@ use super::emit::Outgoing;
 use super::engine::Tcp;
 use super::live::{Live, due};
 use super::options::Builder;
+use super::segment::Segment;
+use super::signature::Signed;
 use crate::edge::Out;
 use core::time::Duration;
 use eft_base::Instant;
@@ -33,6 +35,7 @@ impl View<'_> {
             ack: block.acknowledgment(),
             flags: TCP_RST | TCP_ACK,
             clocks: block.has(bit::TIMESTAMPS).then_some((block.ts_offset, block.ts_recent)),
+            key: self.live.signing.key.clone(),
         })
     }
 }
@@ -189,6 +192,32 @@ impl Tcp {
         }
     }
 
+    /// Sends the reset that RFC 9293 §3.10.7.1 requires for a segment of no connection, at a limited rate.
+    pub(super) fn answer_with_reset(&mut self, cx: &Context, segment: &Segment) {
+        let key = self.answering_key(&segment.tuple);
+        if key.is_none() && segment.options.signature.is_some() {
+            // Its sender takes no reset that is not signed (RFC 2385 §4.1).
+            return;
+        }
+        let noise = self.key.hash(b'R', &(cx.now.as_nanos(), segment.seq));
+        if !self.resets.take(cx.now, noise) {
+            return;
+        }
+        let reset = if segment.has(TCP_ACK) {
+            PendingReset { tuple: segment.tuple, seq: segment.ack, ack: 0, flags: TCP_RST, clocks: None, key }
+        } else {
+            PendingReset {
+                tuple: segment.tuple,
+                seq: 0,
+                ack: segment.seq.wrapping_add(segment.sequence_len()),
+                flags: TCP_RST | TCP_ACK,
+                clocks: None,
+                key,
+            }
+        };
+        self.queue_reset(reset);
+    }
+
     pub(super) fn queue_reset(&mut self, reset: PendingReset) {
         if self.pending_resets.len() < PENDING_RESETS_MAX {
             self.pending_resets.push(reset);
@@ -203,7 +232,10 @@ impl Tcp {
                 // RFC 7323 §3.2: a reset should carry timestamps, too.
                 options.timestamps(clock(cx.now, offset), echo);
             }
-            let segment = Outgoing::bare(reset.tuple, reset.seq, reset.ack, reset.flags, 0, options.bytes());
+            let segment = Outgoing {
+                signed: reset.key.clone().map(Signed::bare),
+                ..Outgoing::bare(reset.tuple, reset.seq, reset.ack, reset.flags, 0, options.bytes())
+            };
             if !self.transmit_bare(cx, out, NONE, segment) {
                 self.pending_resets.push(reset);
                 break;

@@ -72,6 +72,7 @@ impl Connection<'_> {
                 self.live.bbr = None;
             }
         }
+        self.take_signature_keys();
         self.take_pacing_limit();
     }
 }
@@ -171,8 +172,9 @@ impl Tcp {
         self.table.insert(tuple, i);
         let iss = self.initial_sequence(cx.now, &tuple);
         let ts_offset = self.timestamp_offset(&tuple);
-        let ecn = self.ecn;
+        let (ecn, key) = (self.ecn, self.key_for(i, tuple.remote));
         let mut c = self.connection(i);
+        c.sign(key);
         c.block.tuple = tuple;
         c.block.iss = iss;
         c.block.ts_offset = ts_offset;
@@ -205,6 +207,7 @@ impl Tcp {
         }
         let Connection { block, .. } = c;
         let active = block.state() == State::SynSent;
+        let clocks = if block.has(bit::SIGNED) { Timestamps::Off } else { clocks };
         let options = syn_options(&block, active.then_some(clocks), own_mss, cx.now, cookie);
         let window = (block.rcv_adv - block.rcv_nxt).min(65535) as u16;
         let ack = if active { 0 } else { block.acknowledgment() };

@@ -49,6 +49,10 @@ eft_component::counters! {
     /// Messages that came twice: the slot may hold something else by now.
     DropRepeated => "drop_repeated",
     DropChecksum => "drop_checksum",
+    /// Segments without a signature for who wants one, with one for who wants none, and with another than its key makes (RFC 2385).
+    DropUnsigned => "drop_unsigned",
+    DropUnexpectedSignature => "drop_unexpected_signature",
+    DropSignature => "drop_bad_signature",
     DropUnreadable => "drop_unreadable",
     DropNoSocket => "drop_no_socket",
     /// SYNs that were answered with a cookie, acknowledgments that brought a valid cookie back, and acknowledgments of no

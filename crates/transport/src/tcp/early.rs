@@ -74,7 +74,9 @@ impl Tcp {
     pub(super) fn open_early(&mut self, cx: &Context, listener: u32, i: u32, syn: &Segment) {
         let shown = syn.options.fast_open;
         let free = self.needs_no_cookie(listener);
-        if (shown.is_none() && !(free && syn.len > 0)) || !self.may_open_early(cx.now, listener) {
+        let signed = self.view(i).block.has(bit::SIGNED);
+        if signed || (shown.is_none() && !(free && syn.len > 0)) || !self.may_open_early(cx.now, listener) {
+            // Beside a signature a SYN-ACK has no room for a cookie.
             return;
         }
         if let Some(shown) = shown.filter(|_| !free) {

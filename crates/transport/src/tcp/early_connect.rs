@@ -82,7 +82,7 @@ impl Tcp {
     /// An errno if a connect need not, or cannot, begin yet; else 0.
     pub(super) fn delay_connect(&mut self, now: Instant, i: u32, server: WireAddress) -> i32 {
         let wish = self.connection(i).early_wish();
-        let known = matches!(self.early_offer(now, server), Offer::Data { .. });
+        let known = matches!(self.early_offer(now, i, server), Offer::Data { .. });
         match wish {
             early::DATA | early::FITTING if !self.fast_open.has(FastOpen::CLIENT) => EOPNOTSUPP,
             early::DEFER if known => EAGAIN,
@@ -91,9 +91,11 @@ impl Tcp {
     }
 
     /// What a SYN to `server` may carry.
-    fn early_offer(&self, now: Instant, server: WireAddress) -> Offer {
+    fn early_offer(&self, now: Instant, i: u32, server: WireAddress) -> Offer {
         match self.cookie_cache.offer(now, server) {
             _ if !self.fast_open.has(FastOpen::CLIENT) => Offer::Nothing,
+            // Beside a signature there is no room for a cookie.
+            _ if self.key_for(i, server).is_some() => Offer::Nothing,
             Offer::Data { mss, .. } | Offer::Ask { mss, .. }
                 if self.fast_open.has(FastOpen::CLIENT_NO_COOKIE) =>
             {
@@ -106,7 +108,7 @@ impl Tcp {
     /// Takes the data that a new connect may send. Returns the errno of its answer: 0, or one that says that no data were
     /// taken.
     pub(super) fn begin_early(&mut self, now: Instant, i: u32) -> i32 {
-        let offer = self.early_offer(now, self.view(i).block.tuple.remote);
+        let offer = self.early_offer(now, i, self.view(i).block.tuple.remote);
         let wish = self.connection(i).early_wish();
         if wish == early::NONE {
             return 0;
@@ -138,7 +140,7 @@ impl Tcp {
             return None;
         }
         match block.state() {
-            State::SynSent if self.may_carry(i) => match self.early_offer(now, block.tuple.remote) {
+            State::SynSent if self.may_carry(i) => match self.early_offer(now, i, block.tuple.remote) {
                 Offer::Data { cookie, .. } => cookie,
                 Offer::Ask { experimental, .. } => Some(Cookie::REQUEST.in_option(experimental)),
                 Offer::Nothing => None,
@@ -178,7 +180,7 @@ impl Tcp {
         if block.state() != State::SynSent || !self.may_carry(i) {
             return 0;
         }
-        block.snd_end.min(self.early_room(i, self.early_offer(now, block.tuple.remote)))
+        block.snd_end.min(self.early_room(i, self.early_offer(now, i, block.tuple.remote)))
     }
 
     /// Sends a SYN with the first `len` bytes of the ring. False, and nothing happens, without room.

@@ -8,6 +8,8 @@ use super::block::{NONE, State, Tuple};
 use super::connection::{Connection, View};
 use super::counters::Counter;
 use super::engine::Tcp;
+use super::options::{Builder, SIGNATURE_LEN};
+use super::signature::{Signed, digest};
 use crate::edge::Out;
 use eft_base::checksum::Checksum;
 use eft_base::wire::{ECN_FIELD, PROTOCOL_TCP, TCP_URG, TcpHeader};
@@ -38,6 +40,7 @@ pub(super) struct Outgoing<'a> {
     /// Payload per wire segment if the device is to segment, else 0.
     pub segment_size: u16,
     pub hop: Hop,
+    pub signed: Option<Signed>,
 }
 
 /// What the application says about the IP header.
@@ -62,13 +65,15 @@ impl<'a> Outgoing<'a> {
             payload: [PacketRef::default(); 2],
             segment_size: 0,
             hop: Hop::default(),
+            signed: None,
         }
     }
 }
 
 impl Outgoing<'_> {
     fn describe(&self) -> SendDescriptor {
-        let header_len = size_of::<TcpHeader>() + self.options.len();
+        let signature_len = if self.signed.is_some() { SIGNATURE_LEN } else { 0 };
+        let header_len = size_of::<TcpHeader>() + signature_len + self.options.len();
         let payload_len: u32 = self.payload.iter().map(|r| r.len).sum();
         let sum = Checksum::new().add_pseudo_header(
             self.tuple.local.into(),
@@ -76,7 +81,7 @@ impl Outgoing<'_> {
             PROTOCOL_TCP,
             header_len as u32 + payload_len,
         );
-        let header = TcpHeader {
+        let mut header = TcpHeader {
             source_port: self.tuple.local_port.into(),
             destination_port: self.tuple.remote_port.into(),
             sequence: self.seq.into(),
@@ -84,12 +89,21 @@ impl Outgoing<'_> {
             data_offset: (header_len as u8 / 4) << 4,
             flags: self.flags | if self.urgent > 0 { TCP_URG } else { 0 },
             window: self.window.into(),
-            checksum: sum.partial().into(),
+            checksum: 0.into(),
             urgent: self.urgent.into(),
         };
         let mut bytes = [0; TRANSPORT_HEADER_MAX];
-        bytes[..size_of::<TcpHeader>()].copy_from_slice(header.as_bytes());
-        bytes[size_of::<TcpHeader>()..header_len].copy_from_slice(self.options);
+        let (fixed, options) = bytes[..header_len].split_at_mut(size_of::<TcpHeader>());
+        let (signature, options) = options.split_at_mut(signature_len);
+        if let Some(Signed { key, data }) = &self.signed {
+            let ends = (self.tuple.local, self.tuple.remote);
+            let digest =
+                digest(key, ends, &zerocopy::transmute!(header), header_len as u32 + payload_len, data);
+            signature.copy_from_slice(&Builder::signature(&digest));
+        }
+        header.checksum = sum.partial().into();
+        fixed.copy_from_slice(header.as_bytes());
+        options.copy_from_slice(self.options);
         let mut payload = [PacketRef::default(); PAYLOAD_REFS_MAX];
         let mut count = 0;
         for r in self.payload.iter().filter(|r| r.len > 0) {
@@ -185,6 +199,7 @@ impl Tcp {
             0
         } else {
             segment.hop = self.connection(block).hop_options();
+            segment.signed = self.signing_key(block).map(Signed::bare);
             self.view(block).block.generation
         };
         let sent =

@@ -117,6 +117,7 @@ impl Connection<'_> {
         block.snd_wl2 = block.snd_una;
         self.cold.peer_mss = options.mss.unwrap_or(super::block::MSS_DEFAULT).max(64).min(wished_mss);
         self.cold.snd_wnd_max = segment.window as u32;
+        self.make_room_for_signatures();
     }
 
     /// The application took this connection and has a descriptor for it.
@@ -200,7 +201,9 @@ impl Tcp {
         block.ts_offset = ts_offset;
         block.receive_scale = scale;
         let (wished_mss, ecn) = (self.wished_mss(i), self.ecn);
+        let key = self.key_for(listener, tuple.remote);
         let mut embryo = self.connection(i);
+        embryo.sign(key);
         embryo.take_syn(cx.now, segment, wished_mss);
         embryo.agree_on_marks(ecn, segment);
         embryo.block.rcv_adv = window;
@@ -309,11 +312,13 @@ impl Tcp {
     }
 
     pub(super) fn inherit_options(&mut self, i: u32, listener: u32) {
+        let key = self.signing_key(i);
         let (child, parent) = (self.view(i), self.view(listener));
         if let (Some(page), Some(parent)) = (&child.live.page, &parent.live.page) {
             for option in Opt::INHERITED {
                 page.set_option(*option, parent.option(*option));
             }
+            key.inspect(|key| page.set_signature_key(key));
             page.set_local(child.block.tuple.local_endpoint());
             page.set_remote(child.block.tuple.remote_endpoint());
         }

@@ -11,6 +11,7 @@ use super::rate::Rate;
 use super::records::Records;
 use super::recovery::Recovery;
 use super::scoreboard::Range;
+use super::signature::Signing;
 use super::stamps::Stamps;
 use super::statistics::Statistics;
 use super::usage::Usage;
@@ -104,6 +105,7 @@ pub(crate) struct Live {
     /// Where the application's last urgent byte ends; 0: it has sent none.
     pub urgent_end: u64,
     pub stamps: Stamps,
+    pub signing: Signing,
     /// Up to here MSG_MORE holds nothing back any more.
     pub more_released: u64,
     /// Where the data end that went with the SYN: they were pushed, and go again by themselves.
@@ -179,6 +181,7 @@ impl Live {
             records: Records::default(),
             urgent_end: 0,
             stamps: Stamps::default(),
+            signing: Signing::default(),
             more_released: 0,
             early_end: None,
             reduced_at: None,

@@ -13,6 +13,7 @@
 //! | [`listen`], [`connect`] | opening | RFC 9293 §3.5, RFC 6528 |
 //! | [`syn_cookies`], [`stateless`] | opening without memory | RFC 4987 §3.6 |
 //! | [`fast_open`], [`cookie_keys`], [`early`], [`early_connect`], [`cookie_cache`] | data with the SYN | RFC 7413 |
+//! | [`signature`], [`signing`] | segments signed with a key | RFC 2385 |
 //! | [`acceptable`] | which segments may change anything | RFC 9293 §3.10.7.4, RFC 5961, RFC 7323 §5 |
 //! | [`receive`], [`out_of_order`], [`ack`] | arriving segments | RFC 9293 §3.10.7 |
 //! | [`send`], [`outlook`], [`decide`], [`sizing`], [`emit`], [`records`] | what to send, how much, and the segment itself | RFC 9293 §3.8, RFC 5681 |
@@ -94,6 +95,8 @@ mod rtt;
 mod scoreboard;
 mod segment;
 mod send;
+mod signature;
+mod signing;
 mod sizing;
 mod stamping;
 mod stamps;

@@ -1,5 +1,5 @@
 //! TCP options: MSS (RFC 9293 §3.7.1), window scale and timestamps (RFC 7323), SACK (RFC 2018), Fast Open (RFC 7413
-//! §4.1.1), also in an experimental option (RFC 6994 §3).
+//! §4.1.1), also in an experimental option (RFC 6994 §3), signatures (RFC 2385 §3.0).
 
 use super::fast_open::Cookie;
 use super::scoreboard::Range;
@@ -11,6 +11,7 @@ const WINDOW_SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
+const SIGNATURE: u8 = 19;
 const FAST_OPEN: u8 = 34;
 const EXPERIMENTAL: u8 = 254;
 /// Names Fast Open in the experimental option (RFC 6994 §3; IANA: TCP Experimental Option Experiment Identifiers).
@@ -22,6 +23,10 @@ pub const OPTIONS_MAX: usize = 40;
 pub const SCALE_MAX: u8 = 14;
 /// Bytes that timestamps take in every segment.
 pub const TIMESTAMPS_LEN: usize = 12;
+/// Bytes that a signature takes in every segment: the option, padded.
+pub const SIGNATURE_LEN: usize = 20;
+/// An MD5 digest.
+pub type Signature = [u8; 16];
 
 /// What a segment's options say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +39,7 @@ pub struct Options {
     pub sack: [(u32, u32); 4],
     pub sack_count: u8,
     pub fast_open: Option<Cookie>,
+    pub signature: Option<Signature>,
 }
 
 fn be32(b: &[u8]) -> u32 {
@@ -69,6 +75,7 @@ impl Options {
             (WINDOW_SCALE, 1) => self.scale = Some(data[0].min(SCALE_MAX)),
             (SACK_PERMITTED, 0) => self.sack_permitted = true,
             (TIMESTAMPS, 8) => self.timestamps = Some((be32(data), be32(&data[4..]))),
+            (SIGNATURE, 16) => self.signature = data.try_into().ok(),
             (FAST_OPEN, _) => self.fast_open = Cookie::parse(data).or(self.fast_open),
             (EXPERIMENTAL, _) => {
                 if let Some(data) = data.strip_prefix(&EXPERIMENT_FAST_OPEN) {
@@ -94,11 +101,18 @@ impl Options {
 pub struct Builder {
     bytes: [u8; OPTIONS_MAX],
     len: usize,
+    /// Bytes that are left for a signature.
+    reserved: usize,
 }
 
 impl Builder {
     pub fn new() -> Builder {
-        Builder { bytes: [NOP; OPTIONS_MAX], len: 0 }
+        Builder::beside(0)
+    }
+
+    /// Options beside `reserved` bytes of a signature.
+    pub fn beside(reserved: usize) -> Builder {
+        Builder { bytes: [NOP; OPTIONS_MAX], len: 0, reserved }
     }
 
     fn put(&mut self, bytes: &[u8]) {
@@ -149,7 +163,7 @@ impl Builder {
 
     /// How many SACK blocks still fit.
     pub fn sack_room(&self) -> usize {
-        (OPTIONS_MAX - self.len).saturating_sub(4) / 8
+        OPTIONS_MAX.saturating_sub(self.len + self.reserved + 4) / 8
     }
 
     /// `sequence` turns an offset of the stream into a sequence number.
@@ -162,6 +176,14 @@ impl Builder {
             self.put(&sequence(r.start).to_be_bytes());
             self.put(&sequence(r.end).to_be_bytes());
         }
+    }
+
+    /// The option in front of the others, as Linux has it.
+    pub fn signature(digest: &Signature) -> [u8; SIGNATURE_LEN] {
+        let mut bytes = [NOP; SIGNATURE_LEN];
+        bytes[2..4].copy_from_slice(&[SIGNATURE, SIGNATURE_LEN as u8 - 2]);
+        bytes[4..].copy_from_slice(digest);
+        bytes
     }
 
     pub fn bytes(&self) -> &[u8] {

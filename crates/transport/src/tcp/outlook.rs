@@ -19,8 +19,8 @@ impl Connection<'_> {
             min_rtt_us: block.rtt.min_us,
             rate: self.pacing_rate(),
         };
-        if self.view().is_urgent() {
-            // A device that cuts would repeat the urgent pointer.
+        if self.view().is_urgent() || block.has(bit::SIGNED) {
+            // A device that cuts would repeat the urgent pointer, and the signature.
             return sizing.mss as u64;
         }
         sizing.chunk(least)

@@ -1,7 +1,6 @@
 //! Arriving segments (RFC 9293 §3.10.7). Whether one is acceptable at all is judged in [`super::acceptable`].
 
 use super::acceptable::STRAY_INTERVAL;
-use super::asked::PendingReset;
 use super::block::{NONE, NOWHERE, State, bit};
 use super::clocks::Timestamps;
 use super::connection::Connection;
@@ -169,7 +168,9 @@ impl Tcp {
         }
         cx.add(Counter::ReceivedSegments, segment.count as u64);
         cx.add(Counter::ReceivedEmpty, (segment.len == 0) as u64);
-        self.receive_segment(cx, &segment, out);
+        if self.is_authentic(cx, &mut segment) {
+            self.receive_segment(cx, &segment, out);
+        }
     }
 
     pub(super) fn receive_segment(&mut self, cx: &Context, segment: &Segment, out: &mut Outbox<Out>) {
@@ -207,26 +208,6 @@ impl Tcp {
         }
         cx.count(Counter::DropNoSocket);
         self.answer_with_reset(cx, segment);
-    }
-
-    /// Sends the reset that RFC 9293 §3.10.7.1 requires for a segment of no connection, at a limited rate.
-    pub(super) fn answer_with_reset(&mut self, cx: &Context, segment: &Segment) {
-        let noise = self.key.hash(b'R', &(cx.now.as_nanos(), segment.seq));
-        if !self.resets.take(cx.now, noise) {
-            return;
-        }
-        let reset = if segment.has(TCP_ACK) {
-            PendingReset { tuple: segment.tuple, seq: segment.ack, ack: 0, flags: TCP_RST, clocks: None }
-        } else {
-            PendingReset {
-                tuple: segment.tuple,
-                seq: 0,
-                ack: segment.seq.wrapping_add(segment.sequence_len()),
-                flags: TCP_RST | TCP_ACK,
-                clocks: None,
-            }
-        };
-        self.queue_reset(reset);
     }
 
     /// §3.10.7.3

@@ -51,6 +51,8 @@ pub struct Segment {
     /// How many segments it was on the wire.
     pub count: u32,
     pub options: Options,
+    /// Its header without options and checksum, which a signature covers.
+    pub header: [u8; size_of::<TcpHeader>()],
 }
 
 impl Segment {
@@ -143,6 +145,7 @@ pub fn parse(
             size => data.len.div_ceil(size as u32).max(1),
         },
         options: Options::parse(options),
+        header: zerocopy::transmute!(TcpHeader { checksum: 0.into(), ..header }),
     })
 }
 
@@ -184,6 +187,7 @@ impl Segment {
             payload: Payload::Scratch,
             count: 1,
             options: Options::default(),
+            header: [0; size_of::<TcpHeader>()],
         }
     }
 }

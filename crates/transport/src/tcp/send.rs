@@ -293,6 +293,8 @@ impl Tcp {
 
     /// Sends the bytes (and the FIN) of `range`. The caller has checked for room.
     fn send_segment(&mut self, cx: &Context, i: u32, range: Range, how: How, out: &mut Outbox<Out>) {
+        let payload = range.end.min(self.view(i).block.fin_at) - range.start;
+        let signed = self.signed(i, range.start, payload as usize);
         let mut c = self.connection(i);
         let window = c.offer_window();
         let options = c.ordinary_options(cx);
@@ -330,6 +332,7 @@ impl Tcp {
             segment_size: if is_cut { mss as u16 } else { 0 },
             urgent,
             hop,
+            signed,
             ..Outgoing::bare(
                 block.tuple,
                 block.send_sequence(range.start),

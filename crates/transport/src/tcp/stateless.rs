@@ -8,11 +8,13 @@ use super::counters::Counter;
 use super::emit::Outgoing;
 use super::engine::Tcp;
 use super::live::due;
-use super::options::Builder;
+use super::options::{Builder, Options};
 use super::route::fixed_headers;
 use super::segment::Segment;
+use super::signature::Signed;
 use super::syn_cookies::{SIZE_MASK, SIZES, agreed, offered, offered_marks, period, size_index, stamp};
 use crate::edge::Out;
+use alloc::rc::Rc;
 use eft_base::Instant;
 use eft_base::wire::{TCP_ACK, TCP_CWR, TCP_ECE, TCP_RST, TCP_SYN};
 use eft_component::{Context, Outbox};
@@ -44,7 +46,10 @@ impl Tcp {
         segment: &Segment,
         out: &mut Outbox<Out>,
     ) {
-        let (tuple, offer) = (segment.tuple, &segment.options);
+        let (tuple, key) = (segment.tuple, self.key_for(listener, segment.tuple.remote));
+        // Beside a signature there is no room for both.
+        let sack_permitted = segment.options.sack_permitted && key.is_none();
+        let offer = &Options { sack_permitted, ..segment.options };
         let size = size_index(offer.mss.unwrap_or(MSS_DEFAULT));
         let iss = self.cookie(&tuple, segment.seq, period(cx.now)) | size;
         let ring = self.ring_of(listener);
@@ -68,7 +73,8 @@ impl Tcp {
         }
         let window = self.first_window(listener, scale) as u16;
         let ack = segment.seq.wrapping_add(1);
-        let answer = Outgoing::bare(tuple, iss, ack, flags, window, options.bytes());
+        let signed = key.map(|key| Signed::bare(Rc::new(key)));
+        let answer = Outgoing { signed, ..Outgoing::bare(tuple, iss, ack, flags, window, options.bytes()) };
         if self.transmit_bare(cx, out, NONE, answer) {
             self.cookies.expect(cx.now);
             cx.count(Counter::SynCookiesSent);

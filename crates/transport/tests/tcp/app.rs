@@ -2,7 +2,7 @@
 
 use crate::world::{Notice, World};
 use eft_base::{SocketId, WireAddress};
-use eft_channel::socket::Opt;
+use eft_channel::socket::{Opt, SignatureKey};
 use eft_component::transport::Effect;
 use eft_harness::{DOMAIN, Stream, take_accepted};
 use eft_messages::sockets::SocketsToTransport;
@@ -29,6 +29,8 @@ pub struct App {
     pub early_from: Option<u16>,
     /// Set on a socket before it connects.
     pub options: Vec<(Opt, u32)>,
+    /// Set on a socket before it connects or listens.
+    pub keys: Vec<SignatureKey>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -133,6 +135,11 @@ impl App {
 
     fn opened(world: &mut World, side: usize, socket: SocketId, intent: Intent) {
         let incarnation = world.sides[side].incarnation(socket);
+        let page = world.sides[side].page(socket);
+        for (number, key) in world.sides[side].app.keys.iter().enumerate() {
+            page.write_signature_key(number, key);
+            page.tell_signature_keys(number + 1);
+        }
         match intent {
             Intent::Listen(port, backlog) => {
                 world.sides[side].app.backlog = backlog;
@@ -146,7 +153,6 @@ impl App {
                 });
             }
             Intent::Connect(address, port, plan) => {
-                let page = world.sides[side].page(socket);
                 page.set_option(Opt::NoDelay, plan.no_delay as u32);
                 for (option, value) in &world.sides[side].app.options {
                     page.set_option(*option, *value);

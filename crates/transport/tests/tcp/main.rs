@@ -20,6 +20,7 @@ mod recovery;
 mod repeats;
 mod rules;
 mod script;
+mod signatures;
 mod statistics;
 mod streams;
 mod syn_cookies;

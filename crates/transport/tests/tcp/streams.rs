@@ -48,7 +48,7 @@ fn a_long_transfer_uses_large_segments_and_the_whole_window() {
 }
 
 /// Conditions drawn from a seed: bad, but not hopeless.
-fn bad(random: &mut Random) -> Conditions {
+pub fn bad(random: &mut Random) -> Conditions {
     let tenth = |r: &mut Random| r.below(100) as f64 / 1000.0;
     Conditions {
         loss: if random.below(3) == 0 { 0.0 } else { tenth(random) },
@@ -130,7 +130,7 @@ pub fn close_all(world: &mut World) {
 }
 
 /// Seeds per test; `EFT_SEEDS` for long runs by hand, `EFT_SEED` for one.
-fn seeds(default: u64) -> std::ops::Range<u64> {
+pub fn seeds(default: u64) -> std::ops::Range<u64> {
     let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
     if let Some(seed) = number("EFT_SEED") {
         return seed..seed + 1;
