@@ -1,7 +1,7 @@
 //! Differences that are known and have a reason. docs/differential.md lists them with the same names.
 
 use crate::observation::{Observation, differences};
-use crate::program::{Call, Kind, Program, Step};
+use crate::program::{Call, FIN, Kind, Program, RST, Segment, Sent, Step};
 
 /// A difference, after the step at which it was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +28,29 @@ const KNOWN: &[Known] = &[
         let error = (d.kernel.as_str(), d.eft.as_str()) == ("OUT ERR", "IN OUT");
         is(d, " ready") && error && has_called(program, d, datagrams)
     }),
+    ("remains of a failed connect", |program, d| {
+        let reset = |step: &Step| matches!(step, Step::Peer(Sent::Segment(s)) if s.flags & RST != 0);
+        let connects = |call: &Call| matches!(call, Call::Connect { .. });
+        let unsent = is(d, " unsent") && (d.kernel.as_str(), d.eft.as_str()) == ("3", "0");
+        let named = matches!(program.steps.get(d.step), Some(Step::Call(_, Call::Name)));
+        let port = named && d.name == "call" && d.kernel.replace(", a port", ", no port") == d.eft;
+        (unsent || port) && has_called(program, d, connects) && until(program, d).any(reset)
+    }),
+    ("error after an ICMP refusal was told", |program, d| {
+        let refusal = |step: &Step| matches!(step, Step::Peer(Sent::Complaint { .. }));
+        let sends =
+            |call: &Call| matches!(call, Call::Send { .. } | Call::SendTo { .. } | Call::WriteParts { .. });
+        let error = without(&d.kernel, "ERR") == d.eft && d.eft == "IN OUT RDHUP HUP";
+        is(d, " ready") && error && has_called(program, d, sends) && until(program, d).any(refusal)
+    }),
+    ("text in place of a FIN", |program, d| {
+        let told = d.name.starts_with("wire ") && d.name.ends_with(" acknowledged");
+        let contradicts = |end, later: &Segment| later.from <= end && ends(later) > end;
+        (is(d, " unread") || told) && after_the_end(program, d, contradicts)
+    }),
+    ("reset with the number of a FIN", |program, d| {
+        after_the_end(program, d, |end, later| later.flags & RST != 0 && later.from == end)
+    }),
 ];
 
 /// Whether it is in this observation of a slot.
@@ -39,10 +62,38 @@ fn without(words: &str, word: &str) -> String {
     words.split(' ').filter(|other| *other != word).collect::<Vec<_>>().join(" ")
 }
 
+/// The steps until the difference was seen.
+fn until<'a>(program: &'a Program, difference: &Difference) -> impl Iterator<Item = &'a Step> {
+    program.steps.iter().take(difference.step.saturating_add(1))
+}
+
+/// Where a segment's text ends in the peer's stream.
+fn ends(segment: &Segment) -> i64 {
+    segment.from + i64::from(segment.len)
+}
+
+/// Whether the peer, until the difference was seen, sent such a segment after a FIN. `is` is told where the FIN lies.
+fn after_the_end(program: &Program, difference: &Difference, is: impl Fn(i64, &Segment) -> bool) -> bool {
+    let mut end: Option<i64> = None;
+    until(program, difference).filter_map(segment).any(|segment| {
+        let found = end.is_some_and(|end| is(end, segment));
+        if segment.flags & FIN != 0 {
+            end = Some(end.map_or(ends(segment), |end| end.min(ends(segment))));
+        }
+        found
+    })
+}
+
+fn segment(step: &Step) -> Option<&Segment> {
+    match step {
+        Step::Peer(Sent::Segment(segment)) => Some(segment),
+        _ => None,
+    }
+}
+
 /// Whether such a call was made until the difference was seen: what it changed lasts.
 fn has_called(program: &Program, difference: &Difference, is: impl Fn(&Call) -> bool) -> bool {
-    let until = program.steps.iter().take(difference.step.saturating_add(1));
-    until.into_iter().any(|step| matches!(step, Step::Call(_, call) if is(call)))
+    until(program, difference).any(|step| matches!(step, Step::Call(_, call) if is(call)))
 }
 
 /// The name of the known difference that this is.

@@ -60,9 +60,13 @@ fn unacknowledged(socket: &Socket) -> usize {
     socket.page.send_end().saturating_sub(socket.page.send_released()) as usize
 }
 
-/// Whether the end of the stream is sent or is to be sent, and not acknowledged: it takes a sequence number.
-fn has_unfinished_end(socket: &Socket) -> bool {
+/// Whether the stream's end is sent or is to be sent, and not acknowledged, or its beginning was never: each takes a sequence
+/// number.
+fn has_unfinished_mark(socket: &Socket) -> bool {
     let flags = socket.page.flags();
+    if flags & (flag::DEAD | flag::CONNECTED) == flag::DEAD {
+        return true;
+    }
     let is_asked = socket.wishes_shut_write() && flags & flag::SEND_CLOSED == 0;
     (flags & flag::CONNECTED != 0 && is_asked) || socket.page.info().unfinished != 0
 }
@@ -72,7 +76,7 @@ fn queue(socket: &Socket, request: c_ulong) -> usize {
         (SIOCATMARK, stream) => (stream && urgent::is_at_mark(socket)) as usize,
         (libc::FIONREAD, true) => urgent::unread(socket),
         (libc::FIONREAD, false) => datagram::next_len(socket),
-        (libc::TIOCOUTQ, true) => unacknowledged(socket) + has_unfinished_end(socket) as usize,
+        (libc::TIOCOUTQ, true) => unacknowledged(socket) + has_unfinished_mark(socket) as usize,
         _ => unacknowledged(socket),
     }
 }

@@ -12,6 +12,7 @@ use crate::{confined, control, domain, errno, interfaces, looking, loopback, rea
 pub use connecting::{await_connected, begin_deferred, request_connect};
 use connecting::{connect_eft, disconnect, is_idle};
 use core::ffi::c_int;
+use eft_base::address::without_zone;
 use eft_base::{Endpoint, WireAddress};
 use eft_channel::socket::{flag, wish};
 use eft_messages::control::{Request, op};
@@ -43,11 +44,13 @@ pub unsafe fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> Resul
             let Some(socket) = table::socket(fd).transpose()? else {
                 return in_kernel();
             };
-            if socket.has(bit::BOUND) {
-                return Err(Errno(libc::EINVAL));
-            }
             // SAFETY: by the caller.
             match unsafe { named(address, len, socket.has(bit::INET6)) }? {
+                // An IPv4 socket is refused an address of another host first, as on Linux.
+                Target::Eft(to) if socket.has(bit::BOUND) && is_foreign(socket, to) => {
+                    Err(Errno(libc::EADDRNOTAVAIL))
+                }
+                _ if socket.has(bit::BOUND) => Err(Errno(libc::EINVAL)),
                 Target::Eft(to) => {
                     let (inet6, v6_only) = (socket.has(bit::INET6), socket.has(bit::V6ONLY));
                     // An address of the wrong IP version is invalid, not unreachable.
@@ -70,6 +73,19 @@ pub unsafe fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> Resul
         }
         _ => in_kernel(),
     }
+}
+
+/// Whether nobody can bind here: the stack does not have the address. Link-local ones are not judged.
+fn is_foreign(socket: &Socket, to: Endpoint) -> bool {
+    let ours = |interface: &interfaces::Interface| interface.address == to.address;
+    !socket.has(bit::INET6)
+        && address::suits(to, false, false).is_ok()
+        && !socket.has(bit::FREE_BIND)
+        && !to.address.is_unspecified()
+        && !to.address.is_multicast()
+        && without_zone(to.address) == to.address
+        && !interfaces::is_broadcast(to.address)
+        && !interfaces::all().iter().any(ours)
 }
 
 /// The address that a program binds to. AF_UNSPEC is allowed with the wildcard address only.

@@ -363,6 +363,10 @@ pub fn is_readable(socket: &Socket) -> bool {
 }
 
 fn nothing_there(fd: c_int, socket: &Socket, state: u32, done: usize) -> Result<Taken> {
+    if state & flag::FINISHED != 0 {
+        // Whatever became of the connection later: the stream is whole, and the error is told by other calls, as on Linux.
+        return Ok(Taken::End);
+    }
     if done == 0 {
         socket.take_error()?;
     } else if socket.page.error() != 0 {

@@ -1,5 +1,15 @@
 use super::*;
-use crate::program::{Kind, Place};
+use crate::program::{Acknowledgment, Complaint, FIN, Kind, Place, RST, Segment, Sent};
+
+const SEGMENT: Segment = Segment {
+    connection: 0,
+    from: 0,
+    len: 0,
+    flags: 0,
+    acknowledgment: Acknowledgment::All,
+    window: 65535,
+    corrupt: false,
+};
 
 fn difference(name: &str, kernel: &str, eft: &str) -> Difference {
     Difference { step: 0, name: name.into(), kernel: kernel.into(), eft: eft.into() }
@@ -30,6 +40,57 @@ fn an_error_that_reads_as_input_is_known_of_datagram_sockets_alone() {
     assert_eq!(known(&opened(Kind::Datagram), &error), Some("error of a datagram socket"));
     assert_eq!(known(&opened(Kind::Stream), &error), None);
     assert_eq!(known(&opened(Kind::Datagram), &difference("slot 0 ready", "OUT ERR", "OUT")), None);
+}
+
+#[test]
+fn what_a_failed_connect_leaves_is_known_after_a_reset_alone() {
+    let connect = Step::Call(0, Call::Connect { port: 0 });
+    let mut segment = Segment { flags: 0, ..SEGMENT };
+    let unsent = Difference { step: 1, ..difference("slot 0 unsent", "3", "0") };
+    let mut after = |flags| {
+        segment.flags = flags;
+        let answer = Step::Peer(Sent::Segment(segment));
+        known(&Program { v6: false, steps: vec![connect.clone(), answer] }, &unsent)
+    };
+    assert_eq!((after(RST), after(0)), (Some("remains of a failed connect"), None));
+}
+
+#[test]
+fn text_in_place_of_a_fin_is_known_if_it_is_there() {
+    let end = Segment { from: 500, flags: FIN, ..SEGMENT };
+    let unread = Difference { step: 1, ..difference("slot 0 unread", "501", "500") };
+    let after = |from, len| {
+        let later = Segment { from, len, ..SEGMENT };
+        let steps = [end, later].map(|s| Step::Peer(Sent::Segment(s))).to_vec();
+        known(&Program { v6: false, steps }, &unread)
+    };
+    let name = Some("text in place of a FIN");
+    assert_eq!([after(500, 1), after(400, 200), after(400, 100), after(501, 5)], [name, name, None, None]);
+}
+
+#[test]
+fn a_reset_is_known_if_it_has_the_number_of_a_fin() {
+    let closed = Difference { step: 1, ..difference("slot 0 state", "CLOSED", "CLOSE-WAIT") };
+    let after = |flags, from| {
+        let steps = [Segment { flags, ..SEGMENT }, Segment { from, flags: RST, ..SEGMENT }];
+        known(&Program { v6: false, steps: steps.map(|s| Step::Peer(Sent::Segment(s))).to_vec() }, &closed)
+    };
+    assert_eq!(
+        [after(FIN, 0), after(FIN, 1), after(0, 0)],
+        [Some("reset with the number of a FIN"), None, None]
+    );
+}
+
+#[test]
+fn what_an_icmp_refusal_leaves_is_known_after_a_send() {
+    let refusal = Step::Peer(Sent::Complaint { connection: 0, what: Complaint::PortUnreachable });
+    let send = Step::Call(0, Call::Send { len: 1, flags: 0 });
+    let ready =
+        Difference { step: 1, ..difference("slot 0 ready", "IN OUT RDHUP ERR HUP", "IN OUT RDHUP HUP") };
+    let after =
+        |steps: [&Step; 2]| known(&Program { v6: false, steps: steps.map(Clone::clone).to_vec() }, &ready);
+    assert_eq!(after([&refusal, &send]), Some("error after an ICMP refusal was told"));
+    assert_eq!((after([&refusal, &refusal]), after([&send, &send])), (None, None));
 }
 
 #[test]

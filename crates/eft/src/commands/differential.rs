@@ -45,11 +45,17 @@ pub fn run(arguments: &DifferentialArguments) -> Result<()> {
             None => "equal but for known differences",
             Some(difference) if !lasts(&mut sides, &program, &difference)? => "not the same each time",
             Some(difference) => {
-                differing += 1;
-                let short =
-                    if arguments.whole { program } else { shortened(&mut sides, &program, &difference) };
-                show(&mut sides, seed, &short, &difference)?;
-                "different"
+                let short = match arguments.whole {
+                    true => program.clone(),
+                    false => shortened(&mut sides, &program, &difference),
+                };
+                match show(&mut sides, seed, &short, &difference)? {
+                    true => {
+                        differing += 1;
+                        "different"
+                    }
+                    false => "not the same each time",
+                }
             }
         };
         *counts.entry(verdict).or_default() += 1;
@@ -58,6 +64,7 @@ pub fn run(arguments: &DifferentialArguments) -> Result<()> {
     let counts: Vec<String> = counts.iter().map(|(verdict, count)| format!("{count} {verdict}")).collect();
     println!("differential: {} programs: {}", arguments.seeds, counts.join(", "));
     known.iter().for_each(|(name, count)| println!("  known, in {count}: {name}"));
+    println!("differential: {} passed, {differing} failed", arguments.seeds - differing);
     if differing == 0 { Ok(()) } else { bail!("{differing} programs differ") }
 }
 
@@ -114,8 +121,11 @@ fn shortened(sides: &mut Sides, program: &Program, difference: &Difference) -> P
     })
 }
 
-/// Prints a program with what is different at its end.
-fn show(sides: &mut Sides, seed: u64, program: &Program, difference: &Difference) -> Result<()> {
+/// Prints a program with what is different at its end. False if it is not different any more: that was one of time.
+fn show(sides: &mut Sides, seed: u64, program: &Program, difference: &Difference) -> Result<bool> {
+    if compare(sides, program, false)?.new.is_none() {
+        return Ok(false);
+    }
     println!("seed {seed} ({}): {}", if program.v6 { "IPv6" } else { "IPv4" }, difference.name);
     let (kernel, eft) = sides.run(program)?;
     for (number, step) in program.steps.iter().enumerate().take(eft.len()) {
@@ -125,5 +135,5 @@ fn show(sides: &mut Sides, seed: u64, program: &Program, difference: &Difference
         }
     }
     println!("  to repeat: eft differential --first {seed} --seeds 1");
-    Ok(())
+    Ok(true)
 }

@@ -1,6 +1,7 @@
 //! Connects, reconnects and disconnects a socket of eft, and waits for the end of the attempt.
 
 use crate::convert;
+use crate::options::signatures;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::{control, loopback, readiness};
@@ -62,7 +63,10 @@ pub(super) fn connect_eft(fd: c_int, socket: &'static Socket, to: Endpoint) -> R
         return Err(Errno(libc::EISCONN));
     }
     if flags & flag::DEAD != 0 {
-        socket.take_error()?;
+        if let Err(errno) = socket.take_error() {
+            renew(fd, socket);
+            return Err(errno);
+        }
         return connect_again(fd, socket, to);
     }
     if flags & flag::CONNECTED != 0 {
@@ -142,10 +146,20 @@ fn await_begun(fd: c_int, socket: &Socket, begun: Result<u64>) -> Result<c_int> 
 
 /// The last attempt failed and the program knows: the number gets a fresh socket.
 fn connect_again(fd: c_int, socket: &Socket, to: Endpoint) -> Result<c_int> {
-    let inet6 = socket.has(bit::INET6);
+    let (inet6, keys) = (socket.has(bit::INET6), signatures::all(&socket.page));
     convert::to_kernel(fd, socket)?;
     let (fresh, _) = convert::to_eft(fd, true, inet6, false)?;
+    signatures::restore(&fresh.page, &keys);
     connect_eft(fd, fresh, to)
+}
+
+/// `connect` tells that the attempt failed: the socket is as a new one, as on Linux, unless it has what only eft keeps.
+fn renew(fd: c_int, socket: &Socket) {
+    let never = socket.page.flags() & flag::CONNECTED == 0;
+    if never && !socket.has(bit::BOUND) && signatures::all(&socket.page).is_empty() {
+        // If it cannot be had, the old one will do.
+        let _ = convert::to_kernel(fd, socket);
+    }
 }
 
 /// Waits for the end of an attempt.
@@ -154,8 +168,9 @@ pub fn await_connected(fd: c_int, socket: &Socket) -> Result<c_int> {
     loop {
         let flags = socket.page.flags();
         if flags & flag::DEAD != 0 {
-            socket.take_error()?;
-            return Err(Errno(libc::ECONNREFUSED));
+            let errno = socket.take_error().err().unwrap_or(Errno(libc::ECONNREFUSED));
+            renew(fd, socket);
+            return Err(errno);
         }
         if flags & flag::CONNECTED != 0 {
             socket.set_bits(bit::CONNECT_TOLD);

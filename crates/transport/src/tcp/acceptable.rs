@@ -80,6 +80,13 @@ impl Connection<'_> {
         if acceptable {
             return true;
         }
+        // What ends where we acknowledged last, or later, may be as new as what we have: its acknowledgment counts, as on Linux.
+        let acknowledged = block.rcv_acked as i64 + block.has(bit::RECEIVED_FIN) as i64;
+        let counts = seq + len >= acknowledged && seq <= next && !segment.has(TCP_SYN | TCP_RST);
+        if counts && segment.len > 0 && block.state().may_receive() {
+            // Its text is found to be a duplicate later.
+            return true;
+        }
         if !segment.has(TCP_RST) {
             if len > 0 && seq + len <= next {
                 cx.count(Counter::DuplicateData);
@@ -89,7 +96,7 @@ impl Connection<'_> {
             }
             self.answer_unacceptable(cx, segment);
         }
-        false
+        counts
     }
 
     /// Takes what an acceptable segment with an acceptable acknowledgment says about the peer: that it lives, and its

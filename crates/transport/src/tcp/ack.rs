@@ -82,17 +82,21 @@ impl Connection<'_> {
         None
     }
 
-    /// SND.WND by SND.WL1 and SND.WL2. True if the right edge or the window moved.
+    /// SND.WND (RFC 9293 §3.10.7.4). True if the right edge or the window moved.
+    ///
+    /// An acknowledgment of new data is newer than all before it, whatever its sequence number. Of segments with the same numbers
+    /// nobody knows which is newer: a smaller window is not taken from them, except none, as on Linux.
     fn update_send_window(&mut self, segment: &Segment, ack: i64) -> bool {
         let block = &mut self.block;
         let seq = block.received_offset(segment.seq).max(0) as u64;
-        let current = ack >= block.snd_una as i64
-            && (seq > block.snd_wl1 || (seq == block.snd_wl1 && ack as u64 >= block.snd_wl2));
+        let window = (segment.window as u64) << block.send_scale;
+        let edge = (ack.max(0) as u64).saturating_add(window);
+        let una = block.snd_una as i64;
+        let grows = window == 0 || edge >= block.snd_edge;
+        let current = ack > una || ack == una && (seq > block.snd_wl1 || seq == block.snd_wl1 && grows);
         if !current {
             return false;
         }
-        let window = (segment.window as u64) << block.send_scale;
-        let edge = ack as u64 + window;
         let changed = edge != block.snd_edge;
         block.snd_edge = edge;
         block.snd_wl1 = seq;

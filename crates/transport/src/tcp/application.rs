@@ -68,6 +68,9 @@ impl Connection<'_> {
         if block.has(bit::CONNECTED) {
             flags |= flag::CONNECTED;
         }
+        if block.has(bit::RECEIVED_FIN) {
+            flags |= flag::FINISHED;
+        }
         if block.has(bit::RECEIVED_FIN) || block.has(bit::DEAD) {
             flags |= flag::RECEIVE_END;
         }
