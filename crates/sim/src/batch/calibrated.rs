@@ -5,6 +5,10 @@ use super::profile::{Messages, Network, Profile};
 use crate::calibration::{Calibration, CalibrationError};
 use crate::hardware::{Costs, PS_PER_NS, Work};
 
+/// Of a stream that begins (RFC 6928). What it has written by the time its window is open decides whether it goes on with
+/// large segments, which wait for acknowledgements, or with one for each write.
+const INITIAL_SEGMENTS: u64 = 10;
+
 /// What an ablation removes from the model, to show its effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ablation {
@@ -45,15 +49,21 @@ impl Reader<'_> {
     }
 
     fn costs(&self) -> Result<Costs, CalibrationError> {
+        let exit = |flag: &str| -> Result<u64, CalibrationError> {
+            let name = if self.system(flag)? == 1 { "core_exit_ns" } else { "light_exit_ns" };
+            Ok(self.machine(name)? * PS_PER_NS)
+        };
         Ok(Costs {
             empty_poll_cycles: self.machine("empty_poll_cycles")?,
             polls: self.system("polls")?,
             enter_cycles: self.system("enter_cycles")?,
             leave_cycles: self.system("leave_cycles")?,
             wake_cycles: self.system("wake_cycles")?,
-            core_exit_ps: self.machine("core_exit_ns")? * PS_PER_NS,
+            core_exit_ps: exit("sleeps_deep")?,
+            front_exit_ps: exit("front_sleeps_deep")?,
             thread_exit_ps: self.machine("thread_exit_ns")? * PS_PER_NS,
             switch_cycles: self.machine("switch_cycles")?,
+            refill_ps: self.machine("refill_ns")? * PS_PER_NS,
             notify_cycles: self.machine("notify_cycles")?,
             quantum_ps: self.machine("quantum_us")? * 1000 * PS_PER_NS,
             interrupt_ps: self.machine("interrupt_ns")? * PS_PER_NS,
@@ -90,8 +100,8 @@ pub fn read(from: &Reader, ablation: Ablation) -> Result<Profile, CalibrationErr
         streams: from.system("streams")? as usize,
         write_bytes: from.system("write_bytes")?,
         window_bytes: from.system("window_bytes")?,
-        // Bulk streams are long past slow start.
-        initial_window_bytes: from.system("window_bytes")?,
+        initial_window_bytes: (INITIAL_SEGMENTS * from.machine("maximum_segment")?)
+            .min(from.system("window_bytes")?),
         buffer_bytes: from.system("buffer_bytes")?,
         segment_bytes: from.system("segment_bytes")?,
         maximum_segment: from.machine("maximum_segment")?,
@@ -113,12 +123,14 @@ fn ablate(profile: &mut Profile, ablation: Ablation) {
     if ablation.no_wake_latency {
         let costs = &mut profile.costs;
         (costs.core_exit_ps, costs.thread_exit_ps, costs.interrupt_ps) = (0, 0, 0);
+        costs.front_exit_ps = 0;
         (costs.enter_cycles, costs.leave_cycles) = (0, 0);
     }
     if ablation.free_empty_polls {
         profile.costs.empty_poll_cycles = 0;
     }
     if ablation.no_memory_stalls {
+        profile.costs.refill_ps = 0;
         let works = [&mut profile.write, &mut profile.copy_kib].into_iter().chain(profile.call.as_mut());
         let servers = [&mut profile.tcp, &mut profile.ip, &mut profile.driver].into_iter();
         let messages = servers.flat_map(|m| [&mut m.segment, &mut m.acknowledgement, &mut m.sent]);

@@ -219,7 +219,11 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
 
     fn wake(&mut self, costs: &Costs, place: usize) {
         let sibling_runs = self.sibling(place).is_some_and(|s| self.places[s].thread.is_busy());
-        let exit_ps = if sibling_runs { costs.thread_exit_ps } else { costs.core_exit_ps };
+        let own_exit_ps = match self.places[place].servers[..] {
+            [Server::Front] => costs.front_exit_ps,
+            _ => costs.core_exit_ps,
+        };
+        let exit_ps = if sibling_runs { costs.thread_exit_ps } else { own_exit_ps };
         self.places[place].doing = Doing::Waking;
         self.at(self.now_ps + exit_ps, Event::Woken { thread: place });
     }
@@ -261,11 +265,16 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
         {
             self.places[place].current = next;
             self.places[place].quantum_ends_ps = self.now_ps + costs.quantum_ps;
-            self.occupy(place, Doing::Switching, Work::cycles(costs.switch_cycles));
+            self.occupy(place, Doing::Switching, costs.switch());
             return None;
         }
         if work_here {
             self.batch(costs, place, server, serve);
+            return None;
+        }
+        if self.places[place].debt != Work::default() {
+            // Before it polls: an arrival cuts polls short, and nothing else.
+            self.occupy(place, Doing::Batch(O::default()), Work::default());
             return None;
         }
         let polls = self.polling.before_sleep(costs, server);
@@ -308,3 +317,6 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
         self.occupy(place, Doing::Batch(batch.out), batch.work);
     }
 }
+
+#[cfg(test)]
+mod tests;

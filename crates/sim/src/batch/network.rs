@@ -6,14 +6,14 @@ pub struct Wire {
     network: Network,
     maximum_segment: u64,
     free_at_ps: u64,
-    /// Each stream's bytes that the peer has and has not acknowledged.
-    gathered: Vec<u64>,
+    /// Of each stream what the peer has and has not acknowledged: bytes, and segments.
+    gathered: Vec<(u64, u64)>,
     is_gathering: bool,
 }
 
 impl Wire {
     pub fn new(network: Network, maximum_segment: u64, streams: usize) -> Self {
-        Self { network, maximum_segment, free_at_ps: 0, gathered: vec![0; streams], is_gathering: false }
+        Self { network, maximum_segment, free_at_ps: 0, gathered: vec![(0, 0); streams], is_gathering: false }
     }
 
     /// Sends; returns when the last byte has left.
@@ -27,13 +27,15 @@ impl Wire {
 
     /// The peer has received `bytes`; returns whether it begins to gather with them.
     pub fn arrive(&mut self, stream: usize, bytes: u64) -> bool {
-        self.gathered[stream] += bytes;
+        let (known, segments) = &mut self.gathered[stream];
+        *known += bytes;
+        *segments += bytes.div_ceil(self.maximum_segment);
         !std::mem::replace(&mut self.is_gathering, true)
     }
 
     /// Takes a stream's unacknowledged bytes, for a frame of the peer that acknowledges them.
     pub fn take(&mut self, stream: usize) -> u64 {
-        std::mem::take(&mut self.gathered[stream])
+        std::mem::take(&mut self.gathered[stream]).0
     }
 
     /// Acknowledgements of the gathered bytes, one for each stream: tcp answers once a turn, as tier 1 shows.
@@ -41,9 +43,8 @@ impl Wire {
         self.is_gathering = false;
         let mut all = Vec::new();
         // Less than two segments waits for more (RFC 1122, section 4.2.3.2).
-        let due = |gathered: &u64| *gathered >= 2 * self.maximum_segment;
-        for (stream, gathered) in self.gathered.iter_mut().enumerate().filter(|(_, gathered)| due(gathered)) {
-            all.push((stream, std::mem::take(gathered)));
+        for (stream, gathered) in self.gathered.iter_mut().enumerate().filter(|(_, (_, count))| *count >= 2) {
+            all.push((stream, std::mem::take(gathered).0));
         }
         all
     }

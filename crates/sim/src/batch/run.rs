@@ -11,7 +11,7 @@ use super::network::Wire;
 use super::profile::Profile;
 use super::servers::{Message, SERVERS, Server, Target, Turn, serve};
 use super::transport::{PATIENCE_PS, Streams};
-use crate::hardware::{Clock, PS_PER_MS};
+use crate::hardware::{Clock, PS_PER_MS, Work};
 
 /// Where a server runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +43,7 @@ pub struct Outcome {
     /// Of tcp's busy time, parts per million.
     pub copying_ppm: u64,
     pub sleeps_per_ms: [u64; SERVERS.len()],
+    pub messages_per_ms: [u64; SERVERS.len()],
     /// Messages of a batch, thousandths.
     pub batch_milli: [u64; SERVERS.len()],
     pub bytes_per_segment: u64,
@@ -50,8 +51,8 @@ pub struct Outcome {
 }
 
 /// Before anything is counted, and while it is.
-pub const WARM_UP_PS: u64 = 5 * PS_PER_MS;
-pub const MEASURED_PS: u64 = 25 * PS_PER_MS;
+pub const WARM_UP_PS: u64 = 10 * PS_PER_MS;
+pub const MEASURED_PS: u64 = 60 * PS_PER_MS;
 
 /// What happens outside of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,6 +69,7 @@ enum Outside {
 struct Said {
     messages: Vec<(Target, Message)>,
     waits: Vec<(usize, u64)>,
+    owed: Work,
 }
 
 /// What crossed the wire.
@@ -134,7 +136,7 @@ impl World<'_> {
                 for (stream, bytes) in self.coming.pop_front().unwrap_or_default() {
                     self.sent.acknowledgements += 1;
                     let message = Message::Acknowledgement { stream, bytes };
-                    self.inbox.of(Server::Driver, None).push_back(message);
+                    self.inbox.put(Server::Driver, None, message);
                     self.machine.tell_of_frame(&self.profile.costs);
                 }
             }
@@ -143,19 +145,20 @@ impl World<'_> {
 
     /// A program writes into its ring, and marks it unless it is marked already.
     fn fill(&mut self, stream: usize) {
-        if self.streams.fill(self.profile, stream, self.profile.write_bytes) {
-            let mark = Message::Write { stream };
-            if !self.inbox.of(Server::Tcp, None).contains(&mark) {
-                self.deliver(None, Server::Tcp, mark);
-            }
+        let (put, is_over) = self.streams.write(self.profile, stream);
+        let mark = Message::Write { stream };
+        if put > 0 && !self.inbox.from_outside(Server::Tcp).contains(&mark) {
+            self.deliver(None, Server::Tcp, mark);
+        }
+        if is_over {
             self.after(self.profile.program_ps, Outside::Program { stream });
         }
     }
 
     fn deliver(&mut self, from: Option<Server>, to: Server, message: Message) {
         let was_empty = self.inbox.is_empty(to);
-        self.inbox.of(to, from).push_back(message);
-        let wakes = message != Message::Sent || self.profile.costs.receipts_wake();
+        self.inbox.put(to, from, message);
+        let wakes = !message.is_receipt() || self.profile.costs.receipts_wake();
         if wakes || !self.machine.sleeps(to) {
             self.machine.tell(&self.profile.costs, from, to, was_empty);
         }
@@ -163,6 +166,7 @@ impl World<'_> {
 
     fn ended(&mut self, thread: usize, version: u64) {
         let Some((from, out)) = self.machine.ended(thread, version) else { return };
+        self.machine.owe(from, out.owed);
         for (stream, wait) in out.waits {
             let at = self.machine.now_ps + PATIENCE_PS;
             self.machine.at(at, Event::World(Outside::Piece { stream, wait }));
@@ -192,14 +196,16 @@ impl World<'_> {
         self.machine.go_on(&profile.costs, thread, has_work, |server| {
             let is_write =
                 |message: &Message| server == Server::Tcp && matches!(message, Message::Write { .. });
-            let taken = inbox.borrow_mut().take(server, profile.batch_max, is_write);
+            // A call is a message like others.
+            let marks = if profile.call.is_some() { profile.batch_max } else { usize::MAX };
+            let taken = inbox.borrow_mut().take(server, profile.batch_max, marks, is_write);
             let (messages, mut turn) = (taken.len(), Turn::default());
             serve(profile, streams, server, taken.into_iter(), &mut turn);
             Batch {
                 work: turn.work,
                 copying: turn.copying,
                 messages,
-                out: Said { messages: turn.out, waits: turn.waits },
+                out: Said { messages: turn.out, waits: turn.waits, owed: turn.owed },
             }
         });
     }
@@ -265,6 +271,7 @@ pub fn outcome(begin: &Reading, end: &Reading) -> Outcome {
         busy_ppm: SERVERS.map(|server| busy(server) * 1_000_000 / MEASURED_PS),
         copying_ppm: of(Server::Tcp, |t| t.copying_ps) * 1_000_000 / busy(Server::Tcp).max(1),
         sleeps_per_ms: SERVERS.map(|server| of(server, |t| t.sleeps) / ms),
+        messages_per_ms: SERVERS.map(|server| of(server, |t| t.messages) / ms),
         batch_milli: SERVERS
             .map(|server| of(server, |t| t.messages) * 1000 / of(server, |t| t.batches).max(1)),
         bytes_per_segment: sent_bytes / (end.segments - begin.segments).max(1),

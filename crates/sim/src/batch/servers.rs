@@ -2,7 +2,7 @@
 
 use super::profile::{Messages, Profile};
 pub use super::server::{SERVERS, Server};
-use super::transport::{Done, Streams};
+use super::transport::Streams;
 use crate::hardware::Work;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +21,10 @@ pub enum Message {
         stream: usize,
         bytes: u64,
     },
-    /// A receipt, which wakes nobody.
+    /// A receipt, which wakes nobody who sleeps on a doorbell.
     Sent,
+    /// As much: a received frame's buffer is given back, which is part of what the frame costs.
+    Done,
     /// ip asks the filter about a packet of this many bytes, and gets it back.
     Question {
         stream: usize,
@@ -46,12 +48,20 @@ pub enum Target {
 /// Streams that begin to wait for a larger piece, and the number of each wait.
 pub type Waits = Vec<(usize, u64)>;
 
+impl Message {
+    pub fn is_receipt(self) -> bool {
+        matches!(self, Self::Sent | Self::Done)
+    }
+}
+
 /// A batch's cost, and what leaves the server when it ends.
 #[derive(Debug, Default)]
 pub struct Turn {
     pub work: Work,
     /// The part of the work that copies.
     pub copying: Work,
+    /// What tcp sends is charged after it has left, as in tier 1.
+    pub owed: Work,
     pub out: Vec<(Target, Message)>,
     /// tcp's streams that may have something to send.
     touched: Vec<usize>,
@@ -70,6 +80,7 @@ fn of(costs: &Messages, message: Message) -> Work {
         Message::Sent => costs.sent,
         Message::Write { .. }
         | Message::Written { .. }
+        | Message::Done
         | Message::Piece { .. }
         | Message::Question { .. } => Work::default(),
     }
@@ -98,13 +109,15 @@ fn handle(profile: &Profile, streams: &mut Streams, server: Server, message: Mes
         }
         Server::Driver => {
             turn.work += of(&profile.driver, message);
-            if let Message::Segment { .. } = message {
-                // The device takes it at once; cleaning its descriptor up belongs to it.
-                turn.work += profile.driver.sent;
-                turn.out.push((Target::Wire, message));
-                turn.out.push((Target::Server(Server::Ip), Message::Sent));
-            } else {
-                turn.out.push((Target::Server(Server::Ip), message));
+            match message {
+                Message::Segment { .. } => {
+                    // The device takes it at once; cleaning its descriptor up belongs to it.
+                    turn.work += profile.driver.sent;
+                    turn.out.push((Target::Wire, message));
+                    turn.out.push((Target::Server(Server::Ip), Message::Sent));
+                }
+                Message::Done => {}
+                _ => turn.out.push((Target::Server(Server::Ip), message)),
             }
         }
     }
@@ -127,44 +140,54 @@ fn ip(profile: &Profile, message: Message, turn: &mut Turn) {
                 (Server::Tcp, Message::Acknowledgement { stream, bytes })
             }
         }
-        (Message::Segment { .. }, None) => (Server::Driver, message),
+        (Message::Segment { .. }, None) | (Message::Done, _) => (Server::Driver, message),
         _ => (Server::Tcp, message),
     };
     turn.out.push((Target::Server(to), message));
 }
 
 fn tcp(profile: &Profile, streams: &mut Streams, message: Message, turn: &mut Turn) {
-    let (stream, done) = match message {
+    let stream = match message {
         Message::Write { stream } => {
-            turn.work += profile.write;
-            let by_call = profile.call.is_some();
-            (stream, if by_call { streams.write(profile, stream) } else { streams.see(stream) })
+            read_ring(profile, streams, stream, turn);
+            stream
         }
         Message::Acknowledgement { stream, bytes } => {
             turn.work += profile.tcp.acknowledgement;
-            (stream, streams.acknowledge(profile, stream, bytes))
+            turn.out.push((Target::Server(Server::Ip), Message::Done));
+            if streams.acknowledge(profile, stream, bytes) {
+                // The rest of a write comes as another mark.
+                let by_call = (Target::Server(Server::Tcp), Message::Write { stream });
+                let by_ring = (Target::Program, Message::Written { stream });
+                turn.out.push(if profile.call.is_some() { by_call } else { by_ring });
+            }
+            stream
         }
         Message::Piece { stream, wait } => {
             streams.lose_patience(stream, wait);
-            (stream, Done::default())
+            stream
         }
         _ => {
             turn.work += of(&profile.tcp, message);
             return;
         }
     };
-    let Done { copied_bytes, accepted } = done;
-    let copying = scaled(profile.copy_kib, copied_bytes);
-    turn.copying += copying;
-    turn.work += copying;
-    if accepted {
-        let to = if profile.call.is_some() { Target::Server(Server::Front) } else { Target::Program };
-        turn.out.push((to, Message::Written { stream }));
-    }
     turn.touched.push(stream);
     // tcp sees a turn's writes of programs before messages.
     if !profile.flushes && !matches!(message, Message::Write { .. }) {
         send_touched(profile, streams, turn);
+    }
+}
+
+/// What a program has written, itself or by a call, which is answered when all of it is in the ring.
+fn read_ring(profile: &Profile, streams: &mut Streams, stream: usize, turn: &mut Turn) {
+    turn.work += profile.write;
+    let is_over = profile.call.is_some() && streams.write(profile, stream).1;
+    let copying = scaled(profile.copy_kib, streams.see(stream));
+    turn.copying += copying;
+    turn.work += copying;
+    if is_over {
+        turn.out.push((Target::Server(Server::Front), Message::Written { stream }));
     }
 }
 
@@ -177,7 +200,7 @@ fn send_touched(profile: &Profile, streams: &mut Streams, turn: &mut Turn) {
 
 fn send(profile: &Profile, stream: usize, segments: Vec<u64>, turn: &mut Turn) {
     for bytes in segments {
-        turn.work += profile.tcp.segment;
+        turn.owed += profile.tcp.segment;
         turn.out.push((Target::Server(Server::Ip), Message::Segment { stream, bytes }));
     }
 }

@@ -69,6 +69,31 @@ fn waking_takes_time_and_who_never_sleeps_does_not_mind() {
 }
 
 #[test]
+fn the_front_server_has_a_sleep_of_its_own() {
+    let (profile, setting) = (newtos(), dedicated(throttled(8), throttled(8)));
+    let mut slow = profile;
+    slow.costs.front_exit_ps *= 20;
+    let front = Server::Front as usize;
+    let (before, after) = (run(&profile, &setting, 1), run(&slow, &setting, 1));
+    assert!(after.kbps * 10 < before.kbps * 9, "{before:?} {after:?}");
+    assert!(after.sleeps_per_ms[front] < before.sleeps_per_ms[front], "{before:?} {after:?}");
+}
+
+#[test]
+fn who_shares_a_thread_waits_for_its_caches_after_each_switch() {
+    let clock = throttled(8);
+    let rate = |refill_ps: u64, own_cores: bool| {
+        let mut profile = newtos();
+        profile.costs.refill_ps = refill_ps;
+        let core = |core| if own_cores { core } else { 1 };
+        run(&profile, &setting([(core(1), 0, clock), (core(2), 0, clock), (core(3), 0, clock)]), 1).kbps
+    };
+    let us = 1_000 * PS_PER_MS / 1_000_000;
+    assert!(rate(40 * us, false) * 10 < rate(0, false) * 9);
+    assert_eq!(rate(40 * us, true), rate(0, true));
+}
+
+#[test]
 fn one_thread_for_all_is_busy_and_does_less() {
     let clock = throttled(8);
     let one = run(&newtos(), &setting([(1, 0, clock), (1, 0, clock), (1, 0, clock)]), 1);
@@ -99,6 +124,11 @@ fn a_stack_that_flushes_once_a_batch_sends_larger_segments_than_one_that_flushes
         Ablation { no_memory_stalls: true, ..Ablation::default() },
     )
     .unwrap();
+    // So that tcp is the bottleneck, and not the wire.
+    let tcp = &mut profile.tcp;
+    for work in [&mut profile.write, &mut tcp.segment, &mut tcp.acknowledgement, &mut tcp.sent] {
+        work.cycles *= 8;
+    }
     let setting = dedicated(throttled(1), throttled(8));
     let once = run(&profile, &setting, 1).bytes_per_segment;
     profile.flushes = false;

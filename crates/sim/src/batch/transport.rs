@@ -14,7 +14,8 @@ struct Stream {
     in_flight: u64,
     /// Most bytes in flight: begins small, and grows by the acknowledged bytes up to the peer's window.
     window: u64,
-    /// A write waits for room.
+    /// Of a write, bytes that are not in the ring; and whether its program is to be told of room.
+    left: u64,
     waits: bool,
     /// Bytes written into a ring that tcp has not seen.
     unseen: u64,
@@ -25,14 +26,6 @@ struct Stream {
     waits_for_piece: bool,
     wait: u64,
     is_impatient: bool,
-}
-
-/// What tcp did for a message.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Done {
-    pub copied_bytes: u64,
-    /// A program's write is over, or it has room to write.
-    pub accepted: bool,
 }
 
 pub struct Streams {
@@ -51,54 +44,48 @@ impl Streams {
         self.all[stream] = Stream { window: profile.initial_window_bytes, ..Stream::default() };
     }
 
-    pub fn write(&mut self, profile: &Profile, stream: usize) -> Done {
-        self.all[stream].waits = true;
-        self.go_on(profile, stream)
-    }
-
-    /// A program writes `bytes`, at most a write's length, into its ring; false: it waits for room.
-    pub fn fill(&mut self, profile: &Profile, stream: usize, bytes: u64) -> bool {
-        let state = &mut self.all[stream];
-        state.waits = state.kept + state.unseen + profile.write_bytes > profile.buffer_bytes;
-        if !state.waits {
-            state.unseen += bytes;
+    /// A program's write, or the rest of one: as much as there is room for goes into the ring. Returns how much, and
+    /// whether that was all.
+    pub fn write(&mut self, profile: &Profile, stream: usize) -> (u64, bool) {
+        if self.all[stream].left == 0 {
+            self.all[stream].left = profile.write_bytes;
         }
-        !state.waits
+        let put = self.fill(profile, stream, self.all[stream].left);
+        let state = &mut self.all[stream];
+        state.left -= put;
+        (put, state.left == 0)
     }
 
-    /// tcp reads a ring.
-    pub fn see(&mut self, stream: usize) -> Done {
+    /// A program puts `bytes` into its ring as far as there is room, and is told of more; returns how many.
+    pub fn fill(&mut self, profile: &Profile, stream: usize, bytes: u64) -> u64 {
+        let state = &mut self.all[stream];
+        let put = bytes.min(profile.buffer_bytes.saturating_sub(state.kept + state.unseen));
+        state.waits = put < bytes;
+        state.unseen += put;
+        put
+    }
+
+    /// tcp reads a ring; returns how much is new.
+    pub fn see(&mut self, stream: usize) -> u64 {
         let state = &mut self.all[stream];
         let bytes = std::mem::take(&mut state.unseen);
         state.kept += bytes;
         state.unsent += bytes;
-        Done { copied_bytes: bytes, accepted: false }
+        bytes
     }
 
-    pub fn acknowledge(&mut self, profile: &Profile, stream: usize, bytes: u64) -> Done {
+    /// Returns whether a program that waits for room is told of it: when a third of its ring is free.
+    pub fn acknowledge(&mut self, profile: &Profile, stream: usize, bytes: u64) -> bool {
         let state = &mut self.all[stream];
         state.in_flight -= bytes;
         state.kept -= bytes;
         state.window = (state.window + bytes).min(profile.window_bytes);
         self.acknowledged_bytes += bytes;
-        self.go_on(profile, stream)
-    }
-
-    fn go_on(&mut self, profile: &Profile, stream: usize) -> Done {
-        let mut done = Done::default();
-        let state = &mut self.all[stream];
-        let has_room = state.kept + state.unseen + profile.write_bytes <= profile.buffer_bytes;
-        if !state.waits || !has_room {
-            return done;
+        let is_worth_it = (profile.buffer_bytes.saturating_sub(state.kept)) * 3 >= profile.buffer_bytes;
+        state.waits && is_worth_it && {
+            state.waits = false;
+            true
         }
-        (state.waits, done.accepted) = (false, true);
-        // Without calls the program itself then writes.
-        if profile.call.is_some() {
-            state.kept += profile.write_bytes;
-            state.unsent += profile.write_bytes;
-            done.copied_bytes += profile.write_bytes;
-        }
-        done
     }
 
     pub fn count(&self) -> usize {
@@ -151,7 +138,7 @@ impl Stream {
         // No second small segment before the first is acknowledged (RFC 896, with Minshall's refinement).
         let is_small_in_flight = self.small_end + self.in_flight > self.sent;
         let tail = if profile.nagle && is_small_in_flight { self.unsent % mss } else { 0 };
-        let largest = largest(profile);
+        let largest = self.largest(profile);
         let bytes = if self.unsent > largest { largest } else { self.unsent - tail };
         (bytes > 0).then_some(bytes)
     }
@@ -163,15 +150,17 @@ impl Stream {
         if room >= self.unsent {
             return None;
         }
-        let full = (room - room % profile.maximum_segment).min(largest(profile));
-        let is_small = full < largest(profile) && full * 3 < self.window;
+        let full = (room - room % profile.maximum_segment).min(self.largest(profile));
+        let is_small = full < self.largest(profile) && full * 3 < self.window;
         Some((full, full > 0 && is_small && self.in_flight > 0 && !self.is_impatient))
     }
-}
 
-/// The largest segment to the device.
-fn largest(profile: &Profile) -> u64 {
-    (profile.segment_bytes / profile.maximum_segment).max(1) * profile.maximum_segment
+    /// The largest segment to the device: half of the window at most, so that acknowledgements come while the other half
+    /// is under way.
+    fn largest(&self, profile: &Profile) -> u64 {
+        let bytes = profile.segment_bytes.min(self.window / 2);
+        (bytes / profile.maximum_segment).max(1) * profile.maximum_segment
+    }
 }
 
 #[cfg(test)]

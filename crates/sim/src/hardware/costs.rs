@@ -1,5 +1,7 @@
 //! A machine's costs of everything besides a message's own work.
 
+use super::clock::Work;
+
 /// The costs of one machine under one system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Costs {
@@ -14,9 +16,13 @@ pub struct Costs {
     pub wake_cycles: u64,
     /// From the waking write to the first instruction: for a core that slept, and for a thread whose sibling ran.
     pub core_exit_ps: u64,
+    /// The same for the core of the server in front of tcp, or of the program.
+    pub front_exit_ps: u64,
     pub thread_exit_ps: u64,
-    /// On a shared thread: from one process to the next, cold caches included, and telling the kernel of a message.
+    /// On a shared thread: from one process to the next, the wait until its part of the caches and of the TLB is back,
+    /// and telling the kernel of a message.
     pub switch_cycles: u64,
+    pub refill_ps: u64,
     pub notify_cycles: u64,
     pub quantum_ps: u64,
     /// From a device's event until the core of a sleeping driver is woken.
@@ -24,6 +30,11 @@ pub struct Costs {
 }
 
 impl Costs {
+    /// From one process to the next.
+    pub fn switch(&self) -> Work {
+        Work { cycles: self.switch_cycles, stall_ps: self.refill_ps }
+    }
+
     /// A receipt rings no doorbell, so it wakes only a server that watches memory.
     pub fn receipts_wake(&self) -> bool {
         self.wake_cycles == 0

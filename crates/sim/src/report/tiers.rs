@@ -119,6 +119,7 @@ fn table(system: &str, points: &[Point]) -> String {
 fn json(point: &Point) -> serde_json::Value {
     let of = |outcome: &Outcome| {
         serde_json::json!({ "kbps": outcome.kbps, "busy_ppm": outcome.busy_ppm, "sleeps_per_ms": outcome.sleeps_per_ms,
+                            "messages_per_ms": outcome.messages_per_ms, "batch_milli": outcome.batch_milli,
                             "bytes_per_segment": outcome.bytes_per_segment,
                             "bytes_per_acknowledgement": outcome.bytes_per_acknowledgement })
     };

@@ -163,7 +163,12 @@ impl<'a> Rest<'a> {
 
     /// The beginning of a turn.
     fn begin(&self, server: Server) -> Batch<Todo> {
-        let writes = if server == Server::Tcp { self.programs.unseen.len() } else { 0 };
+        let writes = match (server, self.profile.call) {
+            // A call is a message like others; in rings tcp sees all writes.
+            (Server::Tcp, Some(_)) => self.programs.unseen.len().min(self.profile.batch_max),
+            (Server::Tcp, None) => self.programs.unseen.len(),
+            _ => 0,
+        };
         let (charge, copying) = self.charge(server, self.profile.batch_max, writes);
         let out = Todo { budget: charge.longest.max(1), writes, charged: charge.work };
         Batch { work: charge.work, copying, messages: charge.messages, out }

@@ -64,6 +64,5 @@ pub fn web(
         requests: server.system("requests")?,
         answer_bytes: file_bytes + server.system("header_bytes")?,
         client_ps: server.system("client_ns")? * PS_PER_NS,
-        turnaround_ps: server.system("turnaround_ns")? * PS_PER_NS,
     })
 }

@@ -15,8 +15,6 @@ pub struct Web {
     pub answer_bytes: u64,
     /// What a client does between an answer and its next request, or connection.
     pub client_ps: u64,
-    /// The way through the client's host and over the wire; acknowledgements of bulk take the network's turnaround.
-    pub turnaround_ps: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

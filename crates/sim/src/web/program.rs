@@ -50,11 +50,12 @@ impl Program {
         }
         while self.left[stream] > 0 {
             let bytes = self.left[stream].min(web.stack.write_bytes);
-            if !streams.fill(&web.stack, stream, bytes) {
+            let put = streams.fill(&web.stack, stream, bytes);
+            self.left[stream] -= put;
+            deed.written += put;
+            if put < bytes {
                 break;
             }
-            self.left[stream] -= bytes;
-            deed.written += bytes;
         }
         deed.copying = scaled(web.program.copy_kib, deed.written);
         deed.work += deed.copying;

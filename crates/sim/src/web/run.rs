@@ -106,7 +106,7 @@ impl World<'_> {
                 self.send(stream, frame);
             }
             Outside::Frame { stream, frame } => {
-                self.inbox.of(Server::Driver, None).push_back((stream, Message::Frame(frame)));
+                self.inbox.put(Server::Driver, None, (stream, Message::Frame(frame)));
                 self.machine.tell_of_frame(&self.web.stack.costs);
             }
             Outside::Data { stream, bytes } => self.receive(stream, bytes),
@@ -127,8 +127,7 @@ impl World<'_> {
 
     /// A client's frame: it comes after all that this connection sent before.
     fn send(&mut self, stream: usize, frame: Frame) {
-        let is_bulk = matches!(frame, Frame::Acknowledgement(_));
-        let way = if is_bulk { self.web.stack.network.turnaround_ps } else { self.web.turnaround_ps };
+        let way = self.web.stack.network.turnaround_ps;
         let at = (self.machine.now_ps + self.about(way)).max(self.last_frame_ps[stream]);
         self.last_frame_ps[stream] = at;
         self.machine.at(at, Event::World(Outside::Frame { stream, frame }));
@@ -157,8 +156,8 @@ impl World<'_> {
 
     fn deliver(&mut self, from: Option<Server>, to: Server, message: Of) {
         let was_empty = self.inbox.is_empty(to);
-        self.inbox.of(to, from).push_back(message);
-        let wakes = message.1 != Message::Sent || self.web.stack.costs.receipts_wake();
+        self.inbox.put(to, from, message);
+        let wakes = !message.1.is_receipt() || self.web.stack.costs.receipts_wake();
         if wakes || !self.machine.sleeps(to) {
             self.machine.tell(&self.web.stack.costs, from, to, was_empty);
         }
@@ -193,7 +192,7 @@ impl World<'_> {
         let has_work = |server: Server| !inbox.borrow().is_empty(server);
         self.machine.go_on(&web.stack.costs, thread, has_work, |server| {
             let is_write = |(_, message): &Of| matches!(message, Message::Written);
-            let taken = inbox.borrow_mut().take(server, web.stack.batch_max, is_write);
+            let taken = inbox.borrow_mut().take(server, web.stack.batch_max, usize::MAX, is_write);
             let messages = taken.len();
             let turn = serve(web, state, server, taken);
             let out = Said { messages: turn.out, waits: turn.waits };

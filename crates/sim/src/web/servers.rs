@@ -3,10 +3,12 @@
 use super::profile::{System, Web};
 use super::turn::{Control, Message, Of, State, Target, Turn, receive, send_touched};
 use crate::batch::servers::Server;
+use crate::hardware::Work;
 
 fn tcp(web: &Web, state: &mut State, stream: usize, message: Message, turn: &mut Turn) {
     match message {
         Message::Frame(frame) => {
+            turn.say(Server::Ip, stream, Message::Done);
             let (control, notice) = receive(web, state, stream, frame, turn);
             if let Some(control) = control {
                 turn.work += web.stack.tcp.segment;
@@ -30,7 +32,7 @@ fn tcp(web: &Web, state: &mut State, stream: usize, message: Message, turn: &mut
             turn.touch(stream);
         }
         Message::Sent => turn.work += web.stack.tcp.sent,
-        Message::Segment(_) | Message::Control(_) | Message::Notice(_) => {}
+        Message::Done | Message::Segment(_) | Message::Control(_) | Message::Notice(_) => {}
     }
     if !web.stack.flushes && !matches!(message, Message::Written) {
         flush(web, state, turn);
@@ -46,6 +48,7 @@ fn flush(web: &Web, state: &mut State, turn: &mut Turn) {
 
 fn ip(web: &Web, stream: usize, message: Message, turn: &mut Turn) {
     let (costs, to) = match message {
+        Message::Done => (Work::default(), Server::Driver),
         Message::Segment(_) | Message::Control(_) => (web.stack.ip.segment, Server::Driver),
         Message::Sent => (web.stack.ip.sent, Server::Tcp),
         _ => (web.stack.ip.acknowledgement, Server::Tcp),
@@ -55,6 +58,9 @@ fn ip(web: &Web, stream: usize, message: Message, turn: &mut Turn) {
 }
 
 fn driver(web: &Web, stream: usize, message: Message, turn: &mut Turn) {
+    if message == Message::Done {
+        return;
+    }
     if let Message::Frame(_) = message {
         turn.work += web.stack.driver.acknowledgement;
         turn.say(Server::Ip, stream, message);

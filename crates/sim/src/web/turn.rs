@@ -14,8 +14,10 @@ pub enum Message {
     /// To a client.
     Segment(u64),
     Control(Control),
-    /// A receipt, which wakes nobody.
+    /// A receipt, which wakes nobody who sleeps on a doorbell.
     Sent,
+    /// As much: a received frame's buffer is given back, which is part of what the frame costs.
+    Done,
     /// From tcp to the program.
     Notice(Notice),
     /// From the program to tcp: there is something in the ring.
@@ -32,6 +34,12 @@ pub enum Control {
     /// Answers a client's FIN.
     FinAck,
     Fin,
+}
+
+impl Message {
+    pub fn is_receipt(self) -> bool {
+        matches!(self, Self::Sent | Self::Done)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +87,7 @@ pub fn receive(
     turn: &mut Turn,
 ) -> (Option<Control>, Option<Notice>) {
     turn.work += web.stack.tcp.acknowledgement;
-    let mut room = |bytes: u64| state.streams.acknowledge(&web.stack, stream, bytes).accepted;
+    let mut room = |bytes: u64| state.streams.acknowledge(&web.stack, stream, bytes);
     match frame {
         Frame::Syn => {
             turn.work += web.handshake;

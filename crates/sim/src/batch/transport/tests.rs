@@ -12,20 +12,30 @@ fn eft() -> Profile {
 #[test]
 fn a_ring_takes_what_fits_and_tcp_sees_all_of_it_at_once() {
     let (eft, mut streams) = (eft(), Streams::new(&eft()));
-    assert!(
-        (0..8).all(|_| streams.fill(&eft, 0, eft.write_bytes)) && !streams.fill(&eft, 0, eft.write_bytes)
-    );
-    assert_eq!(streams.see(0).copied_bytes, 131_072);
-    assert_eq!(streams.emit(&eft, 0), [44 * 1460]);
-    let done = streams.acknowledge(&eft, 0, 20_000);
-    assert!(done.accepted && streams.fill(&eft, 0, eft.write_bytes), "a program goes on when there is room");
+    assert!((0..8).all(|_| streams.write(&eft, 0) == (16_384, true)));
+    assert_eq!(streams.write(&eft, 0), (0, false));
+    assert_eq!(streams.see(0), 131_072);
+    assert_eq!(streams.emit(&eft, 0), [22 * 1460, 22 * 1460], "halves of the window");
+    assert!(!streams.acknowledge(&eft, 0, 43_690), "less than a third is free");
+    assert!(streams.acknowledge(&eft, 0, 1) && streams.write(&eft, 0) == (16_384, true));
+}
+
+#[test]
+fn a_write_that_does_not_fit_goes_on_with_what_has_room() {
+    let (mut eft, mut streams) = (eft(), Streams::new(&eft()));
+    eft.buffer_bytes = 40_000;
+    assert!((0..2).all(|_| streams.write(&eft, 0).1));
+    assert_eq!(streams.write(&eft, 0), (40_000 - 2 * 16_384, false));
+    assert_eq!((streams.see(0), streams.emit(&eft, 0)), (40_000, vec![22 * 1460, 40_000 - 22 * 1460]));
+    assert!(streams.acknowledge(&eft, 0, 32_120) && !streams.acknowledge(&eft, 0, 1460), "it is told once");
+    assert_eq!(streams.write(&eft, 0), (3 * 16_384 - 40_000, true));
 }
 
 #[test]
 fn only_one_small_segment_is_in_flight_and_small_pieces_wait_for_larger_ones() {
     let (eft, mut streams) = (eft(), Streams::new(&eft()));
     let write = |streams: &mut Streams| {
-        streams.fill(&eft, 0, eft.write_bytes);
+        streams.write(&eft, 0);
         streams.see(0);
         streams.emit(&eft, 0)
     };
@@ -35,7 +45,7 @@ fn only_one_small_segment_is_in_flight_and_small_pieces_wait_for_larger_ones() {
     assert_eq!(write(&mut streams), [16_384 + 324]);
     // 32,768 of 65,536 bytes are in flight.
     assert_eq!(write(&mut streams), [11 * 1460]);
-    streams.fill(&eft, 0, eft.write_bytes);
+    streams.write(&eft, 0);
     assert!(write(&mut streams).is_empty(), "a quarter of the window is too little");
     assert_eq!(streams.begins_to_wait(&eft, 0), Some(1));
     assert_eq!(streams.begins_to_wait(&eft, 0), None);
