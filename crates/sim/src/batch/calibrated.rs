@@ -61,10 +61,13 @@ impl Reader<'_> {
             wake_cycles: self.system("wake_cycles")?,
             core_exit_ps: exit("sleeps_deep")?,
             front_exit_ps: exit("front_sleeps_deep")?,
+            shared_exit_ps: self.machine("light_exit_ns")? * PS_PER_NS,
             thread_exit_ps: self.machine("thread_exit_ns")? * PS_PER_NS,
             switch_cycles: self.machine("switch_cycles")?,
             refill_ps: self.machine("refill_ns")? * PS_PER_NS,
             notify_cycles: self.machine("notify_cycles")?,
+            notifies_each: self.system("notifies_each")? == 1,
+            receive_cycles: self.system("receive_cycles")?,
             quantum_ps: self.machine("quantum_us")? * 1000 * PS_PER_NS,
             interrupt_ps: self.machine("interrupt_ns")? * PS_PER_NS,
         })
@@ -123,7 +126,7 @@ fn ablate(profile: &mut Profile, ablation: Ablation) {
     if ablation.no_wake_latency {
         let costs = &mut profile.costs;
         (costs.core_exit_ps, costs.thread_exit_ps, costs.interrupt_ps) = (0, 0, 0);
-        costs.front_exit_ps = 0;
+        (costs.shared_exit_ps, costs.front_exit_ps) = (0, 0);
         (costs.enter_cycles, costs.leave_cycles) = (0, 0);
     }
     if ablation.free_empty_polls {

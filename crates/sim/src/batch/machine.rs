@@ -134,6 +134,11 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
         self.places[self.home[server as usize]].thread.clock.time_ps(work)
     }
 
+    /// Several servers take turns on it.
+    fn is_shared(&self, place: usize) -> bool {
+        self.places[place].servers.len() > 1
+    }
+
     fn sibling(&self, place: usize) -> Option<usize> {
         (0..self.places.len()).find(|p| *p != place && self.places[*p].core == self.places[place].core)
     }
@@ -169,10 +174,9 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
     /// A server has a message, from another server or (`None`) from elsewhere. `was_empty`: it had none before.
     pub fn tell(&mut self, costs: &Costs, from: Option<Server>, to: Server, was_empty: bool) {
         let place = self.home[to as usize];
-        if let Some(from) = from {
+        if let Some(from) = from.filter(|from| *from != to) {
             let own = self.home[from as usize];
-            let is_shared = self.places[place].servers.len() > 1 || self.places[own].servers.len() > 1;
-            if is_shared && was_empty {
+            if self.is_shared(place) && (was_empty || costs.notifies_each) {
                 self.owe(from, Work::cycles(costs.notify_cycles));
             } else if self.sleeps(to) && own != place {
                 self.owe(from, Work::cycles(costs.wake_cycles));
@@ -221,7 +225,8 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
         let sibling_runs = self.sibling(place).is_some_and(|s| self.places[s].thread.is_busy());
         let own_exit_ps = match self.places[place].servers[..] {
             [Server::Front] => costs.front_exit_ps,
-            _ => costs.core_exit_ps,
+            [_] => costs.core_exit_ps,
+            _ => costs.shared_exit_ps,
         };
         let exit_ps = if sibling_runs { costs.thread_exit_ps } else { own_exit_ps };
         self.places[place].doing = Doing::Waking;
@@ -305,6 +310,9 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
         let turns_back = matches!(self.places[place].doing, Doing::Entering);
         let mut batch = serve(server);
         batch.work += self.polling.one(costs, server);
+        if self.is_shared(place) {
+            batch.work += Work::cycles(costs.receive_cycles);
+        }
         if turns_back {
             batch.work += Work::cycles(costs.leave_cycles);
         }

@@ -94,6 +94,25 @@ fn who_shares_a_thread_waits_for_its_caches_after_each_switch() {
 }
 
 #[test]
+fn who_shares_a_thread_asks_the_kernel_for_each_batch_and_is_told_of_each_message() {
+    let clock = throttled(8);
+    let rate = |change: fn(&mut Profile), own_cores: bool| {
+        let mut profile = newtos();
+        (profile.costs.receive_cycles, profile.costs.notifies_each) = (0, false);
+        change(&mut profile);
+        let core = |core| if own_cores { core } else { 1 };
+        run(&profile, &setting([(core(1), 0, clock), (core(2), 0, clock), (core(3), 0, clock)]), 1).kbps
+    };
+    let nothing: fn(&mut Profile) = |_| {};
+    let changes: [fn(&mut Profile); 2] =
+        [|p| p.costs.receive_cycles = 3000, |p| p.costs.notifies_each = true];
+    for change in changes {
+        assert!(rate(change, false) * 100 < rate(nothing, false) * 98);
+        assert_eq!(rate(change, true), rate(nothing, true));
+    }
+}
+
+#[test]
 fn one_thread_for_all_is_busy_and_does_less() {
     let clock = throttled(8);
     let one = run(&newtos(), &setting([(1, 0, clock), (1, 0, clock), (1, 0, clock)]), 1);

@@ -19,11 +19,17 @@ pub struct Costs {
     /// The same for the core of the server in front of tcp, or of the program.
     pub front_exit_ps: u64,
     pub thread_exit_ps: u64,
-    /// On a shared thread: from one process to the next, the wait until its part of the caches and of the TLB is back,
-    /// and telling the kernel of a message.
+    /// The same for a core that servers share: none of them may stop it for the others, so the kernel does when all wait.
+    pub shared_exit_ps: u64,
+    /// On a shared thread: from one process to the next, and the wait until its part of the caches and of the TLB is back.
     pub switch_cycles: u64,
     pub refill_ps: u64,
+    /// On a shared thread: telling the kernel of a message.
     pub notify_cycles: u64,
+    /// It is told of each message, not only of the first one to an empty queue.
+    pub notifies_each: bool,
+    /// On a shared thread: a server asks the kernel for its messages before each batch.
+    pub receive_cycles: u64,
     pub quantum_ps: u64,
     /// From a device's event until the core of a sleeping driver is woken.
     pub interrupt_ps: u64,
