@@ -45,8 +45,9 @@ pub fn web(
     let call = from.system("program_call_cycles")?;
     let calls = |name: &str| server.system(name).map(|count| Work::cycles(call * count));
     let cycles = |name: &str| server.system(name).map(Work::cycles);
+    let copies = from.system("file_copies")?;
     let copy_stall_ps =
-        if ablation.no_memory_stalls { 0 } else { server.system("copy_stall_ns")? * PS_PER_NS };
+        if ablation.no_memory_stalls { 0 } else { server.system("copy_stall_ns")? * PS_PER_NS * copies };
     Ok(Web {
         stack: profile,
         system: if stack == Stack::Kernel {
@@ -56,9 +57,11 @@ pub fn web(
         },
         program: Program {
             accept: cycles("accept_cycles")? + calls("calls_of_connection")?,
-            request: cycles("request_cycles")? + calls("calls_of_request")?,
+            request: cycles("request_cycles")?
+                + calls("calls_of_request")?
+                + Work::cycles(call * from.system("socket_calls_of_request")?),
             close: cycles("close_cycles")?,
-            copy_kib: Work { cycles: server.system("copy_cycles")?, stall_ps: copy_stall_ps },
+            copy_kib: Work { cycles: server.system("copy_cycles")? * copies, stall_ps: copy_stall_ps },
         },
         handshake: from.message("handshake_cycles")?,
         requests: server.system("requests")?,
