@@ -15,7 +15,7 @@ use eft_machine::CpuId;
 use eft_messages::{ComponentId, Role};
 use serde::Deserialize;
 
-pub use check::TopologyError;
+pub use check::{TopologyError, is_process_name};
 
 /// The topology of a stack that is given no other.
 pub const DEFAULT: &str = include_str!("../../../topologies/default.toml");

@@ -150,6 +150,12 @@ impl Topology {
     }
 }
 
+/// Whether a process may be named so: 1 to 32 of a-z, 0-9 and `-`.
+pub fn is_process_name(name: &str) -> bool {
+    let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    (1..=32).contains(&name.len()) && name.bytes().all(fits)
+}
+
 impl ComponentSpec {
     fn check(&self, earlier: &[ComponentSpec]) -> Result {
         let name = || self.name.clone();
@@ -161,9 +167,7 @@ impl ComponentSpec {
 
     fn check_process(&self, earlier: &[ComponentSpec]) -> Result {
         let Some(process) = &self.process else { return Ok(()) };
-        let fits = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-        let is_name = (1..=32).contains(&process.len()) && process.bytes().all(fits);
-        require(is_name, || TopologyError::ProcessName {
+        require(is_process_name(process), || TopologyError::ProcessName {
             component: self.name.clone(),
             process: process.clone(),
         })?;

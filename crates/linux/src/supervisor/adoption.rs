@@ -47,6 +47,7 @@ struct Server {
     cpu: Option<CpuId>,
     dedicated: bool,
     alone: bool,
+    process: Option<String>,
     has_words: bool,
     has_program: bool,
     pools: Vec<(PoolId, usize)>,
@@ -166,6 +167,7 @@ impl Supervisor {
             cpu: m.cpu,
             dedicated: m.dedicated,
             alone: m.alone,
+            process: m.process.clone(),
             has_words: words.is_some(),
             has_program: m.program.is_some(),
             pools: m.pools.iter().map(|pool| (pool.id, pool.slot_size)).collect(),
@@ -193,7 +195,10 @@ impl Supervisor {
     /// under way that only this process knows of.
     pub(super) fn end_turn(&self) {
         let told = self.later.is_empty() && self.members.iter().all(|m| !m.has_unsent());
-        let idle = self.update.is_none() && self.waiting.is_empty() && !self.keeping.is_announcing();
+        let idle = self.update.is_none()
+            && self.regroup.is_none()
+            && self.waiting.is_empty()
+            && !self.keeping.is_announcing();
         if told && idle && self.ending.is_none() && self.kept.as_ref().is_some_and(Kept::has_all) {
             self.turn.end();
         }
@@ -211,6 +216,12 @@ impl Supervisor {
             inherited.take::<(u16, Vec<PoolId>)>(POOLS).map_or_else(Default::default, |(v, _)| v);
         self.next_pool = next;
         inherited.fill_store(&mut self.store, &SETTINGS);
+        // Who shares a process may have changed since the topology was read.
+        for m in &mut self.members {
+            if let Some(server) = inherited.value::<Server>(&format!("server/{}", m.name)) {
+                m.process = server.process;
+            }
+        }
         let mut processes: Vec<Process> = Vec::new();
         for i in 0..self.members.len() {
             let names: Vec<String> =

@@ -20,7 +20,7 @@ impl Supervisor {
         let company = self.company(i);
         let i = company[0];
         self.members[i].read_last_words();
-        if self.replaces(i) {
+        if self.replaces(i) || self.leaves(i) {
             return;
         }
         let meant = |m: usize| std::mem::take(&mut self.members[m].killed_on_purpose);

@@ -23,6 +23,7 @@ mod operations;
 mod placement;
 mod predecessor;
 mod process;
+mod regroup;
 pub mod request;
 mod say;
 mod scheduling;
@@ -110,6 +111,7 @@ pub struct Supervisor {
     moves: Vec<placement::PendingMove>,
     next_ticket: u64,
     update: Option<update::Update>,
+    regroup: Option<regroup::Regroup>,
     next_pool: u16,
     spares: spares::Spares,
     /// What neighbours of a newborn are told when it has been told everything itself.
@@ -261,6 +263,7 @@ impl Supervisor {
                 self.give_other_far_ends(i);
                 self.show_member(i);
                 self.newcomer_is_up(i);
+                self.regrouped_is_up();
                 self.ask_again_for_neighbours(i);
             }
             FromServer::Suits { .. } => {}
@@ -325,6 +328,7 @@ impl Supervisor {
             self.keep_everything();
         }
         self.check_update(now);
+        self.check_regroup(now);
         self.dead.retain(|process| !children::bury(process));
         self.renew_standbys(now);
         if self.announced {

@@ -92,6 +92,9 @@ impl Supervisor {
             Request::Place { component, cpu, dedicated } => {
                 self.operator_moves(id, &component, cpu, dedicated).map(|v| v.map(|v| (v, Vec::new())))
             }
+            Request::Regroup { component, process } => {
+                self.operator_regroups(id, &component, process).map(|v| v.map(|v| (v, Vec::new())))
+            }
             Request::Sched { what, rest } => self.operator_schedules(id, what, rest).map(|()| None),
             Request::Network { change } => {
                 self.operator_changes_network(change).map(|answer| Some((answer, Vec::new())))

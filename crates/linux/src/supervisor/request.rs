@@ -69,6 +69,12 @@ pub enum Request {
         #[serde(default)]
         dedicated: bool,
     },
+    /// Puts a component into the process of this name, or into one of its own.
+    Regroup {
+        component: String,
+        #[serde(default)]
+        process: Option<String>,
+    },
     /// A request for `cores`, which parses the rest.
     Sched {
         #[serde(default)]
@@ -172,6 +178,14 @@ mod tests {
             (r#"{"op":"ps","security":true}"#, Request::Ps { security: true }),
             (r#"{"op":"kill","component":"ip"}"#, Request::Kill { component: "ip".into() }),
             (r#"{"op":"place","component":"tcp","cpu":1,"dedicated":true}"#, place),
+            (
+                r#"{"op":"regroup","component":"ip","process":"edge"}"#,
+                Request::Regroup { component: "ip".into(), process: Some("edge".into()) },
+            ),
+            (
+                r#"{"op":"regroup","component":"ip","process":null}"#,
+                Request::Regroup { component: "ip".into(), process: None },
+            ),
             (r#"{"op":"pf-show"}"#, Request::PfShow { what: Shown::Rules }),
             (r#"{"op":"pf-show","what":"states"}"#, Request::PfShow { what: Shown::States }),
             (

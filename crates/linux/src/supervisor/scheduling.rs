@@ -4,11 +4,12 @@
 
 use super::Supervisor;
 use super::member::Life;
-use super::request::Scheduling;
+use super::request::Scheduling as Question;
 use super::say::say;
 use crate::Result;
 use crate::error::error;
 use crate::protocol::ToServer;
+use eft_component::scheduling::{PolicyName, Scheduling};
 use eft_control::store::Store;
 use eft_cores::member::Place;
 use eft_cores::wanted::{CpuChange, Wanted};
@@ -41,7 +42,7 @@ impl Supervisor {
     pub(super) fn operator_schedules(
         &mut self,
         client: u64,
-        what: Scheduling,
+        what: Question,
         mut rest: Map<String, Value>,
     ) -> Result<()> {
         let Some(i) = self.index(ComponentId::CORES) else {
@@ -59,7 +60,7 @@ impl Supervisor {
         }
         if what.name() == "policy"
             && rest.get("policy").is_some_and(|policy| policy != "fixed")
-            && self.config.topology.shares_processes()
+            && self.members.iter().any(|m| m.process.is_some())
         {
             return Err(error!(
                 Refused,
@@ -73,6 +74,13 @@ impl Supervisor {
         self.tell_index(i, &question, &[]);
         self.waiting.push((key, client));
         Ok(())
+    }
+
+    /// The policy that is in force.
+    pub(super) fn policy(&self) -> PolicyName {
+        let stored = self.store.get(SETTINGS).filter(|_| self.index(ComponentId::CORES).is_some());
+        let stored = stored.and_then(|(_, value)| serde_json::from_slice::<Scheduling>(value).ok());
+        stored.map_or(PolicyName::Fixed, |settings| settings.policy)
     }
 
     /// `cores` has answered an operator. A policy that it accepted is kept for its successors.

@@ -318,6 +318,7 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
         moves: Vec::new(),
         next_ticket: 0,
         update: None,
+        regroup: None,
         next_pool: 0,
         spares: Default::default(),
         later: Vec::new(),

@@ -29,7 +29,7 @@ impl Supervisor {
         for i in 0..self.members.len() {
             let member = &self.members[i];
             let is_wanted = member.standby.is_wanted || member.standby.waiting.is_some();
-            if !is_wanted || member.life != Life::Running || self.company(i)[0] != i {
+            if !is_wanted || member.life != Life::Running || self.company(i)[0] != i || self.is_regrouped(i) {
                 continue;
             }
             let Member { standby, program, name, .. } = &mut self.members[i];
@@ -51,7 +51,7 @@ impl Supervisor {
     /// A process is about to end: while the kernel takes it apart, another one starts, which is told nothing until then.
     pub(super) fn foresee(&mut self, i: usize) {
         let i = self.company(i)[0];
-        if self.members[i].standby.waiting.is_none() && !self.is_updated(i) {
+        if self.members[i].standby.waiting.is_none() && !self.is_updated(i) && !self.is_regrouped(i) {
             self.start_standby(i, clock::now(), false);
         }
     }

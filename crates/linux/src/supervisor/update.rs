@@ -79,6 +79,12 @@ impl Supervisor {
     ) -> Result<()> {
         let i = self.find(component)?;
         let program = program.ok_or_else(|| error!(Invalid, "an update needs the program's descriptor"))?;
+        if self.regroup.is_some() {
+            return Err(error!(
+                Busy,
+                "components are being put into other processes: wait until that is done"
+            ));
+        }
         if let Some(update) = &self.update {
             return Err(error!(
                 Busy,
