@@ -40,6 +40,8 @@ pub struct DeviceInfo {
     pub checksum: bool,
     /// Largest TCP payload of one frame that it segments; 0: none.
     pub segment_max: u32,
+    /// It also cuts such frames of datagrams. It may find out with the first of them that it does not.
+    pub datagrams: bool,
 }
 
 /// A frame that the device put into the pool.
@@ -48,7 +50,7 @@ pub struct ReceivedFrame {
     pub len: u32,
     /// The transport checksum was verified, or the frame never left this machine.
     pub checksum_ok: bool,
-    /// TCP payload per segment if several were merged, else 0.
+    /// TCP or UDP payload per segment if several were merged, else 0.
     pub segment_size: u16,
 }
 

@@ -301,6 +301,14 @@ impl Ip {
             _ => link.mtu,
         };
         let must_cut = transmission.segment_size == 0 && transmission.len > mtu as u32;
+        // As on Linux, datagrams that go together each fit the way. (tcp learns of a smaller MTU and cuts again.)
+        let headers = d.header_len as usize - ETHERNET_LEN;
+        if transmission.segment_size > 0
+            && transmission.question.protocol == PROTOCOL_UDP
+            && headers + transmission.segment_size as usize > mtu as usize
+        {
+            return self.finish(id, EMSGSIZE, out);
+        }
         if d.flags & FRAME_CHECKSUM != 0 && (must_cut || !link.checksum) {
             if transmission.segment_size > 0 {
                 return self.finish(id, EMSGSIZE, out);

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The version of everything that the supervisor and its servers share: this file, the messages of the edges, queues,
 /// status pages. `eft update` refuses a program file of another version; a whole stack of it can replace this one (`eft
 /// up --take-over`).
-pub const PROTOCOL: u32 = 8;
+pub const PROTOCOL: u32 = 9;
 
 /// Bytes of the largest packet.
 pub const PACKET_MAX: usize = 128 * 1024;

@@ -34,8 +34,8 @@ crate::messages! {
         /// A frame, from its Ethernet header on. `checksum_ok`: the transport checksum needs no
         /// check. `segment_size`: as in `Deliver`.
         2 => Received { packet: PacketRef, checksum_ok: bool, segment_size: u16 },
-        /// The device as it is now; sent at start and on change. `segment_max`: largest TCP payload
-        /// of one frame that the device segments (0: none). `checksum`: it completes checksums.
+        /// The device as it is now; sent at start and on change. `segment_max`: largest TCP or UDP
+        /// payload of one frame that the NIC segments (0: none). `checksum`: it completes checksums.
         3 => Link { mac: MacAddress, mtu: u16, up: bool, checksum: bool, segment_max: u32 },
     }
 }
@@ -61,7 +61,7 @@ pub struct FrameDescriptor {
     /// `checksum_start + checksum_offset`, where the pseudo-header's sum already is.
     pub checksum_start: u16,
     pub checksum_offset: u16,
-    /// TCP payload per segment, 0 for one frame.
+    /// TCP or UDP payload per segment, 0 for one frame.
     pub segment_size: u16,
     pub flags: u8,
     pub reserved: [u8; 5],

@@ -6,6 +6,7 @@
 mod arriving;
 
 use crate::counters::{COUNTERS, Counter};
+use crate::cut;
 use crate::output::ToIp;
 use crate::received::Received;
 use alloc::collections::VecDeque;
@@ -156,7 +157,7 @@ impl<D: Device> Nic<D> {
             }
             return;
         }
-        let descriptor = match self.check(cx.memory, at) {
+        let mut descriptor = match self.check(cx.memory, at) {
             Ok(d) => d,
             Err((why, errno)) => {
                 cx.count(why);
@@ -165,7 +166,7 @@ impl<D: Device> Nic<D> {
             }
         };
         if self.pending.is_empty() {
-            match self.transmit(cx, &descriptor) {
+            match self.transmit(cx, &mut descriptor) {
                 Ok(errno) => out.push(ToIp(NicToIp::Sent { request, errno })),
                 Err(Busy) => self.postpone(cx, request, descriptor, out),
             }
@@ -191,8 +192,34 @@ impl<D: Device> Nic<D> {
         self.retry_at.get_or_insert(cx.now + RETRY);
     }
 
-    /// Hands a checked frame to the device. Returns the errno of the answer, or [`Busy`].
-    fn transmit(&mut self, cx: &mut Context, d: &FrameDescriptor) -> Result<i32, Busy> {
+    /// Hands a checked frame to the device, cut if the device does not cut it. Returns the errno of the answer, or [`Busy`]; then
+    /// what is left is to be sent.
+    fn transmit(&mut self, cx: &mut Context, d: &mut FrameDescriptor) -> Result<i32, Busy> {
+        let datagrams = cut::has_datagrams(d);
+        if !datagrams || self.info.datagrams {
+            let errno = self.hand_over(cx, d)?;
+            // A device may find out with the first frame that it does not cut datagrams.
+            self.info.datagrams &= self.device.info().datagrams;
+            if errno == 0 || !datagrams || self.info.datagrams {
+                return Ok(errno);
+            }
+        }
+        let mut worst = 0;
+        loop {
+            let before = *d;
+            let Some(first) = cut::take_first(d) else { return Ok(worst) };
+            match self.hand_over(cx, &first) {
+                Ok(errno) => worst = worst.max(errno),
+                Err(Busy) => {
+                    *d = before;
+                    return Err(Busy);
+                }
+            }
+        }
+    }
+
+    /// Hands a frame to the device as it is.
+    fn hand_over(&mut self, cx: &mut Context, d: &FrameDescriptor) -> Result<i32, Busy> {
         let frame = Frame { descriptor: d, memory: cx.memory };
         match self.device.send(&frame) {
             Ok(()) => {
@@ -225,9 +252,9 @@ impl<D: Device> Nic<D> {
     fn retry(&mut self, cx: &mut Context, budget: usize, out: &mut Outbox<ToIp>) -> usize {
         let mut done = 0;
         while done < budget
-            && let Some((request, descriptor)) = self.pending.pop_front()
+            && let Some((request, mut descriptor)) = self.pending.pop_front()
         {
-            match self.transmit(cx, &descriptor) {
+            match self.transmit(cx, &mut descriptor) {
                 Ok(errno) => out.push(ToIp(NicToIp::Sent { request, errno })),
                 Err(Busy) => {
                     self.pending.push_front((request, descriptor));

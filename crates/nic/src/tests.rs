@@ -16,6 +16,8 @@ struct TestDevice {
     info: DeviceInfo,
     /// Frames that may still be sent before it blocks.
     credit: usize,
+    /// It finds out that it does not cut datagrams.
+    refuses_datagrams: bool,
     sent: Vec<Vec<u8>>,
     arriving: VecDeque<Vec<u8>>,
 }
@@ -31,6 +33,10 @@ impl Device for TestDevice {
         }
         self.credit -= 1;
         let d = frame.descriptor;
+        if self.refuses_datagrams && crate::cut::has_datagrams(d) {
+            self.info.datagrams = false;
+            return Err(DeviceError::Failed(22));
+        }
         let mut bytes = d.header[..d.header_len as usize].to_vec();
         for r in &d.payload[..d.payload_count as usize] {
             let mut piece = vec![0; r.len as usize];
@@ -70,8 +76,10 @@ impl Bench {
                 up: true,
                 checksum: true,
                 segment_max: 60000,
+                datagrams: true,
             },
             credit: usize::MAX,
+            refuses_datagrams: false,
             sent: Vec::new(),
             arriving: VecDeque::new(),
         };
@@ -212,6 +220,44 @@ fn descriptors_are_checked() {
     for (i, (d, errno)) in cases.into_iter().enumerate() {
         assert_eq!(b.send(i as u32, &d), [sent(i as u32, errno)], "case {i}");
     }
+}
+
+/// A frame of IPv4 with datagrams of 1000 bytes; `total` bytes of payload.
+fn datagrams(total: u32) -> FrameDescriptor {
+    let mut d = FrameDescriptor {
+        segment_size: 1000,
+        flags: FRAME_CHECKSUM,
+        checksum_start: 34,
+        checksum_offset: 6,
+        header_len: 42,
+        ..descriptor(0, total)
+    };
+    d.header[12..15].copy_from_slice(&[8, 0, 0x45]);
+    d.header[23] = 17;
+    d
+}
+
+#[test]
+fn datagrams_are_cut_for_a_device_that_does_not() {
+    let lengths = |b: &mut Bench| b.nic.device().sent.drain(..).map(|f| f.len()).collect::<Vec<_>>();
+    let mut b = Bench::new(4);
+    b.connect();
+    assert_eq!(b.send(1, &datagrams(3500)), [sent(1, 0)]);
+    assert_eq!(lengths(&mut b), [3542]);
+    b.nic.device().refuses_datagrams = true;
+    for i in 2..4 {
+        assert_eq!(b.send(i, &datagrams(3500)), [sent(i, 0)]);
+        assert_eq!(lengths(&mut b), [1042, 1042, 1042, 542]);
+    }
+    assert_eq!(b.count(Counter::DropDevice), 1, "the frame by which it found out");
+    // The device is full in the middle: the rest goes later, before what comes after.
+    b.nic.device().credit = 2;
+    assert_eq!(b.send(4, &datagrams(3500)), []);
+    assert_eq!(b.send(5, &descriptor(5, 10)), []);
+    assert_eq!(lengths(&mut b), [1042, 1042]);
+    b.nic.device().credit = 9;
+    assert_eq!(b.poll(), [sent(4, 0), sent(5, 0)]);
+    assert_eq!(lengths(&mut b), [1042, 542, 24]);
 }
 
 #[test]

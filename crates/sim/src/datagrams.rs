@@ -17,6 +17,8 @@ pub struct Datagrams {
     pub count: u64,
     /// Most payload bytes, at least 8, for the number; lengths differ from datagram to datagram.
     pub len_max: u64,
+    /// If more than 1: each call sends so many datagrams of `len_max` bytes (UDP_SEGMENT).
+    pub batch: u64,
     /// It is a member of this group, and shares its port with others.
     pub group: Option<IpAddr>,
 }
@@ -89,24 +91,36 @@ impl DatagramSocket {
         };
         let mut changed = false;
         while self.sent < self.plan.count {
-            let len = len_of(self.sent, self.plan.len_max);
-            if page.sendable() < datagram_record_len(len) {
+            let (bytes, count, segment) = self.next_send();
+            if page.sendable() < datagram_record_len(bytes.len()) {
                 page.write_plug().set();
                 return true;
             }
             let header = DatagramHeader {
-                len: len as u32,
+                len: bytes.len() as u32,
+                segment,
                 port: to.port,
                 address: to.address.into(),
                 ..DatagramHeader::default()
             };
             let at = page.send_end();
             page.write_send(at, header.as_bytes());
-            page.write_send(at + size_of::<DatagramHeader>() as u64, &payload(self.sent, len));
-            page.set_send_end(at + datagram_record_len(len) as u64);
-            self.sent += 1;
+            page.write_send(at + size_of::<DatagramHeader>() as u64, &bytes);
+            page.set_send_end(at + datagram_record_len(bytes.len()) as u64);
+            self.sent += count;
             changed = true;
         }
         changed
+    }
+
+    /// What the next call sends: its bytes, how many datagrams they are, and the length of each if there are several.
+    fn next_send(&self) -> (Vec<u8>, u64, u16) {
+        let Datagrams { count, len_max, batch, .. } = self.plan;
+        if batch <= 1 {
+            return (payload(self.sent, len_of(self.sent, len_max)), 1, 0);
+        }
+        let numbers = self.sent..count.min(self.sent + batch);
+        let bytes = numbers.clone().flat_map(|number| payload(number, len_max as usize));
+        (bytes.collect(), numbers.end - numbers.start, len_max as u16)
     }
 }

@@ -16,7 +16,7 @@ use std::rc::Rc;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WireFrame {
     pub bytes: Vec<u8>,
-    /// TCP payload per segment if the frame holds several, else 0.
+    /// TCP or UDP payload per segment if the frame holds several, else 0.
     pub segment_size: u16,
     /// The checksum need not be verified: nothing on the path can have damaged the frame.
     pub checksum_ok: bool,

@@ -2,7 +2,10 @@
 
 use crate::device::{End, WireFrame};
 use eft_base::checksum::Checksum;
-use eft_base::wire::{EthernetHeader, Ipv4Header, Ipv6Header, PROTOCOL_TCP, TCP_FIN, TCP_PSH, TcpHeader};
+use eft_base::wire::{
+    EthernetHeader, Ipv4Header, Ipv6Header, PROTOCOL_TCP, PROTOCOL_UDP, TCP_FIN, TCP_PSH, TcpHeader,
+    UdpHeader,
+};
 use eft_base::{Instant, Random};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -164,12 +167,43 @@ impl Link {
     }
 }
 
-/// Cuts a large TCP segment as a device does: each piece with its own headers and checksums.
+/// Cuts a frame of several datagrams or a large TCP segment as a device does: each piece with its own headers and checksums.
 fn cut(frame: &WireFrame) -> Vec<WireFrame> {
     let eth = size_of::<EthernetHeader>();
     let Some(ip) = IpHeader::read(&frame.bytes[eth..]) else {
         return Vec::new();
     };
+    match ip.protocol {
+        PROTOCOL_UDP => cut_datagrams(frame, &ip),
+        _ => cut_segment(frame, &ip),
+    }
+}
+
+fn cut_datagrams(frame: &WireFrame, ip: &IpHeader) -> Vec<WireFrame> {
+    let eth = size_of::<EthernetHeader>();
+    let udp_at = eth + ip.len;
+    let (headers, data) = frame.bytes.split_at(udp_at + size_of::<UdpHeader>());
+    let cut = data.chunks(frame.segment_size as usize).enumerate().map(|(i, piece)| {
+        let mut bytes = [headers, piece].concat();
+        let len = bytes.len() - eth;
+        ip.write_piece(&mut bytes[eth..udp_at], i as u16, len);
+        let len = (bytes.len() - udp_at) as u16;
+        let (udp, _) = UdpHeader::mut_from_prefix(&mut bytes[udp_at..]).expect("it is as long as headers");
+        (udp.length, udp.checksum) = (len.into(), 0.into());
+        let sum = Checksum::new()
+            .add_pseudo_header(ip.source, ip.destination, PROTOCOL_UDP, len.into())
+            .add_bytes(&bytes[udp_at..])
+            .finish();
+        // RFC 768: zero would mean "no checksum".
+        let sum = if sum == 0 { 0xffff } else { sum };
+        bytes[udp_at + 6..udp_at + 8].copy_from_slice(&sum.to_be_bytes());
+        WireFrame { bytes, segment_size: 0, checksum_ok: false }
+    });
+    cut.collect()
+}
+
+fn cut_segment(frame: &WireFrame, ip: &IpHeader) -> Vec<WireFrame> {
+    let eth = size_of::<EthernetHeader>();
     let tcp_at = eth + ip.len;
     let Ok((tcp, _)) = TcpHeader::read_from_prefix(&frame.bytes[tcp_at..]) else {
         return Vec::new();
@@ -205,6 +239,8 @@ fn cut(frame: &WireFrame) -> Vec<WireFrame> {
 /// The fields of an IP header of either version that a segmenting device needs.
 struct IpHeader {
     len: usize,
+    /// Of what follows.
+    protocol: u8,
     source: IpAddr,
     destination: IpAddr,
     /// IPv4's identification.
@@ -216,11 +252,13 @@ impl IpHeader {
         if bytes.first()? >> 4 == 6 {
             let (h, _) = Ipv6Header::read_from_prefix(bytes).ok()?;
             let (source, destination) = (IpAddr::from(h.source), IpAddr::from(h.destination));
-            return Some(IpHeader { len: size_of::<Ipv6Header>(), source, destination, id: None });
+            let (len, protocol) = (size_of::<Ipv6Header>(), h.next_header);
+            return Some(IpHeader { len, protocol, source, destination, id: None });
         }
         let (h, _) = Ipv4Header::read_from_prefix(bytes).ok()?;
         let (source, destination) = (IpAddr::from(h.source), IpAddr::from(h.destination));
-        Some(IpHeader { len: h.header_len(), source, destination, id: Some(h.id.get()) })
+        let (len, protocol) = (h.header_len(), h.protocol);
+        Some(IpHeader { len, protocol, source, destination, id: Some(h.id.get()) })
     }
 
     /// Makes the header that of piece `i`, a packet of `len` bytes.

@@ -121,6 +121,7 @@ impl Default for Settings {
                 up: true,
                 checksum: true,
                 segment_max: 60000,
+                datagrams: true,
             },
             record: false,
             ipv6: false,

@@ -1,6 +1,7 @@
 //! Datagrams through two whole stacks, beside streams.
 
 use eft_base::Endpoint;
+use eft_component::DeviceInfo;
 use eft_messages::ComponentId;
 use eft_sim::simulation::{Settings, address};
 use eft_sim::{Conditions, Datagrams, Faults, Simulation};
@@ -13,7 +14,7 @@ fn pair(seed: u64, settings: Settings, count: u64, len_max: u64) -> Simulation {
     let mut s = Simulation::new(seed, settings);
     s.applications[1].exchange(Datagrams { port: 53, ..Datagrams::default() });
     s.run(Duration::from_secs(5), |s| s.applications[1].datagrams.len() == 1);
-    s.applications[0].exchange(Datagrams { port: 0, to, count, len_max, group: None });
+    s.applications[0].exchange(Datagrams { port: 0, to, count, len_max, ..Datagrams::default() });
     s.run(Duration::from_secs(60), |s| s.applications[0].datagrams.iter().any(|d| d.has_sent_all()));
     s
 }
@@ -44,6 +45,43 @@ fn all_arrive_once_over_ipv6() {
             let frames = s.total(ComponentId::IP, "fragments_in");
             assert_eq!(frames > 0, len_max > 1452, "seed {seed}: {frames} fragments");
         }
+    }
+}
+
+/// 320 datagrams in ten sends. Returns how many frames their sender's NIC sent.
+fn send_together(seed: u64, settings: Settings) -> u64 {
+    let to = Some(Endpoint::new(settings.address(1).address, 53));
+    let mut s = Simulation::new(seed, settings);
+    s.applications[1].exchange(Datagrams { port: 53, ..Datagrams::default() });
+    s.run(Duration::from_secs(5), |s| s.applications[1].datagrams.len() == 1);
+    s.applications[0].exchange(Datagrams {
+        to,
+        count: 320,
+        len_max: 1000,
+        batch: 32,
+        ..Datagrams::default()
+    });
+    s.run(Duration::from_secs(10), |s| received(s) == 320);
+    assert_eq!(s.applications[1].datagrams[0].duplicates, 0, "seed {seed}");
+    assert_eq!(s.stacks[0].counter(ComponentId::UDP, "sent_datagrams"), 320, "seed {seed}");
+    s.stacks[0].counter(ComponentId::nic(0), "frames_out")
+}
+
+#[test]
+fn datagrams_of_one_send_stay_together_as_far_as_somebody_cuts_them() {
+    for (seed, ipv6) in [(40, false), (41, true)] {
+        let whole = Settings { ipv6, ..Settings::default() };
+        let few = send_together(seed, whole.clone());
+        assert!((10..40).contains(&few), "seed {seed}: {few} frames");
+        let conditions = Conditions { cut: true, ..whole.conditions };
+        let few = send_together(seed, Settings { conditions, ..whole.clone() });
+        assert!((10..40).contains(&few), "seed {seed}: the device cuts, {few} frames");
+        let device = DeviceInfo { datagrams: false, ..whole.device };
+        let many = send_together(seed, Settings { device, ..whole.clone() });
+        assert!((320..350).contains(&many), "seed {seed}: the NIC cuts, {many} frames");
+        let device = DeviceInfo { segment_max: 0, ..whole.device };
+        let many = send_together(seed, Settings { device, ..whole.clone() });
+        assert!((320..350).contains(&many), "seed {seed}: udp cuts, {many} frames");
     }
 }
 
@@ -103,7 +141,7 @@ fn a_datagram_to_a_closed_port_is_refused() {
     for seed in 30..33 {
         let mut s = Simulation::new(seed, Settings::default());
         let to = Some(Endpoint::new(address(1).address, 9));
-        s.applications[0].exchange(Datagrams { port: 0, to, count: 5, len_max: 100, group: None });
+        s.applications[0].exchange(Datagrams { port: 0, to, count: 5, len_max: 100, ..Datagrams::default() });
         s.run(Duration::from_secs(10), |s| s.stacks[0].counter(ComponentId::IP, "icmp_errors_in") >= 5);
         assert_eq!(s.stacks[1].counter(ComponentId::IP, "icmp_errors_out"), 5, "seed {seed}");
     }

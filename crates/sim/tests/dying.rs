@@ -128,7 +128,7 @@ fn send_datagrams(s: &mut Simulation) {
     s.applications[1].exchange(Datagrams { port: 53, ..Datagrams::default() });
     s.run(Duration::from_secs(60), |s| s.applications[1].datagrams.len() == 1);
     let to = Some(Endpoint::new(Settings::default().address(1).address, 53));
-    s.applications[0].exchange(Datagrams { port: 0, to, count: 20, len_max: 3000, group: None });
+    s.applications[0].exchange(Datagrams { port: 0, to, count: 20, len_max: 3000, ..Datagrams::default() });
     s.run(Duration::from_secs(60), |s| s.applications[0].datagrams.iter().any(|d| d.has_sent_all()));
     s.run_for(Duration::from_millis(200));
 }

@@ -38,7 +38,7 @@ fn recorded(seed: u64) -> Simulation {
         ..Faults::default()
     };
     let to = Some(Endpoint::new(address(1).address, 53));
-    s.applications[0].exchange(Datagrams { port: 0, to, count: 200, len_max: 4000, group: None });
+    s.applications[0].exchange(Datagrams { port: 0, to, count: 200, len_max: 4000, ..Datagrams::default() });
     s.stream(100_000, 200_000, 0);
     s.run(Duration::from_secs(600), |s| s.applications.iter().all(|a| a.streams.len() == 1 && a.is_done()));
     s.run_for(Duration::from_millis(50));

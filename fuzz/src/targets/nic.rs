@@ -33,6 +33,7 @@ impl Device for FuzzDevice {
             up: self.random.chance(0.95),
             checksum: true,
             segment_max: 60000,
+            datagrams: self.random.chance(0.5),
         }
     }
 

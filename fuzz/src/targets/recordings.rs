@@ -32,7 +32,7 @@ fn files(seed: u64) -> Vec<Vec<u8>> {
     s.applications[1].exchange(Datagrams { port: 53, ..Datagrams::default() });
     s.run(Duration::from_secs(5), |s| s.applications[1].datagrams.len() == 1);
     let to = Some(Endpoint::new(address(1).address, 53));
-    s.applications[0].exchange(Datagrams { port: 0, to, count: 10, len_max: 3000, group: None });
+    s.applications[0].exchange(Datagrams { port: 0, to, count: 10, len_max: 3000, ..Datagrams::default() });
     s.stream(10_000, 10_000, 0);
     s.run(Duration::from_secs(600), |s| s.applications.iter().all(|a| a.streams.len() == 1 && a.is_done()));
     let lives = s.stacks.iter().flat_map(|k| &k.lives);

@@ -131,8 +131,15 @@ impl PairDevice {
         };
         let producer = Producer::resume(lines, theirs);
         let consumer = Consumer::resume(peer_lines, ours);
-        let info =
-            DeviceInfo { mac: setup.mac, mtu: setup.mtu, up: true, checksum: true, segment_max: 65535 - 120 };
+        let info = DeviceInfo {
+            mac: setup.mac,
+            mtu: setup.mtu,
+            up: true,
+            checksum: true,
+            segment_max: 65535 - 120,
+            // The other stack may be of an eft that takes no frames of several datagrams.
+            datagrams: false,
+        };
         let (sent, taken) = (producer.position(), consumer.position());
         Ok(PairDevice { info, event, peer_event, own, peer, producer, consumer, sent, taken, unrung: false })
     }

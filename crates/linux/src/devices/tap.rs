@@ -11,6 +11,8 @@ const IFF_VNET_HDR: i16 = 0x4000;
 const TUN_F_CSUM: libc::c_ulong = 0x01;
 const TUN_F_TSO4: libc::c_ulong = 0x02;
 const TUN_F_TSO6: libc::c_ulong = 0x04;
+const TUN_F_USO4: libc::c_ulong = 0x20;
+const TUN_F_USO6: libc::c_ulong = 0x40;
 const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
 const TUNSETOFFLOAD: libc::c_ulong = 0x4004_54d0;
 const TUNSETVNETHDRSZ: libc::c_ulong = 0x4004_54d8;
@@ -21,8 +23,10 @@ pub fn open(name: &str) -> Result<OwnedFd> {
     let ioctl = |number: libc::c_ulong, argument: *mut libc::c_void| request(&fd, number, argument);
     let mut header_len: libc::c_int = super::vnet::VNET_HEADER_LEN as i32;
     ioctl(TUNSETVNETHDRSZ, (&raw mut header_len).cast()).doing("TUNSETVNETHDRSZ")?;
-    ioctl(TUNSETOFFLOAD, (TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6) as *mut libc::c_void)
-        .doing("TUNSETOFFLOAD")?;
+    let offload = |flags: libc::c_ulong| ioctl(TUNSETOFFLOAD, flags as *mut libc::c_void);
+    let segments = TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6;
+    // Linux before 6.2 cuts datagrams itself (UDP_SEGMENT).
+    offload(segments | TUN_F_USO4 | TUN_F_USO6).or_else(|_| offload(segments)).doing("TUNSETOFFLOAD")?;
     Ok(fd)
 }
 

@@ -6,7 +6,7 @@ use eft_base::PacketRef;
 use eft_base::wire::{ETHERTYPE_IPV6, EthernetHeader};
 use eft_channel::Pool;
 use eft_component::{Device, DeviceError, DeviceInfo, Frame, ReceivedFrame};
-use eft_messages::nic::{FRAME_CHECKSUM, FRAME_PAYLOAD_MAX};
+use eft_messages::nic::{FRAME_CHECKSUM, FRAME_PAYLOAD_MAX, FrameDescriptor};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -29,9 +29,12 @@ const F_NEEDS_CSUM: u8 = 1;
 const F_DATA_VALID: u8 = 2;
 const GSO_TCPV4: u8 = 1;
 const GSO_TCPV6: u8 = 4;
+const GSO_UDP_L4: u8 = 5;
 const GSO_ECN: u8 = 0x80;
+/// Where UDP's header has its checksum.
+const UDP_CHECKSUM: u16 = 6;
 
-/// Largest TCP payload that goes with one frame: 64 KB less all headers.
+/// Largest TCP or UDP payload that goes with one frame: 64 KB less all headers.
 pub const SEGMENT_MAX: u32 = 65535 - 60 - 60;
 
 /// A TAP or packet-socket descriptor.
@@ -42,8 +45,14 @@ pub struct VnetDevice {
 
 impl VnetDevice {
     pub fn new(fd: OwnedFd, setup: &DeviceSetup) -> VnetDevice {
-        let info =
-            DeviceInfo { mac: setup.mac, mtu: setup.mtu, up: true, checksum: true, segment_max: SEGMENT_MAX };
+        let info = DeviceInfo {
+            mac: setup.mac,
+            mtu: setup.mtu,
+            up: true,
+            checksum: true,
+            segment_max: SEGMENT_MAX,
+            datagrams: true,
+        };
         VnetDevice { fd, info }
     }
 }
@@ -58,9 +67,10 @@ fn iovec(base: *const u8, len: usize) -> libc::iovec {
     libc::iovec { iov_base: base.cast_mut().cast(), iov_len: len }
 }
 
-/// The segmentation type of a frame with this Ethernet header.
-fn gso_type(header: &[u8]) -> u8 {
-    match EthernetHeader::ref_from_prefix(header) {
+/// The segmentation type of a frame.
+fn gso_type(d: &FrameDescriptor) -> u8 {
+    match EthernetHeader::ref_from_prefix(&d.header) {
+        _ if d.checksum_offset == UDP_CHECKSUM => GSO_UDP_L4,
         Ok((h, _)) if h.ethertype.get() == ETHERTYPE_IPV6 => GSO_TCPV6,
         _ => GSO_TCPV4,
     }
@@ -90,7 +100,7 @@ impl Device for VnetDevice {
             vnet.csum_offset = d.checksum_offset;
         }
         if d.segment_size != 0 {
-            vnet.gso_type = gso_type(&d.header);
+            vnet.gso_type = gso_type(d);
             vnet.gso_size = d.segment_size;
             vnet.hdr_len = d.header_len;
         }
@@ -109,7 +119,15 @@ impl Device for VnetDevice {
         }
         // SAFETY: every part is a checked range of a live mapping or of our own stack.
         let sent = unsafe { libc::writev(self.fd.as_raw_fd(), parts.as_ptr(), n as i32) };
-        if sent < 0 { Err(last_error()) } else { Ok(()) }
+        if sent >= 0 {
+            return Ok(());
+        }
+        let error = last_error();
+        if vnet.gso_type == GSO_UDP_L4 && matches!(error, DeviceError::Failed(libc::EINVAL)) {
+            // Linux before 6.2.
+            self.info.datagrams = false;
+        }
+        Err(error)
     }
 
     fn receive(&mut self, pool: &Pool, slot: PacketRef) -> Result<ReceivedFrame, DeviceError> {
@@ -131,7 +149,7 @@ impl Device for VnetDevice {
             };
         }
         let len = (n as usize).saturating_sub(VNET_HEADER_LEN) as u32;
-        let segmented = matches!(vnet.gso_type & !GSO_ECN, GSO_TCPV4 | GSO_TCPV6);
+        let segmented = matches!(vnet.gso_type & !GSO_ECN, GSO_TCPV4 | GSO_TCPV6 | GSO_UDP_L4);
         Ok(ReceivedFrame {
             len,
             // NEEDS_CSUM: the frame comes from this machine and has never been on a wire.

@@ -4,7 +4,7 @@ use super::UdpConfig;
 use super::asked::{IcmpError, Request};
 use super::counters::{COUNTERS, Counter};
 use super::durable::{self, Block, Blocks, bit};
-use super::live::{Live, due};
+use super::live::{Live, Path, due};
 use super::memberships::Memberships;
 use crate::addresses::Addresses;
 use crate::domains::Domains;
@@ -19,7 +19,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use eft_arena::{Arena, Fuse, Refused};
 use eft_base::hash::{Key, Map};
-use eft_base::{Instant, SocketId, WireAddress};
+use eft_base::{Instant, SocketId};
 use eft_channel::rounds::Rounds;
 use eft_channel::socket::flag;
 use eft_channel::{Pool, Requests, Seen, Segment};
@@ -52,7 +52,7 @@ pub struct Udp {
     pub(super) requests: Requests<Request>,
     rounds: Rounds,
     /// Source addresses; an errno where there is no route.
-    pub(super) routes: Routes<Result<WireAddress, i32>>,
+    pub(super) routes: Routes<Result<Path, i32>>,
     pub(super) addresses: Addresses,
     pub(super) key: Key,
     pub(super) scratch: Vec<u8>,
@@ -271,10 +271,7 @@ impl Component for Udp {
                 cx.count(Counter::DropRepeated);
                 out.push(Out::Ip(TransportToIp::Done { packet }));
             }
-            In::Ip(IpToTransport::Deliver { packet, header_len, checksum_ok, zone, interface, .. }) => {
-                let answer = self.receive_packet(cx, packet, header_len, checksum_ok, (zone, interface));
-                out.push(Out::Ip(answer));
-            }
+            In::Ip(message @ IpToTransport::Deliver { .. }) => self.receive_delivered(cx, message, out),
             In::Ip(IpToTransport::Error {
                 packet,
                 header_len,
@@ -291,8 +288,8 @@ impl Component for Udp {
                 out.push(Out::Ip(TransportToIp::Done { packet }));
             }
             In::Ip(IpToTransport::Sent { request, errno }) => self.receive_sent(cx, request, errno),
-            In::Ip(IpToTransport::Routed { request, errno, source, .. }) => {
-                self.receive_routed(cx, request, errno, source, out)
+            In::Ip(IpToTransport::Routed { request, errno, source, segment_max, .. }) => {
+                self.receive_routed(cx, request, errno, Path { source, segment_max }, out)
             }
             In::Ip(IpToTransport::Grouped { order }) => self.receive_grouped(cx, order),
         }

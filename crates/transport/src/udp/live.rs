@@ -3,7 +3,7 @@
 use super::merge::OpenRecord;
 use crate::in_flight::InFlight;
 use crate::page::Page;
-use eft_base::{PoolId, RequestId};
+use eft_base::{PoolId, RequestId, WireAddress};
 
 /// Bits of [`Live::due`].
 pub(super) mod due {
@@ -13,6 +13,14 @@ pub(super) mod due {
     pub const SEND: u32 = 8;
     pub const HANG_UP: u32 = 16;
     pub const END_OF_STREAM: u32 = 32;
+}
+
+/// What ip says about the route to a destination.
+#[derive(Clone, Copy)]
+pub(super) struct Path {
+    pub source: WireAddress,
+    /// Payload of the most datagrams that go as one packet; 0: each goes by itself.
+    pub segment_max: u32,
 }
 
 /// Derived state of one socket.

@@ -6,14 +6,15 @@ use super::engine::Udp;
 use super::live::due;
 use super::merge::Placed;
 use crate::addresses::{IP_HEADERS_MAX, hops_and_class, ip_addresses, is_unspecified};
+use crate::edge::Out;
 use core::net::IpAddr;
 use eft_base::address::zone_of_nic;
 use eft_base::checksum::Checksum;
 use eft_base::wire::{PROTOCOL_UDP, UdpHeader};
 use eft_base::{PacketRef, WireAddress};
-use eft_channel::socket::{DatagramHeader, Opt};
-use eft_component::Context;
-use eft_messages::transport::TransportToIp;
+use eft_channel::socket::{DatagramHeader, Opt, SEGMENTS_MAX};
+use eft_component::{Context, Outbox};
+use eft_messages::transport::{IpToTransport, TransportToIp};
 use zerocopy::{FromBytes, IntoBytes};
 
 pub(super) const HEADERS_MAX: usize = IP_HEADERS_MAX + size_of::<UdpHeader>();
@@ -33,12 +34,13 @@ impl Ends {
     }
 }
 
+#[derive(Clone, Copy)]
 struct Datagram {
     ends: Ends,
     /// The payload.
     data: PacketRef,
-    /// The payload was verified in our buffer, and is taken from there.
-    in_scratch: bool,
+    /// The payload was verified in our buffer, and is taken from here in it.
+    in_scratch: Option<usize>,
     ttl: u8,
     tos: u8,
     /// The number of the NIC that it came by.
@@ -62,16 +64,42 @@ impl Datagram {
             ..DatagramHeader::default()
         }
     }
+
+    /// The datagrams that were merged into this one, which have `segment_size` bytes each but the last, or itself if there is
+    /// none of that.
+    fn pieces(self, segment_size: u16) -> impl Iterator<Item = Datagram> {
+        let whole = self.data.len;
+        let size = match segment_size {
+            0 => whole.max(1),
+            size => size.into(),
+        };
+        (0..whole.div_ceil(size).max(1)).map(move |n| {
+            let at = n * size;
+            let data = PacketRef { len: size.min(whole - at), ..self.data.skip(at) };
+            Datagram { data, in_scratch: self.in_scratch.map(|begin| begin + at as usize), ..self }
+        })
+    }
 }
 
 impl Udp {
-    /// Handles a packet from ip. Returns what ip is to do with it.
-    pub(super) fn receive_packet(
+    /// Handles a packet from ip, of one datagram or of several that were merged on their way.
+    pub(super) fn receive_delivered(&mut self, cx: &Context, message: IpToTransport, out: &mut Outbox<Out>) {
+        if let IpToTransport::Deliver { packet, header_len, checksum_ok, segment_size, zone, interface } =
+            message
+        {
+            let offload = (checksum_ok, segment_size);
+            let answer = self.receive_packet(cx, packet, header_len, offload, (zone, interface));
+            out.push(Out::Ip(answer));
+        }
+    }
+
+    /// Returns what ip is to do with the packet.
+    fn receive_packet(
         &mut self,
         cx: &Context,
         packet: PacketRef,
         header_len: u16,
-        checksum_ok: bool,
+        (checksum_ok, segment_size): (bool, u16),
         (zone, interface): (u16, u8),
     ) -> TransportToIp {
         let done = TransportToIp::Done { packet };
@@ -82,15 +110,23 @@ impl Udp {
                 return done;
             }
         };
+        if segment_size != 0 && datagram.data.len as usize > segment_size as usize * SEGMENTS_MAX {
+            cx.count(Counter::DropMalformed);
+            return done;
+        }
         if self.is_group(datagram.ends.local) {
-            self.receive_for_all(cx, &datagram);
+            for piece in datagram.pieces(segment_size) {
+                self.receive_for_all(cx, &piece);
+            }
             return done;
         }
         let Some(i) = self.find(&datagram.ends) else {
             cx.count(Counter::DropNoSocket);
             return TransportToIp::Refuse { packet };
         };
-        self.put(cx, i, &datagram);
+        for piece in datagram.pieces(segment_size) {
+            self.put(cx, i, &piece);
+        }
         done
     }
 
@@ -136,7 +172,7 @@ impl Udp {
                 remote_port: header.source_port.get(),
             },
             data,
-            in_scratch: verify,
+            in_scratch: verify.then_some(0),
             ttl,
             tos,
             interface,
@@ -223,8 +259,8 @@ impl Udp {
         if record.end - taken > limit as u64 {
             return cx.count(Counter::DropRingFull);
         }
-        if datagram.in_scratch {
-            page.write_receive(record.payload, &self.scratch[..len]);
+        if let Some(at) = datagram.in_scratch {
+            page.write_receive(record.payload, &self.scratch[at..at + len]);
         } else {
             let placed = cx
                 .memory

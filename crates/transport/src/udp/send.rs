@@ -7,7 +7,7 @@ use super::asked::Request;
 use super::counters::Counter;
 use super::durable::bit;
 use super::engine::Udp;
-use super::live::due;
+use super::live::{Path, due};
 use crate::addresses::{any_towards, is_unspecified};
 use crate::edge::Out;
 use crate::page::Page;
@@ -38,7 +38,7 @@ const REFUSAL_LIFETIME: Duration = Duration::from_millis(10);
 
 /// Where a datagram goes, and how.
 struct Way {
-    source: WireAddress,
+    path: Path,
     destination: WireAddress,
     port: u16,
     /// 0: as ip's default.
@@ -94,7 +94,7 @@ impl Udp {
         let block = &self.blocks[i];
         let (source, destination) = (block.local, block.remote);
         if let Some(answer) = self.way(cx, i, source, destination, out) {
-            self.finish_connect(i, answer, out);
+            self.finish_connect(i, answer.map(|path| path.source), out);
         }
     }
 
@@ -130,7 +130,7 @@ impl Udp {
                 return true;
             }
         };
-        let piece = next_piece(header, self.live[i as usize].segmented);
+        let piece = next_piece(header, self.live[i as usize].segmented, way.path.segment_max);
         if !self.transmit(cx, i, page, (header, piece), &way, out) {
             return false;
         }
@@ -182,10 +182,10 @@ impl Udp {
         if !self.addresses.may_bind(wanted, 0) {
             return Err((Counter::DropNotAllowed, EINVAL));
         }
-        let source = match self.way(cx, i, wanted, destination, out) {
+        let path = match self.way(cx, i, wanted, destination, out) {
             None => return Ok(None),
             Some(Err(errno)) => return Err((Counter::DropUnroutable, errno)),
-            Some(Ok(source)) => source,
+            Some(Ok(path)) => path,
         };
         let mut flags = match header.quiet {
             0 => 0,
@@ -200,10 +200,10 @@ impl Udp {
             }
             None => return Err((Counter::DropNoHops, 0)),
         };
-        Ok(Some(Way { source, destination, port, hops, flags }))
+        Ok(Some(Way { path, destination, port, hops, flags }))
     }
 
-    /// The source address for a destination, if it is known; else it is asked for.
+    /// The route to a destination, if it is known; else it is asked for.
     fn way(
         &mut self,
         cx: &Context,
@@ -211,7 +211,7 @@ impl Udp {
         source: WireAddress,
         destination: WireAddress,
         out: &mut Outbox<Out>,
-    ) -> Option<Result<WireAddress, i32>> {
+    ) -> Option<Result<Path, i32>> {
         if let Some(answer) = self.routes.get(cx.now, (source, destination)) {
             return Some(answer);
         }
@@ -232,7 +232,7 @@ impl Udp {
         cx: &Context,
         id: RequestId,
         errno: i32,
-        source: WireAddress,
+        path: Path,
         out: &mut Outbox<Out>,
     ) {
         let Some(&Request::Route { block, generation, source: wanted, destination }) = self.requests.get(id)
@@ -240,7 +240,7 @@ impl Udp {
             return cx.count(Counter::StaleReplies);
         };
         self.requests.remove(id);
-        let answer = if errno == 0 { Ok(source) } else { Err(errno) };
+        let answer = if errno == 0 { Ok(path) } else { Err(errno) };
         let lifetime = if answer.is_ok() { LIFETIME } else { REFUSAL_LIFETIME };
         self.routes.put(cx.now, (wanted, destination), answer, lifetime);
         if self.blocks[block].generation == generation {
@@ -283,7 +283,7 @@ impl Udp {
             return false;
         };
         out.push(Out::Ip(TransportToIp::Send { request, descriptor }));
-        cx.count(Counter::SentDatagrams);
+        cx.add(Counter::SentDatagrams, piece.datagrams().into());
         cx.add(Counter::SentBytes, piece.len as u64);
         true
     }
@@ -298,7 +298,7 @@ impl Udp {
         let block = &self.blocks[i];
         let length = size_of::<UdpHeader>() as u32 + piece.len;
         let sum = Checksum::new().add_pseudo_header(
-            IpAddr::from(way.source),
+            IpAddr::from(way.path.source),
             IpAddr::from(way.destination),
             PROTOCOL_UDP,
             length,
@@ -326,7 +326,7 @@ impl Udp {
         // As on Linux, what is segmented fits its way.
         let may_fragment = page.option(Opt::DontFragment) & fragment::NEVER == 0 && header.segment == 0;
         SendDescriptor {
-            source: way.source,
+            source: way.path.source,
             destination: way.destination,
             protocol: PROTOCOL_UDP,
             ttl: way.hops,
@@ -334,7 +334,7 @@ impl Udp {
             flags: way.flags | if may_fragment { 0 } else { SEND_DONT_FRAGMENT },
             header_len: size_of::<UdpHeader>() as u16,
             checksum_offset: CHECKSUM_OFFSET,
-            segment_size: 0,
+            segment_size: piece.segment,
             payload_count: count as u16,
             reserved: 0,
             payload,

@@ -30,6 +30,8 @@ pub struct Host {
     pub pending: Vec<RequestId>,
     pub answer_sends: bool,
     pub route_errno: i32,
+    /// Payload of the most datagrams that ip takes together.
+    pub segment_max: u32,
     pub effects: Vec<Effect>,
     pub sent: Vec<(SendDescriptor, Vec<u8>)>,
     pub refused: usize,
@@ -50,6 +52,7 @@ impl Host {
             pending: Vec::new(),
             answer_sends: true,
             route_errno: 0,
+            segment_max: 0,
             effects: Vec::new(),
             sent: Vec::new(),
             refused: 0,
@@ -102,7 +105,8 @@ impl Host {
                 assert!(self.take_back(packet));
             }
             TransportToIp::Route { request, source, .. } => {
-                let route = Route { errno: self.route_errno, own: v4(OWN), mtu: 1500, segment_max: 0 };
+                let segment_max = self.segment_max;
+                let route = Route { errno: self.route_errno, own: v4(OWN), mtu: 1500, segment_max };
                 self.answer_route(request, source, route);
             }
             TransportToIp::Group { order, step, interface, group, source } => {
@@ -215,6 +219,13 @@ impl Host {
 
     pub fn deliver(&mut self, bytes: &[u8], checksum_ok: bool) {
         self.deliver_together(&[bytes], checksum_ok);
+    }
+
+    /// Datagrams that were merged on their way.
+    pub fn deliver_merged(&mut self, bytes: &[u8], segment_size: u16, checksum_ok: bool) {
+        let arrival = Arrival { header_len: 20, checksum_ok, segment_size };
+        assert!(self.transport.deliver(bytes, arrival), "packets are given back");
+        self.flush();
     }
 
     /// Packets that arrive in one turn.

@@ -29,6 +29,58 @@ fn a_record_goes_out_as_datagrams_of_its_segment() {
 }
 
 #[test]
+fn a_record_goes_out_in_as_few_packets_as_ip_takes() {
+    let mut h = Host::new();
+    h.segment_max = 3500;
+    let s = h.open();
+    let payload = bytes(7500);
+    h.send_segments(s, Some((PEER, 9)), &payload, 1000);
+    let sent: Vec<_> = std::mem::take(&mut h.sent);
+    let shapes: Vec<_> = sent.iter().map(|(d, p)| (p.len(), d.segment_size)).collect();
+    assert_eq!(shapes, [(3000, 1000), (3000, 1000), (1500, 1000)]);
+    assert!(sent.iter().flat_map(|(_, p)| p.clone()).collect::<Vec<u8>>() == payload);
+    for (d, p) in &sent {
+        assert_eq!(d.header[4..6], (8 + p.len() as u16).to_be_bytes(), "the length of all of them");
+        assert_eq!(d.flags, 1, "none is fragmented");
+    }
+    assert_eq!(h.counter("sent_datagrams"), 8);
+    // One datagram is no segment of anything.
+    h.send_segments(s, Some((PEER, 9)), &bytes(1000), 1000);
+    h.send_segments(s, Some((PEER, 9)), &bytes(3600), 1800);
+    let shapes: Vec<_> = h.sent.iter().map(|(d, p)| (p.len(), d.segment_size)).collect();
+    assert_eq!(shapes, [(1000, 0), (1800, 0), (1800, 0)]);
+}
+
+#[test]
+fn merged_datagrams_are_received_one_by_one_or_as_the_socket_asks() {
+    let mut h = Host::new();
+    let s = h.open();
+    h.bind(s, [0; 4], 53, 0);
+    let merged = datagram((PEER, 4000), (OWN, 53), b"firstseconend");
+    for checksum_ok in [true, false] {
+        h.page(s).set_option(Opt::MergeReceived, 0);
+        h.deliver_merged(&merged, 5, checksum_ok);
+        for expected in [&b"first"[..], b"secon", b"end"] {
+            let (header, payload) = h.receive(s).unwrap();
+            assert_eq!((&payload[..], header.segment, header.port), (expected, 0, 4000));
+        }
+        h.page(s).set_option(Opt::MergeReceived, 1);
+        h.deliver_merged(&merged, 5, checksum_ok);
+        let (header, payload) = h.receive(s).unwrap();
+        assert_eq!((&payload[..], header.segment), (&b"firstseconend"[..], 5));
+        assert!(h.receive(s).is_none());
+    }
+    assert_eq!(h.counter("received_datagrams"), 12);
+    // An empty one, and more than any sender puts together.
+    h.deliver_merged(&datagram((PEER, 4000), (OWN, 53), b""), 5, true);
+    assert_eq!(h.receive(s).unwrap().1, b"");
+    h.deliver_merged(&datagram((PEER, 4000), (OWN, 53), &bytes(129)), 1, true);
+    assert!(h.receive(s).is_none());
+    h.deliver_merged(&datagram((PEER, 4000), (OWN, 54), b"firstsecon"), 5, true);
+    assert_eq!((h.refused, h.packets_in_use()), (1, 0));
+}
+
+#[test]
 fn the_record_stays_until_its_last_datagram_is_gone() {
     let mut h = Host::new();
     let s = h.open();

@@ -14,19 +14,35 @@ pub(super) enum Next {
     Datagram(DatagramHeader),
 }
 
-/// Which bytes of a record's payload are one datagram.
+/// Which bytes of a record's payload go as one packet.
 #[derive(Clone, Copy)]
 pub(super) struct Piece {
     pub at: u32,
     pub len: u32,
+    /// Bytes of each datagram but the last; 0: it is one datagram.
+    pub segment: u16,
 }
 
-/// The datagram of a record that begins at `at` of its payload.
-pub(super) fn next_piece(header: &DatagramHeader, at: u32) -> Piece {
+impl Piece {
+    pub fn datagrams(self) -> u32 {
+        match self.segment {
+            0 => 1,
+            segment => self.len.div_ceil(segment.into()),
+        }
+    }
+}
+
+/// The datagrams of a record that begin at `at` of its payload and go as one packet: one, or as many as have no more than
+/// `segment_max` bytes.
+pub(super) fn next_piece(header: &DatagramHeader, at: u32, segment_max: u32) -> Piece {
     let left = header.len.saturating_sub(at);
-    match header.segment {
-        0 => Piece { at, len: left },
-        segment => Piece { at, len: left.min(segment.into()) },
+    let size = u32::from(header.segment);
+    if size == 0 || left <= size {
+        return Piece { at, len: left, segment: 0 };
+    }
+    match segment_max / size {
+        0 | 1 => Piece { at, len: size, segment: 0 },
+        most => Piece { at, len: left.min(most * size), segment: header.segment },
     }
 }
 
