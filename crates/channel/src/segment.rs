@@ -4,6 +4,10 @@
 //! writing ever leaves this file, so a racing peer can change what is copied but not the soundness
 //! of the copier.
 
+mod faithful;
+
+pub use faithful::Copied;
+
 use crate::shared::{Keep, Shared};
 use alloc::sync::Arc;
 use alloc::vec;
@@ -126,6 +130,23 @@ impl Segment {
         // SAFETY: both ranges are checked; `copy` allows overlap.
         unsafe { core::ptr::copy(from, to, len) };
         Ok(())
+    }
+
+    /// As [`Segment::copy_to`] another segment, and looks whether all is there.
+    pub fn copy_faithfully_to(
+        &self,
+        offset: usize,
+        to: &Segment,
+        to_offset: usize,
+        len: usize,
+    ) -> Result<Copied, OutOfBounds> {
+        let from = self.check(offset, len)?;
+        let to = to.check_write(to_offset, len)?;
+        if from.addr().abs_diff(to.addr()) < len {
+            return Err(OutOfBounds);
+        }
+        // SAFETY: both ranges are checked, and do not overlap.
+        Ok(unsafe { faithful::copy(from, to, len) })
     }
 
     pub fn fill(&self, offset: usize, len: usize, byte: u8) -> Result<(), OutOfBounds> {

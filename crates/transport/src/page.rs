@@ -14,8 +14,8 @@ use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use eft_base::{ComponentId, Endpoint, PacketRef, PoolId, SocketId};
-use eft_channel::Segment;
 use eft_channel::socket::{Opt, SendRoom, SocketInfo, SocketPage, SocketStatistics};
+use eft_channel::{Copied, Segment};
 
 use words::{Seldom, word};
 
@@ -270,9 +270,9 @@ impl Page {
         self.0.page.send_refs(pool, slot, offset, len)
     }
 
-    /// See [`SocketPage::fill_receive`]. At once: beyond the published end.
-    pub fn fill_receive(&self, offset: u64, from: &Segment, from_offset: usize, len: usize) -> bool {
-        self.0.page.fill_receive(offset, from, from_offset, len)
+    /// See [`SocketPage::fill_receive_faithfully`]. At once: beyond the published end.
+    pub fn fill_receive(&self, offset: u64, from: &Segment, from_offset: usize, len: usize) -> Copied {
+        self.0.page.fill_receive_faithfully(offset, from, from_offset, len)
     }
 
     /// As [`Page::fill_receive`], from plain bytes.

@@ -100,4 +100,6 @@ eft_component::counters! {
     Mended => "mended_blocks",
     Resubmitted => "resubmitted_requests",
     Rebirths => "rebirths",
+    /// Payloads of which some was not as it had arrived after it was copied into a ring, and was copied in another way.
+    CopiedAgain => "copied_again",
 }

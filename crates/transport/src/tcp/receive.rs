@@ -43,7 +43,7 @@ impl Connection<'_> {
             return self.receive_out_of_order(cx, segment, scratch, (start, end, skip));
         }
         let len = (end - start) as u32;
-        if !segment.place(cx.memory, scratch, page, start, skip as u32, len) {
+        if !segment.place(cx, scratch, page, start, skip as u32, len) {
             return cx.count(Counter::DropUnreadable);
         }
         let block = &mut self.block;
@@ -85,7 +85,7 @@ impl Connection<'_> {
             };
             let len = (end - start) as u32;
             // Noted only after the bytes are in place: a successor trusts the note.
-            if !segment.place(cx.memory, scratch, page, start, skip as u32, len) {
+            if !segment.place(cx, scratch, page, start, skip as u32, len) {
                 return cx.count(Counter::DropUnreadable);
             }
             self.live.out_of_order.insert(start, end);

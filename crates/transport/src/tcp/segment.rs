@@ -1,13 +1,15 @@
 //! An arriving segment: copied out of shared memory first, then checked (RFC 9293 §3.1).
 
 use super::block::Tuple;
+use super::counters::Counter;
 use super::options::Options;
 use crate::addresses::{IP_HEADERS_MAX, hops_and_class, ip_addresses};
 use crate::page::Page;
 use eft_base::checksum::Checksum;
 use eft_base::wire::{ECN_FIELD, PROTOCOL_TCP, TCP_FIN, TCP_SYN, TcpHeader};
 use eft_base::{PacketRef, WireAddress};
-use eft_channel::Memory;
+use eft_channel::{Copied, Memory};
+use eft_component::Context;
 use zerocopy::FromBytes;
 
 /// Largest IP header (with options or extension headers) and TCP header.
@@ -66,20 +68,15 @@ impl Segment {
     }
 
     /// Copies `len` bytes from `skip` on into the receive ring at `offset`. False if the packet's
-    /// pool is gone.
-    pub fn place(
-        &self,
-        memory: &Memory,
-        scratch: &[u8],
-        page: &Page,
-        offset: u64,
-        skip: u32,
-        len: u32,
-    ) -> bool {
+    /// pool is gone, or the bytes do not get there as they are: then nothing of them is delivered.
+    pub fn place(&self, cx: &Context, scratch: &[u8], page: &Page, offset: u64, skip: u32, len: u32) -> bool {
         match self.payload {
-            Payload::Packet(packet) => memory
-                .resolve(packet.skip(skip))
-                .is_some_and(|(from, at)| page.fill_receive(offset, from, at, len as usize)),
+            Payload::Packet(packet) => {
+                let Some((from, at)) = cx.memory.resolve(packet.skip(skip)) else { return false };
+                let copied = page.fill_receive(offset, from, at, len as usize);
+                cx.add(Counter::CopiedAgain, u64::from(copied == Copied::Again));
+                copied != Copied::Wrongly
+            }
             Payload::Scratch => {
                 let bytes = &scratch[skip as usize..(skip + len) as usize];
                 page.write_receive(offset, bytes);

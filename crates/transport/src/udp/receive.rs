@@ -12,6 +12,7 @@ use eft_base::address::zone_of_nic;
 use eft_base::checksum::Checksum;
 use eft_base::wire::{PROTOCOL_UDP, UdpHeader};
 use eft_base::{PacketRef, WireAddress};
+use eft_channel::Copied;
 use eft_channel::socket::{DatagramHeader, Opt, SEGMENTS_MAX};
 use eft_component::{Context, Outbox};
 use eft_messages::transport::{IpToTransport, TransportToIp};
@@ -262,13 +263,12 @@ impl Udp {
         if let Some(at) = datagram.in_scratch {
             page.write_receive(record.payload, &self.scratch[at..at + len]);
         } else {
-            let placed = cx
-                .memory
-                .resolve(datagram.data)
-                .is_some_and(|(from, offset)| page.fill_receive(record.payload, from, offset, len));
-            if !placed {
+            let source = cx.memory.resolve(datagram.data);
+            let copied = source.map(|(from, at)| page.fill_receive(record.payload, from, at, len));
+            let Some(copied @ (Copied::Well | Copied::Again)) = copied else {
                 return cx.count(Counter::DropUnreadable);
-            }
+            };
+            cx.add(Counter::CopiedAgain, u64::from(copied == Copied::Again));
         }
         page.write_receive(record.newest.at, record.newest.header.as_bytes());
         block.receive_end = record.end;

@@ -1,7 +1,7 @@
 //! Bytes in the rings beside a page.
 
 use super::SocketPage;
-use crate::segment::Segment;
+use crate::segment::{Copied, Segment};
 use crate::socket::SOCKET_HEADER_LEN;
 use eft_base::{PacketRef, PoolId};
 
@@ -49,16 +49,34 @@ impl SocketPage {
     }
 
     /// Transport: copies `len` bytes at `from_offset` of `from` into the receive ring at `offset`,
-    /// unpublished. False if the source range is bad.
+    /// unpublished. False if the source range is bad, or the bytes do not get there as they are.
     pub fn fill_receive(&self, offset: u64, from: &Segment, from_offset: usize, len: usize) -> bool {
+        self.fill_receive_faithfully(offset, from, from_offset, len) != Copied::Wrongly
+    }
+
+    /// The same, and says whether something had to be copied again.
+    pub fn fill_receive_faithfully(
+        &self,
+        offset: u64,
+        from: &Segment,
+        from_offset: usize,
+        len: usize,
+    ) -> Copied {
         let [(a, n), (b, m)] = self.receive_pieces(offset, len);
-        let filled = from.copy_to(from_offset, &self.segment, self.base + a, n).is_ok()
-            && from.copy_to(from_offset + n, &self.segment, self.base + b, m).is_ok();
-        if self.observer.is_some() && filled {
+        let copy = |from_offset, to, len| {
+            from.copy_faithfully_to(from_offset, &self.segment, self.base + to, len)
+                .unwrap_or(Copied::Wrongly)
+        };
+        let copied = match (copy(from_offset, a, n), copy(from_offset + n, b, m)) {
+            (Copied::Wrongly, _) | (_, Copied::Wrongly) => return Copied::Wrongly,
+            (Copied::Well, Copied::Well) => Copied::Well,
+            _ => Copied::Again,
+        };
+        if self.observer.is_some() {
             self.tell_copied(from, from_offset, a, n);
             self.tell_copied(from, from_offset + n, b, m);
         }
-        filled
+        copied
     }
 
     /// As [`SocketPage::tell_wrote`], but reads the bytes at their source: the application may have changed them in the
