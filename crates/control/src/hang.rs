@@ -18,8 +18,8 @@ const SPINNING_TICKS: u64 = 10;
 /// Samples, 10 s of them, at which a running server had used CPU time for another tick without a step, and counted no tick:
 /// its ticks do not come. So many, since time that a hypervisor took looks the same until the server runs again.
 const DEAF_SAMPLES: u32 = 200;
-/// Samples in a row at which it had used CPU time for another tick, and the kernel held back the signal of a tick for it all
-/// the while: it computes in the handler of the ticks. That takes a microsecond, and one that a hypervisor interrupts there
+/// Samples in a row at which it had used CPU time for another tick, had counted none since the sample before, and the kernel
+/// held back the signal of a tick for it: it computes in the handler of the ticks, before it counts or after. That takes a microsecond, and one that a hypervisor interrupts there
 /// goes on with it: only who is interrupted twice in this microsecond could look the same.
 const HELD_SAMPLES: u32 = 10;
 /// Samples in a row at which an awake server was found asleep in the kernel.
@@ -80,6 +80,8 @@ pub enum Hang {
 pub struct Watch {
     progress: Option<u64>,
     ticks: u64,
+    /// Ticks at the last sample.
+    counted: u64,
     cpu: Duration,
     /// Samples in a row at which it was asleep, and samples at which it had computed.
     blocked: u32,
@@ -94,6 +96,7 @@ impl Watch {
             *self = Watch {
                 progress: Some(sample.progress),
                 ticks: sample.ticks,
+                counted: sample.ticks,
                 cpu: sample.cpu,
                 ..Watch::default()
             };
@@ -105,9 +108,9 @@ impl Watch {
         }
     }
 
-    /// Whether it has computed, as far as its numbers say, without a step and without a tick.
+    /// Whether it has computed, as far as its numbers say, without a step, and without a tick since the last sample.
     pub fn is_deaf(&self, progress: u64, ticks: u64, cpu: Duration) -> bool {
-        self.progress == Some(progress) && self.ticks == ticks && cpu.saturating_sub(self.cpu) >= TICK
+        self.progress == Some(progress) && self.counted == ticks && cpu.saturating_sub(self.cpu) >= TICK
     }
 
     fn judge_running(&mut self, sample: Sample) -> Option<Hang> {
@@ -115,12 +118,14 @@ impl Watch {
         if sample.ticks.wrapping_sub(self.ticks) >= SPINNING_TICKS {
             return Some(Hang::Spinning);
         }
+        let has_counted = sample.ticks != self.counted;
+        self.counted = sample.ticks;
         if sample.cpu.saturating_sub(self.cpu) >= TICK {
             self.cpu = sample.cpu;
             self.busy += 1;
-            self.held = if sample.holds_tick { self.held + 1 } else { 0 };
+            self.held = if sample.holds_tick && !has_counted { self.held + 1 } else { 0 };
         }
-        if sample.ticks == self.ticks && (self.busy >= DEAF_SAMPLES || self.held >= HELD_SAMPLES) {
+        if self.held >= HELD_SAMPLES || sample.ticks == self.ticks && self.busy >= DEAF_SAMPLES {
             return Some(Hang::Spinning);
         }
         match (sample.mode, sample.thread) {

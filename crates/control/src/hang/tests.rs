@@ -46,6 +46,14 @@ fn who_computes_in_the_handler_of_the_ticks_hangs() {
         let last = at(HELD_SAMPLES);
         assert!(w.is_deaf(last.progress, last.ticks, last.cpu));
         assert_eq!(w.observe(last), Some(Hang::Spinning));
+        // It has counted the tick before, and some without a step before that.
+        let mut w = Watch::default();
+        (0..3).for_each(|i| assert_eq!(w.observe(Sample { ticks: i.into(), ..at(i) }), None));
+        let at = |i| Sample { ticks: 3, ..at(i) };
+        (3..=HELD_SAMPLES + 3).for_each(|i| {
+            let hangs = (i == HELD_SAMPLES + 3).then_some(Hang::Spinning);
+            assert_eq!(w.observe(at(i)), hangs, "sample {i}");
+        });
     }
 }
 
@@ -60,15 +68,15 @@ fn who_is_interrupted_in_the_handler_of_the_ticks_is_left_alone() {
             Sample { cpu: TICK * i, holds_tick: i % HELD_SAMPLES != 0, progress: u64::from(i / 50), ..STILL };
         assert_eq!(w.observe(sample), None, "sample {i}");
     }
-    // It has made a step, or taken a tick.
+    // It has made a step, or takes its ticks.
     let mut w = Watch::default();
     for i in 0..100 {
         let moved = Sample { cpu: TICK * i, holds_tick: true, progress: u64::from(i / 8), ..STILL };
         assert_eq!(w.observe(moved), None, "sample {i}");
     }
     let mut w = Watch::default();
-    for i in 0..100 {
-        let ticking = Sample { cpu: TICK * i, holds_tick: true, ticks: u64::from(i.min(1)), ..STILL };
+    for i in 0..72 {
+        let ticking = Sample { cpu: TICK * i, holds_tick: true, ticks: u64::from(i / 8), ..STILL };
         assert_eq!(w.observe(ticking), None, "sample {i}");
     }
 }
