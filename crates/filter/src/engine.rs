@@ -97,6 +97,8 @@ pub struct Filter {
     /// The packet that the next question's ICMP error quotes.
     quote: Option<(RequestId, Quoted)>,
     sweep_at: Option<Instant>,
+    /// ip knows that everything passes.
+    passes_all: bool,
 }
 
 impl Filter {
@@ -112,6 +114,7 @@ impl Filter {
             recovery: Some(recovery),
             held: VecDeque::new(),
             quote: None,
+            passes_all: false,
         }
     }
 
@@ -128,6 +131,20 @@ impl Filter {
     /// The connections that are known.
     pub fn states(&self) -> impl Iterator<Item = &State> {
         self.states.iter()
+    }
+
+    /// Says that everything passes, if that is so and ip does not know it.
+    fn say_whether_all_passes(&mut self, out: &mut Outbox<ToIp>) {
+        let is_so = self.rules.as_ref().is_some_and(|r| r.rules.is_empty()) && self.states.len() == 0;
+        if is_so && !self.passes_all {
+            self.passes_all = true;
+            out.push(ToIp::ToIp(FilterToIp::PassAll {}));
+        }
+    }
+
+    fn recall_by_rules(&mut self, out: &mut Outbox<ToIp>) {
+        self.passes_all = false;
+        out.push(ToIp::ToIp(FilterToIp::RecallByRules {}));
     }
 
     fn count_recovery(&mut self, cx: &Context) {
@@ -199,10 +216,11 @@ impl Filter {
         cx.gauge(Counter::Rules, rules.rules.len() as u64);
         self.last_error = None;
         self.rules = Some(rules);
-        out.push(ToIp::ToIp(FilterToIp::RecallByRules {}));
+        self.recall_by_rules(out);
         for (request, packet) in core::mem::take(&mut self.held) {
             self.answer(cx, request, &packet, out);
         }
+        self.say_whether_all_passes(out);
         Ok(())
     }
 
@@ -211,7 +229,8 @@ impl Filter {
         let named = text.lines().filter_map(|line| line.trim().split_once(' '));
         self.interfaces =
             named.filter_map(|(index, name)| Some((index.parse().ok()?, name.trim().to_string()))).collect();
-        out.push(ToIp::ToIp(FilterToIp::RecallByRules {}));
+        self.recall_by_rules(out);
+        self.say_whether_all_passes(out);
     }
 
     fn show_rules(&self) -> String {
@@ -359,19 +378,22 @@ impl Component for Filter {
         cx.add(Counter::StatesExpired, expired as u64);
         cx.gauge(Counter::States, self.states.len() as u64);
         self.sweep_at = (self.states.len() > 0).then_some(cx.now + SWEEP);
+        self.say_whether_all_passes(out);
     }
 
     fn deadline(&self) -> Option<Instant> {
         self.sweep_at
     }
 
-    fn peer_reborn(&mut self, cx: &mut Context, peer: ComponentId, _: &mut Outbox<ToIp>) {
+    fn peer_reborn(&mut self, cx: &mut Context, peer: ComponentId, out: &mut Outbox<ToIp>) {
         self.count_recovery(cx);
         if peer == ComponentId::IP {
             // The new ip asks about its own packets; the old one's questions are void.
             self.held.clear();
             self.quote = None;
             self.states.forget_grants(cx.now);
+            self.passes_all = false;
+            self.say_whether_all_passes(out);
         }
     }
 }

@@ -53,6 +53,8 @@ pub(crate) struct Grants {
     passed: u64,
     passed_by_state: u64,
     report_at: Option<Instant>,
+    /// The filter has neither rules nor states.
+    all: bool,
 }
 
 impl Grants {
@@ -66,6 +68,7 @@ impl Grants {
             passed: 0,
             passed_by_state: 0,
             report_at: None,
+            all: false,
         }
     }
 
@@ -73,7 +76,17 @@ impl Grants {
         self.grants.len()
     }
 
+    /// Everything passes, as soon as no packet waits that would be overtaken.
+    pub fn grant_all(&mut self) {
+        self.all = true;
+    }
+
     pub fn way(&mut self, now: Instant, q: &Question, interface: u8) -> Way {
+        if self.all && self.answered == self.asked {
+            self.passed += 1;
+            self.report_at.get_or_insert(now + REPORT);
+            return Way::Pass;
+        }
         let Some(flow) = q.flow() else { return Way::Ask };
         let Some(grant) = self.grants.get_mut(&flow) else { return Way::Ask };
         if !is_ordinary(q.protocol, q.tcp_flags) {
@@ -146,6 +159,7 @@ impl Grants {
 
     /// Ends all grants by rules. Returns the packets that the filter must now be asked about.
     pub fn end_by_rules(&mut self) -> Vec<RequestId> {
+        self.all = false;
         let mut held = Vec::new();
         let ended = self.grants.extract_if(|_, grant| grant.interface.is_some());
         ended.for_each(|(_, mut grant)| held.append(&mut grant.held));
@@ -156,7 +170,7 @@ impl Grants {
     pub fn clear(&mut self) {
         self.grants.clear();
         self.waiting.clear();
-        (self.asked, self.answered) = (0, 0);
+        (self.asked, self.answered, self.all) = (0, 0, false);
     }
 
     pub fn deadline(&self) -> Option<Instant> {

@@ -151,6 +151,7 @@ impl Ip {
                 self.answered(cx, request, Judgement::Pass, Some(by_rules), out)
             }
             FilterToIp::Recall { flow } => self.end_grant(cx, &flow, out),
+            FilterToIp::PassAll {} => self.grants.grant_all(),
             FilterToIp::RecallByRules {} => {
                 let held = self.grants.end_by_rules();
                 held.into_iter().for_each(|id| self.ask(cx, Counter::FilterAsks, id, out));

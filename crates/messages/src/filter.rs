@@ -10,7 +10,7 @@
 //! are two kinds. A grant *by state* is for a connection of which both ends are known. When it is over ip says so by
 //! [`IpToFilter::Used`], before it asks about the connection again, so that time-outs stay right. A grant *by rules* is for a
 //! connection without a state that the rules let pass on this interface: it lasts until the rules change, and the filter keeps
-//! no state for it.
+//! no state for it. A filter without rules and states grants everything ([`FilterToIp::PassAll`]) until it gets rules.
 //!
 //! **Lost.** ip asks again about a packet without a verdict after a second or two.
 //!
@@ -130,7 +130,9 @@ crate::messages! {
         2 => Grant { request: RequestId, by_rules: bool },
         /// A grant by state is over; [`IpToFilter::Used`] answers.
         3 => Recall { flow: Flow },
-        /// All grants by rules are over.
+        /// All grants by rules are over, and that of everything.
         4 => RecallByRules {},
+        /// There are neither rules nor states: every packet passes without a question from now on.
+        5 => PassAll {},
     }
 }

@@ -2,10 +2,13 @@
 
 use super::bench::{Bench, THEM, US};
 use super::meaning::packet;
-use crate::Counter;
 use crate::rule::Packet;
+use crate::{Counter, ToIp};
 use eft_base::Random;
 use eft_base::wire::{TCP_ACK, TCP_FIN, TCP_PSH, TCP_RST, TCP_SYN};
+use eft_component::{Component, Configure};
+use eft_messages::ComponentId;
+use eft_messages::filter::FilterToIp;
 
 const STATEFUL: &str = "block all\npass in proto tcp to port 80 keep state\npass out keep state";
 
@@ -160,4 +163,34 @@ fn with_grants_and_without_the_same_passes_at_any_time() {
             );
         }
     }
+}
+
+#[test]
+fn a_filter_without_rules_and_states_says_that_everything_passes() {
+    let all = || ToIp::ToIp(FilterToIp::PassAll {});
+    let mut b = Bench::raw();
+    let configure = |b: &mut Bench, key: &str, value: &str| {
+        let event = Configure { key: key.into(), value: value.into() };
+        b.with(|f, cx, out| f.event(cx, event, out));
+        b.out.drain().collect::<Vec<_>>()
+    };
+    assert!(!configure(&mut b, "interfaces", "0 eft0\n").contains(&all()), "it knows no rules yet");
+    let said = configure(&mut b, "filter", "");
+    assert_eq!(said, [ToIp::ToIp(FilterToIp::RecallByRules {}), all()]);
+    assert!(configure(&mut b, "interfaces", "0 eft1\n").ends_with(&[all()]));
+    b.with(|f, cx, out| f.peer_reborn(cx, ComponentId::IP, out));
+    assert_eq!(b.out.drain().collect::<Vec<_>>(), [all()], "a newborn ip is told, too");
+    assert!(!configure(&mut b, "filter", "pass all").contains(&all()));
+    configure(&mut b, "filter", STATEFUL);
+    open(&mut b);
+    // A connection has a state, and the filter is to see its end.
+    assert!(!configure(&mut b, "filter", "").contains(&all()));
+    for (from_us, flags) in [(true, TCP_RST), (false, TCP_RST)] {
+        b.tcp(from_us, flags);
+    }
+    b.now += std::time::Duration::from_secs(200);
+    b.with(|f, cx, out| f.expire(cx, out));
+    assert!(b.out.drain().any(|o| o == all()));
+    b.with(|f, cx, out| f.expire(cx, out));
+    assert!(!b.out.drain().any(|o| o == all()), "it says so once");
 }

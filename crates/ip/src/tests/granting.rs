@@ -212,3 +212,46 @@ fn whatever_the_filter_does_packets_keep_their_order_and_none_is_lost() {
         assert!(b.ip.arrivals.is_empty(), "seed {seed}");
     }
 }
+
+#[test]
+fn without_rules_everything_passes_unasked_once_nothing_waits() {
+    let mut b = Bench::met(true);
+    b.arrive(&segment_in(TCP_ACK, b"first"));
+    let first = asked(&b.drain()[0]);
+    b.filter_says(FilterToIp::PassAll {});
+    // It would overtake the first.
+    b.arrive(&segment_in(TCP_ACK, b"second"));
+    let second = asked(&b.drain()[0]);
+    b.verdict(first, true);
+    b.verdict(second, true);
+    let given = b.drain();
+    assert_eq!(deliveries(&given), 2);
+    b.give_back(&given);
+    let passes = |b: &mut Bench| {
+        b.arrive(&segment_in(TCP_FIN | TCP_ACK, b"x"));
+        let out = b.drain();
+        b.give_back(&out);
+        deliveries(&out) == 1 && !out.iter().any(|m| matches!(m, ToPeer::Filter(IpToFilter::Ask { .. })))
+    };
+    assert!(passes(&mut b) && passes(&mut b));
+    assert_eq!(b.count(Counter::Grants), 0);
+    // The filter hears how much has passed.
+    b.pass(Duration::from_secs(2));
+    let reports = b
+        .drain()
+        .iter()
+        .filter(|m| matches!(m, ToPeer::Filter(IpToFilter::Passed { packets: 2, .. })))
+        .count();
+    assert_eq!(reports, 1);
+    b.filter_says(FilterToIp::RecallByRules {});
+    b.arrive(&segment_in(TCP_ACK, b"x"));
+    let request = asked(&b.drain()[0]);
+    b.filter_says(FilterToIp::PassAll {});
+    b.verdict(request, true);
+    b.drain();
+    assert!(passes(&mut b));
+    b.reborn(ComponentId::FILTER);
+    b.drain();
+    b.arrive(&segment_in(TCP_ACK, b"x"));
+    asked(&b.drain()[0]);
+}
