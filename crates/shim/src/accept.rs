@@ -153,7 +153,9 @@ fn attach(
         return Ok(None);
     }
     descriptor::begin(socket, inode);
-    socket.set_bits(bit::CONNECT_TOLD | bit::BOUND | listener.bits() & (bit::INET6 | bit::V6ONLY));
+    // Its descriptor is new, and has no time limits.
+    let own = bit::CONNECT_TOLD | bit::BOUND | bit::PATIENT;
+    socket.set_bits(own | listener.bits() & (bit::INET6 | bit::V6ONLY));
     options::inherit(listener, socket);
     // Without a stack the connection is over, and the next one is tried.
     let told = control::tell(
