@@ -122,5 +122,58 @@ def marks_of_congestion():
             check(stack.counter("tcp", counter) > 0, f"{counter}: none")
 
 
-CASES = [marks_of_congestion, marks_asked_for_by_the_stack]
+# Bits of the twelfth and thirteenth byte of a TCP header: AE, CWR, ECE, ACK, SYN. Who asks, and who agrees to a SYN that was not marked.
+HANDSHAKES = [("asked", 0x1D2, 0x1C2), ("agreed", 0x1D2, 0x092)]
+
+
+def count_handshakes(scene, stack):
+    text = "table inet handshakes {\n"
+    for name, _, _ in HANDSHAKES:
+        text += f"counter {name} {{ }}\n"
+    for hook in "input", "output":
+        text += f"chain {hook} {{\ntype filter hook {hook} priority 0;\n"
+        for name, mask, bits in HANDSHAKES:
+            text += f"@th,96,16 & {mask:#x} == {bits:#x} counter name {name}\n"
+        text += "}\n"
+    file = scene.dir / "handshakes.nft"
+    file.write_text(text + "}\n")
+    sh(*stack.beside("nft", "-f", file))
+
+
+def handshakes(stack):
+    listed = json.loads(sh(*stack.beside("nft", "-j", "list", "counters")).stdout)["nftables"]
+    return {c["counter"]["name"]: c["counter"]["packets"] for c in listed if "counter" in c}
+
+
+def accurate_marks():
+    """Both ends count marks (RFC 9768), whoever asks; with a kernel that cannot, both do as RFC 3168 has it."""
+    with Scene("marks-accurate") as scene:
+        stack = Stack(scene, kind="packet", extra=["--ecn", "accurate"])
+        accurate = sh(*stack.beside("sysctl", "-qw", "net.ipv4.tcp_ecn=3"), ok=False).returncode == 0
+        if not accurate:
+            sh(*stack.beside("sysctl", "-qw", "net.ipv4.tcp_ecn=1"))
+        ping = stack.beside("ping", "-c", "1", "-W", "1", stack.address)
+        wait_until(lambda: sh(*ping, ok=False).returncode == 0, 20, "an answer of the stack")
+        count_handshakes(scene, stack)
+        ways = [("from", "sport", {}, 0), ("to", "dport", dict(on=stack.beside, beside=stack.on, address=stack.host), 1)]
+        for name, side, where, own in ways:
+            rules(scene, stack, side)
+            before, agreed = stack.counter("tcp", "marks_received"), handshakes(stack)
+            told, shown = exchange(scene, stack, name, True, **where)
+            sh(*stack.beside("nft", "delete", "table", "ip", "marks"))
+            sh(*stack.beside("nft", "delete", "table", "ip6", "marks"))
+            now = handshakes(stack)
+            # A kernel that cannot does not ask.
+            wanted = {"asked": int(accurate or name == "to"), "agreed": int(accurate)}
+            check({n: now[n] - agreed[n] for n in now} == wanted, f"{name}: {agreed}, {now}, not {wanted}")
+            check(shown == [True], f"eft ss: {shown}")
+            counted, heard = stack.counter("tcp", "marks_received") - before, told[1 - own]["delivered_ce"]
+            check(counted > 0 and heard > 0, f"{name}: eft counted {counted}, Linux heard of {heard}")
+            # The last marks may come after Linux was asked.
+            check(not accurate or 0.8 * counted <= heard <= counted, f"{name}: of {counted} marks, Linux heard of {heard}")
+            check(told[own]["delivered_ce"] > 0, f"{name}: eft hears of its marks: {told}")
+        check(stack.counter("tcp", "mark_reductions") > 0, "no reductions")
+
+
+CASES = [marks_of_congestion, marks_asked_for_by_the_stack, accurate_marks]
 CASES += [over_ipv6(case) for case in CASES]

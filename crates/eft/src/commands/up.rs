@@ -54,7 +54,7 @@ pub struct UpArguments {
     #[arg(long)]
     nameserver: Option<IpAddr>,
     /// Explicit congestion notification of TCP: off, answer (if the peer asks, the default) or ask (connections that begin
-    /// here, too)
+    /// here, too); accurate, accurate-ask, accurate-answer: with counts of marks (RFC 9768), as Linux's tcp_ecn=3, 4, 5
     #[arg(long)]
     ecn: Option<Ecn>,
     /// TCP Fast Open: off, or a list of client (programs that connect may send with the SYN, the default), server

@@ -224,7 +224,7 @@ impl Tcp {
         let window = c.offer_window();
         let mut options = c.ordinary_options(cx);
         c.add_sack(&mut options);
-        let flags = c.acknowledging_flags();
+        let flags = c.acknowledging_flags(true);
         let block = &*c.block;
         let segment = Outgoing {
             urgent: c.view().urgent_pointer(block.snd_nxt),

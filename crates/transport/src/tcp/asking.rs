@@ -1,5 +1,7 @@
-//! Negotiation of explicit congestion notification (RFC 3168 §6.1.1); its use is in [`super::ecn`].
+//! Negotiation of explicit congestion notification (RFC 3168 §6.1.1), and of its accurate kind (RFC 9768 §3.1); their use is in
+//! [`super::ecn`] and [`super::accurate`].
 
+use super::accurate;
 use super::segment::Segment;
 use core::str::FromStr;
 use eft_base::wire::{TCP_ACK, TCP_CWR, TCP_ECE, TCP_SYN};
@@ -14,6 +16,12 @@ pub enum Ecn {
     Answer,
     /// Our SYNs ask, too.
     Ask,
+    /// Our SYNs ask for accurate feedback, and we agree to it, or to what the peer has.
+    Accurate,
+    /// As `Ask`, and we agree to accurate feedback.
+    AccurateAsk,
+    /// As `Answer`, and we agree to accurate feedback.
+    AccurateAnswer,
 }
 
 impl Ecn {
@@ -22,6 +30,9 @@ impl Ecn {
             Ecn::Off => "off",
             Ecn::Answer => "answer",
             Ecn::Ask => "ask",
+            Ecn::Accurate => "accurate",
+            Ecn::AccurateAsk => "accurate-ask",
+            Ecn::AccurateAnswer => "accurate-answer",
         }
     }
 
@@ -29,19 +40,26 @@ impl Ecn {
     pub(super) fn agrees(self, syn: &Segment) -> bool {
         self != Ecn::Off && asks(syn)
     }
+
+    /// Whether `syn` asks for accurate feedback, and we may agree.
+    pub(super) fn agrees_accurately(self, syn: &Segment) -> bool {
+        matches!(self, Ecn::Accurate | Ecn::AccurateAsk | Ecn::AccurateAnswer) && accurate::asks(syn)
+    }
 }
 
 impl FromStr for Ecn {
     type Err = UnknownEcn;
 
     fn from_str(text: &str) -> Result<Ecn, UnknownEcn> {
-        let all = [Ecn::Off, Ecn::Answer, Ecn::Ask];
-        all.into_iter().find(|ecn| ecn.name() == text).ok_or(UnknownEcn)
+        let accurate = [Ecn::Accurate, Ecn::AccurateAsk, Ecn::AccurateAnswer];
+        let all = [Ecn::Off, Ecn::Answer, Ecn::Ask].into_iter().chain(accurate);
+        let mut all = all;
+        all.find(|ecn| ecn.name() == text).ok_or(UnknownEcn)
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("is not one of off, answer and ask")]
+#[error("is not one of off, answer, ask, accurate, accurate-ask and accurate-answer")]
 pub struct UnknownEcn;
 
 /// Whether a SYN asks for it (RFC 3168 §6.1.1).

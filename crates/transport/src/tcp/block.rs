@@ -76,6 +76,10 @@ pub mod bit {
     pub const COOKIE_EXPERIMENTAL: u32 = 1 << 28;
     /// Segments are signed (RFC 2385), in both directions.
     pub const SIGNED: u32 = 1 << 29;
+    /// Accurate ECN was agreed on (RFC 9768), and [`ECN`] was not; in SYN-SENT: asked for. Then [`ECN_ECHO`], [`ECN_REDUCED`] and
+    /// [`ACCURATE_AE`] are a count of marked packets.
+    pub const ACCURATE: u32 = 1 << 30;
+    pub const ACCURATE_AE: u32 = 1 << 31;
 }
 
 /// Both ends of a connection.

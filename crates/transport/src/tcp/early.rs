@@ -170,7 +170,9 @@ impl Tcp {
             return self.answer_with_reset(cx, segment);
         }
         self.forget_unproven(i);
-        self.connection(i).become_proven(cx.now, acknowledged);
+        let mut c = self.connection(i);
+        c.become_proven(cx.now, acknowledged);
+        c.take_reflection(segment);
         self.receive_synchronized(cx, i, segment);
     }
 

@@ -31,7 +31,8 @@ pub(super) struct Outgoing<'a> {
     pub tuple: Tuple,
     pub seq: u32,
     pub ack: u32,
-    pub flags: u8,
+    /// With AE (RFC 9768 §2) above the eight.
+    pub flags: u16,
     pub window: u16,
     /// The urgent pointer; 0: nothing is urgent.
     pub urgent: u16,
@@ -53,12 +54,19 @@ pub(super) struct Hop {
 }
 
 impl<'a> Outgoing<'a> {
-    pub fn bare(tuple: Tuple, seq: u32, ack: u32, flags: u8, window: u16, options: &'a [u8]) -> Self {
+    pub fn bare(
+        tuple: Tuple,
+        seq: u32,
+        ack: u32,
+        flags: impl Into<u16>,
+        window: u16,
+        options: &'a [u8],
+    ) -> Self {
         Outgoing {
             tuple,
             seq,
             ack,
-            flags,
+            flags: flags.into(),
             window,
             urgent: 0,
             options,
@@ -86,8 +94,8 @@ impl Outgoing<'_> {
             destination_port: self.tuple.remote_port.into(),
             sequence: self.seq.into(),
             acknowledgment: self.ack.into(),
-            data_offset: (header_len as u8 / 4) << 4,
-            flags: self.flags | if self.urgent > 0 { TCP_URG } else { 0 },
+            data_offset: (header_len as u8 / 4) << 4 | (self.flags >> 8) as u8 & 1,
+            flags: self.flags as u8 | if self.urgent > 0 { TCP_URG } else { 0 },
             window: self.window.into(),
             checksum: 0.into(),
             urgent: self.urgent.into(),

@@ -82,7 +82,7 @@ impl Connection<'_> {
             options: b.has(bit::TIMESTAMPS) as u8
                 | (b.has(bit::SACK) as u8) << 1
                 | (b.has(bit::SCALED) as u8) << 2
-                | (b.has(bit::ECN) as u8) << 3
+                | (b.hears_of_marks() as u8) << 3
                 | (b.has(bit::ECN_SEEN) as u8) << 4
                 | (b.has(bit::SYN_DATA) as u8) << 5,
             soft_error: self.cold.soft_error.clamp(0, u16::MAX as i32) as u16,

@@ -106,7 +106,7 @@ fn row(b: &Block, c: &Cold) -> Row {
         peer_window: b.snd_edge.saturating_sub(b.snd_una),
         timestamps: b.has(bit::TIMESTAMPS),
         sack: b.has(bit::SACK),
-        ecn: b.has(bit::ECN),
+        ecn: b.hears_of_marks(),
         orphan: b.has(bit::ORPHAN),
     }
 }

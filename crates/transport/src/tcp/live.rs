@@ -1,5 +1,6 @@
 //! Derived state of a block: lost in a crash, then rebuilt.
 
+use super::accurate::Accurate;
 use super::congestion::Algorithm;
 use super::congestion::bbr::Bbr;
 use super::congestion::hystart::{HyStart, SlowStart};
@@ -112,6 +113,7 @@ pub(crate) struct Live {
     pub early_end: Option<u64>,
     /// Highest offset sent when the window was last reduced, with ECN, until more is acknowledged.
     pub reduced_at: Option<u64>,
+    pub accurate: Accurate,
     pub hystart: HyStart,
     /// Used by connections that choose none; as configured when they were established.
     pub algorithm: Algorithm,
@@ -185,6 +187,7 @@ impl Live {
             more_released: 0,
             early_end: None,
             reduced_at: None,
+            accurate: Accurate::default(),
             hystart: HyStart::default(),
             algorithm: Algorithm::default(),
             bbr: None,

@@ -23,7 +23,7 @@
 //! | [`scoreboard`], [`rack`], [`tail_probe`] | what is lost | RFC 6675 §3, RFC 2018, RFC 8985 |
 //! | [`recover`], [`recovery`], [`prr`] | what follows | RFC 9937, RFC 6582, RFC 3042 |
 //! | [`undo`] | what was no loss | RFC 3522, RFC 4015, RFC 5682, RFC 2883 |
-//! | [`asking`], [`ecn`] | marks instead of losses | RFC 3168 |
+//! | [`asking`], [`ecn`], [`accurate`], [`counting`] | marks instead of losses | RFC 3168, RFC 9768 |
 //! | [`clocks`] | whether there are timestamps | RFC 7323 §3 |
 //! | [`congestion`], [`usage`] | how much | RFC 5681, RFC 9438, RFC 9406, RFC 7661 |
 //! | [`urgent`] | urgent data | RFC 9293 §3.8.5, RFC 6093 |
@@ -40,6 +40,7 @@
 //! neighbouring component can make the engine panic; a fault of one connection affects no other.
 
 mod acceptable;
+mod accurate;
 mod ack;
 mod acknowledge;
 mod application;
@@ -55,6 +56,7 @@ mod control;
 mod cookie_cache;
 mod cookie_keys;
 pub mod counters;
+mod counting;
 mod decide;
 pub mod durable;
 mod early;

@@ -19,8 +19,8 @@ impl Connection<'_> {
             min_rtt_us: block.rtt.min_us,
             rate: self.pacing_rate(),
         };
-        if self.view().is_urgent() || block.has(bit::SIGNED) {
-            // A device that cuts would repeat the urgent pointer, and the signature.
+        if self.view().is_urgent() || block.has(bit::SIGNED) || block.has(bit::ACCURATE | bit::ECN_REDUCED) {
+            // A device that cuts would repeat the urgent pointer and the signature, and send CWR once.
             return sizing.mss as u64;
         }
         sizing.chunk(least)
@@ -46,7 +46,7 @@ impl Connection<'_> {
             pipe,
             whole: cwnd.min(block.snd_edge.saturating_sub(block.snd_una)),
             mss: mss as u64,
-            // CWR must be sent once; a device that segments would repeat it.
+            // CWR must be sent once; a device that segments would repeat it, or, if it is a count's, send it once only.
             chunk: if block.has(bit::ECN_REDUCED) { mss as u64 } else { self.chunk(least) },
             window_max: self.cold.snd_wnd_max as u64,
             small_in_flight: block.snd_small > block.snd_una,

@@ -298,7 +298,9 @@ impl Tcp {
         if passive && self.view(i).block.slot == NONE && !self.promote(cx, i) {
             return;
         }
-        self.connection(i).settle_early_data(cx, acknowledged);
+        let mut c = self.connection(i);
+        c.settle_early_data(cx, acknowledged);
+        c.take_reflection(segment);
         self.establish(cx, i);
         self.receive_synchronized(cx, i, segment);
     }

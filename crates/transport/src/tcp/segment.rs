@@ -62,6 +62,11 @@ impl Segment {
         self.flags & flag != 0
     }
 
+    /// The ACE field (RFC 9768 §2): AE, CWR and ECE, of which AE lies before the other flags.
+    pub fn ace(&self) -> u8 {
+        (self.header[12] & 1) << 2 | self.flags >> 6
+    }
+
     /// SEG.LEN: payload, SYN and FIN.
     pub fn sequence_len(&self) -> u32 {
         self.len + self.has(TCP_SYN) as u32 + self.has(TCP_FIN) as u32

@@ -299,7 +299,8 @@ impl Tcp {
         let window = c.offer_window();
         let options = c.ordinary_options(cx);
         let mut hop = c.hop_options();
-        let mut flags = c.acknowledging_flags();
+        let mut flags = c.acknowledging_flags(false);
+        let may_be_marked = c.may_be_marked();
         let urgent = c.view().urgent_pointer(range.start);
         let Connection { block, live, .. } = c;
         let Some(page) = &live.page else {
@@ -309,12 +310,12 @@ impl Tcp {
         let end = range.end - fin as u64;
         let len = end - range.start;
         let mss = block.segment_size();
-        let marked = block.has(bit::ECN) && how != How::Again && len > 0;
+        let marked = may_be_marked && how != How::Again && len > 0;
         let is_cut = len > mss as u64 && how != How::Probe;
         if marked {
             // Retransmissions and segments without data must not be ECN-capable (RFC 3168 §6.1.4, §6.1.5).
             hop.tos |= ECN_CAPABLE;
-            flags |= if block.has(bit::ECN_REDUCED) { TCP_CWR } else { 0 };
+            flags |= if block.has(bit::ECN | bit::ECN_REDUCED) { TCP_CWR.into() } else { 0 };
         }
         // At the end of what the application wrote, unless it said that more follows and is still believed (RFC 9293
         // §3.9.1.2); and at the end of what the device cuts, so that a receiver that merges it passes it on, as Linux does.
@@ -322,10 +323,10 @@ impl Tcp {
         let recorded = live.records.next_end(range.start) == Some(end) || live.early_end == Some(end);
         let ends = (end == block.snd_end || recorded) && !more;
         if len > 0 && (ends || is_cut) {
-            flags |= TCP_PSH;
+            flags |= u16::from(TCP_PSH);
         }
         if fin {
-            flags |= TCP_FIN;
+            flags |= u16::from(TCP_FIN);
         }
         let segment = Outgoing {
             payload: page.send_refs(live.pool, block.slot, range.start, len as usize),
@@ -350,7 +351,7 @@ impl Tcp {
         });
         let mut c = self.connection(i);
         if sent {
-            if marked {
+            if marked && c.block.has(bit::ECN) {
                 c.block.clear(bit::ECN_REDUCED);
             }
             c.after_sending(cx, range, len, how);
@@ -369,7 +370,7 @@ impl Tcp {
         let mut c = self.connection(i);
         let window = c.offer_window();
         let options = c.ordinary_options(cx);
-        let flags = c.acknowledging_flags();
+        let flags = c.acknowledging_flags(true);
         let block = &*c.block;
         let segment = Outgoing::bare(
             block.tuple,

@@ -16,7 +16,7 @@ use super::syn_cookies::{SIZE_MASK, SIZES, agreed, offered, offered_marks, perio
 use crate::edge::Out;
 use alloc::rc::Rc;
 use eft_base::Instant;
-use eft_base::wire::{TCP_ACK, TCP_CWR, TCP_ECE, TCP_RST, TCP_SYN};
+use eft_base::wire::{TCP_ACK, TCP_CWR, TCP_ECE, TCP_RST, TCP_SYN, TcpHeader};
 use eft_component::{Context, Outbox};
 
 impl Tcp {
@@ -115,7 +115,9 @@ impl Tcp {
         let options = offered(mss, segment.options.timestamps, self.timestamp_offset(&segment.tuple));
         let marks = offered_marks(segment.options.timestamps, self.timestamp_offset(&segment.tuple));
         let flags = TCP_SYN | if marks { TCP_ECE | TCP_CWR } else { 0 };
-        let syn = Segment { seq: segment.seq.wrapping_sub(1), flags, len: 0, options, ..*segment };
+        let header = [0; size_of::<TcpHeader>()];
+        let seq = segment.seq.wrapping_sub(1);
+        let syn = Segment { seq, flags, len: 0, options, header, ..*segment };
         let Some(i) = self.begin_child(cx, listener, &syn) else {
             return true;
         };

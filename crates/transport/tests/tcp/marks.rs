@@ -153,7 +153,7 @@ fn a_syn_that_comes_again_without_the_question_takes_it_back() {
     assert!(!heard.is_empty() && heard.iter().all(|h| h.ecn == 0), "{heard:?}");
 }
 
-fn configure(world: &mut World, side: usize, value: &str) {
+pub fn configure(world: &mut World, side: usize, value: &str) {
     world.at(side).event(Event::Configure { key: "ecn".into(), value: value.into() });
 }
 

@@ -103,6 +103,9 @@ pub fn ecn(value: &str) -> Option<Ecn> {
         "0" => Ecn::Off,
         "1" => Ecn::Ask,
         "2" => Ecn::Answer,
+        "3" => Ecn::Accurate,
+        "4" => Ecn::AccurateAsk,
+        "5" => Ecn::AccurateAnswer,
         _ => return None,
     })
 }
