@@ -7,7 +7,7 @@ use rustix::net::{
 };
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// The most descriptors in one packet.
 pub const FDS_MAX: usize = 64;
@@ -65,9 +65,56 @@ pub fn peek_with_sender(
     receive_by(from, buffer, RecvFlags::DONTWAIT | RecvFlags::PEEK)
 }
 
-/// Takes a packet out of the socket that was [peeked](peek_with_sender) at; its descriptors are closed.
+/// From now on each [look](peek_with_sender) shows the next packet, as long as the one before is not [taken out](take_out). It
+/// begins with the first that is there.
+pub fn look_on(at: impl AsFd) -> Result<(), Errno> {
+    let begin: libc::c_int = 0;
+    // SAFETY: an option of one int.
+    outcome(unsafe {
+        libc::setsockopt(
+            at.as_fd().as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEEK_OFF,
+            (&raw const begin).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    })
+    .map(drop)
+}
+
+/// Takes a packet out of the socket that was [looked at](peek_with_sender); its descriptors are closed.
 pub fn take_out(from: impl AsFd) -> Result<(), Errno> {
     insist(|| recv(&from, &mut [0u8; 1], RecvFlags::DONTWAIT)).map(drop)
+}
+
+/// Packets taken out by one call.
+const OUT_AT_ONCE: usize = 64;
+
+/// Takes the first packets out, if there are so many. Returns how many it took; the end of the socket counts as any number.
+pub fn take_out_some(from: impl AsFd, count: usize) -> usize {
+    // SAFETY: all zeroes is a message without any buffer: nothing of the packets is wanted.
+    let mut messages: [libc::mmsghdr; OUT_AT_ONCE] = unsafe { std::mem::zeroed() };
+    let from = from.as_fd().as_raw_fd();
+    let mut taken = 0;
+    while taken < count {
+        let some = (count - taken).min(OUT_AT_ONCE) as u32;
+        // SAFETY: there are so many messages, and no time limit.
+        let mut call = || unsafe {
+            libc::recvmmsg(from, messages.as_mut_ptr(), some, libc::MSG_DONTWAIT as _, std::ptr::null_mut())
+        };
+        match insist(|| outcome(call())) {
+            Ok(n @ 1..) => taken += n as usize,
+            _ => break,
+        }
+    }
+    taken
+}
+
+fn outcome(returned: libc::c_int) -> Result<libc::c_int, Errno> {
+    match returned {
+        0.. => Ok(returned),
+        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
+    }
 }
 
 fn receive_by(

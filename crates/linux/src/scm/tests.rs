@@ -42,3 +42,31 @@ fn a_packet_that_is_thrown_away_takes_its_descriptors_along() {
     assert_eq!(&buffer[..n], b"second");
     assert_eq!(take_out(&from).unwrap_err(), Errno::AGAIN, "there is none");
 }
+
+#[test]
+fn packets_are_looked_at_one_behind_the_other_and_taken_out_together() {
+    let (from, to) = pair().unwrap();
+    look_on(&from).unwrap();
+    let words = [&b"first"[..], b"second", b"third", b"fourth"];
+    let others: Vec<OwnedFd> = words.iter().map(|word| send_one(&to, word)).collect();
+    let mut buffer = [0; 32];
+    let mut look = || {
+        let (n, fds, _) = peek_with_sender(&from, &mut buffer)?;
+        Ok::<_, Errno>((buffer[..n].to_vec(), fds.len()))
+    };
+    for word in &words[..3] {
+        assert_eq!(look(), Ok((word.to_vec(), 1)));
+    }
+    assert_eq!(take_out_some(&from, 2), 2);
+    assert_eq!(others.iter().map(is_closed).collect::<Vec<_>>(), [true, true, false, false]);
+    assert_eq!(look(), Ok((words[3].to_vec(), 1)), "the third was looked at and is still there");
+    assert_eq!(look(), Err(Errno::AGAIN));
+    // Who begins anew, as a successor does, sees what is there.
+    look_on(&from).unwrap();
+    assert_eq!(look(), Ok((words[2].to_vec(), 1)));
+    drop(to);
+    assert_eq!(look(), Ok((words[3].to_vec(), 1)));
+    assert_eq!(look(), Ok((Vec::new(), 0)), "the end comes behind them");
+    assert_eq!(take_out_some(&from, 2), 2);
+    assert!(others.iter().all(is_closed));
+}

@@ -281,7 +281,7 @@ impl Supervisor {
                 process
             }
         };
-        self.watch(&control, Watched::Server(i)).ok()?;
+        self.watch_control(i, &control).ok()?;
         if let Some(words) = &words {
             self.watch(words, Watched::LastWords(i)).ok()?;
         }

@@ -74,6 +74,9 @@ impl Supervisor {
     /// A server's end of the control socket is closed: its process is about to end. One that goes on without it can be told
     /// nothing any more, and is killed after a while. Who looked on would be told of the end again and again.
     pub(super) fn fell_silent(&mut self, i: usize) {
+        if self.members[i].peer.role == Role::Sockets {
+            self.settle();
+        }
         if let Some(control) = self.members[i].control.take() {
             self.unwatch(&control, Watched::Server(i));
             self.members[i].silent_since = Some(clock::now());

@@ -3,6 +3,7 @@
 use super::Supervisor;
 use super::inheritance::Inheritance;
 use super::kept::Kept;
+use super::kept_ends::{Far, name_of};
 use super::say::say;
 use crate::error::error;
 use crate::protocol::{self, ArenaShape, FromServer, ToServer};
@@ -34,13 +35,6 @@ struct Announced {
     missing: Vec<ComponentId>,
 }
 
-/// The far end of a socket's descriptor.
-pub(super) struct Far {
-    pub(super) fd: OwnedFd,
-    /// The transport that owns the socket.
-    transport: ComponentId,
-}
-
 struct Connection {
     fd: OwnedFd,
     domain: Option<DomainId>,
@@ -51,7 +45,9 @@ struct Connection {
 #[derive(Default)]
 pub struct Keeping {
     domains: BTreeMap<DomainId, Domain>,
-    far: HashMap<SocketId, Far>,
+    pub far: HashMap<SocketId, Far>,
+    /// Those that the keeper does not have yet, and some that are gone.
+    pub unkept: Vec<SocketId>,
     loopback: HashMap<SocketId, OwnedFd>,
     connections: HashMap<u64, Connection>,
     announced: Vec<Announced>,
@@ -64,11 +60,11 @@ impl Keeping {
     }
 
     /// Puts everything into the keeper.
-    pub fn keep(&self, kept: &mut Kept) {
+    pub fn keep(&mut self, kept: &mut Kept) {
         for (id, f) in &self.domains {
             kept.put(format!("domain/{}", id.0), &(f.pool, f.shape), &[&f.arena, &f.bell]);
         }
-        self.far.iter().for_each(|(s, far)| kept.put(name_of("far", *s), &far.transport, &[&far.fd]));
+        self.far.iter_mut().for_each(|(s, far)| far.keep(*s, kept));
         self.loopback.iter().for_each(|(s, fd)| kept.put(name_of("loopback", *s), &(), &[fd]));
         for (id, c) in &self.connections {
             c.keep(*id, kept);
@@ -91,7 +87,7 @@ impl Keeping {
         };
         for (numbers, transport, fds) in inherited.numbered("far") {
             if let (Some(socket), Some(fd)) = (socket(&numbers), fds.into_iter().next()) {
-                keeping.far.insert(socket, Far { fd, transport });
+                keeping.far.insert(socket, Far { fd, transport, kept: true });
             }
         }
         for (numbers, (), fds) in inherited.numbered("loopback") {
@@ -146,11 +142,6 @@ impl Connection {
     }
 }
 
-/// The keeper's name for an end of a socket.
-fn name_of(folder: &str, socket: SocketId) -> String {
-    format!("{folder}/{}/{}", socket.domain.0, socket.slot)
-}
-
 fn geometry(shape: &ArenaShape) -> Geometry {
     Geometry { slots: shape.slots, send_len: shape.send_len, receive_len: shape.receive_len }
 }
@@ -170,18 +161,23 @@ impl Supervisor {
             FromServer::Keep { domain, slot, transport } => {
                 if let Some(fd) = fds.next() {
                     self.tell(transport, &ToServer::Far { domain, slots: vec![slot], transport }, &[&fd]);
-                    self.keep("far", SocketId { domain, slot }, &transport, &fd);
-                    self.keeping.far.insert(SocketId { domain, slot }, Far { fd, transport });
+                    let socket = SocketId { domain, slot };
+                    self.keeping.far.insert(socket, Far { fd, transport, kept: false });
+                    self.keeping.unkept.push(socket);
                 }
             }
             FromServer::Drop { domain, slot } => {
                 let socket = SocketId { domain, slot };
                 let far = self.keeping.far.remove(&socket);
-                self.keeping.loopback.remove(&socket);
-                self.forget(name_of("far", socket));
-                self.forget(name_of("loopback", socket));
-                if let Some(far) = far {
-                    self.tell(far.transport, &ToServer::DropFar { domain, slot }, &[]);
+                if far.as_ref().is_none_or(|far| far.kept) {
+                    self.forget(name_of("far", socket));
+                }
+                if self.keeping.loopback.remove(&socket).is_some() {
+                    self.forget(name_of("loopback", socket));
+                }
+                // It closes its end when it is told of another one. What it shows there until then, nobody sees.
+                if let Some(i) = far.and_then(|far| self.index(far.transport)) {
+                    self.members[i].mention(&ToServer::DropFar { domain, slot });
                 }
             }
             FromServer::KeepConnection { id, domain, role } => {

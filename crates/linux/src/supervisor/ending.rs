@@ -54,6 +54,7 @@ impl Supervisor {
 
     /// Ends every server and leaves what they held with the keeper, where connections wait.
     pub(super) fn hand_over(&mut self) {
+        self.settle();
         let Some(mut kept) = self.kept.take() else {
             say!("eft {}: there is no keeper to hand over to: connections end", self.config.name);
             return self.shut_down();

@@ -95,6 +95,8 @@ pub struct Member {
     /// How far its accusations of neighbours are believed.
     pub credit: Credit,
     unsent: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
+    /// It was sent something without a ring.
+    mentioned: bool,
     turn: Rc<Turn>,
 }
 
@@ -152,6 +154,7 @@ impl Member {
             watch: Watch::default(),
             credit: Credit::default(),
             unsent: VecDeque::new(),
+            mentioned: false,
             turn,
         }
     }
@@ -180,15 +183,34 @@ impl Member {
 
     /// Sends a message and rings. Never waits: what a busy server cannot take now waits here.
     pub fn tell(&mut self, message: &ToServer, fds: &[&OwnedFd]) {
+        if self.send(message, fds) {
+            self.ring();
+        }
+    }
+
+    /// Sends a message that is not urgent: the server finds it when it is told another one, or at the next tick.
+    pub fn mention(&mut self, message: &ToServer) {
+        self.mentioned |= self.send(message, &[]);
+    }
+
+    /// Rings for what was only mentioned.
+    pub fn remind(&mut self) {
+        if self.mentioned {
+            self.ring();
+        }
+    }
+
+    /// True: it is sent.
+    fn send(&mut self, message: &ToServer, fds: &[&OwnedFd]) -> bool {
         self.flush();
-        let Some(control) = &self.control else { return };
+        let Some(control) = &self.control else { return false };
         self.turn.begin();
         let bytes = encode(message);
         if self.unsent.is_empty() {
             // Sending needs no duplicates, which cannot be made when the table of descriptors is full.
             let borrowed: Vec<_> = fds.iter().map(|f| f.as_fd()).collect();
             if !is_full(scm::send(control, &bytes, &borrowed, true)) {
-                return self.ring();
+                return true;
             }
         }
         let duplicates: std::io::Result<Vec<OwnedFd>> = fds.iter().map(|f| f.try_clone()).collect();
@@ -197,9 +219,11 @@ impl Member {
             // Without this message it would differ from what others believe of it. Its successor gets everything.
             _ => self.kill(),
         }
+        false
     }
 
-    fn ring(&self) {
+    fn ring(&mut self) {
+        self.mentioned = false;
         self.bell.word().fetch_add(1, Ordering::Release);
         futex::wake(self.bell.word());
     }

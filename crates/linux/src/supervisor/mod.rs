@@ -16,6 +16,7 @@ mod far_ends;
 mod hearing;
 mod inheritance;
 mod kept;
+mod kept_ends;
 mod member;
 mod neighbours;
 mod network;
@@ -103,6 +104,9 @@ pub struct Supervisor {
     deathwatch: Deathwatch,
     operators: OwnedFd,
     applications: OwnedFd,
+    /// For what servers say, one packet at a time.
+    packet: Vec<u8>,
+    heard_of: hearing::Heard,
     clients: Vec<(u64, OwnedFd)>,
     /// Operators that wait for a server's answer, by its key.
     waiting: Vec<(String, u64)>,
@@ -149,9 +153,10 @@ impl Supervisor {
         self.have_died(ended);
         let mut next_tick = clock::now() + TICK;
         while self.ending.is_none() {
-            let timeout = next_tick.saturating_since(clock::now());
-            let what = self.wait(timeout)?;
+            let wake = self.heard_of.due().map_or(next_tick, |due| due.min(next_tick));
+            let what = self.wait(wake.saturating_since(clock::now()))?;
             what.into_iter().for_each(|what| self.handle(what));
+            self.hear_on();
             if clock::now() >= next_tick {
                 next_tick = clock::now() + TICK;
                 self.tick();
@@ -184,12 +189,24 @@ impl Supervisor {
 
     /// Adds a descriptor to the set.
     fn watch(&mut self, fd: &impl AsFd, what: Watched) -> Result<()> {
+        self.watch_for(fd, what, epoll::EventFlags::IN)
+    }
+
+    /// Adds a server's control socket. What sockets says stays there for a while, so only what is new is an event.
+    fn watch_control(&mut self, i: usize, control: &OwnedFd) -> Result<()> {
+        if self.members[i].peer != ComponentId::SOCKETS {
+            return self.watch(control, Watched::Server(i));
+        }
+        crate::scm::look_on(control).doing("control socket")?;
+        self.watch_for(control, Watched::Server(i), epoll::EventFlags::IN | epoll::EventFlags::ET)
+    }
+
+    fn watch_for(&mut self, fd: &impl AsFd, what: Watched, events: epoll::EventFlags) -> Result<()> {
         let token = self.watched.iter().position(Option::is_none).unwrap_or(self.watched.len());
         if token == self.watched.len() {
             self.watched.push(None);
         }
-        epoll::add(&self.set, fd, epoll::EventData::new_u64(token as u64), epoll::EventFlags::IN)
-            .doing("epoll")?;
+        epoll::add(&self.set, fd, epoll::EventData::new_u64(token as u64), events).doing("epoll")?;
         self.watched[token] = Some(what);
         Ok(())
     }
@@ -305,6 +322,7 @@ impl Supervisor {
                 self.restart(i);
             }
             self.members[i].flush();
+            self.members[i].remind();
             if self.members[i].life == Life::Starting {
                 self.show_member(i);
             }

@@ -312,6 +312,8 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
         deathwatch: Deathwatch::start()?,
         operators,
         applications,
+        packet: Vec::new(),
+        heard_of: Default::default(),
         clients: Vec::new(),
         waiting: Vec::new(),
         next_client: 1,

@@ -89,7 +89,7 @@ impl Supervisor {
     }
 
     fn raise_one(&mut self, i: usize, control: OwnedFd, stderr: Option<ChildStderr>) -> Result<()> {
-        let watched = self.watch(&control, Watched::Server(i)).and_then(|()| match &stderr {
+        let watched = self.watch_control(i, &control).and_then(|()| match &stderr {
             Some(stderr) => self.watch(stderr, Watched::LastWords(i)),
             None => Ok(()),
         });
