@@ -65,7 +65,7 @@ impl FilterBench {
                     assert!(self.unanswered.remove(&request), "{request:?} was answered twice");
                 }
                 ToIp::ToIp(FilterToIp::Recall { flow }) => self.recalled.push(flow),
-                ToIp::ToIp(FilterToIp::RecallByRules {}) => {}
+                ToIp::ToIp(FilterToIp::RecallByRules {} | FilterToIp::PassAll {}) => {}
                 ToIp::Answer(Answer { value, .. }) => {
                     answers.push(String::from_utf8(value).expect("answers are text"));
                 }
