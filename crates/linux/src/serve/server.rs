@@ -7,7 +7,7 @@ use super::queues::make_port;
 use super::{Domains, Setup, Surroundings, tell};
 use crate::protocol::{FromServer, PACKET_MAX, ToServer};
 use crate::{Doing, Result, futex, memory, scm};
-use eft_base::Instant;
+use eft_base::{DomainId, Instant};
 use eft_channel::notify::{Doorbell, Wake};
 use eft_channel::status::Status;
 use eft_channel::{PoolView, Shared};
@@ -85,6 +85,9 @@ struct Running<C: Component, S: Surroundings<C>> {
     deadline: Option<Instant>,
     stop: bool,
     buffer: Vec<u8>,
+    /// Domains that it has mapped before it was ready, of which nobody hears before that: it would wake the supervisor.
+    mapped: Vec<DomainId>,
+    is_ready: bool,
 }
 
 /// Makes a server of a component; [`super::run`] runs it.
@@ -117,6 +120,8 @@ pub fn host<C: Component + 'static, S: Surroundings<C> + 'static>(
         deadline: None,
         stop: false,
         buffer: vec![0; PACKET_MAX],
+        mapped: Vec::new(),
+        is_ready: false,
     })
 }
 
@@ -164,6 +169,10 @@ impl<C: Component, S: Surroundings<C>> Hosted for Running<C, S> {
             if matches!(message, ToServer::Run) {
                 self.live.surroundings.begin(self.server.component())?;
                 tell(&self.control, &FromServer::Ready { landlock }, &[]);
+                self.is_ready = true;
+                for domain in std::mem::take(&mut self.mapped) {
+                    tell(&self.control, &FromServer::HasDomain { domain }, &[]);
+                }
                 return Ok(());
             }
             self.handle(message, fds)?;
@@ -340,7 +349,10 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
                 if writable && let Some(event) = C::Event::domain_opened(domain, pool, arena) {
                     self.server.event(clock::now(), event);
                 }
-                tell(&self.control, &FromServer::HasDomain { domain }, &[]);
+                match self.is_ready {
+                    true => tell(&self.control, &FromServer::HasDomain { domain }, &[]),
+                    false => self.mapped.push(domain),
+                }
             }
             ToServer::DomainClosed { domain } => {
                 if let Some(pool) = self.domains.close(domain) {

@@ -19,6 +19,7 @@ impl Supervisor {
         }
         let company = self.company(i);
         let i = company[0];
+        self.hold_keeper(i);
         self.members[i].read_last_words();
         if self.replaces(i) || self.leaves(i) {
             return;

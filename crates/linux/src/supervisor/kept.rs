@@ -44,12 +44,22 @@ pub struct Kept {
     old: Option<Box<Kept>>,
     /// `None`: the supervisor does not run yet.
     turn: Option<Rc<Turn>>,
+    /// What it is to be told waits.
+    is_held: bool,
 }
 
 impl Kept {
     /// The keeper of a predecessor, at the other end of `socket`.
     pub fn of_predecessor(socket: OwnedFd) -> Kept {
-        Kept { socket, child: None, unsent: VecDeque::new(), listener: None, old: None, turn: None }
+        Kept {
+            socket,
+            child: None,
+            unsent: VecDeque::new(),
+            listener: None,
+            old: None,
+            turn: None,
+            is_held: false,
+        }
     }
 
     /// What it is told belongs to a turn from now on.
@@ -64,7 +74,8 @@ impl Kept {
         let listener = Some(operator::listen(&path)?);
         let (child, socket) = children::spawn_keeper(config, tables)?;
         let turn = Some(turn.clone());
-        Ok(Kept { socket, child: Some(child), unsent: VecDeque::new(), listener, old: None, turn })
+        let unsent = VecDeque::new();
+        Ok(Kept { socket, child: Some(child), unsent, listener, old: None, turn, is_held: false })
     }
 
     /// Everything is sent: the keeper becomes the one to which successors come, as soon as it has taken all of it.
@@ -112,7 +123,14 @@ impl Kept {
         if let Ok(fds) = fds {
             self.unsent.push_back((encode(message), fds));
         }
-        self.flush();
+        if !self.is_held {
+            self.flush();
+        }
+    }
+
+    /// Tells the keeper nothing until the next [`Kept::flush`]: it would take a CPU from a successor.
+    pub fn hold(&mut self) {
+        self.is_held = true;
     }
 
     /// Whether the keeper, and it alone, has everything.
@@ -121,6 +139,7 @@ impl Kept {
     }
 
     pub fn flush(&mut self) {
+        self.is_held = false;
         if let Some(old) = &mut self.old {
             old.flush();
         }
@@ -226,6 +245,7 @@ impl Supervisor {
         self.keeping.keep(&mut kept);
         self.kept = Some(kept);
         (0..self.members.len()).for_each(|i| self.keep_member(i));
+        (0..self.members.len()).for_each(|i| self.keep_standby(i));
         REMEMBERED.iter().for_each(|key| self.keep_stored(key));
         self.keep_for_adoption();
         self.kept.iter_mut().for_each(|kept| kept.begin(&self.config.name));
@@ -262,6 +282,22 @@ impl Supervisor {
         kept.put(format!("member/{}", member.name), &member.generation, &fds);
         if let Some(pidfd) = member.child.as_ref().and_then(|child| child.borrow().pidfd()) {
             kept.put(format!("process/{}", member.name), &(), &[&pidfd]);
+        }
+    }
+
+    /// Puts a standby into the keeper. It may have the memory of the server whose place it takes before the keeper hears of that.
+    pub(super) fn keep_standby(&mut self, i: usize) {
+        let (Some(kept), member) = (&mut self.kept, &self.members[i]) else { return };
+        if let Some(pidfd) = member.standby.pidfd() {
+            kept.put(format!("process/{}/standby", member.name), &(), &[&pidfd]);
+        }
+    }
+
+    /// Keeps the keeper from the CPU while this server, which is dead, is succeeded by a standby that it knows.
+    pub(super) fn hold_keeper(&mut self, i: usize) {
+        let knows = self.members[i].standby.is_kept();
+        if let Some(kept) = self.kept.as_mut().filter(|kept| knows && kept.has_all()) {
+            kept.hold();
         }
     }
 

@@ -222,10 +222,13 @@ impl Member {
         false
     }
 
-    fn ring(&mut self) {
+    /// Whoever starts reads its socket, and does not sleep on its bell until it is ready; then it is rung.
+    pub fn ring(&mut self) {
         self.mentioned = false;
         self.bell.word().fetch_add(1, Ordering::Release);
-        futex::wake(self.bell.word());
+        if self.life != Life::Starting {
+            futex::wake(self.bell.word());
+        }
     }
 
     pub fn has_unsent(&self) -> bool {

@@ -275,6 +275,8 @@ impl Supervisor {
                 self.members[i].life = Life::Running;
                 self.members[i].spare = None;
                 self.note_recovery(i);
+                self.members[i].ring();
+                self.kept.iter_mut().for_each(kept::Kept::flush);
                 self.watch_death(self.company(i)[0]);
                 self.keep_server(i);
                 self.give_other_far_ends(i);

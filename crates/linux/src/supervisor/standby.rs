@@ -7,6 +7,7 @@
 
 use super::process::Spawned;
 use eft_base::Instant;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::{Value, json};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub struct Waiting {
     pub spawned: Spawned,
     /// The file from which it was started; `None`: the supervisor's own.
     pub program: Option<Arc<OwnedFd>>,
+    /// The keeper is told of it.
+    pub is_kept: bool,
 }
 
 /// How a death was overcome.
@@ -52,6 +55,16 @@ impl Recovery {
 impl Standby {
     pub fn pid(&self) -> Option<u32> {
         self.waiting.as_ref().map(|waiting| waiting.spawned.child.id())
+    }
+
+    pub fn is_kept(&self) -> bool {
+        self.waiting.as_ref().is_some_and(|waiting| waiting.is_kept)
+    }
+
+    /// A descriptor of the waiting process, of which the keeper is to be told. It is a child that has not been reaped.
+    pub fn pidfd(&self) -> Option<OwnedFd> {
+        let pid = self.pid().filter(|_| self.is_kept())?;
+        pidfd_open(Pid::from_raw(pid as i32)?, PidfdFlags::empty()).ok()
     }
 
     /// Ends the waiting process. It is a child that has not been reaped, so no other process can have its number.

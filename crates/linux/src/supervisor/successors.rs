@@ -61,7 +61,10 @@ impl Supervisor {
         let spawned = self.spawn(i, program.as_ref(), ahead);
         let standby = &mut self.members[i].standby;
         match spawned {
-            Ok(spawned) => standby.waiting = Some(Waiting { spawned, program }),
+            Ok(spawned) => {
+                standby.waiting = Some(Waiting { spawned, program, is_kept: ahead });
+                self.keep_standby(i);
+            }
             // The server itself runs, and can be restarted without a standby.
             Err(_) => standby.not_before = Some(now + AGAIN_AFTER),
         }

@@ -48,3 +48,20 @@ fn whatever_the_keeper_is_told_belongs_to_a_turn() {
     kept.forget("store/ecn".into());
     assert!(!turn.is_over());
 }
+
+#[test]
+fn a_keeper_that_is_held_hears_everything_in_order_afterwards() {
+    let (ours, keepers) = scm::pair().unwrap();
+    let mut kept = Kept::of_predecessor(ours);
+    kept.put("process/tcp".into(), &(), &[]);
+    kept.hold();
+    kept.forget("process/tcp".into());
+    kept.put("process/tcp".into(), &1u32, &[]);
+    assert!(!kept.has_all(), "a turn is not over before it has heard it");
+    assert_eq!(heard(&keepers)["process/tcp"].value, encode(&()));
+    kept.flush();
+    assert!(kept.has_all());
+    assert_eq!(heard(&keepers)["process/tcp"].value, encode(&1u32));
+    kept.forget("process/tcp".into());
+    assert!(kept.has_all(), "it is held no more");
+}
