@@ -173,7 +173,8 @@ def next_release():
     """An eft whose tcp has a later layout of its state, and whose pages have a later version. It is built for these
     tests alone."""
     target = harness.ROOT / "target/next"
-    quick = {"CARGO_PROFILE_RELEASE_LTO": "off", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16", "CARGO_PROFILE_RELEASE_DEBUG": "0"}
+    quick = {"CARGO_PROFILE_RELEASE_LTO": "off", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16", "CARGO_PROFILE_RELEASE_DEBUG": "0",
+             "CARGO_PROFILE_RELEASE_OPT_LEVEL": "1"}
     sh("cargo", "build", "--offline", "--release", "--quiet", "-p", "eft", "--features", "next-layout", "--target-dir", target,
        "--manifest-path", harness.ROOT / "Cargo.toml", env=os.environ | quick, timeout=1800)
     return target / "release/eft"
