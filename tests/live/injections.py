@@ -67,6 +67,10 @@ def a_fault_in_a_shared_process_ends_no_connection():
 def who_accuses_without_evidence_is_replaced():
     with Scene("inject-accuse") as scene:
         stack = Stack(scene)
+        # Without rules the filter is asked nothing.
+        rules = scene.dir / "rules"
+        rules.write_text("pass all\n")
+        stack.eft("pf", "-f", rules)
         scene.start(*stack.on("python3", "-c", ECHO.format(address=stack.address)), log="echo.log")
         stack.listening(7300)
         connections = Connections(stack, 5)

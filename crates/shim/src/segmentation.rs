@@ -1,4 +1,4 @@
-//! UDP_SEGMENT: one call sends several datagrams of a size. udp cuts them; here is what Linux refuses at the call.
+//! UDP_SEGMENT: one call sends several datagrams of a size. The device cuts them; here is what Linux refuses at the call.
 
 use crate::interfaces;
 use crate::socket::Socket;

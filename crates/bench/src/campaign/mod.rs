@@ -177,6 +177,9 @@ impl Campaign {
     fn start(report: Option<&Path>) -> Result<Campaign> {
         let folder = tempfile::tempdir()?;
         let service = Service::start(folder.path())?;
+        // A filter without rules is asked nothing, and so sends nothing in which a fault could show.
+        let rules = json!({ "op": "pf-load", "rules": "pass all\n" });
+        eft_linux::operator::ask(&service.name, &rules).context("the rules of the filter")?;
         let loads = std::sync::Arc::new(Loads::start(&service.name, folder.path())?);
         let pulse = Pulse::start(&loads);
         let report = report.map(Path::to_path_buf);

@@ -13,7 +13,7 @@ use sides::{Sides, own_network};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A difference that does not come again so often is one of time, not of behaviour.
-const TIMES: usize = 3;
+const TIMES: usize = 12;
 
 #[derive(clap::Args, Debug)]
 pub struct DifferentialArguments {

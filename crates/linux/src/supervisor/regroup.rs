@@ -65,6 +65,7 @@ impl Supervisor {
             self.company(i).into_iter().filter(|j| *j != i && !joined.contains(j)).collect();
         if left.is_empty() && joined.len() + 1 == self.company(i).len() {
             self.members[i].process = process;
+            self.keep_server(i);
             return Ok(Some(self.describe_process(i, Duration::ZERO)));
         }
         let mut together = joined;

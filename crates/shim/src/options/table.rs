@@ -286,7 +286,7 @@ const OPTIONS: &[Row] = &[
         name: "UDP_SEGMENT",
         stream: None,
         datagram: Some(Kind::Segment),
-        note: "with `sendmsg` too; udp cuts, at most 128 datagrams of a call",
+        note: "with `sendmsg` too; at most 128 datagrams of a call; the device cuts (Linux 6.2 or newer), or its NIC",
     },
     Row {
         level: UDP,
