@@ -337,7 +337,7 @@ impl Generator {
 }
 
 /// A segment that acknowledges everything.
-fn plain(connection: usize) -> Segment {
+pub(crate) fn plain(connection: usize) -> Segment {
     Segment {
         connection,
         from: 0,

@@ -1,15 +1,6 @@
 use super::*;
-use crate::program::{Acknowledgment, Complaint, FIN, Kind, Place, RST, Segment, Sent};
-
-const SEGMENT: Segment = Segment {
-    connection: 0,
-    from: 0,
-    len: 0,
-    flags: 0,
-    acknowledgment: Acknowledgment::All,
-    window: 65535,
-    corrupt: false,
-};
+use crate::generate::plain;
+use crate::program::{Complaint, FIN, Kind, Place, RST, Segment, Sent};
 
 fn difference(name: &str, kernel: &str, eft: &str) -> Difference {
     Difference { step: 0, name: name.into(), kernel: kernel.into(), eft: eft.into() }
@@ -45,7 +36,7 @@ fn an_error_that_reads_as_input_is_known_of_datagram_sockets_alone() {
 #[test]
 fn what_a_failed_connect_leaves_is_known_after_a_reset_alone() {
     let connect = Step::Call(0, Call::Connect { port: 0 });
-    let mut segment = Segment { flags: 0, ..SEGMENT };
+    let mut segment = Segment { flags: 0, ..plain(0) };
     let unsent = Difference { step: 1, ..difference("slot 0 unsent", "3", "0") };
     let mut after = |flags| {
         segment.flags = flags;
@@ -57,10 +48,10 @@ fn what_a_failed_connect_leaves_is_known_after_a_reset_alone() {
 
 #[test]
 fn text_in_place_of_a_fin_is_known_if_it_is_there() {
-    let end = Segment { from: 500, flags: FIN, ..SEGMENT };
+    let end = Segment { from: 500, flags: FIN, ..plain(0) };
     let unread = Difference { step: 1, ..difference("slot 0 unread", "501", "500") };
     let after = |from, len| {
-        let later = Segment { from, len, ..SEGMENT };
+        let later = Segment { from, len, ..plain(0) };
         let steps = [end, later].map(|s| Step::Peer(Sent::Segment(s))).to_vec();
         known(&Program { v6: false, steps }, &unread)
     };
@@ -72,7 +63,7 @@ fn text_in_place_of_a_fin_is_known_if_it_is_there() {
 fn a_reset_is_known_if_it_has_the_number_of_a_fin() {
     let closed = Difference { step: 1, ..difference("slot 0 state", "CLOSED", "CLOSE-WAIT") };
     let after = |flags, from| {
-        let steps = [Segment { flags, ..SEGMENT }, Segment { from, flags: RST, ..SEGMENT }];
+        let steps = [Segment { flags, ..plain(0) }, Segment { from, flags: RST, ..plain(0) }];
         known(&Program { v6: false, steps: steps.map(|s| Step::Peer(Sent::Segment(s))).to_vec() }, &closed)
     };
     assert_eq!(

@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::loss::{MS, sender};
-use crate::marks::configure;
+use crate::marks::{configure, marks_losses_and_crashes};
 use crate::script::*;
 use crate::streams::{plan, run_to_end};
 use crate::world::{Conditions, Packet, World};
@@ -230,16 +230,7 @@ fn marks_are_all_heard_of() {
 #[test]
 fn marks_losses_and_crashes_together_lose_nothing() {
     for seed in 0..8 {
-        let conditions = Conditions {
-            mark: 0.02,
-            loss: 0.01,
-            jitter_us: 500,
-            crash: 0.001,
-            delay_us: 2000,
-            split: true,
-            ..Conditions::default()
-        };
-        transfer(seed, ["accurate", "accurate"], conditions);
+        transfer(seed, ["accurate", "accurate"], marks_losses_and_crashes());
     }
 }
 

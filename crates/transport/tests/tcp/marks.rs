@@ -181,19 +181,22 @@ fn a_router_that_marks_slows_both_sides_without_a_loss() {
     }
 }
 
+pub fn marks_losses_and_crashes() -> Conditions {
+    Conditions {
+        mark: 0.02,
+        loss: 0.01,
+        jitter_us: 500,
+        crash: 0.001,
+        delay_us: 2000,
+        split: true,
+        ..Conditions::default()
+    }
+}
+
 #[test]
 fn marks_losses_and_crashes_together_lose_nothing() {
     for seed in 0..8 {
-        let conditions = Conditions {
-            mark: 0.02,
-            loss: 0.01,
-            jitter_us: 500,
-            crash: 0.001,
-            delay_us: 2000,
-            split: true,
-            ..Conditions::default()
-        };
-        let w = marked_transfer(seed, "answer", conditions);
+        let w = marked_transfer(seed, "answer", marks_losses_and_crashes());
         let marks: u64 = w.sides.iter().map(|side| side.counter("marks_received")).sum();
         assert!(marks > 0, "seed {seed}");
     }
