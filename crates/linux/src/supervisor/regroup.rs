@@ -9,6 +9,7 @@ use super::children;
 use super::member::Life;
 use super::process::{self, Spawned};
 use super::say::say;
+use super::standby::is_same_program;
 use crate::error::error;
 use crate::protocol::ToServer;
 use crate::{Error, Result, life};
@@ -19,7 +20,6 @@ use eft_control::hang::ThreadState;
 use eft_host::clock;
 use eft_messages::ComponentId;
 use serde_json::{Value, json};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// How long the old processes may take to end.
@@ -103,18 +103,13 @@ impl Supervisor {
             return Err(error!(Busy, "a component is being replaced: wait until that is done"));
         }
         let same = |j: &usize| *j == i || process.is_some() && self.members[*j].process.as_deref() == process;
-        let program = &self.members[i].program;
+        let program = self.members[i].program.as_ref();
         for j in (0..self.members.len()).filter(|j| same(j) || self.company(i).contains(j)) {
             let other = &self.members[j];
             if other.life != Life::Running {
                 return Err(error!(Busy, "{} is not running at the moment: try again", other.name));
             }
-            let is_same = match (&other.program, program) {
-                (None, None) => true,
-                (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-                _ => false,
-            };
-            if same(&j) && !is_same {
+            if same(&j) && !is_same_program(other.program.as_ref(), program) {
                 return Err(error!(
                     Refused,
                     "{name} and {} run different programs since an update", other.name

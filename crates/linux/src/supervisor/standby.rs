@@ -82,11 +82,16 @@ impl Standby {
 
     /// Whether it was started from the file from which its server is started now.
     pub fn suits(&self, program: Option<&Arc<OwnedFd>>) -> bool {
-        self.waiting.as_ref().is_some_and(|waiting| match (&waiting.program, program) {
-            (None, None) => true,
-            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-            _ => false,
-        })
+        self.waiting.as_ref().is_some_and(|waiting| is_same_program(waiting.program.as_ref(), program))
+    }
+}
+
+/// Whether two servers are started from the same file; `None`: the supervisor's own.
+pub fn is_same_program(one: Option<&Arc<OwnedFd>>, other: Option<&Arc<OwnedFd>>) -> bool {
+    match (one, other) {
+        (None, None) => true,
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        _ => false,
     }
 }
 
