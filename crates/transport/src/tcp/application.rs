@@ -241,6 +241,7 @@ impl Tcp {
         if !self.connection(i).read_page(cx.now) {
             return self.distrust(cx, i);
         }
+        self.note_keys(i);
         self.connection(i).forget_urgent();
     }
 

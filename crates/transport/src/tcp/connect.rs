@@ -173,6 +173,7 @@ impl Tcp {
         let iss = self.initial_sequence(cx.now, &tuple);
         let ts_offset = self.timestamp_offset(&tuple);
         let (ecn, key) = (self.ecn, self.key_for(i, tuple.remote));
+        self.is_keyed |= key.is_some();
         let mut c = self.connection(i);
         c.sign(key);
         c.block.tuple = tuple;

@@ -36,8 +36,7 @@ use crate::routes::Routes;
 use crate::timers::Timers;
 use crate::turns::{PER_TURN, Turns};
 use alloc::collections::VecDeque;
-use alloc::vec;
-use alloc::vec::Vec;
+use alloc::{vec, vec::Vec};
 use eft_arena::docket::{Docket, Finding, Kind, Note};
 use eft_arena::{Arena, Fuse, Refused, Table};
 use eft_base::Instant;
@@ -122,6 +121,8 @@ pub struct Tcp {
     pub(super) open: u64,
     /// Counts ephemeral ports tried.
     pub(super) port_turn: u32,
+    /// Some socket has, or had, a key that signs segments: until then nobody looks for one when a segment comes.
+    pub(super) is_keyed: bool,
 }
 
 impl Tcp {
@@ -186,6 +187,7 @@ impl Tcp {
             pending_resets: Vec::new(),
             open: 0,
             port_turn: 0,
+            is_keyed: false,
         };
         tcp.rebuild();
         Ok(tcp)

@@ -121,6 +121,7 @@ impl Tcp {
         if block.slot != NONE && !self.domains.enter(block.domain).claim(block.slot, i) {
             return false;
         }
+        self.is_keyed |= block.has(bit::SIGNED);
         let tuple = block.tuple;
         if block.state().has_connection() {
             if self.table.contains_key(&tuple) {
@@ -267,6 +268,7 @@ impl Tcp {
             self.say_reset(i);
             return self.release(cx, i);
         }
+        self.note_keys(i);
         let owner = self.config.slots.owner;
         let c = self.connection(i);
         if let Some(page) = &c.live.page

@@ -17,7 +17,8 @@ use super::segment::{Payload, Segment};
 use super::signature::{Signed, are_equal, digest};
 use alloc::rc::Rc;
 use eft_base::WireAddress;
-use eft_channel::socket::{Opt, SignatureKey};
+use eft_base::wire::TCP_SYN;
+use eft_channel::socket::{Opt, SignatureKey, signature_keys};
 use eft_component::Context;
 
 impl Connection<'_> {
@@ -66,6 +67,13 @@ impl Tcp {
         self.view(socket).key_for(peer)
     }
 
+    /// A socket's page was read, or may be read again: if it has keys, segments are looked at from now on. (A listener's are read
+    /// when a SYN comes, too: its application need not have told of them.)
+    pub(super) fn note_keys(&mut self, i: u32) {
+        let page = self.view(i).live.page.as_ref();
+        self.is_keyed |= page.is_some_and(|page| signature_keys::count(page.option(Opt::SignatureKeys)) > 0);
+    }
+
     /// The key of a signed connection; `None` if it is not signed, or if its key was lost in a crash.
     pub(super) fn signing_key(&mut self, i: u32) -> Option<Rc<SignatureKey>> {
         let c = self.view(i);
@@ -102,6 +110,9 @@ impl Tcp {
     /// Whether a segment is signed as its receiver wants it (RFC 2385 §2.0). One for nobody is. A verified payload lies in the
     /// scratch buffer from then on: nobody changes it there.
     pub(super) fn is_authentic(&mut self, cx: &Context, segment: &mut Segment) -> bool {
+        if !self.is_keyed && segment.options.signature.is_none() && !segment.has(TCP_SYN) {
+            return true;
+        }
         let (wanted, key) = match self.find(&segment.tuple) {
             Some(i) if self.view(i).block.has(bit::SIGNED) => {
                 self.revive_for_message(cx, i);
@@ -111,6 +122,7 @@ impl Tcp {
             None => {
                 let Some(listener) = self.ports.listener(&segment.tuple) else { return true };
                 let key = self.key_for(listener, segment.tuple.remote).map(Rc::new);
+                self.is_keyed |= key.is_some();
                 (key.is_some(), key)
             }
         };
