@@ -4,7 +4,8 @@
 use anyhow::{Result, bail};
 use eft_linux::operator;
 use eft_transport::tcp::{
-    Algorithm, CookieKeys, Ecn, FastOpen, MinSegments, MtuProbing, Pacing, SlowStartAfterIdle, Timestamps,
+    Algorithm, CookieKeys, Ecn, FastOpen, MinSegments, MtuProbing, Pacing, SlowStartAfterIdle, TailProbes,
+    Timestamps,
 };
 use serde_json::{Map, Value, json};
 
@@ -39,6 +40,9 @@ pub struct SetArguments {
     /// As of `eft up`
     #[arg(long)]
     mtu_probing: Option<MtuProbing>,
+    /// As of `eft up`
+    #[arg(long)]
+    tail_probes: Option<TailProbes>,
     /// Forget what TCP has learned about servers: their Fast Open cookies
     #[arg(long)]
     forget_servers: bool,
@@ -55,6 +59,7 @@ pub fn run(arguments: &SetArguments) -> Result<()> {
         slow_start_after_idle: arguments.slow_start_after_idle,
         pacing: arguments.pacing,
         mtu_probing: arguments.mtu_probing,
+        tail_probes: arguments.tail_probes,
         forget_servers: arguments.forget_servers,
     };
     settings.make(&arguments.stack.name)
@@ -72,6 +77,7 @@ pub struct Settings {
     pub slow_start_after_idle: Option<SlowStartAfterIdle>,
     pub pacing: Option<Pacing>,
     pub mtu_probing: Option<MtuProbing>,
+    pub tail_probes: Option<TailProbes>,
     pub forget_servers: bool,
 }
 
@@ -87,6 +93,7 @@ impl Settings {
             ("slow-start-after-idle", self.slow_start_after_idle.map(|v| v.name().to_string())),
             ("pacing", self.pacing.map(|v| v.name().to_string())),
             ("mtu-probing", self.mtu_probing.map(|v| v.name().to_string())),
+            ("tail-probes", self.tail_probes.map(|v| v.name().to_string())),
         ];
         let given =
             values.into_iter().filter_map(|(key, value)| Some((key.to_string(), Value::from(value?))));

@@ -13,7 +13,7 @@ use eft_linux::supervisor::{self, DeviceConfig, News, StackConfig};
 use eft_messages::{ComponentId, Role};
 use eft_transport::tcp::{
     Algorithm, CookieKeys, Ecn, FastOpen, MinSegments, MtuProbing, Pacing, SlowStart, SlowStartAfterIdle,
-    Timestamps,
+    TailProbes, Timestamps,
 };
 use file::Options;
 use source::Source;
@@ -90,6 +90,10 @@ pub struct UpArguments {
     /// default) or always (from the beginning), as Linux's tcp_mtu_probing
     #[arg(long)]
     mtu_probing: Option<MtuProbing>,
+    /// Whether TCP probes for a loss at the end of what it sent (RFC 8985 §7), before the retransmission timer would: on (the
+    /// default) or off, as Linux's tcp_early_retrans
+    #[arg(long)]
+    tail_probes: Option<TailProbes>,
     /// Seconds for which connections wait for another `eft up` of this name if this one is killed (default: 2)
     #[arg(long)]
     keep: Option<u32>,
@@ -153,6 +157,7 @@ fn options(arguments: &UpArguments) -> Result<Options> {
         slow_start_after_idle: arguments.slow_start_after_idle.or(file.slow_start_after_idle),
         pacing: arguments.pacing.or(file.pacing),
         mtu_probing: arguments.mtu_probing.or(file.mtu_probing),
+        tail_probes: arguments.tail_probes.or(file.tail_probes),
         keep: arguments.keep.or(file.keep),
         record: or(&arguments.record, file.record),
         topology: or(&arguments.topology, file.topology),
@@ -220,6 +225,7 @@ pub fn config(arguments: Options) -> Result<StackConfig> {
         slow_start_after_idle: arguments.slow_start_after_idle.unwrap_or_default().name(),
         pacing: arguments.pacing.unwrap_or_default().name(),
         mtu_probing: arguments.mtu_probing.unwrap_or_default().name(),
+        tail_probes: arguments.tail_probes.unwrap_or_default().name(),
         keep: Duration::from_secs(arguments.keep.unwrap_or(KEEP_S).into()),
         check_ip: |text| match eft_ip::config::Config::parse(text.as_bytes()) {
             Ok(_) => Ok(()),

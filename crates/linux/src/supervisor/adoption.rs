@@ -75,6 +75,7 @@ fn form(config: &StackConfig) -> String {
         slow_start_after_idle,
         pacing,
         mtu_probing,
+        tail_probes,
         commit,
         record,
         private,
@@ -90,7 +91,7 @@ fn form(config: &StackConfig) -> String {
     } = config;
     format!(
         "{PROTOCOL} {file:?} {topology:?} {gateways:?} {host_addresses:?} {mtu:?} {nameserver:?} {ecn} {fastopen} \
-         {fastopen_key} {timestamps} {min_tso_segs} {congestion} {slow_start} {slow_start_after_idle} {pacing} {mtu_probing} {commit:?} {record:?} {private}"
+         {fastopen_key} {timestamps} {min_tso_segs} {congestion} {slow_start} {slow_start_after_idle} {pacing} {mtu_probing} {tail_probes} {commit:?} {record:?} {private}"
     )
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Settings that may change while a stack runs.
-pub const SETTINGS: [&str; 9] = [
+pub const SETTINGS: [&str; 10] = [
     "congestion",
     "ecn",
     "fastopen",
@@ -21,6 +21,7 @@ pub const SETTINGS: [&str; 9] = [
     "slow-start-after-idle",
     "pacing",
     "mtu-probing",
+    "tail-probes",
 ];
 
 /// A request of `eft ps`, `stat`, `kill` and the like.

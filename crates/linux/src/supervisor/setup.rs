@@ -92,6 +92,7 @@ pub struct StackConfig {
     pub pacing: &'static str,
     /// When tcp probes a path for its MTU: `off`, `blackhole` or `always`.
     pub mtu_probing: &'static str,
+    pub tail_probes: &'static str,
     /// Off only in order to measure what it costs that a turn's changes take effect together.
     pub commit: eft_component::Commit,
     /// The folder for recordings of ip, filter, tcp and udp.

@@ -15,6 +15,7 @@ use super::scoreboard::Range;
 use super::signature::Signing;
 use super::stamps::Stamps;
 use super::statistics::Statistics;
+use super::tail_probe::TailProbes;
 use super::usage::Usage;
 use crate::in_flight::InFlight;
 use crate::page::Page;
@@ -123,6 +124,8 @@ pub(crate) struct Live {
     pub slow_start: SlowStart,
     /// As configured when the connection was established.
     pub after_idle: SlowStartAfterIdle,
+    /// The same.
+    pub tail_probes: TailProbes,
     pub statistics: Statistics,
     /// Path errors that came, modulo 256.
     pub soft_errors: u8,
@@ -194,6 +197,7 @@ impl Live {
             rate: Rate::default(),
             slow_start: SlowStart::default(),
             after_idle: SlowStartAfterIdle::default(),
+            tail_probes: TailProbes::default(),
             statistics: Statistics::default(),
             soft_errors: 0,
             unused_since: None,

@@ -128,6 +128,7 @@ pub use mtu_search::MtuProbing;
 pub use pacing::Pacing;
 pub use probe::CommitProbe;
 pub use sizing::MinSegments;
+pub use tail_probe::TailProbes;
 pub use versions::{convert, revert};
 
 /// How large the engine is.

@@ -11,7 +11,7 @@ use super::live::due;
 use super::prr::Evidence as RecoveryEvidence;
 use super::recovery::Phase;
 use super::segment::Segment;
-use super::tail_probe::{self, Verdict};
+use super::tail_probe::{self, TailProbes, Verdict};
 use super::undo::{Evidence, Undo};
 use crate::timers::NEVER;
 use eft_base::Instant;
@@ -295,7 +295,8 @@ impl Connection<'_> {
     pub(super) fn arm_probe(&mut self, now: Instant) {
         let live = &mut *self.live;
         let recovery = &live.recovery;
-        let probes = tail_probe::is_of_use(&self.block)
+        let probes = live.tail_probes == TailProbes::On
+            && tail_probe::is_of_use(&self.block)
             && recovery.is_calm()
             && recovery.probe.is_none()
             && !recovery.probe_due

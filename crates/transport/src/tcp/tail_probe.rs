@@ -3,6 +3,7 @@
 
 use super::block::{Block, bit};
 use super::rtt::Rtt;
+use core::str::FromStr;
 use core::time::Duration;
 use eft_base::Instant;
 
@@ -12,6 +13,33 @@ const ACK_DELAY_MAX: Duration = Duration::from_millis(200);
 const PATIENCE_MIN: Duration = Duration::from_millis(10);
 /// §7.2, without a measured round trip.
 const UNMEASURED: Duration = Duration::from_secs(1);
+
+/// As `eft up --tail-probes` says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TailProbes {
+    #[default]
+    On,
+    /// Only the retransmission timer finds a loss at the end, as with Linux's `tcp_early_retrans=0`.
+    Off,
+}
+
+impl TailProbes {
+    pub fn name(self) -> &'static str {
+        match self {
+            TailProbes::On => "on",
+            TailProbes::Off => "off",
+        }
+    }
+}
+
+impl FromStr for TailProbes {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<TailProbes, &'static str> {
+        let all = [TailProbes::On, TailProbes::Off];
+        all.into_iter().find(|choice| choice.name() == text).ok_or("is neither on nor off")
+    }
+}
 
 /// A probe that was sent and is not acknowledged (§7.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

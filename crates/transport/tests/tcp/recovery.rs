@@ -4,10 +4,14 @@ use crate::loss::{MS, places, sack, sender, stretches};
 use crate::script::*;
 use crate::streams::transfer;
 use crate::world::Conditions;
+use eft_component::transport::Event;
 
 /// Connected over 40 ms, with ten segments of 1000 bytes in flight; where the stream begins.
 fn connected(bytes: u64, options: &[u8]) -> (Script, u32) {
-    let mut s = Script::new(sender(bytes));
+    connected_from(Script::new(sender(bytes)), bytes, options)
+}
+
+fn connected_from(mut s: Script, bytes: u64, options: &[u8]) -> (Script, u32) {
     s.rtt = 40 * MS;
     s.handshake(options);
     let base = s.ack;
@@ -138,6 +142,17 @@ fn one_probe_is_followed_by_the_timer() {
     assert_eq!(places(&s.wait(190 * MS), base), []);
     assert_eq!(places(&s.wait(60 * MS), base)[0], (0, 1000));
     assert_eq!((s.counter("retransmit_timeouts"), s.counter("loss_probes")), (1, 1));
+}
+
+#[test]
+fn without_probes_only_the_timer_finds_a_lost_tail() {
+    let mut s = Script::new(sender(10_000));
+    let off = Event::Configure { key: "tail-probes".into(), value: "off".into() };
+    s.world.at(1).event(off);
+    let (mut s, base) = connected_from(s, 10_000, &SACK);
+    assert_eq!(places(&s.wait(230 * MS), base), []);
+    assert_eq!(places(&s.wait(110 * MS), base)[0], (0, 1000));
+    assert_eq!((s.counter("retransmit_timeouts"), s.counter("loss_probes")), (1, 0));
 }
 
 /// RFC 8985 §7.4.2: data that a probe repaired were lost, and duplicates were not.

@@ -16,10 +16,11 @@ const NEAR: &str = "near";
 const FAR: &str = "far";
 
 /// What the kernel is told: eft's settings where they have an equal; nothing is remembered from one program to the
-/// next; answers are not limited in number, so that none depends on the time.
+/// next; answers are not limited in number and nothing is sent with a tail loss probe, so that none depends on the time.
 const SETTINGS: &[(&str, &str)] = &[
     ("net/ipv4/tcp_no_metrics_save", "1"),
     ("net/ipv4/tcp_invalid_ratelimit", "0"),
+    ("net/ipv4/tcp_early_retrans", "0"),
     ("net/ipv4/icmp_ratelimit", "0"),
     ("net/ipv4/icmp_ratemask", "0"),
     ("net/ipv6/icmp/ratelimit", "0"),
@@ -147,6 +148,8 @@ impl Sides {
             &ROUTER_V4.to_string(),
             "--gateway",
             &ROUTER_V6.to_string(),
+            "--tail-probes",
+            "off",
         ]
         .map(String::from);
         let stack = Stack::start("differential", DEVICE, &options)?;

@@ -5,7 +5,7 @@ use crate::commands::set::Settings;
 use crate::commands::stat::counters_of;
 use anyhow::{Context, Result};
 use eft_bench::counters::counters;
-use eft_transport::tcp::{Ecn, FastOpen, MtuProbing, Pacing, SlowStartAfterIdle, Timestamps};
+use eft_transport::tcp::{Ecn, FastOpen, MtuProbing, Pacing, SlowStartAfterIdle, TailProbes, Timestamps};
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 
@@ -87,6 +87,7 @@ fn meaning(words: &[String]) -> Settings {
                         settings.slow_start_after_idle = after_idle(value)
                     }
                     "net.ipv4.tcp_mtu_probing" => settings.mtu_probing = mtu_probing(value),
+                    "net.ipv4.tcp_early_retrans" => settings.tail_probes = tail_probes(value),
                     // Linux once emptied its cache so.
                     "net.ipv4.tcp_fastopen_cookies" => settings.forget_servers = true,
                     _ => {}
@@ -125,6 +126,11 @@ pub fn mtu_probing(value: &str) -> Option<MtuProbing> {
         "2" => MtuProbing::Always,
         _ => return None,
     })
+}
+
+/// Values that once meant another mechanism mean "on" now (tcp.rst).
+pub fn tail_probes(value: &str) -> Option<TailProbes> {
+    Some(if value == "0" { TailProbes::Off } else { TailProbes::On })
 }
 
 /// What the words of a `tc` command line mean: with the queueing discipline `fq` at its device, Linux paces every connection.

@@ -1,9 +1,9 @@
 //! What a script needs of its stack and of packetdrill: addresses as in packetdrill's own runner, and the settings that it
 //! makes in the kernel for which the stack has options.
 
-use super::kernel_tools::{after_idle, ecn, fast_open, mtu_probing, pacing, timestamps};
+use super::kernel_tools::{after_idle, ecn, fast_open, mtu_probing, pacing, tail_probes, timestamps};
 use eft_transport::tcp::{
-    CookieKeys, Ecn, FastOpen, MinSegments, MtuProbing, Pacing, SlowStartAfterIdle, Timestamps,
+    CookieKeys, Ecn, FastOpen, MinSegments, MtuProbing, Pacing, SlowStartAfterIdle, TailProbes, Timestamps,
 };
 use std::net::IpAddr;
 
@@ -26,6 +26,7 @@ pub struct Settings {
     min_tso_segs: MinSegments,
     after_idle: SlowStartAfterIdle,
     mtu_probing: MtuProbing,
+    tail_probes: TailProbes,
     pacing: Pacing,
     local: String,
     remote: String,
@@ -57,6 +58,7 @@ impl Settings {
                 .unwrap_or(SlowStartAfterIdle::Off),
             // As Linux has it.
             mtu_probing: set(begin, "tcp_mtu_probing").and_then(mtu_probing).unwrap_or(MtuProbing::Off),
+            tail_probes: set(begin, "tcp_early_retrans").and_then(tail_probes).unwrap_or_default(),
             pacing: begin.lines().find_map(|line| pacing(line.split_whitespace())).unwrap_or_default(),
             local: address(script, "--local_ip=", version),
             remote: address(script, "--remote_ip=", version),
@@ -73,6 +75,7 @@ impl Settings {
             ("--min-tso-segs", self.min_tso_segs.to_string()),
             ("--slow-start-after-idle", self.after_idle.name().to_string()),
             ("--mtu-probing", self.mtu_probing.name().to_string()),
+            ("--tail-probes", self.tail_probes.name().to_string()),
             ("--pacing", self.pacing.name().to_string()),
         ];
         // As every kernel of theirs has it.

@@ -19,7 +19,7 @@ use eft_base::text::complaint;
 use eft_linux::devices::DeviceSpec;
 use eft_transport::tcp::{
     Algorithm, CookieKeys, Ecn, FastOpen, MinSegments, MtuProbing, Pacing, SlowStart, SlowStartAfterIdle,
-    Timestamps,
+    TailProbes, Timestamps,
 };
 use serde::Deserialize;
 
@@ -42,6 +42,7 @@ pub struct Options {
     pub slow_start_after_idle: Option<SlowStartAfterIdle>,
     pub pacing: Option<Pacing>,
     pub mtu_probing: Option<MtuProbing>,
+    pub tail_probes: Option<TailProbes>,
     pub keep: Option<u32>,
     pub record: Option<PathBuf>,
     pub topology: Option<PathBuf>,
@@ -71,6 +72,7 @@ struct Text {
     slow_start_after_idle: Option<String>,
     pacing: Option<String>,
     mtu_probing: Option<String>,
+    tail_probes: Option<String>,
     keep: Option<u32>,
     record: Option<PathBuf>,
     topology: Option<PathBuf>,
@@ -139,6 +141,7 @@ fn parse(text: &str) -> Result<Options> {
             .transpose()?,
         pacing: text.pacing.map(|s| one("pacing", &s)).transpose()?,
         mtu_probing: text.mtu_probing.map(|s| one("mtu-probing", &s)).transpose()?,
+        tail_probes: text.tail_probes.map(|s| one("tail-probes", &s)).transpose()?,
         keep: text.keep,
         record: text.record,
         topology: text.topology,

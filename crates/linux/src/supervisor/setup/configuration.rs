@@ -138,6 +138,7 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
         store.subscribe("slow-start-after-idle", peer);
         store.subscribe("pacing", peer);
         store.subscribe("mtu-probing", peer);
+        store.subscribe("tail-probes", peer);
         store.subscribe(Commit::KEY, peer);
     }
     store.publish("ecn", config.ecn.into());
@@ -149,6 +150,7 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
     store.publish("slow-start-after-idle", config.slow_start_after_idle.into());
     store.publish("pacing", config.pacing.into());
     store.publish("mtu-probing", config.mtu_probing.into());
+    store.publish("tail-probes", config.tail_probes.into());
     store.publish("min-tso-segs", config.min_tso_segs.to_string().into());
     if config.commit == Commit::Off {
         store.publish(Commit::KEY, config.commit.name().into());

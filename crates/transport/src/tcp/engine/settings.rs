@@ -15,6 +15,7 @@ impl Tcp {
             "timestamps" => self.clocks = choice(value),
             "pacing" => self.pacing = choice(value),
             "mtu-probing" => self.mtu_probing = choice(value),
+            "tail-probes" => self.tail_probes = choice(value),
             "congestion" => self.algorithm = choice(value),
             "slow-start" => self.slow_start = choice(value),
             "slow-start-after-idle" => self.after_idle = choice(value),
@@ -27,10 +28,10 @@ impl Tcp {
     /// A connection begins, or goes on after a rebirth, with the settings of now.
     pub(in crate::tcp) fn take_settings(&mut self, i: u32) {
         let (slow_start, after_idle, algorithm) = (self.slow_start, self.after_idle, self.algorithm);
-        let (pacing, mtu_probing) = (self.pacing, self.mtu_probing);
+        let (pacing, mtu_probing, tail_probes) = (self.pacing, self.mtu_probing, self.tail_probes);
         let live = self.connection(i).live;
         (live.slow_start, live.after_idle, live.algorithm) = (slow_start, after_idle, algorithm);
-        (live.pace.mode, live.mtu.mode) = (pacing, mtu_probing);
+        (live.pace.mode, live.mtu.mode, live.tail_probes) = (pacing, mtu_probing, tail_probes);
     }
 }
 

@@ -14,6 +14,8 @@ fn variables_that_the_stack_has_change_there() {
     let settings = of("sysctl -q net.ipv4.tcp_slow_start_after_idle=0 net.ipv4.tcp_mtu_probing=2");
     assert_eq!(settings.slow_start_after_idle, Some(SlowStartAfterIdle::Off));
     assert_eq!(settings.mtu_probing, Some(MtuProbing::Always));
+    assert_eq!(of("sysctl -q net.ipv4.tcp_early_retrans=0").tail_probes, Some(TailProbes::Off));
+    assert_eq!(of("sysctl -q net.ipv4.tcp_early_retrans=3").tail_probes, Some(TailProbes::On));
     assert!(of("ip tcp_metrics flush all").forget_servers);
 }
 
