@@ -41,9 +41,13 @@ need_source() { # name
     rm -rf "$work"
 }
 
-build_release() {
+need_compilers() {
     command -v cargo >/dev/null || { echo "a Rust toolchain is missing: see https://rustup.rs" >&2; exit 1; }
     command -v cc >/dev/null || need_packages gcc libc6-dev
+}
+
+build_release() {
+    need_compilers
     echo "building (release)"
     # The simulator, fuzz targets and checks are no part of what runs.
     cargo build --release -p eft -p eft-shim --quiet || exit 1

@@ -377,8 +377,8 @@ def run_each(cases, wanted):
     return 1 if failed else 0
 
 
-def seconds(default=10):
-    """How long each program is under load: 10 in the test, 60 by hand (EFT_LIVE_SECONDS=60)."""
+def seconds(default=6):
+    """How long each program is under load: 6 in the test, 60 by hand (EFT_LIVE_SECONDS=60)."""
     return min(int(os.environ.get("EFT_LIVE_SECONDS", default)), limit_of_seconds)
 
 
@@ -404,7 +404,7 @@ def over_veth(case):
     another."""
     def run():
         global limit_of_seconds
-        Stack.usual_kind, limit_of_seconds = "veth", 6
+        Stack.usual_kind, limit_of_seconds = "veth", 4
         try:
             case()
         finally:
@@ -417,7 +417,7 @@ def over_ipv6(case):
     """The case on a stack with IPv6 addresses alone: shorter, since only the packets are others."""
     def run():
         global limit_of_seconds
-        Stack.usual_version, limit_of_seconds = 6, 6
+        Stack.usual_version, limit_of_seconds = 6, 4
         try:
             case()
         finally:

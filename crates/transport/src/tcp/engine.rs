@@ -9,18 +9,13 @@ use super::asked::{Path, PendingReset, Request};
 use super::asking::Ecn;
 use super::block::{Cold, State, Tuple};
 use super::clocks::Timestamps;
-use super::congestion::Algorithm;
-use super::congestion::hystart::SlowStart;
 use super::cookie_cache::CookieCache;
 use super::cookie_keys::CookieKeys;
 use super::counters::{COUNTERS, Counter};
 use super::durable::{Blocks, Tables};
 use super::early_resets::Resets;
 use super::fast_open::FastOpen;
-use super::idle::SlowStartAfterIdle;
 use super::live::{Live, due};
-use super::mtu_search::MtuProbing;
-use super::pacing::Pacing;
 use super::ports::Ports;
 use super::reassembly::Reassembly;
 use super::sizing::MinSegments;
@@ -47,6 +42,7 @@ use eft_component::transport::{Effect, Event};
 use eft_component::{Commit, Component, Context, Occasion, Outbox};
 use eft_messages::transport::{IpToTransport, TransportToIp};
 use eft_messages::{ComponentId, Encoded, Role};
+use settings::Settings;
 
 /// Resets for segments of no connection, per second.
 const RESETS_PER_SECOND: u64 = 1000;
@@ -90,12 +86,8 @@ pub struct Tcp {
     pub(super) cookie_keys: Option<CookieKeys>,
     pub(super) clocks: Timestamps,
     pub(super) min_segments: MinSegments,
-    pub(super) slow_start: SlowStart,
-    pub(super) after_idle: SlowStartAfterIdle,
-    pub(super) algorithm: Algorithm,
-    pub(super) pacing: Pacing,
-    pub(super) mtu_probing: MtuProbing,
-    pub(super) tail_probes: super::tail_probe::TailProbes,
+    /// What connections take when they begin.
+    settings: Settings,
     pub(super) early_resets: Resets,
     pub(super) cookie_cache: CookieCache,
     pub(super) key: Key,
@@ -164,12 +156,7 @@ impl Tcp {
             cookie_keys: None,
             clocks: Timestamps::default(),
             min_segments: MinSegments::default(),
-            slow_start: SlowStart::default(),
-            after_idle: SlowStartAfterIdle::default(),
-            algorithm: Algorithm::default(),
-            pacing: Pacing::default(),
-            mtu_probing: MtuProbing::default(),
-            tail_probes: Default::default(),
+            settings: Settings::default(),
             early_resets: Resets::default(),
             cookie_cache: CookieCache::new(key),
             key,

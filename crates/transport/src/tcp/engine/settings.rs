@@ -1,8 +1,20 @@
 //! What the stack's configuration says to tcp: as `eft up` began it, or as `eft set` changes it.
 
 use super::Tcp;
+use crate::tcp::{Algorithm, MtuProbing, Pacing, SlowStart, SlowStartAfterIdle, TailProbes};
 use core::str::FromStr;
 use eft_component::Commit;
+
+/// What is of each connection on its own, which keeps it from its beginning on.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Settings {
+    slow_start: SlowStart,
+    after_idle: SlowStartAfterIdle,
+    algorithm: Algorithm,
+    pacing: Pacing,
+    mtu_probing: MtuProbing,
+    tail_probes: TailProbes,
+}
 
 impl Tcp {
     pub(super) fn configure(&mut self, key: &str, value: &[u8]) {
@@ -13,12 +25,12 @@ impl Tcp {
             "fastopen-key" => self.cookie_keys = parsed(value),
             "forget-servers" => self.cookie_cache.clear(),
             "timestamps" => self.clocks = choice(value),
-            "pacing" => self.pacing = choice(value),
-            "mtu-probing" => self.mtu_probing = choice(value),
-            "tail-probes" => self.tail_probes = choice(value),
-            "congestion" => self.algorithm = choice(value),
-            "slow-start" => self.slow_start = choice(value),
-            "slow-start-after-idle" => self.after_idle = choice(value),
+            "pacing" => self.settings.pacing = choice(value),
+            "mtu-probing" => self.settings.mtu_probing = choice(value),
+            "tail-probes" => self.settings.tail_probes = choice(value),
+            "congestion" => self.settings.algorithm = choice(value),
+            "slow-start" => self.settings.slow_start = choice(value),
+            "slow-start-after-idle" => self.settings.after_idle = choice(value),
             "min-tso-segs" => self.min_segments = choice(value),
             Commit::KEY => self.set_commit(Commit::of(value)),
             _ => {}
@@ -27,8 +39,7 @@ impl Tcp {
 
     /// A connection begins, or goes on after a rebirth, with the settings of now.
     pub(in crate::tcp) fn take_settings(&mut self, i: u32) {
-        let (slow_start, after_idle, algorithm) = (self.slow_start, self.after_idle, self.algorithm);
-        let (pacing, mtu_probing, tail_probes) = (self.pacing, self.mtu_probing, self.tail_probes);
+        let Settings { slow_start, after_idle, algorithm, pacing, mtu_probing, tail_probes } = self.settings;
         let live = self.connection(i).live;
         (live.slow_start, live.after_idle, live.algorithm) = (slow_start, after_idle, algorithm);
         (live.pace.mode, live.mtu.mode, live.tail_probes) = (pacing, mtu_probing, tail_probes);
