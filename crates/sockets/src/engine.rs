@@ -78,8 +78,8 @@ impl Output for Out {
 enum Waiting {
     /// It goes to an application; `handle` came with the request.
     Application { connection: ConnectionId, sequence: u64, op: u32, inode: u64, handle: Handle },
-    /// Nothing: the request was a close.
-    Nobody,
+    /// The transport has closed the socket: this incarnation's descriptor is forgotten.
+    Close(u32),
     /// If the attach of this incarnation failed, the descriptor is hung up.
     Attach(u32),
     /// It is one of the transports' answers about the end of a domain.
@@ -109,6 +109,8 @@ pub struct Sockets {
     open: BTreeMap<(DomainId, u32), Open>,
     /// Those among them whose descriptor is closed, of which their transport is to be told.
     unclosed: BTreeSet<SocketId>,
+    /// The incarnations that transports were told to close and whose far ends others still keep.
+    closing: BTreeMap<SocketId, u32>,
     /// A predecessor's sockets whose pages are still to be read.
     unexamined: VecDeque<SocketId>,
     /// The transports that this stack has.
@@ -132,6 +134,7 @@ impl Sockets {
             domains: BTreeMap::new(),
             open: BTreeMap::new(),
             unclosed: BTreeSet::new(),
+            closing: BTreeMap::new(),
             unexamined: VecDeque::new(),
             transports: BTreeSet::new(),
             info: Vec::new(),

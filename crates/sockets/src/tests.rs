@@ -179,7 +179,7 @@ fn listeners_are_limited_and_given_back() {
     let out = b.event(Event::Closed(SocketId { domain: DOMAIN, slot: 2 }));
     assert!(matches!(
         out[..],
-        [Out::Transport(_, SocketsToTransport::Close { .. }), Out::Effect(Effect::Drop(_))]
+        [Out::Transport(_, SocketsToTransport::Close { .. }), Out::Effect(Effect::Leave(_))]
     ));
     assert!(matches!(b.request(listen(4), 0)[..], [Out::Transport(..)]));
 }

@@ -250,6 +250,7 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
                     self.keep(socket, transport, fd);
                 }
             }
+            Effect::Leave(socket) => self.drop_socket(socket),
             Effect::Drop(socket) => {
                 self.drop_socket(socket);
                 super::tell(

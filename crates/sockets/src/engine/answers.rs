@@ -44,8 +44,21 @@ impl Sockets {
         if let Some(page) = self.domains.get(&socket.domain).and_then(|f| f.arena.socket(socket.slot)) {
             page.set_inode(r.value);
         }
-        self.open.insert((socket.domain, socket.slot), Open { transport, incarnation: Some(r.args[0]) });
+        self.keep(transport, socket, r.args[0], handle, out);
+    }
+
+    /// A socket has a descriptor. Whatever is under way for the slot's last socket does not concern it.
+    fn keep(
+        &mut self,
+        transport: ComponentId,
+        socket: SocketId,
+        incarnation: u32,
+        handle: Handle,
+        out: &mut Outbox<Out>,
+    ) {
+        self.open.insert((socket.domain, socket.slot), Open { transport, incarnation: Some(incarnation) });
         self.unclosed.remove(&socket);
+        self.closing.remove(&socket);
         out.push(Out::Effect(Effect::Keep { socket, transport, handle }));
     }
 
@@ -75,7 +88,10 @@ impl Sockets {
             }
             Waiting::Attach(incarnation) => return self.attached(socket, incarnation, errno, out),
             Waiting::DomainEnd(domain) => return self.domain_ended(domain, out),
-            Waiting::Nobody => return,
+            Waiting::Close(incarnation) => {
+                // An answer to a request of one socket names it (`fits`).
+                return self.has_closed(socket, incarnation, out);
+            }
         };
         let domain = socket.domain;
         match (op, errno) {
@@ -84,9 +100,7 @@ impl Sockets {
                 if let Some(page) = self.domains.get(&domain).and_then(|f| f.arena.socket(socket.slot)) {
                     page.set_inode(inode);
                 }
-                let transport = pending.transport;
-                self.open.insert((domain, socket.slot), Open { transport, incarnation: Some(incarnation) });
-                out.push(Out::Effect(Effect::Keep { socket, transport, handle }));
+                self.keep(pending.transport, socket, incarnation, handle, out);
             }
             (op::LISTEN, 0) => {
                 if let Some(f) = self.domains.get_mut(&domain) {

@@ -37,10 +37,19 @@ impl Sockets {
             f.listeners.remove(&socket.slot);
         }
         let build = |request| SocketsToTransport::Close { request, socket, incarnation };
-        self.submit(transport, Waiting::Nobody, build, out);
-        // After that: if this server dies in between, its successor is given the descriptor, and closes the socket again, or
-        // finds that the slot has its next one.
-        out.push(Out::Effect(Effect::Drop(socket)));
+        self.submit(transport, Waiting::Close(incarnation), build, out);
+        // If the transport and this server die before the request is read, nobody knows of it. So the far end is kept until the
+        // answer: who is given it as a successor closes the socket again, or finds that the slot has its next one.
+        self.closing.insert(socket, incarnation);
+        out.push(Out::Effect(Effect::Leave(socket)));
+    }
+
+    /// The transport has closed this incarnation. Its far end is dropped, unless the slot's next socket has replaced it.
+    pub(super) fn has_closed(&mut self, socket: SocketId, incarnation: u32, out: &mut Outbox<Out>) {
+        if self.closing.get(&socket) == Some(&incarnation) {
+            self.closing.remove(&socket);
+            out.push(Out::Effect(Effect::Drop(socket)));
+        }
     }
 
     pub(super) fn domain_closed(&mut self, cx: &mut Context, domain: DomainId, out: &mut Outbox<Out>) {

@@ -25,12 +25,48 @@ fn opened() -> Bench {
     b
 }
 
-#[test]
-fn a_socket_is_dropped_after_its_close() {
-    let mut b = opened();
+/// The descriptor is closed: the request that follows from it.
+fn close(b: &mut Bench) -> RequestId {
     let out = b.event(Event::Closed(SOCKET));
-    assert!(is_close(&out[0], INCARNATION), "{out:?}");
-    assert_eq!(out[1..], [Out::Effect(Effect::Drop(SOCKET))]);
+    let [Out::Transport(_, close), ref rest @ ..] = out[..] else { panic!("{out:?}") };
+    assert_eq!(rest, [Out::Effect(Effect::Leave(SOCKET))]);
+    close.asks().0
+}
+
+#[test]
+fn a_socket_is_dropped_when_its_close_is_answered() {
+    let mut b = opened();
+    let request = close(&mut b);
+    assert!(b.event(Event::Closed(SOCKET)).is_empty());
+    assert_eq!(b.answer(ComponentId::TCP, request, 0, 4), [Out::Effect(Effect::Drop(SOCKET))]);
+    assert!(b.answer(ComponentId::TCP, request, 0, 4).is_empty());
+}
+
+#[test]
+fn a_close_that_dies_with_its_reader_and_its_writer_is_sent_by_the_successor() {
+    let mut b = opened();
+    close(&mut b);
+    // tcp dies and has not read it; this server dies before tcp's successor is connected.
+    b.out.remove_peer(ComponentId::TCP);
+    let mut b = successor(b);
+    let request = close(&mut b);
+    assert_eq!(b.answer(ComponentId::TCP, request, 0, 4), [Out::Effect(Effect::Drop(SOCKET))]);
+}
+
+#[test]
+fn a_late_answer_does_not_drop_the_next_socket_of_the_slot() {
+    let mut b = opened();
+    let first = close(&mut b);
+    // The transport has freed the slot, a connection is in it, and a program takes that before the answer is read.
+    b.arena.socket(4).unwrap().reset(ComponentId::TCP);
+    let r = Request { op: op::ACCEPTED, slot: 4, value: 78, args: [7, 0, 0, 0], ..Request::default() };
+    b.request(r, 9);
+    assert!(b.answer(ComponentId::TCP, first, 0, 4).is_empty());
+    // Nor if that is closed, too, by then.
+    b.request(r, 9);
+    let second = close(&mut b);
+    assert!(b.answer(ComponentId::TCP, first, 0, 4).is_empty());
+    assert_eq!(b.answer(ComponentId::TCP, second, 0, 4), [Out::Effect(Effect::Drop(SOCKET))]);
 }
 
 #[test]
@@ -41,7 +77,7 @@ fn who_dies_between_close_and_drop_has_a_successor_that_does_both() {
     let mut b = successor(b);
     let out = b.event(Event::Closed(SOCKET));
     assert!(is_close(&out[0], 1), "{out:?}");
-    assert_eq!(out[1..], [Out::Effect(Effect::Drop(SOCKET))]);
+    assert_eq!(out[1..], [Out::Effect(Effect::Leave(SOCKET))]);
 }
 
 #[test]
@@ -72,7 +108,7 @@ fn nothing_is_dropped_while_the_transport_is_dead() {
     e.flush(&mut cx, out);
     let out: Vec<Out> = b.out.drain().collect();
     assert!(is_close(&out[0], INCARNATION), "{out:?}");
-    assert_eq!(out[1..], [Out::Effect(Effect::Drop(SOCKET))]);
+    assert_eq!(out[1..], [Out::Effect(Effect::Leave(SOCKET))]);
 }
 
 #[test]
