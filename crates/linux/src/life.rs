@@ -7,7 +7,7 @@
 use crate::{Doing, Result};
 use eft_channel::Shared;
 use eft_channel::status::Status;
-use rustix::process::Pid;
+use rustix::process::{Pid, getpriority_process};
 use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -104,12 +104,28 @@ pub fn wake_elsewhere(pid: u32) {
     }
 }
 
-/// Lets everybody else run before the kernel's work on a process that is [ending](Witness::ending): its successor may be among them.
+/// Lets everybody else run before a process. For one that is [ending](Witness::ending), since its successor may be among them; and
+/// for one that prepares itself for later: a kernel without preemption looks only at its ticks, 4 ms apart, whether a server that
+/// has been woken is to run instead of an equal.
 pub fn step_aside(pid: u32) {
-    // SAFETY: all zeroes are a valid parameter, and the only one that SCHED_IDLE knows.
+    schedule(pid, libc::SCHED_IDLE);
+}
+
+/// Ends that. Needs the right to be as [nice](may_step_aside) as this process is.
+pub fn step_forward(pid: u32) {
+    schedule(pid, libc::SCHED_OTHER);
+}
+
+/// Whether a child that steps aside can be called back: the kernel takes that for a rise in priority (sched(7)).
+pub fn may_step_aside() -> bool {
+    getpriority_process(None).is_ok_and(|nice| nice < 0)
+}
+
+fn schedule(pid: u32, policy: libc::c_int) {
+    // SAFETY: all zeroes are a valid parameter, and the only one that these policies know.
     unsafe {
         let parameter: libc::sched_param = std::mem::zeroed();
-        libc::sched_setscheduler(pid as i32, libc::SCHED_IDLE, &parameter);
+        libc::sched_setscheduler(pid as i32, policy, &parameter);
     }
 }
 

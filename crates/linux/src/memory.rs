@@ -7,6 +7,7 @@ use rustix::mm::{MapFlags, ProtFlags};
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr::NonNull;
+use std::rc::Rc;
 use std::sync::Arc;
 
 struct Mapping {
@@ -65,17 +66,20 @@ pub fn read_only(fd: &impl AsFd) -> Result<OwnedFd> {
         .doing("cannot reopen a segment read-only")
 }
 
-/// A segment, and a descriptor of it that cannot be mapped for writing.
+/// A segment, and a descriptor of it that cannot be mapped for writing. Shared, since a duplicate takes two system calls.
 pub struct Both {
-    pub own: OwnedFd,
-    pub shown: OwnedFd,
+    pub own: Rc<OwnedFd>,
+    pub shown: Rc<OwnedFd>,
 }
 
 impl Both {
     pub fn make(name: &str, len: usize) -> Result<Both> {
-        let own = create(name, len)?;
+        Both::of(create(name, len)?)
+    }
+
+    pub fn of(own: OwnedFd) -> Result<Both> {
         let shown = read_only(&own)?;
-        Ok(Both { own, shown })
+        Ok(Both { own: Rc::new(own), shown: Rc::new(shown) })
     }
 }
 

@@ -38,8 +38,9 @@ pub struct TransportSurroundings {
 
 /// The most marks taken in one turn, however many sockets are marked; up to a word's worth more.
 const MARKS_PER_TURN: usize = 256;
-/// Far ends brought in line with their sockets in one turn, beside those where there is something to tell.
-const FAR_PER_TURN: usize = 64;
+/// Far ends brought in line with their sockets in one turn, beside those where there is something to tell: what arrives meanwhile
+/// waits.
+const FAR_PER_TURN: usize = 16;
 
 impl TransportSurroundings {
     pub fn new(transport: ComponentId) -> Self {

@@ -9,13 +9,14 @@ use eft_control::accusation::{Evidence, Verdict};
 use eft_host::clock;
 use eft_messages::ComponentId;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 
 /// One direction of an edge. It is mapped only while an accusation is judged.
 pub struct Queue {
     pub writer: ComponentId,
     pub reader: ComponentId,
-    pub lines: OwnedFd,
-    pub position: OwnedFd,
+    pub lines: Rc<OwnedFd>,
+    pub position: Rc<OwnedFd>,
 }
 
 impl Supervisor {
@@ -32,7 +33,7 @@ impl Supervisor {
             return Ok(None);
         };
         let inspect =
-            |q: &Queue| inspect_queue(&memory::map(&q.lines, false)?, &memory::map(&q.position, false)?);
+            |q: &Queue| inspect_queue(&memory::map(&*q.lines, false)?, &memory::map(&*q.position, false)?);
         Ok(Some(Evidence { accuser, accused, written: inspect(written)?, read: inspect(read)? }))
     }
 

@@ -161,7 +161,7 @@ impl Supervisor {
         let mut fds = vec![&pidfd, control, &m.eventfd, &m.bell_fd.own];
         fds.extend(&words);
         fds.extend(m.program.iter().map(|program| &**program));
-        fds.extend(m.pools.iter().map(|pool| &pool.segment.own));
+        fds.extend(m.pools.iter().map(|pool| &*pool.segment.own));
         let server = Server {
             pid,
             landlock: m.landlock,
@@ -209,7 +209,8 @@ impl Supervisor {
     pub(super) fn adopt(&mut self, inherited: &mut Inheritance) -> Result<()> {
         for name in inherited.names("queue/") {
             self.queues.extend(inherited.take(&name).and_then(|((writer, reader), fds)| {
-                let [lines, position] = fds.try_into().ok()?;
+                let fds: [OwnedFd; 2] = fds.try_into().ok()?;
+                let [lines, position] = fds.map(Rc::new);
                 Some(Queue { writer, reader, lines, position })
             }));
         }
@@ -268,7 +269,7 @@ impl Supervisor {
         let mut pools = Vec::new();
         for ((id, slot_size), plan) in server.pools.iter().copied().zip(readers) {
             let own = fds.next()?;
-            let segment = Both { shown: memory::read_only(&own).ok()?, own };
+            let segment = Both::of(own).ok()?;
             pools.push(OwnedPool { id, segment, slot_size, readers: plan.readers });
         }
         let process = match processes.iter().find(|p| p.borrow().id() == server.pid) {
@@ -289,8 +290,8 @@ impl Supervisor {
         let m = &mut self.members[i];
         // SAFETY: Doorbell is one atomic.
         m.bell = unsafe { memory::map(&bell, true).ok()?.shared::<Doorbell>(0) }.ok()?;
-        m.bell_fd = Both { shown: memory::read_only(&bell).ok()?, own: bell };
-        m.eventfd = eventfd;
+        m.bell_fd = Both::of(bell).ok()?;
+        m.eventfd = Rc::new(eventfd);
         m.control = Some(control);
         m.stderr = words.map(ChildStderr::from);
         m.program = program.map(Arc::new);
@@ -321,6 +322,7 @@ impl Supervisor {
 impl Queue {
     pub fn keep(&self, kept: &mut Kept) {
         let ways: (ComponentId, ComponentId) = (self.writer, self.reader);
-        kept.put(format!("queue/{}>{}", self.writer, self.reader), &ways, &[&self.lines, &self.position]);
+        let name = format!("queue/{}>{}", self.writer, self.reader);
+        kept.put_shared(name, &ways, &[&self.lines, &self.position]);
     }
 }

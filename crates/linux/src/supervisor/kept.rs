@@ -12,8 +12,10 @@ use eft_channel::socket::{LAYOUT_OLDEST, LAYOUT_VERSION};
 use eft_control::plan;
 use eft_host::clock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::Serialize;
 use std::collections::VecDeque;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::Child;
@@ -37,7 +39,7 @@ pub struct Kept {
     socket: OwnedFd,
     /// `None`: it is a child of a predecessor.
     child: Option<Child>,
-    unsent: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
+    unsent: VecDeque<(Vec<u8>, Vec<Rc<OwnedFd>>)>,
     /// Its listening socket, until everything is sent.
     listener: Option<OwnedFd>,
     /// The one whose place it takes, which is told everything, too, until then.
@@ -90,6 +92,13 @@ impl Kept {
         self.say(&ToKeeper::Put { name, value: encode(value) }, fds);
     }
 
+    /// The same without duplicates, if it has to wait.
+    pub fn put_shared(&mut self, name: String, value: &impl Serialize, fds: &[&Rc<OwnedFd>]) {
+        let message = ToKeeper::Put { name, value: encode(value) };
+        let borrowed: Vec<&OwnedFd> = fds.iter().map(|fd| &***fd).collect();
+        self.say_with(&message, &borrowed, || Ok(fds.iter().copied().map(Rc::clone).collect()));
+    }
+
     /// Puts a value of the store. It may be longer than a packet, so it goes along as shared memory; an empty one needs none.
     pub fn put_stored(&mut self, key: &str, value: &[u8]) {
         let name = format!("store/{key}");
@@ -115,16 +124,32 @@ impl Kept {
 
     /// Sends a message without waiting: what the keeper cannot take now waits here.
     fn say(&mut self, message: &ToKeeper, fds: &[&OwnedFd]) {
+        self.say_with(message, fds, || fds.iter().map(|fd| fd.try_clone().map(Rc::new)).collect());
+    }
+
+    /// The same; `keep` is asked for the descriptors if they have to wait.
+    fn say_with(
+        &mut self,
+        message: &ToKeeper,
+        fds: &[&OwnedFd],
+        keep: impl FnOnce() -> io::Result<Vec<Rc<OwnedFd>>>,
+    ) {
         self.turn.iter().for_each(|turn| turn.begin());
         if let Some(old) = &mut self.old {
             old.say(message, fds);
         }
-        let fds: std::io::Result<Vec<OwnedFd>> = fds.iter().map(|fd| fd.try_clone()).collect();
-        if let Ok(fds) = fds {
-            self.unsent.push_back((encode(message), fds));
-        }
+        let bytes = encode(message);
         if !self.is_held {
             self.flush();
+            let borrowed: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
+            if self.unsent.is_empty()
+                && !super::member::is_full(scm::send(&self.socket, &bytes, &borrowed, true))
+            {
+                return;
+            }
+        }
+        if let Ok(fds) = keep() {
+            self.unsent.push_back((bytes, fds));
         }
     }
 
@@ -278,7 +303,7 @@ impl Supervisor {
     /// Puts a component's memory into the keeper, and its process, which must be dead before there is another.
     pub(super) fn keep_member(&mut self, i: usize) {
         let (Some(kept), member) = (&mut self.kept, &self.members[i]) else { return };
-        let fds: Vec<&OwnedFd> = [&member.status_page.own].into_iter().chain(&member.arena).collect();
+        let fds: Vec<&OwnedFd> = [&*member.status_page.own].into_iter().chain(&member.arena).collect();
         kept.put(format!("member/{}", member.name), &member.generation, &fds);
         if let Some(pidfd) = member.child.as_ref().and_then(|child| child.borrow().pidfd()) {
             kept.put(format!("process/{}", member.name), &(), &[&pidfd]);
@@ -287,15 +312,25 @@ impl Supervisor {
 
     /// Puts a standby into the keeper. It may have the memory of the server whose place it takes before the keeper hears of that.
     pub(super) fn keep_standby(&mut self, i: usize) {
+        if self.members[i].standby.is_kept()
+            && let Some(pid) = self.members[i].standby.pid()
+        {
+            self.keep_newcomer(i, pid);
+        }
+    }
+
+    /// The same of a newcomer, which is a child that has not been reaped.
+    pub(super) fn keep_newcomer(&mut self, i: usize, pid: u32) {
         let (Some(kept), member) = (&mut self.kept, &self.members[i]) else { return };
-        if let Some(pidfd) = member.standby.pidfd() {
+        let pidfd = Pid::from_raw(pid as i32).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        if let Some(pidfd) = pidfd {
             kept.put(format!("process/{}/standby", member.name), &(), &[&pidfd]);
         }
     }
 
-    /// Keeps the keeper from the CPU while this server, which is dead, is succeeded by a standby that it knows.
+    /// Keeps the keeper from the CPU while this server, which is dead, is succeeded by a process that it knows.
     pub(super) fn hold_keeper(&mut self, i: usize) {
-        let knows = self.members[i].standby.is_kept();
+        let knows = self.members[i].standby.is_kept() || self.is_awaited(i);
         if let Some(kept) = self.kept.as_mut().filter(|kept| knows && kept.has_all()) {
             kept.hold();
         }

@@ -119,7 +119,7 @@ pub struct Supervisor {
     next_pool: u16,
     spares: spares::Spares,
     /// What neighbours of a newborn are told when it has been told everything itself.
-    later: Vec<(ComponentId, ToServer, Vec<OwnedFd>)>,
+    later: Vec<(ComponentId, ToServer, Vec<Rc<OwnedFd>>)>,
     old_pools: Vec<(Instant, PoolId)>,
     silencers: Vec<Silencer>,
     announced: bool,
@@ -383,7 +383,7 @@ impl Supervisor {
 
     fn tell_the_rest(&mut self) {
         for (peer, message, fds) in std::mem::take(&mut self.later) {
-            self.tell(peer, &message, &fds.iter().collect::<Vec<_>>());
+            self.tell(peer, &message, &fds.iter().map(|fd| &**fd).collect::<Vec<_>>());
         }
     }
 

@@ -228,7 +228,7 @@ impl Supervisor {
     pub(super) fn show_member(&mut self, i: usize) {
         let Some(cores) = self.index(ComponentId::CORES).filter(|c| *c != i) else { return };
         let member = &self.members[i];
-        let Ok(page) = member.status_page.shown.try_clone() else { return };
+        let page = member.status_page.shown.clone();
         let view = ToServer::Member(member.view());
         self.tell_index(cores, &view, &[&page]);
     }

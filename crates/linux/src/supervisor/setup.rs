@@ -208,9 +208,9 @@ fn member(
     // SAFETY: Doorbell is one atomic.
     let bell = unsafe { memory::map(&bell_fd, true)?.shared::<Doorbell>(0) }
         .map_err(|_| Error::Protocol("bell".into()))?;
-    let bell_fd = Both { shown: memory::read_only(&bell_fd)?, own: bell_fd };
+    let bell_fd = Both::of(bell_fd)?;
     let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).doing("eventfd")?;
-    let status_fd = Both { shown: memory::read_only(&status_fd)?, own: status_fd };
+    let status_fd = Both::of(status_fd)?;
     let mut member = Member::new(peer, name, status_fd, status, event, bell_fd, bell, turn.clone());
     if let Some(spec) = config.topology.spec(peer) {
         if let Some(cpu) = spec.cpu {

@@ -7,7 +7,6 @@
 
 use super::process::Spawned;
 use eft_base::Instant;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::{Value, json};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -59,12 +58,6 @@ impl Standby {
 
     pub fn is_kept(&self) -> bool {
         self.waiting.as_ref().is_some_and(|waiting| waiting.is_kept)
-    }
-
-    /// A descriptor of the waiting process, of which the keeper is to be told. It is a child that has not been reaped.
-    pub fn pidfd(&self) -> Option<OwnedFd> {
-        let pid = self.pid().filter(|_| self.is_kept())?;
-        pidfd_open(Pid::from_raw(pid as i32)?, PidfdFlags::empty()).ok()
     }
 
     /// Ends the waiting process. It is a child that has not been reaped, so no other process can have its number.

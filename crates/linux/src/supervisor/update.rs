@@ -24,6 +24,8 @@ use std::time::Duration;
 
 /// How long a newcomer may take to examine what it gets, or to become ready.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// After this time a newcomer is examined as if it was urgent: where programs compute on every CPU it would never be its turn.
+const LEISURE: Duration = Duration::from_millis(200);
 /// How long the old server may take to end.
 const END: Duration = Duration::from_secs(1);
 /// How long the newcomer must live to prove itself.
@@ -161,6 +163,7 @@ impl Supervisor {
                 return self.refuse_update(member, client, &why.to_string());
             }
         }
+        self.keep_newcomer(member, newcomer.child.id());
         let told_at = clock::now();
         self.tell_index(member, &ToServer::Stop, &[]);
         let stage = Stage::Ending { newcomer, told_at };
@@ -179,6 +182,12 @@ impl Supervisor {
                 "the new program wants {len} bytes for its state, which has {now}"
             ))),
         }
+    }
+
+    /// Whether a newcomer, of which the keeper knows, takes this one's place as soon as it has ended.
+    pub(super) fn is_awaited(&self, i: usize) -> bool {
+        let awaited = |update: &Update| matches!(update.stage, Stage::Ending { .. });
+        self.update.as_ref().is_some_and(|update| update.member == i && awaited(update))
     }
 
     /// Whether a newcomer is about to take this one's place, or has just taken it.
@@ -331,6 +340,11 @@ impl Supervisor {
 
     /// Ends a stage whose time is over.
     pub(super) fn check_update(&mut self, now: Instant) {
+        if let Some(Update { stage: Stage::Examining(newcomer), until, .. }) = &self.update
+            && now + PATIENCE >= *until + LEISURE
+        {
+            life::step_forward(newcomer.child.id());
+        }
         let Some(update) = self.update.as_mut().filter(|update| now >= update.until) else { return };
         let i = update.member;
         match &mut update.stage {

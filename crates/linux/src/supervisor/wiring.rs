@@ -69,14 +69,21 @@ impl Supervisor {
         self.raise(i, spawned)
     }
 
+    /// Starts a process for a server and those that share it. One that is started `ahead` of its time takes the CPU from nobody
+    /// until it is [raised](Self::raise).
     pub(super) fn spawn(&self, i: usize, program: Option<&Arc<OwnedFd>>, ahead: bool) -> Result<Spawned> {
         let names: Vec<&str> = self.company(i).into_iter().map(|j| self.members[j].name.as_str()).collect();
-        children::spawn(&self.config.name, &names, program, ahead)
+        let spawned = children::spawn(&self.config.name, &names, program, ahead)?;
+        if ahead && life::may_step_aside() {
+            life::step_aside(spawned.child.id());
+        }
+        Ok(spawned)
     }
 
     /// Makes a process the server, and those that share it, and connects them with all live neighbours.
     pub(super) fn raise(&mut self, i: usize, spawned: Spawned) -> Result<()> {
         let Spawned { child, controls, mut stderr } = spawned;
+        life::step_forward(child.id());
         let child = Rc::new(RefCell::new(Running::Ours(child)));
         let company = self.company(i);
         company.iter().for_each(|j| self.members[*j].child = Some(child.clone()));
@@ -188,19 +195,17 @@ impl Supervisor {
     }
 
     fn introduce(&mut self, i: usize) -> Result<()> {
-        let (mut identity, member) = (self.identity(i)?, &self.members[i]);
-        let clone = |fd: &OwnedFd| fd.try_clone().doing("descriptor");
-        let mut fds =
-            vec![clone(&member.status_page.own)?, clone(&member.eventfd)?, clone(&member.bell_fd.shown)?];
-        for d in &member.device {
-            fds.push(clone(d)?);
-        }
-        if let Some((file, bytes_max)) = self.open_recording(i) {
-            identity.record = Some(bytes_max);
-            fds.push(file);
-        }
-        let refs: Vec<&OwnedFd> = fds.iter().collect();
-        self.tell_index(i, &ToServer::Identity(identity), &refs);
+        let mut identity = self.identity(i)?;
+        let recording = self.open_recording(i);
+        identity.record = recording.as_ref().map(|(_, bytes_max)| *bytes_max);
+        let member = &mut self.members[i];
+        let device = std::mem::take(&mut member.device);
+        let shared = [&member.status_page.own, &member.eventfd, &member.bell_fd.shown].map(Rc::clone);
+        let mut fds: Vec<&OwnedFd> = shared.iter().map(|fd| &**fd).collect();
+        fds.extend(&device);
+        fds.extend(recording.iter().map(|(file, _)| file));
+        member.tell(&ToServer::Identity(identity), &fds);
+        member.device = device;
         Ok(())
     }
 
@@ -234,8 +239,7 @@ impl Supervisor {
             let segment = self.take_pool(i, nth, slots * slot_size)?;
             self.tell_index(i, &ToServer::OwnPool { id, slot_size }, &[&segment.own]);
             for reader in &readers {
-                let shown = segment.shown.try_clone().doing("pool")?;
-                self.later.push((*reader, ToServer::Pool { id, slot_size }, vec![shown]));
+                self.later.push((*reader, ToServer::Pool { id, slot_size }, vec![segment.shown.clone()]));
             }
             let pool = OwnedPool { id, segment, slot_size, readers };
             self.members[i].pools.push(pool);
@@ -250,12 +254,9 @@ impl Supervisor {
         let reads = |j: usize, pool: &OwnedPool| j == i || pool.readers.contains(&peer);
         let all = self.members.iter().enumerate().flat_map(|(j, m)| m.pools.iter().map(move |p| (j, p)));
         let shown = all.filter(|(j, pool)| reads(*j, pool)).map(|(_, pool)| {
-            Some((
-                ToServer::Pool { id: pool.id, slot_size: pool.slot_size },
-                pool.segment.shown.try_clone().ok()?,
-            ))
+            (ToServer::Pool { id: pool.id, slot_size: pool.slot_size }, pool.segment.shown.clone())
         });
-        let messages: Vec<_> = shown.flatten().collect();
+        let messages: Vec<_> = shown.collect();
         for (message, fd) in messages {
             self.tell_index(i, &message, &[&fd]);
         }
@@ -273,28 +274,27 @@ impl Supervisor {
     /// Connects a newborn with a live member by new queues, of which the latter is told later.
     fn connect(&mut self, i: usize, j: usize, capacity: usize) -> Result<()> {
         let (there, back) = (self.take_way(i, j, capacity)?, self.take_way(j, i, capacity)?);
-        let clone = |fd: &OwnedFd| fd.try_clone().doing("queue");
         let (a, b) = (&self.members[i], &self.members[j]);
         let (peer_a, peer_b) = (a.peer, b.peer);
         let for_b = [
-            clone(&back.lines.own)?,
-            clone(&there.lines.shown)?,
-            clone(&back.position.shown)?,
-            clone(&there.position.own)?,
-            clone(&a.status_page.shown)?,
-            clone(&a.eventfd)?,
-        ];
-        let eventfd = clone(&b.eventfd)?;
-        let status = clone(&b.status_page.shown)?;
+            &back.lines.own,
+            &there.lines.shown,
+            &back.position.shown,
+            &there.position.own,
+            &a.status_page.shown,
+            &a.eventfd,
+        ]
+        .map(Rc::clone);
         let for_a = [
             &there.lines.own,
             &back.lines.shown,
             &there.position.shown,
             &back.position.own,
-            &status,
-            &eventfd,
-        ];
-        self.tell_index(i, &ToServer::Connect { peer: peer_b }, &for_a);
+            &b.status_page.shown,
+            &b.eventfd,
+        ]
+        .map(Rc::clone);
+        self.tell_index(i, &ToServer::Connect { peer: peer_b }, &for_a.each_ref().map(|fd| &**fd));
         self.later.push((peer_b, ToServer::Connect { peer: peer_a }, for_b.into()));
         for (writer, reader, way) in [(peer_a, peer_b, there), (peer_b, peer_a, back)] {
             let (lines, position) = (way.lines.shown, way.position.shown);
@@ -306,12 +306,10 @@ impl Supervisor {
 
 impl super::member::Member {
     fn tell_arena(&mut self) {
-        let (Some(arena), spare) = (&self.arena, &self.spare) else { return };
-        let both: std::io::Result<Vec<OwnedFd>> =
-            [arena].into_iter().chain(spare).map(OwnedFd::try_clone).collect();
-        if let Ok(fds) = both {
-            self.tell(&ToServer::Arena, &fds.iter().collect::<Vec<_>>());
-        }
+        let Some(arena) = self.arena.take() else { return };
+        let spare = self.spare.take();
+        self.tell(&ToServer::Arena, &[&arena].into_iter().chain(&spare).collect::<Vec<_>>());
+        (self.arena, self.spare) = (Some(arena), spare);
     }
 }
 
