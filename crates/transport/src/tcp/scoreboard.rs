@@ -3,9 +3,12 @@
 //!
 //! Derived state: it may be forgotten at any time, as the receiver may renege; then everything counts as lost.
 
+mod whole;
+
 use super::rate::Stamp;
 use alloc::collections::VecDeque;
 use eft_base::Instant;
+use whole::even;
 
 /// Bytes `start..end` of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +38,8 @@ pub struct Piece {
     pub fate: Fate,
     /// What was known of the rate then.
     pub stamp: Stamp,
+    /// Bytes of each segment from its start on; 0: not known.
+    pub segment: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +99,8 @@ pub struct Scoreboard {
     highest: u64,
     /// Goes with what is sent next.
     pub stamp: Stamp,
+    /// Into segments of so many bytes is cut what is sent next; 0: not known.
+    pub segment: u32,
 }
 
 impl Scoreboard {
@@ -127,12 +134,14 @@ impl Scoreboard {
         if self.pieces.is_empty() {
             self.una = start;
         }
-        let (full, stamp) = (self.pieces.len() >= PIECES_MAX, self.stamp);
+        let (full, stamp, segment) = (self.pieces.len() >= PIECES_MAX, self.stamp, self.segment);
+        let goes_on = self.goes_on_evenly(segment);
         match self.pieces.back_mut() {
-            Some(last) if last.fate == Fate::Sent && !last.again && (last.at == at || full) => {
+            Some(last) if last.fate == Fate::Sent && !last.again && ((last.at == at && goes_on) || full) => {
                 (last.end, last.at, last.stamp) = (end, at, stamp);
+                last.segment = if goes_on { segment } else { 0 };
             }
-            _ => self.pieces.push_back(Piece { end, at, again: false, fate: Fate::Sent, stamp }),
+            _ => self.pieces.push_back(Piece { end, at, again: false, fate: Fate::Sent, stamp, segment }),
         }
     }
 
@@ -142,18 +151,21 @@ impl Scoreboard {
         for i in first..last {
             if self.pieces[i].fate != Fate::Arrived {
                 self.set_fate(i, Fate::Sent);
-                (self.pieces[i].at, self.pieces[i].again, self.pieces[i].stamp) = (at, true, self.stamp);
+                let (end, fate) = (self.pieces[i].end, Fate::Sent);
+                let segment = self.segment_from(range.start, i);
+                self.pieces[i] = Piece { end, at, again: true, fate, stamp: self.stamp, segment };
             }
         }
     }
 
-    /// A block says that `range` arrived.
+    /// A block says that `range` arrived. Of a segment that it reports in part nothing counts.
     pub fn arrive<F: Fn(Instant) -> bool>(
         &mut self,
         range: Range,
         evidence: &Evidence<F>,
         to: &mut Delivered,
     ) {
+        let range = self.whole_segments(range);
         if self.pieces.len() >= PIECES_MAX || range.start >= range.end {
             return;
         }
@@ -268,7 +280,8 @@ impl Scoreboard {
         if self.pieces.is_empty() && range.start < range.end {
             self.una = range.start;
             let (at, stamp) = (Instant::ZERO, Stamp::default());
-            self.pieces.push_back(Piece { end: range.end, at, again: true, fate: Fate::Sent, stamp });
+            let lost = Piece { end: range.end, at, again: true, fate: Fate::Sent, stamp, segment: 0 };
+            self.pieces.push_back(lost);
         }
         let (first, last) = self.cut(range);
         for i in first..last {
@@ -336,6 +349,7 @@ impl Scoreboard {
             return i;
         }
         let piece = self.pieces[i];
+        self.pieces[i].segment = even(piece.segment, offset - self.start(i));
         self.pieces.insert(i, Piece { end: offset, ..piece });
         i + 1
     }
@@ -345,6 +359,7 @@ impl Scoreboard {
         let mut kept = 0;
         for i in 0..self.pieces.len() {
             let piece = self.pieces[i];
+            let len = if kept > 0 { self.pieces[kept - 1].end - self.start(kept - 1) } else { 0 };
             let joins = kept > 0 && {
                 let last = &self.pieces[kept - 1];
                 last.fate == piece.fate
@@ -356,6 +371,7 @@ impl Scoreboard {
             };
             if joins {
                 let last = &mut self.pieces[kept - 1];
+                last.segment = if last.segment == piece.segment { even(piece.segment, len) } else { 0 };
                 last.end = piece.end;
                 last.at = last.at.max(piece.at);
                 last.again |= piece.again;

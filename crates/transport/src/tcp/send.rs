@@ -165,6 +165,8 @@ impl Connection<'_> {
         let block = &mut self.block;
         let mss = block.segment_size() as u64;
         let segments = len.div_ceil(mss).max(1);
+        let is_cut = len > mss && how != How::Probe;
+        live.recovery.board.segment = if is_cut { mss as u32 } else { range.len() as u32 };
         live.statistics.on_sent(cx.now, len, segments as u32, how == How::Again);
         live.statistics.set_busy(cx.now, Busy::Sending);
         if how == How::Again {

@@ -175,3 +175,48 @@ fn random_fates_agree_with_a_map_of_every_byte() {
         }
     }
 }
+
+/// Ten segments of 100 bytes that went to the device as one.
+fn cut_board() -> Scoreboard {
+    let mut b = Scoreboard { segment: 100, ..Scoreboard::default() };
+    b.send(0, 1000, ms(1));
+    b
+}
+
+#[test]
+fn of_a_segment_that_is_reported_in_part_nothing_arrived() {
+    let mut b = cut_board();
+    assert_eq!(arrive(&mut b, 999, 1000).bytes, 0);
+    assert_eq!(arrive(&mut b, 310, 390).bytes, 0);
+    assert_eq!((arrive(&mut b, 150, 450).bytes, b.sacked()), (200, 200));
+    assert_eq!(arrive(&mut b, 801, 1000).bytes, 100);
+    assert_eq!(b.last_missing(1000), Some(Range { start: 400, end: 900 }));
+}
+
+#[test]
+fn segments_of_other_sizes_are_reported_as_they_were_sent() {
+    let mut b = cut_board();
+    // Two writes, and a segment that did not fill up.
+    b.segment = 30;
+    b.send(1000, 1030, ms(1));
+    b.send(1030, 1060, ms(1));
+    b.segment = 20;
+    b.send(1060, 1080, ms(1));
+    assert_eq!(arrive(&mut b, 1030, 1060).bytes, 30);
+    assert_eq!(arrive(&mut b, 1060, 1079).bytes, 0);
+    assert_eq!(arrive(&mut b, 1060, 1080).bytes, 20);
+    // Again, on a path that takes less: 400..600 in segments of 70.
+    b.lose_range(Range { start: 0, end: 600 });
+    b.segment = 70;
+    b.send_again(Range { start: 400, end: 600 }, ms(9));
+    assert_eq!(arrive(&mut b, 470, 540).bytes, 70);
+    assert_eq!(arrive(&mut b, 400, 469).bytes, 0);
+    assert_eq!(arrive(&mut b, 540, 600).bytes, 60);
+}
+
+#[test]
+fn behind_an_acknowledgment_within_a_segment_each_byte_counts() {
+    let mut b = cut_board();
+    b.advance(150, &evidence(), &mut Delivered::default());
+    assert_eq!(arrive(&mut b, 310, 390).bytes, 80);
+}
