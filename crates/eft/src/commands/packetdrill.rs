@@ -5,6 +5,7 @@
 
 mod kernel_tools;
 mod settings;
+mod socket_table;
 mod stack;
 
 use anyhow::{Context, Result, bail};

@@ -1,6 +1,8 @@
 //! Tools with which scripts change the kernel under test. Here no kernel is tested, and this one may lack some settings: what
-//! the stack has as a setting is changed there, and the rest has no effect. One shows counters: the stack's.
+//! the stack has as a setting is changed there, and the rest has no effect. One shows counters, and one looks into tables of
+//! sockets: the stack's.
 
+use super::socket_table;
 use crate::commands::set::Settings;
 use crate::commands::stat::counters_of;
 use anyhow::{Context, Result};
@@ -9,7 +11,7 @@ use eft_transport::tcp::{Ecn, FastOpen, MtuProbing, Pacing, SlowStartAfterIdle, 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 
-const TOOLS: [&str; 6] = ["sysctl", "tc", "ethtool", "ip", "ifconfig", "nstat"];
+const TOOLS: [&str; 7] = ["sysctl", "tc", "ethtool", "ip", "ifconfig", "nstat", "grep"];
 /// Counters of the kernel that scripts look into, and tcp's that count the same.
 const COUNTERS: [(&str, &str); 1] = [("TcpExtOutOfWindowIcmps", "drop_icmp")];
 /// The variable that names the script's stack.
@@ -48,8 +50,10 @@ pub fn path() -> Result<(tempfile::TempDir, OsString)> {
 
 pub fn kernel_tool(arguments: &KernelToolArguments) -> Result<()> {
     let stack = || std::env::var(STACK).with_context(|| format!("{STACK} is not set"));
-    if arguments.words.first().is_some_and(|tool| tool == "nstat") {
-        return show_counters(&stack()?);
+    match arguments.words.split_first() {
+        Some((tool, _)) if tool == "nstat" => return show_counters(&stack()?),
+        Some((tool, words)) if tool == "grep" => return socket_table::grep(&stack()?, words),
+        _ => {}
     }
     let settings = meaning(&arguments.words);
     if settings == Settings::default() {
