@@ -65,6 +65,9 @@ pub fn to_eft(fd: c_int, stream: bool, inet6: bool, keep: bool) -> Result<(&'sta
         if matches!(table::get(fd), Entry::Undecided { segment: true, .. }) {
             options::carry_segment(fd, near, socket);
         }
+        if matches!(table::get(fd), Entry::Undecided { congestion: true, .. }) {
+            options::carry_congestion(fd, near, socket);
+        }
     }
     let flags = copy_status_flags(fd, near);
     socket.put_bits(bit::NONBLOCKING, flags & libc::O_NONBLOCK != 0);
@@ -118,7 +121,7 @@ pub fn to_kernel(fd: c_int, socket: &Socket) -> Result<()> {
         replace(
             kernel,
             number,
-            Entry::Undecided { stream, inet6, plain: false, begun: false, segment: false },
+            Entry::Undecided { stream, inet6, plain: false, begun: false, segment: false, congestion: false },
         );
     }
     sys::close(kernel);

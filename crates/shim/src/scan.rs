@@ -24,7 +24,7 @@ fn is_internet(fd: c_int) -> Option<Entry> {
         Ok(libc::IPPROTO_UDP) => false,
         _ => return None,
     };
-    Some(Entry::Undecided { stream, inet6, plain: false, begun: false, segment: false })
+    Some(Entry::Undecided { stream, inet6, plain: false, begun: false, segment: false, congestion: false })
 }
 
 /// Notes those of `candidates` (descriptor, inode) that are sockets of the domain.

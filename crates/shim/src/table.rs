@@ -21,8 +21,9 @@ pub enum Entry {
     Foreign,
     /// A kernel socket of an Internet domain that may yet become an eft socket. `plain`: certainly no option
     /// was set, so there is none to carry over. `begun`: a datagram socket that has sent on the loopback.
-    /// `segment`: TCP_MAXSEG was set, which the kernel does not always show.
-    Undecided { stream: bool, inet6: bool, plain: bool, begun: bool, segment: bool },
+    /// `segment`: TCP_MAXSEG was set, which the kernel does not always show. `congestion`: TCP_CONGESTION was, perhaps to what the
+    /// kernel begins with and eft does not.
+    Undecided { stream: bool, inet6: bool, plain: bool, begun: bool, segment: bool, congestion: bool },
     /// An eft socket.
     Eft { slot: u32, incarnation: u32 },
     /// A NETLINK_ROUTE socket, answered by the shim.
@@ -48,8 +49,8 @@ impl Entry {
     fn encode(self) -> u64 {
         match self {
             Entry::Foreign => 0,
-            Entry::Undecided { stream, inet6, plain, begun, segment } => {
-                let bits = [stream, inet6, plain, begun, segment];
+            Entry::Undecided { stream, inet6, plain, begun, segment, congestion } => {
+                let bits = [stream, inet6, plain, begun, segment, congestion];
                 let bits = bits.iter().rev().fold(0, |word, &bit| word << 1 | bit as u64);
                 UNDECIDED | bits << 4
             }
@@ -71,6 +72,7 @@ impl Entry {
                 plain: word >> 6 & 1 != 0,
                 begun: word >> 7 & 1 != 0,
                 segment: word >> 8 & 1 != 0,
+                congestion: word >> 9 & 1 != 0,
             },
             EFT => Entry::Eft { slot: (word >> 8) as u32 & SLOT_MAX, incarnation: (word >> 32) as u32 },
             NETLINK => Entry::Netlink { port: (word >> 32) as u32 },
@@ -144,22 +146,29 @@ pub fn set(fd: c_int, entry: Entry) {
 
 /// Options may have been set on an undecided socket.
 pub fn touched(fd: c_int) {
-    if let Entry::Undecided { stream, inet6, plain: true, begun, segment } = get(fd) {
-        set(fd, Entry::Undecided { stream, inet6, plain: false, begun, segment });
+    if let Entry::Undecided { stream, inet6, plain: true, begun, segment, congestion } = get(fd) {
+        set(fd, Entry::Undecided { stream, inet6, plain: false, begun, segment, congestion });
     }
 }
 
 /// TCP_MAXSEG was set on an undecided stream.
 pub fn segment_set(fd: c_int) {
-    if let Entry::Undecided { stream: true, inet6, plain, begun, segment: false } = get(fd) {
-        set(fd, Entry::Undecided { stream: true, inet6, plain, begun, segment: true });
+    if let Entry::Undecided { stream: true, inet6, plain, begun, segment: false, congestion } = get(fd) {
+        set(fd, Entry::Undecided { stream: true, inet6, plain, begun, segment: true, congestion });
+    }
+}
+
+/// TCP_CONGESTION was set on an undecided stream.
+pub fn congestion_set(fd: c_int) {
+    if let Entry::Undecided { stream: true, inet6, plain, begun, segment, congestion: false } = get(fd) {
+        set(fd, Entry::Undecided { stream: true, inet6, plain, begun, segment, congestion: true });
     }
 }
 
 /// An undecided datagram socket sends on the loopback: it stays in the kernel until it uses another address.
 pub fn begun(fd: c_int) {
-    if let Entry::Undecided { stream: false, inet6, plain, begun: false, segment } = get(fd) {
-        set(fd, Entry::Undecided { stream: false, inet6, plain, begun: true, segment });
+    if let Entry::Undecided { stream: false, inet6, plain, begun: false, segment, congestion } = get(fd) {
+        set(fd, Entry::Undecided { stream: false, inet6, plain, begun: true, segment, congestion });
     }
 }
 

@@ -35,7 +35,10 @@ pub unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> 
     };
     let fd = in_kernel();
     if fd >= 0 && init::is_active() {
-        table::set(fd, Entry::Undecided { stream, inet6, plain: true, begun: false, segment: false });
+        table::set(
+            fd,
+            Entry::Undecided { stream, inet6, plain: true, begun: false, segment: false, congestion: false },
+        );
     }
     fd
 }
@@ -272,8 +275,10 @@ pub unsafe extern "C" fn setsockopt(
             {
                 return errno::int(taken);
             }
-            if (done, level, option) == (0, libc::IPPROTO_TCP, libc::TCP_MAXSEG) {
-                table::segment_set(fd);
+            match (done, level, option) {
+                (0, libc::IPPROTO_TCP, libc::TCP_MAXSEG) => table::segment_set(fd),
+                (0, libc::IPPROTO_TCP, libc::TCP_CONGESTION) => table::congestion_set(fd),
+                _ => {}
             }
             return done;
         };

@@ -30,7 +30,10 @@ impl Connection {
         let domain = if inet6 { libc::AF_INET6 } else { libc::AF_INET };
         let fd = sys::socket(domain, kind | libc::SOCK_CLOEXEC)?;
         let connection = Connection(fd);
-        table::set(fd, Entry::Undecided { stream, inet6, plain: false, begun: false, segment: false });
+        table::set(
+            fd,
+            Entry::Undecided { stream, inet6, plain: false, begun: false, segment: false, congestion: false },
+        );
         connection.limit(timeout_ms)?;
         let (storage, len) = address::to_storage(Endpoint::new(server, PORT), inet6);
         // SAFETY: the address is ours.

@@ -89,9 +89,19 @@ pub fn carry_over(from: c_int, near: c_int, socket: &Socket) {
 
 /// Carries over TCP_MAXSEG if it was set, even to 536, which a kernel socket also returns by default.
 pub fn carry_segment(from: c_int, near: c_int, socket: &Socket) {
-    let mut value = [0u8; 4];
-    if sys::get_option(from, libc::IPPROTO_TCP, libc::TCP_MAXSEG, &mut value).is_ok() {
-        let _ = set(near, socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, &value);
+    carry(from, near, socket, (libc::TCP_MAXSEG, 4));
+}
+
+/// Carries over TCP_CONGESTION if it was set, even to the kernel's default, which need not be eft's.
+pub fn carry_congestion(from: c_int, near: c_int, socket: &Socket) {
+    carry(from, near, socket, (libc::TCP_CONGESTION, 16));
+}
+
+/// Carries over one of TCP's options, of so many bytes.
+fn carry(from: c_int, near: c_int, socket: &Socket, (name, len): (c_int, usize)) {
+    let mut value = [0u8; LONGEST];
+    if let Ok(len) = sys::get_option(from, libc::IPPROTO_TCP, name, &mut value[..len]) {
+        let _ = set(near, socket, libc::IPPROTO_TCP, name, &value[..len]);
     }
 }
 

@@ -21,7 +21,7 @@ use core::sync::atomic::Ordering;
 use eft_channel::socket::{COOKIE_KEYS_MAX, Opt, cork, flag, fragment};
 use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, IPPROTO_UDP, SOL_SOCKET};
 
-pub use carry::{carry_back, carry_over, carry_segment, fresh, inherit};
+pub use carry::{carry_back, carry_congestion, carry_over, carry_segment, fresh, inherit};
 
 /// No option is longer than this.
 pub const LONGEST: usize = tcp_info::LEN;
