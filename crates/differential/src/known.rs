@@ -36,13 +36,6 @@ const KNOWN: &[Known] = &[
         let port = named && d.name == "call" && d.kernel.replace(", a port", ", no port") == d.eft;
         (unsent || port) && has_called(program, d, connects) && until(program, d).any(reset)
     }),
-    ("error after an ICMP refusal was told", |program, d| {
-        let refusal = |step: &Step| matches!(step, Step::Peer(Sent::Complaint { .. }));
-        let sends =
-            |call: &Call| matches!(call, Call::Send { .. } | Call::SendTo { .. } | Call::WriteParts { .. });
-        let error = without(&d.kernel, "ERR") == d.eft && d.eft == "IN OUT RDHUP HUP";
-        is(d, " ready") && error && has_called(program, d, sends) && until(program, d).any(refusal)
-    }),
     ("text in place of a FIN", |program, d| {
         let told = d.name.starts_with("wire ") && d.name.ends_with(" acknowledged");
         let contradicts = |end, later: &Segment| later.from <= end && ends(later) > end;

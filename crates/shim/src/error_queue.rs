@@ -6,12 +6,12 @@
 use crate::buffers::Buffers;
 use crate::received::{self, Received};
 use crate::socket::Socket;
-use crate::sys::{Errno, Result};
-use crate::{address, epoll, readiness};
+use crate::sys::Result;
+use crate::{address, epoll, refusal};
 use core::ffi::c_int;
 use core::net::IpAddr;
 use eft_base::Endpoint;
-use eft_channel::socket::{DatagramHeader, ErrorRecord, Opt, QUOTE_MAX};
+use eft_channel::socket::{ErrorRecord, Opt};
 
 /// The values of `ee_origin` for ICMP and ICMPv6.
 const ORIGIN_ICMP: u8 = 2;
@@ -35,38 +35,9 @@ pub fn set(fd: c_int, socket: &Socket, on: bool) {
 
 /// Takes the oldest error: the quoted payload into the buffers, the destination as the sender. Never waits.
 pub fn take(fd: c_int, socket: &Socket, to: &mut Buffers) -> Result<Received> {
-    to.touchable()?;
-    let page = &socket.page;
-    let guard = socket.lock_receive().map_err(|e| readiness::reentered(fd, socket, libc::MSG_DONTWAIT, e))?;
-    if !page.has_errors() {
-        return Err(Errno(libc::EAGAIN));
-    }
-    let taken = page.errors_taken();
-    let mut quote = [0; QUOTE_MAX];
-    let error = page.read_error(taken, &mut quote);
-    let next = taken.wrapping_add(1);
-    page.set_errors_taken(next);
-    // As on Linux, the pending error becomes the one that is now first in the queue.
-    let pending = match page.has_errors() {
-        true => page.read_error(next, &mut [0; QUOTE_MAX]).errno,
-        false => 0,
-    };
-    page.set_error(pending);
-    drop(guard);
+    let taken = refusal::take_error(fd, socket, to)?;
     received::quieten(fd, socket);
-    let quote = &quote[..error.len as usize];
-    Ok(Received {
-        len: quote.len(),
-        copied: to.put(quote),
-        from: Endpoint::new(error.destination.into(), error.port),
-        header: DatagramHeader {
-            local: error.local,
-            ttl: error.ttl,
-            tos: error.tos,
-            ..DatagramHeader::default()
-        },
-        error: Some(error),
-    })
+    Ok(taken)
 }
 
 /// The `sock_extended_err` of an error, and the offender's address behind it: its bytes and how many.

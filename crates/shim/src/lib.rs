@@ -105,6 +105,7 @@ mod process;
 mod readiness;
 mod real;
 mod received;
+mod refusal;
 mod rights;
 mod scan;
 mod search;

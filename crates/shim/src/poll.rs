@@ -8,7 +8,7 @@
 //! urgent byte is there; calls are checked for that in programs that set such an option on some socket, or asked so.
 
 use crate::socket::{Socket, bit};
-use crate::{readiness, received, stamps, stream, table, urgent};
+use crate::{readiness, received, refusal, stamps, stream, table, urgent};
 use core::ffi::c_int;
 use core::time::Duration;
 use eft_channel::socket::Opt;
@@ -88,12 +88,13 @@ fn has_received_end(fd: c_int) -> bool {
     matches!(table::socket(fd), Some(Ok(socket)) if socket.is_stream() && socket.is_ended())
 }
 
-/// Further bits of a connection at `fd` that has hung up: an error, if it was not reported yet, and writable, though its plug
-/// may be there for a moment longer.
+/// Further bits of a connection at `fd` that has hung up: an error, if it was not reported yet or lies in the error queue, and
+/// writable, though its plug may be there for a moment longer.
 pub fn of_hang_up(fd: c_int) -> i16 {
     match table::socket(fd) {
         Some(Ok(socket)) if socket.is_stream() && !socket.has(bit::LISTENING) => {
-            let error = if socket.page.error() != 0 { POLLERR } else { 0 };
+            let waits = socket.page.error() != 0 || refusal::is_pending(socket);
+            let error = if waits { POLLERR } else { 0 };
             POLLOUT | POLLWRNORM | error
         }
         _ => 0,

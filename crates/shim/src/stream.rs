@@ -6,7 +6,7 @@ use crate::buffers::Buffers;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::zerocopy::Completed;
-use crate::{readiness, sleeping, stamps, urgent, zerocopy};
+use crate::{readiness, refusal, sleeping, stamps, urgent, zerocopy};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_channel::socket::Stamp;
@@ -209,7 +209,10 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
         return Ok(n);
     }
     if flags & libc::MSG_ERRQUEUE != 0 {
-        return take_notice(fd, socket).map(|_| 0);
+        return match refusal::is_pending(socket) {
+            true => refusal::take_error(fd, socket, to).map(|refusal| refusal.copied),
+            false => take_notice(fd, socket).map(|_| 0),
+        };
     }
     if flags & libc::MSG_TRUNC == 0 {
         to.touchable()?;

@@ -2,12 +2,13 @@
 
 use crate::address::{self, Target};
 use crate::buffers::Buffers;
+use crate::received::Received;
 use crate::segmentation::Sent;
 use crate::shadow_send;
 use crate::socket::{Socket, bit};
 use crate::sys::{Errno, Result};
 use crate::table::{self, Entry};
-use crate::{ancillary, convert, datagram, early, establish, stream, urgent};
+use crate::{ancillary, convert, datagram, early, establish, refusal, stream, urgent};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_base::Endpoint;
@@ -264,7 +265,13 @@ pub unsafe fn receive_message(
 ) -> Result<usize> {
     // SAFETY: by the caller.
     let mut buffers = unsafe { Buffers::new(message.msg_iov, message.msg_iovlen)? };
-    if socket.is_stream() && flags & libc::MSG_ERRQUEUE != 0 {
+    let queue = flags & libc::MSG_ERRQUEUE != 0;
+    if queue && refusal::is_pending(socket) {
+        let received = refusal::take_error(fd, socket, &mut buffers)?;
+        // SAFETY: by the caller.
+        return unsafe { receive_whole(socket, &received, message, flags) };
+    }
+    if socket.is_stream() && queue {
         let notice = stream::take_notice(fd, socket)?;
         message.msg_namelen = 0;
         // SAFETY: by the caller.
@@ -281,6 +288,20 @@ pub unsafe fn receive_message(
     }
     let received = datagram::receive(fd, socket, &mut buffers, flags)?;
     // SAFETY: by the caller.
+    unsafe { receive_whole(socket, &received, message, flags) }
+}
+
+/// Tells of a datagram or an error.
+///
+/// # Safety
+/// `message` must be as for `recvmsg`.
+unsafe fn receive_whole(
+    socket: &Socket,
+    received: &Received,
+    message: &mut msghdr,
+    flags: c_int,
+) -> Result<usize> {
+    // SAFETY: by the caller.
     unsafe {
         address::write(
             received.from,
@@ -288,7 +309,7 @@ pub unsafe fn receive_message(
             message.msg_name.cast(),
             &mut message.msg_namelen,
         )?;
-        ancillary::write(socket, &received, message);
+        ancillary::write(socket, received, message);
     }
     if received.copied < received.len {
         message.msg_flags |= libc::MSG_TRUNC;

@@ -2,6 +2,9 @@
 //!
 //! The transport numbers them. Error `n` lies in record `n` modulo [`ERRORS_MAX`] until the application has taken it;
 //! what finds no room is dropped.
+//!
+//! A stream has at most one, that which ended its attempt to connect, unless it wants to know times of its sends
+//! ([`super::stamps`]).
 
 use super::{Opt, SOCKET_HEADER_LEN, SocketPage};
 use eft_base::WireAddress;
@@ -16,6 +19,9 @@ const ERRORS_END: usize = 48;
 const ERRORS_TAKEN: usize = 136;
 const RECORDS: usize = 1024;
 const RECORD_LEN: usize = size_of::<ErrorRecord>() + QUOTE_MAX;
+/// Of a stream: where the times of its sends would be.
+const REFUSAL: usize = super::stamps::STAMPS;
+const _: () = assert!(RECORD_LEN <= super::stamps::STAMPS_MAX as usize * size_of::<super::stamps::Stamp>());
 const _: () = assert!(RECORDS + ERRORS_MAX as usize * RECORD_LEN <= SOCKET_HEADER_LEN);
 
 /// One ICMP error; the quoted payload follows. 64 bytes.
@@ -73,16 +79,34 @@ impl SocketPage {
 
     /// Transport: writes error `number`, unpublished. Of `quote` at most [`QUOTE_MAX`] bytes are kept.
     pub fn write_error(&self, number: u64, record: &ErrorRecord, quote: &[u8]) {
+        self.write_record(record_at(number), record, quote);
+    }
+
+    /// Application: error `number`, and the bytes of its quote that `quote` begins with.
+    pub fn read_error(&self, number: u64, quote: &mut [u8; QUOTE_MAX]) -> ErrorRecord {
+        self.read_record(record_at(number), quote)
+    }
+}
+
+impl SocketPage {
+    /// Transport: writes the error that ended a stream's attempt to connect, unpublished. There is room for one.
+    pub fn write_refusal(&self, record: &ErrorRecord, quote: &[u8]) {
+        self.write_record(REFUSAL, record, quote);
+    }
+
+    /// Application: the error of a stream, as [`SocketPage::read_error`].
+    pub fn read_refusal(&self, quote: &mut [u8; QUOTE_MAX]) -> ErrorRecord {
+        self.read_record(REFUSAL, quote)
+    }
+
+    fn write_record(&self, at: usize, record: &ErrorRecord, quote: &[u8]) {
         let quote = &quote[..quote.len().min(QUOTE_MAX)];
-        let at = record_at(number);
         let record = ErrorRecord { len: quote.len() as u16, ..*record };
         self.write_bytes(at, record.as_bytes());
         self.write_bytes(at + size_of::<ErrorRecord>(), quote);
     }
 
-    /// Application: error `number`, and the bytes of its quote that `quote` begins with.
-    pub fn read_error(&self, number: u64, quote: &mut [u8; QUOTE_MAX]) -> ErrorRecord {
-        let at = record_at(number);
+    fn read_record(&self, at: usize, quote: &mut [u8; QUOTE_MAX]) -> ErrorRecord {
         let mut record = ErrorRecord::default();
         self.read_bytes(at, record.as_mut_bytes());
         record.len = record.len.min(QUOTE_MAX as u16);

@@ -1,8 +1,8 @@
 //! SO_TIMESTAMPING of a stream: for which of its sends the application wants to know times, and the times.
 //!
 //! The application asks by the offset behind a send's last byte, in a ring of [`STAMP_REQUESTS_MAX`] places: the request before
-//! the count. The transport answers through the words of the error queue ([`super::errors`]), which a stream uses for nothing
-//! else, in a ring of [`STAMPS_MAX`] places: what finds no room is dropped, and so are requests that wait longer than the ring
+//! the count. The transport answers through the words of the error queue ([`super::errors`]), which a stream
+//! that wants times uses for nothing else, in a ring of [`STAMPS_MAX`] places: what finds no room is dropped, and so are requests that wait longer than the ring
 //! is.
 
 use super::{Opt, SOCKET_HEADER_LEN, SocketPage};
@@ -14,7 +14,7 @@ pub const STAMPS_MAX: u64 = 40;
 /// How many sends may wait for the transport's eyes.
 pub const STAMP_REQUESTS_MAX: u32 = 32;
 
-const STAMPS: usize = 3072;
+pub(super) const STAMPS: usize = 3072;
 const REQUESTS: usize = STAMPS + STAMPS_MAX as usize * size_of::<Stamp>();
 const RECEIVED_AT: usize = REQUESTS + STAMP_REQUESTS_MAX as usize * 8;
 const REQUEST_COUNT: usize = RECEIVED_AT + 8;

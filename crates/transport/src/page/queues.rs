@@ -27,6 +27,17 @@ impl Page {
         true
     }
 
+    /// Puts the error that ended a stream's attempt to connect into its queue, which has room for one.
+    pub fn put_refusal(&self, record: &ErrorRecord, quote: &[u8]) {
+        let end = self.0.errors_end.get();
+        let taken = if self.is_fresh() { 0 } else { self.0.page.errors_taken() };
+        if end == taken {
+            self.0.page.write_refusal(record, quote);
+            self.0.errors_end.set(end.wrapping_add(1));
+            self.mark(word::ERRORS_END);
+        }
+    }
+
     /// Puts a time of a stream's send into its queue. False if the queue is full.
     pub fn put_stamp(&self, stamp: &Stamp) -> bool {
         let end = self.0.errors_end.get();

@@ -45,3 +45,13 @@ pub(super) struct PendingReset {
     /// Of a signed connection.
     pub key: Option<Rc<SignatureKey>>,
 }
+
+/// An ICMP error.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Report {
+    pub kind: u8,
+    pub code: u8,
+    pub info: u16,
+    /// Who sent it.
+    pub offender: WireAddress,
+}

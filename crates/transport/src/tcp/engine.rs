@@ -5,7 +5,7 @@ mod settings;
 mod tables;
 
 use super::TcpConfig;
-use super::asked::{Path, PendingReset, Request};
+use super::asked::{Path, PendingReset, Report, Request};
 use super::asking::Ecn;
 use super::block::{Cold, State, Tuple};
 use super::clocks::Timestamps;
@@ -214,8 +214,9 @@ impl Tcp {
                 self.receive_packet(cx, packet, header_len, checksum_ok, segment_size, zone, out);
                 out.push(Out::Ip(TransportToIp::Done { packet }));
             }
-            IpToTransport::Error { packet, header_len, kind, code, info, zone, .. } => {
-                self.receive_error(cx, (packet, header_len, zone), kind, code, info);
+            IpToTransport::Error { packet, header_len, kind, code, info, offender, zone, .. } => {
+                let report = Report { kind, code, info, offender };
+                self.receive_error(cx, (packet, header_len, zone), &report);
                 out.push(Out::Ip(TransportToIp::Done { packet }));
             }
             IpToTransport::Sent { request, errno } => self.receive_sent(cx, request, errno),

@@ -1,6 +1,7 @@
 //! Errors about our packets: ICMP (RFC 1122 §4.2.3.9, RFC 5461, RFC 5927 against forged ones; RFC
 //! 1191 for "fragmentation needed"), ICMPv6 (RFC 4443; RFC 8201 for "packet too big") and ip's own refusals.
 
+use super::asked::Report;
 use super::block::{State, Tuple, bit};
 use super::connection::Connection;
 use super::counters::Counter;
@@ -15,7 +16,7 @@ use eft_base::wire::{
     ICMP_TIME_EXCEEDED, ICMP_UNREACHABLE, ICMPV6_PARAMETER_PROBLEM, ICMPV6_TIME_EXCEEDED, ICMPV6_TOO_BIG,
     ICMPV6_UNREACHABLE,
 };
-use eft_channel::socket::Opt;
+use eft_channel::socket::{ErrorRecord, Opt, QUOTE_MAX as QUEUED_QUOTE_MAX};
 use eft_component::Context;
 
 const FRAGMENTATION_NEEDED: u8 = 4;
@@ -116,19 +117,16 @@ impl Connection<'_> {
 
 impl Tcp {
     /// ip passes an ICMP error about a packet that (it says) we sent: the quoted packet, its IP headers' length and zone.
-    pub(super) fn receive_error(
-        &mut self,
-        cx: &Context,
-        quote: (PacketRef, u16, u16),
-        kind: u8,
-        code: u8,
-        info: u16,
-    ) {
+    pub(super) fn receive_error(&mut self, cx: &Context, quote: (PacketRef, u16, u16), report: &Report) {
         let counter = match self.quoted(cx, quote) {
             Some(i) => {
+                let Report { kind, code, info, .. } = *report;
                 let ipv6 = IpAddr::from(self.view(i).block.tuple.remote).is_ipv6();
                 let meaning = if ipv6 { meaning6(kind, code, info) } else { meaning4(kind, code, info) };
                 if let Some(meaning) = meaning {
+                    if !ipv6 && let Meaning::Unreachable { errno, fatal: true } = meaning {
+                        self.queue_refusal(cx, i, quote, (errno, report));
+                    }
                     self.apply_error(cx, i, meaning);
                 }
                 Counter::IcmpApplied
@@ -136,6 +134,39 @@ impl Tcp {
             None => Counter::DropIcmp,
         };
         cx.count(counter);
+    }
+
+    /// An error that ends an attempt to connect lies in the socket's error queue, too. Linux puts IPv4's there whether the program
+    /// asked for it (IP_RECVERR) or not, since 5.18 (`ip_icmp_error` in `tcp_v4_err`), and IPv6's only if it did.
+    fn queue_refusal(
+        &mut self,
+        cx: &Context,
+        i: u32,
+        (packet, header_len, _): (PacketRef, u16, u16),
+        (errno, report): (i32, &Report),
+    ) {
+        let c = self.connection(i);
+        let (Connection { block, live, .. }, data) = (c, packet.skip(header_len as u32));
+        let Some(page) = live.page.as_ref().filter(|_| block.state() == State::SynSent) else {
+            return;
+        };
+        let mut quote = [0; QUEUED_QUOTE_MAX];
+        let quote = &mut quote[..(data.len as usize).min(QUEUED_QUOTE_MAX)];
+        // Times of sends (SO_TIMESTAMPING) lie in the same place, and are told instead.
+        if page.option(Opt::Timestamping) != 0 || cx.memory.read(data, quote).is_none() {
+            return;
+        }
+        let record = ErrorRecord {
+            destination: block.tuple.remote,
+            offender: report.offender,
+            local: block.tuple.local,
+            port: block.tuple.remote_port,
+            errno,
+            kind: report.kind,
+            code: report.code,
+            ..ErrorRecord::default()
+        };
+        page.put_refusal(&record, quote);
     }
 
     /// The connection that the quoted header belongs to, if the quoted sequence number is in flight

@@ -6,7 +6,7 @@ use crate::streams::{for_seeds, plan, run_to_end};
 use crate::world::{Conditions, Packet, World};
 use eft_base::errno::{ECONNREFUSED, EHOSTUNREACH};
 use eft_base::{PacketRef, PoolId, Random, RequestId};
-use eft_channel::socket::SOCKET_HEADER_LEN;
+use eft_channel::socket::{QUOTE_MAX, SOCKET_HEADER_LEN};
 use eft_component::Component;
 use eft_harness::Quote;
 use eft_messages::ComponentId;
@@ -301,6 +301,13 @@ fn unreachable_ends_an_attempt_and_nothing_else() {
         assert_eq!(syn.flags(), SYN);
         icmp(&mut s, &syn.bytes[..28], 3, code, 0);
         assert_eq!(s.world.sides[1].app.streams[1].error, errno);
+        // It lies in the error queue, too, with the segment that it is about.
+        let page = s.world.sides[1].page(s.world.sides[1].app.streams[1].socket);
+        assert!(page.has_errors());
+        let mut segment = [0; QUOTE_MAX];
+        let error = page.read_refusal(&mut segment);
+        assert_eq!((error.errno, error.kind, error.code, error.port), (errno, 3, code, 5555));
+        assert_eq!(&segment[..error.len as usize], &syn.bytes[20..28]);
     }
 }
 
