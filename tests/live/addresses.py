@@ -124,10 +124,21 @@ def routes_change_while_programs_run():
         check(on().returncode == 0, "the lower metric does not win")
         asked = sh(*stack.on("ip", "route", "get", "10.88.0.1")).stdout
         check("via 10.77.3.1" in asked and f"src {stack.address}" in asked, f"`ip route get`: {asked}")
+        # TCP's segments fit the route. They go to another address: for 10 s tcp has the way to one in mind.
+        sh("ip", "addr", "add", "10.88.0.9/32", "dev", "lo")
+        scene.undo("ip", "addr", "del", "10.88.0.9/32", "dev", "lo")
+        other = socket.create_server(("10.88.0.9", port))
+        size = ["python3", "-c", f"import socket, struct; s = socket.create_connection(('10.88.0.9', {port}), timeout=5); "
+                "print(struct.unpack_from('I', s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104), 16)[0])"]
+        stack.eft("route", "add", "10.88.0.0/24", "via", "10.77.3.1", "metric", "3", "mtu", "1000")
+        mss = sh(*stack.on(*size)).stdout.strip()
+        check(mss == str(1000 - 40 - 12), f"segments of {mss} bytes on a route that takes packets of 1000")
+        other.close()
+        check("576" in refused(stack, "route", "add", "10.99.0.0/16", "via", "10.77.3.1", "mtu", "100"), "a tiny MTU")
         stack.kill("ip")
         check(on().returncode == 0, "ip has forgotten the routes")
         routes = json.loads(stack.eft("route", "--json").stdout)["routes"]
-        check([r["metric"] for r in routes if r["destination"] == "10.88.0.0/24"] == [5, 4], f"`eft route --json`: {routes}")
+        check([r["metric"] for r in routes if r["destination"] == "10.88.0.0/24"] == [5, 4, 3], f"`eft route --json`: {routes}")
         check("no interface's network" in refused(stack, "route", "add", "10.99.0.0/16", "via", "192.0.2.1"), "an unreachable gateway")
         check("goes with it" in refused(stack, "route", "del", "10.77.3.0/24"), "the route of an address")
         check("no route to 10.99.0.0/16" in refused(stack, "route", "del", "10.99.0.0/16"), "a route that is not there")

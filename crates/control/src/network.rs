@@ -45,6 +45,9 @@ pub struct Route {
     pub interface: Option<String>,
     #[serde(default)]
     pub metric: u32,
+    /// Bytes of the largest packet that it takes; absent: only the device's MTU counts.
+    #[serde(default)]
+    pub mtu: Option<u16>,
 }
 
 /// A neighbour whose link address is not asked for.
@@ -72,7 +75,7 @@ impl Network {
                 IpAddr::V6(_) => IpAddr::from([0; 16]),
             };
             let destination = Cidr { address: unspecified, prefix_len: 0 };
-            Route { destination, gateway: Some(*gateway), interface: None, metric: 0 }
+            Route { destination, gateway: Some(*gateway), interface: None, metric: 0, mtu: None }
         };
         Network { interfaces, routes: gateways.iter().map(default).collect(), neighbours: Vec::new() }
     }
@@ -111,6 +114,9 @@ impl Network {
         }
         for r in &self.routes {
             text += &format!("[[route]]\ndestination = \"{}\"\nmetric = {}\n", r.destination, r.metric);
+            if let Some(mtu) = r.mtu {
+                text += &format!("mtu = {mtu}\n");
+            }
             if let Some(gateway) = r.gateway {
                 text += &format!("gateway = \"{gateway}\"\n");
             }

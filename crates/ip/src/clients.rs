@@ -52,7 +52,7 @@ impl Ip {
         let (Some(group), Some(from)) = (v6::address::link_group(to), self.sure_link_local(nic)) else {
             return cx.count(Counter::NoRoute);
         };
-        let hop = Hop { interface: nic, next: Next::Group(group) };
+        let hop = Hop::to(nic, Next::Group(group));
         let ports = (CLIENT_PORT6, SERVER_PORT6);
         self.send_by_client(cx, hop, Ends { source: from.into(), destination: to.into(), ports }, bytes, out);
     }
@@ -71,9 +71,7 @@ impl Ip {
         let ends = Ends { source: source.into(), destination: destination.into(), ports };
         let hop = match to {
             To::Server { .. } => self.routes.hop(ends.source, ends.destination),
-            To::All | To::AllFrom(_) => {
-                Some(Hop { interface: nic, next: Next::Group(MacAddress::BROADCAST) })
-            }
+            To::All | To::AllFrom(_) => Some(Hop::to(nic, Next::Group(MacAddress::BROADCAST))),
         };
         match hop.filter(|hop| hop.interface == nic) {
             Some(hop) => self.send_by_client(cx, hop, ends, &bytes, out),

@@ -13,6 +13,7 @@
 //! gateway = "10.77.0.1"     # absent: the destinations are neighbours on `interface`
 //! interface = "eft0"        # absent: the one in whose network the gateway lies
 //! metric = 100              # of routes to the same network the one with the lowest counts; absent: 0
+//! mtu = 1400                # bytes of the largest packet that it takes; absent: the link's
 //!
 //! [[neighbour]]               # its link address is not asked for
 //! interface = "eft0"
@@ -90,6 +91,7 @@ pub struct RouteConfig {
     pub interface: Option<String>,
     #[serde(default)]
     pub metric: u32,
+    pub mtu: Option<u16>,
 }
 
 impl Config {
@@ -162,6 +164,10 @@ impl Config {
             && !self.interface.iter().any(|i| i.name == *name)
         {
             return Err(ConfigError::RouteByNoInterface { to, interface: name.clone() });
+        }
+        let least = if to.address.is_ipv6() { v6::path::MTU_MIN } else { crate::link::MTU_MIN };
+        if let Some(mtu) = route.mtu.filter(|mtu| *mtu < least) {
+            return Err(ConfigError::RouteMtu { to, mtu, least });
         }
         let Some(gateway) = route.gateway else {
             return match route.interface {

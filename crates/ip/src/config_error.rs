@@ -31,6 +31,8 @@ pub enum ConfigError {
     GatewayInNoNetwork { to: Cidr, gateway: IpAddr },
     #[error("route to {to}: there is no interface {interface}")]
     RouteByNoInterface { to: Cidr, interface: String },
+    #[error("route to {to}: the MTU is at least {least} bytes, not {mtu}")]
+    RouteMtu { to: Cidr, mtu: u16, least: u16 },
     #[error("route to {to}: it needs a gateway or an interface")]
     RouteToNowhere { to: Cidr },
     #[error("route to {to}: gateway {gateway} is not another host's address")]

@@ -8,7 +8,7 @@ use crate::grants::Grants;
 use crate::lane::Lanes;
 use crate::learners::{self, Learners};
 use crate::limit::Limiter;
-use crate::link::Link;
+use crate::link::{Link, MTU_MIN};
 use crate::multicast::table::Groups;
 use crate::neighbour::{NEIGHBOURS, Neighbours};
 use crate::pending::{Arrival, Datagram, FromPeer, Stage, ToPeer, Transmission};
@@ -34,8 +34,6 @@ use eft_messages::{ComponentId, Encoded, Role};
 const ARRIVALS_MAX: usize = 4096;
 /// Largest TCP payload that an IP packet can carry with full headers.
 pub(crate) const SEGMENT_MAX: u32 = 65535 - 20 - 60;
-/// What every link must carry (RFC 791 §3.2); a device that reports less is not believed.
-const MTU_MIN: u16 = 576;
 
 /// How soon to check for room again if no neighbour wakes us.
 const RETRY: Duration = Duration::from_micros(200);

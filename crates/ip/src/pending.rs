@@ -88,10 +88,17 @@ pub(crate) struct Hop {
     /// NIC number, or [`LOCAL_INTERFACE`].
     pub interface: u8,
     pub next: Next,
+    /// The largest packet that the route takes; beside it the link's bound holds.
+    pub mtu: u16,
 }
 
 impl Hop {
-    pub const LOCAL: Hop = Hop { interface: LOCAL_INTERFACE, next: Next::Local };
+    pub const LOCAL: Hop = Hop::to(LOCAL_INTERFACE, Next::Local);
+
+    /// Only the link bounds the size of packets.
+    pub const fn to(interface: u8, next: Next) -> Hop {
+        Hop { interface, next, mtu: u16::MAX }
+    }
 }
 
 /// Who gets a packet to a group.

@@ -16,6 +16,7 @@ struct Route {
     /// `None`: the destination is a neighbour.
     gateway: Option<IpAddr>,
     metric: u32,
+    mtu: u16,
 }
 
 struct Address {
@@ -58,8 +59,9 @@ impl Routes {
                 continue;
             };
             let gateway = route.gateway.map(|gateway| in_zone(gateway, interface));
-            let RouteConfig { destination, metric, .. } = *route;
-            r.routes.push(Route { destination, interface, gateway, metric });
+            let RouteConfig { destination, metric, mtu, .. } = *route;
+            let mtu = mtu.unwrap_or(u16::MAX);
+            r.routes.push(Route { destination, interface, gateway, metric, mtu });
         }
         r.sort();
         r
@@ -76,7 +78,7 @@ impl Routes {
         let cidr = Cidr { address, ..cidr };
         let broadcast = cidr.broadcast().map(IpAddr::V4);
         self.addresses.push(Address { cidr, address, broadcast, interface, deprecated: false });
-        self.routes.push(Route { destination: cidr, interface, gateway: None, metric: 0 });
+        self.routes.push(Route { destination: cidr, interface, gateway: None, metric: 0, mtu: u16::MAX });
     }
 
     /// An interface that speaks IPv6 has a link-local address (RFC 4862 §5.3): this one, unless another is configured.
@@ -170,7 +172,7 @@ impl Routes {
             };
             let mut alike = self.addresses.iter().filter(|a| a.address.is_ipv4() == destination.is_ipv4());
             let from = alike.clone().find(here).or_else(|| alike.next().filter(|_| !zoned))?;
-            return Some(Hop { interface: from.interface, next: Next::Group(mac) });
+            return Some(Hop::to(from.interface, Next::Group(mac)));
         }
         if !is_unicast(destination) || destination.is_loopback() {
             return None;
@@ -185,7 +187,7 @@ impl Routes {
         } else {
             Next::Neighbour(route.gateway.unwrap_or(destination))
         };
-        Some(Hop { interface: route.interface, next })
+        Some(Hop { interface: route.interface, next, mtu: route.mtu })
     }
 
     /// Our address to use on the way over `hop` to `destination`.

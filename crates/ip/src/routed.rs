@@ -54,6 +54,6 @@ impl Ip {
             return Ok((source, LOCAL_MTU, SEGMENT_MAX, true));
         }
         let link = self.link(hop.interface).ok_or(ENETUNREACH)?;
-        Ok((source, link.mtu, link.segment_max, false))
+        Ok((source, link.mtu.min(hop.mtu), link.segment_max, false))
     }
 }

@@ -175,7 +175,7 @@ impl Ip {
             return Ok(o.segment_size);
         }
         let link = self.link(hop.interface).filter(|l| l.up).ok_or((Counter::LinkDown, ENETUNREACH))?;
-        let mtu = link.mtu as usize;
+        let mtu = link.mtu.min(hop.mtu) as usize;
         let headers = family::header_len(o.source) + o.header.len();
         let segment_size = o.segment_size as usize;
         if segment_size > 0 && len - headers > segment_size {
@@ -294,11 +294,12 @@ impl Ip {
         let Some(&link) = self.link(transmission.hop.interface) else {
             return self.finish(id, ENETUNREACH, out);
         };
+        let mtu = link.mtu.min(transmission.hop.mtu);
         let mtu = match transmission.question.destination {
             IpAddr::V6(to) if transmission.question.protocol == PROTOCOL_UDP => {
-                self.paths.get(cx.now, to).map_or(link.mtu, |mtu| mtu.min(link.mtu))
+                self.paths.get(cx.now, to).map_or(mtu, |path| path.min(mtu))
             }
-            _ => link.mtu,
+            _ => mtu,
         };
         let must_cut = transmission.segment_size == 0 && transmission.len > mtu as u32;
         // As on Linux, datagrams that go together each fit the way. (tcp learns of a smaller MTU and cuts again.)

@@ -65,7 +65,8 @@ impl Network {
     /// False: there is such a route, or it cannot be taken.
     fn add_learnt_route(&mut self, interface: &str, r: &known::Route) -> bool {
         let (destination, metric) = (r.destination.network(), r.metric);
-        let route = Route { destination, gateway: r.gateway, interface: Some(interface.into()), metric };
+        let interface = Some(interface.into());
+        let route = Route { destination, gateway: r.gateway, interface, metric, mtu: None };
         let mut own = self.interfaces.iter().flat_map(|i| &i.addresses);
         // The route to the network of an address goes without saying.
         let of_address = r.gateway.is_none() && own.clone().any(|a| a.network() == destination);

@@ -159,9 +159,11 @@ fn show_routes(arguments: &NetworkArguments, answer: &Value, device: Option<&str
         return;
     }
     let rows = all.map(|r| {
-        vec![destination(&r), cell(&r["gateway"]), cell(&r["interface"]), cell(&r["metric"]), origin(&r)]
+        let named = ["gateway", "interface", "metric", "mtu"].map(|key| cell(&r[key]));
+        [&[destination(&r)], &named[..], &[origin(&r)]].concat()
     });
-    super::print_table(&["DESTINATION", "VIA", "DEVICE", "METRIC", "FROM"], &rows.collect::<Vec<_>>());
+    let columns = ["DESTINATION", "VIA", "DEVICE", "METRIC", "MTU", "FROM"];
+    super::print_table(&columns, &rows.collect::<Vec<_>>());
 }
 
 fn list(value: &Value) -> impl Iterator<Item = &Value> + Clone {

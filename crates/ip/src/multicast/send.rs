@@ -85,7 +85,7 @@ impl Ip {
             ordered: true,
             reach: Reach::Link,
         };
-        let hop = Hop { interface: place.0, next: Next::Group(mac) };
+        let hop = Hop::to(place.0, Next::Group(mac));
         match self.launch(cx, Origin::Nobody, hop, outgoing, Some(payload), out) {
             Ok(()) => cx.count(Counter::MembershipOut),
             Err((why, _)) => {

@@ -58,3 +58,24 @@ fn of_equal_prefixes_the_lowest_metric_wins() {
     let r = Routes::new(&Config::parse(text(10).as_bytes()).unwrap());
     assert!(r.is_on_link(0, a("172.16.5.5")) && !r.is_on_link(0, a("8.8.8.8")));
 }
+
+#[test]
+fn a_route_may_take_smaller_packets_than_its_link() {
+    let text = |mtu: u16| {
+        alloc::format!(
+            "[[interface]]\nindex = 0\nname = \"a\"\naddresses = [\"10.0.0.2/24\", \"fd00::2/64\"]\n\
+             [[route]]\ndestination = \"10.9.0.0/16\"\ngateway = \"10.0.0.1\"\nmtu = {mtu}\n\
+             [[route]]\ndestination = \"::/0\"\ngateway = \"fd00::1\"\nmtu = 1280\n"
+        )
+    };
+    let r = Routes::new(&Config::parse(text(1400).as_bytes()).unwrap());
+    let a = |s: &str| s.parse::<IpAddr>().unwrap();
+    let mtu = |to: &str| r.hop(a("0.0.0.0"), a(to)).map(|hop| hop.mtu);
+    assert_eq!(mtu("10.9.0.1"), Some(1400));
+    assert_eq!(mtu("10.0.0.1"), Some(u16::MAX));
+    assert_eq!(mtu("2001:db8::1"), Some(1280));
+    assert_eq!(
+        Config::parse(text(575).as_bytes()).unwrap_err().to_string(),
+        "route to 10.9.0.0/16: the MTU is at least 576 bytes, not 575"
+    );
+}

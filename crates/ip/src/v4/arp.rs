@@ -32,7 +32,7 @@ impl Ip {
         let Some(link) = self.link(interface).copied() else {
             return;
         };
-        let hop = Hop { interface, next: Next::Neighbour(address.into()) };
+        let hop = Hop::to(interface, Next::Neighbour(address.into()));
         let Some(IpAddr::V4(source)) = self.routes.source_for(hop, address.into()) else {
             return;
         };
@@ -84,7 +84,7 @@ impl Ip {
         let transmission = Transmission {
             origin: Origin::Nobody,
             stage: Stage::Nic,
-            hop: Hop { interface, next: Next::Group(to) },
+            hop: Hop::to(interface, Next::Group(to)),
             frame,
             packet: None,
             reach: Reach::Link,

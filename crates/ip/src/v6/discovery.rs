@@ -136,7 +136,7 @@ impl Ip {
             ordered: true,
             reach: Reach::Link,
         };
-        let hop = Hop { interface, next: Next::Group(to) };
+        let hop = Hop::to(interface, Next::Group(to));
         match self.launch(cx, Origin::Nobody, hop, outgoing, None, out) {
             Ok(()) => cx.count(Counter::DiscoveryOut),
             Err((why, _)) => cx.count(why),

@@ -31,7 +31,7 @@ impl Ip {
         let Some(link) = self.link(interface).copied() else {
             return;
         };
-        let hop = Hop { interface, next: Next::Neighbour(address.into()) };
+        let hop = Hop::to(interface, Next::Neighbour(address.into()));
         let Some(IpAddr::V6(source)) = self.routes.source_for(hop, address.into()) else {
             return;
         };

@@ -26,7 +26,8 @@ impl Supervisor {
             .collect();
         let route = |r: &Route| {
             let device = self.network.device_of(r).map(|n| &self.network.interfaces[n].name);
-            json!({ "destination": r.destination, "gateway": r.gateway, "interface": device, "metric": r.metric })
+            json!({ "destination": r.destination, "gateway": r.gateway, "interface": device, "metric": r.metric,
+                    "mtu": r.mtu })
         };
         let routes: Vec<Value> = self.network.routes.iter().map(route).collect();
         Ok(json!({ "interfaces": interfaces, "routes": routes,

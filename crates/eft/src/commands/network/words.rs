@@ -41,7 +41,7 @@ pub fn address(words: &[String]) -> Result<Asked> {
     })
 }
 
-/// `[show [dev IF]] | add|del (CIDR|default) [via ADDRESS] [dev IF] [metric N] | flush`
+/// `[show [dev IF]] | add|del (CIDR|default) [via ADDRESS] [dev IF] [metric N] [mtu N] | flush`
 pub fn route(words: &[String], ipv6: Option<bool>) -> Result<Asked> {
     let (verb, mut rest) = verb(words)?;
     let to = match verb {
@@ -50,13 +50,16 @@ pub fn route(words: &[String], ipv6: Option<bool>) -> Result<Asked> {
         }
         Verb::Show | Verb::Flush => None,
     };
-    let (mut gateway, mut interface, mut metric) = (None, None, None);
+    let (mut gateway, mut interface, mut metric, mut mtu) = (None, None, None, None);
     while let Some(word) = rest.next() {
         match word {
             "via" if to.is_some() => gateway = Some(rest.value::<IpAddr>("a gateway's address")?),
             "dev" => interface = Some(rest.value::<String>("a device")?),
             "metric" if to.is_some() => metric = Some(rest.value::<u32>("a number from 0 to 4294967295")?),
-            other if to.is_some() => bail!("`{other}`: expected `via`, `dev` or `metric`"),
+            "mtu" if verb == Verb::Add => mtu = Some(rest.value::<u16>("bytes, at most 65535")?),
+            other if to.is_some() => {
+                bail!("`{other}`: expected `via`, `dev`, `metric`, or `mtu` of a new route")
+            }
             other => bail!("`{other}`: expected `dev`"),
         }
     }
@@ -74,7 +77,8 @@ pub fn route(words: &[String], ipv6: Option<bool>) -> Result<Asked> {
         Verb::Add => {
             // As Linux: routes of IPv6 have 1024 unless they say otherwise.
             let usual = if destination.address.is_ipv6() { 1024 } else { 0 };
-            Change::AddRoute(Route { destination, gateway, interface, metric: metric.unwrap_or(usual) })
+            let metric = metric.unwrap_or(usual);
+            Change::AddRoute(Route { destination, gateway, interface, metric, mtu })
         }
         _ => Change::RemoveRoute(RouteKey { destination, gateway, interface, metric }),
     }))

@@ -34,6 +34,8 @@ fn routes_as_ip_has_them() {
     assert_eq!((r.destination.to_string().as_str(), r.metric), ("::/0", 1024));
     let Change::AddRoute(r) = changed(of("add 192.0.2.7 dev eft0")) else { panic!() };
     assert_eq!((r.destination.to_string().as_str(), r.gateway), ("192.0.2.7/32", None));
+    let Change::AddRoute(r) = changed(of("add 10.9.0.0/16 via 10.0.5.1 mtu 1400")) else { panic!() };
+    assert_eq!((r.metric, r.mtu), (0, Some(1400)));
     let Change::RemoveRoute(key) = changed(of("delete 10.9.0.0/16")) else { panic!() };
     assert_eq!((key.gateway, key.metric), (None, None));
     assert_eq!(changed(route(&words("flush"), Some(true))), Change::FlushRoutes { ipv6: Some(true) });
@@ -60,6 +62,8 @@ fn what_is_wrong_is_one_line_that_names_the_word() {
         "add nowhere via 10.0.0.1",
         "add default via x",
         "add default metric -1",
+        "add default mtu 65536",
+        "del default mtu 1400",
         "add default by 10.0.0.1",
         "show via 10.0.0.1",
         "flush dev eft0",
