@@ -116,6 +116,8 @@ pub struct Route {
     pub own: WireAddress,
     pub mtu: u16,
     pub segment_max: u32,
+    /// To this host itself.
+    pub local: bool,
 }
 
 /// Counts a write to a page as an access of the fuse, too.
@@ -323,7 +325,7 @@ impl<E: Engine> TransportHost<E> {
             source: if unspecified { route.own } else { source },
             mtu: route.mtu,
             segment_max: route.segment_max,
-            local: false,
+            local: route.local,
         };
         self.receive(ComponentId::IP, In::Ip(message));
     }

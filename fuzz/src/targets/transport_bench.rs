@@ -252,6 +252,7 @@ impl<E: Engine> TransportBench<E> {
                     own: IpAddr::V4(US).into(),
                     mtu: if source.chance(0.9) { 1500 } else { source.below(1600) as u16 },
                     segment_max: if source.chance(0.5) { 60000 } else { 0 },
+                    local: false,
                 };
                 self.transport.answer_route(request, from, route);
                 self.transport.end_turn();

@@ -125,17 +125,28 @@ impl Connection<'_> {
         }
     }
 
-    /// Data arrived in order, in `segments` wire segments.
-    pub(super) fn owe_acknowledgement(&mut self, now: Instant, segments: u32) {
+    /// Data arrived in order: `len` bytes in `segments` wire segments.
+    pub(super) fn owe_acknowledgement(&mut self, now: Instant, segments: u32, len: u64) {
+        let fed = self.is_fed_in_small_pieces(now, len);
         let live = &mut *self.live;
         live.unacked_segments += segments;
-        let quick = live.quick_acks > 0 || live.page.as_ref().is_some_and(|p| p.option(Opt::QuickAck) == 1);
+        let wished = live.page.as_ref().is_some_and(|p| p.option(Opt::QuickAck) == 1);
+        let quick = live.quick_acks > 0 || wished || fed;
         if live.unacked_segments >= 2 || quick {
             live.quick_acks = live.quick_acks.saturating_sub(segments);
             self.mark(due::ACK);
         } else if live.ack_at == NEVER {
             live.ack_at = now + DELAY;
         }
+    }
+
+    /// Within this host a segment that is not full shows that the sender has no more, or that its buffer is full of what is not
+    /// acknowledged, which may be less than two full segments of a path without a device. If the application says nothing that
+    /// would carry the acknowledgment, a delay would only hold such a sender up. (Linux acknowledges when the reader has taken
+    /// all; tcp does not hear of that.)
+    fn is_fed_in_small_pieces(&self, now: Instant, len: u64) -> bool {
+        let is_silent = || now.saturating_since(self.live.last_sent) >= DELAY;
+        self.block.has(bit::LOCAL) && len < self.block.mss as u64 && is_silent()
     }
 
     /// After loss or idleness the peer's window needs quick answers again.

@@ -60,7 +60,7 @@ impl Connection<'_> {
             // RFC 5681 §4.2: a segment that fills a gap is acknowledged at once.
             self.mark(due::ACK);
         }
-        self.owe_acknowledgement(cx.now, segment.count);
+        self.owe_acknowledgement(cx.now, segment.count, came);
     }
 
     fn receive_out_of_order(

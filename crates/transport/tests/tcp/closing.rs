@@ -106,6 +106,23 @@ fn unread_bytes_at_close_reset_the_connection() {
 }
 
 #[test]
+fn within_a_host_a_part_of_a_segment_is_acknowledged_at_once_if_nothing_is_said() {
+    for local in [false, true] {
+        let conditions = Conditions { local, ..Conditions::default() };
+        let mut s = Script::under(conditions, quiet_plan(), 16);
+        s.handshake(&[4, 2, 1, 1]);
+        s.world.run_for(Duration::from_millis(50));
+        let mut delayed = 0;
+        for n in 0..40 {
+            s.say(ACK, &stream_bytes(40_000, n * 100, 100));
+            delayed += s.hear().is_empty() as u32;
+        }
+        // Elsewhere every other one is, after the first ones.
+        assert_eq!(delayed, if local { 0 } else { 12 });
+    }
+}
+
+#[test]
 fn linger_of_no_time_resets() {
     let (mut s, socket) = Script::connected(quiet_plan());
     s.world.sides[1].page(socket).set_option(Opt::Linger, 1);

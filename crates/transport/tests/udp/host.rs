@@ -106,7 +106,8 @@ impl Host {
             }
             TransportToIp::Route { request, source, .. } => {
                 let segment_max = self.segment_max;
-                let route = Route { errno: self.route_errno, own: v4(OWN), mtu: 1500, segment_max };
+                let route =
+                    Route { errno: self.route_errno, own: v4(OWN), mtu: 1500, segment_max, local: false };
                 self.answer_route(request, source, route);
             }
             TransportToIp::Group { order, step, interface, group, source } => {

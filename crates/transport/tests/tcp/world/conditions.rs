@@ -13,6 +13,8 @@ pub struct Conditions {
     pub mtu: u16,
     /// 0: the device does not segment.
     pub segment_max: u32,
+    /// Both ends believe that they are on one host.
+    pub local: bool,
     /// Large segments arrive as the wire segments that they were.
     pub split: bool,
     /// The receiver must check checksums itself.
@@ -45,6 +47,7 @@ impl Default for Conditions {
             jitter_us: 0,
             mtu: 1500,
             segment_max: 65000,
+            local: false,
             split: false,
             checksum: false,
             rate: 0,

@@ -178,6 +178,7 @@ impl World {
                     own: self.sides[side].address,
                     mtu: self.conditions.mtu,
                     segment_max: self.conditions.segment_max,
+                    local: self.conditions.local,
                 };
                 self.at(side).answer_route(request, source, route);
                 self.turn(side);
