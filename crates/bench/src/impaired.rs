@@ -25,9 +25,12 @@ pub struct ImpairedArguments {
     /// Only wires whose names contain this, such as `20 ms`
     #[arg(long)]
     only: Option<String>,
-    /// Congestion control of the sending kernels; eft's is CUBIC
+    /// Congestion control of the sending kernels
     #[arg(long, default_value = "cubic")]
     kernel_congestion: String,
+    /// Congestion control of eft's senders
+    #[arg(long, default_value = "cubic")]
+    congestion: String,
 }
 
 /// Bytes a second of a wire: 100 Mb/s.
@@ -38,11 +41,12 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Round trip in milliseconds, loss and reordering in percent.
 type Conditions = (u64, f64, f64);
 
-const WIRES: [Conditions; 9] = [
+const WIRES: [Conditions; 10] = [
     (1, 0.1, 0.0),
     (1, 10.0, 0.0),
     (20, 0.1, 0.0),
     (20, 1.0, 0.0),
+    (20, 5.0, 0.0),
     (20, 10.0, 0.0),
     (20, 1.0, 5.0),
     (200, 0.1, 0.0),
@@ -90,7 +94,10 @@ pub fn run(arguments: &ImpairedArguments) -> Result<()> {
             figures.push(figure.beside("two kernels", kernel).aim(Aim::AtLeast(0.9)));
         }
     }
-    let notes = [format!("kernels use {}, eft cubic", arguments.kernel_congestion), stolen.describe()];
+    let notes = [
+        format!("kernels use {}, eft {}", arguments.kernel_congestion, arguments.congestion),
+        stolen.describe(),
+    ];
     print("impaired", &figures, &notes, common.json)
 }
 
@@ -142,9 +149,9 @@ impl Stream {
         let sink = Serving::start(scene.peer(to, &["sink", &address, "--progress", &file])?)?;
         let seconds = (arguments.seconds + 5.0).to_string();
         let mut command = scene.peer(from, &["source", &address, &seconds])?;
-        if from != STACK_ENDS.near {
-            command.args(["--congestion", &arguments.kernel_congestion]);
-        }
+        let by_eft = from == STACK_ENDS.near;
+        let congestion = if by_eft { &arguments.congestion } else { &arguments.kernel_congestion };
+        command.args(["--congestion", congestion]);
         Ok(Stream { _sink: sink, command, source: None, count })
     }
 

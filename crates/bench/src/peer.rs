@@ -27,7 +27,7 @@ pub enum Peer {
     Source {
         address: String,
         seconds: f64,
-        /// The kernel's congestion control, if not its default
+        /// TCP_CONGESTION, if not the default
         #[arg(long)]
         congestion: Option<String>,
     },
