@@ -9,6 +9,7 @@ import sys
 
 import addresses
 import adoption
+import authentication
 import autoconf
 import budget
 import crashes
@@ -47,7 +48,7 @@ if __name__ == "__main__":
     if os.environ.get("EFT_LIVE_INSIDE") != "yes":
         command = [str(ROOT / "scripts/own-network"), sys.executable, *sys.argv]
         os.execvpe(command[0], command, os.environ | {"EFT_LIVE_INSIDE": "yes"})
-    cases = addresses.CASES + adoption.CASES + autoconf.CASES + inputs.CASES + options.CASES + recordings.CASES + budget.CASES + crashes.CASES + crowds.CASES + handover.CASES + datagrams.CASES + ipv6.CASES + marks.CASES + early.CASES + segments.CASES + signatures.CASES
+    cases = addresses.CASES + adoption.CASES + autoconf.CASES + inputs.CASES + options.CASES + recordings.CASES + budget.CASES + crashes.CASES + crowds.CASES + handover.CASES + datagrams.CASES + ipv6.CASES + marks.CASES + early.CASES + segments.CASES + signatures.CASES + authentication.CASES
     cases += servers.CASES + suites.CASES + libuv.CASES
     cases += hangups.CASES + groups.CASES + guests.CASES + injections.CASES
     cases += programs.CASES + past.CASES + paths.CASES + proxied.CASES + regroups.CASES + returns.CASES + rootless.CASES + sandboxes.CASES + standbys.CASES + updates.CASES + watchdog.CASES

@@ -30,3 +30,4 @@ pub const EHOSTDOWN: i32 = 112;
 pub const EHOSTUNREACH: i32 = 113;
 pub const EALREADY: i32 = 114;
 pub const EINPROGRESS: i32 = 115;
+pub const EKEYREJECTED: i32 = 129;

@@ -14,6 +14,7 @@
 //! Streams put bare bytes into the rings. Datagram sockets put records (a [`DatagramHeader`], then
 //! the payload, padded to 8). A listener's receive ring holds [`AcceptRecord`]s.
 
+pub mod authentication;
 mod errors;
 mod option;
 pub mod pacing;
@@ -24,6 +25,7 @@ mod stamps;
 mod statistics;
 mod urgent;
 
+pub use authentication::{AuthenticationStatus, AuthenticationWishes, KeyCounts};
 pub use errors::{ERRORS_MAX, ErrorRecord, QUOTE_MAX};
 pub use option::{Opt, cork, early, fragment};
 pub use page::{

@@ -61,7 +61,7 @@ pub fn of_congestion(socket: &Socket) -> Option<[u8; 20]> {
 }
 
 /// Asks the transport for fresh numbers, and waits for them.
-fn refresh(socket: &Socket) {
+pub fn refresh(socket: &Socket) {
     let page = &socket.page;
     if page.owner() != Some(ComponentId::TCP) || socket.has(bit::ORPHAN) {
         return;

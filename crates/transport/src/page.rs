@@ -22,6 +22,8 @@ use words::{Seldom, word};
 /// Bytes of a staged record.
 pub(crate) const RECORD_MAX: usize = 64;
 
+pub(crate) use keys::Keys;
+
 struct Inner {
     page: SocketPage,
     socket: SocketId,
@@ -135,12 +137,13 @@ impl Page {
         if seldom.freed {
             page.set_free();
         }
-        seldom.signature_key.inspect(|key| page.write_signature_key(0, key));
+        seldom.signature_keys.iter().enumerate().for_each(|(n, key)| page.write_signature_key(n, key));
         seldom.options.iter().for_each(|(option, value)| page.set_option(*option, *value));
         seldom.local.inspect(|e| page.set_local(*e));
         seldom.remote.inspect(|e| page.set_remote(*e));
         seldom.info.inspect(|info| page.set_info(info));
         seldom.statistics.inspect(|statistics| page.set_statistics(statistics));
+        seldom.authentication.inspect(|status| page.set_authentication_status(status));
         seldom.error.inspect(|errno| page.set_error(*errno));
         seldom.records.iter().for_each(|(at, record)| page.write_receive(*at, record));
     }

@@ -70,12 +70,14 @@ pub enum Opt {
     MulticastInterface,
     /// The IPv4 address that was named for it; 0: none. For the shim.
     MulticastSource,
-    /// Keys that sign segments (TCP_MD5SIG): see [`super::signature_keys`].
+    /// Keys that sign segments (TCP_MD5SIG, TCP_AO_ADD_KEY): see [`super::signature_keys`].
     SignatureKeys,
+    /// What is wished of TCP-AO: see [`super::authentication`].
+    Authentication,
 }
 
 impl Opt {
-    pub(crate) const LAST: Opt = Opt::SignatureKeys;
+    pub(crate) const LAST: Opt = Opt::Authentication;
 
     /// Options that a connection inherits from its listener.
     pub const INHERITED: &[Opt] = &[

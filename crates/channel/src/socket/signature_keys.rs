@@ -1,5 +1,5 @@
-//! Keys that sign a stream's segments (TCP_MD5SIG), as the application set them: the transport reads them, and never those of a
-//! socket that set none.
+//! Keys that sign a stream's segments (TCP_MD5SIG, TCP_AO_ADD_KEY), as the application set them: the transport reads them, and never
+//! those of a socket that set none.
 //!
 //! A page has room for [`FIRST_KEYS`]; a listener, which sends no bytes, has its other keys in its send ring. A key is written before
 //! [`Opt::SignatureKeys`], which says how many there are and how often they changed: while they change, a transport may read a
@@ -19,10 +19,23 @@ pub const KEY_BYTES_MAX: usize = 80;
 pub const FIRST_KEYS: usize = 5;
 const KEY_LEN: usize = size_of::<SignatureKey>();
 /// Before the records of a stream, in space that no version has used before.
-const KEYS: usize = RECORDS - FIRST_KEYS * KEY_LEN;
+pub(super) const KEYS: usize = RECORDS - FIRST_KEYS * KEY_LEN;
 const _: () = assert!(super::statistics::STATISTICS_END <= KEYS && RECORDS <= SOCKET_HEADER_LEN);
 /// Bits of [`Opt::SignatureKeys`] that are their number; the others count changes.
 const COUNT_MASK: u32 = 0xffff;
+
+/// Values of [`SignatureKey::algorithm`].
+pub mod algorithm {
+    /// RFC 2385, which was the only one at first.
+    pub const MD5: u8 = 0;
+    /// TCP-AO (RFC 5925) with HMAC-SHA-1-96 and KDF_HMAC_SHA1 (RFC 5926 §3).
+    pub const HMAC_SHA1: u8 = 1;
+    /// TCP-AO with AES-128-CMAC-96 and KDF_AES_128_CMAC.
+    pub const AES_CMAC: u8 = 2;
+}
+
+/// Most bytes of a message authentication code: those of both algorithms of RFC 5926.
+pub const MAC_MAX: usize = 12;
 
 /// One key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -33,7 +46,16 @@ pub struct SignatureKey {
     /// Of [`SignatureKey::address`], which is always one of 128 bits: an IPv4 address has 96 bits before it.
     pub prefix_len: u8,
     pub len: u8,
-    pub reserved: [u8; 14],
+    /// One of [`algorithm`]. What follows is of TCP-AO's keys.
+    pub algorithm: u8,
+    /// KeyID of segments that are signed with it, and of segments that it verifies (SendID and RecvID of RFC 5925 §3.1).
+    pub send_id: u8,
+    pub receive_id: u8,
+    /// Bytes of a segment's code, 1 to [`MAC_MAX`].
+    pub mac_len: u8,
+    /// 1: the code does not cover other options.
+    pub excludes_options: u8,
+    pub reserved: [u8; 9],
     pub bytes: [u8; KEY_BYTES_MAX],
 }
 
@@ -45,6 +67,11 @@ impl SignatureKey {
         let mask = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
         let [own, other] = [self.address, peer].map(|address| u128::from_be_bytes(address.0));
         alike && (own ^ other) & mask == 0
+    }
+
+    /// Whether it is one of TCP-AO.
+    pub fn is_ao(&self) -> bool {
+        matches!(self.algorithm, algorithm::HMAC_SHA1 | algorithm::AES_CMAC)
     }
 
     /// The key itself.

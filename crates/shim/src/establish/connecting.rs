@@ -147,16 +147,20 @@ fn await_begun(fd: c_int, socket: &Socket, begun: Result<u64>) -> Result<c_int> 
 /// The last attempt failed and the program knows: the number gets a fresh socket.
 fn connect_again(fd: c_int, socket: &Socket, to: Endpoint) -> Result<c_int> {
     let (inet6, keys) = (socket.has(bit::INET6), signatures::all(&socket.page));
+    let wishes = socket.page.authentication_wishes();
     convert::to_kernel(fd, socket)?;
     let (fresh, _) = convert::to_eft(fd, true, inet6, false)?;
     signatures::restore(&fresh.page, &keys);
+    fresh.page.set_authentication_wishes(&wishes);
     connect_eft(fd, fresh, to)
 }
 
 /// `connect` tells that the attempt failed: the socket is as a new one, as on Linux, unless it has what only eft keeps.
 fn renew(fd: c_int, socket: &Socket) {
     let never = socket.page.flags() & flag::CONNECTED == 0;
-    if never && !socket.has(bit::BOUND) && signatures::all(&socket.page).is_empty() {
+    let is_keyed =
+        !signatures::all(&socket.page).is_empty() || socket.page.authentication_wishes().word() != 0;
+    if never && !socket.has(bit::BOUND) && !is_keyed {
         // If it cannot be had, the old one will do.
         let _ = convert::to_kernel(fd, socket);
     }

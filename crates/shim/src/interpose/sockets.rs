@@ -160,6 +160,10 @@ unsafe fn wants_groups(fd: c_int, level: c_int, option: c_int, value: *const c_v
     !options::multicast::is_kernels(level, option, bytes)
 }
 
+fn is_undecided_stream(fd: c_int) -> bool {
+    matches!(table::get(fd), Entry::Undecided { stream: true, .. })
+}
+
 /// Whether an option of an undecided socket is a key for peers that are reached through the stack. The kernel would not tell it
 /// again.
 ///
@@ -172,7 +176,7 @@ unsafe fn signs_on_the_stack(
     value: *const c_void,
     len: socklen_t,
 ) -> bool {
-    if level != libc::IPPROTO_TCP || !matches!(table::get(fd), Entry::Undecided { stream: true, .. }) {
+    if level != libc::IPPROTO_TCP || !is_undecided_stream(fd) {
         return false;
     }
     let Ok(len) = address::signed_len(len) else { return false };
@@ -182,6 +186,7 @@ unsafe fn signs_on_the_stack(
     // SAFETY: it can be read.
     let bytes = unsafe { core::slice::from_raw_parts(value.cast::<u8>(), len) };
     options::signatures::is_for_stack(level, option, bytes)
+        || options::authentication::is_for_stack(level, option, bytes)
 }
 
 /// The kernel cannot keep this option for the stack, as the choice of an algorithm of congestion control that it lacks: the socket
@@ -311,7 +316,12 @@ pub unsafe extern "C" fn getsockopt(
             if let Err(errno) = permitted(fd, level, option, None) {
                 return errno::int(Err(errno));
             }
-            return real::getsockopt.get()(fd, level, option, value, len);
+            let done = real::getsockopt.get()(fd, level, option, value, len);
+            if done < 0 && options::authentication::is_absent(level, option) && is_undecided_stream(fd) {
+                // The kernel may know none of it.
+                return errno::int(Err(Errno(libc::ENOENT)));
+            }
+            return done;
         };
         errno::int(socket.and_then(|socket| {
             if value.is_null() || len.is_null() {
@@ -319,6 +329,9 @@ pub unsafe extern "C" fn getsockopt(
             }
             sys::readable(len, size_of::<socklen_t>())?;
             let room = address::signed_len(*len)?.min(options::LONGEST);
+            sys::readable(value, room)?;
+            let first = core::slice::from_raw_parts(value.cast::<u8>(), room);
+            let room = options::authentication::room(level, option, first);
             sys::readable(value, room)?;
             let to = core::slice::from_raw_parts_mut(value.cast::<u8>(), room);
             let n = options::get(fd, socket, level, option, to)?;

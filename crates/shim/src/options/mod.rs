@@ -5,8 +5,10 @@
 //! takes effect or is refused at the time of the call: options that eft does not support get
 //! ENOPROTOOPT, as from a kernel without them, even before a socket's first address.
 
+pub mod authentication;
 mod carry;
 mod computed;
+mod congestion;
 pub mod multicast;
 mod pacing;
 pub mod signatures;
@@ -24,7 +26,7 @@ use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, IPPROTO_UDP, SOL_SOCKET};
 pub use carry::{carry_back, carry_congestion, carry_over, carry_segment, fresh, inherit};
 
 /// No option is longer than this.
-pub const LONGEST: usize = tcp_info::LEN;
+pub const LONGEST: usize = authentication::LONGEST;
 
 /// Bytes of one key of TCP_FASTOPEN_KEY; there may be two.
 const COOKIE_KEY_LEN: usize = 16;
@@ -84,6 +86,12 @@ enum Kind {
     MulticastInterface,
     /// TCP_MD5SIG, TCP_MD5SIG_EXT. Cannot be read.
     SignatureKey,
+    /// TCP_AO_ADD_KEY, TCP_AO_DEL_KEY. Cannot be read.
+    AuthenticationKey,
+    /// TCP_AO_INFO.
+    Authentication,
+    /// TCP_AO_GET_KEYS.
+    AuthenticationKeys,
     /// TCP_CC_INFO: empty for CUBIC and NewReno, as on Linux.
     CongestionInfo,
 }
@@ -98,6 +106,7 @@ impl Kind {
                 | Kind::CongestionInfo
                 | Kind::PathMtu
                 | Kind::Memory
+                | Kind::AuthenticationKeys
         )
     }
 }
@@ -115,14 +124,17 @@ pub fn before(stream: bool, level: c_int, name: c_int, value: Option<&[u8]>) -> 
         return Ok(());
     }
     let kind = table::row(level, name).and_then(|row| row.kind(stream)).ok_or(Errno(libc::ENOPROTOOPT))?;
-    value.map_or(Ok(()), |value| check(kind, stream, level, value))
+    value.map_or(Ok(()), |value| {
+        check(kind, stream, level, value)?;
+        if level == IPPROTO_TCP { authentication::check(name, value) } else { Ok(()) }
+    })
 }
 
 /// Refuses what can be read only, and values that Linux takes and eft does not.
 fn check(kind: Kind, stream: bool, level: c_int, value: &[u8]) -> Result<()> {
     match kind {
         kind if kind.is_read_only() => Err(Errno(libc::ENOPROTOOPT)),
-        Kind::Congestion => congestion(value).map(drop),
+        Kind::Congestion => congestion::number(value).map(drop),
         Kind::Bit(bit::TELL_LEFT | bit::EARLY_CONNECT | bit::ZEROCOPY)
             if !(0..=1).contains(&int_of(level, value)?) =>
         {
@@ -178,12 +190,13 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
         Kind::Membership(change) => return multicast::change(socket, change, level, name, value),
         Kind::MulticastInterface => return multicast::set_interface(page, level, value),
         Kind::SignatureKey => return signatures::set(socket, name, value),
+        Kind::Authentication | Kind::AuthenticationKey => return authentication::set(socket, name, value),
         Kind::CookieKeys => {
             page.set_cookie_keys(value);
             return Ok(());
         }
         Kind::Congestion => {
-            page.set_option(Opt::Congestion, congestion(value)?);
+            page.set_option(Opt::Congestion, congestion::number(value)?);
             crate::domain::notify(socket);
             return Ok(());
         }
@@ -291,16 +304,6 @@ fn is_connected(socket: &Socket) -> bool {
     socket.page.flags() & (flag::CONNECTED | flag::CONNECTING | flag::DEAD) != 0 || socket.has(bit::DEFERRED)
 }
 
-/// The transport's word for an algorithm.
-fn congestion(name: &[u8]) -> Result<u32> {
-    match name.split(|&b| b == 0).next().unwrap_or(&[]) {
-        b"cubic" => Ok(1),
-        b"reno" | b"newreno" => Ok(2),
-        b"bbr" => Ok(3),
-        _ => Err(Errno(libc::ENOENT)),
-    }
-}
-
 /// The errno of `getsockopt` for an unknown option of `level`. An IPv4 socket answers EOPNOTSUPP for
 /// unknown levels; `setsockopt` does not distinguish them.
 fn unknown(socket: &Socket, level: c_int) -> Errno {
@@ -315,7 +318,8 @@ fn unknown(socket: &Socket, level: c_int) -> Errno {
 /// `getsockopt`: the option's bytes into `to` (at most its length); returns how many.
 pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8]) -> Result<usize> {
     let kind = find(socket, level, name);
-    let kind = kind.filter(|kind| !matches!(kind, Kind::Membership(_) | Kind::SignatureKey));
+    let kind = kind
+        .filter(|kind| !matches!(kind, Kind::Membership(_) | Kind::SignatureKey | Kind::AuthenticationKey));
     let kind = kind.ok_or_else(|| unknown(socket, level))?;
     let page = &socket.page;
     let word = |opt: Opt, default: c_int| match page.option(opt) {
@@ -326,6 +330,8 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
         Kind::Descriptor => return sys::get_option(fd, level, name, to),
         Kind::TcpInfo => return Ok(copy(&tcp_info::bytes(socket), to)),
         Kind::NoOptions => return Ok(0),
+        Kind::Authentication => return Ok(copy(&authentication::info(socket)?, to)),
+        Kind::AuthenticationKeys => return authentication::get_keys(socket, to),
         Kind::CongestionInfo => {
             return Ok(tcp_info::of_congestion(socket).map_or(0, |bytes| copy(&bytes, to)));
         }
@@ -336,18 +342,7 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
         Kind::PacingLimit => return Ok(pacing::get(page, to)),
         Kind::Memory => return Ok(copy(&computed::memory(socket), to)),
         Kind::Congestion => {
-            let chosen = match page.option(Opt::Congestion) {
-                0 => interfaces::default_congestion(),
-                chosen => chosen,
-            };
-            let name: &[u8] = match chosen {
-                2 => b"reno",
-                3 => b"bbr",
-                _ => b"cubic",
-            };
-            let mut padded = [0; 16];
-            padded[..name.len()].copy_from_slice(name);
-            return Ok(copy(&padded, to));
+            return Ok(copy(&congestion::name(page), to));
         }
         Kind::Linger => {
             let linger = page.option(Opt::Linger);
@@ -365,7 +360,9 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
         Kind::MulticastHops => words::multicast_hops(page),
         Kind::Unless(opt) => (page.option(opt) == 0) as c_int,
         Kind::MulticastInterface => return Ok(copy(&multicast::interface_bytes(page, level), to)),
-        Kind::Membership(_) | Kind::SignatureKey => return Err(Errno(libc::ENOPROTOOPT)),
+        Kind::Membership(_) | Kind::SignatureKey | Kind::AuthenticationKey => {
+            return Err(Errno(libc::ENOPROTOOPT));
+        }
         Kind::Word(opt) | Kind::Flag(opt) => page.option(opt) as c_int,
         Kind::Bit(bits) => socket.has(bits) as c_int,
         Kind::Size(Opt::SendBuffer) => word(Opt::SendBuffer, page.send_len() as c_int),

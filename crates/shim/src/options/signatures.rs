@@ -6,6 +6,7 @@ use crate::sys::{Errno, Result};
 use core::ffi::c_int;
 use core::net::IpAddr;
 use eft_base::WireAddress;
+use eft_channel::socket::signature_keys::algorithm;
 use eft_channel::socket::{KEY_BYTES_MAX, Opt, SignatureKey, SocketPage, signature_keys};
 
 /// `struct tcp_md5sig`: an address, padded to 128 bytes, flags, the length of a prefix, the length of the key, an interface, the key.
@@ -33,12 +34,12 @@ pub fn is_for_stack(level: c_int, name: c_int, value: &[u8]) -> bool {
     is_key && value.len() >= LEN && matches!(target(value), Ok(Target::Eft(_)))
 }
 
-fn target(value: &[u8]) -> Result<Target> {
+pub(super) fn target(value: &[u8]) -> Result<Target> {
     // SAFETY: the bytes are those of an address of this length.
     unsafe { address::read(value.as_ptr().cast(), ADDRESS_LEN as u32) }
 }
 
-fn family(value: &[u8]) -> c_int {
+pub(super) fn family(value: &[u8]) -> c_int {
     c_int::from(u16::from_ne_bytes([value[0], value[1]]))
 }
 
@@ -72,7 +73,12 @@ fn parse(inet6: bool, name: c_int, value: &[u8]) -> Result<Asked> {
         address: WireAddress::from(address),
         prefix_len,
         len: len as u8,
-        reserved: [0; 14],
+        algorithm: algorithm::MD5,
+        send_id: 0,
+        receive_id: 0,
+        mac_len: 0,
+        excludes_options: 0,
+        reserved: [0; 9],
         bytes,
     };
     Ok(Asked { target, prefix_len, key: (len > 0).then_some(key) })
@@ -80,7 +86,12 @@ fn parse(inet6: bool, name: c_int, value: &[u8]) -> Result<Asked> {
 
 /// The keys of a socket that does not listen.
 pub fn all(page: &SocketPage) -> Vec<SignatureKey> {
-    let count = signature_keys::count(page.option(Opt::SignatureKeys)).min(page.signature_keys_max(false));
+    all_of(page, false)
+}
+
+/// The keys of any socket.
+pub fn all_of(page: &SocketPage, listens: bool) -> Vec<SignatureKey> {
+    let count = signature_keys::count(page.option(Opt::SignatureKeys)).min(page.signature_keys_max(listens));
     (0..count).map(|number| page.signature_key(number)).collect()
 }
 
@@ -97,14 +108,29 @@ pub fn restore(page: &SocketPage, keys: &[SignatureKey]) {
 pub fn set(socket: &Socket, name: c_int, value: &[u8]) -> Result<()> {
     let Asked { target, prefix_len, key } = parse(socket.has(bit::INET6), name, value)?;
     let Target::Eft(endpoint) = target else { return Ok(()) };
+    if let Some(key) = &key
+        && all_of(&socket.page, socket.has(bit::LISTENING))
+            .iter()
+            .any(|other| other.is_ao() && (other.is_for(key.address) || key.is_for(other.address)))
+    {
+        return Err(Errno(libc::EKEYREJECTED));
+    }
+    let address = WireAddress::from(endpoint.address);
+    let is_it = |key: &SignatureKey| !key.is_ao() && (key.address, key.prefix_len) == (address, prefix_len);
+    change(socket, is_it, key)
+}
+
+/// Puts a key in the place of one, or beside the others, or takes one away; and tells the transport.
+pub(super) fn change(
+    socket: &Socket,
+    is_it: impl Fn(&SignatureKey) -> bool,
+    key: Option<SignatureKey>,
+) -> Result<()> {
     let _guard = socket.lock_send()?;
     let page = &socket.page;
     let room = page.signature_keys_max(socket.has(bit::LISTENING));
     let count = signature_keys::count(page.option(Opt::SignatureKeys)).min(room);
-    let same = (0..count).find(|number| {
-        let key = page.signature_key(*number);
-        (key.address, key.prefix_len) == (endpoint.address.into(), prefix_len)
-    });
+    let same = (0..count).find(|number| is_it(&page.signature_key(*number)));
     let count = match (same, key) {
         (Some(number), Some(key)) => {
             page.write_signature_key(number, &key);

@@ -74,6 +74,7 @@ const FILTERS: &str = "packet programs are not run; the packet filter is `eft pf
 const STAMPS: &str = "packets have no timestamps";
 const KERNEL_MEMORY: &str = "of the kernel's memory";
 const KEYS: &str = "RFC 2385; a listener has room for some hundred keys, others for five (ENOMEM)";
+const AO: &str = "RFC 5925: hmac(sha1) and cmac(aes128), codes of up to 12 bytes (EMSGSIZE); beside TCP_MD5SIG's keys, with as much room; none of an interface (EINVAL)";
 const LABELS: &str = "of local sockets";
 
 /// Those of IPv4, of sockets and of the transports.
@@ -263,11 +264,11 @@ const OPTIONS: &[Row] = &[
     no(TCP, 35, "TCP_ZEROCOPY_RECEIVE", "a receive is one copy, out of the ring"),
     stream(36, "TCP_INQ", Kind::Bit(bit::TELL_LEFT), "`recvmsg` tells what is left"),
     no(TCP, 37, "TCP_TX_DELAY", ""),
-    no(TCP, 38, "TCP_AO_ADD_KEY", "segments are not signed"),
-    no(TCP, 39, "TCP_AO_DEL_KEY", "segments are not signed"),
-    no(TCP, 40, "TCP_AO_INFO", "segments are not signed"),
-    no(TCP, 41, "TCP_AO_GET_KEYS", "segments are not signed"),
-    no(TCP, 42, "TCP_AO_REPAIR", "segments are not signed"),
+    stream(38, "TCP_AO_ADD_KEY", Kind::AuthenticationKey, AO),
+    stream(39, "TCP_AO_DEL_KEY", Kind::AuthenticationKey, "EBUSY while it is in use"),
+    stream(40, "TCP_AO_INFO", Kind::Authentication, "its counts cannot be set (EINVAL)"),
+    stream(41, "TCP_AO_GET_KEYS", Kind::AuthenticationKeys, "at most 64 at once"),
+    no(TCP, 42, "TCP_AO_REPAIR", ""),
     no(TCP, 43, "TCP_IS_MPTCP", ""),
     Row {
         level: UDP,

@@ -3,7 +3,7 @@
 use super::RECORD_MAX;
 use alloc::vec::Vec;
 use eft_base::{ComponentId, Endpoint};
-use eft_channel::socket::{Opt, SignatureKey, SocketInfo, SocketStatistics};
+use eft_channel::socket::{AuthenticationStatus, Opt, SignatureKey, SocketInfo, SocketStatistics};
 
 /// Bits of the staged words.
 pub(super) mod word {
@@ -34,8 +34,9 @@ pub(super) struct Seldom {
     pub info: Option<SocketInfo>,
     pub statistics: Option<SocketStatistics>,
     pub error: Option<i32>,
-    /// The only key of a connection that came from a listener.
-    pub signature_key: Option<SignatureKey>,
+    /// The keys of a connection that came from a listener: these and no others.
+    pub signature_keys: Vec<SignatureKey>,
+    pub authentication: Option<AuthenticationStatus>,
     /// Offset in the receive ring.
     pub records: Vec<(u64, [u8; RECORD_MAX])>,
 }

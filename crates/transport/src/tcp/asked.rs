@@ -1,9 +1,8 @@
 //! Requests to ip under way, resets that wait for room, and ip's answers about a path.
 
 use super::block::Tuple;
-use alloc::rc::Rc;
+use super::signature::Signer;
 use eft_base::{PacketRef, WireAddress};
-use eft_channel::socket::SignatureKey;
 
 /// No path has less (RFC 791: 68; below this a segment would carry almost nothing).
 pub(super) const MTU_MIN: u16 = 128;
@@ -43,7 +42,7 @@ pub(super) struct PendingReset {
     /// Offset of our clock, and the peer's last timestamp, on a connection that uses timestamps.
     pub clocks: Option<(u32, u32)>,
     /// Of a signed connection.
-    pub key: Option<Rc<SignatureKey>>,
+    pub signer: Option<Signer>,
 }
 
 /// An ICMP error.

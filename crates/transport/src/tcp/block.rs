@@ -76,6 +76,8 @@ pub mod bit {
     pub const COOKIE_EXPERIMENTAL: u32 = 1 << 28;
     /// Segments are signed (RFC 2385), in both directions.
     pub const SIGNED: u32 = 1 << 29;
+    /// Both bits: they are signed by TCP-AO (RFC 5925) instead. Beside a signature no option has room for a cookie.
+    pub const AUTHENTICATED: u32 = SIGNED | COOKIE_EXPERIMENTAL;
     /// Accurate ECN was agreed on (RFC 9768), and [`ECN`] was not; in SYN-SENT: asked for. Then [`ECN_ECHO`], [`ECN_REDUCED`] and
     /// [`ACCURATE_AE`] are a count of marked packets.
     pub const ACCURATE: u32 = 1 << 30;
@@ -180,7 +182,12 @@ pub struct Cold {
     pub close_at: u64,
     pub retransmits: u32,
     /// Window probes or keepalive probes without answer.
-    pub probes: u32,
+    pub probes: u8,
+    /// TCP-AO, 0 in arenas of releases that did not know it: SendID of the key that signs, RecvID of the key that the peer is asked
+    /// for, and which of the application's changes of the two has been made.
+    pub ao_current: u8,
+    pub ao_next: u8,
+    pub ao_changes: u8,
     /// The error that the application gets if the connection times out.
     pub soft_error: i32,
     /// Path MTU that ICMP reported; 0: none did. ip's answers about its own link do not override it.
@@ -210,6 +217,9 @@ impl Cold {
             close_at: NOWHERE,
             retransmits: 0,
             probes: 0,
+            ao_current: 0,
+            ao_next: 0,
+            ao_changes: 0,
             soft_error: 0,
             learned_mtu: 0,
             incarnation: 0,
@@ -333,7 +343,11 @@ impl Block {
 
     /// Bytes of options that a signature takes in every segment.
     pub fn signature_len(&self) -> usize {
-        if self.has(bit::SIGNED) { super::options::SIGNATURE_LEN } else { 0 }
+        match (self.has(bit::SIGNED), self.has(bit::AUTHENTICATED)) {
+            (false, _) => 0,
+            (true, false) => super::options::SIGNATURE_LEN,
+            (true, true) => super::options::AUTHENTICATION_LEN,
+        }
     }
 
     /// Bytes, SYN and FIN that were sent and are not acknowledged (FlightSize of RFC 5681 §2).

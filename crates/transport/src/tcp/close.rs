@@ -35,7 +35,7 @@ impl View<'_> {
             ack: block.acknowledgment(),
             flags: TCP_RST | TCP_ACK,
             clocks: block.has(bit::TIMESTAMPS).then_some((block.ts_offset, block.ts_recent)),
-            key: self.live.signing.key.clone(),
+            signer: None,
         })
     }
 }
@@ -180,7 +180,7 @@ impl Tcp {
     /// Queues a reset for the peer of a connection that is about to end.
     pub(super) fn say_reset(&mut self, i: u32) {
         if let Some(reset) = self.view(i).final_reset() {
-            self.queue_reset(reset);
+            self.queue_reset_of(i, reset);
         }
     }
 
@@ -188,14 +188,24 @@ impl Tcp {
     /// be lost, and only the exact number resets (RFC 5961 §3.2).
     pub(super) fn say_reset_at(&mut self, i: u32, seq: u32) {
         if let Some(reset) = self.view(i).final_reset() {
-            self.queue_reset(PendingReset { seq, ack: 0, flags: TCP_RST, ..reset });
+            self.queue_reset_of(i, PendingReset { seq, ack: 0, flags: TCP_RST, ..reset });
         }
+    }
+
+    fn queue_reset_of(&mut self, i: u32, reset: PendingReset) {
+        let signer = self.signer(i, reset.seq, reset.flags.into());
+        self.queue_reset(PendingReset { signer, ..reset });
     }
 
     /// Sends the reset that RFC 9293 §3.10.7.1 requires for a segment of no connection, at a limited rate.
     pub(super) fn answer_with_reset(&mut self, cx: &Context, segment: &Segment) {
-        let key = self.answering_key(&segment.tuple);
-        if key.is_none() && segment.options.signature.is_some() {
+        let (seq, ack, flags) = if segment.has(TCP_ACK) {
+            (segment.ack, 0, TCP_RST)
+        } else {
+            (0, segment.seq.wrapping_add(segment.sequence_len()), TCP_RST | TCP_ACK)
+        };
+        let signer = self.answering_signer(segment, seq, flags);
+        if signer.is_none() && segment.options.are_signed() {
             // Its sender takes no reset that is not signed (RFC 2385 §4.1).
             return;
         }
@@ -203,18 +213,7 @@ impl Tcp {
         if !self.resets.take(cx.now, noise) {
             return;
         }
-        let reset = if segment.has(TCP_ACK) {
-            PendingReset { tuple: segment.tuple, seq: segment.ack, ack: 0, flags: TCP_RST, clocks: None, key }
-        } else {
-            PendingReset {
-                tuple: segment.tuple,
-                seq: 0,
-                ack: segment.seq.wrapping_add(segment.sequence_len()),
-                flags: TCP_RST | TCP_ACK,
-                clocks: None,
-                key,
-            }
-        };
+        let reset = PendingReset { tuple: segment.tuple, seq, ack, flags, clocks: None, signer };
         self.queue_reset(reset);
     }
 
@@ -233,7 +232,7 @@ impl Tcp {
                 options.timestamps(clock(cx.now, offset), echo);
             }
             let segment = Outgoing {
-                signed: reset.key.clone().map(Signed::bare),
+                signed: reset.signer.clone().map(Signed::bare),
                 ..Outgoing::bare(reset.tuple, reset.seq, reset.ack, reset.flags, 0, options.bytes())
             };
             if !self.transmit_bare(cx, out, NONE, segment) {

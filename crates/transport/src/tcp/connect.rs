@@ -18,7 +18,7 @@ use crate::edge::Out;
 use crate::requests::Transport as _;
 use crate::timers::NEVER;
 use core::net::IpAddr;
-use eft_base::errno::{EADDRNOTAVAIL, EALREADY, ECONNREFUSED, EINVAL, EISCONN, ENETUNREACH};
+use eft_base::errno::{EADDRNOTAVAIL, EALREADY, ECONNREFUSED, EINVAL, EISCONN, EKEYREJECTED, ENETUNREACH};
 use eft_base::{Instant, RequestId, WireAddress};
 use eft_channel::socket::Opt;
 use eft_component::{Context, Outbox};
@@ -159,6 +159,10 @@ impl Tcp {
         if is_unspecified(tuple.local) {
             tuple.local = path.source;
         }
+        let keys = self.keys_for(i, tuple.remote);
+        if !keys.are_ao() && self.connection(i).wishes().required {
+            return Err(EKEYREJECTED);
+        }
         if self.view(i).block.has(bit::BOUND) {
             if !self.vacate(cx, &tuple) {
                 return Err(EADDRNOTAVAIL);
@@ -172,10 +176,11 @@ impl Tcp {
         self.table.insert(tuple, i);
         let iss = self.initial_sequence(cx.now, &tuple);
         let ts_offset = self.timestamp_offset(&tuple);
-        let (ecn, key) = (self.ecn, self.key_for(i, tuple.remote));
-        self.is_keyed |= key.is_some();
+        let ecn = self.ecn;
+        self.is_keyed |= !keys.are_none();
         let mut c = self.connection(i);
-        c.sign(key);
+        c.sign(keys);
+        c.choose_keys();
         c.block.tuple = tuple;
         c.block.iss = iss;
         c.block.ts_offset = ts_offset;
@@ -208,7 +213,8 @@ impl Tcp {
         }
         let Connection { block, .. } = c;
         let active = block.state() == State::SynSent;
-        let clocks = if block.has(bit::SIGNED) { Timestamps::Off } else { clocks };
+        let crowded = block.has(bit::SIGNED) && !block.has(bit::AUTHENTICATED);
+        let clocks = if crowded { Timestamps::Off } else { clocks };
         let options = syn_options(&block, active.then_some(clocks), own_mss, cx.now, cookie);
         let window = (block.rcv_adv - block.rcv_nxt).min(65535) as u16;
         let ack = if active { 0 } else { block.acknowledgment() };

@@ -53,6 +53,11 @@ eft_component::counters! {
     DropUnsigned => "drop_unsigned",
     DropUnexpectedSignature => "drop_unexpected_signature",
     DropSignature => "drop_bad_signature",
+    /// Segments with a KeyID that no key of TCP-AO has (RFC 5925 §7.5.2), and ICMP errors that TCP-AO ignores (§7.8).
+    DropUnknownKey => "drop_unknown_key",
+    IcmpIgnored => "icmp_ignored",
+    /// Connections that sign with another key from then on, since the peer asked for it (§7.5.2.e).
+    KeysChanged => "keys_changed",
     DropUnreadable => "drop_unreadable",
     DropNoSocket => "drop_no_socket",
     /// SYNs that were answered with a cookie, acknowledgments that brought a valid cookie back, and acknowledgments of no

@@ -275,7 +275,7 @@ fn shape(b: &Block, c: &Cold) -> bool {
 
 /// Counts and codes.
 fn numbers(b: &Block, c: &Cold) -> bool {
-    b.backoff <= RETRIES && c.probes <= u8::MAX as u32 && (0..4096).contains(&c.soft_error)
+    b.backoff <= RETRIES && (0..4096).contains(&c.soft_error)
 }
 
 /// Where the block belongs: its slot, its listener, its port.

@@ -95,7 +95,7 @@ impl Tcp {
         match self.cookie_cache.offer(now, server) {
             _ if !self.fast_open.has(FastOpen::CLIENT) => Offer::Nothing,
             // Beside a signature there is no room for a cookie.
-            _ if self.key_for(i, server).is_some() => Offer::Nothing,
+            _ if !self.keys_for(i, server).are_none() => Offer::Nothing,
             Offer::Data { mss, .. } | Offer::Ask { mss, .. }
                 if self.fast_open.has(FastOpen::CLIENT_NO_COOKIE) =>
             {

@@ -7,9 +7,9 @@ use super::asked::Request;
 use super::block::{NONE, State, Tuple};
 use super::connection::{Connection, View};
 use super::counters::Counter;
+use super::covered::Covered;
 use super::engine::Tcp;
-use super::options::{Builder, SIGNATURE_LEN};
-use super::signature::{Signed, digest};
+use super::signature::Signed;
 use crate::edge::Out;
 use eft_base::checksum::Checksum;
 use eft_base::wire::{ECN_FIELD, PROTOCOL_TCP, TCP_URG, TcpHeader};
@@ -80,7 +80,7 @@ impl<'a> Outgoing<'a> {
 
 impl Outgoing<'_> {
     fn describe(&self) -> SendDescriptor {
-        let signature_len = if self.signed.is_some() { SIGNATURE_LEN } else { 0 };
+        let signature_len = self.signed.as_ref().map_or(0, Signed::len);
         let header_len = size_of::<TcpHeader>() + signature_len + self.options.len();
         let payload_len: u32 = self.payload.iter().map(|r| r.len).sum();
         let sum = Checksum::new().add_pseudo_header(
@@ -102,16 +102,18 @@ impl Outgoing<'_> {
         };
         let mut bytes = [0; TRANSPORT_HEADER_MAX];
         let (fixed, options) = bytes[..header_len].split_at_mut(size_of::<TcpHeader>());
-        let (signature, options) = options.split_at_mut(signature_len);
-        if let Some(Signed { key, data }) = &self.signed {
-            let ends = (self.tuple.local, self.tuple.remote);
-            let digest =
-                digest(key, ends, &zerocopy::transmute!(header), header_len as u32 + payload_len, data);
-            signature.copy_from_slice(&Builder::signature(&digest));
+        options[signature_len..].copy_from_slice(self.options);
+        if let Some(signed) = &self.signed {
+            let covered = Covered {
+                addresses: (self.tuple.local, self.tuple.remote),
+                header: &zerocopy::transmute!(header),
+                len: header_len as u32 + payload_len,
+                data: &signed.data,
+            };
+            signed.sign(&covered, options);
         }
         header.checksum = sum.partial().into();
         fixed.copy_from_slice(header.as_bytes());
-        options.copy_from_slice(self.options);
         let mut payload = [PacketRef::default(); PAYLOAD_REFS_MAX];
         let mut count = 0;
         for r in self.payload.iter().filter(|r| r.len > 0) {
@@ -207,7 +209,7 @@ impl Tcp {
             0
         } else {
             segment.hop = self.connection(block).hop_options();
-            segment.signed = self.signing_key(block).map(Signed::bare);
+            segment.signed = self.signer(block, segment.seq, segment.flags).map(Signed::bare);
             self.view(block).block.generation
         };
         let sent =

@@ -119,6 +119,7 @@ impl Tcp {
     /// ip passes an ICMP error about a packet that (it says) we sent: the quoted packet, its IP headers' length and zone.
     pub(super) fn receive_error(&mut self, cx: &Context, quote: (PacketRef, u16, u16), report: &Report) {
         let counter = match self.quoted(cx, quote) {
+            Some(i) if self.ignores_error(cx, i, report.kind, report.code) => return,
             Some(i) => {
                 let Report { kind, code, info, .. } = *report;
                 let ipv6 = IpAddr::from(self.view(i).block.tuple.remote).is_ipv6();

@@ -61,6 +61,7 @@ impl Connection<'_> {
             page.set_info(&self.info());
             page.set_statistics(&self.statistics());
         }
+        self.tell_authentication();
     }
 
     fn info(&self) -> SocketInfo {
@@ -116,7 +117,7 @@ impl Connection<'_> {
                 Phase::Loss => phase::LOSS,
             },
             timeouts: if unanswered { b.backoff } else { 0 },
-            probes: cold.probes.min(u8::MAX as u32) as u8,
+            probes: cold.probes,
             backoff: b.backoff,
             heard_at: live.last_heard.as_nanos(),
             bytes_acked: b.snd_una + syn,

@@ -201,9 +201,10 @@ impl Tcp {
         block.ts_offset = ts_offset;
         block.receive_scale = scale;
         let (wished_mss, ecn) = (self.wished_mss(i), self.ecn);
-        let key = self.key_for(listener, tuple.remote);
+        let keys = self.keys_for(listener, tuple.remote);
         let mut embryo = self.connection(i);
-        embryo.sign(key);
+        embryo.sign(keys);
+        segment.options.authentication.iter().for_each(|told| embryo.answer_with_keys(told));
         embryo.take_syn(cx.now, segment, wished_mss);
         embryo.agree_on_marks(ecn, segment);
         embryo.block.rcv_adv = window;
@@ -312,13 +313,19 @@ impl Tcp {
     }
 
     pub(super) fn inherit_options(&mut self, i: u32, listener: u32) {
-        let key = self.signing_key(i);
+        let keys = self.own_keys(i);
         let (child, parent) = (self.view(i), self.view(listener));
         if let (Some(page), Some(parent)) = (&child.live.page, &parent.live.page) {
             for option in Opt::INHERITED {
                 page.set_option(*option, parent.option(*option));
             }
-            key.inspect(|key| page.set_signature_key(key));
+            if !keys.is_empty() {
+                page.set_signature_keys(keys);
+            }
+            let wishes = parent.authentication_wishes().inherited();
+            if wishes != Default::default() {
+                page.set_authentication_wishes(&wishes);
+            }
             page.set_local(child.block.tuple.local_endpoint());
             page.set_remote(child.block.tuple.remote_endpoint());
         }

@@ -13,7 +13,8 @@
 //! | [`listen`], [`connect`] | opening | RFC 9293 §3.5, RFC 6528 |
 //! | [`syn_cookies`], [`stateless`] | opening without memory | RFC 4987 §3.6 |
 //! | [`fast_open`], [`cookie_keys`], [`early`], [`early_connect`], [`cookie_cache`] | data with the SYN | RFC 7413 |
-//! | [`signature`], [`signing`] | segments signed with a key | RFC 2385 |
+//! | [`signature`], [`covered`], [`signing`], [`verifying`] | segments signed with a key | RFC 2385, RFC 5925 |
+//! | [`ao`], [`ao_keys`] | TCP-AO's keys and codes | RFC 5925, RFC 5926 |
 //! | [`acceptable`] | which segments may change anything | RFC 9293 §3.10.7.4, RFC 5961, RFC 7323 §5 |
 //! | [`receive`], [`out_of_order`], [`ack`] | arriving segments | RFC 9293 §3.10.7 |
 //! | [`send`], [`outlook`], [`decide`], [`sizing`], [`emit`], [`records`] | what to send, how much, and the segment itself | RFC 9293 §3.8, RFC 5681 |
@@ -43,6 +44,8 @@ mod acceptable;
 mod accurate;
 mod ack;
 mod acknowledge;
+mod ao;
+mod ao_keys;
 mod application;
 mod asked;
 mod asking;
@@ -57,6 +60,7 @@ mod cookie_cache;
 mod cookie_keys;
 pub mod counters;
 mod counting;
+mod covered;
 mod decide;
 pub mod durable;
 mod early;
@@ -113,6 +117,7 @@ mod time_wait;
 mod undo;
 mod urgent;
 mod usage;
+mod verifying;
 mod versions;
 
 pub use asking::Ecn;

@@ -1,8 +1,10 @@
 //! TCP options: MSS (RFC 9293 §3.7.1), window scale and timestamps (RFC 7323), SACK (RFC 2018), Fast Open (RFC 7413
-//! §4.1.1), also in an experimental option (RFC 6994 §3), signatures (RFC 2385 §3.0).
+//! §4.1.1), also in an experimental option (RFC 6994 §3), signatures (RFC 2385 §3.0,
+//! RFC 5925 §2.2).
 
 use super::fast_open::Cookie;
 use super::scoreboard::Range;
+use eft_channel::socket::signature_keys::MAC_MAX;
 
 const END: u8 = 0;
 const NOP: u8 = 1;
@@ -12,6 +14,7 @@ const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 const SIGNATURE: u8 = 19;
+const AUTHENTICATION: u8 = 29;
 const FAST_OPEN: u8 = 34;
 const EXPERIMENTAL: u8 = 254;
 /// Names Fast Open in the experimental option (RFC 6994 §3; IANA: TCP Experimental Option Experiment Identifiers).
@@ -25,8 +28,31 @@ pub const SCALE_MAX: u8 = 14;
 pub const TIMESTAMPS_LEN: usize = 12;
 /// Bytes that a signature takes in every segment: the option, padded.
 pub const SIGNATURE_LEN: usize = 20;
+/// Bytes that TCP-AO's option takes in every segment, with the longest code.
+pub const AUTHENTICATION_LEN: usize = 4 + MAC_MAX;
 /// An MD5 digest.
 pub type Signature = [u8; 16];
+
+/// TCP-AO's option (RFC 5925 §2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Authentication {
+    pub key_id: u8,
+    /// RNextKeyID: the key that the sender asks for.
+    pub next_id: u8,
+    /// More than [`MAC_MAX`] if it is longer, or if there are several options: then no key has made it.
+    pub mac_len: u8,
+    pub mac: [u8; MAC_MAX],
+}
+
+impl Authentication {
+    fn parse(data: &[u8]) -> Option<Authentication> {
+        let [key_id, next_id, code @ ..] = data else { return None };
+        let mut mac = [0; MAC_MAX];
+        let len = code.len().min(MAC_MAX);
+        mac[..len].copy_from_slice(&code[..len]);
+        Some(Authentication { key_id: *key_id, next_id: *next_id, mac_len: code.len() as u8, mac })
+    }
+}
 
 /// What a segment's options say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +66,7 @@ pub struct Options {
     pub sack_count: u8,
     pub fast_open: Option<Cookie>,
     pub signature: Option<Signature>,
+    pub authentication: Option<Authentication>,
 }
 
 fn be32(b: &[u8]) -> u32 {
@@ -47,6 +74,11 @@ fn be32(b: &[u8]) -> u32 {
 }
 
 impl Options {
+    /// Whether its sender has signed it in some way.
+    pub fn are_signed(&self) -> bool {
+        self.signature.is_some() || self.authentication.is_some()
+    }
+
     /// Reads options. Unknown ones are skipped; a length that makes no sense ends the list
     /// (RFC 9293 §3.1: MUST-7), which is what every stack does.
     pub fn parse(mut bytes: &[u8]) -> Options {
@@ -76,6 +108,11 @@ impl Options {
             (SACK_PERMITTED, 0) => self.sack_permitted = true,
             (TIMESTAMPS, 8) => self.timestamps = Some((be32(data), be32(&data[4..]))),
             (SIGNATURE, 16) => self.signature = data.try_into().ok(),
+            (AUTHENTICATION, _) if self.authentication.is_none() => {
+                self.authentication = Authentication::parse(data);
+            }
+            // RFC 5925 §2.2: at most one.
+            (AUTHENTICATION, _) => self.authentication.iter_mut().for_each(|a| a.mac_len = u8::MAX),
             (FAST_OPEN, _) => self.fast_open = Cookie::parse(data).or(self.fast_open),
             (EXPERIMENTAL, _) => {
                 if let Some(data) = data.strip_prefix(&EXPERIMENT_FAST_OPEN) {
@@ -179,6 +216,20 @@ impl Builder {
     }
 
     /// The option in front of the others, as Linux has it.
+    pub fn authentication(
+        key_id: u8,
+        next_id: u8,
+        mac_len: u8,
+        mac: &[u8; MAC_MAX],
+    ) -> [u8; AUTHENTICATION_LEN] {
+        let mut bytes = [NOP; AUTHENTICATION_LEN];
+        let len = mac_len.min(MAC_MAX as u8);
+        bytes[..4].copy_from_slice(&[AUTHENTICATION, 4 + len, key_id, next_id]);
+        bytes[4..4 + len as usize].copy_from_slice(&mac[..len as usize]);
+        bytes
+    }
+
+    /// The same for an MD5 digest.
     pub fn signature(digest: &Signature) -> [u8; SIGNATURE_LEN] {
         let mut bytes = [NOP; SIGNATURE_LEN];
         bytes[2..4].copy_from_slice(&[SIGNATURE, SIGNATURE_LEN as u8 - 2]);
@@ -188,6 +239,25 @@ impl Builder {
 
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
+    }
+}
+
+/// Where the code lies in options that [`Options::parse`] has found TCP-AO's in.
+pub fn mac_range(options: &[u8]) -> Option<core::ops::Range<usize>> {
+    let mut at = 0;
+    loop {
+        match options.get(at..)? {
+            [END, ..] | [] => return None,
+            [NOP, ..] => at += 1,
+            [kind, len, ..] => {
+                let end = at + (*len as usize).max(2);
+                if *kind == AUTHENTICATION {
+                    return (at + 4 <= end && end <= options.len()).then_some(at + 4..end);
+                }
+                at = end;
+            }
+            _ => return None,
+        }
     }
 }
 

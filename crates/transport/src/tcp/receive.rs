@@ -8,6 +8,7 @@ use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
 use super::segment::{Segment, Unfit, parse};
+use super::verifying::Arrived;
 use crate::edge::Out;
 use eft_arena::docket::Kind;
 use eft_base::PacketRef;
@@ -163,12 +164,13 @@ impl Tcp {
                 return cx.count(counter);
             }
         };
-        if self.clocks == Timestamps::Off && segment.flags & TCP_SYN != 0 {
-            segment.options.timestamps = None;
-        }
         cx.add(Counter::ReceivedSegments, segment.count as u64);
         cx.add(Counter::ReceivedEmpty, (segment.len == 0) as u64);
-        if self.is_authentic(cx, &mut segment) {
+        let arrived = Arrived { packet, ip_len: header_len };
+        if self.is_authentic(cx, &mut segment, arrived) {
+            if self.clocks == Timestamps::Off && segment.flags & TCP_SYN != 0 {
+                segment.options.timestamps = None;
+            }
             self.receive_segment(cx, &segment, out);
         }
     }

@@ -132,7 +132,7 @@ impl Connection<'_> {
 
     /// The window is closed, or too small to be worth a segment.
     fn expire_persist(&mut self, cx: &Context) -> Patience {
-        if self.cold.probes >= RETRIES as u32 || self.is_out_of_patience(cx.now) {
+        if self.cold.probes >= RETRIES || self.is_out_of_patience(cx.now) {
             return Patience::Over;
         }
         let block = &mut self.block;
@@ -141,7 +141,7 @@ impl Connection<'_> {
             self.mark(due::SEND | due::OVERRIDE);
             return Patience::Left;
         }
-        self.cold.probes += 1;
+        self.cold.probes = self.cold.probes.saturating_add(1);
         self.live.retransmit_at = cx.now + block.rtt.backed_off(block.backoff as u32);
         self.mark(due::PROBE);
         Patience::Left
@@ -161,11 +161,11 @@ impl Connection<'_> {
             self.live.keepalive_at = from + idle;
             return Patience::Left;
         }
-        if self.cold.probes >= self.option_or(Opt::KeepCount, KEEP_COUNT) {
+        if u32::from(self.cold.probes) >= self.option_or(Opt::KeepCount, KEEP_COUNT) {
             return Patience::Over;
         }
         let interval = self.option_or(Opt::KeepInterval, KEEP_INTERVAL);
-        self.cold.probes += 1;
+        self.cold.probes = self.cold.probes.saturating_add(1);
         self.live.keepalive_at = cx.now + Duration::from_secs(interval as u64);
         self.mark(due::PROBE);
         Patience::Left

@@ -1,159 +1,249 @@
-//! Signed segments (RFC 2385, TCP_MD5SIG): who signs, and with which key. A segment that is not signed, or not with this key,
-//! changes nothing, resets included. The digest is in [`super::signature`].
+//! Signed segments (RFC 2385, TCP_MD5SIG; RFC 5925, TCP-AO): who signs, and with which key. What arrives is judged in
+//! [`super::verifying`]; the digests are in [`super::signature`].
 //!
-//! The keys (RFC 2385 §4.5) lie in the pages of the sockets that they were set on: those of a listener are for its connections,
-//! each of which keeps the one for its peer in its own page. A connection that is signed remains so, after a crash, too: if its key
-//! is not known then, since it has no page any more, it takes nothing, and what it sends the peer drops.
+//! The keys (RFC 2385 §4.5, RFC 5925 §3.1) lie in the pages of the sockets that they were set on: those of a listener are for its
+//! connections, each of which keeps those for its peer in its own page. A connection that is signed remains so, after a crash, too:
+//! if its keys are not known then, since it has no page any more, it takes nothing, and what it sends the peer drops.
 //!
-//! No device cuts signed segments, and their data are read here. A SYN offers no timestamps, and a SYN-ACK has no room for
-//! both timestamps and SACK, as on Linux.
+//! No device cuts signed segments, and their data are read here. With RFC 2385 a SYN offers no timestamps, and a SYN-ACK has no room
+//! for both timestamps and SACK, as on Linux; TCP-AO leaves room for both.
+//!
+//! Which of TCP-AO's keys are used is in the block (RFC 5925 §3.3): a connection asks the peer for one and signs with the one that
+//! the peer, or its application, has asked for last.
 
-use super::block::{State, Tuple, bit};
+use super::ao::AoSigner;
+use super::ao_keys::{AoKeys, extension};
+use super::block::{State, bit};
 use super::connection::{Connection, View};
-use super::counters::Counter;
 use super::engine::Tcp;
-use super::options::Signature;
-use super::segment::{Payload, Segment};
-use super::signature::{Signed, are_equal, digest};
+use super::options::Authentication;
+use super::segment::Segment;
+use super::signature::{Signed, Signer};
+use crate::page::Keys;
+use alloc::boxed::Box;
 use alloc::rc::Rc;
+use alloc::vec::Vec;
 use eft_base::WireAddress;
-use eft_base::wire::TCP_SYN;
-use eft_channel::socket::{Opt, SignatureKey, signature_keys};
-use eft_component::Context;
+use eft_base::wire::{TCP_ACK, TCP_SYN};
+use eft_channel::socket::{AuthenticationWishes, Opt, SignatureKey, signature_keys};
 
 impl Connection<'_> {
-    /// Signs its segments with this key from now on, or with none.
-    pub(super) fn sign(&mut self, key: Option<SignatureKey>) {
-        match key {
-            Some(_) => self.block.set(bit::SIGNED),
-            None => self.block.clear(bit::SIGNED),
+    /// Signs its segments with these keys from now on, or with none.
+    pub(super) fn sign(&mut self, keys: Keys) {
+        if self.block.has(bit::SIGNED) {
+            self.block.clear(bit::AUTHENTICATED);
         }
-        self.live.signing.key = key.map(Rc::new);
+        let signing = &mut self.live.signing;
+        (signing.key, signing.ao) = (None, None);
+        match keys {
+            Keys::None => {}
+            Keys::Md5(key) => {
+                self.block.set(bit::SIGNED);
+                signing.key = Some(Rc::new(key));
+            }
+            Keys::Ao(keys) => {
+                self.block.set(bit::AUTHENTICATED);
+                signing.ao = Some(Box::new(AoKeys::new(keys)));
+            }
+        }
     }
 
-    /// Takes TCP_MD5SIG from the page, if it has changed.
+    /// Takes the keys from the page, if they have changed. A connection that TCP-AO protects keeps to it, and no other gets it.
     pub(super) fn take_signature_keys(&mut self) {
         let Some(page) = &self.live.page else { return };
         let word = page.option(Opt::SignatureKeys);
-        if core::mem::replace(&mut self.live.signing.seen, word) == word {
+        let same = core::mem::replace(&mut self.live.signing.seen, word) == word;
+        let remote = self.block.tuple.remote;
+        if self.block.has(bit::AUTHENTICATED) {
+            if !same && let Keys::Ao(keys) = page.keys_for(remote, false) {
+                match &mut self.live.signing.ao {
+                    Some(ao) => ao.replace(keys),
+                    none => *none = Some(Box::new(AoKeys::resumed(keys, page.told_authentication()))),
+                }
+            }
+            return self.take_wishes();
+        }
+        let keys = if same { return } else { page.keys_for(remote, false) };
+        if keys.are_ao() {
             return;
         }
-        let key = page.signature_key(self.block.tuple.remote, false);
-        self.sign(key);
+        self.sign(keys);
         if self.block.has(bit::SIGNED | bit::TIMESTAMPS) {
             // There is no room for its blocks, and no later segment of ours may lack timestamps (RFC 7323 §3.2).
             self.block.clear(bit::SACK);
         }
     }
 
+    /// Takes the application's choice of TCP-AO's keys, once.
+    fn take_wishes(&mut self) {
+        let wishes = self.wishes();
+        if wishes.changes == self.cold.ao_changes {
+            return;
+        }
+        self.cold.ao_changes = wishes.changes;
+        let Some(ao) = &mut self.live.signing.ao else { return };
+        if let Some(id) = wishes.current.filter(|id| ao.by_send_id(*id).is_some()) {
+            self.cold.ao_current = id;
+        }
+        if let Some(id) = wishes.next.filter(|id| ao.by_receive_id(*id).is_some()) {
+            self.cold.ao_next = id;
+        }
+    }
+
+    pub(super) fn wishes(&self) -> AuthenticationWishes {
+        self.live.page.as_ref().map(|page| page.authentication_wishes()).unwrap_or_default()
+    }
+
+    /// For an active open: the keys that the application has chosen, else the last one that it gave, as on Linux.
+    pub(super) fn choose_keys(&mut self) {
+        let wishes = self.wishes();
+        let Some(last) = self.live.signing.ao.as_ref().and_then(|ao| ao.masters().last()) else { return };
+        (self.cold.ao_current, self.cold.ao_next) = (last.send_id, last.receive_id);
+        self.cold.ao_changes = wishes.changes.wrapping_sub(1);
+        self.take_wishes();
+        self.cold.ao_changes = wishes.changes;
+    }
+
+    /// For a passive open: the keys that the peer's SYN asks for (RFC 5925 §7.5.1), or the one that signed it.
+    pub(super) fn answer_with_keys(&mut self, told: &Authentication) {
+        let Some(ao) = &mut self.live.signing.ao else { return };
+        self.cold.ao_next = told.key_id;
+        if ao.by_send_id(told.next_id).is_some() {
+            self.cold.ao_current = told.next_id;
+        } else if let Some(key) = ao.by_receive_id(told.key_id) {
+            self.cold.ao_current = key.master.send_id;
+        }
+    }
+
     /// Leaves room for signatures among the options that were agreed on.
     pub(super) fn make_room_for_signatures(&mut self) {
-        if self.block.has(bit::SIGNED | bit::SACK) {
+        if self.block.has(bit::SIGNED | bit::SACK) && !self.block.has(bit::AUTHENTICATED) {
             self.block.clear(bit::TIMESTAMPS);
         }
+    }
+
+    /// Publishes what TCP-AO does.
+    pub(super) fn tell_authentication(&self) {
+        let (Some(ao), Some(page)) = (&self.live.signing.ao, &self.live.page) else { return };
+        let mut status = ao.status();
+        status.incarnation = self.cold.incarnation;
+        (status.current, status.next) = (self.cold.ao_current, self.cold.ao_next);
+        status.changes = self.cold.ao_changes;
+        page.set_authentication_status(&status);
     }
 }
 
 impl View<'_> {
-    /// The key for a peer that was set on this socket.
-    fn key_for(&self, peer: WireAddress) -> Option<SignatureKey> {
-        self.live.page.as_ref()?.signature_key(peer, self.block.state() == State::Listen)
+    /// The keys for a peer that were set on this socket.
+    fn keys_for(&self, peer: WireAddress) -> Keys {
+        let listens = self.block.state() == State::Listen;
+        self.live.page.as_ref().map(|page| page.keys_for(peer, listens)).unwrap_or_default()
     }
 }
 
 impl Tcp {
-    /// The key for a peer that was set on a socket.
-    pub(super) fn key_for(&self, socket: u32, peer: WireAddress) -> Option<SignatureKey> {
-        self.view(socket).key_for(peer)
+    /// The keys for a peer that were set on a socket.
+    pub(super) fn keys_for(&self, socket: u32, peer: WireAddress) -> Keys {
+        self.view(socket).keys_for(peer)
     }
 
     /// A socket's page was read, or may be read again: if it has keys, segments are looked at from now on. (A listener's are read
     /// when a SYN comes, too: its application need not have told of them.)
     pub(super) fn note_keys(&mut self, i: u32) {
         let page = self.view(i).live.page.as_ref();
-        self.is_keyed |= page.is_some_and(|page| signature_keys::count(page.option(Opt::SignatureKeys)) > 0);
+        self.is_keyed |= page.is_some_and(|page| {
+            signature_keys::count(page.option(Opt::SignatureKeys)) > 0 || page.option(Opt::Authentication) > 0
+        });
     }
 
-    /// The key of a signed connection; `None` if it is not signed, or if its key was lost in a crash.
-    pub(super) fn signing_key(&mut self, i: u32) -> Option<Rc<SignatureKey>> {
+    /// The keys of a signed connection, from its own page or from its listener's, after a crash.
+    pub(super) fn recall_keys(&mut self, i: u32) {
         let c = self.view(i);
-        if !c.block.has(bit::SIGNED) {
+        let signing = &c.live.signing;
+        if !c.block.has(bit::SIGNED) || signing.key.is_some() || signing.ao.is_some() {
+            return;
+        }
+        let (peer, is_ao) = (c.block.tuple.remote, c.block.has(bit::AUTHENTICATED));
+        let mut keys = c.keys_for(peer);
+        if keys.are_none() {
+            keys = self.listener_of(i).map(|listener| self.keys_for(listener, peer)).unwrap_or_default();
+        }
+        let told = c.live.page.as_ref().and_then(|page| page.told_authentication());
+        let signing = &mut self.connection(i).live.signing;
+        match keys {
+            Keys::Md5(key) if !is_ao => signing.key = Some(Rc::new(key)),
+            Keys::Ao(keys) if is_ao => {
+                signing.ao = Some(Box::new(AoKeys::resumed(keys, told)));
+            }
+            _ => {}
+        }
+    }
+
+    /// The keys that a connection's own page is to have.
+    pub(super) fn own_keys(&mut self, i: u32) -> Vec<SignatureKey> {
+        self.recall_keys(i);
+        let View { cold, live, .. } = self.view(i);
+        let signing = &live.signing;
+        let mut keys: Vec<SignatureKey> = signing.key.iter().map(|key| **key).collect();
+        keys.extend(signing.ao.iter().flat_map(|ao| ao.masters()));
+        // Those that are in use first: there may not be room for all.
+        keys.sort_by_key(|key| {
+            key.is_ao() && key.send_id != cold.ao_current && key.receive_id != cold.ao_next
+        });
+        keys
+    }
+
+    /// What signs a segment of a connection with this sequence number and these flags; `None` if the connection is not signed, or if
+    /// its keys were lost in a crash.
+    pub(super) fn signer(&mut self, i: u32, seq: u32, flags: u16) -> Option<Signer> {
+        if !self.view(i).block.has(bit::SIGNED) {
             return None;
         }
-        if c.live.signing.key.is_none() {
-            let peer = c.block.tuple.remote;
-            let of_listener = || self.view(self.listener_of(i)?).key_for(peer);
-            let key = c.key_for(peer).or_else(of_listener).map(Rc::new);
-            self.connection(i).live.signing.key = key;
+        self.recall_keys(i);
+        let Connection { block, cold, live, .. } = self.connection(i);
+        if !block.has(bit::AUTHENTICATED) {
+            return live.signing.key.clone().map(Signer::Md5);
         }
-        self.view(i).live.signing.key.clone()
+        let key = live.signing.ao.as_mut()?.by_send_id(cold.ao_current)?;
+        // Of a SYN the receiver's is not known (RFC 5925 §5.2).
+        let is_syn = flags & u16::from(TCP_SYN | TCP_ACK) == u16::from(TCP_SYN);
+        let isns = (block.iss, if is_syn { 0 } else { block.irs });
+        let extension = extension(block.iss, block.acknowledged_offset(seq));
+        Some(Signer::Ao(key.signer(&block.tuple, isns, cold.ao_next, extension)))
     }
 
     /// The signature of a segment with these bytes of the stream.
     pub(super) fn signed(&mut self, i: u32, start: u64, len: usize) -> Option<Signed> {
-        let key = self.signing_key(i)?;
+        let signer = self.signer(i, self.view(i).block.send_sequence(start), 0)?;
         let mut data = alloc::vec![0; len];
         if let Some(page) = self.view(i).live.page.as_ref().filter(|_| len > 0) {
             page.read_send(start, &mut data);
         }
-        Some(Signed { key, data })
+        Some(Signed { signer, data })
     }
 
-    /// The key with which an answer to a segment is signed that belongs to no connection, or not to the one that has its addresses.
-    pub(super) fn answering_key(&mut self, tuple: &Tuple) -> Option<Rc<SignatureKey>> {
+    /// What signs an answer, with this sequence number, to a segment that belongs to no connection, or not to the one that has its
+    /// addresses. TCP-AO signs none of no connection: nobody knows which initial sequence numbers it would have.
+    pub(super) fn answering_signer(&mut self, segment: &Segment, seq: u32, flags: u8) -> Option<Signer> {
+        let tuple = &segment.tuple;
         match self.find(tuple) {
-            Some(i) => self.signing_key(i),
-            None => self.key_for(self.ports.listener(tuple)?, tuple.remote).map(Rc::new),
+            Some(i) => self.signer(i, seq, flags.into()),
+            None => match self.keys_for(self.ports.listener(tuple)?, tuple.remote) {
+                Keys::Md5(key) => Some(Signer::Md5(Rc::new(key))),
+                _ => None,
+            },
         }
     }
 
-    /// Whether a segment is signed as its receiver wants it (RFC 2385 §2.0). One for nobody is. A verified payload lies in the
-    /// scratch buffer from then on: nobody changes it there.
-    pub(super) fn is_authentic(&mut self, cx: &Context, segment: &mut Segment) -> bool {
-        if !self.is_keyed && segment.options.signature.is_none() && !segment.has(TCP_SYN) {
-            return true;
-        }
-        let (wanted, key) = match self.find(&segment.tuple) {
-            Some(i) if self.view(i).block.has(bit::SIGNED) => {
-                self.revive_for_message(cx, i);
-                (true, self.signing_key(i))
-            }
-            Some(_) => (false, None),
-            None => {
-                let Some(listener) = self.ports.listener(&segment.tuple) else { return true };
-                let key = self.key_for(listener, segment.tuple.remote).map(Rc::new);
-                self.is_keyed |= key.is_some();
-                (key.is_some(), key)
-            }
+    /// What signs a SYN-ACK for which nothing is kept, if the keys are of TCP-AO: as [`Connection::answer_with_keys`] would choose.
+    pub(super) fn stateless_signer(syn: &Segment, iss: u32, keys: Vec<SignatureKey>) -> Option<AoSigner> {
+        let told = syn.options.authentication?;
+        let mut ao = AoKeys::new(keys);
+        let id = match ao.by_send_id(told.next_id) {
+            Some(key) => key.master.send_id,
+            None => ao.by_receive_id(told.key_id)?.master.send_id,
         };
-        let fault = match (segment.options.signature, key) {
-            (None, _) if !wanted => return true,
-            (None, _) => Counter::DropUnsigned,
-            (Some(_), _) if !wanted => Counter::DropUnexpectedSignature,
-            (Some(told), Some(key)) if self.is_signed(cx, segment, &key, &told) => return true,
-            _ => Counter::DropSignature,
-        };
-        cx.count(fault);
-        false
-    }
-
-    fn is_signed(
-        &mut self,
-        cx: &Context,
-        segment: &mut Segment,
-        key: &SignatureKey,
-        told: &Signature,
-    ) -> bool {
-        let len = segment.len as usize;
-        let Some(data) = self.scratch.get_mut(..len) else { return false };
-        if let Payload::Packet(packet) = segment.payload {
-            if cx.memory.read(packet, data).is_none() {
-                return false;
-            }
-            segment.payload = Payload::Scratch;
-        }
-        let Tuple { local, remote, .. } = segment.tuple;
-        let header_len = u32::from(segment.header[12] >> 4) * 4;
-        are_equal(&digest(key, (remote, local), &segment.header, header_len + segment.len, data), told)
+        let key = ao.by_send_id(id)?;
+        Some(key.signer(&syn.tuple, (iss, syn.seq), told.key_id, 0))
     }
 }

@@ -11,9 +11,10 @@ use super::live::due;
 use super::options::{Builder, Options};
 use super::route::fixed_headers;
 use super::segment::Segment;
-use super::signature::Signed;
+use super::signature::{Signed, Signer};
 use super::syn_cookies::{SIZE_MASK, SIZES, agreed, offered, offered_marks, period, size_index, stamp};
 use crate::edge::Out;
+use crate::page::Keys;
 use alloc::rc::Rc;
 use eft_base::Instant;
 use eft_base::wire::{TCP_ACK, TCP_CWR, TCP_ECE, TCP_RST, TCP_SYN, TcpHeader};
@@ -46,9 +47,9 @@ impl Tcp {
         segment: &Segment,
         out: &mut Outbox<Out>,
     ) {
-        let (tuple, key) = (segment.tuple, self.key_for(listener, segment.tuple.remote));
-        // Beside a signature there is no room for both.
-        let sack_permitted = segment.options.sack_permitted && key.is_none();
+        let (tuple, keys) = (segment.tuple, self.keys_for(listener, segment.tuple.remote));
+        // Beside a signature of RFC 2385 there is no room for both.
+        let sack_permitted = segment.options.sack_permitted && !matches!(keys, Keys::Md5(_));
         let offer = &Options { sack_permitted, ..segment.options };
         let size = size_index(offer.mss.unwrap_or(MSS_DEFAULT));
         let iss = self.cookie(&tuple, segment.seq, period(cx.now)) | size;
@@ -73,7 +74,12 @@ impl Tcp {
         }
         let window = self.first_window(listener, scale) as u16;
         let ack = segment.seq.wrapping_add(1);
-        let signed = key.map(|key| Signed::bare(Rc::new(key)));
+        let signer = match keys {
+            Keys::None => None,
+            Keys::Md5(key) => Some(Signer::Md5(Rc::new(key))),
+            Keys::Ao(keys) => Tcp::stateless_signer(segment, iss, keys).map(Signer::Ao),
+        };
+        let signed = signer.map(Signed::bare);
         let answer = Outgoing { signed, ..Outgoing::bare(tuple, iss, ack, flags, window, options.bytes()) };
         if self.transmit_bare(cx, out, NONE, answer) {
             self.cookies.expect(cx.now);
@@ -112,7 +118,8 @@ impl Tcp {
             cx.count(refusal);
             return true;
         }
-        let options = offered(mss, segment.options.timestamps, self.timestamp_offset(&segment.tuple));
+        let mut options = offered(mss, segment.options.timestamps, self.timestamp_offset(&segment.tuple));
+        options.authentication = segment.options.authentication;
         let marks = offered_marks(segment.options.timestamps, self.timestamp_offset(&segment.tuple));
         let flags = TCP_SYN | if marks { TCP_ECE | TCP_CWR } else { 0 };
         let header = [0; size_of::<TcpHeader>()];

@@ -3,6 +3,8 @@
 
 mod accurate_marks;
 mod app;
+mod authenticated_streams;
+mod authentication;
 mod changed_bits;
 mod closing;
 mod control;

@@ -18,7 +18,18 @@ fn key(text: &[u8]) -> SignatureKey {
     let mut bytes = [0; KEY_BYTES_MAX];
     bytes[..text.len()].copy_from_slice(text);
     let address = std::net::IpAddr::from([0u8; 4]).into();
-    SignatureKey { address, prefix_len: 96, len: text.len() as u8, reserved: [0; 14], bytes }
+    SignatureKey {
+        address,
+        prefix_len: 96,
+        len: text.len() as u8,
+        algorithm: 0,
+        send_id: 0,
+        receive_id: 0,
+        mac_len: 0,
+        excludes_options: 0,
+        reserved: [0; 9],
+        bytes,
+    }
 }
 
 /// The digest of a packet as it is on the wire, from its bytes alone.

@@ -10,7 +10,12 @@ fn key(address: &str, bits_from_the_end: u8, name: u8) -> SignatureKey {
         address: address.into(),
         prefix_len: 128 - bits_from_the_end,
         len: 1,
-        reserved: [0; 14],
+        algorithm: 0,
+        send_id: 0,
+        receive_id: 0,
+        mac_len: 0,
+        excludes_options: 0,
+        reserved: [0; 9],
         bytes,
     }
 }
