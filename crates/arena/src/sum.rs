@@ -98,6 +98,16 @@ impl Way {
         }
     }
 
+    /// The checksum of an item that was not just written.
+    pub fn sum<T: Plain>(self, item: &T) -> Sum {
+        #[cfg(target_arch = "x86_64")]
+        if self.wide {
+            // SAFETY: `best` has asked the processor.
+            return unsafe { wide::sum(item) }.into();
+        }
+        self.sums.of(item)
+    }
+
     /// The checksum of an item; `to` becomes a copy of the words that were summed.
     #[inline(always)]
     pub fn sum_and_copy<T: Plain>(self, item: &T, to: &mut T) -> Sum {

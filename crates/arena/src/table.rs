@@ -197,7 +197,7 @@ impl<T: Plain> Table<T> {
     /// Whether an item is as it was last committed. For an arena that is being opened.
     pub fn is_intact(&self, index: u32) -> bool {
         // SAFETY: as in `save`; nothing is changed.
-        unsafe { self.sum_of(index) == *self.sum_at(index) }
+        unsafe { self.way.sum(&self[index]) == *self.sum_at(index) }
     }
 
     /// The same, after a single changed bit of the item or of its checksum was changed back: the only one that makes both fit

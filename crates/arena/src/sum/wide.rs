@@ -7,10 +7,27 @@ use core::arch::x86_64::{
     _mm256_shuffle_epi32, _mm256_sllv_epi64, _mm256_srlv_epi64, _mm256_storeu_si256, _xgetbv,
 };
 
+use core::sync::atomic::AtomicU8;
+use core::sync::atomic::Ordering::Relaxed;
+
 use super::{LANES, Plain, Sum, TURNS, len, nothing};
 
-/// Whether the processor has AVX2 and the kernel saves its registers (Intel SDM, volume 1, section 14.7.1).
+/// What [`is_there`] said; 0: it was not asked yet.
+static FOUND: AtomicU8 = AtomicU8::new(0);
+const THERE: u8 = 1;
+const ABSENT: u8 = 2;
+
+/// Whether the processor has AVX2 and the kernel saves its registers. It is asked once: in a virtual machine CPUID is carried out
+/// by the host, and takes microseconds.
 pub fn is_there() -> bool {
+    if FOUND.load(Relaxed) == 0 {
+        FOUND.store(if ask() { THERE } else { ABSENT }, Relaxed);
+    }
+    FOUND.load(Relaxed) == THERE
+}
+
+/// Asks the processor (Intel SDM, volume 1, section 14.7.1).
+fn ask() -> bool {
     const OSXSAVE_AVX: u32 = 1 << 27 | 1 << 28;
     const AVX2: u32 = 1 << 5;
     const XMM_YMM: u64 = 0b110;
@@ -50,6 +67,18 @@ pub fn sum_and_copy<T: Plain>(item: &T, to: &mut T) -> (u64, u64) {
         let words = load_last(item);
         store_last(to, words);
         lanes.add_some(words, last::<T>());
+    }
+    lanes.finish(const { nothing(len::<T>()) })
+}
+
+#[target_feature(enable = "avx2")]
+pub fn sum<T: Plain>(item: &T) -> (u64, u64) {
+    let mut lanes = Lanes::none();
+    for at in 0..const { len::<T>() / LANES } {
+        lanes.add(load(item, at));
+    }
+    if const { !len::<T>().is_multiple_of(LANES) } {
+        lanes.add_some(load_last(item), last::<T>());
     }
     lanes.finish(const { nothing(len::<T>()) })
 }

@@ -157,7 +157,7 @@ impl Tcp {
             cx.advance();
         }
         for i in others {
-            self.connection(i).live.due |= due::REVIVE;
+            self.live.set_revive(i);
             self.unrevived.push_back(i);
         }
     }

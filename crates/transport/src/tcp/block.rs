@@ -8,6 +8,7 @@ pub use super::state::State;
 
 use super::congestion::Congestion;
 use super::rtt::Rtt;
+use core::hash::{Hash, Hasher};
 use eft_base::{DomainId, Endpoint, Instant, WireAddress};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -85,7 +86,7 @@ pub mod bit {
 }
 
 /// Both ends of a connection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct Tuple {
     pub local: WireAddress,
@@ -94,7 +95,19 @@ pub struct Tuple {
     pub remote_port: u16,
 }
 
+/// All at once: field by field it takes as long again, for each segment that comes.
+impl Hash for Tuple {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write(self.as_bytes());
+    }
+}
+
 impl Tuple {
+    /// What goes into hashes that another life of tcp must find again, perhaps of another version of eft.
+    pub fn parts(&self) -> (WireAddress, WireAddress, u16, u16) {
+        (self.local, self.remote, self.local_port, self.remote_port)
+    }
+
     pub fn local_endpoint(&self) -> Endpoint {
         Endpoint::new(self.local.into(), self.local_port)
     }

@@ -264,7 +264,7 @@ impl Tcp {
     /// RFC 6528 §3: a clock of 4 µs plus a keyed hash of the connection.
     pub(super) fn initial_sequence(&self, now: Instant, tuple: &Tuple) -> u32 {
         let clock = (now.as_micros() / 4) as u32;
-        clock.wrapping_add(self.key.hash(b'I', tuple) as u32)
+        clock.wrapping_add(self.key.hash(b'I', &tuple.parts()) as u32)
     }
 
     /// One clock per pair of hosts, so that timestamps of successive connections rise.

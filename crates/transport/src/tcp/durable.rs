@@ -116,6 +116,8 @@ pub(super) struct Tables {
     pub quarantined: u64,
     /// Sockets of whose state a changed bit was changed back.
     pub mended: u64,
+    /// Connections that were found. A table that grows with them would hash each several times.
+    pub connections: usize,
 }
 
 impl Tables {
@@ -133,6 +135,7 @@ impl Tables {
                 tables.make(i, tables.blocks[i].generation.wrapping_add(1));
                 tables.quarantined += 1;
             }
+            tables.connections += tables.blocks[i].state().has_connection() as usize;
         }
         if !tables.arena.reborn {
             tables.grow();
@@ -145,7 +148,7 @@ impl Tables {
         let arena = Arena::open(segment, shape.layout, config.connections, config.seed)?;
         let (blocks, cold, notes) =
             (arena.table(shape.blocks), arena.table(shape.cold), arena.table(shape.notes));
-        Ok(Tables { arena, blocks, cold, notes, quarantined: 0, mended: 0 })
+        Ok(Tables { arena, blocks, cold, notes, quarantined: 0, mended: 0, connections: 0 })
     }
 
     /// A new arena with the sockets of `predecessor`.

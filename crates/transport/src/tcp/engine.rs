@@ -15,7 +15,8 @@ use super::counters::{COUNTERS, Counter};
 use super::durable::{Blocks, Tables};
 use super::early_resets::Resets;
 use super::fast_open::FastOpen;
-use super::live::{Live, due};
+use super::live::due;
+use super::lives::Lives;
 use super::ports::Ports;
 use super::reassembly::Reassembly;
 use super::sizing::MinSegments;
@@ -61,7 +62,7 @@ pub struct Tcp {
     /// Ranges that came out of order.
     pub(super) notes: Table<Reassembly>,
     // Derived from it.
-    pub(super) live: Vec<Live>,
+    pub(super) live: Lives,
     pub(super) free: FreeBlocks,
     pub(super) table: Map<Tuple, u32>,
     pub(super) ports: Ports,
@@ -122,7 +123,8 @@ impl Tcp {
     /// Opens the arena (of [`super::arena_len`] bytes), taking over what a predecessor left in it.
     /// `headers` is a pool of `SEND_SLOT_LEN` slots.
     pub fn open(arena: Segment, headers: Pool, config: TcpConfig) -> Result<Tcp, Refused> {
-        let Tables { arena, blocks, cold, notes, quarantined, mended } = Tables::open(arena, &config)?;
+        let Tables { arena, blocks, cold, notes, quarantined, mended, connections } =
+            Tables::open(arena, &config)?;
         let key = Key(arena.secret);
         let (docket, finding) = arena.docket();
         let limit = headers.slots() + config.connections;
@@ -136,9 +138,9 @@ impl Tcp {
             blocks,
             cold,
             notes,
-            live: (0..count).map(|_| Live::new()).collect(),
+            live: Lives::new(count),
             free: FreeBlocks::new(count),
-            table: Map::with_hasher(key),
+            table: Map::with_capacity_and_hasher(connections, key),
             ports: Ports::new(key),
             domains: Domains::new(key, config.slots),
             timers: Timers::new(count),

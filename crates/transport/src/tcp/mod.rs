@@ -7,7 +7,7 @@
 //! | [`asked`] | requests to ip, and its answers about a path | |
 //! | [`rebirth`] | after a crash: derived state and all outputs from the blocks | |
 //! | [`fatal`] | inputs that have killed two lives | |
-//! | [`live`], [`ports`] | derived state | RFC 6056 |
+//! | [`live`], [`lives`], [`ports`] | derived state | RFC 6056 |
 //! | [`connection`] | a block and its derived state, as the mechanisms see them | |
 //! | [`segment`], [`options`] | arriving headers | RFC 9293 §3.1, RFC 7323, RFC 2018 |
 //! | [`listen`], [`connect`] | opening | RFC 9293 §3.5, RFC 6528 |
@@ -77,6 +77,7 @@ mod info;
 pub mod inspect;
 mod listen;
 mod live;
+mod lives;
 mod mtu_probe;
 mod mtu_search;
 mod options;

@@ -182,7 +182,7 @@ impl Ports {
             among.into_iter().find_map(|(address, v6only)| self.listeners.get(&(address, v6only, port)))?;
         let index = match among.len() {
             1 => 0,
-            n => (self.key.hash(b'L', tuple) % n as u64) as usize,
+            n => (self.key.hash(b'L', &tuple.parts()) % n as u64) as usize,
         };
         among.get(index).copied().filter(|i| *i != NONE)
     }

@@ -21,8 +21,9 @@ use eft_base::errno::ECONNABORTED;
 use eft_component::Context;
 use eft_messages::sockets::SocketsToTransport;
 
-/// Connections from before the crash that are revived in one flush, beside those to which something happens.
-const REVIVED_PER_TURN: usize = 64;
+/// Connections from before the crash that are revived in one flush, beside those to which something happens. One takes some 15 us,
+/// with the acknowledgement that it sends, and what arrives meanwhile waits for the end of the turn.
+const REVIVED_PER_TURN: usize = 16;
 
 impl Connection<'_> {
     fn revive_connection(&mut self, cx: &Context) {
@@ -138,9 +139,11 @@ impl Tcp {
             self.ports.bind(i, tuple.local_port);
         }
         if block.state().is_synchronized() && block.state() != State::TimeWait {
-            let c = self.connection(i);
-            c.live.open = true;
-            c.live.out_of_order = OutOfOrder::restored(&c.notes);
+            self.live.set_open(i);
+            if !self.notes[i].is_empty() {
+                let c = self.connection(i);
+                c.live.out_of_order = OutOfOrder::restored(&c.notes);
+            }
             self.open += 1;
         }
         match block.state() {

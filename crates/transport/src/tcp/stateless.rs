@@ -29,7 +29,7 @@ impl Tcp {
 
     /// The sequence number of a SYN-ACK, without the index of the MSS.
     fn cookie(&self, tuple: &Tuple, irs: u32, period: u64) -> u32 {
-        self.key.hash(b'C', &(*tuple, irs, period)) as u32 & !SIZE_MASK
+        self.key.hash(b'C', &(tuple.parts(), irs, period)) as u32 & !SIZE_MASK
     }
 
     /// The MSS that we announce with a cookie: of the path to the peer if it is known, else of the last known path.

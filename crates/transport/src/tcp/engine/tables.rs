@@ -4,7 +4,6 @@ use super::Tcp;
 use crate::tcp::block::Tuple;
 use crate::tcp::counters::Counter;
 use crate::tcp::durable;
-use crate::tcp::live::Live;
 use eft_base::SocketId;
 use eft_component::{Commit, Context};
 
@@ -27,7 +26,7 @@ impl Tcp {
     fn grow(&mut self) -> bool {
         let more = durable::grow(&mut self.arena, &mut self.blocks, &mut self.cold, &mut self.notes);
         let count = more.end as usize;
-        self.live.resize_with(count, Live::new);
+        self.live.grow(count);
         self.timers.grow(count);
         let grown = !more.is_empty();
         self.free.grow(more);
