@@ -82,3 +82,21 @@ fn a_sleeper_is_woken_on_another_cpu_than_that_of_its_waker() {
     // On a machine with one CPU nothing changes.
     assert_eq!(after.count(), (before.count() - 1).max(1));
 }
+
+#[test]
+fn a_process_that_stepped_aside_can_be_called_back() {
+    let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+    // SAFETY: a plain number.
+    let policy = || unsafe { libc::sched_getscheduler(child.id() as i32) };
+    step_aside(child.id());
+    let aside = policy();
+    step_forward(child.id());
+    let forward = policy();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(aside, libc::SCHED_IDLE);
+    // By one that may have an equal priority.
+    if may_step_aside() || rustix::process::geteuid().is_root() {
+        assert_eq!(forward, libc::SCHED_OTHER);
+    }
+}
