@@ -7,13 +7,13 @@
 use crate::{Doing, Result};
 use eft_channel::Shared;
 use eft_channel::status::Status;
-use rustix::process::{Pid, getpriority_process};
+use rustix::process::{Pid, getpriority_process, setpriority_process};
 use rustix::thread::{sched_getaffinity, sched_getcpu, sched_setaffinity};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::ptr::{from_ref, null_mut};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 /// `struct robust_list` of linux/futex.h.
 #[repr(C)]
@@ -111,14 +111,24 @@ pub fn step_aside(pid: u32) {
     schedule(pid, libc::SCHED_IDLE);
 }
 
-/// Ends that. Needs the right to be as [nice](may_step_aside) as this process is.
+/// Ends that. The kernel takes it for a rise to the niceness of the process (sched(7)), so it needs the right to that.
 pub fn step_forward(pid: u32) {
     schedule(pid, libc::SCHED_OTHER);
 }
 
-/// Whether a child that steps aside can be called back: the kernel takes that for a rise in priority (sched(7)).
+/// Whether this process has shown that it may raise priorities, so that a child that steps aside can be called back.
+static MAY_RAISE: AtomicBool = AtomicBool::new(false);
+
+/// Takes a niceness, which children inherit, if that is allowed.
+pub fn take_niceness(nice: i32) {
+    let before = getpriority_process(None);
+    let taken = setpriority_process(None, nice).is_ok();
+    MAY_RAISE.store(taken && before.is_ok_and(|before| before > nice), Ordering::Relaxed);
+}
+
+/// Whether a child that steps aside can be called back.
 pub fn may_step_aside() -> bool {
-    getpriority_process(None).is_ok_and(|nice| nice < 0)
+    MAY_RAISE.load(Ordering::Relaxed)
 }
 
 fn schedule(pid: u32, policy: libc::c_int) {

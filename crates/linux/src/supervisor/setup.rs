@@ -17,7 +17,7 @@ use super::{predecessor, signals};
 use crate::devices::{DeviceSpec, packet, pair, tap};
 use crate::memory::Both;
 use crate::protocol::DeviceKind;
-use crate::{Doing, Error, Result, host, memory, operator};
+use crate::{Doing, Error, Result, host, life, memory, operator};
 pub(super) use configuration::check_address;
 use configuration::{check, configuration};
 use eft_autoconf::method::Method;
@@ -358,7 +358,7 @@ const NICE: i32 = -11;
 
 /// Sets the niceness, which servers inherit. Without the privilege they queue like any program.
 fn raise_priority() {
-    let _ = rustix::process::setpriority_process(None, NICE);
+    life::take_niceness(NICE);
 }
 
 fn raise_file_limit() {
