@@ -19,6 +19,11 @@ use eft_component::{Context, Outbox};
 const TIME_WAIT: Duration = Duration::from_secs(60);
 
 impl View<'_> {
+    /// Whether it ends by itself some time.
+    fn waits(&self) -> bool {
+        self.block.state() == State::TimeWait || self.cold.close_at != NOWHERE
+    }
+
     /// Whether a new connection may replace this one in TIME-WAIT: timestamps distinguish their segments
     /// (RFC 6191 §2, RFC 7323 §5.5).
     fn may_be_succeeded(&self, now: Instant) -> bool {
@@ -72,7 +77,10 @@ impl Tcp {
     /// After a rebirth: no wait ends later than one that begins now.
     pub(super) fn limit_waits(&mut self, now: Instant) {
         for i in 0..self.blocks.len() as u32 {
-            self.connection(i).limit_wait(now);
+            // Nothing is derived of the others only to find that they do not wait.
+            if self.view(i).waits() {
+                self.connection(i).limit_wait(now);
+            }
         }
     }
 
