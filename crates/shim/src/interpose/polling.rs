@@ -29,7 +29,8 @@ pub unsafe fn list<'a>(list: *mut pollfd, count: nfds_t) -> Option<&'a mut [poll
 /// `set` must be as for `select`.
 pub unsafe fn watch_set(count: c_int, set: *const fd_set) {
     const BITS: usize = usize::BITS as usize;
-    if count <= 0 || sys::plausible(set, count as usize / 8).is_err() {
+    // No bytes at all are plausible, too.
+    if count <= 0 || set.is_null() || sys::plausible(set, count as usize / 8).is_err() {
         return;
     }
     // SAFETY: by the caller: as many bits as there are numbers, in whole words. The program may have allocated more than
