@@ -41,6 +41,7 @@ import servers
 import standbys
 import suites
 import updates
+import visits
 import watchdog
 from harness import ROOT, run_all
 
@@ -51,5 +52,5 @@ if __name__ == "__main__":
     cases = addresses.CASES + adoption.CASES + autoconf.CASES + inputs.CASES + options.CASES + recordings.CASES + budget.CASES + crashes.CASES + crowds.CASES + handover.CASES + datagrams.CASES + ipv6.CASES + marks.CASES + early.CASES + segments.CASES + signatures.CASES + authentication.CASES
     cases += servers.CASES + suites.CASES + libuv.CASES
     cases += hangups.CASES + groups.CASES + guests.CASES + injections.CASES
-    cases += programs.CASES + past.CASES + paths.CASES + proxied.CASES + regroups.CASES + returns.CASES + rootless.CASES + sandboxes.CASES + standbys.CASES + updates.CASES + watchdog.CASES
+    cases += programs.CASES + past.CASES + paths.CASES + proxied.CASES + regroups.CASES + returns.CASES + rootless.CASES + sandboxes.CASES + standbys.CASES + updates.CASES + visits.CASES + watchdog.CASES
     sys.exit(run_all(cases, sys.argv[1:]))

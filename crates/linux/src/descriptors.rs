@@ -11,7 +11,7 @@
 mod handed;
 
 use crate::scm;
-use eft_base::{Instant, SocketId};
+use eft_base::{DomainId, Instant, SocketId};
 use eft_channel::lookers::{Looker, Told};
 use eft_channel::socket::{Arena, SocketPage, flag};
 use handed::Handed;
@@ -28,19 +28,28 @@ pub const PLUG_LEN: usize = 1500;
 const DATAGRAM: u32 = 2;
 
 struct Far {
-    fd: OwnedFd,
+    /// `None` until it is given, which that of a short connection never is.
+    fd: Option<OwnedFd>,
     page: SocketPage,
     arena: Arena,
+    /// Of the socket that the slot had.
+    incarnation: u32,
     ended: bool,
     hung_up: bool,
 }
 
 impl Far {
+    fn new(fd: Option<OwnedFd>, page: SocketPage, arena: &Arena) -> Far {
+        let incarnation = page.incarnation();
+        Far { fd, page, arena: arena.clone(), incarnation, ended: false, hung_up: false }
+    }
+
     /// Takes the plug out. The page's word says until the end that there is a plug, so a successor takes it out if this
     /// process dies.
     fn take_plug(&self) {
+        let Some(fd) = &self.fd else { return };
         let mut plug = [0u8; PLUG_LEN];
-        let _ = rustix::net::recv(&self.fd, &mut plug, RecvFlags::DONTWAIT);
+        let _ = rustix::net::recv(fd, &mut plug, RecvFlags::DONTWAIT);
         self.page.write_plug().taken();
     }
 }
@@ -49,6 +58,7 @@ impl Far {
 #[derive(Default)]
 pub struct FarEnds {
     ends: HashMap<SocketId, Far>,
+    arenas: HashMap<DomainId, Arena>,
     /// System calls made on far ends since the number was last read.
     pub calls: u64,
     /// Sockets whose message the kernel had no memory for. True: a token that the page already announces. False: the
@@ -62,6 +72,11 @@ pub struct FarEnds {
 }
 
 impl FarEnds {
+    /// From now on threads that sleep on pages of this domain are woken, also of sockets whose far ends are not here.
+    pub fn add_domain(&mut self, domain: DomainId, arena: &Arena) {
+        self.arenas.insert(domain, arena.clone());
+    }
+
     /// Takes a far end. Its descriptor is brought in line with the socket when there is something to tell there, or it is
     /// [its turn](Self::take_up): a successor is given all far ends at once, and each costs a look at a page.
     pub fn insert(&mut self, socket: SocketId, fd: OwnedFd, arena: &Arena) {
@@ -91,13 +106,25 @@ impl FarEnds {
         true
     }
 
+    /// The end of the socket that the slot has now, taken up if that is still to be done. One that is not here is noted
+    /// without a descriptor, which is brought in line when it comes.
+    fn end(&mut self, socket: SocketId) -> Option<&mut Far> {
+        if !self.take_up_one(socket)
+            && self.ends.get(&socket).is_none_or(|far| far.page.incarnation() != far.incarnation)
+        {
+            let arena = self.arenas.get(&socket.domain)?;
+            self.ends.insert(socket, Far::new(None, arena.socket(socket.slot)?, arena));
+        }
+        self.ends.get_mut(&socket)
+    }
+
     fn bring_in_line(&mut self, socket: SocketId, fd: OwnedFd, arena: &Arena) {
         let Some(page) = arena.socket(socket.slot) else { return };
         // A predecessor may have died after it set the token and before it sent the message, or while it took a plug
         // out.
         let token_lost = page.read_token().is_posted() && unread_by_peer(&fd) == 0;
         let plug_left = page.write_plug().is_half_taken();
-        let far = Far { fd, page, arena: arena.clone(), ended: false, hung_up: false };
+        let far = Far::new(Some(fd), page, arena);
         if plug_left {
             far.take_plug();
         }
@@ -113,7 +140,8 @@ impl FarEnds {
         self.new.remove(&socket);
     }
 
-    pub fn remove_domain(&mut self, domain: eft_base::DomainId) {
+    pub fn remove_domain(&mut self, domain: DomainId) {
+        self.arenas.remove(&domain);
         self.ends.retain(|s, _| s.domain != domain);
         self.new.retain(|s, _| s.domain != domain);
     }
@@ -144,9 +172,11 @@ impl FarEnds {
     }
 
     pub fn readable(&mut self, socket: SocketId) {
-        self.take_up_one(socket);
+        if self.end(socket).is_none_or(|far| far.ended) {
+            return;
+        }
         let Some(far) = self.ends.get(&socket) else { return };
-        if far.ended || self.handed.take_over(socket, &far.page) {
+        if self.handed.take_over(socket, &far.page) {
             return;
         }
         match self.handed.tell(socket, &far.page, &far.arena) {
@@ -170,7 +200,8 @@ impl FarEnds {
                 || (page.has_more_to_report() && page.read_token().post_anyway())
                 || page.post_edge()
         };
-        let is_due = self.ends.get(&socket).is_some_and(|far| !far.ended && posts(&far.page));
+        let is_due =
+            self.ends.get(&socket).is_some_and(|far| far.fd.is_some() && !far.ended && posts(&far.page));
         if is_due {
             self.send(socket, send_token);
         }
@@ -179,12 +210,12 @@ impl FarEnds {
 
     /// Sends a token. If the kernel has no memory for it, it is sent later.
     fn send(&mut self, socket: SocketId, send: impl Fn(&OwnedFd) -> bool) {
-        let Some(far) = self.ends.get(&socket) else { return };
+        let Some(Far { fd: Some(fd), page, .. }) = self.ends.get(&socket) else { return };
         self.calls += 1;
-        if !send(&far.fd) {
+        if !send(fd) {
             self.owed.push((socket, true));
         }
-        wake_sleepers(&far.page);
+        wake_sleepers(page);
     }
 
     /// At the end of a turn: wakes the threads that are to take its input, and notes when it was told of. Returns when to call [`Self::check_handed`].
@@ -225,13 +256,11 @@ impl FarEnds {
     }
 
     pub fn writable(&mut self, socket: SocketId) {
-        self.take_up_one(socket);
-        if let Some(far) = self.ends.get(&socket)
-            && far.page.write_plug().take()
-        {
-            self.calls += 1;
+        let far = self.end(socket);
+        if let Some(far) = far.filter(|far| far.fd.is_some() && far.page.write_plug().take()) {
             far.take_plug();
             wake_sleepers(&far.page);
+            self.calls += 1;
         }
     }
 
@@ -247,23 +276,26 @@ impl FarEnds {
     }
 
     fn shut(&mut self, socket: SocketId, how: Shutdown) {
-        self.take_up_one(socket);
-        let Some(far) = self.ends.get_mut(&socket) else { return };
+        let mut calls = 0;
+        let Some(far) = self.end(socket) else { return };
         if far.hung_up || far.ended && how != Shutdown::Both {
             return;
         }
-        if !far.ended {
-            self.calls += 1;
-            if !send_token(&far.fd) {
-                // Without this message the end would look like the last close.
-                return self.owed.push((socket, false));
+        if let Some(fd) = &far.fd {
+            if !far.ended {
+                calls += 1;
+                if !send_token(fd) {
+                    // Without this message the end would look like the last close.
+                    return self.owed.push((socket, false));
+                }
             }
+            far.ended = true;
+            far.hung_up = how == Shutdown::Both;
+            calls += 1;
+            let _ = rustix::net::shutdown(fd, how);
         }
-        far.ended = true;
-        far.hung_up = how == Shutdown::Both;
-        self.calls += 1;
-        let _ = rustix::net::shutdown(&far.fd, how);
         wake_sleepers(&far.page);
+        self.calls += calls;
     }
 }
 

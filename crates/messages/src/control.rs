@@ -31,7 +31,8 @@ pub mod op {
     /// those in the send ring were taken to be sent with the SYN.
     pub const CONNECT: u32 = 6;
     /// A connection taken from a listener's ring: `slot`, `args[0]` = incarnation, `value` = inode
-    /// of the near end; the far end is passed. No reply.
+    /// of the near end; the far end is passed. `args[1]` is 1 if nobody waits for the descriptor in the kernel, so that its
+    /// transport may get the far end some milliseconds later, or never if the connection is over by then. No reply.
     pub const ACCEPTED: u32 = 7;
     /// The shadow socket of `slot`, on the kernel's loopback. With a descriptor: it becomes the shadow and is
     /// watched from now on; EEXIST if there is one. Without: the reply brings a duplicate; ENOENT if there is
@@ -43,6 +44,9 @@ pub mod op {
     /// Custodian: the domain's processes say hello on the other end of the SEQPACKET socketpair of which
     /// one end is passed. No reply.
     pub const ROOT: u32 = 10;
+    /// Somebody waits in the kernel for a connection that was accepted a moment ago: the transports get the far ends of all that
+    /// this process has told of. No reply.
+    pub const WATCHED: u32 = 12;
     /// `slot`, `address` = group; `value` and `args` as [`super::MembershipRequest`] fills them in.
     pub const MEMBERSHIP: u32 = 11;
 }

@@ -4,7 +4,7 @@ use crate::descriptor;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table;
-use crate::{address, control, domain, errno, fdops, looking, loopback, options, readiness, real};
+use crate::{address, control, domain, errno, fdops, looking, loopback, options, readiness, real, unhurried};
 use core::ffi::c_int;
 use eft_base::Endpoint;
 use eft_channel::socket::AcceptRecord;
@@ -153,8 +153,9 @@ fn attach(
         return Ok(None);
     }
     descriptor::begin(socket, inode);
+    let may_wait = unhurried::may_wait();
     // Its descriptor is new, and has no time limits.
-    let own = bit::CONNECT_TOLD | bit::BOUND | bit::PATIENT;
+    let own = bit::CONNECT_TOLD | bit::BOUND | bit::PATIENT | if may_wait { bit::UNHURRIED } else { 0 };
     socket.set_bits(own | listener.bits() & (bit::INET6 | bit::V6ONLY));
     options::inherit(listener, socket);
     // Without a stack the connection is over, and the next one is tried.
@@ -163,7 +164,7 @@ fn attach(
             op: op::ACCEPTED,
             slot: record.slot,
             value: inode,
-            args: [record.incarnation, 0, 0, 0],
+            args: [record.incarnation, may_wait.into(), 0, 0],
             ..Request::default()
         },
         Some(far),

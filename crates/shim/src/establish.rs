@@ -8,7 +8,7 @@ use crate::shadow_send;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{confined, control, domain, errno, interfaces, looking, loopback, readiness, real};
+use crate::{confined, control, domain, errno, interfaces, looking, loopback, readiness, real, unhurried};
 pub use connecting::{await_connected, begin_deferred, request_connect};
 use connecting::{connect_eft, disconnect, is_idle};
 use core::ffi::c_int;
@@ -374,6 +374,7 @@ pub fn shutdown(fd: c_int, socket: &Socket, how: c_int) -> Result<c_int> {
             sys::shutdown(hidden, libc::SHUT_RDWR);
         }
     } else if !confined::is_confined() {
+        unhurried::hurry(socket);
         // The next poll must see it. A transport that is just being reborn shows it later.
         let over = !socket.is_stream() && socket.wishes_shut_write();
         let _ = sys::poll(fd, if over { 0 } else { libc::POLLRDHUP }, Some(END_SHOWN_MS));

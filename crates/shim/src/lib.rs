@@ -126,5 +126,6 @@ mod table;
 mod tcp_info;
 mod tokens;
 mod transfer;
+mod unhurried;
 mod urgent;
 mod zerocopy;

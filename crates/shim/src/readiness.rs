@@ -6,7 +6,7 @@
 
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
-use crate::{confined, errno, handlers, looking, real, sleeping};
+use crate::{confined, errno, handlers, looking, real, sleeping, unhurried};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 
@@ -149,7 +149,10 @@ fn wait_confined(socket: &Socket, over: impl Fn() -> bool) -> Result<()> {
 pub fn wait_room(fd: c_int, socket: &Socket) -> Result<()> {
     match confined::is_confined() {
         true => wait_confined(socket, || !socket.plug.is_set()),
-        false => wait(fd, libc::POLLOUT, libc::SO_SNDTIMEO),
+        false => {
+            unhurried::hurry(socket);
+            wait(fd, libc::POLLOUT, libc::SO_SNDTIMEO)
+        }
     }
 }
 

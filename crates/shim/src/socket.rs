@@ -68,6 +68,8 @@ pub mod bit {
     pub const FREE_BIND: u32 = 134217728;
     /// Somebody has waited for it otherwise than in the one set whose marks told of its input.
     pub const PARTED: u32 = 268435456;
+    /// It was accepted a moment ago, and its transport may not have the far end yet.
+    pub const UNHURRIED: u32 = 536870912;
 }
 
 const BITS: usize = SHIM_WORDS;

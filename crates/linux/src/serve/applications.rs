@@ -6,13 +6,14 @@
 //! crash of sockets.
 
 mod connections;
+mod ends;
 mod loopback;
 mod survivors;
+mod unhurried;
 
 use super::Surroundings;
-use crate::descriptors::is_closed;
 use crate::protocol::{FromServer, Role, ToServer};
-use crate::{Doing, Result};
+use crate::{Doing, Result, scm};
 use eft_base::errno::EMFILE;
 use eft_base::{ComponentId, DomainId, Instant, SocketId};
 use eft_channel::socket::{Arena, LAYOUT_VERSION};
@@ -20,7 +21,7 @@ use eft_component::Component;
 use eft_component::sockets::{ConnectionId, Effect, Event, Handle};
 use eft_messages::control::{Reply, op};
 use rustix::event::epoll;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use survivors::Survivors;
 
@@ -43,6 +44,26 @@ struct Connection {
     asked: u64,
     /// The version of the layout that the process uses.
     version: u32,
+    /// Packets can be looked at one behind the other.
+    looks_on: bool,
+    /// Sockets that it has told of in packets that were read and are still in the socket.
+    staying: VecDeque<SocketId>,
+}
+
+impl Connection {
+    fn new(fd: OwnedFd, domain: Option<DomainId>, role: Role) -> Connection {
+        // From the first packet on: a predecessor may have looked further.
+        let looks_on = scm::look_on(&fd).is_ok();
+        Connection { fd, domain, role, asked: 0, version: LAYOUT_VERSION, looks_on, staying: VecDeque::new() }
+    }
+
+    /// The packets of a process are read until none is left, since some stay in the socket.
+    fn events(&self) -> epoll::EventFlags {
+        match self.role {
+            Role::Process => epoll::EventFlags::IN | epoll::EventFlags::ET,
+            _ => epoll::EventFlags::IN,
+        }
+    }
 }
 
 /// The far end of a descriptor.
@@ -52,6 +73,8 @@ struct Far {
     token: u64,
     /// The transport that owns the socket.
     transport: ComponentId,
+    /// The supervisor has it, too.
+    kept: bool,
 }
 
 struct Domain {
@@ -91,14 +114,22 @@ pub struct Applications {
     custodians: HashMap<DomainId, ConnectionId>,
     domains: HashMap<DomainId, Domain>,
     far: HashMap<SocketId, Far>,
+    /// Closed ones whose far ends others still have.
+    left: HashSet<SocketId>,
     /// Far ends from before a crash that are not in the set yet, in the order in which they came.
     unwatched: VecDeque<SocketId>,
     survivors: Survivors,
     loopback: HashMap<SocketId, (OwnedFd, u64)>,
     handles: HashMap<Handle, OwnedFd>,
     next_handle: u64,
+    /// Those among them that nobody else needs yet.
+    unhurried: HashSet<Handle>,
+    /// When packets are to be taken out that stay in sockets.
+    settle_at: Option<Instant>,
     /// Connections whose first packet is being carried out in this turn, and is still in the socket.
     unfinished: Vec<ConnectionId>,
+    /// Those whose next packet waits until what stays before it is settled.
+    blocked: Vec<ConnectionId>,
     /// Those whose first packet was carried out in the last turn: there may be more.
     finished: Vec<ConnectionId>,
 }
@@ -124,12 +155,16 @@ impl Applications {
             custodians: HashMap::new(),
             domains: HashMap::new(),
             far: HashMap::new(),
+            left: HashSet::new(),
             unwatched: VecDeque::new(),
             survivors: Survivors::default(),
             loopback: HashMap::new(),
             handles: HashMap::new(),
             next_handle: 1,
+            unhurried: HashSet::new(),
+            settle_at: None,
             unfinished: Vec::new(),
+            blocked: Vec::new(),
             finished: Vec::new(),
         })
     }
@@ -146,64 +181,6 @@ impl Applications {
     fn unwatch(&mut self, fd: &OwnedFd, token: u64) {
         let _ = epoll::delete(&self.set, fd);
         self.watched.remove(&token);
-    }
-
-    fn keep(&mut self, socket: SocketId, transport: ComponentId, fd: OwnedFd) {
-        super::tell(
-            &self.control,
-            &FromServer::Keep { domain: socket.domain, slot: socket.slot, transport },
-            &[&fd],
-        );
-        self.survivors.forget(socket);
-        self.insert(socket, transport, fd);
-        self.watch_far(socket);
-    }
-
-    fn insert(&mut self, socket: SocketId, transport: ComponentId, fd: OwnedFd) {
-        if let Some(old) = self.far.insert(socket, Far { fd, token: UNWATCHED, transport }) {
-            self.unwatch(&old.fd, old.token);
-        }
-    }
-
-    /// Waits for the close of a socket's descriptor. One that is closed already is an event, too.
-    fn watch_far(&mut self, socket: SocketId) {
-        let Some(mut far) = self.far.remove(&socket) else { return };
-        // Only the last close matters here: the transport handles messages, and shuts the far end down.
-        let events = epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
-        if far.token == UNWATCHED {
-            far.token = self.watch(far.fd.as_fd(), Watched::Far(socket), events);
-        }
-        self.far.insert(socket, far);
-    }
-
-    fn is_closed(&self, socket: SocketId) -> bool {
-        self.far.get(&socket).is_some_and(|far| is_closed(&far.fd))
-    }
-
-    /// A far end has hung up, and its descriptor seems to be open. Perhaps a transport was just sending there, or took
-    /// its error away: then the end of that message is an event, too.
-    fn watch_again(&mut self, socket: SocketId, token: u64) {
-        let events = epoll::EventFlags::RDHUP | epoll::EventFlags::OUT | epoll::EventFlags::ET;
-        if let Some(far) = self.far.get(&socket) {
-            let _ = epoll::modify(&self.set, &far.fd, epoll::EventData::new_u64(token), events);
-            self.watched.insert(token, Watched::HungUp(socket));
-        }
-    }
-
-    fn drop_socket(&mut self, socket: SocketId) {
-        self.survivors.forget(socket);
-        let far = self.far.remove(&socket);
-        if let Some(Far { fd, token, .. }) = &far {
-            self.unwatch(fd, *token);
-        }
-        if let Some((fd, token)) = self.loopback.remove(&socket) {
-            self.unwatch(&fd, token);
-            if far.is_some_and(|far| far.transport.role == eft_messages::Role::Tcp) {
-                // A listener. The supervisor and the custodian hold it a little longer, but it accepts nothing any
-                // more.
-                let _ = rustix::net::shutdown(&fd, rustix::net::Shutdown::Both);
-            }
-        }
     }
 
     /// The supervisor's answer to NewDomain; without `domain` there are too many.
@@ -239,27 +216,28 @@ impl Applications {
         let with: Vec<OwnedFd> = with.and_then(|fd| fd.try_clone().ok()).into_iter().collect();
         self.reply(*custodian, note, &with);
     }
-}
 
-impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applications {
-    fn perform(&mut self, effect: Effect) {
+    fn carry_out(&mut self, effect: Effect) {
         match effect {
             Effect::Reply { connection, reply } => self.reply(connection, reply, &[]),
             Effect::Keep { socket, transport, handle } => {
+                let may_wait = self.unhurried.remove(&handle);
                 if let Some(fd) = self.handles.remove(&handle) {
-                    self.keep(socket, transport, fd);
+                    self.keep(socket, transport, fd, may_wait);
                 }
             }
-            Effect::Leave(socket) => self.drop_socket(socket),
+            Effect::Leave(socket) => self.leave(socket),
             Effect::Drop(socket) => {
-                self.drop_socket(socket);
-                super::tell(
-                    &self.control,
-                    &FromServer::Drop { domain: socket.domain, slot: socket.slot },
-                    &[],
-                );
+                self.left.remove(&socket);
+                if self.drop_socket(socket) {
+                    let dropped = FromServer::Drop { domain: socket.domain, slot: socket.slot };
+                    super::tell(&self.control, &dropped, &[]);
+                }
             }
-            Effect::Discard(handle) => drop(self.handles.remove(&handle)),
+            Effect::Discard(handle) => {
+                self.unhurried.remove(&handle);
+                self.handles.remove(&handle);
+            }
             Effect::WatchLoopback { socket, handle } => {
                 if let Some(fd) = self.handles.remove(&handle) {
                     self.keep_loopback(socket, fd);
@@ -275,11 +253,18 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
             }
         }
     }
+}
+
+impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applications {
+    fn perform(&mut self, effect: Effect) {
+        self.carry_out(effect);
+    }
 
     fn poll(&mut self, ready: bool, emit: &mut dyn FnMut(Event)) {
         let some = self.unwatched.len().min(WATCHED_PER_TURN);
         let some: Vec<SocketId> = self.unwatched.drain(..some).collect();
         some.into_iter().for_each(|socket| self.watch_far(socket));
+        self.settle_in_time();
         for id in std::mem::take(&mut self.finished) {
             self.read_connection(id, emit);
         }
@@ -288,15 +273,15 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
         }
         let mut events = [const { std::mem::MaybeUninit::<epoll::Event>::uninit() }; 64];
         let zero = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
-        let tokens: Vec<u64> = match epoll::wait(&self.set, &mut events, Some(&zero)) {
-            Ok((ready, _)) => ready.iter().map(|e| e.data.u64()).collect(),
+        let ready: Vec<(u64, epoll::EventFlags)> = match epoll::wait(&self.set, &mut events, Some(&zero)) {
+            Ok((ready, _)) => ready.iter().map(|e| (e.data.u64(), e.flags)).collect(),
             Err(_) => return,
         };
-        for token in tokens {
+        for (token, flags) in ready {
             match self.watched.get(&token).copied() {
                 Some(Watched::Listener) => self.accept(),
                 Some(Watched::Connection(id)) => self.read_connection(id, emit),
-                Some(Watched::Far(socket) | Watched::HungUp(socket)) if self.is_closed(socket) => {
+                Some(Watched::Far(socket) | Watched::HungUp(socket)) if self.has_closed(socket, flags) => {
                     emit(Event::Closed(socket))
                 }
                 Some(Watched::Far(socket)) => self.watch_again(socket, token),
@@ -309,7 +294,7 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
 
     fn end_turn(&mut self) -> Option<Instant> {
         self.finish_requests();
-        None
+        self.settle_at
     }
 
     fn pending(&self) -> bool {
@@ -320,6 +305,11 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
         vec![self.set.as_fd()]
     }
 
+    /// A successor of a transport knows of no thread that its predecessor left asleep, until it has the far end.
+    fn connected(&mut self, _peer: ComponentId) {
+        self.settle_all();
+    }
+
     fn domain_opened(&mut self, domain: DomainId, arena: &Arena, fd: OwnedFd, bell: Option<OwnedFd>) {
         let Some(bell) = bell else { return };
         self.domains.insert(domain, Domain { arena: arena.clone(), arena_fd: fd, bell });
@@ -328,8 +318,11 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
     fn domain_closed(&mut self, domain: DomainId) {
         self.domains.remove(&domain);
         self.survivors.forget_domain(domain);
+        self.left.retain(|socket| socket.domain != domain);
         let sockets: Vec<SocketId> = self.far.keys().filter(|s| s.domain == domain).copied().collect();
-        sockets.into_iter().for_each(|s| self.drop_socket(s));
+        for socket in sockets {
+            self.drop_socket(socket);
+        }
     }
 
     fn control(&mut self, message: ToServer, fds: Vec<OwnedFd>, emit: &mut dyn FnMut(Event)) {
@@ -348,9 +341,7 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
                     if let (Role::Custodian, Some(domain)) = (role, domain) {
                         self.custodians.insert(domain, id);
                     }
-                    self.watch(fd.as_fd(), Watched::Connection(id), epoll::EventFlags::IN);
-                    self.connections
-                        .insert(id, Connection { fd, domain, role, asked: 0, version: LAYOUT_VERSION });
+                    self.add_connection(id, Connection::new(fd, domain, role));
                 }
                 None => self.domain_given(ConnectionId(id), domain),
             },

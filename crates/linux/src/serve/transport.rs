@@ -116,6 +116,7 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Transport
 
     fn domain_opened(&mut self, domain: DomainId, arena: &Arena, _fd: OwnedFd, bell: Option<OwnedFd>) {
         self.domains.retain(|f| f.id != domain);
+        self.far.add_domain(domain, arena);
         if let (Some(set), Some(bell)) = (&self.set, &bell) {
             let token = epoll::EventData::new_u64(park::EVENTFD);
             let _ = epoll::add(set, bell, token, epoll::EventFlags::IN | epoll::EventFlags::ET);

@@ -79,6 +79,10 @@ impl Control {
             self.hello(domain, &request, descriptor.expect("Hello brings an end"));
             return;
         }
+        // It mirrors readiness into each far end at once.
+        if request.op == op::WATCHED {
+            return;
+        }
         if request.op != op::ACCEPTED && self.drop_next.swap(false, Ordering::SeqCst) {
             self.network.lock().unwrap().reborn();
             return;

@@ -4,7 +4,7 @@ use eft_base::ComponentId;
 use eft_channel::Segment;
 use eft_channel::lookers::{LOOKERS_MAX, Looker};
 use eft_channel::sleepers::Left;
-use eft_channel::socket::{Arena, Geometry};
+use eft_channel::socket::{Arena, Geometry, flag};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
@@ -252,4 +252,34 @@ fn a_successor_marks_again() {
     scene.far.wake_readers(|| at(1));
     scene.far.check_handed(|| at(3));
     assert!(scene.has_token(0));
+}
+
+/// A connection that was just accepted: its far end is on its way, or never comes.
+#[test]
+fn a_thread_is_woken_whose_far_end_is_not_here() {
+    let mut scene = Scene::new();
+    let mut far = FarEnds::default();
+    far.add_domain(DomainId(1), &scene.arena);
+    scene.announce(1, 7);
+    scene.page(1).set_receive_end(5);
+    far.readable(socket(1));
+    assert!(far.wake_readers(|| at(0)).is_some());
+    assert_eq!(scene.page(1).sleepers().leave(), Left::Woken);
+    // It took nothing. When the far end comes, the descriptor shows the input.
+    far.check_handed(|| at(5));
+    assert!(!scene.page(1).read_token().is_posted(), "nobody could take the message");
+    let (near, end) = crate::scm::pair().unwrap();
+    scene.near[1] = near;
+    far.insert(socket(1), end, &scene.arena);
+    far.take_up(1, |_| {});
+    assert!(scene.has_token(1));
+    // The slot has its next socket, whose far end is not here.
+    scene.page(1).reset(ComponentId::TCP);
+    scene.page(1).set_receive_end(5);
+    far.readable(socket(1));
+    assert!(!scene.page(1).read_token().is_posted());
+    scene.announce(1, 7);
+    scene.page(1).set_flags(flag::RECEIVE_END);
+    far.end_of_stream(socket(1));
+    assert_eq!(scene.page(1).sleepers().leave(), Left::Woken);
 }

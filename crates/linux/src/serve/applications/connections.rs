@@ -1,5 +1,6 @@
 //! Connections of programs: accepting, reading and answering them.
 
+use super::unhurried::STAY_MAX;
 use super::{Applications, Connection, PACKETS_PER_TURN, Watched};
 use crate::protocol::{ArenaShape, FromServer, Role};
 use crate::scm;
@@ -26,23 +27,39 @@ impl Applications {
         crate::serve::tell(&self.control, &FromServer::KeepConnection { id: id.0, domain, role }, &[&fd]);
         // The kernel names the sender of each request: a program may have given up its privilege since it connected.
         let _ = rustix::net::sockopt::set_socket_passcred(&fd, true);
-        self.watch(fd.as_fd(), Watched::Connection(id), epoll::EventFlags::IN);
-        self.connections.insert(id, Connection { fd, domain, role, asked: 0, version: LAYOUT_VERSION });
+        self.add_connection(id, Connection::new(fd, domain, role));
         id
     }
 
+    pub(super) fn add_connection(&mut self, id: ConnectionId, connection: Connection) {
+        self.watch(connection.fd.as_fd(), Watched::Connection(id), connection.events());
+        self.connections.insert(id, connection);
+    }
+
     pub(super) fn read_connection(&mut self, id: ConnectionId, emit: &mut dyn FnMut(Event)) {
-        // Its first packet is being carried out.
-        if self.unfinished.contains(&id) {
+        // Its first packets are being carried out.
+        if self.unfinished.contains(&id) || self.blocked.contains(&id) {
             return;
         }
         for _ in 0..PACKETS_PER_TURN {
             let Some(connection) = self.connections.get(&id) else { return };
+            if connection.staying.len() >= STAY_MAX {
+                return self.blocked.push(id);
+            }
             let mut bytes = [0u8; REQUEST_LEN + 1];
             match scm::peek_with_sender(&connection.fd, &mut bytes) {
                 Ok((REQUEST_LEN, fds, sender)) => {
                     let Ok(request) = Request::read_from_bytes(&bytes[..REQUEST_LEN]) else { return };
                     let privileged = sender.is_some_and(|sender| sender.uid.is_root());
+                    if connection.may_stay(&request) {
+                        self.stays(id, request.slot);
+                        self.request(id, request, privileged, fds, emit);
+                        continue;
+                    }
+                    // Packets are taken out in order.
+                    if !connection.staying.is_empty() {
+                        return self.blocked.push(id);
+                    }
                     // A program asks again for what it does not get an answer to. This has none: it stays in the socket, and
                     // the next ones behind it, until it has been carried out.
                     let is_told_once = request.op == op::ACCEPTED;
@@ -56,6 +73,7 @@ impl Applications {
                     }
                 }
                 Err(rustix::io::Errno::AGAIN) => return,
+                Ok(_) | Err(_) if !connection.staying.is_empty() => return self.blocked.push(id),
                 // The process is gone, or it does not speak this protocol: nothing useful can follow.
                 Ok(_) | Err(_) => {
                     self.drop_connection(id, emit);
@@ -63,6 +81,8 @@ impl Applications {
                 }
             }
         }
+        // Nothing else tells that there is more.
+        self.finished.push(id);
     }
 
     /// What was requested has been carried out: a successor need not read it.
@@ -72,6 +92,12 @@ impl Applications {
                 let _ = scm::take_out(&connection.fd);
                 self.finished.push(id);
             }
+        }
+        for id in std::mem::take(&mut self.blocked) {
+            let stay = self.connections.get(&id).map_or(0, |connection| connection.staying.len());
+            // If no more can stay, most of the older half are closed by now.
+            self.settle(id, if stay >= STAY_MAX { STAY_MAX / 2 } else { stay });
+            self.finished.push(id);
         }
     }
 
@@ -87,6 +113,7 @@ impl Applications {
         if socket::speaks(request.version) {
             connection.version = request.version;
         }
+        let may_wait = connection.may_stay(&request);
         let mut fds = fds.into_iter();
         match (request.op, connection.role, connection.domain) {
             (op::NEW_DOMAIN, Role::Custodian, None) if socket::speaks(request.version) => {
@@ -115,12 +142,17 @@ impl Applications {
                     &[],
                 );
             }
+            // What this process told before has been settled by now; another one may have told of it.
+            (op::WATCHED, _, Some(domain)) => self.hand_over(SocketId { domain, slot: request.slot }),
             (_, _, Some(domain)) => {
                 let handle = match fds.next() {
                     Some(fd) => {
                         let handle = Handle(self.next_handle);
                         self.next_handle += 1;
                         self.handles.insert(handle, fd);
+                        if may_wait {
+                            self.unhurried.insert(handle);
+                        }
                         handle
                     }
                     None => Handle::default(),

@@ -1,0 +1,64 @@
+"""Short connections to a program with threads, whose far ends only sockets has at first, while servers die."""
+
+import os
+import signal
+import socket
+import threading
+import time
+
+from harness import EFT, Scene, Stack, check, sh, wait_until
+
+PORT = 7007
+
+
+def visits_go_on_while_servers_die():
+    with Scene("visits") as scene:
+        stack = Stack(scene)
+        address = f"{stack.address}:{PORT}"
+        server = scene.start(*stack.on(EFT, "bench", "peer", "serve-visits", address))
+        # The addresses of which `visit` makes use.
+        for i in range(100, 132):
+            sh("ip", "address", "add", f"{stack.host.rpartition('.')[0]}.{i}/24", "dev", stack.device)
+        done = {}
+        visit = (EFT, "bench", "peer", "visit", address, stack.host, "4")
+        wait_until(lambda: "listening" in server.log.read_text(), 10, "the server to listen")
+        sh(*stack.beside(*visit[:-1], "1"))
+        accepted, calls = (stack.counter("tcp", name) for name in ("accepted_connections", "descriptor_calls"))
+        # One for the listener, and two for the end of each connection whose far end tcp has.
+        check(calls < 2 * accepted, f"{calls} calls on far ends of {accepted} connections")
+        client = threading.Thread(target=lambda: done.update(rate=float(sh(*stack.beside(*visit)).stdout)))
+        client.start()
+        for component in ["sockets", "tcp", "sockets", "ip"]:
+            time.sleep(0.7)
+            stack.kill(component)
+        client.join()
+        check(done.get("rate", 0) > 10, f"visits a second: {done}")
+        # The listener is left.
+        wait_until(lambda: stack.counter("tcp", "blocks") <= 1, 60, "all connections to end")
+
+
+def a_connection_of_a_moment_ago_outlives_sockets():
+    with Scene("moment") as scene:
+        stack = Stack(scene)
+        scene.start(*stack.on(EFT, "bench", "peer", "echo", f"{stack.address}:{PORT}"))
+        stack.listening(PORT)
+
+        def exchange(s):
+            s.sendall(b"x" * 64)
+            got = 0
+            while got < 64:
+                piece = s.recv(64 - got)
+                check(piece, "a connection was closed")
+                got += len(piece)
+
+        for component in ["sockets", "tcp", "sockets", "tcp"]:
+            with socket.create_connection((stack.address, PORT), timeout=30) as s:
+                exchange(s)
+                os.kill(stack.components()[component]["pid"], signal.SIGKILL)
+                for _ in range(3):
+                    exchange(s)
+                    time.sleep(0.02)
+        wait_until(lambda: stack.counter("tcp", "blocks") <= 1, 30, "the server to see that they are closed")
+
+
+CASES = [visits_go_on_while_servers_die, a_connection_of_a_moment_ago_outlives_sockets]
