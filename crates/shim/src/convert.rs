@@ -5,7 +5,7 @@
 //! with its options, flags and epoll registrations. A duplicate in another process, made by a fork
 //! before the decision, stays with the kernel.
 
-use crate::descriptor::{begin, copy_status_flags, descriptor_pair, entry, numbers_of, replace};
+use crate::descriptor::{begin, copy_owner, copy_status_flags, descriptor_pair, entry, numbers_of, replace};
 use crate::domain::domain;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
@@ -62,6 +62,7 @@ pub fn to_eft(fd: c_int, stream: bool, inet6: bool, keep: bool) -> Result<(&'sta
     }
     if !matches!(table::get(fd), Entry::Undecided { plain: true, .. }) {
         options::carry_over(fd, near, socket);
+        copy_owner(fd, near);
         if matches!(table::get(fd), Entry::Undecided { segment: true, .. }) {
             options::carry_segment(fd, near, socket);
         }
@@ -116,6 +117,7 @@ pub fn to_kernel(fd: c_int, socket: &Socket) -> Result<()> {
     };
     let _ = sys::fcntl(kernel, libc::F_SETFL, 0);
     copy_status_flags(fd, kernel);
+    copy_owner(fd, kernel);
     for number in numbers_of(socket) {
         let stream = socket.is_stream();
         replace(

@@ -133,6 +133,10 @@ fn range(first: c_uint, last: c_uint, flags: c_int) -> Result<c_int> {
     errno::of(unsafe { real::close_range.get()(first, last, flags) })
 }
 
+/// Which signal tells of events, and whom (fcntl(2)). The kernel keeps both of a descriptor.
+const F_SETSIG: c_int = 10;
+const F_SETOWN_EX: c_int = 15;
+
 /// `fcntl`, with its third argument as a word.
 pub fn fcntl(fd: c_int, command: c_int, arg: usize) -> Result<c_int> {
     table::visible(fd)?;
@@ -146,6 +150,7 @@ pub fn fcntl(fd: c_int, command: c_int, arg: usize) -> Result<c_int> {
                 sleeping::watch(fd);
             }
         }
+        F_SETSIG | libc::F_SETOWN | F_SETOWN_EX => table::touched(fd),
         libc::F_SETFD => mirror_cloexec(fd, arg as c_int & libc::FD_CLOEXEC != 0),
         _ => {}
     }

@@ -342,6 +342,28 @@ static void own_signal(void) {
     CHECK(signals >= 1);
 }
 
+/* Who gets the signal, and which, was said before the socket had an address. */
+static void own_signal_from_the_start(void) {
+    struct f_owner_ex owner = {F_OWNER_PID, getpid()}, told = {0};
+    int l = listening(), fd = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in to = at(host, port_of(l));
+    signal(SIGUSR1, count);
+    signals = 0;
+    CHECK(fcntl(fd, F_SETOWN_EX, &owner) == 0);
+    CHECK(fcntl(fd, F_SETSIG, SIGUSR1) == 0);
+    CHECK(connect(fd, (void *)&to, sizeof to) == 0);
+    EQUAL(fcntl(fd, F_GETOWN), getpid());
+    CHECK(fcntl(fd, F_GETOWN_EX, &told) == 0 && told.type == owner.type && told.pid == owner.pid);
+    EQUAL(fcntl(fd, F_GETSIG), SIGUSR1);
+    CHECK(fcntl(fd, F_SETFL, O_ASYNC | O_NONBLOCK) == 0);
+    int other = accept(l, NULL, NULL);
+    write_all(other, "x", 1);
+    EQUAL(await(fd, POLLIN), POLLIN);
+    settle();
+    CHECK(signals >= 1);
+    close(fd), close(other), close(l);
+}
+
 /* A listener is readable while a connection waits, and never writable. */
 static void listener(void) {
     int l = listening();
@@ -372,7 +394,7 @@ int main(int argc, char **argv) {
         {"edge_unread_listener", edge_unread_listener},
         {"oneshot", oneshot},     {"nested", nested},       {"early", early},
         {"selecting", selecting}, {"exclusive", exclusive}, {"shared_set", shared_set},
-        {"own_signal", own_signal}, {"listener", listener},   {0},
+        {"own_signal", own_signal}, {"own_signal_from_the_start", own_signal_from_the_start}, {"listener", listener},   {0},
     };
     return run_case(cases, argc, argv);
 }
