@@ -48,6 +48,8 @@ enum Kind {
     Descriptor,
     /// Cannot be set; reads as computed.
     Computed(fn(&Socket) -> c_int),
+    /// As that, and setting it is invalid: on streams, as on Linux.
+    Invalid(fn(&Socket) -> c_int),
     Cork,
     DatagramCork,
     /// UDP_SEGMENT.
@@ -101,6 +103,7 @@ impl Kind {
         matches!(
             self,
             Kind::Computed(_)
+                | Kind::Invalid(_)
                 | Kind::Error
                 | Kind::TcpInfo
                 | Kind::CongestionInfo
@@ -133,6 +136,7 @@ pub fn before(stream: bool, level: c_int, name: c_int, value: Option<&[u8]>) -> 
 /// Refuses what can be read only, and values that Linux takes and eft does not.
 fn check(kind: Kind, stream: bool, level: c_int, value: &[u8]) -> Result<()> {
     match kind {
+        Kind::Invalid(_) => Err(Errno(libc::EINVAL)),
         kind if kind.is_read_only() => Err(Errno(libc::ENOPROTOOPT)),
         Kind::Congestion => congestion::number(value).map(drop),
         Kind::Bit(bit::TELL_LEFT | bit::EARLY_CONNECT | bit::ZEROCOPY)
@@ -383,7 +387,7 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
         Kind::PathMtu => computed::path_mtu(socket)?,
         Kind::ErrorQueue => page.option(Opt::ReceiveErrors) as c_int,
         Kind::V6Only => socket.has(bit::V6ONLY) as c_int,
-        Kind::Computed(compute) => compute(socket),
+        Kind::Computed(compute) | Kind::Invalid(compute) => compute(socket),
     };
     Ok(copy(&number.to_ne_bytes(), to))
 }

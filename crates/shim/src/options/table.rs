@@ -54,6 +54,17 @@ const fn stream(number: c_int, name: &'static str, kind: Kind, note: &'static st
     Row { level: IPPROTO_TCP, number, name, stream: Some(kind), datagram: None, note }
 }
 
+/// One of IPv4 that streams have, but cannot set (EINVAL, as on Linux).
+const fn of_datagrams(
+    number: c_int,
+    name: &'static str,
+    on_streams: fn(&crate::socket::Socket) -> c_int,
+    kind: Kind,
+    note: &'static str,
+) -> Row {
+    Row { level: IP, number, name, stream: Some(Kind::Invalid(on_streams)), datagram: Some(kind), note }
+}
+
 const fn datagram(level: c_int, number: c_int, name: &'static str, kind: Kind, note: &'static str) -> Row {
     Row { level, number, name, stream: None, datagram: Some(kind), note }
 }
@@ -353,9 +364,15 @@ const OPTIONS: &[Row] = &[
     no(IP, 24, "IP_BIND_ADDRESS_NO_PORT", "a bound socket has its port"),
     no(IP, 25, "IP_RECVFRAGSIZE", ""),
     no(IP, 26, "IP_RECVERR_RFC4884", ""),
-    datagram(IP, 32, "IP_MULTICAST_IF", Kind::MulticastInterface, "reads as the address that was named"),
-    datagram(IP, 33, "IP_MULTICAST_TTL", Kind::MulticastHops, "0: it does not leave the host"),
-    datagram(IP, 34, "IP_MULTICAST_LOOP", Kind::Unless(Opt::NoMulticastLoop), ""),
+    of_datagrams(
+        32,
+        "IP_MULTICAST_IF",
+        |_| 0,
+        Kind::MulticastInterface,
+        "reads as the address that was named",
+    ),
+    of_datagrams(33, "IP_MULTICAST_TTL", |_| 1, Kind::MulticastHops, "0: it does not leave the host"),
+    both(IP, 34, "IP_MULTICAST_LOOP", Kind::Unless(Opt::NoMulticastLoop), ""),
     datagram(IP, 35, "IP_ADD_MEMBERSHIP", Kind::Membership(membership::JOIN), MEMBER),
     datagram(IP, 36, "IP_DROP_MEMBERSHIP", Kind::Membership(membership::LEAVE), MEMBER),
     datagram(IP, 37, "IP_UNBLOCK_SOURCE", Kind::Membership(membership::UNBLOCK), MEMBER),

@@ -48,7 +48,7 @@ static void refused(const struct row *r, int type, int fd) {
 static void read_only(const struct row *r, int type, int fd) {
     char value[256];
     socklen_t len = sizeof value;
-    int one = 1;
+    int one = 1, refusal = is(r, "IP_MULTICAST_IF") || is(r, "IP_MULTICAST_TTL") ? EINVAL : ENOPROTOOPT;
     /* Keys of which there are none. */
     int is_absent = is(r, "TCP_AO_GET_KEYS") && !on_kernel;
     errno = 0;
@@ -56,7 +56,7 @@ static void read_only(const struct row *r, int type, int fd) {
         !(is(r, "IP_MTU") && errno == ENOTCONN) && !(is_absent && (errno == EINVAL || errno == ENOENT)))
         FAIL(r, type, "cannot be read");
     /* The kernel lets some of these be set; then nothing may come of it. */
-    if (!on_kernel && (setsockopt(fd, r->level, r->number, &one, 4) == 0 || errno != ENOPROTOOPT))
+    if (!on_kernel && (setsockopt(fd, r->level, r->number, &one, 4) == 0 || errno != refusal))
         FAIL(r, type, "can be set");
 }
 
