@@ -63,6 +63,8 @@ impl Reader<'_> {
             front_exit_ps: exit("front_sleeps_deep")?,
             shared_exit_ps: self.machine("light_exit_ns")? * PS_PER_NS,
             thread_exit_ps: self.machine("thread_exit_ns")? * PS_PER_NS,
+            cold_ps: self.system("sleeps_deep")? * self.machine("refill_ns")? * PS_PER_NS,
+            front_cold_ps: self.system("front_sleeps_deep")? * self.machine("refill_ns")? * PS_PER_NS,
             switch_cycles: self.machine("switch_cycles")?,
             refill_ps: self.machine("refill_ns")? * PS_PER_NS,
             notify_cycles: self.machine("notify_cycles")?,
@@ -128,12 +130,14 @@ fn ablate(profile: &mut Profile, ablation: Ablation) {
         (costs.core_exit_ps, costs.thread_exit_ps, costs.interrupt_ps) = (0, 0, 0);
         (costs.shared_exit_ps, costs.front_exit_ps) = (0, 0);
         (costs.enter_cycles, costs.leave_cycles) = (0, 0);
+        (costs.cold_ps, costs.front_cold_ps) = (0, 0);
     }
     if ablation.free_empty_polls {
         profile.costs.empty_poll_cycles = 0;
     }
     if ablation.no_memory_stalls {
-        profile.costs.refill_ps = 0;
+        let costs = &mut profile.costs;
+        (costs.refill_ps, costs.cold_ps, costs.front_cold_ps) = (0, 0, 0);
         let works = [&mut profile.write, &mut profile.copy_kib].into_iter().chain(profile.call.as_mut());
         let servers = [&mut profile.tcp, &mut profile.ip, &mut profile.driver].into_iter();
         let messages = servers.flat_map(|m| [&mut m.segment, &mut m.acknowledgement, &mut m.sent]);

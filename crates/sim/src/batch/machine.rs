@@ -35,7 +35,10 @@ pub struct Batch<O> {
 #[derive(Debug)]
 enum Doing<O> {
     Asleep,
-    Waking,
+    /// It has to get its caches' contents back, too.
+    Waking {
+        cold_ps: u64,
+    },
     Batch(O),
     Polling,
     Entering,
@@ -223,18 +226,22 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
 
     fn wake(&mut self, costs: &Costs, place: usize) {
         let sibling_runs = self.sibling(place).is_some_and(|s| self.places[s].thread.is_busy());
-        let own_exit_ps = match self.places[place].servers[..] {
-            [Server::Front] => costs.front_exit_ps,
-            [_] => costs.core_exit_ps,
-            _ => costs.shared_exit_ps,
+        let (exit_ps, cold_ps) = match self.places[place].servers[..] {
+            _ if sibling_runs => (costs.thread_exit_ps, 0),
+            [Server::Front] => (costs.front_exit_ps, costs.front_cold_ps),
+            [_] => (costs.core_exit_ps, costs.cold_ps),
+            _ => (costs.shared_exit_ps, 0),
         };
-        let exit_ps = if sibling_runs { costs.thread_exit_ps } else { own_exit_ps };
-        self.places[place].doing = Doing::Waking;
+        self.places[place].doing = Doing::Waking { cold_ps };
         self.at(self.now_ps + exit_ps, Event::Woken { thread: place });
     }
 
     pub fn woken(&mut self, costs: &Costs, place: usize) {
-        self.occupy(place, Doing::Leaving, Work::cycles(costs.leave_cycles));
+        let stall_ps = match self.places[place].doing {
+            Doing::Waking { cold_ps } => cold_ps,
+            _ => 0,
+        };
+        self.occupy(place, Doing::Leaving, Work { cycles: costs.leave_cycles, stall_ps });
     }
 
     /// The thread's occupation has ended: returns a batch's server and results.

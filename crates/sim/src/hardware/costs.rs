@@ -19,6 +19,9 @@ pub struct Costs {
     /// The same for the core of the server in front of tcp, or of the program.
     pub front_exit_ps: u64,
     pub thread_exit_ps: u64,
+    /// Of a core that slept deep, after its exit: until its caches' contents are back, which such a state drops.
+    pub cold_ps: u64,
+    pub front_cold_ps: u64,
     /// The same for a core that servers share: none of them may stop it for the others, so the kernel does when all wait.
     pub shared_exit_ps: u64,
     /// On a shared thread: from one process to the next, and the wait until its part of the caches and of the TLB is back.

@@ -44,3 +44,34 @@ fn an_arrival_cuts_polls_and_not_what_is_owed() {
     next_end(&mut machine, &costs);
     assert!(machine.now_ps - polled_ps < PS_PER_MS / 1_000);
 }
+
+#[test]
+fn a_core_that_slept_deep_gets_its_caches_back_before_it_works() {
+    let (mut machine, mut costs) = machine();
+    costs.cold_ps = PS_PER_MS;
+    machine.tell(&costs, None, Server::Tcp, true);
+    next_end(&mut machine, &costs);
+    assert!(machine.now_ps >= costs.core_exit_ps + PS_PER_MS);
+    assert!(machine.busy_ps(Server::Tcp) >= PS_PER_MS, "it is awake while they come back");
+}
+
+#[test]
+fn a_thread_whose_sibling_is_awake_finds_its_caches_as_they_were() {
+    let mut core = 0;
+    let mut seats = SERVERS.map(|_| {
+        core += 1;
+        (core, 0, Clock::full(1_600_000))
+    });
+    seats[Server::Ip as usize] = (seats[Server::Tcp as usize].0, 1, Clock::full(1_600_000));
+    let mut costs = machine().1;
+    costs.cold_ps = PS_PER_MS;
+    let mut machine: Machine<(), u32> = Machine::new(&seats, Polling::default());
+    machine.tell(&costs, None, Server::Tcp, true);
+    let tcp = next_end(&mut machine, &costs);
+    machine.owe(Server::Tcp, Work::cycles(16_000_000));
+    machine.go_on(&costs, tcp, |_| false, |_| Batch::default());
+    let told_ps = machine.now_ps;
+    machine.tell(&costs, Some(Server::Tcp), Server::Ip, true);
+    assert_ne!(next_end(&mut machine, &costs), tcp);
+    assert!(machine.now_ps - told_ps < PS_PER_MS);
+}

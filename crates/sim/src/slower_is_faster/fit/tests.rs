@@ -11,3 +11,25 @@ fn the_fit_reaches_its_numbers() {
         assert!(ours.abs_diff(target) * 100 <= target * 6, "{ours} for {target}");
     }
 }
+
+#[test]
+fn a_draw_comes_nearer_from_where_another_fit_ended() {
+    let calibration = Calibration::e5520().unwrap();
+    for seed in [1001, 1002] {
+        let drawn = calibration.draw(seed);
+        let found = fit_draw(&drawn, &calibration, seed).unwrap();
+        let (before, after) = (error(&drawn, seed).unwrap(), error(&found, seed).unwrap());
+        assert!(after <= NEAR || after < before, "{before} {after}");
+        for (table, name) in PARAMETERS {
+            let parameter = found.parameter(table, name).unwrap();
+            assert!(parameter.check().is_ok(), "{table}.{name} = {}", parameter.value);
+        }
+    }
+}
+
+#[test]
+fn three_equations_are_solved_unless_they_depend_on_each_other() {
+    let of = [[2.0, 0.0, 0.0], [0.0, 4.0, 0.0], [1.0, 0.0, 1.0]];
+    assert_eq!(solved(&of, [2.0, 4.0, 3.0]), Some([1.0, 1.0, 2.0]));
+    assert_eq!(solved(&[[1.0; 3]; 3], [1.0; 3]), None);
+}
