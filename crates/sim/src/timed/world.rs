@@ -230,7 +230,8 @@ impl World<'_> {
             Outside::Due { server } => {
                 self.rest.due_ps[server as usize] = None;
                 if self.rest.has_work(server, now_ps) {
-                    self.machine.tell(&self.rest.profile.costs, None, server, false);
+                    // Its turn watches again; until then this deadline is past, and would come back at once.
+                    return self.machine.tell(&self.rest.profile.costs, None, server, false);
                 }
                 self.watch(server);
             }
