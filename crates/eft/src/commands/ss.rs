@@ -7,7 +7,7 @@ use eft_linux::{memory, operator};
 use eft_transport::{tcp, udp};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 #[derive(clap::Args, Debug)]
 pub struct SsArguments {
@@ -37,16 +37,26 @@ const COLUMNS: [(&str, &str); 10] = [
 /// Those that fit into 80 columns.
 const BRIEF: usize = 6;
 
-/// As `ss` shows it: with `*` for no port, and the stack's wildcard address for none.
-fn shown(endpoint: Endpoint) -> String {
-    let address = match endpoint.address {
-        any if any.is_unspecified() => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        address => address,
-    };
-    match (address, endpoint.port) {
-        (address, 0) => format!("{address}:*"),
-        (address, port) => SocketAddr::new(address, port).to_string(),
-    }
+/// A socket's own end and its peer's, as `ss` shows them: `*` is no port, and as an address every one of both versions.
+fn shown(local: Endpoint, remote: Option<Endpoint>, v6only: bool) -> [String; 2] {
+    let remote = remote.unwrap_or(Endpoint::new(
+        match local.address {
+            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        },
+        0,
+    ));
+    [local, remote].map(|end| {
+        let address = match end.address {
+            IpAddr::V6(any) if any.is_unspecified() && local.address == any && !v6only => "*".to_string(),
+            IpAddr::V6(address) => format!("[{address}]"),
+            IpAddr::V4(address) => address.to_string(),
+        };
+        match end.port {
+            0 => format!("{address}:*"),
+            port => format!("{address}:{port}"),
+        }
+    })
 }
 
 pub fn run(arguments: &SsArguments) -> Result<()> {
@@ -126,13 +136,15 @@ fn tcp_row(r: &tcp::inspect::Row, pages: &mut Pages) -> Value {
     // A listener's ring holds records, one for each connection that waits.
     let listens = tcp::inspect::state_name(r.state) == "LISTEN";
     let unit = if listens { size_of::<AcceptRecord>() as u64 } else { 1 };
+    let remote = Some(r.remote).filter(|remote| remote.port != 0);
+    let [local, remote] = shown(r.local, remote, r.v6only);
     json!({
         "proto": "tcp",
         "state": tcp::inspect::state_name(r.state),
         "recv_q": pages.unread(r.domain.0, r.slot, r.receive_queue * unit) / unit,
         "send_q": r.send_queue,
-        "local": shown(r.local),
-        "remote": shown(r.remote),
+        "local": local,
+        "remote": remote,
         "domain": r.domain.0,
         "slot": r.slot,
         "cwnd": r.cwnd,
@@ -151,13 +163,14 @@ fn tcp_row(r: &tcp::inspect::Row, pages: &mut Pages) -> Value {
 }
 
 fn udp_row(r: &udp::inspect::Row, pages: &mut Pages) -> Value {
+    let [local, remote] = shown(r.local, r.remote, r.v6only);
     json!({
         "proto": "udp",
         "state": if r.remote.is_some() { "ESTAB" } else { "UNCONN" },
         "recv_q": pages.unread(r.domain.0, Some(r.slot), r.receive_queue),
         "send_q": r.send_queue,
-        "local": shown(r.local),
-        "remote": shown(r.remote.unwrap_or(Endpoint::UNSPECIFIED)),
+        "local": local,
+        "remote": remote,
         "domain": r.domain.0,
         "slot": r.slot,
     })

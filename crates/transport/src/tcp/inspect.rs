@@ -20,6 +20,8 @@ pub struct Row {
     /// `None`: a connection without a socket (not yet, or no longer).
     pub slot: Option<u32>,
     pub local: Endpoint,
+    /// Bound as IPV6_V6ONLY.
+    pub v6only: bool,
     pub remote: Endpoint,
     /// Bytes that the application has not taken; for a listener, connections waiting.
     pub receive_queue: u64,
@@ -88,6 +90,7 @@ fn row(b: &Block, c: &Cold) -> Row {
         domain: b.domain,
         slot: (b.slot != super::block::NONE).then_some(b.slot),
         local: b.tuple.local_endpoint(),
+        v6only: b.has(bit::V6ONLY),
         remote: b.tuple.remote_endpoint(),
         receive_queue: if listens {
             unread / size_of::<eft_channel::socket::AcceptRecord>() as u64

@@ -14,6 +14,8 @@ pub struct Row {
     pub domain: DomainId,
     pub slot: u32,
     pub local: Endpoint,
+    /// Bound as IPV6_V6ONLY.
+    pub v6only: bool,
     pub remote: Option<Endpoint>,
     /// Bytes of records in the receive ring, when it was last checked.
     pub receive_queue: u64,
@@ -31,6 +33,7 @@ fn row(b: &Block) -> Row {
         domain: b.domain,
         slot: b.slot,
         local: b.local_endpoint(),
+        v6only: b.has(bit::V6ONLY),
         remote: b.has(bit::CONNECTED).then(|| b.remote_endpoint()),
         receive_queue: b.receive_end.saturating_sub(b.receive_taken),
         send_queue: b.sent.saturating_sub(b.released),

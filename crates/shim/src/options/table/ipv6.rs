@@ -33,6 +33,14 @@ pub(super) const OPTIONS: &[Row] = &[
         Kind::DontFragment,
         "of no effect on IPv4 packets of a stream; as IP_MTU_DISCOVER on a datagram socket",
     ),
+    Row {
+        level: IPV6,
+        number: 25,
+        name: "IPV6_RECVERR",
+        stream: None,
+        datagram: Some(Kind::ErrorQueue),
+        note: "as IP_RECVERR, which it sets as well: errors of both versions are queued",
+    },
     both(
         IPV6,
         26,
