@@ -10,7 +10,7 @@ import threading
 import time
 
 import harness
-from harness import TOPOLOGIES, Scene, Stack, check, end, processes_of_eft, sh, wait_until
+from harness import TOPOLOGIES, Scene, Stack, check, end, family, processes_of_eft, sh, wait_until
 from loads import Download, Load
 from watchdog import Connections
 
@@ -53,7 +53,7 @@ def killed_under_load(component, rounds, kind="tap", lossless=True, topology=Non
             # The load runs into the stack, so that arriving segments are covered, too.
             sink = stack.on("python3", "-c", f"""
 import hashlib, socket
-s = socket.create_server(("{stack.address}", 7100)); print("listening", flush=True)
+s = socket.create_server(("{stack.address}", 7100), family={family(stack.address)}); print("listening", flush=True)
 c, _ = s.accept(); h = hashlib.sha256()
 while d := c.recv(1 << 16): h.update(d)
 print(h.hexdigest())""")
@@ -145,12 +145,12 @@ def udp_killed_under_load():
         stack = Stack(scene)
         scene.start(*stack.on("python3", "-c", f"""
 import socket
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(("{stack.address}", 7200))
+s = socket.socket({family(stack.address)}, socket.SOCK_DGRAM); s.bind(("{stack.address}", 7200))
 while True:
     d, a = s.recvfrom(2048); s.sendto(d, a)"""), log="echo.log")
         ask = f"""
 import socket, sys
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(0.2)
+s = socket.socket({family(stack.address)}, socket.SOCK_DGRAM); s.settimeout(0.2)
 got = 0
 for i in range(300):
     s.sendto(b"%d" % i, ("{stack.address}", 7200))

@@ -7,12 +7,12 @@ import signal
 import socket
 import subprocess
 
-from harness import Scene, Stack, check, end, sh, wait_until
+from harness import Scene, Stack, addresses, check, end, everywhere, family, in_url, loopback, over_ipv6, sh, wait_until
 
 # Sends a server datagrams of all sizes; prints how many came back unchanged.
 ASK = """
 import os, socket, sys
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)
 s.settimeout(5)
 s.connect((sys.argv[1], int(sys.argv[2])))
 same = 0
@@ -31,7 +31,7 @@ class Echo(asyncio.DatagramProtocol):
     def datagram_received(self, data, address):
         self.transport.sendto(data, address)
 async def main():
-    await asyncio.get_running_loop().create_datagram_endpoint(Echo, local_addr=("0.0.0.0", int(sys.argv[1])))
+    await asyncio.get_running_loop().create_datagram_endpoint(Echo, local_addr=(sys.argv[2], int(sys.argv[1])))
     print("ready", flush=True)
     await asyncio.sleep(1000)
 asyncio.run(main())
@@ -40,9 +40,9 @@ asyncio.run(main())
 # Three workers of one socket: two forked, one of them a fresh program that inherited the descriptor.
 DOMAIN = """
 import os, socket, sys
-if len(sys.argv) == 2:
-    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    s.bind(("0.0.0.0", int(sys.argv[1])))
+if sys.argv[1] != "-":
+    s = socket.socket(socket.AF_INET6 if ":" in sys.argv[2] else socket.AF_INET, socket.SOCK_DGRAM)
+    s.bind((sys.argv[2], int(sys.argv[1])))
     os.set_inheritable(s.fileno(), True)
     if os.fork() == 0:
         if os.fork() == 0:
@@ -58,10 +58,10 @@ while True:
 # connected.
 BOTH = """
 import socket, sys
-places = [("127.0.0.1", int(sys.argv[2])), (sys.argv[1], int(sys.argv[2]))]
+places = [("::1" if ":" in sys.argv[1] else "127.0.0.1", int(sys.argv[2])), (sys.argv[1], int(sys.argv[2]))]
 for first in (0, 1):
     for connected in (False, True):
-        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)
         s.settimeout(5)
         for i in range(20):
             place = places[(first + i) % 2]
@@ -71,13 +71,14 @@ for first in (0, 1):
                 s.send(data)
             else:
                 s.sendto(data, place)
-            assert s.recvfrom(100) == (data.upper(), place), place
+            answer, (host, port, *_) = s.recvfrom(100)
+            assert (answer, (host, port)) == (data.upper(), place), place
 print("fine")
 """
 
 UPPER = """
 import socket, sys
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)
 s.bind((sys.argv[1], int(sys.argv[2])))
 while True:
     data, address = s.recvfrom(65536)
@@ -87,9 +88,9 @@ while True:
 # Receives the given number of datagrams, and a last one.
 SINK = """
 import socket, sys
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s = socket.socket(socket.AF_INET6 if ":" in sys.argv[2] else socket.AF_INET, socket.SOCK_DGRAM)
 s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 18)
-s.bind(("0.0.0.0", int(sys.argv[1])))
+s.bind((sys.argv[2], int(sys.argv[1])))
 n = 0
 print("ready", flush=True)
 while (data := s.recv(65536)) != b"end":
@@ -107,7 +108,7 @@ def script(scene, name, text):
 def answers(scene, stack, port, count=60):
     """Queries a server from both sides at once."""
     ask = script(scene, "ask", ASK)
-    sides = {"127.0.0.1": ["python3", ask, "127.0.0.1"], stack.address: stack.beside("python3", ask, stack.address)}
+    sides = {loopback(): ["python3", ask, loopback()], stack.address: stack.beside("python3", ask, stack.address)}
     askers = {
         side: subprocess.Popen([*map(str, command), str(port), str(count)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for side, command in sides.items()
@@ -119,9 +120,9 @@ def answers(scene, stack, port, count=60):
 
 def is_heard(port):
     """Whether a socket has this port on the kernel's loopback."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+    with socket.socket(socket.AF_INET6 if ":" in loopback() else socket.AF_INET, socket.SOCK_DGRAM) as s:
         try:
-            s.bind(("127.0.0.1", port))
+            s.bind((loopback(), port))
         except OSError:
             return True
     return False
@@ -134,7 +135,7 @@ def heard(port):
 def udp_server_on_both_sides():
     with Scene("udp-asyncio") as scene:
         stack = Stack(scene)
-        server = scene.start(*stack.on("python3", script(scene, "echo", ASYNCIO), 7301), log="echo.log")
+        server = scene.start(*stack.on("python3", script(scene, "echo", ASYNCIO), 7301, everywhere()), log="echo.log")
         wait_until(lambda: "ready" in server.log.read_text(), 10, "the server")
         answers(scene, stack, 7301, 300)
         # A successor of sockets watches what its predecessor watched; a successor of udp knows what its predecessor
@@ -150,7 +151,7 @@ def udp_server_of_several_processes():
     with Scene("udp-domain") as scene:
         stack = Stack(scene)
         # The server's processes form a group of their own and are ended together.
-        server = scene.start(*stack.on("python3", script(scene, "domain", DOMAIN), 7302), start_new_session=True)
+        server = scene.start(*stack.on("python3", script(scene, "domain", DOMAIN), 7302, everywhere()), start_new_session=True)
         try:
             heard(7302)
             answers(scene, stack, 7302, 200)
@@ -163,24 +164,24 @@ def udp_client_of_both_sides():
     with Scene("udp-both") as scene:
         stack = Stack(scene)
         upper = script(scene, "upper", UPPER)
-        scene.start("python3", str(upper), "127.0.0.1", "7303")
+        scene.start("python3", str(upper), loopback(), "7303")
         scene.start(*stack.beside("python3", upper, stack.host, 7303))
-        for address in ("127.0.0.1", stack.host):
-            wait_until(lambda: f"{address}:7303" in sh("ss", "-lun").stdout, 10, f"the server on {address}")
+        for address in (loopback(), stack.host):
+            wait_until(lambda: f"{in_url(address)}:7303" in sh("ss", "-lun").stdout, 10, f"the server on {address}")
         out = sh(*stack.on("python3", script(scene, "both", BOTH), stack.host, 7303), ok=False)
         check(out.stdout.strip() == "fine", f"the client: {out.stdout}{out.stderr[-800:]}")
 
 
 def socat_datagrams_on_both_sides():
     with Scene("udp-socat") as scene:
-        stack = Stack(scene)
-        scene.start(*stack.on("socat", "UDP4-RECVFROM:7304,fork", "EXEC:cat"))
-        server = scene.start(*stack.on("socat", "UDP4-LISTEN:7305,fork,reuseaddr", "EXEC:cat"), start_new_session=True)
+        stack, v = Stack(scene), Stack.usual_version
+        scene.start(*stack.on("socat", f"UDP{v}-RECVFROM:7304,fork", "EXEC:cat"))
+        server = scene.start(*stack.on("socat", f"UDP{v}-LISTEN:7305,fork,reuseaddr", "EXEC:cat"), start_new_session=True)
         for port in (7304, 7305):
             heard(port)
             for i in range(4):
-                command, address = (["socat"], "127.0.0.1") if i % 2 else (stack.beside("socat"), stack.address)
-                out = sh(*command, "-t1", "-", f"UDP4:{address}:{port}", stdin=f"line {i}", ok=False)
+                command, address = (["socat"], loopback()) if i % 2 else (stack.beside("socat"), stack.address)
+                out = sh(*command, "-t1", "-", f"UDP{v}:{in_url(address)}:{port}", stdin=f"line {i}", ok=False)
                 check(out.stdout == f"line {i}", f"over {address}:{port}: {out.stdout!r} {out.stderr!r}")
         # Its children wait forever, because datagrams have no end.
         os.killpg(server.pid, signal.SIGTERM)
@@ -192,12 +193,12 @@ def receiving_asks_the_kernel_for_nothing_that_it_was_not_told_of():
         count = 2000
         trace = scene.dir / "trace"
         server = scene.start(*stack.on("strace", "-f", "-qq", "-e", "trace=recvmsg", "-o", trace, "python3",
-                                       script(scene, "sink", SINK), 7306), log="sink.log")
+                                       script(scene, "sink", SINK), 7306, everywhere()), log="sink.log")
         wait_until(lambda: "ready" in server.log.read_text(), 20, "the server")
         before = trace.read_text().count("recvmsg")
         sh(*stack.beside("python3", "-c", f"""
 import socket, time
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s = socket.socket({family(stack.address)}, socket.SOCK_DGRAM)
 for i in range({count}):
     s.sendto(b"x" * 100, ("{stack.address}", 7306))
     if i % 50 == 0: time.sleep(0.01)
@@ -224,7 +225,7 @@ def name_server_that_asks_for_the_interfaces():
 def names_of_programs_that_ask_themselves():
     """dig and node read /etc/resolv.conf, with and without the right to mount a view of it."""
     with Scene("resolver") as scene:
-        stack = Stack(scene, extra=("--nameserver", "10.77.3.1"))
+        stack = Stack(scene, extra=("--nameserver", addresses(77)[1]))
         scene.start(*stack.beside("dnsmasq", "-k", "--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--pid-file=", "--user=root",
                                   f"--listen-address={stack.host}", "--bind-interfaces", "--address=/x.test/10.1.2.3"))
         before = open("/etc/resolv.conf").read()
@@ -243,20 +244,24 @@ def names_of_programs_that_ask_themselves():
 # Sends to a port without a listener, and asks for the error.
 ERRORS = '''
 import select, socket, struct, sys
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-s.setsockopt(socket.IPPROTO_IP, 11, 1)
+six = sys.argv[2] == "6"
+family, level, errors, hops = (socket.AF_INET6, socket.IPPROTO_IPV6, 25, socket.IPV6_UNICAST_HOPS) if six else (
+    socket.AF_INET, socket.IPPROTO_IP, 11, socket.IP_TTL)
+s = socket.socket(family, socket.SOCK_DGRAM)
+s.setsockopt(level, errors, 1)
 poll = select.poll()
 poll.register(s, 0)
 for word in open(sys.argv[1]):
     place, ttl, text = word.split()
-    s.setsockopt(socket.IPPROTO_IP, socket.IP_TTL, int(ttl))
+    s.setsockopt(level, hops, int(ttl))
     s.sendto(text.encode(), (place, 9))
     events = poll.poll(5000)
     assert events and events[0][1] == select.POLLERR, events
-    data, [(level, kind, cmsg)], flags, name = s.recvmsg(1000, 1000, socket.MSG_ERRQUEUE)
-    assert (level, kind, flags, name) == (0, 11, socket.MSG_ERRQUEUE, (place, 9)), (level, kind, flags, name)
+    data, [(where, kind, cmsg)], flags, name = s.recvmsg(1000, 1000, socket.MSG_ERRQUEUE)
+    assert (where, kind, flags, name[:2]) == (level, errors, socket.MSG_ERRQUEUE, (place, 9)), (where, kind, flags, name)
     errno, origin, kind, code = struct.unpack("=IBBB", cmsg[:7])
-    print(errno, origin, kind, code, socket.inet_ntoa(cmsg[20:24]), data.decode(), poll.poll(0), flush=True)
+    offender = socket.inet_ntop(family, cmsg[24:40] if six else cmsg[20:24])
+    print(errno, origin, kind, code, offender, data.decode(), poll.poll(0), flush=True)
 '''
 
 
@@ -265,7 +270,7 @@ def errors_are_queued_for_a_program_that_asks():
         stack = Stack(scene)
         pipe = scene.dir / "lines"
         os.mkfifo(pipe)
-        asker = scene.start(*stack.on("python3", script(scene, "errors", ERRORS), pipe), log="errors.log")
+        asker = scene.start(*stack.on("python3", script(scene, "errors", ERRORS), pipe, Stack.usual_version), log="errors.log")
         lines = scene.stack_.enter_context(open(pipe, "w", buffering=1))
 
         def ask(line, answer, count):
@@ -274,20 +279,22 @@ def errors_are_queued_for_a_program_that_asks():
             said = asker.log.read_text().splitlines()[count - 1]
             check(said == answer, f"{line}: {said}")
 
-        refused = f"111 2 3 3 {stack.host}"
+        # ECONNREFUSED by ICMP, of type and code "port unreachable".
+        what = "111 3 1 4" if Stack.usual_version == 6 else "111 2 3 3"
+        refused = f"{what} {stack.host}"
         ask(f"{stack.host} 64 first", f"{refused} first []", 1)
         # A successor of udp knows the error queue as its predecessor did; ip refuses a datagram to the stack's own
         # address.
         stack.kill("udp")
         ask(f"{stack.host} 64 second", f"{refused} second []", 2)
-        ask(f"{stack.address} 64 own", f"111 2 3 3 {stack.address} own []", 3)
+        ask(f"{stack.address} 64 own", f"{what} {stack.address} own []", 3)
 
 
 def traceroute_to_the_neighbour():
     with Scene("traceroute") as scene:
         stack = Stack(scene)
         # Otherwise the neighbour's kernel sends about six errors, and then one per second.
-        sh(*stack.beside("sysctl", "-qw", "net.ipv4.icmp_ratelimit=0"))
+        sh(*stack.beside("sysctl", "-qw", "net.ipv4.icmp_ratelimit=0", "net.ipv6.icmp.ratelimit=0"))
         for extra in [], ["-p", "40000", "-N", "1"]:
             # Otherwise traceroute waits for an answer only three times as long as another one took.
             out = sh(*stack.on("traceroute", "-n", "-m", "3", "-w", "5,0,0", *extra, stack.host), ok=False, timeout=60)
@@ -302,3 +309,4 @@ CASES = [
     udp_server_on_both_sides, udp_server_of_several_processes, udp_client_of_both_sides, socat_datagrams_on_both_sides,
     receiving_asks_the_kernel_for_nothing_that_it_was_not_told_of,
 ]
+CASES += map(over_ipv6, (traceroute_to_the_neighbour, errors_are_queued_for_a_program_that_asks))

@@ -6,7 +6,7 @@ import subprocess
 import time
 
 from crashes import keepers
-from harness import EFT, TOPOLOGIES, Scene, Stack, check, end, sh, wait_until
+from harness import EFT, TOPOLOGIES, Scene, Stack, check, end, in_url, of_one_version, sh, wait_until
 from loads import Download
 from programs import PORT
 from watchdog import ECHO
@@ -64,8 +64,8 @@ def goes_on(kind, again, topology=None):
             pauses = [float(line) for line in asking.log.read_text().splitlines()]
             print(f"        longest pauses of one that asks all the time: {sorted(pauses)[-4:]} ms", flush=True)
         # In all other respects it is the same stack: new programs, new connections, and an end on purpose.
-        sh(*stack.beside("curl", "-sf", "-o", "/dev/null", f"http://{stack.address}:{PORT}/hello"))
-        check("hello" in sh(*stack.on("curl", "-sf", f"http://{stack.address}:{PORT}/hello")).stdout, "no new program")
+        sh(*stack.beside("curl", "-sf", "-o", "/dev/null", f"http://{in_url(stack.address)}:{PORT}/hello"))
+        check("hello" in sh(*stack.on("curl", "-sf", f"http://{in_url(stack.address)}:{PORT}/hello")).stdout, "no new program")
         end(client)
         end(waiting)
         stack.process.terminate()
@@ -128,6 +128,7 @@ def another_up_puts_components_otherwise_into_processes():
     goes_on("tap", put_otherwise_into_processes)
 
 
+@of_one_version
 def a_pair_outlives_a_restart_of_either_side():
     with Scene("handover-pair") as scene:
         path = scene.dir / "pair"

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 
-from harness import ROOT, Scene, Stack, check, end, sh, wait_until
+from harness import ROOT, Scene, Stack, check, end, of_one_version, sh, wait_until
 
 OVER = select.POLLIN | select.POLLOUT | select.POLLRDHUP | select.POLLHUP
 FAILED = OVER | select.POLLERR
@@ -40,6 +40,7 @@ for line in sys.stdin:
 """
 
 
+@of_one_version
 def the_same_cases_as_on_the_kernel():
     with Scene("hangups") as scene:
         stack = Stack(scene)
@@ -76,7 +77,7 @@ class Client:
 def silence_and_the_end_of_the_stack():
     with Scene("hangups-silence") as scene:
         stack = Stack(scene)
-        server = socket.create_server((stack.host, 0))
+        server = socket.create_server((stack.host, 0), family=socket.AF_INET6 if ":" in stack.host else socket.AF_INET)
         client = Client(stack, server.getsockname()[1], 4)
         try:
             peers = [server.accept()[0] for _ in range(4)]

@@ -249,6 +249,20 @@ def wait_for_multicast(namespace, link):
     wait_until(route, 10, f"{namespace}'s route to groups")
 
 
+def family(address):
+    """The address family in the text of a Python program."""
+    return "socket.AF_INET6" if ":" in address else "socket.AF_INET"
+
+
+def everywhere():
+    """The address of all interfaces."""
+    return "::" if Stack.usual_version == 6 else "0.0.0.0"
+
+
+def loopback():
+    return "::1" if Stack.usual_version == 6 else "127.0.0.1"
+
+
 def in_url(address):
     """An address as it stands before a port in a URL."""
     return f"[{address}]" if ":" in address else address
@@ -411,6 +425,12 @@ def over_veth(case):
             Stack.usual_kind, limit_of_seconds = "tap", 1 << 30
     run.__name__ = f"{case.__name__}_over_veth"
     return run
+
+
+def of_one_version(case):
+    """A case that names addresses itself: of one version, or of both."""
+    case.of_one_version = True
+    return case
 
 
 def over_ipv6(case):

@@ -7,7 +7,7 @@ import shutil
 import struct
 import subprocess
 
-from harness import EFT, ROOT, Scene, Stack, check, end, sh, sha256_of, wait_until
+from harness import EFT, ROOT, Scene, Stack, check, end, everywhere, in_url, of_one_version, sh, sha256_of, wait_until
 
 
 def refused(*command, says, status=None, env=None):
@@ -19,6 +19,7 @@ def refused(*command, says, status=None, env=None):
     check(len(text.splitlines()) <= 4, f"{command} said more than one clear thing:\n{text}")
 
 
+@of_one_version
 def wrong_command_lines():
     with Scene("inputs") as scene:
         up = [EFT, "up", "--name", "lt", "--address", "10.77.3.2/24"]
@@ -76,15 +77,18 @@ SPEAK = r"""
 #include <sys/socket.h>
 #include <unistd.h>
 int main(int argc, char **argv) {
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(8000)}, own;
+    union { struct sockaddr any; struct sockaddr_in v4; struct sockaddr_in6 v6; } to = {0}, own;
     socklen_t len = sizeof own;
-    int s = socket(AF_INET, SOCK_STREAM, 0);
-    inet_pton(AF_INET, argv[1], &to.sin_addr);
-    if (connect(s, (void *)&to, sizeof to)) return perror("connect"), 1;
-    char *text = malloc(6);
+    int six = inet_pton(AF_INET6, argv[1], &to.v6.sin6_addr);
+    to.any.sa_family = six ? AF_INET6 : AF_INET;
+    to.v4.sin_port = htons(8000);
+    int s = socket(to.any.sa_family, SOCK_STREAM, 0);
+    if (!six) inet_pton(AF_INET, argv[1], &to.v4.sin_addr);
+    if (connect(s, &to.any, six ? sizeof to.v6 : sizeof to.v4)) return perror("connect"), 1;
+    char *text = malloc(6), name[INET6_ADDRSTRLEN];
     if (write(s, "hello", 6) != 6 || read(s, text, 6) != 6) return 2;
-    getsockname(s, (void *)&own, &len);
-    printf("%s from %s\n", text, inet_ntoa(own.sin_addr));
+    getsockname(s, &own.any, &len);
+    printf("%s from %s\n", text, inet_ntop(own.any.sa_family, six ? (void *)&own.v6.sin6_addr : &own.v4.sin_addr, name, sizeof name));
     free(text);
 }
 """
@@ -99,7 +103,7 @@ def speaker(scene, name, *compiler):
 
 
 def echo(scene, stack):
-    scene.start(*stack.beside("socat", f"TCP-LISTEN:8000,bind={stack.host},fork,reuseaddr", "EXEC:cat"))
+    scene.start(*stack.beside("socat", f"TCP-LISTEN:8000,bind={in_url(stack.host)},pf=ip{Stack.usual_version},fork,reuseaddr", "EXEC:cat"))
     wait_until(lambda: sh(*stack.beside("ss", "-Hltn", "sport = :8000")).stdout, 10, "socat to listen")
 
 
@@ -180,9 +184,9 @@ def a_run_within_a_run():
 
 def queues_of_what_was_read():
     """RECV-Q counts what the program has not read, even after a download that was read to its end."""
-    serve = ("import socket, sys, time\nl = socket.create_server((sys.argv[1], 8000))\nc = l.accept()[0]\n"
+    serve = ("import socket, sys, time\nl = socket.create_server((sys.argv[1], 8000), family=socket.AF_INET6 if ':' in sys.argv[1] else socket.AF_INET)\nc = l.accept()[0]\n"
              "c.sendall(bytes(1_700_000)); c.recv(1); c.sendall(bytes(1000)); time.sleep(60)")
-    load = ("import socket, sys, time\nl = socket.create_server(('0.0.0.0', 8001))\n"
+    load = ("import socket, sys, time\nl = socket.create_server((sys.argv[2], 8001), family=socket.AF_INET6 if ':' in sys.argv[2] else socket.AF_INET)\n"
             "s = socket.create_connection((sys.argv[1], 8000)); n = 0\n"
             "while n < 1_700_000: n += len(s.recv(65536))\n"
             "print('read', flush=True); sys.stdin.readline(); s.send(b'x'); time.sleep(60)")
@@ -190,7 +194,7 @@ def queues_of_what_was_read():
         stack = Stack(scene)
         scene.start(*stack.beside("python3", "-c", serve, stack.host))
         wait_until(lambda: sh(*stack.beside("ss", "-Hltn", "sport = :8000")).stdout, 10, "the server to listen")
-        with subprocess.Popen(stack.on("python3", "-c", load, stack.host), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
+        with subprocess.Popen(stack.on("python3", "-c", load, stack.host, everywhere()), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
             try:
                 check(client.stdout.readline() == "read\n", "the client read nothing")
                 sockets = lambda: {s["state"]: s for s in json.loads(stack.eft("ss", "--json").stdout)["sockets"]}
@@ -198,7 +202,7 @@ def queues_of_what_was_read():
                 client.stdin.write("more\n"), client.stdin.flush()
                 wait_until(lambda: sockets()["ESTAB"]["recv_q"] == 1000, 10, "1000 unread bytes to be shown")
                 listener = sockets()["LISTEN"]
-                check((listener["local"], listener["remote"], listener["recv_q"]) == ("0.0.0.0:8001", "0.0.0.0:*", 0), f"{listener}")
+                check((listener["local"], listener["remote"], listener["recv_q"]) == (f"{in_url(everywhere())}:8001", f"{in_url(everywhere())}:*", 0), f"{listener}")
                 check(max(map(len, stack.eft("ss").stdout.splitlines())) <= 80, stack.eft("ss").stdout)
             finally:
                 client.kill()
@@ -206,7 +210,7 @@ def queues_of_what_was_read():
 
 def segments_of_a_size_set_before_connect():
     """536 is also the kernel's value without TCP_MAXSEG: the shim must not confuse the two."""
-    ask = ("import socket, sys\ns = socket.socket(); s.setsockopt(6, socket.TCP_MAXSEG, int(sys.argv[2]))\n"
+    ask = ("import socket, sys\ns = socket.socket(socket.AF_INET6 if ':' in sys.argv[1] else socket.AF_INET); s.setsockopt(6, socket.TCP_MAXSEG, int(sys.argv[2]))\n"
            "s.connect((sys.argv[1], 8000)); print(s.getsockopt(6, socket.TCP_MAXSEG))")
     with Scene("segments") as scene:
         stack = Stack(scene)
@@ -239,15 +243,15 @@ def no_io_uring():
 
 def low_ports_after_setuid():
     """A program that gave up its privilege has none on the stack either."""
-    ask = ("import os, socket, sys\nkept = socket.socket(); kept.bind((sys.argv[1], 81)); kept.listen()\n"
+    ask = ("import os, socket, sys\nfamily = socket.AF_INET6 if ':' in sys.argv[1] else socket.AF_INET\nkept = socket.socket(family); kept.bind((sys.argv[1], 81)); kept.listen()\n"
            "os.setgid(65534); os.setuid(65534)\n"
            "for kind in socket.SOCK_STREAM, socket.SOCK_DGRAM:\n"
-           "  for address in sys.argv[1], '0.0.0.0':\n"
-           "    try: socket.socket(type=kind).bind((address, 82)); print('bound')\n"
+           "  for address in sys.argv[1:]:\n"
+           "    try: socket.socket(family, kind).bind((address, 82)); print('bound')\n"
            "    except OSError as e: print(e.errno)\n")
     with Scene("setuid") as scene:
         stack, kernel = Stack(scene), scene.kernel()
-        said = {side: sh(*side.on("python3", "-c", ask, side.address)).stdout for side in (stack, kernel)}
+        said = {side: sh(*side.on("python3", "-c", ask, side.address, everywhere())).stdout for side in (stack, kernel)}
         check(said[stack] == said[kernel] == "13\n" * 4, f"on the stack {said[stack]!r}, on the kernel {said[kernel]!r}")
 
 
@@ -255,9 +259,10 @@ def a_connect_that_cannot_begin():
     """Without a route the error is the same as on the kernel; the descriptor polls as there, and can be used again."""
     program = """
 import select, socket, sys
-s = socket.socket()
+v6 = ":" in sys.argv[1]
+s = socket.socket(socket.AF_INET6 if v6 else socket.AF_INET)
 said = []
-try: s.connect(("10.250.0.1", 80))
+try: s.connect(("fdfa::1" if v6 else "10.250.0.1", 80))
 except OSError as e: said.append(e.errno)
 p = select.poll(); p.register(s, select.POLLIN | select.POLLOUT)
 said.append([events for _, events in p.poll(0)])
@@ -266,7 +271,7 @@ said.append(s.recv(100))
 print(said)
 """
     def said(scene, side):
-        echo = scene.start(*side.beside("socat", f"TCP-LISTEN:8000,bind={side.host},fork,reuseaddr", "EXEC:cat"))
+        echo = scene.start(*side.beside("socat", f"TCP-LISTEN:8000,bind={in_url(side.host)},pf=ip{Stack.usual_version},fork,reuseaddr", "EXEC:cat"))
         wait_until(lambda: sh(*side.beside("ss", "-Hltn", "sport = :8000")).stdout, 10, "socat to listen")
         out = sh(*side.on("python3", "-c", program, side.host)).stdout
         end(echo)
@@ -287,15 +292,15 @@ def no_privilege():
 
 def filter_rules():
     with Scene("pf") as scene:
-        stack = Stack(scene)
+        stack, protocol = Stack(scene), "icmp6" if Stack.usual_version == 6 else "icmp"
         ping = ["ping", "-c", "1", "-W", "1", stack.address]
         check(sh(*ping, ok=False).returncode == 0, "no answer before any rule")
         rules = scene.dir / "pf.conf"
-        rules.write_text("block in proto icmp\npass out all keep state\n")
+        rules.write_text(f"block in proto {protocol}\npass out all keep state\n")
         stack.eft("pf", "-f", str(rules))
         check(sh(*ping, ok=False).returncode != 0, "a blocked ping was answered")
         shown = stack.eft("pf", "-s", "rules").stdout
-        check("block" in shown and "icmp" in shown, shown)
+        check("block" in shown and protocol in shown, shown)
         rules.write_text("pass in all\nblock in on lt0 port\n")
         bad = stack.eft("pf", "-f", str(rules), ok=False)
         check(bad.returncode != 0 and "line 2" in bad.stderr and "column" in bad.stderr, f"a syntax error said {bad.stderr!r}")
@@ -332,7 +337,7 @@ def local_delivery_and_two_stacks():
         _, want = scene.file("www/f", 8 << 20)
         scene.start(*stack.on("python3", "-m", "http.server", "8000", "--bind", stack.address, "--directory", str(scene.dir / "www")))
         stack.listening(8000)
-        got = sha256_of(stack.on("curl", "-sf", f"http://{stack.address}:8000/f"))
+        got = sha256_of(stack.on("curl", "-sf", f"http://{in_url(stack.address)}:8000/f"))
         check(got == want, "a download from the stack to itself differs")
 
 

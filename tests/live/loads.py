@@ -2,7 +2,7 @@
 
 import threading
 
-from harness import Stack, check, end, sha256_of, wait_until
+from harness import Stack, check, end, in_url, sha256_of, wait_until
 from programs import PORT, nginx_config
 from watchdog import ECHO, Connections
 
@@ -14,7 +14,7 @@ class Download:
         _, self.want = scene.file("www/big", size)
         scene.start(*stack.on("nginx", "-c", str(nginx_config(scene, stack.address, 1))))
         stack.listening(PORT)
-        self.command = stack.beside("curl", "-sf", "--limit-rate", rate, f"http://{stack.address}:{PORT}/big")
+        self.command = stack.beside("curl", "-sf", "--limit-rate", rate, f"http://{in_url(stack.address)}:{PORT}/big")
         self.sum = None
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
@@ -51,7 +51,7 @@ class Load:
 # Sends its place in the stream, in 8 bytes, 64 times a millisecond.
 SENDER = """
 import socket, time
-listener = socket.create_server(("{address}", 7500)); print("listening", flush=True)
+listener = socket.create_server(("{address}", 7500), family=socket.AF_INET6 if ":" in "{address}" else socket.AF_INET); print("listening", flush=True)
 c, _ = listener.accept()
 c.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 n = 0

@@ -2,16 +2,16 @@
 
 import json
 
-from harness import Scene, Stack, check, sh, wait_until
+from harness import Scene, Stack, check, everywhere, over_ipv6, sh, wait_until
 
 PORT = 8080
 
 SERVER = """
-import socket, struct, time
+import socket, struct, sys, time
 UNACKED, SSTHRESH, NOTSENT_LOWAT, INFO = 24, 76, 25, 11
-l = socket.socket()
+l = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET)
 l.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, 700)
-l.bind(("0.0.0.0", %d))
+l.bind((sys.argv[1], %d))
 l.listen()
 assert l.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG) == 700
 s, _ = l.accept()
@@ -41,7 +41,7 @@ print("server is done", flush=True)
 CLIENT = """
 import socket, sys, time
 def connect():
-    s = socket.socket()
+    s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET)
     s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
     s.connect((sys.argv[1], int(sys.argv[2])))
     return s
@@ -73,7 +73,7 @@ def options_of_tcp():
         server, client = scene.dir / "server.py", scene.dir / "client.py"
         server.write_text(SERVER % PORT)
         client.write_text(CLIENT)
-        process = scene.start(*stack.on("python3", server))
+        process = scene.start(*stack.on("python3", server, everywhere()))
         read = sh(*stack.beside("python3", client, stack.address, PORT)).stdout
         check(process.wait(10) == 0, f"the server says {process.log.read_text()}")
         wrote = int(process.log.read_text().split("wrote ")[1].split()[0])
@@ -116,7 +116,7 @@ def exchange(s, mine, theirs, first):
     time.sleep(0.4)
     return info(s)
 if role == "server":
-    l = socket.socket()
+    l = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
     l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     l.bind((address, port))
     l.listen(7)
@@ -182,7 +182,7 @@ LIMIT, INFO = 47, (socket.IPPROTO_TCP, socket.TCP_INFO)
 def limits(s):
     return [int.from_bytes(s.getsockopt(socket.SOL_SOCKET, LIMIT, n), sys.byteorder) for n in (4, 8)]
 told = []
-s = socket.socket()
+s = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
 # On a socket without an address, and on a connected one.
 for values in ([], [rate]):
     told.append(limits(s))
@@ -206,7 +206,7 @@ print(json.dumps({"told": told, "info": struct.unpack_from("QQ", info, 104), "se
 
 SINK = """
 import socket, sys
-l = socket.socket()
+l = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET)
 l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 l.bind((sys.argv[1], int(sys.argv[2])))
 l.listen()
@@ -258,7 +258,7 @@ def stamp(s):
     assert (errno, origin) == (42, 4), error
     return {"kind": ["sent", "scheduled", "acknowledged"][info], "number": number, "at": seconds(times)}
 if role == "server":
-    l = socket.socket()
+    l = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
     l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     l.bind((address, port))
     l.listen()
@@ -326,3 +326,4 @@ def times_of_sends_and_receives():
 
 
 CASES = [options_of_tcp, numbers_of_tcp_info, rate_of_an_application, times_of_sends_and_receives]
+CASES += map(over_ipv6, (options_of_tcp, numbers_of_tcp_info))

@@ -57,11 +57,11 @@ static void *echo(void *arg) {
 }
 
 /* One client after the other in a thread, a forked child and here. */
-static void serve(struct sockaddr_in *address) {
-    long listener = PAST(SYS_socket, AF_INET, SOCK_STREAM, 0), set = PAST(SYS_epoll_create1, 0);
+static void serve(struct sockaddr *address, socklen_t len) {
+    long listener = PAST(SYS_socket, address->sa_family, SOCK_STREAM, 0), set = PAST(SYS_epoll_create1, 0);
     NEEDS(listener);
     NEEDS(PAST(SYS_setsockopt, listener, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)));
-    NEEDS(PAST(SYS_bind, listener, address, sizeof *address));
+    NEEDS(PAST(SYS_bind, listener, address, len));
     NEEDS(PAST(SYS_listen, listener, 16));
     struct epoll_event event = {.events = EPOLLIN};
     NEEDS(PAST(SYS_epoll_ctl, set, EPOLL_CTL_ADD, listener, &event));
@@ -90,14 +90,14 @@ static void *send_input(void *arg) {
     return NULL;
 }
 
-static void fetch(struct sockaddr_in *address) {
+static void fetch(struct sockaddr *address, socklen_t len) {
     /* Whoever makes calls of its own may have blocked all signals. */
     sigset_t all;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
-    long fd = PAST(SYS_socket, AF_INET, SOCK_STREAM, 0);
+    long fd = PAST(SYS_socket, address->sa_family, SOCK_STREAM, 0);
     NEEDS(fd);
-    NEEDS(PAST(SYS_connect, fd, address, sizeof *address));
+    NEEDS(PAST(SYS_connect, fd, address, len));
     pthread_t thread;
     pthread_create(&thread, NULL, send_input, (void *)fd);
     pass_on(fd, 1, 1, 0);
@@ -107,8 +107,11 @@ static void fetch(struct sockaddr_in *address) {
 int main(int count, char **arguments) {
     if (count != 4) return 2;
     signal(SIGCHLD, SIG_IGN);
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(atoi(arguments[3]))};
-    inet_pton(AF_INET, arguments[2], &address.sin_addr);
-    (arguments[1][0] == 's' ? serve : fetch)(&address);
+    union { struct sockaddr any; struct sockaddr_in v4; struct sockaddr_in6 v6; } address = {0};
+    address.v4.sin_port = htons(atoi(arguments[3]));
+    int six = inet_pton(AF_INET6, arguments[2], &address.v6.sin6_addr);
+    address.any.sa_family = six ? AF_INET6 : AF_INET;
+    if (!six) inet_pton(AF_INET, arguments[2], &address.v4.sin_addr);
+    (arguments[1][0] == 's' ? serve : fetch)(&address.any, six ? sizeof address.v6 : sizeof address.v4);
     return 0;
 }

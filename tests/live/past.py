@@ -4,7 +4,7 @@ import os
 import pathlib
 import shutil
 
-from harness import Scene, Stack, check, seconds, sh, sha256_of, wait_until
+from harness import Scene, Stack, check, in_url, over_ipv6, seconds, sh, sha256_of, wait_until
 from programs import PORT, quiet_wrk
 
 SOURCE = pathlib.Path(__file__).with_name("past.c")
@@ -16,8 +16,8 @@ def exchanged(scene, side, program, path):
     scene.start(*side.on(program, "serve", side.address, SERVED))
     # The first client sends nothing.
     side.listening(SERVED)
-    sums = [sha256_of(side.beside("bash", "-c", f"socat -t30 - TCP:{side.address}:{SERVED} < {path}")) for _ in range(3)]
-    scene.start(*side.beside("socat", f"TCP-LISTEN:{FETCHED},bind={side.host},fork,reuseaddr", "EXEC:cat"))
+    sums = [sha256_of(side.beside("bash", "-c", f"socat -t30 - TCP:{in_url(side.address)}:{SERVED} < {path}")) for _ in range(3)]
+    scene.start(*side.beside("socat", f"TCP-LISTEN:{FETCHED},bind={in_url(side.host)},pf=ip{Stack.usual_version},fork,reuseaddr", "EXEC:cat"))
     wait_until(lambda: f":{FETCHED} " in sh(*side.beside("ss", "-ltn")).stdout, 10, "socat")
     return sums + [sha256_of(side.on("bash", "-c", f"{program} fetch {side.host} {FETCHED} < {path}"))]
 
@@ -40,7 +40,7 @@ import ("fmt"; "io"; "net"; "net/http"; "os"; "os/exec"; "runtime"; "time"; _ "o
 func collect() { for { runtime.GC(); time.Sleep(10 * time.Millisecond) } }
 
 func echo() {
-    socket, err := net.ListenPacket("udp4", os.Args[2])
+    socket, err := net.ListenPacket("udp", os.Args[2])
     for err == nil {
         var n int
         var from net.Addr
@@ -85,18 +85,18 @@ def go_programs():
         scene.file("www/small", 4096)
         scene.start(*stack.on(program, "serve", f":{PORT}", path.parent))
         stack.listening(PORT)
-        url = f"http://{stack.address}:{PORT}"
+        url = f"http://{in_url(stack.address)}:{PORT}"
         quiet_wrk(stack, "/small", max(2, seconds() // 3), connections=100)
         check(sha256_of(stack.beside("curl", "-sf", f"{url}/big")) == want, "a download differs")
         said = sh(*stack.beside("curl", "-sf", f"{url}/child")).stdout
         check(said == "from a child\n<nil>", f"its child said {said!r}")
-        back = sh("bash", "-c", f"echo over udp | timeout 3 socat -t1 - UDP:{stack.address}:{PORT}", ok=False).stdout
+        back = sh("bash", "-c", f"echo over udp | timeout 3 socat -t1 - UDP:{in_url(stack.address)}:{PORT}", ok=False).stdout
         check(back == "over udp\n", f"a datagram came back as {back!r}")
         scene.start(*stack.beside("python3", "-m", "http.server", str(PORT), "--bind", stack.host, "--directory", path.parent))
-        url = f"http://{stack.host}:{PORT}"
+        url = f"http://{in_url(stack.host)}:{PORT}"
         wait_until(lambda: sh(*stack.beside("curl", "-sf", "-o", "/dev/null", f"{url}/small"), ok=False).returncode == 0, 10, "its server")
         for _ in range(5):
             check(sha256_of(stack.on(program, "fetch", f"{url}/big")) == want, "what it fetched differs")
 
 
-CASES = [calls_past_libc, go_programs]
+CASES = [calls_past_libc, go_programs, over_ipv6(calls_past_libc)]

@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 
-from harness import ROOT, Failure, Kernel, Scene, Stack, check, end, in_url, over_ipv6, over_veth, scaled, seconds, sh, sha256_of, wait_until
+from harness import ROOT, Failure, Kernel, Scene, Stack, check, end, in_url, of_one_version, over_ipv6, over_veth, scaled, seconds, sh, sha256_of, wait_until
 
 PORT = 8080
 
@@ -304,12 +304,13 @@ STREAMS = r"""
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include <arpa/inet.h>
+#include <netdb.h>
+#include <sys/socket.h>
 int main(int count, char **arguments) {
-    int s = socket(AF_INET, SOCK_STREAM, 0), terminal = dup(1);
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(7005)};
-    inet_pton(AF_INET, arguments[1], &a.sin_addr);
-    if (connect(s, (void *)&a, sizeof a)) return 2;
+    struct addrinfo *to;
+    if (getaddrinfo(arguments[1], "7005", 0, &to)) return 1;
+    int s = socket(to->ai_family, SOCK_STREAM, 0), terminal = dup(1);
+    if (connect(s, to->ai_addr, to->ai_addrlen)) return 2;
     printf("before ");
     dup2(s, 1), dup2(s, 0);
     puts("after");
@@ -335,13 +336,15 @@ def standard_streams():
         program = scene.dir / "streams"
         sh("gcc", "-o", str(program), str(scene.dir / "streams.c"))
 
+        v = Stack.usual_version
+
         def seen(side):
             script = f"echo one > /dev/tcp/{side.host}/7004; exec 1<>/dev/tcp/{side.host}/7004; printf '%s\\n' two; echo three"
             got = scene.dir / "got"
             got.write_text("")
             # The first server writes line by line into a file, the other also sends something to read.
-            servers = [scene.start(*side.beside("socat", "-u", "TCP-LISTEN:7004,fork,reuseaddr", f"OPEN:{got},append")),
-                       scene.start(*side.beside("socat", "TCP-LISTEN:7005,fork,reuseaddr",
+            servers = [scene.start(*side.beside("socat", "-u", f"TCP{v}-LISTEN:7004,fork,reuseaddr", f"OPEN:{got},append")),
+                       scene.start(*side.beside("socat", f"TCP{v}-LISTEN:7005,fork,reuseaddr",
                                                 f"SYSTEM:echo some word 7; cat >> {got}"))]
             for port in (7004, 7005):
                 wait_until(lambda: f":{port} " in sh(*side.beside("ss", "-ltn")).stdout, 10, f"socat on {port}")
@@ -359,6 +362,7 @@ def standard_streams():
         check(on_stack[1] == "found 3: word 7\nhere again\n", f"the program printed {on_stack[1]!r}")
 
 
+@of_one_version
 def calls_of_the_library():
     """The shim's own test programs, which expect Linux's behaviour, here on a whole stack."""
     with Scene("calls") as scene:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from harness import Failure, Scene, Stack, addresses, check, in_url, over_ipv6, processes_of_eft, seconds, sh, sha256_of, wait_until
+from harness import Failure, Scene, Stack, addresses, check, family, in_url, over_ipv6, processes_of_eft, seconds, sh, sha256_of, wait_until
 from past import GO
 from programs import PORT, quiet_wrk
 
@@ -81,7 +81,7 @@ def a_broken_connection_is_seen():
         program = built(scene)["musl"]
         stack = Stack(scene)
         server = ("import socket, struct\n"
-                  f"listener = socket.create_server(({stack.host!r}, {FETCHED}))\n"
+                  f"listener = socket.create_server(({stack.host!r}, {FETCHED}), family={family(stack.host)})\n"
                   "connection, _ = listener.accept()\n"
                   "connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))\n"
                   "input()\n")
@@ -130,7 +130,7 @@ def sockets_of_preloaded_programs_are_not_inherited():
     """A plain read of one would find no bytes."""
     with Scene("proxied-inherit") as scene:
         stack = Stack(scene)
-        scene.start(*stack.beside("socat", f"TCP-LISTEN:{FETCHED},bind={stack.host},fork,reuseaddr", "EXEC:cat"))
+        scene.start(*stack.beside("socat", f"TCP-LISTEN:{FETCHED},bind={in_url(stack.host)},pf=ip{Stack.usual_version},fork,reuseaddr", "EXEC:cat"))
         stack.listening_beside(FETCHED)
         told = sh(*stack.on("python3", "-c", INHERIT, stack.host, FETCHED, "/bin/busybox"))
         check(told.stdout == "126\n0\n" and "inherit sockets" in told.stderr, f"{told.stdout!r} {told.stderr!r}")

@@ -23,10 +23,10 @@ def datagrams():
     while True:
         data, peer = u.recvfrom(1 << 16)
         u.sendto(data, peer)
-u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+u = socket.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET, socket.SOCK_DGRAM)
 u.bind(address)
 threading.Thread(target=datagrams, daemon=True).start()
-with socket.create_server(address) as listener:
+with socket.create_server(address, family=u.family) as listener:
     while True:
         threading.Thread(target=stream, args=(listener.accept()[0],), daemon=True).start()
 """
@@ -47,7 +47,7 @@ def stream():
     assert back == data, "a stream came back altered"
 for _ in range(streams):
     stream()
-u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+u = socket.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET, socket.SOCK_DGRAM)
 u.settimeout(2)
 u.connect(address)
 back = 0
@@ -83,7 +83,7 @@ def a_live_recording_replays_to_identical_segments():
         scene.start(*stack.on("python3", "-m", "http.server", "8000", "--bind", stack.address, "--directory", str(scene.dir / "www")))
         stack.listening(8000)
         for _ in range(2):
-            check(sha256_of(stack.beside("curl", "-sf", f"http://{stack.address}:8000/f")) == want, "a download differs")
+            check(sha256_of(stack.beside("curl", "-sf", f"http://{in_url(stack.address)}:8000/f")) == want, "a download differs")
             stack.kill("ip")
         end(stack.process)
         recordings = recorded(folder)

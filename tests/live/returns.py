@@ -7,7 +7,7 @@ import signal
 import socket
 import time
 
-from harness import Scene, Stack, check, end, processes_of_eft, sh, wait_until
+from harness import Scene, Stack, check, end, everywhere, in_url, loopback, processes_of_eft, sh, wait_until
 from programs import children, nginx_config
 
 ECHO = """
@@ -21,8 +21,8 @@ async def echo(reader, writer):
     writer.close()
 async def main():
     loop = asyncio.get_running_loop()
-    await loop.create_datagram_endpoint(Datagrams, local_addr=("0.0.0.0", int(sys.argv[1])))
-    async with await asyncio.start_server(echo, "0.0.0.0", int(sys.argv[1])) as server:
+    await loop.create_datagram_endpoint(Datagrams, local_addr=(sys.argv[2], int(sys.argv[1])))
+    async with await asyncio.start_server(echo, sys.argv[2], int(sys.argv[1])) as server:
         await server.serve_forever()
 asyncio.run(main())
 """
@@ -30,7 +30,7 @@ asyncio.run(main())
 # Sleeps in a blocking call and not in poll, so no event loop notices anything on its behalf.
 BLOCKING = """
 import socket, sys
-s = socket.create_server(("0.0.0.0", int(sys.argv[1])))
+s = socket.create_server((sys.argv[2], int(sys.argv[1])), family=socket.AF_INET6 if ":" in sys.argv[2] else socket.AF_INET)
 while True:
     c, _ = s.accept()
     try:
@@ -39,7 +39,7 @@ while True:
     c.close()
 """
 
-NODE = "require('net').createServer(c => { c.on('error', () => {}); c.pipe(c) }).listen(+process.argv[1], '0.0.0.0')"
+NODE = "require('net').createServer(c => { c.on('error', () => {}); c.pipe(c) }).listen(+process.argv[1], process.argv[2])"
 
 JAVA = """
 import java.io.IOException;
@@ -51,7 +51,7 @@ public class Echo {
     public static void main(String[] arguments) throws IOException {
         Selector selector = Selector.open();
         ServerSocketChannel listener = ServerSocketChannel.open();
-        listener.bind(new InetSocketAddress("0.0.0.0", Integer.parseInt(arguments[0])));
+        listener.bind(new InetSocketAddress(arguments[1], Integer.parseInt(arguments[0])));
         listener.configureBlocking(false);
         listener.register(selector, SelectionKey.OP_ACCEPT);
         ByteBuffer bytes = ByteBuffer.allocate(4096);
@@ -89,7 +89,7 @@ LOG_MAX = 100_000
 # A connected datagram socket outlives the stack, too; while there is no stack, sending reports that there is no route.
 CLIENT = """
 import errno, socket, sys, time
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM)
 s.connect((sys.argv[1], int(sys.argv[2])))
 s.settimeout(0.2)
 seen = set()
@@ -131,7 +131,7 @@ def echoes(address, port):
 
 
 def echoes_datagrams(address, port):
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as s:
         s.settimeout(0.5)
         try:
             s.sendto(b"hello", (address, port))
@@ -145,26 +145,26 @@ def pings(address, port):
 
 
 def fetches(address, port, path):
-    return sh("curl", "-sf", "-m", "2", "-o", "/dev/null", f"http://{address}:{port}{path}", ok=False).returncode == 0
+    return sh("curl", "-sf", "-m", "2", "-o", "/dev/null", f"http://{in_url(address)}:{port}{path}", ok=False).returncode == 0
 
 
 def programs(scene, stack):
     """Name, process, and whether it serves at an address."""
     scene.file("www/small", 1000)
-    config = nginx_config(scene, "0.0.0.0", 2)
+    config = nginx_config(scene, everywhere(), 2)
     www = scene.dir / "www"
     python = ("python3", "-c")
     (scene.dir / "Echo.java").write_text(JAVA)
     sh("javac", "-d", scene.dir, scene.dir / "Echo.java", timeout=120)
     # Without compiler and collector threads, which would work on their own account while the program sleeps.
-    java = ("java", "-Xint", "-XX:+UseSerialGC", "-cp", scene.dir, "Echo", "7006")
+    java = ("java", "-Xint", "-XX:+UseSerialGC", "-cp", scene.dir, "Echo", "7006", everywhere())
     found = [
         ("nginx", ("nginx", "-c", config), lambda a: fetches(a, 8080, "/hello")),
-        ("redis", ("redis-server", "--port", "7001", "--bind", "0.0.0.0", "--save", "", "--protected-mode", "no"), lambda a: pings(a, "7001")),
-        ("asyncio", (*python, ECHO, "7002"), lambda a: echoes(a, 7002) and echoes_datagrams(a, 7002)),
-        ("http.server", ("python3", "-m", "http.server", "7003", "--directory", www), lambda a: fetches(a, 7003, "/small")),
-        ("blocking", (*python, BLOCKING, "7004"), lambda a: echoes(a, 7004)),
-        ("node", ("node", "-e", NODE, "7005"), lambda a: echoes(a, 7005)),
+        ("redis", ("redis-server", "--port", "7001", "--bind", everywhere(), "--save", "", "--protected-mode", "no"), lambda a: pings(a, "7001")),
+        ("asyncio", (*python, ECHO, "7002", everywhere()), lambda a: echoes(a, 7002) and echoes_datagrams(a, 7002)),
+        ("http.server", ("python3", "-m", "http.server", "7003", "--bind", everywhere(), "--directory", www), lambda a: fetches(a, 7003, "/small")),
+        ("blocking", (*python, BLOCKING, "7004", everywhere()), lambda a: echoes(a, 7004)),
+        ("node", ("node", "-e", NODE, "7005", everywhere()), lambda a: echoes(a, 7005)),
         ("java", java, lambda a: echoes(a, 7006)),
     ]
     return [(name, scene.start(*stack.on(*command), log=f"{name}.log"), serves) for name, command, serves in found]
@@ -204,14 +204,14 @@ def ends_and_returns(scene, how):
             ratio = (cpu_seconds(everybody(process.pid)) - spent[name]) / passed
             check(ratio < 0.1, f"{name} burns {ratio:.2f} CPUs without a stack")
             print(f"        {name}: {ratio:.3f} CPUs without a stack", flush=True)
-            check(serves("127.0.0.1"), f"{name} no longer serves the kernel's loopback")
+            check(serves(loopback()), f"{name} no longer serves the kernel's loopback")
         for name, size in logged(scene, running).items():
             check(size - said[name] < LOG_MAX, f"{name} logged {size - said[name]} bytes without a stack")
         wait_until(lambda: "ENETUNREACH" in seen.read_text(), 5, "the client to be told that there is no way")
         stack = Stack(scene)
         for name, process, serves in running:
             wait_until(lambda: serves(stack.address), 10, f"{name} to serve again")
-    heard = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    heard = socket.socket(socket.AF_INET6 if ":" in stack.host else socket.AF_INET, socket.SOCK_DGRAM)
     heard.bind((stack.host, 9))
     data, sender = heard.recvfrom(10)
     heard.sendto(data, sender)

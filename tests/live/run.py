@@ -2,7 +2,8 @@
 """The live tests: real programs on a real stack.
 
 Without arguments all of them run, otherwise those whose names contain one of the arguments. EFT_LIVE_SECONDS sets how
-long each program is under load. They run in a network namespace of their own."""
+long each program is under load. With --ipv6 first, stacks have IPv6 addresses in place of IPv4 ones, and cases that name
+addresses themselves are left out. They run in a network namespace of their own."""
 
 import os
 import sys
@@ -43,7 +44,18 @@ import suites
 import updates
 import visits
 import watchdog
-from harness import ROOT, run_all
+from harness import ROOT, over_ipv6, run_all
+
+
+# Their cases name addresses themselves, of one version or of both, or have none.
+OWN_ADDRESSES = [autoconf, groups, guests, ipv6, libuv, rootless, suites]
+
+
+def runs_over_ipv6(case):
+    """Whether it would be another case then."""
+    own = hasattr(case, "of_one_version") or any(case in module.CASES for module in OWN_ADDRESSES)
+    return not own and not case.__name__.endswith("_over_ipv6")
+
 
 if __name__ == "__main__":
     if os.environ.get("EFT_LIVE_INSIDE") != "yes":
@@ -53,4 +65,7 @@ if __name__ == "__main__":
     cases += servers.CASES + suites.CASES + libuv.CASES
     cases += hangups.CASES + groups.CASES + guests.CASES + injections.CASES
     cases += programs.CASES + past.CASES + paths.CASES + proxied.CASES + regroups.CASES + returns.CASES + rootless.CASES + sandboxes.CASES + standbys.CASES + updates.CASES + visits.CASES + watchdog.CASES
-    sys.exit(run_all(cases, sys.argv[1:]))
+    wanted = sys.argv[1:]
+    if wanted[:1] == ["--ipv6"]:
+        wanted, cases = wanted[1:], [over_ipv6(case) for case in cases if runs_over_ipv6(case)]
+    sys.exit(run_all(cases, wanted))

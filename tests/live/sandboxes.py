@@ -15,7 +15,7 @@ import struct
 import subprocess
 
 import inside
-from harness import ROOT, Scene, Stack, check, sh, sha256_of, wait_until
+from harness import ROOT, Scene, Stack, check, everywhere, in_url, sh, sha256_of, wait_until
 from programs import nginx_config
 
 SSHD_PORT, FTP_PORT, NTP_PORT = 7022, 7021, 7123
@@ -141,7 +141,7 @@ def listening_datagrams(stack):
 
 BLOCKING = """
 import socket, sys
-s = socket.create_server(("0.0.0.0", int(sys.argv[1])))
+s = socket.create_server((sys.argv[2], int(sys.argv[1])), family=socket.AF_INET6 if ":" in sys.argv[2] else socket.AF_INET)
 while True:
     c, _ = s.accept()
     while data := c.recv(65536): c.sendall(data)
@@ -159,11 +159,11 @@ def services_with_the_filter_of_systemd():
         killed = sh("python3", ROOT / "tests/live/system_call_filter.py", "-uname", "--", "uname", ok=False)
         check(killed.returncode == -signal.SIGSYS, f"the filter does not kill: {killed}")
         data, digest = scene.file("www/data", 5_000_000)
-        nginx = scene.start(*filtered("nginx", "-c", nginx_config(scene, "0.0.0.0", 2)), log="nginx.log")
-        blocking = scene.start(*filtered("python3", "-c", BLOCKING, 7301), log="blocking.log")
+        nginx = scene.start(*filtered("nginx", "-c", nginx_config(scene, everywhere(), 2)), log="nginx.log")
+        blocking = scene.start(*filtered("python3", "-c", BLOCKING, 7301, everywhere()), log="blocking.log")
         stack.listening(8080)
         stack.listening(7301)
-        check(sha256_of(stack.beside("curl", "-sf", f"http://{stack.address}:8080/data")) == digest, "nginx's file is another")
+        check(sha256_of(stack.beside("curl", "-sf", f"http://{in_url(stack.address)}:8080/data")) == digest, "nginx's file is another")
         with socket.create_connection((stack.address, 7301), 10) as s:
             for size in (1, 100, 300_000):
                 s.sendall(b"x" * size)
@@ -171,7 +171,7 @@ def services_with_the_filter_of_systemd():
                 while len(got) < size:
                     got += s.recv(65536)
         stack.kill("tcp")
-        out = subprocess.run([str(word) for word in filtered("python3", "-c", FETCH, f"http://{stack.address}:8080/data")], capture_output=True)
+        out = subprocess.run([str(word) for word in filtered("python3", "-c", FETCH, f"http://{in_url(stack.address)}:8080/data")], capture_output=True)
         check(hashlib.sha256(out.stdout).hexdigest() == digest, f"a client: {out.returncode} {out.stderr[-1000:]}")
         for name, process in (("nginx", nginx), ("python", blocking)):
             check(process.poll() is None, f"{name} died: {process.returncode} {process.log.read_text()[-1000:]}")
@@ -285,7 +285,7 @@ def a_server_that_is_taken_over_reaches_nothing_but_its_own():
     check(inside.AVAILABLE, "this test knows the registers and calls of x86_64 alone")
     with Scene("inside") as scene:
         stack = Stack(scene)
-        scene.start(*stack.on("python3", "-c", BLOCKING, 7301), log="echo.log")
+        scene.start(*stack.on("python3", "-c", BLOCKING, 7301, everywhere()), log="echo.log")
         stack.listening(7301)
         parts = stack.components()
         for name, part in parts.items():

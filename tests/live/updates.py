@@ -8,7 +8,7 @@ from pathlib import Path
 
 import harness
 from handover import CLIENT
-from harness import Scene, check, end, sh, sha256_of, wait_until
+from harness import Scene, check, end, in_url, sh, sha256_of, wait_until
 from loads import Load
 from programs import PORT
 from watchdog import ECHO
@@ -224,7 +224,7 @@ def a_stack_is_handed_over_to_a_later_version():
         check(all(program_of(c) == str(program) for c in stack.components().values()), "everybody runs the new program")
         # Programs have the previous release's library: running ones get new sockets, and others can start.
         _, want = scene.file("www/small", 1 << 20)
-        url = f"http://{stack.address}:{PORT}/small"
+        url = f"http://{in_url(stack.address)}:{PORT}/small"
         check(sha256_of(stack.beside("curl", "-sf", url)) == want, "a server of the release before accepts")
         check(sha256_of(stack.on("curl", "-sf", url)) == want, "a program of the release before starts and connects")
         load.finish()

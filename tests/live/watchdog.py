@@ -121,7 +121,7 @@ def a_server_in_a_debugger_is_left_alone():
 ECHO = """
 import resource, select, socket
 resource.setrlimit(resource.RLIMIT_NOFILE, 2 * (resource.getrlimit(resource.RLIMIT_NOFILE)[1],))
-s = socket.create_server(("{address}", 7300), backlog=4096)
+s = socket.create_server(("{address}", 7300), backlog=4096, family=socket.AF_INET6 if ":" in "{address}" else socket.AF_INET)
 e = select.epoll(); e.register(s, select.EPOLLIN); all = {{}}
 while True:
     for fd, _ in e.poll():
