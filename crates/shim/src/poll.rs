@@ -11,7 +11,7 @@ use crate::socket::{Socket, bit};
 use crate::{readiness, received, refusal, stamps, stream, table, urgent};
 use core::ffi::c_int;
 use core::time::Duration;
-use eft_channel::socket::Opt;
+use eft_channel::socket::{Opt, flag};
 use libc::{POLLERR, POLLHUP, POLLIN, POLLNVAL, POLLOUT, POLLPRI, POLLRDHUP, POLLRDNORM, POLLWRNORM, pollfd};
 use std::time::Instant;
 
@@ -65,6 +65,9 @@ fn quieten(fd: c_int, socket: &Socket) {
 /// Adds to the kernel's answer errors of descriptors that have hung up, and the end of a stream that is told already.
 pub fn complete(list: &mut [pollfd]) {
     for given in list.iter_mut() {
+        if given.revents & (POLLIN | POLLHUP) == POLLIN && has_failed(given.fd) {
+            given.revents |= POLLHUP;
+        }
         if given.revents & POLLHUP != 0 {
             given.revents |= of_hang_up(given.fd) & (given.events | POLLERR);
         }
@@ -82,6 +85,13 @@ pub fn complete(list: &mut [pollfd]) {
 fn is_unconnected(fd: c_int) -> bool {
     let idle = |socket: &Socket| socket.page.flags() == 0 && !socket.has(bit::LISTENING | bit::DEFERRED);
     matches!(table::socket(fd), Some(Ok(socket)) if socket.is_stream() && idle(socket))
+}
+
+/// Whether the connection at `fd` has ended with an error: the page says so before the descriptor hangs up, which it does in two
+/// steps.
+fn has_failed(fd: c_int) -> bool {
+    let failed = |socket: &Socket| socket.is_stream() && socket.page.flags() & flag::DEAD != 0;
+    matches!(table::socket(fd), Some(Ok(socket)) if failed(socket) && !socket.has(bit::LISTENING))
 }
 
 fn has_received_end(fd: c_int) -> bool {
