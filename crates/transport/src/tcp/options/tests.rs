@@ -32,3 +32,39 @@ fn broken_lists_end_quietly() {
         let _ = Options::parse(&bytes[..random.below(41) as usize]);
     }
 }
+
+#[test]
+fn tcp_ao_is_found_wherever_it_is_and_once() {
+    let option = Builder::authentication(7, 9, 12, &[5; MAC_MAX]);
+    let told = Authentication { key_id: 7, next_id: 9, mac_len: 12, mac: [5; MAC_MAX] };
+    for (before, after) in
+        [(&[][..], &[][..]), (&[MSS, 4, 5, 180], &[NOP, NOP, SACK_PERMITTED, 2]), (&[NOP], &[END])]
+    {
+        let all = [before, &option, after].concat();
+        assert_eq!(Options::parse(&all).authentication, Some(told));
+        assert_eq!(mac_range(&all), Some(before.len() + 4..before.len() + 16));
+    }
+    let short = Builder::authentication(1, 2, 5, &[3; MAC_MAX]);
+    assert_eq!((short[1], short[9..].iter().all(|b| *b == NOP)), (9, true));
+    assert_eq!(mac_range(&short), Some(4..9));
+    // Twice, too long, or without KeyIDs: no key makes that.
+    let twice = Options::parse(&[option, option].concat()).authentication;
+    assert_eq!(twice.map(|a| a.mac_len), Some(u8::MAX));
+    let long = [&[AUTHENTICATION, 20, 1, 2][..], &[0; 16]].concat();
+    assert_eq!(Options::parse(&long).authentication.map(|a| a.mac_len), Some(16));
+    assert_eq!(Options::parse(&[AUTHENTICATION, 3, 1, NOP]).authentication, None);
+}
+
+/// Where a code is looked for lies within the options, whatever they are.
+#[test]
+fn a_code_is_within_any_options() {
+    let mut random = eft_base::Random::new(29);
+    for _ in 0..20_000 {
+        let len = random.below(OPTIONS_MAX as u64 + 1) as usize;
+        let kinds = [END, NOP, MSS, AUTHENTICATION, AUTHENTICATION, 2, 3, 4, 6, 16, 40];
+        let bytes: Vec<u8> = (0..len).map(|_| kinds[random.below(kinds.len() as u64) as usize]).collect();
+        let Some(place) = mac_range(&bytes) else { continue };
+        assert!(place.start >= 4 && place.start <= place.end && place.end <= len, "{bytes:?}");
+        assert_eq!(bytes[place.start - 4], AUTHENTICATION);
+    }
+}
