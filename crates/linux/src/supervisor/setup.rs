@@ -240,6 +240,7 @@ fn member(
 pub fn build(mut config: StackConfig) -> Result<Supervisor> {
     check(&config)?;
     raise_file_limit();
+    reserve_descriptors(DESCRIPTORS);
     raise_priority();
     let signals = signals::block()?;
     // A stack of this name was killed a moment ago, or runs, or its folder was left.
@@ -361,8 +362,34 @@ fn raise_priority() {
     life::take_niceness(NICE);
 }
 
+/// Descriptors for which the kernel's table has room from the start.
+const DESCRIPTORS: u64 = 1 << 16;
+
+/// Enlarges the table of descriptors while this process has one thread. With several, each doubling waits for an RCU grace period,
+/// in which this process would notice no death: some 10 ms, and more under load (`expand_fdtable` of Linux's fs/file.c).
+fn reserve_descriptors(most: u64) {
+    use rustix::process::{Resource, getrlimit};
+    let most = getrlimit(Resource::Nofile).current.map_or(most, |limit| limit.min(most));
+    if let Ok(file) = std::fs::File::open("/dev/null") {
+        let _ = rustix::io::fcntl_dupfd_cloexec(&file, most.saturating_sub(1) as i32);
+    }
+}
+
 fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_table_has_room_for_as_many_descriptors_as_are_allowed() {
+        super::reserve_descriptors(900);
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let size = status.lines().find_map(|line| line.strip_prefix("FDSize:")).unwrap();
+        // A limit below that is no error.
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+        assert!(size.trim().parse::<u64>().unwrap() >= limit.map_or(900, |limit| limit.min(900)));
+    }
 }
