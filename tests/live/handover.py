@@ -6,7 +6,7 @@ import subprocess
 import time
 
 from crashes import keepers
-from harness import EFT, TOPOLOGIES, Scene, Stack, check, end, in_url, of_one_version, sh, wait_until
+from harness import EFT, TOPOLOGIES, Scene, Stack, addresses, check, end, in_url, of_one_version, sh, wait_until
 from loads import Download
 from programs import PORT
 from watchdog import ECHO
@@ -171,7 +171,7 @@ def a_stop_that_nobody_follows_leaves_nothing():
         try:
             time.sleep(0.3)
             # A stack with other addresses may not take over.
-            other = [("10.99.3.2/24" if "/" in o and o.startswith("10.") else o) for o in stack.options]
+            other = [o.replace(addresses(77)[0], addresses(99)[0]) for o in stack.options]
             refused = sh(EFT, "up", *other, "--take-over", ok=False)
             check(refused.returncode == 1 and "other devices, addresses or sizes" in refused.stderr, refused.stderr)
             check(stack.process.poll() is None, "the stack ended all the same")

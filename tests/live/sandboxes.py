@@ -15,7 +15,7 @@ import struct
 import subprocess
 
 import inside
-from harness import ROOT, Scene, Stack, check, everywhere, in_url, sh, sha256_of, wait_until
+from harness import ROOT, Scene, Stack, check, everywhere, in_url, over_ipv6, sh, sha256_of, wait_until
 from programs import nginx_config
 
 SSHD_PORT, FTP_PORT, NTP_PORT = 7022, 7021, 7123
@@ -32,7 +32,7 @@ def sshd_with_its_sandbox():
         config = scene.dir / "sshd_config"
         config.write_text(f"""
 Port {SSHD_PORT}
-ListenAddress 0.0.0.0
+ListenAddress {everywhere()}
 HostKey {scene.dir}/host
 PidFile none
 AuthorizedKeysFile {scene.dir}/user.pub
@@ -53,7 +53,7 @@ Subsystem sftp internal-sftp
             out = sh(*stack.beside("ssh", *options, "-p", SSHD_PORT, f"{user}@{stack.address}", f"echo line {i}; wc -c"),
                      stdin="x" * 100_000, ok=False)
             check(out.stdout.split() == ["line", str(i), "100000"], f"ssh: {out.stdout}{out.stderr}\n{server.log.read_text()[-2000:]}")
-        sh(*stack.beside("scp", *options, "-P", SSHD_PORT, data, f"{user}@{stack.address}:{scene.dir}/copy"))
+        sh(*stack.beside("scp", *options, "-P", SSHD_PORT, data, f"{user}@{in_url(stack.address)}:{scene.dir}/copy"))
         check((scene.dir / "copy").read_bytes() == data.read_bytes(), "scp's copy is another")
         # The client runs on the stack, too.
         check("SIGSYS" not in server.log.read_text() and "sandbox" not in server.log.read_text(), server.log.read_text()[-2000:])
@@ -73,7 +73,9 @@ def vsftpd_with_its_sandbox_and_its_limit_of_memory():
                 scene.undo("chmod", oct(folder.stat().st_mode & 0o7777)[2:], folder)
                 folder.chmod(folder.stat().st_mode | 0o5)
         config = scene.dir / "vsftpd.conf"
-        config.write_text(f"""listen=YES
+        six = Stack.usual_version == 6
+        config.write_text(f"""listen={"NO" if six else "YES"}
+listen_ipv6={"YES" if six else "NO"}
 listen_port={FTP_PORT}
 background=NO
 anonymous_enable=YES
@@ -89,9 +91,10 @@ pasv_max_port=7120
         config.chmod(0o600)
         server = scene.start(*stack.on("/usr/sbin/vsftpd", config), log="vsftpd.log")
         stack.listening(FTP_PORT)
-        url = f"ftp://{stack.address}:{FTP_PORT}"
+        url = f"ftp://{in_url(stack.address)}:{FTP_PORT}"
         got = scene.dir / "got"
-        for mode in ([], ["--disable-epsv"], ["-P", "-"]):
+        # PASV names an IPv4 address (RFC 2428 §3).
+        for mode in ([], ["-P", "-"]) if six else ([], ["--disable-epsv"], ["-P", "-"]):
             out = sh(*stack.beside("curl", "-sS", "-m", "20", *mode, "-o", got, f"{url}/data"), ok=False)
             check(out.returncode == 0, f"curl {mode}: {out.stderr} {server.log.read_text()[-1000:]}")
             check(got.read_bytes() == data.read_bytes(), "the file that was fetched is another")
@@ -321,4 +324,5 @@ CASES = [
     vsftpd_with_its_sandbox_and_its_limit_of_memory,
     chrony_with_its_filter,
     services_with_the_filter_of_systemd,
+    over_ipv6(sshd_with_its_sandbox),
 ]
