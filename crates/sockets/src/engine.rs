@@ -65,11 +65,6 @@ impl Output for Out {
         }
     }
 
-    /// No program waits for an attach.
-    fn is_urgent(&self) -> bool {
-        !matches!(self, Out::Transport(_, SocketsToTransport::Attached { .. }))
-    }
-
     fn into_effect(self) -> Option<Effect> {
         match self {
             Out::Effect(e) => Some(e),

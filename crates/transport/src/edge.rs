@@ -1,6 +1,5 @@
 //! What enters and leaves a transport engine: the messages of its two edges, and effects.
 
-use crate::domains::NONE;
 use eft_component::Output;
 use eft_component::transport::Effect;
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
@@ -22,12 +21,6 @@ impl In {
             _ => None,
         }
     }
-}
-
-/// Whether a reply says no more than that something was done, for which no program waits: a close, or an attach.
-fn says_done(reply: &TransportToSockets) -> bool {
-    let TransportToSockets::Reply { errno, socket, incarnation, .. } = reply;
-    *errno == 0 && *incarnation == 0 && socket.slot != NONE
 }
 
 /// What leaves a transport.
@@ -59,11 +52,7 @@ impl Output for Out {
     }
 
     fn is_urgent(&self) -> bool {
-        match self {
-            Out::Ip(TransportToIp::Done { .. }) => false,
-            Out::Sockets(reply) => !says_done(reply),
-            _ => true,
-        }
+        !matches!(self, Out::Ip(TransportToIp::Done { .. }))
     }
 
     fn into_effect(self) -> Option<Effect> {
@@ -73,6 +62,3 @@ impl Output for Out {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

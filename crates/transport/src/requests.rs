@@ -131,7 +131,7 @@ pub(crate) trait Transport {
             Attached { request, socket, incarnation } => {
                 let meant = self.find_incarnation(socket, incarnation);
                 let errno = meant.map_or(EINVAL, |i| self.attach(i));
-                self.reply(out, request, errno, socket, None);
+                self.reply(out, request, errno, socket, meant);
             }
             Restore { request, socket, incarnation } => {
                 let restored = match self.find_incarnation(socket, incarnation) {
