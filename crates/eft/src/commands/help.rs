@@ -164,8 +164,8 @@ Examples:
 
 --json: {routes}: destination, gateway, device, metric, mtu, and of which address's network a route is.
 
-The longest prefix counts, then the lowest metric (by default 0, and 1024 for IPv6). No packet of a route is larger than its
-MTU, in bytes (IPv4 from 576 on, IPv6 from 1280). docs/addresses.md"),
+The longest prefix counts, then the lowest metric (by default 0, and 1024 for IPv6). No packet of a route is larger
+than its MTU, in bytes (IPv4 from 576 on, IPv6 from 1280). docs/addresses.md"),
     ("maddr", "\
 Examples:
   eft maddr

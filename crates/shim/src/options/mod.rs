@@ -121,10 +121,11 @@ fn find(socket: &Socket, level: c_int, name: c_int) -> Option<Kind> {
 }
 
 /// Refuses an option on a socket that is not eft's yet, if eft would refuse it: with a value for
-/// `setsockopt`, without for `getsockopt`. The kernel handles IPv6's own options until then.
+/// `setsockopt`, without for `getsockopt`. The kernel handles IPv6's own options until then, but for those that the table refuses.
 pub fn before(stream: bool, level: c_int, name: c_int, value: Option<&[u8]>) -> Result<()> {
     if !table::speaks_for(level) {
-        return Ok(());
+        let is_refused = table::row(level, name).is_some_and(|row| row.kind(stream).is_none());
+        return if is_refused { Err(Errno(libc::ENOPROTOOPT)) } else { Ok(()) };
     }
     let kind = table::row(level, name).and_then(|row| row.kind(stream)).ok_or(Errno(libc::ENOPROTOOPT))?;
     value.map_or(Ok(()), |value| {
