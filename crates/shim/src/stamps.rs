@@ -6,7 +6,7 @@ use crate::readiness;
 use crate::socket::Socket;
 use crate::sys::{Errno, Result};
 use core::ffi::c_int;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
 use eft_channel::socket::{Opt, Stamp, stamping};
 
@@ -119,8 +119,7 @@ pub fn told(socket: &Socket, at: u64) -> Option<[u8; 48]> {
     if at == 0 || socket.page.stamping() & SOFTWARE == 0 {
         return None;
     }
-    let ago = Duration::from_nanos(clock(libc::CLOCK_MONOTONIC).saturating_sub(at));
-    let then = Duration::from_nanos(clock(libc::CLOCK_REALTIME)).saturating_sub(ago);
+    let then = on_the_wall(at);
     let mut bytes = [0; 48];
     bytes[..8].copy_from_slice(&then.as_secs().to_ne_bytes());
     bytes[8..16].copy_from_slice(&u64::from(then.subsec_nanos()).to_ne_bytes());
@@ -133,6 +132,37 @@ pub fn received(socket: &Socket) -> Option<[u8; 48]> {
         return None;
     }
     told(socket, socket.page.received_at())
+}
+
+/// How far readings of two clocks may differ, in nanoseconds, without a change of either.
+const JITTER: u64 = 50_000;
+/// The wall's clock less the monotonic one, in nanoseconds, as a time was last told. Two pairs of readings differ by what happens
+/// between the two of a pair, and what happened later must not be told as the earlier.
+static OFFSET: AtomicU64 = AtomicU64::new(0);
+
+/// A time of the monotonic clock, in nanoseconds, as one of the wall's.
+fn on_the_wall(at: u64) -> Duration {
+    let fresh = offset();
+    let mut kept = OFFSET.load(Ordering::Relaxed);
+    if kept.abs_diff(fresh) > JITTER {
+        // The clock was set, or has gone faster or slower for a while.
+        OFFSET.store(fresh, Ordering::Relaxed);
+        kept = fresh;
+    }
+    Duration::from_nanos(at.wrapping_add(kept))
+}
+
+fn offset() -> u64 {
+    let reading = || {
+        let before = clock(libc::CLOCK_MONOTONIC);
+        let wall = clock(libc::CLOCK_REALTIME);
+        let apart = clock(libc::CLOCK_MONOTONIC).saturating_sub(before);
+        (apart, wall.wrapping_sub(before + apart / 2))
+    };
+    let first = reading();
+    // Further ones if somebody else had the CPU meanwhile.
+    let further = (0..8).take_while(|_| first.0 > JITTER).map(|_| reading());
+    further.fold(first, |best, other| best.min(other)).1
 }
 
 fn clock(which: libc::clockid_t) -> u64 {
