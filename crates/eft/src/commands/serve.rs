@@ -83,14 +83,17 @@ fn users(components: &[String]) -> Option<Users> {
 
 /// Makes the servers of a process one after the other: the supervisor waits for none of them.
 fn host_all(count: usize, landlock: bool) -> eft_linux::Result<()> {
-    let mut servers = Vec::new();
+    let (mut servers, mut recorded) = (Vec::new(), false);
     for nth in 0..count {
         match Setup::receive(nth, &Versions { suits, revert })? {
-            Some(setup) => servers.push(serve(setup)?),
+            Some(setup) => {
+                recorded |= setup.recording.is_some();
+                servers.push(serve(setup)?);
+            }
             None => return Ok(()),
         }
     }
-    serve::run(servers, landlock)
+    serve::run(servers, landlock, recorded)
 }
 
 fn limits_of(identity: &Identity) -> Limits {

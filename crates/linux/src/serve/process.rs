@@ -32,8 +32,8 @@ struct Process {
     turns: u32,
 }
 
-/// Runs the servers of a process until the supervisor stops them. `landlock` is in force.
-pub fn run(mut servers: Vec<Box<dyn Hosted>>, landlock: bool) -> Result<()> {
+/// Runs the servers of a process until the supervisor stops them. `landlock` is in force; some are `recorded`.
+pub fn run(mut servers: Vec<Box<dyn Hosted>>, landlock: bool, recorded: bool) -> Result<()> {
     servers.sort_by_key(|server| inbound(server.peer()));
     servers.iter_mut().for_each(|server| server.settle());
     let sleepers = servers.iter_mut().map(|server| server.sleeper()).collect::<Result<Vec<_>>>()?;
@@ -51,8 +51,10 @@ pub fn run(mut servers: Vec<Box<dyn Hosted>>, landlock: bool) -> Result<()> {
         process.turn()?;
     }
     // The kernel takes everything back at once when the process ends, and a successor waits for that end alone: closing a
-    // thousand descriptors one by one takes longer than all that follows.
-    std::mem::forget(process);
+    // thousand descriptors one by one takes longer than all that follows. But the end of a recording is written by its drop.
+    if !recorded {
+        std::mem::forget(process);
+    }
     Ok(())
 }
 
