@@ -2,7 +2,8 @@
 //! answers are corrected here.
 //!
 //! A failed connection shows HUP, to which the error is added here. Data and the end of the stream behind them are two changes of
-//! the descriptor, and one on Linux: who wakes at the first is told both. A stream that is bound and no
+//! the descriptor, and one on Linux: who wakes at the first is told both; and so with the first data and the room to send of a
+//! connection that they establish. A stream that is bound and no
 //! more shows HUP beside OUT. A datagram socket with IP_RECVERR is readable while an
 //! error waits, a stream with SO_ZEROCOPY or SO_TIMESTAMPING while a notice does, and one whose program asked for POLLPRI while an
 //! urgent byte is there; calls are checked for that in programs that set such an option on some socket, or asked so.
@@ -75,6 +76,11 @@ pub fn complete(list: &mut [pollfd]) {
         if asks_for_end && has_received_end(given.fd) {
             given.revents |= POLLRDHUP;
         }
+        let asks_for_room =
+            given.events & POLLOUT != 0 && given.revents & (POLLIN | POLLOUT | POLLHUP) == POLLIN;
+        if asks_for_room && has_much_room(given.fd) {
+            given.revents |= POLLOUT;
+        }
         if given.revents & (POLLOUT | POLLHUP) == POLLOUT && is_unconnected(given.fd) {
             given.revents |= POLLHUP;
         }
@@ -92,6 +98,16 @@ fn is_unconnected(fd: c_int) -> bool {
 fn has_failed(fd: c_int) -> bool {
     let failed = |socket: &Socket| socket.is_stream() && socket.page.flags() & flag::DEAD != 0;
     matches!(table::socket(fd), Some(Ok(socket)) if failed(socket) && !socket.has(bit::LISTENING))
+}
+
+/// Whether the connection at `fd` is established and takes half of its send ring: its plug goes, but may be there for a moment
+/// longer.
+fn has_much_room(fd: c_int) -> bool {
+    let over = flag::DEAD | flag::SEND_CLOSED | flag::LISTENING;
+    let sends = |socket: &Socket| {
+        socket.is_stream() && socket.page.flags() & (flag::CONNECTED | over) == flag::CONNECTED
+    };
+    matches!(table::socket(fd), Some(Ok(socket)) if sends(socket) && socket.page.sendable() >= socket.page.send_len() / 2)
 }
 
 fn has_received_end(fd: c_int) -> bool {
