@@ -8,6 +8,7 @@ use eft_base::Random;
 use eft_channel::socket::{KEY_BYTES_MAX, SignatureKey};
 use md5::{Digest, Md5};
 use std::time::Duration;
+use zerocopy::FromZeros;
 
 const SIGNATURE: u8 = 19;
 const IP_HEADER: usize = 20;
@@ -18,18 +19,7 @@ fn key(text: &[u8]) -> SignatureKey {
     let mut bytes = [0; KEY_BYTES_MAX];
     bytes[..text.len()].copy_from_slice(text);
     let address = std::net::IpAddr::from([0u8; 4]).into();
-    SignatureKey {
-        address,
-        prefix_len: 96,
-        len: text.len() as u8,
-        algorithm: 0,
-        send_id: 0,
-        receive_id: 0,
-        mac_len: 0,
-        excludes_options: 0,
-        reserved: [0; 9],
-        bytes,
-    }
+    SignatureKey { address, prefix_len: 96, len: text.len() as u8, bytes, ..SignatureKey::new_zeroed() }
 }
 
 /// The digest of a packet as it is on the wire, from its bytes alone.

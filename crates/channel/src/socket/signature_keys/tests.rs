@@ -1,6 +1,7 @@
 use super::*;
 use crate::segment::Segment;
 use crate::socket::Geometry;
+use zerocopy::FromZeros;
 
 fn key(address: &str, bits_from_the_end: u8, name: u8) -> SignatureKey {
     let address: IpAddr = address.parse().unwrap();
@@ -10,13 +11,8 @@ fn key(address: &str, bits_from_the_end: u8, name: u8) -> SignatureKey {
         address: address.into(),
         prefix_len: 128 - bits_from_the_end,
         len: 1,
-        algorithm: 0,
-        send_id: 0,
-        receive_id: 0,
-        mac_len: 0,
-        excludes_options: 0,
-        reserved: [0; 9],
         bytes,
+        ..SignatureKey::new_zeroed()
     }
 }
 

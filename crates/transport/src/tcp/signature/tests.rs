@@ -2,6 +2,7 @@ use super::*;
 use core::net::IpAddr;
 use eft_base::WireAddress;
 use eft_channel::socket::KEY_BYTES_MAX;
+use zerocopy::FromZeros;
 
 /// Port 179 to 40000, 1000, 2000, PSH and ACK, a window of 500, a header of 40 bytes.
 const HEADER: [u8; 20] = [0, 179, 0x9c, 0x40, 0, 0, 3, 232, 0, 0, 7, 208, 0xa0, 0x18, 1, 0xf4, 0, 0, 0, 0];
@@ -13,13 +14,8 @@ fn key(text: &[u8]) -> SignatureKey {
         address: WireAddress::default(),
         prefix_len: 0,
         len: text.len() as u8,
-        algorithm: 0,
-        send_id: 0,
-        receive_id: 0,
-        mac_len: 0,
-        excludes_options: 0,
-        reserved: [0; 9],
         bytes,
+        ..SignatureKey::new_zeroed()
     }
 }
 
