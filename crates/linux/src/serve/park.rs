@@ -74,6 +74,8 @@ pub struct Parking {
     epoll: Option<Arc<OwnedFd>>,
     dedicated: bool,
     control_readable: bool,
+    /// When it looked at its control sockets last.
+    looked: Instant,
     waits: WaitSet,
     /// How long polling pays before going to the kernel; see [`Parking::linger`].
     patience: Duration,
@@ -120,6 +122,7 @@ impl Parking {
             epoll: set,
             dedicated: false,
             control_readable: false,
+            looked: clock::now(),
             waits: WaitSet::default(),
             patience: Duration::ZERO,
             rung: Vec::new(),
@@ -218,16 +221,16 @@ impl Parking {
             Some(_) => self.sleep_on_descriptors(deadline, &has_work),
             None => {
                 let look_at = fell_asleep + LOOK;
-                let deadline = deadline.map_or(look_at, |deadline| deadline.min(look_at));
-                self.sleep_on_bells(Some(deadline), &each_bell, &has_work)
+                self.sleep_on_bells(Some(deadline.map_or(look_at, |d| d.min(look_at))), &each_bell, &has_work)
             }
         };
         self.awake();
         account.leave(Phase::Busy);
         let woke = clock::now();
         account.enter(Phase::Busy, woke);
-        // Who has work does not look: that costs a call, and the work ends when nobody is left.
-        if self.epoll.is_none() && woke >= fell_asleep + LOOK {
+        // Who has work does not look: that costs a call, and the work ends when nobody is left. Timers do not.
+        if self.epoll.is_none() && woke >= self.looked + LOOK {
+            self.looked = woke;
             self.look();
         }
         if slept {
