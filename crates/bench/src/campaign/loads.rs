@@ -1,11 +1,12 @@
 //! The mixed load: each of its parts counts what it achieved, the connections that it lost, and bytes that were wrong.
 
+use std::fmt::Display;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -19,6 +20,9 @@ use crate::stack::{STACK, Serving, peer_on};
 /// Until a connection without a sign of life is given up: beyond several doublings of TCP's time-out.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How many lost connections of a part are described.
+const ENDS_KEPT: usize = 8;
+
 /// One part of the load.
 pub struct Part {
     pub name: &'static str,
@@ -29,6 +33,8 @@ pub struct Part {
     pub damaged: AtomicU64,
     /// Requests whose answer took longer than [`LATE`], and all.
     pub late: AtomicU64,
+    /// How the last connections were lost.
+    ends_seen: Mutex<Vec<String>>,
     ends: AtomicBool,
 }
 
@@ -40,9 +46,21 @@ impl Part {
         !self.ends.load(Relaxed)
     }
 
-    fn lost(&self) {
+    /// A connection that had begun at `begin` is lost, and this is what its program sees of it.
+    fn lost(&self, begin: Instant, why: impl Display) {
+        if let Ok(mut ends) = self.ends_seen.lock() {
+            ends.push(format!("{why}, after {:.1} s", begin.elapsed().as_secs_f64()));
+            let many = ends.len().saturating_sub(ENDS_KEPT);
+            ends.drain(..many);
+        }
         self.lost.fetch_add(1, Relaxed);
         std::thread::sleep(Duration::from_millis(50));
+    }
+
+    /// How the last `count` connections were lost, as far as that is kept.
+    pub fn last_ends(&self, count: u64) -> String {
+        let Ok(ends) = self.ends_seen.lock() else { return String::new() };
+        ends[ends.len().saturating_sub(count as usize)..].join("; ")
     }
 }
 
@@ -87,9 +105,9 @@ impl Loads {
     fn add(&mut self, name: &'static str, connections: u64, run: impl Fn(&Part) + Clone + Send + 'static) {
         let zero = || AtomicU64::new(0);
         let ends = AtomicBool::new(false);
-        let part =
-            Part { name, connections, progress: zero(), lost: zero(), damaged: zero(), late: zero(), ends };
-        let part = Arc::new(part);
+        let (progress, lost, damaged, late) = (zero(), zero(), zero(), zero());
+        let ends_seen = Mutex::default();
+        let part = Arc::new(Part { name, connections, progress, lost, damaged, late, ends_seen, ends });
         for _ in 0..connections.max(1) {
             let (part, run) = (part.clone(), run.clone());
             // A thread on a connection that hangs is not joined: it ends with the process.
@@ -226,12 +244,16 @@ fn open(what: u8) -> std::io::Result<TcpStream> {
 
 /// One connection, until it is lost or the part ends.
 fn keep(part: &Part, what: u8, turn: impl Fn(&mut TcpStream, u64) -> std::io::Result<u64>) {
-    let Ok(mut stream) = open(what) else { return part.lost() };
+    let begin = Instant::now();
+    let mut stream = match open(what) {
+        Ok(stream) => stream,
+        Err(why) => return part.lost(begin, why),
+    };
     let mut place = 0;
     while part.goes_on() {
         match turn(&mut stream, place) {
             Ok(n) => place += n,
-            Err(_) => return part.lost(),
+            Err(why) => return part.lost(begin, why),
         }
     }
 }
@@ -282,9 +304,10 @@ fn ask(part: &Part, stream: &mut TcpStream, bytes: usize, place: u64) -> std::io
 }
 
 fn connect(part: &Part) {
+    let begin = Instant::now();
     match open(RETURN).and_then(|mut stream| ask(part, &mut stream, 64, 0)) {
         Ok(()) => std::thread::sleep(Duration::from_millis(10)),
-        Err(_) => part.lost(),
+        Err(why) => part.lost(begin, why),
     }
 }
 
@@ -314,9 +337,12 @@ fn datagrams(part: &Part) {
 }
 
 fn curl(part: &Part) {
-    let output =
-        Command::new("curl").args(["-sf", "--max-time", "30", &format!("http://{STACK}:8080/file")]).output();
-    let Ok(output) = output.map_err(|_| part.lost()) else { return };
+    let begin = Instant::now();
+    let address = format!("http://{STACK}:8080/file");
+    let output = match Command::new("curl").args(["-sSf", "--max-time", "30", &address]).output() {
+        Ok(output) => output,
+        Err(why) => return part.lost(begin, why),
+    };
     let wrong = output
         .stdout
         .chunks(CHUNK)
@@ -326,7 +352,10 @@ fn curl(part: &Part) {
     part.damaged.fetch_add(wrong, Relaxed);
     match output.status.success() && output.stdout.len() == CHUNK * 64 {
         true => drop(part.progress.fetch_add(1, Relaxed)),
-        false => part.lost(),
+        false => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            part.lost(begin, format_args!("{} bytes, {}", output.stdout.len(), said.trim()))
+        }
     }
     std::thread::sleep(Duration::from_millis(20));
 }
@@ -334,9 +363,13 @@ fn curl(part: &Part) {
 /// Increments a counter in redis and checks that each answer is one more than the last. redis-cli does not report
 /// reconnections, so the server is asked.
 fn redis(part: &Part) {
+    let begin = Instant::now();
     let command = ["-h", STACK, "-p", "6400"];
     let child = Command::new("redis-cli").args(command).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-    let Ok(mut child) = child else { return part.lost() };
+    let mut child = match child {
+        Ok(child) => child,
+        Err(why) => return part.lost(begin, why),
+    };
     let Some((mut input, output)) = child.stdin.take().zip(child.stdout.take()) else { return };
     let mut lines = BufReader::new(output).lines();
     let mut say = |text: &str| -> Option<String> {
@@ -348,7 +381,7 @@ fn redis(part: &Part) {
     while part.goes_on() {
         let (count, id) = (say("INCR count").and_then(|line| line.parse().ok()), say("CLIENT ID"));
         if count.is_none() || id != name {
-            part.lost();
+            part.lost(begin, format_args!("client {name:?} became {id:?}"));
             break;
         }
         part.damaged.fetch_add(last.is_some_and(|last| count != Some(last + 1)) as u64, Relaxed);

@@ -324,7 +324,7 @@ impl Campaign {
             .iter()
             .zip(&trial.lost)
             .filter(|(_, lost)| **lost > 0)
-            .map(|(part, lost)| format!("{lost} of {}", part.name))
+            .map(|(part, lost)| format!("{lost} of {} ({})", part.name, part.last_ends(*lost)))
             .collect();
         trial.damaged = self.loads.damaged() - damaged;
         let now = self.loads.answers();

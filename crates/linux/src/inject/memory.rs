@@ -1,12 +1,12 @@
 //! A process's memory as its debugger sees it: finds its parts, and flips a bit in one of them.
 
+use super::touched::{PAGE, touched};
 use crate::{Doing, Error, Result};
 use eft_base::Random;
 use std::fs::{self, File};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-const PAGE: u64 = 4096;
 /// How many places are tried for a word that is not zero before any word will do.
 const ATTEMPTS: usize = 2000;
 /// Bytes above the end of the stack in which frames lie that will be returned to.
@@ -54,21 +54,29 @@ struct Mapping {
     name: String,
 }
 
-/// One line of /proc/PID/maps, if the mapping is writable.
-fn writable(line: &str) -> Option<Mapping> {
+/// One line of /proc/PID/maps: whether it may be written and executed, where it begins in its file, and the mapping.
+fn mapping(line: &str) -> Option<(&str, u64, Mapping)> {
     let mut fields = line.split_ascii_whitespace();
     let (from, to) = fields.next()?.split_once('-')?;
-    let rights = fields.next()?;
-    let name = fields.nth(3).unwrap_or_default().to_string();
+    let (rights, offset) = (fields.next()?, fields.next()?);
+    let name = fields.nth(2).unwrap_or_default().to_string();
     let number = |text| u64::from_str_radix(text, 16).ok();
-    rights.starts_with("rw").then_some(Mapping { range: number(from)?..number(to)?, name })
+    Some((rights, number(offset)?, Mapping { range: number(from)?..number(to)?, name }))
+}
+
+/// Code that a process executes.
+struct Code {
+    offset: u64,
+    mapping: Mapping,
 }
 
 /// The memory of a process.
 pub struct Memory {
     bytes: File,
     pages: File,
+    /// Those that may be written.
     mappings: Vec<Mapping>,
+    code: Vec<Code>,
 }
 
 impl Memory {
@@ -77,11 +85,30 @@ impl Memory {
         let open = |name, write| File::options().read(true).write(write).open(place(name));
         let refused = "its memory cannot be changed (only its own user and root may)";
         let maps = fs::read_to_string(place("maps")).doing(refused)?;
-        Ok(Memory {
+        let mut memory = Memory {
             bytes: open("mem", true).doing(refused)?,
             pages: open("pagemap", false).doing(refused)?,
-            mappings: maps.lines().filter_map(writable).collect(),
-        })
+            mappings: Vec::new(),
+            code: Vec::new(),
+        };
+        for (rights, offset, mapping) in maps.lines().filter_map(mapping) {
+            match rights.get(..3) {
+                Some("rw-" | "rwx") => memory.mappings.push(mapping),
+                Some("r-x" | "--x") => memory.code.push(Code { offset, mapping }),
+                _ => {}
+            }
+        }
+        Ok(memory)
+    }
+
+    /// An address in code, so that the place can be found again in another process: the file's name and the offset in it.
+    pub fn place(&self, at: u64) -> String {
+        let Some(Code { offset, mapping }) = self.code.iter().find(|code| code.mapping.range.contains(&at))
+        else {
+            return format!("{at:#x}");
+        };
+        let file = mapping.name.rsplit('/').next().unwrap_or_default();
+        format!("{file}+{:#x}", at - mapping.range.start + offset)
     }
 
     pub fn write(&self, at: u64, bytes: &[u8]) -> Result<()> {
@@ -125,17 +152,7 @@ impl Memory {
     }
 
     /// The pages of a mapping that are present in memory.
-    fn touched<'a>(&'a self, mapping: &'a Mapping) -> impl Iterator<Item = (&'a Mapping, u64)> {
-        let count = ((mapping.range.end - mapping.range.start) / PAGE) as usize;
-        let mut entries = vec![0; count * 8];
-        let read = self.pages.read_at(&mut entries, mapping.range.start / PAGE * 8).unwrap_or(0);
-        entries.truncate(read / 8 * 8);
-        let present: Vec<usize> = entries
-            .chunks_exact(8)
-            .enumerate()
-            .filter(|(_, entry)| entry[7] & 0x80 != 0)
-            .map(|(i, _)| i)
-            .collect();
-        present.into_iter().map(move |i| (mapping, mapping.range.start + i as u64 * PAGE))
+    fn touched<'a>(&self, mapping: &'a Mapping) -> impl Iterator<Item = (&'a Mapping, u64)> {
+        touched(&self.pages, &mapping.range).into_iter().map(move |page| (mapping, page))
     }
 }

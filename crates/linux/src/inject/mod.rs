@@ -8,6 +8,7 @@
 
 mod memory;
 mod stack;
+mod touched;
 mod tracee;
 
 use crate::error::error;
@@ -24,6 +25,9 @@ use tracee::Tracee;
 const STEPS_MAX: u64 = 3000;
 /// How long it may sleep meanwhile. If it sleeps longer, it breaks where it sleeps.
 const PATIENCE: Duration = Duration::from_millis(300);
+/// How long it is held back by executing its instructions one by one. Beside busy processes one of them can take 50 ms, and a
+/// server that stands still for a minute loses connections before anything has broken.
+const HOLD: Duration = Duration::from_secs(1);
 /// How long a signal may take to end it, and how many more are sent at most.
 const GRACE: Duration = Duration::from_millis(100);
 const SIGNALS: usize = 20;
@@ -173,9 +177,9 @@ fn at_a_random_instruction(process: &Process, kind: Kind, random: &mut Random) -
     let memory = Memory::open(process.pid)?;
     let mut tracee = Tracee::seize(process.pid)?;
     let steps = random.below(STEPS_MAX);
-    let done = tracee.step(steps, PATIENCE)?;
+    let done = tracee.step(steps, PATIENCE, HOLD)?;
     let (at, stack) = tracee.instruction_and_stack()?;
-    let place = format!("at {at:#x}, {done} instructions on");
+    let place = format!("at {}, {done} instructions on", memory.place(at));
     match kind {
         Kind::Loop => memory.write(at, tracee::ENDLESS)?,
         Kind::Null => memory.write(at, tracee::WRITE_THROUGH_NULL)?,
@@ -183,7 +187,8 @@ fn at_a_random_instruction(process: &Process, kind: Kind, random: &mut Random) -
             let byte = at + random.below(tracee::INSTRUCTION);
             let bit = memory.flip(byte, random)?;
             tracee.release(0);
-            return Ok(format!("bit {bit} of code byte {byte:#x}, {done} instructions on"));
+            let place = memory.place(byte);
+            return Ok(format!("bit {bit} of code byte {place}, {done} instructions on"));
         }
         Kind::FlipStack => {
             let byte = memory.pick_in_stack(stack, random)?;

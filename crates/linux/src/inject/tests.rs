@@ -56,6 +56,31 @@ fn one_that_sleeps_breaks_where_it_sleeps_and_not_otherwise() {
     assert_ne!(child.wait().unwrap().signal(), Some(libc::SIGTRAP));
 }
 
+/// So that the same bit can be changed in another process, whose files lie elsewhere.
+#[test]
+fn broken_code_is_named_by_its_file() {
+    let mut child = Command::new("sleep").arg("1").spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(20));
+    let said = inject(child.id(), Kind::FlipCode, &mut Random::new(7)).unwrap();
+    let place = said.strip_prefix("bit ").and_then(|rest| rest.split(' ').nth(4)).unwrap();
+    let (file, offset) = place.split_once("+0x").unwrap();
+    assert!(file.starts_with("libc"), "{said}");
+    assert!(u64::from_str_radix(offset.trim_end_matches(','), 16).is_ok(), "{said}");
+    child.wait().unwrap();
+}
+
+#[test]
+fn nobody_is_held_back_for_long() {
+    let mut child = busy();
+    std::thread::sleep(Duration::from_millis(20));
+    let mut tracee = Tracee::seize(child.id()).unwrap();
+    let done = tracee.step(u64::MAX, PATIENCE, Duration::from_millis(50)).unwrap();
+    assert!(done < u64::MAX);
+    drop(tracee);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
 #[test]
 fn what_is_not_there_is_one_line() {
     let mut child = busy();

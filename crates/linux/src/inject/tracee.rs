@@ -92,9 +92,13 @@ impl Tracee {
     }
 
     /// Executes `count` instructions. Returns how many were executed before the process slept for longer than
-    /// `patience`.
-    pub fn step(&mut self, count: u64, patience: Duration) -> Result<u64> {
+    /// `patience`, or within `limit`.
+    pub fn step(&mut self, count: u64, patience: Duration, limit: Duration) -> Result<u64> {
+        let until = Instant::now() + limit;
         for done in 0..count {
+            if Instant::now() >= until {
+                return Ok(done);
+            }
             if self.go_on(libc::PTRACE_SINGLESTEP, patience)?.is_none() {
                 self.interrupt()?;
                 self.end_step()?;
