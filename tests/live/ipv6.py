@@ -74,13 +74,14 @@ def ipv6_files_both_ways():
         device = "far" if stack.netns else stack.device
         for host in (f"[{OUR}]", stack.address, f"[{stack.link_local()}%25{device}]"):
             download(stack, stack.beside, f"http://{host}:8080/blob", size, digest)
-        download(stack, lambda *command: [str(c) for c in command], "http://127.0.0.1:8080/blob", size, digest)
+        for host in ("127.0.0.1", "[::1]"):
+            download(stack, lambda *command: [str(c) for c in command], f"http://{host}:8080/blob", size, digest)
         # Another program has the port at one of the kernel's addresses.
         with socket.socket() as other:
             other.bind(("127.0.0.2", 8080))
             other.listen()
         log = (scene.dir / "on.log").read_text()
-        for peer in (HOST, f"::ffff:{stack.host}", "::ffff:127.0.0.1"):
+        for peer in (HOST, f"::ffff:{stack.host}", "::ffff:127.0.0.1", "::1"):
             check(f"\n{peer} - -" in "\n" + log, f"the server knows {peer}: {log}")
         # On Linux.
         server(scene, stack.beside("python3", "-m", "http.server", "--bind", "::", "8081"), "beside.log")

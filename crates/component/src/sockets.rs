@@ -65,7 +65,7 @@ pub enum Effect {
     /// The kernel socket on the loopback beside a datagram socket: `handle` becomes it, if there is none
     /// yet, and is watched as a listener's; without a handle, the reply brings the existing one. `reply`
     /// is the answer on success.
-    Shadow { socket: SocketId, handle: Handle, connection: ConnectionId, reply: Reply },
+    Shadow { socket: SocketId, second: bool, handle: Handle, connection: ConnectionId, reply: Reply },
     /// Inform the domain's custodian of what was done to this socket; see [`Reply`].
     Note { socket: SocketId, note: Reply },
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The version of everything that the supervisor and its servers share: this file, the messages of the edges, queues,
 /// status pages. `eft update` refuses a program file of another version; a whole stack of it can replace this one (`eft
 /// up --take-over`).
-pub const PROTOCOL: u32 = 9;
+pub const PROTOCOL: u32 = 10;
 
 /// Bytes of the largest packet.
 pub const PACKET_MAX: usize = 128 * 1024;
@@ -156,6 +156,8 @@ pub enum ToServer {
     Loopback {
         domain: DomainId,
         slot: u32,
+        /// The second one of a listener of both IP versions.
+        second: bool,
     },
     /// A setting.
     Configure {
@@ -222,6 +224,7 @@ pub enum FromServer {
     KeepLoopback {
         domain: DomainId,
         slot: u32,
+        second: bool,
     },
     /// sockets: connection `id` asks for a new domain, or brings the arena of one whose stack has ended. [the arena, if
     /// so]

@@ -36,7 +36,7 @@ pub mod op {
     pub const ACCEPTED: u32 = 7;
     /// The shadow socket of `slot`, on the kernel's loopback. With a descriptor: it becomes the shadow and is
     /// watched from now on; EEXIST if there is one. Without: the reply brings a duplicate; ENOENT if there is
-    /// none.
+    /// none. `args[0]` is 1 for the second one of a listener of both IP versions, which is brought after LISTEN.
     pub const SHADOW: u32 = 8;
     /// Custodian: `slot` is a socket of a stack that has ended and is still open; `args[0]` =
     /// incarnation, `value` = inode of the near end; the far end is passed. The socket is unbound afterwards.

@@ -110,8 +110,7 @@ unsafe fn accept_one(
 fn retire(fd: c_int, listener: &Socket) {
     let waiting = || {
         listener.page.receivable() >= size_of::<AcceptRecord>()
-            || loopback::of(listener)
-                .is_some_and(|k| sys::poll(k, libc::POLLIN, Some(0)).is_ok_and(|e| e != 0))
+            || loopback::all(listener).any(|k| sys::poll(k, libc::POLLIN, Some(0)).is_ok_and(|e| e != 0))
     };
     if listener.token.is_posted() && !waiting() {
         readiness::retire(fd, listener, waiting);
@@ -190,7 +189,7 @@ fn finish(near: c_int, flags: c_int) -> c_int {
     near
 }
 
-/// Takes a connection of the hidden listener, if there is one. Without a free descriptor it stays in
+/// Takes a connection of a hidden listener, if there is one. Without a free descriptor it stays in
 /// the queue.
 ///
 /// # Safety
@@ -201,22 +200,22 @@ unsafe fn accept_kernel(
     len: *mut socklen_t,
     flags: c_int,
 ) -> Result<Option<c_int>> {
-    let Some(hidden) = loopback::of(listener) else {
-        return Ok(None);
-    };
-    let before = errno::get();
-    // SAFETY: by the caller.
-    let accepted = unsafe { real::accept4.get()(hidden, address, len, flags) };
-    if accepted >= 0 {
-        table::forget(accepted);
-        return Ok(Some(accepted));
+    for hidden in loopback::all(listener) {
+        let before = errno::get();
+        // SAFETY: by the caller.
+        let accepted = unsafe { real::accept4.get()(hidden, address, len, flags) };
+        if accepted >= 0 {
+            table::forget(accepted);
+            return Ok(Some(accepted));
+        }
+        let errno = errno::get();
+        errno::set(before);
+        // The kernel reports EMFILE even if no connection waits.
+        let none_waits = || sys::poll(hidden, libc::POLLIN, Some(0)) == Ok(0);
+        if matches!(errno, Errno(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM)) && !none_waits()
+        {
+            return Err(errno);
+        }
     }
-    let errno = errno::get();
-    errno::set(before);
-    // The kernel reports EMFILE even if no connection waits.
-    let none_waits = || sys::poll(hidden, libc::POLLIN, Some(0)) == Ok(0);
-    match errno {
-        Errno(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) if !none_waits() => Err(errno),
-        _ => Ok(None),
-    }
+    Ok(None)
 }

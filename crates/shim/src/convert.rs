@@ -7,12 +7,11 @@
 
 use crate::descriptor::{begin, copy_owner, copy_status_flags, descriptor_pair, entry, numbers_of, replace};
 use crate::domain::domain;
-use crate::socket::{Socket, bit};
+use crate::socket::{Hidden, Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
 use crate::{control, options};
 use core::ffi::c_int;
-use core::sync::atomic::Ordering;
 use eft_messages::control::{Request, op};
 
 /// Makes an eft socket; returns its descriptor (close-on-exec) and handle. `descriptor` is not in
@@ -103,8 +102,9 @@ fn hide_copy(fd: c_int) -> Option<c_int> {
 /// all. Its address is bound again there.
 pub fn to_kernel(fd: c_int, socket: &Socket) -> Result<()> {
     let inet6 = socket.has(bit::INET6);
-    let hidden = socket.loopback.swap(-1, Ordering::AcqRel);
-    let kernel = if hidden >= 0 {
+    // The kernel's own wildcard hears what the second one did.
+    socket.take_loopback(Hidden::Second).into_iter().for_each(crate::loopback::give_up);
+    let kernel = if let Some(hidden) = socket.take_loopback(Hidden::First) {
         table::forget(hidden);
         hidden
     } else {

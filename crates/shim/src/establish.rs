@@ -5,10 +5,12 @@ mod connecting;
 use crate::address::{self, Target};
 use crate::convert;
 use crate::shadow_send;
-use crate::socket::{Socket, bit};
+use crate::socket::{Hidden, Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{confined, control, domain, errno, interfaces, looking, loopback, readiness, real, unhurried};
+use crate::{
+    confined, control, domain, errno, interfaces, looking, loopback, readiness, real, second, unhurried,
+};
 pub use connecting::{await_connected, begin_deferred, request_connect};
 use connecting::{connect_eft, disconnect, is_idle};
 use core::ffi::c_int;
@@ -120,7 +122,10 @@ fn bind_fresh(fd: c_int, stream: bool, inet6: bool, to: Endpoint) -> Result<()> 
     let (socket, kernel) = convert::to_eft(fd, stream, inet6, beside)?;
     let port = bind_eft(socket, to);
     match (kernel, port) {
-        (Some(kernel), Ok(port)) => loopback::attach(socket, kernel, port, inet6),
+        (Some(kernel), Ok(port)) => {
+            loopback::attach(socket, kernel, port, inet6);
+            second::attach(fd, socket, port);
+        }
         (Some(kernel), Err(_)) => loopback::give_up(kernel),
         _ => {}
     }
@@ -218,7 +223,7 @@ pub fn listen(fd: c_int, backlog: c_int) -> Result<c_int> {
     }
     bind_any(socket)?;
     looking::part(socket);
-    let hidden = loopback::listen(socket, backlog);
+    let hidden = loopback::listen(socket, Hidden::First, backlog);
     control::request(
         Request {
             op: op::LISTEN,
@@ -228,6 +233,7 @@ pub fn listen(fd: c_int, backlog: c_int) -> Result<c_int> {
         },
         hidden,
     )?;
+    loopback::stand_second(socket, backlog);
     socket.set_bits(bit::LISTENING);
     // A listener is never writable: the plug stays.
     if let Ok(_guard) = socket.lock_send() {
@@ -370,8 +376,9 @@ pub fn shutdown(fd: c_int, socket: &Socket, how: c_int) -> Result<c_int> {
     // the hang-up; for a listener we do it, which the far end does not notice.
     if listening || domain::domain().is_none_or(|domain| domain.is_away()) {
         sys::shutdown(fd, libc::SHUT_RD);
-        if let Some(hidden) = socket.loopback_fd().filter(|_| listening) {
-            sys::shutdown(hidden, libc::SHUT_RDWR);
+        if listening {
+            let hidden = Hidden::BOTH.into_iter().filter_map(|which| socket.loopback_fd(which));
+            hidden.for_each(|hidden| sys::shutdown(hidden, libc::SHUT_RDWR));
         }
     } else if !confined::is_confined() {
         unhurried::hurry(socket);

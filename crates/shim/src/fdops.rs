@@ -4,7 +4,7 @@
 //! and a dup onto one moves it away first.
 
 use crate::domain::domain;
-use crate::socket::bit;
+use crate::socket::{Hidden, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
 use crate::{control, epoll, errno, linger, looking, loopback, process, real, sleeping, standard};
@@ -92,7 +92,10 @@ fn make_way(to: c_int) {
     } else if !domain().is_some_and(|domain| domain.move_descriptor(to, moved)) {
         for fd in table::numbers(0, c_int::MAX) {
             if let Some(Ok(socket)) = table::socket(fd) {
-                let _ = socket.loopback.compare_exchange(to, moved, Ordering::AcqRel, Ordering::Acquire);
+                for which in Hidden::BOTH {
+                    let place = socket.loopback(which);
+                    let _ = place.compare_exchange(to, moved, Ordering::AcqRel, Ordering::Acquire);
+                }
             }
         }
     }
@@ -164,11 +167,10 @@ pub fn mirror_nonblocking(fd: c_int, on: bool) {
     }
 }
 
-/// The hidden listener survives an exec if its visible descriptor does.
+/// The hidden listeners survive an exec if their visible descriptor does.
 pub fn mirror_cloexec(fd: c_int, on: bool) {
-    if let Some(Ok(socket)) = table::socket(fd)
-        && let Some(hidden) = socket.loopback_fd()
-    {
-        sys::set_cloexec(hidden, on);
+    if let Some(Ok(socket)) = table::socket(fd) {
+        let hidden = Hidden::BOTH.into_iter().filter_map(|which| socket.loopback_fd(which));
+        hidden.for_each(|hidden| sys::set_cloexec(hidden, on));
     }
 }

@@ -29,7 +29,7 @@
 //! - A socket has no shadow on the kernel's loopback if its port is taken there, and none if it is bound
 //!   to an address of the stack's: a datagram socket gets ENETUNREACH for 127/8 then. A shadow sits at
 //!   127.0.0.1, not at the rest of 127/8; that of an AF_INET6 socket at ::1 as well, or there alone if it is IPV6_V6ONLY.
-//!   If another socket of the machine has the port at whatever address, a shadow of both sits at 127.0.0.1 only.
+//!   If another socket of the machine has the port at whatever address, a datagram socket's of both sits at 127.0.0.1 only.
 //! - A datagram socket whose first address lies in 127/8 stays in the kernel until it uses another address, and for ever in
 //!   a program that inherits it over exec.
 //! - IP_RECVERR: 8 errors wait for a socket, each with 320 quoted bytes; errors of the kernel's loopback are reported by
@@ -109,6 +109,7 @@ mod refusal;
 mod rights;
 mod scan;
 mod search;
+mod second;
 mod segmentation;
 mod sendfile;
 mod shadow;

@@ -1,7 +1,8 @@
 //! The kernel's loopback beside a wildcard socket: its shadow socket.
 //!
 //! A socket that is bound to the wildcard address also has a kernel socket at 127.0.0.1 (for IPv6 alone: ::1) and the same
-//! port, so that health checks and local tools reach it. It has a hidden descriptor number; sockets holds a duplicate, posts
+//! port, so that health checks and local tools reach it; a listener of both versions has a second one at ::1. It has a hidden
+//! descriptor number; sockets holds a duplicate, posts
 //! the eft socket's token when something arrives there, and gives the domain's other processes a duplicate when they first
 //! need it. `accept` takes from both, and so does receiving (see `shadow`). If the port is taken there, a socket has no
 //! shadow.
@@ -9,7 +10,7 @@
 //! A datagram socket that was never bound gets its shadow when it first sends to 127/8. Invariant: a shadow receives only from
 //! the loopback.
 
-use crate::socket::{Socket, bit};
+use crate::socket::{Hidden, Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
 use crate::{address, confined, control, errno, process, real};
@@ -22,7 +23,8 @@ use libc::{sockaddr, socklen_t};
 
 /// Binds a kernel socket to the loopback: of IPv4 to 127.0.0.1, of IPv6 alone to ::1; of both, a stream to 127.0.0.1 and
 /// datagrams to either address, by the wildcard restricted to the device `lo`, or, where that is impossible, to 127.0.0.1. A
-/// listener at the wildcard would block the port for all other sockets, at every address of the kernel.
+/// listener at the wildcard would block the port for all other sockets, at every address of the kernel; so it has a
+/// [second](crate::second) one.
 pub fn bind(kernel: c_int, port: u16, inet6: bool) -> Result<c_int> {
     let (v4, v6) = (IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST));
     if !inet6 {
@@ -46,7 +48,7 @@ pub fn bind(kernel: c_int, port: u16, inet6: bool) -> Result<c_int> {
     bind_to(kernel, v4, port, true)
 }
 
-fn bind_to(kernel: c_int, address: IpAddr, port: u16, inet6: bool) -> Result<c_int> {
+pub fn bind_to(kernel: c_int, address: IpAddr, port: u16, inet6: bool) -> Result<c_int> {
     let (storage, len) = address::to_storage(Endpoint::new(address, port), inet6);
     // SAFETY: the address is ours.
     errno::of(unsafe { real::bind.get()(kernel, (&raw const storage).cast(), len as libc::socklen_t) })
@@ -57,7 +59,7 @@ fn bind_to(kernel: c_int, address: IpAddr, port: u16, inet6: bool) -> Result<c_i
 pub fn attach(socket: &Socket, kernel: c_int, port: u16, inet6: bool) {
     match bind(kernel, port, inet6) {
         Err(_) => give_up(kernel),
-        Ok(_) if socket.is_stream() => remember(socket, kernel),
+        Ok(_) if socket.is_stream() => remember(socket, Hidden::First, kernel),
         Ok(_) => drop(stand_beside(socket, kernel)),
     }
 }
@@ -68,55 +70,67 @@ pub fn give_up(hidden: c_int) {
     sys::close(hidden);
 }
 
-fn remember(socket: &Socket, hidden: c_int) {
-    socket.loopback.store(hidden, Ordering::Release);
+pub fn remember(socket: &Socket, which: Hidden, hidden: c_int) {
+    socket.loopback(which).store(hidden, Ordering::Release);
     if let Ok((inode, _)) = sys::identity(hidden) {
-        socket.loopback_inode().store(inode, Ordering::Release);
+        socket.loopback_inode(which).store(inode, Ordering::Release);
     }
 }
 
 /// Passes a datagram socket's shadow to sockets. If another process of the domain was first, its kernel socket is the shadow.
 pub fn stand_beside(socket: &Socket, hidden: c_int) -> Result<c_int> {
     // Remembered before sockets can report input for it, so that no thread finds a report without a shadow.
-    remember(socket, hidden);
-    let request = Request { op: op::SHADOW, slot: socket.slot, ..Request::default() };
-    let Err(errno) = control::request(request, Some(hidden)) else {
+    remember(socket, Hidden::First, hidden);
+    let Err(errno) = control::request(request(socket, Hidden::First), Some(hidden)) else {
         return Ok(hidden);
     };
-    socket.loopback.store(-1, Ordering::Release);
+    socket.loopback(Hidden::First).store(-1, Ordering::Release);
     give_up(hidden);
     match errno {
-        Errno(libc::EEXIST) => fetch(socket),
+        Errno(libc::EEXIST) => fetch(socket, Hidden::First),
         _ => {
-            socket.loopback_inode().store(0, Ordering::Release);
+            socket.loopback_inode(Hidden::First).store(0, Ordering::Release);
             Err(errno)
         }
     }
 }
 
+fn request(socket: &Socket, which: Hidden) -> Request {
+    Request { op: op::SHADOW, slot: socket.slot, args: [which as u32, 0, 0, 0], ..Request::default() }
+}
+
 /// The hidden socket, if the domain has one.
 #[inline]
 pub fn of(socket: &Socket) -> Option<c_int> {
-    match socket.loopback_fd() {
-        None if socket.loopback_inode().load(Ordering::Acquire) != 0 => fetch(socket).ok(),
+    find(socket, Hidden::First)
+}
+
+/// The hidden sockets that the domain has beside a listener.
+pub fn all(listener: &Socket) -> impl Iterator<Item = c_int> {
+    Hidden::BOTH.into_iter().filter_map(|which| find(listener, which))
+}
+
+#[inline]
+fn find(socket: &Socket, which: Hidden) -> Option<c_int> {
+    match socket.loopback_fd(which) {
+        None if socket.loopback_inode(which).load(Ordering::Acquire) != 0 => fetch(socket, which).ok(),
         known => known,
     }
 }
 
 /// Asks for the hidden socket that another process of the domain made.
 #[cold]
-fn fetch(socket: &Socket) -> Result<c_int> {
+fn fetch(socket: &Socket, which: Hidden) -> Result<c_int> {
     if !process::owns_memory() {
         return Err(Errno(libc::ENETUNREACH));
     }
-    let request = Request { op: op::SHADOW, slot: socket.slot, ..Request::default() };
-    let fetched = control::fetch(request)?;
+    let fetched = control::fetch(request(socket, which))?;
     let hidden = sys::move_high(fetched, true).inspect_err(|_| sys::close(fetched))?;
     table::set(hidden, Entry::Hidden);
     // Another thread may have been first.
-    match socket.loopback.compare_exchange(-1, hidden, Ordering::AcqRel, Ordering::Acquire) {
+    match socket.loopback(which).compare_exchange(-1, hidden, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => {
-            remember(socket, hidden);
+            remember(socket, which, hidden);
             Ok(hidden)
         }
         Err(theirs) => {
@@ -186,9 +200,9 @@ fn unconnect(hidden: c_int) {
     let _ = unsafe { sys::connect(hidden, &nowhere, size_of::<sockaddr>() as socklen_t) };
 }
 
-/// Listens on the hidden socket, if there is one, and returns it.
-pub fn listen(socket: &Socket, backlog: c_int) -> Option<c_int> {
-    let kernel = socket.loopback_fd()?;
+/// Listens on a hidden socket, if there is one, and returns it.
+pub fn listen(socket: &Socket, which: Hidden, backlog: c_int) -> Option<c_int> {
+    let kernel = socket.loopback_fd(which)?;
     let _ = sys::fcntl(kernel, libc::F_SETFL, libc::O_NONBLOCK as usize);
     // SAFETY: plain numbers.
     if unsafe { real::listen.get()(kernel, backlog) } != 0 {
@@ -197,10 +211,18 @@ pub fn listen(socket: &Socket, backlog: c_int) -> Option<c_int> {
     Some(kernel)
 }
 
+/// Passes the second hidden socket of a listener that listens now to sockets.
+pub fn stand_second(socket: &Socket, backlog: c_int) {
+    if let Some(hidden) = listen(socket, Hidden::Second, backlog) {
+        // If a listener listens again, sockets has it.
+        let _ = control::request(request(socket, Hidden::Second), Some(hidden));
+    }
+}
+
 /// Whether this process is about to close its last descriptor of a listener that has a shadow.
 pub fn is_shadowed_listener(socket: &Socket) -> bool {
     socket.has(bit::LISTENING)
-        && socket.loopback_inode().load(Ordering::Acquire) != 0
+        && Hidden::BOTH.iter().any(|&which| socket.loopback_inode(which).load(Ordering::Acquire) != 0)
         && socket.descriptors.load(Ordering::Relaxed) == 1
         && process::owns_memory()
 }
@@ -210,20 +232,20 @@ pub fn is_shadowed_listener(socket: &Socket) -> bool {
 /// accepted.
 pub fn await_close(socket: &Socket) {
     if !confined::is_confined() {
-        let _ = control::fetch(Request { op: op::SHADOW, slot: socket.slot, ..Request::default() })
-            .map(sys::close);
+        let _ = control::fetch(request(socket, Hidden::First)).map(sys::close);
     }
 }
 
 /// After exec: whether `fd` is the hidden socket of one of `sockets` (descriptor, inode).
 pub fn adopt(fd: c_int, inode: u64, sockets: &[(c_int, u64)]) -> bool {
     for &(visible, _) in sockets {
-        if let Some(Ok(socket)) = table::socket(visible)
-            && socket.loopback_inode().load(Ordering::Acquire) == inode
-        {
-            table::set(fd, Entry::Hidden);
-            socket.loopback.store(fd, Ordering::Release);
-            return true;
+        let Some(Ok(socket)) = table::socket(visible) else { continue };
+        for which in Hidden::BOTH {
+            if socket.loopback_inode(which).load(Ordering::Acquire) == inode {
+                table::set(fd, Entry::Hidden);
+                socket.loopback(which).store(fd, Ordering::Release);
+                return true;
+            }
         }
     }
     false

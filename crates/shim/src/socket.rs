@@ -86,6 +86,18 @@ const SEGMENT: usize = SHIM_WORDS + 48;
 const COMPLETIONS: usize = SHIM_WORDS + 52;
 const COMPLETIONS_TAKEN: usize = SHIM_WORDS + 56;
 const STAMP_BASE: usize = SHIM_WORDS + 60;
+const SECOND_INODE: usize = SHIM_WORDS + 64;
+
+/// Which hidden kernel socket on the loopback: the second one is a listener's of both IP versions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Hidden {
+    First,
+    Second,
+}
+
+impl Hidden {
+    pub const BOTH: [Hidden; 2] = [Hidden::First, Hidden::Second];
+}
 
 pub struct Socket {
     pub slot: u32,
@@ -94,8 +106,8 @@ pub struct Socket {
     pub plug: Shared<WritePlug>,
     /// Descriptors of this process.
     pub descriptors: AtomicU32,
-    /// The hidden kernel socket on the loopback, if this process has it, or -1.
-    pub loopback: AtomicI32,
+    /// The hidden kernel sockets on the loopback, as far as this process has them, or -1.
+    loopback: [AtomicI32; 2],
 }
 
 impl Socket {
@@ -106,7 +118,7 @@ impl Socket {
             plug: page.write_plug(),
             page,
             descriptors: AtomicU32::new(0),
-            loopback: AtomicI32::new(-1),
+            loopback: [const { AtomicI32::new(-1) }; 2],
         };
         let stamped = socket.page.option(Opt::Timestamping) != 0;
         if socket.page.option(Opt::ReceiveErrors) != 0 || socket.has(bit::ZEROCOPY) || stamped {
@@ -214,10 +226,14 @@ impl Socket {
         }
     }
 
-    /// Inode of the hidden kernel socket; 0 if the domain has none beside this socket.
-    pub fn loopback_inode(&self) -> &AtomicU64 {
+    /// Inode of a hidden kernel socket; 0 if the domain has none beside this socket.
+    pub fn loopback_inode(&self, which: Hidden) -> &AtomicU64 {
+        let offset = match which {
+            Hidden::First => LOOPBACK_INODE,
+            Hidden::Second => SECOND_INODE,
+        };
         // SAFETY: an aligned word of the page.
-        unsafe { &*self.page.header_ptr(LOOPBACK_INODE).cast::<AtomicU64>() }
+        unsafe { &*self.page.header_ptr(offset).cast::<AtomicU64>() }
     }
 
     pub fn lock_send(&self) -> Result<Guard> {
@@ -257,14 +273,13 @@ impl Socket {
         self.descriptors.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One fewer. The hidden socket goes with the last one: the caller closes it.
+    /// One fewer. The hidden sockets go with the last one: the caller closes them.
     #[must_use]
-    pub fn release(&self) -> Option<c_int> {
+    pub fn release(&self) -> [Option<c_int>; 2] {
         if self.descriptors.fetch_sub(1, Ordering::AcqRel) != 1 {
-            return None;
+            return [None; 2];
         }
-        let hidden = self.loopback.swap(-1, Ordering::AcqRel);
-        (hidden >= 0).then_some(hidden)
+        Hidden::BOTH.map(|which| self.take_loopback(which))
     }
 
     /// Whether the socket has a peer for `getpeername`.
@@ -281,8 +296,19 @@ impl Socket {
         (self.page.receivable() / size_of::<AcceptRecord>()) as u32
     }
 
-    pub fn loopback_fd(&self) -> Option<c_int> {
-        let fd = self.loopback.load(Ordering::Acquire);
+    /// Where the number of a hidden socket is.
+    pub fn loopback(&self, which: Hidden) -> &AtomicI32 {
+        &self.loopback[which as usize]
+    }
+
+    pub fn loopback_fd(&self, which: Hidden) -> Option<c_int> {
+        let fd = self.loopback(which).load(Ordering::Acquire);
+        (fd >= 0).then_some(fd)
+    }
+
+    /// As [`Socket::loopback_fd`]; this process has it no longer.
+    pub fn take_loopback(&self, which: Hidden) -> Option<c_int> {
+        let fd = self.loopback(which).swap(-1, Ordering::AcqRel);
         (fd >= 0).then_some(fd)
     }
 }

@@ -130,10 +130,11 @@ fn put(fd: c_int, entry: Entry) {
     let old = Entry::decode(cell.swap(entry.encode(), Ordering::AcqRel));
     if let Entry::Eft { slot, .. } = old
         && let Some(socket) = domain().and_then(|f| f.known_socket(slot))
-        && let Some(hidden) = socket.release()
     {
-        forget(hidden);
-        sys::close(hidden);
+        for hidden in socket.release().into_iter().flatten() {
+            forget(hidden);
+            sys::close(hidden);
+        }
     }
 }
 

@@ -34,7 +34,7 @@ cases! { on_both;
         nested early selecting exclusive shared_set own_signal listener;
     looks: rests edges changes kernels seen others threads stolen forked sets;
     datagrams: echo messages refused many_waiters more broadcast groups mtu;
-    shadows: beside together peeked either_first connected_peer loopback_peer waits domain handed six
+    shadows: beside together peeked either_first connected_peer loopback_peer waits domain handed six listener_of_both
         held refused;
     processes: dups forks execs spawns passing handlers threads killed;
 }

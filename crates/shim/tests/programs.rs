@@ -44,7 +44,7 @@ cases! { on_both;
     datagrams: echo messages refused many_waiters more broadcast groups mtu errors errors_and_data;
     urgent: taken left_out waits_for_all alone in_line inherited two messages selected behind in_a_set much spliced;
     waits: rest in_a_set child beside together many cancelled restarted jumps limited ended;
-    shadows: beside together peeked either_first connected_peer loopback_peer waits domain handed six held refused;
+    shadows: beside together peeked either_first connected_peer loopback_peer waits domain handed six held refused listener_of_both;
     processes: dups forks execs scrubbed spawns closes_all passing stdio files handlers threads
         killed by_number standard sandboxed;
 }

@@ -280,6 +280,16 @@ fn a_shadow_is_added_and_given_to_the_domain_that_has_the_socket() {
     assert_eq!(errno_of(&out), EOPNOTSUPP);
     let out = b.request(Request { slot: 2, ..shadow }, 0);
     assert!(matches!(out[..], [Out::Effect(Effect::Shadow { .. })]), "{out:?}");
+    // A listener's second one is added, once it listens.
+    let second = Request { slot: 2, args: [1, 0, 0, 0], ..shadow };
+    assert_eq!(errno_of(&b.request(second, 4)), EOPNOTSUPP);
+    let out = b.request(Request { op: op::LISTEN, slot: 2, args: [1, 0, 0, 0], ..Request::default() }, 0);
+    let [Out::Transport(_, SocketsToTransport::Listen { request, .. })] = out[..] else { panic!("{out:?}") };
+    b.answer(ComponentId::TCP, request, 0, 2);
+    let out = b.request(second, 4);
+    let [Out::Effect(Effect::Shadow { second: true, handle: Handle(4), .. })] = out[..] else {
+        panic!("{out:?}")
+    };
 }
 
 /// An application says that it took the connection in slot 4; returns the number of the attach.

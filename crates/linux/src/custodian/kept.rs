@@ -10,8 +10,8 @@ use std::os::fd::OwnedFd;
 pub struct Kept {
     pub incarnation: u32,
     pub far: OwnedFd,
-    /// The kernel socket on the loopback that belongs to it.
-    pub shadow: Option<OwnedFd>,
+    /// The kernel sockets on the loopback that belong to it; the second one beside a listener of both IP versions.
+    pub shadows: [Option<OwnedFd>; 2],
     bound: Option<Reply>,
     listens: Option<Reply>,
     connected: Option<Reply>,
@@ -21,8 +21,9 @@ pub struct Kept {
 
 impl Kept {
     pub fn new(incarnation: u32, far: OwnedFd, note: &Reply) -> Kept {
-        let (shadow, bound, listens, connected) = (None, None, None, None);
-        let mut kept = Kept { incarnation, far, shadow, bound, listens, connected, due: false };
+        let (bound, listens, connected) = (None, None, None);
+        let mut kept =
+            Kept { incarnation, far, shadows: [None, None], bound, listens, connected, due: false };
         kept.note(note, None);
         kept
     }
@@ -33,13 +34,17 @@ impl Kept {
             op::BIND => self.bound = Some(*note),
             op::LISTEN => {
                 self.listens = Some(*note);
-                self.shadow = fd.or(self.shadow.take());
+                self.keep_shadow(0, fd);
             }
-            op::SHADOW => self.shadow = fd.or(self.shadow.take()),
+            op::SHADOW => self.keep_shadow((note.args[0] == 1).into(), fd),
             op::CONNECT if IpAddr::from(note.address).is_unspecified() => self.connected = None,
             op::CONNECT => self.connected = Some(*note),
             _ => {}
         }
+    }
+
+    fn keep_shadow(&mut self, which: usize, fd: Option<OwnedFd>) {
+        self.shadows[which] = fd.or(self.shadows[which].take());
     }
 
     pub fn is_due(&self) -> bool {
@@ -59,8 +64,9 @@ impl Kept {
         if !self.due {
             return Ok(());
         }
-        for (request, with_shadow) in self.requests(slot) {
-            let with: Vec<&OwnedFd> = self.shadow.iter().filter(|_| with_shadow).collect();
+        for (request, shadow) in self.requests(slot) {
+            let with: Vec<&OwnedFd> =
+                shadow.and_then(|which| self.shadows[which].as_ref()).into_iter().collect();
             match link.ask(request, &with)? {
                 0 => {}
                 EEXIST if request.op == op::SHADOW => {}
@@ -71,8 +77,8 @@ impl Kept {
         Ok(())
     }
 
-    /// The requests in their order, and whether the shadow's descriptor goes along.
-    fn requests(&self, slot: u32) -> Vec<(Request, bool)> {
+    /// The requests in their order, and which shadow's descriptor goes along.
+    fn requests(&self, slot: u32) -> Vec<(Request, Option<usize>)> {
         let request = |op, note: &Reply| Request {
             op,
             slot,
@@ -83,21 +89,26 @@ impl Kept {
         };
         let mut requests = Vec::new();
         match (&self.bound, &self.connected) {
-            (Some(bound), _) => requests.push((request(op::BIND, bound), false)),
+            (Some(bound), _) => requests.push((request(op::BIND, bound), None)),
             // The connect has bound the socket to a port.
             (None, Some(connected)) => {
                 let (address, port) = (IpAddr::from([0; 4]).into(), connected.args[1] as u16);
-                requests.push((Request { op: op::BIND, slot, address, port, ..Request::default() }, false));
+                requests.push((Request { op: op::BIND, slot, address, port, ..Request::default() }, None));
             }
             (None, None) => {}
         }
         if let Some(listens) = &self.listens {
-            requests.push((request(op::LISTEN, listens), true));
-        } else if self.shadow.is_some() {
-            requests.push((Request { op: op::SHADOW, slot, ..Request::default() }, true));
+            requests.push((request(op::LISTEN, listens), Some(0)));
+        }
+        for which in (0..2).filter(|&which| self.shadows[which].is_some()) {
+            // A listener's first one went along.
+            if which == 1 || self.listens.is_none() {
+                let args = [which as u32, 0, 0, 0];
+                requests.push((Request { op: op::SHADOW, slot, args, ..Request::default() }, Some(which)));
+            }
         }
         if let Some(connected) = &self.connected {
-            requests.push((request(op::CONNECT, connected), false));
+            requests.push((request(op::CONNECT, connected), None));
         }
         requests
     }

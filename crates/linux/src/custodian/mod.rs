@@ -177,7 +177,7 @@ impl Custodian {
     }
 
     fn unwatch_shadow(&self, kept: &Kept) {
-        if let Some(shadow) = &kept.shadow {
+        for shadow in kept.shadows.iter().flatten() {
             let _ = epoll::delete(&self.set, shadow);
         }
     }
@@ -193,7 +193,7 @@ impl Custodian {
             }
         }
         for (slot, kept) in &self.kept {
-            if let Some(shadow) = &kept.shadow {
+            for shadow in kept.shadows.iter().flatten() {
                 let events = epoll::EventFlags::IN | epoll::EventFlags::ET;
                 self.watch(shadow.as_fd(), token(SHADOW, *slot, kept.incarnation), events);
             }
@@ -230,9 +230,9 @@ impl Custodian {
     fn shadow_ready(&self, slot: u32, incarnation: u32) {
         if self.link.is_none()
             && let Some(kept) = self.kept.get(&slot).filter(|k| k.incarnation == incarnation)
-            && let (Some(page), Some(shadow)) = (self.arena.socket(slot), &kept.shadow)
+            && let Some(page) = self.arena.socket(slot)
         {
-            shadow_ready(&page, &kept.far, shadow);
+            kept.shadows.iter().flatten().for_each(|shadow| shadow_ready(&page, &kept.far, shadow));
         }
     }
 

@@ -33,7 +33,10 @@ enum Watched {
     Far(SocketId),
     /// A far end that showed HUP while its descriptor did not seem to be closed.
     HungUp(SocketId),
-    Loopback(SocketId),
+    Loopback {
+        socket: SocketId,
+        second: bool,
+    },
 }
 
 struct Connection {
@@ -119,7 +122,7 @@ pub struct Applications {
     /// Far ends from before a crash that are not in the set yet, in the order in which they came.
     unwatched: VecDeque<SocketId>,
     survivors: Survivors,
-    loopback: HashMap<SocketId, (OwnedFd, u64)>,
+    loopback: HashMap<(SocketId, bool), (OwnedFd, u64)>,
     handles: HashMap<Handle, OwnedFd>,
     next_handle: u64,
     /// Those among them that nobody else needs yet.
@@ -210,7 +213,8 @@ impl Applications {
         }
         let Some(custodian) = self.custodians.get(&socket.domain) else { return };
         let with = match note.value as u32 {
-            op::LISTEN | op::SHADOW => self.loopback.get(&socket).map(|(fd, _)| fd),
+            op::LISTEN => self.loopback.get(&(socket, false)).map(|(fd, _)| fd),
+            op::SHADOW => self.loopback.get(&(socket, note.args[0] == 1)).map(|(fd, _)| fd),
             _ => self.far.get(&socket).map(|far| &far.fd),
         };
         let with: Vec<OwnedFd> = with.and_then(|fd| fd.try_clone().ok()).into_iter().collect();
@@ -240,12 +244,12 @@ impl Applications {
             }
             Effect::WatchLoopback { socket, handle } => {
                 if let Some(fd) = self.handles.remove(&handle) {
-                    self.keep_loopback(socket, fd);
+                    self.keep_loopback(socket, false, fd);
                 }
             }
-            Effect::Shadow { socket, handle, connection, reply } => {
+            Effect::Shadow { socket, second, handle, connection, reply } => {
                 let brought = self.handles.remove(&handle);
-                self.shadow(socket, brought, connection, reply);
+                self.shadow((socket, second), brought, connection, reply);
             }
             Effect::Note { socket, note } => self.note(socket, note),
             Effect::DomainGone(domain) => {
@@ -286,7 +290,7 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
                 }
                 Some(Watched::Far(socket)) => self.watch_again(socket, token),
                 Some(Watched::HungUp(_)) => {}
-                Some(Watched::Loopback(socket)) => self.loopback_ready(socket),
+                Some(Watched::Loopback { socket, second }) => self.loopback_ready(socket, second),
                 None => {}
             }
         }
@@ -349,9 +353,9 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
                 let sockets = slots.into_iter().map(|slot| SocketId { domain, slot });
                 self.take_far_ends(sockets, transport, fds.collect(), emit);
             }
-            ToServer::Loopback { domain, slot } => {
+            ToServer::Loopback { domain, slot, second } => {
                 if let Some(fd) = fds.next() {
-                    self.watch_loopback(SocketId { domain, slot }, fd);
+                    self.watch_loopback(SocketId { domain, slot }, second, fd);
                 }
             }
             _ => {}

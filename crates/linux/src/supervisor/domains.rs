@@ -3,7 +3,7 @@
 use super::Supervisor;
 use super::inheritance::Inheritance;
 use super::kept::Kept;
-use super::kept_ends::{Far, name_of};
+use super::kept_ends::{Far, loopback, name_of};
 use super::say::say;
 use crate::error::error;
 use crate::protocol::{self, ArenaShape, FromServer, ToServer};
@@ -48,7 +48,8 @@ pub struct Keeping {
     pub far: HashMap<SocketId, Far>,
     /// Those that the keeper does not have yet, and some that are gone.
     pub unkept: Vec<SocketId>,
-    loopback: HashMap<SocketId, OwnedFd>,
+    /// Kernel sockets beside sockets, with whether they are a listener's second.
+    loopback: HashMap<(SocketId, bool), OwnedFd>,
     connections: HashMap<u64, Connection>,
     announced: Vec<Announced>,
     next_domain: u16,
@@ -65,7 +66,9 @@ impl Keeping {
             kept.put(format!("domain/{}", id.0), &(f.pool, f.shape), &[&f.arena, &f.bell]);
         }
         self.far.iter_mut().for_each(|(s, far)| far.keep(*s, kept));
-        self.loopback.iter().for_each(|(s, fd)| kept.put(name_of("loopback", *s), &(), &[fd]));
+        for ((socket, second), fd) in &self.loopback {
+            kept.put(name_of(loopback(*second), *socket), &(), &[fd]);
+        }
         for (id, c) in &self.connections {
             c.keep(*id, kept);
         }
@@ -90,9 +93,11 @@ impl Keeping {
                 keeping.far.insert(socket, Far { fd, transport, kept: true });
             }
         }
-        for (numbers, (), fds) in inherited.numbered("loopback") {
-            if let (Some(socket), Some(fd)) = (socket(&numbers), fds.into_iter().next()) {
-                keeping.loopback.insert(socket, fd);
+        for second in [false, true] {
+            for (numbers, (), fds) in inherited.numbered(loopback(second)) {
+                if let (Some(socket), Some(fd)) = (socket(&numbers), fds.into_iter().next()) {
+                    keeping.loopback.insert((socket, second), fd);
+                }
             }
         }
         for (numbers, (domain, role), fds) in inherited.numbered("connection") {
@@ -172,8 +177,10 @@ impl Supervisor {
                 if far.as_ref().is_none_or(|far| far.kept) {
                     self.forget(name_of("far", socket));
                 }
-                if self.keeping.loopback.remove(&socket).is_some() {
-                    self.forget(name_of("loopback", socket));
+                for second in [false, true] {
+                    if self.keeping.loopback.remove(&(socket, second)).is_some() {
+                        self.forget(name_of(loopback(second), socket));
+                    }
                 }
                 // It closes its end when it is told of another one. What it shows there until then, nobody sees.
                 if let Some(i) = far.and_then(|far| self.index(far.transport)) {
@@ -191,10 +198,10 @@ impl Supervisor {
                 self.keeping.connections.remove(&id);
                 self.forget(format!("connection/{id}"));
             }
-            FromServer::KeepLoopback { domain, slot } => {
+            FromServer::KeepLoopback { domain, slot, second } => {
                 if let Some(fd) = fds.next() {
-                    self.keep("loopback", SocketId { domain, slot }, &(), &fd);
-                    self.keeping.loopback.insert(SocketId { domain, slot }, fd);
+                    self.keep(loopback(second), SocketId { domain, slot }, &(), &fd);
+                    self.keeping.loopback.insert((SocketId { domain, slot }, second), fd);
                 }
             }
             FromServer::NewDomain { id, shape } => {
@@ -320,9 +327,10 @@ impl Supervisor {
             return;
         }
         let mut names = vec![format!("domain/{}", domain.0)];
-        let Keeping { far, loopback, connections, .. } = &mut self.keeping;
+        let Keeping { far, loopback: beside, connections, .. } = &mut self.keeping;
         names.extend(far.extract_if(|s, _| s.domain == domain).map(|(s, _)| name_of("far", s)));
-        names.extend(loopback.extract_if(|s, _| s.domain == domain).map(|(s, _)| name_of("loopback", s)));
+        let ended = beside.extract_if(|(s, _), _| s.domain == domain);
+        names.extend(ended.map(|((s, second), _)| name_of(loopback(second), s)));
         let ended = connections.extract_if(|_, c| c.domain == Some(domain));
         names.extend(ended.map(|(id, _)| format!("connection/{id}")));
         names.into_iter().for_each(|name| self.forget(name));
@@ -355,8 +363,8 @@ impl Supervisor {
             let message = ToServer::Connection { id: *id, domain: c.domain, role: c.role };
             member.tell(&message, &[&c.fd]);
         }
-        for (s, fd) in &keeping.loopback {
-            member.tell(&ToServer::Loopback { domain: s.domain, slot: s.slot }, &[fd]);
+        for ((s, second), fd) in &keeping.loopback {
+            member.tell(&ToServer::Loopback { domain: s.domain, slot: s.slot, second: *second }, &[fd]);
         }
     }
 

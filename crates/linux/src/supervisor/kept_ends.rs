@@ -22,6 +22,11 @@ impl Far {
     }
 }
 
+/// The keeper's folder of the kernel sockets beside sockets.
+pub fn loopback(second: bool) -> &'static str {
+    if second { "loopback-second" } else { "loopback" }
+}
+
 /// The keeper's name for an end of a socket.
 pub fn name_of(folder: &str, socket: SocketId) -> String {
     format!("{folder}/{}/{}", socket.domain.0, socket.slot)

@@ -178,11 +178,11 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
     let kind = find(socket, level, name).ok_or(Errno(libc::ENOPROTOOPT))?;
     check(kind, socket.is_stream(), level, value)?;
     // The shadow keeps no errors: they would never be read.
-    if let Some(hidden) = loopback::of(socket)
-        && !matches!(kind, Kind::ErrorQueue | Kind::Membership(_) | Kind::MulticastInterface)
-    {
-        // Datagrams over the loopback get the option, too.
-        let _ = sys::set_option(hidden, level, name, value);
+    if !matches!(kind, Kind::ErrorQueue | Kind::Membership(_) | Kind::MulticastInterface) {
+        // What comes and goes over the loopback gets the option, too.
+        for hidden in loopback::all(socket) {
+            let _ = sys::set_option(hidden, level, name, value);
+        }
     }
     let page = &socket.page;
     match kind {

@@ -1,5 +1,5 @@
-/* Datagram sockets that speak to the network and to the loopback at once. On the kernel both are the
- * loopback, and what is expected is the same. */
+/* Datagram sockets, and a listener of both IP versions, that speak to the network and to the loopback at once. On the
+ * kernel both are the loopback, and what is expected is the same. */
 #include "check.h"
 
 static const char *const near = "127.0.0.1";
@@ -465,12 +465,83 @@ static void refused(void) {
     nothing_at(c);
 }
 
+static struct sockaddr_in6 at_six(const char *address, int port) {
+    struct sockaddr_in6 a = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+    CHECK(inet_pton(AF_INET6, address, &a.sin6_addr) == 1);
+    return a;
+}
+
+/* One connection to the listener, from a client at `address`, and an answer. */
+static void visit(int l, int port, const char *address) {
+    struct sockaddr_in6 to = at_six(address, port), peer, own;
+    socklen_t len = sizeof peer, own_len = sizeof own;
+    int c = socket(AF_INET6, SOCK_STREAM, 0);
+    CHECK(connect(c, (void *)&to, sizeof to) == 0);
+    CHECK(getsockname(c, (void *)&own, &own_len) == 0);
+    CHECK(await(l, POLLIN) == POLLIN);
+    int s = accept(l, (void *)&peer, &len);
+    CHECK(s >= 0);
+    EQUAL(len, sizeof peer);
+    EQUAL(peer.sin6_port, own.sin6_port);
+    CHECK(memcmp(&peer.sin6_addr, &own.sin6_addr, 16) == 0);
+    write_all(s, "answer", 6);
+    char got[6];
+    read_all(c, got, 6);
+    CHECK(memcmp(got, "answer", 6) == 0);
+    close(s), close(c);
+}
+
+static void visits(int l) {
+    struct sockaddr_in6 own;
+    socklen_t len = sizeof own;
+    char mapped[40];
+    CHECK(getsockname(l, (void *)&own, &len) == 0);
+    snprintf(mapped, sizeof mapped, "::ffff:%s", host);
+    const char *addresses[3] = {"::1", "::ffff:127.0.0.1", mapped};
+    for (int i = 0; i < 6; i++) visit(l, ntohs(own.sin6_port), addresses[i % 3]);
+    settle();
+    EQUAL(now(l, POLLIN), 0);
+}
+
+/* Started over such a listener. */
+static void heir_of_both(void) { visits(atoi(arguments[3])); }
+
+/* A listener of both IP versions is reached at both addresses of the loopback, and by the network. */
+static void listener_of_both(void) {
+    int l = socket(AF_INET6, SOCK_STREAM, 0), off = 0, on = 1;
+    struct sockaddr_in6 any = {.sin6_family = AF_INET6}, taken;
+    socklen_t len = sizeof any;
+    CHECK(setsockopt(l, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0);
+    CHECK(setsockopt(l, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0);
+    CHECK(bind(l, (void *)&any, sizeof any) == 0 && listen(l, 10) == 0);
+    CHECK(getsockname(l, (void *)&any, &len) == 0);
+    visits(l);
+    pid_t child = fork();
+    if (child == 0) { visits(l); _exit(0); }
+    reap(child);
+    child = fork();
+    if (child == 0) {
+        char number[20];
+        snprintf(number, sizeof number, "%d", l);
+        execl(arguments[0], arguments[0], "heir_of_both", host, number, (char *)NULL);
+        _exit(1);
+    }
+    reap(child);
+    visits(l);
+    /* Gone is gone. */
+    taken = at_six("::1", ntohs(any.sin6_port));
+    close(l);
+    int c = socket(AF_INET6, SOCK_STREAM, 0);
+    FAILS(connect(c, (void *)&taken, sizeof taken), ECONNREFUSED);
+}
+
 int main(int argc, char **argv) {
     arguments = argv;
     static const struct test cases[] = {
         {"beside", beside}, {"together", together}, {"peeked", peeked}, {"either_first", either_first},
         {"connected_peer", connected_peer}, {"loopback_peer", loopback_peer}, {"waits", waits},
-        {"heir", heir}, {"domain", domain}, {"handed", handed}, {"six", six}, {"held", held}, {"refused", refused}, {0},
+        {"heir", heir}, {"domain", domain}, {"handed", handed}, {"six", six}, {"held", held}, {"refused", refused},
+        {"listener_of_both", listener_of_both}, {"heir_of_both", heir_of_both}, {0},
     };
     return run_case(cases, argc, argv);
 }

@@ -124,10 +124,12 @@ impl Control {
         let events = libc::EPOLLIN | libc::EPOLLET;
         let brought = descriptor.map(|fd| Watched::new(fd, self.epoll.as_raw_fd(), events, data));
         let mut reply = Reply { version: LAYOUT_VERSION, sequence: request.sequence, ..Reply::default() };
-        let shown = network.shadow(domain, request.slot, brought).unwrap_or_else(|errno| {
-            reply.errno = errno;
-            None
-        });
+        let shown = network.shadow(domain, (request.slot, request.args[0] as usize), brought).unwrap_or_else(
+            |errno| {
+                reply.errno = errno;
+                None
+            },
+        );
         sys::send(fd, reply.as_bytes(), shown.as_slice());
     }
 

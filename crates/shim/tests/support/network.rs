@@ -136,7 +136,7 @@ impl Network {
     pub fn listen(&mut self, domain: usize, slot: u32, hidden: Option<Watched>) -> Answer {
         let slot_ref = self.slot((domain, slot)).ok_or(libc::EBADF)?;
         slot_ref.listening = true;
-        slot_ref.hidden = hidden;
+        slot_ref.hidden[0] = hidden;
         slot_ref.set_flags(flag::LISTENING);
         Ok((slot, 0))
     }
@@ -193,18 +193,18 @@ impl Network {
         Ok((request.slot, 0))
     }
 
-    /// The hidden kernel socket beside a datagram socket: brings it, or asks for it.
+    /// The hidden kernel socket beside a datagram socket, or the second one beside a listener: brings it, or asks for it.
     pub fn shadow(
         &mut self,
         domain: usize,
-        slot: u32,
+        (slot, which): (u32, usize),
         brought: Option<Watched>,
     ) -> Result<Option<RawFd>, i32> {
         let slot = self.slot((domain, slot)).ok_or(libc::EBADF)?;
-        match (brought, &slot.hidden) {
+        match (brought, &slot.hidden[which]) {
             (Some(_), Some(_)) => Err(libc::EEXIST),
             (Some(shadow), None) => {
-                slot.hidden = Some(shadow);
+                slot.hidden[which] = Some(shadow);
                 Ok(None)
             }
             (None, Some(shadow)) => Ok(Some(shadow.as_raw_fd())),
@@ -216,7 +216,7 @@ impl Network {
     pub fn kernel_ready(&mut self, domain: usize, slot: u32) {
         if let Some(slot) = self.slot((domain, slot)) {
             slot.page.add_shadow_arrival();
-            if slot.hidden.as_ref().is_some_and(sys::is_readable) {
+            if slot.hidden.iter().flatten().any(sys::is_readable) {
                 slot.post_anyway();
             }
         }
@@ -233,9 +233,7 @@ impl Network {
         let unread = s.page.receivable() > 0;
         if s.listening {
             // A program that is just being started may have inherited it for a moment.
-            if let Some(hidden) = &s.hidden {
-                sys::shutdown(hidden, libc::SHUT_RDWR);
-            }
+            s.hidden.iter().flatten().for_each(|hidden| sys::shutdown(hidden, libc::SHUT_RDWR));
             let port = s.page.local().port;
             self.drop_waiting(domain, port);
         }

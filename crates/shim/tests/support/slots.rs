@@ -26,7 +26,7 @@ pub struct Slot {
     pub bound: Option<Endpoint>,
     pub reuse_port: bool,
     pub listening: bool,
-    pub hidden: Option<sys::Watched>,
+    pub hidden: [Option<sys::Watched>; 2],
     /// A stream's other end; a datagram socket's peer lies in its page.
     pub peer: Option<Id>,
     pub fin_sent: bool,
@@ -100,7 +100,7 @@ impl DomainSlots {
             bound: None,
             reuse_port: false,
             listening: false,
-            hidden: None,
+            hidden: [None, None],
             peer: None,
             fin_sent: false,
             ended: false,

@@ -12,7 +12,7 @@ use eft_messages::{ComponentId, Role};
 
 impl Sockets {
     /// The shadow of one of the domain's sockets: all the domain's processes may ask for it. It is
-    /// added to datagram sockets only, since a listener brings its own along.
+    /// added to datagram sockets only, since a listener brings its own along, but for the second one of a listener.
     pub(super) fn shadow(
         &mut self,
         connection: ConnectionId,
@@ -22,12 +22,16 @@ impl Sockets {
         handle: Handle,
         out: &mut Outbox<Out>,
     ) -> Result<(), i32> {
-        if handle != Handle::default() && transport.role != Role::Udp {
+        let second = r.args[0] == 1;
+        let listens =
+            || self.domains.get(&socket.domain).is_some_and(|domain| domain.listeners.contains(&socket.slot));
+        let takes = if second { listens() } else { transport.role == Role::Udp };
+        if handle != Handle::default() && !takes {
             return Err(EOPNOTSUPP);
         }
         let reply =
             Reply { version: LAYOUT_VERSION, sequence: r.sequence, slot: socket.slot, ..Reply::default() };
-        out.push(Out::Effect(Effect::Shadow { socket, handle, connection, reply }));
+        out.push(Out::Effect(Effect::Shadow { socket, second, handle, connection, reply }));
         Ok(())
     }
 

@@ -83,9 +83,10 @@ impl Applications {
         if let Some(Far { fd, token, .. }) = &far {
             self.unwatch(fd, *token);
         }
-        if let Some((fd, token)) = self.loopback.remove(&socket) {
+        for second in [false, true] {
+            let Some((fd, token)) = self.loopback.remove(&(socket, second)) else { continue };
             self.unwatch(&fd, token);
-            if far.is_some_and(|far| far.transport.role == eft_messages::Role::Tcp) {
+            if far.as_ref().is_some_and(|far| far.transport.role == eft_messages::Role::Tcp) {
                 // A listener. The supervisor and the custodian hold it a little longer, but it accepts nothing any
                 // more.
                 let _ = rustix::net::shutdown(&fd, rustix::net::Shutdown::Both);

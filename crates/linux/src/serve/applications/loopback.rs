@@ -1,8 +1,9 @@
 //! Kernel sockets on the loopback that stand beside eft sockets.
 //!
-//! A program brings a listener's with LISTEN and a datagram socket's with SHADOW. A duplicate is watched here: when
-//! something arrives there, the eft socket's token is posted, so that its descriptor is readable. What must never
-//! happen: something arrives at a kernel socket and its program does not learn of it.
+//! A program brings a listener's with LISTEN and a datagram socket's with SHADOW, as the second one of a listener of both
+//! IP versions. A duplicate is watched here: when something arrives there, the eft socket's token is posted, so that its
+//! descriptor is readable. What must never happen: something arrives at a kernel socket and its program does not learn of
+//! it.
 
 use super::{Applications, Watched};
 use crate::descriptors::shadow_ready;
@@ -15,33 +16,34 @@ use rustix::event::epoll;
 use std::os::fd::{AsFd, OwnedFd};
 
 impl Applications {
-    pub(super) fn watch_loopback(&mut self, socket: SocketId, fd: OwnedFd) {
+    pub(super) fn watch_loopback(&mut self, socket: SocketId, second: bool, fd: OwnedFd) {
         let events = epoll::EventFlags::IN | epoll::EventFlags::ET;
-        let token = self.watch(fd.as_fd(), Watched::Loopback(socket), events);
-        if let Some((old, old_token)) = self.loopback.insert(socket, (fd, token)) {
+        let token = self.watch(fd.as_fd(), Watched::Loopback { socket, second }, events);
+        if let Some((old, old_token)) = self.loopback.insert((socket, second), (fd, token)) {
             self.unwatch(&old, old_token);
         }
     }
 
-    pub(super) fn keep_loopback(&mut self, socket: SocketId, fd: OwnedFd) {
+    pub(super) fn keep_loopback(&mut self, socket: SocketId, second: bool, fd: OwnedFd) {
         let (domain, slot) = (socket.domain, socket.slot);
-        super::super::tell(&self.control, &FromServer::KeepLoopback { domain, slot }, &[&fd]);
-        self.watch_loopback(socket, fd);
+        super::super::tell(&self.control, &FromServer::KeepLoopback { domain, slot, second }, &[&fd]);
+        self.watch_loopback(socket, second, fd);
     }
 
     /// Handles `op::SHADOW`. The first shadow stays, because other processes may hold it already.
     pub(super) fn shadow(
         &mut self,
-        socket: SocketId,
+        (socket, second): (SocketId, bool),
         brought: Option<OwnedFd>,
         connection: ConnectionId,
         reply: Reply,
     ) {
-        let there = self.loopback.get(&socket).map(|(fd, _)| fd.try_clone());
+        let there = self.loopback.get(&(socket, second)).map(|(fd, _)| fd.try_clone());
         match (brought, there) {
             (Some(fd), None) => {
-                self.keep_loopback(socket, fd);
-                self.note(socket, Reply { sequence: 0, value: op::SHADOW as u64, ..reply });
+                self.keep_loopback(socket, second, fd);
+                let args = [second.into(), 0, 0, 0];
+                self.note(socket, Reply { sequence: 0, value: op::SHADOW as u64, args, ..reply });
                 self.reply(connection, reply, &[]);
             }
             (None, Some(Ok(fd))) => self.reply(connection, reply, &[fd]),
@@ -52,10 +54,10 @@ impl Applications {
     }
 
     /// Something arrived at the kernel's socket.
-    pub(super) fn loopback_ready(&self, socket: SocketId) {
+    pub(super) fn loopback_ready(&self, socket: SocketId, second: bool) {
         let page = self.domains.get(&socket.domain).and_then(|f| f.arena.socket(socket.slot));
         let (Some(page), Some(far), Some((beside, _))) =
-            (page, self.far.get(&socket), self.loopback.get(&socket))
+            (page, self.far.get(&socket), self.loopback.get(&(socket, second)))
         else {
             return;
         };
