@@ -28,17 +28,48 @@
 
 #define MUST(what) do { if (!(what)) { fprintf(stderr, "line %d: %s: %s\n", __LINE__, #what, strerror(errno)); exit(1); } } while (0)
 
-static struct sockaddr_in to(const char *host, const char *port) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(atoi(port))};
-    MUST(inet_aton(host, &address.sin_addr));
+/* AF_INET or AF_INET6: that of the host that the command line names. */
+static int family;
+
+typedef union {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+} address_t;
+
+/* Bytes of an address. */
+static socklen_t size(void) { return family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in); }
+
+static int port_of(const address_t *a) { return family == AF_INET6 ? a->v6.sin6_port : a->v4.sin_port; }
+
+static int same(const address_t *a, const address_t *b) {
+    int ip = family == AF_INET6 ? memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, 16) : memcmp(&a->v4.sin_addr, &b->v4.sin_addr, 4);
+    return a->any.sa_family == family && b->any.sa_family == family && port_of(a) == port_of(b) && !ip;
+}
+
+static address_t to(const char *host, const char *port) {
+    address_t address = {0};
+    address.any.sa_family = family;
+    if (family == AF_INET6) {
+        address.v6.sin6_port = htons(atoi(port));
+        MUST(inet_pton(family, host, &address.v6.sin6_addr) == 1);
+    } else {
+        address.v4.sin_port = htons(atoi(port));
+        MUST(inet_pton(family, host, &address.v4.sin_addr) == 1);
+    }
     return address;
 }
 
+static void to_loopback(address_t *address) {
+    if (family == AF_INET6) address->v6.sin6_addr = in6addr_loopback;
+    else address->v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+}
+
 static int connected(const char *host, const char *port) {
-    struct sockaddr_in address = to(host, port);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    address_t address = to(host, port);
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     MUST(fd >= 0);
-    MUST(connect(fd, (void *)&address, sizeof address) == 0);
+    MUST(connect(fd, &address.any, size()) == 0);
     return fd;
 }
 
@@ -73,12 +104,12 @@ static int fetch(const char *host, const char *port) {
 static struct { char *bytes; size_t n; } rest[65536];
 
 static void echo(int set, int fd, int datagrams) {
-    struct sockaddr_in from;
+    address_t from;
     if (datagrams) {
         socklen_t len = sizeof from;
         ssize_t n;
-        while ((n = recvfrom(fd, buffer, sizeof buffer, 0, (void *)&from, &len)) >= 0)
-            MUST(sendto(fd, buffer, n, 0, (void *)&from, len) == n);
+        while ((n = recvfrom(fd, buffer, sizeof buffer, 0, &from.any, &len)) >= 0)
+            MUST(sendto(fd, buffer, n, 0, &from.any, len) == n);
         MUST(errno == EAGAIN);
         return;
     }
@@ -100,12 +131,12 @@ static void echo(int set, int fd, int datagrams) {
 }
 
 static int serve(const char *host, const char *port) {
-    struct sockaddr_in address = to(host, port), peer, same;
+    address_t address = to(host, port), peer, named;
     int set = epoll_create1(0), one = 1;
-    int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), datagrams = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+    int listener = socket(family, SOCK_STREAM | SOCK_NONBLOCK, 0), datagrams = socket(family, SOCK_DGRAM | SOCK_NONBLOCK, 0);
     MUST(setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0);
-    MUST(bind(listener, (void *)&address, sizeof address) == 0 && listen(listener, 512) == 0);
-    MUST(bind(datagrams, (void *)&address, sizeof address) == 0);
+    MUST(bind(listener, &address.any, size()) == 0 && listen(listener, 512) == 0);
+    MUST(bind(datagrams, &address.any, size()) == 0);
     struct epoll_event event = {.events = EPOLLIN, .data.fd = listener}, events[64];
     MUST(epoll_ctl(set, EPOLL_CTL_ADD, listener, &event) == 0);
     event.data.fd = datagrams;
@@ -116,10 +147,10 @@ static int serve(const char *host, const char *port) {
             int fd = events[i].data.fd;
             if (fd != listener) { echo(set, fd, fd == datagrams); continue; }
             for (;;) {
-                socklen_t len = sizeof peer, again = sizeof same;
-                fd = accept4(listener, (void *)&peer, &len, SOCK_NONBLOCK);
+                socklen_t len = sizeof peer, again = sizeof named;
+                fd = accept4(listener, &peer.any, &len, SOCK_NONBLOCK);
                 if (fd < 0) { MUST(errno == EAGAIN); break; }
-                MUST(len == sizeof peer && getpeername(fd, (void *)&same, &again) == 0 && !memcmp(&peer, &same, len));
+                MUST(len == size() && getpeername(fd, &named.any, &again) == 0 && same(&peer, &named));
                 event = (struct epoll_event){.events = EPOLLIN | EPOLLOUT | EPOLLET, .data.fd = fd};
                 MUST(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) == 0);
             }
@@ -128,13 +159,13 @@ static int serve(const char *host, const char *port) {
 }
 
 static int many(const char *host, const char *port, int count) {
-    struct sockaddr_in address = to(host, port);
+    address_t address = to(host, port);
     int set = epoll_create1(0), left = count, *got = calloc(65536, sizeof *got);
     struct epoll_event events[64];
     for (int i = 0; i < count; i++) {
-        int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK, 0);
         MUST(fd >= 0);
-        MUST(connect(fd, (void *)&address, sizeof address) == -1 && errno == EINPROGRESS);
+        MUST(connect(fd, &address.any, size()) == -1 && errno == EINPROGRESS);
         struct epoll_event event = {.events = EPOLLOUT, .data.fd = fd};
         MUST(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) == 0);
     }
@@ -175,12 +206,12 @@ static int events_of(int fd, int events, int milliseconds) {
 }
 
 static void refused(const char *host, const char *closed) {
-    struct sockaddr_in address = to(host, closed);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    MUST(connect(fd, (void *)&address, sizeof address) == -1 && errno == ECONNREFUSED);
+    address_t address = to(host, closed);
+    int fd = socket(family, SOCK_STREAM, 0);
+    MUST(connect(fd, &address.any, size()) == -1 && errno == ECONNREFUSED);
     close(fd);
-    fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-    MUST(connect(fd, (void *)&address, sizeof address) == -1 && errno == EINPROGRESS);
+    fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    MUST(connect(fd, &address.any, size()) == -1 && errno == EINPROGRESS);
     MUST(events_of(fd, POLLOUT, 5000) & POLLOUT);
     MUST(error_of(fd) == ECONNREFUSED);
     MUST(read(fd, buffer, 1) <= 0);
@@ -188,25 +219,25 @@ static void refused(const char *host, const char *closed) {
 }
 
 static void names_and_options(const char *host, const char *port) {
-    struct sockaddr_in own, peer, want = to(host, port);
+    address_t own, peer, want = to(host, port);
     socklen_t len = sizeof own;
     int fd = connected(host, port), value = 1;
-    MUST(getpeername(fd, (void *)&peer, &len) == 0 && len == sizeof peer && !memcmp(&peer, &want, 8));
-    MUST(getsockname(fd, (void *)&own, &len) == 0 && own.sin_family == AF_INET && own.sin_port);
+    MUST(getpeername(fd, &peer.any, &len) == 0 && len == size() && same(&peer, &want));
+    MUST(getsockname(fd, &own.any, &len) == 0 && own.any.sa_family == family && port_of(&own));
     len = 3;
-    MUST(getsockname(fd, (void *)&own, &len) == 0 && len == sizeof own);
+    MUST(getsockname(fd, &own.any, &len) == 0 && len == size());
     MUST(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &value, sizeof value) == 0);
     len = sizeof value, value = 0;
     MUST(getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &value, &len) == 0 && value);
     MUST(getsockopt(fd, SOL_SOCKET, SO_TYPE, &value, &len) == 0 && value == SOCK_STREAM);
-    MUST(getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &value, &len) == 0 && value == AF_INET);
+    MUST(getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &value, &len) == 0 && value == family);
     MUST(setsockopt(fd, SOL_SOCKET, 200, &value, sizeof value) == -1 && errno == ENOPROTOOPT);
     MUST(setsockopt(fd, SOL_SOCKET, SO_LINGER, (void *)8, 8) == -1 && errno == EFAULT);
-    MUST(connect(fd, (void *)&want, sizeof want) == -1 && errno == EISCONN);
+    MUST(connect(fd, &want.any, size()) == -1 && errno == EISCONN);
     close(fd);
-    fd = socket(AF_INET, SOCK_STREAM, 0);
+    fd = socket(family, SOCK_STREAM, 0);
     MUST(connect(fd, (void *)8, sizeof want) == -1 && errno == EFAULT);
-    MUST(bind(fd, (void *)&want, -1) == -1 && errno == EINVAL);
+    MUST(bind(fd, &want.any, -1) == -1 && errno == EINVAL);
     MUST(shutdown(fd, SHUT_WR) == -1 && errno == ENOTCONN);
     close(fd);
 }
@@ -230,17 +261,17 @@ static void half_closed(const char *host, const char *port) {
 }
 
 static void listens(void) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = INADDR_ANY};
+    address_t address = to(family == AF_INET6 ? "::" : "0.0.0.0", "0");
     socklen_t len = sizeof address;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK, 0);
     MUST(listen(fd, 5) == 0);
     MUST(accept(fd, 0, 0) == -1 && errno == EAGAIN);
     MUST(events_of(fd, POLLIN, 0) == 0);
-    MUST(getsockname(fd, (void *)&address, &len) == 0 && address.sin_port);
+    MUST(getsockname(fd, &address.any, &len) == 0 && port_of(&address));
     /* The wildcard address is reachable on the loopback, too. */
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int to = socket(AF_INET, SOCK_STREAM, 0);
-    MUST(connect(to, (void *)&address, sizeof address) == 0);
+    to_loopback(&address);
+    int to = socket(family, SOCK_STREAM, 0);
+    MUST(connect(to, &address.any, size()) == 0);
     MUST(events_of(fd, POLLIN, 5000) == POLLIN);
     int from = accept(fd, 0, 0);
     MUST(from >= 0 && events_of(fd, POLLIN, 0) == 0);
@@ -250,8 +281,8 @@ static void listens(void) {
     pid_t child = fork();
     if (child == 0) {
         usleep(100000);
-        int late = socket(AF_INET, SOCK_STREAM, 0);
-        MUST(connect(late, (void *)&address, sizeof address) == 0);
+        int late = socket(family, SOCK_STREAM, 0);
+        MUST(connect(late, &address.any, size()) == 0);
         _exit(0);
     }
     MUST((from = accept(fd, 0, 0)) >= 0);
@@ -261,36 +292,37 @@ static void listens(void) {
 }
 
 static void datagrams(const char *host, const char *port) {
-    struct sockaddr_in address = to(host, port), from;
+    address_t address = to(host, port), from;
     socklen_t len = sizeof from;
-    int fd = socket(AF_INET, SOCK_DGRAM, 0), on = 1;
+    int fd = socket(family, SOCK_DGRAM, 0), on = 1;
     struct timeval limit = {.tv_usec = 50000};
     MUST(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0);
-    MUST(recvfrom(fd, buffer, 9, 0, (void *)&from, &len) == -1 && errno == EAGAIN);
+    MUST(recvfrom(fd, buffer, 9, 0, &from.any, &len) == -1 && errno == EAGAIN);
     limit.tv_sec = 5;
     MUST(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0);
     /* Unconnected. */
-    MUST(sendto(fd, "first", 5, 0, (void *)&address, sizeof address) == 5);
-    MUST(recvfrom(fd, buffer, 3, MSG_PEEK | MSG_TRUNC, (void *)&from, &len) == 5);
-    MUST(recvfrom(fd, buffer, 99, 0, (void *)&from, &len) == 5 && !memcmp(buffer, "first", 5));
-    MUST(len == sizeof from && !memcmp(&from, &address, 8));
-    MUST(sendto(fd, "again", 5, 0, (void *)&address, sizeof address) == 5);
+    MUST(sendto(fd, "first", 5, 0, &address.any, size()) == 5);
+    MUST(recvfrom(fd, buffer, 3, MSG_PEEK | MSG_TRUNC, &from.any, &len) == 5);
+    MUST(recvfrom(fd, buffer, 99, 0, &from.any, &len) == 5 && !memcmp(buffer, "first", 5));
+    MUST(len == size() && same(&from, &address));
+    MUST(sendto(fd, "again", 5, 0, &address.any, size()) == 5);
     MUST(recv(fd, buffer, 99, 0) == 5 && !memcmp(buffer, "again", 5));
     /* With a message, and where it came to. */
-    MUST(setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof on) == 0);
+    int level = family == AF_INET6 ? IPPROTO_IPV6 : IPPROTO_IP, told = family == AF_INET6 ? IPV6_PKTINFO : IP_PKTINFO;
+    MUST(setsockopt(fd, level, family == AF_INET6 ? IPV6_RECVPKTINFO : IP_PKTINFO, &on, sizeof on) == 0);
     char control[64];
     struct iovec parts[2] = {{"sec", 3}, {"ond", 3}};
-    struct msghdr message = {.msg_name = &address, .msg_namelen = sizeof address, .msg_iov = parts, .msg_iovlen = 2};
+    struct msghdr message = {.msg_name = &address, .msg_namelen = size(), .msg_iov = parts, .msg_iovlen = 2};
     MUST(sendmsg(fd, &message, 0) == 6);
     parts[0].iov_base = buffer, parts[1].iov_base = buffer + 3, parts[1].iov_len = 99;
-    message.msg_name = &from, message.msg_namelen = sizeof from, message.msg_control = control, message.msg_controllen = sizeof control;
-    MUST(recvmsg(fd, &message, 0) == 6 && !memcmp(buffer, "second", 6) && !memcmp(&from, &address, 8));
+    message.msg_name = &from, message.msg_namelen = size(), message.msg_control = control, message.msg_controllen = sizeof control;
+    MUST(recvmsg(fd, &message, 0) == 6 && !memcmp(buffer, "second", 6) && same(&from, &address));
     struct cmsghdr *item = CMSG_FIRSTHDR(&message);
-    MUST(item && item->cmsg_level == IPPROTO_IP && item->cmsg_type == IP_PKTINFO);
+    MUST(item && item->cmsg_level == level && item->cmsg_type == told);
     /* Several at once. */
     struct mmsghdr several[3] = {0};
     for (int i = 0; i < 3; i++) {
-        several[i].msg_hdr = (struct msghdr){.msg_name = &address, .msg_namelen = sizeof address, .msg_iov = parts, .msg_iovlen = 1};
+        several[i].msg_hdr = (struct msghdr){.msg_name = &address, .msg_namelen = size(), .msg_iov = parts, .msg_iovlen = 1};
         parts[0] = (struct iovec){"ttt", 3};
     }
     MUST(sendmmsg(fd, several, 3, 0) == 3 && several[2].msg_len == 3);
@@ -301,12 +333,12 @@ static void datagrams(const char *host, const char *port) {
         got += n;
     }
     /* Connected: plain reads and writes. */
-    MUST(connect(fd, (void *)&address, sizeof address) == 0);
+    MUST(connect(fd, &address.any, size()) == 0);
     MUST(write(fd, "third", 5) == 5);
     MUST(events_of(fd, POLLIN, 5000) == POLLIN);
     MUST(read(fd, buffer, 99) == 5 && !memcmp(buffer, "third", 5));
     MUST(send(fd, "", 0, 0) == 0);
-    MUST(recvfrom(fd, buffer, 99, 0, (void *)&from, &len) == 0 && !memcmp(&from, &address, 8));
+    MUST(recvfrom(fd, buffer, 99, 0, &from.any, &len) == 0 && !memcmp(&from, &address, 8));
     memset(buffer, 7, 8000);
     MUST(send(fd, buffer, 8000, 0) == 8000 && recv(fd, buffer, sizeof buffer, 0) == 8000);
     close(fd);
@@ -326,12 +358,12 @@ static void nothing(int signal) { (void)signal; }
 /* What no honest program does. The kernel gives these errors; libc is left out, since it looks
    into messages itself. */
 static void hostile(const char *host, const char *port) {
-    struct sockaddr_in address = to(host, port);
+    address_t address = to(host, port);
     void *bad = (void *)8;
     socklen_t len = -1;
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
+    int fd = socket(family, SOCK_DGRAM | SOCK_NONBLOCK, 0);
     struct iovec part = {buffer, 8};
-    struct msghdr message = {.msg_name = &address, .msg_namelen = sizeof address, .msg_iov = &part, .msg_iovlen = 1};
+    struct msghdr message = {.msg_name = &address, .msg_namelen = size(), .msg_iov = &part, .msg_iovlen = 1};
     MUST(syscall(SYS_sendmsg, fd, bad, 0) == -1 && errno == EFAULT);
     message.msg_iov = bad;
     MUST(syscall(SYS_sendmsg, fd, &message, 0) == -1 && errno == EFAULT);
@@ -344,26 +376,26 @@ static void hostile(const char *host, const char *port) {
     part.iov_base = buffer, message.msg_control = buffer, message.msg_controllen = 1 << 30;
     MUST(syscall(SYS_sendmsg, fd, &message, 0) == -1 && errno == ENOBUFS);
     message.msg_controllen = 0;
-    MUST(syscall(SYS_sendto, fd, buffer, (size_t)1 << 40, 0, (void *)&address, sizeof address) == -1 && errno == EMSGSIZE);
+    MUST(syscall(SYS_sendto, fd, buffer, (size_t)1 << 40, 0, &address.any, size()) == -1 && errno == EMSGSIZE);
     MUST(syscall(SYS_sendto, fd, buffer, 8, 0, bad, sizeof address) == -1 && errno == EFAULT);
-    MUST(syscall(SYS_sendto, fd, buffer, 8, 0, (void *)&address, 1000) == -1 && errno == EINVAL);
+    MUST(syscall(SYS_sendto, fd, buffer, 8, 0, &address.any, 1000) == -1 && errno == EINVAL);
     MUST(syscall(SYS_recvmsg, fd, bad, 0) == -1 && errno == EFAULT);
     MUST(syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_TYPE, buffer, &len) == -1 && errno == EINVAL);
     MUST(syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_TYPE, buffer, bad) == -1 && errno == EFAULT);
-    MUST(syscall(SYS_getsockname, fd, (void *)&address, bad) == -1 && errno == EFAULT);
+    MUST(syscall(SYS_getsockname, fd, &address.any, bad) == -1 && errno == EFAULT);
     MUST(shutdown(fd, 7) == -1 && errno == EINVAL);
     MUST(accept(fd, 0, 0) == -1 && errno == EOPNOTSUPP);
-    MUST(syscall(SYS_bind, 1000, (void *)&address, sizeof address) == -1 && errno == EBADF);
-    MUST(syscall(SYS_bind, 0, (void *)&address, sizeof address) == -1 && errno == ENOTSOCK);
+    MUST(syscall(SYS_bind, 1000, &address.any, size()) == -1 && errno == EBADF);
+    MUST(syscall(SYS_bind, 0, &address.any, size()) == -1 && errno == ENOTSOCK);
     /* A datagram does not lose its way when there is no room for its address. */
     MUST(syscall(SYS_sendmsg, fd, &message, 0) == 8);
     MUST(events_of(fd, POLLIN, 5000) == POLLIN);
     MUST(syscall(SYS_recvfrom, fd, bad, 8, MSG_PEEK, 0, 0) == -1 && errno == EFAULT);
     len = 0;
-    MUST(syscall(SYS_recvfrom, fd, buffer, 8, 0, (void *)&address, &len) == 8 && len == sizeof address);
+    MUST(syscall(SYS_recvfrom, fd, buffer, 8, 0, &address.any, &len) == 8 && len == size());
     close(fd);
     /* Calls that wait end with a signal, and with their process. */
-    fd = socket(AF_INET, SOCK_STREAM, 0);
+    fd = socket(family, SOCK_STREAM, 0);
     MUST(listen(fd, 5) == 0);
     struct sigaction action = {.sa_handler = nothing};
     sigaction(SIGALRM, &action, 0);
@@ -376,10 +408,10 @@ static void hostile(const char *host, const char *port) {
         MUST(kill(child, SIGKILL) == 0 && waitpid(child, 0, 0) == child);
     }
     len = sizeof address;
-    MUST(getsockname(fd, (void *)&address, &len) == 0);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int to = socket(AF_INET, SOCK_STREAM, 0);
-    MUST(connect(to, (void *)&address, sizeof address) == 0 && accept(fd, 0, 0) >= 0);
+    MUST(getsockname(fd, &address.any, &len) == 0);
+    to_loopback(&address);
+    int to = socket(family, SOCK_STREAM, 0);
+    MUST(connect(to, &address.any, size()) == 0 && accept(fd, 0, 0) >= 0);
     close(fd);
 }
 
@@ -409,6 +441,7 @@ static int ask(const char *host, const char *port, int count, int each) {
 
 int main(int count, char **words) {
     const char *what = count > 3 ? words[1] : "";
+    family = count > 2 && strchr(words[2], ':') ? AF_INET6 : AF_INET;
     if (!strcmp(what, "serve")) return serve(words[2], words[3]);
     if (!strcmp(what, "fetch")) return fetch(words[2], words[3]);
     if (!strcmp(what, "hang")) return hang(words[2], words[3]);
