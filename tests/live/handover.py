@@ -128,7 +128,7 @@ def another_up_puts_components_otherwise_into_processes():
     goes_on("tap", put_otherwise_into_processes)
 
 
-@of_one_version
+@of_one_version("its stacks are linked by shared memory and name their addresses")
 def a_pair_outlives_a_restart_of_either_side():
     with Scene("handover-pair") as scene:
         path = scene.dir / "pair"

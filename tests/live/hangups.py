@@ -40,7 +40,7 @@ for line in sys.stdin:
 """
 
 
-@of_one_version
+@of_one_version("the C programs of the shim's tests speak IPv4")
 def the_same_cases_as_on_the_kernel():
     with Scene("hangups") as scene:
         stack = Stack(scene)

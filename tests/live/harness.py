@@ -427,10 +427,12 @@ def over_veth(case):
     return run
 
 
-def of_one_version(case):
-    """A case that names addresses itself: of one version, or of both."""
-    case.of_one_version = True
-    return case
+def of_one_version(reason):
+    """Marks a case that IPv6 would not change, and says why."""
+    def mark(case):
+        case.of_one_version = reason
+        return case
+    return mark
 
 
 def over_ipv6(case):

@@ -19,7 +19,7 @@ def refused(*command, says, status=None, env=None):
     check(len(text.splitlines()) <= 4, f"{command} said more than one clear thing:\n{text}")
 
 
-@of_one_version
+@of_one_version("no stack comes up: ipv6_bad_addresses_are_refused has the words of IPv6")
 def wrong_command_lines():
     with Scene("inputs") as scene:
         up = [EFT, "up", "--name", "lt", "--address", "10.77.3.2/24"]

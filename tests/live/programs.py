@@ -362,7 +362,7 @@ def standard_streams():
         check(on_stack[1] == "found 3: word 7\nhere again\n", f"the program printed {on_stack[1]!r}")
 
 
-@of_one_version
+@of_one_version("the C programs of the shim's tests speak IPv4")
 def calls_of_the_library():
     """The shim's own test programs, which expect Linux's behaviour, here on a whole stack."""
     with Scene("calls") as scene:

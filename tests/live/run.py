@@ -2,8 +2,8 @@
 """The live tests: real programs on a real stack.
 
 Without arguments all of them run, otherwise those whose names contain one of the arguments. EFT_LIVE_SECONDS sets how
-long each program is under load. With --ipv6 first, stacks have IPv6 addresses in place of IPv4 ones, and cases that name
-addresses themselves are left out. They run in a network namespace of their own."""
+long each program is under load. With --ipv6 first, stacks have IPv6 addresses in place of IPv4 ones; cases that would be
+the same then are left out, and it is said why. They run in a network namespace of their own."""
 
 import os
 import sys
@@ -47,14 +47,34 @@ import watchdog
 from harness import ROOT, over_ipv6, run_all
 
 
-# Their cases name addresses themselves, of one version or of both, or have none.
-OWN_ADDRESSES = [autoconf, groups, guests, ipv6, libuv, rootless, suites]
+# Their cases would be the same over IPv6.
+OWN_ADDRESSES = {
+    autoconf: "it is about addresses from the network, of the version that it names",
+    groups: "its groups and broadcasts have addresses of both versions, or of IPv4 alone",
+    guests: "it has no network",
+    ipv6: "it is about IPv6",
+    libuv: "libuv's tests name their addresses",
+    rootless: "a stack of its own has addresses of both versions",
+    suites: "Python's tests name their addresses, of both versions",
+}
 
 
-def runs_over_ipv6(case):
-    """Whether it would be another case then."""
-    own = hasattr(case, "of_one_version") or any(case in module.CASES for module in OWN_ADDRESSES)
-    return not own and not case.__name__.endswith("_over_ipv6")
+def same_over_ipv6(case):
+    """Why a case would be no other one then, or None."""
+    for module, reason in OWN_ADDRESSES.items():
+        if case in module.CASES:
+            return reason
+    return getattr(case, "of_one_version", None)
+
+
+def cases_over_ipv6(cases, wanted):
+    """The cases, over IPv6; says which of those that are wanted are left out, and why."""
+    left = [case for case in cases if not case.__name__.endswith("_over_ipv6")]
+    for case in left:
+        reason = same_over_ipv6(case)
+        if reason and (not wanted or any(w in case.__name__ for w in wanted)):
+            print(f"left out {case.__name__}: {reason}", flush=True)
+    return [over_ipv6(case) for case in left if not same_over_ipv6(case)]
 
 
 if __name__ == "__main__":
@@ -67,5 +87,6 @@ if __name__ == "__main__":
     cases += programs.CASES + past.CASES + paths.CASES + proxied.CASES + regroups.CASES + returns.CASES + rootless.CASES + sandboxes.CASES + standbys.CASES + updates.CASES + visits.CASES + watchdog.CASES
     wanted = sys.argv[1:]
     if wanted[:1] == ["--ipv6"]:
-        wanted, cases = wanted[1:], [over_ipv6(case) for case in cases if runs_over_ipv6(case)]
+        wanted = wanted[1:]
+        cases = cases_over_ipv6(cases, wanted)
     sys.exit(run_all(cases, wanted))
