@@ -39,4 +39,6 @@ pub enum Effect {
     /// The connection is over in both directions: the descriptor stays readable and writable and
     /// shows HUP.
     HangUp(SocketId),
+    /// Urgent data are announced: the owner of the descriptor, if it has one, is signalled.
+    Urgent(SocketId),
 }

@@ -9,12 +9,14 @@
 //! is still there. See [`is_closed`].
 
 mod handed;
+mod owners;
 
 use crate::scm;
 use eft_base::{DomainId, Instant, SocketId};
 use eft_channel::lookers::{Looker, Told};
 use eft_channel::socket::{Arena, SocketPage, flag};
 use handed::Handed;
+use owners::Owners;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
@@ -69,6 +71,7 @@ pub struct FarEnds {
     waiting: VecDeque<SocketId>,
     /// Input that threads are woken for, without a token.
     handed: Handed,
+    owners: Owners,
 }
 
 impl FarEnds {
@@ -140,10 +143,29 @@ impl FarEnds {
         self.new.remove(&socket);
     }
 
+    /// The socket is gone.
+    pub fn drop_all(&mut self, socket: SocketId) {
+        self.remove(socket);
+        self.owners.remove(socket);
+    }
+
+    /// Whom [`Self::urgent`] signals from now on.
+    pub fn set_owner(&mut self, socket: SocketId, bell: OwnedFd) {
+        if let Some(page) = self.arenas.get(&socket.domain).and_then(|arena| arena.socket(socket.slot)) {
+            self.owners.insert(socket, bell, page);
+        }
+    }
+
+    /// Urgent data are announced.
+    pub fn urgent(&mut self, socket: SocketId) {
+        self.calls += self.owners.signal(socket);
+    }
+
     pub fn remove_domain(&mut self, domain: DomainId) {
         self.arenas.remove(&domain);
         self.ends.retain(|s, _| s.domain != domain);
         self.new.retain(|s, _| s.domain != domain);
+        self.owners.remove_domain(domain);
     }
 
     /// Derives the descriptor's state from the page.

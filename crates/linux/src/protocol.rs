@@ -159,6 +159,11 @@ pub enum ToServer {
         /// The second one of a listener of both IP versions.
         second: bool,
     },
+    /// tcp: who is signalled when urgent data come to a socket; see `op::OWNER`. [the socket that has the owner]
+    Owner {
+        domain: DomainId,
+        slot: u32,
+    },
     /// A setting.
     Configure {
         key: String,
@@ -225,6 +230,12 @@ pub enum FromServer {
         domain: DomainId,
         slot: u32,
         second: bool,
+    },
+    /// sockets: the owner of a stream, to be kept and to be given to its transport. [the socket that has the owner]
+    KeepOwner {
+        domain: DomainId,
+        slot: u32,
+        transport: ComponentId,
     },
     /// sockets: connection `id` asks for a new domain, or brings the arena of one whose stack has ended. [the arena, if
     /// so]

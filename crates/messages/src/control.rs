@@ -47,6 +47,10 @@ pub mod op {
     /// Somebody waits in the kernel for a connection that was accepted a moment ago: the transports get the far ends of all that
     /// this process has told of. No reply.
     pub const WATCHED: u32 = 12;
+    /// Who is to be signalled when urgent data come to the stream `slot` (SIGURG): a datagram socket is passed, connected to
+    /// itself, with an owner (fcntl(2): F_SETOWN), whom the kernel signals for whatever is sent there. It replaces the one
+    /// before.
+    pub const OWNER: u32 = 13;
     /// `slot`, `address` = group; `value` and `args` as [`super::MembershipRequest`] fills them in.
     pub const MEMBERSHIP: u32 = 11;
 }

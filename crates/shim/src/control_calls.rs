@@ -9,6 +9,8 @@ use eft_channel::socket::flag;
 const SIOCOUTQNSD: c_ulong = 0x894b;
 const SIOCATMARK: c_ulong = 0x8905;
 const FIOASYNC: c_ulong = 0x5452;
+const FIOSETOWN: c_ulong = 0x8901;
+const SIOCSPGRP: c_ulong = 0x8902;
 
 /// What eft answers; `None` leaves the call to libc.
 ///
@@ -26,6 +28,15 @@ pub unsafe fn ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) -> Option<Res
         FIOASYNC => {
             sleeping::watch(fd);
             None
+        }
+        FIOSETOWN | SIOCSPGRP => {
+            // SAFETY: by the caller.
+            let done =
+                unsafe { sys::call(libc::SYS_ioctl, [fd as usize, request as usize, arg as usize, 0, 0, 0]) };
+            if done.is_ok() {
+                fdops::owned(fd);
+            }
+            Some(done.map(|n| n as c_int))
         }
         libc::FIOCLEX => {
             fdops::mirror_cloexec(fd, true);

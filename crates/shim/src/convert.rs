@@ -10,7 +10,7 @@ use crate::domain::domain;
 use crate::socket::{Hidden, Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{control, options};
+use crate::{control, options, owner};
 use core::ffi::c_int;
 use eft_messages::control::{Request, op};
 
@@ -61,7 +61,9 @@ pub fn to_eft(fd: c_int, stream: bool, inet6: bool, keep: bool) -> Result<(&'sta
     }
     if !matches!(table::get(fd), Entry::Undecided { plain: true, .. }) {
         options::carry_over(fd, near, socket);
-        copy_owner(fd, near);
+        if copy_owner(fd, near) {
+            owner::tell(near, socket);
+        }
         if matches!(table::get(fd), Entry::Undecided { segment: true, .. }) {
             options::carry_segment(fd, near, socket);
         }

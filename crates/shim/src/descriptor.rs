@@ -59,8 +59,9 @@ pub fn copy_status_flags(from: c_int, to: c_int) -> c_int {
     flags as c_int
 }
 
-/// Who gets SIGIO, and which signal instead (fcntl(2): F_SETOWN, F_SETOWN_EX, F_SETSIG): as set on `from`.
-pub fn copy_owner(from: c_int, to: c_int) {
+/// Who gets SIGIO, and which signal instead (fcntl(2): F_SETOWN, F_SETOWN_EX, F_SETSIG): as set on `from`. Returns whether there is
+/// somebody.
+pub fn copy_owner(from: c_int, to: c_int) -> bool {
     /// `F_GETOWN_EX`, `F_SETOWN_EX`, `F_GETSIG` and `F_SETSIG`.
     const GET_OWNER: c_int = 16;
     const SET_OWNER: c_int = 15;
@@ -68,7 +69,8 @@ pub fn copy_owner(from: c_int, to: c_int) {
     const SET_SIGNAL: c_int = 10;
     // `struct f_owner_ex`: what the number is of, and the number.
     let mut owner: [c_int; 2] = [0; 2];
-    if sys::fcntl(from, GET_OWNER, owner.as_mut_ptr() as usize).is_ok() && owner[1] != 0 {
+    let is_owned = sys::fcntl(from, GET_OWNER, owner.as_mut_ptr() as usize).is_ok() && owner[1] != 0;
+    if is_owned {
         let _ = sys::fcntl(to, SET_OWNER, owner.as_ptr() as usize);
     }
     if let Ok(signal) = sys::fcntl(from, GET_SIGNAL, 0)
@@ -76,6 +78,7 @@ pub fn copy_owner(from: c_int, to: c_int) {
     {
         let _ = sys::fcntl(to, SET_SIGNAL, signal);
     }
+    is_owned
 }
 
 pub fn numbers_of(socket: &Socket) -> impl Iterator<Item = c_int> {

@@ -7,7 +7,7 @@ use crate::domain::domain;
 use crate::socket::{Hidden, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{control, epoll, errno, linger, looking, loopback, process, real, sleeping, standard};
+use crate::{control, epoll, errno, linger, looking, loopback, owner, process, real, sleeping, standard};
 use core::ffi::{c_int, c_uint};
 use core::sync::atomic::Ordering;
 
@@ -153,11 +153,18 @@ pub fn fcntl(fd: c_int, command: c_int, arg: usize) -> Result<c_int> {
                 sleeping::watch(fd);
             }
         }
-        F_SETSIG | libc::F_SETOWN | F_SETOWN_EX => table::touched(fd),
+        F_SETSIG => table::touched(fd),
+        libc::F_SETOWN | F_SETOWN_EX => owned(fd),
         libc::F_SETFD => mirror_cloexec(fd, arg as c_int & libc::FD_CLOEXEC != 0),
         _ => {}
     }
     Ok(done)
+}
+
+/// A descriptor has got an owner.
+pub fn owned(fd: c_int) {
+    table::touched(fd);
+    owner::changed(fd);
 }
 
 /// For processes that may not ask the kernel.

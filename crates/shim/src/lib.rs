@@ -36,7 +36,8 @@
 //!   calls only. `poll` and `ppoll` report POLLERR; `select` and epoll report that the socket is readable. A `poll` that
 //!   wants no data wakes for an error late while data wait there, or if its list is longer than 64; one by a system call of
 //!   the program's own sees the descriptor readable.
-//! - Urgent data: no SIGURG. An epoll set in which a socket waits for them alone tells of them once older data are read; `select`
+//! - Urgent data: a thread of a program whose system calls are filtered names no owner for SIGURG, and one announcement gets lost
+//!   if tcp dies at that moment. An epoll set in which a socket waits for them alone tells of them once older data are read; `select`
 //!   with more than 1024 numbers does not.
 //! - No raw sockets, UDP-Lite or MPTCP (EPROTONOSUPPORT). What each socket option does: `docs/options.md`.
 //! - Buffers, and addresses that come with data, are checked only for pointers that no program can have mapped (EFAULT);
@@ -99,6 +100,7 @@ mod loopback;
 mod names;
 mod netlink;
 mod options;
+mod owner;
 mod passed;
 mod poll;
 mod process;

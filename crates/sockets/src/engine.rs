@@ -245,8 +245,11 @@ impl Sockets {
                 return Err(ENOBUFS);
             }
         }
-        if matches!(r.op, op::OPEN | op::ACCEPTED | op::RESTORE) && handle == Handle::default() {
+        if matches!(r.op, op::OPEN | op::ACCEPTED | op::RESTORE | op::OWNER) && handle == Handle::default() {
             return Err(EINVAL);
+        }
+        if r.op == op::OWNER {
+            return answers::owner(connection, transport, socket, r, handle, out);
         }
         if r.op == op::SHADOW {
             return self.shadow(connection, transport, socket, r, handle, out);

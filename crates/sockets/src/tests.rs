@@ -292,6 +292,23 @@ fn a_shadow_is_added_and_given_to_the_domain_that_has_the_socket() {
     };
 }
 
+#[test]
+fn the_owner_of_a_stream_is_handed_to_its_transport() {
+    let mut b = Bench::new();
+    b.open(2);
+    let owner = Request { op: op::OWNER, slot: 2, ..Request::default() };
+    assert_eq!(errno_of(&b.request(owner, 0)), EINVAL, "nothing was passed");
+    assert_eq!(errno_of(&b.request(Request { slot: 3, ..owner }, 4)), EINVAL, "no such socket");
+    let out = b.request(owner, 4);
+    let [
+        Out::Effect(Effect::Owner { transport: ComponentId::TCP, handle: Handle(4), .. }),
+        Out::Effect(Effect::Reply { .. }),
+    ] = out[..]
+    else {
+        panic!("{out:?}")
+    };
+}
+
 /// An application says that it took the connection in slot 4; returns the number of the attach.
 fn accepted(b: &mut Bench, incarnation: u32) -> RequestId {
     b.arena.socket(4).unwrap().reset(ComponentId::TCP);

@@ -123,6 +123,8 @@ pub struct Applications {
     unwatched: VecDeque<SocketId>,
     survivors: Survivors,
     loopback: HashMap<(SocketId, bool), (OwnedFd, u64)>,
+    /// Streams whose owners others were told of.
+    owned: HashSet<SocketId>,
     handles: HashMap<Handle, OwnedFd>,
     next_handle: u64,
     /// Those among them that nobody else needs yet.
@@ -162,6 +164,7 @@ impl Applications {
             unwatched: VecDeque::new(),
             survivors: Survivors::default(),
             loopback: HashMap::new(),
+            owned: HashSet::new(),
             handles: HashMap::new(),
             next_handle: 1,
             unhurried: HashSet::new(),
@@ -228,6 +231,13 @@ impl Applications {
                 let may_wait = self.unhurried.remove(&handle);
                 if let Some(fd) = self.handles.remove(&handle) {
                     self.keep(socket, transport, fd, may_wait);
+                }
+            }
+            Effect::Owner { socket, transport, handle } => {
+                if let Some(bell) = self.handles.remove(&handle) {
+                    let SocketId { domain, slot } = socket;
+                    super::tell(&self.control, &FromServer::KeepOwner { domain, slot, transport }, &[&bell]);
+                    self.owned.insert(socket);
                 }
             }
             Effect::Leave(socket) => self.leave(socket),

@@ -80,6 +80,7 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Transport
             Effect::Writable(s) => self.far.writable(s),
             Effect::EndOfStream(s) => self.far.end_of_stream(s),
             Effect::HangUp(s) => self.far.hang_up(s),
+            Effect::Urgent(s) => self.far.urgent(s),
         }
     }
 
@@ -149,7 +150,12 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Transport
                     self.far.insert(SocketId { domain, slot }, fd, &f.arena);
                 }
             }
-            ToServer::DropFar { domain, slot } => self.far.remove(SocketId { domain, slot }),
+            ToServer::DropFar { domain, slot } => self.far.drop_all(SocketId { domain, slot }),
+            ToServer::Owner { domain, slot } => {
+                if let Some(bell) = fds.into_iter().next() {
+                    self.far.set_owner(SocketId { domain, slot }, bell);
+                }
+            }
             _ => {}
         }
     }

@@ -4,6 +4,7 @@ use super::Supervisor;
 use super::inheritance::Inheritance;
 use super::kept::Kept;
 use super::kept_ends::{Far, loopback, name_of};
+use super::owners::Owners;
 use super::say::say;
 use crate::error::error;
 use crate::protocol::{self, ArenaShape, FromServer, ToServer};
@@ -50,6 +51,7 @@ pub struct Keeping {
     pub unkept: Vec<SocketId>,
     /// Kernel sockets beside sockets, with whether they are a listener's second.
     loopback: HashMap<(SocketId, bool), OwnedFd>,
+    pub owners: Owners,
     connections: HashMap<u64, Connection>,
     announced: Vec<Announced>,
     next_domain: u16,
@@ -69,6 +71,7 @@ impl Keeping {
         for ((socket, second), fd) in &self.loopback {
             kept.put(name_of(loopback(*second), *socket), &(), &[fd]);
         }
+        self.owners.keep(kept);
         for (id, c) in &self.connections {
             c.keep(*id, kept);
         }
@@ -100,6 +103,7 @@ impl Keeping {
                 }
             }
         }
+        keeping.owners = Owners::restore(inherited);
         for (numbers, (domain, role), fds) in inherited.numbered("connection") {
             if let ([id], Some(fd)) = (&numbers[..], fds.into_iter().next()) {
                 keeping.connections.insert(*id, Connection { fd, domain, role });
@@ -182,6 +186,7 @@ impl Supervisor {
                         self.forget(name_of(loopback(second), socket));
                     }
                 }
+                self.drop_owner(socket);
                 // It closes its end when it is told of another one. What it shows there until then, nobody sees.
                 if let Some(i) = far.and_then(|far| self.index(far.transport)) {
                     self.members[i].mention(&ToServer::DropFar { domain, slot });
@@ -204,6 +209,11 @@ impl Supervisor {
                     self.keeping.loopback.insert((SocketId { domain, slot }, second), fd);
                 }
             }
+            FromServer::KeepOwner { domain, slot, transport } => {
+                if let Some(fd) = fds.next() {
+                    self.keep_owner(SocketId { domain, slot }, transport, fd);
+                }
+            }
             FromServer::NewDomain { id, shape } => {
                 let brought = fds.next().zip(fds.next()).map(|(arena, bell)| (arena, shape, bell));
                 self.new_domain(id, brought)
@@ -213,13 +223,13 @@ impl Supervisor {
         }
     }
 
-    fn keep<T: Serialize>(&mut self, folder: &str, socket: SocketId, what: &T, fd: &OwnedFd) {
+    pub(super) fn keep<T: Serialize>(&mut self, folder: &str, socket: SocketId, what: &T, fd: &OwnedFd) {
         if let Some(kept) = &mut self.kept {
             kept.put(name_of(folder, socket), what, &[fd]);
         }
     }
 
-    fn forget(&mut self, name: String) {
+    pub(super) fn forget(&mut self, name: String) {
         if let Some(kept) = &mut self.kept {
             kept.forget(name);
         }
@@ -327,8 +337,9 @@ impl Supervisor {
             return;
         }
         let mut names = vec![format!("domain/{}", domain.0)];
-        let Keeping { far, loopback: beside, connections, .. } = &mut self.keeping;
+        let Keeping { far, loopback: beside, owners, connections, .. } = &mut self.keeping;
         names.extend(far.extract_if(|s, _| s.domain == domain).map(|(s, _)| name_of("far", s)));
+        names.extend(owners.close_domain(domain));
         let ended = beside.extract_if(|(s, _), _| s.domain == domain);
         names.extend(ended.map(|((s, second), _)| name_of(loopback(second), s)));
         let ended = connections.extract_if(|_, c| c.domain == Some(domain));

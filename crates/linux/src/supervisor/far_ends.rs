@@ -31,6 +31,7 @@ impl Supervisor {
         if self.begins_without(i) {
             self.give_far_ends(i);
         }
+        self.give_owners(i);
     }
 
     fn announce_far_ends(&mut self, i: usize) {

@@ -43,7 +43,7 @@ fn is_lasting(message: &FromServer) -> bool {
     match message {
         FromServer::Keep { .. } | FromServer::Drop { .. } | FromServer::KeepLoopback { .. } => true,
         FromServer::KeepConnection { .. } | FromServer::DropConnection { .. } => true,
-        FromServer::CloseDomain { .. } => true,
+        FromServer::CloseDomain { .. } | FromServer::KeepOwner { .. } => true,
         // A program that waits for a domain asks sockets' successor again.
         FromServer::NewDomain { .. } => false,
         FromServer::Ready { .. }

@@ -21,6 +21,7 @@ mod member;
 mod neighbours;
 mod network;
 mod operations;
+mod owners;
 mod placement;
 mod predecessor;
 mod process;

@@ -317,11 +317,119 @@ static void much(void) {
     free(expected), free(got);
 }
 
+static volatile sig_atomic_t signals, from_descriptor;
+static volatile pid_t signalled_thread;
+
+static void on_signal(int number, siginfo_t *info, void *context) {
+    (void)number, (void)context;
+    signals++;
+    from_descriptor = info->si_fd;
+    signalled_thread = syscall(SYS_gettid);
+}
+
+static void catch(int number) {
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
+    CHECK(sigaction(number, &action, NULL) == 0);
+}
+
+/* Until there were so many signals, and no more. */
+static void signalled(int count) {
+    for (int i = 0; signals < count && i < 1000; i++) usleep(10000);
+    settle();
+    EQUAL(signals, count);
+}
+
+/* SIGURG goes to the owner: named before the connection and after it, in each way, and named again. */
+static void owned(void) {
+    int fds[2], group[2];
+    catch(SIGURG);
+    connected(fds);
+    urgent(fds[0], "nobody");
+    await_urgent(fds[1]);
+    signalled(0);
+    CHECK(fcntl(fds[1], F_SETOWN, getpid()) == 0);
+    EQUAL(fcntl(fds[1], F_GETOWN), getpid());
+    for (int i = 1; i < 4; i++) {
+        urgent(fds[0], "!");
+        signalled(i);
+    }
+    /* Ordinary data are none. */
+    write_all(fds[0], "abc", 3);
+    settle();
+    signalled(3);
+    /* A duplicate is the same descriptor; its owner is this thread, which gets the signal. */
+    struct f_owner_ex thread = {F_OWNER_TID, syscall(SYS_gettid)};
+    int copy = dup(fds[1]);
+    CHECK(fcntl(copy, F_SETOWN_EX, &thread) == 0);
+    urgent(fds[0], "!");
+    signalled(4);
+    EQUAL(signalled_thread, thread.pid);
+    /* A group, by ioctl; who belongs to another one gets none. */
+    CHECK(pipe(group) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        CHECK(setpgid(0, 0) == 0);
+        signals = 0;
+        int number = -getpid();
+        CHECK(ioctl(fds[1], FIOSETOWN, &number) == 0);
+        write_all(group[1], "x", 1);
+        signalled(1);
+        _exit(0);
+    }
+    char byte;
+    read_all(group[0], &byte, 1);
+    urgent(fds[0], "!");
+    reap(child);
+    signalled(4);
+    CHECK(fcntl(fds[1], F_SETOWN, 0) == 0);
+    EQUAL(fcntl(fds[1], F_GETOWN), 0);
+    urgent(fds[0], "!");
+    settle();
+    signalled(4);
+    /* The other way round, by a socket that had its owner before its address. */
+    int l = listening(), c = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in to = at(host, port_of(l));
+    CHECK(fcntl(c, F_SETOWN, getpid()) == 0);
+    CHECK(connect(c, (void *)&to, sizeof to) == 0);
+    int s = accept(l, NULL, NULL);
+    urgent(s, "!");
+    signalled(5);
+    /* Which what was accepted does not inherit. */
+    urgent(c, "!");
+    await_urgent(s);
+    signalled(5);
+}
+
+/* SIGIO, or another signal that was asked for, tells of input, each time. */
+static void asynchronous(void) {
+    int fds[2];
+    char got[100];
+    catch(SIGIO), catch(SIGUSR1);
+    connected(fds);
+    CHECK(fcntl(fds[1], F_SETOWN, getpid()) == 0);
+    CHECK(fcntl(fds[1], F_SETFL, O_ASYNC | O_NONBLOCK) == 0);
+    for (int i = 1; i < 4; i++) {
+        int before = signals;
+        write_all(fds[0], "abc", 3);
+        for (int k = 0; signals == before && k < 1000; k++) usleep(10000);
+        CHECK(signals > before);
+        read_all(fds[1], got, 3);
+        settle();
+    }
+    CHECK(fcntl(fds[1], F_SETSIG, SIGUSR1) == 0);
+    EQUAL(fcntl(fds[1], F_GETSIG), SIGUSR1);
+    from_descriptor = -1;
+    write_all(fds[0], "abc", 3);
+    for (int k = 0; from_descriptor != fds[1] && k < 1000; k++) usleep(10000);
+    EQUAL(from_descriptor, fds[1]);
+}
+
 int main(int argc, char **argv) {
     static const struct test cases[] = {
         {"taken", taken},       {"left_out", left_out}, {"waits_for_all", waits_for_all}, {"alone", alone},
         {"in_line", in_line},   {"inherited", inherited}, {"two", two},  {"messages", messages},
-        {"selected", selected}, {"behind", behind},     {"in_a_set", in_a_set}, {"much", much}, {"spliced", spliced}, {0},
+        {"selected", selected}, {"behind", behind},     {"in_a_set", in_a_set}, {"much", much}, {"spliced", spliced},
+        {"owned", owned},       {"asynchronous", asynchronous}, {0},
     };
     return run_case(cases, argc, argv);
 }

@@ -156,6 +156,7 @@ impl Control {
                 network.listen(domain, slot, hidden)
             }
             op::CONNECT => network.connect(domain, request),
+            op::OWNER => network.owner(domain, slot, descriptor),
             op::ACCEPTED => network.accepted(domain, request, far(slot, descriptor)),
             other => panic!("unknown request {other}"),
         };

@@ -35,12 +35,14 @@ pub struct Network {
     pub delivered_bytes: u64,
 }
 
-/// Tells the receiver of the sender's urgent byte, if it has come with those up to `end`.
-fn show_urgent(from: &SocketPage, to: &SocketPage, end: u64) {
+/// Tells the receiver of the sender's urgent byte, if it has come with those up to `end`. Returns whether that is new.
+fn show_urgent(from: &SocketPage, to: &SocketPage, end: u64) -> bool {
     let urgent = from.send_urgent();
-    if from.wishes() & wish::SENDS_URGENT != 0 && urgent <= end {
-        to.set_urgent(Urgent::word(Some(Urgent { at: urgent - 1, arrived: true })));
+    if from.wishes() & wish::SENDS_URGENT == 0 || urgent > end || urgent <= to.receive_end() {
+        return false;
     }
+    to.set_urgent(Urgent::word(Some(Urgent { at: urgent - 1, arrived: true })));
+    true
 }
 
 type Answer = Result<(u32, u16), i32>;
@@ -210,6 +212,11 @@ impl Network {
             (None, Some(shadow)) => Ok(Some(shadow.as_raw_fd())),
             (None, None) => Err(libc::ENOENT),
         }
+    }
+
+    pub fn owner(&mut self, domain: usize, slot: u32, owner: Option<OwnedFd>) -> Answer {
+        self.slot((domain, slot)).ok_or(libc::EBADF)?.owner = owner;
+        Ok((slot, 0))
     }
 
     /// Something came to the hidden kernel socket.
@@ -403,7 +410,7 @@ impl Network {
             }
             return;
         };
-        let mut moved = 0;
+        let (mut moved, mut is_urgent) = (0, false);
         loop {
             let released = page.send_released();
             let waiting = page.send_end().saturating_sub(released) as usize;
@@ -415,7 +422,7 @@ impl Network {
             page.read_send(released, &mut bytes);
             let end = p.page.receive_end();
             p.page.write_receive(end, &bytes);
-            show_urgent(&page, &p.page, end + n as u64);
+            is_urgent |= show_urgent(&page, &p.page, end + n as u64);
             p.page.set_receive_end(end + n as u64);
             page.set_send_sent(released + n as u64);
             page.set_send_released(released + n as u64);
@@ -433,6 +440,9 @@ impl Network {
         let alone = alone && p.page.receivable() == 1 && p.page.wishes() & wish::WANTS_URGENT == 0;
         if moved > 0 && !alone {
             p.post();
+        }
+        if let Some(owner) = p.owner.as_ref().filter(|_| is_urgent) {
+            sys::signal_owner(owner);
         }
         self.delivered_bytes += moved as u64;
         let s = self.slot(from).unwrap();

@@ -27,6 +27,8 @@ pub struct Slot {
     pub reuse_port: bool,
     pub listening: bool,
     pub hidden: [Option<sys::Watched>; 2],
+    /// Who is signalled when urgent data come.
+    pub owner: Option<OwnedFd>,
     /// A stream's other end; a datagram socket's peer lies in its page.
     pub peer: Option<Id>,
     pub fin_sent: bool,
@@ -101,6 +103,7 @@ impl DomainSlots {
             reuse_port: false,
             listening: false,
             hidden: [None, None],
+            owner: None,
             peer: None,
             fin_sent: false,
             ended: false,

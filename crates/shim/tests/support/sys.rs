@@ -189,3 +189,13 @@ pub fn is_closed(fd: RawFd) -> bool {
     unsafe { libc::ioctl(fd, libc::TIOCOUTQ, &mut unread) };
     is_hung_up(fd) && (polled(fd, 0) & libc::POLLERR != 0 || unread == 0)
 }
+
+/// Makes the kernel signal the owner of a socket that is connected to itself.
+pub fn signal_owner(owner: &OwnedFd) {
+    let mut byte = 0u8;
+    // SAFETY: the byte is ours.
+    unsafe {
+        libc::send(owner.as_raw_fd(), (&raw const byte).cast(), 1, libc::MSG_DONTWAIT);
+        libc::recv(owner.as_raw_fd(), (&raw mut byte).cast(), 1, libc::MSG_DONTWAIT);
+    }
+}

@@ -139,6 +139,25 @@ impl Sockets {
     }
 }
 
+/// The stream has got an owner.
+pub(super) fn owner(
+    connection: ConnectionId,
+    transport: ComponentId,
+    socket: SocketId,
+    r: &Request,
+    handle: Handle,
+    out: &mut Outbox<Out>,
+) -> Result<(), i32> {
+    if transport.role != Role::Tcp {
+        return Err(EOPNOTSUPP);
+    }
+    out.push(Out::Effect(Effect::Owner { socket, transport, handle }));
+    let reply =
+        Reply { version: LAYOUT_VERSION, sequence: r.sequence, slot: socket.slot, ..Reply::default() };
+    out.push(Out::Effect(Effect::Reply { connection, reply }));
+    Ok(())
+}
+
 /// Informs a domain's custodian of a successful request; `address` and `port` are what the socket is
 /// bound to now. TCP connects are left out: a connection ends with its stack.
 fn note(

@@ -56,6 +56,8 @@ pub mod due {
     pub const ASKED: u32 = 1 << 15;
     /// It is from before the crash, and not revived yet.
     pub const REVIVE: u32 = 1 << 16;
+    /// Urgent data were announced.
+    pub const URGENT: u32 = 1 << 17;
 }
 
 /// Derived state of one block.

@@ -46,7 +46,8 @@ impl Connection<'_> {
     pub(super) fn tell(&mut self, cx: &Context, out: &mut Outbox<Out>) {
         let block = &*self.block;
         let attached = block.has(bit::ATTACHED) && !block.has(bit::ORPHAN) && block.slot != NONE;
-        let effects = due::READABLE | due::TELL | due::WRITABLE | due::END_OF_STREAM | due::HANG_UP;
+        let effects =
+            due::READABLE | due::TELL | due::WRITABLE | due::END_OF_STREAM | due::HANG_UP | due::URGENT;
         let live = &mut *self.live;
         let what = live.due & effects;
         live.due &= !effects;
@@ -66,6 +67,10 @@ impl Connection<'_> {
             }
             if what & due::WRITABLE != 0 && self.has_room_for_writer() {
                 out.push(Out::Effect(Effect::Writable(socket)));
+            }
+            // Who is signalled finds the byte, if it has come, and what precedes it.
+            if what & due::URGENT != 0 {
+                out.push(Out::Effect(Effect::Urgent(socket)));
             }
             if what & due::END_OF_STREAM != 0 {
                 out.push(Out::Effect(Effect::EndOfStream(socket)));

@@ -85,7 +85,7 @@ impl Connection<'_> {
         if expected && near && end_of(&self.cold, block).is_none_or(|end| at as u64 >= end) {
             self.cold.urgent = kept(at as u64 + 1);
             self.tell_urgent();
-            self.mark(due::READABLE | due::TELL);
+            self.mark(due::READABLE | due::TELL | due::URGENT);
         }
     }
 

@@ -197,6 +197,7 @@ impl App {
                 world.sides[side].page(socket).write_plug().clear();
                 Self::progress(world, side, socket);
             }
+            Effect::Urgent(_) => {}
             Effect::EndOfStream(socket) => Self::progress(world, side, socket),
             Effect::HangUp(socket) => {
                 if let Some(s) = Self::stream(world, side, socket) {

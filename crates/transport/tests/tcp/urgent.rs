@@ -109,6 +109,27 @@ fn an_urgent_byte_alone_makes_the_descriptor_readable_only_for_those_who_want_it
 }
 
 #[test]
+fn the_owner_is_signalled_once_for_each_announcement() {
+    let (mut s, socket) = untouched();
+    let (port, seq) = (s.source_port, s.seq);
+    let signals = |s: &mut Script| {
+        s.world.run_for(MS);
+        let effects = std::mem::take(&mut s.world.sides[1].app.effects);
+        effects.into_iter().filter(|effect| *effect == Effect::Urgent(socket)).count()
+    };
+    signals(&mut s);
+    say_urgent(&mut s, seq, &stream_bytes(port, 0, 10), 2000);
+    assert_eq!(signals(&mut s), 1, "before the byte has come");
+    say_urgent(&mut s, seq + 10, &stream_bytes(port, 10, 10), 1990);
+    s.say_at(seq + 20, ACK, &stream_bytes(port, 20, 1980));
+    assert_eq!(signals(&mut s), 0, "the same one");
+    s.world.crash(1);
+    assert_eq!(signals(&mut s), 0, "it was announced to a former life");
+    say_urgent(&mut s, seq + 2000, &stream_bytes(port, 2000, 10), 10);
+    assert_eq!(signals(&mut s), 1);
+}
+
+#[test]
 fn what_the_application_sends_urgently_is_announced_until_it_is_acknowledged() {
     let (mut s, socket) = Script::connected(sender(3000));
     s.hear();

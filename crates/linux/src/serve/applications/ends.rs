@@ -79,7 +79,8 @@ impl Applications {
     pub(super) fn drop_socket(&mut self, socket: SocketId) -> bool {
         self.survivors.forget(socket);
         let far = self.far.remove(&socket);
-        let is_known = far.as_ref().is_none_or(|far| far.kept);
+        let is_owned = self.owned.remove(&socket);
+        let is_known = is_owned || far.as_ref().is_none_or(|far| far.kept);
         if let Some(Far { fd, token, .. }) = &far {
             self.unwatch(fd, *token);
         }
