@@ -116,19 +116,23 @@ impl Connection<'_> {
         let mut heard = Heard { acked, duplicate: blocks.duplicate, ..Heard::default() };
         let (echo, min_rtt) =
             (segment.options.timestamps.map_or(0, |(_, echo)| echo), block.rtt.min_us as u128);
+        let point = recovery.point;
         // RFC 8985 §6.2 step 2.
+        let is_early = |sent: Instant| now.saturating_since(sent).as_micros() < min_rtt;
         let is_older = |sent: Instant| {
             let echoes_older = echo != 0 && (echo.wrapping_sub(block.timestamp(sent)) as i32) < 0;
-            echoes_older || now.saturating_since(sent).as_micros() < min_rtt
+            echoes_older || is_early(sent)
         };
-        let evidence = Evidence { is_older, point: recovery.point };
         // In the order of the stream: what one acknowledgment reports at once shows no reordering (RFC 8985 §6.2 step 3).
         if acked > 0 {
+            let evidence = Evidence { is_older, point };
             recovery.board.advance(ack as u64, &evidence, &mut heard.delivered);
         }
         let advanced = heard.delivered.bytes;
         let mut arrived = blocks.arrived;
         arrived.sort_unstable_by_key(|range| range.map(|range| range.start));
+        // Beyond a hole the echo is that of the last segment before it (RFC 7323 §4.3), and tells nothing of these.
+        let evidence = Evidence { is_older: is_early, point };
         for range in arrived.into_iter().flatten() {
             recovery.board.arrive(range, &evidence, &mut heard.delivered);
         }

@@ -115,6 +115,31 @@ fn a_lost_retransmission_is_sent_again_without_a_timeout() {
     assert_eq!(s.counter("retransmit_timeouts"), 0);
 }
 
+/// RFC 7323 §4.3: an acknowledgment with a hole echoes the time of a segment before the hole, so that it says nothing of the age of
+/// what it reports beyond it. There is nothing new to send, and the acknowledgments of other retransmissions must do.
+#[test]
+fn a_lost_retransmission_is_found_by_others_though_echoes_are_old() {
+    let mut s = Script::new(sender(10_000));
+    s.timestamp = Some(1);
+    s.say_with(SYN, &[], &[&[2, 4, 3, 0xf4][..], &SACK, &timestamps(1, 0)].concat());
+    let base = s.hear()[0].seq.wrapping_add(1);
+    let echo = s.echo;
+    s.ack = base;
+    s.wait(40 * MS);
+    s.say(ACK, &[]);
+    assert_eq!(stretches(&s.hear(), base), [(0, 10_000)]);
+    let say = |s: &mut Script, ranges: &[(u32, u32)]| {
+        s.say_with(ACK, &[], &[timestamps(2, echo), sack(base, ranges)].concat());
+        stretches(&s.hear(), base)
+    };
+    s.wait(40 * MS);
+    assert_eq!(say(&mut s, &[(1000, 2000), (3000, 10_000)]), [(0, 1000), (2000, 1000)]);
+    s.wait(45 * MS);
+    // The second of the retransmissions arrives, and the first does not.
+    assert_eq!(say(&mut s, &[(1000, 10_000)]), [(0, 1000)]);
+    assert_eq!(s.counter("retransmit_timeouts"), 0);
+}
+
 /// RFC 8985 §7: the last segments are lost; a probe is sent after two round trips.
 #[test]
 fn a_lost_tail_is_found_by_a_probe() {
