@@ -49,8 +49,9 @@ impl Connection<'_> {
     }
 
     /// When the next segment may leave, if not now.
-    pub(super) fn paced_until(&self, now: Instant) -> Option<Instant> {
-        self.live.pace.wait(now, self.beat()?)
+    pub(super) fn paced_until(&mut self, now: Instant) -> Option<Instant> {
+        let beat = self.beat()?;
+        self.live.pace.wait(now, beat)
     }
 
     pub(super) fn keep_pace(&mut self, now: Instant, len: u64) {

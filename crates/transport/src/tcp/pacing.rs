@@ -49,6 +49,11 @@ pub const UNLIMITED: u64 = u64::MAX;
 /// Time that a late timer may make up for at once, if half of what is sent takes less.
 const CREDIT: Duration = Duration::from_micros(500);
 
+/// The most of a delay that is made up for at once, while segments wait for nothing but the pace. A server that shares its CPU may
+/// sleep for a tick of the kernel (4 ms) too long. Without this it sends less than the rate, and a congestion control that measures
+/// rates takes that for the path's, and sends less again.
+const DELAY_MAX: Duration = Duration::from_millis(5);
+
 /// How a connection is paced at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beat {
@@ -75,6 +80,8 @@ pub struct Pace {
     pub limit: u64,
     /// When a wire with the rate has carried what was sent.
     free_at: Instant,
+    /// What was to be sent had to wait for that, and has waited for nothing else since.
+    waited: bool,
     /// Until this is acknowledged bursts are spread: a recovery has just ended.
     pub calm_at: u64,
     /// When sending goes on, and for what.
@@ -88,6 +95,7 @@ impl Default for Pace {
             mode: Pacing::default(),
             limit: UNLIMITED,
             free_at: Instant::ZERO,
+            waited: false,
             calm_at: 0,
             resume_at: NEVER,
             resume_for: 0,
@@ -97,17 +105,24 @@ impl Default for Pace {
 
 impl Pace {
     /// When the next segment may leave, if not now.
-    pub fn wait(&self, now: Instant, beat: Beat) -> Option<Instant> {
+    pub fn wait(&mut self, now: Instant, beat: Beat) -> Option<Instant> {
         let burst = beat.time(beat.burst).as_nanos() as u64;
         let at = Instant(self.free_at.as_nanos().saturating_sub(burst));
+        self.waited |= at > now;
         (at > now).then_some(at)
+    }
+
+    /// Nothing is to be sent now, for another reason than the pace.
+    pub fn on_rest(&mut self) {
+        self.waited = false;
     }
 
     /// `len` bytes were sent.
     pub fn on_sent(&mut self, now: Instant, beat: Beat, len: u64) {
         let time = beat.time(len);
+        let least = if self.waited { DELAY_MAX } else { CREDIT };
         let credit = match beat.burst {
-            0 => CREDIT.max(time / 2).as_nanos() as u64,
+            0 => least.max(time / 2).as_nanos() as u64,
             _ => 0,
         };
         self.free_at = self.free_at.max(Instant(now.as_nanos().saturating_sub(credit))) + time;

@@ -120,9 +120,12 @@ impl Connection<'_> {
     /// Nothing more goes out now; sets the timer after which sending is tried again.
     fn wait_for(&mut self, cx: &Context, wait: Wait) {
         let live = &mut *self.live;
-        if let Wait::Pace { until } = wait {
-            live.pace.resume_at = until;
-            live.pace.resume_for = live.due & (due::OVERRIDE | due::PIECE);
+        match wait {
+            Wait::Pace { until } => {
+                live.pace.resume_at = until;
+                live.pace.resume_for = live.due & (due::OVERRIDE | due::PIECE);
+            }
+            _ => live.pace.on_rest(),
         }
         live.due &= !(due::SEND | due::OVERRIDE | due::PIECE);
         self.note_limit(wait);

@@ -32,6 +32,35 @@ fn a_late_timer_does_not_lower_the_rate() {
     assert!(times[1000] < 10_500, "{} us for 10 ms of segments", times[1000]);
 }
 
+/// As a server is whose CPU others have for a tick of the kernel each time: segments of 2 ms each, and a timer 4 ms late.
+#[test]
+fn a_timer_that_is_later_than_a_segment_takes_does_not_lower_the_rate() {
+    let times = departures(Beat { rate: 500_000, burst: 0 }, 1001, 4 * MS);
+    assert!(times[1000] < 2_010_000, "{} us for 2 s of segments", times[1000]);
+}
+
+/// Only what waited for the pace makes up for lost time: what waited for acknowledgements or data is no burst then.
+#[test]
+fn time_in_which_nothing_was_to_be_sent_is_not_made_up_for() {
+    let beat = Beat { rate: 1_000_000, burst: 0 };
+    let mut pace = Pace::default();
+    let mut leaves_at_once = |now: Instant| {
+        let mut count = 0;
+        while pace.wait(now, beat).is_none() {
+            pace.on_sent(now, beat, 1000);
+            count += 1;
+        }
+        count
+    };
+    assert_eq!(leaves_at_once(Instant::from_millis(1000)), 1);
+    assert_eq!(leaves_at_once(Instant::from_millis(1004)), 4, "the timer was late");
+    assert_eq!(leaves_at_once(Instant::from_millis(2000)), 6, "by no more than 5 ms");
+    pace.on_rest();
+    assert_eq!(pace.wait(Instant::from_millis(3000), beat), None);
+    pace.on_sent(Instant::from_millis(3000), beat, 1000);
+    assert_eq!(pace.wait(Instant::from_millis(3000), beat), Some(Instant(3_000_500_000)));
+}
+
 #[test]
 fn a_burst_leaves_at_once_and_the_rest_at_the_rate() {
     let times = departures(Beat { rate: 1_000_000, burst: 10_000 }, 14, Duration::ZERO);
