@@ -28,8 +28,8 @@ pub struct Settings {
     mtu_probing: MtuProbing,
     tail_probes: TailProbes,
     pacing: Pacing,
-    local: String,
-    remote: String,
+    local: IpAddr,
+    remote: IpAddr,
 }
 
 /// With these the public scripts begin.
@@ -82,10 +82,7 @@ impl Settings {
         let own = own.into_iter().chain([("--slow-start", "hystart".to_string())]);
         let mut options: Vec<String> =
             own.into_iter().flat_map(|(name, value)| [name.into(), value]).collect();
-        let (prefix, gateway) = match self.version {
-            Version::Ipv4 | Version::Mapped => (16, "192.168.255.254"),
-            Version::Ipv6 => (64, "fd3d:a0b:17d6::ffff"),
-        };
+        let (prefix, gateway) = gateway_beside(self.local);
         options.extend(["--address".to_string(), format!("{}/{prefix}", self.local)]);
         options.extend(["--gateway".to_string(), gateway.to_string()]);
         options.extend(["--mtu".to_string(), self.mtu.to_string()]);
@@ -131,19 +128,33 @@ impl Settings {
     }
 }
 
+/// The length of an address's network, as packetdrill's runner has it, and the gateway in it.
+fn gateway_beside(local: IpAddr) -> (u8, IpAddr) {
+    match local {
+        IpAddr::V4(local) => {
+            let [a, b, ..] = local.octets();
+            (16, [a, b, 255, 254].into())
+        }
+        IpAddr::V6(local) => {
+            let [a, b, c, d, ..] = local.segments();
+            (64, [a, b, c, d, 0, 0, 0, 0xffff].into())
+        }
+    }
+}
+
 /// An address that a script names for itself, or the usual one: options of a command line would win.
-fn address(script: &str, option: &str, version: Version) -> String {
+fn address(script: &str, option: &str, version: Version) -> IpAddr {
     let usual = match (version, option) {
-        (Version::Ipv6, "--local_ip=") => "fd3d:0a0b:17d6::1",
-        (Version::Ipv6, _) => "fd3d:fa7b:d17d::1",
-        (_, "--local_ip=") => "192.168.0.1",
-        _ => "192.0.2.1",
+        (Version::Ipv6, "--local_ip=") => [0xfd3d, 0xa0b, 0x17d6, 0, 0, 0, 0, 1].into(),
+        (Version::Ipv6, _) => [0xfd3d, 0xfa7b, 0xd17d, 0, 0, 0, 0, 1].into(),
+        (_, "--local_ip=") => [192, 168, 0, 1].into(),
+        _ => [192, 0, 2, 1].into(),
     };
     let own = script
         .lines()
-        .filter_map(|line| line.trim().strip_prefix(option))
-        .find(|own| own.parse::<IpAddr>().is_ok_and(|own| own.is_ipv4() == (version != Version::Ipv6)));
-    own.unwrap_or(usual).to_string()
+        .filter_map(|line| line.trim().strip_prefix(option)?.parse::<IpAddr>().ok())
+        .find(|own| own.is_ipv4() == (version != Version::Ipv6));
+    own.unwrap_or(usual)
 }
 
 /// The first value that a script sets a kernel variable of TCP to, by `sysctl` or by its file.

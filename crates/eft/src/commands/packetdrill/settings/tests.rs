@@ -69,3 +69,20 @@ fn idle_windows_and_mtu_probes_are_as_the_script_has_them() {
     let set = "../set_sysctls.py /proc/sys/net/ipv4/tcp_slow_start_after_idle=1 /proc/sys/net/ipv4/tcp_mtu_probing=2`";
     assert_eq!(of(set), (SlowStartAfterIdle::On, MtuProbing::Always));
 }
+
+#[test]
+fn the_gateway_lies_in_the_network_of_the_address_that_the_script_has() {
+    let of = |version, script| {
+        let options = Settings::of(version, None, script).stack();
+        let after = |name| {
+            let at = options.iter().position(|option| option == name).expect("it is told");
+            options[at + 1].clone()
+        };
+        (after("--address"), after("--gateway"))
+    };
+    let pair = |address: &str, gateway: &str| (address.to_string(), gateway.to_string());
+    assert_eq!(of(Version::Ipv4, ""), pair("192.168.0.1/16", "192.168.255.254"));
+    assert_eq!(of(Version::Mapped, "--local_ip=10.1.2.3"), pair("10.1.2.3/16", "10.1.255.254"));
+    assert_eq!(of(Version::Ipv6, ""), pair("fd3d:a0b:17d6::1/64", "fd3d:a0b:17d6::ffff"));
+    assert_eq!(of(Version::Ipv6, "--local_ip=fd::1"), pair("fd::1/64", "fd::ffff"));
+}
