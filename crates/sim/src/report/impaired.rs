@@ -8,6 +8,7 @@ use clap::Args;
 use eft_messages::ComponentId;
 use eft_sim::simulation::Settings;
 use eft_sim::{Conditions, Simulation};
+use eft_transport::tcp::Algorithm;
 use serde_json::json;
 use std::time::Duration;
 
@@ -23,6 +24,9 @@ pub struct ImpairedArguments {
     /// Only wires whose description contains this, such as "20 ms, 0.1% lost"
     #[arg(long)]
     only: Option<String>,
+    /// Congestion control
+    #[arg(long, default_value = "cubic")]
+    congestion: Algorithm,
     #[arg(long)]
     json: bool,
 }
@@ -73,7 +77,7 @@ fn cases() -> Vec<Case> {
         Case { name: "long, no loss, long queue", rtt: ms(20), queue: 4.0, streams: (1, 3 * LONG), ..CALM },
     ];
     for rtt in [1, 20, 200] {
-        for loss in [0.001, 0.01, 0.03, 0.1] {
+        for loss in [0.001, 0.01, 0.03, 0.05, 0.1] {
             cases.push(Case { name: "long, loss", rtt: ms(rtt), loss, ..CALM });
         }
     }
@@ -105,8 +109,8 @@ struct Run {
     unnoted: f64,
 }
 
-fn settings(case: &Case) -> Settings {
-    let mut settings = Settings::default();
+fn settings(case: &Case, congestion: &'static str) -> Settings {
+    let mut settings = Settings { transport: vec![("congestion", congestion)], ..Settings::default() };
     let in_a_round_trip = RATE as f64 * case.rtt.as_secs_f64();
     settings.geometry.slots = 2 * SHORTS + 8;
     settings.geometry.send_len = 1 << 22;
@@ -125,9 +129,9 @@ fn settings(case: &Case) -> Settings {
     settings
 }
 
-fn measure(case: &Case, seed: u64) -> Run {
+fn measure(case: &Case, congestion: &'static str, seed: u64) -> Run {
     let (streams, bytes) = case.streams;
-    let mut s = Simulation::new(seed, settings(case));
+    let mut s = Simulation::new(seed, settings(case, congestion));
     s.serve(0, bytes, 0);
     let begun = s.now;
     for done in 1..=streams {
@@ -174,10 +178,12 @@ pub fn run(arguments: &ImpairedArguments) -> Result<()> {
         "NOT NOTED",
         "TIMEOUTS",
     ];
+    let congestion = arguments.congestion.name();
     let mut lines = vec![head.map(String::from).to_vec()];
     let mut results = Vec::new();
     for case in cases().into_iter().filter(wanted) {
-        let runs: Vec<Run> = (0..arguments.runs).map(|i| measure(&case, arguments.seed + i)).collect();
+        let runs: Vec<Run> =
+            (0..arguments.runs).map(|i| measure(&case, congestion, arguments.seed + i)).collect();
         let goodput = median(&runs, |r| r.goodput);
         let retransmitted = median(&runs, |r| r.retransmitted);
         let spurious = median(&runs, |r| r.spurious);
