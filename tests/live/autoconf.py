@@ -15,9 +15,10 @@ DOMAIN = "lab.example"
 
 
 class Learner(Stack):
-    """A stack on a TAP device without any configured address. The device is there before the stack, and so is the server."""
+    """A stack on a TAP device without any configured address. The device, with its host's addresses, is there before the stack,
+    and so is the server."""
 
-    def __init__(self, scene, methods, name="lt", options=()):
+    def __init__(self, scene, methods, *host, name="lt", options=(), extra=()):
         self.scene, self.name, self.kind, self.netns = scene, name, "tap", None
         self.device, self.program, self.env = f"eft{name}", EFT, None
         self.options = ["--name", name, "--device", f"tap:{self.device}"]
@@ -26,9 +27,15 @@ class Learner(Stack):
         scene.undo("ip", "link", "del", self.device)
         sh("sysctl", "-qw", f"net.ipv6.conf.{self.device}.disable_ipv6=0", f"net.ipv6.conf.{self.device}.accept_dad=0")
         sh("ip", "link", "set", self.device, "up")
+        for address in host:
+            sh("ip", "addr", "add", address, "dev", self.device, *(["nodad"] if ":" in address else []))
         self.server, self.files = None, 0
         self.serve(*options)
-        self.up()
+        self.up(*extra)
+
+    def up(self, *extra, **options):
+        """It is ready when it has its addresses."""
+        super().up(*extra, patience=60, **options)
 
     def serve(self, *options):
         """Starts dnsmasq with these options, in place of the one before."""
@@ -139,8 +146,7 @@ class Talk:
 
 def slaac_gives_address_route_and_names():
     with Scene("slaac") as scene:
-        stack = Learner(scene, ["slaac"], options=advertise(NETWORK))
-        router(stack.device)
+        stack = Learner(scene, ["slaac"], f"{ROUTER}/64", options=advertise(NETWORK))
         entry = stack.learns()
         check(entry["source"] == "slaac" and 3000 < entry["valid_s"] <= 3600, entry)
         stack.answers()
@@ -176,8 +182,7 @@ def slaac_gives_address_route_and_names():
 
 def a_new_prefix_is_used_and_the_old_connection_lives_on():
     with Scene("slaac-renumbering") as scene:
-        stack = Learner(scene, ["slaac"], options=advertise(NETWORK))
-        router(stack.device)
+        stack = Learner(scene, ["slaac"], f"{ROUTER}/64", options=advertise(NETWORK))
         stack.learns()
         stack.answers()
         talk = Talk(stack, ROUTER)
@@ -208,8 +213,9 @@ def lend4(*more, time="2m"):
 
 def dhcp4_lends_renews_and_gets_back():
     with Scene("dhcp4") as scene:
-        stack = Learner(scene, ["dhcp4"], options=lend4("--dhcp-option=option:T1,30s"))
-        sh("ip", "addr", "add", f"{GATEWAY4}/24", "dev", stack.device)
+        stack = Learner(scene, ["dhcp4"], f"{GATEWAY4}/24", options=lend4("--dhcp-option=option:T1,30s"))
+        # It was not ready before.
+        check(stack.learnt(4), "ready without an address")
         entry = stack.learns(4, NETWORK4)
         check(entry["source"] == "dhcp4" and 60 < entry["valid_s"] <= 120, entry)
         stack.answers()
@@ -255,9 +261,8 @@ def lend6(*more):
 
 def dhcp6_lends_where_routers_say_so():
     with Scene("dhcp6") as scene:
-        stack = Learner(scene, ["auto"], options=[*lend6(), *lend4()])
-        router(stack.device)
-        sh("ip", "addr", "add", f"{GATEWAY4}/24", "dev", stack.device)
+        stack = Learner(scene, ["auto"], f"{ROUTER}/64", f"{GATEWAY4}/24", options=[*lend6(), *lend4()])
+        check(stack.learnt(4) and stack.learnt(6), "ready without an address of each version")
         entry = stack.learns()
         check(entry["source"] == "dhcp6" and 3000 < entry["valid_s"] <= 3600, entry)
         stack.answers()
@@ -282,5 +287,16 @@ def dhcp6_lends_where_routers_say_so():
         check(stack.address == six, f"{six} became {stack.address}")
 
 
-CASES = [slaac_gives_address_route_and_names, a_new_prefix_is_used_and_the_old_connection_lives_on,
+def a_stack_is_ready_after_a_while_without_a_server():
+    with Scene("dhcp4-none") as scene:
+        stack = Learner(scene, ["dhcp4"], f"{GATEWAY4}/24", extra=("--wait-online", "2"))
+        check(not stack.learnt(4), "an address from nowhere")
+        said = stack.process.log.read_text()
+        check(f"ready, though {stack.device} has no address by dhcp4 yet" in said, said)
+        stack.serve(*lend4())
+        stack.learns(4, NETWORK4, seconds=60)
+        stack.answers()
+
+
+CASES = [a_stack_is_ready_after_a_while_without_a_server, slaac_gives_address_route_and_names, a_new_prefix_is_used_and_the_old_connection_lives_on,
          dhcp4_lends_renews_and_gets_back, dhcp6_lends_where_routers_say_so]

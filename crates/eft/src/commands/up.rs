@@ -25,6 +25,8 @@ use std::time::Duration;
 /// Longer than systemd takes to start the unit again, and short enough that programs do not wait long for a stack that
 /// is not started again.
 const KEEP_S: u32 = 2;
+/// Longer than a server takes, also one that boots with this machine, and shorter than systemd waits for a service (90 s).
+const WAIT_ONLINE_S: u32 = 30;
 
 #[derive(clap::Args, Debug)]
 pub struct UpArguments {
@@ -97,6 +99,9 @@ pub struct UpArguments {
     /// Seconds for which connections wait for another `eft up` of this name if this one is killed (default: 2)
     #[arg(long)]
     keep: Option<u32>,
+    /// Seconds for which `ready` waits for addresses from the network: slaac, dhcp4, dhcp6 (default: 30; 0: it does not)
+    #[arg(long)]
+    wait_online: Option<u32>,
     /// Take over devices and addresses of a running `eft up` of this name: it ends, its connections survive
     #[arg(long)]
     take_over: bool,
@@ -159,6 +164,7 @@ fn options(arguments: &UpArguments) -> Result<Options> {
         mtu_probing: arguments.mtu_probing.or(file.mtu_probing),
         tail_probes: arguments.tail_probes.or(file.tail_probes),
         keep: arguments.keep.or(file.keep),
+        wait_online: arguments.wait_online.or(file.wait_online),
         record: or(&arguments.record, file.record),
         topology: or(&arguments.topology, file.topology),
     };
@@ -227,6 +233,7 @@ pub fn config(arguments: Options) -> Result<StackConfig> {
         mtu_probing: arguments.mtu_probing.unwrap_or_default().name(),
         tail_probes: arguments.tail_probes.unwrap_or_default().name(),
         keep: Duration::from_secs(arguments.keep.unwrap_or(KEEP_S).into()),
+        wait_online: Duration::from_secs(arguments.wait_online.unwrap_or(WAIT_ONLINE_S).into()),
         check_ip: |text| match eft_ip::config::Config::parse(text.as_bytes()) {
             Ok(_) => Ok(()),
             Err(e) => Err(e.to_string()),

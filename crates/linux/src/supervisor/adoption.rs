@@ -84,6 +84,7 @@ fn form(config: &StackConfig) -> String {
         devices: _,
         // They concern the supervisor alone.
         keep: _,
+        wait_online: _,
         take_over: _,
         // They are of the program file.
         check_ip: _,

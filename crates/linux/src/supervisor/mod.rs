@@ -25,6 +25,7 @@ mod owners;
 mod placement;
 mod predecessor;
 mod process;
+mod ready;
 mod regroup;
 pub mod request;
 mod say;
@@ -153,6 +154,7 @@ impl Supervisor {
         let ended = children::ended(&mut self.members);
         self.have_died(ended);
         let mut next_tick = clock::now() + TICK;
+        let mut readiness = Some(ready::begin(&self.config));
         while self.ending.is_none() {
             let wake = self.heard_of.due().map_or(next_tick, |due| due.min(next_tick));
             let what = self.wait(wake.saturating_since(clock::now()))?;
@@ -165,8 +167,11 @@ impl Supervisor {
             }
             if !self.announced && self.members.iter().all(Member::is_up) {
                 self.announced = true;
-                tell(News::Ready);
                 self.renew_keeper();
+            }
+            if readiness.as_mut().is_some_and(|readiness| self.is_ready(readiness)) {
+                readiness = None;
+                tell(News::Ready);
             }
             self.end_turn();
         }

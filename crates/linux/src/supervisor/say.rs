@@ -5,7 +5,7 @@ use std::io::Write;
 /// For who started the supervisor, such as a service manager.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
-    /// Every server runs; said once.
+    /// Every server runs, and interfaces have their addresses, or have waited for them; said once.
     Ready,
     /// The supervisor is at its work; said again and again.
     Alive,

@@ -99,6 +99,8 @@ pub struct StackConfig {
     pub record: Option<std::path::PathBuf>,
     /// How long connections wait for another supervisor after this one has died.
     pub keep: std::time::Duration,
+    /// How long it is not ready for want of addresses from the network.
+    pub wait_online: std::time::Duration,
     /// Says in one line what is wrong with a configuration of ip. The engine knows it.
     pub check_ip: fn(&str) -> std::result::Result<(), String>,
     /// The network namespace is this stack's alone: the kernel there has no reason to answer for its addresses.

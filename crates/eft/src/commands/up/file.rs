@@ -44,6 +44,7 @@ pub struct Options {
     pub mtu_probing: Option<MtuProbing>,
     pub tail_probes: Option<TailProbes>,
     pub keep: Option<u32>,
+    pub wait_online: Option<u32>,
     pub record: Option<PathBuf>,
     pub topology: Option<PathBuf>,
 }
@@ -74,6 +75,7 @@ struct Text {
     mtu_probing: Option<String>,
     tail_probes: Option<String>,
     keep: Option<u32>,
+    wait_online: Option<u32>,
     record: Option<PathBuf>,
     topology: Option<PathBuf>,
 }
@@ -143,6 +145,7 @@ fn parse(text: &str) -> Result<Options> {
         mtu_probing: text.mtu_probing.map(|s| one("mtu-probing", &s)).transpose()?,
         tail_probes: text.tail_probes.map(|s| one("tail-probes", &s)).transpose()?,
         keep: text.keep,
+        wait_online: text.wait_online,
         record: text.record,
         topology: text.topology,
     })
