@@ -1,4 +1,5 @@
-//! `eft bench impaired`: goodput over wires that lose, delay and reorder, beside two kernels over the same wire.
+//! `eft bench impaired`: goodput over wires that lose, delay, reorder and repeat, beside two kernels over the same wire. Receivers
+//! check every byte.
 //!
 //! Both run at the same time, each on a wire of its own with the same chances: such wires are bound by delay and loss, not
 //! by the machine. TCP over random loss varies a lot, so the ratio of one round says little; the median of many does.
@@ -38,30 +39,35 @@ const RATE: u64 = 12_500_000;
 /// How long a wire is clear after a round, so that what the ends still have is gone.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Round trip in milliseconds, loss and reordering in percent.
-type Conditions = (u64, f64, f64);
+/// Round trip in milliseconds; loss, reordering and repetition in percent.
+type Conditions = (u64, f64, f64, f64);
 
-const WIRES: [Conditions; 10] = [
-    (1, 0.1, 0.0),
-    (1, 10.0, 0.0),
-    (20, 0.1, 0.0),
-    (20, 1.0, 0.0),
-    (20, 5.0, 0.0),
-    (20, 10.0, 0.0),
-    (20, 1.0, 5.0),
-    (200, 0.1, 0.0),
-    (200, 1.0, 0.0),
-    (200, 1.0, 5.0),
+const WIRES: [Conditions; 12] = [
+    (1, 0.1, 0.0, 0.0),
+    (1, 10.0, 0.0, 0.0),
+    (20, 0.1, 0.0, 0.0),
+    (20, 1.0, 0.0, 0.0),
+    (20, 5.0, 0.0, 0.0),
+    (20, 10.0, 0.0, 0.0),
+    (20, 1.0, 5.0, 0.0),
+    (20, 0.1, 0.0, 5.0),
+    (20, 1.0, 5.0, 5.0),
+    (200, 0.1, 0.0, 0.0),
+    (200, 1.0, 0.0, 0.0),
+    (200, 1.0, 5.0, 0.0),
 ];
 
-fn name_of((rtt_ms, loss, reorder): &Conditions) -> String {
-    format!("{rtt_ms} ms, {loss}% lost, {reorder}% reordered")
+fn name_of((rtt_ms, loss, reorder, duplicate): &Conditions) -> String {
+    let twice = if *duplicate > 0.0 { format!(", {duplicate}% twice") } else { String::new() };
+    format!("{rtt_ms} ms, {loss}% lost, {reorder}% reordered{twice}")
 }
 
-fn wire((rtt_ms, loss, reorder): Conditions, seed: u64) -> Wire {
+fn wire((rtt_ms, loss, reorder, duplicate): Conditions, seed: u64) -> Wire {
     let delay = Duration::from_micros(rtt_ms * 500);
     let queue = (RATE * rtt_ms / 1000).max(64_000);
-    Wire { delay, loss: loss / 100.0, reorder: reorder / 100.0, rate: RATE, queue, seed }
+    let share = |percent: f64| percent / 100.0;
+    let (loss, reorder, duplicate) = (share(loss), share(reorder), share(duplicate));
+    Wire { delay, loss, reorder, duplicate, rate: RATE, queue, seed }
 }
 
 pub fn run(arguments: &ImpairedArguments) -> Result<()> {
@@ -127,7 +133,7 @@ fn measure(
 
 /// One stream over one wire, ended when dropped.
 struct Stream {
-    _sink: Serving,
+    sink: Serving,
     command: Command,
     source: Option<Child>,
     count: Progress,
@@ -146,13 +152,13 @@ impl Stream {
         let (from, to) = if outwards { (ends.near, ends.far) } else { (ends.far, ends.near) };
         let address = format!("{to}:{port}");
         let file = path.display().to_string();
-        let sink = Serving::start(scene.peer(to, &["sink", &address, "--progress", &file])?)?;
+        let sink = Serving::start(scene.peer(to, &["sink", &address, "--check", "--progress", &file])?)?;
         let seconds = (arguments.seconds + 5.0).to_string();
         let mut command = scene.peer(from, &["source", &address, &seconds])?;
         let by_eft = from == STACK_ENDS.near;
         let congestion = if by_eft { &arguments.congestion } else { &arguments.kernel_congestion };
         command.args(["--congestion", congestion]);
-        Ok(Stream { _sink: sink, command, source: None, count })
+        Ok(Stream { sink, command, source: None, count })
     }
 
     fn begin(&mut self) -> Result<()> {
@@ -163,8 +169,11 @@ impl Stream {
 }
 
 impl Stream {
-    /// A source that has ended by now has failed.
+    /// Who has ended by now has failed.
     fn check(&mut self) -> Result<()> {
+        if !self.sink.is_running()? {
+            bail!("a sink failed");
+        }
         match self.source.as_mut().map(Child::try_wait) {
             Some(Ok(None)) => Ok(()),
             _ => bail!("a source failed"),

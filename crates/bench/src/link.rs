@@ -19,6 +19,8 @@ pub struct Wire {
     pub loss: f64,
     /// Share of frames that arrive half a round trip late, so that others overtake them.
     pub reorder: f64,
+    /// Share of frames that arrive twice.
+    pub duplicate: f64,
     /// Bytes a second; 0: unlimited.
     pub rate: u64,
     /// The most bytes that wait; frames beyond are lost.
@@ -30,7 +32,7 @@ pub struct Wire {
 impl Wire {
     /// Nothing is lost or delayed.
     pub const CLEAR: Wire =
-        Wire { delay: Duration::ZERO, loss: 0.0, reorder: 0.0, rate: 0, queue: 0, seed: 0 };
+        Wire { delay: Duration::ZERO, loss: 0.0, reorder: 0.0, duplicate: 0.0, rate: 0, queue: 0, seed: 0 };
 }
 
 const FRAME_MAX: usize = 2048;
@@ -147,9 +149,11 @@ impl Relay {
             return;
         }
         let late = if self.random.chance(wire.reorder) { wire.delay } else { Duration::ZERO };
-        self.order += 1;
         let at = at + wire.delay + late;
-        self.flying.push(Flying { at, order: self.order, to: 1 - side, frame: frame.to_vec() });
+        for _ in 0..1 + self.random.chance(wire.duplicate) as u8 {
+            self.order += 1;
+            self.flying.push(Flying { at, order: self.order, to: 1 - side, frame: frame.to_vec() });
+        }
     }
 
     fn deliver(&mut self) {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use eft_base::Random;
 
 use super::crowd;
 use super::progress::Progress;
@@ -22,6 +23,9 @@ pub enum Peer {
         /// Counts the bytes in this file
         #[arg(long)]
         progress: Option<PathBuf>,
+        /// End with an error at the first byte that `source` did not send there
+        #[arg(long)]
+        check: bool,
     },
     /// Write as fast as possible for some seconds
     Source {
@@ -71,12 +75,14 @@ pub enum Peer {
 
 /// Bytes of one read or write.
 const CHUNK: usize = 256 * 1024;
+/// Of what streams consist of.
+const CONTENT_SEED: u64 = 7;
 const REQUEST: usize = 64;
 
 pub fn run(peer: &Peer) -> Result<()> {
     let done = match peer {
         Peer::Campaign { address, folder } => return super::campaign::server::run(address, folder),
-        Peer::Sink { address, progress } => sink(address, counter(progress)?),
+        Peer::Sink { address, progress, check } => sink(address, counter(progress)?, *check),
         Peer::Source { address, seconds, congestion } => source(address, *seconds, congestion.as_deref()),
         Peer::Bursts { address, on_ms, off_ms, seconds } => bursts(address, *on_ms, *off_ms, *seconds),
         Peer::Crowd { address } => listen(address).and_then(crowd::serve),
@@ -108,9 +114,23 @@ fn listen(address: &str) -> std::io::Result<TcpListener> {
     Ok(listener)
 }
 
-fn sink(address: &str, progress: Option<Progress>) -> std::io::Result<()> {
+/// What `source` writes, again and again.
+fn content() -> Vec<u8> {
+    let mut random = Random::new(CONTENT_SEED);
+    (0..CHUNK / 8).flat_map(|_| random.next_u64().to_ne_bytes()).collect()
+}
+
+/// The first byte of a read at an offset of the stream that `source` did not send there.
+fn first_different(content: &[u8], offset: u64, read: &[u8]) -> Option<u64> {
+    let start = (offset % content.len() as u64) as usize;
+    let expected = content[start..].iter().chain(content);
+    read.iter().zip(expected).position(|(a, b)| a != b).map(|at| offset + at as u64)
+}
+
+fn sink(address: &str, progress: Option<Progress>, check: bool) -> std::io::Result<()> {
     let listener = listen(address)?;
     let mut buffer = vec![0; CHUNK];
+    let content = content();
     loop {
         let (mut stream, _) = listener.accept()?;
         let (mut total, mut start) = (0u64, None);
@@ -121,6 +141,9 @@ fn sink(address: &str, progress: Option<Progress>) -> std::io::Result<()> {
                 println!("{total} {}", start.elapsed().as_secs_f64());
                 std::io::stdout().flush()?;
                 break;
+            }
+            if check && let Some(at) = first_different(&content, total, &buffer[..n]) {
+                return Err(std::io::Error::other(format!("byte {at} of the stream is not what was sent")));
             }
             total += n as u64;
             if let Some(progress) = &progress {
@@ -135,7 +158,7 @@ fn source(address: &str, seconds: f64, congestion: Option<&str>) -> std::io::Res
     if let Some(name) = congestion {
         set_congestion(&stream, name)?;
     }
-    let buffer = vec![7; CHUNK];
+    let buffer = content();
     let end = Instant::now() + Duration::from_secs_f64(seconds);
     while Instant::now() < end {
         stream.write_all(&buffer)?;
@@ -231,3 +254,6 @@ fn ask(
     println!("{rate} {} {longest}", crate::samples::Samples::new(all).median);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -284,6 +284,10 @@ impl Serving {
         Ok(Serving(child, Some(out)))
     }
 
+    pub fn is_running(&mut self) -> Result<bool> {
+        Ok(self.0.try_wait()?.is_none())
+    }
+
     /// The next line that the peer prints.
     pub fn line(&mut self) -> Result<String> {
         let mut line = String::new();

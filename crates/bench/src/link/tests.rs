@@ -59,3 +59,17 @@ fn what_does_not_fit_the_queue_is_lost() {
     let arrived = std::iter::from_fn(|| far.recv(&mut buffer).ok()).count();
     assert_eq!(arrived, 1);
 }
+
+#[test]
+fn some_arrive_twice() {
+    let (link, [near, far]) = link();
+    set(&link, Wire { duplicate: 0.5, seed: 7, ..Wire::CLEAR });
+    for n in 0..100u8 {
+        near.send(&[n]).unwrap();
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    far.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    let mut buffer = [0; FRAME_MAX];
+    let arrived = std::iter::from_fn(|| far.recv(&mut buffer).ok()).count();
+    assert!((120..=180).contains(&arrived), "{arrived} of 100");
+}
