@@ -5,6 +5,7 @@ mod accurate_marks;
 mod app;
 mod authenticated_streams;
 mod authentication;
+mod authentication_cost;
 mod changed_bits;
 mod closing;
 mod control;
