@@ -82,6 +82,14 @@ fn nobody_is_held_back_for_long() {
 }
 
 #[test]
+fn one_that_sends_nothing_is_released_while_it_sleeps() {
+    let mut child = Command::new("sleep").arg("4").spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(20));
+    assert!(inject(child.id(), Kind::Enomem, &mut Random::new(7)).is_err());
+    assert!(child.wait().unwrap().success(), "it is stopped");
+}
+
+#[test]
 fn what_is_not_there_is_one_line() {
     let mut child = busy();
     std::thread::sleep(Duration::from_millis(20));

@@ -195,8 +195,10 @@ impl Tracee {
 
 impl Drop for Tracee {
     fn drop(&mut self) {
-        if !self.released {
-            let _ = request(libc::PTRACE_DETACH, self.pid, 0, 0);
+        // Only one that is stopped can be released. One that was let go on would stop at its next system call, for ever.
+        let release = |tracee: &Tracee| request(libc::PTRACE_DETACH, tracee.pid, 0, 0);
+        if !self.released && release(self).is_err() && self.interrupt().is_ok() {
+            let _ = release(self);
         }
     }
 }
