@@ -86,11 +86,12 @@ impl<C: Component> Host<C> {
         }
     }
 
-    /// Starts another life: the last one's unsent messages are lost.
-    pub fn replace(&mut self, engine: C) {
-        self.engine = engine;
+    /// Starts another life: the last one's unsent messages are lost. Returns its engine.
+    pub fn replace(&mut self, engine: C) -> C {
+        let last = std::mem::replace(&mut self.engine, engine);
         self.out = Outbox::new();
         self.refresh();
+        last
     }
 
     pub fn with<R>(&mut self, f: impl FnOnce(&mut C, &mut Context, &mut Outbox<C::Out>) -> R) -> R {

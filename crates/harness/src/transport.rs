@@ -190,15 +190,16 @@ impl<E: Engine> TransportHost<E> {
     }
 
     /// Starts a new life on the same arena. What its predecessor had received and sent is lost. The caller ends the
-    /// turn.
-    pub fn restart(&mut self) {
+    /// turn. Returns the last engine, whose own memory a dead process would not have given back piece by piece.
+    pub fn restart(&mut self) -> E {
         self.died = false;
         self.packets = Pool::new(PACKET_POOL, self.packets.view().segment.clone(), PACKET_LEN);
         self.host.memory.remove(header_pool(self.life));
         self.life += 1;
         let headers = new_headers(&mut self.host.memory, self.life, self.headers);
-        self.host.replace(open(&self.durable, headers, self.config));
+        let last = self.host.replace(open(&self.durable, headers, self.config));
         self.begin();
+        last
     }
 
     /// Gives this life and all later ones a setting.

@@ -216,9 +216,11 @@ impl Crowd {
     /// tcp dies, and a successor takes over its arena. How much of a CPU's time passes until that takes the next event.
     pub fn rebirth(&mut self) -> Result<Duration> {
         let begin = cpu_time();
-        self.tcp.restart();
-        self.turn(|_| ())?;
+        let last = self.tcp.restart();
+        self.run(|_| ());
         let took = cpu_time() - begin;
+        drop(last);
+        self.turn(|_| ())?;
         self.heard.clear();
         Ok(took)
     }
