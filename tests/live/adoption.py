@@ -8,12 +8,15 @@ import socket
 import subprocess
 import time
 
+import inside
 from crashes import keepers, only_keeper
 from harness import EFT, Scene, Stack, check, children_of, end, sh, wait_until
 from loads import Load, Stream
 from watchdog import Connections, make_endless
 
 KEEP = ("--keep", "20")
+# A system call of x86_64.
+CLOSE = 3
 
 
 def supervisor_is_killed(stack):
@@ -55,6 +58,26 @@ def the_next_supervisor_adopts_the_servers():
         Connections(stack, 10).use()
         end(stack.process)
         check(not keepers(stack), "a keeper outlives a stack that ended on purpose")
+
+
+def a_supervisor_that_cannot_go_on_leaves_its_servers_to_the_next():
+    check(inside.AVAILABLE, "this test knows the registers and calls of x86_64 alone")
+    with Scene("adoption-failed") as scene:
+        load = Load(scene, connections=20, extra=KEEP)
+        stack, connections = load.stack, load.connections
+        before = pids(stack)
+        time.sleep(0.2)
+        supervisor = stack.process.pid
+        with inside.Inside(supervisor) as it:
+            sets = [fd for fd in os.listdir(f"/proc/{supervisor}/fd") if "[eventpoll]" in os.readlink(f"/proc/{supervisor}/fd/{fd}")]
+            check(sets and all(it.call(CLOSE, int(fd)) == 0 for fd in sets), f"{sets} are not closed")
+        check(stack.process.wait() == 1, "it is no failure")
+        connections.use()
+        stack.up(*KEEP, log="-2")
+        check(pids(stack) == before, f"{before} became {pids(stack)}: {stack.process.log.read_text()}")
+        connections.use()
+        load.download.finish()
+        end(stack.process)
 
 
 def servers_that_nobody_adopts_end():
@@ -278,7 +301,8 @@ def faults_of_the_supervisor_end_nothing():
 
 
 CASES = [
-    the_next_supervisor_adopts_the_servers, servers_that_nobody_adopts_end,
+    the_next_supervisor_adopts_the_servers, a_supervisor_that_cannot_go_on_leaves_its_servers_to_the_next,
+    servers_that_nobody_adopts_end,
     a_server_that_hangs_ends_when_neither_supervisor_nor_keeper_lives, servers_with_other_options_start_again,
     supervisor_dies_while_tcp_is_restarted, supervisor_dies_in_an_update, a_supervisor_that_hangs_is_noticed,
     faults_of_the_supervisor_end_nothing,

@@ -141,6 +141,8 @@ pub fn run(config: StackConfig, mut tell: impl FnMut(News)) -> Result<()> {
     let outcome = supervisor.run(&mut tell);
     match supervisor.ending {
         Some(Ending::HandOver) => supervisor.hand_over(),
+        // It cannot go on, but its servers can: the next one adopts them, as if this one had been killed.
+        None if supervisor.announced => std::mem::forget(supervisor),
         Some(Ending::Whole) | None => supervisor.shut_down(),
     }
     outcome
