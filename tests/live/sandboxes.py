@@ -183,25 +183,40 @@ def services_with_the_filter_of_systemd():
 def servers_have_given_up_what_they_do_not_need():
     with Scene("security") as scene:
         stack = Stack(scene)
-        parts = json.loads(stack.eft("ps", "--security", "--json").stdout)["components"]
-        for part in parts:
-            held = part["security"]
-            kept = ["perfmon"] if part["component"] == "cores" else []
-            check(held["capabilities"] == kept, f"{part}")
-            limits = pathlib.Path(f"/proc/{part['pid']}/limits").read_text()
-            core = next(line for line in limits.splitlines() if line.startswith("Max core file size"))
-            check(int(core.split()[4]) <= 1, f"{part['component']} would leave a core: {core}")
-            check(held["no_new_privileges"] and held["system_calls_filtered"], f"{part}")
-            # sockets must recognize root, and cores needs the host's files and counters.
-            alone = part["component"] not in ("sockets", "cores")
-            wanted = [name for name in NAMESPACES if can_unshare(name) and (alone or name != "user")]
-            check(held["own_namespaces"] == wanted, f"{part}: not {wanted}")
-            if can_unshare("mnt") and part["component"] != "cores":
-                mounts = pathlib.Path(f"/proc/{part['pid']}/mountinfo").read_text().splitlines()
-                check(len(mounts) == 1 and mounts[0].split()[4] == "/", f"{part['component']} has {mounts}")
-            check(part["landlock"] == (has_landlock() and part["component"] != "cores"), f"{part}")
+        first = namespaces_of(stack)
         table = stack.eft("ps", "--security").stdout
-        check(table.count("listed") == len(parts) and "SYSTEM-CALLS" in table, table)
+        check(table.count("listed") == len(first) and "SYSTEM-CALLS" in table, table)
+        for component in first:
+            stack.kill(component)
+        # Successors are in their predecessors' namespaces; cores sees the host's files as they are mounted now.
+        again = namespaces_of(stack)
+        same = {component for component in first if first[component]["mnt"] == again[component]["mnt"]}
+        check(same >= set(first) - {"cores"} or not can_unshare("mnt"), f"{first} became {again}")
+        check(len({namespaces["net"] for namespaces in again.values()}) == len(again) or not can_unshare("net"), f"shared: {again}")
+
+
+def namespaces_of(stack):
+    """Checks what each component has given up, and returns its namespaces."""
+    parts = json.loads(stack.eft("ps", "--security", "--json").stdout)["components"]
+    for part in parts:
+        held = part["security"]
+        kept = ["perfmon"] if part["component"] == "cores" else []
+        check(held["capabilities"] == kept, f"{part}")
+        limits = pathlib.Path(f"/proc/{part['pid']}/limits").read_text()
+        core = next(line for line in limits.splitlines() if line.startswith("Max core file size"))
+        check(int(core.split()[4]) <= 1, f"{part['component']} would leave a core: {core}")
+        check(held["no_new_privileges"] and held["system_calls_filtered"], f"{part}")
+        # sockets must recognize root, and cores needs the host's files and counters.
+        alone = part["component"] not in ("sockets", "cores")
+        wanted = [name for name in NAMESPACES if can_unshare(name) and (alone or name != "user")]
+        check(held["own_namespaces"] == wanted, f"{part}: not {wanted}")
+        if can_unshare("mnt") and part["component"] != "cores":
+            mounts = pathlib.Path(f"/proc/{part['pid']}/mountinfo").read_text().splitlines()
+            check(len(mounts) == 1 and mounts[0].split()[4] == "/", f"{part['component']} has {mounts}")
+        check(part["landlock"] == (has_landlock() and part["component"] != "cores"), f"{part}")
+        open_at = [os.readlink(link) for link in pathlib.Path(f"/proc/{part['pid']}/fd").iterdir()]
+        check(not any(":[" in place and place.split(":")[0] in NAMESPACES for place in open_at), f"{part} holds {open_at}")
+    return {part["component"]: {name: os.readlink(f"/proc/{part['pid']}/ns/{name}") for name in NAMESPACES} for part in parts}
 
 
 NAMESPACES = {"user": "-U", "mnt": "-m", "net": "-n", "ipc": "-i"}

@@ -18,6 +18,7 @@ pub mod keeper;
 mod life;
 pub mod memory;
 pub mod monitor;
+mod namespaces;
 pub mod operator;
 pub mod protocol;
 pub mod rootless;

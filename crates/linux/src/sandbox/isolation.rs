@@ -7,7 +7,7 @@
 //! What works depends on the kernel and on the user who started the stack. So each measure is tried, and `eft ps
 //! --security` shows which are in force.
 
-use crate::{Doing, Result};
+use crate::{Doing, Result, namespaces};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetStatus, Scope,
 };
@@ -15,9 +15,12 @@ use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 
 const OF_FILES: libc::c_int = libc::CLONE_NEWNS | libc::CLONE_NEWNET | libc::CLONE_NEWIPC;
 
-/// Moves this process into namespaces of its own. With `of_users` it also enters a user namespace, in which no user has
-/// a name or a right. Its descriptors continue to work, including those of devices and sockets.
+/// Moves this process into its predecessor's namespaces, or into namespaces of its own. With `of_users` it also enters a user
+/// namespace, in which no user has a name or a right. Its descriptors continue to work, including those of devices and sockets.
 pub fn unshare(of_users: bool) {
+    if namespaces::enter() {
+        return;
+    }
     let enter = |flags| {
         // SAFETY: plain numbers; the process has one thread.
         unsafe { libc::unshare(flags) == 0 }

@@ -3,6 +3,7 @@
 use super::StackConfig;
 use super::member::Member;
 use super::process::{Process, Running, Spawned};
+use crate::namespaces::{self, Namespaces};
 use crate::protocol::{AHEAD, CONTROL_FD, PROTOCOL};
 use crate::{Doing, Result, scm};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -12,14 +13,25 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Starts `eft serve NAME…` from a program file, or from the supervisor's own, now or `ahead` of its time.
-pub fn spawn(stack: &str, names: &[&str], program: Option<&Arc<OwnedFd>>, ahead: bool) -> Result<Spawned> {
+/// Starts `eft serve NAME…` from a program file, or from the supervisor's own, now or `ahead` of its time, in a predecessor's
+/// namespaces or in new ones.
+pub fn spawn(
+    stack: &str,
+    names: &[&str],
+    program: Option<&Arc<OwnedFd>>,
+    namespaces: Option<&Namespaces>,
+    ahead: bool,
+) -> Result<Spawned> {
     let protocol = PROTOCOL.to_string();
     let mut arguments = vec!["serve"];
     arguments.extend(names);
     arguments.extend(["--stack", stack, "--protocol", &protocol]);
-    let environment = ahead.then_some(AHEAD);
-    let (mut child, controls) = spawn_with(program, &arguments, names.len(), Stdio::piped(), environment)?;
+    let passed = namespaces.map_or(&[][..], Namespaces::fds);
+    let count = passed.len().to_string();
+    let environment = [ahead.then_some((AHEAD, "yes")), Some((namespaces::COUNT, count.as_str()))];
+    let environment: Vec<_> = environment.into_iter().flatten().collect();
+    let (mut child, controls) =
+        spawn_with(program, &arguments, names.len(), passed, Stdio::piped(), &environment)?;
     let stderr = child.stderr.take();
     if let Some(stderr) = &stderr {
         let _ = rustix::io::ioctl_fionbio(stderr, true);
@@ -44,7 +56,7 @@ pub fn spawn_keeper(config: &StackConfig, tables: &[&str]) -> Result<(Child, Own
     let patience = config.keep.as_secs().to_string();
     let mut arguments = vec!["keep", "--stack", &config.name, "--patience", &patience];
     tables.iter().for_each(|table| arguments.extend(["--table", table]));
-    let (child, mut controls) = spawn_with(None, &arguments, 1, Stdio::null(), None)?;
+    let (child, mut controls) = spawn_with(None, &arguments, 1, &[], Stdio::null(), &[])?;
     Ok((child, controls.remove(0)))
 }
 
@@ -52,8 +64,9 @@ fn spawn_with(
     program: Option<&Arc<OwnedFd>>,
     arguments: &[&str],
     controls: usize,
+    namespaces: &[OwnedFd],
     stderr: Stdio,
-    variable: Option<&str>,
+    variables: &[(&str, &str)],
 ) -> Result<(Child, Vec<OwnedFd>)> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..controls {
@@ -74,13 +87,14 @@ fn spawn_with(
     }
     command
         .args(arguments)
-        .envs(variable.map(|name| (name, "yes")))
+        .envs(variables.iter().copied())
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(stderr)
         // The supervisor handles the terminal's signals for all.
         .process_group(0);
-    let fds: Vec<i32> = theirs.iter().map(AsRawFd::as_raw_fd).collect();
+    let to = (CONTROL_FD..).zip(theirs.iter()).chain((namespaces::FIRST..).zip(namespaces));
+    let fds: Vec<(i32, i32)> = to.map(|(number, fd)| (number, fd.as_raw_fd())).collect();
     let parent = std::process::id() as i32;
     // SAFETY: only async-signal-safe calls between fork and exec.
     unsafe {
@@ -93,8 +107,8 @@ fn spawn_with(
             let mut none: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&mut none);
             libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
-            for (number, fd) in (CONTROL_FD..).zip(&fds) {
-                if libc::dup2(*fd, number) < 0 {
+            for (number, fd) in &fds {
+                if libc::dup2(*fd, *number) < 0 {
                     return Err(std::io::Error::last_os_error());
                 }
             }

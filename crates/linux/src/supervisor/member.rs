@@ -5,6 +5,7 @@ use super::say;
 use super::standby::{Recovery, Standby};
 use super::turn::Turn;
 use crate::memory::Both;
+use crate::namespaces::Namespaces;
 use crate::protocol::{ToServer, encode};
 use crate::{futex, scm, ticks};
 use eft_base::{Instant, PoolId};
@@ -67,6 +68,8 @@ pub struct Member {
     pub program: Option<Arc<OwnedFd>>,
     /// The process that waits to take its place; kept by the first of the servers that share a process.
     pub standby: Standby,
+    /// Those of its first process, for the next ones; kept by the first of the servers that share a process.
+    pub namespaces: Option<Rc<Namespaces>>,
     /// When its predecessor was found dead; `None` once this one serves.
     pub died_at: Option<Instant>,
     /// How the last death was overcome.
@@ -137,6 +140,7 @@ impl Member {
             spare: None,
             program: None,
             standby: Standby::default(),
+            namespaces: None,
             died_at: None,
             recovery: None,
             device: Vec::new(),

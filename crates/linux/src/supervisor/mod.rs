@@ -286,6 +286,7 @@ impl Supervisor {
                 self.members[i].ring();
                 self.kept.iter_mut().for_each(kept::Kept::flush);
                 self.watch_death(self.company(i)[0]);
+                self.keep_namespaces(i);
                 self.keep_server(i);
                 self.give_other_far_ends(i);
                 self.show_member(i);

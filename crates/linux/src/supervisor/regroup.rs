@@ -6,7 +6,7 @@
 
 use super::Supervisor;
 use super::children;
-use super::member::Life;
+use super::member::{Life, Member};
 use super::process::{self, Spawned};
 use super::say::say;
 use super::standby::is_same_program;
@@ -124,8 +124,9 @@ impl Supervisor {
         let mut started: Vec<(Vec<usize>, Spawned)> = Vec::new();
         for company in companies {
             let names: Vec<&str> = company.iter().map(|j| self.members[*j].name.as_str()).collect();
-            match children::spawn(&self.config.name, &names, self.members[company[0]].program.as_ref(), true)
-            {
+            let Member { program, namespaces, .. } = &self.members[company[0]];
+            let (program, namespaces) = (program.as_ref(), namespaces.as_deref());
+            match children::spawn(&self.config.name, &names, program, namespaces, true) {
                 Ok(spawned) => started.push((company, spawned)),
                 Err(why) => {
                     for (_, mut spawned) in started {

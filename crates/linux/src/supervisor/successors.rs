@@ -5,8 +5,11 @@ use super::member::{Life, Member};
 use super::process::Spawned;
 use super::say::say;
 use super::standby::{Recovery, Waiting, memory_of};
+use crate::namespaces::Namespaces;
 use eft_base::Instant;
 use eft_host::clock;
+use eft_messages::ComponentId;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// How long to wait before another standby is started in place of one that ended by itself or could not be started.
@@ -67,6 +70,17 @@ impl Supervisor {
             }
             // The server itself runs, and can be restarted without a standby.
             Err(_) => standby.not_before = Some(now + AGAIN_AFTER),
+        }
+    }
+
+    /// A server is up: its successors enter its namespaces. `cores` has the host's files in its own, as they are mounted when it
+    /// starts.
+    pub(super) fn keep_namespaces(&mut self, i: usize) {
+        let first = self.company(i)[0];
+        let Member { namespaces, peer, .. } = &self.members[first];
+        if namespaces.is_none() && *peer != ComponentId::CORES {
+            let of = self.members[first].pid().and_then(Namespaces::of);
+            self.members[first].namespaces = of.map(Rc::new);
         }
     }
 

@@ -259,7 +259,7 @@ impl Supervisor {
             return Ok(());
         };
         let to = memory::create(&format!("eft-arena-{name}"), memory::len(&like)?)?;
-        let helper = children::spawn(&self.config.name, &[&name], Some(&program), false)?;
+        let helper = children::spawn(&self.config.name, &[&name], Some(&program), None, false)?;
         self.watch(&helper.controls[0], Watched::Newcomer)?;
         let request = encode(&ToServer::Revert(self.identity(i)?));
         // A helper that has already died does not get it; its death is noticed when it is reaped.

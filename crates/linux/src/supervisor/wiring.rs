@@ -73,7 +73,8 @@ impl Supervisor {
     /// until it is [raised](Self::raise).
     pub(super) fn spawn(&self, i: usize, program: Option<&Arc<OwnedFd>>, ahead: bool) -> Result<Spawned> {
         let names: Vec<&str> = self.company(i).into_iter().map(|j| self.members[j].name.as_str()).collect();
-        let spawned = children::spawn(&self.config.name, &names, program, ahead)?;
+        let namespaces = self.members[self.company(i)[0]].namespaces.as_deref();
+        let spawned = children::spawn(&self.config.name, &names, program, namespaces, ahead)?;
         if ahead && life::may_step_aside() {
             life::step_aside(spawned.child.id());
         }
