@@ -4,14 +4,23 @@ use super::ending::Ending;
 use super::member::Life;
 use super::say::{self, say};
 use super::{Supervisor, TICK, Watched, update};
-use crate::operator;
 use crate::protocol::ToServer;
+use crate::{life, operator};
 use eft_control::restart::Decision;
 use eft_host::clock;
 use eft_messages::{ComponentId, Role};
+use std::sync::atomic::Ordering::Acquire;
 use std::time::Duration;
 
 impl Supervisor {
+    /// Watches the process of which this is the first server, if that holds its word.
+    pub(super) fn watch_death(&self, first: usize) {
+        let first = &self.members[first];
+        if let Some(pid) = first.pid().filter(|_| life::is_held(first.status.life_word().load(Acquire))) {
+            self.deathwatch.add(first.status.life_word(), pid);
+        }
+    }
+
     /// Handles the end of a process: of this server and those that share the process. The first of them speaks for all.
     pub(super) fn died(&mut self, i: usize, how: String) {
         if self.ending.is_some() {

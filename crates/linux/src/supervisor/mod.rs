@@ -44,7 +44,7 @@ pub use setup::{DeviceConfig, StackConfig};
 
 use crate::devices::packet::Silencer;
 use crate::protocol::{FromServer, ToServer};
-use crate::{Doing, Error, Result, life};
+use crate::{Doing, Error, Result};
 use children::Dead;
 use deathwatch::Deathwatch;
 use domains::Keeping;
@@ -61,7 +61,6 @@ use rustix::event::epoll;
 use say::say;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
-use std::sync::atomic::Ordering::Acquire;
 use std::time::Duration;
 
 /// How often the supervisor looks for hangs and does delayed work.
@@ -268,14 +267,6 @@ impl Supervisor {
         }
     }
 
-    /// Watches the process of which this is the first server, if that holds its word.
-    fn watch_death(&self, first: usize) {
-        let first = &self.members[first];
-        if let Some(pid) = first.pid().filter(|_| life::is_held(first.status.life_word().load(Acquire))) {
-            self.deathwatch.add(first.status.life_word(), pid);
-        }
-    }
-
     fn heard(&mut self, i: usize, message: FromServer, fds: Vec<OwnedFd>) {
         match message {
             FromServer::Ready { landlock } => {
@@ -358,7 +349,7 @@ impl Supervisor {
         }
         self.check_update(now);
         self.check_regroup(now);
-        self.dead.retain(|process| !children::bury(process));
+        self.bury_the_dead();
         self.renew_standbys(now);
         if self.announced {
             self.renew_spares();

@@ -1,10 +1,11 @@
 //! Successors of dead servers: the standbys that wait to take their place, and how long a recovery takes.
 
-use super::Supervisor;
 use super::member::{Life, Member};
 use super::process::Spawned;
 use super::say::say;
 use super::standby::{Recovery, Waiting, memory_of};
+use super::{Supervisor, children};
+use crate::life;
 use crate::namespaces::Namespaces;
 use eft_base::Instant;
 use eft_host::clock;
@@ -81,6 +82,15 @@ impl Supervisor {
         if namespaces.is_none() && *peer != ComponentId::CORES {
             let of = self.members[first].pid().and_then(Namespaces::of);
             self.members[first].namespaces = of.map(Rc::new);
+        }
+    }
+
+    /// Clears away what is left of processes that have ended.
+    pub(super) fn bury_the_dead(&mut self) {
+        self.dead.retain(|process| !children::bury(process));
+        if self.members.iter().all(Member::is_up) {
+            // They have stepped aside for their successors (`deathwatch`); beside busy programs they would never end.
+            self.dead.iter().for_each(|dead| life::step_forward(dead.borrow().id()));
         }
     }
 
