@@ -272,10 +272,11 @@ impl Campaign {
         self.is_reborn(component, generation, REBIRTH)
     }
 
-    /// Breaks a component, and says what was done.
-    fn inject(&self, component: &str, kind: Kind, seed: u64) -> Result<String> {
+    /// Breaks a component, and says what was done and when, if that is known.
+    fn inject(&self, component: &str, kind: Kind, seed: u64) -> Result<(String, Option<Duration>)> {
         if component != SUPERVISOR {
-            return Ok(in_stack(&self.service.name, component, kind, seed)?.what);
+            let injected = in_stack(&self.service.name, component, kind, seed)?;
+            return Ok((injected.what, Some(self.pulse.time(injected.at))));
         }
         // The supervisor is this process's child: as its debugger, too, it would take its stops for its end.
         let mut command = Command::new(super::stack::exe()?);
@@ -285,7 +286,7 @@ impl Campaign {
             bail!("{}", String::from_utf8_lossy(&output.stderr).trim());
         }
         let said: Value = serde_json::from_slice(&output.stdout).context("eft inject")?;
-        Ok(said["what"].as_str().unwrap_or_default().into())
+        Ok((said["what"].as_str().unwrap_or_default().into(), None))
     }
 
     /// Injects one fault and reports the outcome.
@@ -294,9 +295,13 @@ impl Campaign {
         let generation = before.iter().find(|c| c.name == component).map_or(0, |c| c.generation);
         let (lost, damaged, answers) = (self.loads.lost(), self.loads.damaged(), self.loads.answers());
         let mut trial = Trial::new(component, kind, seed, self.loads.established());
-        let begin = self.pulse.now();
+        let mut begin = self.pulse.now();
         match self.inject(component, kind, seed) {
-            Ok(what) => trial.what = what,
+            Ok((what, at)) => {
+                trial.what = what;
+                // What stands still while a debugger leads a server to where it breaks does not wait for a successor.
+                begin = at.unwrap_or(begin);
+            }
             // A server that has nothing to break, or did nothing meanwhile: no fault, and no success either.
             Err(why) => {
                 trial.what = why.to_string();

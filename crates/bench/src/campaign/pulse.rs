@@ -48,7 +48,12 @@ impl Pulse {
     }
 
     pub fn now(&self) -> Duration {
-        self.begin.elapsed()
+        self.time(Instant::now())
+    }
+
+    /// Since it began.
+    pub fn time(&self, at: Instant) -> Duration {
+        at.saturating_duration_since(self.begin)
     }
 
     fn between(&self, from: Duration, to: Duration) -> Vec<(Duration, u64)> {

@@ -18,7 +18,7 @@ use eft_component::fault::Fault;
 use memory::{Memory, Part};
 pub use stack::{Injected, SUPERVISOR, in_stack};
 use std::os::fd::OwnedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tracee::Tracee;
 
 /// A server executes fewer instructions than this, one by one, before it breaks, so that it breaks within a turn.
@@ -27,7 +27,7 @@ const STEPS_MAX: u64 = 3000;
 const PATIENCE: Duration = Duration::from_millis(300);
 /// How long it is held back by executing its instructions one by one. Beside busy processes one of them can take 50 ms, and a
 /// server that stands still for a minute loses connections before anything has broken.
-const HOLD: Duration = Duration::from_secs(1);
+const HOLD: Duration = Duration::from_millis(300);
 /// How long a signal may take to end it, and how many more are sent at most.
 const GRACE: Duration = Duration::from_millis(100);
 const SIGNALS: usize = 20;
@@ -107,17 +107,29 @@ impl Kind {
     }
 }
 
-/// Breaks a process with a fault of this kind and says what was done to it.
-pub fn inject(pid: u32, kind: Kind, random: &mut Random) -> Result<String> {
+/// What was done to a process, and when: one that breaks at a random instruction is held back until it is there.
+pub struct Strike {
+    pub what: String,
+    pub at: Instant,
+}
+
+impl Strike {
+    fn now(what: String) -> Strike {
+        Strike { what, at: Instant::now() }
+    }
+}
+
+/// Breaks a process with a fault of this kind.
+pub fn inject(pid: u32, kind: Kind, random: &mut Random) -> Result<Strike> {
     let process = Process::open(pid)?;
     let signal = match kind {
         Kind::Kill => libc::SIGKILL,
         Kind::Segv => libc::SIGSEGV,
-        Kind::FlipHeap => return flip(&process, Part::Heap, random),
-        Kind::FlipArena => return flip(&process, Part::Arena, random),
-        Kind::FlipChannel => return flip(&process, Part::Channel, random),
-        Kind::FlipPayload => return flip(&process, Part::Payload, random),
-        Kind::Enomem => return fail_a_send(&process),
+        Kind::FlipHeap => return flip(&process, Part::Heap, random).map(Strike::now),
+        Kind::FlipArena => return flip(&process, Part::Arena, random).map(Strike::now),
+        Kind::FlipChannel => return flip(&process, Part::Channel, random).map(Strike::now),
+        Kind::FlipPayload => return flip(&process, Part::Payload, random).map(Strike::now),
+        Kind::Enomem => return fail_a_send(&process).map(Strike::now),
         Kind::Message(_) => {
             return Err(Error::Invalid("its own loop does that, and not its debugger".into()));
         }
@@ -125,6 +137,7 @@ pub fn inject(pid: u32, kind: Kind, random: &mut Random) -> Result<String> {
             return at_a_random_instruction(&process, kind, random);
         }
     };
+    let strike = Strike::now(format!("signal {signal}"));
     process.signal(signal)?;
     for _ in 0..SIGNALS {
         if process.ends_within(GRACE) {
@@ -133,7 +146,7 @@ pub fn inject(pid: u32, kind: Kind, random: &mut Random) -> Result<String> {
         // A Rust program's handler of stack overflows takes the first SIGSEGV, and lets the next one kill.
         let _ = process.signal(signal);
     }
-    Ok(format!("signal {signal}"))
+    Ok(strike)
 }
 
 /// A process, held by a handle, so that no other process of the same number is meant.
@@ -173,39 +186,35 @@ fn flip(process: &Process, part: Part, random: &mut Random) -> Result<String> {
 }
 
 /// Lets the process execute a random number of instructions, and breaks it there.
-fn at_a_random_instruction(process: &Process, kind: Kind, random: &mut Random) -> Result<String> {
+fn at_a_random_instruction(process: &Process, kind: Kind, random: &mut Random) -> Result<Strike> {
     let memory = Memory::open(process.pid)?;
     let mut tracee = Tracee::seize(process.pid)?;
     let steps = random.below(STEPS_MAX);
     let done = tracee.step(steps, PATIENCE, HOLD)?;
     let (at, stack) = tracee.instruction_and_stack()?;
     let place = format!("at {}, {done} instructions on", memory.place(at));
-    match kind {
-        Kind::Loop => memory.write(at, tracee::ENDLESS)?,
-        Kind::Null => memory.write(at, tracee::WRITE_THROUGH_NULL)?,
+    let (what, signal) = match kind {
         Kind::FlipCode => {
             let byte = at + random.below(tracee::INSTRUCTION);
             let bit = memory.flip(byte, random)?;
-            tracee.release(0);
-            let place = memory.place(byte);
-            return Ok(format!("bit {bit} of code byte {place}, {done} instructions on"));
+            (format!("bit {bit} of code byte {}, {done} instructions on", memory.place(byte)), 0)
         }
         Kind::FlipStack => {
             let byte = memory.pick_in_stack(stack, random)?;
             let bit = memory.flip(byte, random)?;
-            tracee.release(0);
-            return Ok(format!(
-                "bit {bit} of stack byte {byte:#x}, {} above its end, {done} instructions on",
-                byte - stack
-            ));
+            let above = byte - stack;
+            (format!("bit {bit} of stack byte {byte:#x}, {above} above its end, {done} instructions on"), 0)
         }
-        _ => {
-            tracee.release(libc::SIGABRT);
-            return Ok(format!("SIGABRT {place}"));
+        Kind::Loop | Kind::Null => {
+            let code = if kind == Kind::Loop { tracee::ENDLESS } else { tracee::WRITE_THROUGH_NULL };
+            memory.write(at, code)?;
+            (format!("{} {place}", kind.name()), 0)
         }
-    }
-    tracee.release(0);
-    Ok(format!("{} {place}", kind.name()))
+        _ => (format!("SIGABRT {place}"), libc::SIGABRT),
+    };
+    let strike = Strike::now(what);
+    tracee.release(signal);
+    Ok(strike)
 }
 
 /// Makes the next system call that sends fail with ENOMEM.

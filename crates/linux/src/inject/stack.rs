@@ -1,6 +1,6 @@
 //! Injects a fault into a component of a stack, whose supervisor is informed.
 
-use super::{KINDS, Kind};
+use super::{KINDS, Kind, Strike};
 use crate::error::{Result, error};
 use crate::operator;
 use eft_base::Random;
@@ -15,10 +15,11 @@ const SKIP_MAX: u64 = 16;
 /// How long the broken message is awaited.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What was done, and to which process.
+/// What was done, when, and to which process.
 pub struct Injected {
     pub pid: u32,
     pub what: String,
+    pub at: Instant,
 }
 
 /// Informs the supervisor of the fault, and injects it.
@@ -31,11 +32,11 @@ pub fn in_stack(stack: &str, component: &str, kind: Kind, seed: u64) -> Result<I
     let request = json!({ "op": "inject", "component": component, "fault": kind.fault(), "skip": random.below(SKIP_MAX) });
     let (answer, _) = operator::ask(stack, &request)?;
     let pid = process(&answer)?;
-    let what = match kind.fault() {
-        Some(_) => await_strike(stack, component, before, kind)?,
+    let Strike { what, at } = match kind.fault() {
+        Some(_) => Strike::now(await_strike(stack, component, before, kind)?),
         None => super::inject(pid, kind, &mut random).map_err(|e| error!(Refused, "{component}: {e}"))?,
     };
-    Ok(Injected { pid, what })
+    Ok(Injected { pid, what, at })
 }
 
 fn in_supervisor(stack: &str, kind: Kind, random: &mut Random) -> Result<Injected> {
@@ -51,8 +52,9 @@ fn in_supervisor(stack: &str, kind: Kind, random: &mut Random) -> Result<Injecte
     }
     let (answer, _) = operator::ask(stack, &json!({ "op": "ps" }))?;
     let pid = process(&answer)?;
-    let what = super::inject(pid, kind, random).map_err(|e| error!(Refused, "{SUPERVISOR}: {e}"))?;
-    Ok(Injected { pid, what })
+    let Strike { what, at } =
+        super::inject(pid, kind, random).map_err(|e| error!(Refused, "{SUPERVISOR}: {e}"))?;
+    Ok(Injected { pid, what, at })
 }
 
 fn process(answer: &Value) -> Result<u32> {

@@ -25,7 +25,7 @@ fn a_process_dies_as_it_was_told() {
     ] {
         let mut child = busy();
         std::thread::sleep(Duration::from_millis(20));
-        let said = inject(child.id(), kind, &mut Random::new(7)).unwrap();
+        let said = inject(child.id(), kind, &mut Random::new(7)).unwrap().what;
         assert_eq!(child.wait().unwrap().signal(), Some(signal), "{kind:?}: {said}");
     }
 }
@@ -50,7 +50,7 @@ fn sleeps() {
 fn one_that_sleeps_breaks_where_it_sleeps_and_not_otherwise() {
     let mut child = Command::new("sleep").arg("1").spawn().unwrap();
     std::thread::sleep(Duration::from_millis(20));
-    let said = inject(child.id(), Kind::FlipStack, &mut Random::new(7)).unwrap();
+    let said = inject(child.id(), Kind::FlipStack, &mut Random::new(7)).unwrap().what;
     assert!(said.ends_with(" 0 instructions on"), "{said}");
     // The flipped bit may kill it; the tracing must not.
     assert_ne!(child.wait().unwrap().signal(), Some(libc::SIGTRAP));
@@ -61,7 +61,7 @@ fn one_that_sleeps_breaks_where_it_sleeps_and_not_otherwise() {
 fn broken_code_is_named_by_its_file() {
     let mut child = Command::new("sleep").arg("1").spawn().unwrap();
     std::thread::sleep(Duration::from_millis(20));
-    let said = inject(child.id(), Kind::FlipCode, &mut Random::new(7)).unwrap();
+    let said = inject(child.id(), Kind::FlipCode, &mut Random::new(7)).unwrap().what;
     let place = said.strip_prefix("bit ").and_then(|rest| rest.split(' ').nth(4)).unwrap();
     let (file, offset) = place.split_once("+0x").unwrap();
     assert!(file.starts_with("libc"), "{said}");
@@ -93,7 +93,7 @@ fn one_that_sends_nothing_is_released_while_it_sleeps() {
 fn what_is_not_there_is_one_line() {
     let mut child = busy();
     std::thread::sleep(Duration::from_millis(20));
-    let refusal = inject(child.id(), Kind::FlipArena, &mut Random::new(7)).unwrap_err();
+    let refusal = inject(child.id(), Kind::FlipArena, &mut Random::new(7)).err().unwrap();
     assert_eq!(refusal, Error::Missing("it has written no durable state".into()));
     child.kill().unwrap();
     child.wait().unwrap();
