@@ -47,6 +47,59 @@ source("join it again", JOIN_SOURCE, group(3), own)
 source("block in what includes", BLOCK, group(3), own)
 source("leave the source", LEAVE_SOURCE, group(3), own)
 source("leave it again", LEAVE_SOURCE, group(3), own)
+
+# Whole filters. Python's getsockopt asks nothing.
+import ctypes
+EXCLUDE, INCLUDE = 0, 1
+other = lambda n: "fd00::%x" % n if six else "10.9.9.%d" % n
+def whole(name, a, mode, *sources, count=None, cut=0, index=here):
+    value = struct.pack("=II", index, 0) + storage(a) + struct.pack("=II", mode, len(sources) if count is None else count)
+    value += b"".join(map(storage, sources))
+    tell(name, lambda: s.setsockopt(level, 48, value[:len(value) - cut]))
+def read(name, number, head, room, size, at):
+    buffer = ctypes.create_string_buffer(head + struct.pack("=II", 9, room) + b"x" * size * room)
+    length = ctypes.c_uint(len(buffer) - 1)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.getsockopt(s.fileno(), level, number, buffer, ctypes.byref(length)):
+        print(name, errno.errorcode[ctypes.get_errno()])
+        return
+    mode, count = struct.unpack_from("=II", buffer, len(head))
+    some = [buffer.raw[len(head) + 8 + size * i + at:][:len(pack(own))] for i in range(min(count, room))]
+    print(name, mode, count, length.value, sorted(socket.inet_ntop(family, a) for a in some) if count <= room else len(some))
+def read_whole(name, a, room=3):
+    read(name, 48, struct.pack("=II", here, 0) + storage(a), room, 128, 8 if six else 4)
+whole("a filter without a group", group(7), EXCLUDE, other(1))
+whole("none wanted without a group", group(7), INCLUDE)
+read_whole("a filter is read without a group", group(7))
+join("join for filters", JOIN, group(7))
+read_whole("all is wanted", group(7))
+whole("two are wanted", group(7), INCLUDE, other(2), other(1))
+read_whole("these two", group(7))
+read_whole("room for one", group(7), 1)
+whole("three are not", group(7), EXCLUDE, other(1), other(3), other(4))
+read_whole("these three", group(7))
+source("one more is blocked", BLOCK, group(7), other(5))
+read_whole("four", group(7), 4)
+whole("a mode of its own", group(7), 2, other(1))
+whole("no group", own, INCLUDE, other(1))
+whole("too short for its sources", group(7), INCLUDE, other(1), cut=1)
+whole("too short", group(7), INCLUDE, cut=4)
+whole("too many", group(7), INCLUDE, *map(other, range(1, 67)))
+whole("more than came", group(7), INCLUDE, other(1), count=2)
+whole("nowhere", group(7), INCLUDE, other(1), index=999)
+read_whole("still four", group(7), 4)
+whole("all is wanted again", group(7), EXCLUDE)
+read_whole("which reads so", group(7))
+whole("nothing is wanted", group(7), INCLUDE)
+join("it has left", LEAVE, group(7))
+if not six:
+    join("join for old filters", JOIN, group(7))
+    head = pack(group(7)) + pack(own)
+    tell("an old filter", lambda: s.setsockopt(0, 41, head + struct.pack("=II", INCLUDE, 2) + pack(other(1)) + pack(other(2))))
+    read("an old filter is read", 41, head, 3, 4, 0)
+    tell("an old one is too short", lambda: s.setsockopt(0, 41, head + struct.pack("=II", INCLUDE, 2) + pack(other(1))))
+    tell("an old one of nobody", lambda: s.setsockopt(0, 41, pack(group(7)) + bytes([9, 9, 9, 9]) + struct.pack("=II", INCLUDE, 0)))
+    join("leave for old filters", LEAVE, group(7))
 if six:
     mreq = lambda a, i: pack(a) + struct.pack("=I", i)
     tell("old join", lambda: s.setsockopt(level, socket.IPV6_JOIN_GROUP, mreq(group(4), here)))
@@ -112,7 +165,8 @@ def member():
     return s
 sockets = {"member": member(), "filter": member(), "stranger": member(), "sends": member()}
 sockets["member"].setsockopt(level, 42, struct.pack("=II", here, 0) + storage(group))
-sockets["filter"].setsockopt(level, 46, struct.pack("=II", here, 0) + storage(group) + storage(peer))
+sockets["filter"].setsockopt(level, 42, struct.pack("=II", here, 0) + storage(group))
+sockets["filter"].setsockopt(level, 48, struct.pack("=II", here, 0) + storage(group) + struct.pack("=II", 1, 1) + storage(peer))
 sockets["sends"].setsockopt(level, socket.IPV6_MULTICAST_IF if six else socket.IP_MULTICAST_IF, struct.pack("=i", here) if six else pack(own))
 bound = socket.socket(family, socket.SOCK_DGRAM)
 bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -43,6 +43,18 @@ pub mod membership {
     /// One source is wanted, beside others that were named so.
     pub const JOIN_SOURCE: u8 = 5;
     pub const LEAVE_SOURCE: u8 = 6;
+    /// The sources of a whole filter follow, each by [`FILTER_SOURCE`]; they have no effect yet.
+    pub const FILTER_BEGIN: u8 = 7;
+    pub const FILTER_SOURCE: u8 = 8;
+    /// The filter replaces what there was, all at once: those sources alone are wanted, or all but them. `source` is their
+    /// number: if so many have not come (the transport has a new life, another process began, too), EAGAIN, and nothing is
+    /// changed.
+    pub const FILTER_INCLUDE: u8 = 9;
+    pub const FILTER_EXCLUDE: u8 = 10;
+    /// Nothing is changed: the reply's `address` is the source whose index `source` is (unspecified: there are fewer), its
+    /// `port` how many there are, with [`EXCLUDED`] if they are those that are not wanted.
+    pub const FILTER_TELL: u8 = 11;
+    pub const EXCLUDED: u16 = 1 << 15;
 }
 
 crate::messages! {

@@ -39,7 +39,7 @@ const LONGEST: usize = COOKIE_KEYS_MAX;
 fn carried(row: &table::Row, stream: bool) -> Option<usize> {
     match row.kind(stream)? {
         kind if kind.is_read_only() => None,
-        Kind::NoOptions | Kind::V6Only | Kind::Membership(_) => None,
+        Kind::NoOptions | Kind::V6Only | Kind::Membership(_) | Kind::Filter => None,
         Kind::SignatureKey | Kind::Authentication | Kind::AuthenticationKey => None,
         Kind::Linger | Kind::PacingLimit => Some(8),
         Kind::CookieKeys => Some(LONGEST),

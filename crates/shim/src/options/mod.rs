@@ -9,6 +9,7 @@ pub mod authentication;
 mod carry;
 mod computed;
 mod congestion;
+mod filters;
 pub mod multicast;
 mod pacing;
 pub mod signatures;
@@ -84,6 +85,8 @@ enum Kind {
     Unless(Opt),
     /// A change of a membership: one of [`eft_messages::sockets::membership`]. Cannot be read.
     Membership(u8),
+    /// IP_MSFILTER, MCAST_MSFILTER.
+    Filter,
     /// IP_MULTICAST_IF, IPV6_MULTICAST_IF.
     MulticastInterface,
     /// TCP_MD5SIG, TCP_MD5SIG_EXT. Cannot be read.
@@ -178,7 +181,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
     let kind = find(socket, level, name).ok_or(Errno(libc::ENOPROTOOPT))?;
     check(kind, socket.is_stream(), level, value)?;
     // The shadow keeps no errors: they would never be read.
-    if !matches!(kind, Kind::ErrorQueue | Kind::Membership(_) | Kind::MulticastInterface) {
+    if !matches!(kind, Kind::ErrorQueue | Kind::Membership(_) | Kind::Filter | Kind::MulticastInterface) {
         // What comes and goes over the loopback gets the option, too.
         for hidden in loopback::all(socket) {
             let _ = sys::set_option(hidden, level, name, value);
@@ -193,6 +196,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
         }
         Kind::NoOptions => return Ok(()),
         Kind::Membership(change) => return multicast::change(socket, change, level, name, value),
+        Kind::Filter => return filters::set(socket, level, name, value),
         Kind::MulticastInterface => return multicast::set_interface(page, level, value),
         Kind::SignatureKey => return signatures::set(socket, name, value),
         Kind::Authentication | Kind::AuthenticationKey => return authentication::set(socket, name, value),
@@ -257,11 +261,8 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
             page.set_option(Opt::Cork, rest | (number != 0) as u32);
         }
         Kind::ErrorQueue => error_queue::set(fd, socket, number != 0),
-        Kind::Stamps => {
-            if stamps::set(socket, number as u32) {
-                watch_errors(fd);
-            }
-        }
+        Kind::Stamps if stamps::set(socket, number as u32) => watch_errors(fd),
+        Kind::Stamps => {}
         Kind::DatagramCork => datagram::set_cork(socket, number != 0)?,
         Kind::Segment => return segmentation::set(socket, number),
         // The default is on; the transport needs to know "off" (2) and "now" (1).
@@ -322,9 +323,9 @@ fn unknown(socket: &Socket, level: c_int) -> Errno {
 
 /// `getsockopt`: the option's bytes into `to` (at most its length); returns how many.
 pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8]) -> Result<usize> {
-    let kind = find(socket, level, name);
-    let kind = kind
-        .filter(|kind| !matches!(kind, Kind::Membership(_) | Kind::SignatureKey | Kind::AuthenticationKey));
+    let set_only =
+        |kind: &Kind| matches!(kind, Kind::Membership(_) | Kind::SignatureKey | Kind::AuthenticationKey);
+    let kind = find(socket, level, name).filter(|kind| !set_only(kind));
     let kind = kind.ok_or_else(|| unknown(socket, level))?;
     let page = &socket.page;
     let word = |opt: Opt, default: c_int| match page.option(opt) {
@@ -335,6 +336,7 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
         Kind::Descriptor => return sys::get_option(fd, level, name, to),
         Kind::TcpInfo => return Ok(copy(&tcp_info::bytes(socket), to)),
         Kind::NoOptions => return Ok(0),
+        Kind::Filter => return filters::get(socket, level, name, to),
         Kind::Authentication => return Ok(copy(&authentication::info(socket)?, to)),
         Kind::AuthenticationKeys => return authentication::get_keys(socket, to),
         Kind::CongestionInfo => {
@@ -346,9 +348,7 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
         }
         Kind::PacingLimit => return Ok(pacing::get(page, to)),
         Kind::Memory => return Ok(copy(&computed::memory(socket), to)),
-        Kind::Congestion => {
-            return Ok(copy(&congestion::name(page), to));
-        }
+        Kind::Congestion => return Ok(copy(&congestion::name(page), to)),
         Kind::Linger => {
             let linger = page.option(Opt::Linger);
             let mut bytes = [0; 8];

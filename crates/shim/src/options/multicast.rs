@@ -15,13 +15,16 @@ use eft_messages::control::{MembershipRequest, Request, op};
 use libc::{IPPROTO_IP, IPPROTO_IPV6};
 
 /// The index of the kernel's loopback.
-const LOOPBACK: u32 = 1;
+pub(super) const LOOPBACK: u32 = 1;
 /// The first device's ([`eft_base::address::zone_of_nic`]).
 const FIRST_DEVICE: u32 = 2;
 
 /// `struct group_req` and `struct group_source_req`: addresses are padded to 128 bytes, from the eighth byte on.
 const STORAGE_LEN: usize = 128;
 const GROUP_AT: usize = 8;
+
+pub(super) const IP_MSFILTER: c_int = 41;
+const MCAST_MSFILTER: c_int = 48;
 
 /// How a request names its interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,24 +35,24 @@ enum By {
 
 /// A membership as a program asks for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Asked {
-    group: IpAddr,
+pub(super) struct Asked {
+    pub group: IpAddr,
     by: By,
     source: Option<IpAddr>,
 }
 
-fn index_at(value: &[u8], at: usize) -> Result<u32> {
+pub(super) fn index_at(value: &[u8], at: usize) -> Result<u32> {
     let bytes = value.get(at..at + 4).and_then(|b| b.try_into().ok());
     bytes.map(u32::from_ne_bytes).ok_or(Errno(libc::EINVAL))
 }
 
-fn v4_at(value: &[u8], at: usize) -> Result<Ipv4Addr> {
+pub(super) fn v4_at(value: &[u8], at: usize) -> Result<Ipv4Addr> {
     let bytes: Option<[u8; 4]> = value.get(at..at + 4).and_then(|b| b.try_into().ok());
     bytes.map(Ipv4Addr::from).ok_or(Errno(libc::EINVAL))
 }
 
 /// The address of a `struct sockaddr_storage`, which must be of the option's IP version.
-fn stored_at(value: &[u8], at: usize, level: c_int) -> Result<IpAddr> {
+pub(super) fn stored_at(value: &[u8], at: usize, level: c_int) -> Result<IpAddr> {
     let storage = value.get(at..at + STORAGE_LEN).ok_or(Errno(libc::EINVAL))?;
     let family = c_int::from(u16::from_ne_bytes([storage[0], storage[1]]));
     match (level, family) {
@@ -69,7 +72,7 @@ fn by_address(address: Ipv4Addr) -> By {
     if address.is_unspecified() { By::Index(0) } else { By::Address(address) }
 }
 
-fn parse(level: c_int, name: c_int, value: &[u8]) -> Result<Asked> {
+pub(super) fn parse(level: c_int, name: c_int, value: &[u8]) -> Result<Asked> {
     match (level, name) {
         (IPPROTO_IP, libc::IP_ADD_MEMBERSHIP | libc::IP_DROP_MEMBERSHIP) => {
             let (group, address) = (v4_at(value, 0)?, v4_at(value, 4)?);
@@ -98,7 +101,11 @@ fn parse(level: c_int, name: c_int, value: &[u8]) -> Result<Asked> {
             let by = By::Index(index_at(value, 16)?);
             Ok(Asked { group: Ipv6Addr::from(group).into(), by, source: None })
         }
-        (_, libc::MCAST_JOIN_GROUP | libc::MCAST_LEAVE_GROUP) => {
+        (IPPROTO_IP, IP_MSFILTER) => {
+            let group = v4_at(value, 0)?.into();
+            Ok(Asked { group, by: by_address(v4_at(value, 4)?), source: None })
+        }
+        (_, libc::MCAST_JOIN_GROUP | libc::MCAST_LEAVE_GROUP | MCAST_MSFILTER) => {
             let group = stored_at(value, GROUP_AT, level)?;
             Ok(Asked { group, by: By::Index(index_at(value, 0)?), source: None })
         }
@@ -112,7 +119,7 @@ fn parse(level: c_int, name: c_int, value: &[u8]) -> Result<Asked> {
 
 /// The index of the interface that a membership is on: the one that is named, or the one of the route to the group, or the first
 /// with an address of its IP version.
-fn interface(asked: &Asked) -> Result<u32> {
+pub(super) fn interface(asked: &Asked) -> Result<u32> {
     let nobody = Errno(libc::ENODEV);
     let list = interfaces::all();
     match asked.by {
@@ -133,7 +140,7 @@ fn interface(asked: &Asked) -> Result<u32> {
 /// Whether the kernel serves this option of a socket that is not eft's yet, because it is about the loopback, or wrong.
 pub fn is_kernels(level: c_int, name: c_int, value: &[u8]) -> bool {
     match table::row(level, name).and_then(|row| row.kind(false)) {
-        Some(Kind::Membership(_)) => {
+        Some(Kind::Membership(_) | Kind::Filter) => {
             parse(level, name, value).and_then(|asked| interface(&asked)).is_ok_and(|index| index == LOOPBACK)
         }
         Some(Kind::MulticastInterface) => chosen(level, value).is_ok_and(|(index, _)| index <= LOOPBACK),
@@ -155,21 +162,26 @@ pub(super) fn change(socket: &Socket, change: u8, level: c_int, name: c_int, val
         let shadow = loopback::of(socket).ok_or(Errno(libc::ENODEV))?;
         return sys::set_option(shadow, level, name, value);
     }
-    let request = MembershipRequest {
-        change,
-        interface: index
-            .checked_sub(FIRST_DEVICE)
-            .and_then(|nic| u8::try_from(nic).ok())
-            .ok_or(Errno(libc::ENODEV))?,
-        source: asked.source.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)).into(),
-    };
-    let request = Request {
+    let source = asked.source.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)).into();
+    control::request(membership_request(socket, &asked, index, change, source)?, None).map(drop)
+}
+
+/// The request of a change on the interface with this index.
+pub(super) fn membership_request(
+    socket: &Socket,
+    asked: &Asked,
+    index: u32,
+    change: u8,
+    source: WireAddress,
+) -> Result<Request> {
+    let nic = index.checked_sub(FIRST_DEVICE).and_then(|nic| u8::try_from(nic).ok());
+    let request = MembershipRequest { change, interface: nic.ok_or(Errno(libc::ENODEV))?, source };
+    Ok(Request {
         op: op::MEMBERSHIP,
         slot: socket.slot,
         address: WireAddress::from(asked.group),
         ..request.fill(Request::default())
-    };
-    control::request(request, None).map(drop)
+    })
 }
 
 /// The interface of IP_MULTICAST_IF and IPV6_MULTICAST_IF; 0: any. And the IPv4 source, if one is named.

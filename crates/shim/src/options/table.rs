@@ -80,7 +80,7 @@ const IP: c_int = IPPROTO_IP;
 const IPV6: c_int = IPPROTO_IPV6;
 
 const MEMBER: &str = "[groups](multicast.md); EPROTO on a stream, if it is not refused";
-const LISTS: &str = "sources are named one by one";
+const WHOLE: &str = "[groups](multicast.md)";
 const FILTERS: &str = "packet programs are not run; the packet filter is `eft pf`";
 const STAMPS: &str = "packets have no timestamps";
 const KERNEL_MEMORY: &str = "of the kernel's memory";
@@ -379,14 +379,14 @@ const OPTIONS: &[Row] = &[
     datagram(IP, 38, "IP_BLOCK_SOURCE", Kind::Membership(membership::BLOCK), MEMBER),
     datagram(IP, 39, "IP_ADD_SOURCE_MEMBERSHIP", Kind::Membership(membership::JOIN_SOURCE), MEMBER),
     datagram(IP, 40, "IP_DROP_SOURCE_MEMBERSHIP", Kind::Membership(membership::LEAVE_SOURCE), MEMBER),
-    no(IP, 41, "IP_MSFILTER", LISTS),
+    datagram(IP, 41, "IP_MSFILTER", Kind::Filter, WHOLE),
     datagram(IP, 42, "MCAST_JOIN_GROUP", Kind::Membership(membership::JOIN), MEMBER),
     datagram(IP, 43, "MCAST_BLOCK_SOURCE", Kind::Membership(membership::BLOCK), MEMBER),
     datagram(IP, 44, "MCAST_UNBLOCK_SOURCE", Kind::Membership(membership::UNBLOCK), MEMBER),
     datagram(IP, 45, "MCAST_LEAVE_GROUP", Kind::Membership(membership::LEAVE), MEMBER),
     datagram(IP, 46, "MCAST_JOIN_SOURCE_GROUP", Kind::Membership(membership::JOIN_SOURCE), MEMBER),
     datagram(IP, 47, "MCAST_LEAVE_SOURCE_GROUP", Kind::Membership(membership::LEAVE_SOURCE), MEMBER),
-    no(IP, 48, "MCAST_MSFILTER", LISTS),
+    datagram(IP, 48, "MCAST_MSFILTER", Kind::Filter, WHOLE),
     datagram(IP, 49, "IP_MULTICAST_ALL", Kind::Unless(Opt::OwnGroupsOnly), ""),
     no(IP, 50, "IP_UNICAST_IF", "bind to the interface's address"),
     no(IP, 51, "IP_LOCAL_PORT_RANGE", ""),

@@ -129,6 +129,17 @@ static void authentication(const struct row *r, int fd) {
 static void done(const struct row *r, int type) {
     char set[64], kept[64];
     int fd = fresh(r, type);
+    if (strstr(r->name, "MSFILTER")) {
+        /* What is too short for a filter is invalid. */
+        socklen_t len = 4;
+        for (int decided = 0; decided < 2; decided++) {
+            FAILS(setsockopt(fd, r->level, r->number, set, 4), EINVAL);
+            FAILS(getsockopt(fd, r->level, r->number, kept, &len), EINVAL);
+            if (!decided) decide(r, fd);
+        }
+        close(fd);
+        return;
+    }
     if (is(r, "TCP_AO_INFO")) {
         authentication(r, fd);
         close(fd);

@@ -11,6 +11,7 @@ use eft_base::{RequestId, WireAddress};
 use eft_channel::socket::Opt;
 use eft_component::{Context, Outbox};
 use eft_messages::ComponentId;
+use eft_messages::sockets::{TransportToSockets, membership};
 
 impl Udp {
     /// Whether an address is everybody's or a group's: a socket may be bound to it, and does not send from it.
@@ -25,19 +26,30 @@ impl Udp {
         wanted: MembershipChange,
         out: &mut Outbox<Out>,
     ) {
-        if self.memberships.is_short() {
+        let MembershipChange { token, change, interface, group, source } = wanted;
+        if self.memberships.is_short(i) {
             self.grow();
         }
-        let MembershipChange { token, change, interface, group, source } = wanted;
         let change = Change { token, change, place: (interface, group), source };
         let generation = self.blocks[i].generation;
         let errno = self.memberships.request(i, generation, change);
         // Once it has something durable, the request that opened it is not repeated.
         self.blocks[i].open_request = 0;
+        if wanted.change == membership::FILTER_TELL {
+            return self.tell_filter(request, i, errno, change, out);
+        }
         if errno != 0 || self.memberships.await_told(i, generation, request, change.place) {
             let socket = self.socket(i);
             self.reply(out, request, errno, socket, Some(i));
         }
+    }
+
+    fn tell_filter(&self, request: RequestId, i: u32, errno: i32, asked: Change, out: &mut Outbox<Out>) {
+        let (address, port) = self.memberships.tell_filter(i, asked.place, asked.source);
+        let (socket, incarnation) = (self.socket(i), self.place(i).incarnation);
+        let reply =
+            TransportToSockets::Reply { request, errno, socket, incarnation, address, port, taken: 0 };
+        out.push(Out::Sockets(reply));
     }
 
     pub(super) fn receive_grouped(&mut self, cx: &Context, order: u32) {

@@ -1,6 +1,6 @@
 //! The rows of ipv6(7).
 
-use super::{IPV6, Kind, MEMBER, Row, both};
+use super::{IPV6, Kind, MEMBER, Row, WHOLE, both};
 use crate::socket::bit;
 use eft_channel::socket::Opt;
 use eft_messages::sockets::membership;
@@ -55,6 +55,7 @@ pub(super) const OPTIONS: &[Row] = &[
     both(IPV6, 45, "MCAST_LEAVE_GROUP of IPv6", Kind::Membership(membership::LEAVE), MEMBER),
     both(IPV6, 46, "MCAST_JOIN_SOURCE_GROUP of IPv6", Kind::Membership(membership::JOIN_SOURCE), MEMBER),
     both(IPV6, 47, "MCAST_LEAVE_SOURCE_GROUP of IPv6", Kind::Membership(membership::LEAVE_SOURCE), MEMBER),
+    both(IPV6, 48, "MCAST_MSFILTER of IPv6", Kind::Filter, WHOLE),
     both(IPV6, 49, "IPV6_RECVPKTINFO", Kind::Bit(bit::PACKET_INFO), ""),
     both(IPV6, 51, "IPV6_RECVHOPLIMIT", Kind::Bit(bit::RECEIVE_HOP_LIMIT), "of IPv6 packets, as on Linux"),
     both(IPV6, 66, "IPV6_RECVTCLASS", Kind::Bit(bit::RECEIVE_CLASS), "of IPv6 packets, as on Linux"),

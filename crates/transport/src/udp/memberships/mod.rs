@@ -3,6 +3,7 @@
 //! [`entry`] is the durable form, [`telling`] how ip learns what is wanted on each interface.
 
 pub mod entry;
+mod filter;
 mod telling;
 
 use super::durable::{Blocks, bit};
@@ -15,6 +16,7 @@ use eft_base::hash::{Key, Map};
 use eft_base::{RequestId, WireAddress};
 use eft_messages::sockets::membership;
 use entry::{Entry, kind};
+use filter::Begun;
 use telling::Telling;
 
 /// Linux's limits: `igmp_max_memberships` of a socket, `igmp_max_msf` and `mld_max_msf` sources of each.
@@ -47,13 +49,20 @@ pub(super) struct Memberships {
     /// The entries of each socket.
     of: Map<u32, Vec<u32>>,
     telling: Telling,
+    /// Filters of sockets that are not whole yet.
+    begun: Map<u32, Begun>,
 }
 
 impl Memberships {
     /// Takes over the entries of the sockets that live; the others are freed.
     pub fn open(entries: Table<Entry>, blocks: &Blocks, key: Key) -> Memberships {
-        let mut all =
-            Memberships { entries, free: Vec::new(), of: Map::with_hasher(key), telling: Telling::default() };
+        let mut all = Memberships {
+            entries,
+            free: Vec::new(),
+            of: Map::with_hasher(key),
+            telling: Telling::default(),
+            begun: Map::with_hasher(key),
+        };
         for i in (0..all.entries.len() as u32).rev() {
             let e = all.entries[i];
             if e.kind == kind::FREE {
@@ -77,9 +86,9 @@ impl Memberships {
         self.free.splice(0..0, more.rev());
     }
 
-    /// Whether a change may need more entries than there are.
-    pub fn is_short(&self) -> bool {
-        self.free.len() < ENTRIES_OF_A_CHANGE
+    /// Whether a change of this socket may need more entries than there are.
+    pub fn is_short(&self, block: u32) -> bool {
+        self.free.len() < ENTRIES_OF_A_CHANGE + self.begun.get(&block).map_or(0, |begun| begun.sources.len())
     }
 
     fn index(&mut self, i: u32) {
@@ -132,6 +141,7 @@ impl Memberships {
             self.remove(block, |_| true);
         }
         self.telling.forget(block);
+        self.begun.remove(&block);
     }
 
     /// Whether a socket wants packets of `source` to a group (RFC 3376 §3.2, RFC 3678 §3): its own membership decides; if it has
@@ -177,6 +187,10 @@ impl Memberships {
         let change =
             Change { place: (wanted.place.0, plain(wanted.place.1)), source: plain(wanted.source), ..wanted };
         let (interface, group) = change.place;
+        if change.change == membership::FILTER_TELL {
+            let owner = Entry { block, generation, interface, group, ..Entry::free() };
+            return if self.find(owner).is_some() { 0 } else { EADDRNOTAVAIL };
+        }
         let asked = |e: &Entry| {
             (e.token, e.change, e.interface, e.group, e.source)
                 == (change.token.into(), change.change, interface, group, change.source)
@@ -223,6 +237,13 @@ impl Memberships {
             membership::LEAVE_SOURCE => self.change_source(owner, c.source, kind::INCLUDE, false),
             membership::BLOCK => self.change_source(owner, c.source, kind::EXCLUDE, true),
             membership::UNBLOCK => self.change_source(owner, c.source, kind::EXCLUDE, false),
+            membership::FILTER_BEGIN => {
+                self.begun.insert(owner.block, Begun { place: c.place, sources: Vec::new() });
+                Ok(())
+            }
+            membership::FILTER_SOURCE => self.add_to_filter(owner, c.source),
+            membership::FILTER_INCLUDE => self.replace_filter(owner, kind::INCLUDE, c.source),
+            membership::FILTER_EXCLUDE => self.replace_filter(owner, kind::EXCLUDE, c.source),
             _ => Err(EINVAL),
         }
     }
@@ -239,7 +260,7 @@ impl Memberships {
         let ipv6 = IpAddr::from(owner.group).is_ipv6();
         let alike = |e: &Entry| e.is_membership() && IpAddr::from(e.group).is_ipv6() == ipv6;
         let max = if ipv6 { GROUPS6_MAX } else { GROUPS_MAX };
-        if self.of(owner.block).filter(|(_, e)| alike(e)).count() >= max || self.is_short() {
+        if self.of(owner.block).filter(|(_, e)| alike(e)).count() >= max || self.is_short(owner.block) {
             return Err(ENOBUFS);
         }
         self.insert(Entry { kind, ..owner })

@@ -2,6 +2,7 @@ use super::super::durable::{self, Block, bit};
 use super::*;
 use crate::udp::UdpConfig;
 use eft_arena::Arena;
+use eft_base::errno::EAGAIN;
 use eft_channel::Segment;
 use eft_messages::transport::{TransportToIp, membership as step};
 
@@ -57,6 +58,32 @@ impl Bench {
         self.ask(socket, change, a(GROUP), a([10, 0, 0, source]))
     }
 
+    /// Begins a filter and names these sources.
+    fn begin(&mut self, socket: u32, sources: &[u8]) {
+        assert_eq!(self.ask(socket, membership::FILTER_BEGIN, a(GROUP), a([0; 4])), 0);
+        for source in sources {
+            assert_eq!(self.source(socket, membership::FILTER_SOURCE, *source), 0);
+        }
+    }
+
+    /// Sets a whole filter.
+    fn filter(&mut self, socket: u32, mode: u8, sources: &[u8]) -> i32 {
+        self.begin(socket, sources);
+        self.ask(socket, mode, a(GROUP), number(sources.len()))
+    }
+
+    /// The filter as it is told: the last bytes of its sources, and whether they are those that are not wanted.
+    fn filter_of(&mut self, socket: u32) -> (Vec<u8>, bool) {
+        let told = |b: &Bench, i| b.all.tell_filter(socket, (0, a(GROUP)), number(i));
+        let (_, count) = told(self, 0);
+        let excludes = count & membership::EXCLUDED != 0;
+        let count = usize::from(count & !membership::EXCLUDED);
+        let mut sources: Vec<u8> = (0..count).map(|i| told(self, i).0.0[15]).collect();
+        assert_eq!(told(self, count).0, WireAddress::default(), "there are no more");
+        sources.sort_unstable();
+        (sources, excludes)
+    }
+
     /// What ip is told until there is nothing more: step, and the last byte of the source.
     fn told(&mut self) -> Vec<(u8, u8)> {
         let mut told = Vec::new();
@@ -71,6 +98,10 @@ impl Bench {
     fn admits(&self, socket: u32, source: u8) -> bool {
         self.all.admit(socket, (0, a(GROUP)), a([10, 0, 0, source]), true)
     }
+}
+
+fn number(n: usize) -> WireAddress {
+    WireAddress((n as u128).to_be_bytes())
 }
 
 fn config() -> UdpConfig {
@@ -172,5 +203,57 @@ fn entries_of_sockets_that_are_gone_are_freed() {
     b.join(3, GROUP);
     b.blocks[3].generation += 1;
     let b = b.crash();
+    assert_eq!(b.all.free.len(), b.all.entries.len());
+}
+
+#[test]
+fn a_filter_is_replaced_at_once() {
+    use membership::*;
+    let mut b = Bench::new();
+    b.all.ip_reborn();
+    assert_eq!(b.filter(0, FILTER_EXCLUDE, &[1]), EINVAL, "it is no member");
+    assert_eq!(b.filter(0, FILTER_INCLUDE, &[]), EADDRNOTAVAIL);
+    assert_eq!(b.ask(0, FILTER_TELL, a(GROUP), number(0)), EADDRNOTAVAIL);
+    b.join(0, GROUP);
+    b.source(0, BLOCK, 9);
+    assert_eq!(b.filter_of(0), (vec![9], true));
+    b.told();
+    // Sources alone change nothing.
+    b.begin(0, &[1, 2]);
+    assert_eq!((b.told(), b.admits(0, 3)), (vec![], true));
+    assert_eq!(b.ask(0, FILTER_INCLUDE, a(GROUP), number(2)), 0);
+    assert_eq!((b.filter_of(0), b.admits(0, 1), b.admits(0, 3)), ((vec![1, 2], false), true, false));
+    assert_eq!(b.told().len(), 3, "another mode, and two sources");
+    assert_eq!(b.filter(0, FILTER_EXCLUDE, &[2, 3, 3]), 0);
+    assert_eq!((b.filter_of(0), b.admits(0, 1), b.admits(0, 3)), ((vec![2, 3], true), true, false));
+    let mut b = b.crash();
+    assert_eq!(b.filter_of(0), (vec![2, 3], true));
+    assert_eq!(b.filter(0, FILTER_EXCLUDE, &[]), 0);
+    assert_eq!(b.filter_of(0), (vec![], true));
+    assert_eq!(b.source(0, JOIN_SOURCE, 1), 0, "an empty list may get another meaning, as on Linux");
+    assert_eq!(b.filter(0, FILTER_INCLUDE, &[]), 0);
+    assert_eq!(b.ask(0, LEAVE, a(GROUP), a([0; 4])), EADDRNOTAVAIL, "it has left the group");
+}
+
+#[test]
+fn a_filter_that_is_not_whole_changes_nothing() {
+    use membership::*;
+    let mut b = Bench::new();
+    b.join(0, GROUP);
+    b.begin(0, &[1, 2]);
+    assert_eq!(b.ask(0, FILTER_INCLUDE, a(GROUP), number(3)), EAGAIN);
+    assert_eq!(b.ask(0, FILTER_INCLUDE, a(GROUP), number(2)), EAGAIN, "it is to begin again");
+    // The next life knows nothing of it, nor another group.
+    b.begin(0, &[1, 2]);
+    let mut b = b.crash();
+    b.token = 100;
+    assert_eq!(b.source(0, FILTER_SOURCE, 3), EAGAIN);
+    b.begin(0, &[1]);
+    assert_eq!(b.ask(0, FILTER_INCLUDE, a([239, 9, 9, 9]), number(1)), EAGAIN);
+    b.begin(0, &(0..10).collect::<Vec<u8>>());
+    assert_eq!(b.source(0, FILTER_SOURCE, 11), ENOBUFS);
+    b.all.release(0);
+    assert_eq!(b.source(0, FILTER_SOURCE, 1), EAGAIN);
+    b.all.release(0);
     assert_eq!(b.all.free.len(), b.all.entries.len());
 }
