@@ -5,6 +5,7 @@
  *   many HOST PORT COUNT       so many connections at once, each with bytes of its own
  *   check HOST PORT CLOSED     looks at single calls; HOST echoes at PORT, nobody listens at CLOSED
  *   hang HOST PORT             reads until the connection breaks, and says how
+ *   member HOST PORT GROUP     joins the group, and prints what comes until "end"; the interface is the one with this address
  *   ask HOST PORT COUNT        so many questions on one connection, one after the other; prints how many a second
  *   visit HOST PORT COUNT      as many, each on a connection of its own
  */
@@ -415,6 +416,31 @@ static void hostile(const char *host, const char *port) {
     close(fd);
 }
 
+/* Interfaces have the numbers that the kernel tells, by a system call of the program's own. */
+static int member(const char *host, const char *port, const char *name) {
+    int fd = socket(family, SOCK_DGRAM, 0), on = 1;
+    address_t group = to(name, port), own = to(host, port), any = to(family == AF_INET6 ? "::" : "0.0.0.0", port);
+    MUST(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0);
+    MUST(bind(fd, &any.any, size()) == 0);
+    struct ip_mreqn old = {.imr_multiaddr = group.v4.sin_addr, .imr_address = own.v4.sin_addr};
+    struct ipv6_mreq six = {.ipv6mr_multiaddr = group.v6.sin6_addr};
+    const void *value = family == AF_INET6 ? (void *)&six : &old;
+    socklen_t len = family == AF_INET6 ? sizeof six : sizeof old;
+    int level = family == AF_INET6 ? IPPROTO_IPV6 : IPPROTO_IP, join = family == AF_INET6 ? IPV6_ADD_MEMBERSHIP : IP_ADD_MEMBERSHIP;
+    MUST(setsockopt(fd, level, join, value, len) == 0);
+    MUST(setsockopt(fd, level, join, value, len) == -1 && errno == EADDRINUSE);
+    puts("joined"), fflush(stdout);
+    for (;;) {
+        ssize_t n = recv(fd, buffer, sizeof buffer - 1, 0);
+        MUST(n >= 0);
+        buffer[n] = 0;
+        puts(buffer), fflush(stdout);
+        if (!strcmp(buffer, "end")) break;
+    }
+    MUST(setsockopt(fd, level, family == AF_INET6 ? IPV6_DROP_MEMBERSHIP : IP_DROP_MEMBERSHIP, value, len) == 0);
+    return 0;
+}
+
 static double now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -446,6 +472,7 @@ int main(int count, char **words) {
     if (!strcmp(what, "fetch")) return fetch(words[2], words[3]);
     if (!strcmp(what, "hang")) return hang(words[2], words[3]);
     MUST(count > 4);
+    if (!strcmp(what, "member")) return member(words[2], words[3], words[4]);
     if (!strcmp(what, "many")) return many(words[2], words[3], atoi(words[4]));
     if (!strcmp(what, "ask")) return ask(words[2], words[3], atoi(words[4]), 0);
     if (!strcmp(what, "visit")) return ask(words[2], words[3], atoi(words[4]), 1);

@@ -8,7 +8,8 @@ import signal
 import subprocess
 import time
 
-from harness import Failure, Scene, Stack, addresses, check, family, in_url, over_ipv6, processes_of_eft, seconds, sh, sha256_of, wait_until
+from groups import SEND
+from harness import Failure, Scene, Stack, addresses, check, end, family, in_url, over_ipv6, processes_of_eft, seconds, sh, sha256_of, wait_until
 from past import GO
 from programs import PORT, quiet_wrk
 
@@ -152,6 +153,49 @@ def names_are_resolved_by_a_static_program():
         check(sha256_of(stack.on(program, "fetch", f"http://far.test:{PORT}/big")) == want, "what it fetched differs")
 
 
+# Go names the interface of a membership by the kernel's number.
+MEMBER = '''
+package main
+
+import ("fmt"; "net"; "os")
+
+func main() {
+	device, err := net.InterfaceByName(os.Args[1])
+	if err != nil { panic(err) }
+	group, err := net.ResolveUDPAddr("udp", os.Args[2])
+	if err != nil { panic(err) }
+	socket, err := net.ListenMulticastUDP("udp", device, group)
+	if err != nil { panic(err) }
+	fmt.Println("joined")
+	bytes := make([]byte, 100)
+	for {
+		n, _, err := socket.ReadFromUDP(bytes)
+		if err != nil { panic(err) }
+		fmt.Println(string(bytes[:n]))
+		if string(bytes[:n]) == "end" { return }
+	}
+}
+'''
+
+
+def members_without_a_libc_to_preload():
+    with Scene("proxied-groups") as scene:
+        stack = Stack(scene, kind="veth")
+        group, port = ("ff15::1:9" if Stack.usual_version == 6 else "239.77.1.9"), 7400
+        commands = [stack.on(program, "member", stack.address, port, group) for program in built(scene).values()]
+        if shutil.which("go"):
+            commands.append(stack.on(built_go(scene, MEMBER), stack.device, f"{in_url(group)}:{port}"))
+        for command in commands:
+            member = scene.start(*command, log="member.log")
+            wait_until(lambda: "joined" in member.log.read_text(), 10, f"a member: {member.log.read_text()}")
+            check(group in stack.eft("maddr").stdout, "the membership is not shown")
+            sh(*stack.beside("python3", "-c", SEND, stack.host, group, port, "one", "end"))
+            wait_until(lambda: member.poll() is not None, 10, "the member to end")
+            check(member.log.read_text() == "joined\none\nend\n", f"{command}: {member.log.read_text()}")
+            wait_until(lambda: group not in stack.eft("maddr").stdout, 10, "the end of the membership")
+            end(member)
+
+
 def busybox_is_on_the_stack():
     with Scene("busybox") as scene:
         stack = Stack(scene)
@@ -169,8 +213,8 @@ def busybox_is_on_the_stack():
             check(sha256_of(stack.on("/bin/busybox", "sh", "-c", command)) == want, f"{command} in its shell: another file")
 
 
-def built_go(scene):
-    (scene.dir / "main.go").write_text(GO)
+def built_go(scene, source=GO):
+    (scene.dir / "main.go").write_text(source)
     program = scene.dir / "program"
     sh("go", "build", "-o", program, scene.dir / "main.go", timeout=600,
        env=os.environ | {"CGO_ENABLED": "0", "GO111MODULE": "off"})
@@ -205,5 +249,5 @@ def static_go_programs():
 
 CASES = [programs_without_a_libc_to_preload, proxied_programs_survive_crashes, a_broken_connection_is_seen,
          a_dead_proxy_harms_its_program_alone, sockets_of_preloaded_programs_are_not_inherited, busybox_is_on_the_stack, static_go_programs,
-         names_are_resolved_by_a_static_program]
-CASES += [over_ipv6(busybox_is_on_the_stack)]
+         names_are_resolved_by_a_static_program, members_without_a_libc_to_preload]
+CASES += map(over_ipv6, (busybox_is_on_the_stack, programs_without_a_libc_to_preload, members_without_a_libc_to_preload))

@@ -6,6 +6,7 @@
 
 mod accept;
 mod connect;
+mod groups;
 mod message;
 mod names;
 mod open;

@@ -1,14 +1,14 @@
 //! `setsockopt` and `getsockopt`.
 
-use super::{Answer, Outcome};
+use super::{Answer, Outcome, groups};
 use crate::notify::Notification;
 use crate::sys::{self, Errno};
 use crate::world::{Held, World};
 use libc::c_int;
 use std::os::fd::AsRawFd;
 
-/// No option has a longer value.
-const VALUE_MAX: usize = 1024;
+/// No option has a longer value: MCAST_MSFILTER of IPv6 has 64 sources.
+const VALUE_MAX: usize = 16_384;
 const SO_RCVTIMEO_NEW: c_int = 66;
 const SO_SNDTIMEO_NEW: c_int = 67;
 
@@ -36,7 +36,9 @@ pub fn set(world: &mut World, notification: &Notification, held: &Held) -> Answe
         if !(0..=VALUE_MAX as c_int).contains(&len) {
             return Err(Errno(libc::EINVAL));
         }
-        (level, name, call.read(call.address(3), len as usize)?)
+        let mut value = call.read(call.address(3), len as usize)?;
+        groups::translate(level, name, &mut value);
+        (level, name, value)
     };
     let socket = world.sockets.get(held.index).ok_or(Errno(libc::EBADF))?;
     let (from, len) = (value.as_ptr().cast(), value.len() as libc::socklen_t);
@@ -52,7 +54,14 @@ pub fn get(world: &mut World, notification: &Notification, held: &Held) -> Answe
         if is_of_the_pair(level, name) {
             return Ok(Outcome::GoOn);
         }
-        (level, name, vec![0u8; call.room(call.address(4))?.min(VALUE_MAX)])
+        let room = call.room(call.address(4))?.min(VALUE_MAX);
+        let mut value = match groups::is_filter(level, name) {
+            // It says what is asked.
+            true => call.read(call.address(3), room)?,
+            false => vec![0u8; room],
+        };
+        groups::translate(level, name, &mut value);
+        (level, name, value)
     };
     let socket = world.sockets.get(held.index).ok_or(Errno(libc::EBADF))?;
     socket.check_attempt();
