@@ -10,7 +10,7 @@ import threading
 import time
 
 import harness
-from harness import TOPOLOGIES, Scene, Stack, check, end, family, processes_of_eft, sh, wait_until
+from harness import TOPOLOGIES, Scene, Stack, check, end, family, processes_of_eft, over_ipv6, sh, wait_until
 from loads import Download, Load
 from watchdog import Connections
 
@@ -319,3 +319,4 @@ CASES = [
     edge_killed_under_load, stack_killed_under_load, whole_killed_under_load, udp_killed_under_load, a_component_that_always_dies_is_tried_again, a_start_that_fails_is_tried_again,
     a_start_that_hangs_is_ended,
 ]
+CASES += map(over_ipv6, (tcp_killed_under_load, udp_killed_under_load))

@@ -144,7 +144,7 @@ def fast_open_is_the_servers_choice():
 ASKS = """
 import errno, socket, sys
 for address in None, sys.argv[1]:
-    s = socket.socket()
+    s = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET)
     if address:
         s.bind((address, 0))
     try:

@@ -6,7 +6,7 @@ import subprocess
 import time
 
 from crashes import keepers
-from harness import EFT, TOPOLOGIES, Scene, Stack, addresses, check, end, in_url, of_one_version, sh, wait_until
+from harness import EFT, TOPOLOGIES, Scene, Stack, addresses, check, end, in_url, of_one_version, over_ipv6, sh, wait_until
 from loads import Download
 from programs import PORT
 from watchdog import ECHO
@@ -194,3 +194,4 @@ CASES = [
     a_restart_of_shared_processes_ends_no_connection, another_up_puts_components_otherwise_into_processes,
     a_pair_outlives_a_restart_of_either_side, a_stop_that_nobody_follows_leaves_nothing,
 ]
+CASES += [over_ipv6(a_restart_ends_no_connection)]
