@@ -6,11 +6,12 @@ import socket
 import threading
 import time
 
-from harness import EFT, Scene, Stack, check, sh, wait_until
+from harness import EFT, Scene, Stack, check, in_url, of_one_version, sh, wait_until
 
 PORT = 7007
 
 
+@of_one_version("the visitors of `eft bench` have IPv4 addresses")
 def visits_go_on_while_servers_die():
     with Scene("visits") as scene:
         stack = Stack(scene)
@@ -40,7 +41,7 @@ def visits_go_on_while_servers_die():
 def a_connection_of_a_moment_ago_outlives_sockets():
     with Scene("moment") as scene:
         stack = Stack(scene)
-        scene.start(*stack.on(EFT, "bench", "peer", "echo", f"{stack.address}:{PORT}"))
+        scene.start(*stack.on(EFT, "bench", "peer", "echo", f"{in_url(stack.address)}:{PORT}"))
         stack.listening(PORT)
 
         def exchange(s):
