@@ -20,6 +20,7 @@ use eft_channel::status::Status;
 use eft_channel::{PoolView, Segment};
 use eft_component::{Topology, sockets, transport};
 use eft_control::accusation::Credit;
+use eft_control::network::Network;
 use eft_control::plan;
 use eft_messages::ComponentId;
 use eft_record::makes::Life;
@@ -125,6 +126,8 @@ pub struct Stack {
     kept: BTreeMap<SocketId, ComponentId>,
     /// Of all that are recorded.
     pub lives: Vec<Life>,
+    /// Addresses and routes in place of the shape's, and what ip has learnt.
+    in_force: Option<(Network, Vec<u8>)>,
 }
 
 impl Stack {
@@ -149,6 +152,7 @@ impl Stack {
             accusations: Vec::new(),
             kept: BTreeMap::new(),
             lives: Vec::new(),
+            in_force: None,
             topology,
             shape,
         };

@@ -5,10 +5,11 @@ use crate::device::SimDevice;
 use crate::node::{Effect, Event, Hears, Node};
 use crate::sizes::{filter_config, tcp_config, udp_config};
 use crate::wiring::edge;
-use eft_base::PoolId;
+use eft_base::{Instant, PoolId};
 use eft_channel::status::Status;
 use eft_channel::{Pool, Segment};
 use eft_component::{Component, Server, sockets};
+use eft_control::network::Network;
 use eft_control::plan;
 use eft_ip::IpConfig;
 use eft_messages::{ComponentId, Role};
@@ -175,6 +176,18 @@ impl Stack {
         }
     }
 
+    /// As a supervisor that puts other addresses and routes in force: tells the servers, and their successors.
+    pub fn put_in_force(&mut self, now: Instant, network: &Network, learnt: Vec<u8>) {
+        self.surroundings.now = now;
+        self.in_force = Some((network.clone(), learnt));
+        for i in 0..self.members.len() {
+            if matches!(self.members[i].peer.role, Role::Ip | Role::Tcp | Role::Udp) {
+                self.configure(i);
+                self.wake(self.members[i].peer);
+            }
+        }
+    }
+
     fn configure(&mut self, i: usize) {
         let addresses: Vec<String> = self.shape.addresses.iter().map(|a| format!("\"{a}\"")).collect();
         let transports: Vec<String> = self.topology.transports().iter().map(|t| format!("\"{t}\"")).collect();
@@ -183,8 +196,17 @@ impl Stack {
             transports.join(", "),
             addresses.join(", ")
         );
+        let mut addresses = addresses;
+        let mut of_ip = vec![("ip", ip)];
+        if let Some((network, learnt)) = &self.in_force {
+            let names: Vec<String> = self.topology.transports().iter().map(ToString::to_string).collect();
+            let learnt = String::from_utf8_lossy(learnt).into_owned();
+            of_ip = vec![("autoconf", learnt), ("ip", network.ip_configuration(&names))];
+            addresses =
+                network.interfaces.iter().flat_map(|i| &i.addresses).map(ToString::to_string).collect();
+        }
         let told = match self.members[i].peer.role {
-            Role::Ip => vec![("ip", ip)],
+            Role::Ip => of_ip,
             Role::Filter => vec![("filter", self.shape.rules.clone())],
             Role::Tcp | Role::Udp => {
                 let own = self.shape.transport.iter().map(|(key, value)| (*key, value.to_string()));
