@@ -10,8 +10,8 @@ use eft_autoconf::known::All;
 use eft_autoconf::method::Method;
 use eft_base::Instant;
 
-/// How long an interface that has an address waits for one of the other version: DHCPv4 tries an address out for some seconds
-/// (RFC 5227 §2.1.1), and a router is asked anew after four (RFC 4861 §6.3.7).
+/// How long an interface that has an address waits for one of the other version: a question that was lost is repeated after four
+/// seconds (RFC 2131 §4.1, RFC 4861 §6.3.7), and the address is tried out.
 const OTHER_VERSION: Duration = Duration::from_secs(8);
 
 /// What is waited for, and for how long.
