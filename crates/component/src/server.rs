@@ -39,6 +39,33 @@ pub struct Port {
     pub same_thread: bool,
 }
 
+/// How much a turn takes at most. Live, a number for all alike.
+pub trait Budget {
+    fn messages(&self, from: ComponentId) -> usize;
+    /// Of devices.
+    fn polled(&self) -> usize;
+}
+
+impl Budget for usize {
+    fn messages(&self, _from: ComponentId) -> usize {
+        *self
+    }
+
+    fn polled(&self) -> usize {
+        *self
+    }
+}
+
+impl<B: Budget + ?Sized> Budget for &B {
+    fn messages(&self, from: ComponentId) -> usize {
+        (**self).messages(from)
+    }
+
+    fn polled(&self) -> usize {
+        (**self).polled()
+    }
+}
+
 /// What a turn comprises.
 enum Extent {
     /// Messages, devices and deadlines.
@@ -209,7 +236,7 @@ impl<C: Component> Server<C> {
     }
 
     /// One turn: at most `budget` messages per peer.
-    pub fn step(&mut self, world: &mut impl World<Effect = C::Effect>, budget: usize) -> Step {
+    pub fn step(&mut self, world: &mut impl World<Effect = C::Effect>, budget: impl Budget) -> Step {
         self.turn(world, budget, Extent::All)
     }
 
@@ -218,7 +245,12 @@ impl<C: Component> Server<C> {
         self.turn(world, budget, Extent::Messages)
     }
 
-    fn turn(&mut self, world: &mut impl World<Effect = C::Effect>, budget: usize, extent: Extent) -> Step {
+    fn turn(
+        &mut self,
+        world: &mut impl World<Effect = C::Effect>,
+        budget: impl Budget,
+        extent: Extent,
+    ) -> Step {
         let to_the_end = matches!(extent, Extent::Rest);
         self.status.account().leave(Phase::Busy);
         let now = world.now();
@@ -232,9 +264,9 @@ impl<C: Component> Server<C> {
         self.component.check();
         for connected in &mut self.ports {
             let peer = connected.port.peer;
-            let mut taken = 0;
+            let (mut taken, most) = (0, budget.messages(peer));
             connected.suspicion.nonsense = false;
-            while taken < budget {
+            while taken < most {
                 let Some(line) = connected.port.consumer.peek() else {
                     break;
                 };
@@ -264,7 +296,7 @@ impl<C: Component> Server<C> {
             connected.unrung |= seen == Seen::Back;
             received += taken;
             if taken > 0 || connected.queue.awaits_fall() {
-                let left = if taken == budget { connected.port.consumer.backlog() } else { 0 };
+                let left = if taken == most { connected.port.consumer.backlog() } else { 0 };
                 crowded |= self.status.account().batch(&mut connected.queue, taken + left, left);
             }
         }
@@ -272,7 +304,7 @@ impl<C: Component> Server<C> {
         let mut cx = Context { now, random: &mut self.random, memory: &self.memory, status: &self.status };
         if !matches!(extent, Extent::Messages) {
             self.component.begin(Occasion::Poll);
-            work += self.component.poll(&mut cx, budget, &mut self.out);
+            work += self.component.poll(&mut cx, budget.polled(), &mut self.out);
         }
         if self.component.deadline().is_some_and(|d| d <= now) {
             self.component.begin(Occasion::Expire);

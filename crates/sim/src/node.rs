@@ -6,7 +6,7 @@ use eft_channel::notify::{Doorbell, Wake};
 use eft_channel::socket::Arena;
 use eft_channel::status::Status;
 use eft_component::fault::Fault;
-use eft_component::server::FRAME_COUNTERS;
+use eft_component::server::{Budget, FRAME_COUNTERS};
 use eft_component::{Answer, Component, Configure, FromWorld, Port, Server, Step, World, sockets, transport};
 use eft_messages::ComponentId;
 use eft_transport::Fuse;
@@ -146,7 +146,7 @@ impl<E: Into<Effect>> World for Around<'_, E> {
 
 /// A [`Server`] whose component is forgotten.
 pub trait Node {
-    fn step(&mut self, world: &mut Surroundings, budget: usize) -> Step;
+    fn step(&mut self, world: &mut Surroundings, budget: &dyn Budget) -> Step;
     /// See [`Server::take_rest`].
     fn take_rest(&mut self, world: &mut Surroundings);
     fn connect(&mut self, world: &mut Surroundings, port: Port);
@@ -162,7 +162,7 @@ pub trait Node {
 }
 
 impl<C: Component<Event: Hears, Effect: Into<Effect>>> Node for Server<C> {
-    fn step(&mut self, world: &mut Surroundings, budget: usize) -> Step {
+    fn step(&mut self, world: &mut Surroundings, budget: &dyn Budget) -> Step {
         Server::step(self, &mut Around(world, PhantomData), budget)
     }
 

@@ -18,6 +18,7 @@ use eft_channel::notify::Mode;
 use eft_channel::socket::{Arena, Geometry};
 use eft_channel::status::Status;
 use eft_channel::{PoolView, Segment};
+use eft_component::server::Budget;
 use eft_component::{Topology, sockets, transport};
 use eft_control::accusation::Credit;
 use eft_control::network::Network;
@@ -244,13 +245,13 @@ impl Stack {
     }
 
     /// One turn of a server; it goes to sleep if it found nothing to do.
-    pub fn step(&mut self, now: Instant, peer: ComponentId, budget: usize) {
+    pub fn step(&mut self, now: Instant, peer: ComponentId, budget: impl Budget) {
         self.surroundings.now = now;
         let Some(i) = self.index(peer) else {
             return;
         };
         self.emit_marks(i);
-        let Some(step) = self.call(i, |node, around| node.step(around, budget)) else {
+        let Some(step) = self.call(i, |node, around| node.step(around, &budget)) else {
             return self.settle();
         };
         let member = &mut self.members[i];

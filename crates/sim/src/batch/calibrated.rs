@@ -111,6 +111,7 @@ pub fn read(from: &Reader, ablation: Ablation) -> Result<Profile, CalibrationErr
         segment_bytes: from.system("segment_bytes")?,
         maximum_segment: from.machine("maximum_segment")?,
         flushes: from.system("flushes")? == 1,
+        modern_tcp: from.system("modern_tcp")? == 1,
         nagle: true,
         program_ps: from.system("program_ns")? * PS_PER_NS,
         network: Network {

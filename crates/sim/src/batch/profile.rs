@@ -46,6 +46,8 @@ pub struct Profile {
     pub maximum_segment: u64,
     /// tcp sends once at the end of a batch, not after each message of it.
     pub flushes: bool,
+    /// Segments have timestamps (RFC 7323), and tcp what else came after LwIP 1.x; only tier 1 differs by it.
+    pub modern_tcp: bool,
     /// A small segment waits for the acknowledgement of the last one (RFC 896).
     pub nagle: bool,
     /// What a program does between two writes, on a core of its own.

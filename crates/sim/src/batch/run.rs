@@ -50,9 +50,29 @@ pub struct Outcome {
     pub bytes_per_acknowledgement: u64,
 }
 
-/// Before anything is counted, and while it is.
-pub const WARM_UP_PS: u64 = 10 * PS_PER_MS;
-pub const MEASURED_PS: u64 = 60 * PS_PER_MS;
+/// How long a run is, in whole milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// Before anything is counted, and while it is.
+    pub warm_up_ms: u64,
+    pub measured_ms: u64,
+}
+
+impl Default for Span {
+    fn default() -> Self {
+        Self { warm_up_ms: 10, measured_ms: 60 }
+    }
+}
+
+impl Span {
+    pub fn begins_ps(self) -> u64 {
+        self.warm_up_ms * PS_PER_MS
+    }
+
+    pub fn ends_ps(self) -> u64 {
+        (self.warm_up_ms + self.measured_ms) * PS_PER_MS
+    }
+}
 
 /// What happens outside of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -213,6 +233,11 @@ impl World<'_> {
 
 /// Deterministic: the same arguments give the same outcome on any machine.
 pub fn run(profile: &Profile, setting: &Setting, seed: u64) -> Outcome {
+    run_for(profile, setting, seed, Span::default())
+}
+
+/// The same for another time.
+pub fn run_for(profile: &Profile, setting: &Setting, seed: u64, span: Span) -> Outcome {
     let seats = setting.seats.map(|seat| (seat.core, seat.thread, seat.clock));
     let mut world = World {
         profile,
@@ -228,9 +253,9 @@ pub fn run(profile: &Profile, setting: &Setting, seed: u64) -> Outcome {
         let at = world.random.below(PS_PER_MS);
         world.machine.at(at, Event::World(Outside::Program { stream }));
     }
-    let begin = advance(&mut world, WARM_UP_PS);
-    let end = advance(&mut world, WARM_UP_PS + MEASURED_PS);
-    outcome(&begin, &end)
+    let begin = advance(&mut world, span.begins_ps());
+    let end = advance(&mut world, span.ends_ps());
+    outcome(&begin, &end, span.measured_ms)
 }
 
 /// The counters at one time.
@@ -259,16 +284,15 @@ fn advance(world: &mut World, until_ps: u64) -> Reading {
     }
 }
 
-pub fn outcome(begin: &Reading, end: &Reading) -> Outcome {
+pub fn outcome(begin: &Reading, end: &Reading, ms: u64) -> Outcome {
     let of = |server: Server, pick: fn(&Tally) -> u64| {
         pick(&end.tally[server as usize]) - pick(&begin.tally[server as usize])
     };
     let busy = |server: Server| end.busy_ps[server as usize] - begin.busy_ps[server as usize];
-    let ms = MEASURED_PS / PS_PER_MS;
     let sent_bytes = end.sent_bytes - begin.sent_bytes;
     Outcome {
         kbps: (end.bytes - begin.bytes) * 8 / ms,
-        busy_ppm: SERVERS.map(|server| busy(server) * 1_000_000 / MEASURED_PS),
+        busy_ppm: SERVERS.map(|server| busy(server) * 1_000_000 / (ms * PS_PER_MS)),
         copying_ppm: of(Server::Tcp, |t| t.copying_ps) * 1_000_000 / busy(Server::Tcp).max(1),
         sleeps_per_ms: SERVERS.map(|server| of(server, |t| t.sleeps) / ms),
         messages_per_ms: SERVERS.map(|server| of(server, |t| t.messages) / ms),

@@ -1,5 +1,6 @@
 //! The cost of a server's turn, by the messages that wait for it.
 
+use eft_component::server::Budget;
 use eft_messages::nic::{IpToNic, NicToIp};
 use eft_messages::transport::{IpToTransport, TransportToIp};
 use eft_messages::{ComponentId, Encoded, Role};
@@ -19,20 +20,45 @@ pub fn component(server: Server) -> Option<ComponentId> {
     ON_THE_WAY.into_iter().find(|(s, _)| *s == server).map(|(_, component)| component)
 }
 
-/// Costs of what waits, and how many messages the longest queue gives to a turn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Charge {
-    pub work: Work,
-    pub messages: usize,
-    pub longest: usize,
+/// What waits when a turn begins, which is what the turn takes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Messages of each neighbour.
+    of: Vec<(ComponentId, usize)>,
+    /// Of the device.
+    frames: usize,
 }
 
-impl Charge {
-    fn add(&mut self, count: usize, work: Work) {
-        self.work += times(work, count as u64);
-        self.messages += count;
-        self.longest = self.longest.max(count);
+impl Taken {
+    pub fn messages(&self) -> usize {
+        self.of.iter().map(|(_, count)| count).sum::<usize>() + self.frames
     }
+
+    /// The same in steps of one message of each neighbour; one step at least.
+    pub fn one_by_one(&self) -> impl Iterator<Item = Taken> {
+        let longest = self.of.iter().map(|(_, count)| *count).max().unwrap_or_default().max(1);
+        (0..longest).map(|step| Taken {
+            of: self.of.iter().map(|(from, count)| (*from, usize::from(step < *count))).collect(),
+            frames: self.frames,
+        })
+    }
+}
+
+impl Budget for Taken {
+    fn messages(&self, from: ComponentId) -> usize {
+        self.of.iter().find(|(neighbour, _)| *neighbour == from).map_or(0, |(_, count)| *count)
+    }
+
+    fn polled(&self) -> usize {
+        self.frames
+    }
+}
+
+/// Costs of what a turn takes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Charge {
+    pub work: Work,
+    pub taken: Taken,
 }
 
 pub fn times(work: Work, count: u64) -> Work {
@@ -71,14 +97,14 @@ pub fn charge(profile: &Profile, stack: &Stack, server: Server, frames: usize, b
     let Some(component) = component(server) else { return charge };
     for (from, lines) in stack.waiting(component) {
         let taken = &lines[..lines.len().min(budget)];
-        charge.longest = charge.longest.max(taken.len());
-        charge.messages += taken.len();
+        charge.taken.of.push((from, taken.len()));
         for line in taken {
             charge.work += of_message(profile, from, server, line);
         }
     }
     if server == Server::Driver {
-        charge.add(frames.min(budget), profile.driver.acknowledgement);
+        charge.taken.frames = frames.min(budget);
+        charge.work += times(profile.driver.acknowledgement, charge.taken.frames as u64);
     }
     charge
 }

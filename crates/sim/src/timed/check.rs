@@ -2,9 +2,9 @@
 
 use eft_base::random::Random;
 
-use super::run::{ring, run};
+use super::run::run;
 use crate::batch::calibrated::{Ablation, profile};
-use crate::batch::run::Outcome;
+use crate::batch::run::{Outcome, Span, run_for};
 use crate::batch::servers::{SERVERS, Server};
 use crate::batch::{Profile, Seat, Setting};
 use crate::calibration::{Calibration, CalibrationError};
@@ -15,6 +15,10 @@ use crate::hardware::clock::DUTY_STEPS;
 pub const RATE_PERCENT: u64 = 5;
 /// Shares of time agree within this, parts per million.
 pub const BUSY_PPM: u64 = 50_000;
+
+/// Where programs' writes of 16 KB meet a buffer of 65,535 bytes, what a write finds room for drifts from one round trip to the
+/// next, and with it the segments: a turn of that takes some 200 ms.
+const SPAN: Span = Span { warm_up_ms: 50, measured_ms: 600 };
 
 /// Payload of a segment with timestamps (RFC 7323), and what is on the wire beside it.
 const TIMESTAMPED: u64 = 1448;
@@ -37,11 +41,12 @@ fn setting(khz: u64, [tcp, others]: [u64; 2], threads: bool) -> Setting {
     Setting::of([seat(0, 0, DUTY_STEPS), seat(1, 0, tcp), seat(2, 0, others), driver])
 }
 
-/// What tier 1 has: rings of lengths of powers of two, and timestamps in each segment.
+/// Timestamps in each segment, if tier 1 has them.
 fn as_engines(profile: &Profile) -> Profile {
     let mut profile = *profile;
-    profile.buffer_bytes = ring(profile.buffer_bytes);
-    (profile.maximum_segment, profile.network.overhead_bytes) = (TIMESTAMPED, OVERHEAD_TIMESTAMPED);
+    if profile.modern_tcp {
+        (profile.maximum_segment, profile.network.overhead_bytes) = (TIMESTAMPED, OVERHEAD_TIMESTAMPED);
+    }
     profile
 }
 
@@ -55,7 +60,8 @@ pub fn point(calibration: &Calibration, system: &str, seed: u64) -> Result<Point
     let (profile, setting) =
         (profile(&calibration.draw(seed), system, Ablation::default())?, setting(khz, duty, threads));
     let profile = as_engines(&profile);
-    let (engines, batches) = (run(&profile, &setting, seed), crate::batch::run(&profile, &setting, seed));
+    let engines = run(&profile, &setting, seed, SPAN);
+    let batches = run_for(&profile, &setting, seed, SPAN);
     Ok(Point { seed, duty, threads, engines, batches })
 }
 

@@ -17,6 +17,8 @@ pub enum Call {
 pub struct Programs {
     sockets: Vec<SocketId>,
     write_bytes: u64,
+    /// Writes come by calls, and tcp copies what it has room for when it takes one; else programs fill rings themselves.
+    by_call: bool,
     /// Of each stream, bytes of a write that are not in the ring yet.
     left: Vec<u64>,
     pub calls: VecDeque<Call>,
@@ -28,15 +30,16 @@ pub struct Programs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
     pub stream: usize,
-    pub bytes: u64,
+    /// Of a ring: how much was put into it.
+    bytes: u64,
     /// The program's write ends with it.
     pub is_over: bool,
 }
 
 impl Programs {
-    pub fn new(sockets: Vec<SocketId>, write_bytes: u64) -> Self {
+    pub fn new(sockets: Vec<SocketId>, write_bytes: u64, by_call: bool) -> Self {
         let left = vec![0; sockets.len()];
-        Self { sockets, write_bytes, left, calls: VecDeque::new(), unseen: Vec::new() }
+        Self { sockets, write_bytes, by_call, left, calls: VecDeque::new(), unseen: Vec::new() }
     }
 
     pub fn count(&self) -> usize {
@@ -47,7 +50,7 @@ impl Programs {
         self.sockets.iter().position(|s| *s == socket)
     }
 
-    /// A stream's next write; true if there is room for all of it.
+    /// A stream's next write; true if all of it is in the ring.
     pub fn write(&mut self, stack: &mut Stack, stream: usize) -> bool {
         if self.left[stream] == 0 {
             self.left[stream] = self.write_bytes;
@@ -57,25 +60,52 @@ impl Programs {
 
     /// A write that waits for room goes on; true if that was the rest of it.
     pub fn go_on(&mut self, stack: &mut Stack, stream: usize) -> bool {
-        let Some(page) = stack.domain.socket(self.sockets[stream].slot) else { return false };
-        let unseen: u64 = self.unseen.iter().filter(|w| w.stream == stream).map(|w| w.bytes).sum();
-        let bytes = self.left[stream].min((page.sendable() as u64).saturating_sub(unseen));
-        self.left[stream] -= bytes;
-        let is_over = self.left[stream] == 0;
-        if bytes > 0 {
+        let unseen = self.unseen.iter().filter(|w| w.stream == stream);
+        let (count, unseen) = unseen.fold((0, 0), |(count, bytes), w| (count + 1, bytes + w.bytes));
+        let bytes = if self.by_call { 0 } else { self.room(stack, stream, unseen) };
+        let is_over = !self.by_call && self.put(stack, stream, bytes);
+        // tcp may tell of room twice before it goes on with a call.
+        if bytes > 0 || (self.by_call && count == 0) {
             self.unseen.push(Written { stream, bytes, is_over });
-        }
-        if !is_over {
-            page.write_plug().set();
         }
         stack.wake(ComponentId::TCP);
         is_over
     }
 
+    /// How much of a stream's write its ring has room for, beside so many bytes that are to be put there.
+    fn room(&self, stack: &Stack, stream: usize, unseen: u64) -> u64 {
+        let page = stack.domain.socket(self.sockets[stream].slot);
+        let free = page.map_or(0, |page| page.sendable() as u64);
+        self.left[stream].min(free.saturating_sub(unseen))
+    }
+
+    /// So much of a write has a place; true if that was the rest. The program waits for room for what is left.
+    fn put(&mut self, stack: &Stack, stream: usize, bytes: u64) -> bool {
+        self.left[stream] -= bytes;
+        let is_over = self.left[stream] == 0;
+        if !is_over && let Some(page) = stack.domain.socket(self.sockets[stream].slot) {
+            page.write_plug().set();
+        }
+        is_over
+    }
+
+    /// Bytes of the first `count` writes, as a turn that begins now finds them.
+    pub fn bytes(&self, stack: &Stack, count: usize) -> u64 {
+        let of = |written: &Written| match self.by_call {
+            true => self.room(stack, written.stream, 0),
+            false => written.bytes,
+        };
+        self.unseen[..count].iter().map(of).sum()
+    }
+
     /// A turn of tcp sees the first so many writes: they are in the rings when it is executed.
     pub fn show(&mut self, stack: &Stack, count: usize) -> Vec<Written> {
-        let seen: Vec<Written> = self.unseen.drain(..count).collect();
-        for written in &seen {
+        let mut seen: Vec<Written> = self.unseen.drain(..count).collect();
+        for written in &mut seen {
+            if self.by_call {
+                written.bytes = self.room(stack, written.stream, 0);
+                written.is_over = self.put(stack, written.stream, written.bytes);
+            }
             let slot = self.sockets[written.stream].slot;
             if let Some(page) = stack.domain.socket(slot) {
                 page.set_send_end(page.send_end() + written.bytes);

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use eft_channel::socket::{Geometry, flag};
+use eft_channel::socket::{Geometry, Opt, flag};
 use eft_component::DeviceInfo;
 
 use super::peer::Peer;
 use super::programs::Programs;
 use super::world::{Outside, Rest, World};
 use crate::batch::machine::Machine;
-use crate::batch::run::{MEASURED_PS, Outcome, Reading, WARM_UP_PS, outcome};
+use crate::batch::run::{Outcome, Reading, Span, outcome};
 use crate::batch::servers::SERVERS;
 use crate::batch::{Profile, Setting};
 use crate::hardware::PS_PER_MS;
@@ -37,24 +37,25 @@ between = ["ip", "nic"]
 /// Congestion control opens the engines' windows later than tier 2 does: so much longer before anything is counted.
 const SLOW_START_PS: u64 = 15 * PS_PER_MS;
 
-/// A receiver's ring, so large that programs read before it fills.
-const RECEIVE_LEAST: u64 = 1 << 18;
-
-/// Rings have lengths of powers of two: the nearest one.
-pub fn ring(bytes: u64) -> u64 {
-    let above = bytes.next_power_of_two();
-    if above - bytes > bytes - above / 2 { above / 2 } else { above }
-}
+/// What tcp of LwIP's time has not.
+const OLD_TCP: [(&str, &str); 4] = [
+    ("timestamps", "off"),
+    ("tail-probes", "off"),
+    ("slow-start-after-idle", "off"),
+    ("min-tso-segs", "1000"),
+];
 
 /// Two stacks with open streams between them.
 fn connected(profile: &Profile, seed: u64) -> Simulation {
     let settings = Settings {
         conditions: Conditions { delay: Duration::from_micros(5), ..Conditions::default() },
         topology: TOPOLOGY.into(),
+        transport: if profile.modern_tcp { Vec::new() } else { OLD_TCP.to_vec() },
         geometry: Geometry {
             slots: 2 * profile.streams + 8,
-            send_len: ring(profile.buffer_bytes) as usize,
-            receive_len: ring(profile.window_bytes).max(RECEIVE_LEAST) as usize,
+            // Rings have lengths of powers of two; the streams keep to the exact number below.
+            send_len: profile.buffer_bytes.next_power_of_two() as usize,
+            receive_len: profile.window_bytes.next_power_of_two() as usize,
         },
         device: DeviceInfo { segment_max: profile.segment_bytes as u32, ..Settings::default().device },
         ..Settings::default()
@@ -76,14 +77,19 @@ fn connected(profile: &Profile, seed: u64) -> Simulation {
         open(0) == streams && open(1) == streams
     });
     simulation.run_for(Duration::from_millis(1));
+    for stream in &simulation.applications[0].streams {
+        if let Some(page) = simulation.stacks[0].domain.socket(stream.socket.slot) {
+            page.set_option(Opt::SendBuffer, profile.buffer_bytes as u32);
+        }
+    }
     simulation
 }
 
 /// Deterministic: the same arguments give the same outcome on any machine.
-pub fn run(profile: &Profile, setting: &Setting, seed: u64) -> Outcome {
+pub fn run(profile: &Profile, setting: &Setting, seed: u64, span: Span) -> Outcome {
     let simulation = connected(profile, seed);
     let sockets = |side: usize| simulation.applications[side].streams.iter().map(|s| s.socket).collect();
-    let (programs, read_by) = (Programs::new(sockets(0), profile.write_bytes), sockets(1));
+    let (programs, read_by) = (Programs::new(sockets(0), profile.write_bytes, profile.call.is_some()), sockets(1));
     let base = simulation.now;
     let ends = simulation.link.ends.clone();
     let [stack, other] = simulation.stacks;
@@ -97,9 +103,9 @@ pub fn run(profile: &Profile, setting: &Setting, seed: u64) -> Outcome {
     for stream in 0..profile.streams {
         world.after(PS_PER_MS, Outside::Program { stream });
     }
-    let begin = advance(&mut world, SLOW_START_PS + WARM_UP_PS);
-    let end = advance(&mut world, SLOW_START_PS + WARM_UP_PS + MEASURED_PS);
-    outcome(&begin, &end)
+    let begin = advance(&mut world, SLOW_START_PS + span.begins_ps());
+    let end = advance(&mut world, SLOW_START_PS + span.ends_ps());
+    outcome(&begin, &end, span.measured_ms)
 }
 
 fn advance(world: &mut World, until_ps: u64) -> Reading {

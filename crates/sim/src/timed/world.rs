@@ -9,13 +9,13 @@ use eft_base::random::Random;
 use eft_base::{Instant, SocketId};
 use eft_component::transport::Effect as RecordedEvent;
 
-use super::charge::{Charge, ON_THE_WAY, charge, component, segments_waiting, times};
+use super::charge::{ON_THE_WAY, Taken, charge, component, segments_waiting, times};
 use super::peer::Peer;
 use super::programs::{Call, Programs, Written};
 use crate::batch::Profile;
 use crate::batch::machine::{Batch, Event, Machine};
 use crate::batch::network::Wire;
-use crate::batch::servers::{SERVERS, Server};
+use crate::batch::servers::{SERVERS, Server, scaled};
 use crate::device::{End, WireFrame};
 use crate::hardware::{PS_PER_NS, Work};
 use crate::node::Effect;
@@ -40,13 +40,15 @@ pub enum Outside {
     },
 }
 
-/// What a turn executes at its end: messages of each neighbour, and what was charged for them.
+/// What a turn executes at its end.
 #[derive(Default)]
 pub struct Todo {
-    budget: usize,
+    /// What waited when it began. None: the server only pays its debts.
+    taken: Option<Taken>,
     /// Of programs.
     writes: usize,
-    charged: Work,
+    /// Of the syscall server.
+    calls: usize,
 }
 
 /// Everything but the machine.
@@ -137,41 +139,38 @@ impl<'a> Rest<'a> {
         self.end.borrow().incoming.len()
     }
 
-    /// What a turn with this budget and so many writes costs as things are, and how much of it is copying.
-    fn charge(&self, server: Server, budget: usize, writes: usize) -> (Charge, Work) {
-        let mut charge = charge(self.profile, &self.stack, server, self.frames(), budget);
-        let mut copying = Work::default();
+    /// The beginning of a turn: it takes what waits, within the budget.
+    fn begin(&self, server: Server) -> Batch<Todo> {
+        let budget = self.profile.batch_max;
+        let charge = charge(self.profile, &self.stack, server, self.frames(), budget);
+        let mut batch = Batch {
+            work: charge.work,
+            copying: Work::default(),
+            messages: charge.taken.messages(),
+            out: Todo { taken: Some(charge.taken), writes: 0, calls: 0 },
+        };
         match server {
             Server::Front => {
-                charge.messages = self.programs.calls.len().min(budget);
-                charge.longest = charge.messages;
-                charge.work += times(self.profile.call.unwrap_or_default(), charge.messages as u64);
+                let calls = self.programs.calls.len().min(budget);
+                batch.out.calls = calls;
+                batch.messages = calls;
+                batch.work += times(self.profile.call.unwrap_or_default(), calls as u64);
             }
-            Server::Tcp => {
-                let bytes: u64 = self.programs.unseen[..writes].iter().map(|written| written.bytes).sum();
-                let per_kib = self.profile.copy_kib;
-                copying =
-                    Work { cycles: per_kib.cycles * bytes / 1024, stall_ps: per_kib.stall_ps * bytes / 1024 };
-                let marks = self.programs.marks(writes);
-                charge.messages += marks;
-                charge.work += times(self.profile.write, marks as u64) + copying;
-            }
+            Server::Tcp => self.begin_writes(&mut batch),
             _ => {}
         }
-        (charge, copying)
+        batch
     }
 
-    /// The beginning of a turn.
-    fn begin(&self, server: Server) -> Batch<Todo> {
-        let writes = match (server, self.profile.call) {
-            // A call is a message like others; in rings tcp sees all writes.
-            (Server::Tcp, Some(_)) => self.programs.unseen.len().min(self.profile.batch_max),
-            (Server::Tcp, None) => self.programs.unseen.len(),
-            _ => 0,
-        };
-        let (charge, copying) = self.charge(server, self.profile.batch_max, writes);
-        let out = Todo { budget: charge.longest.max(1), writes, charged: charge.work };
-        Batch { work: charge.work, copying, messages: charge.messages, out }
+    /// Writes that a turn of tcp begins with: a call is a message like others; in rings tcp sees all writes.
+    fn begin_writes(&self, batch: &mut Batch<Todo>) {
+        let count = if self.profile.call.is_some() { self.profile.batch_max } else { usize::MAX };
+        let writes = self.programs.unseen.len().min(count);
+        batch.out.writes = writes;
+        batch.copying = scaled(self.profile.copy_kib, self.programs.bytes(&self.stack, writes));
+        let marks = self.programs.marks(writes);
+        batch.messages += marks;
+        batch.work += times(self.profile.write, marks as u64) + batch.copying;
     }
 }
 
@@ -286,11 +285,11 @@ impl World<'_> {
 
     fn ended(&mut self, thread: usize, version: u64) {
         let Some((server, todo)) = self.machine.ended(thread, version) else { return };
-        if todo.budget > 0 {
+        if let Some(taken) = &todo.taken {
             let before = self.had_work();
             match component(server) {
-                Some(_) => self.execute(server, &todo),
-                None => self.make_calls(todo.budget),
+                Some(_) => self.execute(server, taken, todo.writes),
+                None => self.make_calls(todo.calls),
             }
             self.tell(Some(server), &before);
         }
@@ -310,24 +309,18 @@ impl World<'_> {
         }
     }
 
-    /// The end of a turn: the real one. What has come since it began is taken within the budget, too, and is owed.
-    fn execute(&mut self, server: Server, todo: &Todo) {
+    /// The end of a turn: the real one. What has come since it began waits for the next.
+    fn execute(&mut self, server: Server, taken: &Taken, writes: usize) {
         let Some(component) = component(server) else { return };
         let now = self.rest.now(self.machine.now_ps);
-        let (actual, _) = self.rest.charge(server, todo.budget, todo.writes);
-        let more = Work {
-            cycles: actual.work.cycles.saturating_sub(todo.charged.cycles),
-            stall_ps: actual.work.stall_ps.saturating_sub(todo.charged.stall_ps),
-        };
-        self.machine.owe(server, more);
-        let seen = self.rest.programs.show(&self.rest.stack, todo.writes);
+        let seen = self.rest.programs.show(&self.rest.stack, writes);
         let waited = segments_waiting(&self.rest.stack);
         self.rest.stack.wake(component);
         if server == Server::Tcp && !self.rest.profile.flushes {
             // It sends after each message.
-            (0..todo.budget).for_each(|_| self.rest.stack.step(now, component, 1));
+            taken.one_by_one().for_each(|one| self.rest.stack.step(now, component, one));
         } else {
-            self.rest.stack.step(now, component, todo.budget);
+            self.rest.stack.step(now, component, taken);
         }
         match server {
             Server::Tcp => {
@@ -384,8 +377,8 @@ impl World<'_> {
     }
 
     /// A turn of the syscall server.
-    fn make_calls(&mut self, budget: usize) {
-        for _ in 0..budget {
+    fn make_calls(&mut self, count: usize) {
+        for _ in 0..count {
             match self.rest.programs.calls.pop_front() {
                 Some(Call::Write { stream }) => {
                     self.rest.programs.write(&mut self.rest.stack, stream);
