@@ -116,3 +116,6 @@ pub fn segments_waiting(stack: &Stack) -> u64 {
     of_tcp.filter(|line| matches!(TransportToIp::decode(line), Some(TransportToIp::Send { .. }))).count()
         as u64
 }
+
+#[cfg(test)]
+mod tests;

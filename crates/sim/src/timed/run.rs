@@ -89,7 +89,8 @@ fn connected(profile: &Profile, seed: u64) -> Simulation {
 pub fn run(profile: &Profile, setting: &Setting, seed: u64, span: Span) -> Outcome {
     let simulation = connected(profile, seed);
     let sockets = |side: usize| simulation.applications[side].streams.iter().map(|s| s.socket).collect();
-    let (programs, read_by) = (Programs::new(sockets(0), profile.write_bytes, profile.call.is_some()), sockets(1));
+    let (programs, read_by) =
+        (Programs::new(sockets(0), profile.write_bytes, profile.call.is_some()), sockets(1));
     let base = simulation.now;
     let ends = simulation.link.ends.clone();
     let [stack, other] = simulation.stacks;
