@@ -45,6 +45,22 @@ fn losses_do_not_slow_it_down() {
     }
 }
 
+/// Holes keep a ring of 1 MiB full, twice what the path and its queue hold: that is no want of data, and must not prolong the search
+/// for the path's rate, in which most of what is sent is lost.
+#[test]
+fn a_full_ring_does_not_prolong_the_search() {
+    const FAST: u64 = 12_500_000;
+    for seed in 1..4 {
+        let mut settings = settings("bbr", 0.05, FAST / 50);
+        settings.conditions.delay = DELAY / 2;
+        settings.conditions.rate = FAST;
+        (settings.geometry.send_len, settings.geometry.receive_len) = (1 << 20, 1 << 22);
+        let (s, rate) = send(seed, settings, 20_000_000);
+        let again = s.total(ComponentId::TCP, "retransmitted_bytes");
+        assert!(again < 2_400_000, "seed {seed}: {again} bytes were sent again at {rate} a second");
+    }
+}
+
 /// On half the delay, so that not the receiver's buffer of 256 KiB bounds what CUBIC has in flight.
 #[test]
 fn little_waits_before_the_bottleneck() {

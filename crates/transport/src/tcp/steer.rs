@@ -68,7 +68,10 @@ impl Connection<'_> {
         let mss = self.block.segment_size();
         let pipe = live.recovery.pipe(mss);
         let has_room = pipe + mss as u64 <= self.block.congestion.cwnd as u64;
-        if has_room && matches!(wait, Wait::Application | Wait::Nagle | Wait::Cork) {
+        // A full ring holds back an application that has more: so much the connection can send, and whoever waits for more to be
+        // delivered (the search for the path's rate) would wait for ever.
+        let is_plugged = live.page.as_ref().is_some_and(|page| page.is_plugged());
+        if has_room && !is_plugged && matches!(wait, Wait::Application | Wait::Nagle | Wait::Cork) {
             live.rate.on_limited(pipe);
         }
     }
