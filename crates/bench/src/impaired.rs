@@ -14,7 +14,7 @@ use super::stolen::Stolen;
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::{Child, Command};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
 pub struct ImpairedArguments {
@@ -36,6 +36,8 @@ pub struct ImpairedArguments {
 
 /// Bytes a second of a wire: 100 Mb/s.
 const RATE: u64 = 12_500_000;
+/// How long a connection may take to carry the first bytes.
+const CONNECTING: Duration = Duration::from_secs(15);
 /// How long a wire is clear after a round, so that what the ends still have is gone.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -122,9 +124,15 @@ fn measure(
     }
     scene.links().into_iter().for_each(|link| link.set(wire));
     running.iter_mut().try_for_each(Stream::begin)?;
-    std::thread::sleep(Duration::from_secs_f64(seconds));
+    let begun = Instant::now();
+    while begun.elapsed() < CONNECTING + Duration::from_secs_f64(seconds)
+        && running.iter().any(|stream| stream.rate.is_none())
+    {
+        std::thread::sleep(Duration::from_millis(2));
+        running.iter_mut().for_each(|stream| stream.watch(seconds));
+    }
     running.iter_mut().try_for_each(Stream::check)?;
-    let rates: Vec<f64> = running.iter().map(|s| s.count.get() as f64 * 8e-6 / seconds).collect();
+    let rates: Vec<f64> = running.iter().map(|stream| stream.rate.unwrap_or(0.0)).collect();
     drop(running);
     scene.links().into_iter().for_each(|link| link.set(Wire::CLEAR));
     std::thread::sleep(PAUSE);
@@ -137,6 +145,10 @@ struct Stream {
     command: Command,
     source: Option<Child>,
     count: Progress,
+    /// When the first bytes came, and how many.
+    first: Option<(Instant, u64)>,
+    /// Megabits a second since then, once the time is over.
+    rate: Option<f64>,
 }
 
 impl Stream {
@@ -153,12 +165,12 @@ impl Stream {
         let address = format!("{to}:{port}");
         let file = path.display().to_string();
         let sink = Serving::start(scene.peer(to, &["sink", &address, "--check", "--progress", &file])?)?;
-        let seconds = (arguments.seconds + 5.0).to_string();
+        let seconds = (arguments.seconds + CONNECTING.as_secs_f64() + 5.0).to_string();
         let mut command = scene.peer(from, &["source", &address, &seconds])?;
         let by_eft = from == STACK_ENDS.near;
         let congestion = if by_eft { &arguments.congestion } else { &arguments.kernel_congestion };
         command.args(["--congestion", congestion]);
-        Ok(Stream { sink, command, source: None, count })
+        Ok(Stream { sink, command, source: None, count, first: None, rate: None })
     }
 
     fn begin(&mut self) -> Result<()> {
@@ -169,6 +181,18 @@ impl Stream {
 }
 
 impl Stream {
+    /// Lost segments of the handshake take whole seconds, and are luck: the time begins with the first bytes.
+    fn watch(&mut self, seconds: f64) {
+        let (now, count) = (Instant::now(), self.count.get());
+        match self.first {
+            None if count > 0 => self.first = Some((now, count)),
+            Some((first, before)) if self.rate.is_none() && (now - first).as_secs_f64() >= seconds => {
+                self.rate = Some((count - before) as f64 * 8e-6 / (now - first).as_secs_f64());
+            }
+            _ => {}
+        }
+    }
+
     /// Who has ended by now has failed.
     fn check(&mut self) -> Result<()> {
         if !self.sink.is_running()? {
