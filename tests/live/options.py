@@ -325,5 +325,54 @@ def times_of_sends_and_receives():
         check(list(expected) == [99, 50_099, 50_100], f"the kernel has {expected}")
 
 
+# A listener that waits for data: what it accepts, in which order, on the kernel and on the stack.
+DEFERRED = """
+import select, socket, sys
+address, port = sys.argv[1], int(sys.argv[2])
+six = ":" in address
+l = socket.socket(socket.AF_INET6 if six else socket.AF_INET)
+l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+for seconds in 0, 1, 2, 3, 4, 7, 8, 100, 1000, -1, 5:
+    l.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, seconds)
+    print(seconds, l.getsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT))
+l.bind((address, port)); l.listen()
+print("listening", flush=True)
+for _ in range(2):
+    s, _ = l.accept()
+    s.setblocking(False)
+    try:
+        print("accepted with", s.recv(100).decode(), flush=True)
+    except BlockingIOError:
+        print("accepted with nothing", flush=True)
+"""
+
+DEFERRING = """
+import socket, sys, time
+to = (sys.argv[1], int(sys.argv[2]))
+silent = socket.create_connection(to)
+time.sleep(0.3)
+late = socket.create_connection(to)
+time.sleep(0.3)
+late.sendall(b"data")
+time.sleep(15)
+"""
+
+
+def accepts_are_deferred():
+    """Who sends data first is accepted first; who sends none, at the end of the time."""
+    with Scene("deferred") as scene:
+        said = {}
+        for side in (scene.kernel(), Stack(scene)):
+            name = type(side).__name__
+            server = scene.start(*side.on("python3", "-c", DEFERRED, side.address, 7050), log=f"server-{name}.log")
+            wait_until(lambda: "listening" in server.log.read_text(), 10, "the server")
+            scene.start(*side.beside("python3", "-c", DEFERRING, side.address, 7050))
+            check(server.wait(40) == 0, server.log.read_text())
+            said[name] = server.log.read_text()
+        check(said["Stack"] == said["Kernel"], f"{said}")
+        check(said["Stack"].endswith("accepted with data\naccepted with nothing\n"), f"{said}")
+
+
 CASES = [options_of_tcp, numbers_of_tcp_info, rate_of_an_application, times_of_sends_and_receives]
 CASES += map(over_ipv6, (options_of_tcp, numbers_of_tcp_info))
+CASES += [accepts_are_deferred]

@@ -74,10 +74,13 @@ pub enum Opt {
     SignatureKeys,
     /// What is wished of TCP-AO: see [`super::authentication`].
     Authentication,
+    /// TCP_DEFER_ACCEPT of a listener: while a SYN-ACK has timed out less often, an acknowledgment without data does not complete
+    /// a handshake.
+    DeferAccept,
 }
 
 impl Opt {
-    pub(crate) const LAST: Opt = Opt::Authentication;
+    pub(crate) const LAST: Opt = Opt::DeferAccept;
 
     /// Options that a connection inherits from its listener.
     pub const INHERITED: &[Opt] = &[

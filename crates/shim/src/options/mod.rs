@@ -232,6 +232,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
         Kind::Word(opt @ (Opt::Ttl | Opt::Tos)) if number == -1 => page.set_option(opt, 0),
         // An unsigned number, all bits for "no limit"; zero, as on Linux, is the default, which is none.
         Kind::Word(Opt::NotSentLowWater) => page.set_option(Opt::NotSentLowWater, number as u32),
+        Kind::Word(opt @ Opt::DeferAccept) => page.set_option(opt, words::timeouts_within(number)),
         Kind::Word(opt) if !words::range_of(opt).contains(&number) => return Err(Errno(libc::EINVAL)),
         Kind::Word(Opt::FastOpenQueue) if is_connected(socket) => return Err(Errno(libc::EINVAL)),
         // A stream's ECN bits are TCP's own.
@@ -267,12 +268,10 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
         Kind::Segment => return segmentation::set(socket, number),
         // The default is on; the transport needs to know "off" (2) and "now" (1).
         Kind::QuickAck => page.set_option(Opt::QuickAck, if number != 0 { 1 } else { 2 }),
-        Kind::MaxSegment => {
-            if number != 0 && !(88..=32767).contains(&number) {
-                return Err(Errno(libc::EINVAL));
-            }
-            page.set_option(Opt::MaxSegment, number as u32);
+        Kind::MaxSegment if number != 0 && !(88..=32767).contains(&number) => {
+            return Err(Errno(libc::EINVAL));
         }
+        Kind::MaxSegment => page.set_option(Opt::MaxSegment, number as u32),
         Kind::Priority => socket.priority().store(number as u32, Ordering::Relaxed),
         Kind::LowWater => {
             let value = if number < 0 { c_int::MAX } else { number };
@@ -357,6 +356,7 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
             return Ok(copy(&bytes, to));
         }
         Kind::Error => computed::pending_error(fd, socket),
+        Kind::Word(opt @ Opt::DeferAccept) => words::seconds_of(page.option(opt)),
         Kind::Word(opt @ Opt::KeepIdle) => word(opt, 7200),
         Kind::Word(opt @ Opt::KeepInterval) => word(opt, 75),
         Kind::Word(opt @ Opt::KeepCount) => word(opt, 9),

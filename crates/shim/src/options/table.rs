@@ -221,7 +221,7 @@ const OPTIONS: &[Row] = &[
     stream(6, "TCP_KEEPCNT", Kind::Word(Opt::KeepCount), ""),
     stream(7, "TCP_SYNCNT", Kind::Word(Opt::SynCount), ""),
     no(TCP, 8, "TCP_LINGER2", ""),
-    no(TCP, 9, "TCP_DEFER_ACCEPT", "a connection can be accepted when its handshake is complete"),
+    stream(9, "TCP_DEFER_ACCEPT", Kind::Word(Opt::DeferAccept), "of a listener"),
     no(TCP, 10, "TCP_WINDOW_CLAMP", "SO_RCVBUF bounds the window"),
     stream(11, "TCP_INFO", Kind::TcpInfo, "every field, of now; what is not measured is 0 or unlimited"),
     stream(12, "TCP_QUICKACK", Kind::QuickAck, ""),

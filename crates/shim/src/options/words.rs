@@ -16,6 +16,24 @@ pub(super) fn range_of(opt: Opt) -> RangeInclusive<c_int> {
     }
 }
 
+/// RFC 6298 §2: the first time-out of a SYN-ACK, in seconds; each is twice the one before, up to Linux's limit.
+const FIRST_TIMEOUT: u32 = 1;
+const LAST_TIMEOUT: u32 = 120;
+const TIMEOUTS_MAX: u32 = 255;
+
+/// TCP_DEFER_ACCEPT: as many time-outs of a SYN-ACK as take these seconds, as Linux counts them.
+pub(super) fn timeouts_within(seconds: c_int) -> u32 {
+    let seconds = seconds.max(0) as u32;
+    let enough = |timeouts: &u32| seconds_of(*timeouts) as u32 >= seconds;
+    (0..TIMEOUTS_MAX).find(enough).unwrap_or(TIMEOUTS_MAX)
+}
+
+/// The seconds that so many time-outs take.
+pub(super) fn seconds_of(timeouts: u32) -> c_int {
+    let each = (0..timeouts.min(TIMEOUTS_MAX)).map(|n| (FIRST_TIMEOUT << n.min(16)).min(LAST_TIMEOUT));
+    each.sum::<u32>() as c_int
+}
+
 /// IP_MULTICAST_TTL, IPV6_MULTICAST_HOPS: -1 is the default (ip(7), RFC 3493 §5.2).
 pub(super) fn set_multicast_hops(page: &SocketPage, number: c_int) -> Result<()> {
     if !(-1..=255).contains(&number) {

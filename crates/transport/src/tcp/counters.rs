@@ -82,6 +82,7 @@ eft_component::counters! {
     BlackHoles => "mtu_black_holes",
     DropSynBacklog => "drop_syn_backlog",
     DropAcceptQueue => "drop_accept_queue",
+    DeferredAccepts => "deferred_accepts",
     DropNoBlock => "drop_no_block",
     DropNoSlot => "drop_no_slot",
     DropWindow => "drop_out_of_window",

@@ -106,6 +106,8 @@ pub(crate) struct Live {
     pub duplicate: Option<Range>,
     pub usage: Usage,
     pub records: Records,
+    /// A handshake whose last acknowledgment has come and waits for data ([`super::defer`]).
+    pub deferred: bool,
     /// Where the application's last urgent byte ends; 0: it has sent none.
     pub urgent_end: u64,
     pub stamps: Stamps,
@@ -186,6 +188,7 @@ impl Live {
             duplicate: None,
             usage: Usage::default(),
             records: Records::default(),
+            deferred: false,
             urgent_end: 0,
             stamps: Stamps::default(),
             signing: Signing::default(),

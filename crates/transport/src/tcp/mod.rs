@@ -28,6 +28,7 @@
 //! | [`clocks`] | whether there are timestamps | RFC 7323 §3 |
 //! | [`congestion`], [`usage`] | how much | RFC 5681, RFC 9438, RFC 9406, RFC 7661 |
 //! | [`urgent`] | urgent data | RFC 9293 §3.8.5, RFC 6093 |
+//! | [`defer`] | connections that are accepted with their first data (TCP_DEFER_ACCEPT) | tcp(7) |
 //! | [`close`], [`time_wait`] | FIN, TIME-WAIT, reset | RFC 9293 §3.6, RFC 6191, RFC 1337 |
 //! | [`control`], [`application`], [`tell`] | requests of sockets; the application's page and what it is told | |
 //! | [`route`], [`icmp`] | the path and its errors | RFC 1191, RFC 5461, RFC 5927 |
@@ -62,6 +63,7 @@ pub mod counters;
 mod counting;
 mod covered;
 mod decide;
+mod defer;
 pub mod durable;
 mod early;
 mod early_connect;

@@ -297,7 +297,8 @@ impl Tcp {
             cx.count(Counter::DropAck);
             return self.answer_with_reset(cx, segment);
         };
-        if passive && self.view(i).block.slot == NONE && !self.promote(cx, i) {
+        let is_embryo = passive && self.view(i).block.slot == NONE;
+        if is_embryo && (self.defers(cx, i, segment) || !self.promote(cx, i)) {
             return;
         }
         let mut c = self.connection(i);

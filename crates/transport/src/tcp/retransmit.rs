@@ -222,18 +222,23 @@ impl Tcp {
     }
 
     fn expire_handshake(&mut self, cx: &Context, i: u32) {
-        let mut c = self.connection(i);
+        let c = self.connection(i);
         let active = c.block.state() == State::SynSent;
-        let retries = match active {
-            true => c.option_or(Opt::SynCount, SYN_RETRIES).min(SYN_COUNT_MAX),
-            false => SYN_ACK_RETRIES,
+        let (retries, again) = match active {
+            true => (c.option_or(Opt::SynCount, SYN_RETRIES).min(SYN_COUNT_MAX), true),
+            false => self.while_deferred(i, SYN_ACK_RETRIES),
         };
+        let mut c = self.connection(i);
         // Of an unproven connection, what went behind its SYN-ACK may have been sent again, too.
         let tries = if c.is_unproven() { c.block.backoff as u32 } else { c.cold.retransmits };
         if tries < retries && !c.is_out_of_patience(cx.now) {
-            c.live.statistics.on_timeout(cx.now, c.block.backoff == 0);
+            let is_first = c.block.backoff == 0;
             c.block.backoff = (c.block.backoff + 1).min(RETRIES);
             c.cold.retransmits = c.cold.retransmits.saturating_add(1);
+            if !again {
+                return c.wait_for_data(cx);
+            }
+            c.live.statistics.on_timeout(cx.now, is_first);
             cx.count(Counter::RetransmitTimeouts);
             cx.count(Counter::RetransmittedSegments);
             if active {

@@ -9,6 +9,7 @@ mod authentication_cost;
 mod changed_bits;
 mod closing;
 mod control;
+mod deferred;
 mod dying;
 mod endings;
 mod fast_connect;
