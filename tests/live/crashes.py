@@ -1,11 +1,13 @@
 """Servers are killed under load."""
 
 import hashlib
+import json
 import os
 import pathlib
 import resource
 import shutil
 import signal
+import subprocess
 import threading
 import time
 
@@ -313,10 +315,56 @@ def only_keeper(stack):
     return found[0]
 
 
+# Counts the signals that announce urgent data.
+SIGNALLED = """
+import fcntl, os, signal, socket, sys
+count = 0
+def heard(*_):
+    global count
+    count += 1
+    print("signal", count, flush=True)
+signal.signal(signal.SIGURG, heard)
+family = socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET
+listener = socket.create_server((sys.argv[1], 7500), family=family)
+connection, _ = listener.accept()
+fcntl.fcntl(connection, fcntl.F_SETOWN, os.getpid())
+print("owned", flush=True)
+while True:
+    signal.pause()
+"""
+
+URGENT = """
+import socket, sys
+s = socket.create_connection((sys.argv[1], 7500))
+while sys.stdin.readline():
+    s.send(b"!", socket.MSG_OOB)
+"""
+
+
+def urgent_signals_outlast_servers():
+    with Scene("crash-urgent") as scene:
+        stack = Stack(scene)
+        server = scene.start(*stack.on("python3", "-c", SIGNALLED, stack.address), log="signalled.log")
+        stack_listens = lambda: any(s["local"].endswith(":7500") for s in json.loads(stack.eft("ss", "--json").stdout)["sockets"])
+        wait_until(stack_listens, 10, "the server")
+        client = subprocess.Popen(stack.beside("python3", "-c", URGENT, stack.address), stdin=subprocess.PIPE, text=True)
+        try:
+            wait_until(lambda: "owned" in server.log.read_text(), 10, "a connection")
+            for n, victim in enumerate(("tcp", "sockets", "tcp", None, "ip", None), 1):
+                client.stdin.write("\n")
+                client.stdin.flush()
+                wait_until(lambda: f"signal {n}\n" in server.log.read_text(), 10, f"signal {n}: {server.log.read_text()}")
+                if victim:
+                    stack.kill(victim)
+            check(server.log.read_text().count("signal") == 6, server.log.read_text())
+        finally:
+            end(client)
+
+
 CASES = [
     everything_but_the_keeper_is_killed,
     tcp_killed_under_load, ip_killed_under_load, filter_killed_under_load, nic_killed_under_load, sockets_killed_under_load,
     edge_killed_under_load, stack_killed_under_load, whole_killed_under_load, udp_killed_under_load, a_component_that_always_dies_is_tried_again, a_start_that_fails_is_tried_again,
-    a_start_that_hangs_is_ended,
+    a_start_that_hangs_is_ended, urgent_signals_outlast_servers,
 ]
 CASES += map(over_ipv6, (tcp_killed_under_load, udp_killed_under_load))

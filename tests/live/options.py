@@ -332,7 +332,7 @@ address, port = sys.argv[1], int(sys.argv[2])
 six = ":" in address
 l = socket.socket(socket.AF_INET6 if six else socket.AF_INET)
 l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-for seconds in 0, 1, 2, 3, 4, 7, 8, 100, 1000, -1, 5:
+for seconds in 0, 1, 3, 4, 7, 8, 100, 1000, -1, 2:
     l.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, seconds)
     print(seconds, l.getsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT))
 l.bind((address, port)); l.listen()
