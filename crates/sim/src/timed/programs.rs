@@ -7,11 +7,19 @@ use eft_messages::ComponentId;
 
 use crate::stack::Stack;
 
-/// What waits for the syscall server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Call {
-    Write { stream: usize },
-    Written { stream: usize },
+/// What waits for the syscall server: streams.
+#[derive(Default)]
+pub struct Calls {
+    /// Of programs.
+    pub writes: VecDeque<usize>,
+    /// Answers of tcp.
+    pub written: VecDeque<usize>,
+}
+
+impl Calls {
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty() && self.written.is_empty()
+    }
 }
 
 pub struct Programs {
@@ -21,7 +29,7 @@ pub struct Programs {
     by_call: bool,
     /// Of each stream, bytes of a write that are not in the ring yet.
     left: Vec<u64>,
-    pub calls: VecDeque<Call>,
+    pub calls: Calls,
     /// Writes that no turn of tcp has begun with yet.
     pub unseen: Vec<Written>,
 }
@@ -39,7 +47,7 @@ pub struct Written {
 impl Programs {
     pub fn new(sockets: Vec<SocketId>, write_bytes: u64, by_call: bool) -> Self {
         let left = vec![0; sockets.len()];
-        Self { sockets, write_bytes, by_call, left, calls: VecDeque::new(), unseen: Vec::new() }
+        Self { sockets, write_bytes, by_call, left, calls: Calls::default(), unseen: Vec::new() }
     }
 
     pub fn count(&self) -> usize {

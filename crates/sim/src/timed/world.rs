@@ -11,7 +11,7 @@ use eft_component::transport::Effect as RecordedEvent;
 
 use super::charge::{ON_THE_WAY, Taken, charge, component, segments_waiting, times};
 use super::peer::Peer;
-use super::programs::{Call, Programs, Written};
+use super::programs::{Programs, Written};
 use crate::batch::Profile;
 use crate::batch::machine::{Batch, Event, Machine};
 use crate::batch::network::Wire;
@@ -47,8 +47,8 @@ pub struct Todo {
     taken: Option<Taken>,
     /// Of programs.
     writes: usize,
-    /// Of the syscall server.
-    calls: usize,
+    /// Of the syscall server: programs' writes, and tcp's answers.
+    calls: (usize, usize),
 }
 
 /// Everything but the machine.
@@ -147,14 +147,14 @@ impl<'a> Rest<'a> {
             work: charge.work,
             copying: Work::default(),
             messages: charge.taken.messages(),
-            out: Todo { taken: Some(charge.taken), writes: 0, calls: 0 },
+            out: Todo { taken: Some(charge.taken), writes: 0, calls: (0, 0) },
         };
         match server {
             Server::Front => {
-                let calls = self.programs.calls.len().min(budget);
-                batch.out.calls = calls;
-                batch.messages = calls;
-                batch.work += times(self.profile.call.unwrap_or_default(), calls as u64);
+                let calls = &self.programs.calls;
+                batch.out.calls = (calls.writes.len().min(budget), calls.written.len().min(budget));
+                batch.messages = batch.out.calls.0 + batch.out.calls.1;
+                batch.work += times(self.profile.call.unwrap_or_default(), batch.messages as u64);
             }
             Server::Tcp => self.begin_writes(&mut batch),
             _ => {}
@@ -195,7 +195,7 @@ impl World<'_> {
         match outside {
             Outside::Program { stream } if self.rest.profile.call.is_some() => {
                 let was_empty = self.rest.programs.calls.is_empty();
-                self.rest.programs.calls.push_back(Call::Write { stream });
+                self.rest.programs.calls.writes.push_back(stream);
                 self.machine.tell(&self.rest.profile.costs, None, Server::Front, was_empty);
             }
             Outside::Program { stream } => {
@@ -355,7 +355,7 @@ impl World<'_> {
         }
         for Written { stream, .. } in seen.iter().filter(|written| written.is_over) {
             let was_empty = self.rest.programs.calls.is_empty();
-            self.rest.programs.calls.push_back(Call::Written { stream: *stream });
+            self.rest.programs.calls.written.push_back(*stream);
             self.machine.tell(&self.rest.profile.costs, Some(Server::Tcp), Server::Front, was_empty);
         }
     }
@@ -377,17 +377,13 @@ impl World<'_> {
     }
 
     /// A turn of the syscall server.
-    fn make_calls(&mut self, count: usize) {
-        for _ in 0..count {
-            match self.rest.programs.calls.pop_front() {
-                Some(Call::Write { stream }) => {
-                    self.rest.programs.write(&mut self.rest.stack, stream);
-                }
-                Some(Call::Written { stream }) => {
-                    self.after(self.rest.profile.program_ps, Outside::Program { stream });
-                }
-                None => return,
-            }
+    fn make_calls(&mut self, (writes, written): (usize, usize)) {
+        let rest = &mut self.rest;
+        for stream in rest.programs.calls.writes.drain(..writes).collect::<Vec<_>>() {
+            rest.programs.write(&mut rest.stack, stream);
+        }
+        for stream in self.rest.programs.calls.written.drain(..written).collect::<Vec<_>>() {
+            self.after(self.rest.profile.program_ps, Outside::Program { stream });
         }
     }
 }
