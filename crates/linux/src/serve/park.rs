@@ -74,8 +74,8 @@ pub struct Parking {
     epoll: Option<Arc<OwnedFd>>,
     dedicated: bool,
     control_readable: bool,
-    /// When it looked at its control sockets last.
-    looked: Instant,
+    /// When it woke to work, or looked at its control sockets, last.
+    worked: Instant,
     waits: WaitSet,
     /// How long polling pays before going to the kernel; see [`Parking::linger`].
     patience: Duration,
@@ -122,7 +122,7 @@ impl Parking {
             epoll: set,
             dedicated: false,
             control_readable: false,
-            looked: clock::now(),
+            worked: clock::now(),
             waits: WaitSet::default(),
             patience: Duration::ZERO,
             rung: Vec::new(),
@@ -229,9 +229,13 @@ impl Parking {
         let woke = clock::now();
         account.enter(Phase::Busy, woke);
         // Who has work does not look: that costs a call, and the work ends when nobody is left. Timers do not.
-        if self.epoll.is_none() && woke >= self.looked + LOOK {
-            self.looked = woke;
-            self.look();
+        if self.epoll.is_none() {
+            if has_work() {
+                self.worked = woke;
+            } else if woke >= self.worked + LOOK {
+                self.worked = woke;
+                self.look();
+            }
         }
         if slept {
             account.woke_up();
