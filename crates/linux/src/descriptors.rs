@@ -150,10 +150,13 @@ impl FarEnds {
     }
 
     /// Whom [`Self::urgent`] signals from now on.
-    pub fn set_owner(&mut self, socket: SocketId, bell: OwnedFd) {
-        if let Some(page) = self.arenas.get(&socket.domain).and_then(|arena| arena.socket(socket.slot)) {
-            self.owners.insert(socket, bell, page);
+    pub fn set_owner(&mut self, socket: SocketId, bell: OwnedFd, is_new: bool) {
+        let page = self.arenas.get(&socket.domain).and_then(|arena| arena.socket(socket.slot));
+        let Some(page) = page else { return };
+        if is_new {
+            self.calls += Owners::greet(&bell);
         }
+        self.owners.insert(socket, bell, page);
     }
 
     /// Urgent data are announced.

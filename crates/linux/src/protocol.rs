@@ -163,6 +163,8 @@ pub enum ToServer {
     Owner {
         domain: DomainId,
         slot: u32,
+        /// Its program waits until tcp knows it, which a message there says.
+        is_new: bool,
     },
     /// A setting.
     Configure {

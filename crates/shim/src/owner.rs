@@ -13,6 +13,8 @@ use libc::{sockaddr_un, socklen_t};
 
 /// `F_SETSIG` of fcntl(2).
 const F_SETSIG: c_int = 10;
+/// How long a program waits at most until its owner is known.
+const GREETING_MS: u64 = 1000;
 
 /// The owner of this descriptor was set, or is no more.
 pub fn changed(fd: c_int) {
@@ -28,8 +30,19 @@ pub fn tell(fd: c_int, socket: &Socket) {
     }
     let Ok(bell) = bell_of(fd) else { return };
     let request = Request { op: op::OWNER, slot: socket.slot, ..Request::default() };
-    let _ = control::request(request, Some(bell));
+    if control::request(request, Some(bell)).is_ok() {
+        await_greeting(bell);
+    }
+    let _ = sys::fcntl(bell, libc::F_SETFL, (libc::O_ASYNC | libc::O_NONBLOCK) as usize);
     sys::close(bell);
+}
+
+/// Waits until the transport has the owner, since urgent data that it hears of before signal nobody. It says so by a message, by
+/// which nobody is signalled yet. A stack that is being mended says it late, or not at all.
+fn await_greeting(bell: c_int) {
+    if sys::poll(bell, libc::POLLIN, Some(GREETING_MS)).is_ok_and(|events| events & libc::POLLIN != 0) {
+        let _ = sys::take_message(bell);
+    }
 }
 
 /// A socket that is connected to itself, for whose input the owner of `fd` gets SIGURG.
@@ -52,6 +65,5 @@ fn prepare(bell: c_int, fd: c_int) -> Result<()> {
     // SAFETY: as above.
     unsafe { sys::connect(bell, (&raw const name).cast(), len)? };
     descriptor::copy_owner(fd, bell);
-    sys::fcntl(bell, F_SETSIG, libc::SIGURG as usize)?;
-    sys::fcntl(bell, libc::F_SETFL, (libc::O_ASYNC | libc::O_NONBLOCK) as usize).map(drop)
+    sys::fcntl(bell, F_SETSIG, libc::SIGURG as usize).map(drop)
 }

@@ -151,9 +151,9 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Transport
                 }
             }
             ToServer::DropFar { domain, slot } => self.far.drop_all(SocketId { domain, slot }),
-            ToServer::Owner { domain, slot } => {
+            ToServer::Owner { domain, slot, is_new } => {
                 if let Some(bell) = fds.into_iter().next() {
-                    self.far.set_owner(SocketId { domain, slot }, bell);
+                    self.far.set_owner(SocketId { domain, slot }, bell, is_new);
                 }
             }
             _ => {}

@@ -40,7 +40,8 @@ impl Owners {
 
 impl Supervisor {
     pub(super) fn keep_owner(&mut self, socket: SocketId, transport: ComponentId, fd: OwnedFd) {
-        self.tell(transport, &ToServer::Owner { domain: socket.domain, slot: socket.slot }, &[&fd]);
+        let SocketId { domain, slot } = socket;
+        self.tell(transport, &ToServer::Owner { domain, slot, is_new: true }, &[&fd]);
         self.keep(FOLDER, socket, &transport, &fd);
         self.keeping.owners.0.insert(socket, (transport, fd));
     }
@@ -61,7 +62,8 @@ impl Supervisor {
         let member = &mut members[i];
         let peer = member.peer;
         for (socket, (_, fd)) in keeping.owners.0.iter().filter(|(_, (transport, _))| *transport == peer) {
-            member.tell(&ToServer::Owner { domain: socket.domain, slot: socket.slot }, &[fd]);
+            let SocketId { domain, slot } = *socket;
+            member.tell(&ToServer::Owner { domain, slot, is_new: false }, &[fd]);
         }
     }
 }

@@ -215,6 +215,7 @@ impl Network {
     }
 
     pub fn owner(&mut self, domain: usize, slot: u32, owner: Option<OwnedFd>) -> Answer {
+        owner.iter().for_each(sys::greet_owner);
         self.slot((domain, slot)).ok_or(libc::EBADF)?.owner = owner;
         Ok((slot, 0))
     }

@@ -190,6 +190,12 @@ pub fn is_closed(fd: RawFd) -> bool {
     is_hung_up(fd) && (polled(fd, 0) & libc::POLLERR != 0 || unread == 0)
 }
 
+/// Tells a program that its owner is known.
+pub fn greet_owner(owner: &OwnedFd) {
+    // SAFETY: one byte of our own.
+    unsafe { libc::send(owner.as_raw_fd(), [0u8].as_ptr().cast(), 1, libc::MSG_DONTWAIT) };
+}
+
 /// Makes the kernel signal the owner of a socket that is connected to itself.
 pub fn signal_owner(owner: &OwnedFd) {
     let mut byte = 0u8;
