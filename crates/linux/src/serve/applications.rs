@@ -121,6 +121,9 @@ pub struct Applications {
     left: HashSet<SocketId>,
     /// Far ends from before a crash that are not in the set yet, in the order in which they came.
     unwatched: VecDeque<SocketId>,
+    /// Programs' connections from before a crash that were not read to their end yet. What was said there of a slot's next socket
+    /// comes before the far end of its last one is looked at, which would close the next one.
+    unread: Vec<(ConnectionId, Option<DomainId>)>,
     survivors: Survivors,
     loopback: HashMap<(SocketId, bool), (OwnedFd, u64)>,
     /// Streams whose owners others were told of.
@@ -162,6 +165,7 @@ impl Applications {
             far: HashMap::new(),
             left: HashSet::new(),
             unwatched: VecDeque::new(),
+            unread: Vec::new(),
             survivors: Survivors::default(),
             loopback: HashMap::new(),
             owned: HashSet::new(),
@@ -275,9 +279,7 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
     }
 
     fn poll(&mut self, ready: bool, emit: &mut dyn FnMut(Event)) {
-        let some = self.unwatched.len().min(WATCHED_PER_TURN);
-        let some: Vec<SocketId> = self.unwatched.drain(..some).collect();
-        some.into_iter().for_each(|socket| self.watch_far(socket));
+        self.watch_some();
         self.settle_in_time();
         for id in std::mem::take(&mut self.finished) {
             self.read_connection(id, emit);
@@ -356,6 +358,10 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
                         self.custodians.insert(domain, id);
                     }
                     self.add_connection(id, Connection::new(fd, domain, role));
+                    if role == Role::Process {
+                        self.unread.push((id, domain));
+                        self.finished.push(id);
+                    }
                 }
                 None => self.domain_given(ConnectionId(id), domain),
             },

@@ -174,13 +174,13 @@ impl Parking {
     }
 
     /// Asks the kernel whether a control socket has something to read, of which its end is the last.
-    fn look(&mut self) {
+    fn look(&self) -> bool {
         // SAFETY: a server keeps its control socket open as long as it runs.
         let control = |s: &Asleep| unsafe { BorrowedFd::borrow_raw(s.control) };
         let all: Vec<BorrowedFd> = self.servers.iter().filter(|s| !s.retired).map(control).collect();
         let mut all: Vec<PollFd> = all.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
         let zero = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
-        self.control_readable |= matches!(poll(&mut all, Some(&zero)), Ok(1..));
+        matches!(poll(&mut all, Some(&zero)), Ok(1..))
     }
 
     /// Marks a server as ended: its status shows it asleep from now on.
@@ -220,8 +220,8 @@ impl Parking {
         let slept = match self.epoll {
             Some(_) => self.sleep_on_descriptors(deadline, &has_work),
             None => {
-                let look_at = fell_asleep + LOOK;
-                self.sleep_on_bells(Some(deadline.map_or(look_at, |d| d.min(look_at))), &each_bell, &has_work)
+                let until = deadline.into_iter().fold(fell_asleep + LOOK, Instant::min);
+                self.sleep_on_bells(Some(until), &each_bell, &has_work)
             }
         };
         self.awake();
@@ -229,13 +229,10 @@ impl Parking {
         let woke = clock::now();
         account.enter(Phase::Busy, woke);
         // Who has work does not look: that costs a call, and the work ends when nobody is left. Timers do not.
-        if self.epoll.is_none() {
-            if has_work() {
-                self.worked = woke;
-            } else if woke >= self.worked + LOOK {
-                self.worked = woke;
-                self.look();
-            }
+        let works = self.epoll.is_some() || has_work();
+        if works || woke >= self.worked + LOOK {
+            self.worked = woke;
+            self.control_readable |= !works && self.look();
         }
         if slept {
             account.woke_up();

@@ -72,7 +72,7 @@ impl Applications {
                         return;
                     }
                 }
-                Err(rustix::io::Errno::AGAIN) => return,
+                Err(rustix::io::Errno::AGAIN) => return self.unread.retain(|(unread, _)| *unread != id),
                 Ok(_) | Err(_) if !connection.staying.is_empty() => return self.blocked.push(id),
                 // The process is gone, or it does not speak this protocol: nothing useful can follow.
                 Ok(_) | Err(_) => {
@@ -213,6 +213,7 @@ impl Applications {
         let Some(connection) = self.connections.remove(&id) else { return };
         let _ = epoll::delete(&self.set, &connection.fd);
         self.watched.retain(|_, w| *w != Watched::Connection(id));
+        self.unread.retain(|(unread, _)| *unread != id);
         crate::serve::tell(&self.control, &FromServer::DropConnection { id: id.0 }, &[]);
         match (connection.role, connection.domain) {
             (Role::Root, Some(domain)) => emit(Event::DomainClosed(domain)),

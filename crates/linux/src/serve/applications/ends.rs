@@ -1,9 +1,10 @@
 //! The far ends of programs' descriptors, by which their last close is noticed.
 
-use super::{Applications, Far, UNWATCHED, Watched};
+use super::{Applications, Far, UNWATCHED, WATCHED_PER_TURN, Watched};
 use crate::descriptors::is_closed;
 use eft_base::{ComponentId, SocketId};
 use rustix::event::epoll;
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 
 impl Applications {
@@ -24,6 +25,18 @@ impl Applications {
         if let Some(old) = self.far.insert(socket, Far { fd, token: UNWATCHED, transport, kept }) {
             self.unwatch(&old.fd, old.token);
         }
+    }
+
+    /// Watches some of the far ends from before a crash.
+    pub(super) fn watch_some(&mut self) {
+        let is_unread =
+            |socket: &SocketId| self.unread.iter().any(|(_, domain)| *domain == Some(socket.domain));
+        let (later, now): (VecDeque<_>, VecDeque<_>) =
+            std::mem::take(&mut self.unwatched).into_iter().partition(is_unread);
+        self.unwatched = later;
+        let mut now = now.into_iter();
+        now.by_ref().take(WATCHED_PER_TURN).for_each(|socket| self.watch_far(socket));
+        self.unwatched.extend(now);
     }
 
     /// Waits for the close of a socket's descriptor. One that is closed already is an event, too.

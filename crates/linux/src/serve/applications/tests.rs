@@ -35,6 +35,32 @@ fn send(program: &OwnedFd, op: u32, slot: u32, fd: &OwnedFd) {
     scm::send(program, request.as_bytes(), &[fd.as_fd()], true).unwrap();
 }
 
+/// The last socket of a slot is closed, and its far end is still kept; the program has accepted the next one, of which the
+/// predecessor of this server has told nobody. Whoever looks at the far end first closes the next one with it.
+#[test]
+fn what_a_program_has_said_is_read_before_far_ends_of_a_predecessor_are_watched() {
+    let (program, connection) = scm::pair().unwrap();
+    let (mut applications, _supervisor) = life(&connection);
+    let (near, far) = scm::pair().unwrap();
+    drop(near);
+    let socket = SocketId { domain: DomainId(1), slot: 4 };
+    applications.insert(socket, ComponentId::TCP, far, true);
+    applications.unwatched.push_back(socket);
+    applications.unread.push((ID, Some(socket.domain)));
+    let (_mine, next) = scm::pair().unwrap();
+    send(&program, op::ACCEPTED, 4, &next);
+    applications.watch_some();
+    assert_eq!(applications.unwatched, [socket], "it waits");
+    assert_eq!(read(&mut applications), [(op::ACCEPTED, 4, true)]);
+    applications.insert(socket, ComponentId::TCP, next, false);
+    applications.finish_requests();
+    applications.watch_some();
+    assert_eq!(applications.unwatched, [socket], "there may be more");
+    assert_eq!(read(&mut applications), []);
+    applications.watch_some();
+    assert!(applications.unwatched.is_empty() && !applications.is_closed(socket), "the next one is watched");
+}
+
 /// Nothing answers `ACCEPTED`, so no program repeats it: a connection whose descriptor got lost would be reset.
 #[test]
 fn what_a_program_tells_once_is_there_until_it_is_carried_out() {
