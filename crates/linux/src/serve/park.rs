@@ -173,14 +173,13 @@ impl Parking {
         }
     }
 
-    /// Asks the kernel whether a control socket has something to read, of which its end is the last.
+    /// Whether a control socket has something to read, of which its end is the last.
     fn look(&self) -> bool {
         // SAFETY: a server keeps its control socket open as long as it runs.
         let control = |s: &Asleep| unsafe { BorrowedFd::borrow_raw(s.control) };
         let all: Vec<BorrowedFd> = self.servers.iter().filter(|s| !s.retired).map(control).collect();
         let mut all: Vec<PollFd> = all.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-        let zero = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
-        matches!(poll(&mut all, Some(&zero)), Ok(1..))
+        matches!(poll(&mut all, Some(&rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(1..))
     }
 
     /// Marks a server as ended: its status shows it asleep from now on.
@@ -220,8 +219,8 @@ impl Parking {
         let slept = match self.epoll {
             Some(_) => self.sleep_on_descriptors(deadline, &has_work),
             None => {
-                let until = deadline.into_iter().fold(fell_asleep + LOOK, Instant::min);
-                self.sleep_on_bells(Some(until), &each_bell, &has_work)
+                let end = deadline.into_iter().fold(fell_asleep + LOOK, Instant::min);
+                self.sleep_on_bells(Some(end), &each_bell, &has_work)
             }
         };
         self.awake();
