@@ -4,7 +4,6 @@ use super::{Applications, Far, UNWATCHED, WATCHED_PER_TURN, Watched};
 use crate::descriptors::is_closed;
 use eft_base::{ComponentId, SocketId};
 use rustix::event::epoll;
-use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 
 impl Applications {
@@ -29,14 +28,13 @@ impl Applications {
 
     /// Watches some of the far ends from before a crash.
     pub(super) fn watch_some(&mut self) {
-        let is_unread =
-            |socket: &SocketId| self.unread.iter().any(|(_, domain)| *domain == Some(socket.domain));
-        let (later, now): (VecDeque<_>, VecDeque<_>) =
-            std::mem::take(&mut self.unwatched).into_iter().partition(is_unread);
-        self.unwatched = later;
-        let mut now = now.into_iter();
-        now.by_ref().take(WATCHED_PER_TURN).for_each(|socket| self.watch_far(socket));
-        self.unwatched.extend(now);
+        for _ in 0..self.unwatched.len().min(WATCHED_PER_TURN) {
+            let Some(socket) = self.unwatched.pop_front() else { return };
+            match self.unread.iter().any(|(_, domain)| *domain == Some(socket.domain)) {
+                true => self.unwatched.push_back(socket),
+                false => self.watch_far(socket),
+            }
+        }
     }
 
     /// Waits for the close of a socket's descriptor. One that is closed already is an event, too.
