@@ -29,9 +29,7 @@ impl Sockets {
         if handle != Handle::default() && !takes {
             return Err(EOPNOTSUPP);
         }
-        let reply =
-            Reply { version: LAYOUT_VERSION, sequence: r.sequence, slot: socket.slot, ..Reply::default() };
-        out.push(Out::Effect(Effect::Shadow { socket, second, handle, connection, reply }));
+        out.push(Out::Effect(Effect::Shadow { socket, second, handle, connection, reply: done(r) }));
         Ok(())
     }
 
@@ -152,10 +150,13 @@ pub(super) fn owner(
         return Err(EOPNOTSUPP);
     }
     out.push(Out::Effect(Effect::Owner { socket, transport, handle }));
-    let reply =
-        Reply { version: LAYOUT_VERSION, sequence: r.sequence, slot: socket.slot, ..Reply::default() };
-    out.push(Out::Effect(Effect::Reply { connection, reply }));
+    out.push(Out::Effect(Effect::Reply { connection, reply: done(r) }));
     Ok(())
+}
+
+/// The answer to a request that is carried out.
+fn done(r: &Request) -> Reply {
+    Reply { version: LAYOUT_VERSION, sequence: r.sequence, slot: r.slot, ..Reply::default() }
 }
 
 /// Informs a domain's custodian of a successful request; `address` and `port` are what the socket is
