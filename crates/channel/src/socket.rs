@@ -302,7 +302,7 @@ pub mod wish {
     pub const SHUT_READ: u32 = 1;
     /// `shutdown(SHUT_WR)`: FIN after the last byte.
     pub const SHUT_WRITE: u32 = 2;
-    /// Report new input also while older input is not taken: some epoll set is edge-triggered.
+    /// Report new input also while older input is not taken: some epoll set is edge-triggered or waits exclusively.
     pub const EDGES: u32 = 4;
     /// Urgent data were put in ([`super::SocketPage::send_urgent`]).
     pub const SENDS_URGENT: u32 = 8;

@@ -5,7 +5,7 @@
 //! `select`, `poll` and every kind of `epoll` work without emulation:
 //!
 //! - *readable*: the descriptor holds exactly one empty message while [`ReadToken`] is set, and up to [`EDGES_MAX`] further
-//!   ones if the program asked for reports of new input before it took all earlier input (edge-triggered epoll);
+//!   ones if the program asked for reports of new input before it took all earlier input (edge-triggered epoll, EPOLLEXCLUSIVE);
 //! - *not writable*: the descriptor's send buffer is stopped by one plug while [`WritePlug`] is set.
 //!
 //! Each 0→1 transition of a word adds one message and each 1→0 transition takes one away, so the

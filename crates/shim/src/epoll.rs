@@ -1,9 +1,9 @@
 //! Epoll registrations of undecided sockets and of eft's.
 //!
 //! The kernel serves epoll on eft descriptors as on any other. Only when a kernel socket turns into an eft socket under
-//! the same number, its registrations must move; so they are remembered until then. An edge-triggered set needs reports of
-//! new input before older input was taken. And the kernel does not know eft's errors, so the results of a wait are
-//! completed (`crate::poll` has the rules).
+//! the same number, its registrations must move; so they are remembered until then. An edge-triggered set, and one that
+//! waits exclusively, needs reports of new input before older input was taken. And the kernel does not know eft's errors,
+//! so the results of a wait are completed (`crate::poll` has the rules).
 
 mod registry;
 
@@ -52,7 +52,8 @@ pub fn registered(set: c_int, fd: c_int, event: Option<epoll_event>) {
         looking::detach(set, fd);
         return registry::forget(set, fd);
     };
-    if event.events & libc::EPOLLET as u32 != 0 {
+    // Whom an exclusive wait woke may leave without what it was woken for; then the next input wakes another.
+    if event.events & (libc::EPOLLET | libc::EPOLLEXCLUSIVE) as u32 != 0 {
         socket.page.add_wish(wish::EDGES);
     }
     registry::note(Known { set, fd, events: event.events, data: event.u64 });

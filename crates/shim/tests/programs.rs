@@ -37,8 +37,8 @@ cases! { on_both;
     stream: large full flags ended reset timeouts interrupted names queues refused connecting
         options six left vectors unspecified closed_listener
         shut_read automatic exhausted bad_options last_number bad_addresses lingering splicing;
-    events: level edge edge_unread edge_unread_datagram edge_unread_listener edge_out oneshot nested early selecting exclusive shared_set own_signal own_signal_from_the_start
-        listener;
+    events: level edge edge_unread edge_unread_datagram edge_unread_listener edge_out oneshot nested early selecting exclusive exclusive_left shared_set own_signal
+        own_signal_from_the_start listener;
     looks: rests edges changes kernels seen others threads stolen forked sets;
     hangups: reset reset_unread finished by_oneself refused held waiting queue by_number shut_datagrams;
     datagrams: echo messages refused many_waiters more broadcast groups mtu errors errors_and_data;

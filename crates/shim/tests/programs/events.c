@@ -305,6 +305,33 @@ static void exclusive(void) {
     }
 }
 
+/* Of those that wait exclusively a connection wakes one. If that leaves without it, the next one wakes another. */
+static void exclusive_left(void) {
+    enum { WORKERS = 3 };
+    int l = listening();
+    int said[2];
+    CHECK(pipe(said) == 0);
+    for (int i = 0; i < WORKERS; i++) {
+        if (fork() != 0) continue;
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        int set = set_of(l, EPOLLIN | EPOLLEXCLUSIVE, 1);
+        write_all(said[1], "w", 1);
+        one(set);
+        write_all(said[1], "e", 1);
+        _exit(0);
+    }
+    char word;
+    for (int i = 0; i < WORKERS; i++) read_all(said[0], &word, 1);
+    settle();
+    for (int i = 0; i < WORKERS; i++) {
+        connect_to(port_of(l));
+        EQUAL(await(said[0], POLLIN), POLLIN);
+        read_all(said[0], &word, 1);
+        EQUAL(word, 'e');
+        CHECK(wait(NULL) > 0);
+    }
+}
+
 /* A set that parent and child share. */
 static void shared_set(void) {
     int fds[2];
@@ -393,7 +420,7 @@ int main(int argc, char **argv) {
         {"edge_unread_datagram", edge_unread_datagram},
         {"edge_unread_listener", edge_unread_listener},
         {"oneshot", oneshot},     {"nested", nested},       {"early", early},
-        {"selecting", selecting}, {"exclusive", exclusive}, {"shared_set", shared_set},
+        {"selecting", selecting}, {"exclusive", exclusive}, {"exclusive_left", exclusive_left}, {"shared_set", shared_set},
         {"own_signal", own_signal}, {"own_signal_from_the_start", own_signal_from_the_start}, {"listener", listener},   {0},
     };
     return run_case(cases, argc, argv);
