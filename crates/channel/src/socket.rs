@@ -110,7 +110,7 @@ const TOUCHED: usize = 32;
 pub struct Geometry {
     /// Sockets, at most [`DIRTY_SLOTS`]. The page of each says which transport owns it ([`SocketPage::owner`]).
     pub slots: usize,
-    /// Bytes of each send ring; a power of two.
+    /// Most bytes of each send ring; a power of two. It begins with fewer ([`Geometry::first_send_len`]).
     pub send_len: usize,
     /// Bytes of each receive ring; a power of two.
     pub receive_len: usize,
@@ -120,6 +120,12 @@ impl Geometry {
     /// Bytes from one slot to the next.
     pub fn stride(&self) -> usize {
         SOCKET_HEADER_LEN + self.send_len + self.receive_len
+    }
+
+    /// Bytes with which a send ring begins: a quarter, but what the largest datagram needs. That of a stream grows when what is in
+    /// flight needs it, so only such streams use all of their memory.
+    pub fn first_send_len(&self) -> usize {
+        page::first_send_len(self.send_len)
     }
 
     /// Where a slot begins in its arena.

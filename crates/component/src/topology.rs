@@ -81,7 +81,8 @@ fn default_capacity() -> usize {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MemorySpec {
-    /// Bytes of each socket's send ring; a power of two.
+    /// Most bytes of each socket's send ring; a power of two. It begins with a quarter of them
+    /// ([`eft_channel::socket::Geometry::first_send_len`]).
     pub send_ring_bytes: usize,
     /// Bytes of each socket's receive ring; a power of two.
     pub receive_ring_bytes: usize,
@@ -92,8 +93,9 @@ pub struct MemorySpec {
 impl Default for MemorySpec {
     fn default() -> Self {
         // The receive ring bounds the window, and with it bulk over a path of a few processes: 1 MB held
-        // it to 11 Gb/s where 4 MB gave 14 (docs/performance.md).
-        MemorySpec { send_ring_bytes: 1 << 20, receive_ring_bytes: 1 << 22, nic_frames: 256 }
+        // it to 11 Gb/s where 4 MB gave 14 (docs/performance.md). A send ring of 4 MB, as far as Linux's buffers
+        // grow (`tcp_wmem`), holds what a path of 100 Mb/s and 200 ms holds.
+        MemorySpec { send_ring_bytes: 1 << 22, receive_ring_bytes: 1 << 22, nic_frames: 256 }
     }
 }
 
@@ -101,7 +103,8 @@ impl Default for MemorySpec {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Program domains at a time.
+    /// Program domains at a time. Servers map all of each, so with the largest rings by default and most sockets they take 120 of
+    /// the 128 TB of addresses that a process has.
     pub domains: usize,
     /// Sockets of one domain with each transport. Absent: [`SOCKETS_PER_DOMAIN`], or fewer beside more than two transports.
     #[serde(deserialize_with = "sockets_asked")]
@@ -127,7 +130,7 @@ fn sockets_asked<'de, D: serde::Deserializer<'de>>(from: D) -> Result<usize, D::
 impl Default for Limits {
     fn default() -> Self {
         Limits {
-            domains: 96,
+            domains: 60,
             sockets_per_domain: AS_MANY_AS_FIT,
             listeners_per_domain: 256,
             connections: 131_072,

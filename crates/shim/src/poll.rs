@@ -100,14 +100,14 @@ fn has_failed(fd: c_int) -> bool {
     matches!(table::socket(fd), Some(Ok(socket)) if failed(socket) && !socket.has(bit::LISTENING))
 }
 
-/// Whether the connection at `fd` is established and takes half of its send ring: its plug goes, but may be there for a moment
+/// Whether the connection at `fd` is established and takes half of what its send ring may hold: its plug goes, but may be there for a moment
 /// longer.
 fn has_much_room(fd: c_int) -> bool {
     let over = flag::DEAD | flag::SEND_CLOSED | flag::LISTENING;
     let sends = |socket: &Socket| {
         socket.is_stream() && socket.page.flags() & (flag::CONNECTED | over) == flag::CONNECTED
     };
-    matches!(table::socket(fd), Some(Ok(socket)) if sends(socket) && socket.page.sendable() >= socket.page.send_len() / 2)
+    matches!(table::socket(fd), Some(Ok(socket)) if sends(socket) && socket.page.send_free() >= socket.page.send_limit() / 2)
 }
 
 fn has_received_end(fd: c_int) -> bool {

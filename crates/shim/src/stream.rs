@@ -157,7 +157,7 @@ fn send_step(
     }
     if n > 0
         && stamps::is_on(socket)
-        && stamps::is_last(fd, socket, flags, source.left(), page.sendable() - n)
+        && stamps::is_last(fd, socket, flags, source.left(), page.send_free() - n)
     {
         stamps::request(socket, end.wrapping_add(n as u64));
     }

@@ -108,6 +108,58 @@ fn whatever_comes_out_of_order_is_noted() {
     assert!(again > 2_000, "only {again} segments were sent again");
 }
 
+/// A path that holds 2.5 MB, and bytes for several round trips once it is full. A hole keeps the ring full for one of them; so
+/// the ring must hold twice as much (`Connection::widen_ring`), and is given it.
+fn long_path(send_len: usize) -> Settings {
+    let mut settings = settings();
+    (settings.geometry.send_len, settings.geometry.receive_len) = (send_len, 1 << 23);
+    settings.conditions = Conditions {
+        delay: Duration::from_millis(100),
+        rate: 12_500_000,
+        queue: 2_500_000,
+        cut: true,
+        ..Conditions::default()
+    };
+    settings
+}
+
+fn seconds_for(bytes: u64, settings: Settings) -> f64 {
+    let mut s = Simulation::new(1, settings);
+    s.serve(bytes, 0, 0);
+    let begun = s.now;
+    s.stream(bytes, 0, 0);
+    s.run(Duration::from_secs(600), |s| s.applications.iter().all(|a| a.streams.len() == 1 && a.is_done()));
+    s.now.saturating_since(begun).as_secs_f64()
+}
+
+#[test]
+fn a_send_ring_grows_to_what_a_long_path_holds() {
+    let [quarter, whole] = [1 << 20, 1 << 22].map(|len| seconds_for(60_000_000, long_path(len)));
+    // 60 MB take 4.8 s at the wire's rate, and slow start 2 s.
+    assert!(whole < 8.0 && quarter > 2.0 * whole, "{whole} s, with a ring of 1 MB {quarter} s");
+}
+
+/// The ring grows while servers die: nothing is lost, and every byte is right.
+#[test]
+fn a_send_ring_grows_while_servers_die() {
+    let mut deaths = 0;
+    for seed in 1..5 {
+        let mut settings = long_path(1 << 22);
+        settings.conditions.delay = Duration::from_millis(30);
+        settings.conditions.loss = 0.0005;
+        settings.faults = Faults {
+            peers: vec![ComponentId::TCP, ComponentId::IP],
+            crash: 0.0005,
+            downtime: Duration::from_millis(2),
+            one_at_a_time: true,
+            ..Faults::default()
+        };
+        let s = transfer(seed, settings, 1, 12_000_000, 12_000_000);
+        deaths += s.stacks[0].crashes + s.stacks[1].crashes;
+    }
+    assert!(deaths > 20, "only {deaths} deaths");
+}
+
 /// A lossless wire, while these die at random: nothing may be lost by us.
 fn without_loss(peers: &[ComponentId], seeds: std::ops::Range<u64>) {
     let mut deaths = 0;

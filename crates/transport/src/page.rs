@@ -8,13 +8,14 @@
 
 mod keys;
 mod queues;
+mod room;
 mod words;
 
 use alloc::rc::{Rc, Weak};
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 use eft_base::{ComponentId, Endpoint, PacketRef, PoolId, SocketId};
-use eft_channel::socket::{Opt, SendRoom, SocketInfo, SocketPage, SocketStatistics};
+use eft_channel::socket::{Opt, SocketInfo, SocketPage, SocketStatistics};
 use eft_channel::{Copied, Segment};
 
 use words::{Seldom, word};
@@ -35,6 +36,7 @@ struct Inner {
     receive_end: Cell<u64>,
     send_released: Cell<u64>,
     send_sent: Cell<u64>,
+    send_room: Cell<u32>,
     errors_end: Cell<u64>,
     received_at: Cell<u64>,
     info_answered: Cell<u32>,
@@ -88,6 +90,7 @@ impl Page {
             // alone.
             errors_end: Cell::new(page.errors_end()),
             info_answered: Cell::new(page.info_answered()),
+            send_room: Cell::new(page.send_room_set()),
             received_at: Cell::new(0),
             page,
             socket,
@@ -168,6 +171,9 @@ impl Page {
         if staged & word::SEND_SENT != 0 {
             page.set_send_sent(self.0.send_sent.get());
         }
+        if staged & word::SEND_ROOM != 0 {
+            page.set_send_room(self.0.send_room.get());
+        }
         if staged & word::ERRORS_END != 0 {
             page.set_errors_end(self.0.errors_end.get());
         }
@@ -231,32 +237,8 @@ impl Page {
 
     // Its rings.
 
-    pub fn send_len(&self) -> usize {
-        self.0.page.send_len()
-    }
-
     pub fn receive_len(&self) -> usize {
         self.0.page.receive_len()
-    }
-
-    /// Whether a waiting writer should continue, by the present positions.
-    pub fn is_worth_writing(&self) -> bool {
-        let room = SendRoom {
-            limit: self.send_limit(),
-            end: self.send_end(),
-            released: self.0.send_released.get(),
-            low_water: self.option(Opt::NotSentLowWater),
-            sent: self.0.send_sent.get(),
-        };
-        room.is_worth_writing()
-    }
-
-    /// The send ring's length, or less if the application set `SO_SNDBUF` smaller.
-    pub fn send_limit(&self) -> usize {
-        match self.option(Opt::SendBuffer) as usize {
-            0 => self.send_len(),
-            n => n.clamp(4096, self.send_len()),
-        }
     }
 
     /// Bytes that the application may take.
@@ -307,6 +289,7 @@ impl Page {
         self.0.receive_end.set(0);
         self.0.send_released.set(0);
         self.0.send_sent.set(0);
+        self.0.send_room.set(0);
         self.0.errors_end.set(0);
         self.0.info_answered.set(0);
         self.0.urgent.set(0);

@@ -10,6 +10,7 @@ mod room;
 
 pub use cookie_keys::COOKIE_KEYS_MAX;
 pub use room::SendRoom;
+pub(super) use room::first_send_len;
 
 use super::{Geometry, Opt, SOCKET_HEADER_LEN, wish};
 use crate::access::AccessObserver;
@@ -24,6 +25,7 @@ use eft_base::{ComponentId, Endpoint, Role, WireAddress};
 const SEND_RELEASED: usize = 0;
 const RECEIVE_END: usize = 8;
 pub(super) const FLAGS: usize = 16;
+const SEND_ROOM: usize = 20;
 pub(super) const RECEIVE_NOTIFY: usize = 24;
 const SHADOW_ARRIVALS: usize = 32;
 /// The word that names the slot's owner.
@@ -31,6 +33,7 @@ pub const OWNER: usize = 36;
 const SEND_SENT: usize = 40;
 const SEND_END: usize = 64;
 const WISHES: usize = 72;
+const SEND_RING: usize = 116;
 const RECEIVE_TAKEN: usize = 128;
 const READ_TOKEN: usize = 208;
 const WRITE_PLUG: usize = 196;
@@ -184,10 +187,6 @@ impl SocketPage {
             .map(|(at, n)| (self.segment.range_mut(self.base + at, n).expect("slot lies in the arena"), n))
     }
 
-    pub fn send_len(&self) -> usize {
-        self.send_len
-    }
-
     pub fn receive_len(&self) -> usize {
         self.receive_len
     }
@@ -208,9 +207,6 @@ impl SocketPage {
     word!(
         /// Transport: bytes sent at least once, if the application set TCP_NOTSENT_LOWAT.
         send_sent, set_send_sent, SEND_SENT);
-    word!(
-        /// Application: bytes put into the send ring.
-        send_end, set_send_end, SEND_END);
     /// Application: bytes taken from the receive ring.
     pub fn receive_taken(&self) -> u64 {
         self.load_u64(RECEIVE_TAKEN)

@@ -130,7 +130,7 @@ impl Topology {
     fn check_limits(&self) -> Result {
         let l = &self.limits;
         for (name, value, max) in [
-            ("domains", l.domains, 96),
+            ("domains", l.domains, 60),
             ("sockets_per_domain", l.sockets_per_domain, DIRTY_SLOTS / self.transports().len()),
             ("listeners_per_domain", l.listeners_per_domain, 4096),
             ("connections", l.connections, 1 << 20),

@@ -46,7 +46,7 @@ pub(super) fn memory(socket: &Socket) -> [u8; 36] {
     let received = page.receivable() as u32;
     let sent = page.send_end().saturating_sub(page.send_released()).min(page.send_len() as u64) as u32;
     let (room, send_room) =
-        (size(Opt::ReceiveBuffer, page.receive_len()), size(Opt::SendBuffer, page.send_len()));
+        (size(Opt::ReceiveBuffer, page.receive_len()), size(Opt::SendBuffer, page.send_limit()));
     let mut bytes = [0; 36];
     for (i, word) in [(0, received), (1, room), (2, sent), (3, send_room), (5, sent)] {
         bytes[i * 4..i * 4 + 4].copy_from_slice(&word.to_ne_bytes());

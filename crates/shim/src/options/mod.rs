@@ -370,7 +370,7 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
         }
         Kind::Word(opt) | Kind::Flag(opt) => page.option(opt) as c_int,
         Kind::Bit(bits) => socket.has(bits) as c_int,
-        Kind::Size(Opt::SendBuffer) => word(Opt::SendBuffer, page.send_len() as c_int),
+        Kind::Size(Opt::SendBuffer) => word(Opt::SendBuffer, page.send_limit() as c_int),
         Kind::Size(opt) => word(opt, page.receive_len() as c_int),
         Kind::Cork => (page.option(Opt::Cork) & cork::OPTION) as c_int,
         Kind::DatagramCork => socket.has(bit::DATAGRAM_CORK) as c_int,

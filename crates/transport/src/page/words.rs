@@ -20,6 +20,7 @@ pub(super) mod word {
     pub const INFO_ANSWERED: u32 = 256;
     pub const RECEIVED_AT: u32 = 512;
     pub const URGENT: u32 = 1024;
+    pub const SEND_ROOM: u32 = 2048;
 }
 
 /// Words that are staged less often.

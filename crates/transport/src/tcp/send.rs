@@ -129,6 +129,7 @@ impl Connection<'_> {
         }
         live.due &= !(due::SEND | due::OVERRIDE | due::PIECE);
         self.note_limit(wait);
+        self.widen_ring();
         let (live, block) = (&mut *self.live, &*self.block);
         let waits = matches!(wait, Wait::Congestion | Wait::Piece { congestion: true });
         let full = || {

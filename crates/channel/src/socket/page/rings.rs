@@ -13,8 +13,9 @@ impl SocketPage {
     }
 
     pub(super) fn send_pieces(&self, offset: u64, len: usize) -> [(usize, usize); 2] {
-        assert!(len <= self.send_len);
-        Self::ring_pieces(SOCKET_HEADER_LEN, self.send_len, offset, len)
+        let ring = self.send_len();
+        assert!(len <= ring);
+        Self::ring_pieces(SOCKET_HEADER_LEN, ring, offset, len)
     }
 
     fn receive_pieces(&self, offset: u64, len: usize) -> [(usize, usize); 2] {

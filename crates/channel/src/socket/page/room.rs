@@ -1,6 +1,20 @@
 //! How much a writer may put into the send ring, and when a waiting writer should continue.
+//!
+//! A stream's ring grows from [`first_send_len`] on, so that memory is used by those streams alone whose path holds much. The transport
+//! says how much room the stream should have; its writer doubles the ring when it has just filled it an odd number of times,
+//! counted from the beginning of the stream. All that may still be sent again lies in the ring's last filling then, and each byte of it
+//! is at the same place modulo the length before as modulo twice that length: nothing moves, and a reader that does not know yet
+//! reads the same.
 
-use super::{Opt, SocketPage};
+use super::{Opt, SEND_END, SEND_RING, SEND_ROOM, SocketPage};
+
+/// The least first ring, if there is so much memory: the largest datagram and some more.
+const FIRST_MIN: usize = 1 << 18;
+
+/// See [`super::Geometry::first_send_len`].
+pub(in crate::socket) fn first_send_len(memory: usize) -> usize {
+    (memory / 4).max(memory.min(FIRST_MIN))
+}
 
 /// A writer may exceed TCP_NOTSENT_LOWAT by this, so that a small limit does not cut every write into tiny
 /// pieces.
@@ -9,7 +23,7 @@ const NOT_SENT_STEP: u64 = 16384;
 /// What decides whether a writer may continue.
 #[derive(Clone, Copy, Debug)]
 pub struct SendRoom {
-    /// Bytes that may lie in the send ring: its length, or less if `SO_SNDBUF` says so.
+    /// Bytes that may lie in the send ring: its length, or less if the application or the transport says so.
     pub limit: usize,
     /// Stream positions: up to where bytes were put in, and were released.
     pub end: u64,
@@ -57,8 +71,30 @@ impl SocketPage {
         }
     }
 
-    /// Application: bytes that may be put into the send ring now.
+    /// Application: bytes put into the send ring.
+    pub fn send_end(&self) -> u64 {
+        self.load_u64(SEND_END)
+    }
+
+    /// Application, under the send lock: bytes are put in up to here. The ring may grow by this.
+    pub fn set_send_end(&self, end: u64) {
+        self.store_u64(SEND_END, end);
+        self.grow_send(end);
+    }
+
+    /// Application: bytes that may be put into the send ring now; fewer if it can grow after them.
     pub fn sendable(&self) -> usize {
+        let (ring, wish) = (self.send_len(), self.wanted_send_len());
+        let room = self.send_free();
+        if wish <= ring || !self.is_stream() {
+            return room;
+        }
+        let twice = 2 * ring as u64;
+        room.min((twice - self.send_end().wrapping_add(ring as u64) % twice) as usize)
+    }
+
+    /// The same, where the ring grows or not.
+    pub fn send_free(&self) -> usize {
         self.send_room().sendable()
     }
 
@@ -67,11 +103,53 @@ impl SocketPage {
         self.send_room().is_worth_writing()
     }
 
-    /// The send ring's length, or less if the application set `SO_SNDBUF` smaller.
+    /// The send ring's length at present.
+    pub fn send_len(&self) -> usize {
+        let (len, first) = (self.load_u32(SEND_RING) as usize, first_send_len(self.send_len));
+        if len.is_power_of_two() && (first..=self.send_len).contains(&len) { len } else { first }
+    }
+
+    /// Bytes that may lie in the send ring.
     pub fn send_limit(&self) -> usize {
-        match self.option(Opt::SendBuffer) as usize {
-            0 => self.send_len,
-            n => n.clamp(4096, self.send_len),
+        self.wanted_send_len().min(self.send_len())
+    }
+
+    /// Transport: bytes that the stream should have room for; 0: those of the first ring.
+    pub fn set_send_room(&self, bytes: u32) {
+        self.store_u32(SEND_ROOM, bytes)
+    }
+
+    /// See [`SocketPage::set_send_room`].
+    pub fn send_room_set(&self) -> u32 {
+        self.load_u32(SEND_ROOM)
+    }
+
+    /// Bytes that the socket should have room for: `SO_SNDBUF` if the application set it, else what the transport says.
+    pub fn wanted_room(&self, send_buffer: u32, send_room: u32) -> usize {
+        match (send_buffer as usize, send_room as usize) {
+            (0, room) => room.clamp(first_send_len(self.send_len), self.send_len),
+            (set, _) => set.clamp(4096, self.send_len),
+        }
+    }
+
+    fn wanted_send_len(&self) -> usize {
+        self.wanted_room(self.option(Opt::SendBuffer), self.send_room_set())
+    }
+
+    /// A datagram socket's ring does not grow: its records are not cut where it could.
+    fn is_stream(&self) -> bool {
+        self.kind() == 1
+    }
+
+    /// The stream was just filled up to `end`, which was published: a writer that dies here has not grown the ring.
+    fn grow_send(&self, end: u64) {
+        let ring = self.send_len();
+        let filled = end % (2 * ring as u64) == ring as u64;
+        if filled && self.wanted_send_len() > ring && self.is_stream() {
+            self.store_u32(SEND_RING, 2 * ring as u32);
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

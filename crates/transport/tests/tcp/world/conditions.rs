@@ -29,6 +29,7 @@ pub struct Conditions {
     pub ip_crash: f64,
     /// Places in the queue to ip.
     pub room: usize,
+    /// Bytes of each receive ring, and of the send rings that streams begin with.
     pub ring: usize,
     pub strip_sack: bool,
     pub strip_timestamps: bool,

@@ -33,7 +33,7 @@ impl Side {
         };
         let geometry = Geometry {
             slots: conditions.connections,
-            send_len: conditions.ring,
+            send_len: if conditions.ring > 1 << 18 { 4 * conditions.ring } else { conditions.ring },
             receive_len: conditions.ring,
         };
         let shape = Shape { config, geometry, headers: 512, packets: 256 };
