@@ -27,6 +27,9 @@ pub struct ImpairedArguments {
     /// Congestion control
     #[arg(long, default_value = "cubic")]
     congestion: Algorithm,
+    /// Millions of bytes of a long stream
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    megabytes: u64,
     #[arg(long)]
     json: bool,
 }
@@ -181,7 +184,10 @@ pub fn run(arguments: &ImpairedArguments) -> Result<()> {
     let congestion = arguments.congestion.name();
     let mut lines = vec![head.map(String::from).to_vec()];
     let mut results = Vec::new();
-    for case in cases().into_iter().filter(wanted) {
+    for mut case in cases().into_iter().filter(wanted) {
+        if case.streams == (1, LONG) {
+            case.streams.1 = arguments.megabytes * 1_000_000;
+        }
         let runs: Vec<Run> =
             (0..arguments.runs).map(|i| measure(&case, congestion, arguments.seed + i)).collect();
         let goodput = median(&runs, |r| r.goodput);
