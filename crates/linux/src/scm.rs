@@ -16,8 +16,18 @@ pub fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
     socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
 }
 
+#[cfg(test)]
+pub mod fuse;
+
+/// In a test, a process may die before any step that others notice.
+fn step() {
+    #[cfg(test)]
+    fuse::burn();
+}
+
 /// Sends one packet. Waits if the peer's queue is full, unless `nonblocking`.
 pub fn send(to: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>], nonblocking: bool) -> Result<(), Errno> {
+    step();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !fds.is_empty() && !control.push(SendAncillaryMessage::ScmRights(fds)) {
@@ -89,6 +99,7 @@ pub fn look_behind(at: impl AsFd, bytes: usize) -> Result<(), Errno> {
 
 /// Takes a packet out of the socket that was [looked at](peek_with_sender); its descriptors are closed.
 pub fn take_out(from: impl AsFd) -> Result<(), Errno> {
+    step();
     insist(|| recv(&from, &mut [0u8; 1], RecvFlags::DONTWAIT)).map(drop)
 }
 
@@ -97,6 +108,7 @@ const OUT_AT_ONCE: usize = 64;
 
 /// Takes the first packets out, if there are so many. Returns how many it took; the end of the socket counts as any number.
 pub fn take_out_some(from: impl AsFd, count: usize) -> usize {
+    step();
     // SAFETY: all zeroes is a message without any buffer: nothing of the packets is wanted.
     let mut messages: [libc::mmsghdr; OUT_AT_ONCE] = unsafe { std::mem::zeroed() };
     let from = from.as_fd().as_raw_fd();

@@ -196,6 +196,10 @@ impl Applications {
     /// The supervisor's answer to NewDomain; without `domain` there are too many.
     fn domain_given(&mut self, id: ConnectionId, domain: Option<DomainId>) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
+        // A supervisor that adopts this server may tell it once more.
+        if domain.is_some() && connection.domain == domain {
+            return;
+        }
         let sequence = connection.asked;
         connection.domain = domain;
         let given = domain.and_then(|f| Some((f, self.domains.get(&f)?)));

@@ -1,19 +1,24 @@
 //! A supervisor that was killed leaves its servers running; its successor adopts them.
 //!
 //! The keeper holds the supervisor's ends of the control sockets, so servers notice nothing: what they say waits in the
-//! sockets. A word in shared memory says whether the supervisor was about to change something: it is set before the first
-//! thing that a server or the keeper is told or that is taken from a server's socket, and cleared when all is told. If it was
-//! set, what the servers know and what the keeper has may differ, and the successor starts all servers again from their durable
-//! state instead. Looking on changes nothing, so that almost every moment is one after which the servers are adopted.
+//! sockets. A supervisor may be killed between any two of its steps, and no server starts again for it that it was not changing:
+//!
+//! - What servers say stays in their sockets until it is done ([`hearing`](super::hearing)); a successor hears it again.
+//! - A server that was being started is not one that the keeper has: it is ended, as is a standby that may have the memory of a
+//!   dead server, and that server is started again. Its neighbours are told so, whatever they had been told about it; numbers of
+//!   pools and lives that the keeper may not have heard of are not used again.
+//! - A domain that not all servers have mapped is with the keeper until sockets knows of it, and is told of again.
+//! - What a server alone was told, such as a setting, is done again by nobody. Until the keeper has it, a bit in shared memory says
+//!   so ([`changes`](super::changes)), and that server is started again with what the keeper has.
 
 use super::accusations::Queue;
+use super::changes::CHANGES;
 use super::inheritance::Inheritance;
 use super::kept::Kept;
-use super::member::{Life, OwnedPool};
+use super::member::{Life, Member, OwnedPool};
 use super::process::{Process, Running};
 use super::request::SETTINGS;
 use super::say::say;
-use super::turn::{TURN, Turn};
 use super::{OLD_POOLS, StackConfig, Supervisor, Watched, children};
 use crate::Result;
 use crate::life::Witness;
@@ -51,6 +56,17 @@ struct Server {
     has_words: bool,
     has_program: bool,
     pools: Vec<(PoolId, usize)>,
+}
+
+/// Numbers of pools, and of a member's lives, that a supervisor gives at most before the keeper hears of it.
+const UNHEARD_OF: u16 = 32;
+
+impl Server {
+    /// Whether its process still executes something.
+    fn lives(&self, pidfd: Option<&OwnedFd>) -> bool {
+        !pidfd.is_none_or(has_ended)
+            && Witness::of(self.pid).is_some_and(|witness| witness.ending().is_none())
+    }
 }
 
 /// What must be the same so that servers of a predecessor do what this supervisor wants of them: the program file, its
@@ -105,13 +121,11 @@ pub enum Left {
     Strange(&'static str),
 }
 
-/// Examines what a predecessor of the same likeness left. If its servers can be adopted, they are being changed from now on.
-pub fn examine(inheritance: &mut Inheritance, config: &StackConfig) -> Left {
+/// Examines what a predecessor of the same likeness left.
+pub fn examine(inheritance: &Inheritance, config: &StackConfig) -> Left {
     let servers = inheritance.names("server/");
     let lives = |name: &String| {
-        let Some(server) = inheritance.value::<Server>(name) else { return false };
-        let ended = inheritance.descriptor(name).is_none_or(has_ended);
-        !ended && Witness::of(server.pid).is_some_and(|witness| witness.ending().is_none())
+        inheritance.value::<Server>(name).is_some_and(|server| server.lives(inheritance.descriptor(name)))
     };
     if !servers.iter().any(lives) {
         return Left::Dead;
@@ -119,13 +133,9 @@ pub fn examine(inheritance: &mut Inheritance, config: &StackConfig) -> Left {
     if inheritance.value::<String>(FORM) != Some(form(config)) {
         return Left::Strange("they are of another program file, or were given other options");
     }
-    let turn = inheritance.descriptor(TURN).and_then(|fd| fd.try_clone().ok()).map(Turn::at);
-    match turn {
-        Some(Ok(turn)) if turn.is_over() => {
-            turn.begin();
-            Left::Adoptable
-        }
-        _ => Left::Strange("their supervisor was killed while it changed something"),
+    match inheritance.descriptor(CHANGES) {
+        Some(_) => Left::Adoptable,
+        None => Left::Strange("their supervisor was killed before its keeper knew them"),
     }
 }
 
@@ -140,7 +150,7 @@ impl Supervisor {
     pub(super) fn keep_for_adoption(&mut self) {
         if let Some(kept) = &mut self.kept {
             kept.put(FORM.into(), &form(&self.config), &[]);
-            kept.put(TURN.into(), &(), &[self.turn.segment()]);
+            kept.put(CHANGES.into(), &(), &[self.changes.segment()]);
             for q in &self.queues {
                 q.keep(kept);
             }
@@ -193,17 +203,21 @@ impl Supervisor {
         kept.put(POOLS.into(), &(self.next_pool, all), &[]);
     }
 
-    /// Notes whether a successor could adopt the servers as they are now: what was to be told has been told, and nothing is
-    /// under way that only this process knows of.
+    /// Notes which servers a successor could adopt as they are now, if the keeper has everything.
     pub(super) fn end_turn(&self) {
-        let told = self.later.is_empty() && self.members.iter().all(|m| !m.has_unsent());
-        let idle = self.update.is_none()
-            && self.regroup.is_none()
-            && self.waiting.is_empty()
-            && !self.keeping.is_announcing();
-        if told && idle && self.ending.is_none() && self.kept.as_ref().is_some_and(Kept::has_all) {
-            self.turn.end();
+        if self.kept.as_ref().is_some_and(Kept::has_all) {
+            self.members.iter().filter(|m| !self.owes_an_answer(m.peer)).for_each(Member::settle);
         }
+    }
+
+    /// Whether its answer decides what a successor of it would be told.
+    fn owes_an_answer(&self, peer: ComponentId) -> bool {
+        let question = match peer {
+            ComponentId::FILTER => "filter.load:",
+            ComponentId::CORES => "cores.ask:policy:",
+            _ => return false,
+        };
+        self.waiting.iter().any(|(key, _)| key.starts_with(question))
     }
 
     /// Takes over the servers of a predecessor. Those that it was about to start end, and are started again.
@@ -217,7 +231,8 @@ impl Supervisor {
         }
         let (next, pools) =
             inherited.take::<(u16, Vec<PoolId>)>(POOLS).map_or_else(Default::default, |(v, _)| v);
-        self.next_pool = next;
+        self.next_pool = next.wrapping_add(UNHEARD_OF);
+        let unheard_of = (1..=UNHEARD_OF).map(|n| next.wrapping_add(n)).map(PoolId);
         inherited.fill_store(&mut self.store, &SETTINGS);
         // Who shares a process may have changed since the topology was read.
         for m in &mut self.members {
@@ -226,6 +241,7 @@ impl Supervisor {
             }
         }
         let mut processes: Vec<Process> = Vec::new();
+        let mut changed = Vec::new();
         for i in 0..self.members.len() {
             let names: Vec<String> =
                 self.company(i).into_iter().map(|j| format!("server/{}", self.members[j].name)).collect();
@@ -233,17 +249,38 @@ impl Supervisor {
                 || names.iter().all(|name| inherited.descriptor(name).is_some());
             let name = self.members[i].name.clone();
             let taken = inherited.take::<Server>(&format!("server/{name}")).filter(|_| whole);
+            let lives = taken.as_ref().is_some_and(|(server, fds)| server.lives(fds.first()));
+            let is_changed = self.members[i].is_being_changed();
             if taken.and_then(|(server, fds)| self.adopt_one(i, server, fds, &mut processes)).is_none() {
                 inherited.confirm_death(&format!("process/{name}"))?;
+            } else if is_changed {
+                changed.push(i);
+            }
+            if !lives {
+                inherited.confirm_death(&format!("process/{name}/standby"))?;
+                self.members[i].generation += u32::from(UNHEARD_OF);
             }
         }
         let due = clock::now() + OLD_POOLS;
         let used = |id: &PoolId| self.members.iter().any(|m| m.pools.iter().any(|p| p.id == *id));
-        self.old_pools = pools.into_iter().filter(|id| !used(id)).map(|id| (due, id)).collect();
+        let unheard_of = unheard_of.filter(|id| !self.keeping.uses_pool(*id));
+        self.old_pools =
+            pools.into_iter().chain(unheard_of).filter(|id| !used(id)).map(|id| (due, id)).collect();
+        self.announce_again();
         for i in 0..self.members.len() {
             if self.members[i].child.is_none() {
                 self.detach(i);
             }
+        }
+        for i in changed {
+            // It is heard to its end, and started again.
+            let name = &self.members[i].name;
+            say!("eft {}: {name} was being changed, and starts again", self.config.name);
+            self.members[i].killed_on_purpose = true;
+            self.members[i].kill();
+        }
+        if let Some(cores) = self.index(ComponentId::CORES) {
+            self.show_all_members(cores);
         }
         let adopted = self.members.iter().filter(|m| m.child.is_some()).count();
         say!(

@@ -97,7 +97,6 @@ impl Supervisor {
     /// Ends everything that others expect from a server that ended. Its neighbours are told later.
     pub(super) fn detach(&mut self, i: usize) {
         let peer = self.members[i].peer;
-        self.forget_server(i);
         self.moves_ended(i);
         if peer == ComponentId::CORES {
             self.cores_ended();
@@ -108,6 +107,7 @@ impl Supervisor {
                 self.hear_the_rest(&control);
             }
         }
+        self.forget_server(i);
         self.domain_mapped(peer, None);
         if let Some(words) = self.members[i].stderr.take() {
             self.unwatch(&words, Watched::LastWords(i));

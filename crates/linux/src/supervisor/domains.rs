@@ -1,18 +1,19 @@
 //! Domains and applications' descriptors, kept for servers that are reborn.
 
+mod new;
+
 use super::Supervisor;
 use super::inheritance::Inheritance;
 use super::kept::Kept;
 use super::kept_ends::{Far, loopback, name_of};
 use super::owners::Owners;
-use super::say::say;
 use crate::error::error;
 use crate::protocol::{self, ArenaShape, FromServer, ToServer};
-use crate::{Result, bell, memory};
+use crate::{Result, memory};
 use eft_base::{DomainId, PoolId, SocketId};
-use eft_channel::socket::Geometry;
 use eft_control::plan;
 use eft_messages::{ComponentId, Role};
+use new::{ANNOUNCED, Announced};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
@@ -25,15 +26,10 @@ struct Domain {
     bell: OwnedFd,
 }
 
-/// A domain's arena, its shape and its bell.
-type Brought = (OwnedFd, ArenaShape, OwnedFd);
-
-/// A new domain that some servers have not mapped yet.
-struct Announced {
-    domain: DomainId,
-    /// The connection that asked for it.
-    connection: u64,
-    missing: Vec<ComponentId>,
+impl Domain {
+    fn keep(&self, id: DomainId, kept: &mut Kept) {
+        kept.put(format!("domain/{}", id.0), &(self.pool, self.shape), &[&self.arena, &self.bell]);
+    }
 }
 
 struct Connection {
@@ -65,7 +61,7 @@ impl Keeping {
     /// Puts everything into the keeper.
     pub fn keep(&mut self, kept: &mut Kept) {
         for (id, f) in &self.domains {
-            kept.put(format!("domain/{}", id.0), &(f.pool, f.shape), &[&f.arena, &f.bell]);
+            f.keep(*id, kept);
         }
         self.far.iter_mut().for_each(|(s, far)| far.keep(*s, kept));
         for ((socket, second), fd) in &self.loopback {
@@ -75,6 +71,7 @@ impl Keeping {
         for (id, c) in &self.connections {
             c.keep(*id, kept);
         }
+        self.announced.iter().for_each(|announced| announced.keep(kept));
     }
 
     /// Takes over what a predecessor left.
@@ -109,6 +106,11 @@ impl Keeping {
                 keeping.connections.insert(*id, Connection { fd, domain, role });
             }
         }
+        for (numbers, domain, _) in inherited.numbered(ANNOUNCED) {
+            if let [connection] = numbers[..] {
+                keeping.announced.push(Announced { domain, connection, missing: Vec::new() });
+            }
+        }
         keeping
     }
 
@@ -121,11 +123,6 @@ impl Keeping {
         }
         let whole = |((domain, transport), ends)| (domain, transport, ends);
         groups.into_iter().map(whole).collect()
-    }
-
-    /// Whether a program waits for a new domain.
-    pub fn is_announcing(&self) -> bool {
-        !self.announced.is_empty()
     }
 
     pub fn domains(&self) -> usize {
@@ -151,17 +148,6 @@ impl Connection {
     }
 }
 
-fn geometry(shape: &ArenaShape) -> Geometry {
-    Geometry { slots: shape.slots, send_len: shape.send_len, receive_len: shape.receive_len }
-}
-
-/// Whether servers may map an arena that a program brought: it has the stated shape, and its size cannot change. Its
-/// content is never trusted anyway.
-fn is_arena(arena: &OwnedFd, shape: &ArenaShape) -> bool {
-    let geometry = geometry(shape);
-    geometry.is_valid() && memory::is_usable(arena, geometry.arena_len())
-}
-
 impl Supervisor {
     /// Handles what sockets says about applications.
     pub(super) fn heard_of_applications(&mut self, message: FromServer, fds: Vec<OwnedFd>) {
@@ -178,6 +164,10 @@ impl Supervisor {
             FromServer::Drop { domain, slot } => {
                 let socket = SocketId { domain, slot };
                 let far = self.keeping.far.remove(&socket);
+                // It closes its end when it is told of another one. What it shows there until then, nobody sees.
+                if let Some(i) = far.as_ref().and_then(|far| self.index(far.transport)) {
+                    self.members[i].mention(&ToServer::DropFar { domain, slot });
+                }
                 if far.as_ref().is_none_or(|far| far.kept) {
                     self.forget(name_of("far", socket));
                 }
@@ -187,14 +177,12 @@ impl Supervisor {
                     }
                 }
                 self.drop_owner(socket);
-                // It closes its end when it is told of another one. What it shows there until then, nobody sees.
-                if let Some(i) = far.and_then(|far| self.index(far.transport)) {
-                    self.members[i].mention(&ToServer::DropFar { domain, slot });
-                }
             }
             FromServer::KeepConnection { id, domain, role } => {
                 if let Some(fd) = fds.next() {
-                    let connection = Connection { fd, domain, role };
+                    // A predecessor of this process may have heard this, and what followed, and given it a domain.
+                    let known = self.keeping.connections.get(&id).and_then(|c| c.domain);
+                    let connection = Connection { fd, domain: domain.or(known), role };
                     self.kept.iter_mut().for_each(|kept| connection.keep(id, kept));
                     self.keeping.connections.insert(id, connection);
                 }
@@ -232,121 +220,6 @@ impl Supervisor {
     pub(super) fn forget(&mut self, name: String) {
         if let Some(kept) = &mut self.kept {
             kept.forget(name);
-        }
-    }
-
-    /// Control messages and queues are read independently: a request of the domain, forwarded by sockets, could reach
-    /// tcp before the domain does. So sockets learns of a domain only when all others have mapped it.
-    fn new_domain(&mut self, connection: u64, brought: Option<Brought>) {
-        if self.keeping.announced.iter().any(|a| a.connection == connection) {
-            return;
-        }
-        let made = self.make_domain(brought).unwrap_or_else(|why| {
-            say!("eft {}: a program is refused: {why}", self.config.name);
-            None
-        });
-        let Some(domain) = made else {
-            return self.tell_of_domain(connection, None);
-        };
-        let missing = plan::domain_mappers(&self.config.topology, self.nics())
-            .into_iter()
-            .map(|(peer, _)| peer)
-            .filter(|peer| *peer != ComponentId::SOCKETS)
-            // A server that is not running gets the domain when it is born.
-            .filter(|peer| self.index(*peer).is_some_and(|i| self.members[i].control.is_some()))
-            .collect();
-        self.keeping.announced.push(Announced { domain, connection, missing });
-        self.tell_of_mapped_domains();
-    }
-
-    /// `peer` has mapped this domain. `None`: it is gone, and is not waited for any more.
-    pub(super) fn domain_mapped(&mut self, peer: ComponentId, domain: Option<DomainId>) {
-        for announced in &mut self.keeping.announced {
-            if domain.is_none_or(|f| f == announced.domain) {
-                announced.missing.retain(|p| *p != peer);
-            }
-        }
-        self.tell_of_mapped_domains();
-    }
-
-    fn tell_of_mapped_domains(&mut self) {
-        let mapped: Vec<_> = self.keeping.announced.extract_if(.., |a| a.missing.is_empty()).collect();
-        for Announced { domain, connection, .. } in mapped {
-            self.tell_of_domain(connection, Some(domain));
-        }
-    }
-
-    fn tell_of_domain(&mut self, connection: u64, domain: Option<DomainId>) {
-        let Some(c) = self.keeping.connections.get_mut(&connection) else {
-            // The program that asked has ended meanwhile.
-            domain.into_iter().for_each(|f| self.close_domain(f));
-            return;
-        };
-        c.domain = domain;
-        self.kept.iter_mut().for_each(|kept| c.keep(connection, kept));
-        let answer = ToServer::Connection { id: connection, domain, role: c.role };
-        self.tell(ComponentId::SOCKETS, &answer, &[]);
-    }
-
-    /// Makes an arena, or takes one from an earlier stack, and gives it to every server that may map it. `None`: the
-    /// limit is reached, or what was brought is not an arena.
-    fn make_domain(&mut self, brought: Option<Brought>) -> Result<Option<DomainId>> {
-        let limits = &self.config.topology.limits;
-        if self.keeping.domains.len() >= limits.domains {
-            return Ok(None);
-        }
-        let is_sound = |(arena, shape, bell): &Brought| is_arena(arena, shape) && bell::is_bell(bell);
-        if brought.as_ref().is_some_and(|brought| !is_sound(brought)) {
-            return Ok(None);
-        }
-        let memory_spec = &self.config.topology.memory;
-        let own = ArenaShape {
-            slots: plan::domain_slots(&self.config.topology),
-            send_len: memory_spec.send_ring_bytes,
-            receive_len: memory_spec.receive_ring_bytes,
-        };
-        let domain = loop {
-            self.keeping.next_domain = self.keeping.next_domain.wrapping_add(1).max(1);
-            let id = DomainId(self.keeping.next_domain);
-            if !self.keeping.domains.contains_key(&id) {
-                break id;
-            }
-        };
-        let (arena, shape, bell) = match brought {
-            Some(brought) => brought,
-            None => {
-                let len = geometry(&own).arena_len();
-                (memory::create(&format!("eft-domain-{}", domain.0), len)?, own, bell::create()?)
-            }
-        };
-        let pool = self.next_pool_id();
-        let shown = memory::read_only(&arena)?;
-        for (peer, writable) in plan::domain_mappers(&self.config.topology, self.nics()) {
-            let fds: &[&OwnedFd] = if writable { &[&arena, &bell] } else { &[&shown] };
-            self.tell(peer, &ToServer::Domain { domain, pool, shape, writable }, fds);
-        }
-        if let Some(kept) = &mut self.kept {
-            kept.put(format!("domain/{}", domain.0), &(pool, shape), &[&arena, &bell]);
-        }
-        self.keeping.domains.insert(domain, Domain { pool, arena, shape, bell });
-        Ok(Some(domain))
-    }
-
-    fn close_domain(&mut self, domain: DomainId) {
-        if self.keeping.domains.remove(&domain).is_none() {
-            return;
-        }
-        let mut names = vec![format!("domain/{}", domain.0)];
-        let Keeping { far, loopback: beside, owners, connections, .. } = &mut self.keeping;
-        names.extend(far.extract_if(|s, _| s.domain == domain).map(|(s, _)| name_of("far", s)));
-        names.extend(owners.close_domain(domain));
-        let ended = beside.extract_if(|(s, _), _| s.domain == domain);
-        names.extend(ended.map(|((s, second), _)| name_of(loopback(second), s)));
-        let ended = connections.extract_if(|_, c| c.domain == Some(domain));
-        names.extend(ended.map(|(id, _)| format!("connection/{id}")));
-        names.into_iter().for_each(|name| self.forget(name));
-        for i in 0..self.members.len() {
-            self.tell_index(i, &ToServer::DomainClosed { domain }, &[]);
         }
     }
 

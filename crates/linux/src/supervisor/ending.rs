@@ -61,7 +61,7 @@ impl Supervisor {
         };
         self.drain();
         self.end_servers();
-        kept.forget(super::turn::TURN.into());
+        kept.forget(super::changes::CHANGES.into());
         // The changes were undone.
         kept.forget_stored(scheduling::APPLIED);
         self.silencers.drain(..).for_each(Silencer::leave);

@@ -1,9 +1,9 @@
 //! Hears what servers say; nothing that sockets says of programs' descriptors is lost, whoever dies meanwhile.
 //!
-//! A far end is in sockets and in the message about it alone until the supervisor has given it to the keeper. If the message was
-//! lost, the program's socket would never be heard of again. So a message of sockets stays in its control socket until the keeper
-//! has what follows from it: a supervisor that dies before leaves it to its successor, to which it is no harm that it comes
-//! twice. And what a dead sockets had still said is heard.
+//! A message of a server stays in its control socket until what follows from it is done: a supervisor that dies before leaves it to
+//! its successor, to which it is no harm that it comes twice. A far end is in sockets and in the message about it alone until the
+//! supervisor has given it to the keeper; if the message was lost, the program's socket would never be heard of again. So what
+//! sockets says stays until the keeper has what follows from it. And what a dead sockets had still said is heard.
 //!
 //! Most connections are short. So the keeper is told of far ends some milliseconds later, and of those that are gone by then it is
 //! told nothing. Their messages are looked at one behind the other meanwhile (SO_PEEK_OFF), and taken out together.
@@ -34,7 +34,12 @@ pub struct Heard {
 impl Heard {
     /// When they are to be settled.
     pub fn due(&self) -> Option<Instant> {
-        if self.more { Some(Instant::ZERO) } else { self.since.map(|since| since + PATIENCE) }
+        // Those that are settled make room for more.
+        if self.more && self.count < HEARD_MAX {
+            Some(Instant::ZERO)
+        } else {
+            self.since.map(|since| since + PATIENCE)
+        }
     }
 }
 
@@ -74,16 +79,17 @@ impl Supervisor {
     fn hear(&mut self, i: usize, buffer: &mut [u8]) {
         for _ in 0..64 {
             let Some(control) = &self.members[i].control else { return };
-            // What is taken here is lost if this process dies before it is done.
-            self.turn.begin();
-            let (n, fds) = match scm::receive(control, buffer, true) {
-                Ok((0, _)) => return self.fell_silent(i),
-                Ok(packet) => packet,
+            let (n, fds) = match scm::peek_with_sender(control, buffer) {
+                Ok((0, ..)) => return self.fell_silent(i),
+                Ok((n, fds, _)) => (n, fds),
                 Err(_) => return,
             };
             // A server that went mad may send anything; what does not decode is ignored.
             if let Ok(message) = postcard::from_bytes::<FromServer>(&buffer[..n]) {
                 self.heard(i, message, fds);
+            }
+            if let Some(control) = &self.members[i].control {
+                let _ = scm::take_out(control);
             }
         }
     }
@@ -97,7 +103,6 @@ impl Supervisor {
                 return;
             }
             let Some(control) = &self.members[i].control else { return };
-            self.turn.begin();
             let (n, fds) = match scm::peek_with_sender(control, buffer) {
                 Ok((0, ..)) => return self.fell_silent(i),
                 Ok((n, fds, _)) => (n, fds),
@@ -118,16 +123,20 @@ impl Supervisor {
 
     /// Messages that were heard some time ago are settled; those that nobody has looked at yet are heard.
     pub(super) fn hear_on(&mut self) {
+        if self.heard_of.due().is_none_or(|due| clock::now() < due) {
+            return;
+        }
         if self.heard_of.more {
             if let Some(i) = self.index(ComponentId::SOCKETS) {
                 self.server_speaks(i);
             }
-        } else if self.heard_of.due().is_some_and(|due| clock::now() >= due) {
+        } else {
             self.settle();
         }
     }
 
-    /// Gives the keeper what it does not have of what was heard, and takes the messages out.
+    /// Gives the keeper what it does not have of what was heard, and takes the messages out if it has all. If it has not yet, that is
+    /// done some time later.
     pub(super) fn settle(&mut self) {
         let control = self.index(ComponentId::SOCKETS).and_then(|i| self.members[i].control.take());
         self.settle_with(control.as_ref());
@@ -138,6 +147,10 @@ impl Supervisor {
 
     fn settle_with(&mut self, control: Option<&OwnedFd>) {
         self.keep_far_ends();
+        if self.kept.as_ref().is_some_and(|kept| !kept.has_all()) {
+            self.heard_of.since = self.heard_of.since.map(|_| clock::now());
+            return;
+        }
         let count = std::mem::take(&mut self.heard_of.count);
         self.heard_of.since = None;
         if let Some(control) = control {
@@ -145,11 +158,13 @@ impl Supervisor {
         }
     }
 
-    /// Handles what a dead sockets had still said.
+    /// Handles what a dead sockets had still said. It stays in the socket, which the keeper has, too, until it is told to forget
+    /// that: behind what follows from it.
     pub(super) fn hear_the_rest(&mut self, control: &OwnedFd) {
-        self.settle_with(Some(control));
+        self.keep_far_ends();
+        self.heard_of = Heard::default();
         let mut buffer = vec![0; PACKET_MAX];
-        while let Ok((n @ 1.., fds)) = scm::receive(control, &mut buffer, true) {
+        while let Ok((n @ 1.., fds, _)) = scm::peek_with_sender(control, &mut buffer) {
             match postcard::from_bytes::<FromServer>(&buffer[..n]) {
                 Ok(message) if is_lasting(&message) => self.heard_of_applications(message, fds),
                 _ => {}

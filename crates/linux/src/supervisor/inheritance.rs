@@ -1,13 +1,13 @@
 //! What the keeper has of a predecessor, which its successor takes over: see [`crate::keeper`].
 
 use crate::keeper::Entries;
-use crate::{Error, Result, memory};
+use crate::{Error, Result, life, memory};
 use eft_base::MacAddress;
 use eft_control::store::Store;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 use serde::de::DeserializeOwned;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 /// How many seconds a killed server may take to end.
 const END_S: i64 = 10;
@@ -15,11 +15,19 @@ const END_S: i64 = 10;
 /// Makes sure that a process is dead.
 pub fn confirm_death(name: &str, process: &OwnedFd) -> Result<()> {
     let _ = pidfd_send_signal(process, Signal::KILL);
+    // It may have stepped aside, and would not end beside busy programs.
+    pid_of(process).into_iter().for_each(life::step_forward);
     let limit = Timespec { tv_sec: END_S, tv_nsec: 0 };
     match poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&limit)) {
         Ok(1..) => Ok(()),
         _ => Err(Error::Busy(format!("{name} of the stack that died does not end: it waits in the kernel"))),
     }
+}
+
+/// Its number, if it has not ended yet.
+fn pid_of(process: &OwnedFd) -> Option<u32> {
+    let info = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", process.as_raw_fd())).ok()?;
+    info.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok().filter(|pid| *pid != 0)
 }
 
 /// The entries of a predecessor, which are taken one by one.

@@ -1,7 +1,6 @@
 //! What the supervisor leaves with its keeper, and how a successor takes it over: see [`crate::keeper`].
 
 use super::say::say;
-use super::turn::Turn;
 use super::{StackConfig, Supervisor, Watched, children};
 use crate::devices::packet::Silencer;
 use crate::error::error;
@@ -44,8 +43,6 @@ pub struct Kept {
     listener: Option<OwnedFd>,
     /// The one whose place it takes, which is told everything, too, until then.
     old: Option<Box<Kept>>,
-    /// `None`: the supervisor does not run yet.
-    turn: Option<Rc<Turn>>,
     /// What it is to be told waits.
     is_held: bool,
 }
@@ -53,31 +50,17 @@ pub struct Kept {
 impl Kept {
     /// The keeper of a predecessor, at the other end of `socket`.
     pub fn of_predecessor(socket: OwnedFd) -> Kept {
-        Kept {
-            socket,
-            child: None,
-            unsent: VecDeque::new(),
-            listener: None,
-            old: None,
-            turn: None,
-            is_held: false,
-        }
-    }
-
-    /// What it is told belongs to a turn from now on.
-    pub fn within(self, turn: &Rc<Turn>) -> Kept {
-        Kept { turn: Some(turn.clone()), ..self }
+        Kept { socket, child: None, unsent: VecDeque::new(), listener: None, old: None, is_held: false }
     }
 
     /// Starts a keeper for a stack whose folder exists.
-    fn start(config: &StackConfig, tables: &[&str], turn: &Rc<Turn>) -> Result<Kept> {
+    fn start(config: &StackConfig, tables: &[&str]) -> Result<Kept> {
         let path = next_path(&config.name);
         let _ = std::fs::remove_file(&path);
         let listener = Some(operator::listen(&path)?);
         let (child, socket) = children::spawn_keeper(config, tables)?;
-        let turn = Some(turn.clone());
         let unsent = VecDeque::new();
-        Ok(Kept { socket, child: Some(child), unsent, listener, old: None, turn, is_held: false })
+        Ok(Kept { socket, child: Some(child), unsent, listener, old: None, is_held: false })
     }
 
     /// Everything is sent: the keeper becomes the one to which successors come, as soon as it has taken all of it.
@@ -134,7 +117,6 @@ impl Kept {
         fds: &[&OwnedFd],
         keep: impl FnOnce() -> io::Result<Vec<Rc<OwnedFd>>>,
     ) {
-        self.turn.iter().for_each(|turn| turn.begin());
         if let Some(old) = &mut self.old {
             old.say(message, fds);
         }
@@ -158,8 +140,13 @@ impl Kept {
         self.is_held = true;
     }
 
-    /// Whether the keeper, and it alone, has everything.
+    /// Whether it has everything, and so has the one whose place it takes.
     pub fn has_all(&self) -> bool {
+        self.unsent.is_empty() && self.old.as_ref().is_none_or(|old| old.has_all())
+    }
+
+    /// Whether it has everything, and no other takes its place.
+    fn is_alone(&self) -> bool {
         self.unsent.is_empty() && self.old.is_none()
     }
 
@@ -251,7 +238,7 @@ impl Supervisor {
     pub(super) fn keep_everything(&mut self) {
         if self.kept.is_none() {
             let tables: Vec<&str> = self.silencers.iter().map(Silencer::table).collect();
-            match Kept::start(&self.config, &tables, &self.turn) {
+            match Kept::start(&self.config, &tables) {
                 Ok(kept) => self.kept = Some(kept),
                 Err(why) => return self.without_keeper(&why),
             }
@@ -331,7 +318,7 @@ impl Supervisor {
     /// Keeps the keeper from the CPU while this server, which is dead, is succeeded by a process that it knows.
     pub(super) fn hold_keeper(&mut self, i: usize) {
         let knows = self.members[i].standby.is_kept() || self.is_awaited(i);
-        if let Some(kept) = self.kept.as_mut().filter(|kept| knows && kept.has_all()) {
+        if let Some(kept) = self.kept.as_mut().filter(|kept| knows && kept.is_alone()) {
             kept.hold();
         }
     }
@@ -356,4 +343,4 @@ impl Supervisor {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

@@ -1,9 +1,9 @@
 //! One server, as the supervisor sees it.
 
+use super::changes::{Changes, is_told_again};
 use super::process::{self, Process};
 use super::say;
 use super::standby::{Recovery, Standby};
-use super::turn::Turn;
 use crate::memory::Both;
 use crate::namespaces::Namespaces;
 use crate::protocol::{ToServer, encode};
@@ -20,7 +20,6 @@ use eft_machine::CpuId;
 use eft_messages::{ComponentId, Role};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -100,7 +99,9 @@ pub struct Member {
     unsent: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
     /// It was sent something without a ring.
     mentioned: bool,
-    turn: Rc<Turn>,
+    changes: Rc<Changes>,
+    /// Its number in them.
+    number: usize,
 }
 
 /// The most messages that wait for a server that does not take them.
@@ -118,7 +119,8 @@ impl Member {
         eventfd: OwnedFd,
         bell_fd: Both,
         bell: Shared<Doorbell>,
-        turn: Rc<Turn>,
+        changes: Rc<Changes>,
+        number: usize,
     ) -> Member {
         Member {
             peer,
@@ -159,7 +161,8 @@ impl Member {
             credit: Credit::default(),
             unsent: VecDeque::new(),
             mentioned: false,
-            turn,
+            changes,
+            number,
         }
     }
 
@@ -208,7 +211,9 @@ impl Member {
     fn send(&mut self, message: &ToServer, fds: &[&OwnedFd]) -> bool {
         self.flush();
         let Some(control) = &self.control else { return false };
-        self.turn.begin();
+        if !is_told_again(message) {
+            self.changes.begin(self.number);
+        }
         let bytes = encode(message);
         if self.unsent.is_empty() {
             // Sending needs no duplicates, which cannot be made when the table of descriptors is full.
@@ -217,6 +222,8 @@ impl Member {
                 return true;
             }
         }
+        // It lies here alone.
+        self.changes.begin(self.number);
         let duplicates: std::io::Result<Vec<OwnedFd>> = fds.iter().map(|f| f.try_clone()).collect();
         match duplicates {
             Ok(fds) if self.unsent.len() < UNSENT_MAX => self.unsent.push_back((bytes, fds)),
@@ -235,8 +242,16 @@ impl Member {
         }
     }
 
-    pub fn has_unsent(&self) -> bool {
-        !self.unsent.is_empty()
+    /// Whether no successor of this process could know what this server was told.
+    pub fn is_being_changed(&self) -> bool {
+        self.changes.concern(self.number)
+    }
+
+    /// The keeper has what this server was told, unless it waits here.
+    pub fn settle(&self) {
+        if self.unsent.is_empty() {
+            self.changes.end(self.number);
+        }
     }
 
     /// Sends the messages that wait.
@@ -338,48 +353,6 @@ impl Member {
             }
         }
     }
-
-    /// The file in which a generation is recorded.
-    pub fn recording(&self, dir: &Path, generation: u32) -> PathBuf {
-        dir.join(format!("{}-{generation}.eftrec", self.name))
-    }
-
-    /// What is known of its end, before its successor writes to its page. `company`: who died with it.
-    pub fn report(&mut self, how: &str, company: &[String]) -> Report {
-        let counters: Vec<String> = (0..64).map(|i| self.status.get(i)).map(|v| v.to_string()).collect();
-        let text = format!(
-            "component: {}\n{}generation: {}\nended: {how}\nturns: {}\ncounters: {}\nlast words:\n{}\n",
-            self.name,
-            if company.is_empty() { String::new() } else { format!("with: {}\n", company.join(", ")) },
-            self.generation,
-            self.status.heartbeat(),
-            counters.join(" "),
-            std::mem::take(&mut self.last_words)
-        );
-        Report { name: self.name.clone(), generation: self.generation, text }
-    }
-
-    /// Removes an old recording from the folder of lives that ended in a failure.
-    pub fn drop_old_recording(&self, dir: &Path) {
-        let _ = std::fs::remove_file(self.recording(dir, self.generation.wrapping_sub(RECORDINGS_MAX)));
-    }
-}
-
-/// What is known of a server's end.
-pub struct Report {
-    name: String,
-    generation: u32,
-    text: String,
-}
-
-impl Report {
-    /// Writes it down, and removes one of long ago.
-    pub fn keep(&self, dir: &Path) {
-        let _ = std::fs::create_dir_all(dir);
-        let file = |generation: u32| dir.join(format!("{}-{generation}.txt", self.name));
-        let _ = std::fs::write(file(self.generation), &self.text);
-        let _ = std::fs::remove_file(file(self.generation.wrapping_sub(REPORTS_MAX)));
-    }
 }
 
 /// Whether a message has to wait, also for memory of the kernel. Otherwise it was sent, or the server is dead and its successor will get everything.
@@ -387,8 +360,3 @@ pub fn is_full(sent: std::result::Result<(), rustix::io::Errno>) -> bool {
     use rustix::io::Errno;
     matches!(sent, Err(Errno::AGAIN | Errno::TOOMANYREFS | Errno::NOMEM | Errno::NOBUFS))
 }
-
-/// Crash reports that are kept of one component.
-const REPORTS_MAX: u32 = 64;
-/// Recordings that are kept of one component's failures.
-const RECORDINGS_MAX: u32 = 4;

@@ -7,6 +7,7 @@
 mod accusations;
 mod adoption;
 mod autoconf;
+mod changes;
 mod children;
 mod deaths;
 mod deathwatch;
@@ -27,6 +28,7 @@ mod predecessor;
 mod process;
 mod ready;
 mod regroup;
+mod report;
 pub mod request;
 mod say;
 mod scheduling;
@@ -35,9 +37,11 @@ mod signals;
 mod spares;
 mod standby;
 mod successors;
-mod turn;
 mod update;
 mod wiring;
+
+#[cfg(test)]
+mod tests;
 
 pub use say::News;
 pub use setup::{DeviceConfig, StackConfig};
@@ -129,7 +133,7 @@ pub struct Supervisor {
     dead: Vec<Process>,
     /// Why the stack ends; set when a component cannot be kept alive.
     last_word: Option<String>,
-    turn: Rc<turn::Turn>,
+    changes: Rc<changes::Changes>,
     /// The processes that a predecessor started.
     adopted: Vec<(u32, OwnedFd)>,
 }
@@ -280,6 +284,7 @@ impl Supervisor {
                 self.keep_namespaces(i);
                 self.keep_server(i);
                 self.give_other_far_ends(i);
+                self.tell_of_mapped_domains();
                 self.show_member(i);
                 self.newcomer_is_up(i);
                 self.regrouped_is_up();

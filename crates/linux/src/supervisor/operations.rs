@@ -243,7 +243,7 @@ impl Supervisor {
         Ok((json!({ "arenas": names }), fds))
     }
 
-    fn set(
+    pub(super) fn set(
         &mut self,
         values: BTreeMap<String, String>,
         forget_servers: bool,

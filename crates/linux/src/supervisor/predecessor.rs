@@ -46,7 +46,7 @@ pub fn inherit(config: &StackConfig) -> Result<Option<(Kept, Inheritance)>> {
     let mut inheritance = Inheritance::new(entries);
     let left = inheritance.value::<String>("stack");
     let is_alike = left.is_some_and(|left| likenesses(config).contains(&left));
-    match adoption::examine(&mut inheritance, config) {
+    match adoption::examine(&inheritance, config) {
         Left::Adoptable if is_alike => {
             inheritance.adopts = true;
             return Ok(Some((kept, inheritance)));
@@ -61,7 +61,8 @@ pub fn inherit(config: &StackConfig) -> Result<Option<(Kept, Inheritance)>> {
         inheritance.confirm_death(&name)?;
     }
     inheritance.last_words = adoption::control_of(&mut inheritance, "sockets");
-    for name in ["server/", "queue/", super::turn::TURN].iter().flat_map(|name| inheritance.names(name)) {
+    for name in ["server/", "queue/", super::changes::CHANGES].iter().flat_map(|name| inheritance.names(name))
+    {
         kept.forget(name);
     }
     if !is_alike {

@@ -2,34 +2,33 @@
 
 mod configuration;
 mod in_force;
+mod member;
 mod network;
 
+use super::changes::{self, Changes};
 use super::deathwatch::Deathwatch;
 use super::domains::Keeping;
 use super::inheritance::Inheritance;
-use super::kept::{IDENTITY, REMEMBERED};
+use super::kept::{IDENTITY, Kept, REMEMBERED};
 use super::member::Member;
-use super::placement::check_cpu;
 use super::say::say;
-use super::turn::{self, Turn};
 use super::{Supervisor, Watched};
 use super::{predecessor, signals};
 use crate::devices::{DeviceSpec, packet, pair, tap};
-use crate::memory::Both;
 use crate::protocol::DeviceKind;
-use crate::{Doing, Error, Result, host, life, memory, operator};
+use crate::{Doing, Error, Result, host, life, operator};
 pub(super) use configuration::check_address;
 use configuration::{check, configuration};
 use eft_autoconf::method::Method;
 use eft_base::{Cidr, MacAddress};
-use eft_channel::notify::Doorbell;
-use eft_channel::status::{STATUS_LEN, Status};
 use eft_component::Topology;
 use eft_messages::{ComponentId, Role};
 pub(super) use in_force::InForce;
+#[cfg(test)]
+pub(super) use member::all as members;
 use network::{identity, network_of, remembered};
 pub(super) use network::{of_network, silence};
-use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::event::epoll;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -187,57 +186,6 @@ fn local_mac() -> Result<MacAddress> {
     Ok(MacAddress(bytes))
 }
 
-fn member(
-    config: &StackConfig,
-    peer: ComponentId,
-    inherited: &mut Option<Inheritance>,
-    turn: &Rc<Turn>,
-) -> Result<Member> {
-    let name = match peer.role {
-        Role::Nic => format!("nic:{}", config.devices[peer.instance as usize].interface),
-        _ => peer.to_string(),
-    };
-    let inherited = inherited.as_mut().and_then(|all| all.take::<u32>(&format!("member/{name}")));
-    let (generation, mut fds) = inherited.unwrap_or_default();
-    let mut fds = fds.drain(..);
-    let status_fd = match fds.next() {
-        Some(fd) => fd,
-        None => memory::create(&format!("eft-status-{name}"), STATUS_LEN)?,
-    };
-    let status =
-        Status::new(memory::map(&status_fd, false)?).map_err(|_| Error::Protocol("status page".into()))?;
-    let bell_fd = memory::create(&format!("eft-bell-{name}"), 4096)?;
-    // SAFETY: Doorbell is one atomic.
-    let bell = unsafe { memory::map(&bell_fd, true)?.shared::<Doorbell>(0) }
-        .map_err(|_| Error::Protocol("bell".into()))?;
-    let bell_fd = Both::of(bell_fd)?;
-    let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).doing("eventfd")?;
-    let status_fd = Both::of(status_fd)?;
-    let mut member = Member::new(peer, name, status_fd, status, event, bell_fd, bell, turn.clone());
-    if let Some(spec) = config.topology.spec(peer) {
-        if let Some(cpu) = spec.cpu {
-            check_cpu(cpu).map_err(|e| Error::Invalid(format!("component {}: {e}", member.name)))?;
-        }
-        member.cpu = spec.cpu;
-        member.dedicated = spec.dedicated;
-        member.process = spec.process.clone();
-        member.standby.is_wanted = config.topology.has_standby(spec);
-    }
-    member.generation = generation;
-    let arena_len = (config.arena_len)(peer, &config.topology);
-    if arena_len > 0 {
-        member.arena = match fds.next() {
-            Some(fd) => {
-                // An older eft may have written it.
-                member.spare = Some(memory::create(&format!("eft-arena-{}", member.name), arena_len)?);
-                Some(fd)
-            }
-            None => Some(memory::create(&format!("eft-arena-{}", member.name), arena_len)?),
-        };
-    }
-    Ok(member)
-}
-
 /// Makes everything except the processes.
 pub fn build(mut config: StackConfig) -> Result<Supervisor> {
     check(&config)?;
@@ -251,22 +199,13 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
         predecessor::ask_to_hand_over(&config)?;
     }
     let (kept, mut inherited) = predecessor::inherit(&config)?.unzip();
-    let adopts = inherited.as_ref().is_some_and(|inherited| inherited.adopts);
-    let turn = turn::of_predecessor(inherited.as_mut())?;
-    let kept = kept.map(|kept| kept.within(&turn));
+    let changes = changes::of_predecessor(inherited.as_mut())?;
     let mut devices = Vec::new();
     for i in 0..config.devices.len() {
         let device = inherited.as_mut().and_then(|all| all.device(i));
         devices.push(open_device(&mut config, i, device, patient)?);
     }
-    let mut members = Vec::new();
-    let mut peers = config.topology.peers(config.devices.len());
-    if config.topology.has("cores") {
-        peers.push(ComponentId::CORES);
-    }
-    for peer in peers {
-        members.push(member(&config, peer, &mut inherited, &turn)?);
-    }
+    let mut members = member::all(&config, &mut inherited, &changes)?;
     for m in &mut members {
         if m.peer.role == Role::Nic {
             m.device = std::mem::take(&mut devices[m.peer.instance as usize]);
@@ -283,75 +222,101 @@ pub fn build(mut config: StackConfig) -> Result<Supervisor> {
         Some(socket) => socket,
         None => operator::listen(&operator::applications_path(&config.name))?,
     };
-    let set = epoll::create(epoll::CreateFlags::CLOEXEC).doing("epoll")?;
-    let mut store = configuration(&config);
-    super::scheduling::fill_store(&mut store, &config.topology, &members);
-    let mut keeping = Keeping::default();
-    if let Some(inherited) = &mut inherited {
-        inherited.fill_store(&mut store, REMEMBERED);
-        keeping = Keeping::restore(inherited);
+    let founded = Founded { config, members, kept, inherited, changes, signals, operators, applications };
+    founded.assemble()
+}
+
+/// What a supervisor is made of.
+pub struct Founded {
+    pub config: StackConfig,
+    pub members: Vec<Member>,
+    pub kept: Option<Kept>,
+    pub inherited: Option<Inheritance>,
+    pub changes: Rc<Changes>,
+    pub signals: OwnedFd,
+    pub operators: OwnedFd,
+    pub applications: OwnedFd,
+}
+
+impl Founded {
+    /// Takes over what a predecessor left, and tells nobody of addresses yet.
+    pub fn assemble(self) -> Result<Supervisor> {
+        let Founded { config, members, kept, mut inherited, changes, signals, operators, applications } =
+            self;
+        let adopts = inherited.as_ref().is_some_and(|inherited| inherited.adopts);
+        let set = epoll::create(epoll::CreateFlags::CLOEXEC).doing("epoll")?;
+        let mut store = configuration(&config);
+        super::scheduling::fill_store(&mut store, &config.topology, &members);
+        let mut keeping = Keeping::default();
+        if let Some(inherited) = &mut inherited {
+            inherited.fill_store(&mut store, REMEMBERED);
+            keeping = Keeping::restore(inherited);
+        }
+        let network = remembered(&store, &config).unwrap_or_else(|| network_of(&config));
+        if let Some(identity) = identity(&store, &config.name) {
+            store.publish(IDENTITY, identity);
+        }
+        let in_force = InForce::at_start(&config, &network, &store);
+        for (key, value) in of_network(&config, &in_force) {
+            store.publish(key, value);
+        }
+        let silencers = silence(&config, &in_force.network)?;
+        let mut supervisor = Supervisor {
+            config,
+            members,
+            queues: Vec::new(),
+            keeping,
+            kept,
+            keeper_due: None,
+            network,
+            in_force,
+            store,
+            set,
+            watched: Vec::new(),
+            signals,
+            deathwatch: Deathwatch::start()?,
+            operators,
+            applications,
+            packet: Vec::new(),
+            heard_of: Default::default(),
+            clients: Vec::new(),
+            waiting: Vec::new(),
+            next_client: 1,
+            moves: Vec::new(),
+            next_ticket: 0,
+            update: None,
+            regroup: None,
+            next_pool: 0,
+            spares: Default::default(),
+            later: Vec::new(),
+            old_pools: Vec::new(),
+            silencers,
+            announced: false,
+            ending: None,
+            dead: Vec::new(),
+            last_word: None,
+            changes,
+            adopted: Vec::new(),
+        };
+        // The set watches open files, so closing the duplicate leaves the registration in place.
+        let signals = supervisor.signals.try_clone().doing("signalfd")?;
+        supervisor.watch(&signals, Watched::Signals)?;
+        let deaths = supervisor.deathwatch.descriptor().try_clone().doing("eventfd")?;
+        supervisor.watch(&deaths, Watched::Deaths)?;
+        let operators = supervisor.operators.try_clone().doing("socket")?;
+        supervisor.watch(&operators, Watched::Operators)?;
+        supervisor.settle_modes(None);
+        match &mut inherited {
+            Some(inherited) if adopts => supervisor.adopt(inherited)?,
+            _ => supervisor.announce_again(),
+        }
+        if let Some(words) = inherited.as_mut().and_then(|all| all.last_words.take()) {
+            // The predecessor may have looked further.
+            let _ = crate::scm::look_on(&words);
+            supervisor.hear_the_rest(&words);
+        }
+        Ok(supervisor)
     }
-    let network = remembered(&store, &config).unwrap_or_else(|| network_of(&config));
-    if let Some(identity) = identity(&store, &config.name) {
-        store.publish(IDENTITY, identity);
-    }
-    let in_force = InForce::at_start(&config, &network, &store);
-    for (key, value) in of_network(&config, &in_force) {
-        store.publish(key, value);
-    }
-    let silencers = silence(&config, &in_force.network)?;
-    let mut supervisor = Supervisor {
-        config,
-        members,
-        queues: Vec::new(),
-        keeping,
-        kept,
-        keeper_due: None,
-        network,
-        in_force,
-        store,
-        set,
-        watched: Vec::new(),
-        signals,
-        deathwatch: Deathwatch::start()?,
-        operators,
-        applications,
-        packet: Vec::new(),
-        heard_of: Default::default(),
-        clients: Vec::new(),
-        waiting: Vec::new(),
-        next_client: 1,
-        moves: Vec::new(),
-        next_ticket: 0,
-        update: None,
-        regroup: None,
-        next_pool: 0,
-        spares: Default::default(),
-        later: Vec::new(),
-        old_pools: Vec::new(),
-        silencers,
-        announced: false,
-        ending: None,
-        dead: Vec::new(),
-        last_word: None,
-        turn,
-        adopted: Vec::new(),
-    };
-    // The set watches open files, so closing the duplicate leaves the registration in place.
-    let signals = supervisor.signals.try_clone().doing("signalfd")?;
-    supervisor.watch(&signals, Watched::Signals)?;
-    let deaths = supervisor.deathwatch.descriptor().try_clone().doing("eventfd")?;
-    supervisor.watch(&deaths, Watched::Deaths)?;
-    let operators = supervisor.operators.try_clone().doing("socket")?;
-    supervisor.watch(&operators, Watched::Operators)?;
-    supervisor.settle_modes(None);
-    if let Some(inherited) = inherited.as_mut().filter(|_| adopts) {
-        supervisor.adopt(inherited)?;
-    }
-    if let Some(words) = inherited.as_mut().and_then(|all| all.last_words.take()) {
-        supervisor.hear_the_rest(&words);
-    }
-    Ok(supervisor)
 }
 
 /// The niceness of the supervisor and its servers. Among sixteen programs that compute, a restart of ip at niceness 0

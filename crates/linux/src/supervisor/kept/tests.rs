@@ -7,6 +7,12 @@ use eft_control::store::Store;
 /// What a keeper at the other end has, once all was said.
 fn heard(socket: &OwnedFd) -> Entries {
     let mut entries = Entries::new();
+    hear(socket, &mut entries);
+    entries
+}
+
+/// The same of one that has something already.
+pub fn hear(socket: &OwnedFd, entries: &mut Entries) {
     let mut buffer = vec![0; PACKET_MAX];
     while let Ok((n @ 1.., fds)) = scm::receive(socket, &mut buffer, true) {
         match postcard::from_bytes(&buffer[..n]).unwrap() {
@@ -15,7 +21,6 @@ fn heard(socket: &OwnedFd) -> Entries {
             _ => {}
         }
     }
-    entries
 }
 
 #[test]
@@ -36,20 +41,6 @@ fn a_value_of_the_store_is_inherited_as_it_was_last_even_if_it_is_empty() {
 }
 
 #[test]
-fn whatever_the_keeper_is_told_belongs_to_a_turn() {
-    let (ours, _keepers) = scm::pair().unwrap();
-    let turn = crate::supervisor::turn::of_predecessor(None).unwrap();
-    let mut kept = Kept::of_predecessor(ours).within(&turn);
-    turn.end();
-    assert!(turn.is_over());
-    kept.put_stored("ecn", b"off");
-    assert!(!turn.is_over());
-    turn.end();
-    kept.forget("store/ecn".into());
-    assert!(!turn.is_over());
-}
-
-#[test]
 fn a_keeper_that_is_held_hears_everything_in_order_afterwards() {
     let (ours, keepers) = scm::pair().unwrap();
     let mut kept = Kept::of_predecessor(ours);
@@ -57,7 +48,7 @@ fn a_keeper_that_is_held_hears_everything_in_order_afterwards() {
     kept.hold();
     kept.forget("process/tcp".into());
     kept.put("process/tcp".into(), &1u32, &[]);
-    assert!(!kept.has_all(), "a turn is not over before it has heard it");
+    assert!(!kept.has_all(), "nothing is done before it has heard it");
     assert_eq!(heard(&keepers)["process/tcp"].value, encode(&()));
     kept.flush();
     assert!(kept.has_all());

@@ -1,0 +1,163 @@
+//! The supervisor dies before each of the steps of a change, and another one adopts the servers.
+
+mod world;
+
+use crate::memory;
+use crate::protocol::{ArenaShape, FromServer};
+use eft_base::DomainId;
+use eft_messages::ComponentId;
+use std::collections::BTreeSet;
+use world::World;
+
+const TCP: ComponentId = ComponentId::TCP;
+const SOCKETS: ComponentId = ComponentId::SOCKETS;
+const DOMAIN: DomainId = DomainId(1);
+
+/// Makes the same change again and again, in a new stack each time, until it is made without a death. After each death the
+/// servers run on but for those that `may_end`, and `check` is shown what came of it.
+fn dies_before_each_step(
+    prepare: impl Fn(&mut World),
+    change: impl Fn(&mut World),
+    may_end: &[ComponentId],
+    check: impl Fn(&mut World),
+) {
+    for step in 0.. {
+        let mut world = World::new();
+        prepare(&mut world);
+        let all = world.running();
+        let is_done = world.dies_within(step, &change);
+        world.is_succeeded();
+        let ended: BTreeSet<_> = all.difference(&world.running()).copied().collect();
+        assert!(ended.iter().all(|peer| may_end.contains(peer)), "before step {step}: {ended:?} ended");
+        check(&mut world);
+        if is_done {
+            assert!(step > 2, "the change has {step} steps");
+            return;
+        }
+    }
+}
+
+fn domain_is_asked_for(world: &mut World) {
+    let shape = ArenaShape { slots: 0, send_len: 0, receive_len: 0 };
+    world.server(SOCKETS).says(&FromServer::NewDomain { id: 1, shape }, &[]);
+}
+
+fn a_far_end_comes(world: &mut World, slot: u32) {
+    let fd = memory::create("a far end", 4096).unwrap();
+    world.server(SOCKETS).says(&FromServer::Keep { domain: DOMAIN, slot, transport: TCP }, &[&fd]);
+}
+
+fn with_a_domain(world: &mut World) {
+    domain_is_asked_for(world);
+    world.rest();
+}
+
+#[test]
+fn a_new_domain_is_made_once_and_its_program_hears_of_it() {
+    dies_before_each_step(
+        |_| {},
+        domain_is_asked_for,
+        &[],
+        |world| {
+            assert_eq!(world.server(SOCKETS).knows.connections[&1], Some(1));
+            for peer in [TCP, ComponentId::UDP, SOCKETS] {
+                assert_eq!(world.server(peer).knows.domains, [1].into(), "{peer}");
+            }
+            assert!(world.entries.contains_key("domain/1") && !world.entries.contains_key("domain/2"));
+            assert!(!world.entries.contains_key("announced/1"));
+        },
+    );
+}
+
+#[test]
+fn a_domain_that_ends_ends_everywhere() {
+    let prepare = |world: &mut World| {
+        with_a_domain(world);
+        a_far_end_comes(world, 7);
+        world.rest();
+    };
+    let close = |world: &mut World| {
+        world.server(SOCKETS).knows.domains.clear();
+        world.server(SOCKETS).says(&FromServer::CloseDomain { domain: DOMAIN }, &[]);
+    };
+    dies_before_each_step(prepare, close, &[], |world| {
+        for peer in [TCP, ComponentId::UDP, SOCKETS] {
+            assert!(world.server(peer).knows.domains.is_empty(), "{peer}");
+        }
+        let left = |name: &&String| name.starts_with("domain/") || name.starts_with("far/");
+        assert_eq!(world.entries.keys().find(left), None);
+    });
+}
+
+#[test]
+fn far_ends_come_and_go_in_order() {
+    let change = |world: &mut World| {
+        for slot in 1..5 {
+            a_far_end_comes(world, slot);
+        }
+        world.server(SOCKETS).says(&FromServer::Drop { domain: DOMAIN, slot: 2 }, &[]);
+        a_far_end_comes(world, 2);
+        world.server(SOCKETS).says(&FromServer::Drop { domain: DOMAIN, slot: 3 }, &[]);
+    };
+    dies_before_each_step(with_a_domain, change, &[], |world| {
+        assert_eq!(world.server(TCP).knows.far, [1, 2, 4].into());
+        let kept: Vec<_> = world.entries.keys().filter(|name| name.starts_with("far/")).collect();
+        assert_eq!(kept, ["far/1/1", "far/1/2", "far/1/4"]);
+    });
+}
+
+#[test]
+fn a_setting_is_in_force_and_kept_or_its_server_starts_again() {
+    let change = |world: &mut World| {
+        let supervisor = world.supervisor.as_mut().unwrap();
+        let values = [("ecn".to_string(), "off".to_string()), ("pacing".to_string(), "on".to_string())];
+        supervisor.set(values.into(), false).unwrap();
+    };
+    dies_before_each_step(
+        |_| {},
+        change,
+        &[TCP, ComponentId::UDP],
+        |world| {
+            let running = world.running();
+            for peer in [TCP, ComponentId::UDP].into_iter().filter(|peer| running.contains(peer)) {
+                for (key, before) in [("ecn", "answer"), ("pacing", "auto")] {
+                    let supervisor = world.supervisor.as_ref().unwrap();
+                    let kept = supervisor.store.get(key).map(|(_, value)| value.to_vec()).unwrap();
+                    let knows = world.server(peer).knows.settings.get(key).cloned();
+                    assert_eq!(knows.unwrap_or_else(|| before.into()), kept, "{peer} {key}");
+                }
+            }
+        },
+    );
+}
+
+#[test]
+fn a_server_that_is_started_again_is_the_only_one() {
+    let prepare = |is_kept| {
+        move |world: &mut World| {
+            with_a_domain(world);
+            a_far_end_comes(world, 7);
+            world.rest();
+            world.add_standby(TCP, is_kept);
+        }
+    };
+    for is_kept in [false, true] {
+        dies_before_each_step(
+            prepare(is_kept),
+            |world| world.dies(TCP),
+            &[TCP],
+            |world| {
+                let tcp = world.server(TCP).knows.clone();
+                let running = world.running().contains(&TCP);
+                assert_eq!(world.processes(TCP), usize::from(running), "nobody else has its memory");
+                if running {
+                    assert_eq!((tcp.domains, tcp.far), ([1].into(), [7].into()));
+                }
+                for peer in [ComponentId::IP, SOCKETS] {
+                    let knows = world.server(peer).knows.neighbours.contains(&TCP);
+                    assert_eq!(knows, running, "{peer}");
+                }
+            },
+        );
+    }
+}
