@@ -1,11 +1,12 @@
 //! What follows when a server has ended: who is informed, and when it is started again.
 
 use super::ending::Ending;
-use super::member::Life;
+use super::member::{Life, Member};
 use super::say::{self, say};
 use super::{Supervisor, TICK, Watched, update};
 use crate::protocol::ToServer;
 use crate::{life, operator};
+use eft_control::hang::Hang;
 use eft_control::restart::Decision;
 use eft_host::clock;
 use eft_messages::{ComponentId, Role};
@@ -13,6 +14,14 @@ use std::sync::atomic::Ordering::Acquire;
 use std::time::Duration;
 
 impl Supervisor {
+    /// Finds out whether the process hangs of which this is the first server.
+    pub(super) fn find_hang(&mut self, i: usize) -> Option<Hang> {
+        let company = self.company(i);
+        let progress =
+            Member::progress(company.iter().map(|j| &self.members[*j])).filter(|_| company[0] == i)?;
+        self.members[i].find_hang(progress)
+    }
+
     /// Watches the process of which this is the first server, if that holds its word.
     pub(super) fn watch_death(&self, first: usize) {
         let first = &self.members[first];

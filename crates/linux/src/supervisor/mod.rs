@@ -63,13 +63,14 @@ use member::{Life, Member};
 use process::Process;
 use rustix::event::epoll;
 use say::say;
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::time::Duration;
 
-/// How often the supervisor looks for hangs and does delayed work.
+/// How often it looks for hangs and does delayed work.
 const TICK: Duration = Duration::from_millis(50);
-/// How long a dead component's pools stay mapped for servers that still read them.
+/// How long a dead component's pools stay mapped for servers that read them.
 const OLD_POOLS: Duration = Duration::from_secs(2);
 
 /// What a descriptor of the epoll set is.
@@ -128,6 +129,8 @@ pub struct Supervisor {
     old_pools: Vec<(Instant, PoolId)>,
     silencers: Vec<Silencer>,
     announced: bool,
+    /// Connections of a predecessor's time are here.
+    has_inherited: bool,
     ending: Option<Ending>,
     /// Processes that have ended, until there is time to bury them.
     dead: Vec<Process>,
@@ -140,14 +143,16 @@ pub struct Supervisor {
 
 /// Runs a stack until SIGTERM or SIGINT ends it, or SIGUSR2 hands it over.
 pub fn run(config: StackConfig, mut tell: impl FnMut(News)) -> Result<()> {
-    let mut supervisor = setup::build(config)?;
+    // If it panics it is not dropped, which would undo what keeps connections alive: the next one adopts the servers.
+    let mut supervisor = ManuallyDrop::new(setup::build(config)?);
     let outcome = supervisor.run(&mut tell);
     match supervisor.ending {
+        // It cannot go on, but its servers can, as if it had been killed.
+        None if supervisor.announced || supervisor.has_inherited => return outcome,
         Some(Ending::HandOver) => supervisor.hand_over(),
-        // It cannot go on, but its servers can: the next one adopts them, as if this one had been killed.
-        None if supervisor.announced => std::mem::forget(supervisor),
         Some(Ending::Whole) | None => supervisor.shut_down(),
     }
+    drop(ManuallyDrop::into_inner(supervisor));
     outcome
 }
 
@@ -366,14 +371,6 @@ impl Supervisor {
                 self.tell_index(i, &ToServer::DropPool { id }, &[]);
             }
         }
-    }
-
-    /// Finds out whether the process hangs of which this is the first server.
-    fn find_hang(&mut self, i: usize) -> Option<Hang> {
-        let company = self.company(i);
-        let progress =
-            Member::progress(company.iter().map(|j| &self.members[*j])).filter(|_| company[0] == i)?;
-        self.members[i].find_hang(progress)
     }
 
     fn index(&self, peer: ComponentId) -> Option<usize> {

@@ -292,6 +292,7 @@ impl Founded {
             old_pools: Vec::new(),
             silencers,
             announced: false,
+            has_inherited: inherited.is_some(),
             ending: None,
             dead: Vec::new(),
             last_word: None,

@@ -58,12 +58,15 @@ impl Arrived {
 impl Supervisor {
     pub(super) fn take_signals(&mut self) {
         let mut info = [0; size_of::<libc::signalfd_siginfo>()];
-        while rustix::io::read(&self.signals, &mut info).is_ok() {
+        while let Ok(n) = rustix::io::read(&self.signals, &mut info)
+            && n == info.len()
+        {
             let arrived = Arrived::from_bytes(&info);
             match arrived.number {
-                libc::SIGCHLD => continue,
                 libc::SIGUSR2 => self.ending = self.ending.or(Some(Ending::HandOver)),
-                _ => self.ending = Some(Ending::Whole),
+                libc::SIGTERM | libc::SIGINT | libc::SIGHUP => self.ending = Some(Ending::Whole),
+                // A child; or it is not what signalfd(2) says, and no reason to end a stack.
+                _ => continue,
             }
             self.name_sender(arrived);
         }

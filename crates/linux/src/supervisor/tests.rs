@@ -2,12 +2,38 @@
 
 mod world;
 
-use crate::memory;
+use super::Supervisor;
+use super::ending::Ending;
 use crate::protocol::{ArenaShape, FromServer};
+use crate::{memory, scm};
 use eft_base::DomainId;
 use eft_messages::ComponentId;
 use std::collections::BTreeSet;
 use world::World;
+
+#[test]
+fn only_a_signal_that_asks_for_it_ends_the_stack() {
+    let mut world = World::new();
+    let supervisor = world.supervisor.as_mut().unwrap();
+    let (ours, theirs) = scm::pair().unwrap();
+    rustix::io::ioctl_fionbio(&ours, true).unwrap();
+    supervisor.signals = ours;
+    let arrives = |supervisor: &mut Supervisor, number: i32| {
+        let mut info = [0; size_of::<libc::signalfd_siginfo>()];
+        info[..4].copy_from_slice(&number.to_ne_bytes());
+        scm::send(&theirs, &info, &[], true).unwrap();
+        supervisor.take_signals();
+        supervisor.ending
+    };
+    // SIGCHLD, and what a changed bit makes of it or of the descriptor.
+    for number in [libc::SIGCHLD, libc::SIGCHLD ^ 2, libc::SIGCHLD ^ 1 << 30, 0] {
+        assert_eq!(arrives(supervisor, number), None, "{number}");
+    }
+    scm::send(&theirs, &1u64.to_ne_bytes(), &[], true).unwrap();
+    supervisor.take_signals();
+    assert_eq!(supervisor.ending, None);
+    assert_eq!(arrives(supervisor, libc::SIGTERM), Some(Ending::Whole));
+}
 
 const TCP: ComponentId = ComponentId::TCP;
 const SOCKETS: ComponentId = ComponentId::SOCKETS;

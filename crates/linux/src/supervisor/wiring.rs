@@ -35,12 +35,15 @@ impl Supervisor {
         plan::neighbours(&self.config.topology, self.nics(), peer).into_iter().map(|(p, _)| p).collect()
     }
 
+    /// Starts all that do not run. Where connections wait for them, one that cannot be started now is tried again.
     pub(super) fn start_all(&mut self) -> Result<()> {
-        (0..self.members.len())
-            .filter(|i| self.company(*i)[0] == *i && self.members[*i].child.is_none())
-            .collect::<Vec<_>>()
-            .into_iter()
-            .try_for_each(|i| self.start(i))
+        let firsts = (0..self.members.len()).filter(|i| self.company(*i)[0] == *i);
+        let missing: Vec<usize> = firsts.filter(|i| self.members[*i].child.is_none()).collect();
+        if self.has_inherited {
+            missing.into_iter().for_each(|i| self.restart(i));
+            return Ok(());
+        }
+        missing.into_iter().try_for_each(|i| self.start(i))
     }
 
     /// The members that run in the process of this one, in order.
