@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 
-from harness import ROOT, Scene, Stack, check, end, of_one_version, sh, wait_until
+from harness import ROOT, Scene, Stack, check, end, loopback, over_ipv6, sh, wait_until
 
 OVER = select.POLLIN | select.POLLOUT | select.POLLRDHUP | select.POLLHUP
 FAILED = OVER | select.POLLERR
@@ -40,7 +40,6 @@ for line in sys.stdin:
 """
 
 
-@of_one_version("the C programs of the shim's tests speak IPv4")
 def the_same_cases_as_on_the_kernel():
     with Scene("hangups") as scene:
         stack = Stack(scene)
@@ -49,7 +48,7 @@ def the_same_cases_as_on_the_kernel():
         cases = sh(program, "list", ".").stdout.split()
         check(len(cases) >= 8, f"cases: {cases}")
         for case in cases:
-            kernel = sh(program, case, "127.0.0.1", ok=False)
+            kernel = sh(program, case, loopback(), ok=False)
             check(kernel.returncode == 0, f"{case} on the kernel: {kernel.stderr}")
             out = sh(*stack.on(program, case, stack.address), ok=False)
             check(out.returncode == 0, f"{case}: {out.stderr}")
@@ -120,4 +119,4 @@ def silence_and_the_end_of_the_stack():
             end(client.process)
 
 
-CASES = [the_same_cases_as_on_the_kernel, silence_and_the_end_of_the_stack]
+CASES = [the_same_cases_as_on_the_kernel, over_ipv6(the_same_cases_as_on_the_kernel), silence_and_the_end_of_the_stack]

@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 
-from harness import ROOT, Failure, Kernel, Scene, Stack, check, end, in_url, of_one_version, over_ipv6, over_veth, scaled, seconds, sh, sha256_of, wait_until
+from harness import ROOT, Failure, Kernel, Scene, Stack, check, end, in_url, over_ipv6, over_veth, scaled, seconds, sh, sha256_of, wait_until
 
 PORT = 8080
 
@@ -362,9 +362,8 @@ def standard_streams():
         check(on_stack[1] == "found 3: word 7\nhere again\n", f"the program printed {on_stack[1]!r}")
 
 
-@of_one_version("the C programs of the shim's tests speak IPv4")
 def calls_of_the_library():
-    """The shim's own test programs, which expect Linux's behaviour, here on a whole stack."""
+    """The shim's own test programs, which expect Linux's behaviour, here on a whole stack, of either IP version."""
     with Scene("calls") as scene:
         stack = Stack(scene)
         sources = ROOT / "crates/shim/tests/programs"
@@ -386,5 +385,5 @@ CASES += map(over_veth, (
 ))
 CASES += map(over_ipv6, (
     nginx_one_worker, lighttpd, redis_server, redis_benchmark_on_the_stack, clients_curl_and_wget, wrk_on_the_stack,
-    iperf3_both_ways, python_server_and_clients, socat_both_ways,
+    iperf3_both_ways, python_server_and_clients, socat_both_ways, calls_of_the_library,
 ))

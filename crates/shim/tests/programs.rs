@@ -1,4 +1,4 @@
-//! The C programs of `programs/`, each case on the kernel and on eft.
+//! The C programs of `programs/`, each case on the kernel, over both IP versions, and on eft.
 
 #[macro_use]
 mod compile;
@@ -7,11 +7,13 @@ mod support;
 use compile::{EFT, check, check_closed, compiled, limited, run_on_kernel};
 use support::Fake;
 
-const KERNEL: &str = "127.0.0.1";
+const KERNEL: [&str; 2] = ["127.0.0.1", "::1"];
 
 fn on_kernel(program: &str, case: &str) {
-    let output = run_on_kernel(program, &[case, KERNEL]);
-    check(&format!("{program} {case} on the kernel"), &output);
+    for address in KERNEL {
+        let output = run_on_kernel(program, &[case, address]);
+        check(&format!("{program} {case} on the kernel, at {address}"), &output);
+    }
 }
 
 fn on_both(program: &str, case: &str) {

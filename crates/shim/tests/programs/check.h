@@ -1,5 +1,5 @@
 /* Helpers of the test programs. Each program runs one named case: PROGRAM CASE ADDRESS. (`PROGRAM
- * list .` names them; those in parentheses are run by others.) The same cases run on the kernel (ADDRESS 127.0.0.1) and on eft, so what they
+ * list .` names them; those in parentheses are run by others.) The same cases run on the kernel (ADDRESS 127.0.0.1 or ::1) and on eft, so what they
  * expect is what Linux does. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -51,39 +51,83 @@
         EQUAL(errno, e);                                                                           \
     } while (0)
 
-static const char *host;
+/* The address that the command line names, its version, and the loopback's address of that version. */
+static const char *host, *near;
+static int family;
 
-static inline struct sockaddr_in at(const char *address, int port) {
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port)};
-    CHECK(inet_pton(AF_INET, address, &a.sin_addr) == 1);
+/* An address of either version; the port lies at the same place in both. */
+union address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
+
+/* A level or an option of IP, by its names in both versions. */
+#define EITHER(four, six) (family == AF_INET6 ? (six) : (four))
+#define IP_LEVEL EITHER(IPPROTO_IP, IPPROTO_IPV6)
+
+static inline socklen_t size(void) { return EITHER(sizeof(struct sockaddr_in), sizeof(struct sockaddr_in6)); }
+
+static inline const char *everywhere(void) { return EITHER("0.0.0.0", "::"); }
+
+static inline union address at(const char *address, int port) {
+    int six = strchr(address, ':') != NULL;
+    union address a = {.v6 = {.sin6_family = six ? AF_INET6 : AF_INET, .sin6_port = htons(port)}};
+    CHECK(inet_pton(a.any.sa_family, address, six ? (void *)&a.v6.sin6_addr : &a.v4.sin_addr) == 1);
     return a;
 }
 
+/* Whether both name the same address, whatever the ports. */
+static inline int same_host(const union address *a, const union address *b) {
+    if (a->any.sa_family != b->any.sa_family) return 0;
+    if (a->any.sa_family == AF_INET6) return IN6_ARE_ADDR_EQUAL(&a->v6.sin6_addr, &b->v6.sin6_addr);
+    return a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
+}
+
+static inline int is_at(const union address *a, const char *address) {
+    union address other = at(address, 0);
+    return same_host(a, &other);
+}
+
+static inline int same(const union address *a, const union address *b) {
+    return same_host(a, b) && a->v4.sin_port == b->v4.sin_port;
+}
+
+/* Whether it is the control message that says to which of our addresses a datagram came, and to this. */
+static inline int says_destination(const struct cmsghdr *h, const char *address) {
+    if (h->cmsg_level != IP_LEVEL || h->cmsg_type != EITHER(IP_PKTINFO, IPV6_PKTINFO)) return 0;
+    union address to = {.any.sa_family = family};
+    if (family == AF_INET6) to.v6.sin6_addr = ((struct in6_pktinfo *)CMSG_DATA(h))->ipi6_addr;
+    else to.v4.sin_addr = ((struct in_pktinfo *)CMSG_DATA(h))->ipi_addr;
+    CHECK(is_at(&to, address));
+    return 1;
+}
+
 static inline int port_of(int fd) {
-    struct sockaddr_in a;
+    union address a;
     socklen_t len = sizeof a;
     CHECK(getsockname(fd, (void *)&a, &len) == 0);
-    return ntohs(a.sin_port);
+    return ntohs(a.v4.sin_port);
 }
 
 static inline int bound(int type, const char *address) {
-    int fd = socket(AF_INET, type, 0);
+    union address a = at(address, 0);
+    int fd = socket(a.any.sa_family, type, 0);
     CHECK(fd >= 0);
-    struct sockaddr_in a = at(address, 0);
     CHECK(bind(fd, (void *)&a, sizeof a) == 0);
     return fd;
 }
 
 static inline int listening(void) {
-    int fd = bound(SOCK_STREAM, "0.0.0.0");
+    int fd = bound(SOCK_STREAM, everywhere());
     CHECK(listen(fd, 64) == 0);
     return fd;
 }
 
 static inline int connect_to(int port) {
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    int fd = socket(family, SOCK_STREAM, 0);
     CHECK(fd >= 0);
-    struct sockaddr_in a = at(host, port);
+    union address a = at(host, port);
     CHECK(connect(fd, (void *)&a, sizeof a) == 0);
     return fd;
 }
@@ -161,6 +205,8 @@ struct test {
 static inline int run_case(const struct test *cases, int argc, char **argv) {
     CHECK(argc >= 3);
     host = argv[2];
+    family = strchr(host, ':') ? AF_INET6 : AF_INET;
+    near = EITHER("127.0.0.1", "::1");
     for (; cases->name; cases++) {
         if (!strcmp("list", argv[1])) {
             if (cases->name[0] != '(') puts(cases->name);

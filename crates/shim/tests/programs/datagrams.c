@@ -1,19 +1,23 @@
 /* Datagram sockets. */
 #include "check.h"
 #include <linux/errqueue.h>
+#include <netinet/icmp6.h>
 #include <netinet/ip_icmp.h>
 #include <netinet/udp.h>
 
+/* One byte more than an IP packet has room for; the length of an IPv6 one does not count its header. */
+#define TOO_MUCH EITHER(65508, 65528)
+
 static void echo(void) {
-    int s = bound(SOCK_DGRAM, host), c = socket(AF_INET, SOCK_DGRAM, 0);
-    struct sockaddr_in to = at(host, port_of(s)), from;
+    int s = bound(SOCK_DGRAM, host), c = socket(family, SOCK_DGRAM, 0);
+    union address to = at(host, port_of(s)), from;
     socklen_t len = sizeof from;
     char buffer[2000];
     FAILS(send(c, "x", 1, 0), EDESTADDRREQ);
     EQUAL(sendto(c, "hello", 5, 0, (void *)&to, sizeof to), 5);
     EQUAL(recvfrom(s, buffer, 3, 0, (void *)&from, &len), 3);
-    EQUAL(len, sizeof from);
-    EQUAL(ntohs(from.sin_port), port_of(c));
+    EQUAL(len, size());
+    EQUAL(ntohs(from.v4.sin_port), port_of(c));
     EQUAL(sendto(s, "", 0, 0, (void *)&from, sizeof from), 0);
     EQUAL(recv(c, buffer, 100, 0), 0);
     CHECK(connect(c, (void *)&to, sizeof to) == 0);
@@ -22,16 +26,18 @@ static void echo(void) {
     EQUAL(recv(s, buffer, 2, MSG_PEEK | MSG_TRUNC), 5);
     /* Datagrams are never urgent: a receive does not look at the flag. */
     EQUAL(recv(s, buffer, 9, MSG_PEEK | MSG_OOB), 5);
-    FAILS(send(c, "x", 1, MSG_OOB), EOPNOTSUPP);
     EQUAL(recv(s, buffer, 2, MSG_TRUNC), 5);
+    /* Of an IPv6 socket a send does not look either. */
+    if (family == AF_INET) FAILS(send(c, "x", 1, MSG_OOB), EOPNOTSUPP);
+    else EQUAL(send(c, "x", 1, MSG_OOB) + recv(s, buffer, 2, 0), 2);
     EQUAL(now(s, POLLIN), 0);
     FAILS(recv(s, buffer, 2, MSG_DONTWAIT), EAGAIN);
-    struct sockaddr_in peer;
+    union address peer;
     len = sizeof peer;
     CHECK(getpeername(c, (void *)&peer, &len) == 0);
-    CHECK(memcmp(&peer, &to, 8) == 0);
-    char *big = pattern(65508, 1);
-    FAILS(send(c, big, 65508, 0), EMSGSIZE);
+    CHECK(same(&peer, &to));
+    char *big = pattern(TOO_MUCH, 1);
+    FAILS(send(c, big, TOO_MUCH, 0), EMSGSIZE);
     EQUAL(send(c, big, 60000, 0), 60000);
     static char back[65536];
     EQUAL(recv(s, back, sizeof back, 0), 60000);
@@ -39,10 +45,10 @@ static void echo(void) {
 }
 
 static void messages(void) {
-    int s = bound(SOCK_DGRAM, host), c = socket(AF_INET, SOCK_DGRAM, 0);
+    int s = bound(SOCK_DGRAM, host), c = socket(family, SOCK_DGRAM, 0);
     int on = 1;
-    CHECK(setsockopt(s, IPPROTO_IP, IP_PKTINFO, &on, sizeof on) == 0);
-    struct sockaddr_in to = at(host, port_of(s)), from;
+    CHECK(setsockopt(s, IP_LEVEL, EITHER(IP_PKTINFO, IPV6_RECVPKTINFO), &on, sizeof on) == 0);
+    union address to = at(host, port_of(s)), from;
     CHECK(connect(c, (void *)&to, sizeof to) == 0);
     struct mmsghdr many[3];
     struct iovec v[3] = {{"a", 1}, {"bb", 2}, {"ccc", 3}};
@@ -59,10 +65,7 @@ static void messages(void) {
                        .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
     EQUAL(recvmsg(s, &m, 0), 1);
     struct cmsghdr *h = CMSG_FIRSTHDR(&m);
-    CHECK(h && h->cmsg_level == IPPROTO_IP && h->cmsg_type == IP_PKTINFO);
-    struct in_pktinfo info;
-    memcpy(&info, CMSG_DATA(h), sizeof info);
-    EQUAL(info.ipi_addr.s_addr, to.sin_addr.s_addr);
+    CHECK(h && says_destination(h, host));
     char buffers[3][8];
     for (int i = 0; i < 3; i++) v[i] = (struct iovec){buffers[i], 8};
     memset(many, 0, sizeof many);
@@ -82,10 +85,10 @@ static void messages(void) {
 
 static void refused(void) {
     int gone = bound(SOCK_DGRAM, host);
-    struct sockaddr_in to = at(host, port_of(gone));
+    union address to = at(host, port_of(gone));
     close(gone);
     settle();
-    int c = socket(AF_INET, SOCK_DGRAM, 0);
+    int c = socket(family, SOCK_DGRAM, 0);
     CHECK(connect(c, (void *)&to, sizeof to) == 0);
     EQUAL(send(c, "x", 1, 0), 1);
     CHECK(await(c, POLLIN) != 0);
@@ -95,7 +98,7 @@ static void refused(void) {
     struct sockaddr none = {.sa_family = AF_UNSPEC};
     CHECK(connect(c, &none, sizeof none) == 0);
     FAILS(send(c, "x", 1, 0), EDESTADDRREQ);
-    struct sockaddr_in a;
+    union address a;
     socklen_t len = sizeof a;
     FAILS(getpeername(c, (void *)&a, &len), ENOTCONN);
 }
@@ -116,8 +119,8 @@ static void *receiver(void *arg) {
 
 static void many_waiters(void) {
     shared = bound(SOCK_DGRAM, host);
-    int c = socket(AF_INET, SOCK_DGRAM, 0);
-    struct sockaddr_in to = at(host, port_of(shared));
+    int c = socket(family, SOCK_DGRAM, 0);
+    union address to = at(host, port_of(shared));
     CHECK(connect(c, (void *)&to, sizeof to) == 0);
     pthread_t t[4];
     for (int i = 0; i < 4; i++) pthread_create(&t[i], NULL, receiver, NULL);
@@ -133,9 +136,9 @@ static void many_waiters(void) {
 
 /* MSG_MORE and UDP_CORK make one datagram of several sends; what was not sent goes with the socket. */
 static void more(void) {
-    int s = bound(SOCK_DGRAM, host), c = socket(AF_INET, SOCK_DGRAM, 0), on = 1, off = 0;
-    struct sockaddr_in to = at(host, port_of(s)), other = at(host, 9);
-    char got[100], *big = pattern(65507, 4);
+    int s = bound(SOCK_DGRAM, host), c = socket(family, SOCK_DGRAM, 0), on = 1, off = 0;
+    union address to = at(host, port_of(s)), other = at(host, 9);
+    char got[100], *big = pattern(TOO_MUCH, 4);
     EQUAL(sendto(c, "ab", 2, MSG_MORE, (void *)&to, sizeof to), 2);
     settle();
     EQUAL(now(s, POLLIN), 0);
@@ -148,7 +151,7 @@ static void more(void) {
     FAILS(send(c, "x", 1, 0), EDESTADDRREQ);
     /* Too much in all: nothing is left of it. */
     EQUAL(sendto(c, "ab", 2, MSG_MORE, (void *)&to, sizeof to), 2);
-    FAILS(sendto(c, big, 65506, MSG_MORE, (void *)&to, sizeof to), EMSGSIZE);
+    FAILS(sendto(c, big, TOO_MUCH - 2, MSG_MORE, (void *)&to, sizeof to), EMSGSIZE);
     FAILS(send(c, "x", 1, 0), EDESTADDRREQ);
     CHECK(connect(c, (void *)&to, sizeof to) == 0);
     EQUAL(send(c, big, 65506, MSG_MORE), 65506);
@@ -175,8 +178,9 @@ static void more(void) {
 
 /* Who did not ask for it may not send to everybody; the call itself says so. */
 static void broadcast(void) {
-    int c = socket(AF_INET, SOCK_DGRAM, 0), s = bound(SOCK_DGRAM, host), on = 1;
-    struct sockaddr_in first = at(host, port_of(s)), all;
+    if (family == AF_INET6) return; /* It has none. */
+    int c = socket(family, SOCK_DGRAM, 0), s = bound(SOCK_DGRAM, host), on = 1;
+    union address first = at(host, port_of(s)), all;
     EQUAL(sendto(c, "x", 1, 0, (void *)&first, sizeof first), 1);
     char address[32];
     snprintf(address, sizeof address, "%s", host);
@@ -209,13 +213,13 @@ static void group_hops_of(int c, int level, int name) {
 }
 
 static void groups(void) {
-    int c = bound(SOCK_DGRAM, host), fresh = socket(AF_INET, SOCK_DGRAM, 0), hops = 9;
-    group_hops_of(c, IPPROTO_IP, IP_MULTICAST_TTL);
+    int c = bound(SOCK_DGRAM, host), fresh = socket(family, SOCK_DGRAM, 0), hops = 9;
+    group_hops_of(c, IP_LEVEL, EITHER(IP_MULTICAST_TTL, IPV6_MULTICAST_HOPS));
     CHECK(setsockopt(c, IPPROTO_IP, IP_MULTICAST_TTL, &(char){33}, 1) == 0);
     EQUAL(group_hops(c, IPPROTO_IP, IP_MULTICAST_TTL), 33);
     /* What was set before the socket has an address stays. */
     CHECK(setsockopt(fresh, IPPROTO_IP, IP_MULTICAST_TTL, &hops, sizeof hops) == 0);
-    struct sockaddr_in here = at(host, 0);
+    union address here = at(host, 0);
     CHECK(bind(fresh, (void *)&here, sizeof here) == 0);
     EQUAL(group_hops(fresh, IPPROTO_IP, IP_MULTICAST_TTL), 9);
     struct sockaddr_in6 any = {.sin6_family = AF_INET6};
@@ -227,44 +231,44 @@ static void groups(void) {
 static int mtu_of(int fd) {
     int mtu;
     socklen_t len = sizeof mtu;
-    return getsockopt(fd, IPPROTO_IP, IP_MTU, &mtu, &len) == 0 ? mtu : -1;
+    return getsockopt(fd, IP_LEVEL, EITHER(IP_MTU, IPV6_MTU), &mtu, &len) == 0 ? mtu : -1;
 }
 
 /* IP_MTU is the device's, once there is a peer. */
 static void mtu(void) {
-    int s = bound(SOCK_DGRAM, host), c = socket(AF_INET, SOCK_DGRAM, 0);
+    int s = bound(SOCK_DGRAM, host), c = socket(family, SOCK_DGRAM, 0);
     FAILS(mtu_of(s), ENOTCONN);
     FAILS(mtu_of(listening()), ENOTCONN);
-    struct sockaddr_in to = at(host, port_of(s));
+    union address to = at(host, port_of(s));
     CHECK(connect(c, (void *)&to, sizeof to) == 0);
-    EQUAL(mtu_of(c), strncmp(host, "127.", 4) == 0 ? 65535 : 1500);
+    EQUAL(mtu_of(c), strcmp(host, near) ? 1500 : EITHER(65535, 65536));
 }
 
 /* An address of this host where nobody listens. */
-static struct sockaddr_in nobody(void) {
+static union address nobody(void) {
     int gone = bound(SOCK_DGRAM, host);
-    struct sockaddr_in to = at(host, port_of(gone));
+    union address to = at(host, port_of(gone));
     close(gone);
     settle();
     return to;
 }
 
 static int queueing(void) {
-    int c = socket(AF_INET, SOCK_DGRAM, 0), on = 1;
+    int c = socket(family, SOCK_DGRAM, 0), on = 1;
     socklen_t len = sizeof on;
-    CHECK(setsockopt(c, IPPROTO_IP, IP_RECVERR, &on, sizeof on) == 0);
-    CHECK(setsockopt(c, IPPROTO_IP, IP_RECVTTL, &on, sizeof on) == 0);
+    CHECK(setsockopt(c, IP_LEVEL, EITHER(IP_RECVERR, IPV6_RECVERR), &on, sizeof on) == 0);
+    CHECK(setsockopt(c, IP_LEVEL, EITHER(IP_RECVTTL, IPV6_RECVHOPLIMIT), &on, sizeof on) == 0);
     on = 0;
-    CHECK(getsockopt(c, IPPROTO_IP, IP_RECVERR, &on, &len) == 0);
+    CHECK(getsockopt(c, IP_LEVEL, EITHER(IP_RECVERR, IPV6_RECVERR), &on, &len) == 0);
     EQUAL(on, 1);
     return c;
 }
 
 /* Takes one "port unreachable" about `text`, sent to `to`, into a buffer of `room` bytes. */
-static void take_error(int c, struct sockaddr_in to, const char *text, size_t room) {
+static void take_error(int c, union address to, const char *text, size_t room) {
     char got[100];
     _Alignas(8) char control[200];
-    struct sockaddr_in name;
+    union address name;
     struct iovec v = {got, room};
     struct msghdr m = {.msg_name = &name, .msg_namelen = sizeof name, .msg_iov = &v, .msg_iovlen = 1,
                        .msg_control = control, .msg_controllen = sizeof control};
@@ -272,33 +276,30 @@ static void take_error(int c, struct sockaddr_in to, const char *text, size_t ro
     EQUAL(recvmsg(c, &m, MSG_ERRQUEUE), (ssize_t)fits);
     CHECK(memcmp(got, text, fits) == 0);
     EQUAL(m.msg_flags, MSG_ERRQUEUE | (fits < len ? MSG_TRUNC : 0));
-    EQUAL(m.msg_namelen, sizeof name);
-    EQUAL(name.sin_family, AF_INET);
-    EQUAL(name.sin_port, to.sin_port);
-    EQUAL(name.sin_addr.s_addr, to.sin_addr.s_addr);
+    EQUAL(m.msg_namelen, size());
+    CHECK(same(&name, &to));
     struct cmsghdr *h = CMSG_FIRSTHDR(&m);
-    CHECK(h && h->cmsg_level == IPPROTO_IP && h->cmsg_type == IP_TTL);
+    CHECK(h && h->cmsg_level == IP_LEVEL && h->cmsg_type == EITHER(IP_TTL, IPV6_HOPLIMIT));
     EQUAL(*(int *)CMSG_DATA(h), 64);
     h = CMSG_NXTHDR(&m, h);
-    CHECK(h && h->cmsg_level == IPPROTO_IP && h->cmsg_type == IP_RECVERR);
-    EQUAL(h->cmsg_len, CMSG_LEN(sizeof(struct sock_extended_err) + sizeof(struct sockaddr_in)));
+    CHECK(h && h->cmsg_level == IP_LEVEL && h->cmsg_type == EITHER(IP_RECVERR, IPV6_RECVERR));
+    EQUAL(h->cmsg_len, CMSG_LEN(sizeof(struct sock_extended_err) + size()));
     struct sock_extended_err e;
-    struct sockaddr_in offender;
+    union address offender;
     memcpy(&e, CMSG_DATA(h), sizeof e);
-    memcpy(&offender, CMSG_DATA(h) + sizeof e, sizeof offender);
+    memcpy(&offender, CMSG_DATA(h) + sizeof e, size());
     EQUAL(e.ee_errno, ECONNREFUSED);
-    EQUAL(e.ee_origin, SO_EE_ORIGIN_ICMP);
-    EQUAL(e.ee_type, ICMP_DEST_UNREACH);
-    EQUAL(e.ee_code, ICMP_PORT_UNREACH);
+    EQUAL(e.ee_origin, EITHER(SO_EE_ORIGIN_ICMP, SO_EE_ORIGIN_ICMP6));
+    EQUAL(e.ee_type, EITHER(ICMP_DEST_UNREACH, ICMP6_DST_UNREACH));
+    EQUAL(e.ee_code, EITHER(ICMP_PORT_UNREACH, ICMP6_DST_UNREACH_NOPORT));
     EQUAL(e.ee_info, 0);
-    EQUAL(offender.sin_family, AF_INET);
-    EQUAL(offender.sin_addr.s_addr, to.sin_addr.s_addr);
+    CHECK(same_host(&offender, &to));
     CHECK(CMSG_NXTHDR(&m, h) == NULL);
 }
 
 /* IP_RECVERR: what became of datagrams is told to who asks, with a peer or without. */
 static void errors(void) {
-    struct sockaddr_in to = nobody();
+    union address to = nobody();
     int c = queueing(), off = 0;
     char b[10];
     EQUAL(sendto(c, "quote", 5, 0, (void *)&to, sizeof to), 5);
@@ -329,7 +330,7 @@ static void errors(void) {
     /* The queue goes with the option. */
     EQUAL(send(c, "lost", 4, 0), 4);
     EQUAL(await(c, POLLIN), POLLERR);
-    CHECK(setsockopt(c, IPPROTO_IP, IP_RECVERR, &off, sizeof off) == 0);
+    CHECK(setsockopt(c, IP_LEVEL, EITHER(IP_RECVERR, IPV6_RECVERR), &off, sizeof off) == 0);
     FAILS(recv(c, b, 10, MSG_ERRQUEUE), EAGAIN);
     FAILS(recv(c, b, 10, MSG_DONTWAIT), ECONNREFUSED);
     EQUAL(now(c, POLLIN), 0);
@@ -337,12 +338,12 @@ static void errors(void) {
 
 /* Errors and data are told apart, by poll and by the calls. */
 static void errors_and_data(void) {
-    struct sockaddr_in to = nobody();
+    union address to = nobody();
     int c = queueing(), s = bound(SOCK_DGRAM, host);
     char b[10];
     EQUAL(sendto(c, "first", 5, 0, (void *)&to, sizeof to), 5);
     EQUAL(await(c, POLLIN), POLLERR);
-    struct sockaddr_in us = at(host, port_of(c));
+    union address us = at(host, port_of(c));
     EQUAL(recv(c, b, 10, MSG_DONTWAIT), -1);
     EQUAL(sendto(s, "data", 4, 0, (void *)&us, sizeof us), 4);
     settle();

@@ -44,7 +44,7 @@ static void level(void) {
     /* To take out, nothing is read of the event. */
     CHECK(epoll_ctl(set, EPOLL_CTL_DEL, fds[1], (void *)1) == 0);
     add(set, fds[1], EPOLLIN);
-    int undecided = socket(AF_INET, SOCK_STREAM, 0);
+    int undecided = socket(family, SOCK_STREAM, 0);
     add(set, undecided, EPOLLIN);
     CHECK(epoll_ctl(set, EPOLL_CTL_DEL, undecided, (void *)1) == 0);
     close(fds[0]);
@@ -108,7 +108,7 @@ static void edge_unread(void) {
 
 static void edge_unread_datagram(void) {
     int in = bound(SOCK_DGRAM, host), out = bound(SOCK_DGRAM, host);
-    struct sockaddr_in a = at(host, port_of(in));
+    union address a = at(host, port_of(in));
     int set = set_of(in, EPOLLIN | EPOLLET, 1);
     none(set);
     char to[100];
@@ -125,10 +125,10 @@ static void edge_unread_datagram(void) {
 
 static void edge_unread_listener(void) {
     int listener = listening();
-    struct sockaddr_in a = at(host, port_of(listener));
+    union address a = at(host, port_of(listener));
     int set = set_of(listener, EPOLLIN | EPOLLET, 1);
     for (int i = 0; i < 5; i++) {
-        int client = socket(AF_INET, SOCK_STREAM, 0);
+        int client = socket(family, SOCK_STREAM, 0);
         CHECK(connect(client, (void *)&a, sizeof a) == 0);
         CHECK(one(set).events & EPOLLIN);
         none(set);
@@ -205,12 +205,12 @@ static void nested(void) {
 /* Registered before the first address shows whose socket it is. */
 static void early(void) {
     int set = epoll_create1(0);
-    int l = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    int l = socket(family, SOCK_STREAM | SOCK_NONBLOCK, 0);
     add(set, l, EPOLLIN);
-    struct sockaddr_in any = at("0.0.0.0", 0);
+    union address any = at(everywhere(), 0);
     CHECK(bind(l, (void *)&any, sizeof any) == 0);
     CHECK(listen(l, 5) == 0);
-    int c = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    int c = socket(family, SOCK_STREAM | SOCK_NONBLOCK, 0);
     int again = dup(c);
     struct epoll_event e;
     while (epoll_wait(set, &e, 1, 0) > 0) {
@@ -218,7 +218,7 @@ static void early(void) {
         EQUAL(e.data.fd, l);
         usleep(1000);
     }
-    struct sockaddr_in a = at(host, port_of(l));
+    union address a = at(host, port_of(l));
     int r = connect(c, (void *)&a, sizeof a);
     CHECK(r == 0 || errno == EINPROGRESS);
     EQUAL(one(set).data.fd, l);
@@ -372,8 +372,8 @@ static void own_signal(void) {
 /* Who gets the signal, and which, was said before the socket had an address. */
 static void own_signal_from_the_start(void) {
     struct f_owner_ex owner = {F_OWNER_PID, getpid()}, told = {0};
-    int l = listening(), fd = socket(AF_INET, SOCK_STREAM, 0);
-    struct sockaddr_in to = at(host, port_of(l));
+    int l = listening(), fd = socket(family, SOCK_STREAM, 0);
+    union address to = at(host, port_of(l));
     signal(SIGUSR1, count);
     signals = 0;
     CHECK(fcntl(fd, F_SETOWN_EX, &owner) == 0);

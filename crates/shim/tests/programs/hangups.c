@@ -167,10 +167,10 @@ static void by_oneself(void) {
 /* Nobody listens. The descriptor may try again, where it is registered. */
 static void refused(void) {
     int l = listening(), other = listening();
-    struct sockaddr_in good = at(host, port_of(l)), bad = at(host, port_of(other));
+    union address good = at(host, port_of(l)), bad = at(host, port_of(other));
     close(other);
     settle();
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK, 0);
     int r = connect(fd, (void *)&bad, sizeof bad);
     CHECK(r == -1);
     if (errno == EINPROGRESS) {
@@ -216,7 +216,7 @@ static void held(void) {
     CHECK(close(other[0]) == 0);
     settle();
     EQUAL(now(copy, ASKED), OVER | POLLERR);
-    struct sockaddr_in a;
+    union address a;
     socklen_t len = sizeof a;
     CHECK(getsockname(copy, (void *)&a, &len) == 0);
     EQUAL(pending(copy), ECONNRESET);
@@ -252,9 +252,9 @@ static void waiting(void) {
 }
 
 /* A datagram socket with IP_RECVERR, and nobody at the address that it sends to. */
-static struct sockaddr_in nobody_there(void) {
+static union address nobody_there(void) {
     int s = bound(SOCK_DGRAM, host);
-    struct sockaddr_in a = at(host, port_of(s));
+    union address a = at(host, port_of(s));
     close(s);
     settle();
     return a;
@@ -268,13 +268,13 @@ static void take_error(int fd) {
 }
 
 static void queue(void) {
-    struct sockaddr_in to = nobody_there();
+    union address to = nobody_there();
     int c = bound(SOCK_DGRAM, host), s = bound(SOCK_DGRAM, host), on = 1;
-    struct sockaddr_in us = at(host, port_of(c));
+    union address us = at(host, port_of(c));
     /* Registered before the option is set, and after. */
     int out = set_with(c, EPOLLOUT | EPOLLET);
     int early = set_with(c, 0);
-    CHECK(setsockopt(c, IPPROTO_IP, IP_RECVERR, &on, sizeof on) == 0);
+    CHECK(setsockopt(c, IP_LEVEL, EITHER(IP_RECVERR, IPV6_RECVERR), &on, sizeof on) == 0);
     struct epoll_event e;
     EQUAL(said(out), EPOLLOUT);
     for (int i = 0; i < 3; i++) {
@@ -385,9 +385,9 @@ static void by_number(void) {
     EQUAL(by_epoll(sets.level, NULL, 0), OVER);
     close(fds[0]), close(other[0]), close(other[1]);
     /* Errors that are queued. */
-    struct sockaddr_in to = nobody_there();
+    union address to = nobody_there();
     int c = bound(SOCK_DGRAM, host), on = 1;
-    CHECK(setsockopt(c, IPPROTO_IP, IP_RECVERR, &on, sizeof on) == 0);
+    CHECK(setsockopt(c, IP_LEVEL, EITHER(IP_RECVERR, IPV6_RECVERR), &on, sizeof on) == 0);
     EQUAL(sendto(c, "x", 1, 0, (void *)&to, sizeof to), 1);
     EQUAL(by_poll(c, 0, NULL, 0), POLLERR);
     EQUAL(by_poll(c, POLLIN, &mask, 8), POLLERR);
@@ -398,7 +398,7 @@ static void shut_datagrams(void) {
     for (int how = 0; how < 8; how++) {
         int with_peer = how < 4, steps = how % 4;
         int fd = bound(SOCK_DGRAM, host), peer = bound(SOCK_DGRAM, host);
-        struct sockaddr_in ours = at(host, port_of(fd)), theirs = at(host, port_of(peer));
+        union address ours = at(host, port_of(fd)), theirs = at(host, port_of(peer));
         if (with_peer) CHECK(connect(fd, (void *)&theirs, sizeof theirs) == 0);
         EQUAL(sendto(peer, "left", 4, 0, (void *)&ours, sizeof ours), 4);
         EQUAL(await(fd, POLLIN), POLLIN);

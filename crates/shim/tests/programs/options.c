@@ -22,7 +22,7 @@ static void decide(const struct row *r, int fd) {
         struct sockaddr_in6 any = {.sin6_family = AF_INET6};
         CHECK(bind(fd, (void *)&any, sizeof any) == 0);
     } else {
-        struct sockaddr_in a = at(host, 0);
+        union address a = at(host, 0);
         CHECK(bind(fd, (void *)&a, sizeof a) == 0);
     }
 }
@@ -87,7 +87,7 @@ static int try_to_set(const struct row *r, int fd, int round) {
     if (is(r, "TCP_CONGESTION"))
         return setsockopt(fd, r->level, r->number, round % 2 ? "cubic" : "reno", round % 2 ? 5 : 4);
     if (is(r, "IP_MULTICAST_IF")) {
-        struct in_addr named = at(host, 0).sin_addr, none = {0};
+        struct in_addr named = at(host, 0).v4.sin_addr, none = {0};
         return setsockopt(fd, r->level, r->number, round % 2 ? &none : &named, sizeof named);
     }
     if (is(r, "TCP_FASTOPEN_KEY")) return setsockopt(fd, r->level, r->number, &"0123456789abcdefg"[round % 2], 16);
@@ -195,7 +195,7 @@ static void all_rows(void) {
 /* Values that Linux takes and eft does not are refused before the first address, too. */
 static void values(void) {
     for (int decided = 0; decided < 2; decided++) {
-        int fd = decided ? bound(SOCK_STREAM, host) : socket(AF_INET, SOCK_STREAM, 0);
+        int fd = decided ? bound(SOCK_STREAM, host) : socket(family, SOCK_STREAM, 0);
         int never = IP_PMTUDISC_INTERFACE, may = IP_PMTUDISC_DONT, told = -1;
         FAILS(setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &never, sizeof never), EINVAL);
         CHECK(setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &may, sizeof may) == 0);

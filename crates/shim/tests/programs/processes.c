@@ -98,8 +98,8 @@ static void after_exec(void) {
     write_all(out, "x", 1);
     read_all(s, to, 1);
     /* The listener still has its shadow socket on the loopback. */
-    struct sockaddr_in a = at("127.0.0.1", port_of(l));
-    int local = socket(AF_INET, SOCK_STREAM, 0);
+    union address a = at(near, port_of(l));
+    int local = socket(family, SOCK_STREAM, 0);
     CHECK(connect(local, (void *)&a, sizeof a) == 0);
     CHECK(accept(l, NULL, NULL) >= 0);
 }
@@ -253,7 +253,7 @@ static void passing(void) {
         char to[5];
         read_all(s, to, 5);
         write_all(s, to, 5);
-        struct sockaddr_in a;
+        union address a;
         socklen_t len = sizeof a;
         CHECK(getpeername(s, (void *)&a, &len) == 0);
         CHECK(connect(fresh, (void *)&a, sizeof a) == -1);
@@ -262,7 +262,7 @@ static void passing(void) {
     connected(fds);
     pass(over[0], fds[1]);
     close(fds[1]);
-    pass(over[0], socket(AF_INET, SOCK_STREAM, 0));
+    pass(over[0], socket(family, SOCK_STREAM, 0));
     write_all(fds[0], "hello", 5);
     char to[5];
     read_all(fds[0], to, 5);

@@ -41,7 +41,7 @@ static void names(void) {
     EQUAL(resolve("web.test", AI_V4MAPPED, AF_INET6, to, NULL), 101);
     CHECK(!strcmp(to, "::ffff:10.78.0.2"));
     EQUAL(resolve("big.test", 0, AF_INET, to, NULL), 120);
-    struct sockaddr_in a = at("10.78.0.2", 80);
+    union address a = at("10.78.0.2", 80);
     char host_name[100], service[100];
     CHECK(getnameinfo((void *)&a, sizeof a, host_name, 100, service, 100, NI_NUMERICSERV) == 0);
     CHECK(!strcmp(host_name, "web.test") && !strcmp(service, "80"));
@@ -91,7 +91,7 @@ static void interfaces(void) {
     CHECK(names && !strcmp(names[0].if_name, "lo") && !strcmp(names[1].if_name, "eft0"));
     EQUAL(names[2].if_index, 0);
     if_freenameindex(names);
-    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    int fd = socket(family, SOCK_DGRAM, 0);
     struct ifreq r;
     memset(&r, 0, sizeof r);
     strcpy(r.ifr_name, "eft0");
@@ -117,15 +117,15 @@ static void loopback(void) {
     struct epoll_event e = {.events = EPOLLIN};
     CHECK(epoll_ctl(set, EPOLL_CTL_ADD, l, &e) == 0);
     for (int i = 0; i < 30; i++) {
-        const char *from = i % 3 ? "127.0.0.1" : host;
-        struct sockaddr_in a = at(from, port_of(l)), peer;
-        int c = socket(AF_INET, SOCK_STREAM, 0);
+        const char *from = i % 3 ? near : host;
+        union address a = at(from, port_of(l)), peer;
+        int c = socket(family, SOCK_STREAM, 0);
         CHECK(connect(c, (void *)&a, sizeof a) == 0);
         EQUAL(epoll_wait(set, &e, 1, 10000), 1);
         socklen_t len = sizeof peer;
         int s = accept(l, (void *)&peer, &len);
         CHECK(s >= 0);
-        EQUAL(peer.sin_addr.s_addr, inet_addr(from));
+        CHECK(is_at(&peer, from));
         FAILS(accept(l, NULL, NULL), EAGAIN);
         EQUAL(epoll_wait(set, &e, 1, 0), 0);
         write_all(c, "x", 1);
@@ -134,8 +134,8 @@ static void loopback(void) {
         close(c), close(s);
     }
     /* Both at once: two in the queues, one event, two accepts. */
-    struct sockaddr_in a = at("127.0.0.1", port_of(l)), b = at(host, port_of(l));
-    int c = socket(AF_INET, SOCK_STREAM, 0), d = socket(AF_INET, SOCK_STREAM, 0);
+    union address a = at(near, port_of(l)), b = at(host, port_of(l));
+    int c = socket(family, SOCK_STREAM, 0), d = socket(family, SOCK_STREAM, 0);
     CHECK(connect(c, (void *)&a, sizeof a) == 0 && connect(d, (void *)&b, sizeof b) == 0);
     for (int i = 0; i < 2; i++) {
         EQUAL(epoll_wait(set, &e, 1, 10000), 1);
@@ -145,25 +145,25 @@ static void loopback(void) {
     }
     EQUAL(epoll_wait(set, &e, 1, 50), 0);
     /* Nobody else can listen there now; a loopback bind is the kernel's alone. */
-    int k = socket(AF_INET, SOCK_STREAM, 0);
+    int k = socket(family, SOCK_STREAM, 0);
     FAILS(bind(k, (void *)&a, sizeof a), EADDRINUSE);
-    k = bound(SOCK_STREAM, "127.0.0.1");
+    k = bound(SOCK_STREAM, near);
     CHECK(listen(k, 1) == 0);
     b = at(host, port_of(k));
-    d = socket(AF_INET, SOCK_STREAM, 0);
+    d = socket(family, SOCK_STREAM, 0);
     FAILS(connect(d, (void *)&b, sizeof b), ECONNREFUSED);
     close(l);
     /* The stack's duplicate of the kernel's listener goes a moment later. */
     for (int i = 0; i < 1000; i++) {
-        c = socket(AF_INET, SOCK_STREAM, 0);
+        c = socket(family, SOCK_STREAM, 0);
         if (connect(c, (void *)&a, sizeof a) != 0 && errno == ECONNREFUSED) break;
         close(c);
         usleep(10000);
     }
     EQUAL(errno, ECONNREFUSED);
     /* Bound to the wildcard for eft, then connected to the loopback after all. */
-    c = bound(SOCK_STREAM, "0.0.0.0");
-    a = at("127.0.0.1", port_of(k));
+    c = bound(SOCK_STREAM, everywhere());
+    a = at(near, port_of(k));
     CHECK(connect(c, (void *)&a, sizeof a) == 0);
     int s = accept(k, NULL, NULL);
     write_all(c, "y", 1);
@@ -172,22 +172,22 @@ static void loopback(void) {
 }
 
 static void silent(void) {
-    struct sockaddr_in a = at("10.78.0.99", 80);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    union address a = at("10.78.0.99", 80);
+    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK, 0);
     FAILS(connect(fd, (void *)&a, sizeof a), EINPROGRESS);
     FAILS(connect(fd, (void *)&a, sizeof a), EALREADY);
     EQUAL(now(fd, POLLIN | POLLOUT), 0);
     FAILS(write(fd, "x", 1), EAGAIN);
-    struct sockaddr_in peer;
+    union address peer;
     socklen_t len = sizeof peer;
     FAILS(getpeername(fd, (void *)&peer, &len), ENOTCONN);
-    fd = socket(AF_INET, SOCK_STREAM, 0);
+    fd = socket(family, SOCK_STREAM, 0);
     struct timeval t = {0, 30000};
     CHECK(setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t) == 0);
     FAILS(connect(fd, (void *)&a, sizeof a), EINPROGRESS);
     /* What would go past the stack fails. */
-    FAILS(socket(AF_INET, SOCK_RAW, IPPROTO_ICMP), EPROTONOSUPPORT);
-    FAILS(socket(AF_INET, SOCK_DGRAM, IPPROTO_ICMP), EPROTONOSUPPORT);
+    FAILS(socket(family, SOCK_RAW, IPPROTO_ICMP), EPROTONOSUPPORT);
+    FAILS(socket(family, SOCK_DGRAM, IPPROTO_ICMP), EPROTONOSUPPORT);
 }
 
 /* Started with a connection as standard input and output, knowing nothing of it. */
@@ -308,27 +308,27 @@ static void is_told(int l, int fd, const char *what) {
 /* MSG_FASTOPEN connects on the stack. Past it nothing does but connect: who tries is refused, and can still connect. */
 static void fast_open(void) {
     int l = listening();
-    struct sockaddr_in a = at(host, port_of(l));
+    union address a = at(host, port_of(l));
     struct iovec v = {.iov_base = "x", .iov_len = 1};
     struct mmsghdr m = {.msg_hdr = {.msg_name = &a, .msg_namelen = sizeof a, .msg_iov = &v, .msg_iovlen = 1}};
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    int fd = socket(family, SOCK_STREAM, 0);
     EQUAL(sendto(fd, "x", 1, MSG_FASTOPEN, (void *)&a, sizeof a), 1);
     FAILS(sendto(fd, "x", 1, MSG_FASTOPEN, (void *)&a, sizeof a), EISCONN);
     is_told(l, fd, "x");
-    fd = socket(AF_INET, SOCK_STREAM, 0);
+    fd = socket(family, SOCK_STREAM, 0);
     EQUAL(sendmsg(fd, &m.msg_hdr, MSG_FASTOPEN), 1);
     write_all(fd, "y", 1);
     is_told(l, fd, "xy");
-    fd = socket(AF_INET, SOCK_STREAM, 0);
+    fd = socket(family, SOCK_STREAM, 0);
     EQUAL(sendmmsg(fd, &m, 1, MSG_FASTOPEN), 1);
     is_told(l, fd, "x");
     FAILS(sendto(l, "x", 1, MSG_FASTOPEN, (void *)&a, sizeof a), EISCONN);
     a = at(host, 1);
-    fd = socket(AF_INET, SOCK_STREAM, 0);
+    fd = socket(family, SOCK_STREAM, 0);
     FAILS(sendto(fd, "x", 1, MSG_FASTOPEN, (void *)&a, sizeof a), ECONNREFUSED);
     close(fd);
-    a = at("127.0.0.1", port_of(l));
-    fd = socket(AF_INET, SOCK_STREAM, 0);
+    a = at(near, port_of(l));
+    fd = socket(family, SOCK_STREAM, 0);
     FAILS(sendto(fd, "x", 1, MSG_FASTOPEN, (void *)&a, sizeof a), EOPNOTSUPP);
     FAILS(sendmsg(fd, &m.msg_hdr, MSG_FASTOPEN), EOPNOTSUPP);
     FAILS(sendmmsg(fd, &m, 1, MSG_FASTOPEN), EOPNOTSUPP);
@@ -337,8 +337,8 @@ static void fast_open(void) {
     is_told(l, fd, "y");
 }
 
-static int early(struct sockaddr_in *to, int flags) {
-    int on = 1, fd = socket(AF_INET, SOCK_STREAM | flags, 0);
+static int early(union address *to, int flags) {
+    int on = 1, fd = socket(family, SOCK_STREAM | flags, 0);
     CHECK(setsockopt(fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, &on, sizeof on) == 0);
     CHECK(connect(fd, (void *)to, sizeof *to) == 0);
     FAILS(connect(fd, (void *)to, sizeof *to), EISCONN);
@@ -351,8 +351,8 @@ static int early(struct sockaddr_in *to, int flags) {
 /* Without a cookie: a socket that does not wait keeps its bytes, and connects. */
 static void fast_open_later(void) {
     int l = listening();
-    struct sockaddr_in a = at(host, port_of(l));
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    union address a = at(host, port_of(l));
+    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK, 0);
     FAILS(sendto(fd, "x", 1, MSG_FASTOPEN, (void *)&a, sizeof a), EINPROGRESS);
     struct pollfd p = {.fd = fd, .events = POLLOUT};
     EQUAL(poll(&p, 1, 10000), 1);
@@ -365,7 +365,7 @@ static void fast_open_later(void) {
     int on = 1, two = 2;
     int other = listening();
     a = at(host, port_of(other));
-    fd = socket(AF_INET, SOCK_STREAM, 0);
+    fd = socket(family, SOCK_STREAM, 0);
     FAILS(setsockopt(fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, &two, sizeof two), EINVAL);
     CHECK(setsockopt(fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, &on, sizeof on) == 0);
     CHECK(connect(fd, (void *)&a, sizeof a) == 0);
@@ -375,7 +375,7 @@ static void fast_open_later(void) {
     close(other);
     /* Now there is one. */
     a = at(host, port_of(l));
-    fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK, 0);
     EQUAL(sendto(fd, "xy", 2, MSG_FASTOPEN, (void *)&a, sizeof a), 2);
     EQUAL(poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, 10000), 1);
     CHECK(fcntl(fd, F_SETFL, 0) == 0);
@@ -384,7 +384,7 @@ static void fast_open_later(void) {
     char much[1500], got[1500];
     for (size_t i = 0; i < sizeof much; i++)
         much[i] = (char)(i / 7);
-    fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK, 0);
     EQUAL(sendto(fd, much, sizeof much, MSG_FASTOPEN, (void *)&a, sizeof a), 1000);
     EQUAL(poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, 10000), 1);
     EQUAL(sendto(fd, much + 1000, 400, MSG_FASTOPEN, (void *)&a, sizeof a), 400);
@@ -397,7 +397,7 @@ static void fast_open_later(void) {
     CHECK(!memcmp(much, got, sizeof got));
     close(fd), close(there);
     /* Without bytes it is a connect. */
-    fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK, 0);
     CHECK(setsockopt(fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, &on, sizeof on) == 0);
     CHECK(connect(fd, (void *)&a, sizeof a) == 0);
     FAILS(sendto(fd, "", 0, 0, NULL, 0), EINPROGRESS);
@@ -483,8 +483,8 @@ static void orphaned(void) {
     char to;
     EQUAL(read(fds[0], &to, 1), -1);
     EQUAL(send(fds[0], "x", 1, MSG_NOSIGNAL), -1);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    struct sockaddr_in a = at(host, 80);
+    int fd = socket(family, SOCK_STREAM, 0);
+    union address a = at(host, 80);
     FAILS(connect(fd, (void *)&a, sizeof a), ENETUNREACH);
     nonblocking(fds[1]);
     int errors = 0;

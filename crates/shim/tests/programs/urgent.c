@@ -387,8 +387,8 @@ static void owned(void) {
     settle();
     signalled(4);
     /* The other way round, by a socket that had its owner before its address. */
-    int l = listening(), c = socket(AF_INET, SOCK_STREAM, 0);
-    struct sockaddr_in to = at(host, port_of(l));
+    int l = listening(), c = socket(family, SOCK_STREAM, 0);
+    union address to = at(host, port_of(l));
     CHECK(fcntl(c, F_SETOWN, getpid()) == 0);
     CHECK(connect(c, (void *)&to, sizeof to) == 0);
     int s = accept(l, NULL, NULL);
