@@ -219,20 +219,19 @@ impl Udp {
     fn receive_for_all(&mut self, cx: &Context, datagram: &Datagram) {
         let Datagram { ends, interface, .. } = datagram;
         let group = IpAddr::from(ends.local).is_multicast();
-        let gets = |i: &u32| {
-            fit(&self.blocks[*i], ends).is_some()
-                && (!group || self.admits(*i, *interface, ends.local, ends.remote))
-        };
-        let all: alloc::vec::Vec<u32> = self
-            .ports
-            .get(&ends.local_port)
-            .map(|candidates| candidates.iter().copied().filter(gets).collect())
-            .unwrap_or_default();
-        if all.is_empty() {
-            cx.count(Counter::DropNoSocket);
+        let mut places = 0..;
+        let mut nobody = true;
+        // By place, since what a socket gets changes its block, and never which sockets a port has.
+        while let Some(i) = places.next().and_then(|n| self.ports.get(&ends.local_port)?.get(n).copied()) {
+            let gets = fit(&self.blocks[i], ends).is_some()
+                && (!group || self.admits(i, *interface, ends.local, ends.remote));
+            if gets {
+                nobody = false;
+                self.put(cx, i, datagram);
+            }
         }
-        for i in all {
-            self.put(cx, i, datagram);
+        if nobody {
+            cx.count(Counter::DropNoSocket);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Memberships through requests of sockets, across deaths, and what members receive.
 
+use crate::allocations::allocations;
 use crate::host::*;
 use eft_base::errno::{EADDRINUSE, EADDRNOTAVAIL};
 use eft_base::{SocketId, WireAddress};
@@ -72,6 +73,25 @@ fn every_member_gets_a_copy_and_so_it_is_after_a_crash() {
     h.close(a);
     assert_eq!(h.told(), [(step::INCLUDE, v4(GROUP))]);
     assert_eq!(h.refused, 0, "nobody is told that a group's port is closed");
+}
+
+#[test]
+fn a_datagram_to_a_group_asks_for_no_more_memory_than_another() {
+    let mut h = Host::new();
+    let [member, alone] = [h.open(), h.open()];
+    assert_eq!((h.bind(member, [0; 4], 5353, 0), h.bind(alone, OWN, 99, 0)), (0, 0));
+    assert_eq!(h.change(member, 1, membership::JOIN, [0; 4]), 0);
+    let mut deliver = |to, socket: SocketId| {
+        let bytes = datagram((PEER, 9), to, b"hello");
+        let counted = allocations(|| h.deliver(&bytes, true));
+        assert!(h.receive(socket).is_some());
+        counted
+    };
+    let mut both = || [deliver((OWN, 99), alone), deliver((GROUP, 5353), member)];
+    // What is kept for the next turns is there after the first.
+    both();
+    let [one, group] = both();
+    assert!(group <= one, "{group} times, and {one} for a datagram to one socket");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The udp engine: ip and sockets are played by the test, applications write and read pages.
 
+mod allocations;
 mod errors;
 mod exchange;
 mod groups;
