@@ -1,20 +1,20 @@
 """TCP-AO (RFC 5925) between two stacks, since few kernels have it, and what is on the wire between them, checked here from its bytes."""
 
+import functools
 import hmac
 import struct
 import subprocess
 
 from harness import EFT, Scene, Stack, addresses, check, over_ipv6, sh, wait_until
+from sessions import session
 
 PORT = 1791
 HMAC, CMAC = "hmac(sha1)", "cmac(aes128)"
 
-# A session as BGP's between two that have each other's keys, of the same names at both ends but for 100 more: what one sends with, the
-# other receives with. Each says what it does; it goes on when a file says so.
-PROGRAM = """
-import errno, os, socket, struct, sys, time
-role, own, peer, port, names, secrets, go = sys.argv[1:8]
-family = socket.AF_INET6 if ":" in own else socket.AF_INET
+# Two that have each other's keys, of the same names at both ends but for 100 more: what one sends with, the other receives with.
+KEYS = """
+import ctypes, errno
+names, secrets = keys
 ADD, DEL, INFO, KEYS = 38, 39, 40, 41
 OFFSET = 0 if role == "server" else 100
 if family == socket.AF_INET:
@@ -45,15 +45,15 @@ def fails(number, call, *arguments, **more):
 def told_keys(s, count):
     # Python takes the length of all for that of one: the first is told, and how many there are.
     asked = struct.pack("=272xIHBBBBBBi16x", count, 4, 0, 0, 0, 0, 0, 0, 0)
-    import ctypes
     buffer, length = ctypes.create_string_buffer(asked.ljust(304 * count, b"\\0")), ctypes.c_uint32(304)
     assert ctypes.CDLL(None).getsockopt(s.fileno(), socket.IPPROTO_TCP, KEYS, buffer, ctypes.byref(length)) == 0
     keys = [buffer.raw[i * 304:][:304] for i in range(count)]
     assert length.value == 304 and struct.unpack_from("=I", keys[0], 272)[0] == count
     return sorted((k[278], k[279], k[192:192 + k[283]].decode()) for k in keys)
-s = socket.socket(family)
-fails(errno.ENOENT, info, s)
-if names != "none":
+def give_keys(s):
+    fails(errno.ENOENT, info, s)
+    if names == "none":
+        return
     for key, (name, secret) in enumerate(zip(names.split(";"), secrets.split(";"))):
         add(s, key + 1, name, secret, exclude=key == 1)
         fails(errno.EEXIST, add, s, key + 1, name, "another")
@@ -63,61 +63,25 @@ if names != "none":
     if role == "client":
         # It begins with the first.
         s.setsockopt(socket.IPPROTO_TCP, INFO, struct.pack("=IHBB5Q", 3, 0, *ids(1), 0, 0, 0, 0, 0))
-if role == "server":
-    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    s.bind(("::" if family == socket.AF_INET6 else "0.0.0.0", int(port)))
-    s.listen()
-    print("listens", flush=True)
-    s, _ = s.accept()
-else:
-    s.settimeout(4)
-    s.bind((own, 0))
-    s.connect((peer, int(port)))
-    s.settimeout(None)
-def read(n):
-    data = b""
-    while len(data) < n:
-        more = s.recv(n - len(data))
-        if not more:
-            raise SystemExit("the peer has closed")
-        data += more
-    return data
-if role == "server":
-    turn = 0
-    while True:
-        size = struct.unpack("!I", read(4))[0]
-        if not size:
-            break
-        if turn == 1:
-            # From now on the peer is to sign with its second key; it follows, and asks for nothing itself.
-            ask_for(s, 2)
-        s.sendall(read(size)[::-1])
-        turn += 1
-    if names != "none":
+def looks(s, turn):
+    if role == "server" and turn == 1:
+        # From now on the peer is to sign with its second key; it follows, and asks for nothing itself.
+        ask_for(s, 2)
+    if role == "client" and turn == 3 and names != "none":
+        # The server has asked for it, and so do we.
+        assert info(s)[2] == 102, info(s)
+        ask_for(s, 2)
+def ends(s):
+    if names == "none":
+        return
+    if role == "server":
         flags, _, current, next, good, bad, unknown, unsigned, _ = info(s)
         assert (current, next, bad, unknown, unsigned) == (2, 102, 0, 0, 0) and flags & 3 == 3 and good > 20, info(s)
-    s.close()
-else:
-    for turn, size in enumerate([19, 4096, 3_000_000, 19, 200_000]):
-        while turn and not os.path.exists(f"{go}{turn}"):
-            time.sleep(0.01)
-        if turn == 3 and names != "none":
-            # The server has asked for it, and so do we.
-            assert info(s)[2] == 102, info(s)
-            ask_for(s, 2)
-        data = os.urandom(size)
-        s.sendall(struct.pack("!I", size))
-        s.sendall(data)
-        assert read(size) == data[::-1]
-        print("answered", turn, flush=True)
-    if names != "none":
+    else:
         fails(errno.EBUSY, delete, s, 2)
         delete(s, 1)
         fails(errno.ENOENT, delete, s, 1)
         assert told_keys(s, 1) == [(102, 2, secrets.split(";")[1])]
-    s.sendall(struct.pack("!I", 0))
-    assert s.recv(1) == b""
-    print("over", flush=True)
 """
 
 
@@ -149,25 +113,10 @@ class Two:
         return stack
 
 
-def session(scene, two, name, keys, kill=False):
+def between(scene, two, name, keys, kill=lambda turn: None):
     """A session with these keys (algorithms, secrets) of server and client; returns both processes."""
-    program, go = scene.dir / "session.py", scene.dir / f"{name}-go-"
-    program.write_text(PROGRAM)
-    start = lambda side, role: scene.start(*two.on(side, "python3", program, role, two.addresses[side], two.addresses[1 - side], PORT,
-                                                   *keys[side], go), log=f"{name}-{role}.log")
-    server = start(0, "server")
-    wait_until(lambda: "listens" in server.log.read_text() or server.poll() is not None, 20, "a listener")
-    check(server.poll() is None, server.log.read_text())
-    client = start(1, "client")
-    for turn in range(5):
-        done = lambda: f"answered {turn}" in client.log.read_text() or client.poll() is not None
-        wait_until(done, 60, f"an answer to message {turn} of {name}: {client.log.read_text()}")
-        if client.poll() is not None and turn < 4:
-            break
-        if kill and turn in (0, 2, 3):
-            two.stack(turn % 2).kill("tcp")
-        (scene.dir / f"{go}{turn + 1}").touch()
-    return server, client
+    sides = [(functools.partial(two.on, side), two.addresses[side], keys[side]) for side in (0, 1)]
+    return session(scene, name, KEYS, PORT, *sides, kill)
 
 
 def cmac(key, data):
@@ -252,7 +201,7 @@ def authenticated_sessions():
             wait_until(lambda: "listening on" in tcpdump.log.read_text(), 10, "tcpdump")
             secrets = ("a secret of one", "another secret, longer than the first")
             keys = (";".join(algorithms), ";".join(secrets))
-            server, client = session(scene, two, name, (keys, keys), kill=True)
+            server, client = between(scene, two, name, (keys, keys), lambda turn: two.stack(turn % 2).kill("tcp"))
             check(client.wait(30) == 0 and "over" in client.log.read_text(), f"{name}: {client.log.read_text()}")
             check(server.wait(30) == 0, f"{name}: {server.log.read_text()}")
             tcpdump.terminate()
@@ -277,7 +226,7 @@ def unauthenticated_sessions():
         for name, keys, counter in cases:
             stack = two.stack(0)
             before = stack.counter("tcp", f"drop_{counter}")
-            server, client = session(scene, two, name, keys)
+            server, client = between(scene, two, name, keys)
             told = client.log.read_text()
             check(client.wait(20) != 0 and ("timed out" in told or "TimeoutError" in told), f"{name}: {told}")
             server.terminate()
