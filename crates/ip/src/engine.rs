@@ -173,6 +173,7 @@ impl Ip {
         }
         for n in interfaces {
             if self.link(n).is_some_and(|l| l.up) {
+                self.join_own_groups(cx.now, n);
                 let new = self.routes.new_addresses(n, &before);
                 self.announce(cx, n, new, out);
             }

@@ -20,6 +20,7 @@ impl Ip {
         if link.up && !was_up {
             let all = self.routes.addresses_of(interface).collect();
             self.announce(cx, interface, all, out);
+            self.join_own_groups(cx.now, interface);
             self.groups.link_up(cx.now, interface);
             self.start_autoconf(cx, interface);
         }

@@ -167,7 +167,12 @@ fn ip_packet(frame: &[u8]) -> Option<Vec<u8>> {
         ([0x86, 0xdd], 6) => 40 + usize::from(u16::from_be_bytes([*packet.get(4)?, *packet.get(5)?])),
         _ => return None,
     };
-    let of_the_link = packet[0] >> 4 == 6 && packet.get(6) == Some(&ICMPV6) && *packet.get(40)? >= 130;
+    // Of groups they speak behind options hop by hop.
+    let of_the_link = match (packet[0] >> 4, packet.get(6)) {
+        (6, Some(&ICMPV6)) => *packet.get(40)? >= 130,
+        (6, Some(0)) => *packet.get(40)? == ICMPV6 && *packet.get(48)? >= 130,
+        _ => false,
+    };
     (!of_the_link).then(|| packet.get(..len).map(<[u8]>::to_vec))?
 }
 

@@ -7,10 +7,16 @@ use core::net::IpAddr;
 use eft_base::Instant;
 use eft_messages::transport::membership::SOURCES_MAX;
 
+/// What is wanted of a group of the host's own: everything.
+static EVERYTHING: Filter = Filter { exclude: true, sources: Vec::new() };
+
 /// A group on an interface.
 #[derive(Debug)]
 pub(super) struct Member {
+    /// What a transport wants.
     pub wanted: Filter,
+    /// The host itself is a member.
+    pub own: bool,
     /// A transport has named it since its list began.
     pub confirmed: bool,
     /// The filter as of the last change that is being reported.
@@ -33,6 +39,7 @@ impl Member {
     pub fn new() -> Member {
         Member {
             wanted: Filter::default(),
+            own: false,
             confirmed: true,
             told: Filter::default(),
             mode_left: 0,
@@ -44,9 +51,14 @@ impl Member {
         }
     }
 
+    /// What host and transport want together.
+    pub fn filter(&self) -> &Filter {
+        if self.own { &EVERYTHING } else { &self.wanted }
+    }
+
     /// Whether nothing is wanted, and routers know.
     pub fn is_over(&self) -> bool {
-        self.wanted.is_nothing() && self.change_at.is_none()
+        self.filter().is_nothing() && self.change_at.is_none()
     }
 
     /// The link is up again, or its routers may have forgotten: everything is reported as new.
@@ -59,17 +71,18 @@ impl Member {
     /// Compares what is wanted with what routers were told last; differences are to be reported `robustness` times (RFC 9776
     /// §5.1).
     fn notice_changes(&mut self, robustness: u8) {
-        if self.wanted == self.told {
+        if *self.filter() == self.told {
             return;
         }
-        let told = core::mem::replace(&mut self.told, self.wanted.clone());
-        if told.exclude != self.wanted.exclude {
+        let now = self.filter().clone();
+        let told = core::mem::replace(&mut self.told, now);
+        if told.exclude != self.told.exclude {
             // The report of the mode has all sources.
             self.mode_left = robustness;
             self.sources_left.clear();
             return;
         }
-        let wanted = &self.wanted;
+        let wanted = &self.told;
         let gone = told.sources.iter().filter(|s| !wanted.lists(**s));
         let new = wanted.sources.iter().filter(|s| !told.lists(**s));
         for source in gone.chain(new) {
@@ -105,9 +118,10 @@ impl Member {
 
     /// How the group stands (RFC 9776 §4.2.12).
     pub fn current(&self, group: IpAddr) -> Option<Record> {
-        let kind = if self.wanted.exclude { Kind::IsExclude } else { Kind::IsInclude };
-        let record = Record { kind, group, sources: self.wanted.sources.clone() };
-        (!self.wanted.is_nothing()).then_some(record)
+        let wanted = self.filter();
+        let kind = if wanted.exclude { Kind::IsExclude } else { Kind::IsInclude };
+        let record = Record { kind, group, sources: wanted.sources.clone() };
+        (!wanted.is_nothing()).then_some(record)
     }
 
     /// A query about the group was heard, to be answered at `at` (RFC 9776 §5.2, rules 3 to 5).
@@ -134,7 +148,7 @@ impl Member {
         if asked.is_empty() {
             return self.current(group);
         }
-        let sources: Vec<IpAddr> = asked.into_iter().filter(|s| self.wanted.admits(*s)).collect();
+        let sources: Vec<IpAddr> = asked.into_iter().filter(|s| self.filter().admits(*s)).collect();
         (!sources.is_empty()).then_some(Record { kind: Kind::IsInclude, group, sources })
     }
 }

@@ -3,14 +3,15 @@
 //!
 //! udp says which packets its sockets want ([`eft_messages::transport::membership`]): a [`filter::Filter`] for each group of each
 //! interface. [`table`] keeps them, [`member`] is one of them, with what routers were told about it, [`querier`] what is known
-//! of the routers of a link, [`wire`] the messages, which both protocols lay out alike, and [`receive`] and [`send`] the
-//! engine's part. Packets to groups that nobody wants are dropped when they arrive.
+//! of the routers of a link, [`wire`] the messages, which both protocols lay out alike, [`own`] the groups that the
+//! host itself is in, and [`receive`] and [`send`] the engine's part. Packets to groups that nobody wants are dropped when they arrive.
 //!
 //! Like ARP and neighbour discovery, these messages are no traffic between hosts: the filter is not asked about them.
 //! Groups and sources have no zones here: a group belongs to an interface.
 
 pub(crate) mod filter;
 mod member;
+mod own;
 mod querier;
 pub(crate) mod receive;
 mod send;

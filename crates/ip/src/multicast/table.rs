@@ -68,7 +68,7 @@ impl Groups {
     /// udp is connected, for the first time or again: its list begins anew.
     pub fn transport_reborn(&mut self, now: Instant) {
         self.order = None;
-        if !self.members.is_empty() {
+        if self.members.values().any(|m| !m.wanted.is_nothing()) {
             self.members.values_mut().for_each(|m| m.confirmed = false);
             self.stale_at = Some(now + PATIENCE);
             self.next = earlier(self.next, self.stale_at);
@@ -145,9 +145,32 @@ impl Groups {
         fits
     }
 
+    /// The groups that the host itself is a member of on an interface, whatever transports want.
+    pub fn set_own(&mut self, now: Instant, interface: u8, groups: &[IpAddr]) {
+        for group in groups {
+            self.members.entry((interface, *group)).or_insert_with(Member::new);
+        }
+        for ((_, group), member) in self.members.iter_mut().filter(|((i, _), _)| *i == interface) {
+            let before = core::mem::replace(&mut member.own, groups.contains(group));
+            if before != member.own {
+                member.change_at = Some(now + SETTLE);
+                self.next = earlier(self.next, member.change_at);
+            }
+        }
+    }
+
     /// A link is up: its routers are told everything again.
     pub fn link_up(&mut self, now: Instant, interface: u8) {
-        let here = self.members.iter_mut().filter(|((i, group), _)| *i == interface && is_reported(*group));
+        self.report_again(now, |(i, _)| *i == interface);
+    }
+
+    /// What was reported without an address of our own is reported again with one (RFC 3590 §4).
+    pub fn has_spokesman(&mut self, now: Instant, interface: u8) {
+        self.report_again(now, |(i, group)| *i == interface && group.is_ipv6());
+    }
+
+    fn report_again(&mut self, now: Instant, which: impl Fn(&(u8, IpAddr)) -> bool) {
+        let here = self.members.iter_mut().filter(|(key, _)| which(key) && is_reported(key.1));
         for (_, member) in here {
             member.forget_reports();
             member.change_at = Some(now + SETTLE);
@@ -177,7 +200,7 @@ impl Groups {
                     *i == interface
                         && group.is_ipv6() == ipv6
                         && is_reported(*group)
-                        && !member.wanted.is_nothing()
+                        && !member.filter().is_nothing()
                 });
                 for (_, member) in here {
                     let at = at_random(now, random, delay);
@@ -235,7 +258,7 @@ impl Groups {
                 let answer = member.answer(*group);
                 match version {
                     Version::Third => to.extend(answer),
-                    _ if !member.wanted.is_nothing() => {
+                    _ if !member.filter().is_nothing() => {
                         member.reported_last = true;
                         said.push((place, Said::Older(version, *group, false)));
                     }
@@ -248,7 +271,7 @@ impl Groups {
                 member.change_at = (!member.is_reported()).then_some(again);
                 match version {
                     Version::Third => to.extend(changes),
-                    _ if member.wanted.is_nothing() => {
+                    _ if member.filter().is_nothing() => {
                         // Said once, by who reported last; IGMPv1 has no such message.
                         if member.reported_last && version == Version::Second {
                             said.push((place, Said::Older(version, *group, true)));

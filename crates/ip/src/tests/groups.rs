@@ -247,3 +247,60 @@ fn groups_that_a_new_life_of_udp_does_not_name_are_given_up() {
     assert_eq!(b.said(seconds(5)).iter().map(|p| p[32]).collect::<Vec<_>>(), [3, 3]);
     assert!(!is_delivered(&b.arrive_at(GROUP, PROTOCOL_UDP, &udp(5, 6, b"x"))));
 }
+
+/// Sender, and kind and group of each record, of a report by MLDv2.
+fn report6(packet: &[u8]) -> (Ipv6Addr, Vec<(u8, Ipv6Addr)>) {
+    let v6 = |bytes: &[u8]| Ipv6Addr::from(<[u8; 16]>::try_from(bytes).unwrap());
+    assert_eq!((packet[40], packet[48]), (58, 143));
+    let records = packet[56..].chunks(20).map(|record| (record[0], v6(&record[4..20])));
+    (v6(&packet[8..24]), records.collect())
+}
+
+#[test]
+fn the_groups_of_own_addresses_are_reported() {
+    let reports = |said: Vec<Vec<u8>>| -> Vec<_> {
+        said.iter().filter(|p| p[0] >> 4 == 6 && p[6] == 0).map(|p| report6(p)).collect()
+    };
+    let solicited = |a: Ipv6Addr| {
+        let [.., high, low] = a.segments();
+        Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xff00 | high & 0xff, low)
+    };
+    let mut b = Bench::met(false);
+    b.configure(CONFIG6);
+    let said = reports(b.said(seconds(5)));
+    let link_local = said.last().unwrap().0;
+    assert_eq!(link_local.segments()[0], 0xfe80);
+    let mut both = [solicited(Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 2)), solicited(link_local)];
+    both.sort();
+    // While no address is sure, from none; and then again (RFC 3590 §4). All hosts' group is never reported.
+    let counted = |said: &[(Ipv6Addr, Vec<(u8, Ipv6Addr)>)], from: Ipv6Addr| {
+        let here = said.iter().filter(|report| report.0 == from).flat_map(|(_, records)| records);
+        let mut records: Vec<_> = here.copied().collect();
+        records.sort();
+        records
+    };
+    let twice: Vec<_> = both.iter().flat_map(|group| [(4, *group); 2]).collect();
+    assert_eq!((counted(&said, Ipv6Addr::UNSPECIFIED), counted(&said, link_local)), (twice.clone(), twice));
+    let is_sure = said.iter().position(|(from, _)| *from == link_local).unwrap();
+    assert!(said[is_sure..].iter().all(|(from, _)| *from == link_local));
+    // A program is a member, too, and leaves: the host stays.
+    b.join(1, both[0].into());
+    b.step(2, membership::INCLUDE, both[0].into(), both[0].into());
+    assert_eq!(reports(b.said(seconds(3))), []);
+    b.reborn(ComponentId::UDP);
+    assert_eq!(reports(b.said(seconds(15))), []);
+    // Another address in place of the first.
+    b.configure(&CONFIG6.replace("fd77::2", "fd77::1:3"));
+    let said = reports(b.said(seconds(3)));
+    let old = solicited(Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 2));
+    let new = solicited(Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 1, 3));
+    assert_eq!(counted(&said, link_local), [(3, old), (3, old), (4, new), (4, new)]);
+    // The link comes up again.
+    b.nic_says(NicToIp::Link { mac: OUR_MAC, mtu: 1500, up: false, checksum: true, segment_max: 0 });
+    b.link(true, 0);
+    let mut both = [new, solicited(link_local)];
+    both.sort();
+    let twice: Vec<_> = both.iter().flat_map(|group| [(4, *group); 2]).collect();
+    let said = reports(b.said(seconds(5)));
+    assert_eq!((counted(&said, Ipv6Addr::UNSPECIFIED), counted(&said, link_local)), (twice.clone(), twice));
+}

@@ -1,7 +1,7 @@
 //! Duplicate address detection (RFC 4862 §5.4) for addresses that are in use already (RFC 4429): a stack whose ip is reborn
 //! must not be silent for a second. If another host has an address, it is given up.
 
-use super::address::{link_group, solicited_node};
+use super::address::{is_link_local, link_group, solicited_node};
 use super::discovery::{NeighbourMessage, message};
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
@@ -31,6 +31,9 @@ impl Ip {
     pub(crate) fn expire_tentatives(&mut self, cx: &mut Context, out: &mut Out) {
         for t in self.tentatives.take_due(cx.now) {
             if self.routes.addresses_of(t.interface).any(|a| a == IpAddr::V6(t.address)) {
+                if is_link_local(t.address) {
+                    self.groups.has_spokesman(cx.now, t.interface);
+                }
                 self.advertise(cx, t.interface, t.address, None, out);
             }
         }
@@ -47,6 +50,7 @@ impl Ip {
         cx.count(Counter::AddressesGivenUp);
         self.tentatives.remove(interface, address);
         self.routes.remove_address(interface, address.into());
+        self.join_own_groups(cx.now, interface);
         let shown = without_zone(address.into());
         self.autoconf_conflict(cx, interface, address.into(), out);
         self.complain(format!("address {shown}: another host on the link has it"));
