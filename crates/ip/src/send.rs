@@ -25,7 +25,9 @@ use eft_messages::transport::{
 };
 use zerocopy::{FromZeros, IntoBytes};
 
-const IP_LEN_MAX: usize = 65535;
+const IPV4_LEN_MAX: usize = 65535;
+/// RFC 8200 §3: the length field does not count the header.
+const IPV6_LEN_MAX: usize = 40 + 65535;
 /// Requests that wait for a frame slot, per transport.
 const LANE_MAX: usize = 8192;
 
@@ -168,7 +170,8 @@ impl Ip {
     fn check_size(&self, hop: Hop, o: &Outgoing) -> Result<u16, Refusal> {
         let too_long = (Counter::RefusedTooLong, EMSGSIZE);
         let len = family::len(o);
-        if len > IP_LEN_MAX {
+        let most = if o.source.is_ipv4() { IPV4_LEN_MAX } else { IPV6_LEN_MAX };
+        if len > most {
             return Err(too_long);
         }
         if hop.next == Next::Local {

@@ -16,13 +16,15 @@ use crate::socket::{Socket, bit};
 use crate::sys::{Errno, Result};
 use crate::{readiness, shadow};
 use core::ffi::c_int;
+use core::net::IpAddr;
 use core::sync::atomic::Ordering;
 use eft_base::{Endpoint, WireAddress};
 use eft_channel::socket::{DatagramHeader, Opt, datagram_record_len};
 use zerocopy::IntoBytes;
 
-/// Largest payload over IPv4.
+/// Largest payload over IPv4, and over IPv6, which does not count its header.
 const PAYLOAD_MAX: usize = 65507;
+const PAYLOAD6_MAX: usize = 65527;
 const HEADER_LEN: usize = size_of::<DatagramHeader>();
 
 /// Sends one datagram to `to`, or to the socket's peer. A datagram that is held back goes to the
@@ -47,7 +49,12 @@ pub unsafe fn send(
     }
     from.touchable()?;
     let len = from.left();
-    if len > PAYLOAD_MAX {
+    if len > payload_max(to.unwrap_or_else(|| socket.page.remote()).address) {
+        // As on Linux, what is held back goes with it, unless no length field could say so much.
+        if len <= usize::from(u16::MAX) {
+            let _guard = socket.lock_send()?;
+            socket.pending().store(0, Ordering::Relaxed);
+        }
         return Err(Errno(libc::EMSGSIZE));
     }
     let begun = socket.pending().load(Ordering::Relaxed) != 0;
@@ -101,6 +108,10 @@ pub unsafe fn send(
     }
 }
 
+fn payload_max(to: IpAddr) -> usize {
+    if to.is_ipv4() { PAYLOAD_MAX } else { PAYLOAD6_MAX }
+}
+
 /// Puts the payload into the ring, behind a part that is held back, and publishes it unless `more` is
 /// to come. False (and the descriptor plugged) if there is no room.
 fn put(fd: c_int, socket: &Socket, from: &mut Buffers, header: &DatagramHeader, more: bool) -> Result<bool> {
@@ -111,7 +122,7 @@ fn put(fd: c_int, socket: &Socket, from: &mut Buffers, header: &DatagramHeader, 
     let len = datagram_record_len(whole);
     // A datagram larger than the ring (SO_SNDBUF) would never fit. A part that was held back is
     // dropped with it.
-    if whole > PAYLOAD_MAX || len > page.send_limit() {
+    if whole > payload_max(header.address.into()) || len > page.send_limit() {
         socket.pending().store(0, Ordering::Relaxed);
         return Err(Errno(libc::EMSGSIZE));
     }
@@ -178,7 +189,7 @@ pub fn set_cork(socket: &Socket, on: bool) -> Result<()> {
     // The word is shared with the domain's other processes.
     match socket.pending().load(Ordering::Relaxed) as usize {
         0 => {}
-        held if held > PAYLOAD_MAX => socket.pending().store(0, Ordering::Relaxed),
+        held if held > PAYLOAD6_MAX => socket.pending().store(0, Ordering::Relaxed),
         // As on Linux nobody is told.
         held if check_segments(socket, &DatagramHeader::default(), held, true).is_err() => {
             socket.pending().store(0, Ordering::Relaxed)

@@ -667,3 +667,15 @@ fn settle(b: &mut Bench, seed: u64) {
         }
     }
 }
+
+#[test]
+fn a_packets_length_does_not_count_its_header() {
+    let mut b = Bench::met6(false);
+    b.send(ComponentId::UDP, 1, &datagram6(US6, THEM6, 65528));
+    assert_eq!(b.drain(), [sent(ComponentId::UDP, 1, eft_base::errno::EMSGSIZE)]);
+    b.send(ComponentId::UDP, 2, &datagram6(US6, THEM6, 65527));
+    let out = b.drain();
+    let fragments = b.frames6(&out);
+    let bytes: usize = fragments.iter().map(|s| s.body.len() - 8).sum();
+    assert_eq!((fragments.len(), bytes), (46, 65535));
+}

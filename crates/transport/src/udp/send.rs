@@ -28,8 +28,9 @@ use eft_messages::transport::{
 use record::{Next, Piece, RECORD_HEADER, next_piece, next_record};
 use zerocopy::IntoBytes;
 
-/// Largest payload: 65535 less the IPv4 and UDP headers.
-pub const PAYLOAD_MAX: usize = 65507;
+/// Largest payload over IPv4: 65535 less the IPv4 and UDP headers. IPv6 does not count its header.
+const PAYLOAD_MAX: usize = 65507;
+const PAYLOAD6_MAX: usize = 65527;
 const CHECKSUM_OFFSET: u16 = 6;
 /// Datagrams that one socket sends before another has its turn.
 const QUANTUM: usize = 64;
@@ -152,9 +153,6 @@ impl Udp {
         header: &DatagramHeader,
         out: &mut Outbox<Out>,
     ) -> Result<Option<Way>, (Counter, i32)> {
-        if header.len as usize > PAYLOAD_MAX {
-            return Err((Counter::DropTooLong, EMSGSIZE));
-        }
         if header.segment != 0 && header.len as usize > header.segment as usize * SEGMENTS_MAX {
             return Err((Counter::DropTooLong, EINVAL));
         }
@@ -170,6 +168,10 @@ impl Udp {
         } else {
             (header.address, header.port)
         };
+        let most = if IpAddr::from(destination).is_ipv4() { PAYLOAD_MAX } else { PAYLOAD6_MAX };
+        if header.len as usize > most {
+            return Err((Counter::DropTooLong, EMSGSIZE));
+        }
         if port == 0 || is_unspecified(destination) {
             return Err((Counter::DropNoDestination, EDESTADDRREQ));
         }
