@@ -31,6 +31,7 @@ import past
 import paths
 import programs
 import proxied
+import queues
 import recordings
 import regroups
 import returns
@@ -84,7 +85,7 @@ if __name__ == "__main__":
     cases = addresses.CASES + adoption.CASES + autoconf.CASES + inputs.CASES + options.CASES + recordings.CASES + budget.CASES + crashes.CASES + crowds.CASES + handover.CASES + datagrams.CASES + ipv6.CASES + marks.CASES + early.CASES + segments.CASES + signatures.CASES + authentication.CASES
     cases += servers.CASES + suites.CASES + libuv.CASES
     cases += hangups.CASES + groups.CASES + guests.CASES + injections.CASES
-    cases += programs.CASES + past.CASES + paths.CASES + proxied.CASES + regroups.CASES + returns.CASES + rootless.CASES + sandboxes.CASES + standbys.CASES + updates.CASES + visits.CASES + watchdog.CASES
+    cases += programs.CASES + past.CASES + paths.CASES + proxied.CASES + queues.CASES + regroups.CASES + returns.CASES + rootless.CASES + sandboxes.CASES + standbys.CASES + updates.CASES + visits.CASES + watchdog.CASES
     wanted = sys.argv[1:]
     if wanted[:1] == ["--ipv6"]:
         wanted = wanted[1:]

@@ -15,6 +15,7 @@
 //! the payload, padded to 8). A listener's receive ring holds [`AcceptRecord`]s.
 
 pub mod authentication;
+mod datagram;
 mod errors;
 mod option;
 pub mod pacing;
@@ -26,7 +27,8 @@ mod statistics;
 mod urgent;
 
 pub use authentication::{AuthenticationStatus, AuthenticationWishes, KeyCounts};
-pub use errors::{ERRORS_MAX, ErrorRecord, QUOTE_MAX};
+pub use datagram::{DatagramHeader, SEGMENTS_MAX, datagram_record_len, wanted};
+pub use errors::{ERRORS_MAX, ErrorRecord, QUOTE_MAX, RECORD_STAMPS_MAX, STAMPED};
 pub use option::{Opt, cork, early, fragment};
 pub use page::{
     COOKIE_KEYS_MAX, IDENTITY, IDENTITY_LEN, KIND, OWNER, RECEIVE_LOCK, SEND_LOCK, SHIM_WORDS, SendRoom,
@@ -355,40 +357,6 @@ pub struct AcceptRecord {
     pub remote_port: u16,
     pub local_port: u16,
     pub reserved: [u8; 20],
-}
-
-/// Before each datagram in a ring. 48 bytes; the payload is padded to a multiple of 8.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-pub struct DatagramHeader {
-    /// Bytes of payload.
-    pub len: u32,
-    /// The other side's port.
-    pub port: u16,
-    /// Our port.
-    pub local_port: u16,
-    /// The other side's address: source when received, destination when sent.
-    pub address: WireAddress,
-    /// Our address: destination when received; when sent, unspecified lets ip choose.
-    pub local: WireAddress,
-    pub ttl: u8,
-    pub tos: u8,
-    /// Not 0: the payload is several datagrams one after the other, each of as many bytes, the last of the rest. To be sent
-    /// as such (UDP_SEGMENT), or received one after the other (UDP_GRO).
-    pub segment: u16,
-    /// When received: the index of the interface that it came by, as programs know it; 0: none did.
-    pub interface: u16,
-    /// When sent: not 0 if this host gets no copy of what goes to a group (IP_MULTICAST_LOOP was off).
-    pub quiet: u8,
-    pub reserved: u8,
-}
-
-/// Datagrams of one record at most, as Linux takes from one call.
-pub const SEGMENTS_MAX: usize = 128;
-
-/// Bytes that a datagram of `len` occupies in a ring.
-pub const fn datagram_record_len(len: usize) -> usize {
-    size_of::<DatagramHeader>() + len.next_multiple_of(8)
 }
 
 #[cfg(test)]

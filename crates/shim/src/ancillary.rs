@@ -145,6 +145,7 @@ pub unsafe fn write(socket: &Socket, received: &Received, message: &mut msghdr) 
     let bits = socket.bits();
     // SAFETY: the program's control buffer.
     unsafe {
+        writer.put_stamp(stamps::arrived(socket, received.at));
         if bits & bit::PACKET_INFO != 0 {
             put_packet_info(&mut writer, bits & bit::INET6 != 0, received);
         }

@@ -13,6 +13,7 @@ use crate::interfaces::is_broadcast;
 use crate::received::{Received, quieten};
 use crate::segmentation::{self, Sent};
 use crate::socket::{Socket, bit};
+use crate::stamps;
 use crate::sys::{Errno, Result};
 use crate::{readiness, shadow};
 use core::ffi::c_int;
@@ -41,9 +42,7 @@ pub unsafe fn send(
     control: Sent,
 ) -> Result<usize> {
     // As on Linux, over IPv6 the flag has no effect.
-    let over_ipv6 = || {
-        socket.has(bit::INET6) && to.unwrap_or_else(|| socket.page.remote()).address.is_ipv6()
-    };
+    let over_ipv6 = || socket.has(bit::INET6) && to.unwrap_or_else(|| socket.page.remote()).address.is_ipv6();
     if flags & libc::MSG_OOB != 0 && !over_ipv6() {
         return Err(Errno(libc::EOPNOTSUPP));
     }
@@ -138,7 +137,8 @@ fn put(fd: c_int, socket: &Socket, from: &mut Buffers, header: &DatagramHeader, 
         return Ok(false);
     }
     if held == 0 {
-        page.write_send(end, header.as_bytes());
+        let (stamps, interface) = stamps::number(socket);
+        page.write_send(end, DatagramHeader { stamps, interface, ..*header }.as_bytes());
     }
     from.write_send(page, end.wrapping_add((HEADER_LEN + held) as u64), header.len as usize);
     if more {
@@ -202,7 +202,10 @@ pub fn set_cork(socket: &Socket, on: bool) -> Result<()> {
 /// Receives one datagram. As on Linux, MSG_OOB has no effect.
 pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Result<Received> {
     if flags & libc::MSG_ERRQUEUE != 0 {
-        return error_queue::take(fd, socket, to);
+        return match error_queue::take_notice(fd, socket) {
+            Some(_) => Ok(Received::nothing()),
+            None => error_queue::take(fd, socket, to),
+        };
     }
     to.touchable()?;
     let mut rounds = 0;
@@ -221,13 +224,7 @@ pub fn receive(fd: c_int, socket: &Socket, to: &mut Buffers, flags: c_int) -> Re
         }
         quieten(fd, socket);
         if socket.wishes_shut_read() && !readiness::must_not_wait(fd, socket, flags) {
-            return Ok(Received {
-                len: 0,
-                copied: 0,
-                from: Endpoint::UNSPECIFIED,
-                header: DatagramHeader::default(),
-                error: None,
-            });
+            return Ok(Received::nothing());
         }
         if socket.is_ended() {
             return Err(Errno(libc::ENETDOWN));
@@ -269,16 +266,22 @@ fn take(socket: &Socket, to: &mut Buffers, peek: bool) -> Result<Option<Received
         page.read_receive(taken, header.as_mut_bytes());
     }
     let len = header.len as usize;
-    if available < HEADER_LEN || len > page.receive_len() || datagram_record_len(len) > available {
+    let whole = header.received_len();
+    if available < HEADER_LEN || len > page.receive_len() || whole > available {
         // No transport writes this: the domain has overwritten its ring. Start anew.
         page.set_receive_taken(page.receive_end());
         return Ok(None);
     }
     let copied = len.min(to.left());
     to.read_receive(page, taken.wrapping_add(HEADER_LEN as u64), copied);
+    let mut at = [0; 8];
+    if header.stamps != 0 {
+        page.read_receive(taken.wrapping_add((whole - at.len()) as u64), &mut at);
+    }
+    let at = u64::from_ne_bytes(at);
     socket.set_shadow_turn(!peek);
     if !peek {
-        page.set_receive_taken(taken.wrapping_add(datagram_record_len(len) as u64));
+        page.set_receive_taken(taken.wrapping_add(whole as u64));
     }
     drop(guard);
     if !peek {
@@ -289,6 +292,7 @@ fn take(socket: &Socket, to: &mut Buffers, peek: bool) -> Result<Option<Received
         copied,
         from: Endpoint::new(header.address.into(), header.port),
         header,
+        at,
         error: None,
     }))
 }

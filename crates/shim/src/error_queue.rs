@@ -1,4 +1,4 @@
-//! IP_RECVERR: the error queue of a datagram socket, as in ip(7).
+//! The error queue of a datagram socket, as in ip(7): ICMP errors (IP_RECVERR), and what its sends became of.
 //!
 //! The transport puts ICMP errors into the socket's page; MSG_ERRQUEUE takes them out. While one waits the descriptor
 //! is readable, so that its waiters wake; module `poll` corrects what `poll` then reports.
@@ -6,8 +6,9 @@
 use crate::buffers::Buffers;
 use crate::received::{self, Received};
 use crate::socket::Socket;
+use crate::stream::Notice;
 use crate::sys::Result;
-use crate::{address, epoll, refusal};
+use crate::{address, epoll, refusal, stamps, zerocopy};
 use core::ffi::c_int;
 use core::net::IpAddr;
 use eft_base::Endpoint;
@@ -23,14 +24,27 @@ pub fn set(fd: c_int, socket: &Socket, on: bool) {
     page.set_option(Opt::ReceiveErrors, on as u32);
     match on {
         true => {
-            crate::error_watch::watch();
-            epoll::widen(fd);
+            watch(fd);
         }
         false => {
             page.set_errors_taken(page.errors_end());
             received::quieten(fd, socket);
         }
     }
+}
+
+/// The socket at `fd` has an error queue from now on.
+pub fn watch(fd: c_int) {
+    crate::error_watch::watch();
+    epoll::widen(fd);
+}
+
+/// Takes completions of sends with MSG_ZEROCOPY, or a time of a send, if that is what comes next. Never waits.
+pub fn take_notice(fd: c_int, socket: &Socket) -> Option<Notice> {
+    let completed = zerocopy::take(socket).map(Notice::Completed);
+    let notice = completed.or_else(|| stamps::take_of_datagram(socket).map(Notice::Stamped))?;
+    received::quieten(fd, socket);
+    Some(notice)
 }
 
 /// Takes the oldest error: the quoted payload into the buffers, the destination as the sender. Never waits.

@@ -9,7 +9,7 @@
 //! urgent byte is there; calls are checked for that in programs that set such an option on some socket, or asked so.
 
 use crate::socket::{Socket, bit};
-use crate::{readiness, received, refusal, stamps, stream, table, urgent};
+use crate::{readiness, received, refusal, stamps, stream, table, urgent, zerocopy};
 use core::ffi::c_int;
 use core::time::Duration;
 use eft_channel::socket::{Opt, flag};
@@ -31,9 +31,10 @@ pub fn checked(fd: c_int) -> Option<&'static Socket> {
 }
 
 fn queues_errors(socket: &Socket) -> bool {
+    let notices = socket.has(bit::ZEROCOPY) || stamps::is_on(socket);
     match socket.is_stream() {
-        true => (socket.has(bit::ZEROCOPY) || stamps::is_on(socket)) && !socket.has(bit::LISTENING),
-        false => socket.page.option(Opt::ReceiveErrors) != 0,
+        true => notices && !socket.has(bit::LISTENING),
+        false => notices || socket.page.option(Opt::ReceiveErrors) != 0,
     }
 }
 
@@ -51,7 +52,7 @@ pub fn has_data(socket: &Socket) -> bool {
 fn has_error(socket: &Socket) -> bool {
     match socket.is_stream() {
         true => stream::has_notice(socket),
-        false => socket.page.has_errors() || socket.page.error() != 0,
+        false => socket.page.has_errors() || socket.page.error() != 0 || zerocopy::is_pending(socket),
     }
 }
 

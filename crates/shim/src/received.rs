@@ -2,6 +2,7 @@
 
 use crate::readiness;
 use crate::socket::Socket;
+use crate::zerocopy;
 use core::ffi::c_int;
 use eft_base::Endpoint;
 use eft_channel::socket::{DatagramHeader, ErrorRecord};
@@ -14,11 +15,18 @@ pub struct Received {
     pub copied: usize,
     pub from: Endpoint,
     pub header: DatagramHeader,
+    /// When it came, in nanoseconds of the monotonic clock; 0: that is not known.
+    pub at: u64,
     /// It comes from the error queue.
     pub error: Option<ErrorRecord>,
 }
 
 impl Received {
+    pub fn nothing() -> Received {
+        let header = DatagramHeader::default();
+        Received { len: 0, copied: 0, from: Endpoint::UNSPECIFIED, header, at: 0, error: None }
+    }
+
     /// What a call with these flags returns.
     pub fn returned(&self, flags: c_int) -> usize {
         match flags & libc::MSG_TRUNC {
@@ -37,6 +45,7 @@ pub fn is_readable(socket: &Socket) -> bool {
         || socket.shadow_due()
         || page.error() != 0
         || page.has_errors()
+        || zerocopy::is_pending(socket)
         || socket.is_ended()
 }
 

@@ -8,7 +8,7 @@ use crate::socket::Socket;
 use crate::sys::{Errno, Result};
 use core::ffi::c_int;
 use eft_base::Endpoint;
-use eft_channel::socket::{DatagramHeader, QUOTE_MAX};
+use eft_channel::socket::{DatagramHeader, QUOTE_MAX, STAMPED};
 
 /// Whether there is one that was not taken.
 #[inline]
@@ -39,7 +39,7 @@ pub fn take_error(fd: c_int, socket: &Socket, to: &mut Buffers) -> Result<Receiv
         true => page.read_error(next, &mut [0; QUOTE_MAX]).errno,
         false => 0,
     };
-    page.set_error(pending);
+    page.set_error(if pending == STAMPED { 0 } else { pending });
     let quote = &quote[..error.len as usize];
     Ok(Received {
         len: quote.len(),
@@ -51,6 +51,7 @@ pub fn take_error(fd: c_int, socket: &Socket, to: &mut Buffers) -> Result<Receiv
             tos: error.tos,
             ..DatagramHeader::default()
         },
+        at: 0,
         error: Some(error),
     })
 }

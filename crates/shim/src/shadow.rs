@@ -74,7 +74,7 @@ pub fn take(socket: &Socket, shadow: c_int, to: &Buffers, peek: bool) -> Result<
     header.port = from.port;
     header.address = WireAddress::from(from.address);
     header.local_port = socket.page.local().port;
-    Ok(Some(Received { len, copied: len.min(to.left()), from, header, error: None }))
+    Ok(Some(Received { len, copied: len.min(to.left()), from, header, at: 0, error: None }))
 }
 
 /// Notes if nothing is left, so that the descriptor does not stay readable.

@@ -87,6 +87,7 @@ const COMPLETIONS: usize = SHIM_WORDS + 52;
 const COMPLETIONS_TAKEN: usize = SHIM_WORDS + 56;
 const STAMP_BASE: usize = SHIM_WORDS + 60;
 const SECOND_INODE: usize = SHIM_WORDS + 64;
+const STAMPS_READ: usize = SHIM_WORDS + 72;
 
 /// Which hidden kernel socket on the loopback: the second one is a listener's of both IP versions.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -193,7 +194,12 @@ impl Socket {
         (self.word(COMPLETIONS), self.word(COMPLETIONS_TAKEN))
     }
 
-    /// Low half of the offset from which SOF_TIMESTAMPING_OPT_ID counts.
+    /// Of a datagram socket, how many times of the first record in its error queue the program has taken.
+    pub fn stamps_read(&self) -> &AtomicU32 {
+        self.word(STAMPS_READ)
+    }
+
+    /// Low half of the offset from which SOF_TIMESTAMPING_OPT_ID counts; of a datagram socket, the number of its next datagram.
     pub fn stamp_base(&self) -> &AtomicU32 {
         self.word(STAMP_BASE)
     }

@@ -1,14 +1,16 @@
-//! SO_TIMESTAMPING on a stream (Documentation/networking/timestamping.rst of the kernel): when a send's last byte was given to
-//! the network's queue, when a device had it, and when the peer acknowledged it, from the error queue; and when what is
+//! SO_TIMESTAMPING (Documentation/networking/timestamping.rst of the kernel): when a datagram or a send's last byte was given to
+//! the network's queue, when a device had it, and when a stream's peer acknowledged it, from the error queue; and when what is
 //! received came. The transport takes the times; here they become those of the wall's clock.
 
+use crate::domain;
 use crate::readiness;
 use crate::socket::Socket;
 use crate::sys::{Errno, Result};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU64, Ordering};
 use core::time::Duration;
-use eft_channel::socket::{Opt, Stamp, stamping};
+use eft_channel::socket::{Opt, QUOTE_MAX, STAMPED, Stamp, stamping, wanted};
+use zerocopy::IntoBytes;
 
 /// Further flags, `SOF_TIMESTAMPING_…`.
 const SOFTWARE: u32 = 16;
@@ -34,9 +36,13 @@ pub fn set(socket: &Socket, flags: u32) -> bool {
     let before = socket.page.stamping();
     prepare(socket);
     if flags & OPT_ID != 0 && before & OPT_ID == 0 {
-        // Numbers count bytes from here.
+        // Numbers count bytes from here, or datagrams.
         let page = &socket.page;
-        let first = if flags & OPT_ID_TCP != 0 { page.send_end() } else { page.send_released() };
+        let first = match socket.is_stream() {
+            true if flags & OPT_ID_TCP != 0 => page.send_end(),
+            true => page.send_released(),
+            false => 0,
+        };
         socket.stamp_base().store(first as u32, Ordering::Relaxed);
     }
     socket.page.set_option(Opt::Timestamping, flags);
@@ -54,7 +60,7 @@ pub fn inherit(listener: &Socket, socket: &Socket) {
 
 /// Before the option is first set on a socket.
 fn prepare(socket: &Socket) {
-    if socket.page.stamping() == 0 && socket.page.errors_end() == 0 {
+    if socket.is_stream() && socket.page.stamping() == 0 && socket.page.errors_end() == 0 {
         socket.page.clear_stamp_requests();
     }
 }
@@ -63,6 +69,45 @@ fn prepare(socket: &Socket) {
 #[inline]
 pub fn is_on(socket: &Socket) -> bool {
     socket.page.stamping() & SENDS != 0
+}
+
+/// Which times of a datagram are wanted, and the number that they are told with. Under the send lock, once for each datagram.
+pub fn number(socket: &Socket) -> (u8, u16) {
+    let flags = socket.page.stamping();
+    let bit = |flag: u32, bit: u8| if flags & flag != 0 { bit } else { 0 };
+    match bit(stamping::TX_SCHED, wanted::SCHEDULED) | bit(stamping::TX_SOFTWARE, wanted::SENT) {
+        0 => (0, 0),
+        wanted => (wanted, socket.stamp_base().fetch_add(1, Ordering::Relaxed) as u16),
+    }
+}
+
+/// Takes the oldest time of a datagram, if it is the oldest in the error queue.
+pub fn take_of_datagram(socket: &Socket) -> Option<Stamp> {
+    let page = &socket.page;
+    let _guard = socket.lock_receive().ok()?;
+    if !page.has_errors() {
+        return None;
+    }
+    let taken = page.errors_taken();
+    let mut bytes = [0; QUOTE_MAX];
+    let record = page.read_error(taken, &mut bytes);
+    if record.errno != STAMPED {
+        return None;
+    }
+    let count = record.len as usize / size_of::<Stamp>();
+    // The word is shared with the domain's other processes.
+    let next = (socket.stamps_read().load(Ordering::Relaxed) as usize).min(count.saturating_sub(1));
+    let mut stamp = Stamp::default();
+    let at = next * size_of::<Stamp>();
+    stamp.as_mut_bytes().copy_from_slice(&bytes[at..at + size_of::<Stamp>()]);
+    let is_last = next + 1 >= count;
+    socket.stamps_read().store(if is_last { 0 } else { next as u32 + 1 }, Ordering::Relaxed);
+    if is_last {
+        page.set_errors_taken(taken.wrapping_add(1));
+        // There may be more than the page has room for.
+        domain::notify(socket);
+    }
+    Some(stamp)
 }
 
 /// Whether there is a time to take.
@@ -105,9 +150,15 @@ pub fn extended(socket: &Socket, stamp: &Stamp, inet6: bool) -> ([u8; 64], usize
     bytes[..4].copy_from_slice(&libc::ENOMSG.to_ne_bytes());
     bytes[4] = ORIGIN;
     bytes[8..12].copy_from_slice(&stamp.kind.to_ne_bytes());
-    let number = match socket.page.stamping() & OPT_ID {
-        0 => 0,
-        _ => stamp.end.wrapping_sub(1).wrapping_sub(socket.stamp_base().load(Ordering::Relaxed)),
+    let base = socket.stamp_base().load(Ordering::Relaxed);
+    let number = match (socket.page.stamping() & OPT_ID, socket.is_stream()) {
+        (0, _) => 0,
+        // Of the numbers so far, the last with this low half.
+        (_, false) => {
+            let last = base.wrapping_sub(1);
+            last.wrapping_sub((last as u16).wrapping_sub(stamp.end as u16).into())
+        }
+        _ => stamp.end.wrapping_sub(1).wrapping_sub(base),
     };
     bytes[12..16].copy_from_slice(&number.to_ne_bytes());
     let address = if inet6 { size_of::<libc::sockaddr_in6>() } else { size_of::<libc::sockaddr_in>() };
@@ -132,6 +183,11 @@ pub fn received(socket: &Socket) -> Option<[u8; 48]> {
         return None;
     }
     told(socket, socket.page.received_at())
+}
+
+/// When a datagram came, if that is wanted.
+pub fn arrived(socket: &Socket, at: u64) -> Option<[u8; 48]> {
+    (socket.page.stamping() & stamping::RX_SOFTWARE != 0).then(|| told(socket, at))?
 }
 
 /// How far readings of two clocks may differ, in nanoseconds, without a change of either.

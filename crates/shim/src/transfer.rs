@@ -8,7 +8,7 @@ use crate::shadow_send;
 use crate::socket::{Socket, bit};
 use crate::sys::{Errno, Result};
 use crate::table::{self, Entry};
-use crate::{ancillary, convert, datagram, early, establish, refusal, stream, urgent};
+use crate::{ancillary, convert, datagram, early, error_queue, establish, refusal, stream, urgent, zerocopy};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_base::Endpoint;
@@ -76,7 +76,7 @@ unsafe fn send_datagram(
     control: Sent,
 ) -> Result<usize> {
     // SAFETY: by the caller.
-    match unsafe { way(socket, to, len) }? {
+    let sent = match unsafe { way(socket, to, len) }? {
         Way::Stack(to) => {
             if to.is_some() {
                 establish::bind_any(socket)?;
@@ -90,7 +90,9 @@ unsafe fn send_datagram(
             // SAFETY: by the caller.
             unsafe { shadow_send::send(fd, socket, &buffers, flags, to, control) }
         }
-    }
+    }?;
+    zerocopy::sent(socket, flags);
+    Ok(sent)
 }
 
 /// Receives into `buffers`, without the sender's address.
@@ -273,6 +275,12 @@ pub unsafe fn receive_message(
     }
     if socket.is_stream() && queue {
         let notice = stream::take_notice(fd, socket)?;
+        message.msg_namelen = 0;
+        // SAFETY: by the caller.
+        unsafe { ancillary::write_notice(socket, &notice, message) };
+        return Ok(0);
+    }
+    if queue && let Some(notice) = error_queue::take_notice(fd, socket) {
         message.msg_namelen = 0;
         // SAFETY: by the caller.
         unsafe { ancillary::write_notice(socket, &notice, message) };

@@ -1,6 +1,6 @@
 //! MSG_ZEROCOPY: the completions of such sends (Documentation/networking/msg_zerocopy.rst of the kernel).
 //!
-//! A send is one copy, into the ring. So the program may use its buffer again as soon as the call returns: its completion is
+//! A send is one copy, into the ring, of a stream and of a datagram socket. So the program may use its buffer again as soon as the call returns: its completion is
 //! there then, and says that the bytes were copied. Completions that follow each other are told as one range, as on Linux.
 
 use crate::domain;

@@ -1,4 +1,5 @@
-//! The error queue of a datagram socket (IP_RECVERR): ICMP errors about what it sent, in its page.
+//! The error queue of a datagram socket: ICMP errors about what it sent (IP_RECVERR), and times of its sends (SO_TIMESTAMPING), in
+//! its page.
 //!
 //! The transport numbers them. Error `n` lies in record `n` modulo [`ERRORS_MAX`] until the application has taken it;
 //! what finds no room is dropped.
@@ -6,7 +7,7 @@
 //! A stream has at most one, that which ended its attempt to connect, unless it wants to know times of its sends
 //! ([`super::stamps`]).
 
-use super::{Opt, SOCKET_HEADER_LEN, SocketPage};
+use super::{Opt, SOCKET_HEADER_LEN, SocketPage, Stamp};
 use eft_base::WireAddress;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -14,6 +15,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub const ERRORS_MAX: u64 = 8;
 /// How many quoted bytes after the UDP header are kept.
 pub const QUOTE_MAX: usize = 320;
+/// Of a record with times in place of a quote: the errno, which no error has, and how many times there are at most.
+pub const STAMPED: i32 = 42;
+pub const RECORD_STAMPS_MAX: usize = QUOTE_MAX / size_of::<Stamp>();
 
 const ERRORS_END: usize = 48;
 const ERRORS_TAKEN: usize = 136;
@@ -80,6 +84,12 @@ impl SocketPage {
     /// Transport: writes error `number`, unpublished. Of `quote` at most [`QUOTE_MAX`] bytes are kept.
     pub fn write_error(&self, number: u64, record: &ErrorRecord, quote: &[u8]) {
         self.write_record(record_at(number), record, quote);
+    }
+
+    /// Transport: writes times of sends as record `number`, unpublished: at most [`RECORD_STAMPS_MAX`].
+    pub fn write_stamps(&self, number: u64, stamps: &[Stamp]) {
+        let record = ErrorRecord { errno: STAMPED, ..ErrorRecord::default() };
+        self.write_record(record_at(number), &record, stamps.as_bytes());
     }
 
     /// Application: error `number`, and the bytes of its quote that `quote` begins with.

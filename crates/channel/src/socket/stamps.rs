@@ -1,4 +1,5 @@
 //! SO_TIMESTAMPING of a stream: for which of its sends the application wants to know times, and the times.
+//! (Datagrams say themselves which times are wanted, and their times lie among the errors, [`super::errors`].)
 //!
 //! The application asks by the offset behind a send's last byte, in a ring of [`STAMP_REQUESTS_MAX`] places: the request before
 //! the count. The transport answers through the words of the error queue ([`super::errors`]), which a stream
@@ -44,7 +45,7 @@ pub mod stamped {
 pub struct Stamp {
     /// Nanoseconds of the monotonic clock.
     pub at: u64,
-    /// Low half of the offset behind the send's last byte.
+    /// Low half of the offset behind the send's last byte; of a datagram, the low half of its number.
     pub end: u32,
     /// One of [`stamped`].
     pub kind: u32,

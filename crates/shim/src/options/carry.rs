@@ -117,6 +117,7 @@ pub fn carry_back(fd: c_int, socket: &Socket, kernel: c_int) {
             Some(Kind::Size(opt)) => socket.page.option(opt) == 0,
             // The error queue of a shadow is never read.
             Some(Kind::ErrorQueue) => true,
+            Some(Kind::Stamps | Kind::Bit(bit::ZEROCOPY)) if !socket.is_stream() => true,
             Some(_) => false,
         };
         let (mut ours, mut theirs) = ([0u8; LONGEST], [0u8; LONGEST]);

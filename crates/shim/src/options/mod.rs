@@ -181,7 +181,10 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
     let kind = find(socket, level, name).ok_or(Errno(libc::ENOPROTOOPT))?;
     check(kind, socket.is_stream(), level, value)?;
     // The shadow keeps no errors: they would never be read.
-    if !matches!(kind, Kind::ErrorQueue | Kind::Membership(_) | Kind::Filter | Kind::MulticastInterface) {
+    let queues = !socket.is_stream() && matches!(kind, Kind::Stamps | Kind::Bit(bit::ZEROCOPY));
+    let own =
+        matches!(kind, Kind::ErrorQueue | Kind::Membership(_) | Kind::Filter | Kind::MulticastInterface);
+    if !queues && !own {
         // What comes and goes over the loopback gets the option, too.
         for hidden in loopback::all(socket) {
             let _ = sys::set_option(hidden, level, name, value);
@@ -252,7 +255,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
             socket.put_bits(bits, number != 0);
             match bits {
                 bit::OOB_INLINE => urgent::set_inline(socket, number != 0),
-                bit::ZEROCOPY if number != 0 => watch_errors(fd),
+                bit::ZEROCOPY if number != 0 => error_queue::watch(fd),
                 _ => {}
             }
         }
@@ -262,7 +265,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
             page.set_option(Opt::Cork, rest | (number != 0) as u32);
         }
         Kind::ErrorQueue => error_queue::set(fd, socket, number != 0),
-        Kind::Stamps if stamps::set(socket, number as u32) => watch_errors(fd),
+        Kind::Stamps if stamps::set(socket, number as u32) => error_queue::watch(fd),
         Kind::Stamps => {}
         Kind::DatagramCork => datagram::set_cork(socket, number != 0)?,
         Kind::Segment => return segmentation::set(socket, number),
@@ -297,12 +300,6 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
     }
     crate::domain::notify(socket);
     Ok(())
-}
-
-/// The socket at `fd` has an error queue from now on.
-fn watch_errors(fd: c_int) {
-    crate::error_watch::watch();
-    crate::epoll::widen(fd);
 }
 
 fn is_connected(socket: &Socket) -> bool {

@@ -152,8 +152,8 @@ const OPTIONS: &[Row] = &[
         number: 37,
         name: "SO_TIMESTAMPING",
         stream: Some(Kind::Stamps),
-        datagram: None,
-        note: "by software: TX_SCHED, TX_SOFTWARE, TX_ACK and RX_SOFTWARE, with OPT_ID, OPT_ID_TCP and OPT_TSONLY; the packet never comes with a time. Hardware's flags are of no effect, others get EINVAL",
+        datagram: Some(Kind::Stamps),
+        note: "by software: TX_SCHED, TX_SOFTWARE, TX_ACK of a stream and RX_SOFTWARE, with OPT_ID, OPT_ID_TCP and OPT_TSONLY; the packet never comes with a time, and what goes over the loopback has none. Hardware's flags are of no effect, others get EINVAL",
     },
     both(SOCKET, 38, "SO_PROTOCOL", Kind::Computed(super::computed::protocol), ""),
     both(SOCKET, 39, "SO_DOMAIN", Kind::Computed(super::computed::domain), ""),
@@ -189,6 +189,7 @@ const OPTIONS: &[Row] = &[
     no(SOCKET, 59, "SO_PEERGROUPS", LABELS),
     Row {
         stream: Some(Kind::Bit(bit::ZEROCOPY)),
+        datagram: Some(Kind::Bit(bit::ZEROCOPY)),
         ..no(
             SOCKET,
             60,

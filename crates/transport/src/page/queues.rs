@@ -2,7 +2,7 @@
 
 use super::Page;
 use super::words::word;
-use eft_channel::socket::{ERRORS_MAX, ErrorRecord, STAMPS_MAX, Stamp};
+use eft_channel::socket::{ERRORS_MAX, ErrorRecord, RECORD_STAMPS_MAX, STAMPS_MAX, Stamp};
 
 impl Page {
     /// The count of requests for times, and one of them; see [`SocketPage::stamp_request`].
@@ -25,6 +25,20 @@ impl Page {
         self.0.errors_end.set(end.wrapping_add(1));
         self.mark(word::ERRORS_END);
         true
+    }
+
+    /// Puts times of datagrams into the queue, and returns how many: all, or as many as one record takes. 0: the queue is full.
+    pub fn put_stamps(&self, stamps: &[Stamp]) -> usize {
+        let end = self.0.errors_end.get();
+        let taken = if self.is_fresh() { 0 } else { self.0.page.errors_taken() };
+        if end.wrapping_sub(taken) >= ERRORS_MAX {
+            return 0;
+        }
+        let put = stamps.len().min(RECORD_STAMPS_MAX);
+        self.0.page.write_stamps(end, &stamps[..put]);
+        self.0.errors_end.set(end.wrapping_add(1));
+        self.mark(word::ERRORS_END);
+        put
     }
 
     /// Puts the error that ended a stream's attempt to connect into its queue, which has room for one.

@@ -5,8 +5,20 @@ use eft_messages::transport::TransportToIp;
 
 /// A request to ip.
 pub(super) enum Request {
-    Datagram { block: u32, generation: u32, epoch: u8, descriptor: PacketRef },
-    Route { block: u32, generation: u32, source: WireAddress, destination: WireAddress },
+    Datagram {
+        block: u32,
+        generation: u32,
+        epoch: u8,
+        descriptor: PacketRef,
+        /// The number of a datagram for which the application wants to know when a device has it.
+        stamp: Option<u16>,
+    },
+    Route {
+        block: u32,
+        generation: u32,
+        source: WireAddress,
+        destination: WireAddress,
+    },
 }
 
 impl Request {

@@ -301,6 +301,7 @@ impl Component for Udp {
             Event::Dirty(socket) => {
                 if let Some(i) = self.find_socket(socket) {
                     let end = self.wished_end(i);
+                    self.tell_completions(i);
                     self.mark(i, due::SEND | due::WRITABLE | end);
                 }
             }
@@ -381,6 +382,7 @@ impl Component for Udp {
             if self.live[i as usize].due & due::SEND != 0 {
                 self.send_datagrams(cx, i, out);
             }
+            self.tell_stamps(i);
             self.tell(i, out);
             match self.live[i as usize].due {
                 0 => done += 1,

@@ -1,6 +1,7 @@
 //! State of a socket that is derived from its block and its page, and rebuilt after a crash.
 
 use super::merge::OpenRecord;
+use super::stamps::Stamps;
 use crate::in_flight::InFlight;
 use crate::page::Page;
 use eft_base::{PoolId, RequestId, WireAddress};
@@ -35,6 +36,10 @@ pub(super) struct Live {
     pub segmented: u32,
     /// The newest record of the receive ring, if more may go into it.
     pub open_record: Option<OpenRecord>,
+    /// Times of sends that the page has no room for yet.
+    pub stamps: Stamps,
+    /// `Opt::ZeroCopySends` when the application was last woken for it.
+    pub completions: u32,
     /// The route to the first datagram's destination, or to the peer, is asked for.
     pub route_request: Option<RequestId>,
     /// `Connect` to be answered when the route is known.

@@ -5,7 +5,7 @@
 //! which the record tells by `segment`.
 
 use crate::page::Page;
-use eft_channel::socket::{DatagramHeader, Opt, datagram_record_len};
+use eft_channel::socket::{DatagramHeader, Opt};
 
 /// Datagrams of a record, as of Linux (`UDP_GRO_CNT_MAX`).
 const COUNT_MAX: u32 = 64;
@@ -50,7 +50,7 @@ impl Placed {
         Placed {
             newest,
             payload: newest.at + size_of::<DatagramHeader>() as u64 + u64::from(before),
-            end: newest.at + datagram_record_len(newest.header.len as usize) as u64,
+            end: newest.at + newest.header.received_len() as u64,
         }
     }
 }
@@ -67,7 +67,8 @@ impl OpenRecord {
         let even = whole.len == segment * self.count;
         let fits =
             (1..=segment).contains(&next.len) && whole.len + next.len <= LEN_MAX && self.count < COUNT_MAX;
-        if !(same && even && fits) {
+        // One record has one time of arrival.
+        if !(same && even && fits) || whole.stamps != next.stamps {
             return None;
         }
         let header =

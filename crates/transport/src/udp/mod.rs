@@ -24,6 +24,8 @@ mod memberships;
 mod merge;
 mod receive;
 mod send;
+mod stamping;
+mod stamps;
 mod tell;
 
 pub use durable::{arena_len, convert, examine, revert};

@@ -13,7 +13,7 @@ use eft_base::checksum::Checksum;
 use eft_base::wire::{PROTOCOL_UDP, UdpHeader};
 use eft_base::{PacketRef, WireAddress};
 use eft_channel::Copied;
-use eft_channel::socket::{DatagramHeader, Opt, SEGMENTS_MAX};
+use eft_channel::socket::{DatagramHeader, Opt, SEGMENTS_MAX, stamping};
 use eft_component::{Context, Outbox};
 use eft_messages::transport::{IpToTransport, TransportToIp};
 use zerocopy::{FromBytes, IntoBytes};
@@ -249,7 +249,8 @@ impl Udp {
             return self.mark(i, due::HANG_UP);
         }
         block.receive_taken = taken;
-        let header = datagram.header();
+        let mut header = datagram.header();
+        header.stamps = u8::from(page.option(Opt::Timestamping) & stamping::RX_SOFTWARE != 0);
         let (newest, len) = (&self.live[i as usize].open_record, datagram.data.len as usize);
         let record = Placed::of(newest, self.turn, block.receive_end, &header, page);
         let limit = match page.option(Opt::ReceiveBuffer) as usize {
@@ -270,6 +271,9 @@ impl Udp {
             cx.add(Counter::CopiedAgain, u64::from(copied == Copied::Again));
         }
         page.write_receive(record.newest.at, record.newest.header.as_bytes());
+        if header.stamps != 0 {
+            page.write_receive(record.end - 8, &cx.now.as_nanos().to_ne_bytes());
+        }
         block.receive_end = record.end;
         page.set_receive_end(block.receive_end);
         cx.count(Counter::ReceivedDatagrams);

@@ -252,6 +252,7 @@ impl Udp {
         }
     }
 
+    /// Gives ip a datagram, or several that go as one packet. False if there is no room.
     fn transmit(
         &mut self,
         cx: &Context,
@@ -270,6 +271,8 @@ impl Udp {
         let descriptor = PacketRef { len: size_of::<SendDescriptor>() as u32, ..slot };
         let bytes = self.describe(i, page, (header, piece), way);
         self.headers.write(descriptor, 0, bytes.as_bytes());
+        // As on Linux, of several datagrams the first tells.
+        let stamp = if piece.at == 0 { self.stamp_scheduled(cx.now, i, header) } else { None };
         let block = &self.blocks[i];
         let live = &mut self.live[i as usize];
         let epoch = live.in_flight.add(block.sent);
@@ -278,6 +281,7 @@ impl Udp {
             generation: block.generation,
             epoch,
             descriptor,
+            stamp,
         });
         let Ok(request) = inserted else {
             live.in_flight.remove(epoch);

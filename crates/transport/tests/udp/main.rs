@@ -7,3 +7,4 @@ mod groups;
 mod host;
 mod lives;
 mod segments;
+mod stamps;

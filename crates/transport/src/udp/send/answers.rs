@@ -27,7 +27,8 @@ impl Udp {
 
     /// ip is done with a datagram.
     pub(in crate::udp) fn receive_sent(&mut self, cx: &Context, id: RequestId, errno: i32) {
-        let Some(&Request::Datagram { block, generation, epoch, descriptor }) = self.requests.get(id) else {
+        let Some(&Request::Datagram { block, generation, epoch, descriptor, stamp }) = self.requests.get(id)
+        else {
             return cx.count(Counter::StaleReplies);
         };
         self.requests.remove(id);
@@ -40,8 +41,10 @@ impl Udp {
         }
         self.live[block as usize].in_flight.remove(epoch);
         self.release_ring(block);
-        if errno != 0 {
-            self.set_error(block, errno);
+        match (errno, stamp) {
+            (0, Some(number)) => self.stamp_sent(cx.now, block, number),
+            (0, None) => {}
+            _ => self.set_error(block, errno),
         }
         self.finish_orphan(cx, block);
     }
