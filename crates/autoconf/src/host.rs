@@ -28,6 +28,8 @@ pub struct Host {
     discovery: Option<Discovery>,
     client4: Option<dhcp4::Client>,
     client6: Option<dhcp6::Client>,
+    /// No other host has the link-local address from which DHCPv6 servers are asked.
+    may_ask6: bool,
 }
 
 impl Host {
@@ -38,21 +40,32 @@ impl Host {
             has(Method::Slaac).then(|| Discovery::new(interface.clone(), identity, known.advertised));
         let client4 = has(Method::Dhcp4).then(|| dhcp4::Client::new(&interface, &identity, known.lease4));
         let client6 = has(Method::Dhcp6).then(|| dhcp6::Client::new(&interface, &identity, known.lease6));
-        Host { interface, methods, discovery, client4, client6 }
+        Host { interface, methods, discovery, client4, client6, may_ask6: false }
     }
 
     /// The link, where the interface has this address, came up, or ip is reborn.
     pub fn start(&mut self, now: Instant, mac: MacAddress, random: &mut Random) {
         self.discovery.iter_mut().for_each(|d| d.start(now, random));
         self.client4.iter_mut().for_each(|c| c.start(now, mac, random));
+        self.may_ask6 = false;
+    }
+
+    /// The link-local address is sure, too (RFC 8415 §17.2).
+    pub fn start6(&mut self, now: Instant, random: &mut Random) {
+        self.may_ask6 = true;
         self.client6.iter_mut().for_each(|c| c.start(now, random));
         self.set_mode(now, random);
+    }
+
+    /// The DHCPv6 client, when it may send.
+    fn asking6(&mut self) -> Option<&mut dhcp6::Client> {
+        self.client6.as_mut().filter(|_| self.may_ask6)
     }
 
     pub fn deadline(&self, now: Instant) -> Option<Instant> {
         let discovery = self.discovery.as_ref().and_then(|d| d.deadline(now));
         let client4 = self.client4.as_ref().and_then(|c| c.deadline());
-        let client6 = self.client6.as_ref().and_then(|c| c.deadline(now));
+        let client6 = self.client6.as_ref().filter(|_| self.may_ask6).and_then(|c| c.deadline(now));
         discovery.into_iter().chain(client4).chain(client6).min()
     }
 
@@ -60,7 +73,7 @@ impl Host {
     pub fn expire(&mut self, now: Instant, random: &mut Random) -> Vec<Send> {
         let solicits = self.discovery.as_mut().is_some_and(|d| d.expire(now, random));
         let asks = self.client4.as_mut().and_then(|c| c.expire(now, random)).map(Send::Dhcp4);
-        let asks6 = self.client6.as_mut().and_then(|c| c.expire(now, random)).map(Send::Dhcp6);
+        let asks6 = self.asking6().and_then(|c| c.expire(now, random)).map(Send::Dhcp6);
         solicits.then_some(Send::Solicit).into_iter().chain(asks).chain(asks6).collect()
     }
 
@@ -78,7 +91,9 @@ impl Host {
             Some(d) if d.other => Mode::Information,
             Some(_) => Mode::Nothing,
         };
-        self.client6.iter_mut().for_each(|c| c.set_mode(now, mode, random));
+        if let Some(client) = self.asking6() {
+            client.set_mode(now, mode, random);
+        }
     }
 
     /// Another host has this address. What is then to be sent.

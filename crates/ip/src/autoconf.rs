@@ -40,6 +40,18 @@ impl Ip {
             host.start(cx.now, link.mac, cx.random);
             self.schedule_autoconf(cx.now);
         }
+        if self.sure_link_local(nic).is_some() {
+            self.start_client6(cx, nic);
+        }
+    }
+
+    /// The link-local address of an interface is sure: DHCPv6 servers may be asked.
+    pub(crate) fn start_client6(&mut self, cx: &mut Context, nic: u8) {
+        if let Some(host) = self.autoconf.host(nic) {
+            host.start6(cx.now, cx.random);
+            // What was due before is due still.
+            self.autoconf.due = Some(cx.now);
+        }
     }
 
     pub(crate) fn expire_autoconf(&mut self, cx: &mut Context, out: &mut Out) {

@@ -270,6 +270,9 @@ impl Client {
             }
             (Kind::Reply, State::Confirming { .. }) if reply.status == NOT_ON_LINK => self.lose(now, random),
             (Kind::Reply, State::Confirming { .. }) if reply.status == SUCCESS => self.bind(),
+            // The server of the lease was asked, and another has no say yet.
+            (Kind::Reply, State::Renewing)
+                if self.lease.as_ref().is_some_and(|l| l.server != reply.server) => {}
             (Kind::Reply, State::Renewing | State::Rebinding) => self.renewed(now, &reply, random),
             (Kind::Reply, State::Declining { server, .. }) if reply.server == server => {
                 self.begin_anew(now, random)

@@ -33,6 +33,7 @@ impl Ip {
             if self.routes.addresses_of(t.interface).any(|a| a == IpAddr::V6(t.address)) {
                 if is_link_local(t.address) {
                     self.groups.has_spokesman(cx.now, t.interface);
+                    self.start_client6(cx, t.interface);
                 }
                 self.advertise(cx, t.interface, t.address, None, out);
             }
