@@ -12,6 +12,8 @@ eft_component::counters! {
     /// Neighbour discovery of IPv6.
     DiscoveryIn => "discovery_in",
     DiscoveryOut => "discovery_out",
+    /// Redirects that were followed.
+    Redirected => "redirected",
     /// IGMP and MLD: queries and reports.
     MembershipIn => "membership_in",
     MembershipOut => "membership_out",

@@ -95,8 +95,12 @@ pub(crate) enum Due {
         address: IpAddr,
         mac: Option<MacAddress>,
     },
-    /// These packets cannot be sent.
-    GiveUp(VecDeque<RequestId>),
+    /// The neighbour is silent; these packets cannot be sent.
+    GiveUp {
+        interface: u8,
+        address: IpAddr,
+        waiting: VecDeque<RequestId>,
+    },
 }
 
 pub(crate) struct Neighbours {
@@ -309,7 +313,8 @@ impl Neighbours {
                 let silent = tries >= WAITS_MS.len();
                 if silent && !probing {
                     self.waiting -= n.waiting.len();
-                    due.push(Due::GiveUp(core::mem::take(&mut n.waiting)));
+                    let waiting = core::mem::take(&mut n.waiting);
+                    due.push(Due::GiveUp { interface: *interface, address: *address, waiting });
                     n.state = State::Silent { until: now + SILENT };
                     continue;
                 }

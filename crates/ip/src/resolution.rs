@@ -91,8 +91,9 @@ impl Ip {
         for due in self.neighbours.expire(cx.now) {
             match due {
                 Due::Ask { interface, address, mac } => self.ask_neighbour(cx, interface, address, mac, out),
-                Due::GiveUp(waiting) => {
+                Due::GiveUp { interface, address, waiting } => {
                     cx.count(Counter::NeighbourTimeouts);
+                    self.routes.redirects.forget(interface, address);
                     for id in waiting {
                         self.finish(id, EHOSTUNREACH, out);
                     }

@@ -4,6 +4,7 @@ use crate::config::{Config, RouteConfig};
 use crate::family::{in_zone, is_unicast, link_group};
 use crate::pending::{Hop, Next};
 use crate::v6;
+use crate::v6::redirects::Redirects;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr};
@@ -37,6 +38,8 @@ pub(crate) struct Routes {
     addresses: Vec<Address>,
     /// Longest prefix first, of equal ones the lowest metric.
     routes: Vec<Route>,
+    /// What routers have said since about single destinations.
+    pub redirects: Redirects,
 }
 
 impl Routes {
@@ -153,10 +156,11 @@ impl Routes {
     pub fn is_on_link(&self, interface: u8, a: IpAddr) -> bool {
         is_unicast(a)
             && !self.is_broadcast(a)
-            && self
-                .routes
-                .iter()
-                .any(|r| r.interface == interface && r.gateway.is_none() && r.destination.contains(a))
+            && (self.redirects.leads_to(interface, a)
+                || self
+                    .routes
+                    .iter()
+                    .any(|r| r.interface == interface && r.gateway.is_none() && r.destination.contains(a)))
     }
 
     /// The next hop to `destination`. `source` decides by which interface broadcast and multicast packets go out.
@@ -185,7 +189,8 @@ impl Routes {
         let next = if route.gateway.is_none() && self.is_broadcast(destination) {
             Next::Group(MacAddress::BROADCAST)
         } else {
-            Next::Neighbour(route.gateway.unwrap_or(destination))
+            let better = route.gateway.and_then(|_| self.redirects.next(route.interface, destination));
+            Next::Neighbour(better.or(route.gateway).unwrap_or(destination))
         };
         Some(Hop { interface: route.interface, next, mtu: route.mtu })
     }

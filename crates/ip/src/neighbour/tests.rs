@@ -34,8 +34,8 @@ fn the_silent_are_given_up_and_asked_again_later() {
         now = n.deadline().unwrap();
         match &n.expire(now)[..] {
             [Due::Ask { mac: None, .. }] => asked += 1,
-            [Due::GiveUp(ids)] => {
-                assert_eq!(*ids, [id(1)]);
+            [Due::GiveUp { interface: 0, address: A, waiting }] => {
+                assert_eq!(*waiting, [id(1)]);
                 break;
             }
             other => panic!("{other:?}"),

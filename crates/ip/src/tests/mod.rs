@@ -9,6 +9,7 @@ mod groups;
 mod ipv6;
 mod leaving;
 mod rebirth;
+mod redirects;
 mod rejecting;
 mod wild;
 

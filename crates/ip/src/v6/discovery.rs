@@ -26,7 +26,7 @@ const HOP_LIMIT: u8 = 255;
 const MESSAGE_MAX: usize = 1280;
 
 const OPTION_SOURCE: u8 = 1;
-const OPTION_TARGET: u8 = 2;
+pub(super) const OPTION_TARGET: u8 = 2;
 
 /// Flags of an advertisement (RFC 4861 §4.4).
 pub(super) const SOLICITED: u8 = 0x40;
@@ -66,7 +66,7 @@ pub(super) fn parse(message: &[u8], zone: u16) -> Option<NeighbourMessage> {
 }
 
 /// The link address in the option of this kind, if it is there. `None`: the options are malformed.
-fn link_address(mut options: &[u8], wanted: u8) -> Option<Option<MacAddress>> {
+pub(super) fn link_address(mut options: &[u8], wanted: u8) -> Option<Option<MacAddress>> {
     let mut found = None;
     while let [kind, units, ..] = *options {
         let (option, rest) = options.split_at_checked(units as usize * 8).filter(|(o, _)| !o.is_empty())?;
@@ -177,8 +177,9 @@ impl Ip {
                 self.receive_advertisement(cx, nic, p, from, m, out)
             }
             (Some(&ICMPV6_ROUTER_ADVERTISEMENT), _) => self.receive_router(cx, nic, p.source, message, out),
-            // We are not a router, and use only configured and advertised routers.
-            (Some(&(ICMPV6_ROUTER_SOLICITATION | REDIRECT)), _) => {}
+            (Some(&REDIRECT), _) => self.receive_redirect(cx, nic, p, from, message, out),
+            // We are not a router.
+            (Some(&ICMPV6_ROUTER_SOLICITATION), _) => {}
             _ => cx.count(Counter::DropDiscovery),
         }
     }

@@ -12,5 +12,7 @@ mod neighbours;
 pub(crate) mod path;
 pub(crate) mod reassemble;
 mod receive;
+mod redirect;
+pub(crate) mod redirects;
 mod routers;
 pub(crate) mod tentative;

@@ -89,7 +89,7 @@ impl Ip {
     ) {
         let tries_out = p.source.is_unspecified();
         let ours = self.routes.addresses_of(nic).any(|a| a == IpAddr::V6(m.target));
-        // §7.1.1: a host without an address asks the solicited-node group, and gives no link address to note.
+        // RFC 4861 §7.1.1: a host without an address asks the solicited-node group, and gives no link address to note.
         let group = solicited_node(m.target, zone_of_nic(nic));
         if tries_out && (p.destination != group || m.mac.is_some()) {
             return cx.count(Counter::DropDiscovery);
