@@ -14,6 +14,7 @@ use crate::neighbour::{NEIGHBOURS, Neighbours};
 use crate::pending::{Arrival, Datagram, FromPeer, Stage, ToPeer, Transmission};
 use crate::reassembly::Reassembly;
 use crate::route::Routes;
+use crate::v6::flow::FlowLabels;
 use crate::v6::path::Paths;
 use crate::v6::tentative::Tentatives;
 use alloc::collections::VecDeque;
@@ -64,6 +65,7 @@ pub struct Ip {
     pub(crate) datagrams: Requests<Datagram>,
     pub(crate) arrivals: Requests<Arrival>,
     pub(crate) grants: Grants,
+    pub(crate) flows: FlowLabels,
     pub(crate) neighbours: Neighbours,
     pub(crate) reassembly: Reassembly,
     pub(crate) paths: Paths,
@@ -103,6 +105,7 @@ impl Ip {
             datagrams: Requests::new(frames.slots(), life),
             arrivals: Requests::new(ARRIVALS_MAX, life),
             grants: Grants::new([random.next_u64(), random.next_u64()]),
+            flows: FlowLabels::new([random.next_u64(), random.next_u64()]),
             // After a rebirth everything that the transports resubmit waits for the gateway's address: it must fit, and a
             // silent neighbour must not take the slots of all others.
             neighbours: Neighbours::new(frames.slots() / 8 * 7, frames.slots() / 8 * 5),

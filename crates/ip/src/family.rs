@@ -45,15 +45,16 @@ pub(crate) fn len(o: &Outgoing) -> usize {
     header_len(o.source) + o.body_len()
 }
 
-/// Writes the header of a packet of `len` bytes. `to` is [`header_len`] long.
-pub(crate) fn write_header(o: &Outgoing, len: usize, identification: u16, to: &mut [u8]) {
+/// Writes the header of a packet of `len` bytes, with an identification if its version has one, or a flow label. `to` is
+/// [`header_len`] long.
+pub(crate) fn write_header(o: &Outgoing, len: usize, (identification, flow): (u16, u32), to: &mut [u8]) {
     match (o.source, o.destination) {
         (IpAddr::V4(source), IpAddr::V4(destination)) => {
             let header = v4::header::build(o, (source, destination), len, identification);
             to.copy_from_slice(header.as_bytes());
         }
         (IpAddr::V6(source), IpAddr::V6(destination)) => {
-            let header = v6::header::build(o, (source, destination), len);
+            let header = v6::header::build(o, (source, destination), len, flow);
             to.copy_from_slice(header.as_bytes());
         }
         _ => {}

@@ -127,7 +127,7 @@ impl Ip {
         let len = header_len + body.len();
         let mut bytes = vec![0; len];
         let (header, rest) = bytes.split_at_mut(header_len);
-        family::write_header(&answer(source, destination, protocol, body), len, 0, header);
+        family::write_header(&answer(source, destination, protocol, body), len, (0, 0), header);
         rest.copy_from_slice(body);
         self.packets.write(slot, 0, &bytes);
         let arrival = Arrival {

@@ -247,7 +247,8 @@ impl Ip {
         };
         let transport_at = family::transport_at(o.source);
         d.header[..ETHERNET_LEN].copy_from_slice(ethernet.as_bytes());
-        family::write_header(o, len, self.identification, &mut d.header[ETHERNET_LEN..transport_at]);
+        let marks = (self.identification, self.flows.of(o));
+        family::write_header(o, len, marks, &mut d.header[ETHERNET_LEN..transport_at]);
         // A device that segments counts up from this identification (RFC 6864 §4.1 only requires
         // that identifications differ while fragments may exist).
         let segments = match segment_size {

@@ -679,3 +679,25 @@ fn a_packets_length_does_not_count_its_header() {
     let bytes: usize = fragments.iter().map(|s| s.body.len() - 8).sum();
     assert_eq!((fragments.len(), bytes), (46, 65535));
 }
+
+#[test]
+fn packets_of_a_flow_have_a_label() {
+    let mut b = Bench::met6(false);
+    let mut labels = |source_port: u16, to: Ipv6Addr, len: u32| -> Vec<u32> {
+        let mut d = datagram6(US6, to, len);
+        d.header[..2].copy_from_slice(&source_port.to_be_bytes());
+        b.send(ComponentId::UDP, 1, &d);
+        let out = b.drain();
+        let sends: Vec<_> =
+            out.iter().filter(|m| matches!(m, ToPeer::Nic(0, IpToNic::Send { .. }))).collect();
+        let frames: Vec<Vec<u8>> = sends.into_iter().map(|m| b.frame(m)).collect();
+        b.confirm(&out);
+        let label = |f: &Vec<u8>| u32::from_be_bytes(f[14..18].try_into().unwrap()) & 0xf_ffff;
+        frames.iter().map(label).collect()
+    };
+    let first = labels(7, THEM6, 10);
+    assert!(first.len() == 1 && first[0] != 0, "{first:?}");
+    assert_eq!(labels(7, THEM6, 3000), [first[0]; 3], "each of its fragments");
+    let others = [labels(8, THEM6, 10), labels(7, FAR6, 10)].concat();
+    assert!(others.len() == 2 && others.iter().all(|label| *label != first[0] && *label != 0), "{others:?}");
+}

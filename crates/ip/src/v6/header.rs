@@ -171,10 +171,15 @@ pub(crate) fn unknown_protocol(head: &[u8]) -> Option<Report> {
     Some(Report::ParameterProblem { code: CODE_NEXT_HEADER, pointer: chain.named_at as u32 })
 }
 
-/// The header of a packet of ours of `len` bytes, the header included.
-pub(crate) fn build(o: &Outgoing, (source, destination): (Ipv6Addr, Ipv6Addr), len: usize) -> Ipv6Header {
+/// The header of a packet of ours of `len` bytes, the header included, with this flow label.
+pub(crate) fn build(
+    o: &Outgoing,
+    (source, destination): (Ipv6Addr, Ipv6Addr),
+    len: usize,
+    flow: u32,
+) -> Ipv6Header {
     Ipv6Header {
-        version_class_flow: (6 << 28 | (o.tos as u32) << 20).into(),
+        version_class_flow: (6 << 28 | (o.tos as u32) << 20 | flow).into(),
         payload_len: ((len - HEADER_LEN) as u16).into(),
         next_header: o.protocol,
         hop_limit: if o.ttl == 0 { DEFAULT_HOP_LIMIT } else { o.ttl },

@@ -5,6 +5,7 @@ pub(crate) mod address;
 mod discovery;
 mod duplicates;
 pub(crate) mod error;
+pub(crate) mod flow;
 mod fragment;
 pub(crate) mod header;
 mod icmp;
