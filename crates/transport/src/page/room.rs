@@ -29,7 +29,7 @@ impl Page {
     }
 
     /// The stream should have room for so many bytes, if there is memory for them and the application has not chosen: its ring grows
-    /// when the application has filled it ([`eft_channel::socket::SocketPage::set_send_end`]). True if that changes anything.
+    /// when the application has filled it ([`eft_channel::socket::SocketPage::sendable`]). True if that changes anything.
     pub fn widen(&self, bytes: u64) -> bool {
         let page = &self.0.page;
         let room = page.wanted_room(0, bytes.min(u32::MAX as u64) as u32);

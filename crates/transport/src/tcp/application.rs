@@ -54,13 +54,15 @@ impl Connection<'_> {
     }
 
     /// Gives a writer that fills its ring room for twice the congestion window, as Linux does (`tcp_sndbuf_expand`): so there are new
-    /// data to send while a hole keeps what was sent in the ring for another round trip. A program that set SO_SNDBUF chose its room.
+    /// data to send while a hole keeps what was sent in the ring for another round trip. In slow start for twice as much, since the
+    /// window doubles before the ring can. A program that set SO_SNDBUF chose its room.
     pub(super) fn widen_ring(&mut self) {
         let block = &*self.block;
         let Some(page) = &self.live.page else {
             return;
         };
-        let (wanted, room) = (2 * block.congestion.cwnd as u64, page.send_limit() as u64);
+        let windows = if block.congestion.in_slow_start() { 4 } else { 2 };
+        let (wanted, room) = (windows * block.congestion.cwnd as u64, page.send_limit() as u64);
         let is_full = (block.snd_end - block.snd_released) * 3 > room * 2;
         if is_full && wanted > room && page.widen(wanted) {
             self.mark(due::WRITABLE);

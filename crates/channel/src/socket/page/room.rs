@@ -1,10 +1,10 @@
 //! How much a writer may put into the send ring, and when a waiting writer should continue.
 //!
 //! A stream's ring grows from [`first_send_len`] on, so that memory is used by those streams alone whose path holds much. The transport
-//! says how much room the stream should have; its writer doubles the ring when it has just filled it an odd number of times,
-//! counted from the beginning of the stream. All that may still be sent again lies in the ring's last filling then, and each byte of it
-//! is at the same place modulo the length before as modulo twice that length: nothing moves, and a reader that does not know yet
-//! reads the same.
+//! says how much room the stream should have; its writer doubles the ring before it goes on from where it has filled the ring an odd
+//! number of times, counted from the beginning of the stream. All that may still be sent again lies in the ring's last filling then,
+//! and each byte of it is at the same place modulo the length before as modulo twice that length: nothing moves, and a reader that
+//! does not know yet reads the same.
 
 use super::{Opt, SEND_END, SEND_RING, SEND_ROOM, SocketPage};
 
@@ -76,24 +76,28 @@ impl SocketPage {
         self.load_u64(SEND_END)
     }
 
-    /// Application, under the send lock: bytes are put in up to here. The ring may grow by this.
+    /// Application, under the send lock: bytes are put in up to here.
     pub fn set_send_end(&self, end: u64) {
-        self.store_u64(SEND_END, end);
-        self.grow_send(end);
+        self.store_u64(SEND_END, end)
     }
 
-    /// Application: bytes that may be put into the send ring now; fewer if it can grow after them.
+    /// Application, under the send lock: bytes that may be put into the send ring now. If the ring should grow, it does so here, or
+    /// these bytes lead no further than to where it can.
     pub fn sendable(&self) -> usize {
-        let (ring, wish) = (self.send_len(), self.wanted_send_len());
-        let room = self.send_free();
-        if wish <= ring || !self.is_stream() {
-            return room;
+        let (mut ring, wanted) = (self.send_len() as u64, self.wanted_send_len() as u64);
+        if wanted <= ring || !self.is_stream() {
+            return self.send_free();
         }
-        let twice = 2 * ring as u64;
-        room.min((twice - self.send_end().wrapping_add(ring as u64) % twice) as usize)
+        let end = self.send_end();
+        if end % (2 * ring) == ring {
+            ring *= 2;
+            self.store_u32(SEND_RING, ring as u32);
+        }
+        let next = 2 * ring - end.wrapping_add(ring) % (2 * ring);
+        self.send_free().min(next as usize)
     }
 
-    /// The same, where the ring grows or not.
+    /// The same, wherever the ring can grow.
     pub fn send_free(&self) -> usize {
         self.send_room().sendable()
     }
@@ -139,15 +143,6 @@ impl SocketPage {
     /// A datagram socket's ring does not grow: its records are not cut where it could.
     fn is_stream(&self) -> bool {
         self.kind() == 1
-    }
-
-    /// The stream was just filled up to `end`, which was published: a writer that dies here has not grown the ring.
-    fn grow_send(&self, end: u64) {
-        let ring = self.send_len();
-        let filled = end % (2 * ring as u64) == ring as u64;
-        if filled && self.wanted_send_len() > ring && self.is_stream() {
-            self.store_u32(SEND_RING, 2 * ring as u32);
-        }
     }
 }
 
