@@ -22,7 +22,7 @@ pub(super) enum Request {
     Data {
         block: u32,
         generation: u32,
-        epoch: u8,
+        group: u8,
         /// Offset after its last byte.
         end: u64,
         descriptor: PacketRef,

@@ -199,18 +199,18 @@ impl Tcp {
             return false;
         };
         let payload = page.send_refs(live.pool, block.slot, 0, len as usize);
-        let (generation, epoch) = (block.generation, live.in_flight.add(0));
+        let (generation, group) = (block.generation, live.in_flight.add(0, page.send_len()));
         let segment = Outgoing { payload, hop, ..syn };
         let sent = self.transmit(cx, out, &segment, |descriptor| Request::Data {
             block: i,
             generation,
-            epoch,
+            group,
             end: len,
             descriptor,
         });
         let Connection { mut block, live, .. } = self.connection(i);
         if !sent {
-            live.in_flight.remove(epoch);
+            live.in_flight.remove(group);
             return false;
         }
         block.snd_nxt = len;

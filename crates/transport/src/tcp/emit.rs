@@ -228,14 +228,14 @@ impl Tcp {
             return;
         }
         let (block, generation) = match self.requests.remove(id) {
-            Some(Request::Data { block, generation, epoch, descriptor, end }) => {
+            Some(Request::Data { block, generation, group, descriptor, end }) => {
                 self.headers.free(descriptor);
                 let mut c = self.connection(block);
                 if c.view().is_use(generation) {
                     if errno == 0 {
                         c.stamp_sent(cx.now, end);
                     }
-                    c.live.in_flight.remove(epoch);
+                    c.live.in_flight.remove(group);
                     c.release_ring();
                     self.finish_draining(cx, block);
                 }

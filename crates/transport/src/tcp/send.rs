@@ -350,9 +350,9 @@ impl Tcp {
             )
         };
         let generation = block.generation;
-        let epoch = (len > 0).then(|| live.in_flight.add(range.start));
-        let sent = self.transmit(cx, out, &segment, |descriptor| match epoch {
-            Some(epoch) => Request::Data { block: i, generation, epoch, end, descriptor },
+        let group = (len > 0).then(|| live.in_flight.add(range.start, page.send_len()));
+        let sent = self.transmit(cx, out, &segment, |descriptor| match group {
+            Some(group) => Request::Data { block: i, generation, group, end, descriptor },
             None => Request::Bare { block: i, generation, descriptor },
         });
         let mut c = self.connection(i);
@@ -362,8 +362,8 @@ impl Tcp {
             }
             c.after_sending(cx, range, len, how);
             c.stamp_scheduled(cx.now, end);
-        } else if let Some(epoch) = epoch {
-            c.live.in_flight.remove(epoch);
+        } else if let Some(group) = group {
+            c.live.in_flight.remove(group);
         }
     }
 

@@ -8,7 +8,7 @@ pub(super) enum Request {
     Datagram {
         block: u32,
         generation: u32,
-        epoch: u8,
+        group: u8,
         descriptor: PacketRef,
         /// The number of a datagram for which the application wants to know when a device has it.
         stamp: Option<u16>,

@@ -275,16 +275,16 @@ impl Udp {
         let stamp = if piece.at == 0 { self.stamp_scheduled(cx.now, i, header) } else { None };
         let block = &self.blocks[i];
         let live = &mut self.live[i as usize];
-        let epoch = live.in_flight.add(block.sent);
+        let group = live.in_flight.add(block.sent, page.send_len());
         let inserted = self.requests.insert(Request::Datagram {
             block: i,
             generation: block.generation,
-            epoch,
+            group,
             descriptor,
             stamp,
         });
         let Ok(request) = inserted else {
-            live.in_flight.remove(epoch);
+            live.in_flight.remove(group);
             self.headers.free(descriptor);
             return false;
         };

@@ -27,7 +27,7 @@ impl Udp {
 
     /// ip is done with a datagram.
     pub(in crate::udp) fn receive_sent(&mut self, cx: &Context, id: RequestId, errno: i32) {
-        let Some(&Request::Datagram { block, generation, epoch, descriptor, stamp }) = self.requests.get(id)
+        let Some(&Request::Datagram { block, generation, group, descriptor, stamp }) = self.requests.get(id)
         else {
             return cx.count(Counter::StaleReplies);
         };
@@ -39,7 +39,7 @@ impl Udp {
         if self.blocks[block].generation != generation {
             return;
         }
-        self.live[block as usize].in_flight.remove(epoch);
+        self.live[block as usize].in_flight.remove(group);
         self.release_ring(block);
         match (errno, stamp) {
             (0, Some(number)) => self.stamp_sent(cx.now, block, number),
