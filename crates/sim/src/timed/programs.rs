@@ -68,8 +68,7 @@ impl Programs {
 
     /// A write that waits for room goes on; true if that was the rest of it.
     pub fn go_on(&mut self, stack: &mut Stack, stream: usize) -> bool {
-        let unseen = self.unseen.iter().filter(|w| w.stream == stream);
-        let (count, unseen) = unseen.fold((0, 0), |(count, bytes), w| (count + 1, bytes + w.bytes));
+        let (count, unseen) = self.unseen(stream);
         let bytes = if self.by_call { 0 } else { self.room(stack, stream, unseen) };
         let is_over = !self.by_call && self.put(stack, stream, bytes);
         // tcp may tell of room twice before it goes on with a call.
@@ -78,6 +77,20 @@ impl Programs {
         }
         stack.wake(ComponentId::TCP);
         is_over
+    }
+
+    /// A stream's writes that no turn of tcp has begun with, and their bytes.
+    fn unseen(&self, stream: usize) -> (usize, u64) {
+        let unseen = self.unseen.iter().filter(|w| w.stream == stream);
+        unseen.fold((0, 0), |(count, bytes), w| (count + 1, bytes + w.bytes))
+    }
+
+    /// Whether a stream's ring has room for a program that waits, when tcp's turn ends: the program may have filled it while
+    /// the turn went on, which tcp sees and the page does not show yet.
+    pub fn has_room(&self, stack: &Stack, stream: usize) -> bool {
+        let Some(page) = stack.domain.socket(self.sockets[stream].slot) else { return false };
+        let free = (page.sendable() as u64).saturating_sub(self.unseen(stream).1);
+        free * 3 >= page.send_limit() as u64
     }
 
     /// How much of a stream's write its ring has room for, beside so many bytes that are to be put there.

@@ -365,6 +365,9 @@ impl World<'_> {
         for effect in std::mem::take(&mut self.rest.stack.effects) {
             let Effect::Transport(RecordedEvent::Writable(socket)) = effect else { continue };
             let Some(stream) = self.rest.programs.stream_of(SocketId { ..socket }) else { continue };
+            if !self.rest.programs.has_room(&self.rest.stack, stream) {
+                continue;
+            }
             self.rest.programs.unplug(&self.rest.stack, stream);
             if !self.rest.programs.is_waiting(stream) {
                 continue;
