@@ -187,6 +187,9 @@ impl World<'_> {
     fn ended(&mut self, thread: usize, version: u64) {
         let Some((from, out)) = self.machine.ended(thread, version) else { return };
         self.machine.owe(from, out.owed);
+        if from == Server::Tcp {
+            self.streams.end_turn();
+        }
         for (stream, wait) in out.waits {
             let at = self.machine.now_ps + PATIENCE_PS;
             self.machine.at(at, Event::World(Outside::Piece { stream, wait }));

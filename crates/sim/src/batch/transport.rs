@@ -10,6 +10,8 @@ pub const PATIENCE_PS: u64 = PS_PER_MS;
 struct Stream {
     /// Bytes written and not acknowledged.
     kept: u64,
+    /// Bytes that a turn of tcp gives back: programs see them when it ends.
+    freed: u64,
     unsent: u64,
     in_flight: u64,
     /// Most bytes in flight: begins small, and grows by the acknowledged bytes up to the peer's window.
@@ -59,7 +61,7 @@ impl Streams {
     /// A program puts `bytes` into its ring as far as there is room, and is told of more; returns how many.
     pub fn fill(&mut self, profile: &Profile, stream: usize, bytes: u64) -> u64 {
         let state = &mut self.all[stream];
-        let put = bytes.min(profile.buffer_bytes.saturating_sub(state.kept + state.unseen));
+        let put = bytes.min(profile.buffer_bytes.saturating_sub(state.kept + state.freed + state.unseen));
         state.waits = put < bytes;
         state.unseen += put;
         put
@@ -79,6 +81,7 @@ impl Streams {
         let state = &mut self.all[stream];
         state.in_flight -= bytes;
         state.kept -= bytes;
+        state.freed += bytes;
         state.window = (state.window + bytes).min(profile.window_bytes);
         self.acknowledged_bytes += bytes;
         let is_worth_it = (profile.buffer_bytes.saturating_sub(state.kept)) * 3 >= profile.buffer_bytes;
@@ -86,6 +89,11 @@ impl Streams {
             state.waits = false;
             true
         }
+    }
+
+    /// A turn of tcp ends: programs see its effects.
+    pub fn end_turn(&mut self) {
+        self.all.iter_mut().for_each(|state| state.freed = 0);
     }
 
     pub fn count(&self) -> usize {

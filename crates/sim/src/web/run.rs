@@ -165,6 +165,9 @@ impl World<'_> {
 
     fn ended(&mut self, thread: usize, version: u64) {
         let Some((from, said)) = self.machine.ended(thread, version) else { return };
+        if from == Server::Tcp {
+            self.state.streams.end_turn();
+        }
         for (stream, wait) in said.waits {
             let at = self.machine.now_ps + PATIENCE_PS;
             self.machine.at(at, Event::World(Outside::Piece { stream, wait }));
