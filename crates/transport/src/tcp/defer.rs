@@ -2,7 +2,7 @@
 //!
 //! As on Linux, an acknowledgment without data is dropped meanwhile, and the SYN-ACK is not sent again until the time is nearly over:
 //! then the peer's answer completes the handshake. So nothing but the count of time-outs must outlive tcp. A connection that a SYN
-//! cookie opens is not deferred.
+//! cookie opens is not deferred, there neither: its handshake has no state whose time could run out.
 
 use super::connection::Connection;
 use super::counters::Counter;
