@@ -16,6 +16,7 @@ import budget
 import crashes
 import crowds
 import datagrams
+import discovery
 import early
 import groups
 import guests
@@ -53,6 +54,7 @@ OWN_ADDRESSES = {
     autoconf: "it is about addresses from the network, of the version that it names",
     groups: "its groups and broadcasts have addresses of both versions, or of IPv4 alone",
     guests: "it has no network",
+    discovery: "it is about IPv6",
     ipv6: "it is about IPv6",
     libuv: "libuv's tests name their addresses",
     rootless: "a stack of its own has addresses of both versions",
@@ -82,7 +84,7 @@ if __name__ == "__main__":
     if os.environ.get("EFT_LIVE_INSIDE") != "yes":
         command = [str(ROOT / "scripts/own-network"), sys.executable, *sys.argv]
         os.execvpe(command[0], command, os.environ | {"EFT_LIVE_INSIDE": "yes"})
-    cases = addresses.CASES + adoption.CASES + autoconf.CASES + inputs.CASES + options.CASES + recordings.CASES + budget.CASES + crashes.CASES + crowds.CASES + handover.CASES + datagrams.CASES + ipv6.CASES + marks.CASES + early.CASES + segments.CASES + signatures.CASES + authentication.CASES
+    cases = addresses.CASES + adoption.CASES + autoconf.CASES + inputs.CASES + options.CASES + recordings.CASES + budget.CASES + crashes.CASES + crowds.CASES + handover.CASES + datagrams.CASES + discovery.CASES + ipv6.CASES + marks.CASES + early.CASES + segments.CASES + signatures.CASES + authentication.CASES
     cases += servers.CASES + suites.CASES + libuv.CASES
     cases += hangups.CASES + groups.CASES + guests.CASES + injections.CASES
     cases += programs.CASES + past.CASES + paths.CASES + proxied.CASES + queues.CASES + regroups.CASES + returns.CASES + rootless.CASES + sandboxes.CASES + standbys.CASES + updates.CASES + visits.CASES + watchdog.CASES

@@ -11,6 +11,7 @@ use crate::sys::Result;
 use crate::{address, epoll, refusal, stamps, zerocopy};
 use core::ffi::c_int;
 use core::net::IpAddr;
+use core::sync::atomic::Ordering;
 use eft_base::Endpoint;
 use eft_channel::socket::{ErrorRecord, Opt};
 
@@ -28,6 +29,8 @@ pub fn set(fd: c_int, socket: &Socket, on: bool) {
         }
         false => {
             page.set_errors_taken(page.errors_end());
+            // Times of sends go with them; Linux keeps those.
+            socket.stamps_read().store(0, Ordering::Relaxed);
             received::quieten(fd, socket);
         }
     }
