@@ -13,6 +13,7 @@ use anyhow::{Context, Result, bail};
 use eft_base::Random;
 
 use super::content::{self, CHUNK};
+use super::late::LateAnswers;
 use super::server::{PAUSE, PORT, RETURN, SEND, TAKE};
 use crate::progress::Progress;
 use crate::stack::{STACK, Serving, peer_on};
@@ -31,15 +32,12 @@ pub struct Part {
     pub progress: AtomicU64,
     pub lost: AtomicU64,
     pub damaged: AtomicU64,
-    /// Requests whose answer took longer than [`LATE`], and all.
-    pub late: AtomicU64,
+    /// Requests whose answers came late.
+    pub late: LateAnswers,
     /// How the last connections were lost.
     ends_seen: Mutex<Vec<String>>,
     ends: AtomicBool,
 }
-
-/// 99% of answers come within this time around a crash, as an aim.
-pub const LATE: Duration = Duration::from_millis(50);
 
 impl Part {
     fn goes_on(&self) -> bool {
@@ -105,7 +103,7 @@ impl Loads {
     fn add(&mut self, name: &'static str, connections: u64, run: impl Fn(&Part) + Clone + Send + 'static) {
         let zero = || AtomicU64::new(0);
         let ends = AtomicBool::new(false);
-        let (progress, lost, damaged, late) = (zero(), zero(), zero(), zero());
+        let (progress, lost, damaged, late) = (zero(), zero(), zero(), LateAnswers::default());
         let ends_seen = Mutex::default();
         let part = Arc::new(Part { name, connections, progress, lost, damaged, late, ends_seen, ends });
         for _ in 0..connections.max(1) {
@@ -208,10 +206,10 @@ impl Loads {
         self.parts.iter().map(|part| part.connections).sum()
     }
 
-    /// Answers to requests: all, and those that came late.
-    pub fn answers(&self) -> (u64, u64) {
+    /// Answers to requests: all, and those that came late after `broke`.
+    pub fn answers(&self, broke: Instant) -> (u64, u64) {
         let requests = self.parts.iter().find(|part| part.name == "requests");
-        requests.map_or((0, 0), |part| (part.progress.load(Relaxed), part.late.load(Relaxed)))
+        requests.map_or((0, 0), |part| (part.progress.load(Relaxed), part.late.since(broke)))
     }
 
     /// Bytes of all bulk connections so far.
@@ -297,7 +295,7 @@ fn ask(part: &Part, stream: &mut TcpStream, bytes: usize, place: u64) -> std::io
     stream.write_all(buffer)?;
     buffer.fill(0);
     stream.read_exact(buffer)?;
-    part.late.fetch_add((begin.elapsed() > LATE) as u64, Relaxed);
+    part.late.note(begin);
     part.damaged.fetch_add(content::damaged(buffer, place), Relaxed);
     part.progress.fetch_add(1, Relaxed);
     Ok(())

@@ -6,6 +6,7 @@
 mod content;
 mod evidence;
 mod judge;
+mod late;
 mod loads;
 mod picture;
 mod pulse;
@@ -293,7 +294,8 @@ impl Campaign {
     fn attempt(&mut self, component: &str, kind: Kind, seed: u64) -> Result<Trial> {
         let before = self.components()?;
         let generation = before.iter().find(|c| c.name == component).map_or(0, |c| c.generation);
-        let (lost, damaged, answers) = (self.loads.lost(), self.loads.damaged(), self.loads.answers());
+        let (lost, damaged, answers) =
+            (self.loads.lost(), self.loads.damaged(), self.loads.answers(Instant::now()).0);
         let mut trial = Trial::new(component, kind, seed, self.loads.established());
         let mut begin = self.pulse.now();
         match self.inject(component, kind, seed) {
@@ -332,8 +334,8 @@ impl Campaign {
             .map(|(part, lost)| format!("{lost} of {} ({})", part.name, part.last_ends(*lost)))
             .collect();
         trial.damaged = self.loads.damaged() - damaged;
-        let now = self.loads.answers();
-        trial.answers = (now.0 - answers.0, now.1 - answers.1);
+        let (all, late) = self.loads.answers(self.pulse.instant(begin));
+        trial.answers = (all - answers, late);
         trial.window = self.pulse.window(begin);
         trial.judge();
         Ok(trial)

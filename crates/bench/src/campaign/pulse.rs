@@ -56,6 +56,11 @@ impl Pulse {
         at.saturating_duration_since(self.begin)
     }
 
+    /// The opposite.
+    pub fn instant(&self, time: Duration) -> Instant {
+        self.begin + time
+    }
+
     fn between(&self, from: Duration, to: Duration) -> Vec<(Duration, u64)> {
         let samples = self.samples.lock().map(|samples| samples.clone()).unwrap_or_default();
         samples.into_iter().filter(|(at, _)| (from..to).contains(at)).collect()
