@@ -1,6 +1,7 @@
 //! What follows when a server has ended: who is informed, and when it is started again.
 
 use super::ending::Ending;
+use super::hearing::Heard;
 use super::member::{Life, Member};
 use super::say::{self, say};
 use super::{Supervisor, TICK, Watched, update};
@@ -115,6 +116,10 @@ impl Supervisor {
             if peer.role == Role::Sockets {
                 self.hear_the_rest(&control);
             }
+        }
+        if peer.role == Role::Sockets {
+            // Its successor's messages are counted anew.
+            self.heard_of = Heard::default();
         }
         self.forget_server(i);
         self.domain_mapped(peer, None);

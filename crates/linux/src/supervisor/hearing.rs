@@ -162,7 +162,6 @@ impl Supervisor {
     /// that: behind what follows from it.
     pub(super) fn hear_the_rest(&mut self, control: &OwnedFd) {
         self.keep_far_ends();
-        self.heard_of = Heard::default();
         let mut buffer = vec![0; PACKET_MAX];
         while let Ok((n @ 1.., fds, _)) = scm::peek_with_sender(control, &mut buffer) {
             match postcard::from_bytes::<FromServer>(&buffer[..n]) {

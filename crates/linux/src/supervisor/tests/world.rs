@@ -95,6 +95,7 @@ pub struct Played {
     pid: u32,
     has_arena: bool,
     is_ready: bool,
+    has_ended: bool,
 }
 
 impl Played {
@@ -108,6 +109,7 @@ impl Played {
                 if !self.has_arena {
                     end(self.pid);
                 }
+                self.has_ended = true;
                 break;
             }
             heard = true;
@@ -178,7 +180,15 @@ impl World {
             m.life = Life::Running;
             let knows = Knowledge::default();
             let (peer, pid) = (m.peer, processes[i].1);
-            servers.push(Played { peer, control: theirs, knows, pid, has_arena: true, is_ready: true });
+            servers.push(Played {
+                peer,
+                control: theirs,
+                knows,
+                pid,
+                has_arena: true,
+                is_ready: true,
+                has_ended: false,
+            });
         }
         supervisor.keep_everything();
         let mut world =
@@ -208,7 +218,8 @@ impl World {
         supervisor.keep_standby(i);
         // Its server is played until then by the one that dies.
         let (knows, pid) = (Knowledge::default(), self.processes[self.processes.len() - 1].1);
-        let standby = Played { peer, control: theirs, knows, pid, has_arena: false, is_ready: false };
+        let standby =
+            Played { peer, control: theirs, knows, pid, has_arena: false, is_ready: false, has_ended: false };
         self.servers.push(standby);
         self.rest();
     }
@@ -299,6 +310,13 @@ impl World {
             supervisor.members[i].life = Life::Waiting(eft_base::Instant::ZERO);
         }
         supervisor.tell_the_rest();
+        // A process that another test is just starting may still hold the other end of its socket.
+        for played in self.servers.iter_mut().filter(|played| !played.is_ready) {
+            while !played.has_arena && !played.has_ended {
+                played.hears();
+                std::thread::yield_now();
+            }
+        }
         self.rest();
     }
 
