@@ -165,7 +165,8 @@ impl World<'_> {
 
     fn ended(&mut self, thread: usize, version: u64) {
         let Some((from, said)) = self.machine.ended(thread, version) else { return };
-        if from == Server::Tcp {
+        // In a kernel tcp's work is done wherever a frame comes or a call is made.
+        if from == Server::Tcp || self.web.system != System::Servers {
             self.state.streams.end_turn();
         }
         for (stream, wait) in said.waits {
