@@ -92,6 +92,14 @@ if role == "server":
     while True:
         s.sendto(*s.recvfrom(65_536))
 to = (address, port)
+# Linux stamps what comes from some time on after a first socket has asked for it.
+stamped = fresh()
+stamped.settimeout(5)
+stamped.setsockopt(socket.SOL_SOCKET, TIMESTAMPING, 8 | 16)
+while True:
+    stamped.sendto(b"stamped", to)
+    if any(kind == TIMESTAMPING for _, kind, _ in stamped.recvmsg(10, 512)[1]):
+        break
 connected = fresh()
 connected.connect(to)
 connected.settimeout(5)
