@@ -21,7 +21,7 @@ use std::time::Instant;
 const LIST_MAX: usize = 64;
 /// Rounds without a result in which a call asks for data that it does not want.
 const ROUNDS: u32 = 8;
-/// How often a call that waits for an urgent byte alone looks for it, while older data make the descriptor readable.
+/// How often a call that waits for an error or an urgent byte alone looks for it, while data make the descriptor readable.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The eft socket at `fd`, if it has an error queue or urgent data are waited for.
@@ -154,10 +154,11 @@ fn is_due(asked: &pollfd) -> bool {
     checked(asked.fd).is_some_and(|s| has_error(s) || (asked.events & POLLPRI != 0 && urgent::is_pending(s)))
 }
 
-/// Whether the kernel cannot tell when an urgent byte comes, since the descriptor is readable before.
+/// Whether the kernel cannot tell when an error or an urgent byte comes, since the descriptor is readable before.
 fn is_behind_data(asked: &pollfd) -> bool {
-    let alone = asked.events & POLLPRI != 0 && asked.events & (POLLIN | POLLRDNORM) == 0;
-    alone && checked(asked.fd).is_some_and(|socket| has_data(socket) && !socket.is_ended())
+    let waits = |socket: &Socket| asked.events & POLLPRI != 0 || queues_errors(socket);
+    let alone = asked.events & (POLLIN | POLLRDNORM) == 0;
+    alone && checked(asked.fd).is_some_and(|socket| waits(socket) && has_data(socket) && !socket.is_ended())
 }
 
 /// Waits as `poll` does. `call` is the kernel's, with what is left of the limit.

@@ -369,11 +369,34 @@ static void errors_and_data(void) {
     EQUAL(both[1].revents, POLLIN);
 }
 
+static void *send_to_nobody(void *fd) {
+    union address to = nobody();
+    settle();
+    EQUAL(sendto(*(int *)fd, "first", 5, 0, (void *)&to, sizeof to), 5);
+    return NULL;
+}
+
+/* Who waits for errors alone is woken by one while data wait. */
+static void error_behind_data(void) {
+    int c = queueing(), s = bound(SOCK_DGRAM, host);
+    union address us = at(host, 0);
+    CHECK(bind(c, (void *)&us, sizeof us) == 0);
+    us = at(host, port_of(c));
+    EQUAL(sendto(s, "data", 4, 0, (void *)&us, sizeof us), 4);
+    EQUAL(await(c, POLLIN), POLLIN);
+    pthread_t sender;
+    CHECK(pthread_create(&sender, NULL, send_to_nobody, &c) == 0);
+    struct pollfd p = {.fd = c};
+    EQUAL(poll(&p, 1, -1), 1);
+    EQUAL(p.revents, POLLERR);
+    CHECK(pthread_join(sender, NULL) == 0);
+}
+
 int main(int argc, char **argv) {
     static const struct test cases[] = {
         {"echo", echo}, {"messages", messages}, {"refused", refused},
         {"many_waiters", many_waiters}, {"more", more}, {"broadcast", broadcast}, {"groups", groups}, {"mtu", mtu},
-        {"errors", errors}, {"errors_and_data", errors_and_data}, {0},
+        {"errors", errors}, {"errors_and_data", errors_and_data}, {"error_behind_data", error_behind_data}, {0},
     };
     return run_case(cases, argc, argv);
 }
