@@ -27,7 +27,7 @@ mod statistics;
 mod urgent;
 
 pub use authentication::{AuthenticationStatus, AuthenticationWishes, KeyCounts};
-pub use datagram::{DatagramHeader, SEGMENTS_MAX, datagram_record_len, wanted};
+pub use datagram::{DatagramHeader, PAYLOAD_MAX, SEGMENTS_MAX, datagram_record_len, payload_max, wanted};
 pub use errors::{ERRORS_MAX, ErrorRecord, QUOTE_MAX, RECORD_STAMPS_MAX, STAMPED};
 pub use option::{Opt, cork, early, fragment};
 pub use page::{

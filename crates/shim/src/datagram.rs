@@ -17,15 +17,11 @@ use crate::stamps;
 use crate::sys::{Errno, Result};
 use crate::{readiness, shadow};
 use core::ffi::c_int;
-use core::net::IpAddr;
 use core::sync::atomic::Ordering;
 use eft_base::{Endpoint, WireAddress};
-use eft_channel::socket::{DatagramHeader, Opt, datagram_record_len};
+use eft_channel::socket::{DatagramHeader, Opt, PAYLOAD_MAX, datagram_record_len, payload_max};
 use zerocopy::IntoBytes;
 
-/// Largest payload over IPv4, and over IPv6, which does not count its header.
-const PAYLOAD_MAX: usize = 65507;
-const PAYLOAD6_MAX: usize = 65527;
 const HEADER_LEN: usize = size_of::<DatagramHeader>();
 
 /// Sends one datagram to `to`, or to the socket's peer. A datagram that is held back goes to the
@@ -107,10 +103,6 @@ pub unsafe fn send(
     }
 }
 
-fn payload_max(to: IpAddr) -> usize {
-    if to.is_ipv4() { PAYLOAD_MAX } else { PAYLOAD6_MAX }
-}
-
 /// Puts the payload into the ring, behind a part that is held back, and publishes it unless `more` is
 /// to come. False (and the descriptor plugged) if there is no room.
 fn put(fd: c_int, socket: &Socket, from: &mut Buffers, header: &DatagramHeader, more: bool) -> Result<bool> {
@@ -189,7 +181,7 @@ pub fn set_cork(socket: &Socket, on: bool) -> Result<()> {
     // The word is shared with the domain's other processes.
     match socket.pending().load(Ordering::Relaxed) as usize {
         0 => {}
-        held if held > PAYLOAD6_MAX => socket.pending().store(0, Ordering::Relaxed),
+        held if held > PAYLOAD_MAX => socket.pending().store(0, Ordering::Relaxed),
         // As on Linux nobody is told.
         held if check_segments(socket, &DatagramHeader::default(), held, true).is_err() => {
             socket.pending().store(0, Ordering::Relaxed)

@@ -1,5 +1,6 @@
 //! What lies before each datagram in a ring.
 
+use core::net::IpAddr;
 use eft_base::WireAddress;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -49,6 +50,16 @@ impl DatagramHeader {
 
 /// Datagrams of one record at most, as Linux takes from one call.
 pub const SEGMENTS_MAX: usize = 128;
+
+/// Largest payload over IPv6, whose length field does not count its header (RFC 8200 §3).
+pub const PAYLOAD_MAX: usize = 65535 - UDP_HEADER_LEN;
+const UDP_HEADER_LEN: usize = 8;
+const IPV4_HEADER_LEN: usize = 20;
+
+/// Largest payload of a datagram to this address.
+pub fn payload_max(to: IpAddr) -> usize {
+    if to.is_ipv4() { PAYLOAD_MAX - IPV4_HEADER_LEN } else { PAYLOAD_MAX }
+}
 
 /// Bytes that a datagram of `len` occupies in a ring.
 pub const fn datagram_record_len(len: usize) -> usize {

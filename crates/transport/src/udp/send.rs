@@ -18,7 +18,7 @@ use eft_base::checksum::Checksum;
 use eft_base::errno::{EACCES, ECONNABORTED, EDESTADDRREQ, EINVAL, EMSGSIZE};
 use eft_base::wire::{PROTOCOL_UDP, UdpHeader};
 use eft_base::{PacketRef, RequestId, WireAddress};
-use eft_channel::socket::{DatagramHeader, Opt, SEGMENTS_MAX, datagram_record_len, fragment};
+use eft_channel::socket::{DatagramHeader, Opt, SEGMENTS_MAX, datagram_record_len, fragment, payload_max};
 use eft_component::{Context, Outbox};
 use eft_messages::ComponentId;
 use eft_messages::transport::{
@@ -28,9 +28,6 @@ use eft_messages::transport::{
 use record::{Next, Piece, RECORD_HEADER, next_piece, next_record};
 use zerocopy::IntoBytes;
 
-/// Largest payload over IPv4: 65535 less the IPv4 and UDP headers. IPv6 does not count its header.
-const PAYLOAD_MAX: usize = 65507;
-const PAYLOAD6_MAX: usize = 65527;
 const CHECKSUM_OFFSET: u16 = 6;
 /// Datagrams that one socket sends before another has its turn.
 const QUANTUM: usize = 64;
@@ -168,8 +165,7 @@ impl Udp {
         } else {
             (header.address, header.port)
         };
-        let most = if IpAddr::from(destination).is_ipv4() { PAYLOAD_MAX } else { PAYLOAD6_MAX };
-        if header.len as usize > most {
+        if header.len as usize > payload_max(destination.into()) {
             return Err((Counter::DropTooLong, EMSGSIZE));
         }
         if port == 0 || is_unspecified(destination) {
