@@ -6,7 +6,7 @@ use eft_autoconf::known::All;
 use eft_autoconf::method::Method;
 use eft_base::checksum::Checksum;
 use eft_base::{Instant, Random};
-use lease::{Link, S, damaged};
+use lease::{Link, S, behind_lies, damaged};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
@@ -166,15 +166,8 @@ impl Link for Servers {
         }
         let Some(kind) = kind_of(&frame) else { return Vec::new() };
         self.sent.push((now, kind, frame.clone()));
-        let mut said = Vec::new();
-        for server in &mut self.servers {
-            let Some(answer) = server.answer(&frame) else { continue };
-            if self.hostile {
-                said.extend(lies(&frame, &answer, random));
-            }
-            said.push(answer);
-        }
-        said
+        let answers = self.servers.iter_mut().filter_map(|server| server.answer(&frame));
+        behind_lies(answers, |answer| if self.hostile { lies(&frame, answer, random) } else { Vec::new() })
     }
 }
 

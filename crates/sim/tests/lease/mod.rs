@@ -195,6 +195,14 @@ impl<L: Link> World<L> {
     }
 }
 
+/// Servers' answers, each behind what a liar says before it.
+pub fn behind_lies(
+    answers: impl Iterator<Item = Vec<u8>>,
+    mut lies: impl FnMut(&[u8]) -> Vec<Vec<u8>>,
+) -> Vec<Vec<u8>> {
+    answers.flat_map(|answer| [lies(&answer), vec![answer]].concat()).collect()
+}
+
 /// What a liar makes of an honest message that begins at `at` of a frame: the same, damaged behind its first `kept` bytes, which
 /// belong to no exchange.
 pub fn damaged(frame: &[u8], at: usize, kept: usize, random: &mut Random) -> Vec<u8> {
