@@ -101,8 +101,8 @@ fn has_failed(fd: c_int) -> bool {
     matches!(table::socket(fd), Some(Ok(socket)) if failed(socket) && !socket.has(bit::LISTENING))
 }
 
-/// Whether the connection at `fd` is established and takes half of what its send ring may hold: its plug goes, but may be there for a moment
-/// longer.
+/// Whether the connection at `fd` is established and takes half of what its send ring may hold: its plug goes, but may be
+/// there for a moment longer.
 fn has_much_room(fd: c_int) -> bool {
     let over = flag::DEAD | flag::SEND_CLOSED | flag::LISTENING;
     let sends = |socket: &Socket| {
