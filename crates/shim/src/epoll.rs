@@ -75,12 +75,12 @@ pub fn widen(fd: c_int) {
 }
 
 fn widen_one(known: Known) {
-    if poll::must_wake(known.fd, known.events as i16)
-        && !known.asks_for_data()
-        && !known.is_fired()
-        && !known.is_wide()
-    {
-        NARROW.store(true, Ordering::Relaxed);
+    let (fd, events) = (known.fd, known.events as i16);
+    if known.asks_for_data() || known.is_fired() || !poll::tells_more(fd, events) {
+        return;
+    }
+    NARROW.store(true, Ordering::Relaxed);
+    if !known.is_wide() && (poll::must_wake(fd, events) || poll::is_due(fd, events)) {
         known.register(libc::EPOLLIN as u32);
     }
 }
@@ -88,11 +88,23 @@ fn widen_one(known: Known) {
 /// Whether a socket with an error queue was ever registered without EPOLLIN.
 static NARROW: AtomicBool = AtomicBool::new(false);
 
-/// Before a wait: registers sockets for errors again that were silenced because of unrequested data, if the data are gone.
-pub fn prepare() {
+/// Before a wait in the set: registers sockets for errors again that were silenced because of unrequested data, if the data are
+/// gone or an error has come. Returns whether the kernel cannot tell of all that comes, so that the wait must look.
+pub fn prepare(set: c_int) -> bool {
+    let mut looks = false;
     if NARROW.load(Ordering::Relaxed) {
-        table::numbers(0, c_int::MAX).for_each(widen);
+        for fd in table::numbers(0, c_int::MAX) {
+            widen(fd);
+            registry::each(fd, |known| {
+                let (fd, events) = (known.fd, known.events as i16);
+                looks |= known.set == set
+                    && !known.is_fired()
+                    && !known.is_wide()
+                    && poll::is_behind_data(fd, events);
+            });
+        }
     }
+    looks
 }
 
 /// After a wait: corrects the kernel's events, and leaves out those that the program did not ask for. Returns how many are
@@ -150,8 +162,13 @@ impl Limit {
         self.limit.map(|limit| limit.saturating_sub(gone))
     }
 
-    pub fn is_over(&mut self) -> bool {
+    /// The limit runs from now on, if it does not run yet.
+    pub fn begin(&mut self) {
         self.since.get_or_insert_with(Instant::now);
+    }
+
+    pub fn is_over(&mut self) -> bool {
+        self.begin();
         self.left().is_some_and(|left| left.is_zero())
     }
 }

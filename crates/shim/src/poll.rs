@@ -22,7 +22,7 @@ const LIST_MAX: usize = 64;
 /// Rounds without a result in which a call asks for data that it does not want.
 const ROUNDS: u32 = 8;
 /// How often a call that waits for an error or an urgent byte alone looks for it, while data make the descriptor readable.
-const LOOK: Duration = Duration::from_millis(20);
+pub const LOOK: Duration = Duration::from_millis(20);
 
 /// The eft socket at `fd`, if it has an error queue or urgent data are waited for.
 pub fn checked(fd: c_int) -> Option<&'static Socket> {
@@ -38,10 +38,14 @@ fn queues_errors(socket: &Socket) -> bool {
     }
 }
 
+/// Whether a waiter at `fd` that asked for `events` is to be told of more than the kernel knows of.
+pub fn tells_more(fd: c_int, events: i16) -> bool {
+    checked(fd).is_some_and(|socket| queues_errors(socket) || events & POLLPRI != 0)
+}
+
 /// Whether input at `fd` must wake a waiter that asked for `events`, though it may not have asked for input.
 pub fn must_wake(fd: c_int, events: i16) -> bool {
-    let wakes = |socket: &Socket| queues_errors(socket) || events & POLLPRI != 0;
-    checked(fd).is_some_and(|socket| wakes(socket) && !has_data(socket))
+    tells_more(fd, events) && checked(fd).is_some_and(|socket| !has_data(socket))
 }
 
 pub fn has_data(socket: &Socket) -> bool {
@@ -150,15 +154,15 @@ pub fn corrected(fd: c_int, mut said: i16, asked: i16) -> i16 {
 }
 
 /// Whether the answer has something that the kernel does not know of.
-fn is_due(asked: &pollfd) -> bool {
-    checked(asked.fd).is_some_and(|s| has_error(s) || (asked.events & POLLPRI != 0 && urgent::is_pending(s)))
+pub fn is_due(fd: c_int, events: i16) -> bool {
+    checked(fd).is_some_and(|s| has_error(s) || (events & POLLPRI != 0 && urgent::is_pending(s)))
 }
 
 /// Whether the kernel cannot tell when an error or an urgent byte comes, since the descriptor is readable before.
-fn is_behind_data(asked: &pollfd) -> bool {
-    let waits = |socket: &Socket| asked.events & POLLPRI != 0 || queues_errors(socket);
-    let alone = asked.events & (POLLIN | POLLRDNORM) == 0;
-    alone && checked(asked.fd).is_some_and(|socket| waits(socket) && has_data(socket) && !socket.is_ended())
+pub fn is_behind_data(fd: c_int, events: i16) -> bool {
+    let alone = events & (POLLIN | POLLRDNORM) == 0;
+    let has_data = |socket| has_data(socket) && !socket.is_ended();
+    alone && tells_more(fd, events) && checked(fd).is_some_and(has_data)
 }
 
 /// Waits as `poll` does. `call` is the kernel's, with what is left of the limit.
@@ -171,13 +175,13 @@ pub fn wait(
     let mut copy = [pollfd { fd: -1, events: 0, revents: 0 }; LIST_MAX];
     let mut round = 0;
     loop {
-        let waits = list.iter().any(is_due);
+        let waits = list.iter().any(|asked| is_due(asked.fd, asked.events));
         let left = match waits {
             // Whether the descriptor shows it or not.
             true => Some(Duration::ZERO),
             false => deadline.map(|at| at.saturating_duration_since(Instant::now())),
         };
-        let looks = !waits && list.iter().any(is_behind_data);
+        let looks = !waits && list.iter().any(|asked| is_behind_data(asked.fd, asked.events));
         let left = if looks { Some(left.map_or(LOOK, |left| left.min(LOOK))) } else { left };
         round += !looks as u32;
         let answered = match copy.get_mut(..list.len()) {

@@ -43,8 +43,9 @@ cases! { on_both;
         own_signal_from_the_start listener;
     looks: rests edges changes kernels seen others threads stolen forked sets;
     hangups: reset reset_unread finished by_oneself refused held waiting queue by_number shut_datagrams;
-    datagrams: echo messages refused many_waiters more broadcast groups mtu errors errors_and_data error_behind_data;
-    urgent: taken left_out waits_for_all alone in_line inherited two messages selected behind in_a_set much spliced owned asynchronous;
+    datagrams: echo messages refused many_waiters more broadcast groups mtu errors errors_and_data error_behind_data
+        error_behind_data_in_a_set;
+    urgent: taken left_out waits_for_all alone in_line inherited two messages selected behind in_a_set behind_in_a_set much spliced owned asynchronous;
     waits: rest in_a_set child beside together many cancelled restarted jumps limited ended;
     shadows: beside together peeked either_first connected_peer loopback_peer waits domain handed six held refused listener_of_both;
     processes: dups forks execs scrubbed spawns closes_all passing stdio files handlers threads

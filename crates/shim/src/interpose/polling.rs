@@ -85,9 +85,16 @@ unsafe fn wait_in_kernel(
 ) -> c_int {
     let mut clock = epoll::Limit::new(limit);
     loop {
-        epoll::prepare();
-        let ready = call(clock.left());
-        if ready <= 0 {
+        let looks = epoll::prepare(set);
+        let left = match looks {
+            true => {
+                clock.begin();
+                Some(clock.left().map_or(poll::LOOK, |left| left.min(poll::LOOK)))
+            }
+            false => clock.left(),
+        };
+        let ready = call(left);
+        if ready < 0 || (ready == 0 && !looks) {
             return ready;
         }
         // SAFETY: the kernel has written so many.

@@ -392,11 +392,44 @@ static void error_behind_data(void) {
     CHECK(pthread_join(sender, NULL) == 0);
 }
 
+/* So is who waits in a set, each time. */
+static void error_behind_data_in_a_set(void) {
+    int c = queueing(), s = bound(SOCK_DGRAM, host), set = epoll_create1(0);
+    char b[10];
+    union address us = at(host, 0);
+    struct epoll_event event = {.events = 0, .data.fd = c};
+    struct timespec before, after;
+    CHECK(bind(c, (void *)&us, sizeof us) == 0);
+    CHECK(epoll_ctl(set, EPOLL_CTL_ADD, c, &event) == 0);
+    us = at(host, port_of(c));
+    EQUAL(sendto(s, "data", 4, 0, (void *)&us, sizeof us), 4);
+    EQUAL(await(c, POLLIN), POLLIN);
+    EQUAL(epoll_wait(set, &event, 1, 0), 0);
+    for (int i = 0; i < 3; i++) {
+        pthread_t sender;
+        clock_gettime(CLOCK_MONOTONIC, &before);
+        EQUAL(epoll_wait(set, &event, 1, 50), 0);
+        clock_gettime(CLOCK_MONOTONIC, &after);
+        CHECK((after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000 >= 50);
+        CHECK(pthread_create(&sender, NULL, send_to_nobody, &c) == 0);
+        EQUAL(epoll_wait(set, &event, 1, -1), 1);
+        EQUAL(event.events, EPOLLERR);
+        EQUAL(event.data.fd, c);
+        EQUAL(epoll_wait(set, &event, 1, -1), 1);
+        CHECK(pthread_join(sender, NULL) == 0);
+        EQUAL(recv(c, b, 10, MSG_ERRQUEUE), 5);
+        FAILS(recv(c, b, 10, MSG_ERRQUEUE), EAGAIN);
+    }
+    EQUAL(recv(c, b, 10, 0), 4);
+    EQUAL(epoll_wait(set, &event, 1, 0), 0);
+}
+
 int main(int argc, char **argv) {
     static const struct test cases[] = {
         {"echo", echo}, {"messages", messages}, {"refused", refused},
         {"many_waiters", many_waiters}, {"more", more}, {"broadcast", broadcast}, {"groups", groups}, {"mtu", mtu},
-        {"errors", errors}, {"errors_and_data", errors_and_data}, {"error_behind_data", error_behind_data}, {0},
+        {"errors", errors}, {"errors_and_data", errors_and_data}, {"error_behind_data", error_behind_data},
+        {"error_behind_data_in_a_set", error_behind_data_in_a_set}, {0},
     };
     return run_case(cases, argc, argv);
 }

@@ -407,6 +407,9 @@ static void listener(void) {
     none(set);
     CHECK(listen(l, 7) == 0);
     none(set);
+    int on = 1;
+    CHECK(setsockopt(l, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0);
+    none(set);
     close(l);
     write_all(c, "a", 1);
     char to;

@@ -287,6 +287,20 @@ static void in_a_set(void) {
     EQUAL(event.events, EPOLLPRI);
 }
 
+static void behind_in_a_set(void) {
+    int fds[2], set = epoll_create1(0);
+    pthread_t thread;
+    connected(fds);
+    struct epoll_event event = {.events = EPOLLPRI, .data.fd = fds[1]};
+    CHECK(epoll_ctl(set, EPOLL_CTL_ADD, fds[1], &event) == 0);
+    CHECK(pthread_create(&thread, NULL, data_then_later, &fds[0]) == 0);
+    EQUAL(epoll_wait(set, &event, 1, 10000), 1);
+    EQUAL(event.events, EPOLLPRI);
+    CHECK(pthread_join(thread, NULL) == 0);
+    expect(fds[1], "!", MSG_OOB);
+    expect(fds[1], "data", 0);
+}
+
 /* Much of it, through a buffer that is smaller: each urgent byte comes once, by itself or in line. */
 static void *sends_much(void *fd) {
     char *bytes = pattern(1 << 20, 1);
@@ -428,7 +442,8 @@ int main(int argc, char **argv) {
     static const struct test cases[] = {
         {"taken", taken},       {"left_out", left_out}, {"waits_for_all", waits_for_all}, {"alone", alone},
         {"in_line", in_line},   {"inherited", inherited}, {"two", two},  {"messages", messages},
-        {"selected", selected}, {"behind", behind},     {"in_a_set", in_a_set}, {"much", much}, {"spliced", spliced},
+        {"selected", selected}, {"behind", behind},     {"in_a_set", in_a_set},
+        {"behind_in_a_set", behind_in_a_set}, {"much", much}, {"spliced", spliced},
         {"owned", owned},       {"asynchronous", asynchronous}, {0},
     };
     return run_case(cases, argc, argv);

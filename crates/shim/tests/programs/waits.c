@@ -244,6 +244,12 @@ static void *write_later(void *fd) {
     return write_late(fd);
 }
 
+/* However late they come. */
+static void *write_after_signals(void *fd) {
+    while (signals < 5) usleep(5000);
+    return write_later(fd);
+}
+
 /* Handlers that ask for it are followed by the rest of the wait; others end it, whenever they were set. */
 static void restarted(void) {
     int fds[2];
@@ -254,7 +260,7 @@ static void restarted(void) {
     sigemptyset(&set);
     sigaddset(&set, SIGALRM);
     pthread_sigmask(SIG_BLOCK, &set, NULL);
-    CHECK(pthread_create(&t, NULL, write_later, &fds[0]) == 0);
+    CHECK(pthread_create(&t, NULL, write_after_signals, &fds[0]) == 0);
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
     every(3, count, SA_RESTART);
     EQUAL(recv(fds[1], to, 4, 0), 4);
@@ -267,7 +273,7 @@ static void restarted(void) {
     siginterrupt(SIGALRM, 0);
     signals = 0;
     pthread_sigmask(SIG_BLOCK, &set, NULL);
-    CHECK(pthread_create(&t, NULL, write_later, &fds[0]) == 0);
+    CHECK(pthread_create(&t, NULL, write_after_signals, &fds[0]) == 0);
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
     EQUAL(recv(fds[1], to, 4, 0), 4);
     CHECK(signals >= 3);
