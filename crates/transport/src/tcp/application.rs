@@ -33,8 +33,9 @@ impl Connection<'_> {
         };
         let block = &*self.block;
         let ended = block.has(bit::DEAD) || block.fin_at != NOWHERE;
-        // While unconnected, a plug means that a connect is requested or under way.
-        let room = !matches!(block.state(), State::Closed | State::SynSent) && page.is_worth_writing();
+        // While unconnected, a plug means that a connect is requested or under way. A listener keeps its plug.
+        let unconnected = matches!(block.state(), State::Closed | State::SynSent | State::Listen);
+        let room = !unconnected && page.is_worth_writing();
         (ended || room) && page.is_plugged()
     }
 

@@ -75,6 +75,20 @@ fn writable(s: &Script) -> usize {
     s.world.sides[1].app.effects.iter().filter(|e| matches!(e, Effect::Writable(_))).count()
 }
 
+/// As on Linux: whatever happens to it, a listener does not become writable.
+#[test]
+fn a_listener_is_never_writable() {
+    let mut s = Script::new(quiet_plan());
+    let listener = s.world.sides[1].app.listener.unwrap();
+    s.world.sides[1].page(listener).write_plug().set();
+    s.world.sides[1].page(listener).set_option(Opt::NoDelay, 1);
+    s.world.dirty(1, listener);
+    s.world.turn(1);
+    s.handshake(&[]);
+    assert!(s.world.sides[1].page(listener).write_plug().is_set());
+    assert_eq!(writable(&s), 0);
+}
+
 /// TCP_NOTSENT_LOWAT: few bytes wait to be sent, and the writer is woken when half of them are left.
 #[test]
 fn a_writer_waits_while_much_is_not_sent() {
