@@ -86,8 +86,26 @@ def servers_that_nobody_adopts_end():
         servers = [pid for pid in pids(stack).values() if pid]
         time.sleep(0.2)
         supervisor_is_killed(stack)
-        wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in servers), 10, "the servers to end")
+        wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in servers), 30, "the servers to end")
         wait_until(lambda: not keepers(stack), 10, "the keeper to end")
+
+
+def one_that_comes_late_adopts_the_servers_too():
+    with Scene("adoption-late") as scene:
+        patience = 3
+        keep = ("--keep", str(patience))
+        load = Load(scene, connections=20, extra=keep)
+        stack, connections = load.stack, load.connections
+        before = pids(stack)
+        time.sleep(0.2)
+        supervisor_is_killed(stack)
+        time.sleep(2 * patience)
+        connections.use()
+        stack.up(*keep, log="-2")
+        check(pids(stack) == before, f"{before} became {pids(stack)}: {stack.process.log.read_text()}")
+        connections.use()
+        load.download.finish()
+        end(stack.process)
 
 
 def a_server_that_hangs_ends_when_neither_supervisor_nor_keeper_lives():
@@ -341,7 +359,7 @@ def faults_of_the_supervisor_end_nothing():
 
 CASES = [
     the_next_supervisor_adopts_the_servers, a_supervisor_that_cannot_go_on_leaves_its_servers_to_the_next,
-    servers_that_nobody_adopts_end,
+    servers_that_nobody_adopts_end, one_that_comes_late_adopts_the_servers_too,
     a_server_that_hangs_ends_when_neither_supervisor_nor_keeper_lives, servers_with_other_options_start_again,
     supervisor_dies_while_tcp_is_restarted, no_step_of_a_restart_is_one_at_which_other_servers_end_with_the_supervisor,
     supervisor_dies_in_an_update, a_supervisor_that_hangs_is_noticed,

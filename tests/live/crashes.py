@@ -309,6 +309,13 @@ def keepers(stack):
     return [int(line.split()[0]) for line in processes_of_eft(f"keep --stack {stack.name} ")]
 
 
+def ends_for_good(stack, how):
+    """Sends a signal that ends the supervisor, and waits until its servers have ended, too."""
+    stack.process.send_signal(how)
+    stack.process.wait(10)
+    wait_until(lambda: not keepers(stack), 30, "the keeper to give up")
+
+
 def only_keeper(stack):
     found = keepers(stack)
     check(len(found) == 1, f"keepers: {found}")

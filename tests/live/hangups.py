@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 
+from crashes import ends_for_good
 from harness import ROOT, Scene, Stack, check, end, loopback, over_ipv6, sh, wait_until
 
 OVER = select.POLLIN | select.POLLOUT | select.POLLRDHUP | select.POLLHUP
@@ -75,7 +76,7 @@ class Client:
 
 def silence_and_the_end_of_the_stack():
     with Scene("hangups-silence") as scene:
-        stack = Stack(scene)
+        stack = Stack(scene, extra=("--keep", "1"))
         server = socket.create_server((stack.host, 0), family=socket.AF_INET6 if ":" in stack.host else socket.AF_INET)
         client = Client(stack, server.getsockname()[1], 4)
         try:
@@ -108,8 +109,7 @@ def silence_and_the_end_of_the_stack():
             client("close", 0)
             wait_until(lambda: len(connections(stack)) < held, 5, "the last close to be seen")
             # The stack ends under the others.
-            stack.process.send_signal(signal.SIGKILL)
-            stack.process.wait(10)
+            ends_for_good(stack, signal.SIGKILL)
             check(client("wait", 2) == [select.POLLHUP | select.POLLERR] * 2, "the end of the stack")
             check(client("error", 2) == errno.ECONNRESET, "the error of the end of the stack")
             check(client("look", 2) == [OVER] * 2, "the end of the stack, told")

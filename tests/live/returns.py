@@ -7,6 +7,7 @@ import signal
 import socket
 import time
 
+from crashes import ends_for_good
 from harness import Scene, Stack, check, end, everywhere, in_url, loopback, processes_of_eft, sh, wait_until
 from programs import children, nginx_config
 
@@ -105,6 +106,10 @@ while True:
 """
 
 
+# For five times that its servers go on without a supervisor.
+KEEP = ("--keep", "1")
+
+
 def everybody(pid):
     return [pid] + [p for child in children(pid) for p in everybody(child)]
 
@@ -177,7 +182,7 @@ def logged(scene, running):
 
 
 def ends_and_returns(scene, how):
-    stack = Stack(scene)
+    stack = Stack(scene, extra=KEEP)
     running = programs(scene, stack)
     for name, process, serves in running:
         wait_until(lambda: serves(stack.address), 30, f"{name} to serve")
@@ -192,8 +197,7 @@ def ends_and_returns(scene, how):
             # A successor of sockets knows the custodians, too.
             stack.kill("sockets")
         said = logged(scene, running)
-        stack.process.send_signal(how)
-        stack.process.wait(10)
+        ends_for_good(stack, how)
         time.sleep(0.5)
         spent = {name: cpu_seconds(everybody(process.pid)) for name, process, _ in running}
         began = time.monotonic()
@@ -208,7 +212,7 @@ def ends_and_returns(scene, how):
         for name, size in logged(scene, running).items():
             check(size - said[name] < LOG_MAX, f"{name} logged {size - said[name]} bytes without a stack")
         wait_until(lambda: "ENETUNREACH" in seen.read_text(), 5, "the client to be told that there is no way")
-        stack = Stack(scene)
+        stack = Stack(scene, extra=KEEP)
         for name, process, serves in running:
             wait_until(lambda: serves(stack.address), 10, f"{name} to serve again")
     heard = socket.socket(socket.AF_INET6 if ":" in stack.host else socket.AF_INET, socket.SOCK_DGRAM)
@@ -237,7 +241,7 @@ def programs_outlive_a_stack_that_is_killed():
 
 def programs_sleep_when_all_of_eft_is_killed():
     with Scene("returns-never") as scene:
-        stack = Stack(scene)
+        stack = Stack(scene, extra=KEEP)
         running = programs(scene, stack)
         for name, process, serves in running:
             wait_until(lambda: serves(stack.address), 30, f"{name} to serve")
@@ -245,8 +249,7 @@ def programs_sleep_when_all_of_eft_is_killed():
             os.kill(int(line.split()[0]), signal.SIGKILL)
         for name, _, serves in running:
             check(serves(stack.address), f"{name} does not serve without its custodian")
-        stack.process.send_signal(signal.SIGKILL)
-        stack.process.wait(10)
+        ends_for_good(stack, signal.SIGKILL)
         time.sleep(1)
         spent = {name: cpu_seconds(everybody(process.pid)) for name, process, _ in running}
         began = time.monotonic()

@@ -2,8 +2,8 @@
 //!
 //! Each entry has a name, bytes that the keeper does not interpret, and descriptors. The supervisor puts and drops
 //! entries as it runs. When it dies, the keeper waits for another `eft up` of the stack's name, gives it everything,
-//! and serves it from then on. If none comes in time, the keeper ends, and so do the connections that it held. It
-//! parses nothing but the supervisor's messages and touches no device. Before it ends for lack of a successor, it ends the
+//! and serves it from then on. If none comes in time, the keeper ends, and so do the connections that it held; it waits for longer
+//! while servers live, since connections go on then. It parses nothing but the supervisor's messages and touches no device. Before it ends for lack of a successor, it ends the
 //! servers, and removes the stack's folder and the rules that kept the kernel from answering for the stack's
 //! addresses.
 
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// From the supervisor. Brackets name the descriptors that come along.
@@ -69,6 +69,10 @@ pub type Entries = BTreeMap<String, Entry>;
 
 /// How often a keeper without a supervisor looks whether another one has taken its place.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// How many times its patience a keeper waits while a server lives. Nobody notices anything then, and a successor may come late
+/// on a busy machine; but what nobody starts again must end at last.
+const WHILE_SERVERS_LIVE: u32 = 5;
 
 /// How long servers may take to end when no successor has come.
 const END: Duration = Duration::from_secs(1);
@@ -125,11 +129,12 @@ fn give_way() {
 }
 
 impl Keeper {
-    /// Runs until the stack ends, or until no new supervisor has come within `patience` after the last one died.
+    /// Runs until the stack ends, or until no new supervisor has come within `patience` after the last one died, or within
+    /// [`WHILE_SERVERS_LIVE`] times that as long as a server lives.
     fn keep(&mut self, patience: Duration) -> Result<()> {
-        let mut until = None;
+        let mut since = None;
         while !self.ended {
-            let left = until.map(|until: Instant| until.saturating_duration_since(Instant::now()));
+            let left = since.map(|since: Instant| (patience * self.times()).saturating_sub(since.elapsed()));
             if left.is_some_and(|left| left.is_zero()) {
                 return Ok(());
             }
@@ -141,19 +146,28 @@ impl Keeper {
                 }
                 self.admit();
             }
-            until = match self.supervisor {
+            since = match self.supervisor {
                 Some(_) => None,
-                None => Some(until.unwrap_or_else(|| Instant::now() + patience)),
+                None => Some(since.unwrap_or_else(Instant::now)),
             };
         }
         Ok(())
     }
 
+    /// How many times its patience it waits, as things are.
+    fn times(&self) -> u32 {
+        let processes = self.entries.iter().filter(|(name, _)| is_process(name));
+        match processes.flat_map(|(_, entry)| &entry.fds).any(|process| !operator::has_ended(process)) {
+            true => WHILE_SERVERS_LIVE,
+            false => 1,
+        }
+    }
+
     /// Servers that nobody has adopted read the end of their control sockets when these entries are gone, and end. One that
     /// hangs is killed.
     fn end_servers(&mut self) {
-        let is_process = |name: &String, _: &mut Entry| name.starts_with("process/");
-        let processes: Vec<Entry> = self.entries.extract_if(.., is_process).map(|(_, entry)| entry).collect();
+        let processes: Vec<Entry> =
+            self.entries.extract_if(.., |name, _| is_process(name)).map(|(_, entry)| entry).collect();
         self.entries.clear();
         let until = Instant::now() + END;
         for process in processes.iter().flat_map(|entry| &entry.fds) {
@@ -241,6 +255,11 @@ impl Keeper {
     }
 }
 
+/// Whether an entry is that of a server's process, or of a standby's.
+fn is_process(name: &str) -> bool {
+    name.starts_with("process/")
+}
+
 /// Sends a message. Waits while the receiver is slow, or while the most descriptors that may be in transit are.
 fn give(to: &OwnedFd, message: &FromKeeper, fds: &[OwnedFd]) -> std::result::Result<(), Errno> {
     let fds: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();
@@ -252,8 +271,24 @@ fn give(to: &OwnedFd, message: &FromKeeper, fds: &[OwnedFd]) -> std::result::Res
     }
 }
 
-/// The successor's side: takes everything that is kept at this socket. `None`: the keeper was already ending.
-pub fn take_over(socket: &OwnedFd) -> Result<Option<Entries>> {
+/// The successor's side: takes everything that is kept at this path, and returns the socket at which it tells the keeper more.
+/// `None`: there is no keeper, or it was already ending.
+pub fn take_over(stack: &str, path: &Path) -> Result<Option<(OwnedFd, Entries)>> {
+    loop {
+        let socket = match operator::connect(stack, path) {
+            Ok(socket) => socket,
+            Err(Error::Missing(_)) => return Ok(None),
+            Err(why) => return Err(why),
+        };
+        if let Some(entries) = take_all(&socket)? {
+            return Ok(Some((socket, entries)));
+        }
+        // It ended before it had given anything. Another one may have taken its place.
+    }
+}
+
+/// `None`: the keeper was already ending.
+fn take_all(socket: &OwnedFd) -> Result<Option<Entries>> {
     let mut entries = Entries::new();
     let mut buffer = vec![0; PACKET_MAX];
     loop {

@@ -4,7 +4,7 @@ use super::*;
 fn the_packaged_unit_says_how_a_supervisor_is_watched_and_started_again() {
     let rules = Rules::read(UNIT).unwrap();
     assert!(rules.pause < rules.watchdog);
-    // The keeper waits 2 s for another supervisor.
+    // The keeper waits 2 s for another supervisor if no server lives.
     assert!(rules.pause < Duration::from_secs(2));
 }
 

@@ -8,7 +8,7 @@ pub struct KeepArguments {
     /// The stack that it belongs to
     #[arg(long)]
     stack: String,
-    /// Seconds for which it waits for another supervisor
+    /// Seconds for which it waits for another supervisor; five times as long while servers live
     #[arg(long)]
     patience: u64,
     /// A table of nft to remove if none comes

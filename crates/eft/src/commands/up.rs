@@ -96,7 +96,8 @@ pub struct UpArguments {
     /// default) or off, as Linux's tcp_early_retrans
     #[arg(long)]
     tail_probes: Option<TailProbes>,
-    /// Seconds for which connections wait for another `eft up` of this name if this one is killed (default: 2)
+    /// Seconds for which connections wait for another `eft up` of this name if this one is killed (default: 2); five times as long
+    /// while servers live, and connections go on
     #[arg(long)]
     keep: Option<u32>,
     /// Seconds for which `ready` waits for addresses from the network: slaac, dhcp4, dhcp6 (default: 30; 0: it does not)

@@ -40,8 +40,7 @@ fn end_hung(stack: &str, pid: i32) -> Result<()> {
 /// another stack.
 pub fn inherit(config: &StackConfig) -> Result<Option<(Kept, Inheritance)>> {
     let path = operator::keeper_path(&config.name);
-    let Ok(socket) = operator::connect(&config.name, &path) else { return Ok(None) };
-    let Some(entries) = take_over(&socket)? else { return Ok(None) };
+    let Some((socket, entries)) = take_over(&config.name, &path)? else { return Ok(None) };
     let mut kept = Kept::of_predecessor(socket);
     let mut inheritance = Inheritance::new(entries);
     let left = inheritance.value::<String>("stack");

@@ -96,7 +96,7 @@ pub struct StackConfig {
     pub commit: eft_component::Commit,
     /// The folder for recordings of ip, filter, tcp and udp.
     pub record: Option<std::path::PathBuf>,
-    /// How long connections wait for another supervisor after this one has died.
+    /// How long connections wait for another supervisor after this one has died; five times as long while a server lives.
     pub keep: std::time::Duration,
     /// How long it is not ready for want of addresses from the network.
     pub wait_online: std::time::Duration,
