@@ -9,7 +9,8 @@ use crate::socket::{Hidden, Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
 use crate::{
-    confined, control, domain, errno, interfaces, looking, loopback, readiness, real, second, unhurried,
+    any_port, confined, control, domain, errno, interfaces, looking, loopback, readiness, real, second,
+    unhurried,
 };
 pub use connecting::{await_connected, begin_deferred, request_connect};
 use connecting::{connect_eft, disconnect, is_idle};
@@ -120,7 +121,10 @@ pub fn belongs(fd: c_int, inet6: bool, to: Endpoint) -> bool {
 fn bind_fresh(fd: c_int, stream: bool, inet6: bool, to: Endpoint) -> Result<()> {
     let beside = to.address.is_unspecified();
     let (socket, kernel) = convert::to_eft(fd, stream, inet6, beside)?;
-    let port = bind_eft(socket, to);
+    let port = match kernel {
+        Some(_) if to.port == 0 => any_port::bind(socket, to, bind_eft),
+        _ => bind_eft(socket, to),
+    };
     match (kernel, port) {
         (Some(kernel), Ok(port)) => {
             loopback::attach(socket, kernel, port, inet6);

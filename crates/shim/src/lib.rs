@@ -62,6 +62,7 @@
 mod accept;
 mod address;
 mod ancillary;
+mod any_port;
 mod buffers;
 mod confined;
 mod control;

@@ -29,6 +29,16 @@ macro_rules! cases {
 
 cases! { names interfaces loopback fast_open fast_open_later silent standard confined }
 
+#[test]
+fn crowded() {
+    // SAFETY: plain call.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("skipped: needs root");
+        return;
+    }
+    stack_case("crowded");
+}
+
 /// Two domains on one stack reach each other like two machines.
 #[test]
 fn domains_meet_only_over_the_network() {

@@ -4,6 +4,7 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netpacket/packet.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/un.h>
@@ -500,6 +501,36 @@ static void connect_only(void) {
     }
 }
 
+/* A network namespace of its own, whose loopback is up. (What asks eft's sockets for interfaces sees the stack's.) */
+static void own_network(void) {
+    struct ifreq up = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+    CHECK(unshare(CLONE_NEWNET) == 0);
+    int plain = socket(AF_UNIX, SOCK_DGRAM, 0);
+    CHECK(ioctl(plain, SIOCSIFFLAGS, &up) == 0);
+    close(plain);
+}
+
+/* A socket that leaves its port to the system is reached on the loopback, too, even if every port that the stack would
+ * choose is taken there. In a network namespace of its own, since it takes them. */
+static void crowded(void) {
+    for (int round = 0; round < 2; round++) {
+        int type = round ? SOCK_DGRAM : SOCK_STREAM;
+        own_network();
+        for (int port = 20000; port < 32000; port++) {
+            union address taken = at(near, port);
+            CHECK(bind(socket(family, type, 0), (void *)&taken, sizeof taken) == 0);
+        }
+        int s = bound(type, everywhere()), c = socket(family, type, 0);
+        CHECK(round || listen(s, 1) == 0);
+        union address to = at(near, port_of(s));
+        CHECK(connect(c, (void *)&to, sizeof to) == 0);
+        EQUAL(send(c, "x", 1, 0), 1);
+        char got;
+        EQUAL(recv(round ? s : accept(s, NULL, NULL), &got, 1, 0), 1);
+        for (int fd = 3; fd < 12100; fd++) close(fd);
+    }
+}
+
 int main(int argc, char **argv) {
     arguments = argv;
     static const struct test cases[] = {
@@ -508,8 +539,7 @@ int main(int argc, char **argv) {
         {"silent", silent},     {"filter", filter},         {"standard", standard},
         {"confined", confined}, {"start", start},           {"start_as_nobody", start_as_nobody},
         {"hand_over", hand_over}, {"orphaned", orphaned}, {"unix_listener", unix_listener},
-          {"connect_only", connect_only},
-        {0},
+        {"connect_only", connect_only}, {"crowded", crowded}, {0},
     };
     return run_case(cases, argc, argv);
 }

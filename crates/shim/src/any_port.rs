@@ -1,0 +1,38 @@
+//! The port of a socket that leaves it to the system: free on the stack, and on the kernel's loopback, where the socket has a
+//! shadow. Each of the two chooses among the ports that itself has free.
+
+use crate::socket::{Socket, bit};
+use crate::sys::{self, Errno, Result};
+use crate::{address, loopback, options};
+use eft_base::Endpoint;
+
+/// How many ports that are free on the loopback are tried on the stack, before the stack chooses alone.
+const TRIED: usize = 16;
+
+/// Binds a socket that has a shadow to any port, by `on_stack`; returns the port.
+pub fn bind(socket: &Socket, to: Endpoint, on_stack: fn(&Socket, Endpoint) -> Result<u16>) -> Result<u16> {
+    for _ in 0..TRIED {
+        let Some(port) = free_on_loopback(socket) else { break };
+        match on_stack(socket, Endpoint { port, ..to }) {
+            Err(Errno(libc::EADDRINUSE)) => {}
+            done => {
+                socket.set_bits(bit::ANY_PORT);
+                return done;
+            }
+        }
+    }
+    on_stack(socket, to)
+}
+
+/// A port that is free now where the socket's shadow would be.
+fn free_on_loopback(socket: &Socket) -> Option<u16> {
+    let probe = options::fresh(socket).ok()?;
+    let inet6 = socket.has(bit::INET6);
+    if inet6 {
+        let v6_only = i32::from(socket.has(bit::V6ONLY)).to_ne_bytes();
+        let _ = sys::set_option(probe, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, &v6_only);
+    }
+    let free = loopback::bind(probe, 0, inet6).ok().and_then(|_| address::of_socket(probe, false));
+    sys::close(probe);
+    free.map(|at| at.port)
+}
