@@ -110,6 +110,20 @@ while True:
 KEEP = ("--keep", "1")
 
 
+# Never answers.
+SILENT = """
+import socket, sys
+s = socket.create_server((sys.argv[1], 7001), family=socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET)
+print("listening", flush=True)
+all = []
+while True:
+    c, _ = s.accept()
+    all.append(c)
+    c.recv(100)
+    print("heard", flush=True)
+"""
+
+
 def everybody(pid):
     return [pid] + [p for child in children(pid) for p in everybody(child)]
 
@@ -262,7 +276,30 @@ def programs_sleep_when_all_of_eft_is_killed():
             check(ratio < 0.1, f"{name} burns {ratio:.2f} CPUs without stack and custodian")
 
 
+def peers_hear_that_their_stack_has_ended():
+    """They wait for bytes, and would for ever: nobody answers at the address of a stack that has ended."""
+    for how, what in ((signal.SIGTERM, "told to end"), (signal.SIGKILL, "killed, and nobody came")):
+        with Scene("returns-peers") as scene:
+            stack = Stack(scene, extra=KEEP)
+            server = scene.start(*stack.on("python3", "-c", SILENT, stack.address), log="silent.log")
+            wait_until(lambda: "listening" in server.log.read_text(), 10, "the server to listen")
+            peers = [socket.create_connection((stack.address, 7001)) for _ in range(20)]
+            for peer in peers:
+                peer.sendall(b"are you there?")
+            wait_until(lambda: server.log.read_text().count("heard") == len(peers), 10, "the server to hear everybody")
+            ends_for_good(stack, how)
+            for peer in peers:
+                peer.settimeout(5)
+                try:
+                    check(False, f"{peer.recv(1)} from a stack that was {what}")
+                except ConnectionResetError:
+                    peer.close()
+                except TimeoutError:
+                    check(False, f"nobody told the peers of a stack that was {what}")
+
+
 CASES = [
+    peers_hear_that_their_stack_has_ended,
     programs_outlive_a_stack_that_is_told_to_end,
     programs_outlive_a_stack_that_is_killed,
     programs_sleep_when_all_of_eft_is_killed,

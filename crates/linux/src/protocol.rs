@@ -192,6 +192,11 @@ pub enum ToServer {
     },
 }
 
+/// What tcp is told when the stack ends: nobody will answer its peers any more, so it resets their connections.
+pub fn farewell() -> ToServer {
+    ToServer::Configure { key: "farewell".into(), value: Vec::new() }
+}
+
 /// From a server to the supervisor.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum FromServer {

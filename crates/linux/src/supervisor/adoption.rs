@@ -21,10 +21,11 @@ use super::request::SETTINGS;
 use super::say::say;
 use super::{OLD_POOLS, StackConfig, Supervisor, Watched, children};
 use crate::Result;
+use crate::keeper::FAREWELL;
 use crate::life::Witness;
 use crate::memory::{self, Both};
 use crate::operator::has_ended;
-use crate::protocol::PROTOCOL;
+use crate::protocol::{PROTOCOL, farewell};
 use eft_base::PoolId;
 use eft_channel::notify::Doorbell;
 use eft_control::plan;
@@ -185,12 +186,18 @@ impl Supervisor {
             pools: m.pools.iter().map(|pool| (pool.id, pool.slot_size)).collect(),
         };
         kept.put(format!("server/{}", m.name), &server, &fds);
+        if m.peer == ComponentId::TCP {
+            kept.put(FAREWELL.into(), &farewell(), &[control, &m.bell_fd.own]);
+        }
     }
 
     /// The server is not one that can be adopted any more.
     pub(super) fn forget_server(&mut self, i: usize) {
         if let Some(kept) = &mut self.kept {
             kept.forget(format!("server/{}", self.members[i].name));
+            if self.members[i].peer == ComponentId::TCP {
+                kept.forget(FAREWELL.into());
+            }
         }
     }
 

@@ -3,7 +3,6 @@
 
 use super::Supervisor;
 use super::kept::AUTOCONF;
-use super::member::Member;
 use super::say::say;
 use super::setup::{InForce, of_network, silence};
 use crate::devices::packet::Silencer;
@@ -11,12 +10,7 @@ use crate::protocol::ToServer;
 use crate::{Error, Result};
 use eft_autoconf::known;
 use eft_control::network::Network;
-use eft_host::clock;
 use eft_messages::ComponentId;
-use std::time::Duration;
-
-/// How long the end of a stack waits until its leases are given back.
-const RELEASE: Duration = Duration::from_millis(50);
 
 impl Supervisor {
     /// The stack ends on purpose: ip gives back what servers have lent.
@@ -25,12 +19,6 @@ impl Supervisor {
             return;
         }
         self.tell(ComponentId::IP, &ToServer::Configure { key: "release".into(), value: Vec::new() }, &[]);
-        let until = clock::now() + RELEASE;
-        let mut quiet = 0;
-        while quiet < 4 && clock::now() < until {
-            std::thread::sleep(Duration::from_millis(2));
-            quiet = if self.members.iter().all(Member::is_quiet) { quiet + 1 } else { 0 };
-        }
     }
 
     /// ip has learnt something, or what it knew has ended.

@@ -1,15 +1,17 @@
 //! How a stack ends, or is handed over to the next supervisor of its name.
 
-use super::member::Member;
+use super::member::{Life, Member};
 use super::say::say;
 use super::{Supervisor, children, scheduling};
 use crate::devices::packet::Silencer;
 use crate::operator;
-use crate::protocol::ToServer;
+use crate::protocol::{ToServer, farewell};
 use eft_host::clock;
-use eft_messages::Role;
+use eft_messages::{ComponentId, Role};
 use std::time::Duration;
 
+/// How long the end of a stack waits until others were told of it.
+const FAREWELL: Duration = Duration::from_millis(100);
 /// How long a handover waits until the servers have handled what has arrived.
 const DRAIN: Duration = Duration::from_millis(20);
 
@@ -30,6 +32,22 @@ impl Supervisor {
         self.end_standbys();
         children::end_all(&mut self.members);
         self.undo_for_cores();
+    }
+
+    /// Others are told that the stack ends: its peers, and who has lent it something.
+    fn take_leave(&mut self) {
+        self.release_leases();
+        let Some(tcp) = self.index(ComponentId::TCP) else { return };
+        let turn = self.members[tcp].status.heartbeat();
+        self.tell_index(tcp, &farewell(), &[]);
+        let until = clock::now() + FAREWELL;
+        let mut quiet = 0;
+        while quiet < 3 && clock::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+            let tcp = &self.members[tcp];
+            let has_heard = tcp.life != Life::Running || tcp.status.heartbeat() != turn;
+            quiet = if has_heard && self.members.iter().all(Member::is_quiet) { quiet + 1 } else { 0 };
+        }
     }
 
     /// Lets packets that have arrived reach their programs; otherwise their senders would have to detect the loss. The
@@ -72,7 +90,7 @@ impl Supervisor {
 
     /// Ends every server, undoes the changes to the host, removes the sockets.
     pub(super) fn shut_down(&mut self) {
-        self.release_leases();
+        self.take_leave();
         self.end_servers();
         self.silencers.clear();
         if let Some(kept) = self.kept.take() {

@@ -217,8 +217,13 @@ impl Tcp {
         self.queue_reset(reset);
     }
 
+    /// Resets that may wait besides those that do.
+    pub(super) fn room_for_resets(&self) -> usize {
+        PENDING_RESETS_MAX.saturating_sub(self.pending_resets.len())
+    }
+
     pub(super) fn queue_reset(&mut self, reset: PendingReset) {
-        if self.pending_resets.len() < PENDING_RESETS_MAX {
+        if self.room_for_resets() > 0 {
             self.pending_resets.push(reset);
         }
     }

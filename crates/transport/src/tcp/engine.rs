@@ -111,6 +111,8 @@ pub struct Tcp {
     pub(super) unrevived: VecDeque<u32>,
     /// Resets that wait for room.
     pub(super) pending_resets: Vec<PendingReset>,
+    /// The stack ends: the first connection whose peer was not told.
+    pub(super) farewell: Option<u32>,
     /// Connections that are established and have not ended.
     pub(super) open: u64,
     /// Counts ephemeral ports tried.
@@ -176,6 +178,7 @@ impl Tcp {
             mended,
             unrevived: VecDeque::new(),
             pending_resets: Vec::new(),
+            farewell: None,
             open: 0,
             port_turn: 0,
             is_keyed: false,
@@ -364,6 +367,7 @@ impl Component for Tcp {
         self.send_pending_resets(cx, out);
         self.answer_ends(out);
         self.turns.finish(cx.now, waited, done);
+        self.say_farewell(cx);
         if !self.unrevived.is_empty() {
             self.turns.hurry(cx.now);
         }

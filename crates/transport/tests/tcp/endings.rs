@@ -3,9 +3,11 @@
 use crate::app::App;
 use crate::closing::states;
 use crate::script::*;
+use crate::world::{Conditions, World};
 use eft_base::SocketId;
-use eft_base::errno::{EHOSTUNREACH, EPIPE};
+use eft_base::errno::{ECONNRESET, EHOSTUNREACH, EPIPE};
 use eft_channel::socket::{Opt, flag, wish};
+use eft_component::transport::Event;
 use eft_harness::Quote;
 use eft_transport::tcp::block::State;
 use std::time::Duration;
@@ -115,4 +117,25 @@ fn a_path_error_that_was_told_is_not_the_error_of_a_timeout() {
         let errno = if told { eft_base::errno::ETIMEDOUT } else { EHOSTUNREACH };
         assert_eq!(s.world.sides[1].app.streams[0].error, errno);
     }
+}
+
+/// Its peers would wait for ever for a stack that has ended.
+#[test]
+fn every_peer_is_told_when_the_stack_ends() {
+    // More than there is room for in one turn.
+    const COUNT: usize = 24;
+    let mut w = World::new(1, Conditions { room: 8, ..Conditions::default() });
+    App::listen(&mut w, 1, PORT, COUNT as u32, quiet_plan());
+    for _ in 0..COUNT {
+        App::connect(&mut w, 0, PORT, quiet_plan());
+        w.run_for(Duration::from_millis(10));
+    }
+    let established = |w: &World| states(w, 0).iter().filter(|s| **s == State::Established).count();
+    assert_eq!(established(&w), COUNT);
+    w.at(1).event(Event::Configure { key: "farewell".into(), value: Vec::new() });
+    w.turn(1);
+    w.run_for(Duration::from_millis(100));
+    assert_eq!(w.sides[1].counter("resets_sent"), COUNT as u64);
+    assert_eq!(established(&w), 0);
+    assert!(w.sides[0].app.streams.iter().all(|s| s.error == ECONNRESET), "how they ended");
 }

@@ -32,6 +32,7 @@ impl Tcp {
             "slow-start" => self.settings.slow_start = choice(value),
             "slow-start-after-idle" => self.settings.after_idle = choice(value),
             "min-tso-segs" => self.min_segments = choice(value),
+            "farewell" => self.begin_farewell(),
             Commit::KEY => self.set_commit(Commit::of(value)),
             _ => {}
         }
