@@ -3,6 +3,7 @@
 
 use super::stack::Stack;
 use anyhow::{Context, Result, ensure};
+use rustix::process::{getpriority_process, setpriority_process};
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::sync::Arc;
@@ -99,6 +100,10 @@ struct Manager {
 
 impl Manager {
     fn run(mut self, start: impl Fn() -> Result<Stack>) {
+        // Systemd and what it starts are not nicer than other programs, even if this measurement is.
+        if getpriority_process(None).is_ok_and(|niceness| niceness > 0) {
+            let _ = setpriority_process(None, 0);
+        }
         while !self.shared.ends.load(Relaxed) {
             match &mut self.stack {
                 Some(stack) => {

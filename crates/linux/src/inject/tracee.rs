@@ -1,6 +1,7 @@
 //! A process that is traced (ptrace(2)): it is stopped, executes single instructions, and is released.
 
 use crate::{Doing, Error, Result};
+use rustix::process::{getpriority_process, setpriority_process};
 use std::time::{Duration, Instant};
 
 /// An instruction that jumps to itself.
@@ -28,15 +29,39 @@ const SENDS: &[(i64, &str)] = &[
 pub struct Tracee {
     pid: i32,
     released: bool,
+    _haste: Haste,
+}
+
+/// The niceness of this thread while it holds a process, that of a stack's servers: a process that is traced runs only as often as
+/// its tracer does, and a supervisor whose tracer waits for a CPU for seconds is killed by its watchdog.
+const NICE: i32 = -11;
+
+/// Without the privilege the thread stays as it is. The former niceness comes back with the drop.
+struct Haste(Option<i32>);
+
+impl Haste {
+    fn begin() -> Haste {
+        let before = getpriority_process(None).ok().filter(|before| *before > NICE);
+        Haste(before.filter(|_| setpriority_process(None, NICE).is_ok()))
+    }
+}
+
+impl Drop for Haste {
+    fn drop(&mut self) {
+        if let Some(before) = self.0 {
+            let _ = setpriority_process(None, before);
+        }
+    }
 }
 
 impl Tracee {
     pub fn seize(pid: u32) -> Result<Tracee> {
         let pid = pid as i32;
+        let haste = Haste::begin();
         request(libc::PTRACE_SEIZE, pid, 0, libc::PTRACE_O_TRACESYSGOOD as usize).doing(
             "it cannot be stopped (only its own user and root may, and only one debugger at a time)",
         )?;
-        let mut tracee = Tracee { pid, released: false };
+        let mut tracee = Tracee { pid, released: false, _haste: haste };
         tracee.interrupt()?;
         Ok(tracee)
     }
