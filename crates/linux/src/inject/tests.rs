@@ -1,6 +1,6 @@
 use super::*;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 
 #[test]
 fn kinds_have_names_of_their_own() {
@@ -13,6 +13,20 @@ fn kinds_have_names_of_their_own() {
 /// A shell that computes forever.
 fn busy() -> Child {
     Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap()
+}
+
+/// One that has come to the sleep for which it was started, which takes some time beside busy programs.
+fn asleep(seconds: &str) -> Child {
+    let child = Command::new("sleep").arg(seconds).spawn().unwrap();
+    let call = format!("/proc/{}/syscall", child.id());
+    let sleeps = |call: &str| {
+        let number = call.split(' ').next().and_then(|number| number.parse().ok());
+        [libc::SYS_clock_nanosleep, libc::SYS_nanosleep].into_iter().any(|sleep| number == Some(sleep))
+    };
+    while !sleeps(&std::fs::read_to_string(&call).expect("it has ended")) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    child
 }
 
 #[test]
@@ -34,7 +48,7 @@ fn a_process_dies_as_it_was_told() {
 fn a_program_in_rust_dies_of_a_sigsegv_from_outside_too() {
     let exe = std::env::current_exe().unwrap();
     let test = ["--ignored", "--exact", "inject::tests::sleeps"];
-    let mut child = Command::new(exe).args(test).stdout(std::process::Stdio::null()).spawn().unwrap();
+    let mut child = Command::new(exe).args(test).stdout(Stdio::null()).spawn().unwrap();
     std::thread::sleep(Duration::from_millis(200));
     inject(child.id(), Kind::Segv, &mut Random::new(7)).unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGSEGV));
@@ -48,8 +62,7 @@ fn sleeps() {
 
 #[test]
 fn one_that_sleeps_breaks_where_it_sleeps_and_not_otherwise() {
-    let mut child = Command::new("sleep").arg("1").spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(20));
+    let mut child = asleep("1");
     let said = inject(child.id(), Kind::FlipStack, &mut Random::new(7)).unwrap().what;
     assert!(said.ends_with(" 0 instructions on"), "{said}");
     // The flipped bit may kill it; the tracing must not.
@@ -59,8 +72,7 @@ fn one_that_sleeps_breaks_where_it_sleeps_and_not_otherwise() {
 /// So that the same bit can be changed in another process, whose files lie elsewhere.
 #[test]
 fn broken_code_is_named_by_its_file() {
-    let mut child = Command::new("sleep").arg("1").spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(20));
+    let mut child = asleep("1");
     let said = inject(child.id(), Kind::FlipCode, &mut Random::new(7)).unwrap().what;
     let place = said.strip_prefix("bit ").and_then(|rest| rest.split(' ').nth(4)).unwrap();
     let (file, offset) = place.split_once("+0x").unwrap();
@@ -82,9 +94,20 @@ fn nobody_is_held_back_for_long() {
 }
 
 #[test]
+#[cfg(target_arch = "x86_64")]
+fn a_call_that_sends_fails_once_and_nothing_else_does() {
+    // It ends by the first write that fails, and would by a sleep that did.
+    let program = "while sleep 0.01; do printf x || exit 3; done; exit 4";
+    let mut child =
+        Command::new("sh").args(["-c", program]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let said = inject(child.id(), Kind::Enomem, &mut Random::new(7)).unwrap().what;
+    assert_eq!(said, "write on descriptor 1");
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+}
+
+#[test]
 fn one_that_sends_nothing_is_released_while_it_sleeps() {
-    let mut child = Command::new("sleep").arg("4").spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(20));
+    let mut child = asleep("4");
     assert!(inject(child.id(), Kind::Enomem, &mut Random::new(7)).is_err());
     assert!(child.wait().unwrap().success(), "it is stopped");
 }

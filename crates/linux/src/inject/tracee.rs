@@ -155,15 +155,16 @@ impl Tracee {
                     patience.as_secs_f32()
                 )));
             }
+            let Some((number, fd)) = self.beginning_call()? else { continue };
+            let call = SENDS.iter().find(|(send, _)| *send as u64 == number);
+            let Some((_, name)) = call.filter(|_| !self.is_event(fd)) else { continue };
             let mut registers = self.registers()?;
-            let call = SENDS.iter().find(|(number, _)| *number as u64 == registers.orig_rax);
-            // At the exit of a call rax holds its result; at the entry it holds ENOSYS.
-            let begins = registers.rax as i64 == -i64::from(libc::ENOSYS);
-            let fd = registers.rdi as i32;
-            let Some((_, name)) = call.filter(|_| begins && !self.is_event(fd)) else { continue };
             registers.orig_rax = u64::MAX;
             self.set_registers(&registers)?;
-            self.go_on(libc::PTRACE_SYSCALL, patience)?;
+            // A result that is written anywhere but at the call's end would be that of another call, or of none.
+            if self.go_on(libc::PTRACE_SYSCALL, patience)?.is_none() || !self.ends_call()? {
+                return Err(Error::Missing("its call did not end".into()));
+            }
             let mut registers = self.registers()?;
             registers.rax = -i64::from(libc::ENOMEM) as u64;
             self.set_registers(&registers)?;
@@ -174,6 +175,30 @@ impl Tracee {
     #[cfg(not(target_arch = "x86_64"))]
     pub fn fail_a_send(&mut self, _patience: Duration) -> Result<(&'static str, i32)> {
         Err(Error::Missing("a call can be made to fail on x86-64 only".into()))
+    }
+
+    /// The number of the system call at whose beginning it stands, and the call's first argument, a descriptor.
+    #[cfg(target_arch = "x86_64")]
+    fn beginning_call(&self) -> Result<Option<(u64, i32)>> {
+        let info = self.call_info()?;
+        // SAFETY: every variant is plain numbers, which were zeroed. At a call's beginning the kernel has filled in this one.
+        let begins = (info.op == libc::PTRACE_SYSCALL_INFO_ENTRY).then_some(unsafe { info.u.entry });
+        Ok(begins.map(|entry| (entry.nr, entry.args[0] as i32)))
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn ends_call(&self) -> Result<bool> {
+        Ok(self.call_info()?.op == libc::PTRACE_SYSCALL_INFO_EXIT)
+    }
+
+    /// What the kernel says of the stop (ptrace(2), PTRACE_GET_SYSCALL_INFO).
+    #[cfg(target_arch = "x86_64")]
+    fn call_info(&self) -> Result<libc::ptrace_syscall_info> {
+        // SAFETY: plain numbers; zero is a valid value of each.
+        let mut info: libc::ptrace_syscall_info = unsafe { std::mem::zeroed() };
+        let size = size_of::<libc::ptrace_syscall_info>();
+        request(libc::PTRACE_GET_SYSCALL_INFO, self.pid, size, (&raw mut info) as usize).doing("its call")?;
+        Ok(info)
     }
 
     /// Whether the descriptor is an eventfd: waking a neighbour cannot fail for lack of memory.
