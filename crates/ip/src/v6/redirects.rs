@@ -17,6 +17,8 @@ struct Redirect {
 #[derive(Default)]
 pub(crate) struct Redirects {
     by_destination: BTreeMap<IpAddr, Redirect>,
+    /// To how many destinations a neighbour leads: asked for each address that may be on the link.
+    by_hop: BTreeMap<(u8, IpAddr), u32>,
     count: u64,
 }
 
@@ -32,21 +34,35 @@ impl Redirects {
 
     /// Whether this neighbour is the first hop to some destination.
     pub fn leads_to(&self, interface: u8, next: IpAddr) -> bool {
-        self.by_destination.values().any(|r| r.interface == interface && r.next == next)
+        self.by_hop.contains_key(&(interface, next))
     }
 
     pub fn put(&mut self, interface: u8, destination: IpAddr, next: IpAddr) {
         if self.by_destination.len() >= REDIRECTS_MAX && !self.by_destination.contains_key(&destination) {
             let oldest = self.by_destination.iter().min_by_key(|(_, r)| r.order).map(|(a, _)| *a);
-            oldest.and_then(|a| self.by_destination.remove(&a));
+            oldest.into_iter().for_each(|a| self.remove(a));
         }
+        self.remove(destination);
         self.count += 1;
         self.by_destination.insert(destination, Redirect { interface, next, order: self.count });
+        *self.by_hop.entry((interface, next)).or_default() += 1;
+    }
+
+    fn remove(&mut self, destination: IpAddr) {
+        let Some(Redirect { interface, next, .. }) = self.by_destination.remove(&destination) else { return };
+        if let Some(leads) = self.by_hop.get_mut(&(interface, next)) {
+            *leads -= 1;
+            if *leads == 0 {
+                self.by_hop.remove(&(interface, next));
+            }
+        }
     }
 
     /// A first hop is silent: routers are asked again (RFC 4861 §7.3.3).
     pub fn forget(&mut self, interface: u8, next: IpAddr) {
-        self.by_destination.retain(|_, r| r.interface != interface || r.next != next);
+        if self.by_hop.remove(&(interface, next)).is_some() {
+            self.by_destination.retain(|_, r| r.interface != interface || r.next != next);
+        }
     }
 }
 

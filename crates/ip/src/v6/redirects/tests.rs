@@ -19,4 +19,10 @@ fn the_oldest_are_forgotten_and_those_whose_hop_is_silent() {
     redirects.forget(0, v6(1));
     assert_eq!((redirects.next(0, destination(1)), redirects.next(0, destination(3))), (Some(v6(2)), None));
     assert!(!redirects.leads_to(0, v6(1)));
+    // Another router for the only destination that a neighbour leads to.
+    assert!(redirects.leads_to(0, v6(2)));
+    redirects.put(0, destination(1), v6(0));
+    assert!(!redirects.leads_to(0, v6(2)) && redirects.leads_to(0, v6(0)));
+    redirects.forget(0, v6(0));
+    assert!(redirects.by_destination.is_empty() && redirects.by_hop.is_empty());
 }
