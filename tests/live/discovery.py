@@ -32,6 +32,35 @@ for n in range(20):
 """
 
 
+# IPV6_MTU is 24, IPV6_FLOWINFO_SEND 33, IPV6_AUTOFLOWLABEL 70.
+WISH = """
+import socket, sys
+V6 = socket.IPPROTO_IPV6
+s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+s.setsockopt(V6, 24, 1280)
+s.setsockopt(V6, 33, 1)
+s.sendto(bytes(1400), (sys.argv[1], 9, 0x12345, 0))
+s = socket.socket(socket.AF_INET6)
+s.setsockopt(V6, 33, 1)
+s.settimeout(5)
+s.connect_ex((sys.argv[1], 9, 0x54321, 0))
+s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+s.setsockopt(V6, 70, 0)
+s.connect((sys.argv[1], 9, 0xfffff, 0))
+assert s.getpeername()[2] == 0, s.getpeername()
+s.send(b"no label")
+s.setsockopt(V6, 33, 1)
+assert s.getsockopt(V6, 24) == 1500
+s.connect((sys.argv[1], 9, 0xabcde, 0))
+assert s.getpeername()[2] == 0xabcde, s.getpeername()
+try:
+    s.send(b"a label")
+except ConnectionRefusedError:
+    s.send(b"a label")
+print(s.getsockname()[1])
+"""
+
+
 def redirects_of_a_router_are_followed():
     """Linux routes, and knows a better router on the same link, which itself it cannot reach: only who follows its redirect can."""
     with Scene("redirects") as scene:
@@ -85,4 +114,18 @@ def groups_and_flows_on_the_wire():
         check(len(set(flows().values())) == 2, f"labels by port: {flows()}")
 
 
-CASES = [redirects_of_a_router_are_followed, groups_and_flows_on_the_wire]
+def wishes_of_programs_on_the_wire():
+    """Labels that programs choose, and fragments of a length that they allow: eft's packets are as Linux's."""
+    with Scene("wishes") as scene:
+        stack = DualStack(scene, kind="packet")
+        capture = scene.start(*stack.beside("tcpdump", "-Z", "root", "-l", "-n", "-v", "-i", "far", "ip6"), log="tcpdump.log")
+        wait_until(lambda: "listening on" in capture.log.read_text(), 10, "tcpdump")
+        for ours, theirs, run in ((OUR, HOST, stack.on), (HOST, OUR, stack.beside)):
+            port = sh(*run("python3", "-c", WISH, theirs)).stdout.split()[-1]
+            head, rest = r"IP6 \(", rf"[^\n]*\n?[^\n]*{ours}"
+            for what in (rf"{head}flowlabel 0x12345,[^\n]*Fragment \(44\) payload length: 1240\){rest} >", rf"{head}flowlabel 0x54321,{rest}\.\d+ > {theirs}\.9: Flags \[S\]",
+                         rf"{head}hlim{rest}\.{port} > {theirs}\.9: ", rf"{head}flowlabel 0xabcde,{rest}\.{port} > {theirs}\.9: "):
+                wait_until(lambda: re.search(what, capture.log.read_text()), 10, f"{what} of {ours}: {capture.log.read_text()[-3000:]}")
+
+
+CASES = [redirects_of_a_router_are_followed, groups_and_flows_on_the_wire, wishes_of_programs_on_the_wire]

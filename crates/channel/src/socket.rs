@@ -29,7 +29,7 @@ mod urgent;
 pub use authentication::{AuthenticationStatus, AuthenticationWishes, KeyCounts};
 pub use datagram::{DatagramHeader, PAYLOAD_MAX, SEGMENTS_MAX, datagram_record_len, payload_max, wanted};
 pub use errors::{ERRORS_MAX, ErrorRecord, QUOTE_MAX, RECORD_STAMPS_MAX, STAMPED};
-pub use option::{Opt, cork, early, fragment};
+pub use option::{Opt, cork, early, flow, fragment};
 pub use page::{
     COOKIE_KEYS_MAX, IDENTITY, IDENTITY_LEN, KIND, OWNER, RECEIVE_LOCK, SEND_LOCK, SHIM_WORDS, SendRoom,
     SocketPage,

@@ -109,6 +109,7 @@ impl Ip {
             checksum_offset: None,
             ordered: true,
             reach: Reach::Link,
+            label: None,
         };
         match self.launch(cx, Origin::Nobody, hop, outgoing, Some(slot), out) {
             Ok(()) => cx.count(Counter::DhcpOut),

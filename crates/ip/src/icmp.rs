@@ -113,6 +113,7 @@ impl Ip {
                     checksum_offset: None,
                     ordered,
                     reach: Reach::Link,
+                    label: None,
                 };
                 self.launch(cx, Origin::Nobody, hop, outgoing, Some(payload), out)
             }

@@ -1,6 +1,7 @@
 //! The engine's data types for packets under way, for addresses of either version.
 
 use crate::LOCAL_INTERFACE;
+use crate::v6::path::MTU_MIN;
 use core::net::IpAddr;
 use eft_base::address::zone;
 use eft_base::wire::{
@@ -11,7 +12,7 @@ use eft_base::{MacAddress, PacketRef, RequestId};
 use eft_component::{Answer, Output};
 use eft_messages::filter::{FilterToIp, Flow, IpToFilter};
 use eft_messages::nic::{IpToNic, NicToIp};
-use eft_messages::transport::{IpToTransport, TransportToIp};
+use eft_messages::transport::{IpToTransport, TransportToIp, Wish};
 use eft_messages::{ComponentId, Encoded};
 use zerocopy::FromBytes;
 
@@ -98,6 +99,15 @@ impl Hop {
     /// Only the link bounds the size of packets.
     pub const fn to(interface: u8, next: Next) -> Hop {
         Hop { interface, next, mtu: u16::MAX }
+    }
+
+    /// For packets of IPv6 that may not be longer, in units of [`Wish::UNIT`]; 0: they may be as long as the route takes.
+    pub fn within(self, source: IpAddr, largest: u16) -> Hop {
+        match largest {
+            0 => self,
+            _ if source.is_ipv4() => self,
+            units => Hop { mtu: self.mtu.min(units.saturating_mul(Wish::UNIT).max(MTU_MIN)), ..self },
+        }
     }
 }
 
@@ -200,6 +210,8 @@ pub(crate) struct Outgoing<'a> {
     pub ordered: bool,
     /// If it goes to a group.
     pub reach: Reach,
+    /// The flow label that the program chose; 0: none.
+    pub label: Option<u32>,
 }
 
 impl Outgoing<'_> {

@@ -159,6 +159,7 @@ fn answer(source: IpAddr, destination: IpAddr, protocol: u8, header: &[u8]) -> O
         checksum_offset: None,
         ordered: true,
         reach: Reach::Link,
+        label: None,
     }
 }
 

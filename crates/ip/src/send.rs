@@ -21,7 +21,7 @@ use eft_messages::ComponentId;
 use eft_messages::nic::{FRAME_CHECKSUM, FRAME_PAYLOAD_MAX, FrameDescriptor};
 use eft_messages::transport::{
     IpToTransport, PAYLOAD_REFS_MAX, SEND_DONT_FRAGMENT, SEND_HOST_ONLY, SEND_NO_LOOP, SendDescriptor,
-    TRANSPORT_HEADER_MAX,
+    TRANSPORT_HEADER_MAX, Wish,
 };
 use zerocopy::{FromZeros, IntoBytes};
 
@@ -147,7 +147,8 @@ impl Ip {
         if !self.routes.is_ours(source) {
             return Err((Counter::RefusedSource, EADDRNOTAVAIL));
         }
-        let hop = self.routes.hop(source, destination).ok_or(unreachable)?;
+        let wish = Wish::of_word(d.wish);
+        let hop = self.routes.hop(source, destination).ok_or(unreachable)?.within(source, wish.largest);
         let outgoing = Outgoing {
             source,
             destination,
@@ -161,6 +162,7 @@ impl Ip {
             checksum_offset: Some(d.checksum_offset),
             ordered: false,
             reach: reach(&d, destination),
+            label: wish.label,
         };
         self.launch(cx, Origin::Transport { peer, request }, hop, outgoing, None, out)
     }

@@ -109,9 +109,39 @@ pub struct SendDescriptor {
     pub segment_size: u16,
     /// References in use.
     pub payload_count: u16,
-    pub reserved: u32,
+    /// What the program wants of an IPv6 packet: [`Wish`].
+    pub wish: u32,
     pub payload: [PacketRef; PAYLOAD_REFS_MAX],
     pub header: [u8; TRANSPORT_HEADER_MAX],
+}
+
+/// What a program wants of its IPv6 packets, in one word: 0 is nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wish {
+    /// The flow label (RFC 6437); 0: the packets have none. `None`: ip chooses.
+    pub label: Option<u32>,
+    /// No packet, or fragment of one, is longer (IPV6_MTU), in units of 8 bytes as fragments are; at most 2047 of them. 0: no limit.
+    pub largest: u16,
+}
+
+impl Wish {
+    /// Bits of a flow label (RFC 8200 §6).
+    pub const LABEL: u32 = 0xf_ffff;
+    const HAS_LABEL: u32 = 1 << 20;
+    const LARGEST_AT: u32 = 21;
+    /// What `largest` counts.
+    pub const UNIT: u16 = 8;
+    pub const LARGEST_MAX: u16 = (1 << (u32::BITS - Wish::LARGEST_AT)) - 1;
+
+    pub fn to_word(self) -> u32 {
+        let label = self.label.map_or(0, |label| Wish::HAS_LABEL | label & Wish::LABEL);
+        label | (self.largest.min(Wish::LARGEST_MAX) as u32) << Wish::LARGEST_AT
+    }
+
+    pub fn of_word(word: u32) -> Wish {
+        let has_label = word & Wish::HAS_LABEL != 0;
+        Wish { label: has_label.then_some(word & Wish::LABEL), largest: (word >> Wish::LARGEST_AT) as u16 }
+    }
 }
 
 pub const SEND_DONT_FRAGMENT: u8 = 1;

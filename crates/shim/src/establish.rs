@@ -284,6 +284,8 @@ unsafe fn begin_connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> 
                         true => convert::to_eft(fd, stream, inet6, false)?.0,
                         false => turn_to_stack(fd, inet6, begun)?,
                     };
+                    // SAFETY: by the caller.
+                    unsafe { crate::flow::choose(socket, address, len) };
                     connect_eft(fd, socket, to)
                 }
                 Ok(Target::Unspecified) | Err(_) => in_kernel(),
@@ -308,6 +310,8 @@ unsafe fn begin_connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> 
             match unsafe { peer(address, len, socket.has(bit::INET6) && socket.is_stream()) }? {
                 Target::Eft(to) if !to.address.is_unspecified() => {
                     address::suits(to, socket.has(bit::INET6), socket.has(bit::V6ONLY))?;
+                    // SAFETY: by the caller.
+                    unsafe { crate::flow::choose(socket, address, len) };
                     connect_eft(fd, socket, to)
                 }
                 // SAFETY: by the caller.

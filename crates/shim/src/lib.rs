@@ -84,6 +84,7 @@ mod error_watch;
 mod establish;
 mod exec;
 mod fdops;
+mod flow;
 mod groups;
 mod handlers;
 mod init;

@@ -70,6 +70,8 @@ pub mod bit {
     pub const PARTED: u32 = 268435456;
     /// It was accepted a moment ago, and its transport may not have the far end yet.
     pub const UNHURRIED: u32 = 536870912;
+    /// IPV6_FLOWINFO_SEND.
+    pub const SEND_FLOW: u32 = 1073741824;
 }
 
 const BITS: usize = SHIM_WORDS;

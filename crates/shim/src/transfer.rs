@@ -8,7 +8,9 @@ use crate::shadow_send;
 use crate::socket::{Socket, bit};
 use crate::sys::{Errno, Result};
 use crate::table::{self, Entry};
-use crate::{ancillary, convert, datagram, early, error_queue, establish, refusal, stream, urgent, zerocopy};
+use crate::{
+    ancillary, convert, datagram, early, error_queue, establish, flow, refusal, stream, urgent, zerocopy,
+};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_base::Endpoint;
@@ -72,21 +74,25 @@ unsafe fn send_datagram(
     socket: &Socket,
     mut buffers: Buffers,
     flags: c_int,
-    (to, len): (*const sockaddr, socklen_t),
+    (address, len): (*const sockaddr, socklen_t),
     control: Sent,
 ) -> Result<usize> {
     // SAFETY: by the caller.
-    let sent = match unsafe { way(socket, to, len) }? {
+    let sent = match unsafe { way(socket, address, len) }? {
         Way::Stack(to) => {
             if to.is_some() {
                 establish::bind_any(socket)?;
+            }
+            if to.is_some() && !socket.has(bit::PEER) {
+                // SAFETY: by the caller.
+                unsafe { flow::choose(socket, address, len) };
             }
             // SAFETY: by the caller.
             unsafe { datagram::send(fd, socket, &mut buffers, to, flags, control) }
         }
         Way::Shadow { addressed } => {
             establish::bind_any(socket)?;
-            let to = if addressed { (to, len) } else { (core::ptr::null(), 0) };
+            let to = if addressed { (address, len) } else { (core::ptr::null(), 0) };
             // SAFETY: by the caller.
             unsafe { shadow_send::send(fd, socket, &buffers, flags, to, control) }
         }

@@ -123,12 +123,22 @@ fn every_option_of_the_headers_has_its_row() {
         "TCPI_",
         "TCP_THIN_LINEAR_TIMEOUTS_",
         "TCP_AO_MAXKEYLEN",
+        "IPV6_FL_",
+        "IPV6_FLOWINFO_FLOWLABEL",
+        "IPV6_FLOWINFO_PRIORITY",
+        "IPV6_PRIORITY_",
+        "IPV6_TLV_",
+        "IPV6_PMTUDISC",
+        "IPV6_PREFER_",
+        "IPV6_ORIGDSTADDR",
+        "SCM_",
     ];
-    let kinds: [(&str, &[&str], i32); 4] = [
+    let kinds: [(&str, &[&str], i32); 5] = [
         ("asm-generic/socket.h", &["SO_"], libc::SOL_SOCKET),
         ("linux/tcp.h", &["TCP_"], libc::IPPROTO_TCP),
         ("linux/udp.h", &["UDP_"], libc::IPPROTO_UDP),
         ("linux/in.h", &["IP_", "MCAST_"], libc::IPPROTO_IP),
+        ("linux/in6.h", &["IPV6_"], libc::IPPROTO_IPV6),
     ];
     for (header, prefixes, level) in kinds {
         let all = defined(header, prefixes);

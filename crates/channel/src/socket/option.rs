@@ -77,10 +77,14 @@ pub enum Opt {
     /// TCP_DEFER_ACCEPT of a listener: while a SYN-ACK has timed out less often, an acknowledgment without data does not complete
     /// a handshake.
     DeferAccept,
+    /// The flow label of IPv6 packets: bits of [`flow`].
+    FlowLabel,
+    /// Bytes of the largest IPv6 packet of a datagram socket (IPV6_MTU); 0 means no limit.
+    LargestPacket,
 }
 
 impl Opt {
-    pub(crate) const LAST: Opt = Opt::DeferAccept;
+    pub(crate) const LAST: Opt = Opt::LargestPacket;
 
     /// Options that a connection inherits from its listener.
     pub const INHERITED: &[Opt] = &[
@@ -104,6 +108,7 @@ impl Opt {
         Opt::DontFragment,
         Opt::PacingLimitLow,
         Opt::PacingLimitHigh,
+        Opt::FlowLabel,
     ];
 }
 
@@ -121,6 +126,24 @@ pub mod fragment {
     pub const NEVER: u32 = 1;
     /// A stream's packets may be fragmented on their way.
     pub const MAY: u32 = 2;
+    /// As [`NEVER`], for IPv6 (IPV6_DONTFRAG).
+    pub const NEVER_IPV6: u32 = 4;
+}
+
+/// Bits of [`Opt::FlowLabel`].
+pub mod flow {
+    /// The label that the program chose; 0: none.
+    pub const LABEL: u32 = 0xf_ffff;
+    /// Where the program chose none, packets have none (IPV6_AUTOFLOWLABEL is off).
+    pub const NOT_BY_ITSELF: u32 = 1 << 31;
+
+    /// The label of packets. `None`: ip chooses.
+    pub fn label(word: u32) -> Option<u32> {
+        match word & LABEL {
+            0 => (word & NOT_BY_ITSELF != 0).then_some(0),
+            chosen => Some(chosen),
+        }
+    }
 }
 
 /// Values of [`Opt::FastOpenConnect`].

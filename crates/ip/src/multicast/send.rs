@@ -84,6 +84,7 @@ impl Ip {
             checksum_offset: None,
             ordered: true,
             reach: Reach::Link,
+            label: None,
         };
         let hop = Hop::to(place.0, Next::Group(mac));
         match self.launch(cx, Origin::Nobody, hop, outgoing, Some(payload), out) {

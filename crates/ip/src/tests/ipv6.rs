@@ -5,8 +5,8 @@ use core::net::Ipv6Addr;
 use eft_base::address::{link_local, with_zone};
 use eft_messages::transport::IpToTransport;
 
-const US6: Ipv6Addr = Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 2);
-const THEM6: Ipv6Addr = Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 1);
+pub(super) const US6: Ipv6Addr = Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 2);
+pub(super) const THEM6: Ipv6Addr = Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, 1);
 const FAR6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 8);
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 const CONFIG6: &str = "[[interface]]\nindex = 0\nname = \"eft0\"\naddresses = [\"10.77.0.2/24\", \"fd77::2/64\"]\n\
@@ -126,7 +126,7 @@ impl Bench {
     }
 
     /// As `new6`, but duplicate address detection is over and the neighbour is known.
-    fn met6(with_filter: bool) -> Bench {
+    pub(super) fn met6(with_filter: bool) -> Bench {
         let (mut b, _) = Bench::new6(with_filter);
         b.pass(Duration::from_secs(1));
         let announcements = b.drain();
@@ -154,7 +154,7 @@ impl Bench {
 }
 
 /// As [`datagram`].
-fn datagram6(source: Ipv6Addr, destination: Ipv6Addr, len: u32) -> SendDescriptor {
+pub(super) fn datagram6(source: Ipv6Addr, destination: Ipv6Addr, len: u32) -> SendDescriptor {
     let mut d = datagram(FAR, 0, len);
     d.source = IpAddr::V6(source).into();
     d.destination = IpAddr::V6(destination).into();

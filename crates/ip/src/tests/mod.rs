@@ -12,6 +12,7 @@ mod rebirth;
 mod redirects;
 mod rejecting;
 mod wild;
+mod wishes;
 
 use crate::{Counter, FromPeer, Ip, IpConfig, ToPeer};
 use core::net::{IpAddr, Ipv4Addr};
@@ -25,7 +26,9 @@ use eft_component::{Component, Configure, Context, Outbox};
 use eft_messages::ComponentId;
 use eft_messages::filter::{FilterToIp, IpToFilter, Judgement};
 use eft_messages::nic::{FRAME_CHECKSUM, FRAME_SLOT_LEN, FrameDescriptor, IpToNic, NicToIp, PACKET_SLOT_LEN};
-use eft_messages::transport::{IpToTransport, SEND_SLOT_LEN, SendDescriptor, TransportToIp};
+use eft_messages::transport::{
+    IpToTransport, SEND_DONT_FRAGMENT, SEND_SLOT_LEN, SendDescriptor, TransportToIp,
+};
 use std::time::Duration;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 

@@ -135,6 +135,7 @@ impl Ip {
             checksum_offset: None,
             ordered: true,
             reach: Reach::Link,
+            label: None,
         };
         let hop = Hop::to(interface, Next::Group(to));
         match self.launch(cx, Origin::Nobody, hop, outgoing, None, out) {

@@ -4,9 +4,8 @@
 use crate::pending::Outgoing;
 use eft_base::hash::Key;
 use eft_base::wire::{PROTOCOL_TCP, PROTOCOL_UDP};
+use eft_messages::transport::Wish;
 
-/// Bits of a label (RFC 8200 §6).
-const LABEL: u64 = 0xf_ffff;
 const PORTS: core::ops::Range<usize> = 0..4;
 
 /// Makes labels that cannot be guessed from without (RFC 6437 §6.1), by a key that lives as long as ip.
@@ -17,14 +16,17 @@ impl FlowLabels {
         FlowLabels(Key(key))
     }
 
-    /// The label of a packet: of TCP and UDP by addresses, protocol and ports; 0 says that there is none.
+    /// The label of a packet: the program's, or else of TCP and UDP by addresses, protocol and ports; 0 says that there is none.
     pub fn of(&self, o: &Outgoing) -> u32 {
+        if let Some(chosen) = o.label {
+            return chosen;
+        }
         let is_flow = o.source.is_ipv6() && matches!(o.protocol, PROTOCOL_TCP | PROTOCOL_UDP);
         let Some(ports) = o.header.get(PORTS).filter(|_| is_flow) else {
             return 0;
         };
         let hash = self.0.hash(b'F', &(o.source, o.destination, o.protocol, ports));
         // RFC 6437 §3: a label of a flow is not 0.
-        ((hash & LABEL) as u32).max(1)
+        (hash as u32 & Wish::LABEL).max(1)
     }
 }

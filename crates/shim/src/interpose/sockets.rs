@@ -227,7 +227,13 @@ unsafe fn name(fd: c_int, to: *mut sockaddr, len: *mut socklen_t, peer: bool) ->
         sys::readable(len, size_of::<socklen_t>())?;
         let inet6 = socket.has(crate::socket::bit::INET6);
         // SAFETY: as above.
-        unsafe { address::write(endpoint, inet6, to, len)? };
+        unsafe {
+            let room = *len;
+            address::write(endpoint, inet6, to, len)?;
+            if peer {
+                crate::flow::tell(socket, to, room);
+            }
+        }
         Ok(0)
     })))
 }

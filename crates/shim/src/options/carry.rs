@@ -41,6 +41,7 @@ fn carried(row: &table::Row, stream: bool) -> Option<usize> {
         kind if kind.is_read_only() => None,
         Kind::NoOptions | Kind::V6Only | Kind::Membership(_) | Kind::Filter => None,
         Kind::SignatureKey | Kind::Authentication | Kind::AuthenticationKey => None,
+        Kind::LargestPacket | Kind::LabelLease => None,
         Kind::Linger | Kind::PacingLimit => Some(8),
         Kind::CookieKeys => Some(LONGEST),
         Kind::Descriptor | Kind::Congestion => Some(16),

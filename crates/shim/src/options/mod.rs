@@ -10,6 +10,8 @@ mod carry;
 mod computed;
 mod congestion;
 mod filters;
+mod ipv6;
+mod kind;
 pub mod multicast;
 mod pacing;
 pub mod signatures;
@@ -18,10 +20,11 @@ mod words;
 
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
-use crate::{datagram, error_queue, interfaces, loopback, segmentation, stamps, tcp_info, urgent};
+use crate::{datagram, error_queue, flow, interfaces, loopback, segmentation, stamps, tcp_info, urgent};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_channel::socket::{COOKIE_KEYS_MAX, Opt, cork, flag, fragment};
+use kind::Kind;
 use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, IPPROTO_UDP, SOL_SOCKET};
 
 pub use carry::{carry_back, carry_congestion, carry_over, carry_segment, fresh, inherit};
@@ -33,89 +36,6 @@ pub const LONGEST: usize = authentication::LONGEST;
 const COOKIE_KEY_LEN: usize = 16;
 /// Linux's `net.core.somaxconn`: larger values are cut to it.
 const SOMAXCONN: c_int = 4096;
-
-/// How an option is kept.
-#[derive(Clone, Copy)]
-enum Kind {
-    /// A word for the transport, as it is.
-    Word(Opt),
-    /// A word for the transport: 0 or 1.
-    Flag(Opt),
-    /// One of the shim's bits.
-    Bit(u32),
-    /// A buffer size; the kernel doubles what is set.
-    Size(Opt),
-    /// On the descriptor itself.
-    Descriptor,
-    /// Cannot be set; reads as computed.
-    Computed(fn(&Socket) -> c_int),
-    /// As that, and setting it is invalid: on streams, as on Linux.
-    Invalid(fn(&Socket) -> c_int),
-    Cork,
-    DatagramCork,
-    /// UDP_SEGMENT.
-    Segment,
-    QuickAck,
-    Linger,
-    Congestion,
-    MaxSegment,
-    Priority,
-    LowWater,
-    DontFragment,
-    /// IP_RECVERR.
-    ErrorQueue,
-    /// IP_OPTIONS, SO_BINDTODEVICE: none.
-    NoOptions,
-    /// IPV6_V6ONLY: off.
-    V6Only,
-    PathMtu,
-    Error,
-    TcpInfo,
-    /// SO_MAX_PACING_RATE.
-    PacingLimit,
-    /// SO_MEMINFO.
-    Memory,
-    /// TCP_FASTOPEN_KEY.
-    CookieKeys,
-    /// SO_TIMESTAMPING.
-    Stamps,
-    /// IP_MULTICAST_TTL, IPV6_MULTICAST_HOPS.
-    MulticastHops,
-    /// A word for the transport: 0 if it is on, which is the default.
-    Unless(Opt),
-    /// A change of a membership: one of [`eft_messages::sockets::membership`]. Cannot be read.
-    Membership(u8),
-    /// IP_MSFILTER, MCAST_MSFILTER.
-    Filter,
-    /// IP_MULTICAST_IF, IPV6_MULTICAST_IF.
-    MulticastInterface,
-    /// TCP_MD5SIG, TCP_MD5SIG_EXT. Cannot be read.
-    SignatureKey,
-    /// TCP_AO_ADD_KEY, TCP_AO_DEL_KEY. Cannot be read.
-    AuthenticationKey,
-    /// TCP_AO_INFO.
-    Authentication,
-    /// TCP_AO_GET_KEYS.
-    AuthenticationKeys,
-    /// TCP_CC_INFO: empty for CUBIC and NewReno, as on Linux.
-    CongestionInfo,
-}
-
-impl Kind {
-    fn is_read_only(self) -> bool {
-        matches!(
-            self,
-            Kind::Computed(_)
-                | Kind::Invalid(_)
-                | Kind::Error
-                | Kind::TcpInfo
-                | Kind::CongestionInfo
-                | Kind::PathMtu
-                | Kind::Memory
-                | Kind::AuthenticationKeys
-        )
-    }
-}
 
 /// How an option of this socket is kept; `None` if it is refused.
 fn find(socket: &Socket, level: c_int, name: c_int) -> Option<Kind> {
@@ -150,6 +70,8 @@ fn check(kind: Kind, stream: bool, level: c_int, value: &[u8]) -> Result<()> {
         }
         Kind::Bit(bit::EARLY_CONNECT) if !interfaces::may_connect_early() => Err(Errno(libc::EOPNOTSUPP)),
         Kind::Stamps => stamps::check(int_of(level, value)? as u32),
+        Kind::LargestPacket => ipv6::check_largest(int_of(level, value)?),
+        Kind::LabelLease => ipv6::check_lease(value),
         Kind::NoOptions if !value.is_empty() => Err(Errno(libc::EINVAL)),
         Kind::CookieKeys if !matches!(value.len(), COOKIE_KEY_LEN | COOKIE_KEYS_MAX) => {
             Err(Errno(libc::EINVAL))
@@ -197,7 +119,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
             socket.put_bits(bit::PATIENT, false);
             return sys::set_option(fd, level, name, value);
         }
-        Kind::NoOptions => return Ok(()),
+        Kind::NoOptions | Kind::LabelLease => return Ok(()),
         Kind::Membership(change) => return multicast::change(socket, change, level, name, value),
         Kind::Filter => return filters::set(socket, level, name, value),
         Kind::MulticastInterface => return multicast::set_interface(page, level, value),
@@ -267,6 +189,9 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
         Kind::ErrorQueue => error_queue::set(fd, socket, number != 0),
         Kind::Stamps if stamps::set(socket, number as u32) => error_queue::watch(fd),
         Kind::Stamps => {}
+        Kind::LargestPacket => page.set_option(Opt::LargestPacket, number as u32),
+        Kind::NeverFragment6 => ipv6::set_never_fragment(page, number != 0),
+        Kind::AutoLabel => flow::set_by_itself(socket, number != 0),
         Kind::DatagramCork => datagram::set_cork(socket, number != 0)?,
         Kind::Segment => return segmentation::set(socket, number),
         // The default is on; the transport needs to know "off" (2) and "now" (1).
@@ -288,7 +213,8 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
                 (false, _) if never => fragment::NEVER,
                 _ => 0,
             };
-            page.set_option(Opt::DontFragment, word);
+            let of_ipv6 = page.option(Opt::DontFragment) & fragment::NEVER_IPV6;
+            page.set_option(Opt::DontFragment, word | of_ipv6);
         }
         // Once a socket has its address it is too late for either value, as on Linux.
         Kind::V6Only if socket.has(bit::BOUND) || is_connected(socket) => return Err(Errno(libc::EINVAL)),
@@ -319,9 +245,7 @@ fn unknown(socket: &Socket, level: c_int) -> Errno {
 
 /// `getsockopt`: the option's bytes into `to` (at most its length); returns how many.
 pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8]) -> Result<usize> {
-    let set_only =
-        |kind: &Kind| matches!(kind, Kind::Membership(_) | Kind::SignatureKey | Kind::AuthenticationKey);
-    let kind = find(socket, level, name).filter(|kind| !set_only(kind));
+    let kind = find(socket, level, name).filter(|kind| !kind.is_set_only());
     let kind = kind.ok_or_else(|| unknown(socket, level))?;
     let page = &socket.page;
     let word = |opt: Opt, default: c_int| match page.option(opt) {
@@ -362,7 +286,7 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
         Kind::MulticastHops => words::multicast_hops(page),
         Kind::Unless(opt) => (page.option(opt) == 0) as c_int,
         Kind::MulticastInterface => return Ok(copy(&multicast::interface_bytes(page, level), to)),
-        Kind::Membership(_) | Kind::SignatureKey | Kind::AuthenticationKey => {
+        Kind::Membership(_) | Kind::SignatureKey | Kind::AuthenticationKey | Kind::LabelLease => {
             return Err(Errno(libc::ENOPROTOOPT));
         }
         Kind::Word(opt) | Kind::Flag(opt) => page.option(opt) as c_int,
@@ -382,7 +306,10 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
             (set, _) => set as c_int - 1,
         },
         Kind::Stamps => page.stamping() as c_int,
-        Kind::PathMtu => computed::path_mtu(socket)?,
+        Kind::PathMtu | Kind::LargestPacket => computed::path_mtu(socket)?,
+        Kind::PathMtuInfo => return Ok(copy(&ipv6::path_mtu_info(socket)?, to)),
+        Kind::NeverFragment6 => (page.option(Opt::DontFragment) & fragment::NEVER_IPV6 != 0) as c_int,
+        Kind::AutoLabel => flow::is_by_itself(socket) as c_int,
         Kind::ErrorQueue => page.option(Opt::ReceiveErrors) as c_int,
         Kind::V6Only => socket.has(bit::V6ONLY) as c_int,
         Kind::Computed(compute) | Kind::Invalid(compute) => compute(socket),

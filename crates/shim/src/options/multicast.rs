@@ -2,7 +2,7 @@
 //!
 //! Memberships on the kernel's loopback are its own: those of the socket's shadow. All others are udp's, which keeps them.
 
-use super::{Kind, int_of, table};
+use super::{Kind, int_of, ipv6, table};
 use crate::interfaces::{self, Interface};
 use crate::socket::Socket;
 use crate::sys::{self, Errno, Result};
@@ -144,6 +144,7 @@ pub fn is_kernels(level: c_int, name: c_int, value: &[u8]) -> bool {
             parse(level, name, value).and_then(|asked| interface(&asked)).is_ok_and(|index| index == LOOPBACK)
         }
         Some(Kind::MulticastInterface) => chosen(level, value).is_ok_and(|(index, _)| index <= LOOPBACK),
+        Some(Kind::LargestPacket) => !ipv6::is_limit(value),
         _ => true,
     }
 }

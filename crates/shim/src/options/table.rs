@@ -4,6 +4,7 @@
 //! is not here is refused.
 
 mod ipv6;
+mod tcp;
 
 use super::Kind;
 use crate::socket::bit;
@@ -33,7 +34,7 @@ impl Row {
 
 /// All rows.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
-    OPTIONS.iter().chain(ipv6::OPTIONS)
+    OPTIONS.iter().chain(tcp::OPTIONS).chain(ipv6::OPTIONS)
 }
 
 /// The row of an option.
@@ -48,10 +49,6 @@ pub fn speaks_for(level: c_int) -> bool {
 
 const fn both(level: c_int, number: c_int, name: &'static str, kind: Kind, note: &'static str) -> Row {
     Row { level, number, name, stream: Some(kind), datagram: Some(kind), note }
-}
-
-const fn stream(number: c_int, name: &'static str, kind: Kind, note: &'static str) -> Row {
-    Row { level: IPPROTO_TCP, number, name, stream: Some(kind), datagram: None, note }
 }
 
 /// One of IPv4 that streams have, but cannot set (EINVAL, as on Linux).
@@ -84,17 +81,16 @@ const WHOLE: &str = "[groups](multicast.md)";
 const FILTERS: &str = "packet programs are not run; the packet filter is `eft pf`";
 const STAMPS: &str = "packets have no timestamps";
 const KERNEL_MEMORY: &str = "of the kernel's memory";
-const KEYS: &str = "RFC 2385; a listener has room for some hundred keys, others for five (ENOMEM)";
-const AO: &str = "RFC 5925: hmac(sha1) and cmac(aes128), codes of up to 12 bytes (EMSGSIZE); beside TCP_MD5SIG's keys, with as much room; none of an interface (EINVAL)";
+const DEVICE_MEMORY: &str = "nothing is received into the memory of a device";
 const LABELS: &str = "of local sockets";
 
-/// Those of IPv4, of sockets and of the transports.
+/// Those of IPv4, of sockets and of UDP.
 const OPTIONS: &[Row] = &[
     no(SOCKET, 1, "SO_DEBUG", "see `eft capture`"),
     both(SOCKET, 2, "SO_REUSEADDR", Kind::Bit(bit::REUSE_ADDRESS), ""),
     both(SOCKET, 3, "SO_TYPE", Kind::Computed(super::computed::kind), ""),
     both(SOCKET, 4, "SO_ERROR", Kind::Error, "taken by reading"),
-    no(SOCKET, 5, "SO_DONTROUTE", ""),
+    no(SOCKET, 5, "SO_DONTROUTE", "packets go by the routing table"),
     both(SOCKET, 6, "SO_BROADCAST", Kind::Flag(Opt::Broadcast), "of no effect on a stream, as on Linux"),
     both(SOCKET, 7, "SO_SNDBUF", Kind::Size(Opt::SendBuffer), "at most the socket's ring is used"),
     both(SOCKET, 8, "SO_RCVBUF", Kind::Size(Opt::ReceiveBuffer), "at most the socket's ring is used"),
@@ -158,9 +154,9 @@ const OPTIONS: &[Row] = &[
     both(SOCKET, 38, "SO_PROTOCOL", Kind::Computed(super::computed::protocol), ""),
     both(SOCKET, 39, "SO_DOMAIN", Kind::Computed(super::computed::domain), ""),
     no(SOCKET, 40, "SO_RXQ_OVFL", "`eft stat udp` counts what was dropped"),
-    no(SOCKET, 41, "SO_WIFI_STATUS", ""),
-    no(SOCKET, 42, "SO_PEEK_OFF", ""),
-    no(SOCKET, 43, "SO_NOFCS", ""),
+    no(SOCKET, 41, "SO_WIFI_STATUS", "of wireless devices"),
+    no(SOCKET, 42, "SO_PEEK_OFF", "a peek begins with the first byte"),
+    no(SOCKET, 43, "SO_NOFCS", "of raw sockets"),
     no(SOCKET, 44, "SO_LOCK_FILTER", FILTERS),
     no(SOCKET, 45, "SO_SELECT_ERR_QUEUE", "an error is no priority data"),
     no(SOCKET, 46, "SO_BUSY_POLL", "the components poll, see `eft move`"),
@@ -176,7 +172,7 @@ const OPTIONS: &[Row] = &[
     no(SOCKET, 50, "SO_ATTACH_BPF", FILTERS),
     no(SOCKET, 51, "SO_ATTACH_REUSEPORT_CBPF", FILTERS),
     no(SOCKET, 52, "SO_ATTACH_REUSEPORT_EBPF", FILTERS),
-    no(SOCKET, 53, "SO_CNX_ADVICE", ""),
+    no(SOCKET, 53, "SO_CNX_ADVICE", "neighbours are looked after anyway"),
     both(
         SOCKET,
         55,
@@ -185,7 +181,7 @@ const OPTIONS: &[Row] = &[
         "bytes in the socket's rings; what is the kernel's own is 0",
     ),
     both(SOCKET, 56, "SO_INCOMING_NAPI_ID", Kind::Computed(|_| 0), "0: none"),
-    no(SOCKET, 57, "SO_COOKIE", ""),
+    no(SOCKET, 57, "SO_COOKIE", "a socket begins in the kernel, and would have two"),
     no(SOCKET, 59, "SO_PEERGROUPS", LABELS),
     Row {
         stream: Some(Kind::Bit(bit::ZEROCOPY)),
@@ -207,81 +203,19 @@ const OPTIONS: &[Row] = &[
     no(SOCKET, 68, "SO_DETACH_REUSEPORT_BPF", FILTERS),
     no(SOCKET, 69, "SO_PREFER_BUSY_POLL", "the components poll, see `eft move`"),
     no(SOCKET, 70, "SO_BUSY_POLL_BUDGET", "the components poll, see `eft move`"),
-    no(SOCKET, 71, "SO_NETNS_COOKIE", ""),
+    no(SOCKET, 71, "SO_NETNS_COOKIE", "a stack is no namespace of the kernel"),
     no(SOCKET, 72, "SO_BUF_LOCK", KERNEL_MEMORY),
     no(SOCKET, 73, "SO_RESERVE_MEM", KERNEL_MEMORY),
-    no(SOCKET, 74, "SO_TXREHASH", ""),
+    no(SOCKET, 74, "SO_TXREHASH", "a connection keeps its flow label"),
     no(SOCKET, 75, "SO_RCVMARK", "marks have no effect"),
     no(SOCKET, 76, "SO_PASSPIDFD", LABELS),
     no(SOCKET, 77, "SO_PEERPIDFD", LABELS),
-    stream(1, "TCP_NODELAY", Kind::Flag(Opt::NoDelay), ""),
-    stream(2, "TCP_MAXSEG", Kind::MaxSegment, ""),
-    stream(3, "TCP_CORK", Kind::Cork, ""),
-    stream(4, "TCP_KEEPIDLE", Kind::Word(Opt::KeepIdle), ""),
-    stream(5, "TCP_KEEPINTVL", Kind::Word(Opt::KeepInterval), ""),
-    stream(6, "TCP_KEEPCNT", Kind::Word(Opt::KeepCount), ""),
-    stream(7, "TCP_SYNCNT", Kind::Word(Opt::SynCount), ""),
-    no(TCP, 8, "TCP_LINGER2", ""),
-    stream(9, "TCP_DEFER_ACCEPT", Kind::Word(Opt::DeferAccept), "of a listener"),
-    no(TCP, 10, "TCP_WINDOW_CLAMP", "SO_RCVBUF bounds the window"),
-    stream(11, "TCP_INFO", Kind::TcpInfo, "every field, of now; what is not measured is 0 or unlimited"),
-    stream(12, "TCP_QUICKACK", Kind::QuickAck, ""),
-    stream(13, "TCP_CONGESTION", Kind::Congestion, "cubic, reno or bbr, else ENOENT"),
-    stream(14, "TCP_MD5SIG", Kind::SignatureKey, KEYS),
-    no(TCP, 15, "TCP_COOKIE_TRANSACTIONS", "Linux has removed it"),
-    no(TCP, 16, "TCP_THIN_LINEAR_TIMEOUTS", ""),
-    no(TCP, 17, "TCP_THIN_DUPACK", "Linux ignores it"),
-    stream(18, "TCP_USER_TIMEOUT", Kind::Word(Opt::UserTimeout), ""),
-    no(TCP, 19, "TCP_REPAIR", ""),
-    no(TCP, 20, "TCP_REPAIR_QUEUE", ""),
-    no(TCP, 21, "TCP_QUEUE_SEQ", ""),
-    no(TCP, 22, "TCP_REPAIR_OPTIONS", ""),
-    stream(
-        23,
-        "TCP_FASTOPEN",
-        Kind::Word(Opt::FastOpenQueue),
-        "of a listener; of effect with `eft up --fastopen server` or `both`; with `all-listeners` as long as the backlog",
-    ),
-    no(TCP, 24, "TCP_TIMESTAMP", ""),
-    stream(
-        25,
-        "TCP_NOTSENT_LOWAT",
-        Kind::Word(Opt::NotSentLowWater),
-        "for calls that write, and for waiters after a refused one",
-    ),
-    stream(26, "TCP_CC_INFO", Kind::CongestionInfo, "of BBR; else empty, as on Linux"),
-    no(TCP, 27, "TCP_SAVE_SYN", "a SYN is not kept"),
-    no(TCP, 28, "TCP_SAVED_SYN", "a SYN is not kept"),
-    no(TCP, 29, "TCP_REPAIR_WINDOW", ""),
-    stream(
-        30,
-        "TCP_FASTOPEN_CONNECT",
-        Kind::Bit(bit::EARLY_CONNECT),
-        "EOPNOTSUPP if `eft up --fastopen` names no client; MSG_FASTOPEN too",
-    ),
-    no(TCP, 31, "TCP_ULP", "TLS is the program's own"),
-    stream(32, "TCP_MD5SIG_EXT", Kind::SignatureKey, "with a prefix; none of an interface (EINVAL)"),
-    stream(
-        33,
-        "TCP_FASTOPEN_KEY",
-        Kind::CookieKeys,
-        "of a listener: one key or two; reads as none if it has none of its own",
-    ),
-    stream(
-        34,
-        "TCP_FASTOPEN_NO_COOKIE",
-        Kind::Flag(Opt::FastOpenNoCookie),
-        "of a listener; `eft up --fastopen` has it for all",
-    ),
-    no(TCP, 35, "TCP_ZEROCOPY_RECEIVE", "a receive is one copy, out of the ring"),
-    stream(36, "TCP_INQ", Kind::Bit(bit::TELL_LEFT), "`recvmsg` tells what is left"),
-    no(TCP, 37, "TCP_TX_DELAY", ""),
-    stream(38, "TCP_AO_ADD_KEY", Kind::AuthenticationKey, AO),
-    stream(39, "TCP_AO_DEL_KEY", Kind::AuthenticationKey, "EBUSY while it is in use"),
-    stream(40, "TCP_AO_INFO", Kind::Authentication, "its counts cannot be set (EINVAL)"),
-    stream(41, "TCP_AO_GET_KEYS", Kind::AuthenticationKeys, "at most 64 at once"),
-    no(TCP, 42, "TCP_AO_REPAIR", ""),
-    no(TCP, 43, "TCP_IS_MPTCP", ""),
+    no(SOCKET, 78, "SO_DEVMEM_LINEAR", DEVICE_MEMORY),
+    no(SOCKET, 79, "SO_DEVMEM_DMABUF", DEVICE_MEMORY),
+    no(SOCKET, 80, "SO_DEVMEM_DONTNEED", DEVICE_MEMORY),
+    no(SOCKET, 82, "SO_RCVPRIORITY", "packets have no priority"),
+    no(SOCKET, 83, "SO_PASSRIGHTS", LABELS),
+    no(SOCKET, 84, "SO_INQ", "of local sockets; TCP_INQ of streams"),
     Row {
         level: UDP,
         number: 1,
@@ -290,9 +224,9 @@ const OPTIONS: &[Row] = &[
         datagram: Some(Kind::DatagramCork),
         note: "",
     },
-    no(UDP, 100, "UDP_ENCAP", ""),
-    no(UDP, 101, "UDP_NO_CHECK6_TX", ""),
-    no(UDP, 102, "UDP_NO_CHECK6_RX", ""),
+    no(UDP, 100, "UDP_ENCAP", "there is no IPsec"),
+    no(UDP, 101, "UDP_NO_CHECK6_TX", "every datagram has a checksum"),
+    no(UDP, 102, "UDP_NO_CHECK6_RX", "every datagram has a checksum"),
     Row {
         level: UDP,
         number: 103,
@@ -323,7 +257,7 @@ const OPTIONS: &[Row] = &[
     no(IP, 6, "IP_RECVOPTS", "packets' options are not kept"),
     no(IP, 7, "IP_RETOPTS", "packets' options are not kept"),
     both(IP, 8, "IP_PKTINFO", Kind::Bit(bit::PACKET_INFO), "of no effect on a stream, as on Linux"),
-    no(IP, 9, "IP_PKTOPTIONS", ""),
+    no(IP, 9, "IP_PKTOPTIONS", "of a stream, whose packets are not kept"),
     both(
         IP,
         10,
@@ -349,9 +283,9 @@ const OPTIONS: &[Row] = &[
         Kind::Bit(bit::FREE_BIND),
         "of effect once the stack has the address (`eft addr add`)",
     ),
-    no(IP, 16, "IP_IPSEC_POLICY", ""),
-    no(IP, 17, "IP_XFRM_POLICY", ""),
-    no(IP, 18, "IP_PASSSEC", ""),
+    no(IP, 16, "IP_IPSEC_POLICY", "there is no IPsec"),
+    no(IP, 17, "IP_XFRM_POLICY", "there is no IPsec"),
+    no(IP, 18, "IP_PASSSEC", "there are no labels of security"),
     no(
         IP,
         19,
@@ -359,12 +293,12 @@ const OPTIONS: &[Row] = &[
         "nothing is sent from, or delivered to, an address that the stack does not have",
     ),
     no(IP, 20, "IP_RECVORIGDSTADDR", "nothing is redirected"),
-    no(IP, 21, "IP_MINTTL", ""),
+    no(IP, 21, "IP_MINTTL", "a program that wants it looks at IP_RECVTTL"),
     no(IP, 22, "IP_NODEFRAG", "of raw sockets"),
-    no(IP, 23, "IP_CHECKSUM", ""),
+    no(IP, 23, "IP_CHECKSUM", "checksums are not told"),
     no(IP, 24, "IP_BIND_ADDRESS_NO_PORT", "a bound socket has its port"),
-    no(IP, 25, "IP_RECVFRAGSIZE", ""),
-    no(IP, 26, "IP_RECVERR_RFC4884", ""),
+    no(IP, 25, "IP_RECVFRAGSIZE", "fragments are not counted for programs"),
+    no(IP, 26, "IP_RECVERR_RFC4884", "errors come without what is behind their quotation"),
     of_datagrams(
         32,
         "IP_MULTICAST_IF",
@@ -390,7 +324,7 @@ const OPTIONS: &[Row] = &[
     datagram(IP, 48, "MCAST_MSFILTER", Kind::Filter, WHOLE),
     datagram(IP, 49, "IP_MULTICAST_ALL", Kind::Unless(Opt::OwnGroupsOnly), ""),
     no(IP, 50, "IP_UNICAST_IF", "bind to the interface's address"),
-    no(IP, 51, "IP_LOCAL_PORT_RANGE", ""),
+    no(IP, 51, "IP_LOCAL_PORT_RANGE", "ports are chosen from the whole range (RFC 6056)"),
     no(IP, 52, "IP_PROTOCOL", "SO_PROTOCOL tells it"),
 ];
 

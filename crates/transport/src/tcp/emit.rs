@@ -15,11 +15,11 @@ use eft_base::checksum::Checksum;
 use eft_base::wire::{ECN_FIELD, PROTOCOL_TCP, TCP_URG, TcpHeader};
 use eft_base::{PacketRef, RequestId};
 use eft_channel::rounds::REPEATED;
-use eft_channel::socket::{Opt, fragment};
+use eft_channel::socket::{Opt, flow, fragment};
 use eft_component::{Context, Outbox};
 use eft_messages::ComponentId;
 use eft_messages::transport::{
-    PAYLOAD_REFS_MAX, SEND_DONT_FRAGMENT, SendDescriptor, TRANSPORT_HEADER_MAX, TransportToIp,
+    PAYLOAD_REFS_MAX, SEND_DONT_FRAGMENT, SendDescriptor, TRANSPORT_HEADER_MAX, TransportToIp, Wish,
 };
 use zerocopy::IntoBytes;
 
@@ -51,6 +51,8 @@ pub(super) struct Hop {
     pub tos: u8,
     /// Routers may cut the packet (IP_PMTUDISC_DONT).
     pub may_fragment: bool,
+    /// Of a [`SendDescriptor`].
+    pub wish: u32,
 }
 
 impl<'a> Outgoing<'a> {
@@ -131,7 +133,7 @@ impl Outgoing<'_> {
             checksum_offset: CHECKSUM_OFFSET,
             segment_size: self.segment_size,
             payload_count: count as u16,
-            reserved: 0,
+            wish: self.hop.wish,
             payload,
             header: bytes,
         }
@@ -156,6 +158,7 @@ impl Connection<'_> {
             ttl: option(Opt::Ttl).min(255) as u8,
             tos: option(Opt::Tos) as u8 & !ECN_FIELD,
             may_fragment: option(Opt::DontFragment) & fragment::MAY != 0,
+            wish: Wish { label: flow::label(option(Opt::FlowLabel)), largest: 0 }.to_word(),
         }
     }
 }

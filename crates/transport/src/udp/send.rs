@@ -18,12 +18,14 @@ use eft_base::checksum::Checksum;
 use eft_base::errno::{EACCES, ECONNABORTED, EDESTADDRREQ, EINVAL, EMSGSIZE};
 use eft_base::wire::{PROTOCOL_UDP, UdpHeader};
 use eft_base::{PacketRef, RequestId, WireAddress};
-use eft_channel::socket::{DatagramHeader, Opt, SEGMENTS_MAX, datagram_record_len, fragment, payload_max};
+use eft_channel::socket::{
+    DatagramHeader, Opt, SEGMENTS_MAX, datagram_record_len, flow, fragment, payload_max,
+};
 use eft_component::{Context, Outbox};
 use eft_messages::ComponentId;
 use eft_messages::transport::{
     PAYLOAD_REFS_MAX, SEND_DONT_FRAGMENT, SEND_HOST_ONLY, SEND_NO_LOOP, SendDescriptor, TRANSPORT_HEADER_MAX,
-    TransportToIp,
+    TransportToIp, Wish,
 };
 use record::{Next, Piece, RECORD_HEADER, next_piece, next_record};
 use zerocopy::IntoBytes;
@@ -326,7 +328,11 @@ impl Udp {
             count += 1;
         }
         // As on Linux, what is segmented fits its way.
-        let may_fragment = page.option(Opt::DontFragment) & fragment::NEVER == 0 && header.segment == 0;
+        let never = match IpAddr::from(way.destination) {
+            IpAddr::V4(_) => fragment::NEVER,
+            IpAddr::V6(_) => fragment::NEVER | fragment::NEVER_IPV6,
+        };
+        let may_fragment = page.option(Opt::DontFragment) & never == 0 && header.segment == 0;
         SendDescriptor {
             source: way.path.source,
             destination: way.destination,
@@ -338,10 +344,19 @@ impl Udp {
             checksum_offset: CHECKSUM_OFFSET,
             segment_size: piece.segment,
             payload_count: count as u16,
-            reserved: 0,
+            wish: wish(page).to_word(),
             payload,
             header: bytes,
         }
+    }
+}
+
+/// What the program wants of IPv6 packets.
+fn wish(page: &Page) -> Wish {
+    let largest = page.option(Opt::LargestPacket) / u32::from(Wish::UNIT);
+    Wish {
+        label: flow::label(page.option(Opt::FlowLabel)),
+        largest: largest.min(Wish::LARGEST_MAX.into()) as u16,
     }
 }
 

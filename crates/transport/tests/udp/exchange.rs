@@ -4,8 +4,9 @@ use crate::host::*;
 use eft_base::checksum::Checksum;
 use eft_base::errno::*;
 use eft_base::{Endpoint, Instant, Random};
-use eft_channel::socket::{Opt, datagram_record_len};
+use eft_channel::socket::{Opt, datagram_record_len, flow, fragment};
 use eft_component::transport::Effect;
+use eft_messages::transport::{SEND_DONT_FRAGMENT, Wish};
 use std::net::IpAddr;
 
 #[test]
@@ -202,4 +203,26 @@ fn datagrams_to_groups_go_one_hop_unless_told_otherwise() {
     }
     assert_eq!(h.page(s).error(), 0, "as on Linux nobody is told");
     assert_eq!(h.page(s).send_released(), h.page(s).send_end());
+}
+
+#[test]
+fn what_a_program_wants_of_ipv6_packets_goes_with_them() {
+    let mut h = Host::new();
+    let s = h.open();
+    assert_eq!(h.bind(s, OWN, 99, 0), 0);
+    let mut wish = |label: u32, largest: u32, fragment: u32| {
+        h.page(s).set_option(Opt::FlowLabel, label);
+        h.page(s).set_option(Opt::LargestPacket, largest);
+        h.page(s).set_option(Opt::DontFragment, fragment);
+        h.send(s, Some((PEER, 5)), b"x");
+        let d = h.sent.pop().unwrap().0;
+        (Wish::of_word(d.wish), d.flags & SEND_DONT_FRAGMENT != 0)
+    };
+    assert_eq!(wish(0, 0, 0), (Wish::default(), false));
+    assert_eq!(wish(flow::NOT_BY_ITSELF, 1280, 0), (Wish { label: Some(0), largest: 160 }, false));
+    // A page may say anything.
+    let most = Wish { label: Some(0xf_ffff), largest: Wish::LARGEST_MAX };
+    assert_eq!(wish(u32::MAX, u32::MAX, fragment::NEVER), (most, true));
+    // This packet is of IPv4.
+    assert!(!wish(0, 0, fragment::NEVER_IPV6).1);
 }

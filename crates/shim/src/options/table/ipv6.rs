@@ -1,11 +1,22 @@
 //! The rows of ipv6(7).
 
-use super::{IPV6, Kind, MEMBER, Row, WHOLE, both};
+use super::{IPV6, Kind, MEMBER, Row, WHOLE, both, no};
 use crate::socket::bit;
 use eft_channel::socket::Opt;
 use eft_messages::sockets::membership;
 
 pub(super) const OPTIONS: &[Row] = &[
+    no(IPV6, 1, "IPV6_ADDRFORM", "a socket keeps its family"),
+    no(IPV6, 2, "IPV6_2292PKTINFO", "RFC 2292's form, which RFC 3542 replaced"),
+    no(IPV6, 3, "IPV6_2292HOPOPTS", "RFC 2292's form, which RFC 3542 replaced"),
+    no(IPV6, 4, "IPV6_2292DSTOPTS", "RFC 2292's form, which RFC 3542 replaced"),
+    no(IPV6, 5, "IPV6_2292RTHDR", "RFC 2292's form, which RFC 3542 replaced"),
+    no(IPV6, 6, "IPV6_2292PKTOPTIONS", "RFC 2292's form, which RFC 3542 replaced"),
+    no(IPV6, 7, "IPV6_CHECKSUM", "of raw sockets"),
+    no(IPV6, 8, "IPV6_2292HOPLIMIT", "RFC 2292's form, which RFC 3542 replaced"),
+    no(IPV6, 9, "IPV6_NEXTHOP", "Linux has none"),
+    no(IPV6, 10, "IPV6_AUTHHDR", "Linux has none"),
+    no(IPV6, 11, "IPV6_FLOWINFO", "packets' flow labels are not kept"),
     both(IPV6, 16, "IPV6_UNICAST_HOPS", Kind::Word(Opt::Ttl), "as IP_TTL"),
     Row {
         level: IPV6,
@@ -26,6 +37,7 @@ pub(super) const OPTIONS: &[Row] = &[
     both(IPV6, 19, "IPV6_MULTICAST_LOOP", Kind::Unless(Opt::NoMulticastLoop), ""),
     both(IPV6, 20, "IPV6_ADD_MEMBERSHIP", Kind::Membership(membership::JOIN), MEMBER),
     both(IPV6, 21, "IPV6_DROP_MEMBERSHIP", Kind::Membership(membership::LEAVE), MEMBER),
+    no(IPV6, 22, "IPV6_ROUTER_ALERT", "of raw sockets"),
     both(
         IPV6,
         23,
@@ -33,6 +45,14 @@ pub(super) const OPTIONS: &[Row] = &[
         Kind::DontFragment,
         "of no effect on IPv4 packets of a stream; as IP_MTU_DISCOVER on a datagram socket",
     ),
+    Row {
+        level: IPV6,
+        number: 24,
+        name: "IPV6_MTU",
+        stream: Some(Kind::LargestPacket),
+        datagram: Some(Kind::LargestPacket),
+        note: "reads as the path's, of a socket with a peer; when set (1280 or more), no packet or fragment of a datagram socket is longer, and of no effect on a stream, as on Linux",
+    },
     Row {
         level: IPV6,
         number: 25,
@@ -48,7 +68,28 @@ pub(super) const OPTIONS: &[Row] = &[
         Kind::V6Only,
         "before the socket has an address; with it on the socket is the kernel's if the stack has no IPv6 address",
     ),
+    no(IPV6, 27, "IPV6_JOIN_ANYCAST", "an anycast address is one of the interface (`eft addr add`)"),
+    no(IPV6, 28, "IPV6_LEAVE_ANYCAST", "as IPV6_JOIN_ANYCAST"),
     both(IPV6, 29, "IPV6_MULTICAST_ALL", Kind::Unless(Opt::OwnGroupsOnly), ""),
+    no(IPV6, 30, "IPV6_ROUTER_ALERT_ISOLATE", "of raw sockets"),
+    no(IPV6, 31, "IPV6_RECVERR_RFC4884", "errors come without what is behind their quotation"),
+    both(
+        IPV6,
+        32,
+        "IPV6_FLOWLABEL_MGR",
+        Kind::LabelLease,
+        "labels need no lease: any that is named is granted, none is chosen (EINVAL)",
+    ),
+    both(
+        IPV6,
+        33,
+        "IPV6_FLOWINFO_SEND",
+        Kind::Bit(bit::SEND_FLOW),
+        "the label of `sin6_flowinfo`, at `connect`, and at `sendto` of a socket without a peer: of what still waits in its ring, too",
+    ),
+    no(IPV6, 34, "IPV6_IPSEC_POLICY", "there is no IPsec"),
+    no(IPV6, 35, "IPV6_XFRM_POLICY", "there is no IPsec"),
+    no(IPV6, 36, "IPV6_HDRINCL", "of raw sockets"),
     both(IPV6, 42, "MCAST_JOIN_GROUP of IPv6", Kind::Membership(membership::JOIN), MEMBER),
     both(IPV6, 43, "MCAST_BLOCK_SOURCE of IPv6", Kind::Membership(membership::BLOCK), MEMBER),
     both(IPV6, 44, "MCAST_UNBLOCK_SOURCE of IPv6", Kind::Membership(membership::UNBLOCK), MEMBER),
@@ -57,8 +98,34 @@ pub(super) const OPTIONS: &[Row] = &[
     both(IPV6, 47, "MCAST_LEAVE_SOURCE_GROUP of IPv6", Kind::Membership(membership::LEAVE_SOURCE), MEMBER),
     both(IPV6, 48, "MCAST_MSFILTER of IPv6", Kind::Filter, WHOLE),
     both(IPV6, 49, "IPV6_RECVPKTINFO", Kind::Bit(bit::PACKET_INFO), ""),
+    no(IPV6, 50, "IPV6_PKTINFO", "bind to the address, or to one of the interface"),
     both(IPV6, 51, "IPV6_RECVHOPLIMIT", Kind::Bit(bit::RECEIVE_HOP_LIMIT), "of IPv6 packets, as on Linux"),
+    no(IPV6, 52, "IPV6_HOPLIMIT", "a control message; the option is IPV6_UNICAST_HOPS"),
+    no(IPV6, 53, "IPV6_RECVHOPOPTS", "packets' extension headers are neither kept nor written"),
+    no(IPV6, 54, "IPV6_HOPOPTS", "packets' extension headers are neither kept nor written"),
+    no(IPV6, 55, "IPV6_RTHDRDSTOPTS", "packets' extension headers are neither kept nor written"),
+    no(IPV6, 56, "IPV6_RECVRTHDR", "packets' extension headers are neither kept nor written"),
+    no(IPV6, 57, "IPV6_RTHDR", "packets' extension headers are neither kept nor written"),
+    no(IPV6, 58, "IPV6_RECVDSTOPTS", "packets' extension headers are neither kept nor written"),
+    no(IPV6, 59, "IPV6_DSTOPTS", "packets' extension headers are neither kept nor written"),
+    no(IPV6, 60, "IPV6_RECVPATHMTU", "IPV6_RECVERR tells of packets that are too big"),
+    both(
+        IPV6,
+        61,
+        "IPV6_PATHMTU",
+        Kind::PathMtuInfo,
+        "of a socket with a peer; the address is left out, as by Linux",
+    ),
+    both(IPV6, 62, "IPV6_DONTFRAG", Kind::NeverFragment6, "of no effect on a stream, as on Linux"),
+    no(IPV6, 63, "IPV6_USE_MIN_MTU", "Linux has none; IPV6_MTU of 1280 does it"),
     both(IPV6, 66, "IPV6_RECVTCLASS", Kind::Bit(bit::RECEIVE_CLASS), "of IPv6 packets, as on Linux"),
     both(IPV6, 67, "IPV6_TCLASS", Kind::Word(Opt::Tos), "as IP_TOS"),
+    both(IPV6, 70, "IPV6_AUTOFLOWLABEL", Kind::AutoLabel, "on unless it is switched off"),
+    no(IPV6, 72, "IPV6_ADDR_PREFERENCES", "an interface has no temporary addresses to choose from"),
+    no(IPV6, 73, "IPV6_MINHOPCOUNT", "a program that wants it looks at IPV6_RECVHOPLIMIT"),
+    no(IPV6, 74, "IPV6_RECVORIGDSTADDR", "nothing is redirected"),
+    no(IPV6, 75, "IPV6_TRANSPARENT", "as IP_TRANSPARENT"),
+    no(IPV6, 76, "IPV6_UNICAST_IF", "bind to the interface's address"),
+    no(IPV6, 77, "IPV6_RECVFRAGSIZE", "fragments are not counted for programs"),
     both(IPV6, 78, "IPV6_FREEBIND", Kind::Bit(bit::FREE_BIND), "as IP_FREEBIND"),
 ];

@@ -17,7 +17,7 @@ fn verdict(kind: Option<Kind>) -> &'static str {
     match kind {
         None => "refused",
         Some(kind) if kind.is_read_only() => "read only",
-        Some(Kind::Membership(_) | Kind::SignatureKey | Kind::AuthenticationKey) => "set only",
+        Some(kind) if kind.is_set_only() => "set only",
         Some(_) => "done",
     }
 }
