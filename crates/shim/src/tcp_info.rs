@@ -114,7 +114,8 @@ impl Snapshot {
         };
         bytes[1..6].copy_from_slice(&[more.phase, more.timeouts, more.probes, more.backoff, info.options]);
         bytes[6] = info.send_scale & 15 | info.receive_scale << 4;
-        bytes[7] = (more.application_limited != 0) as u8;
+        // Until a rate is measured Linux, too, says that the application limits it.
+        bytes[7] = (more.application_limited != 0 || more.delivery_rate == 0) as u8;
         put(
             &mut bytes,
             [

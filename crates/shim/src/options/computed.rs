@@ -36,7 +36,8 @@ pub(super) fn path_mtu(socket: &Socket) -> Result<c_int> {
 }
 
 /// SO_MEMINFO (`SK_MEMINFO_VARS` of Linux's sock_diag): bytes that wait to be read and room for them, bytes that are not
-/// free to be overwritten yet and room for them, and those again as what is queued. There are no others.
+/// free to be overwritten yet and room for them. As on Linux, a stream's are what is queued, and datagrams what devices have. There
+/// are no others.
 pub(super) fn memory(socket: &Socket) -> [u8; 36] {
     let page = &socket.page;
     let size = |opt: Opt, default: usize| match page.option(opt) {
@@ -48,7 +49,8 @@ pub(super) fn memory(socket: &Socket) -> [u8; 36] {
     let (room, send_room) =
         (size(Opt::ReceiveBuffer, page.receive_len()), size(Opt::SendBuffer, page.send_limit()));
     let mut bytes = [0; 36];
-    for (i, word) in [(0, received), (1, room), (2, sent), (3, send_room), (5, sent)] {
+    let kept = if socket.is_stream() { 5 } else { 2 };
+    for (i, word) in [(0, received), (1, room), (kept, sent), (3, send_room)] {
         bytes[i * 4..i * 4 + 4].copy_from_slice(&word.to_ne_bytes());
     }
     bytes

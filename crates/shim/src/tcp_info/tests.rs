@@ -52,6 +52,16 @@ fn a_socket_without_a_connection_is_closed() {
 }
 
 #[test]
+fn a_rate_is_limited_by_the_application_until_one_is_measured() {
+    let limited = |delivery_rate, application_limited| {
+        let statistics =
+            SocketStatistics { delivery_rate, application_limited, ..SocketStatistics::default() };
+        Snapshot { info: SocketInfo::default(), statistics, now: 0 }.of_stream()[7]
+    };
+    assert_eq!((limited(0, 0), limited(7, 0), limited(7, 1)), (1, 0, 1));
+}
+
+#[test]
 fn times_are_ages_and_zero_for_events_that_never_happened() {
     let statistics = SocketStatistics { heard_at: 5_000_000, ..SocketStatistics::default() };
     let bytes = Snapshot { info: SocketInfo::default(), statistics, now: 12_000_000 }.of_stream();
