@@ -27,7 +27,9 @@ mod statistics;
 mod urgent;
 
 pub use authentication::{AuthenticationStatus, AuthenticationWishes, KeyCounts};
-pub use datagram::{DatagramHeader, PAYLOAD_MAX, SEGMENTS_MAX, datagram_record_len, payload_max, wanted};
+pub use datagram::{
+    DatagramHeader, PAYLOAD_MAX, SEGMENTS_MAX, datagram_record_len, marks, payload_max, wanted,
+};
 pub use errors::{ERRORS_MAX, ErrorRecord, QUOTE_MAX, RECORD_STAMPS_MAX, STAMPED};
 pub use option::{Opt, cork, early, flow, fragment};
 pub use page::{

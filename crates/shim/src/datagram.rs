@@ -19,7 +19,7 @@ use crate::{readiness, shadow};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_base::{Endpoint, WireAddress};
-use eft_channel::socket::{DatagramHeader, Opt, PAYLOAD_MAX, datagram_record_len, payload_max};
+use eft_channel::socket::{DatagramHeader, Opt, PAYLOAD_MAX, datagram_record_len, flow, marks, payload_max};
 use zerocopy::IntoBytes;
 
 const HEADER_LEN: usize = size_of::<DatagramHeader>();
@@ -75,9 +75,10 @@ pub unsafe fn send(
         local: WireAddress::from(groups::source(socket, to.address)),
         segment,
         ttl: groups::hops(socket, to.address),
-        quiet: u8::from(socket.page.option(Opt::NoMulticastLoop) != 0),
+        quiet: if socket.page.option(Opt::NoMulticastLoop) != 0 { marks::QUIET } else { 0 },
         ..DatagramHeader::default()
-    };
+    }
+    .with_label(flow::label(socket.page.option(Opt::FlowLabel)));
     let more = flags & libc::MSG_MORE != 0 || socket.has(bit::DATAGRAM_CORK);
     loop {
         socket.take_error().inspect_err(|_| quieten(fd, socket))?;

@@ -12,7 +12,7 @@ pub struct DatagramHeader {
     pub len: u32,
     /// The other side's port.
     pub port: u16,
-    /// Our port.
+    /// Our port when received; when sent, see [`DatagramHeader::label`].
     pub local_port: u16,
     /// The other side's address: source when received, destination when sent.
     pub address: WireAddress,
@@ -26,11 +26,20 @@ pub struct DatagramHeader {
     /// When received: the index of the interface that it came by, as programs know it; 0: none did. When sent: the low half of
     /// the number that its times are told with ([`super::Stamp`]).
     pub interface: u16,
-    /// When sent: not 0 if this host gets no copy of what goes to a group (IP_MULTICAST_LOOP was off).
+    /// When sent: bits of [`marks`].
     pub quiet: u8,
     /// SO_TIMESTAMPING. When sent: which of its times are wanted, [`wanted`]. When received: not 0 if the time at which it came
     /// follows the payload: nanoseconds of the monotonic clock, in 8 bytes.
     pub stamps: u8,
+}
+
+/// Bits of [`DatagramHeader::quiet`] of a datagram that is sent.
+pub mod marks {
+    /// This host gets no copy of what goes to a group (IP_MULTICAST_LOOP was off).
+    pub const QUIET: u8 = 1;
+    /// The program chose the flow label, of which the four highest bits lie here, too.
+    pub const HAS_LABEL: u8 = 2;
+    pub(super) const LABEL_AT: u32 = 4;
 }
 
 /// Bits of [`DatagramHeader::stamps`] of a datagram that is sent.
@@ -42,6 +51,23 @@ pub mod wanted {
 }
 
 impl DatagramHeader {
+    /// The flow label that the program chose for it (20 bits; 0: it has none). `None`: ip chooses. The port that a datagram is sent
+    /// from is its socket's, so its place has the low half.
+    pub fn label(&self) -> Option<u32> {
+        let high = u32::from(self.quiet >> marks::LABEL_AT) << 16;
+        (self.quiet & marks::HAS_LABEL != 0).then_some(high | u32::from(self.local_port))
+    }
+
+    pub fn with_label(self, label: Option<u32>) -> DatagramHeader {
+        let Some(label) = label else { return self };
+        let high = ((label >> 16) as u8) << marks::LABEL_AT;
+        DatagramHeader {
+            local_port: label as u16,
+            quiet: self.quiet & marks::QUIET | marks::HAS_LABEL | high,
+            ..self
+        }
+    }
+
     /// Bytes that a datagram occupies in a receive ring.
     pub fn received_len(&self) -> usize {
         datagram_record_len(self.len as usize) + if self.stamps != 0 { 8 } else { 0 }
@@ -64,4 +90,22 @@ pub fn payload_max(to: IpAddr) -> usize {
 /// Bytes that a datagram of `len` occupies in a ring.
 pub const fn datagram_record_len(len: usize) -> usize {
     size_of::<DatagramHeader>() + len.next_multiple_of(8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_is_there_or_not_whatever_else_is_said() {
+        for quiet in [0, marks::QUIET] {
+            let header = DatagramHeader { quiet, local_port: 40_000, ..DatagramHeader::default() };
+            assert_eq!(header.with_label(None), header);
+            assert_eq!(header.label(), None);
+            for label in [0, 1, 0x1_0000, 0x5_4321, 0xf_ffff] {
+                let with = header.with_label(Some(label));
+                assert_eq!((with.label(), with.quiet & marks::QUIET), (Some(label), quiet));
+            }
+        }
+    }
 }

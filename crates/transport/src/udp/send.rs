@@ -19,7 +19,7 @@ use eft_base::errno::{EACCES, ECONNABORTED, EDESTADDRREQ, EINVAL, EMSGSIZE};
 use eft_base::wire::{PROTOCOL_UDP, UdpHeader};
 use eft_base::{PacketRef, RequestId, WireAddress};
 use eft_channel::socket::{
-    DatagramHeader, Opt, SEGMENTS_MAX, datagram_record_len, flow, fragment, payload_max,
+    DatagramHeader, Opt, SEGMENTS_MAX, datagram_record_len, fragment, marks, payload_max,
 };
 use eft_component::{Context, Outbox};
 use eft_messages::ComponentId;
@@ -187,7 +187,7 @@ impl Udp {
             Some(Err(errno)) => return Err((Counter::DropUnroutable, errno)),
             Some(Ok(path)) => path,
         };
-        let mut flags = match header.quiet {
+        let mut flags = match header.quiet & marks::QUIET {
             0 => 0,
             _ => SEND_NO_LOOP,
         };
@@ -344,7 +344,7 @@ impl Udp {
             checksum_offset: CHECKSUM_OFFSET,
             segment_size: piece.segment,
             payload_count: count as u16,
-            wish: wish(page).to_word(),
+            wish: wish(page, header).to_word(),
             payload,
             header: bytes,
         }
@@ -352,12 +352,9 @@ impl Udp {
 }
 
 /// What the program wants of IPv6 packets.
-fn wish(page: &Page) -> Wish {
+fn wish(page: &Page, header: &DatagramHeader) -> Wish {
     let largest = page.option(Opt::LargestPacket) / u32::from(Wish::UNIT);
-    Wish {
-        label: flow::label(page.option(Opt::FlowLabel)),
-        largest: largest.min(Wish::LARGEST_MAX.into()) as u16,
-    }
+    Wish { label: header.label(), largest: largest.min(Wish::LARGEST_MAX.into()) as u16 }
 }
 
 /// A record's own value, or else the socket's.

@@ -2,7 +2,7 @@
 
 use eft_base::checksum::Checksum;
 use eft_base::{Random, RequestId, SocketId, WireAddress};
-use eft_channel::socket::{DatagramHeader, Geometry, Opt, datagram_record_len};
+use eft_channel::socket::{DatagramHeader, Geometry, Opt, datagram_record_len, flow};
 use eft_component::transport::{Effect, Event};
 use eft_harness::{Arrival, DOMAIN, Quote, Route, Shape, TransportHost};
 use eft_messages::ComponentId;
@@ -195,6 +195,7 @@ impl Host {
             header.address = v4(address);
             header.port = port;
         }
+        header = header.with_label(flow::label(page.option(Opt::FlowLabel)));
         let at = page.send_end();
         page.write_send(at, header.as_bytes());
         page.write_send(at + size_of::<DatagramHeader>() as u64, payload);

@@ -85,7 +85,7 @@ pub(super) const OPTIONS: &[Row] = &[
         33,
         "IPV6_FLOWINFO_SEND",
         Kind::Bit(bit::SEND_FLOW),
-        "the label of `sin6_flowinfo`, at `connect`, and at `sendto` of a socket without a peer: of what still waits in its ring, too",
+        "the label of `sin6_flowinfo`, at `connect`, and at `sendto` of a socket without a peer",
     ),
     no(IPV6, 34, "IPV6_IPSEC_POLICY", "there is no IPsec"),
     no(IPV6, 35, "IPV6_XFRM_POLICY", "there is no IPsec"),
