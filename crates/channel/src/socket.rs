@@ -331,6 +331,7 @@ pub struct SocketInfo {
     pub rto_us: u32,
     pub cwnd_bytes: u32,
     pub ssthresh_bytes: u32,
+    /// Of a datagram socket: the largest packet that fits the way to its peer, as a router has told; 0: none has.
     pub mss: u32,
     pub retransmits: u32,
     pub unacked_bytes: u32,

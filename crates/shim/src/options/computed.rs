@@ -28,9 +28,13 @@ pub(super) fn path_mtu(socket: &Socket) -> Result<c_int> {
         return Err(Errno(libc::ENOTCONN));
     }
     let ip_header = if socket.page.remote().address.is_ipv6() { 40 } else { 20 };
+    // RFC 791 §3.2, RFC 8200 §5: every path takes so much.
+    let least = if ip_header == 40 { 1280 } else { 68 };
     let device = interfaces::mtu_towards(socket.page.local().address, socket.page.remote().address);
-    Ok(match socket.page.info().mss {
-        mss @ 1..=65483 if socket.is_stream() => device.min(mss as c_int + ip_header + TCP_HEADER),
+    Ok(match (socket.page.info().mss, socket.is_stream()) {
+        (mss @ 1..=65483, true) => device.min(mss as c_int + ip_header + TCP_HEADER),
+        // What a router has told udp.
+        (told @ 1..=65535, false) => device.min(told as c_int).max(least),
         _ => device,
     })
 }

@@ -12,7 +12,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
 use eft_base::errno::{EACCES, EADDRINUSE, EADDRNOTAVAIL, EINVAL, ENOBUFS, EOPNOTSUPP};
 use eft_base::{DomainId, Instant, RequestId, SocketId, WireAddress};
-use eft_channel::socket::Opt;
+use eft_channel::socket::{Opt, SocketInfo};
 use eft_component::{Context, Outbox};
 use eft_messages::sockets::reuse;
 
@@ -284,6 +284,10 @@ impl Udp {
                     block.flags |= bit::ANY_ADDRESS;
                 }
                 block.flags |= bit::CONNECTED;
+                // What was known of the way to another peer ([`super::errors`]).
+                if let Some(page) = &self.live[i as usize].page {
+                    page.set_info(&SocketInfo::default());
+                }
                 0
             }
             Err(errno) => {

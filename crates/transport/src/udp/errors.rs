@@ -16,13 +16,20 @@ use eft_base::wire::{
     ICMP_PARAMETER_PROBLEM, ICMP_UNREACHABLE, ICMPV6_PARAMETER_PROBLEM, ICMPV6_TOO_BIG, ICMPV6_UNREACHABLE,
     UdpHeader,
 };
-use eft_channel::socket::{ErrorRecord, Opt, QUOTE_MAX, fragment};
+use eft_channel::socket::{ErrorRecord, Opt, QUOTE_MAX, SocketInfo, fragment};
 use eft_component::Context;
 use zerocopy::FromBytes;
 
 const FRAGMENTATION_NEEDED: (u8, u8) = (ICMP_UNREACHABLE, 4);
 
 impl IcmpError {
+    fn is_too_big(&self, ends: &Ends) -> bool {
+        match ends.is_ipv6() {
+            true => self.kind == ICMPV6_TOO_BIG,
+            false => (self.kind, self.code) == FRAGMENTATION_NEEDED,
+        }
+    }
+
     /// The errno for a connected socket without IP_RECVERR; `None`: the error is not reported to it.
     fn hard(&self, ipv6: bool) -> Option<i32> {
         if ipv6 {
@@ -74,6 +81,7 @@ impl Udp {
         error: &IcmpError,
     ) {
         let applied = self.quoted(cx, packet, header_len, zone).and_then(|(i, ends)| {
+            self.note_path(i, &ends, error);
             let queues =
                 self.live[i as usize].page.as_ref().is_some_and(|p| p.option(Opt::ReceiveErrors) != 0);
             let errno = match queues {
@@ -94,6 +102,16 @@ impl Udp {
         }
     }
 
+    /// What fits the way to a connected socket's peer, for IP_MTU and IPV6_MTU.
+    fn note_path(&self, i: u32, ends: &Ends, error: &IcmpError) {
+        let block = &self.blocks[i];
+        let is_peer = block.has(bit::CONNECTED) && block.remote == ends.remote;
+        if let Some(page) = self.live[i as usize].page.as_ref().filter(|_| is_peer && error.is_too_big(ends))
+        {
+            page.set_info(&SocketInfo { mss: error.info.into(), ..SocketInfo::default() });
+        }
+    }
+
     /// Puts an error into a socket's queue. `None` if it is not for this socket, or if there is no room.
     fn queue_error(
         &self,
@@ -105,11 +123,7 @@ impl Udp {
     ) -> Option<i32> {
         let page = self.live[i as usize].page.as_ref()?;
         // A socket whose datagrams may be fragmented is not affected.
-        let too_big = match ends.is_ipv6() {
-            true => error.kind == ICMPV6_TOO_BIG,
-            false => (error.kind, error.code) == FRAGMENTATION_NEEDED,
-        };
-        if too_big && page.option(Opt::DontFragment) & fragment::NEVER == 0 {
+        if error.is_too_big(ends) && page.option(Opt::DontFragment) & fragment::NEVER == 0 {
             return None;
         }
         let mut quote = [0; QUOTE_MAX];

@@ -114,3 +114,21 @@ fn errors_of_the_network_reach_the_connected_socket_only() {
     assert_eq!(h.page(s).take_error(), ECONNREFUSED);
     assert_eq!((h.counter("icmp_applied"), h.counter("drop_icmp")), (1, 1));
 }
+
+#[test]
+fn a_connected_socket_knows_what_fits_the_way_to_its_peer() {
+    let mut h = Host::new();
+    let (s, other) = (h.open(), h.open());
+    for (socket, port) in [(s, 5000), (other, 5001)] {
+        h.bind(socket, OWN, port, 0);
+    }
+    h.connect(s, PEER, 33434);
+    let known = |h: &Host, socket| h.page(socket).info().mss;
+    icmp_error(&mut h, &datagram((OWN, 5000), (PEER, 33434), b"long"), 3, 4, 1400);
+    icmp_error(&mut h, &datagram((OWN, 5001), (PEER, 33434), b"long"), 3, 4, 1300);
+    assert_eq!((known(&h, s), known(&h, other)), (1400, 0));
+    icmp_error(&mut h, &datagram((OWN, 5000), (PEER, 33434), b"long"), 3, 3, 0);
+    assert_eq!(known(&h, s), 1400, "another error says nothing of it");
+    h.connect(s, ROUTER, 33434);
+    assert_eq!(known(&h, s), 0, "another way");
+}
