@@ -1,4 +1,4 @@
-"""Short connections to a program with threads, whose far ends only sockets has at first, while servers die."""
+"""Short connections to a program with threads, which have no descriptors of their own at first, while servers die."""
 
 import os
 import signal

@@ -318,6 +318,11 @@ pub mod wish {
     pub const SENDS_URGENT: u32 = 8;
     /// Report an urgent byte also when there is nothing else: somebody waits for it (POLLPRI), or it comes in line.
     pub const WANTS_URGENT: u32 = 16;
+    /// An accepted connection that has no descriptor of its own: the process whose connection to sockets the page names
+    /// ([`super::SocketPage::holder`]) has taken it. While this is set, it is attached.
+    pub const HELD: u32 = 32;
+    /// It is closed, which of one that is held no descriptor shows.
+    pub const CLOSED: u32 = 64;
 }
 
 /// Numbers for `TCP_INFO` and `eft ss`, written by the transport.

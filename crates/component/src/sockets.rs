@@ -28,6 +28,8 @@ pub enum Event {
     Request { connection: ConnectionId, domain: DomainId, privileged: bool, request: Request, handle: Handle },
     /// The application's last descriptor of this socket is closed.
     Closed(SocketId),
+    /// The process is gone that held this connection without a descriptor.
+    Released(SocketId),
     /// After a rebirth: the descriptor of this socket of `transport`'s is still open.
     Survivor { socket: SocketId, transport: ComponentId },
 }

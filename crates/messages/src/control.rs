@@ -47,6 +47,9 @@ pub mod op {
     /// Somebody waits in the kernel for a connection that was accepted a moment ago: the transports get the far ends of all that
     /// this process has told of. No reply.
     pub const WATCHED: u32 = 12;
+    /// How this process names itself in the pages of connections that it accepts and holds without descriptors: `value` of the reply.
+    /// What it holds is closed when its connection to sockets ends.
+    pub const HOLD: u32 = 14;
     /// Who is to be signalled when urgent data come to the stream `slot` (SIGURG): a datagram socket is passed, connected to
     /// itself, with an owner (fcntl(2): F_SETOWN), whom the kernel signals for whatever is sent there. It replaces the one
     /// before.

@@ -4,13 +4,65 @@ use crate::descriptor;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table;
-use crate::{address, control, domain, errno, fdops, looking, loopback, options, readiness, real, unhurried};
+use crate::{
+    address, control, domain, errno, fdops, held, looking, loopback, options, pair, readiness, real,
+};
 use core::ffi::c_int;
 use eft_base::Endpoint;
 use eft_channel::socket::AcceptRecord;
 use eft_messages::control::{Request, op};
 use libc::{sockaddr, socklen_t};
 use zerocopy::IntoBytes;
+
+/// What an accepted connection gets.
+enum Descriptor {
+    Own {
+        near: c_int,
+        far: c_int,
+        inode: u64,
+    },
+    /// A number alone (`crate::held`).
+    Held {
+        near: c_int,
+        holder: u64,
+    },
+}
+
+impl Descriptor {
+    fn make(flags: c_int) -> Result<Descriptor> {
+        match held::number(flags) {
+            Some((near, holder)) => Ok(Descriptor::Held { near, holder }),
+            None => pair::make().map(|(near, far, inode)| Descriptor::Own { near, far, inode }),
+        }
+    }
+
+    fn near(&self) -> c_int {
+        match *self {
+            Descriptor::Own { near, .. } | Descriptor::Held { near, .. } => near,
+        }
+    }
+
+    /// Once sockets was told, if it was.
+    fn close_far(&self) {
+        if let Descriptor::Own { far, .. } = self {
+            sys::close(*far);
+        }
+    }
+
+    /// Gives it the flags that the program asked for.
+    fn finish(self, flags: c_int) -> c_int {
+        if let Descriptor::Own { near, .. } = self {
+            if flags & libc::SOCK_CLOEXEC == 0 {
+                sys::set_cloexec(near, false);
+            }
+            if flags & libc::SOCK_NONBLOCK != 0 {
+                let _ = sys::fcntl(near, libc::F_SETFL, libc::O_NONBLOCK as usize);
+                fdops::mirror_nonblocking(near, true);
+            }
+        }
+        self.near()
+    }
+}
 
 /// `accept4` on an eft listener.
 ///
@@ -74,19 +126,19 @@ unsafe fn accept_one(
     let inet6 = listener.has(bit::INET6);
     while listener.page.receivable() >= size_of::<AcceptRecord>() {
         // The descriptor first: without one the connection stays in the queue, as in the kernel's.
-        let (near, far, inode) = descriptor::descriptor_pair()?;
+        let descriptor = Descriptor::make(flags)?;
         let attached = match pop(fd, listener) {
-            Ok(Some(record)) => attach(listener, &record, near, far, inode),
+            Ok(Some(record)) => attach(listener, &record, &descriptor),
             Ok(None) => Ok(None),
             Err(errno) => Err(errno),
         };
-        sys::close(far);
+        descriptor.close_far();
         let Ok(Some(remote)) = attached else {
-            sys::close(near);
+            sys::close(descriptor.near());
             attached?;
             continue;
         };
-        let accepted = finish(near, flags);
+        let accepted = descriptor.finish(flags);
         retire(fd, listener);
         // SAFETY: by the caller.
         if let Err(errno) = unsafe { address::write(remote, inet6, address, len) } {
@@ -136,13 +188,8 @@ fn pop(fd: c_int, listener: &Socket) -> Result<Option<AcceptRecord>> {
 }
 
 /// Gives a connection its descriptor and returns the peer. `None` if the record is stale.
-fn attach(
-    listener: &Socket,
-    record: &AcceptRecord,
-    near: c_int,
-    far: c_int,
-    inode: u64,
-) -> Result<Option<Endpoint>> {
+fn attach(listener: &Socket, record: &AcceptRecord, descriptor: &Descriptor) -> Result<Option<Endpoint>> {
+    let near = descriptor.near();
     if !table::fits(near) {
         return Err(Errno(libc::EMFILE));
     }
@@ -151,23 +198,13 @@ fn attach(
     if socket.page.incarnation() != record.incarnation || !socket.is_stream() {
         return Ok(None);
     }
-    descriptor::begin(socket, inode);
-    let may_wait = unhurried::may_wait();
+    descriptor::begin(socket);
     // Its descriptor is new, and has no time limits.
-    let own = bit::CONNECT_TOLD | bit::BOUND | bit::PATIENT | if may_wait { bit::UNHURRIED } else { 0 };
+    let own = bit::CONNECT_TOLD | bit::BOUND | bit::PATIENT;
     socket.set_bits(own | listener.bits() & (bit::INET6 | bit::V6ONLY));
     options::inherit(listener, socket);
     // Without a stack the connection is over, and the next one is tried.
-    let told = control::tell(
-        Request {
-            op: op::ACCEPTED,
-            slot: record.slot,
-            value: inode,
-            args: [record.incarnation, may_wait.into(), 0, 0],
-            ..Request::default()
-        },
-        Some(far),
-    );
+    let told = tell(socket, record, descriptor);
     if domain.is_away() {
         return Ok(None);
     }
@@ -177,16 +214,25 @@ fn attach(
     Ok(Some(Endpoint::new(record.remote.into(), record.remote_port)))
 }
 
-/// Gives the accepted descriptor the flags that the program asked for.
-fn finish(near: c_int, flags: c_int) -> c_int {
-    if flags & libc::SOCK_CLOEXEC == 0 {
-        sys::set_cloexec(near, false);
+/// Tells the stack that the connection is taken.
+fn tell(socket: &Socket, record: &AcceptRecord, descriptor: &Descriptor) -> Result<()> {
+    match *descriptor {
+        Descriptor::Own { far, inode, .. } => {
+            socket.page.set_inode(inode);
+            let request = Request {
+                op: op::ACCEPTED,
+                slot: record.slot,
+                value: inode,
+                args: [record.incarnation, 0, 0, 0],
+                ..Request::default()
+            };
+            control::tell(request, Some(far))
+        }
+        Descriptor::Held { holder, .. } => {
+            socket.page.hold(holder);
+            Ok(())
+        }
     }
-    if flags & libc::SOCK_NONBLOCK != 0 {
-        let _ = sys::fcntl(near, libc::F_SETFL, libc::O_NONBLOCK as usize);
-        fdops::mirror_nonblocking(near, true);
-    }
-    near
 }
 
 /// Takes a connection of a hidden listener, if there is one. Without a free descriptor it stays in

@@ -31,17 +31,21 @@ fn begin() {
     sys::ask_no_more();
 }
 
-/// The program makes this call: notes whether it sets up a filter.
-pub fn expect(number: i64, args: &[usize; 6]) {
+/// Whether this call sets up a filter.
+pub fn confines(number: i64, args: &[usize; 6]) -> bool {
     let first = args[0] as c_int;
-    let filters = match number {
+    match number {
         libc::SYS_prctl => first == libc::PR_SET_SECCOMP,
         libc::SYS_seccomp => {
             matches!(first as u32, libc::SECCOMP_SET_MODE_STRICT | libc::SECCOMP_SET_MODE_FILTER)
         }
         _ => false,
-    };
-    if filters {
+    }
+}
+
+/// The program makes this call: notes whether it sets up a filter.
+pub fn expect(number: i64, args: &[usize; 6]) {
+    if confines(number, args) {
         begin();
     }
 }

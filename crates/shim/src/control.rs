@@ -11,6 +11,7 @@
 //! idempotent. The far ends that travel with a request stay open here until the reply is in.
 
 use crate::domain::domain;
+use crate::holder;
 use crate::spin::Quiet;
 use crate::sys::{self, Errno, Result};
 use core::cell::UnsafeCell;
@@ -101,6 +102,7 @@ pub fn set_connection_fd(fd: c_int) {
 
 /// In a fresh child: the connection is the parent's; drop our copy.
 pub fn forget_connection() {
+    holder::set_connection(0);
     let fd = CONNECTION.swap(-1, Ordering::Relaxed);
     if fd >= 0 {
         crate::table::forget(fd);
@@ -176,6 +178,15 @@ pub fn request(request: Request, descriptor: Option<c_int>) -> Result<Reply> {
     let reply = answer.reply;
     answer.close();
     Ok(reply)
+}
+
+/// The name of this process's connection, under which it may hold connections. `None`: sockets is of a version without that.
+pub fn holder() -> Option<u64> {
+    holder::connection().or_else(|| {
+        let reply = request(Request { op: op::HOLD, ..Request::default() }, None).ok()?;
+        holder::set_connection(reply.value);
+        holder::connection()
+    })
 }
 
 /// Asks sockets for a descriptor; it is close-on-exec.

@@ -2,7 +2,7 @@
 
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
-use crate::{datagram, fdops, sleeping, table, urgent};
+use crate::{datagram, fdops, held, sleeping, table, urgent};
 use core::ffi::{c_int, c_ulong, c_void};
 use eft_channel::socket::flag;
 
@@ -17,6 +17,9 @@ const SIOCSPGRP: c_ulong = 0x8902;
 /// # Safety
 /// `arg` must be as for `ioctl`.
 pub unsafe fn ioctl(fd: c_int, request: c_ulong, arg: *mut c_void) -> Option<Result<c_int>> {
+    if matches!(request, libc::FIONBIO | FIOSETOWN | SIOCSPGRP) {
+        held::part(fd);
+    }
     match request {
         libc::FIONBIO => {
             if sys::plausible(arg, 4).is_ok() && table::socket(fd).is_some() {

@@ -5,12 +5,12 @@
 //! with its options, flags and epoll registrations. A duplicate in another process, made by a fork
 //! before the decision, stays with the kernel.
 
-use crate::descriptor::{begin, copy_owner, copy_status_flags, descriptor_pair, entry, numbers_of, replace};
+use crate::descriptor::{begin, copy_owner, copy_status_flags, entry, numbers_of, replace};
 use crate::domain::domain;
 use crate::socket::{Hidden, Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{control, options, owner};
+use crate::{control, options, owner, pair};
 use core::ffi::c_int;
 use eft_messages::control::{Request, op};
 
@@ -21,7 +21,7 @@ fn open(stream: bool) -> Result<(c_int, &'static Socket)> {
     if !stream && !domain.has_udp() {
         return Err(Errno(libc::EPROTONOSUPPORT));
     }
-    let (near, far, inode) = descriptor_pair()?;
+    let (near, far, inode) = pair::make()?;
     let request = Request {
         op: op::OPEN,
         value: inode,
@@ -37,7 +37,8 @@ fn open(stream: bool) -> Result<(c_int, &'static Socket)> {
     });
     match opened {
         Ok(socket) => {
-            begin(socket, inode);
+            begin(socket);
+            socket.page.set_inode(inode);
             Ok((near, socket))
         }
         Err(errno) => {

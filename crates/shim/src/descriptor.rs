@@ -3,33 +3,12 @@
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{confined, epoll, limit, lock, process, readiness, standard};
+use crate::{confined, epoll, lock, pair, process, readiness, standard};
 use core::ffi::c_int;
 
-/// Both ends of an eft descriptor, the near one with the smallest send buffer, and its inode.
-///
-/// The far end goes to sockets at once, so it takes none of the numbers that the program may have: a
-/// program that has one left can accept.
-pub fn descriptor_pair() -> Result<(c_int, c_int, u64)> {
-    let [near, far] = match sys::pair() {
-        Err(Errno(libc::EMFILE)) => limit::with_one_more(sys::pair)?,
-        pair => pair?,
-    };
-    let _ = sys::set_option(near, libc::SOL_SOCKET, libc::SO_SNDBUF, &1i32.to_ne_bytes());
-    match sys::identity(near) {
-        Ok((inode, _)) => Ok((near, far, inode)),
-        Err(errno) => {
-            sys::close(near);
-            sys::close(far);
-            Err(errno)
-        }
-    }
-}
-
-/// Begins a slot's use in this domain: initializes locks and inode, before it is shared.
-pub fn begin(socket: &Socket, inode: u64) {
+/// Begins a slot's use in this domain: initializes its locks, before it is shared.
+pub fn begin(socket: &Socket) {
     lock::init(&socket.page);
-    socket.page.set_inode(inode);
 }
 
 /// The table entry of a socket.
@@ -99,7 +78,7 @@ pub fn fall_silent(fd: c_int, socket: &Socket) -> Result<()> {
     if sys::poll(fd, libc::POLLIN, Some(0))? & libc::POLLHUP == 0 {
         return Ok(());
     }
-    let (near, far, inode) = descriptor_pair()?;
+    let (near, far, inode) = pair::make()?;
     let kept = sys::move_high(far, true).unwrap_or(far);
     table::set(kept, Entry::Hidden);
     if socket.has(bit::LISTENING) {

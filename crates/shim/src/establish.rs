@@ -9,8 +9,7 @@ use crate::socket::{Hidden, Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
 use crate::{
-    any_port, confined, control, domain, errno, interfaces, looking, loopback, readiness, real, second,
-    unhurried,
+    any_port, confined, control, domain, errno, held, interfaces, looking, loopback, readiness, real, second,
 };
 pub use connecting::{await_connected, begin_deferred, request_connect};
 use connecting::{connect_eft, disconnect, is_idle};
@@ -389,7 +388,7 @@ pub fn shutdown(fd: c_int, socket: &Socket, how: c_int) -> Result<c_int> {
             hidden.for_each(|hidden| sys::shutdown(hidden, libc::SHUT_RDWR));
         }
     } else if !confined::is_confined() {
-        unhurried::hurry(socket);
+        held::hurry(fd, socket);
         // The next poll must see it. A transport that is just being reborn shows it later.
         let over = !socket.is_stream() && socket.wishes_shut_write();
         let _ = sys::poll(fd, if over { 0 } else { libc::POLLRDHUP }, Some(END_SHOWN_MS));

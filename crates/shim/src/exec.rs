@@ -8,7 +8,7 @@
 use crate::loadable::Reason;
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{control, domain, loadable, scan};
+use crate::{control, domain, held, loadable, scan};
 use core::ffi::{CStr, c_char, c_int};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
@@ -62,6 +62,7 @@ fn set(name: &CStr, value: &CStr) {
 
 /// Puts eft's variables back into the process's own environment.
 pub fn repair_own() {
+    held::part_all();
     if domain::domain().is_none() {
         return;
     }
@@ -351,6 +352,7 @@ pub unsafe fn start(
     environment: *const *const c_char,
     run: impl FnOnce(*const c_char, *const *const c_char, *const *const c_char) -> c_int,
 ) -> Result<c_int> {
+    held::part_all();
     // SAFETY: by the caller.
     unsafe {
         if way == Way::Plain {

@@ -7,7 +7,9 @@ use crate::domain::domain;
 use crate::socket::{Hidden, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{control, epoll, errno, linger, looking, loopback, owner, process, real, sleeping, standard};
+use crate::{
+    control, epoll, errno, held, linger, looking, loopback, owner, process, real, sleeping, standard,
+};
 use core::ffi::{c_int, c_uint};
 use core::sync::atomic::Ordering;
 
@@ -61,6 +63,7 @@ pub fn hidden_from(low: c_int) -> Vec<c_int> {
 /// `dup2` and `dup3`: `call` does it.
 pub fn dup_onto(from: c_int, to: c_int, call: impl FnOnce() -> c_int) -> Result<c_int> {
     table::visible(from)?;
+    held::part(from);
     if from == to {
         return errno::of(call());
     }
@@ -89,7 +92,7 @@ fn make_way(to: c_int) {
         crate::exec::note_domain_fd(moved);
     } else if control::connection_fd() == to {
         control::set_connection_fd(moved);
-    } else if !domain().is_some_and(|domain| domain.move_descriptor(to, moved)) {
+    } else if !held::moved(to, moved) && !domain().is_some_and(|domain| domain.move_descriptor(to, moved)) {
         for fd in table::numbers(0, c_int::MAX) {
             if let Some(Ok(socket)) = table::socket(fd) {
                 for which in Hidden::BOTH {
@@ -143,6 +146,9 @@ const F_SETOWN_EX: c_int = 15;
 /// `fcntl`, with its third argument as a word.
 pub fn fcntl(fd: c_int, command: c_int, arg: usize) -> Result<c_int> {
     table::visible(fd)?;
+    if !matches!(command, libc::F_GETFL | libc::F_GETFD | libc::F_SETFD) {
+        held::part(fd);
+    }
     // SAFETY: the program's call.
     let done = errno::of(unsafe { real::fcntl64.get()(fd, command, arg) })?;
     match command {

@@ -7,7 +7,7 @@ use crate::dispatch::Calls;
 use crate::domain::{Domain, domain};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{confined, control, dispatch, epoll, exec, limit, looking, process, real, scan, stdio};
+use crate::{confined, control, dispatch, epoll, exec, held, limit, looking, process, real, scan, stdio};
 use core::ffi::{CStr, c_int};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -21,17 +21,22 @@ use std::sync::Arc;
 const HELLO_ATTEMPTS: u32 = 10;
 
 const FORKS: process::Hooks = process::Hooks {
-    lock: control::lock_for_fork,
+    lock: || {
+        held::part_all();
+        control::lock_for_fork();
+    },
     unlock: control::unlock_after_fork,
     reset_locks: || {
         control::reset_lock();
         epoll::reset_lock();
         looking::reset_lock();
+        held::reset_lock();
         limit::reset_lock();
         stdio::reset_lock();
     },
     begin: || {
         control::forget_connection();
+        held::forget();
         dispatch::begin();
     },
 };

@@ -52,6 +52,8 @@
 //!   `cout` does) gets EBADF from it while it is one.
 //! - Netlink answers for interfaces, addresses and routes (`netlink`); it reports no changes and makes none.
 //!   Names come from /etc/hosts and DNS only.
+//! - A child made by libc's `clone` must not use connections that its parent accepted by an accept without SOCK_NONBLOCK and has not
+//!   waited for or duplicated (`held`): it has no descriptors for them.
 //! - A child made by a bare `clone` that dies within a send or receive leaves that lock held.
 //! - A duplicate of an undecided socket in another process stays with the kernel.
 
@@ -87,6 +89,8 @@ mod fdops;
 mod flow;
 mod groups;
 mod handlers;
+mod held;
+mod holder;
 mod init;
 mod interface_calls;
 mod interface_list;
@@ -103,6 +107,7 @@ mod names;
 mod netlink;
 mod options;
 mod owner;
+mod pair;
 mod passed;
 mod poll;
 mod process;
@@ -131,6 +136,5 @@ mod table;
 mod tcp_info;
 mod tokens;
 mod transfer;
-mod unhurried;
 mod urgent;
 mod zerocopy;

@@ -6,7 +6,7 @@
 
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
-use crate::{confined, errno, handlers, looking, real, sleeping, unhurried};
+use crate::{confined, errno, handlers, held, looking, real, sleeping};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 
@@ -73,6 +73,7 @@ pub fn plug(fd: c_int, socket: &Socket) {
     if socket.plug.is_set() {
         return;
     }
+    held::hurry(fd, socket);
     // Sent before the word is set: the server that sees the word finds the plug.
     if stop(fd) {
         socket.plug.set();
@@ -150,7 +151,7 @@ pub fn wait_room(fd: c_int, socket: &Socket) -> Result<()> {
     match confined::is_confined() {
         true => wait_confined(socket, || !socket.plug.is_set()),
         false => {
-            unhurried::hurry(socket);
+            held::hurry(fd, socket);
             wait(fd, libc::POLLOUT, libc::SO_SNDTIMEO)
         }
     }

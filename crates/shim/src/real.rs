@@ -140,6 +140,7 @@ reals! {
     pthread_create: fn(*mut pthread_t, *const pthread_attr_t, usize, *mut c_void) -> c_int;
     thrd_create: fn(*mut pthread_t, usize, *mut c_void) -> c_int;
     _Fork: fn() -> pid_t;
+    vfork: fn() -> pid_t;
     sigaction: fn(c_int, *const Action, *mut Action) -> c_int;
     siginterrupt: fn(c_int, c_int) -> c_int;
     signal: fn(c_int, usize) -> usize;

@@ -3,7 +3,7 @@
 use crate::passed::each;
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{init, looking, scan};
+use crate::{held, init, looking, scan};
 use core::ffi::c_int;
 
 /// Notes which descriptors of a received message are eft sockets of the domain.
@@ -45,7 +45,10 @@ pub unsafe fn may_send(fd: c_int, message: &libc::msghdr) -> Result<()> {
     // SAFETY: by the caller.
     unsafe {
         each(message, |sent| match table::get(sent) {
-            Entry::Eft { .. } => has_eft = true,
+            Entry::Eft { .. } => {
+                held::part(sent);
+                has_eft = true;
+            }
             Entry::Hidden => verdict = Err(Errno(libc::EBADF)),
             Entry::Set { .. } => looking::bar(sent),
             _ => {}

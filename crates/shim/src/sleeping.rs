@@ -11,7 +11,7 @@
 
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
-use crate::{handlers, looking, process, table, tokens, unhurried, urgent};
+use crate::{handlers, held, looking, process, table, tokens, urgent};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering, fence};
 use core::time::Duration;
@@ -34,7 +34,7 @@ const PTHREAD_CANCEL_ASYNCHRONOUS: c_int = 1;
 /// Waits until a stream may have input, as `recv` does. `None`: wait in the kernel.
 pub fn wait(fd: c_int, socket: &Socket) -> Option<Result<()>> {
     if socket.has(bit::WATCHED) || !handlers::waits_restart() || !is_patient(fd, socket) {
-        unhurried::hurry(socket);
+        held::hurry(fd, socket);
         return None;
     }
     if !SLEPT.load(Ordering::Relaxed) {
@@ -53,7 +53,7 @@ pub fn wait(fd: c_int, socket: &Socket) -> Option<Result<()>> {
     tokens::pass_on(socket, sleepers.leave());
     match slept {
         Err(Errno(libc::ETIMEDOUT)) if !is_over(socket, incarnation) => {
-            unhurried::settled(socket);
+            held::part(fd);
             None
         }
         Err(Errno(libc::EINTR)) if !handlers::waits_restart() => {
@@ -100,7 +100,7 @@ fn is_patient(fd: c_int, socket: &Socket) -> bool {
 pub fn watch_marked(fd: c_int) {
     if let Some(Ok(socket)) = table::socket(fd) {
         socket.set_bits(bit::WATCHED);
-        unhurried::hurry(socket);
+        held::hurry(fd, socket);
     }
 }
 
@@ -114,7 +114,7 @@ pub fn watch(fd: c_int) {
             socket.set_bits(bit::WATCHED);
             fence(Ordering::SeqCst);
         }
-        unhurried::hurry(socket);
+        held::hurry(fd, socket);
         looking::part(socket);
         settle(fd, socket);
     }
@@ -123,7 +123,7 @@ pub fn watch(fd: c_int) {
 /// The same for calls that come often: a process that never slept here, and had no looker, leaves out no token.
 #[inline]
 pub fn watch_all(numbers: impl Iterator<Item = c_int>) {
-    if SLEPT.load(Ordering::Relaxed) || looking::is_used() || unhurried::is_used() {
+    if SLEPT.load(Ordering::Relaxed) || looking::is_used() || held::is_used() {
         numbers.for_each(watch);
     }
 }

@@ -68,8 +68,6 @@ pub mod bit {
     pub const FREE_BIND: u32 = 134217728;
     /// Somebody has waited for it otherwise than in the one set whose marks told of its input.
     pub const PARTED: u32 = 268435456;
-    /// It was accepted a moment ago, and its transport may not have the far end yet.
-    pub const UNHURRIED: u32 = 536870912;
     /// IPV6_FLOWINFO_SEND.
     pub const SEND_FLOW: u32 = 1073741824;
 }
@@ -281,13 +279,11 @@ impl Socket {
         self.descriptors.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One fewer. The hidden sockets go with the last one: the caller closes them.
+    /// One fewer. If it was the last one, the hidden sockets, which the caller closes.
     #[must_use]
-    pub fn release(&self) -> [Option<c_int>; 2] {
-        if self.descriptors.fetch_sub(1, Ordering::AcqRel) != 1 {
-            return [None; 2];
-        }
-        Hidden::BOTH.map(|which| self.take_loopback(which))
+    pub fn release(&self) -> Option<[Option<c_int>; 2]> {
+        let was_last = self.descriptors.fetch_sub(1, Ordering::AcqRel) == 1;
+        was_last.then(|| Hidden::BOTH.map(|which| self.take_loopback(which)))
     }
 
     /// Whether the socket has a peer for `getpeername`.

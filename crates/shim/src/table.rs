@@ -6,7 +6,7 @@
 use crate::domain::domain;
 use crate::socket::Socket;
 use crate::sys::{Errno, Result};
-use crate::{process, sys};
+use crate::{holder, process, sys};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
 use eft_channel::dirty::DIRTY_SLOTS;
@@ -131,7 +131,9 @@ fn put(fd: c_int, entry: Entry) {
     if let Entry::Eft { slot, .. } = old
         && let Some(socket) = domain().and_then(|f| f.known_socket(slot))
     {
-        for hidden in socket.release().into_iter().flatten() {
+        let Some(hidden) = socket.release() else { return };
+        holder::closed(socket);
+        for hidden in hidden.into_iter().flatten() {
             forget(hidden);
             sys::close(hidden);
         }

@@ -355,6 +355,7 @@ impl Component for Sockets {
             }
             Event::DomainClosed(domain) => self.domain_closed(cx, domain, out),
             Event::Closed(socket) => self.closed(cx, socket, out),
+            Event::Released(socket) => self.released(cx, socket, out),
             Event::Survivor { socket, transport } => self.survived(socket, transport),
             Event::Configure { key, value } => self.configure(&key, &value),
         }

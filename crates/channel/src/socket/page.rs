@@ -4,6 +4,7 @@
 //! any cursor modulo the ring's length, so that no value leads out of the slot.
 
 mod cookie_keys;
+mod holder;
 mod looker;
 mod rings;
 mod room;
@@ -267,6 +268,10 @@ impl SocketPage {
 
     pub fn add_wish(&self, wish: u32) {
         self.u32_at(WISHES).fetch_or(wish, Ordering::AcqRel);
+    }
+
+    pub(super) fn drop_wish(&self, wish: u32) {
+        self.u32_at(WISHES).fetch_and(!wish, Ordering::AcqRel);
     }
 
     /// 0 free, 1 stream, 2 datagram.

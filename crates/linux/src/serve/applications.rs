@@ -5,6 +5,7 @@
 //! which the domain was made (see [`crate::custodian`]). The supervisor, too, gets every descriptor that must outlive a
 //! crash of sockets.
 
+mod connection;
 mod connections;
 mod ends;
 mod loopback;
@@ -13,7 +14,8 @@ mod unhurried;
 
 use super::Surroundings;
 use crate::protocol::{FromServer, Role, ToServer};
-use crate::{Doing, Result, scm};
+use crate::{Doing, Result};
+use connection::Connection;
 use eft_base::errno::EMFILE;
 use eft_base::{ComponentId, DomainId, Instant, SocketId};
 use eft_channel::socket::{Arena, LAYOUT_VERSION};
@@ -37,36 +39,6 @@ enum Watched {
         socket: SocketId,
         second: bool,
     },
-}
-
-struct Connection {
-    fd: OwnedFd,
-    domain: Option<DomainId>,
-    role: Role,
-    /// The sequence number of an unanswered NEW_DOMAIN.
-    asked: u64,
-    /// The version of the layout that the process uses.
-    version: u32,
-    /// Packets can be looked at one behind the other.
-    looks_on: bool,
-    /// Sockets that it has told of in packets that were read and are still in the socket.
-    staying: VecDeque<SocketId>,
-}
-
-impl Connection {
-    fn new(fd: OwnedFd, domain: Option<DomainId>, role: Role) -> Connection {
-        // From the first packet on: a predecessor may have looked further.
-        let looks_on = scm::look_on(&fd).is_ok();
-        Connection { fd, domain, role, asked: 0, version: LAYOUT_VERSION, looks_on, staying: VecDeque::new() }
-    }
-
-    /// The packets of a process are read until none is left, since some stay in the socket.
-    fn events(&self) -> epoll::EventFlags {
-        match self.role {
-            Role::Process => epoll::EventFlags::IN | epoll::EventFlags::ET,
-            _ => epoll::EventFlags::IN,
-        }
-    }
 }
 
 /// The far end of a descriptor.
@@ -136,6 +108,8 @@ pub struct Applications {
     settle_at: Option<Instant>,
     /// Connections whose first packet is being carried out in this turn, and is still in the socket.
     unfinished: Vec<ConnectionId>,
+    /// Those that ended in this turn.
+    ended: Vec<ConnectionId>,
     /// Those whose next packet waits until what stays before it is settled.
     blocked: Vec<ConnectionId>,
     /// Those whose first packet was carried out in the last turn: there may be more.
@@ -174,6 +148,7 @@ impl Applications {
             unhurried: HashSet::new(),
             settle_at: None,
             unfinished: Vec::new(),
+            ended: Vec::new(),
             blocked: Vec::new(),
             finished: Vec::new(),
         })
@@ -314,6 +289,7 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
 
     fn end_turn(&mut self) -> Option<Instant> {
         self.finish_requests();
+        self.forget_ended();
         self.settle_at
     }
 
@@ -361,7 +337,9 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
                     if let (Role::Custodian, Some(domain)) = (role, domain) {
                         self.custodians.insert(domain, id);
                     }
-                    self.add_connection(id, Connection::new(fd, domain, role));
+                    // What it told a predecessor is not known.
+                    let may_hold = role == Role::Process;
+                    self.add_connection(id, Connection { may_hold, ..Connection::new(fd, domain, role) });
                     if role == Role::Process {
                         self.unread.push((id, domain));
                         self.finished.push(id);

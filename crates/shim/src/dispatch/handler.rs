@@ -7,7 +7,7 @@ use super::disposition;
 use super::route::{Route, route};
 use super::{Calls, SYS_USER_DISPATCH, clone, cloned, signals, stack};
 use crate::sys::{self, Errno};
-use crate::{errno, handlers, real};
+use crate::{errno, handlers, held, real};
 use core::ffi::{c_int, c_void};
 use libc::{siginfo_t, ucontext_t};
 use std::sync::OnceLock;
@@ -114,6 +114,7 @@ unsafe fn call(number: i64, args: [usize; 6]) -> isize {
 
 /// The child has a copy of this frame and returns by it, too.
 unsafe fn fork(flags: usize, [_, _, c, d, e, _]: [usize; 6]) -> isize {
+    held::part_all();
     // SAFETY: no memory is shared with the child.
     let done = unsafe { sys::raw(libc::SYS_clone, [flags, 0, c, d, e, 0]) };
     if done == 0 {

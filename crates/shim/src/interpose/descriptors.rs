@@ -1,7 +1,7 @@
 //! close, dup, fcntl, ioctl and epoll_ctl.
 
 use crate::table::{self, Entry};
-use crate::{control_calls, epoll, errno, fdops, looking, real};
+use crate::{control_calls, epoll, errno, fdops, held, looking, real};
 use core::ffi::{c_int, c_uint, c_ulong, c_void};
 use libc::epoll_event;
 
@@ -17,6 +17,7 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dup(fd: c_int) -> c_int {
     errno::int(table::visible(fd).and_then(|()| {
+        held::part(fd);
         // SAFETY: as above.
         let copy = errno::of(unsafe { real::dup.get()(fd) })?;
         fdops::duplicated(fd, copy);
@@ -95,6 +96,7 @@ pub unsafe extern "C" fn epoll_ctl(
 ) -> c_int {
     // SAFETY: as above.
     unsafe {
+        held::part_to_wait(fd);
         let done = real::epoll_ctl.get()(set, operation, fd, event);
         if done == 0 {
             // For EPOLL_CTL_DEL the kernel does not read the event.

@@ -2,7 +2,7 @@
 
 use crate::exec::{self, Way};
 use crate::sys::Result;
-use crate::{errno, fdops, real, scan, search};
+use crate::{errno, fdops, held, real, scan, search};
 use core::ffi::{CStr, c_char, c_int};
 use libc::{FILE, pid_t, posix_spawn_file_actions_t, posix_spawnattr_t};
 
@@ -70,11 +70,10 @@ pub unsafe extern "C" fn execvp(file: *const c_char, argv: Strings) -> c_int {
 pub unsafe extern "C" fn fexecve(fd: c_int, argv: Strings, envp: Strings) -> c_int {
     // SAFETY: as above.
     unsafe {
-        errno::int(
-            exec::permit_fd(fd).and_then(|way| {
-                exec::with_environment(envp, way, |envp| real::fexecve.get()(fd, argv, envp))
-            }),
-        )
+        errno::int(exec::permit_fd(fd).and_then(|way| {
+            held::part_all();
+            exec::with_environment(envp, way, |envp| real::fexecve.get()(fd, argv, envp))
+        }))
     }
 }
 

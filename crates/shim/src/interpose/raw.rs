@@ -7,7 +7,7 @@
 use super::{descriptors, io, programs, raw_polling, sockets};
 use crate::names::files;
 use crate::sys::Errno;
-use crate::{confined, dispatch, errno, handlers, init, sleeping, sys, table};
+use crate::{confined, dispatch, errno, handlers, held, init, sleeping, sys, table};
 use core::ffi::{c_int, c_long};
 
 #[unsafe(no_mangle)]
@@ -27,6 +27,9 @@ pub unsafe extern "C" fn syscall(
             && let Some(done) = known(number, args)
         {
             return done as c_long;
+        }
+        if makes_processes(number) {
+            held::part_all();
         }
         let done = match dispatch::signals::by_number(number, args) {
             Some(done) => sys::check(done),
@@ -60,6 +63,9 @@ pub unsafe fn known(number: c_long, args: [usize; 6]) -> Option<isize> {
     let [a, b, c, d, e, f] = args;
     let fd = a as c_int;
     let int = |done: c_int| done as isize;
+    if confined::confines(number, &args) {
+        held::part_all();
+    }
     confined::expect(number, &args);
     // SAFETY: as above.
     unsafe {

@@ -7,7 +7,7 @@ use super::polling;
 use super::select::Sets;
 use crate::dispatch::{self, signals};
 use crate::sys::Errno;
-use crate::{confined, errno, handlers, poll, real};
+use crate::{confined, errno, handlers, held, poll, real};
 use core::ffi::c_int;
 use core::time::Duration;
 use libc::{epoll_event, fd_set, nfds_t, pollfd, sigaction as Action, sigset_t, timespec};
@@ -328,7 +328,11 @@ pub unsafe extern "C" fn prctl(option: c_int, a: usize, b: usize, c: usize, d: u
     if option == dispatch::PR_SET_SYSCALL_USER_DISPATCH && watched() {
         return errno::int(Err(Errno(libc::EINVAL)));
     }
-    confined::expect(libc::SYS_prctl, &[option as usize, a, b, c, d, 0]);
+    let args = [option as usize, a, b, c, d, 0];
+    if confined::confines(libc::SYS_prctl, &args) {
+        held::part_all();
+    }
+    confined::expect(libc::SYS_prctl, &args);
     // SAFETY: the program's call.
     unsafe { real::prctl.get()(option, a, b, c, d) }
 }

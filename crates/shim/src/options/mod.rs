@@ -20,7 +20,9 @@ mod words;
 
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
-use crate::{datagram, error_queue, flow, interfaces, loopback, segmentation, stamps, tcp_info, urgent};
+use crate::{
+    datagram, error_queue, flow, held, interfaces, loopback, segmentation, stamps, tcp_info, urgent,
+};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 use eft_channel::socket::{COOKIE_KEYS_MAX, Opt, cork, flag, fragment};
@@ -115,6 +117,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
     let page = &socket.page;
     match kind {
         Kind::Descriptor => {
+            held::part(fd);
             // The next wait asks for the timeout.
             socket.put_bits(bit::PATIENT, false);
             return sys::set_option(fd, level, name, value);

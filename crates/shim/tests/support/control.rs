@@ -70,6 +70,7 @@ impl Control {
         };
         if n == 0 {
             self.connections.lock().unwrap().remove(&fd);
+            self.network.lock().unwrap().release_held(domain, fd as u64);
             return;
         }
         let request = Request::read_from_bytes(&bytes).expect("a whole request");
@@ -77,6 +78,12 @@ impl Control {
         let descriptor = descriptors.pop();
         if request.op == op::HELLO {
             self.hello(domain, &request, descriptor.expect("Hello brings an end"));
+            return;
+        }
+        if request.op == op::HOLD {
+            let (version, sequence) = (LAYOUT_VERSION, request.sequence);
+            let reply = Reply { version, sequence, value: fd as u64, ..Reply::default() };
+            sys::send(fd, reply.as_bytes(), &[]);
             return;
         }
         // It mirrors readiness into each far end at once.

@@ -183,9 +183,12 @@ impl Network {
     }
 
     pub fn accepted(&mut self, domain: usize, request: &Request, far: Watched) -> Answer {
-        let slot = self.slot((domain, request.slot)).filter(|s| s.waiting).ok_or(libc::EINVAL)?;
+        // One that was held is not waiting any more, and its page may not say yet that it has a descriptor.
+        let slot = self.slot((domain, request.slot)).filter(|s| s.far.is_none()).ok_or(libc::EINVAL)?;
         assert_eq!(slot.page.incarnation(), request.args[0]);
-        assert_eq!(slot.page.inode(), request.value);
+        if slot.waiting && slot.page.holder().is_none() {
+            assert_eq!(slot.page.inode(), request.value);
+        }
         slot.far = Some(far);
         slot.waiting = false;
         if slot.page.receivable() > 0 {
@@ -234,9 +237,30 @@ impl Network {
     pub fn far_end(&mut self, domain: usize, slot: u32) {
         let id = (domain, slot);
         let Some(s) = self.slot(id) else { return };
-        if s.far.take_if(|far| sys::is_closed(far.as_raw_fd())).is_none() {
-            return;
+        if s.far.take_if(|far| sys::is_closed(far.as_raw_fd())).is_some() {
+            self.close(id);
         }
+    }
+
+    /// The process with this connection to sockets is gone: closes what it held.
+    pub fn release_held(&mut self, domain: usize, holder: u64) {
+        let held = |(id, s): (Id, &Slot)| (id.0 == domain && s.page.holder() == Some(holder)).then_some(id);
+        let held: Vec<Id> = self.sockets().filter_map(held).collect();
+        held.into_iter().for_each(|id| self.close(id));
+    }
+
+    /// Closes what was held without a descriptor, if its page says so.
+    fn close_held(&mut self, id: Id) {
+        let Some(s) = self.slot(id).filter(|s| s.page.holder().is_some() && !s.closed) else { return };
+        s.waiting = false;
+        if s.page.wishes() & wish::CLOSED != 0 {
+            self.close(id);
+        }
+    }
+
+    fn close(&mut self, id: Id) {
+        let (domain, _) = id;
+        let Some(s) = self.slot(id) else { return };
         s.closed = true;
         let unread = s.page.receivable() > 0;
         if s.listening {
@@ -260,7 +284,9 @@ impl Network {
     fn drop_waiting(&mut self, domain: usize, port: u16) {
         let waiting: Vec<Id> = self
             .sockets()
-            .filter(|(id, s)| id.0 == domain && s.waiting && s.page.local().port == port)
+            .filter(|(id, s)| {
+                id.0 == domain && s.waiting && s.page.holder().is_none() && s.page.local().port == port
+            })
             .map(|(id, _)| id)
             .collect();
         for id in waiting {
@@ -577,7 +603,10 @@ impl Network {
                     s.post();
                 }
                 match self.domains[domain].get(slot).map(|s| s.stream) {
-                    Some(true) => self.serve_stream((domain, slot)),
+                    Some(true) => {
+                        self.serve_stream((domain, slot));
+                        self.close_held((domain, slot));
+                    }
                     Some(false) => self.serve_datagrams((domain, slot)),
                     None => {}
                 }

@@ -165,7 +165,7 @@ impl Slot {
 
     /// Makes the descriptor readable, unless a thread or a program that looks is told otherwise.
     pub fn post(&self) {
-        if self.far.is_none() || self.ended || self.hand_over() {
+        if self.ended || self.hand_over() || self.far.is_none() {
             return;
         }
         match self.tell() {
@@ -252,6 +252,9 @@ impl Slot {
         let (flags, wishes) = (self.page.flags(), self.page.wishes());
         let ended = flags & (flag::RECEIVE_END | flag::DEAD) != 0 || wishes & wish::SHUT_READ != 0;
         let over = flags & flag::DEAD != 0 || ended && wishes & wish::SHUT_WRITE != 0;
+        if ended && !self.listening && self.page.holder().is_some() {
+            self.wake_sleepers();
+        }
         let Some(far) = self.far.as_ref().filter(|_| ended && !self.listening) else { return };
         if !std::mem::replace(&mut self.ended, true) {
             sys::send(far.as_raw_fd(), &[], &[]);

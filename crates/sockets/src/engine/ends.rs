@@ -20,6 +20,16 @@ impl Sockets {
         }
     }
 
+    /// A connection that has no descriptor here, as far as its page says the truth. It is closed like one whose descriptor is.
+    pub(super) fn released(&mut self, cx: &mut Context, socket: SocketId, out: &mut Outbox<Out>) {
+        let place = (socket.domain, socket.slot);
+        let page = self.domains.get(&socket.domain).and_then(|domain| domain.arena.socket(socket.slot));
+        let Some(page) = page.filter(|_| !self.open.contains_key(&place)) else { return };
+        let Some(transport) = page.owner().filter(|owner| self.transports.contains(owner)) else { return };
+        self.open.insert(place, Open { transport, incarnation: Some(page.incarnation()) });
+        self.closed(cx, socket, out);
+    }
+
     /// Closes what was closed while a transport took nothing.
     pub(super) fn close_the_rest(&mut self, cx: &mut Context, out: &mut Outbox<Out>) {
         for socket in core::mem::take(&mut self.unclosed) {

@@ -138,3 +138,26 @@ fn a_full_queue_is_waited_for() {
     e.flush(&mut cx, out);
     assert_eq!(b.out.drain().count(), 2);
 }
+
+#[test]
+fn what_a_process_held_without_a_descriptor_is_closed_when_it_is_gone() {
+    let mut b = Bench::new();
+    let page = b.arena.socket(4).unwrap();
+    // The page names a transport that this stack does not have, as a program may write there.
+    page.reset(ComponentId::new(Role::Tcp, 3));
+    assert!(b.event(Event::Released(SOCKET)).is_empty());
+    page.reset(ComponentId::TCP);
+    let out = b.event(Event::Released(SOCKET));
+    assert!(is_close(&out[0], 2), "{out:?}");
+    let Out::Transport(_, close) = out[0] else { panic!("{out:?}") };
+    b.answer(ComponentId::TCP, close.asks().0, 0, 4);
+    // Once.
+    assert!(b.event(Event::Closed(SOCKET)).is_empty());
+}
+
+#[test]
+fn what_has_a_descriptor_is_closed_with_it() {
+    let mut b = opened();
+    assert!(b.event(Event::Released(SOCKET)).is_empty());
+    close(&mut b);
+}

@@ -251,6 +251,7 @@ impl Tcp {
         let mut c = self.connection(i);
         let more = c.asks_of_page();
         c.mark(due::SEND | due::WRITABLE | due::INFO | more);
+        self.close_held(cx, i);
     }
 
     /// Reads cursors, wishes and options. Impossible ones end the connection.
@@ -259,7 +260,19 @@ impl Tcp {
             return self.distrust(cx, i);
         }
         self.note_keys(i);
-        self.connection(i).forget_urgent();
+        let mut c = self.connection(i);
+        c.forget_urgent();
+        c.look_for_holder();
+    }
+
+    /// What was held without a descriptor is closed, if its page says so.
+    pub(super) fn close_held(&mut self, cx: &Context, i: u32) {
+        let c = self.view(i);
+        let closed = wish::HELD | wish::CLOSED;
+        let is_closed = c.live.page.as_ref().is_some_and(|page| page.wishes() & closed == closed);
+        if is_closed && c.block.has(bit::PASSIVE) && !c.block.has(bit::ORPHAN) {
+            self.close_socket(cx, i);
+        }
     }
 
     /// Ends a connection whose page holds impossible words.

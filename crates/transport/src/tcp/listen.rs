@@ -23,7 +23,7 @@ use core::time::Duration;
 use eft_base::Instant;
 use eft_base::errno::{ECONNABORTED, EINVAL};
 use eft_base::wire::{TCP_FIN, TCP_RST};
-use eft_channel::socket::{AcceptRecord, Opt};
+use eft_channel::socket::{AcceptRecord, Opt, wish};
 use eft_component::{Context, Outbox};
 
 pub(super) const RECORD_LEN: u64 = size_of::<AcceptRecord>() as u64;
@@ -124,6 +124,14 @@ impl Connection<'_> {
     fn attach(&mut self) {
         self.block.set(bit::ATTACHED);
         self.block.clear(bit::QUEUED | bit::TAKEN);
+    }
+
+    /// A process may have taken the connection without a descriptor; its page says so.
+    pub(super) fn look_for_holder(&mut self) {
+        let is_held = || self.live.page.as_ref().is_some_and(|page| page.wishes() & wish::HELD != 0);
+        if self.block.has(bit::QUEUED) && is_held() {
+            self.attach();
+        }
     }
 }
 
@@ -270,8 +278,9 @@ impl Tcp {
     /// Checks whether a connection was taken from the accept queue and forgotten. True if it was; then it has been
     /// reset.
     pub(super) fn expire_attach(&mut self, cx: &Context, i: u32) -> bool {
-        let c = self.connection(i);
+        let mut c = self.connection(i);
         c.live.attach_at = NEVER;
+        c.look_for_holder();
         if !c.block.has(bit::QUEUED) {
             return false;
         }

@@ -313,6 +313,7 @@ impl Tcp {
             cx.count(Counter::DropFatal);
             self.abort_later(cx, i, ECONNABORTED);
         }
+        self.close_held(cx, i);
     }
 
     /// Writes the records of a listener's ring again, each at the place stored in its connection's

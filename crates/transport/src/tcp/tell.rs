@@ -45,7 +45,10 @@ impl Connection<'_> {
     /// Emits the effects that are due, if the application has a descriptor to show them on.
     pub(super) fn tell(&mut self, cx: &Context, out: &mut Outbox<Out>) {
         let block = &*self.block;
-        let attached = block.has(bit::ATTACHED) && !block.has(bit::ORPHAN) && block.slot != NONE;
+        // Whoever takes one from its listener's ring may wait on its page before this hears of it.
+        let attached = (block.has(bit::ATTACHED) || block.has(bit::QUEUED))
+            && !block.has(bit::ORPHAN)
+            && block.slot != NONE;
         let effects =
             due::READABLE | due::TELL | due::WRITABLE | due::END_OF_STREAM | due::HANG_UP | due::URGENT;
         let live = &mut *self.live;

@@ -410,7 +410,7 @@ fn a_late_end_of_a_domain_spares_the_next_domain_of_that_number() {
 }
 
 /// Side 1 takes a connection from its accept queue, and its worker dies before it attaches it.
-fn take_and_forget(w: &mut World) -> (SocketId, u32) {
+pub fn take_and_forget(w: &mut World) -> (SocketId, u32) {
     let listener = w.sides[1].app.listener.expect("a listener");
     let page = w.sides[1].page(listener);
     let taken = page.receive_taken();
@@ -421,7 +421,7 @@ fn take_and_forget(w: &mut World) -> (SocketId, u32) {
 }
 
 /// A world with `clients` connections that lie in side 1's accept queue.
-fn world_with_queue(clients: usize) -> World {
+pub fn world_with_queue(clients: usize) -> World {
     let mut w = World::new(1, Conditions::default());
     App::listen(&mut w, 1, PORT, 8, plan(100, 100));
     w.sides[1].app.idle = true;

@@ -16,6 +16,7 @@ mod fast_connect;
 mod fast_open;
 mod fast_open_rules;
 mod fast_open_syn;
+mod held;
 mod hostile;
 mod loss;
 mod marks;

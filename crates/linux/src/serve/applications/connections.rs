@@ -1,7 +1,8 @@
 //! Connections of programs: accepting, reading and answering them.
 
+use super::connection::Connection;
 use super::unhurried::STAY_MAX;
-use super::{Applications, Connection, PACKETS_PER_TURN, Watched};
+use super::{Applications, Domain, PACKETS_PER_TURN, Watched};
 use crate::protocol::{ArenaShape, FromServer, Role};
 use crate::scm;
 use eft_base::errno::{EPERM, EPROTONOSUPPORT};
@@ -142,6 +143,11 @@ impl Applications {
                     &[],
                 );
             }
+            (op::HOLD, Role::Process, Some(_)) => {
+                connection.may_hold = true;
+                let (version, sequence) = (LAYOUT_VERSION, request.sequence);
+                self.reply(id, Reply { version, sequence, value: id.0, ..Reply::default() }, &[]);
+            }
             // What this process told before has been settled by now; another one may have told of it.
             (op::WATCHED, _, Some(domain)) => self.hand_over(SocketId { domain, slot: request.slot }),
             (_, _, Some(domain)) => {
@@ -214,11 +220,29 @@ impl Applications {
         let _ = epoll::delete(&self.set, &connection.fd);
         self.watched.retain(|_, w| *w != Watched::Connection(id));
         self.unread.retain(|(unread, _)| *unread != id);
-        crate::serve::tell(&self.control, &FromServer::DropConnection { id: id.0 }, &[]);
+        self.ended.push(id);
         match (connection.role, connection.domain) {
+            (Role::Process, Some(domain)) if connection.may_hold => self.release_held(id, domain, emit),
             (Role::Root, Some(domain)) => emit(Event::DomainClosed(domain)),
             (Role::Custodian, Some(domain)) => drop(self.custodians.remove(&domain)),
             _ => {}
+        }
+    }
+
+    /// Closes the connections that a process has left behind which it held without descriptors.
+    fn release_held(&self, id: ConnectionId, domain: DomainId, emit: &mut dyn FnMut(Event)) {
+        let Some(Domain { arena, .. }) = self.domains.get(&domain) else { return };
+        for slot in 0..arena.touched() {
+            if arena.socket(slot).is_some_and(|page| page.holder() == Some(id.0)) {
+                emit(Event::Released(SocketId { domain, slot }));
+            }
+        }
+    }
+
+    /// At the end of a turn: what these connections have left behind is in order, so a successor need not see their ends again.
+    pub(super) fn forget_ended(&mut self) {
+        for id in self.ended.drain(..) {
+            crate::serve::tell(&self.control, &FromServer::DropConnection { id: id.0 }, &[]);
         }
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::scm;
 use eft_messages::control::Request;
 use std::os::fd::AsFd;
 use zerocopy::IntoBytes;
@@ -303,4 +304,53 @@ fn a_far_end_that_nobody_announced_is_a_survivor_unless_the_slot_has_another() {
     applications.drop_socket(SECOND);
     let (_, far) = scm::pair().unwrap();
     assert_eq!(told(&mut applications, &[SECOND], vec![far]), [SECOND]);
+}
+
+/// What a program holds without descriptors is found when its connection ends, and again by a successor if this server dies then.
+#[test]
+fn who_held_connections_leaves_them_to_be_closed() {
+    let domain = DomainId(1);
+    let geometry = eft_channel::socket::Geometry { slots: 8, send_len: 4096, receive_len: 4096 };
+    let arena = Arena::new(eft_channel::Segment::heap(geometry.arena_len()), geometry).unwrap();
+    arena.touch(ComponentId::TCP, 6);
+    for (slot, holder) in [(2, ID.0), (3, ID.0 + 1), (5, ID.0)] {
+        arena.socket(slot).unwrap().hold(holder);
+    }
+    arena.socket(4).unwrap().set_inode(ID.0);
+    let (program, connection) = scm::pair().unwrap();
+    let with_domain = || {
+        let (mut applications, supervisor) = life(&connection);
+        let [fd, bell] = [(); 2].map(|()| connection.try_clone().unwrap());
+        applications.domains.insert(domain, Domain { arena: arena.clone(), arena_fd: fd, bell });
+        (applications, supervisor)
+    };
+    let read = |applications: &mut Applications| {
+        let mut released = Vec::new();
+        applications.read_connection(ID, &mut |event| match event {
+            Event::Released(socket) => released.push(socket.slot),
+            _ => panic!("nothing else"),
+        });
+        released
+    };
+    let (mut first, supervisor) = with_domain();
+    let request = Request { version: LAYOUT_VERSION, op: op::HOLD, sequence: 9, ..Request::default() };
+    scm::send(&program, request.as_bytes(), &[], true).unwrap();
+    assert!(read(&mut first).is_empty());
+    let mut bytes = [0; eft_messages::control::REPLY_LEN];
+    scm::receive(&program, &mut bytes, true).unwrap();
+    let reply: Reply = zerocopy::transmute!(bytes);
+    assert_eq!((reply.errno, reply.sequence, reply.value), (0, 9, ID.0));
+    drop(program);
+    assert_eq!(read(&mut first), [2, 5]);
+    // It dies before the turn ends, so the supervisor still has the connection.
+    assert_eq!(scm::receive(&supervisor, &mut [0; 4096], true).err(), Some(rustix::io::Errno::AGAIN));
+    drop(first);
+    let (mut second, supervisor) = with_domain();
+    second.connections.get_mut(&ID).unwrap().may_hold = true;
+    assert_eq!(read(&mut second), [2, 5]);
+    second.forget_ended();
+    let mut buffer = [0; 4096];
+    let (n, _) = scm::receive(&supervisor, &mut buffer, true).unwrap();
+    let told: FromServer = postcard::from_bytes(&buffer[..n]).unwrap();
+    assert!(matches!(told, FromServer::DropConnection { id } if id == ID.0));
 }

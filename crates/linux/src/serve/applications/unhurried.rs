@@ -6,7 +6,8 @@
 //! it came, of which the supervisor has a duplicate: a successor reads it again, with the far end. The packets behind it are looked
 //! at (SO_PEEK_OFF).
 
-use super::{Applications, Connection, Far};
+use super::connection::Connection;
+use super::{Applications, Far};
 use crate::protocol::{FromServer, Role};
 use crate::scm;
 use eft_base::{Instant, SocketId};

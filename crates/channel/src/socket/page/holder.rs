@@ -1,0 +1,53 @@
+//! Connections that stand for themselves: accepted, and without a descriptor of their own.
+
+use super::SocketPage;
+use crate::socket::wish;
+
+/// Distinguishes a holder from an inode, in whose place it stands.
+const HOLDER: u64 = 1 << 63;
+
+impl SocketPage {
+    /// Application: the process with this connection to sockets has taken the connection and gives it no descriptor yet.
+    pub fn hold(&self, connection: u64) {
+        self.set_inode(HOLDER | connection);
+        self.add_wish(wish::HELD);
+    }
+
+    /// The connection to sockets of the process that holds it.
+    pub fn holder(&self) -> Option<u64> {
+        let is_held = self.wishes() & wish::HELD != 0;
+        is_held.then(|| self.inode()).filter(|inode| inode & HOLDER != 0).map(|inode| inode & !HOLDER)
+    }
+
+    /// Application: it has got a descriptor after all, with this inode.
+    pub fn end_hold(&self, inode: u64) {
+        self.drop_wish(wish::HELD);
+        self.set_inode(inode);
+    }
+
+    /// Whether a process holds it, as far as its page says.
+    pub fn is_held(&self) -> bool {
+        self.wishes() & wish::HELD != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::Geometry;
+    use super::*;
+    use crate::segment::Segment;
+
+    #[test]
+    fn a_holder_is_named_until_there_is_a_descriptor() {
+        let geometry = Geometry { slots: 1, send_len: 4096, receive_len: 4096 };
+        let page = SocketPage::alone(Segment::heap(geometry.stride()), geometry).unwrap();
+        assert_eq!((page.holder(), page.is_held()), (None, false));
+        page.hold(1 << 32 | 7);
+        assert_eq!((page.holder(), page.is_held()), (Some(1 << 32 | 7), true));
+        page.end_hold(12345);
+        assert_eq!((page.holder(), page.is_held(), page.inode()), (None, false, 12345));
+        // An inode is no holder, whatever the program says.
+        page.add_wish(wish::HELD);
+        assert_eq!(page.holder(), None);
+    }
+}
