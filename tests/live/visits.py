@@ -1,8 +1,10 @@
 """Short connections to a program with threads, which have no descriptors of their own at first, while servers die."""
 
 import os
+import re
 import signal
 import socket
+import struct
 import threading
 import time
 
@@ -62,4 +64,37 @@ def a_connection_of_a_moment_ago_outlives_sockets():
         wait_until(lambda: stack.counter("tcp", "blocks") <= 1, 30, "the server to see that they are closed")
 
 
-CASES = [visits_go_on_while_servers_die, a_connection_of_a_moment_ago_outlives_sockets]
+def a_program_that_is_killed_leaves_no_connection():
+    """Another process of its domain lives on, so the end of the domain does not close what it had."""
+    with Scene("killed") as scene:
+        stack = Stack(scene)
+        address = f"{in_url(stack.address)}:{PORT}"
+        script = f"'{EFT}' bench peer serve-visits {address} & echo pid $!; exec sleep 1000"
+        for component in [None, "sockets", "tcp"]:
+            server = scene.start(*stack.on("sh", "-c", script))
+            wait_until(lambda: "listening" in server.log.read_text(), 10, "the server to listen")
+            pid = int(re.search(r"pid (\d+)", server.log.read_text())[1])
+            clients = [socket.create_connection((stack.address, PORT), timeout=30) for _ in range(8)]
+            for client in clients:
+                client.sendall(b"x" * 10)
+            # Its threads sleep on the pages of four connections.
+            time.sleep(0.005)
+            os.kill(pid, signal.SIGKILL)
+            if component:
+                os.kill(stack.components()[component]["pid"], signal.SIGKILL)
+            for client in clients:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                try:
+                    check(not client.recv(1), "the end of the connection")
+                except ConnectionResetError:
+                    pass
+                client.close()
+            wait_until(lambda: stack.counter("tcp", "blocks") == 0, 30, "all connections to end")
+            server.terminate()
+
+
+CASES = [
+    visits_go_on_while_servers_die,
+    a_connection_of_a_moment_ago_outlives_sockets,
+    a_program_that_is_killed_leaves_no_connection,
+]
