@@ -345,10 +345,10 @@ def in_our_network(pid):
 
 
 @contextlib.contextmanager
-def alone():
+def alone(name):
     """Runs in one checkout use the same files, so they wait for each other."""
     WORK.mkdir(parents=True, exist_ok=True)
-    with open(WORK / "lock", "w") as lock:
+    with open(WORK / name, "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -357,14 +357,14 @@ def alone():
         yield
 
 
-def run_all(cases, wanted):
+def run_all(cases, wanted, lock="lock"):
     """Runs the cases whose names contain an argument (without arguments: all), and prints a line for each and a
     summary."""
     strange = [w for w in wanted if not any(w in case.__name__ for case in cases)]
     if strange:
         print(f"no such case: {' '.join(strange)}; there are {' '.join(c.__name__ for c in cases)}", file=sys.stderr)
         return 2
-    with alone():
+    with alone(lock):
         return run_each(cases, wanted)
 
 

@@ -3,10 +3,14 @@
 
 Without arguments all of them run, otherwise those whose names contain one of the arguments. EFT_LIVE_SECONDS sets how
 long each program is under load. With --ipv6 first, stacks have IPv6 addresses in place of IPv4 ones; cases that would be
-the same then are left out, and it is said why. They run in a network namespace of their own."""
+the same then are left out, and it is said why. They run in a network namespace of their own. If all are run, those that
+mostly wait run beside the others, in a second one; their lines come at the end."""
 
+import contextlib
 import os
+import subprocess
 import sys
+import tempfile
 
 import addresses
 import adoption
@@ -46,7 +50,7 @@ import suites
 import updates
 import visits
 import watchdog
-from harness import ROOT, over_ipv6, run_all
+from harness import ROOT, end, over_ipv6, run_all, share
 
 
 # Their cases would be the same over IPv6.
@@ -80,16 +84,63 @@ def cases_over_ipv6(cases, wanted):
     return [over_ipv6(case) for case in left if not same_over_ipv6(case)]
 
 
-if __name__ == "__main__":
+# Modules whose cases mostly wait: for leases, for time limits, for programs' own tests.
+WAITING = [autoconf, authentication, discovery, libuv, returns, signatures, suites]
+
+
+INSIDE = {"EFT_LIVE_INSIDE": "yes"}
+
+
+def waits(case):
+    return any(case in module.CASES for module in WAITING)
+
+
+def in_own_network(*options):
+    """A command that runs this program in a network namespace of its own."""
+    return [str(ROOT / "scripts/own-network"), sys.executable, __file__, *options]
+
+
+@contextlib.contextmanager
+def waiting_ones_beside(flags):
+    """Meanwhile the cases that wait run in another process. Gives a function that awaits its end, shows what it said, and
+    returns its status."""
+    with tempfile.TemporaryFile("w+") as said:
+        beside = subprocess.Popen(in_own_network("--waiting", *flags), env=os.environ | INSIDE, stdin=subprocess.DEVNULL,
+                                  stdout=said, stderr=subprocess.STDOUT)
+
+        def finish():
+            status = beside.wait()
+            said.seek(0)
+            print("beside the others:", said.read(), sep="\n", end="", flush=True)
+            return status
+        try:
+            yield finish
+        finally:
+            end(beside)
+
+
+def main(arguments):
     if os.environ.get("EFT_LIVE_INSIDE") != "yes":
-        command = [str(ROOT / "scripts/own-network"), sys.executable, *sys.argv]
-        os.execvpe(command[0], command, os.environ | {"EFT_LIVE_INSIDE": "yes"})
+        command = in_own_network(*arguments)
+        os.execvpe(command[0], command, os.environ | INSIDE)
     cases = addresses.CASES + adoption.CASES + autoconf.CASES + inputs.CASES + options.CASES + recordings.CASES + budget.CASES + crashes.CASES + crowds.CASES + handover.CASES + datagrams.CASES + discovery.CASES + ipv6.CASES + marks.CASES + early.CASES + segments.CASES + signatures.CASES + authentication.CASES
     cases += servers.CASES + suites.CASES + libuv.CASES
     cases += hangups.CASES + groups.CASES + guests.CASES + injections.CASES
     cases += programs.CASES + past.CASES + paths.CASES + proxied.CASES + queues.CASES + regroups.CASES + returns.CASES + rootless.CASES + sandboxes.CASES + standbys.CASES + updates.CASES + visits.CASES + watchdog.CASES
-    wanted = sys.argv[1:]
-    if wanted[:1] == ["--ipv6"]:
-        wanted = wanted[1:]
+    only_waiting = arguments[:1] == ["--waiting"]
+    wanted = arguments[1:] if only_waiting else arguments
+    flags, wanted = (wanted[:1], wanted[1:]) if wanted[:1] == ["--ipv6"] else ([], wanted)
+    if only_waiting or not wanted:
+        cases = [case for case in cases if waits(case) == only_waiting]
+    if flags:
         cases = cases_over_ipv6(cases, wanted)
-    sys.exit(run_all(cases, wanted))
+    if only_waiting or wanted:
+        return run_all(cases, wanted, lock="waiting" if only_waiting else "lock")
+    share()  # Before others work.
+    with waiting_ones_beside(flags) as finish:
+        status = run_all(cases, wanted)
+        return finish() or status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

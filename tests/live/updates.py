@@ -172,13 +172,7 @@ def programs_that_do_not_work_change_nothing():
 def next_release():
     """An eft whose tcp has a later layout of its state, and whose pages have a later version. It is built for these
     tests alone."""
-    # A build in the unit tests' folder takes longer: their dependencies have other features.
-    target = (harness.ROOT / "target").resolve() / "next"
-    quick = {"CARGO_PROFILE_RELEASE_LTO": "off", "CARGO_PROFILE_RELEASE_CODEGEN_UNITS": "16", "CARGO_PROFILE_RELEASE_DEBUG": "0",
-             "CARGO_PROFILE_RELEASE_OPT_LEVEL": "1"}
-    sh("cargo", "build", "--offline", "--release", "--quiet", "-p", "eft", "--features", "next-layout", "--target-dir", target,
-       "--manifest-path", harness.ROOT / "Cargo.toml", env=os.environ | quick, timeout=1800)
-    return target / "release/eft"
+    return Path(sh(harness.ROOT / "scripts/next-release", timeout=1800).stdout.strip())
 
 
 def state_of_another_layout_is_converted_and_taken_back():
