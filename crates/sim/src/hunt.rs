@@ -55,6 +55,10 @@ pub struct Hunted {
     pub injected: u64,
     /// Frames that the wire lost.
     pub lost: u64,
+    /// Servers that hung.
+    pub hangs: u64,
+    /// Requests of hostile programs that were granted.
+    pub hostile: u64,
 }
 
 /// A scenario's failure. Each text says what happened, and holds the last steps.
@@ -74,6 +78,8 @@ impl std::ops::AddAssign for Hunted {
         self.burnt += other.burnt;
         self.injected += other.injected;
         self.lost += other.lost;
+        self.hangs += other.hangs;
+        self.hostile += other.hostile;
     }
 }
 
@@ -83,6 +89,8 @@ const NO_FILTER: &str = include_str!("../../../topologies/no-filter.toml");
 
 /// The smallest ring: full queues and closed windows all the time.
 const SMALL_RING: usize = 1 << 12;
+/// How long a server may do nothing until it is killed.
+const PATIENCE: Duration = Duration::from_millis(50);
 /// Longest time that a scenario may take, of virtual time.
 const LIMIT: Duration = Duration::from_secs(600);
 /// Time after the last fault until all servers are back and delayed messages have arrived.
@@ -110,6 +118,14 @@ impl Scenario {
         let most = one_of(r, &[2_000, 30_000, 300_000]);
         // Not drawn, so that a seed keeps its meaning.
         settings.ipv6 = seed % 4 == 3;
+        settings.hostile = seed % 5 == 2;
+        if settings.hostile {
+            settings.faults.hostility = 0.1;
+        }
+        if seed % 5 == 4 && kind != Kind::DeathsBetweenSteps {
+            settings.faults.hang = 0.001;
+            settings.faults.patience = PATIENCE;
+        }
         Scenario {
             seed,
             kind,
@@ -147,6 +163,8 @@ impl Scenario {
             burnt: s.stacks.iter().map(|stack| stack.burnt).sum(),
             injected: self.settings.faults.peers.iter().map(injected).sum(),
             lost: s.link.lost,
+            hangs: s.hangs,
+            hostile: s.granted_to_hostile(),
         })
     }
 
@@ -155,7 +173,8 @@ impl Scenario {
     fn ask(&self, s: &Simulation, when: &str) -> Result<(), Failure> {
         let total = |name| s.total(ComponentId::TCP, name);
         let lost = total("retransmitted_segments") - total("loss_probes") + total("loss_probes_repaired");
-        if self.kind == Kind::DeathsBetweenSteps && lost > 0 {
+        // A hostile program's segments are counted, too.
+        if self.kind == Kind::DeathsBetweenSteps && !self.settings.hostile && lost > 0 {
             return Err(Failure::SentAgain(s.report(&format!("{lost} segments were lost, {when}"))));
         }
         Ok(())

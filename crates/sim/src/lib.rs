@@ -16,6 +16,7 @@ pub mod chart;
 pub mod datagrams;
 pub mod device;
 pub mod hardware;
+pub mod hostile;
 pub mod hunt;
 pub mod judge;
 pub mod link;

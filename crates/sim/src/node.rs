@@ -7,6 +7,7 @@ use eft_channel::socket::Arena;
 use eft_channel::status::Status;
 use eft_component::fault::Fault;
 use eft_component::server::{Budget, FRAME_COUNTERS};
+use eft_component::sockets::ConnectionId;
 use eft_component::{Answer, Component, Configure, FromWorld, Port, Server, Step, World, sockets, transport};
 use eft_messages::ComponentId;
 use eft_transport::Fuse;
@@ -20,6 +21,22 @@ pub enum Effect {
     Sockets(sockets::Effect),
     /// Of the filter or ip.
     Answer(Answer),
+}
+
+impl Effect {
+    /// Whether it is for the program that has this domain and this connection to sockets.
+    pub fn is_for(&self, domain: DomainId, connection: ConnectionId) -> bool {
+        use {sockets::Effect as S, transport::Effect as T};
+        match self {
+            Effect::Transport(
+                T::Readable(s) | T::Writable(s) | T::EndOfStream(s) | T::HangUp(s) | T::Urgent(s),
+            ) => s.domain == domain,
+            Effect::Sockets(S::Reply { connection: of, .. } | S::Shadow { connection: of, .. }) => {
+                *of == connection
+            }
+            Effect::Sockets(_) | Effect::Answer(_) => false,
+        }
+    }
 }
 
 impl From<transport::Effect> for Effect {

@@ -4,8 +4,9 @@ mod deaths;
 
 use crate::application::Application;
 use crate::device::End;
+use crate::hostile::{self, Hostile};
 use crate::link::{Conditions, Link};
-use crate::stack::{Shape, Stack};
+use crate::stack::{HOSTILE, Shape, Stack};
 use eft_base::{Cidr, Endpoint, Instant, MacAddress, Random};
 use eft_channel::socket::Geometry;
 use eft_component::DeviceInfo;
@@ -40,6 +41,11 @@ pub struct Faults {
     pub together: f64,
     /// Chance per step that a sequence number or position of one of their queues is damaged.
     pub flip: f64,
+    /// Chance per step that one of them does nothing any more, and how long the watchdog waits then.
+    pub hang: f64,
+    pub patience: Duration,
+    /// Chance per step that a hostile program does something, where there is one.
+    pub hostility: f64,
 }
 
 /// Words in the names of such counters.
@@ -68,12 +74,17 @@ pub struct Simulation {
     pub random: Random,
     pub stacks: [Stack; 2],
     pub applications: [Application; 2],
+    hostiles: [Hostile; 2],
     pub link: Link,
     /// The address of side 1.
     server: IpAddr,
     pub faults: Faults,
     /// Side, server, and when it comes back.
     dead: Vec<(usize, ComponentId, Instant)>,
+    /// Side, server, which life of it, and when the watchdog kills it.
+    hung: Vec<(usize, ComponentId, u32, Instant)>,
+    /// How many were hung.
+    pub hangs: u64,
     /// Deaths by fuses that have been handled.
     buried: [u64; 2],
     pub steps: u64,
@@ -97,6 +108,8 @@ pub struct Settings {
     pub record: bool,
     /// The stacks have IPv6 addresses as well, and speak to each other by these.
     pub ipv6: bool,
+    /// Beside the program whose streams are compared, each stack has a hostile one.
+    pub hostile: bool,
 }
 
 impl Settings {
@@ -125,6 +138,7 @@ impl Default for Settings {
             },
             record: false,
             ipv6: false,
+            hostile: false,
         }
     }
 }
@@ -153,6 +167,7 @@ impl Simulation {
                 geometry: settings.geometry,
                 seed: seed.wrapping_mul(2) + side as u64,
                 record: settings.record,
+                hostile: settings.hostile,
             };
             Stack::new(now, shape, ends[side].clone())
         };
@@ -162,10 +177,16 @@ impl Simulation {
             random: Random::new(seed),
             stacks: [stack(0), stack(1)],
             applications: Default::default(),
+            hostiles: [0, 1].map(|side| {
+                let to = [0, 1].map(|side| settings.address(side).address);
+                Hostile::new(seed.wrapping_mul(3) + side, to.to_vec())
+            }),
             link: Link::new(settings.conditions, ends.clone()),
             server: settings.address(1).address,
             faults: settings.faults,
             dead: Vec::new(),
+            hung: Vec::new(),
+            hangs: 0,
             buried: [0; 2],
             steps: 0,
             trace: VecDeque::new(),
@@ -265,6 +286,9 @@ impl Simulation {
         self.maybe_inject();
         self.maybe_flip();
         self.maybe_light();
+        self.maybe_hang();
+        self.maybe_be_hostile();
+        self.kill_hung();
         self.revive();
         self.pump();
         let mut runnable: Vec<(usize, Option<ComponentId>)> = Vec::new();
@@ -304,7 +328,10 @@ impl Simulation {
 
     fn hand_over_effects(&mut self, side: usize) {
         for effect in std::mem::take(&mut self.stacks[side].effects) {
-            self.applications[side].tell(effect);
+            match effect.is_for(HOSTILE, hostile::CONNECTION) {
+                true => self.hostiles[side].tell(&effect),
+                false => self.applications[side].tell(effect),
+            }
         }
     }
 
@@ -322,7 +349,8 @@ impl Simulation {
     fn pass_time(&mut self) -> bool {
         let stacks = self.stacks.iter().filter_map(Stack::deadline);
         let births = self.dead.iter().map(|(_, _, at)| *at);
-        let next = stacks.chain(births).chain(self.link.deadline()).min();
+        let hung = self.hung.iter().map(|(.., at)| *at);
+        let next = stacks.chain(births).chain(hung).chain(self.link.deadline()).min();
         match next {
             Some(at) => {
                 self.now = self.now.max(at);
@@ -330,6 +358,11 @@ impl Simulation {
             }
             None => false,
         }
+    }
+
+    /// How many requests of hostile programs were granted.
+    pub fn granted_to_hostile(&self) -> u64 {
+        self.hostiles.iter().map(Hostile::granted).sum()
     }
 
     /// A counter, summed over both sides.

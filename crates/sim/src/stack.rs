@@ -35,7 +35,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub const DOMAIN: DomainId = DomainId(1);
-const DOMAIN_POOL: PoolId = PoolId(1);
+/// Of a program that is an enemy.
+pub const HOSTILE: DomainId = DomainId(2);
+/// The pool of a domain has the domain's number, and servers' pools have later ones.
+const DOMAINS: u16 = 2;
 /// How long a dead server's pools stay mapped, as in the supervisor.
 const OLD_POOLS: Duration = Duration::from_secs(2);
 
@@ -49,6 +52,8 @@ pub struct Shape {
     /// Of tcp and udp, as `eft up` has them: key and value.
     pub transport: Vec<(&'static str, &'static str)>,
     pub geometry: Geometry,
+    /// There is a second domain, of an enemy.
+    pub hostile: bool,
     pub seed: u64,
     /// Record each life of ip, the filter, tcp and udp.
     pub record: bool,
@@ -69,6 +74,14 @@ struct Member {
     credit: Credit,
     /// It died of an input, and was not killed from outside.
     failed: bool,
+    /// It does nothing any more, and is not dead.
+    hung: bool,
+}
+
+impl Member {
+    fn is_at_work(&self) -> bool {
+        self.node.is_some() && !self.hung
+    }
 }
 
 struct MappedPool {
@@ -107,6 +120,7 @@ pub struct Stack {
     pools: Vec<MappedPool>,
     next_pool: u16,
     pub domain: Arena,
+    pub hostile: Option<Arena>,
     end: Rc<RefCell<End>>,
     surroundings: Surroundings,
     /// Of every queue between two that live.
@@ -136,11 +150,14 @@ impl Stack {
         let topology = Topology::parse(&shape.topology).expect("a sound topology");
         let segment = Segment::heap(shape.geometry.arena_len());
         let domain = Arena::new(segment, shape.geometry).expect("long enough");
+        let second = || Arena::new(Segment::heap(shape.geometry.arena_len()), shape.geometry);
+        let hostile = shape.hostile.then(|| second().expect("long enough"));
         let mut stack = Stack {
             members: Vec::new(),
             pools: Vec::new(),
-            next_pool: DOMAIN_POOL.0,
+            next_pool: DOMAINS,
             domain,
+            hostile,
             end,
             surroundings: Surroundings::default(),
             numbers: Vec::new(),
@@ -172,12 +189,20 @@ impl Stack {
                 fuse: Fuse::default(),
                 credit: Credit::default(),
                 failed: false,
+                hung: false,
             });
         }
         for i in 0..stack.members.len() {
             stack.start(i);
         }
         stack
+    }
+
+    /// The domains, each with the pool that packet references name, and the program's memory.
+    fn domains(&self) -> impl Iterator<Item = (DomainId, PoolId, &Arena)> {
+        let hostile = self.hostile.iter().map(|arena| (HOSTILE, arena));
+        let all = core::iter::once((DOMAIN, &self.domain)).chain(hostile);
+        all.map(|(domain, arena)| (domain, PoolId(domain.0 as u16), arena))
     }
 
     pub fn peers(&self) -> impl Iterator<Item = ComponentId> {
@@ -222,14 +247,13 @@ impl Stack {
 
     /// The servers that would run now.
     pub fn runnable(&self, now: Instant) -> impl Iterator<Item = ComponentId> {
-        let ready =
-            move |m: &&Member| m.node.is_some() && (!m.asleep || m.deadline.is_some_and(|d| d <= now));
+        let ready = move |m: &&Member| m.is_at_work() && (!m.asleep || m.deadline.is_some_and(|d| d <= now));
         self.members.iter().filter(ready).map(|m| m.peer)
     }
 
     /// When a sleeping server wants to run.
     pub fn deadline(&self) -> Option<Instant> {
-        let living = self.members.iter().filter(|m| m.node.is_some());
+        let living = self.members.iter().filter(|m| m.is_at_work());
         living.filter_map(|m| m.deadline).min()
     }
 
@@ -275,12 +299,14 @@ impl Stack {
             return;
         }
         let now = self.surroundings.now;
-        let dirty = self.domain.dirty(transport);
+        let marks: Vec<_> = self.domains().map(|(d, _, arena)| (d, arena.dirty(transport))).collect();
         self.call(i, |node, _| {
-            dirty.take(usize::MAX, &mut 0, |slot| {
-                let socket = SocketId { domain: DOMAIN, slot: slot as u32 };
-                node.event(now, Event::Transport(transport::Event::Dirty(socket)));
-            });
+            for (domain, dirty) in marks {
+                dirty.take(usize::MAX, &mut 0, |slot| {
+                    let socket = SocketId { domain, slot: slot as u32 };
+                    node.event(now, Event::Transport(transport::Event::Dirty(socket)));
+                });
+            }
         });
     }
 
@@ -309,10 +335,10 @@ impl Stack {
         }
     }
 
-    /// Calls a server that lives. `None`: it is dead, or died of it.
+    /// Calls a server that lives. `None`: it is dead, hangs, or died of it.
     fn call<R>(&mut self, i: usize, f: impl FnOnce(&mut dyn Node, &mut Surroundings) -> R) -> Option<R> {
         let member = &mut self.members[i];
-        let node = member.node.as_mut()?;
+        let node = member.node.as_mut().filter(|_| !member.hung)?;
         self.surroundings.fuse = member.fuse.clone();
         let around = &mut self.surroundings;
         match catch_unwind(AssertUnwindSafe(|| f(node.as_mut(), around))) {

@@ -26,5 +26,13 @@ fn a_thousand_scenarios_end_well() {
         (0..threads).for_each(|_| drop(scope.spawn(work)));
     });
     let all = all.into_inner().unwrap();
-    assert!(all.deaths > 1000 && all.burnt > 200 && all.injected > 200 && all.lost > 200, "{all:?}");
+    assert!(
+        all.deaths > 1000
+            && all.burnt > 200
+            && all.injected > 200
+            && all.lost > 200
+            && all.hangs > 200
+            && all.hostile > 500,
+        "{all:?}"
+    );
 }

@@ -45,10 +45,14 @@ pub fn run(arguments: &HuntArguments) -> Result<()> {
         }
     });
     let state = state.into_inner().map_err(|_| anyhow!("a thread of the hunt failed"))?;
-    let mut rows =
-        vec![["SCENARIO", "SEEDS", "DEATHS", "IN A TURN", "INJECTED", "LOST"].map(String::from).to_vec()];
+    let mut rows = vec![
+        ["SCENARIO", "SEEDS", "DEATHS", "IN A TURN", "INJECTED", "LOST", "HANGS", "HOSTILE"]
+            .map(String::from)
+            .to_vec(),
+    ];
     for (kind, (count, of)) in &state.all {
-        let numbers = [*count, of.deaths, of.burnt, of.injected, of.lost].map(|n| n.to_string());
+        let numbers =
+            [*count, of.deaths, of.burnt, of.injected, of.lost, of.hangs, of.hostile].map(|n| n.to_string());
         rows.push([kind.clone()].into_iter().chain(numbers).collect());
     }
     print(&eft_text::columns(&rows))?;

@@ -51,6 +51,42 @@ impl Simulation {
         self.stacks[side].light(peer, steps);
     }
 
+    pub(super) fn maybe_hang(&mut self) {
+        if self.faults.hang == 0.0 || !self.random.chance(self.faults.hang) {
+            return;
+        }
+        let mut below = |n: usize| self.random.below(n as u64) as usize;
+        let (side, peer) = (below(2), self.faults.peers[below(self.faults.peers.len())]);
+        if let Some(life) = self.stacks[side].hang(peer) {
+            self.hangs += 1;
+            self.note(format!("{} us: {peer} of side {side} hangs", self.now.as_micros()));
+            self.hung.push((side, peer, life, self.now + self.faults.patience));
+        }
+    }
+
+    /// The watchdog: kills servers that hang, unless they died meanwhile.
+    pub(super) fn kill_hung(&mut self) {
+        let now = self.now;
+        let due: Vec<_> = self.hung.iter().filter(|hung| hung.3 <= now).copied().collect();
+        self.hung.retain(|hung| hung.3 > now);
+        for (side, peer, life, _) in due {
+            if self.stacks[side].generation(peer) == life {
+                self.kill(side, peer);
+            }
+        }
+    }
+
+    pub(super) fn maybe_be_hostile(&mut self) {
+        if self.faults.hostility == 0.0 || !self.random.chance(self.faults.hostility) {
+            return;
+        }
+        let side = self.random.below(2) as usize;
+        if self.stacks[side].hostile.is_some() {
+            self.hostiles[side].step(self.now, &mut self.stacks[side]);
+            self.bury(side);
+        }
+    }
+
     /// Kills a server; it comes back after a random part of the downtime.
     pub fn kill(&mut self, side: usize, peer: ComponentId) {
         self.stacks[side].kill(self.now, peer);

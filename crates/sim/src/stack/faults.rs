@@ -15,6 +15,15 @@ impl Stack {
         }
     }
 
+    /// A server does nothing from now on, until it is killed.
+    /// Returns which life of it this is, or `None` if it does not live.
+    pub fn hang(&mut self, peer: ComponentId) -> Option<u32> {
+        let i = self.index(peer)?;
+        let member = &mut self.members[i];
+        member.hung |= member.node.is_some();
+        member.hung.then_some(member.generation)
+    }
+
     /// Servers that died since the last call.
     pub fn take_died(&mut self) -> Vec<ComponentId> {
         core::mem::take(&mut self.died)

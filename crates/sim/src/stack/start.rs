@@ -1,11 +1,12 @@
 //! Starting servers: their pools, engines and neighbours, and a new server's first events.
 
-use super::{Burning, DOMAIN, DOMAIN_POOL, MappedPool, Stack};
+use super::{Burning, MappedPool, Stack};
 use crate::device::SimDevice;
 use crate::node::{Effect, Event, Hears, Node};
 use crate::sizes::{filter_config, tcp_config, udp_config};
 use crate::wiring::edge;
 use eft_base::{Instant, PoolId};
+use eft_channel::socket::Arena;
 use eft_channel::status::Status;
 use eft_channel::{Pool, Segment};
 use eft_component::{Component, Server, sockets};
@@ -31,12 +32,13 @@ impl Stack {
         let node = self.construct(i, own);
         let member = &mut self.members[i];
         member.failed = false;
+        member.hung = false;
         member.counters = node.counters();
         member.node = Some(node);
         member.asleep = false;
         member.status.state().awake();
         self.map_pools(i);
-        self.introduce_domain(i);
+        self.introduce_domains(i);
         self.tell_survivors(i);
         self.configure(i);
         self.connect(i);
@@ -142,23 +144,28 @@ impl Stack {
         }
     }
 
-    fn introduce_domain(&mut self, i: usize) {
+    fn introduce_domains(&mut self, i: usize) {
         let peer = self.members[i].peer;
         let mappers = plan::domain_mappers(&self.topology, 1);
         let Some((_, writable)) = mappers.into_iter().find(|(p, _)| *p == peer) else {
             return;
         };
         let now = self.surroundings.now;
-        let burning = Burning(self.members[i].fuse.clone(), self.poison.clone());
-        let arena = self.domain.clone().observed_by(Arc::new(burning));
+        let burning = Arc::new(Burning(self.members[i].fuse.clone(), self.poison.clone()));
+        let observed = |(domain, pool, arena): (_, _, &Arena)| {
+            (domain, pool, arena.clone().observed_by(burning.clone()))
+        };
+        let domains: Vec<_> = self.domains().map(observed).collect();
         self.call(i, |node, _| {
-            let mut view = arena.view();
-            if !writable {
-                view.segment = view.segment.read_only();
-            }
-            node.memory().insert(DOMAIN_POOL, view);
-            if writable {
-                node.event(now, Event::DomainOpened { domain: DOMAIN, pool: DOMAIN_POOL, arena });
+            for (domain, pool, arena) in domains {
+                let mut view = arena.view();
+                if !writable {
+                    view.segment = view.segment.read_only();
+                }
+                node.memory().insert(pool, view);
+                if writable {
+                    node.event(now, Event::DomainOpened { domain, pool, arena });
+                }
             }
         });
     }

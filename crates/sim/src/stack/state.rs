@@ -17,7 +17,8 @@ impl Stack {
         let Some(member) = self.index(peer).map(|i| &self.members[i]) else {
             return false;
         };
-        let is_marked = peer.role.is_transport() && self.domain.dirty(peer).any();
+        let is_marked =
+            peer.role.is_transport() && self.domains().any(|(_, _, arena)| arena.dirty(peer).any());
         let has_frames = peer.role == Role::Nic && !self.end.borrow().incoming.is_empty();
         let is_due = member.deadline.is_some_and(|deadline| deadline <= now);
         is_marked || has_frames || is_due || member.node.as_ref().is_some_and(|node| node.has_message())

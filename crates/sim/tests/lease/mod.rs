@@ -81,6 +81,7 @@ impl<L: Link> World<L> {
             geometry: settings.geometry,
             seed,
             record: false,
+            hostile: false,
         };
         let mut world = World {
             now,
