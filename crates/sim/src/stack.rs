@@ -202,7 +202,7 @@ impl Stack {
     fn domains(&self) -> impl Iterator<Item = (DomainId, PoolId, &Arena)> {
         let hostile = self.hostile.iter().map(|arena| (HOSTILE, arena));
         let all = core::iter::once((DOMAIN, &self.domain)).chain(hostile);
-        all.map(|(domain, arena)| (domain, PoolId(domain.0 as u16), arena))
+        all.map(|(domain, arena)| (domain, PoolId(domain.0), arena))
     }
 
     pub fn peers(&self) -> impl Iterator<Item = ComponentId> {
