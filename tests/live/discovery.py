@@ -39,7 +39,7 @@ V6 = socket.IPPROTO_IPV6
 s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
 s.setsockopt(V6, 24, 1280)
 s.setsockopt(V6, 33, 1)
-s.sendto(bytes(1400), (sys.argv[1], 9, 0x12345, 0))
+s.sendto(bytes(1600), (sys.argv[1], 9, 0x12345, 0))
 s = socket.socket(socket.AF_INET6)
 s.setsockopt(V6, 33, 1)
 s.settimeout(5)

@@ -91,6 +91,8 @@ pub(crate) struct Hop {
     pub next: Next,
     /// The largest packet that the route takes; beside it the link's bound holds.
     pub mtu: u16,
+    /// The largest fragment of a packet that is larger than that.
+    pub fragment: u16,
 }
 
 impl Hop {
@@ -98,15 +100,15 @@ impl Hop {
 
     /// Only the link bounds the size of packets.
     pub const fn to(interface: u8, next: Next) -> Hop {
-        Hop { interface, next, mtu: u16::MAX }
+        Hop { interface, next, mtu: u16::MAX, fragment: u16::MAX }
     }
 
-    /// For packets of IPv6 that may not be longer, in units of [`Wish::UNIT`]; 0: they may be as long as the route takes.
+    /// For packets of IPv6 of which no fragment may be longer, in units of [`Wish::UNIT`]; 0: they may be as long as the route takes.
     pub fn within(self, source: IpAddr, largest: u16) -> Hop {
         match largest {
             0 => self,
             _ if source.is_ipv4() => self,
-            units => Hop { mtu: self.mtu.min(units.saturating_mul(Wish::UNIT).max(MTU_MIN)), ..self },
+            units => Hop { fragment: units.saturating_mul(Wish::UNIT).max(MTU_MIN), ..self },
         }
     }
 }

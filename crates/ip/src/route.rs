@@ -192,7 +192,7 @@ impl Routes {
             let better = route.gateway.and_then(|_| self.redirects.next(route.interface, destination));
             Next::Neighbour(better.or(route.gateway).unwrap_or(destination))
         };
-        Some(Hop { interface: route.interface, next, mtu: route.mtu })
+        Some(Hop { mtu: route.mtu, ..Hop::to(route.interface, next) })
     }
 
     /// Our address to use on the way over `hop` to `destination`.

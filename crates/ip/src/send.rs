@@ -189,7 +189,8 @@ impl Ip {
             }
             return Ok(o.segment_size);
         }
-        if len > mtu && o.dont_fragment {
+        // As on Linux, a limit of fragments holds for what must not be cut, too.
+        if len > mtu.min(hop.fragment as usize) && o.dont_fragment {
             return Err(too_long);
         }
         Ok(0)
@@ -325,7 +326,7 @@ impl Ip {
             }
         }
         if must_cut {
-            return self.fragment(cx, id, d, mtu, out);
+            return self.fragment(cx, id, d, mtu.min(transmission.hop.fragment), out);
         }
         self.address(cx, id, d, out);
     }

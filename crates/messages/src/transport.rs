@@ -120,7 +120,7 @@ pub struct SendDescriptor {
 pub struct Wish {
     /// The flow label (RFC 6437); 0: the packets have none. `None`: ip chooses.
     pub label: Option<u32>,
-    /// No packet, or fragment of one, is longer (IPV6_MTU), in units of 8 bytes as fragments are; at most 2047 of them. 0: no limit.
+    /// No fragment is longer (IPV6_MTU), in units of 8 bytes as fragments are; at most 2047 of them. 0: no limit.
     pub largest: u16,
 }
 

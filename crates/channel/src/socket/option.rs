@@ -79,7 +79,7 @@ pub enum Opt {
     DeferAccept,
     /// The flow label of IPv6 packets: bits of [`flow`].
     FlowLabel,
-    /// Bytes of the largest IPv6 packet of a datagram socket (IPV6_MTU); 0 means no limit.
+    /// Bytes of the largest fragment of IPv6 of a datagram socket (IPV6_MTU); 0 means no limit.
     LargestPacket,
 }
 

@@ -24,15 +24,16 @@ fn packets_have_the_label_that_their_program_chose_or_none() {
     assert_ne!(sent_as(10, 0, Wish::default())[0].0, 0);
 }
 
+/// As on Linux: what fits the way goes whole, and what must not be cut keeps the limit.
 #[test]
 fn no_fragment_is_longer_than_the_program_allows() {
     let within = |largest: u16| Wish { label: Some(7), largest: largest / Wish::UNIT };
-    assert_eq!(sent_as(1300, 0, within(0)), [(7, 1348)]);
-    assert_eq!(sent_as(1300, 0, within(1280)), [(7, 1280), (7, 124)]);
+    assert_eq!(sent_as(1300, 0, within(1280)), [(7, 1348)]);
+    assert_eq!(sent_as(1600, 0, within(0)), [(7, 1496), (7, 208)]);
+    assert_eq!(sent_as(1600, 0, within(1280)), [(7, 1280), (7, 424)]);
     // Less than every link takes is no limit that would be followed.
-    assert_eq!(sent_as(1300, 0, within(600)), [(7, 1280), (7, 124)]);
-    assert_eq!(sent_as(1300, 0, within(u16::MAX)), [(7, 1348)]);
-    // It must not be cut.
+    assert_eq!(sent_as(1600, 0, within(600)), [(7, 1280), (7, 424)]);
+    assert_eq!(sent_as(1600, 0, within(u16::MAX)), [(7, 1496), (7, 208)]);
     assert_eq!(sent_as(1300, SEND_DONT_FRAGMENT, within(1280)), []);
 }
 

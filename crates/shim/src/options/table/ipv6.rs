@@ -51,7 +51,7 @@ pub(super) const OPTIONS: &[Row] = &[
         name: "IPV6_MTU",
         stream: Some(Kind::LargestPacket),
         datagram: Some(Kind::LargestPacket),
-        note: "reads as the path's, of a socket with a peer; when set (1280 or more), no packet or fragment of a datagram socket is longer, and of no effect on a stream, as on Linux",
+        note: "reads as the path's, of a socket with a peer; when set (1280 or more), no fragment of a datagram that does not fit the way is longer, and of no effect on a stream, as on Linux",
     },
     Row {
         level: IPV6,
