@@ -135,7 +135,7 @@ crate::messages! {
     /// From a transport to sockets.
     pub enum TransportToSockets {
         /// Answer to any request: `errno` is 0 or the reason of refusal; `socket` is the request's socket (for
-        /// `Open` the new one) with its incarnation; address and port: what it is bound to now; `taken`: how many of the
+        /// `Open` the new one) with its incarnation, for `Close` the one that was asked to end; address and port: what it is bound to now; `taken`: how many of the
         /// bytes that a program put in before its `Connect` the transport has taken.
         1 => Reply {
             request: RequestId,

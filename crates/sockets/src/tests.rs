@@ -90,6 +90,10 @@ impl Bench {
         let socket = SocketId { domain: DOMAIN, slot };
         let (incarnation, address) = (INCARNATION, WireAddress::default());
         let m = TransportToSockets::Reply { request, errno, socket, incarnation, address, port: 0, taken: 0 };
+        self.hear(from, m)
+    }
+
+    fn hear(&mut self, from: ComponentId, m: TransportToSockets) -> Vec<Out> {
         let m = Sockets::decode(from, &m.encode()).unwrap();
         let (e, mut cx, out) = self.cx();
         e.receive(&mut cx, from, m, out);

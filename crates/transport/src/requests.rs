@@ -126,7 +126,9 @@ pub(crate) trait Transport {
                 if let Some(i) = self.find_incarnation(socket, incarnation) {
                     self.close(cx, i);
                 }
-                self.reply(out, request, 0, socket, None);
+                // It says what it closed: a damaged request may have named another.
+                let closed = Place { incarnation, ..Place::default() };
+                self.reply_with(out, request, 0, socket, closed);
             }
             Attached { request, socket, incarnation } => {
                 let meant = self.find_incarnation(socket, incarnation);
@@ -162,7 +164,18 @@ pub(crate) trait Transport {
         socket: SocketId,
         block: Option<u32>,
     ) {
-        let Place { incarnation, address, port, taken } = block.map_or(Place::default(), |i| self.place(i));
+        self.reply_with(out, request, errno, socket, block.map_or(Place::default(), |i| self.place(i)));
+    }
+
+    fn reply_with(
+        &self,
+        out: &mut Outbox<Out>,
+        request: RequestId,
+        errno: i32,
+        socket: SocketId,
+        place: Place,
+    ) {
+        let Place { incarnation, address, port, taken } = place;
         let reply = TransportToSockets::Reply { request, errno, socket, incarnation, address, port, taken };
         out.push(Out::Sockets(reply));
     }

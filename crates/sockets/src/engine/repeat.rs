@@ -48,33 +48,37 @@ impl Sockets {
         }
     }
 
-    /// Takes out the request that a transport answers. An answer about another socket than was asked about, or a new socket in a
-    /// slot that is in use, is damaged: the request waits, and is repeated.
+    /// Takes out the request that a transport answers. An answer about another socket than was asked about, to the end of another
+    /// one of its slot, or a new socket in a slot that is in use, is damaged: the request waits, and is repeated.
     pub(super) fn take_answered(
         &mut self,
         cx: &mut Context,
         from: ComponentId,
         answer: &TransportToSockets,
     ) -> Option<Pending> {
-        let TransportToSockets::Reply { request, errno, socket, .. } = *answer;
+        let TransportToSockets::Reply { request, errno, socket, incarnation, .. } = *answer;
         let Some(pending) = self.pending.get(request).filter(|p| p.transport == from) else {
             cx.count(Counter::StaleReplies);
             return None;
         };
-        if !self.fits(&pending.message, errno, socket) {
+        if !self.fits(&pending.message, errno, socket, incarnation) {
             cx.count(Counter::DamagedReplies);
             return None;
         }
         self.pending.remove(request)
     }
 
-    fn fits(&self, message: &SocketsToTransport, errno: i32, socket: SocketId) -> bool {
+    fn fits(&self, message: &SocketsToTransport, errno: i32, socket: SocketId, incarnation: u32) -> bool {
         let (_, asked) = message.asks();
         let slot_fits = match message {
             SocketsToTransport::Open { .. } => {
                 errno != 0 || !self.open.contains_key(&(socket.domain, socket.slot))
             }
             SocketsToTransport::CloseDomain { .. } => true,
+            // A transport of an older version names none.
+            SocketsToTransport::Close { incarnation: asked, .. } if ![0, *asked].contains(&incarnation) => {
+                false
+            }
             _ => socket.slot == asked.slot,
         };
         (0..=ERRNO_MAX).contains(&errno) && socket.domain == asked.domain && slot_fits

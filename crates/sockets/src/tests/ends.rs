@@ -33,6 +33,15 @@ fn close(b: &mut Bench) -> RequestId {
     close.asks().0
 }
 
+/// The transport answers that it has closed this incarnation.
+fn ended(b: &mut Bench, request: RequestId, incarnation: u32) -> Vec<Out> {
+    let (socket, address) = (SOCKET, WireAddress::default());
+    b.hear(
+        ComponentId::TCP,
+        TransportToSockets::Reply { request, errno: 0, socket, incarnation, address, port: 0, taken: 0 },
+    )
+}
+
 #[test]
 fn a_socket_is_dropped_when_its_close_is_answered() {
     let mut b = opened();
@@ -40,6 +49,15 @@ fn a_socket_is_dropped_when_its_close_is_answered() {
     assert!(b.event(Event::Closed(SOCKET)).is_empty());
     assert_eq!(b.answer(ComponentId::TCP, request, 0, 4), [Out::Effect(Effect::Drop(SOCKET))]);
     assert!(b.answer(ComponentId::TCP, request, 0, 4).is_empty());
+}
+
+/// A bit of the request was changed on its way: the transport knows no such incarnation, and closes nothing.
+#[test]
+fn the_end_of_another_incarnation_is_not_believed() {
+    let mut b = opened();
+    let request = close(&mut b);
+    assert!(ended(&mut b, request, INCARNATION ^ 0x100).is_empty());
+    assert_eq!(ended(&mut b, request, INCARNATION), [Out::Effect(Effect::Drop(SOCKET))]);
 }
 
 #[test]
@@ -50,7 +68,8 @@ fn a_close_that_dies_with_its_reader_and_its_writer_is_sent_by_the_successor() {
     b.out.remove_peer(ComponentId::TCP);
     let mut b = successor(b);
     let request = close(&mut b);
-    assert_eq!(b.answer(ComponentId::TCP, request, 0, 4), [Out::Effect(Effect::Drop(SOCKET))]);
+    // The incarnation stands in the socket's page.
+    assert_eq!(ended(&mut b, request, 1), [Out::Effect(Effect::Drop(SOCKET))]);
 }
 
 #[test]
@@ -66,7 +85,7 @@ fn a_late_answer_does_not_drop_the_next_socket_of_the_slot() {
     b.request(r, 9);
     let second = close(&mut b);
     assert!(b.answer(ComponentId::TCP, first, 0, 4).is_empty());
-    assert_eq!(b.answer(ComponentId::TCP, second, 0, 4), [Out::Effect(Effect::Drop(SOCKET))]);
+    assert_eq!(ended(&mut b, second, 7), [Out::Effect(Effect::Drop(SOCKET))]);
 }
 
 #[test]
