@@ -15,7 +15,7 @@ use core::sync::atomic::Ordering;
 
 /// `close`.
 pub fn close(fd: c_int) -> Result<c_int> {
-    let mut listener = None;
+    let (mut listener, mut closing) = (None, None);
     match table::get(fd) {
         Entry::Hidden => return Err(Errno(libc::EBADF)),
         Entry::Undecided { .. } if process::owns_memory() => epoll::forget(fd),
@@ -24,14 +24,22 @@ pub fn close(fd: c_int) -> Result<c_int> {
             if let Some(Ok(socket)) = table::socket(fd) {
                 linger::wait(socket);
                 listener = Some(socket).filter(|s| loopback::is_shadowed_listener(s));
+                closing = held::closing(socket);
             }
         }
         _ => {}
     }
     // Before the number is free: another thread may get it at once.
     table::forget(fd);
-    // SAFETY: the program's call.
-    let closed = errno::of(unsafe { real::close.get()(fd) });
+    let closed = match closing {
+        // The program's call, but no thread is cancelled in it.
+        Some(_guard) => {
+            sys::close(fd);
+            Ok(0)
+        }
+        // SAFETY: the program's call.
+        None => errno::of(unsafe { real::close.get()(fd) }),
+    };
     standard::follow(fd);
     if let Some(listener) = listener {
         loopback::await_close(listener);

@@ -8,7 +8,7 @@
 //! in the kernel, a duplicate, another process. In a process that needs that for one, the next connections get theirs at once.
 
 use crate::socket::{Socket, bit};
-use crate::spin::Spin;
+use crate::spin::{Spin, SpinGuard};
 use crate::table::{self, Entry};
 use crate::{confined, control, handlers, pair, process, sys};
 use core::ffi::c_int;
@@ -139,6 +139,12 @@ pub fn part_all() {
     if is_used() && process::owns_memory() {
         table::numbers(FIRST, c_int::MAX).for_each(part);
     }
+}
+
+/// For the close of a held connection's number: as long as this is kept, no other thread puts a descriptor in its place, which would
+/// outlive the number.
+pub fn closing(socket: &Socket) -> Option<SpinGuard<'static, ()>> {
+    (is_used() && socket.page.holder().is_some()).then(|| PARTING.lock())
 }
 
 /// Gives a held connection a descriptor of its own. Where that fails it stays as it is: its process is out of descriptors.
