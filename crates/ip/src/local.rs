@@ -54,18 +54,13 @@ impl Ip {
 
     /// Loops packets back that waited for room.
     pub(crate) fn flush_local(&mut self, cx: &mut Context, out: &mut Out) {
-        while let Some(&id) = self.local.front() {
-            if let Some(&transmission) = self.transmissions.get(id) {
-                if !self.has_local_room(&transmission, out) {
-                    return;
-                }
-                let d = self.descriptor(transmission.frame);
-                self.local.pop_front();
-                self.turn_round(cx, id, &transmission, &d, out);
-            } else {
-                // Its sender died.
-                self.local.pop_front();
-            }
+        while let Some(&id) = self.local.front()
+            && let Some(&transmission) = self.transmissions.get(id)
+            && self.has_local_room(&transmission, out)
+        {
+            let d = self.descriptor(transmission.frame);
+            self.local.pop_front();
+            self.turn_round(cx, id, &transmission, &d, out);
         }
     }
 

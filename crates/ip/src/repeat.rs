@@ -104,6 +104,8 @@ impl Ip {
                 }
             }
         }
+        let transmissions = &self.transmissions;
+        self.local.retain(|id| transmissions.get(*id).is_some());
         self.give_again(cx, peer, out);
     }
 }

@@ -267,6 +267,23 @@ fn local_packets_wait_for_slots_in_order() {
 }
 
 #[test]
+fn local_packets_do_not_wait_for_slots_when_their_sender_has_died() {
+    let mut b = Bench::new(false);
+    b.payload.allocate().unwrap();
+    for i in 0..20 {
+        b.send(ComponentId::UDP, i, &datagram(US, 0, 10 + i));
+    }
+    b.drain();
+    // It is checked before the turn's end.
+    b.with(|ip, cx, out| {
+        ip.peer_reborn(cx, ComponentId::UDP, out);
+        ip.check();
+    });
+    b.drain();
+    b.assert_idle();
+}
+
+#[test]
 fn a_refused_local_datagram_comes_back_as_an_error() {
     let mut b = Bench::new(false);
     b.payload.allocate().unwrap();
