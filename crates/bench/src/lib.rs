@@ -25,6 +25,7 @@ mod latency;
 mod link;
 pub mod load;
 mod observe;
+mod others;
 mod page;
 mod peer;
 mod progress;
@@ -75,6 +76,8 @@ pub enum Bench {
     Impaired(impaired::ImpairedArguments),
     /// The cost of sampling a stack, as the scheduler does it
     Observe(observe::ObserveArguments),
+    /// smoltcp and gVisor's stack on the same kind of device, under the same loads (scripts/peers builds them)
+    Others(others::OthersArguments),
     /// Break every component in every way under mixed load, and count the damage
     Campaign(campaign::CampaignArguments),
     /// Time from a server's death until its successor serves, without and with a standby
@@ -140,6 +143,7 @@ pub fn run(bench: &Bench, names: CounterNames) -> Result<()> {
         Bench::Impaired(a) => impaired::run(a),
         Bench::Isolation(a) => isolation::run(a),
         Bench::Observe(a) => observe::run(a, names),
+        Bench::Others(a) => others::run(a),
         Bench::Campaign(a) => campaign::run(a),
         Bench::Recovery(a) => recovery::run(a),
         Bench::Report(a) => page::run(a),

@@ -35,6 +35,10 @@ pub enum Peer {
         #[arg(long)]
         congestion: Option<String>,
     },
+    /// Write to each connection as fast as possible, until it is closed
+    Flood { address: String },
+    /// Connect and read for some seconds; print bytes and seconds
+    Drain { address: String, seconds: f64 },
     /// Write as fast as possible for some milliseconds, pause for some, and repeat
     Bursts { address: String, on_ms: u64, off_ms: u64, seconds: f64 },
     /// Send back what arrives, this many bytes at a time
@@ -84,6 +88,8 @@ pub fn run(peer: &Peer) -> Result<()> {
         Peer::Campaign { address, folder } => return super::campaign::server::run(address, folder),
         Peer::Sink { address, progress, check } => sink(address, counter(progress)?, *check),
         Peer::Source { address, seconds, congestion } => source(address, *seconds, congestion.as_deref()),
+        Peer::Flood { address } => flood(address),
+        Peer::Drain { address, seconds } => drain(address, *seconds),
         Peer::Bursts { address, on_ms, off_ms, seconds } => bursts(address, *on_ms, *off_ms, *seconds),
         Peer::Crowd { address } => listen(address).and_then(crowd::serve),
         Peer::Clients { address, count } => crowd::keep(address, *count),
@@ -163,6 +169,30 @@ fn source(address: &str, seconds: f64, congestion: Option<&str>) -> std::io::Res
     while Instant::now() < end {
         stream.write_all(&buffer)?;
     }
+    Ok(())
+}
+
+fn flood(address: &str) -> std::io::Result<()> {
+    let buffer = content();
+    for stream in listen(address)?.incoming() {
+        let mut stream = stream?;
+        while stream.write_all(&buffer).is_ok() {}
+    }
+    Ok(())
+}
+
+fn drain(address: &str, seconds: f64) -> std::io::Result<()> {
+    let mut stream = TcpStream::connect(address)?;
+    let mut buffer = vec![0; CHUNK];
+    let mut total = stream.read(&mut buffer)?;
+    let start = Instant::now();
+    while start.elapsed().as_secs_f64() < seconds {
+        match stream.read(&mut buffer)? {
+            0 => return Err(std::io::Error::other("the source ended")),
+            n => total += n,
+        }
+    }
+    println!("{total} {}", start.elapsed().as_secs_f64());
     Ok(())
 }
 
