@@ -72,8 +72,10 @@ impl Hostile {
     pub fn step(&mut self, now: Instant, stack: &mut Stack) {
         match self.random.below(4) {
             0 => self.ask(now, stack),
-            1 => (0..1 + self.random.below(64)).for_each(|_| self.scribble(stack)),
-            2 => (0..1 + self.random.below(4)).for_each(|_| self.scribble(stack)),
+            kind @ (1 | 2) => {
+                let most = if kind == 1 { 64 } else { 4 };
+                (0..1 + self.random.below(most)).for_each(|_| self.scribble(stack));
+            }
             _ => {}
         }
         self.mark(stack);

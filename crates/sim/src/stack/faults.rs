@@ -15,13 +15,12 @@ impl Stack {
         }
     }
 
-    /// A server does nothing from now on, until it is killed.
-    /// Returns which life of it this is, or `None` if it does not live.
+    /// A server does nothing from now on, until it is killed. Returns which life of it this is, or `None` if it is dead or hangs.
     pub fn hang(&mut self, peer: ComponentId) -> Option<u32> {
         let i = self.index(peer)?;
-        let member = &mut self.members[i];
-        member.hung |= member.node.is_some();
-        member.hung.then_some(member.generation)
+        let member = Some(&mut self.members[i]).filter(|member| member.is_at_work())?;
+        member.hung = true;
+        Some(member.generation)
     }
 
     /// Servers that died since the last call.
