@@ -15,6 +15,7 @@
 //! packet may go out twice. Transport reborn: ip forgets its requests and gives its packets back.
 
 use eft_base::{PacketRef, RequestId, WireAddress};
+use eft_channel::socket::flow;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 crate::messages! {
@@ -126,7 +127,7 @@ pub struct Wish {
 
 impl Wish {
     /// Bits of a flow label (RFC 8200 §6).
-    pub const LABEL: u32 = 0xf_ffff;
+    pub const LABEL: u32 = flow::LABEL;
     const HAS_LABEL: u32 = 1 << 20;
     const LARGEST_AT: u32 = 21;
     /// What `largest` counts.

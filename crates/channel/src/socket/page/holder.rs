@@ -15,8 +15,7 @@ impl SocketPage {
 
     /// The connection to sockets of the process that holds it.
     pub fn holder(&self) -> Option<u64> {
-        let is_held = self.wishes() & wish::HELD != 0;
-        is_held.then(|| self.inode()).filter(|inode| inode & HOLDER != 0).map(|inode| inode & !HOLDER)
+        self.is_held().then(|| self.inode()).filter(|inode| inode & HOLDER != 0).map(|inode| inode & !HOLDER)
     }
 
     /// Application: it has got a descriptor after all, with this inode.
@@ -26,7 +25,7 @@ impl SocketPage {
     }
 
     /// Whether a process holds it, as far as its page says.
-    pub fn is_held(&self) -> bool {
+    fn is_held(&self) -> bool {
         self.wishes() & wish::HELD != 0
     }
 }
