@@ -11,4 +11,5 @@ eft_component::counters! {
     StaleReplies => "stale_replies",
     DamagedReplies => "damaged_replies",
     Repeated => "repeated_requests",
+    AskedTwice => "asked_twice",
 }

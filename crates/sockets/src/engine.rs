@@ -2,6 +2,7 @@
 
 mod answers;
 mod configuration;
+mod doubt;
 mod ends;
 mod repeat;
 mod survivors;
@@ -80,7 +81,7 @@ enum Waiting {
     Application { connection: ConnectionId, sequence: u64, op: u32, inode: u64, handle: Handle },
     /// The transport has closed the socket: this incarnation's descriptor is forgotten.
     Close(u32),
-    /// If the attach of this incarnation failed, the descriptor is hung up.
+    /// If the attach of this incarnation failed, it is closed and its descriptor hung up.
     Attach(u32),
     /// It is one of the transports' answers about the end of a domain.
     DomainEnd(DomainId),
@@ -91,6 +92,8 @@ struct Pending {
     waiting: Waiting,
     /// Kept for resubmission when the transport is reborn.
     message: SocketsToTransport,
+    /// It was asked once more, since its answer was doubtful.
+    doubted: bool,
 }
 
 struct Domain {

@@ -1,3 +1,4 @@
+mod doubt;
 mod ends;
 mod repeating;
 
@@ -100,12 +101,18 @@ impl Bench {
         self.out.drain().collect()
     }
 
+    /// A transport makes a new socket in this slot.
+    fn make(&mut self, transport: ComponentId, slot: u32) {
+        self.arena.socket(slot).unwrap().reset_as(transport, INCARNATION);
+    }
+
     fn open(&mut self, slot: u32) {
         let out =
             self.request(Request { op: op::OPEN, args: [1, 0, 0, 0], value: 77, ..Request::default() }, 3);
         let [Out::Transport(ComponentId::TCP, SocketsToTransport::Open { request, .. })] = out[..] else {
             panic!("{out:?}")
         };
+        self.make(ComponentId::TCP, slot);
         let out = self.answer(ComponentId::TCP, request, 0, slot);
         assert!(matches!(out[0], Out::Effect(Effect::Keep { handle: Handle(3), .. })));
     }
@@ -268,6 +275,7 @@ fn a_shadow_is_added_and_given_to_the_domain_that_has_the_socket() {
     let [Out::Transport(ComponentId::UDP, SocketsToTransport::Open { request, .. })] = out[..] else {
         panic!("{out:?}")
     };
+    b.make(ComponentId::UDP, 3);
     b.answer(ComponentId::UDP, request, 0, 3);
     for handle in [4, 0] {
         let out = b.request(shadow, handle);
@@ -331,8 +339,23 @@ fn a_connection_that_is_gone_before_it_is_attached_hangs_up() {
     let mut b = Bench::new();
     let socket = SocketId { domain: DOMAIN, slot: 4 };
     let request = accepted(&mut b, 7);
-    assert_eq!(b.answer(ComponentId::TCP, request, EINVAL, 4), [Out::Effect(Effect::Drop(socket))]);
+    b.answer(ComponentId::TCP, request, EINVAL, 4);
+    let out = b.answer(ComponentId::TCP, request, EINVAL, 4);
+    let [Out::Transport(_, close @ SocketsToTransport::Close { incarnation: 7, .. }), _] = out[..] else {
+        panic!("{out:?}")
+    };
     assert!(b.event(Event::Closed(socket)).is_empty(), "there is nothing to close");
+    let (incarnation, address) = (7, WireAddress::default());
+    let closed = TransportToSockets::Reply {
+        request: close.asks().0,
+        errno: 0,
+        socket,
+        incarnation,
+        address,
+        port: 0,
+        taken: 0,
+    };
+    assert_eq!(b.hear(ComponentId::TCP, closed), [Out::Effect(Effect::Drop(socket))]);
     // Unless the slot has its next socket by then.
     let request = accepted(&mut b, 8);
     b.event(Event::Closed(socket));

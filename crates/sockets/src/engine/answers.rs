@@ -64,14 +64,20 @@ impl Sockets {
         out.push(Out::Effect(Effect::Keep { socket, transport, handle }));
     }
 
-    /// The transport's answer to an attach. If the connection is gone, its descriptor has no socket
-    /// and is hung up, unless the slot has its next socket already.
-    fn attached(&mut self, socket: SocketId, incarnation: u32, errno: i32, out: &mut Outbox<Out>) {
-        let place = (socket.domain, socket.slot);
+    /// The transport's answer to an attach. If the connection is gone, its descriptor has no socket and is hung up, unless the
+    /// slot has its next socket already. It is closed, too: the transport may have refused something else, and would keep it.
+    fn attached(
+        &mut self,
+        cx: &mut Context,
+        socket: SocketId,
+        incarnation: u32,
+        errno: i32,
+        out: &mut Outbox<Out>,
+    ) {
         self.examine(socket, out);
-        if errno != 0 && self.open.get(&place).is_some_and(|open| open.incarnation == Some(incarnation)) {
-            self.open.remove(&place);
-            out.push(Out::Effect(Effect::Drop(socket)));
+        let open = self.open.get(&(socket.domain, socket.slot));
+        if errno != 0 && open.is_some_and(|open| open.incarnation == Some(incarnation)) {
+            self.closed(cx, socket, out);
         }
     }
 
@@ -82,16 +88,16 @@ impl Sockets {
         message: TransportToSockets,
         out: &mut Outbox<Out>,
     ) {
-        let Some(pending) = self.take_answered(cx, from, &message) else { return };
+        let Some(pending) = self.take_answered(cx, from, &message, out) else { return };
         let TransportToSockets::Reply { errno, socket, incarnation, address, port, taken, .. } = message;
         let (connection, sequence, op, inode, handle) = match pending.waiting {
             Waiting::Application { connection, sequence, op, inode, handle } => {
                 (connection, sequence, op, inode, handle)
             }
-            Waiting::Attach(incarnation) => return self.attached(socket, incarnation, errno, out),
+            Waiting::Attach(incarnation) => return self.attached(cx, socket, incarnation, errno, out),
             Waiting::DomainEnd(domain) => return self.domain_ended(domain, out),
             Waiting::Close(incarnation) => {
-                // An answer to a request of one socket names it (`fits`).
+                // An answer to a request of one socket names it (`belief`).
                 return self.has_closed(socket, incarnation, out);
             }
         };

@@ -2,11 +2,11 @@
 
 use super::{Out, Pending, Sockets, Waiting};
 use crate::counters::Counter;
-use eft_base::{RequestId, SocketId};
+use eft_base::RequestId;
 use eft_channel::rounds::REPEATED;
 use eft_component::{Context, Outbox};
 use eft_messages::ComponentId;
-use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
+use eft_messages::sockets::SocketsToTransport;
 
 impl Sockets {
     pub(super) fn submit(
@@ -18,7 +18,9 @@ impl Sockets {
     ) {
         // The message contains its request id, which is allocated here.
         let unnumbered = build(RequestId::default());
-        let Ok(request) = self.pending.insert(Pending { transport, waiting, message: unnumbered }) else {
+        let Ok(request) =
+            self.pending.insert(Pending { transport, waiting, message: unnumbered, doubted: false })
+        else {
             return;
         };
         let message = build(request);
@@ -47,43 +49,4 @@ impl Sockets {
             out.push(Out::Transport(p.transport, p.message));
         }
     }
-
-    /// Takes out the request that a transport answers. An answer about another socket than was asked about, to the end of another
-    /// one of its slot, or a new socket in a slot that is in use, is damaged: the request waits, and is repeated.
-    pub(super) fn take_answered(
-        &mut self,
-        cx: &mut Context,
-        from: ComponentId,
-        answer: &TransportToSockets,
-    ) -> Option<Pending> {
-        let TransportToSockets::Reply { request, errno, socket, incarnation, .. } = *answer;
-        let Some(pending) = self.pending.get(request).filter(|p| p.transport == from) else {
-            cx.count(Counter::StaleReplies);
-            return None;
-        };
-        if !self.fits(&pending.message, errno, socket, incarnation) {
-            cx.count(Counter::DamagedReplies);
-            return None;
-        }
-        self.pending.remove(request)
-    }
-
-    fn fits(&self, message: &SocketsToTransport, errno: i32, socket: SocketId, incarnation: u32) -> bool {
-        let (_, asked) = message.asks();
-        let slot_fits = match message {
-            SocketsToTransport::Open { .. } => {
-                errno != 0 || !self.open.contains_key(&(socket.domain, socket.slot))
-            }
-            SocketsToTransport::CloseDomain { .. } => true,
-            // A transport of an older version names none.
-            SocketsToTransport::Close { incarnation: asked, .. } if ![0, *asked].contains(&incarnation) => {
-                false
-            }
-            _ => socket.slot == asked.slot,
-        };
-        (0..=ERRNO_MAX).contains(&errno) && socket.domain == asked.domain && slot_fits
-    }
 }
-
-/// No errno of Linux is larger (`MAX_ERRNO` of its `include/linux/err.h`).
-const ERRNO_MAX: i32 = 4095;

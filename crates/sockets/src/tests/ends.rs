@@ -17,11 +17,13 @@ fn successor(before: Bench) -> Bench {
     b
 }
 
-/// A program has a socket in slot 4.
+/// A program has a socket in slot 4, whose page says another incarnation than its transport did.
 fn opened() -> Bench {
     let mut b = Bench::new();
-    b.arena.socket(4).unwrap().reset(ComponentId::TCP);
     b.open(4);
+    let page = b.arena.socket(4).unwrap();
+    page.reset_as(ComponentId::TCP, 1);
+    page.set_inode(77);
     b
 }
 

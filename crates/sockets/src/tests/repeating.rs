@@ -58,6 +58,7 @@ fn an_answer_about_another_socket_is_not_believed() {
     let out = b.request(Request { op: op::OPEN, args: [1, 0, 0, 0], ..Request::default() }, 3);
     let [Out::Transport(_, SocketsToTransport::Open { request, .. })] = out[..] else { panic!() };
     assert!(b.answer(ComponentId::TCP, request, 0, 2).is_empty(), "a slot that has a socket");
+    b.make(ComponentId::TCP, 6);
     let out = b.answer(ComponentId::TCP, request, 0, 6);
     assert!(matches!(out[0], Out::Effect(Effect::Keep { handle: Handle(3), .. })), "{out:?}");
 }
