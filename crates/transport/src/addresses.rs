@@ -105,10 +105,43 @@ pub(crate) fn ip_addresses(header: &[u8], zone: u16) -> Option<(WireAddress, Wir
     }
 }
 
+/// Whether a packet of `len` bytes with this header, which [`ip_addresses`] has read, is what its header says: not a byte of the
+/// next packet may count as payload, and the checksum may have been verified long before. A header of 0 bytes of content stands
+/// for a packet that is too long for its field (RFC 2675 §3 of IPv6; Linux's BIG TCP of both versions).
+pub(crate) fn is_whole(header: &[u8], len: u32) -> bool {
+    let field = |at: usize| u32::from(header[at]) << 8 | u32::from(header[at + 1]);
+    match header[0] >> 4 {
+        4 => usize::from(header[0] & 15) * 4 == header.len() && [0, len].contains(&field(2)),
+        _ => field(4) == 0 || field(4) + 40 == len,
+    }
+}
+
 /// TTL and TOS, or hop limit and traffic class, of a header that [`ip_addresses`] has read.
 pub(crate) fn hops_and_class(header: &[u8]) -> (u8, u8) {
     match header[0] >> 4 {
         4 => (header[8], header[1]),
         _ => (header[7], header[0] << 4 | header[1] >> 4),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_is_as_long_as_its_header_says() {
+        let mut header4 = [0; 24];
+        header4[..4].copy_from_slice(&[0x46, 0, 0x05, 0xdc]);
+        let mut header6 = [0; 48];
+        header6[..6].copy_from_slice(&[0x60, 0, 0, 0, 0x05, 0xb4]);
+        for header in [&header4[..], &header6[..]] {
+            assert!(is_whole(header, 1500));
+            assert!((0..16).all(|bit| !is_whole(header, 1500 ^ 1 << bit)));
+        }
+        assert!(!is_whole(&header4[..20], 1500), "it has options");
+        // Longer than the field can say.
+        header4[2..4].fill(0);
+        header6[4..6].fill(0);
+        assert!(is_whole(&header4, 80_000) && is_whole(&header6, 80_000));
     }
 }

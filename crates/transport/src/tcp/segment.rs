@@ -3,7 +3,7 @@
 use super::block::Tuple;
 use super::counters::Counter;
 use super::options::Options;
-use crate::addresses::{IP_HEADERS_MAX, hops_and_class, ip_addresses};
+use crate::addresses::{IP_HEADERS_MAX, hops_and_class, ip_addresses, is_whole};
 use crate::page::Page;
 use eft_base::checksum::Checksum;
 use eft_base::wire::{ECN_FIELD, PROTOCOL_TCP, TCP_FIN, TCP_SYN, TcpHeader};
@@ -109,6 +109,9 @@ pub fn parse(
     let bytes = &bytes[..copied];
     let ip = bytes.get(..ip_len).ok_or(Unfit::Malformed)?;
     let (source, destination) = ip_addresses(ip, zone).ok_or(Unfit::Malformed)?;
+    if !is_whole(ip, packet.len) {
+        return Err(Unfit::Malformed);
+    }
     let (header, _) = TcpHeader::read_from_prefix(&bytes[ip_len..]).map_err(|_| Unfit::Malformed)?;
     let header_len = header.header_len();
     if header_len < size_of::<TcpHeader>() {

@@ -5,7 +5,7 @@ use super::durable::{Block, bit};
 use super::engine::Udp;
 use super::live::due;
 use super::merge::Placed;
-use crate::addresses::{IP_HEADERS_MAX, hops_and_class, ip_addresses, is_unspecified};
+use crate::addresses::{IP_HEADERS_MAX, hops_and_class, ip_addresses, is_unspecified, is_whole};
 use crate::edge::Out;
 use core::net::IpAddr;
 use eft_base::address::zone_of_nic;
@@ -148,6 +148,9 @@ impl Udp {
         cx.memory.read(packet, bytes).ok_or(Counter::DropUnreadable)?;
         let (ip, udp) = bytes.split_at(ip_len);
         let (remote, local) = ip_addresses(ip, zone).ok_or(Counter::DropMalformed)?;
+        if !is_whole(ip, packet.len) {
+            return Err(Counter::DropMalformed);
+        }
         let (ttl, tos) = hops_and_class(ip);
         let header = UdpHeader::read_from_bytes(udp).map_err(|_| Counter::DropMalformed)?;
         let length = header.length.get() as u32;
