@@ -36,5 +36,31 @@ pub fn damaged(buffer: &[u8], place: u64) -> u64 {
     want.iter().zip(buffer).filter(|(a, b)| a != b).count() as u64
 }
 
+/// So many bytes show their place in a stream.
+const MARK: usize = 64;
+
+/// The bytes of `buffer` that differ from those of `place`, and how far the stream has come with it. Where bytes are missing or
+/// come twice, all that follows is shifted: they count once, and the stream goes on from the place that its last bytes show.
+pub fn follow(buffer: &[u8], place: u64) -> (u64, u64) {
+    let len = buffer.len() as u64;
+    let damaged = damaged(buffer, place);
+    let Some(mark) = buffer.last_chunk::<MARK>().filter(|_| damaged > 0) else { return (damaged, len) };
+    let is_here = self::damaged(mark, place + len - MARK as u64) == 0;
+    let Some(at) = (!is_here).then(|| position(mark)).flatten() else { return (damaged, len) };
+    let (period, end) = (PERIOD as u64, (at + MARK) as u64);
+    (damaged, (end + period - place % period) % period)
+}
+
+/// Where in a period these bytes are.
+fn position(mark: &[u8; MARK]) -> Option<usize> {
+    let mut here = [0; MARK];
+    (0..PERIOD).find(|at| {
+        block()[*at] == mark[0] && {
+            fill(&mut here, *at as u64);
+            here == *mark
+        }
+    })
+}
+
 #[cfg(test)]
 mod tests;

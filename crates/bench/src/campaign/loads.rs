@@ -263,9 +263,10 @@ fn download(part: &Part) {
         if n == 0 {
             return Err(std::io::ErrorKind::UnexpectedEof.into());
         }
-        part.damaged.fetch_add(content::damaged(&buffer[..n], place), Relaxed);
+        let (damaged, came) = content::follow(&buffer[..n], place);
+        part.damaged.fetch_add(damaged, Relaxed);
         part.progress.fetch_add(n as u64, Relaxed);
-        Ok(n as u64)
+        Ok(came)
     });
 }
 

@@ -74,9 +74,10 @@ fn one(mut stream: TcpStream, taken: &Taken) -> std::io::Result<()> {
                 if n == 0 {
                     return Ok(());
                 }
-                taken.damaged.add(content::damaged(&buffer[..n], place));
+                let (damaged, came) = content::follow(&buffer[..n], place);
+                taken.damaged.add(damaged);
                 taken.bytes.add(n as u64);
-                place += n as u64;
+                place += came;
             }
             _ => {
                 let n = stream.read(&mut buffer)?;
