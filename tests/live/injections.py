@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import socket
+import time
 
 from harness import EFT, TOPOLOGIES, Scene, Stack, check, sh, wait_until
 from inputs import refused
@@ -42,6 +43,30 @@ def deadly_faults_end_no_connection():
                        and c["state"] == "running", 20, "udp to come back")
         check("udp died 4 times in a row" in stack.process.log.read_text(), "a real death does not count")
         connections.use()
+
+
+def changed_code_is_found():
+    """A bit of code changes, and the server lives on or dies of it: it is replaced, without an operator."""
+    with Scene("inject-code") as scene:
+        stack = Stack(scene)
+        scene.start(*stack.on("python3", "-c", ECHO.format(address=stack.address)), log="echo.log")
+        stack.listening(7300)
+        connections = Connections(stack, 5)
+        for turn in range(20):
+            component = ("ip", "tcp")[turn % 2]
+            # Every piece of the code has been summed once by then.
+            sleeps, begin = stack.counter(component, "sleeps"), time.monotonic()
+            wait_until(lambda: [connections.use() for _ in range(20)] and time.monotonic() >= begin + 2
+                       and stack.counter(component, "sleeps") >= sleeps + 700, 60, f"a round of {component}")
+            before = stack.components()[component]
+            stack.eft("inject", component, "flip-code", "--seed", str(turn))
+            wait_until(lambda: connections.use() or stack.components()[component]["pid"] != before["pid"],
+                       30, f"{component} to be replaced")
+            wait_until(lambda: stack.components()[component]["state"] == "running", 20, component)
+            connections.use()
+            if "has changed in memory; killing it" in stack.process.log.read_text():
+                return
+        check(False, "nothing was found")
 
 
 def a_fault_in_a_shared_process_ends_no_connection():
@@ -121,6 +146,7 @@ def wrong_injections_are_refused():
 
 CASES = [
     deadly_faults_end_no_connection,
+    changed_code_is_found,
     a_fault_in_a_shared_process_ends_no_connection,
     who_accuses_without_evidence_is_replaced,
     wrong_injections_are_refused,

@@ -24,6 +24,7 @@ pub mod protocol;
 pub mod rootless;
 pub mod sandbox;
 pub mod scm;
+mod scrub;
 pub mod security;
 pub mod serve;
 pub mod stack_sensor;

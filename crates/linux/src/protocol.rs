@@ -286,6 +286,8 @@ pub enum FromServer {
     Accuse {
         peer: ComponentId,
     },
+    /// The program that the server executes has changed in its memory.
+    Altered,
 }
 
 /// Encodes a message. Messages between the supervisor and its servers always fit a packet.

@@ -56,6 +56,9 @@ pub trait Hosted {
 
     fn status(&self) -> &Status;
 
+    /// Tells the supervisor that the code of this process has changed.
+    fn tell_of_change(&self);
+
     /// Whether it was told to end.
     fn has_ended(&self) -> bool;
 

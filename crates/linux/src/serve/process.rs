@@ -8,6 +8,7 @@ use super::hosted::Hosted;
 use super::park::Parking;
 use super::server::BUDGET;
 use crate::Result;
+use crate::scrub::Scrub;
 use eft_base::Instant;
 use eft_channel::account::Phase;
 use eft_host::clock;
@@ -30,6 +31,7 @@ struct Process {
     running: usize,
     /// Turns since the descriptors were checked.
     turns: u32,
+    scrub: Scrub,
 }
 
 /// Runs the servers of a process until the supervisor stops them. `landlock` is in force; some are `recorded`.
@@ -46,7 +48,8 @@ pub fn run(mut servers: Vec<Box<dyn Hosted>>, landlock: bool, recorded: bool) ->
         server.begin(&company, landlock)?;
     }
     let budget = if servers.len() > 1 { BUDGET_TOGETHER } else { BUDGET };
-    let mut process = Process { servers, parking, budget, running: 0, turns: 0 };
+    let mut process =
+        Process { servers, parking, budget, running: 0, turns: 0, scrub: Scrub::of_program(clock::now()) };
     while process.servers.iter().any(|server| !server.has_ended()) {
         process.turn()?;
     }
@@ -148,12 +151,23 @@ impl Process {
         if self.turns >= CHECK_AFTER {
             self.turns = 0;
             self.parking.check_descriptors();
+            self.look_at_code();
+        }
+    }
+
+    /// If the code of this process has changed, the supervisor replaces it.
+    fn look_at_code(&mut self) {
+        if self.scrub.look(clock::now())
+            && let Some(server) = self.servers.iter().find(|server| !server.has_ended())
+        {
+            server.tell_of_change();
         }
     }
 
     /// Announces the sleep, checks once more, and sleeps.
     fn park(&mut self) {
         self.turns = 0;
+        self.look_at_code();
         let awake = || self.servers.iter().filter(|server| !server.has_ended());
         let deadline: Option<Instant> = awake().filter_map(|server| server.deadline()).min();
         for (i, server) in self.servers.iter().enumerate() {

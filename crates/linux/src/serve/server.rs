@@ -233,6 +233,10 @@ impl<C: Component, S: Surroundings<C>> Hosted for Running<C, S> {
         self.server.status()
     }
 
+    fn tell_of_change(&self) {
+        tell(&self.control, &FromServer::Altered, &[]);
+    }
+
     fn has_ended(&self) -> bool {
         self.stop
     }

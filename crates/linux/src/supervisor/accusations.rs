@@ -2,6 +2,7 @@
 
 use super::Supervisor;
 use super::member::Life;
+use super::process;
 use super::say::say;
 use crate::serve::inspect_queue;
 use crate::{Result, memory};
@@ -54,6 +55,18 @@ impl Supervisor {
         say!("eft {}: {accuser} says that {accused} sends nonsense; {verdict}", self.config.name);
         if let Some(guilty) = guilty {
             self.members[guilty].kill();
+        }
+    }
+
+    /// A server has found that its code was changed. A debugger changes it, too, where it stops the server.
+    pub(super) fn altered(&mut self, i: usize) {
+        let what = match self.members[i].pid() {
+            Some(pid) if !process::is_traced(pid) => "killing it",
+            _ => "a debugger may have done that",
+        };
+        say!("eft {}: the code of {} has changed in memory; {what}", self.config.name, self.company_name(i));
+        if what == "killing it" {
+            self.members[i].kill();
         }
     }
 }

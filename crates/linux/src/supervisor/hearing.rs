@@ -60,7 +60,8 @@ fn is_lasting(message: &FromServer) -> bool {
         | FromServer::Answer { .. }
         | FromServer::HasDomain { .. }
         | FromServer::Dying { .. }
-        | FromServer::Accuse { .. } => false,
+        | FromServer::Accuse { .. }
+        | FromServer::Altered => false,
     }
 }
 

@@ -319,6 +319,7 @@ impl Supervisor {
             FromServer::HasDomain { domain } => self.domain_mapped(self.members[i].peer, Some(domain)),
             FromServer::Dying { reason } => self.members[i].last_words.push_str(&reason),
             FromServer::Accuse { peer } => self.accused(i, peer),
+            FromServer::Altered => self.altered(i),
             // The rest is about applications; only sockets may send it.
             other if self.members[i].peer == ComponentId::SOCKETS => self.heard_of_applications(other, fds),
             _ => {}

@@ -118,7 +118,7 @@ pub fn is_held(pid: u32) -> bool {
     is_traced(pid) || is_frozen(pid)
 }
 
-fn is_traced(pid: u32) -> bool {
+pub fn is_traced(pid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
     tracer.is_some_and(|tracer| tracer.trim() != "0")
