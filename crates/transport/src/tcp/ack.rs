@@ -159,8 +159,8 @@ impl Connection<'_> {
         self.mark(due::INFO);
     }
 
-    /// A round trip is measured by one segment at a time; after a retransmission, when Karn's rule
-    /// (RFC 6298 §3) forbids that, by the echoed timestamp.
+    /// A round trip is measured by one segment at a time; after a timeout, when Karn's rule (RFC 6298 §3) forbids that, by the echoed
+    /// timestamp.
     fn sample_rtt(&mut self, cx: &Context, ack: u64, segment: &Segment) {
         let live = &mut *self.live;
         let block = &mut self.block;
@@ -180,6 +180,17 @@ impl Connection<'_> {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Beyond a hole a block tells when a segment arrived that was sent once. Otherwise a path that always loses something would not be
+    /// measured any more.
+    pub(super) fn sample_rtt_beyond_a_hole(&mut self, now: Instant, heard: &Heard) {
+        let live = &mut *self.live;
+        let Some((_, since)) = live.timing.filter(|_| heard.sacked) else { return };
+        if let Some(at) = heard.delivered.timed_at.filter(|at| *at >= since) {
+            self.block.rtt.sample(now.saturating_since(at).as_micros().min(u32::MAX as u128) as u32);
+            live.timing = None;
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What the window is after the application was silent for longer than a retransmission timeout (RFC 5681 §4.1).
+//! Whether the window shrinks after the application was silent for longer than a retransmission timeout (RFC 5681 §4.1); how far says
+//! [`super::congestion::Congestion::on_idle`].
 
 use super::block::Block;
 use core::str::FromStr;
@@ -7,7 +8,7 @@ use core::time::Duration;
 /// As `eft up --slow-start-after-idle` says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SlowStartAfterIdle {
-    /// It is an initial window again, and slow start begins anew.
+    /// It is halved for each further timeout, down to an initial window, and slow start brings most of it back.
     #[default]
     On,
     /// It stays, as with Linux's `tcp_slow_start_after_idle=0`: for exchanges with pauses over paths that have room.

@@ -70,7 +70,8 @@ pub(crate) struct Live {
     pub recovery: Recovery,
     /// What arrived out of order.
     pub out_of_order: OutOfOrder,
-    /// The segment that is being timed: the offset that acknowledges it, and when it was sent.
+    /// The segment that is being timed: the offset that acknowledges it, and when it was sent. [`super::block::NOWHERE`]: something was
+    /// sent again since, so that only a block can tell that this arrived, or what was sent after it.
     pub timing: Option<(u64, Instant)>,
     /// Retransmission, or window probe if nothing is in flight, or SYN again.
     pub retransmit_at: Instant,

@@ -46,6 +46,8 @@ impl Default for Rack {
 pub struct Detected {
     /// Bytes that are now known to be lost.
     pub lost: u64,
+    /// When the last-sent of them was, of those that had been sent again.
+    pub again_at: Option<Instant>,
     /// When more may be lost, if no acknowledgment comes before.
     pub check_again_at: Option<Instant>,
 }
@@ -101,24 +103,26 @@ impl Rack {
     /// Marks what is lost (§6.2 step 5). `impatient`: a recovery is under way, or three segments arrived beyond a hole.
     pub fn detect(&self, board: &mut Scoreboard, now: Instant, rtt: &Rtt, impatient: bool) -> Detected {
         let Some(latest) = self.latest else {
-            return Detected { lost: 0, check_again_at: None };
+            return Detected { lost: 0, again_at: None, check_again_at: None };
         };
         let patience = self.rtt + self.window(rtt, impatient);
-        let mut check_again_at = None;
-        let lost = board.lose(latest, |at| {
-            let due = at + patience;
+        let (mut again_at, mut check_again_at) = (None, None);
+        let lost = board.lose(latest, |piece| {
+            let due = piece.at + patience;
             if due > now {
                 check_again_at = check_again_at.max(Some(due));
+            } else if piece.again {
+                again_at = again_at.max(Some(piece.at));
             }
             due <= now
         });
-        Detected { lost, check_again_at }
+        Detected { lost, again_at, check_again_at }
     }
 
     /// Marks as lost all that should have arrived when the retransmission timer expires (§6.3).
     pub fn detect_all(&self, board: &mut Scoreboard, now: Instant, rtt: &Rtt) {
         let patience = self.rtt + self.window(rtt, true);
-        board.lose((now, u64::MAX), |at| at + patience <= now);
+        board.lose((now, u64::MAX), |piece| piece.at + patience <= now);
     }
 }
 

@@ -37,7 +37,7 @@ impl Connection<'_> {
         if block.flight_size() > 0 && block.state().may_send() {
             // Lost by us, not by congestion: the threshold stays.
             live.recovery.lose_all(block.snd_una, block.snd_nxt);
-            block.congestion.on_idle(mss);
+            block.congestion.restart(mss);
         }
         self.mark(due::ACK | due::SEND);
         if self.is_unproven() {

@@ -2,13 +2,14 @@
 //! whether an earlier reduction was wrong. The order follows RFC 8985 §6.2, §7.4 and RFC 9937.
 
 use super::ack::Heard;
-use super::block::bit;
+use super::block::{NOWHERE, bit};
 use super::congestion::Acked;
 use super::congestion::hystart::{Growth, Round};
 use super::connection::Connection;
 use super::counters::Counter;
 use super::live::due;
 use super::prr::Evidence as RecoveryEvidence;
+use super::rate::Sample;
 use super::recovery::Phase;
 use super::segment::Segment;
 use super::tail_probe::{self, TailProbes, Verdict};
@@ -23,12 +24,13 @@ const DUPLICATE_THRESHOLD: u32 = 3;
 impl Connection<'_> {
     /// Draws the conclusions from an acknowledgment after it was entered into the scoreboard.
     pub(super) fn recover(&mut self, cx: &Context, segment: &Segment, heard: &Heard) {
+        self.sample_rtt_beyond_a_hole(cx.now, heard);
         let recovery = &mut self.live.recovery;
         recovery.measured |= heard.delivered.timed_at.is_some();
         self.judge_probe(cx, heard);
         self.judge_undo(cx, segment, heard);
         let (before, counted) = (self.live.recovery.phase, self.live.recovery.duplicates);
-        self.end_phase();
+        let left = self.end_phase();
         let known = self.live.recovery.board.lost();
         let lost = if self.block.has(bit::SACK) {
             self.detect_by_time(cx, heard)
@@ -37,12 +39,13 @@ impl Connection<'_> {
         };
         let newly_lost = self.live.recovery.board.lost().saturating_sub(known);
         self.judge_mtu_probe(cx);
-        if lost && !self.is_lost_mtu_probe(cx.now) && self.live.recovery.phase == Phase::Open {
+        if (lost || left) && !self.is_lost_mtu_probe(cx.now) && self.live.recovery.phase == Phase::Open {
             self.enter_recovery(cx, heard.delivered.bytes);
         }
         let echo = self.take_echo(cx, segment, heard);
+        let sample = self.measure_rate(cx.now, heard);
         match self.live.recovery.phase {
-            _ if self.block.congestion.is_by_rate() => self.steer(cx, heard, newly_lost),
+            _ if self.block.congestion.is_by_rate() => self.steer(cx, heard, sample, newly_lost),
             Phase::Recovery => self.shrink(heard.delivered.bytes, heard.acked > 0 && !lost),
             _ if before != Phase::Recovery && !echo => self.grow(cx, heard, counted),
             _ => {}
@@ -50,17 +53,19 @@ impl Connection<'_> {
         if heard.acked > 0 || heard.sacked {
             self.arm_probe(cx.now);
         }
-        self.note_heard_for_statistics(cx.now, heard);
+        self.note_heard_for_statistics(cx.now, heard, sample);
     }
 
-    fn note_heard_for_statistics(&mut self, now: Instant, heard: &Heard) {
+    fn note_heard_for_statistics(&mut self, now: Instant, heard: &Heard, sample: Option<Sample>) {
         let (block, live) = (&*self.block, &mut *self.live);
         let statistics = &mut live.statistics;
         let distance = heard.delivered.distance.div_ceil(block.segment_size() as u64);
         statistics.on_heard(heard.duplicate.is_some(), distance);
         if heard.delivered.bytes > 0 {
-            statistics.on_delivered(heard.delivered.bytes, block.segment_size(), !live.usage.is_limited());
-            statistics.end_round(now, block.snd_una, block.snd_nxt, block.rtt.min_us);
+            statistics.on_delivered(heard.delivered.bytes, block.segment_size());
+        }
+        if let Some(sample) = &sample {
+            statistics.on_sample(sample);
         }
         if live.recovery.phase != Phase::Loss {
             statistics.on_recovered(now);
@@ -137,25 +142,28 @@ impl Connection<'_> {
         }
     }
 
-    /// Ends a phase whose end is now acknowledged.
-    fn end_phase(&mut self) {
+    /// Ends a phase whose end is now acknowledged. True if more was lost meanwhile, of what was sent since it began: that is a loss in
+    /// the next window, and a second sign of congestion (RFC 5681 §4.3).
+    fn end_phase(&mut self) -> bool {
         let block = &mut self.block;
         let recovery = &mut self.live.recovery;
         let phase = recovery.phase;
         let ended = recovery.ends_at(block.snd_una, block.snd_nxt);
+        let left = ended && block.has(bit::SACK) && recovery.board.lost() + recovery.board.sent_again() > 0;
         if !ended || phase != Phase::Recovery || block.congestion.is_by_rate() {
-            return;
+            return left;
         }
         let mss = block.segment_size();
-        let left = (block.flight_size() as u32).saturating_add(mss);
+        let in_flight = (block.flight_size() as u32).saturating_add(mss);
         let (sack, congestion) = (block.has(bit::SACK), &mut block.congestion);
         congestion.cwnd = match sack {
             // RFC 9937: about as much is in the network.
             true => congestion.ssthresh,
             // RFC 6582 §3.2 step 3: no burst at the end.
-            false => congestion.ssthresh.min(left.max(2 * mss)),
+            false => congestion.ssthresh.min(in_flight.max(2 * mss)),
         };
         self.calm_down();
+        left
     }
 
     /// RFC 8985 §6.2. True if more is lost than was known.
@@ -176,7 +184,27 @@ impl Connection<'_> {
         let impatient = recovery.phase != Phase::Open || recovery.board.has_three_beyond(mss);
         let found = recovery.rack.detect(&mut recovery.board, now, &self.block.rtt, impatient);
         self.live.reorder_at = found.check_again_at.unwrap_or(NEVER);
+        if found.again_at.is_some_and(|at| at >= self.live.recovery.reduced_at) {
+            self.reduce_again(now);
+        }
         found.lost > 0
+    }
+
+    /// Something was lost that had been sent again since the window was reduced: a second sign of congestion (RFC 5681 §4.3).
+    fn reduce_again(&mut self, now: Instant) {
+        let (block, recovery) = (&mut self.block, &mut self.live.recovery);
+        if recovery.phase == Phase::Open || block.congestion.is_by_rate() {
+            return;
+        }
+        if recovery.phase == Phase::Recovery {
+            // The window proper is what proportional rate reduction brings about.
+            block.congestion.cwnd = block.congestion.ssthresh;
+        }
+        let mss = block.segment_size();
+        let flight_size = block.flight_size().min(block.congestion.cwnd as u64) as u32;
+        block.congestion.on_loss(flight_size, mss);
+        recovery.enter(block.snd_nxt, block.flight_size() - recovery.board.sacked(), now);
+        self.note_reduction();
     }
 
     /// The reordering window has passed (RFC 8985 §6.3).
@@ -229,16 +257,23 @@ impl Connection<'_> {
         let live = &mut *self.live;
         let block = &mut self.block;
         let mss = block.segment_size();
-        let clock = block.has(bit::TIMESTAMPS).then(|| block.timestamp(cx.now));
-        live.recovery.undo = Some(Undo::new(block.congestion, clock, false));
+        let outstanding = live.recovery.board.sent_again();
+        // Acknowledgments of earlier retransmissions echo older timestamps.
+        let has_clock = block.has(bit::TIMESTAMPS) && outstanding == 0;
+        let clock = has_clock.then(|| block.timestamp(cx.now));
+        let mut undo = Undo::new(block.congestion, clock, false);
+        if outstanding > 0 {
+            undo.on_sent_again(outstanding);
+        }
+        live.recovery.undo = Some(undo);
         // What limited transmit sent beyond the window does not count (RFC 5681 §3.2 step 2).
         let flight_size = block.flight_size().min(block.congestion.cwnd as u64) as u32;
         if !reduced {
             block.congestion.on_loss(flight_size, mss);
         }
         let not_left = block.flight_size() - live.recovery.board.sacked() + delivered;
-        live.recovery.enter(block.snd_nxt, not_left);
-        live.timing = None;
+        live.recovery.enter(block.snd_nxt, not_left, cx.now);
+        live.timing = live.timing.map(|(_, at)| (NOWHERE, at));
         live.probe_at = NEVER;
         live.retransmit_at = cx.now + block.rtt.rto();
         if !reduced {

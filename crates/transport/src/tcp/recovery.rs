@@ -30,6 +30,8 @@ pub struct Recovery {
     pub phase: Phase,
     /// Highest offset sent when the phase began.
     pub point: u64,
+    /// When the window was reduced last.
+    pub reduced_at: Instant,
     /// Duplicate acknowledgements in a row, without SACK.
     pub duplicates: u32,
     /// One segment may go regardless of the window: the fast retransmission itself.
@@ -50,6 +52,7 @@ impl Default for Recovery {
         Recovery {
             phase: Phase::Open,
             point: 0,
+            reduced_at: Instant::ZERO,
             duplicates: 0,
             force: false,
             probe_due: false,
@@ -118,10 +121,10 @@ impl Recovery {
         true
     }
 
-    /// Enters fast recovery. `flight_size`: bytes that had not left the network.
-    pub fn enter(&mut self, nxt: u64, flight_size: u64) {
+    /// Enters fast recovery, or another one. `flight_size`: bytes that had not left the network.
+    pub fn enter(&mut self, nxt: u64, flight_size: u64, now: Instant) {
         self.phase = Phase::Recovery;
-        self.point = nxt;
+        (self.point, self.reduced_at) = (nxt, now);
         self.prr = Prr::new(flight_size);
         self.force = true;
         self.probe = None;
@@ -158,6 +161,7 @@ impl Recovery {
         self.rack.detect_all(&mut self.board, now, rtt);
         self.lose_first(una, nxt, mss);
         self.begin_loss(nxt);
+        self.reduced_at = now;
     }
 
     fn begin_loss(&mut self, nxt: u64) {

@@ -257,7 +257,7 @@ impl Scoreboard {
     }
 
     /// Marks as lost the pieces sent no later than `latest` for which `judge` says so. Returns how many bytes.
-    pub fn lose(&mut self, latest: Sending, mut judge: impl FnMut(Instant) -> bool) -> u64 {
+    pub fn lose(&mut self, latest: Sending, mut judge: impl FnMut(&Piece) -> bool) -> u64 {
         let before = self.lost;
         for i in 0..self.pieces.len() {
             let piece = self.pieces[i];
@@ -265,7 +265,7 @@ impl Scoreboard {
                 // All further ones were sent later still.
                 break;
             }
-            if piece.fate == Fate::Sent && (piece.at, piece.end) < latest && judge(piece.at) {
+            if piece.fate == Fate::Sent && (piece.at, piece.end) < latest && judge(&piece) {
                 self.set_fate(i, Fate::Lost);
             }
         }

@@ -12,6 +12,7 @@ use super::emit::Outgoing;
 use super::engine::Tcp;
 use super::idle;
 use super::live::due;
+use super::recovery::Phase;
 use super::scoreboard::Range;
 use super::sizing::MinSegments;
 use super::statistics::Busy;
@@ -102,9 +103,10 @@ impl Connection<'_> {
         let mut decision = self.situation(least).decide();
         if matches!(decision, Decision::Send { .. }) {
             let (silence, choice) = (cx.now.saturating_since(self.live.last_sent), self.live.after_idle);
-            if idle::has_expired(&self.block, choice, silence) {
-                let mss = self.block.segment_size();
-                self.block.congestion.on_idle(mss);
+            // Once for each silence: with what is sent now it ends.
+            if idle::has_expired(&self.block, choice, silence) && self.paced_until(cx.now).is_none() {
+                let (mss, rto) = (self.block.segment_size(), self.block.rtt.rto());
+                self.block.congestion.on_idle(mss, silence, rto);
                 decision = self.situation(least).decide();
             }
         }
@@ -178,7 +180,7 @@ impl Connection<'_> {
             cx.add(Counter::RetransmittedBytes, len);
             self.cold.retransmits = self.cold.retransmits.saturating_add(segments as u32);
             live.recovery.on_sent_again(range, cx.now);
-            live.timing = None;
+            live.timing = live.timing.map(|(_, at)| (NOWHERE, at));
         } else {
             cx.add(Counter::SentBytes, len);
             block.snd_nxt = range.end;
@@ -186,12 +188,12 @@ impl Connection<'_> {
             if !len.is_multiple_of(mss) && how == How::New {
                 block.snd_small = range.start + len;
             }
-            if live.timing.is_none() {
+            let is_open = live.recovery.phase == Phase::Open;
+            if live.timing.is_none_or(|(offset, _)| offset == NOWHERE && is_open) {
                 live.timing = Some((range.end, cx.now));
             }
         }
         if idle {
-            live.statistics.begin_round(cx.now, block.snd_nxt);
             live.stuck_since = cx.now;
             if live.unused_since.is_none() {
                 block.congestion.on_limited(cx.now.saturating_since(live.last_sent));
@@ -302,7 +304,7 @@ impl Tcp {
         let payload = range.end.min(self.view(i).block.fin_at) - range.start;
         let signed = self.signed(i, range.start, payload as usize);
         let mut c = self.connection(i);
-        let window = c.offer_window();
+        let window = c.offer_window(cx.now);
         let options = c.ordinary_options(cx);
         let mut hop = c.hop_options();
         let mut flags = c.acknowledging_flags(false);
@@ -374,7 +376,7 @@ impl Tcp {
             return;
         }
         let mut c = self.connection(i);
-        let window = c.offer_window();
+        let window = c.offer_window(cx.now);
         let options = c.ordinary_options(cx);
         let flags = c.acknowledging_flags(true);
         let block = &*c.block;

@@ -115,6 +115,60 @@ fn a_lost_retransmission_is_sent_again_without_a_timeout() {
     assert_eq!(s.counter("retransmit_timeouts"), 0);
 }
 
+fn threshold(s: &mut Script) -> u32 {
+    let socket = s.world.sides[1].app.streams[0].socket;
+    s.world.sides[1].page(socket).ask_info();
+    s.world.dirty(1, socket);
+    s.world.sides[1].page(socket).info().ssthresh_bytes
+}
+
+/// RFC 5681 §4.3: the loss of a retransmission is a second sign of congestion. Of a flight of retransmissions it is one.
+#[test]
+fn a_lost_retransmission_reduces_the_window_again() {
+    let (mut s, base) = connected(40_000, &SACK);
+    s.wait(40 * MS);
+    acknowledge(&mut s, base, 0, &[(1000, 4000), (5000, 6000)]);
+    assert_eq!(threshold(&mut s), 7000, "of 10,000");
+    s.wait(40 * MS);
+    acknowledge(&mut s, base, 0, &[(1000, 4000), (5000, 11_000)]);
+    assert_eq!(threshold(&mut s), 4900, "two were lost again");
+    assert_eq!(s.counter("retransmit_timeouts"), 0);
+}
+
+/// RFC 5681 §4.3: loss in two successive windows. What was sent during a recovery and lost is known to be lost at its end.
+#[test]
+fn a_loss_in_the_next_window_reduces_the_window_again() {
+    let (mut s, base) = connected(40_000, &SACK);
+    s.wait(40 * MS);
+    acknowledge(&mut s, base, 0, &[(1000, 9000)]);
+    s.wait(40 * MS);
+    let again = acknowledge(&mut s, base, 9000, &[(11_000, 14_000)]);
+    assert_eq!((again[0], threshold(&mut s)), ((9000, 2000), 7000), "one recovery goes on: {again:?}");
+    s.wait(40 * MS);
+    acknowledge(&mut s, base, 10_000, &[(11_000, 14_000)]);
+    assert_eq!((threshold(&mut s), s.counter("fast_recoveries")), (4900, 2));
+    s.wait(40 * MS);
+    // Nothing is left at the end of this one.
+    acknowledge(&mut s, base, 14_000, &[]);
+    s.wait(40 * MS);
+    acknowledge(&mut s, base, 20_000, &[]);
+    assert_eq!(s.counter("fast_recoveries"), 2);
+}
+
+/// RFC 6298 §4 wants a measurement in each round trip: on a path that always loses something, blocks give it.
+#[test]
+fn a_round_trip_is_measured_beyond_a_hole() {
+    let (mut s, base) = connected(40_000, &SACK);
+    let page = s.world.sides[1].page(s.world.sides[1].app.streams[0].socket);
+    s.wait(40 * MS);
+    acknowledge(&mut s, base, 0, &[(1000, 9000)]);
+    let before = (threshold(&mut s), page.info().rtt_us);
+    // What was sent behind the retransmission arrives after twice the time.
+    s.wait(80 * MS);
+    acknowledge(&mut s, base, 0, &[(1000, 9000), (10_000, 11_000)]);
+    assert_eq!((before.1, threshold(&mut s) > 0, page.info().rtt_us), (40_000, true, 45_000));
+}
+
 /// RFC 7323 §4.3: an acknowledgment with a hole echoes the time of a segment before the hole, so that it says nothing of the age of
 /// what it reports beyond it. There is nothing new to send, and the acknowledgments of other retransmissions must do.
 #[test]

@@ -222,13 +222,27 @@ impl Congestion {
         self.cwnd = cwnd;
     }
 
-    /// The connection was idle longer than its RTO (RFC 5681 §4.1).
-    pub fn on_idle(&mut self, mss: u32) {
+    /// The connection was silent for longer than its RTO: the window is halved for each RTO but the first, down to the restart window
+    /// (RFC 5681 §4.1), and slow start brings back three quarters of it (RFC 2861 §3.1), as on Linux.
+    pub fn on_idle(&mut self, mss: u32, silence: Duration, rto: Duration) {
         if self.is_by_rate() {
             // The rate, not the window, keeps a burst away.
             return;
         }
-        self.cwnd = self.cwnd.min(initial_window(mss));
+        self.ssthresh = self.ssthresh.max(self.cwnd / 4 * 3);
+        let halvings = silence.as_nanos().div_ceil(rto.as_nanos().max(1)).saturating_sub(1).min(31);
+        self.restart_with(mss, self.cwnd >> halvings);
+    }
+
+    /// Nothing is known of the present state of the path: begins with the restart window (RFC 5681 §4.1).
+    pub fn restart(&mut self, mss: u32) {
+        if !self.is_by_rate() {
+            self.restart_with(mss, 0);
+        }
+    }
+
+    fn restart_with(&mut self, mss: u32, wanted: u32) {
+        self.cwnd = wanted.max(self.cwnd.min(initial_window(mss)));
         self.cubic_mut().restart();
     }
 

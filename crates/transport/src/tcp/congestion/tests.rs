@@ -35,3 +35,21 @@ fn timeout_falls_to_one_segment_and_repeats_keep_the_threshold() {
     c.on_timeout(1000, 1000, false);
     assert_eq!((c.cwnd, c.ssthresh), (1000, 20_000));
 }
+
+#[test]
+fn a_silence_halves_the_window_for_each_timeout_but_the_first() {
+    let rto = Duration::from_millis(200);
+    for (ms, cwnd) in
+        [(201, 80_000), (400, 80_000), (401, 40_000), (601, 20_000), (801, 10_000), (90_000, 10_000)]
+    {
+        let mut c = Congestion::new(1000);
+        (c.cwnd, c.ssthresh) = (160_000, 100_000);
+        c.on_idle(1000, Duration::from_millis(ms), rto);
+        assert_eq!((c.cwnd, c.ssthresh), (cwnd, 120_000), "{ms} ms");
+    }
+    // Less than the restart window stays, and a threshold that is none yet, too.
+    let mut c = Congestion::new(1000);
+    c.cwnd = 4000;
+    c.on_idle(1000, Duration::from_secs(9), rto);
+    assert_eq!((c.cwnd, c.ssthresh), (4000, UNLIMITED));
+}

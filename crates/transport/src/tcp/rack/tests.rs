@@ -34,11 +34,11 @@ fn a_segment_may_come_a_quarter_of_a_round_trip_late() {
     arrive(&mut rack, &mut board, 1, at(1041));
     let found = rack.detect(&mut board, at(1041), &rtt(), false);
     // The first was due at 1040; 10 ms more are given.
-    assert_eq!(found, Detected { lost: 0, check_again_at: Some(at(1050)) });
+    assert_eq!(found, Detected { lost: 0, again_at: None, check_again_at: Some(at(1050)) });
     assert_eq!(rack.detect(&mut board, at(1049), &rtt(), false).lost, 0);
     assert_eq!(
         rack.detect(&mut board, at(1050), &rtt(), false),
-        Detected { lost: 100, check_again_at: None }
+        Detected { lost: 100, again_at: None, check_again_at: None }
     );
 }
 
@@ -68,7 +68,7 @@ fn three_segments_beyond_a_hole_prove_loss_unless_reordering_was_seen() {
     arrive(&mut rack, &mut board, 1, at(1043));
     let found = rack.detect(&mut board, at(1043), &rtt(), true);
     // 40 ms after it was sent, the round trip of the third; and a quarter more.
-    assert_eq!(found, Detected { lost: 0, check_again_at: Some(at(1050)) });
+    assert_eq!(found, Detected { lost: 0, again_at: None, check_again_at: Some(at(1050)) });
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn without_sack_each_partial_acknowledgement_sends_one_more() {
     let mut r = recovery();
     r.duplicates = 3;
     r.lose_first(0, 1000, MSS);
-    r.enter(1000, 1000);
+    r.enter(1000, 1000, Instant::ZERO);
     assert_eq!(r.next_lost(), Some(Range { start: 0, end: 100 }));
     // Three segments have left, and one is lost.
     assert_eq!(r.pipe(MSS), 600);

@@ -53,7 +53,7 @@ fn pieces_sent_no_later_than_an_arrived_one_may_be_lost() {
     // A retransmitted piece is judged again when one sent later arrives: here, the second.
     let latest = arrive(&mut b, 100, 300).latest.unwrap();
     assert_eq!(latest, (ms(21), 300));
-    assert_eq!(b.lose(latest, |at| at < ms(21)), 600);
+    assert_eq!(b.lose(latest, |piece| piece.at < ms(21)), 600);
     assert_eq!(b.first_lost(), Some(Range { start: 0, end: 100 }));
 }
 
