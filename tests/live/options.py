@@ -86,17 +86,19 @@ NUMBERS = """
 import json, socket, struct, sys, time
 role, address, port = sys.argv[1], sys.argv[2], int(sys.argv[3])
 FIELDS = {"state": ("B", 0), "ca_state": ("B", 1), "retransmits": ("B", 2), "probes": ("B", 3), "backoff": ("B", 4),
-    "options": ("B", 5), "rto": ("I", 8), "ato": ("I", 12), "snd_mss": ("I", 16), "rcv_mss": ("I", 20), "unacked": ("I", 24),
+    "options": ("B", 5), "scales": ("B", 6), "app_limited": ("B", 7), "rto": ("I", 8), "ato": ("I", 12), "snd_mss": ("I", 16), "rcv_mss": ("I", 20), "unacked": ("I", 24),
     "sacked": ("I", 28), "lost": ("I", 32), "retrans": ("I", 36), "fackets": ("I", 40), "last_data_sent": ("I", 44),
-    "last_data_recv": ("I", 52), "pmtu": ("I", 60), "rcv_ssthresh": ("I", 64), "rtt": ("I", 68), "snd_cwnd": ("I", 80),
-    "advmss": ("I", 84), "reordering": ("I", 88), "rcv_space": ("I", 96), "total_retrans": ("I", 100),
+    "last_data_recv": ("I", 52), "last_ack_recv": ("I", 56), "pmtu": ("I", 60), "rcv_ssthresh": ("I", 64), "rtt": ("I", 68), "rttvar": ("I", 72), "snd_ssthresh": ("I", 76), "snd_cwnd": ("I", 80),
+    "advmss": ("I", 84), "reordering": ("I", 88), "rcv_rtt": ("I", 92), "rcv_space": ("I", 96), "total_retrans": ("I", 100),
     "pacing_rate": ("Q", 104), "max_pacing_rate": ("Q", 112), "bytes_acked": ("Q", 120), "bytes_received": ("Q", 128), "segs_out": ("I", 136),
     "segs_in": ("I", 140), "notsent_bytes": ("I", 144), "min_rtt": ("I", 148), "data_segs_in": ("I", 152),
     "data_segs_out": ("I", 156), "delivery_rate": ("Q", 160), "busy_time": ("Q", 168), "rwnd_limited": ("Q", 176),
     "sndbuf_limited": ("Q", 184), "delivered": ("I", 192), "delivered_ce": ("I", 196), "bytes_sent": ("Q", 200),
     "bytes_retrans": ("Q", 208), "dsack_dups": ("I", 216), "reord_seen": ("I", 220), "rcv_ooopack": ("I", 224),
-    "snd_wnd": ("I", 228), "rcv_wnd": ("I", 232), "total_rto": ("H", 240), "total_rto_recoveries": ("H", 242),
-    "total_rto_time": ("I", 244)}
+    "snd_wnd": ("I", 228), "rcv_wnd": ("I", 232), "rehash": ("I", 236), "total_rto": ("H", 240), "total_rto_recoveries": ("H", 242),
+    "total_rto_time": ("I", 244), "received_ce": ("I", 248), "delivered_e1_bytes": ("I", 252), "delivered_e0_bytes": ("I", 256),
+    "delivered_ce_bytes": ("I", 260), "received_e1_bytes": ("I", 264), "received_e0_bytes": ("I", 268),
+    "received_ce_bytes": ("I", 272), "accecn": ("I", 276)}
 def info(s):
     whole = s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 512)
     # A shorter buffer gets the head of the same, of whatever length.
@@ -140,10 +142,13 @@ time.sleep(0.5)
 EXACT = ["length", "state", "ca_state", "retransmits", "probes", "backoff", "options", "unacked", "sacked", "lost", "retrans",
          "fackets", "snd_mss", "advmss", "pmtu", "reordering", "total_retrans", "max_pacing_rate", "bytes_acked",
          "bytes_received", "notsent_bytes", "rwnd_limited", "sndbuf_limited", "delivered_ce", "bytes_sent", "bytes_retrans",
-         "dsack_dups", "reord_seen", "rcv_ooopack", "total_rto", "total_rto_recoveries", "total_rto_time"]
-# Fields that depend on time and on how segments are merged: only whether they are zero is compared.
+         "dsack_dups", "reord_seen", "rcv_ooopack", "total_rto", "total_rto_recoveries", "total_rto_time", "app_limited", "snd_ssthresh",
+         "rehash", "received_ce", "delivered_e1_bytes", "delivered_e0_bytes", "delivered_ce_bytes", "received_e1_bytes",
+         "received_e0_bytes", "received_ce_bytes", "accecn"]
+# Fields that depend on time and on how segments are merged: only whether they are zero is compared. (rcv_rtt is zero where a round
+# trip takes less than a millisecond of the timestamp clock.)
 ANY = ["rto", "ato", "rcv_mss", "last_data_sent", "last_data_recv", "rcv_ssthresh", "rtt", "snd_cwnd", "rcv_space",
-       "segs_out", "segs_in", "min_rtt", "pacing_rate",
+       "segs_out", "segs_in", "min_rtt", "pacing_rate", "rttvar",
        "data_segs_in", "data_segs_out", "delivery_rate", "delivered", "snd_wnd", "rcv_wnd"]
 
 

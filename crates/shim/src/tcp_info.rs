@@ -1,8 +1,9 @@
 //! `TCP_INFO`, from the numbers that the transport writes into the page.
 //!
 //! The transport is asked for them; if it does not answer within [`PATIENCE`], since it dies just now, they are those of a
-//! moment ago (100 ms, while it lives). Counts of segments are computed from bytes. Receive buffers do not grow and no
-//! round trip is measured for them: `tcpi_rcv_space` is the largest window, `tcpi_rcv_rtt` 0. Fields that Linux does not fill in are 0 here, too.
+//! moment ago (100 ms, while it lives). Counts of segments are computed from bytes. Receive buffers do not grow: `tcpi_rcv_ssthresh` is
+//! the largest window. AccECN's options (RFC 9768 §3.2.3) are not read, so that of what the peer counts by bytes nothing is known:
+//! `tcpi_delivered_e0_bytes` and the like are 0. Fields that Linux does not fill in are 0 here, too.
 
 use crate::socket::{Socket, bit};
 use crate::{domain, sys};
@@ -14,7 +15,7 @@ use eft_channel::socket::{SocketInfo, SocketStatistics};
 const TCP_LISTEN: u8 = 10;
 const TCP_CLOSE: u8 = 7;
 const TCP_TIME_WAIT: u32 = 6;
-/// `struct tcp_info` of Linux 6.18. The last 32 bytes are AccECN's: 0, as on a connection without it.
+/// `struct tcp_info` of Linux 6.18.
 pub const LEN: usize = 280;
 /// A delayed acknowledgement waits as long as Linux's shortest.
 const DELAY_US: u32 = 40_000;
@@ -138,7 +139,8 @@ impl Snapshot {
                 (80, info.cwnd_bytes / mss),
                 (84, more.advertised_mss),
                 (88, more.reordering.max(REORDERING)),
-                (96, more.window_max),
+                (92, more.receive_rtt_us),
+                (96, more.receive_space),
                 (100, info.retransmits),
             ],
         );
@@ -175,6 +177,10 @@ impl Snapshot {
                 (228, info.peer_window),
                 (232, more.window),
                 (244, more.timeout_recovery_ms),
+                (248, more.received_marked),
+                (264, more.received_bytes_by_mark[0]),
+                (268, more.received_bytes_by_mark[1]),
+                (272, more.received_bytes_by_mark[2]),
             ],
         );
         bytes[240..242].copy_from_slice(&short(more.timeouts_total));

@@ -99,6 +99,12 @@ pub struct SocketStatistics {
     pub window_gain: u32,
     /// The algorithm of congestion control, as in [`super::Opt::Congestion`]; 0: not known.
     pub congestion: u32,
+    /// The round trip in microseconds as the receiver sees it, and the most bytes that its reader took in one.
+    pub receive_rtt_us: u32,
+    pub receive_space: u32,
+    /// Segments that came marked (RFC 3168), and bytes that came in packets with ECT(1), with ECT(0) and marked.
+    pub received_marked: u32,
+    pub received_bytes_by_mark: [u32; 3],
 }
 
 impl SocketPage {

@@ -6,7 +6,7 @@
 //! alone: a limit that all connections shared would tell a stranger which of them exist (RFC 5961 §7 as first built;
 //! CVE-2016-5696).
 
-use super::block::{Block, NOWHERE, bit};
+use super::block::{Block, MSS_DEFAULT, NOWHERE, bit};
 use super::connection::{Connection, View};
 use super::counters::Counter;
 use super::live::due;
@@ -104,6 +104,15 @@ impl Connection<'_> {
     pub(super) fn note_heard(&mut self, now: Instant, segment: &Segment) {
         self.live.last_heard = now;
         let block = &mut self.block;
+        let statistics = &mut self.live.statistics;
+        if segment.len > 0
+            && segment.len >= statistics.counted.received_mss.max(MSS_DEFAULT as u32)
+            && block.has(bit::TIMESTAMPS)
+            && let Some((_, echo)) = segment.options.timestamps
+        {
+            let waits = block.rcv_nxt != block.rcv_taken;
+            statistics.arriving.on_echo(echo, block.timestamp(now), waits);
+        }
         let last_sent = block.rcv_acked as i64 + block.has(bit::RECEIVED_FIN) as i64;
         if let Some((value, _)) = segment.options.timestamps
             && block.has(bit::TIMESTAMPS)

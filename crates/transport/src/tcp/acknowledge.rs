@@ -51,8 +51,8 @@ fn edge_within(block: &Block, ring_edge: u64) -> u64 {
 impl Connection<'_> {
     /// Sets the window's right edge as far as it may go without silly steps, and returns the window
     /// field of an ordinary segment.
-    pub(super) fn offer_window(&mut self) -> u16 {
-        let live = &*self.live;
+    pub(super) fn offer_window(&mut self, now: Instant) -> u16 {
+        let live = &mut *self.live;
         let block = &mut self.block;
         let Some(page) = &live.page else {
             let left = block.rcv_adv.saturating_sub(block.rcv_nxt);
@@ -63,6 +63,7 @@ impl Connection<'_> {
         let taken = page.receive_taken();
         if taken >= block.rcv_taken && taken <= block.rcv_nxt {
             block.rcv_taken = taken;
+            live.statistics.arriving.on_taken(now, taken, block.rcv_nxt - taken);
         }
         let scale = block.receive_scale;
         let limit = promisable(page, scale);
@@ -232,7 +233,7 @@ impl Tcp {
             return false;
         }
         let mut c = self.connection(i);
-        let window = c.offer_window();
+        let window = c.offer_window(cx.now);
         let mut options = c.ordinary_options(cx);
         c.add_sack(&mut options);
         let flags = c.acknowledging_flags(true);

@@ -96,6 +96,9 @@ impl Connection<'_> {
     /// Handles the mark and CWR of an acceptable segment with text (RFC 3168 §6.1.3). A segment with CWR may itself be
     /// marked.
     pub(super) fn take_marks(&mut self, cx: &Context, segment: &Segment) {
+        if segment.ecn != 0 {
+            self.live.statistics.on_received_markable(segment);
+        }
         if self.block.has(bit::ACCURATE) {
             return self.count_marks(cx, segment);
         }

@@ -101,12 +101,17 @@ impl Connection<'_> {
         let wished = page.map_or(0, |p| p.option(Opt::MaxSegment));
         let options = if b.has(bit::TIMESTAMPS) { TIMESTAMPS_LEN as u32 } else { 0 };
         let own_mss = (path_mss(b, cold.path_mtu) as u32).saturating_sub(options);
+        let advertised_mss = if wished == 0 { own_mss } else { own_mss.min(wished - options.min(wished)) };
         let window_max = page.map_or(0, |p| promisable(p, b.receive_scale));
+        // What Linux expects of a reader before it is measured (`TCP_INIT_CWND` segments).
+        let first_space = clip(window_max).min(10 * advertised_mss);
         // An active opener's SYN counts, and so does a FIN, as on Linux.
         let syn = (b.has(bit::CONNECTED) && !b.has(bit::PASSIVE)) as u64;
         let unanswered = b.flight_size() > 0 || matches!(b.state(), State::SynSent | State::SynReceived);
         let model = b.congestion.model();
-        let (pacing_gain, window_gain) = live.bbr.as_ref().map_or((0, 0), |bbr| bbr.gains());
+        // Before the first acknowledgment Linux tells the round trip of the handshake, and that nothing is faster.
+        let (pacing_gain, window_gain) = live.bbr.as_ref().map_or((256, 256), |bbr| bbr.gains());
+        let path_rtt_us = if model.min_rtt_us == 0 { b.rtt.min_us } else { model.min_rtt_us };
         SocketStatistics {
             incarnation: cold.incarnation,
             phase: match live.recovery.phase {
@@ -127,7 +132,7 @@ impl Connection<'_> {
             again_bytes: clip(again),
             unsent_bytes: clip(b.snd_end.saturating_sub(b.snd_nxt)),
             path_mtu: cold.path_mtu as u32,
-            advertised_mss: if wished == 0 { own_mss } else { own_mss.min(wished - options.min(wished)) },
+            advertised_mss,
             received_mss: live.statistics.counted.received_mss.max(RECEIVED_MSS_MIN.min(own_mss)),
             window_max: clip(window_max),
             window: clip(b.rcv_adv.saturating_sub(b.rcv_nxt)),
@@ -138,7 +143,9 @@ impl Connection<'_> {
             pacing_limit: !live.pace.limit,
             pacing_rate: !self.pacing_rate(),
             path_bandwidth: model.bandwidth,
-            path_rtt_us: model.min_rtt_us,
+            path_rtt_us,
+            receive_rtt_us: live.statistics.arriving.rtt_us(),
+            receive_space: live.statistics.arriving.space(first_space),
             pacing_gain,
             window_gain,
             congestion: b.congestion.algorithm + 1,

@@ -49,6 +49,7 @@ mod acknowledge;
 mod ao;
 mod ao_keys;
 mod application;
+mod arriving;
 mod asked;
 mod asking;
 pub mod block;

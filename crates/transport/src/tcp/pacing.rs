@@ -11,6 +11,7 @@
 //! Derived state: after a rebirth the pace begins anew.
 
 use super::congestion::Congestion;
+use super::congestion::bbr::FIRST_PERCENT;
 use crate::timers::NEVER;
 use core::str::FromStr;
 use core::time::Duration;
@@ -129,10 +130,14 @@ impl Pace {
     }
 }
 
-/// The rate of a window in bytes per second, as Linux's `tcp_update_pacing_rate` has it; `None` before a round trip is measured.
+/// The rate of a window in bytes per second, as Linux's `tcp_update_pacing_rate` has it; `None` before a round trip is measured. Of BBR
+/// it is the first, with which the search for the path's begins (`bbr_init_pacing_rate_from_rtt`).
 pub fn window_rate(congestion: &Congestion, srtt_us: u32) -> Option<u64> {
-    let grows_fast = congestion.cwnd < congestion.ssthresh / 2;
-    let percent = if grows_fast { 200 } else { 120 };
+    let percent = match () {
+        _ if congestion.is_by_rate() => FIRST_PERCENT,
+        _ if congestion.cwnd < congestion.ssthresh / 2 => 200,
+        _ => 120,
+    };
     (congestion.cwnd as u64 * percent * 10_000).checked_div(srtt_us as u64)
 }
 

@@ -16,6 +16,8 @@ pub struct Stamp {
     first_sent_at: Instant,
     /// The application had nothing more to send (`P.is_app_limited`).
     limited: bool,
+    /// Not so of what a predecessor sent.
+    is_known: bool,
 }
 
 /// A measured rate (§3.1.1.3).
@@ -46,6 +48,7 @@ pub struct Rate {
     first_sent_at: Instant,
     /// What is sent counts as limited by the application until more than so many bytes are delivered; 0: it does not.
     limited_until: u64,
+    has_begun: bool,
 }
 
 impl Rate {
@@ -59,16 +62,18 @@ impl Rate {
         self.limited_until != 0
     }
 
-    /// A piece is about to be sent (§3.2); `idle`: nothing is in flight.
+    /// A piece is about to be sent (§3.2); `idle`: nothing is in flight. What a predecessor has in flight counts as nothing.
     pub fn on_send(&mut self, now: Instant, idle: bool) -> Stamp {
-        if idle {
+        if idle || !self.has_begun {
             (self.first_sent_at, self.delivered_at) = (now, now);
+            self.has_begun = true;
         }
         Stamp {
             delivered: self.delivered,
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
             limited: self.is_limited(),
+            is_known: true,
         }
     }
 
@@ -94,7 +99,7 @@ impl Rate {
         if self.delivered > self.limited_until {
             self.limited_until = 0;
         }
-        let (sent_at, stamp) = newest?;
+        let (sent_at, stamp) = newest.filter(|(_, stamp)| stamp.is_known)?;
         self.first_sent_at = sent_at;
         let sending = sent_at.saturating_since(stamp.first_sent_at);
         let acknowledging = now.saturating_since(stamp.delivered_at);

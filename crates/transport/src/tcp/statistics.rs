@@ -3,8 +3,11 @@
 //! Derived state: a successor continues from the counts that its predecessor last published (at most 100 ms before
 //! its death). Numbers in the block are published from there ([`super::info`]).
 
+use super::arriving::Arriving;
+use super::rate::Sample;
 use super::segment::Segment;
 use eft_base::Instant;
+use eft_base::wire::ECN_EXPERIENCED;
 use eft_channel::socket::SocketStatistics;
 
 /// As Linux's `tcp_max_reordering`.
@@ -25,24 +28,13 @@ pub(crate) enum Busy {
     Ring = 3,
 }
 
-/// Bytes delivered within one round trip.
-#[derive(Clone, Copy, Debug, Default)]
-struct Round {
-    /// It is over when this offset is acknowledged.
-    end: u64,
-    began: Instant,
-    bytes: u64,
-    /// The window was not full all the time.
-    limited: bool,
-}
-
 #[derive(Default)]
 pub(crate) struct Statistics {
     /// Numbers that are not in the block.
     pub counted: SocketStatistics,
+    pub arriving: Arriving,
     pub busy: Busy,
     pub busy_since: Instant,
-    round: Round,
     /// When the present recovery from a timeout began.
     recovering_since: Option<Instant>,
 }
@@ -80,6 +72,19 @@ impl Statistics {
         }
     }
 
+    /// An acceptable segment came whose packet says that it may be marked, or is (RFC 3168 §5).
+    pub fn on_received_markable(&mut self, segment: &Segment) {
+        let c = &mut self.counted;
+        if segment.ecn == ECN_EXPERIENCED {
+            c.received_marked = c.received_marked.wrapping_add(segment.count.max(1));
+        }
+        if let Some(bytes) =
+            (segment.ecn as usize).checked_sub(1).and_then(|i| c.received_bytes_by_mark.get_mut(i))
+        {
+            *bytes = bytes.wrapping_add(segment.len);
+        }
+    }
+
     pub fn on_out_of_order(&mut self, segments: u32) {
         self.counted.out_of_order = self.counted.out_of_order.wrapping_add(segments);
     }
@@ -102,41 +107,23 @@ impl Statistics {
         self.on_recovered(now);
     }
 
-    /// Something is sent after nothing was in flight: a round begins.
-    pub fn begin_round(&mut self, now: Instant, end: u64) {
-        self.round = Round { end, began: now, ..Round::default() };
-    }
-
-    /// `bytes` were delivered; `limited`: the window has room, and there are no data to fill it.
-    pub fn on_delivered(&mut self, bytes: u64, mss: u32, limited: bool) {
+    pub fn on_delivered(&mut self, bytes: u64, mss: u32) {
         let segments = bytes.div_ceil(mss as u64) as u32;
         self.counted.delivered = self.counted.delivered.wrapping_add(segments);
-        self.round.bytes += bytes;
-        self.round.limited |= limited;
+    }
+
+    /// A rate was measured. One that the application limits is only a lower bound, and never makes the known one less.
+    pub fn on_sample(&mut self, sample: &Sample) {
+        let (rate, c) = (sample.bandwidth(), &mut self.counted);
+        if !sample.limited || rate >= c.delivery_rate {
+            (c.delivery_rate, c.application_limited) = (rate, sample.limited as u32);
+        }
     }
 
     /// These of the delivered bytes were acknowledged with the echo of a mark (RFC 3168).
     pub fn on_delivered_marked(&mut self, bytes: u64, mss: u32) {
         let segments = bytes.div_ceil(mss as u64) as u32;
         self.counted.delivered_marked = self.counted.delivered_marked.wrapping_add(segments);
-    }
-
-    /// Everything below `una` is acknowledged. A round limited by the application gives only a lower bound of the
-    /// rate.
-    pub fn end_round(&mut self, now: Instant, una: u64, nxt: u64, min_rtt_us: u32) {
-        let round = self.round;
-        if una < round.end {
-            return;
-        }
-        let us = now.saturating_since(round.began).as_micros() as u64;
-        if us > 0 && us >= min_rtt_us as u64 && round.bytes > 0 {
-            let rate = (round.bytes as u128 * 1_000_000 / us as u128).min(u64::MAX as u128) as u64;
-            if !round.limited || rate > self.counted.delivery_rate {
-                self.counted.delivery_rate = rate;
-                self.counted.application_limited = round.limited as u32;
-            }
-        }
-        self.begin_round(now, nxt);
     }
 
     /// The retransmission timer ran out. `first`: for the first time for this data.

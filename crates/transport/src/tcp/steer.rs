@@ -1,9 +1,11 @@
-//! Connections whose congestion control sets a rate ([`super::congestion::bbr`]): what it is told, and when.
+//! How fast the network delivers ([`super::rate`]), and connections whose congestion control sets a rate by it
+//! ([`super::congestion::bbr`]): what it is told, and when.
 
 use super::ack::Heard;
 use super::congestion::bbr::{Ack, Bbr, Stage};
 use super::connection::Connection;
 use super::decide::Wait;
+use super::rate::Sample;
 use super::recovery::Phase;
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -11,13 +13,17 @@ use eft_base::Instant;
 use eft_component::Context;
 
 impl Connection<'_> {
+    /// The rate that an acknowledgment shows.
+    pub(super) fn measure_rate(&mut self, now: Instant, heard: &Heard) -> Option<Sample> {
+        let min_rtt = Duration::from_micros(self.block.rtt.min_us as u64);
+        self.live.rate.on_ack(now, heard.delivered.bytes, heard.delivered.newest, min_rtt)
+    }
+
     /// Takes an acknowledgment that showed the loss of `lost` bytes.
-    pub(super) fn steer(&mut self, cx: &Context, heard: &Heard, lost: u64) {
+    pub(super) fn steer(&mut self, cx: &Context, heard: &Heard, sample: Option<Sample>, lost: u64) {
         let live = &mut *self.live;
         let block = &mut self.block;
         let mss = block.segment_size();
-        let min_rtt = Duration::from_micros(block.rtt.min_us as u64);
-        let sample = live.rate.on_ack(cx.now, heard.delivered.bytes, heard.delivered.newest, min_rtt);
         let in_flight = live.recovery.pipe(mss);
         let ack = Ack {
             now: cx.now,
@@ -46,9 +52,6 @@ impl Connection<'_> {
 
     /// What is sent next is stamped; `idle`: nothing is in flight.
     pub(super) fn stamp_sending(&mut self, now: Instant, idle: bool) {
-        if !self.block.congestion.is_by_rate() {
-            return;
-        }
         let live = &mut *self.live;
         if idle
             && live.rate.is_limited()
@@ -62,7 +65,7 @@ impl Connection<'_> {
     /// Nothing more goes out now: whether that is for want of data.
     pub(super) fn note_limit(&mut self, wait: Wait) {
         let live = &mut *self.live;
-        if !self.block.congestion.is_by_rate() || live.recovery.next_lost().is_some() {
+        if live.recovery.next_lost().is_some() {
             return;
         }
         let mss = self.block.segment_size();

@@ -33,11 +33,6 @@ impl Usage {
         let congestion = &block.congestion;
         self.is_limited || (congestion.in_slow_start() && (congestion.cwnd as u64) < 2 * self.flight_size)
     }
-
-    /// Whether the window limits what is sent.
-    pub fn is_limited(&self) -> bool {
-        self.is_limited
-    }
 }
 
 #[cfg(test)]

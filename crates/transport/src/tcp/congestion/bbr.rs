@@ -26,6 +26,8 @@ const UNIT: u64 = 256;
 /// 2/ln 2, by which the rate doubles in each round trip (§4.3.2), and its inverse, which drains what it queued.
 const HIGH_GAIN: u64 = 739;
 const DRAIN_GAIN: u64 = 88;
+/// That gain in percent, less the margin of a hundredth that Linux keeps.
+pub const FIRST_PERCENT: u64 = 286;
 /// Cruising (§4.3.4): one round trip more than the path delivers, one less, and six as much.
 const CYCLE: [u64; 8] = [320, 192, 256, 256, 256, 256, 256, 256];
 const CRUISING_GAIN: u64 = 512;
@@ -270,7 +272,7 @@ impl Bbr {
         let age = ack.now.saturating_since(Instant(model.min_rtt_at));
         let is_old = model.min_rtt_us != 0 && age > MIN_RTT_LIFE;
         if let Some(us) = ack.rtt_us
-            && (model.min_rtt_us == 0 || us < model.min_rtt_us || is_old)
+            && (model.min_rtt_us == 0 || us <= model.min_rtt_us || is_old)
         {
             (model.min_rtt_us, model.min_rtt_at) = (us.max(1), ack.now.as_nanos());
         }
@@ -309,7 +311,7 @@ impl Bbr {
     fn set_rate(&mut self, model: &Model, cwnd: u32, ack: &Ack) {
         if self.rate == 0 {
             let rtt_us = if ack.srtt_us == 0 { FIRST_RTT_US } else { ack.srtt_us as u64 };
-            self.rate = cwnd as u64 * 1_000_000 / rtt_us * HIGH_GAIN / UNIT;
+            self.rate = cwnd as u64 * 10_000 * FIRST_PERCENT / rtt_us;
         }
         let gain = self.gains().0 as u128;
         let rate = (model.cruising_rate() as u128 * gain / UNIT as u128).min(u64::MAX as u128) as u64;

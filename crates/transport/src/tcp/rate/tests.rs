@@ -56,3 +56,14 @@ fn an_interval_that_no_round_trip_fits_into_says_nothing() {
     assert_eq!(rate.on_ack(ms(50), 0, None, RTT), None);
     assert_eq!(rate.delivered(), 1000);
 }
+
+/// What a predecessor sent has no stamp: its acknowledgment measures nothing, and does not reach into the intervals of what is sent
+/// meanwhile.
+#[test]
+fn what_a_predecessor_sent_is_not_measured() {
+    let mut rate = Rate::default();
+    let again = rate.on_send(ms(1000), false);
+    assert_eq!(rate.on_ack(ms(1050), 5000, Some((Instant::ZERO, Stamp::default())), RTT), None);
+    let sample = rate.on_ack(ms(1100), 5000, Some((ms(1000), again)), RTT).expect("measured");
+    assert_eq!((sample.delivered, sample.interval), (10_000, RTT));
+}

@@ -1,4 +1,5 @@
 use super::*;
+use core::time::Duration;
 
 fn at(ms: u64) -> Instant {
     Instant::from_millis(ms)
@@ -18,20 +19,25 @@ fn time_is_counted_by_what_limits() {
 }
 
 #[test]
-fn a_round_that_the_application_limits_never_lowers_the_rate() {
+fn a_sample_that_the_application_limits_never_lowers_the_rate() {
     let mut s = Statistics::default();
-    s.begin_round(at(0), 10_000);
-    s.on_delivered(10_000, 1000, false);
-    s.end_round(at(100), 9_999, 20_000, 0);
-    assert_eq!(s.counted.delivery_rate, 0, "the round goes on");
-    s.end_round(at(100), 10_000, 11_000, 0);
-    assert_eq!((s.counted.delivery_rate, s.counted.application_limited), (100_000, 0));
-    s.on_delivered(1000, 1000, true);
-    s.end_round(at(200), 11_000, 31_000, 0);
-    assert_eq!((s.counted.delivery_rate, s.counted.application_limited), (100_000, 0));
-    s.on_delivered(20_000, 1000, true);
-    s.end_round(at(300), 31_000, 31_000, 0);
-    assert_eq!((s.counted.delivery_rate, s.counted.application_limited), (200_000, 1));
+    let mut sample = |delivered, limited| {
+        let interval = Duration::from_millis(100);
+        s.on_sample(&Sample { delivered, interval, prior_delivered: 0, limited });
+        (s.counted.delivery_rate, s.counted.application_limited)
+    };
+    assert_eq!(sample(10_000, false), (100_000, 0));
+    assert_eq!(sample(1000, true), (100_000, 0));
+    assert_eq!(sample(20_000, true), (200_000, 1));
+    assert_eq!(sample(5000, false), (50_000, 0));
+}
+
+#[test]
+fn what_is_delivered_is_counted_in_segments() {
+    let mut s = Statistics::default();
+    for bytes in [10_000, 1000, 20_000] {
+        s.on_delivered(bytes, 1000);
+    }
     assert_eq!(s.counted.delivered, 31);
 }
 

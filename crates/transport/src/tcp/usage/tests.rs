@@ -37,8 +37,8 @@ fn a_new_round_trip_is_judged_anew() {
     usage.update(&block(0, 10_000), true);
     usage.sent = true;
     usage.update(&block(9000, 10_500), false);
-    assert!(usage.is_limited(), "the window was full in this one");
+    assert!(usage.is_limited, "the window was full in this one");
     usage.sent = true;
     usage.update(&block(10_000, 10_500), false);
-    assert!(!usage.is_limited());
+    assert!(!usage.is_limited);
 }
