@@ -141,6 +141,13 @@ impl Connection<'_> {
         }
     }
 
+    /// The peer's FIN arrived. A program mostly answers it at once by its own, which acknowledges it, too, so it waits for that, as
+    /// on Linux: a short connection takes one packet less.
+    pub(super) fn owe_acknowledgement_of_end(&mut self, now: Instant) {
+        let live = &mut *self.live;
+        live.ack_at = live.ack_at.min(now + DELAY);
+    }
+
     /// Within this host a segment that is not full shows that the sender has no more, or that its buffer is full of what is not
     /// acknowledged, which may be less than two full segments of a path without a device. If the application says nothing that
     /// would carry the acknowledgment, a delay would only hold such a sender up. (Linux acknowledges when the reader has taken

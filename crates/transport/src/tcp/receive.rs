@@ -11,9 +11,9 @@ use super::segment::{Segment, Unfit, parse};
 use super::verifying::Arrived;
 use crate::edge::Out;
 use eft_arena::docket::Kind;
-use eft_base::PacketRef;
 use eft_base::errno::{ECONNREFUSED, ECONNRESET, EPIPE};
 use eft_base::wire::{TCP_ACK, TCP_FIN, TCP_RST, TCP_SYN};
+use eft_base::{Instant, PacketRef};
 use eft_component::{Context, Outbox};
 
 impl Connection<'_> {
@@ -100,23 +100,26 @@ impl Connection<'_> {
     }
 
     /// Step 8. True if TIME-WAIT begins.
-    fn receive_fin(&mut self) -> bool {
+    fn receive_fin(&mut self, now: Instant) -> bool {
         let block = &mut self.block;
         if block.has(bit::RECEIVED_FIN) || block.rcv_nxt != block.rcv_fin_at || !block.state().may_receive() {
             return false;
         }
         block.set(bit::RECEIVED_FIN);
         match block.state() {
-            State::Established => block.set_state(State::CloseWait),
+            State::Established => {
+                block.set_state(State::CloseWait);
+                self.owe_acknowledgement_of_end(now);
+            }
             State::FinWait1 if block.fin_acknowledged() => return true,
             State::FinWait1 => {
                 block.set_state(State::Closing);
-                self.mark(due::HANG_UP);
+                self.mark(due::ACK | due::HANG_UP);
             }
             _ => return true,
         }
         self.refresh_flags();
-        self.mark(due::ACK | due::READABLE | due::END_OF_STREAM);
+        self.mark(due::READABLE | due::END_OF_STREAM);
         false
     }
 
@@ -356,7 +359,7 @@ impl Tcp {
         if segment.has(TCP_FIN) {
             c.note_fin(segment);
         }
-        if c.receive_fin() {
+        if c.receive_fin(cx.now) {
             self.enter_time_wait(cx, i);
             self.connection(i).mark(due::ACK);
         }

@@ -69,6 +69,35 @@ fn both_sides_may_close_and_open_at_once() {
 }
 
 #[test]
+fn a_fin_is_acknowledged_by_the_programs_own_or_after_a_moment() {
+    let half_closed = || {
+        let (mut s, socket) = Script::connected(quiet_plan());
+        s.say(FIN | ACK, &[]);
+        assert_eq!(states(&s.world, 1), [State::CloseWait]);
+        assert!(s.hear().is_empty(), "the program may close, too");
+        (s, socket)
+    };
+    let (mut s, socket) = half_closed();
+    let next = s.seq;
+    App::close(&mut s.world, 1, socket);
+    let heard = s.hear();
+    assert_eq!(heard.iter().map(|h| (h.flags, h.ack)).collect::<Vec<_>>(), [(FIN | ACK, next)]);
+
+    let (mut s, _) = half_closed();
+    assert!(s.wait(Duration::from_millis(30)).is_empty());
+    let next = s.seq;
+    let heard = s.wait(Duration::from_millis(20));
+    assert_eq!(heard.iter().map(|h| (h.flags, h.ack)).collect::<Vec<_>>(), [(ACK, next)]);
+
+    // One that comes again was not acknowledged in time.
+    let (mut s, _) = half_closed();
+    let next = s.seq;
+    s.say_at(next.wrapping_sub(1), FIN | ACK, &[]);
+    let heard = s.hear();
+    assert_eq!(heard.iter().map(|h| (h.flags, h.ack)).collect::<Vec<_>>(), [(ACK, next)]);
+}
+
+#[test]
 fn simultaneous_open_gives_one_connection() {
     let mut s = Script::new(quiet_plan());
     // Side 1 connects to the script, which answers with a SYN of its own.
