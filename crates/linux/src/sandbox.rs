@@ -85,14 +85,12 @@ pub fn enter(users: Users) -> Result<bool> {
     isolation::unshare(users == Users::Unknown);
     let landlock = isolation::enter_landlock()?;
     keep_capabilities(&[])?;
-    // sockets asks the kernel who sends, and looks at packets one behind the other; servers set no other option of a socket.
+    // sockets asks the kernel who sends; servers set no other option of a socket.
     let is = |argument: u8, value: i32| {
         SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value as u64)
     };
-    let option = |option: i32| SeccompRule::new(vec![is(1, libc::SOL_SOCKET)?, is(2, option)?]);
-    let options = [libc::SO_PASSCRED, libc::SO_PEEK_OFF].map(option);
-    let options = options.into_iter().collect::<std::result::Result<Vec<_>, _>>().doing("sandbox")?;
-    filter(&[], vec![(libc::SYS_setsockopt, options)])?;
+    let rule = || SeccompRule::new(vec![is(1, libc::SOL_SOCKET)?, is(2, libc::SO_PASSCRED)?]);
+    filter(&[], vec![(libc::SYS_setsockopt, vec![rule().doing("sandbox")?])])?;
     Ok(landlock)
 }
 

@@ -78,12 +78,7 @@ pub fn peek_with_sender(
 /// From now on each [look](peek_with_sender) shows the next packet, as long as the one before is not [taken out](take_out). It
 /// begins with the first that is there.
 pub fn look_on(at: impl AsFd) -> Result<(), Errno> {
-    look_behind(at, 0)
-}
-
-/// The same, but it begins behind packets that have so many bytes together.
-pub fn look_behind(at: impl AsFd, bytes: usize) -> Result<(), Errno> {
-    let begin = bytes as libc::c_int;
+    let begin: libc::c_int = 0;
     // SAFETY: an option of one int.
     outcome(unsafe {
         libc::setsockopt(

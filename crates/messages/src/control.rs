@@ -44,9 +44,6 @@ pub mod op {
     /// Custodian: the domain's processes say hello on the other end of the SEQPACKET socketpair of which
     /// one end is passed. No reply.
     pub const ROOT: u32 = 10;
-    /// Somebody waits in the kernel for a connection that was accepted a moment ago: the transports get the far ends of all that
-    /// this process has told of. No reply.
-    pub const WATCHED: u32 = 12;
     /// How this process names itself in the pages of connections that it accepts and holds without descriptors: `value` of the reply.
     /// What it holds is closed when its connection to sockets ends.
     pub const HOLD: u32 = 14;

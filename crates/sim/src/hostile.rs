@@ -17,7 +17,7 @@ use std::net::IpAddr;
 pub const CONNECTION: ConnectionId = ConnectionId(2);
 
 /// What it asks for. Not for a domain, which its custodian has, and not to say hello.
-const ASKED: [u32; 11] = [
+const ASKED: [u32; 10] = [
     op::OPEN,
     op::OPEN,
     op::BIND,
@@ -25,7 +25,6 @@ const ASKED: [u32; 11] = [
     op::CONNECT,
     op::ACCEPTED,
     op::SHADOW,
-    op::WATCHED,
     op::OWNER,
     op::MEMBERSHIP,
     u32::MAX,

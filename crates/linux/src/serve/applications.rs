@@ -10,7 +10,6 @@ mod connections;
 mod ends;
 mod loopback;
 mod survivors;
-mod unhurried;
 
 use super::Surroundings;
 use crate::protocol::{FromServer, Role, ToServer};
@@ -23,7 +22,7 @@ use eft_component::Component;
 use eft_component::sockets::{ConnectionId, Effect, Event, Handle};
 use eft_messages::control::{Reply, op};
 use rustix::event::epoll;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use survivors::Survivors;
 
@@ -48,8 +47,6 @@ struct Far {
     token: u64,
     /// The transport that owns the socket.
     transport: ComponentId,
-    /// The supervisor has it, too.
-    kept: bool,
 }
 
 struct Domain {
@@ -89,8 +86,6 @@ pub struct Applications {
     custodians: HashMap<DomainId, ConnectionId>,
     domains: HashMap<DomainId, Domain>,
     far: HashMap<SocketId, Far>,
-    /// Closed ones whose far ends others still have.
-    left: HashSet<SocketId>,
     /// Far ends from before a crash that are not in the set yet, in the order in which they came.
     unwatched: VecDeque<SocketId>,
     /// Programs' connections from before a crash that were not read to their end yet. What was said there of a slot's next socket
@@ -98,20 +93,12 @@ pub struct Applications {
     unread: Vec<(ConnectionId, Option<DomainId>)>,
     survivors: Survivors,
     loopback: HashMap<(SocketId, bool), (OwnedFd, u64)>,
-    /// Streams whose owners others were told of.
-    owned: HashSet<SocketId>,
     handles: HashMap<Handle, OwnedFd>,
     next_handle: u64,
-    /// Those among them that nobody else needs yet.
-    unhurried: HashSet<Handle>,
-    /// When packets are to be taken out that stay in sockets.
-    settle_at: Option<Instant>,
     /// Connections whose first packet is being carried out in this turn, and is still in the socket.
     unfinished: Vec<ConnectionId>,
     /// Those that ended in this turn.
     ended: Vec<ConnectionId>,
-    /// Those whose next packet waits until what stays before it is settled.
-    blocked: Vec<ConnectionId>,
     /// Those whose first packet was carried out in the last turn: there may be more.
     finished: Vec<ConnectionId>,
 }
@@ -137,19 +124,14 @@ impl Applications {
             custodians: HashMap::new(),
             domains: HashMap::new(),
             far: HashMap::new(),
-            left: HashSet::new(),
             unwatched: VecDeque::new(),
             unread: Vec::new(),
             survivors: Survivors::default(),
             loopback: HashMap::new(),
-            owned: HashSet::new(),
             handles: HashMap::new(),
             next_handle: 1,
-            unhurried: HashSet::new(),
-            settle_at: None,
             unfinished: Vec::new(),
             ended: Vec::new(),
-            blocked: Vec::new(),
             finished: Vec::new(),
         })
     }
@@ -211,30 +193,23 @@ impl Applications {
         match effect {
             Effect::Reply { connection, reply } => self.reply(connection, reply, &[]),
             Effect::Keep { socket, transport, handle } => {
-                let may_wait = self.unhurried.remove(&handle);
                 if let Some(fd) = self.handles.remove(&handle) {
-                    self.keep(socket, transport, fd, may_wait);
+                    self.keep(socket, transport, fd);
                 }
             }
             Effect::Owner { socket, transport, handle } => {
                 if let Some(bell) = self.handles.remove(&handle) {
                     let SocketId { domain, slot } = socket;
                     super::tell(&self.control, &FromServer::KeepOwner { domain, slot, transport }, &[&bell]);
-                    self.owned.insert(socket);
                 }
             }
-            Effect::Leave(socket) => self.leave(socket),
+            Effect::Leave(socket) => self.drop_socket(socket),
             Effect::Drop(socket) => {
-                self.left.remove(&socket);
-                if self.drop_socket(socket) {
-                    let dropped = FromServer::Drop { domain: socket.domain, slot: socket.slot };
-                    super::tell(&self.control, &dropped, &[]);
-                }
+                self.drop_socket(socket);
+                let dropped = FromServer::Drop { domain: socket.domain, slot: socket.slot };
+                super::tell(&self.control, &dropped, &[]);
             }
-            Effect::Discard(handle) => {
-                self.unhurried.remove(&handle);
-                self.handles.remove(&handle);
-            }
+            Effect::Discard(handle) => drop(self.handles.remove(&handle)),
             Effect::WatchLoopback { socket, handle } => {
                 if let Some(fd) = self.handles.remove(&handle) {
                     self.keep_loopback(socket, false, fd);
@@ -259,7 +234,6 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
 
     fn poll(&mut self, ready: bool, emit: &mut dyn FnMut(Event)) {
         self.watch_some();
-        self.settle_in_time();
         for id in std::mem::take(&mut self.finished) {
             self.read_connection(id, emit);
         }
@@ -268,15 +242,15 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
         }
         let mut events = [const { std::mem::MaybeUninit::<epoll::Event>::uninit() }; 64];
         let zero = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
-        let ready: Vec<(u64, epoll::EventFlags)> = match epoll::wait(&self.set, &mut events, Some(&zero)) {
-            Ok((ready, _)) => ready.iter().map(|e| (e.data.u64(), e.flags)).collect(),
+        let tokens: Vec<u64> = match epoll::wait(&self.set, &mut events, Some(&zero)) {
+            Ok((ready, _)) => ready.iter().map(|e| e.data.u64()).collect(),
             Err(_) => return,
         };
-        for (token, flags) in ready {
+        for token in tokens {
             match self.watched.get(&token).copied() {
                 Some(Watched::Listener) => self.accept(),
                 Some(Watched::Connection(id)) => self.read_connection(id, emit),
-                Some(Watched::Far(socket) | Watched::HungUp(socket)) if self.has_closed(socket, flags) => {
+                Some(Watched::Far(socket) | Watched::HungUp(socket)) if self.is_closed(socket) => {
                     emit(Event::Closed(socket))
                 }
                 Some(Watched::Far(socket)) => self.watch_again(socket, token),
@@ -290,7 +264,7 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
     fn end_turn(&mut self) -> Option<Instant> {
         self.finish_requests();
         self.forget_ended();
-        self.settle_at
+        None
     }
 
     fn pending(&self) -> bool {
@@ -301,11 +275,6 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
         vec![self.set.as_fd()]
     }
 
-    /// A successor of a transport knows of no thread that its predecessor left asleep, until it has the far end.
-    fn connected(&mut self, _peer: ComponentId) {
-        self.settle_all();
-    }
-
     fn domain_opened(&mut self, domain: DomainId, arena: &Arena, fd: OwnedFd, bell: Option<OwnedFd>) {
         let Some(bell) = bell else { return };
         self.domains.insert(domain, Domain { arena: arena.clone(), arena_fd: fd, bell });
@@ -314,11 +283,8 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
     fn domain_closed(&mut self, domain: DomainId) {
         self.domains.remove(&domain);
         self.survivors.forget_domain(domain);
-        self.left.retain(|socket| socket.domain != domain);
         let sockets: Vec<SocketId> = self.far.keys().filter(|s| s.domain == domain).copied().collect();
-        for socket in sockets {
-            self.drop_socket(socket);
-        }
+        sockets.into_iter().for_each(|socket| self.drop_socket(socket));
     }
 
     fn control(&mut self, message: ToServer, fds: Vec<OwnedFd>, emit: &mut dyn FnMut(Event)) {

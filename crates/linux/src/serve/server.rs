@@ -337,7 +337,6 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
                 let mut port = make_port(peer, &ours, &theirs, &their_position, &our_position, status)?;
                 port.same_thread = self.company.contains(&peer);
                 self.server.connect(&mut self.live, port);
-                self.live.surroundings.connected(peer);
             }
             ToServer::Disconnect { peer } => {
                 self.server.take_rest(&mut self.live);

@@ -3,7 +3,7 @@
 use crate::capture::{CaptureSlot, CaptureWriter};
 use crate::protocol::{ArenaShape, FromServer, ToServer};
 use crate::{Error, Result, memory};
-use eft_base::{ComponentId, DomainId, Instant, PoolId};
+use eft_base::{DomainId, Instant, PoolId};
 use eft_channel::Shared;
 use eft_channel::notify::Doorbell;
 use eft_channel::socket::{Arena, Geometry};
@@ -44,9 +44,6 @@ pub trait Surroundings<C: Component> {
     fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
         Vec::new()
     }
-
-    /// A neighbour was connected, or its successor.
-    fn connected(&mut self, _peer: ComponentId) {}
 
     /// The process sleeps on the descriptors of this set, because some server of it has descriptors.
     fn sleeps_on(&mut self, _set: &Arc<OwnedFd>) {}

@@ -86,10 +86,6 @@ impl Control {
             sys::send(fd, reply.as_bytes(), &[]);
             return;
         }
-        // It mirrors readiness into each far end at once.
-        if request.op == op::WATCHED {
-            return;
-        }
         if request.op != op::ACCEPTED && self.drop_next.swap(false, Ordering::SeqCst) {
             self.network.lock().unwrap().reborn();
             return;

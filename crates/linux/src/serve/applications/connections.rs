@@ -1,7 +1,6 @@
 //! Connections of programs: accepting, reading and answering them.
 
 use super::connection::Connection;
-use super::unhurried::STAY_MAX;
 use super::{Applications, Domain, PACKETS_PER_TURN, Watched};
 use crate::protocol::{ArenaShape, FromServer, Role};
 use crate::scm;
@@ -38,29 +37,17 @@ impl Applications {
     }
 
     pub(super) fn read_connection(&mut self, id: ConnectionId, emit: &mut dyn FnMut(Event)) {
-        // Its first packets are being carried out.
-        if self.unfinished.contains(&id) || self.blocked.contains(&id) {
+        // Its first packet is being carried out.
+        if self.unfinished.contains(&id) {
             return;
         }
         for _ in 0..PACKETS_PER_TURN {
             let Some(connection) = self.connections.get(&id) else { return };
-            if connection.staying.len() >= STAY_MAX {
-                return self.blocked.push(id);
-            }
             let mut bytes = [0u8; REQUEST_LEN + 1];
             match scm::peek_with_sender(&connection.fd, &mut bytes) {
                 Ok((REQUEST_LEN, fds, sender)) => {
                     let Ok(request) = Request::read_from_bytes(&bytes[..REQUEST_LEN]) else { return };
                     let privileged = sender.is_some_and(|sender| sender.uid.is_root());
-                    if connection.may_stay(&request) {
-                        self.stays(id, request.slot);
-                        self.request(id, request, privileged, fds, emit);
-                        continue;
-                    }
-                    // Packets are taken out in order.
-                    if !connection.staying.is_empty() {
-                        return self.blocked.push(id);
-                    }
                     // A program asks again for what it does not get an answer to. This has none: it stays in the socket, and
                     // the next ones behind it, until it has been carried out.
                     let is_told_once = request.op == op::ACCEPTED;
@@ -74,7 +61,6 @@ impl Applications {
                     }
                 }
                 Err(rustix::io::Errno::AGAIN) => return self.unread.retain(|(unread, _)| *unread != id),
-                Ok(_) | Err(_) if !connection.staying.is_empty() => return self.blocked.push(id),
                 // The process is gone, or it does not speak this protocol: nothing useful can follow.
                 Ok(_) | Err(_) => {
                     self.drop_connection(id, emit);
@@ -94,12 +80,6 @@ impl Applications {
                 self.finished.push(id);
             }
         }
-        for id in std::mem::take(&mut self.blocked) {
-            let stay = self.connections.get(&id).map_or(0, |connection| connection.staying.len());
-            // If no more can stay, most of the older half are closed by now.
-            self.settle(id, if stay >= STAY_MAX { STAY_MAX / 2 } else { stay });
-            self.finished.push(id);
-        }
     }
 
     fn request(
@@ -114,7 +94,6 @@ impl Applications {
         if socket::speaks(request.version) {
             connection.version = request.version;
         }
-        let may_wait = connection.may_stay(&request);
         let mut fds = fds.into_iter();
         match (request.op, connection.role, connection.domain) {
             (op::NEW_DOMAIN, Role::Custodian, None) if socket::speaks(request.version) => {
@@ -148,17 +127,12 @@ impl Applications {
                 let (version, sequence) = (LAYOUT_VERSION, request.sequence);
                 self.reply(id, Reply { version, sequence, value: id.0, ..Reply::default() }, &[]);
             }
-            // What this process told before has been settled by now; another one may have told of it.
-            (op::WATCHED, _, Some(domain)) => self.hand_over(SocketId { domain, slot: request.slot }),
             (_, _, Some(domain)) => {
                 let handle = match fds.next() {
                     Some(fd) => {
                         let handle = Handle(self.next_handle);
                         self.next_handle += 1;
                         self.handles.insert(handle, fd);
-                        if may_wait {
-                            self.unhurried.insert(handle);
-                        }
                         handle
                     }
                     None => Handle::default(),

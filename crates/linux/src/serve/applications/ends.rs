@@ -2,26 +2,23 @@
 
 use super::{Applications, Far, UNWATCHED, WATCHED_PER_TURN, Watched};
 use crate::descriptors::is_closed;
+use crate::protocol::FromServer;
 use eft_base::{ComponentId, SocketId};
 use rustix::event::epoll;
 use std::os::fd::{AsFd, OwnedFd};
 
 impl Applications {
-    pub(super) fn keep(&mut self, socket: SocketId, transport: ComponentId, fd: OwnedFd, may_wait: bool) {
-        // Others have the far end of the slot's last socket until they get another one.
-        let is_known = self.left.remove(&socket)
-            || self.far.get(&socket).is_some_and(|far| far.kept)
-            || self.survivors.expects(socket);
+    /// Takes a far end, and gives the supervisor a duplicate, which it passes on to the transport.
+    pub(super) fn keep(&mut self, socket: SocketId, transport: ComponentId, fd: OwnedFd) {
+        let keep = FromServer::Keep { domain: socket.domain, slot: socket.slot, transport };
+        crate::serve::tell(&self.control, &keep, &[&fd]);
         self.survivors.forget(socket);
-        self.insert(socket, transport, fd, false);
+        self.insert(socket, transport, fd);
         self.watch_far(socket);
-        if !may_wait || is_known {
-            self.hand_over(socket);
-        }
     }
 
-    pub(super) fn insert(&mut self, socket: SocketId, transport: ComponentId, fd: OwnedFd, kept: bool) {
-        if let Some(old) = self.far.insert(socket, Far { fd, token: UNWATCHED, transport, kept }) {
+    pub(super) fn insert(&mut self, socket: SocketId, transport: ComponentId, fd: OwnedFd) {
+        if let Some(old) = self.far.insert(socket, Far { fd, token: UNWATCHED, transport }) {
             self.unwatch(&old.fd, old.token);
         }
     }
@@ -52,14 +49,6 @@ impl Applications {
         self.far.get(&socket).is_some_and(|far| is_closed(&far.fd))
     }
 
-    /// The same after an event. Nobody else shuts down a far end that only this server has.
-    pub(super) fn has_closed(&self, socket: SocketId, event: epoll::EventFlags) -> bool {
-        match self.far.get(&socket) {
-            Some(far) if !far.kept => event.contains(epoll::EventFlags::HUP),
-            _ => self.is_closed(socket),
-        }
-    }
-
     /// A far end has hung up, and its descriptor seems to be open. Perhaps a transport was just sending there, or took
     /// its error away: then the end of that message is an event, too.
     pub(super) fn watch_again(&mut self, socket: SocketId, token: u64) {
@@ -70,28 +59,9 @@ impl Applications {
         }
     }
 
-    /// The descriptor is closed, and its transport has not said yet that it knows. A far end that nobody else has stays: if this
-    /// server and the transport die now, a successor must hear of it again.
-    pub(super) fn leave(&mut self, socket: SocketId) {
-        match self.far.remove(&socket) {
-            Some(far) if !far.kept => {
-                self.unwatch(&far.fd, far.token);
-                self.far.insert(socket, Far { token: UNWATCHED, ..far });
-            }
-            far => {
-                self.far.extend(far.map(|far| (socket, far)));
-                self.drop_socket(socket);
-                self.left.insert(socket);
-            }
-        }
-    }
-
-    /// True: others may know of it.
-    pub(super) fn drop_socket(&mut self, socket: SocketId) -> bool {
+    pub(super) fn drop_socket(&mut self, socket: SocketId) {
         self.survivors.forget(socket);
         let far = self.far.remove(&socket);
-        let is_owned = self.owned.remove(&socket);
-        let is_known = is_owned || far.as_ref().is_none_or(|far| far.kept);
         if let Some(Far { fd, token, .. }) = &far {
             self.unwatch(fd, *token);
         }
@@ -104,6 +74,5 @@ impl Applications {
                 let _ = rustix::net::shutdown(&fd, rustix::net::Shutdown::Both);
             }
         }
-        is_known
     }
 }

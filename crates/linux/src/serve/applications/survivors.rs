@@ -26,10 +26,6 @@ impl Survivors {
         waits
     }
 
-    pub fn expects(&self, socket: SocketId) -> bool {
-        self.expected.contains(&socket)
-    }
-
     pub fn forget(&mut self, socket: SocketId) {
         if self.expected.remove(&socket) {
             self.notes.retain(|(of, _)| *of != socket);
@@ -66,7 +62,7 @@ impl Applications {
             if !self.survivors.expected.remove(&socket) {
                 emit(Event::Survivor { socket, transport });
             }
-            self.insert(socket, transport, fd, true);
+            self.insert(socket, transport, fd);
             self.unwatched.push_back(socket);
         }
         let ready = |(socket, _): &mut (SocketId, Reply)| self.far.contains_key(socket);

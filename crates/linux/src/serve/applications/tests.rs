@@ -45,7 +45,7 @@ fn what_a_program_has_said_is_read_before_far_ends_of_a_predecessor_are_watched(
     let (near, far) = scm::pair().unwrap();
     drop(near);
     let socket = SocketId { domain: DomainId(1), slot: 4 };
-    applications.insert(socket, ComponentId::TCP, far, true);
+    applications.insert(socket, ComponentId::TCP, far);
     applications.unwatched.push_back(socket);
     applications.unread.push((ID, Some(socket.domain)));
     let (_mine, next) = scm::pair().unwrap();
@@ -53,7 +53,7 @@ fn what_a_program_has_said_is_read_before_far_ends_of_a_predecessor_are_watched(
     applications.watch_some();
     assert_eq!(applications.unwatched, [socket], "it waits");
     assert_eq!(read(&mut applications), [(op::ACCEPTED, 4, true)]);
-    applications.insert(socket, ComponentId::TCP, next, false);
+    applications.insert(socket, ComponentId::TCP, next);
     applications.finish_requests();
     applications.watch_some();
     assert_eq!(applications.unwatched, [socket], "there may be more");
@@ -99,161 +99,6 @@ fn requests_that_are_answered_are_taken_at_once() {
     let (mut applications, _supervisor) = life(&connection);
     assert_eq!(read(&mut applications), [0, 1, 2].map(|slot| (op::OPEN, slot, true)));
     assert_eq!(read(&mut applications), []);
-}
-
-/// Tells of an accepted connection for whose descriptor nobody waits in the kernel. Returns the descriptor.
-fn accept(program: &OwnedFd, slot: u32) -> OwnedFd {
-    let (near, far) = scm::pair().unwrap();
-    let accepted =
-        Request { version: LAYOUT_VERSION, op: op::ACCEPTED, slot, args: [1, 1, 0, 0], ..Request::default() };
-    scm::send(program, accepted.as_bytes(), &[far.as_fd()], true).unwrap();
-    near
-}
-
-/// One turn: reads what the program tells, does what the engine does about it, and ends it. Returns the operations and slots.
-fn turn(applications: &mut Applications) -> Vec<(u32, u32)> {
-    let mut all = Vec::new();
-    let mut keep = Vec::new();
-    applications.finished.clear();
-    applications.read_connection(ID, &mut |event| match event {
-        Event::Request { request, handle, .. } => {
-            all.push((request.op, request.slot));
-            if request.op == op::ACCEPTED {
-                keep.push((SocketId { domain: DomainId(1), slot: request.slot }, handle));
-            }
-        }
-        _ => panic!("no request"),
-    });
-    for (socket, handle) in keep {
-        applications.carry_out(Effect::Keep { socket, transport: ComponentId::TCP, handle });
-    }
-    applications.finish_requests();
-    all
-}
-
-/// What the supervisor was told: sockets to keep, with descriptors, and such to drop.
-fn heard(supervisor: &OwnedFd) -> Vec<(&'static str, u32)> {
-    let mut all = Vec::new();
-    let mut buffer = [0; 4096];
-    while let Ok((n @ 1.., fds)) = scm::receive(supervisor, &mut buffer, true) {
-        match postcard::from_bytes(&buffer[..n]) {
-            Ok(FromServer::Keep { slot, .. }) if fds.len() == 1 => all.push(("keep", slot)),
-            Ok(FromServer::Drop { slot, .. }) => all.push(("drop", slot)),
-            _ => panic!("an unexpected message"),
-        }
-    }
-    all
-}
-
-#[test]
-fn of_a_short_connection_nobody_else_is_told() {
-    let (program, connection) = scm::pair().unwrap();
-    let (mut applications, supervisor) = life(&connection);
-    let near = accept(&program, 4);
-    assert_eq!(turn(&mut applications), [(op::ACCEPTED, 4)]);
-    assert!(applications.settle_at.is_some());
-    drop(near);
-    assert!(applications.has_closed(FIRST, epoll::EventFlags::HUP));
-    applications.carry_out(Effect::Leave(FIRST));
-    applications.carry_out(Effect::Drop(FIRST));
-    applications.settle_all();
-    assert_eq!(heard(&supervisor), []);
-    let mut rest = [0; 1];
-    assert!(scm::receive(&connection, &mut rest, true).is_err(), "the packet is taken out");
-}
-
-#[test]
-fn a_longer_one_is_kept_by_all_after_a_while() {
-    let (program, connection) = scm::pair().unwrap();
-    let (mut applications, supervisor) = life(&connection);
-    let _near = accept(&program, 4);
-    let _other = accept(&program, 5);
-    turn(&mut applications);
-    assert_eq!(heard(&supervisor), []);
-    applications.settle_all();
-    assert_eq!(heard(&supervisor), [("keep", 4), ("keep", 5)]);
-    assert_eq!(applications.settle_at, None);
-    applications.carry_out(Effect::Leave(FIRST));
-    assert_eq!(heard(&supervisor), []);
-    applications.carry_out(Effect::Drop(FIRST));
-    assert_eq!(heard(&supervisor), [("drop", 4)]);
-    // Others have the far end of the slot's last socket: they are given the next one at once.
-    applications.carry_out(Effect::Leave(SECOND));
-    let _next = accept(&program, 5);
-    turn(&mut applications);
-    assert_eq!(heard(&supervisor), [("keep", 5)]);
-    // What comes later waits again.
-    let _third = accept(&program, 6);
-    assert_eq!(turn(&mut applications), [(op::ACCEPTED, 6)]);
-    assert_eq!(heard(&supervisor), []);
-}
-
-#[test]
-fn a_closed_one_is_left_with_somebody_until_its_transport_knows() {
-    let (program, connection) = scm::pair().unwrap();
-    let (mut applications, supervisor) = life(&connection);
-    drop(accept(&program, 4));
-    turn(&mut applications);
-    applications.carry_out(Effect::Leave(FIRST));
-    applications.settle_all();
-    assert_eq!(heard(&supervisor), [("keep", 4)]);
-    applications.carry_out(Effect::Drop(FIRST));
-    assert_eq!(heard(&supervisor), [("drop", 4)]);
-}
-
-#[test]
-fn a_successor_reads_of_connections_that_only_its_predecessor_had() {
-    let (program, connection) = scm::pair().unwrap();
-    let (mut first, _supervisor) = life(&connection);
-    let _near = accept(&program, 4);
-    assert_eq!(turn(&mut first), [(op::ACCEPTED, 4)]);
-    drop(first);
-    let (mut second, supervisor) = life(&connection);
-    assert_eq!(turn(&mut second), [(op::ACCEPTED, 4)]);
-    second.settle_all();
-    assert_eq!(heard(&supervisor), [("keep", 4)]);
-    drop(second);
-    let (mut third, _supervisor) = life(&connection);
-    assert_eq!(turn(&mut third), []);
-    let _next = accept(&program, 5);
-    assert_eq!(turn(&mut third), [(op::ACCEPTED, 5)]);
-}
-
-#[test]
-fn a_packet_behind_those_that_stay_waits_until_they_are_settled() {
-    let (program, connection) = scm::pair().unwrap();
-    let (mut applications, supervisor) = life(&connection);
-    let _near = accept(&program, 4);
-    let (_, other) = scm::pair().unwrap();
-    send(&program, op::OPEN, 0, &other);
-    assert_eq!(turn(&mut applications), [(op::ACCEPTED, 4)]);
-    assert_eq!(heard(&supervisor), [("keep", 4)]);
-    assert_eq!(applications.finished, [ID], "there is more");
-    let _next = accept(&program, 5);
-    assert_eq!(turn(&mut applications), [(op::OPEN, 0), (op::ACCEPTED, 5)]);
-    // Somebody waits for it now.
-    let watched = Request { version: LAYOUT_VERSION, op: op::WATCHED, slot: 5, ..Request::default() };
-    scm::send(&program, watched.as_bytes(), &[], true).unwrap();
-    assert_eq!(turn(&mut applications), []);
-    assert_eq!(heard(&supervisor), [("keep", 5)]);
-    assert_eq!(turn(&mut applications), []);
-    // The program ends, and others still have the descriptor.
-    let _last = accept(&program, 6);
-    drop(program);
-    assert_eq!(turn(&mut applications), [(op::ACCEPTED, 6)]);
-    assert_eq!(heard(&supervisor), [("keep", 6)]);
-}
-
-#[test]
-fn when_no_more_can_stay_the_older_half_goes() {
-    use unhurried::STAY_MAX;
-    let (program, connection) = scm::pair().unwrap();
-    let (mut applications, supervisor) = life(&connection);
-    let all: Vec<OwnedFd> = (0..STAY_MAX as u32 + 8).map(|slot| accept(&program, slot)).collect();
-    let slots: Vec<u32> = (0..4).flat_map(|_| turn(&mut applications)).map(|(_, slot)| slot).collect();
-    assert_eq!(slots, (0..all.len() as u32).collect::<Vec<_>>(), "each is read once");
-    let half = (0..STAY_MAX as u32 / 2).map(|slot| ("keep", slot));
-    assert_eq!(heard(&supervisor), half.collect::<Vec<_>>());
 }
 
 const FIRST: SocketId = SocketId { domain: DomainId(1), slot: 4 };
