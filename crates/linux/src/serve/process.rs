@@ -96,9 +96,8 @@ impl Process {
             // Return now: nothing would end another sleep.
             return Ok(());
         }
-        // A single server sleeps after a turn that found nothing. With several, such a turn would check every queue and
-        // the devices, so they ask whether there is work.
-        if work == 0 || self.servers.len() > 1 && !self.has_work() {
+        // Another turn would check every queue and the devices, so they ask whether there is work.
+        if work == 0 || !self.has_work() {
             self.park();
         } else {
             self.check_descriptors();
