@@ -97,6 +97,8 @@ pub(crate) struct Live {
     pub last_heard: Instant,
     /// When the oldest byte in flight was first sent, for the user timeout.
     pub stuck_since: Instant,
+    /// Text came behind the SYN.
+    pub heard_text: bool,
     /// Wire segments received in order and not acknowledged yet.
     pub unacked_segments: u32,
     /// Acknowledgements still to be sent at once, at the start of a connection.
@@ -183,6 +185,7 @@ impl Live {
             last_sent: Instant::ZERO,
             last_heard: Instant::ZERO,
             stuck_since: Instant::ZERO,
+            heard_text: false,
             unacked_segments: 0,
             quick_acks: 16,
             duplicate_acks: 0,

@@ -61,6 +61,7 @@ impl Connection<'_> {
             // RFC 5681 §4.2: a segment that fills a gap is acknowledged at once.
             self.mark(due::ACK);
         }
+        self.live.heard_text |= !segment.has(TCP_SYN);
         self.owe_acknowledgement(cx.now, segment.count, came);
     }
 
