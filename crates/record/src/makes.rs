@@ -3,7 +3,7 @@
 
 use crate::recorder::Make;
 use crate::recording::Recording;
-use crate::replay::{Failure, replay};
+use crate::replay::{Conductor, Failure, replay};
 use eft_base::{PacketRef, PoolId, SlotShare};
 use eft_channel::{Memory, Pool, Segment};
 use eft_component::transport::Effect;
@@ -296,32 +296,42 @@ impl Life {
         recording: &Recording,
         segments: impl Fn(usize) -> Option<Segment>,
     ) -> Result<(), Failure> {
+        self.conducted(recording, segments, &mut |_, call| call())
+    }
+
+    /// As [`Life::again_in`], each call when the conductor makes it.
+    pub fn conducted(
+        &self,
+        recording: &Recording,
+        segments: impl Fn(usize) -> Option<Segment>,
+        conductor: Conductor,
+    ) -> Result<(), Failure> {
         let head = &self.head;
         match head.engine {
             Engine::Ip { with_filter, seed } => {
                 let [frames, packets] = head.pools()?;
                 let (ip, make) = ip(frames, packets, IpConfig { with_filter, seed });
-                replay(recording, ip, &make, segments)
+                replay(recording, ip, &make, segments, conductor)
             }
             Engine::Filter { states, seed } => {
                 let config = FilterConfig { states, seed };
                 let arena = head.arena(arena_len(states, || eft_filter::arena_len(&config))?)?;
                 let (filter, make) = filter(arena, config);
-                replay(recording, filter, &make, segments)
+                replay(recording, filter, &make, segments, conductor)
             }
             Engine::Tcp { connections, sockets_per_domain, listeners_per_domain, seed, slots } => {
                 let config = TcpConfig { connections, sockets_per_domain, listeners_per_domain, seed, slots };
                 let arena = head.arena(arena_len(connections, || eft_transport::tcp::arena_len(&config))?)?;
                 let [headers] = head.pools()?;
                 let (tcp, make) = tcp(arena, headers, config).map_err(refused)?;
-                replay(recording, tcp, &make, segments)
+                replay(recording, tcp, &make, segments, conductor)
             }
             Engine::Udp { sockets, sockets_per_domain, seed, slots } => {
                 let config = UdpConfig { sockets, sockets_per_domain, seed, slots };
                 let arena = head.arena(arena_len(sockets, || eft_transport::udp::arena_len(&config))?)?;
                 let [headers] = head.pools()?;
                 let (udp, make) = udp(arena, headers, config).map_err(refused)?;
-                replay(recording, udp, &make, segments)
+                replay(recording, udp, &make, segments, conductor)
             }
         }
     }

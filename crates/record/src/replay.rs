@@ -5,6 +5,9 @@
 //! and answer with the same bytes. The first difference ends the replay and is reported with both versions.
 //!
 //! Invariant: a damaged recording is refused or differs, and does no other harm.
+//!
+//! A [`Conductor`] may count or time the calls. What an engine reads and writes in pages passes a `Prompter` there, by whose
+//! name a profiler leaves it out.
 
 use crate::recorder::{Make, contents, lets, lock};
 use crate::recording::{
@@ -76,6 +79,9 @@ impl fmt::Display for Failure {
         }
     }
 }
+
+/// Makes the call of a number when it likes, once; what surrounds the call is no part of the engine.
+pub type Conductor<'a> = &'a mut dyn FnMut(usize, &mut dyn FnMut());
 
 /// The reads and writes expected in a call.
 #[derive(Default)]
@@ -193,6 +199,7 @@ pub fn replay<C: Component<Event: Recorded>>(
     mut component: C,
     make: &Make<C>,
     segments: impl Fn(usize) -> Option<Segment>,
+    conductor: Conductor,
 ) -> Result<(), Failure>
 where
     C::Out: Debug,
@@ -211,7 +218,7 @@ where
         for (peer, room) in &call.rooms {
             out.set_room(*peer, (*room).min(make.capacity), make.capacity);
         }
-        let event = match &call.input {
+        let mut event = match &call.input {
             Input::Event(recorded) => Some(stage.event(recorded)?),
             _ => None,
         };
@@ -219,13 +226,13 @@ where
         let mut cx = Context { now: call.now, random: &mut random, memory: &stage.memory, status: &status };
         if recording.end == End::Panicked && i + 1 == recording.calls.len() {
             // The panic itself has already printed its reason.
-            let again = || repeat(&mut component, &mut cx, &call.input, event, &mut out);
+            let again = || repeat(&mut component, &mut cx, &call.input, event.take(), &mut out);
             return match catch_unwind(AssertUnwindSafe(again)) {
                 Ok(()) => Err(Failure::Survived { call: i }),
                 Err(_) => Ok(()),
             };
         }
-        repeat(&mut component, &mut cx, &call.input, event, &mut out);
+        conductor(i, &mut || repeat(&mut component, &mut cx, &call.input, event.take(), &mut out));
         let replayed = lets(make, out.items(), |r| contents(&stage.memory, r));
         out.drain();
         if let Some(difference) = difference(call, &replayed, &mut lock(&stage.script)) {

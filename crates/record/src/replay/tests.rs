@@ -89,7 +89,7 @@ fn live(keys: &[&str]) -> Recording {
 fn a_panic_is_recorded_with_its_call_and_comes_again() {
     let recording = live(&["harmless", "deadly", "never told"]);
     assert_eq!((recording.calls.len(), recording.end), (2, End::Panicked));
-    let again = |mended| replay(&recording, Brittle { mended }, &make(), |_| None);
+    let again = |mended| replay(&recording, Brittle { mended }, &make(), |_| None, &mut |_, call| call());
     assert_eq!(again(false), Ok(()));
     assert_eq!(again(true), Err(Failure::Survived { call: 1 }));
     assert!(again(true).unwrap_err().to_string().contains("call 1, in which the server panicked, ends well"));
@@ -100,5 +100,5 @@ fn a_life_without_a_panic_ends_otherwise() {
     let mut recording = live(&["harmless"]);
     assert_eq!((recording.calls.len(), recording.end), (1, End::Died));
     recording.note(Entry::End(End::Panicked));
-    assert!(replay(&recording, Brittle { mended: false }, &make(), |_| None).is_err());
+    assert!(replay(&recording, Brittle { mended: false }, &make(), |_| None, &mut |_, call| call()).is_err());
 }
