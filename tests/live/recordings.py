@@ -5,7 +5,7 @@ import pathlib
 import signal
 import socket
 import struct
-
+import tomllib
 
 from harness import *
 from inputs import refused
@@ -209,7 +209,32 @@ def a_life_after_a_failure_is_recorded():
         check("it did not end in order" in said and "identical" in said, said)
 
 
+def costs_are_counted_by_replays():
+    """A load's recordings, replayed under callgrind, give a calibration file; without valgrind nothing is counted, and one line says so."""
+    with Scene("costs") as scene:
+        topology, folder, file = scene.dir / "topology.toml", scene.dir / "load", scene.dir / "costs.toml"
+        # A replay's memory must fit into what valgrind gives a program.
+        topology.write_text((ROOT / "topologies/default.toml").read_text() + "\n[limits]\nsockets_per_domain = 400\n")
+        stack = Stack(scene, topology=topology, extra=("--record", str(folder)))
+        scene.start(*stack.on("python3", "-c", ECHO, stack.address, "7"))
+        stack.listening(7)
+        sh(*stack.beside("python3", "-c", ASK, stack.address, "7", "20", "100000", "10"))
+        end(stack.process)
+        costs = ("bench", "costs", str(file), "--recordings", str(folder), "--calls", "2000")
+        sh(EFT, *costs, timeout=300)
+        counted = tomllib.loads(file.read_text())["eft"]
+        for name in ("tcp_data", "tcp_segment", "handshake", "write", "ip_segment", "ip_acknowledgement", "ip_sent"):
+            cost = counted[f"{name}_cycles"]
+            check(cost["tag"] == "measured" and cost["source"], f"{name}: {cost}")
+            check(cost["low"] <= cost["value"] <= cost["high"], f"{name}: {cost}")
+        check(counted["handshake_cycles"]["value"] > counted["tcp_sent_cycles"]["value"], f"{counted}")
+        told = sh(EFT, *costs, ok=False, env=os.environ | {"PATH": "/nonexistent"})
+        check(told.returncode != 0 and "install the package valgrind" in told.stderr, told.stderr)
+        refused(EFT, "bench", "costs", file, "--recordings", scene.dir / "nowhere", says="No such file")
+
+
 CASES = [
+    costs_are_counted_by_replays,
     a_live_recording_replays_to_identical_segments,
     tcp_and_udp_replay_to_identical_segments,
     a_life_after_a_failure_is_recorded,

@@ -66,6 +66,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "messages",
             "component",
             "harness",
+            "record",
             "transport",
             "cores",
             "vcpu",

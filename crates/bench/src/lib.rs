@@ -12,6 +12,7 @@ mod bulk;
 mod campaign;
 mod channel;
 mod commit;
+mod costs;
 pub mod counters;
 mod crowd;
 mod datagrams;
@@ -66,6 +67,12 @@ pub enum Bench {
     Channel(channel::ChannelArguments),
     /// The cost for tcp of committing a turn
     Commit(commit::CommitArguments),
+    /// What messages and bytes cost each component, counted by replaying recordings (needs valgrind) and from accounts; writes a
+    /// calibration file for `eft sim`
+    Costs(costs::CostsArguments),
+    /// The work that is counted (started by `costs`)
+    #[command(hide = true)]
+    CostsReplay(costs::ReplayArguments),
     /// UDP at full speed, short and long datagrams, without and with segmentation offload, beside two kernels
     Datagrams(side::Comparison),
     /// The CPU time of a stack that has nothing to do
@@ -138,6 +145,8 @@ pub fn run(bench: &Bench, names: CounterNames) -> Result<()> {
         Bench::Latency(a) => latency::run(a),
         Bench::Channel(a) => channel::run(a),
         Bench::Commit(a) => commit::run(a),
+        Bench::Costs(a) => costs::run(a, names),
+        Bench::CostsReplay(a) => costs::replay(a),
         Bench::Datagrams(a) => datagrams::run(a),
         Bench::Idle(a) => idle::run(a),
         Bench::Impaired(a) => impaired::run(a),
