@@ -28,8 +28,15 @@ pub enum CalibrationError {
 }
 
 impl Calibration {
+    /// The machine of slower-is-faster. Of eft's messages it has the instructions, which another machine has counted.
     pub fn e5520() -> Result<Self, CalibrationError> {
-        Self::parse("e5520.toml", include_str!("../calibration/e5520.toml"))
+        let own = Self::parse("e5520.toml", include_str!("../calibration/e5520.toml"))?;
+        Ok(own.completed_by(&Self::epyc_vm()?))
+    }
+
+    /// What `eft bench costs` has measured on a virtual machine.
+    pub fn epyc_vm() -> Result<Self, CalibrationError> {
+        Self::parse("epyc-vm.toml", include_str!("../calibration/epyc-vm.toml"))
     }
 
     pub fn opteron_6168() -> Result<Self, CalibrationError> {
@@ -40,6 +47,24 @@ impl Calibration {
     pub fn with_stacks_of(mut self, other: &Self) -> Self {
         for (name, table) in &other.0 {
             self.0.entry(name.clone()).or_insert_with(|| table.clone());
+        }
+        self
+    }
+
+    /// Adds every parameter of another file that this one's table of that name lacks.
+    fn completed_by(mut self, other: &Self) -> Self {
+        for (name, table) in &mut self.0 {
+            for (parameter, value) in other.0.get(name).into_iter().flatten() {
+                table.entry(parameter.clone()).or_insert_with(|| value.clone());
+            }
+        }
+        self
+    }
+
+    /// With every parameter of another file, whether this one has it or not: a machine's own measurements.
+    pub fn replaced_by(mut self, other: &Self) -> Self {
+        for (name, table) in &other.0 {
+            self.0.entry(name.clone()).or_default().extend(table.clone());
         }
         self
     }

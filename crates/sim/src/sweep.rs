@@ -96,9 +96,8 @@ pub struct Sweep {
 }
 
 /// The calibration of a draw, fitted.
-pub fn calibration(seed: u64, draw: u64) -> Result<Calibration, CalibrationError> {
-    let nominal = Calibration::e5520()?;
-    let fitted = fit::fit(&nominal, seed)?;
+pub fn calibration(nominal: &Calibration, seed: u64, draw: u64) -> Result<Calibration, CalibrationError> {
+    let fitted = fit::fit(nominal, seed)?;
     if draw == 0 {
         return Ok(fitted);
     }

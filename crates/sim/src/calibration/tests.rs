@@ -24,3 +24,36 @@ fn a_file_that_hides_something_is_refused() {
     assert!(of("[a]\nb = { value = 1, tag = \"guessed\", source = \"s\" }").contains("guessed"));
     assert!(of("[a]\nb = { value = -1, tag = \"measured\", source = \"s\" }").starts_with("x.toml:"));
 }
+
+#[test]
+fn a_file_of_another_machine_replaces_what_it_has_and_nothing_else() {
+    let nominal = Calibration::e5520().unwrap();
+    let text = "[eft]\nwrite_cycles = { value = 777, tag = \"measured\", source = \"s\" }\n\
+                [other]\na = { value = 3, tag = \"datasheet\", source = \"s\" }";
+    let replaced = nominal.clone().replaced_by(&Calibration::parse("x.toml", text).unwrap());
+    assert_eq!((replaced.get("eft", "write_cycles"), replaced.get("other", "a")), (Ok(777), Ok(3)));
+    let same = nominal.parameters().filter(|(t, n, p)| replaced.get(t, n) == Ok(p.value)).count();
+    assert_eq!(same, nominal.parameters().count() - 1);
+}
+
+#[test]
+fn the_e5520s_eft_has_the_instructions_that_were_counted() {
+    let (own, counted) = (Calibration::e5520().unwrap(), Calibration::epyc_vm().unwrap());
+    for name in [
+        "tcp_segment",
+        "tcp_acknowledgement",
+        "tcp_sent",
+        "ip_segment",
+        "ip_acknowledgement",
+        "ip_sent",
+        "write",
+    ] {
+        let name = format!("{name}_cycles");
+        assert_eq!(own.parameter("eft", &name).unwrap().tag, Tag::Measured, "{name}");
+        assert_eq!(own.get("eft", &name), counted.get("eft", &name));
+    }
+    // How fast they are executed, and its driver, are the machine's.
+    for name in ["message_percent", "stall_percent", "driver_segment_cycles", "wake_cycles"] {
+        assert_eq!(own.parameter("eft", name).unwrap().tag, Tag::Assumed, "{name}");
+    }
+}

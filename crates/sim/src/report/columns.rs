@@ -10,10 +10,13 @@ use eft_sim::slower_is_faster::fit;
 
 use super::drawn::{ablation, draws};
 use super::judged::{self, Column, Judged, Totals};
+use super::machine::MachineArguments;
 use super::print;
 
 #[derive(Args)]
 pub struct PaperArguments {
+    #[command(flatten)]
+    machine: MachineArguments,
     /// Draws of the parameters that were assumed
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(0..=10_000))]
     draws: u64,
@@ -57,7 +60,7 @@ pub struct Paper {
 }
 
 pub fn run(paper: &Paper, arguments: &PaperArguments) -> Result<()> {
-    let calibration = Calibration::e5520()?;
+    let calibration = arguments.machine.e5520()?;
     // The machine and the stack are those of slower-is-faster, and fitted to that paper alone.
     let fitted = fit::fit(&calibration, arguments.seed)?;
     let of_nominal = || (paper.both)(fitted.clone(), Draw::Nominal, arguments.seed);

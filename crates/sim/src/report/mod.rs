@@ -9,6 +9,7 @@ pub mod hosts;
 pub mod hunt;
 pub mod impaired;
 pub mod judged;
+mod machine;
 pub mod multiserver;
 pub mod slower_figures;
 pub mod slower_is_faster;

@@ -14,11 +14,14 @@ use eft_sim::slower_is_faster::{fit, models};
 
 use super::drawn::{Broken, ablation, draws};
 use super::judged::{self, Column, Judged, Totals};
+use super::machine::MachineArguments;
 use super::print;
 use super::tiers;
 
 #[derive(Args)]
 pub struct SlowerArguments {
+    #[command(flatten)]
+    machine: MachineArguments,
     /// Draws of the parameters that were assumed; each is fitted to the fit points
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(0..=10_000))]
     draws: u64,
@@ -53,12 +56,12 @@ fn both(calibration: &Calibration, seed: u64) -> Result<Both> {
 }
 
 pub fn run(arguments: &SlowerArguments) -> Result<()> {
-    let fitted = fit::fit(&Calibration::e5520()?, arguments.seed)?;
+    let calibration = arguments.machine.e5520()?;
+    let fitted = fit::fit(&calibration, arguments.seed)?;
     let nominal = both(&fitted, arguments.seed)?;
-    if nominal != both(&fit::fit(&Calibration::e5520()?, arguments.seed)?, arguments.seed)? {
+    if nominal != both(&fit::fit(&calibration, arguments.seed)?, arguments.seed)? {
         bail!("two runs with one seed differ; the simulator is broken");
     }
-    let calibration = Calibration::e5520()?;
     // Each draw is fitted anew.
     let draws = draws(arguments.draws, arguments.threads, |draw| {
         let seed = arguments.seed.wrapping_add(1000 + draw);
@@ -83,7 +86,7 @@ pub fn run(arguments: &SlowerArguments) -> Result<()> {
     let judge = |(name, what): (&str, &str)| ablation(name, what, &nominal.newtos, &of_newtos);
     let ablations: Vec<Broken> =
         ABLATIONS.map(|(name, ..)| name).into_iter().zip(WITHOUT).map(judge).collect();
-    let tiers = tiers(arguments)?;
+    let tiers = tiers(&calibration, arguments)?;
     if arguments.json {
         let extra = serde_json::json!({ "newtos": nominal.newtos, "eft": nominal.eft });
         print(&judged::json(&columns, &totals, extra)?)?;
@@ -108,12 +111,12 @@ pub fn run(arguments: &SlowerArguments) -> Result<()> {
 }
 
 /// Each column's line, and whether the tiers agree.
-fn tiers(arguments: &SlowerArguments) -> Result<Vec<(String, bool)>> {
+fn tiers(calibration: &Calibration, arguments: &SlowerArguments) -> Result<Vec<(String, bool)>> {
     if arguments.points == 0 {
         return Ok(Vec::new());
     }
     let of = |system: &str| -> Result<(String, bool)> {
-        let points = tiers::points(system, arguments.points, arguments.seed, arguments.threads)?;
+        let points = tiers::points(calibration, system, arguments.points, arguments.seed, arguments.threads)?;
         Ok(tiers::summary(system, &points))
     };
     tiers::SYSTEMS.into_iter().map(of).collect()

@@ -13,6 +13,7 @@ use eft_sim::sweep::{Job, Load, Sweep, calibration, jobs};
 use eft_sim::web::calibrated::Stack;
 
 use super::drawn::draws;
+use super::machine::MachineArguments;
 use super::print;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -23,6 +24,8 @@ enum System {
 
 #[derive(Args)]
 pub struct SweepArguments {
+    #[command(flatten)]
+    machine: MachineArguments,
     /// Where to write: a line of JSON for each run; runs that it has are not made again
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
@@ -66,6 +69,7 @@ pub fn run(arguments: &SweepArguments) -> Result<()> {
     if let Some(count) = arguments.list {
         return list(arguments, count);
     }
+    let nominal = arguments.machine.e5520()?;
     let stack = if arguments.stack == System::Eft { Stack::Eft } else { Stack::Newtos };
     let sweep = Sweep { stack, load: arguments.load, seed: arguments.seed };
     let done = done(&arguments.out)?;
@@ -78,7 +82,7 @@ pub fn run(arguments: &SweepArguments) -> Result<()> {
     let file = file.map_err(|error| anyhow!("{} cannot be written ({error})", arguments.out.display()))?;
     let progress = Mutex::new(Progress::new(file, left.len()));
     for draw in wanted {
-        let calibration = calibration(arguments.seed, draw)?;
+        let calibration = calibration(&nominal, arguments.seed, draw)?;
         let these: Vec<&Job> = left.iter().filter(|job| job.draw == draw).collect();
         draws(these.len() as u64, threads(arguments.threads), |i| {
             let line = sweep.run(&calibration, these[i as usize])?;
@@ -153,9 +157,11 @@ impl Progress {
 fn list(arguments: &SweepArguments, count: u64) -> Result<()> {
     let stack = if arguments.stack == System::Eft { "eft" } else { "newtos" };
     let path = arguments.out.display().to_string();
+    let machine = arguments.machine.file().map(|file| file.display().to_string());
+    let machine = machine.map_or(String::new(), |file| format!(" --calibration {}", quoted(&file)));
     let lines = (1..=count).map(|number| {
         format!(
-            "eft sim sweep --stack {stack} --load {} --draws {} --seed {} --threads 1 --part {number}/{count} --out {}\n",
+            "eft sim sweep --stack {stack} --load {} --draws {} --seed {} --threads 1 --part {number}/{count}{machine} --out {}\n",
             arguments.load,
             arguments.draws,
             arguments.seed,

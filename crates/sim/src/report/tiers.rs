@@ -10,10 +10,13 @@ use eft_sim::batch::servers::Server;
 use eft_sim::calibration::Calibration;
 use eft_sim::timed::check::{BUSY_PPM, Point, RATE_PERCENT, orders, point};
 
+use super::machine::MachineArguments;
 use super::print;
 
 #[derive(Args)]
 pub struct TiersArguments {
+    #[command(flatten)]
+    machine: MachineArguments,
     /// Points of each column: a setting of the cores, and a draw of what was assumed
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     points: u64,
@@ -28,9 +31,12 @@ pub struct TiersArguments {
 pub const SYSTEMS: [&str; 2] = ["newtos", "eft"];
 
 pub fn run(arguments: &TiersArguments) -> Result<()> {
-    let mut all = Vec::new();
+    let (calibration, mut all) = (arguments.machine.e5520()?, Vec::new());
     for system in SYSTEMS {
-        all.push((system, points(system, arguments.points, arguments.seed, arguments.threads)?));
+        all.push((
+            system,
+            points(&calibration, system, arguments.points, arguments.seed, arguments.threads)?,
+        ));
     }
     if arguments.json {
         let of =
@@ -50,8 +56,13 @@ pub fn run(arguments: &TiersArguments) -> Result<()> {
 }
 
 /// The same for any number of threads.
-pub fn points(system: &str, count: u64, seed: u64, threads: u8) -> Result<Vec<Point>> {
-    let calibration = Calibration::e5520()?;
+pub fn points(
+    calibration: &Calibration,
+    system: &str,
+    count: u64,
+    seed: u64,
+    threads: u8,
+) -> Result<Vec<Point>> {
     let (next, done) = (AtomicU64::new(0), Mutex::new(Vec::new()));
     let work = || -> Result<()> {
         loop {
@@ -59,7 +70,7 @@ pub fn points(system: &str, count: u64, seed: u64, threads: u8) -> Result<Vec<Po
             if number >= count {
                 return Ok(());
             }
-            let point = point(&calibration, system, seed.wrapping_add(number))?;
+            let point = point(calibration, system, seed.wrapping_add(number))?;
             done.lock().map_err(|_| anyhow!("a thread of the points failed"))?.push(point);
         }
     };
