@@ -5,7 +5,7 @@ use super::hosted::Hosted;
 use super::park::{self, Sleeper};
 use super::queues::make_port;
 use super::{Domains, Setup, Surroundings, tell};
-use crate::protocol::{FromServer, PACKET_MAX, ToServer};
+use crate::protocol::{FAREWELL, FromServer, LEAVE, PACKET_MAX, ToServer};
 use crate::{Doing, Result, futex, memory, scm};
 use eft_base::{DomainId, Instant};
 use eft_channel::notify::{Doorbell, Wake};
@@ -88,6 +88,8 @@ struct Running<C: Component, S: Surroundings<C>> {
     /// Domains that it has mapped before it was ready, of which nobody hears before that: it would wake the supervisor.
     mapped: Vec<DomainId>,
     is_ready: bool,
+    /// Neither supervisor nor keeper lives, and it ends then.
+    leaves: Option<Instant>,
 }
 
 /// Makes a server of a component; [`super::run`] runs it.
@@ -122,6 +124,7 @@ pub fn host<C: Component + 'static, S: Surroundings<C> + 'static>(
         buffer: vec![0; PACKET_MAX],
         mapped: Vec::new(),
         is_ready: false,
+        leaves: None,
     })
 }
 
@@ -181,6 +184,7 @@ impl<C: Component, S: Surroundings<C>> Hosted for Running<C, S> {
     }
 
     fn hear(&mut self, is_readable: bool) -> Result<()> {
+        self.stop |= self.leaves.is_some_and(|at| clock::now() >= at);
         let rung = self.bell.value();
         if rung == self.bell_seen && !is_readable {
             return Ok(());
@@ -204,7 +208,7 @@ impl<C: Component, S: Surroundings<C>> Hosted for Running<C, S> {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.deadline
+        self.deadline.into_iter().chain(self.leaves).min()
     }
 
     fn has_message(&self) -> bool {
@@ -286,8 +290,7 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
         for _ in 0..CONTROL_PER_TURN {
             match scm::receive(&self.control, &mut self.buffer, true) {
                 Ok((0, _)) => {
-                    // The supervisor is gone; nothing else could restart or stop this server.
-                    self.stop = true;
+                    self.is_left_alone();
                     return Ok(true);
                 }
                 Ok((n, fds)) => {
@@ -300,6 +303,17 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
             }
         }
         Ok(false)
+    }
+
+    /// Neither supervisor nor keeper lives, so nobody could restart it. Peers of connections are told; neighbours, too, who may look later.
+    fn is_left_alone(&mut self) {
+        if self.leaves.is_none() {
+            let now = clock::now();
+            self.leaves = Some(now + LEAVE);
+            self.server.wake_peers(&mut self.live);
+            let farewell = C::Event::configure(FAREWELL.into(), Vec::new());
+            farewell.into_iter().for_each(|event| self.server.event(now, event));
+        }
     }
 
     /// Moves, or stays and says why: a server must survive that a CPU vanishes.
