@@ -190,15 +190,13 @@ impl Connection<'_> {
         found.lost > 0
     }
 
-    /// Something was lost that had been sent again since the window was reduced: a second sign of congestion (RFC 5681 §4.3).
+    /// Something was lost that had been sent again since the timer ran out: a second sign of congestion (RFC 5681 §4.3), which ends the
+    /// slow start after it. In a fast recovery proportional rate reduction replaces no more than what arrives (RFC 9937), and the
+    /// window stays, as on Linux.
     fn reduce_again(&mut self, now: Instant) {
         let (block, recovery) = (&mut self.block, &mut self.live.recovery);
-        if recovery.phase == Phase::Open || block.congestion.is_by_rate() {
+        if recovery.phase != Phase::Loss || block.congestion.is_by_rate() {
             return;
-        }
-        if recovery.phase == Phase::Recovery {
-            // The window proper is what proportional rate reduction brings about.
-            block.congestion.cwnd = block.congestion.ssthresh;
         }
         let mss = block.segment_size();
         let flight_size = block.flight_size().min(block.congestion.cwnd as u64) as u32;
