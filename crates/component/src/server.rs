@@ -157,6 +157,11 @@ impl<C: Component> Server<C> {
         self.fault = Some(Box::new(Armed::new(fault, skip, self.random.next_u64())));
     }
 
+    /// Forgets a fault that has not struck.
+    pub fn disarm(&mut self) {
+        self.fault.take_if(|armed| armed.deadline().is_none());
+    }
+
     /// The first call of a server opens its account.
     fn account_from(&mut self, now: Instant) {
         if !self.accounting {

@@ -1,5 +1,6 @@
 //! The devices, and what begins when one comes up.
 
+use crate::counters::Counter;
 use crate::engine::{Ip, Out};
 use crate::link::Link;
 use eft_component::Context;
@@ -10,6 +11,10 @@ impl Ip {
     }
 
     pub(crate) fn receive_link(&mut self, cx: &mut Context, interface: u8, link: Link, out: &mut Out) {
+        // No device has a group's address (IEEE 802, section 8.2): the message is damaged, and the NIC says it again.
+        if link.mac.is_multicast() {
+            return cx.count(Counter::DropMalformed);
+        }
         let i = interface as usize;
         if self.links.len() <= i {
             self.links.resize(i + 1, None);

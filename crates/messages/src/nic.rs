@@ -34,7 +34,7 @@ crate::messages! {
         /// A frame, from its Ethernet header on. `checksum_ok`: the transport checksum needs no
         /// check. `segment_size`: as in `Deliver`.
         2 => Received { packet: PacketRef, checksum_ok: bool, segment_size: u16 },
-        /// The device as it is now; sent at start and on change. `segment_max`: largest TCP or UDP
+        /// The device as it is now; sent at start, on change, and again while frames pass. `segment_max`: largest TCP or UDP
         /// payload of one frame that the NIC segments (0: none). `checksum`: it completes checksums.
         3 => Link { mac: MacAddress, mtu: u16, up: bool, checksum: bool, segment_max: u32 },
     }

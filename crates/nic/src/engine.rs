@@ -49,6 +49,8 @@ pub struct Nic<D: Device> {
     connected: bool,
     retry_at: Option<Instant>,
     link_check_at: Instant,
+    /// Frames have passed since ip was told of the link.
+    active: bool,
     /// Run while ip has frames.
     rounds: Rounds,
 }
@@ -69,6 +71,7 @@ impl<D: Device> Nic<D> {
             connected: false,
             retry_at: None,
             link_check_at: Instant::ZERO,
+            active: false,
             rounds: Rounds::default(),
         }
     }
@@ -102,12 +105,17 @@ impl<D: Device> Nic<D> {
         })
     }
 
+    /// Tells ip of the link if it has changed; and again after frames, for a changed bit makes a message about a link of one about
+    /// a frame, and ip would go on with an address that is not the device's.
     fn check_link(&mut self, cx: &mut Context, out: &mut Outbox<ToIp>) {
         self.link_check_at = cx.now + LINK_CHECK;
         let info = self.device.info();
-        if info != self.info {
+        let changed = info != self.info;
+        if changed {
             self.info = info;
             cx.count(Counter::LinkChanges);
+        }
+        if core::mem::take(&mut self.active) || changed {
             out.push(self.link());
         }
     }
@@ -289,6 +297,7 @@ impl<D: Device> Component for Nic<D> {
     }
 
     fn receive(&mut self, cx: &mut Context, _: ComponentId, message: IpToNic, out: &mut Outbox<ToIp>) {
+        self.active = true;
         match message {
             IpToNic::Send { request, descriptor } => self.receive_send(cx, request, descriptor, out),
             IpToNic::Done { packet } => {
@@ -307,8 +316,9 @@ impl<D: Device> Component for Nic<D> {
 
     fn poll(&mut self, cx: &mut Context, budget: usize, out: &mut Outbox<ToIp>) -> usize {
         self.retry_at = None;
-        let sent = self.retry(cx, budget, out);
-        sent + self.take_frames(cx, budget, out)
+        let moved = self.retry(cx, budget, out) + self.take_frames(cx, budget, out);
+        self.active |= moved > 0;
+        moved
     }
 
     fn wants_device(&self) -> bool {

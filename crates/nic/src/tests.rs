@@ -133,7 +133,7 @@ impl Bench {
                 n.expire(cx, out);
                 n.flush(cx, out);
             });
-            said.extend(self.out.drain().map(|o| o.0));
+            said.extend(self.out.drain().map(|o| o.0).filter(|m| !matches!(m, NicToIp::Link { .. })));
         }
         self.now = end;
         self.drain();
@@ -341,6 +341,27 @@ fn link_changes_are_told() {
     b.now += core::time::Duration::from_secs(1);
     b.with(|n, cx, out| n.expire(cx, out));
     assert_eq!(b.drain(), []);
+}
+
+/// A damaged message about a frame may have told ip of another link.
+#[test]
+fn the_link_is_told_again_after_frames() {
+    let mut b = Bench::new(4);
+    let link = b.connect();
+    let later = |b: &mut Bench| {
+        b.now += core::time::Duration::from_secs(1);
+        b.with(|n, cx, out| n.expire(cx, out));
+        b.drain()
+    };
+    assert_eq!(later(&mut b), [], "nobody has said anything since");
+    b.nic.device().arriving.push_back(vec![7; 60]);
+    let frame = b.poll();
+    assert_eq!(later(&mut b), link);
+    assert_eq!(later(&mut b), []);
+    let [NicToIp::Received { packet, .. }] = frame[..] else { panic!("{frame:?}") };
+    b.with(|n, cx, out| n.receive(cx, ComponentId::IP, IpToNic::Done { packet }, out));
+    assert_eq!(later(&mut b), link);
+    assert_eq!(later(&mut b), [], "no wake-ups of an idle stack");
 }
 
 /// ip repeats a frame whose answer it did not get.

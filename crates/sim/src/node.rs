@@ -171,6 +171,7 @@ pub trait Node {
     fn event(&mut self, now: Instant, event: Event);
     /// See [`Server::inject`].
     fn inject(&mut self, fault: Fault, skip: u32);
+    fn disarm(&mut self);
     fn has_message(&self) -> bool;
     fn memory(&mut self) -> &mut Memory;
     fn status(&self) -> &Status;
@@ -202,6 +203,10 @@ impl<C: Component<Event: Hears, Effect: Into<Effect>>> Node for Server<C> {
 
     fn inject(&mut self, fault: Fault, skip: u32) {
         Server::inject(self, fault, skip)
+    }
+
+    fn disarm(&mut self) {
+        Server::disarm(self)
     }
 
     fn has_message(&self) -> bool {

@@ -9,6 +9,21 @@ fn delivered(out: &[ToPeer]) -> Option<(ComponentId, PacketRef)> {
     })
 }
 
+/// A changed bit makes a message about a frame one about a link, whose address is what the other message held.
+#[test]
+fn a_device_has_no_address_of_a_group() {
+    let mut b = Bench::new(true);
+    b.nic_says(NicToIp::Link {
+        mac: MacAddress([7, 0, 1, 0, 1, 0]),
+        mtu: 1500,
+        up: true,
+        checksum: false,
+        segment_max: 0,
+    });
+    assert_eq!(b.count(Counter::DropMalformed), 1);
+    assert_eq!(b.ip.link(0).map(|l| l.mac), Some(OUR_MAC));
+}
+
 #[test]
 fn a_datagram_is_delivered_without_its_padding_and_given_back() {
     let mut b = Bench::new(false);

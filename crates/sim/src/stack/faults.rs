@@ -53,6 +53,11 @@ impl Stack {
         }
     }
 
+    /// Forgets faults that have not struck.
+    pub fn disarm(&mut self) {
+        self.members.iter_mut().filter_map(|member| member.node.as_mut()).for_each(|node| node.disarm());
+    }
+
     /// Flips a bit of a sequence number or position of one of this server's queues.
     pub fn flip_number(&mut self, peer: ComponentId, random: &mut Random) {
         let own: Vec<&Numbers> = self.numbers.iter().filter(|n| n.writer == peer).collect();
