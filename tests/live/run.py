@@ -85,7 +85,7 @@ def cases_over_ipv6(cases, wanted):
 
 
 # Modules whose cases mostly wait: for leases, for time limits, for programs' own tests.
-WAITING = [autoconf, authentication, discovery, libuv, returns, signatures, suites]
+WAITING = [addresses, authentication, autoconf, discovery, hangups, libuv, options, paths, proxied, returns, rootless, signatures, suites]
 
 
 INSIDE = {"EFT_LIVE_INSIDE": "yes"}
