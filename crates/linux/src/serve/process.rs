@@ -96,8 +96,9 @@ impl Process {
             // Return now: nothing would end another sleep.
             return Ok(());
         }
-        // Another turn would check every queue and the devices, so they ask whether there is work.
-        if work == 0 || !self.has_work() {
+        // A single server sleeps after a turn that found nothing. With several, such a turn would check every queue and
+        // the devices, so they ask whether there is work.
+        if work == 0 || self.servers.len() > 1 && !self.has_work() {
             self.park();
         } else {
             self.check_descriptors();

@@ -216,10 +216,7 @@ impl<C: Component, S: Surroundings<C>> Hosted for Running<C, S> {
     }
 
     fn has_work(&self) -> bool {
-        self.server.has_message()
-            || self.live.surroundings.pending()
-            || self.bell.value() != self.bell_seen
-            || self.deadline.is_some_and(|deadline| deadline <= self.live.now)
+        self.server.has_message() || self.live.surroundings.pending() || self.bell.value() != self.bell_seen
     }
 
     fn bells(&self, watch: &mut dyn FnMut(&Shared<Doorbell>)) {
