@@ -3,7 +3,8 @@
 //!
 //! Everything that is mapped and cannot be written is summed in small pieces: the program, its libraries, and the code with which the
 //! kernel tells the time ([vdso]). The first round takes the sums, each later one compares. One round takes a second of a
-//! server that works, and a thousandth of its time or two; nobody wakes for it.
+//! server that works, and a thousandth of its time or two. A server that has worked wakes some more times, after much work until it
+//! has seen all of its program, for wrong code may be why nobody has anything for it any more; then it sleeps undisturbed.
 
 use eft_base::Instant;
 use std::time::Duration;
@@ -12,17 +13,22 @@ use std::time::Duration;
 const PIECE: usize = 4096;
 /// Time between two pieces: 16 MB in a second.
 const PAUSE: Duration = Duration::from_micros(250);
-/// Most pieces at a time, after a longer turn or a sleep.
-const PIECES_MAX: u128 = 8;
+/// How long a server sleeps that has not seen all since it worked.
+const NAP: Duration = Duration::from_millis(20);
+/// Most pieces at a time, after a longer turn or a sleep: what is due after a nap, some 30 us.
+const PIECES_MAX: u128 = NAP.as_nanos() / PAUSE.as_nanos();
 /// A broken clock may stand still, so a piece of the code that tells the time is looked at each so many times, whatever the time.
 const EVERY: u32 = 64;
 
 /// Looks at memory that nobody writes.
 pub struct Scrub {
     all: Rounds,
+    pieces: usize,
     clock: Rounds,
     looks: u32,
     looked: Instant,
+    /// Pieces to look at until all were seen since the last work.
+    left: usize,
 }
 
 impl Scrub {
@@ -35,7 +41,19 @@ impl Scrub {
         // SAFETY: plain call.
         let kernels = unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) } as usize;
         let clock = ranges.iter().copied().filter(|range| range.covers(kernels)).collect();
-        Scrub { all: Rounds::of(ranges), clock: Rounds::of(clock), looks: 0, looked: now }
+        let all = Rounds::of(ranges);
+        Scrub { pieces: all.pieces(), all, clock: Rounds::of(clock), looks: 0, looked: now, left: 0 }
+    }
+
+    /// The program has handled so many messages, frames or timers. One alone, such as a NIC's look at its link, is worth one nap.
+    pub fn worked(&mut self, work: usize) {
+        let more = work.saturating_mul(PIECES_MAX as usize);
+        self.left = self.left.saturating_add(more).min(self.pieces);
+    }
+
+    /// When to go on at the latest.
+    pub fn deadline(&self) -> Option<Instant> {
+        (self.left > 0).then(|| self.looked + NAP)
     }
 
     /// Looks at what is due. True: something has changed.
@@ -48,6 +66,7 @@ impl Scrub {
         }
         for _ in 0..due.min(PIECES_MAX) {
             changed |= self.all.go_on();
+            self.left = self.left.saturating_sub(1);
         }
         changed
     }
@@ -81,6 +100,10 @@ struct Rounds {
 impl Rounds {
     fn of(ranges: Vec<Range>) -> Rounds {
         Rounds { ranges, range: 0, word: 0, sums: Vec::new(), next: 0 }
+    }
+
+    fn pieces(&self) -> usize {
+        self.ranges.iter().map(|range| range.words.div_ceil(PIECE / size_of::<u64>())).sum()
     }
 
     /// Looks at the next piece. True: it has changed since the last time.
@@ -189,11 +212,29 @@ mod tests {
         assert_eq!(scrub.all.sums.len(), 1);
         now += 1000 * PAUSE;
         assert!(!scrub.look(now));
-        assert_eq!(scrub.all.sums.len(), 9, "not all that is missing at once");
+        assert_eq!(scrub.all.sums.len(), 81, "not all that is missing at once");
         assert!((0..EVERY).all(|_| !scrub.look(now)));
-        assert_eq!((scrub.all.sums.len(), scrub.clock.sums.len()), (9, scrub.clock.ranges.len().min(1)));
+        assert_eq!((scrub.all.sums.len(), scrub.clock.sums.len()), (81, scrub.clock.ranges.len().min(1)));
         // It was set back.
         assert!(!scrub.look(Instant::ZERO) && !scrub.look(Instant::ZERO + PAUSE));
-        assert_eq!(scrub.all.sums.len(), 10);
+        assert_eq!(scrub.all.sums.len(), 82);
+    }
+
+    #[test]
+    fn it_goes_on_without_work_until_all_was_seen() {
+        let mut now = Instant::ZERO + PAUSE;
+        let mut scrub = Scrub::of_program(now);
+        assert_eq!(scrub.deadline(), None, "it has not worked");
+        for (work, naps) in [(1, 1), (usize::MAX, scrub.all.pieces().div_ceil(80))] {
+            scrub.worked(work);
+            for _ in 0..naps {
+                let at = scrub.deadline().unwrap();
+                assert!(at > now);
+                now = at;
+                assert!(!scrub.look(now));
+            }
+            assert_eq!(scrub.deadline(), None, "{work}");
+        }
+        assert_eq!(scrub.all.sums.len(), scrub.all.pieces());
     }
 }

@@ -9,7 +9,6 @@ use super::park::Parking;
 use super::server::BUDGET;
 use crate::Result;
 use crate::scrub::Scrub;
-use eft_base::Instant;
 use eft_channel::account::Phase;
 use eft_host::clock;
 use eft_messages::{ComponentId, Role};
@@ -89,6 +88,7 @@ impl Process {
             self.hand_over(i);
             work += self.servers[i].turn(self.parking.is_ready(i), self.budget);
         }
+        self.scrub.worked(work);
         if self.servers.len() > 1 {
             self.go_on();
         }
@@ -169,7 +169,7 @@ impl Process {
         self.turns = 0;
         self.look_at_code();
         let awake = || self.servers.iter().filter(|server| !server.has_ended());
-        let deadline: Option<Instant> = awake().filter_map(|server| server.deadline()).min();
+        let deadline = awake().filter_map(|server| server.deadline()).chain(self.scrub.deadline()).min();
         for (i, server) in self.servers.iter().enumerate() {
             self.parking.watch_devices(i, !server.has_ended() && server.wants_device());
         }

@@ -61,7 +61,6 @@ impl Connection<'_> {
             // RFC 5681 §4.2: a segment that fills a gap is acknowledged at once.
             self.mark(due::ACK);
         }
-        self.live.heard_text |= !segment.has(TCP_SYN);
         self.owe_acknowledgement(cx.now, segment.count, came);
     }
 
@@ -354,6 +353,7 @@ impl Tcp {
                 self.say_reset_at(i, segment.ack);
                 return self.end(cx, i, reset_errno(self.view(i).block.state()));
             }
+            c.live.heard_text |= !segment.has(TCP_SYN);
             c.receive_text(cx, segment, scratch);
             c.tell_urgent();
         }
