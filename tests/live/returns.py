@@ -7,7 +7,7 @@ import signal
 import socket
 import time
 
-from crashes import ends_for_good, only_keeper
+from crashes import ends_for_good
 from harness import Scene, Stack, check, end, everywhere, in_url, loopback, processes_of_eft, sh, wait_until
 from programs import children, nginx_config
 
@@ -278,8 +278,7 @@ def programs_sleep_when_all_of_eft_is_killed():
 
 def peers_hear_that_their_stack_has_ended():
     """They wait for bytes, and would for ever: nobody answers at the address of a stack that has ended."""
-    for how, what in ((signal.SIGTERM, "told to end"), (signal.SIGKILL, "killed, and nobody came"),
-                      (None, "killed with its keeper")):
+    for how, what in ((signal.SIGTERM, "told to end"), (signal.SIGKILL, "killed, and nobody came")):
         with Scene("returns-peers") as scene:
             stack = Stack(scene, extra=KEEP)
             server = scene.start(*stack.on("python3", "-c", SILENT, stack.address), log="silent.log")
@@ -288,12 +287,7 @@ def peers_hear_that_their_stack_has_ended():
             for peer in peers:
                 peer.sendall(b"are you there?")
             wait_until(lambda: server.log.read_text().count("heard") == len(peers), 10, "the server to hear everybody")
-            if how:
-                ends_for_good(stack, how)
-            else:
-                stack.process.kill()
-                stack.process.wait()
-                os.kill(only_keeper(stack), signal.SIGKILL)
+            ends_for_good(stack, how)
             for peer in peers:
                 peer.settimeout(5)
                 try:

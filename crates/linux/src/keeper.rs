@@ -8,7 +8,7 @@
 //! addresses.
 
 use crate::devices::packet;
-use crate::protocol::{CONTROL_FD, LEAVE, PACKET_MAX, encode};
+use crate::protocol::{CONTROL_FD, PACKET_MAX, encode};
 use crate::{Doing, Error, Result, futex, memory, operator, scm};
 use eft_channel::notify::Doorbell;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -82,6 +82,8 @@ const END: Duration = Duration::from_secs(1);
 /// The name of the entry that is the keeper's own: when no successor has come, it sends the value to the first descriptor, a control
 /// socket, and rings the second, that server's bell. So connections end for their peers, too.
 pub const FAREWELL: &str = "farewell";
+/// How long servers have for it.
+const LEAVE: Duration = Duration::from_millis(50);
 
 struct Keeper {
     entries: Entries,

@@ -7,7 +7,6 @@ use eft_cores::member::{MemberView, Place};
 use eft_machine::CpuId;
 use eft_messages::ComponentId;
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
 
 /// The version of everything that the supervisor and its servers share: this file, the messages of the edges, queues,
 /// status pages. `eft update` refuses a program file of another version; a whole stack of it can replace this one (`eft
@@ -193,14 +192,9 @@ pub enum ToServer {
     },
 }
 
-/// The setting by which tcp hears that its stack ends.
-pub const FAREWELL: &str = "farewell";
-/// How long servers have for it.
-pub const LEAVE: Duration = Duration::from_millis(50);
-
 /// What tcp is told when the stack ends: nobody will answer its peers any more, so it resets their connections.
 pub fn farewell() -> ToServer {
-    ToServer::Configure { key: FAREWELL.into(), value: Vec::new() }
+    ToServer::Configure { key: "farewell".into(), value: Vec::new() }
 }
 
 /// From a server to the supervisor.

@@ -227,9 +227,9 @@ impl Parking {
         account.leave(Phase::Busy);
         let woke = clock::now();
         account.enter(Phase::Busy, woke);
-        // Who has work does not look: that costs a call. Who was rung for nothing does: a neighbour may know that nobody is left.
+        // Who has work does not look: that costs a call, and the work ends when nobody is left. Timers do not.
         let works = self.epoll.is_some() || has_work();
-        if works || slept && deadline.is_none_or(|at| woke < at) || woke >= self.worked + LOOK {
+        if works || woke >= self.worked + LOOK {
             self.worked = woke;
             self.control_readable |= !works && self.look();
         }

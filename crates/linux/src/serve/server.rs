@@ -5,7 +5,7 @@ use super::hosted::Hosted;
 use super::park::{self, Sleeper};
 use super::queues::make_port;
 use super::{Domains, Setup, Surroundings, tell};
-use crate::protocol::{FAREWELL, FromServer, LEAVE, PACKET_MAX, ToServer};
+use crate::protocol::{FromServer, PACKET_MAX, ToServer};
 use crate::{Doing, Result, futex, memory, scm};
 use eft_base::{DomainId, Instant};
 use eft_channel::notify::{Doorbell, Wake};
@@ -88,8 +88,6 @@ struct Running<C: Component, S: Surroundings<C>> {
     /// Domains that it has mapped before it was ready, of which nobody hears before that: it would wake the supervisor.
     mapped: Vec<DomainId>,
     is_ready: bool,
-    /// Neither supervisor nor keeper lives, and it ends then.
-    leaves: Option<Instant>,
 }
 
 /// Makes a server of a component; [`super::run`] runs it.
@@ -124,7 +122,6 @@ pub fn host<C: Component + 'static, S: Surroundings<C> + 'static>(
         buffer: vec![0; PACKET_MAX],
         mapped: Vec::new(),
         is_ready: false,
-        leaves: None,
     })
 }
 
@@ -184,7 +181,6 @@ impl<C: Component, S: Surroundings<C>> Hosted for Running<C, S> {
     }
 
     fn hear(&mut self, is_readable: bool) -> Result<()> {
-        self.stop |= self.leaves.is_some_and(|at| clock::now() >= at);
         let rung = self.bell.value();
         if rung == self.bell_seen && !is_readable {
             return Ok(());
@@ -208,7 +204,7 @@ impl<C: Component, S: Surroundings<C>> Hosted for Running<C, S> {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.deadline.into_iter().chain(self.leaves).min()
+        self.deadline
     }
 
     fn has_message(&self) -> bool {
@@ -287,7 +283,8 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
         for _ in 0..CONTROL_PER_TURN {
             match scm::receive(&self.control, &mut self.buffer, true) {
                 Ok((0, _)) => {
-                    self.is_left_alone();
+                    // The supervisor is gone; nothing else could restart or stop this server.
+                    self.stop = true;
                     return Ok(true);
                 }
                 Ok((n, fds)) => {
@@ -300,17 +297,6 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
             }
         }
         Ok(false)
-    }
-
-    /// Neither supervisor nor keeper lives, so nobody could restart it. Peers of connections are told; neighbours, too, who may look later.
-    fn is_left_alone(&mut self) {
-        if self.leaves.is_none() {
-            let now = clock::now();
-            self.leaves = Some(now + LEAVE);
-            self.server.wake_peers(&mut self.live);
-            let farewell = C::Event::configure(FAREWELL.into(), Vec::new());
-            farewell.into_iter().for_each(|event| self.server.event(now, event));
-        }
     }
 
     /// Moves, or stays and says why: a server must survive that a CPU vanishes.
