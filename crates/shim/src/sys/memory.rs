@@ -25,39 +25,15 @@ pub fn ask_no_more() {
     MAY_ASK.store(false, Ordering::Relaxed);
 }
 
-/// The most bytes that [`readable`] looks at: never more than two pages.
-const LOOKED_AT: usize = 128;
-
-/// EFAULT for unreadable memory: asks the kernel, for calls that are not made for each byte.
+/// EFAULT for unreadable memory: asks the kernel, for rare calls.
 pub fn readable<T>(pointer: *const T, len: usize) -> Result<()> {
+    let mut bytes = [0u8; 128];
     plausible(pointer, len)?;
-    if len == 0 || !MAY_ASK.load(Ordering::Relaxed) {
+    if !MAY_ASK.load(Ordering::Relaxed) {
         return Ok(());
     }
-    let first = pointer as usize;
-    let last = first + len.min(LOOKED_AT).saturating_sub(PROBED);
-    match is_read_at(first) && (last == first || is_read_at(last)) {
-        true => Ok(()),
-        // Bytes behind the end were looked at, too.
-        false => readable_exactly(pointer, len),
-    }
-}
-
-/// Bytes that [`is_read_at`] looks at: a set of signals of the kernel.
-const PROBED: usize = 8;
-
-/// Whether the kernel can read eight bytes there. It does so for a call whose first argument it refuses then, which changes
-/// nothing, and costs a tenth of asking for the memory of a process.
-fn is_read_at(address: usize) -> bool {
-    // SAFETY: no signal is blocked or unblocked in a way that does not exist.
-    let refused = unsafe { call(libc::SYS_rt_sigprocmask, [usize::MAX, address, 0, PROBED, 0, 0]) };
-    matches!(refused, Err(Errno(libc::EINVAL)))
-}
-
-fn readable_exactly<T>(pointer: *const T, len: usize) -> Result<()> {
-    let mut bytes = [0u8; LOOKED_AT];
-    let ours = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: len.min(LOOKED_AT) };
-    let theirs = libc::iovec { iov_base: pointer.cast_mut().cast(), iov_len: len.min(LOOKED_AT) };
+    let ours = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: len.min(128) };
+    let theirs = libc::iovec { iov_base: pointer.cast_mut().cast(), iov_len: len.min(128) };
     // SAFETY: copies into our own bytes; the other side may be anything.
     let read = unsafe {
         call(
@@ -112,6 +88,3 @@ pub fn map_over(fd: c_int, place: *mut u8, len: usize) -> Result<()> {
     // SAFETY: the caller's place is a mapping of this length, of the same kind of memory.
     unsafe { call(libc::SYS_mmap, args).map(drop) }
 }
-
-#[cfg(test)]
-mod tests;
