@@ -13,7 +13,7 @@ use std::time::Duration;
 const PIECE: usize = 4096;
 /// Time between two pieces: 16 MB in a second.
 const PAUSE: Duration = Duration::from_micros(250);
-/// How long a server sleeps that has not seen all since it worked.
+/// How long a server sleeps that has not looked at what its work is worth.
 const NAP: Duration = Duration::from_millis(20);
 /// Most pieces at a time, after a longer turn or a sleep: what is due after a nap, some 30 us.
 const PIECES_MAX: u128 = NAP.as_nanos() / PAUSE.as_nanos();
@@ -23,11 +23,12 @@ const EVERY: u32 = 64;
 /// Looks at memory that nobody writes.
 pub struct Scrub {
     all: Rounds,
+    /// Those of a round of all.
     pieces: usize,
     clock: Rounds,
     looks: u32,
     looked: Instant,
-    /// Pieces to look at until all were seen since the last work.
+    /// Pieces that the work since is worth.
     left: usize,
 }
 
@@ -235,6 +236,6 @@ mod tests {
             }
             assert_eq!(scrub.deadline(), None, "{work}");
         }
-        assert_eq!(scrub.all.sums.len(), scrub.all.pieces());
+        assert_eq!(scrub.all.sums.len(), scrub.pieces);
     }
 }
