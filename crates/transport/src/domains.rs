@@ -143,6 +143,16 @@ impl Domain {
         }
     }
 
+    /// The pages that a socket of ours has or had, and that no block has.
+    fn unclaimed(&self) -> Vec<(u32, SocketPage)> {
+        let Some((arena, _)) = &self.arena else { return Vec::new() };
+        let touched =
+            (0..self.slots).map(|i| (i, self.share.slot(i))).take_while(|(_, s)| *s < arena.touched());
+        let free = touched.filter(|(i, _)| self.blocks.get(*i).is_none_or(|b| *b == NONE));
+        let pages = free.filter_map(|(_, slot)| Some((slot, arena.socket(slot)?)));
+        pages.filter(|(_, page)| page.kind() != 0 && page.owner() == Some(self.share.owner)).collect()
+    }
+
     /// The blocks that have a slot.
     fn members(&self) -> Vec<u32> {
         self.blocks.iter().copied().filter(|b| *b != NONE).collect()
@@ -215,6 +225,18 @@ impl Domains {
             f.arena.is_some()
         });
         homeless
+    }
+
+    /// The sockets whose pages say that they are ours and in use, and that have no block.
+    pub fn unclaimed(&self) -> Vec<(SocketId, SocketPage)> {
+        let of = |(id, domain): (&u16, &Domain)| {
+            let domain_id = DomainId(*id);
+            domain
+                .unclaimed()
+                .into_iter()
+                .map(move |(slot, page)| (SocketId { domain: domain_id, slot }, page))
+        };
+        self.map.iter().flat_map(of).collect()
     }
 
     /// The blocks that have a slot of a domain.

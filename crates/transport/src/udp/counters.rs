@@ -32,7 +32,10 @@ eft_component::counters! {
     /// Requests to ip that were made again for want of an answer.
     Repeated => "repeated_requests",
     SendErrors => "send_errors",
+    /// Sockets that were given up, since their state was invalid.
     Quarantined => "quarantined_blocks",
+    /// Sockets whose state was invalid, and that were made anew from their pages.
+    Remade => "remade_sockets",
     /// Sockets of whose state a bit had changed, and was changed back.
     Mended => "mended_blocks",
     Resubmitted => "resubmitted_requests",

@@ -36,6 +36,8 @@ pub mod bit {
     pub const V6ONLY: u32 = 512;
     /// Bound to the wildcard of IPv6, whatever address was chosen with the peer.
     pub const ANY6: u32 = 1024;
+    /// Not in use: the image of a socket whose block was damaged beyond mending ([`super::lost`](super::super::lost)).
+    pub const LOST: u32 = 2048;
 }
 
 /// One socket.
@@ -126,8 +128,8 @@ pub fn arena_len(config: &UdpConfig) -> usize {
 /// What became of the sockets in an arena.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Given up, since their state was invalid.
-    pub quarantined: u64,
+    /// Their state was invalid.
+    pub lost: u64,
     /// A changed bit was changed back.
     pub mended: u64,
 }
@@ -153,7 +155,7 @@ pub(super) fn open(segment: Segment, config: &UdpConfig) -> Result<(Arena, Block
     Ok((arena, blocks, entries, found))
 }
 
-/// Gives up sockets whose state is invalid.
+/// Marks the sockets whose state is invalid as lost.
 fn check(blocks: &mut Blocks, found: &mut Found) {
     let is_valid = |block: &Block| !block.has(bit::USED) || block.is_sane();
     for i in 0..blocks.len() as u32 {
@@ -161,8 +163,8 @@ fn check(blocks: &mut Blocks, found: &mut Found) {
         found.mended += (soundness == Soundness::Mended) as u64;
         let block = blocks[i];
         if !soundness.is_sound() || !is_valid(&block) {
-            blocks.make(i, Block::free(block.generation.wrapping_add(1)));
-            found.quarantined += 1;
+            blocks.make(i, Block { flags: block.flags & !bit::USED | bit::LOST, ..block });
+            found.lost += 1;
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::UdpConfig;
 use super::asked::{IcmpError, Request};
 use super::counters::{COUNTERS, Counter};
-use super::durable::{self, Block, Blocks, bit};
+use super::durable::{self, Blocks, bit};
 use super::live::{Live, Path, due};
 use super::memberships::Memberships;
 use crate::addresses::Addresses;
@@ -39,6 +39,8 @@ pub struct Udp {
     pub(super) blocks: Blocks,
     pub(super) memberships: Memberships,
     pub(super) live: Vec<Live>,
+    /// Blocks that are [`bit::LOST`].
+    pub(super) lost: Vec<u32>,
     pub(super) free: FreeBlocks,
     /// Sockets by local port.
     pub(super) ports: Map<u16, Vec<u32>>,
@@ -79,6 +81,7 @@ impl Udp {
             arena,
             memberships: Memberships::open(entries, &blocks, key),
             blocks,
+            lost: Vec::new(),
             live: (0..count).map(|_| Live::default()).collect(),
             free: FreeBlocks::new(count),
             ports: Map::with_hasher(key),
@@ -139,28 +142,6 @@ impl Udp {
         self.free.grow(more);
     }
 
-    /// Fills tables from the blocks.
-    fn rebuild(&mut self) {
-        for i in (0..self.blocks.len() as u32).rev() {
-            let block = self.blocks[i];
-            let used = block.has(bit::USED);
-            if used && self.domains.enter(block.domain).claim(block.slot, i) {
-                if block.has(bit::BOUND) {
-                    self.ports.entry(block.local_port).or_default().push(i);
-                }
-                if block.open_request != 0 {
-                    self.domains.inherit_opened(block.open_request, i);
-                }
-            } else {
-                if used {
-                    self.blocks[i] = Block::free(block.generation.wrapping_add(1));
-                    self.memberships.release(i);
-                }
-                self.free.put(i);
-            }
-        }
-    }
-
     pub(super) fn mark(&mut self, i: u32, bits: u32) {
         let live = &mut self.live[i as usize];
         live.due |= bits;
@@ -185,31 +166,6 @@ impl Udp {
         live.page = Some(Page::new(&self.stage, page, socket, i, published));
         live.pool = pool;
         true
-    }
-
-    /// The page of a socket from before a crash is mapped again: repeats all notifications.
-    fn revive(&mut self, cx: &Context, i: u32) {
-        let first = self.live[i as usize].page.is_none();
-        if !self.attach_page(i) {
-            return self.release(cx, i);
-        }
-        if !first {
-            return;
-        }
-        let block = &mut self.blocks[i];
-        block.released = block.sent;
-        if let Some(page) = &self.live[i as usize].page {
-            if page.resume(self.config.slots.owner, block.incarnation) {
-                page.set_receive_notify(u64::MAX);
-            }
-            page.set_send_released(block.released);
-            page.set_receive_end(block.receive_end);
-        }
-        self.publish(i);
-        if self.blocks[i].has(bit::ORPHAN) {
-            self.limit_orphan(cx.now, i);
-        }
-        self.mark(i, due::READABLE | due::WRITABLE | due::SEND);
     }
 
     /// Publishes addresses and flags.
@@ -240,7 +196,6 @@ impl Udp {
     fn report_opening(&mut self, cx: &Context) {
         if let Some((reborn, found)) = self.found.take() {
             cx.add(Counter::Rebirths, reborn as u64);
-            cx.add(Counter::Quarantined, found.quarantined);
             cx.add(Counter::Mended, found.mended);
             self.gauge_blocks(cx);
         }
@@ -367,6 +322,7 @@ impl Component for Udp {
                     cx.count(Counter::Quarantined);
                     self.release(cx, i);
                 }
+                self.remake_lost(cx);
             }
             _ => {}
         }

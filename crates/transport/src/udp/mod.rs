@@ -1,11 +1,11 @@
 //! UDP (RFC 768): datagrams between rings of records and ip.
 //!
 //! Sockets are durable: they lie in an arena as plain data, and a new life of the engine continues
-//! with them. Datagrams in flight may be lost, as UDP allows.
+//! with them, if need be by what their pages say ([`lost`]). Datagrams in flight may be lost, as UDP allows.
 //!
-//! [`engine`] is the component, [`durable`] the arena, [`live`] what is derived from it, [`control`] the requests of sockets,
-//! [`send`] and [`receive`] the two directions of a datagram, [`merge`] datagrams that arrive together,
-//! [`memberships`] the groups that sockets are members of, [`groups`] what follows from that,
+//! [`engine`] is the component, [`durable`] the arena, [`live`] what is derived from it, [`rebirth`] how both go on after a crash,
+//! [`control`] the requests of sockets, [`send`] and [`receive`] the two directions of a datagram, [`merge`] datagrams that arrive
+//! together, [`memberships`] the groups that sockets are members of, [`groups`] what follows from that,
 //! [`asked`] requests to ip, [`tell`] what descriptors show, [`inspect`] the arena for `eft ss`.
 //!
 //! Invariants: no datagram reaches a socket truncated without notice or mixed with another, and a
@@ -20,8 +20,10 @@ mod errors;
 mod groups;
 pub mod inspect;
 mod live;
+mod lost;
 mod memberships;
 mod merge;
+mod rebirth;
 mod receive;
 mod send;
 mod stamping;

@@ -9,10 +9,10 @@ use eft_messages::ComponentId;
 use eft_messages::sockets::{SocketsToTransport, membership, reuse};
 use eft_messages::transport::{SEND_HOST_ONLY, SEND_NO_LOOP, membership as step};
 
-const GROUP: [u8; 4] = [239, 1, 2, 3];
+pub const GROUP: [u8; 4] = [239, 1, 2, 3];
 
 impl Host {
-    fn change(&mut self, socket: SocketId, token: u16, change: u8, source: [u8; 4]) -> i32 {
+    pub fn change(&mut self, socket: SocketId, token: u16, change: u8, source: [u8; 4]) -> i32 {
         let (incarnation, group, source) = (self.page(socket).incarnation(), v4(GROUP), v4(source));
         let interface = 0;
         self.ask(|request| SocketsToTransport::Membership {

@@ -6,5 +6,6 @@ mod exchange;
 mod groups;
 mod host;
 mod lives;
+mod lost;
 mod segments;
 mod stamps;

@@ -54,7 +54,7 @@ pub(super) struct Memberships {
 }
 
 impl Memberships {
-    /// Takes over the entries of the sockets that live; the others are freed.
+    /// Takes over the entries of the sockets that live or may be made anew; the others are freed.
     pub fn open(entries: Table<Entry>, blocks: &Blocks, key: Key) -> Memberships {
         let mut all = Memberships {
             entries,
@@ -70,7 +70,11 @@ impl Memberships {
                 continue;
             }
             let block = ((e.block as usize) < blocks.len()).then(|| blocks[e.block]);
-            if e.is_sane(block.filter(|b| b.has(bit::USED)).map(|b| b.generation)) {
+            let generation = block.and_then(|block| match () {
+                () if block.has(bit::LOST) => Some(e.generation),
+                () => block.has(bit::USED).then_some(block.generation),
+            });
+            if e.is_sane(generation) {
                 all.of.entry(e.block).or_default().push(i);
                 all.index(i);
             } else {
@@ -133,6 +137,11 @@ impl Memberships {
             self.entries[i] = Entry::free();
             self.free.push(i);
         }
+    }
+
+    /// The generation of a socket, as its entries name it; `None`: it has none.
+    pub fn generation(&self, block: u32) -> Option<u32> {
+        self.of(block).next().map(|(_, e)| e.generation)
     }
 
     /// A socket is gone.
