@@ -7,7 +7,7 @@ import signal
 import subprocess
 import tempfile
 
-from harness import EFT, Scene, check, descendants_of, sh, start_time, wait_until
+from harness import EFT, Scene, Stack, check, descendants_of, sh, start_time, wait_until
 
 # Everything on one stack: both versions, both directions, the wire (the kernel's refusals), and a crash of tcp meanwhile.
 TRAFFIC = r"""
@@ -148,6 +148,23 @@ def it_needs_no_folder_of_running_stacks(scene, place, user):
     check(set(done.stdout.split()) == outside | {"eft-lt-none"}, f"{user}: /run is {done.stdout} instead of {outside}")
 
 
+@for_each_user
+def it_outlives_the_last_stack_of_the_machine(scene, place, user):
+    """Its folder of stacks is mounted on the machine's, and would go with that."""
+    folder = os.path.join(os.path.dirname(place.program), "stacks")
+    os.mkdir(folder)
+    env = place.env | {"EFT_RUN_DIR": folder}
+    program = subprocess.Popen(place.on("sh", "-c", "echo begun; read line; exec $EFT_PROGRAM ps"), stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd="/")
+    check(program.stdout.readline() == "begun\n", f"{user}: it has not begun")
+    other = Stack(scene, name="ltlast", env=env)
+    other.process.terminate()
+    other.process.wait(20)
+    out, errors = program.communicate("\n", timeout=20)
+    check(program.returncode == 0 and "tcp" in out, f"{user}: {out}{errors}")
+    check(os.listdir(folder) == [], f"{user}: left behind: {os.listdir(folder)}")
+
+
 def rootless_is_refused_clearly_without_user_namespaces():
     with Scene("rootless-refused") as scene:
         place = Place(scene, "root")
@@ -165,5 +182,6 @@ CASES = [
     its_servers_are_in_their_sandboxes,
     nothing_is_left_behind,
     it_needs_no_folder_of_running_stacks,
+    it_outlives_the_last_stack_of_the_machine,
     rootless_is_refused_clearly_without_user_namespaces,
 ]

@@ -124,6 +124,18 @@ impl Memory {
         Ok(bit)
     }
 
+    /// The word of eight bytes that holds this byte, and those around it, so that what was changed can be told afterwards.
+    pub fn surroundings(&self, at: u64) -> String {
+        let words = (-4..=4).map(|place: i64| {
+            let mut word = [0; 8];
+            let begin = (at & !7).saturating_add_signed(8 * place);
+            let read = self.bytes.read_exact_at(&mut word, begin);
+            let text = read.map_or("-".into(), |()| format!("{:x}", u64::from_ne_bytes(word)));
+            if place == 0 { format!("[{text}]") } else { text }
+        });
+        words.collect::<Vec<String>>().join(" ")
+    }
+
     /// A random byte of a word that is not zero, in a page that the process has touched.
     pub fn pick(&self, part: Part, random: &mut Random) -> Result<(&str, u64)> {
         let touched: Vec<(&Mapping, u64)> =

@@ -182,7 +182,12 @@ impl Process {
 fn flip(process: &Process, part: Part, random: &mut Random) -> Result<String> {
     let memory = Memory::open(process.pid)?;
     let (name, address) = memory.pick(part, random)?;
-    memory.flip(address, random).map(|bit| format!("bit {bit} of byte {address:#x} of {name}"))
+    let before = memory.surroundings(address);
+    memory.flip(address, random).map(|bit| {
+        format!(
+            "bit {bit} of byte {address:#x} of {name}, which held, as words from 32 bytes before: {before}"
+        )
+    })
 }
 
 /// Lets the process execute a random number of instructions, and breaks it there.

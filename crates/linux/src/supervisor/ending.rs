@@ -103,8 +103,9 @@ impl Supervisor {
             let _ = std::fs::remove_file(operator::applications_path(&self.config.name));
             let _ = std::fs::remove_file(operator::keeper_path(&self.config.name));
         } else {
+            // The folder of all stacks stays: a private stack has a file system of its own mounted on it, which the kernel takes
+            // away with the folder (`rootless/folder.rs`).
             let _ = std::fs::remove_dir_all(dir);
-            let _ = std::fs::remove_dir(operator::run_dir());
         }
     }
 }
