@@ -107,6 +107,7 @@ impl Ip {
             payload: &[payload],
             segment_size: 0,
             checksum_offset: None,
+            seal: 0,
             ordered: true,
             reach: Reach::Link,
             label: None,

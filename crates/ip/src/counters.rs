@@ -77,6 +77,8 @@ eft_component::counters! {
     DropNoSlot => "drop_no_slot",
     /// A transport's request that is malformed.
     RefusedSend => "refused_send",
+    /// Packets that are not what a transport had sealed: something changed them on their way.
+    DropDamaged => "drop_damaged",
     RefusedSource => "refused_source",
     RefusedTooLong => "refused_too_long",
     RefusedFull => "refused_full",

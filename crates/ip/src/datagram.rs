@@ -19,6 +19,12 @@ pub(crate) struct Piece {
 }
 
 impl Ip {
+    /// A packet is not what its transport has sealed: it is lost, as on its way.
+    pub(crate) fn drop_damaged(&mut self, cx: &Context, id: RequestId, out: &mut Out) {
+        cx.count(Counter::DropDamaged);
+        self.finish(id, 0, out);
+    }
+
     /// Cuts a transmission that is longer than the path's MTU. Its checksum is complete.
     pub(crate) fn fragment(
         &mut self,
@@ -69,7 +75,8 @@ impl Ip {
             let offset = i * room;
             let piece = Piece { offset, len: room.min(body - offset), last: i + 1 == count };
             let len = fragment_header_len + piece.len;
-            self.launch_fragment(cx, &transmission, datagram, cut(&piece), len, out);
+            let fragment = FrameDescriptor { seal: 0, ..cut(&piece) };
+            self.launch_fragment(cx, &transmission, datagram, fragment, len, out);
         }
     }
 

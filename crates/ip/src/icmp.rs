@@ -111,6 +111,7 @@ impl Ip {
                     payload: &[payload],
                     segment_size: 0,
                     checksum_offset: None,
+                    seal: 0,
                     ordered,
                     reach: Reach::Link,
                     label: None,

@@ -72,6 +72,9 @@ impl Ip {
         d: &FrameDescriptor,
         out: &mut Out,
     ) {
+        if !d.is_as_sealed() {
+            return self.drop_damaged(cx, id, out);
+        }
         let Some(slot) = self.packets.allocate() else {
             cx.count(Counter::DropNoSlot);
             return self.finish(id, ENOBUFS, out);
@@ -100,7 +103,7 @@ impl Ip {
         let Question { source, destination, .. } = transmission.question;
         let interface = transmission.hop.interface;
         let member = !destination.is_multicast() || self.groups.admit(interface, destination, source);
-        if transmission.reach != Reach::Link && member {
+        if transmission.reach != Reach::Link && member && d.is_as_sealed() {
             match self.packets.allocate() {
                 None => cx.count(Counter::DropNoSlot),
                 Some(slot) => match self.copy_packet(cx, slot, d) {

@@ -208,6 +208,8 @@ pub(crate) struct Outgoing<'a> {
     pub segment_size: u16,
     /// Where in `header` the pseudo-header's sum lies, if the checksum is yet to be completed.
     pub checksum_offset: Option<u16>,
+    /// The transport's ([`eft_messages::seal`]); 0: there is none.
+    pub seal: u32,
     /// The filter ordered this packet and is not asked about it.
     pub ordered: bool,
     /// If it goes to a group.

@@ -157,6 +157,7 @@ fn answer(source: IpAddr, destination: IpAddr, protocol: u8, header: &[u8]) -> O
         payload: &[],
         segment_size: 0,
         checksum_offset: None,
+        seal: 0,
         ordered: true,
         reach: Reach::Link,
         label: None,

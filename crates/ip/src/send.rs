@@ -160,6 +160,7 @@ impl Ip {
             payload: &d.payload[..count],
             segment_size: d.segment_size,
             checksum_offset: Some(d.checksum_offset),
+            seal: d.seal,
             ordered: false,
             reach: reach(&d, destination),
             label: wish.label,
@@ -269,6 +270,7 @@ impl Ip {
             d.flags = FRAME_CHECKSUM;
             d.checksum_start = transport_at as u16;
             d.checksum_offset = offset;
+            d.seal = o.seal;
         }
         d
     }
@@ -326,6 +328,9 @@ impl Ip {
             }
         }
         if must_cut {
+            if !d.is_as_sealed() {
+                return self.drop_damaged(cx, id, out);
+            }
             return self.fragment(cx, id, d, mtu.min(transmission.hop.fragment), out);
         }
         self.address(cx, id, d, out);

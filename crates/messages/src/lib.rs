@@ -13,6 +13,7 @@ pub mod control;
 pub mod edges;
 pub mod filter;
 pub mod nic;
+pub mod seal;
 pub mod sockets;
 pub mod transport;
 

@@ -13,6 +13,7 @@
 //! **Restart.** nic reborn: ip resubmits unanswered `Send`s; a frame may go out twice. ip reborn:
 //! the NIC delivers every frame that was not given back to the new ip again.
 
+use crate::seal::seal;
 use eft_base::{MacAddress, PacketRef, RequestId};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -57,16 +58,32 @@ pub struct FrameDescriptor {
     /// Bytes of `header` in use: Ethernet, IP and transport header.
     pub header_len: u16,
     pub payload_count: u16,
-    /// If `flags` has [`FRAME_CHECKSUM`]: sum from here to the end and put the complement at
+    /// Where the transport's header begins. If `flags` has [`FRAME_CHECKSUM`]: sum from here to the end and put the complement at
     /// `checksum_start + checksum_offset`, where the pseudo-header's sum already is.
     pub checksum_start: u16,
     pub checksum_offset: u16,
     /// TCP or UDP payload per segment, 0 for one frame.
     pub segment_size: u16,
     pub flags: u8,
-    pub reserved: [u8; 5],
+    pub reserved: u8,
+    /// Of the header from `checksum_start` on, of which the checksum is left out, and of the payload ([`crate::seal`]); 0: there is
+    /// none.
+    pub seal: u32,
     pub payload: [PacketRef; FRAME_PAYLOAD_MAX],
     pub header: [u8; FRAME_HEADER_MAX],
+}
+
+impl FrameDescriptor {
+    /// Whether it is what a transport has sealed, if one has.
+    #[inline]
+    pub fn is_as_sealed(&self) -> bool {
+        let header = self.header.get(self.checksum_start as usize..self.header_len as usize);
+        let payload = self.payload.get(..self.payload_count as usize);
+        self.seal == 0
+            || header.zip(payload).is_some_and(|(header, payload)| {
+                seal(header, self.checksum_offset.into(), payload) == self.seal
+            })
+    }
 }
 
 pub const FRAME_CHECKSUM: u8 = 1;

@@ -14,6 +14,7 @@
 //! **Restart.** ip reborn: the transport resubmits every unanswered `Send` and `Route`, in order; a
 //! packet may go out twice. Transport reborn: ip forgets its requests and gives its packets back.
 
+use crate::seal::seal;
 use eft_base::{PacketRef, RequestId, WireAddress};
 use eft_channel::socket::flow;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -84,7 +85,7 @@ pub mod membership {
 }
 
 /// Largest transport header in a descriptor: TCP with full options.
-pub const TRANSPORT_HEADER_MAX: usize = 64;
+pub const TRANSPORT_HEADER_MAX: usize = 60;
 /// Payload references in a descriptor.
 pub const PAYLOAD_REFS_MAX: usize = 4;
 /// Slot size of a transport's header pool.
@@ -114,6 +115,19 @@ pub struct SendDescriptor {
     pub wish: u32,
     pub payload: [PacketRef; PAYLOAD_REFS_MAX],
     pub header: [u8; TRANSPORT_HEADER_MAX],
+    /// See [`crate::seal`]; 0: there is none, as from releases that knew none.
+    pub seal: u32,
+}
+
+impl SendDescriptor {
+    /// The same with its seal.
+    #[inline]
+    pub fn sealed(mut self) -> SendDescriptor {
+        let (header, payload) =
+            (&self.header[..self.header_len as usize], &self.payload[..self.payload_count as usize]);
+        self.seal = seal(header, self.checksum_offset.into(), payload);
+        self
+    }
 }
 
 /// What a program wants of its IPv6 packets, in one word: 0 is nothing.

@@ -10,6 +10,8 @@ eft_component::counters! {
     LargeIn => "large_in",
     /// `Send`s whose descriptor is malformed.
     DropBadSend => "drop_bad_send",
+    /// Frames that are not what a transport had sealed: something changed them on their way.
+    DropDamaged => "drop_damaged",
     /// Messages that came twice: the slot may hold something else by now.
     DropRepeated => "drop_repeated",
     DropTooLong => "drop_too_long",

@@ -201,8 +201,12 @@ impl<D: Device> Nic<D> {
     }
 
     /// Hands a checked frame to the device, cut if the device does not cut it. Returns the errno of the answer, or [`Busy`]; then
-    /// what is left is to be sent.
+    /// what is left is to be sent. A frame that is damaged is lost, as on its way.
     fn transmit(&mut self, cx: &mut Context, d: &mut FrameDescriptor) -> Result<i32, Busy> {
+        if !d.is_as_sealed() {
+            cx.count(Counter::DropDamaged);
+            return Ok(0);
+        }
         let datagrams = cut::has_datagrams(d);
         if !datagrams || self.info.datagrams {
             let errno = self.hand_over(cx, d)?;
@@ -213,6 +217,8 @@ impl<D: Device> Nic<D> {
             }
         }
         let mut worst = 0;
+        // What is cut is another frame.
+        d.seal = 0;
         loop {
             let before = *d;
             let Some(first) = cut::take_first(d) else { return Ok(worst) };

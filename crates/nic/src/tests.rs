@@ -8,6 +8,7 @@ use eft_component::server::FRAME_COUNTERS;
 use eft_component::{Component, Context, Device, DeviceError, DeviceInfo, Frame, Outbox, ReceivedFrame};
 use eft_messages::ComponentId;
 use eft_messages::nic::{FRAME_CHECKSUM, FRAME_SLOT_LEN, FrameDescriptor, IpToNic, NicToIp};
+use eft_messages::seal::seal;
 use std::collections::VecDeque;
 use std::time::Duration;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
@@ -409,4 +410,34 @@ fn a_full_queue_is_not_filled_with_repetitions() {
     b.out.set_room(ComponentId::IP, 32, 64);
     assert_eq!(b.pass(Duration::from_millis(2100)), []);
     assert_eq!(b.pass(Duration::from_secs(1)), first, "it is not forgotten");
+}
+
+#[test]
+fn a_frame_that_is_not_what_a_transport_has_sealed_does_not_go_out() {
+    let mut b = Bench::new(8);
+    b.connect();
+    let mut good = FrameDescriptor { checksum_start: 34, checksum_offset: 16, ..descriptor(7, 1000) };
+    good.header_len = 54;
+    good.flags = FRAME_CHECKSUM;
+    let mut request = 100;
+    let mut goes = |b: &mut Bench, d: &FrameDescriptor| {
+        b.nic.device().sent.clear();
+        request += 1;
+        assert!(matches!(b.send(request, d)[..], [NicToIp::Sent { .. }]), "it is answered");
+        !b.nic.device().sent.is_empty()
+    };
+    assert!(goes(&mut b, &good), "without a seal");
+    good.seal = seal(&good.header[34..54], 16, &good.payload[..1]);
+    assert!(goes(&mut b, &good));
+    let at = core::mem::offset_of!(FrameDescriptor, header);
+    let (header, refs) = ((at + 34..at + 54), core::mem::offset_of!(FrameDescriptor, payload));
+    let checksum = at + 50..at + 52;
+    for byte in header.chain(refs..refs + size_of::<PacketRef>()).chain([0, 2]) {
+        for bit in 0..8 {
+            let mut d = good;
+            d.as_mut_bytes()[byte] ^= 1 << bit;
+            assert_eq!(goes(&mut b, &d), checksum.contains(&byte), "byte {byte}, bit {bit}");
+        }
+    }
+    assert!(b.count(Counter::DropDamaged) > 100);
 }

@@ -364,3 +364,28 @@ fn a_question_that_the_filter_does_not_answer_is_repeated() {
     b.pass(Duration::from_secs(2));
     assert_eq!((b.drain(), b.count(Counter::FilterAsksAgain)), (asked, 2));
 }
+
+#[test]
+fn what_is_not_as_it_was_sealed_is_neither_copied_nor_cut() {
+    let mut b = Bench::met(false);
+    let damage = |d: SendDescriptor| {
+        let mut d = d.sealed();
+        d.payload[0].offset ^= 64;
+        d
+    };
+    // To this host itself, and longer than the link takes.
+    for (n, to, len) in [(1, US, 100), (2, THEM, 3000)] {
+        b.send(ComponentId::UDP, n, &damage(datagram(to, 0, len)));
+        assert_eq!(b.drain(), [sent(ComponentId::UDP, n, 0)], "it counts as lost on its way");
+        assert_eq!(b.count(Counter::DropDamaged), n as u64);
+    }
+    // What is sent as it is the NIC compares, that then sees the transport's seal.
+    b.send(ComponentId::TCP, 3, &damage(segment(THEM, 100, 0)));
+    let out = b.drain();
+    let ToPeer::Nic(0, IpToNic::Send { descriptor, .. }) = out[0] else { panic!("{out:?}") };
+    let d: FrameDescriptor = b.memory.read_value(descriptor).unwrap();
+    assert!(d.seal != 0 && !d.is_as_sealed());
+    b.confirm(&out);
+    b.drain();
+    b.assert_idle();
+}

@@ -27,7 +27,7 @@ use eft_messages::ComponentId;
 use eft_messages::filter::{FilterToIp, IpToFilter, Judgement};
 use eft_messages::nic::{FRAME_CHECKSUM, FRAME_SLOT_LEN, FrameDescriptor, IpToNic, NicToIp, PACKET_SLOT_LEN};
 use eft_messages::transport::{
-    IpToTransport, SEND_DONT_FRAGMENT, SEND_SLOT_LEN, SendDescriptor, TransportToIp,
+    IpToTransport, SEND_DONT_FRAGMENT, SEND_SLOT_LEN, SendDescriptor, TRANSPORT_HEADER_MAX, TransportToIp,
 };
 use std::time::Duration;
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
@@ -210,6 +210,8 @@ impl Bench {
     /// A request descriptor in tcp's or udp's header pool, with `len` bytes of payload.
     fn descriptor(&mut self, d: &SendDescriptor) -> PacketRef {
         let slot = self.headers.allocate().unwrap();
+        let fits = d.header_len as usize <= d.header.len() && d.payload_count as usize <= d.payload.len();
+        let d = if fits && d.seal == 0 { &d.sealed() } else { d };
         assert!(self.headers.write(slot, 0, d.as_bytes()));
         slot
     }
@@ -227,6 +229,7 @@ impl Bench {
             panic!("no frame: {m:?}");
         };
         let d: FrameDescriptor = self.memory.read_value(*descriptor).unwrap();
+        assert!(d.is_as_sealed());
         let mut bytes = d.header[..d.header_len as usize].to_vec();
         for r in &d.payload[..d.payload_count as usize] {
             let mut piece = vec![0; r.len as usize];
@@ -351,7 +354,7 @@ fn segment(destination: Ipv4Addr, len: u32, segment_size: u16) -> SendDescriptor
     d.segment_size = segment_size;
     d.flags = 1;
     d.header_len = 20;
-    d.header = [0; 64];
+    d.header = [0; TRANSPORT_HEADER_MAX];
     d.header[12] = 0x50;
     d.header[13] = TCP_ACK;
     d.checksum_offset = 16;

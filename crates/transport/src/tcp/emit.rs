@@ -136,7 +136,9 @@ impl Outgoing<'_> {
             wish: self.hop.wish,
             payload,
             header: bytes,
+            seal: 0,
         }
+        .sealed()
     }
 }
 

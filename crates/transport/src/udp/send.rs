@@ -347,7 +347,9 @@ impl Udp {
             wish: wish(page, header).to_word(),
             payload,
             header: bytes,
+            seal: 0,
         }
+        .sealed()
     }
 }
 
