@@ -1,14 +1,14 @@
 //! TCP-AO (RFC 5925) as the application sees it (Linux's TCP_AO_INFO and TCP_AO_GET_KEYS): what it wishes, in the word of
 //! [`Opt::Authentication`], and what the transport tells of it. The keys are in [`super::signature_keys`].
 
-use super::signature_keys::{FIRST_KEYS, KEYS};
-use super::statistics::STATISTICS_END;
+use super::signature_keys::FIRST_KEYS;
+use super::statistics::{FIRST_END, LATER};
 use super::{Opt, SocketPage};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// Between the statistics and the keys, in space that no version has used before.
-const STATUS: usize = STATISTICS_END;
-const _: () = assert!(STATUS.is_multiple_of(8) && STATUS + size_of::<AuthenticationStatus>() <= KEYS);
+/// Among the statistics, in space that no version has used before.
+const STATUS: usize = FIRST_END;
+const _: () = assert!(STATUS.is_multiple_of(8) && STATUS + size_of::<AuthenticationStatus>() <= LATER);
 
 const REQUIRED: u32 = 1;
 const ACCEPTS_ICMP: u32 = 2;

@@ -20,7 +20,7 @@ pub const FIRST_KEYS: usize = 5;
 const KEY_LEN: usize = size_of::<SignatureKey>();
 /// Before the records of a stream, in space that no version has used before.
 pub(super) const KEYS: usize = RECORDS - FIRST_KEYS * KEY_LEN;
-const _: () = assert!(super::statistics::STATISTICS_END <= KEYS && RECORDS <= SOCKET_HEADER_LEN);
+const _: () = assert!(super::statistics::LATER_END <= KEYS && RECORDS <= SOCKET_HEADER_LEN);
 /// Bits of [`Opt::SignatureKeys`] that are their number; the others count changes.
 const COUNT_MASK: u32 = 0xffff;
 

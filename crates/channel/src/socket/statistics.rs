@@ -2,6 +2,7 @@
 
 use super::page::INFO;
 use super::{SOCKET_HEADER_LEN, SocketInfo, SocketPage};
+use core::mem::offset_of;
 use core::sync::atomic::Ordering;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -9,8 +10,13 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 const INFO_ANSWERED: usize = 56;
 const INFO_ASKED: usize = 76;
 const STATISTICS: usize = 1024;
-pub(super) const STATISTICS_END: usize = STATISTICS + size_of::<SocketStatistics>();
-const _: () = assert!(STATISTICS_END <= SOCKET_HEADER_LEN);
+/// How many bytes of the statistics lie there; [`super::AuthenticationStatus`] follows them. Those that were added after it lie
+/// behind it: nothing moves within a layout's version.
+const FIRST_LEN: usize = offset_of!(SocketStatistics, receive_rtt_us);
+pub(super) const FIRST_END: usize = STATISTICS + FIRST_LEN;
+pub(super) const LATER: usize = 1440;
+pub(super) const LATER_END: usize = LATER + size_of::<SocketStatistics>() - FIRST_LEN;
+const _: () = assert!(FIRST_END == 1272 && LATER_END <= SOCKET_HEADER_LEN);
 
 /// Numbers of one stream, written by the transport when the application asks, and else at most every 100 ms; RFC 4898 has most of them.
 ///
@@ -142,12 +148,16 @@ impl SocketPage {
     /// The statistics of the slot's present incarnation; `None` if the transport has not written any.
     pub fn statistics(&self) -> Option<SocketStatistics> {
         let mut statistics = SocketStatistics::default();
-        self.read_bytes(STATISTICS, statistics.as_mut_bytes());
+        let (first, later) = statistics.as_mut_bytes().split_at_mut(FIRST_LEN);
+        self.read_bytes(STATISTICS, first);
+        self.read_bytes(LATER, later);
         (statistics.incarnation == self.incarnation()).then_some(statistics)
     }
 
     /// Transport: publishes them for the incarnation that they name.
     pub fn set_statistics(&self, statistics: &SocketStatistics) {
-        self.write_bytes(STATISTICS, statistics.as_bytes())
+        let (first, later) = statistics.as_bytes().split_at(FIRST_LEN);
+        self.write_bytes(STATISTICS, first);
+        self.write_bytes(LATER, later);
     }
 }
