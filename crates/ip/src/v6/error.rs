@@ -24,9 +24,11 @@ pub(crate) fn header(report: Report, quote: &[u8], source: Ipv6Addr, destination
             None => (ICMPV6_PARAMETER_PROBLEM, 1, 0),
         },
         Report::ParameterProblem { code, pointer } => (ICMPV6_PARAMETER_PROBLEM, code, pointer),
+        // RFC 4443 §3.1.
         Report::PortUnreachable => (ICMPV6_UNREACHABLE, 4, 0),
         // "Administratively prohibited" is a router's answer; pf answers "port unreachable", too.
         Report::Blocked => (ICMPV6_UNREACHABLE, 4, 0),
+        // RFC 4443 §3.3.
         Report::ReassemblyTimeout => (ICMPV6_TIME_EXCEEDED, 1, 0),
     };
     let mut header = IcmpHeader { kind, code, checksum: 0.into(), rest: rest.to_be_bytes() };
@@ -43,7 +45,7 @@ pub(crate) fn message(report: Report, quote: &[u8], ends: Ipv6Addr) -> Vec<u8> {
     message
 }
 
-/// Source and destination of a packet, if an error about it may be sent (RFC 4443 §2.4 (e)): it is not an error itself,
+/// Source and destination of a packet, whose destination is the error's source (RFC 4443 §2.2), if an error about it may be sent (RFC 4443 §2.4 (e)): it is not an error itself,
 /// nor a fragment other than the first, and both addresses are unicast.
 pub(crate) fn reportable(packet: &[u8], zone: u16) -> Option<(Ipv6Addr, Ipv6Addr)> {
     let (ip, _) = Ipv6Header::ref_from_prefix(packet).ok()?;

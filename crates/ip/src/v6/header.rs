@@ -119,8 +119,9 @@ pub(crate) fn walk(head: &[u8]) -> Result<Chain, Refused> {
             IPV6_HOP_BY_HOP if at != HEADER_LEN => {
                 return Err(problem(Counter::DropMalformed, CODE_NEXT_HEADER, chain.named_at));
             }
+            // RFC 8200 §4.3, §4.6.
             IPV6_HOP_BY_HOP | IPV6_DESTINATION => check_options(body, at)?,
-            // §4.4, RFC 5095: we do not forward.
+            // RFC 8200 §4.4, RFC 5095: we do not forward.
             IPV6_ROUTING if body[3] != 0 => {
                 return Err(problem(Counter::DropSourceRouted, CODE_FIELD, at + 2));
             }
@@ -179,6 +180,7 @@ pub(crate) fn build(
     flow: u32,
 ) -> Ipv6Header {
     Ipv6Header {
+        // The traffic class is what IP_TOS is to IPv4 (RFC 8200 §7).
         version_class_flow: (6 << 28 | (o.tos as u32) << 20 | flow).into(),
         payload_len: ((len - HEADER_LEN) as u16).into(),
         next_header: o.protocol,

@@ -28,7 +28,7 @@ impl Ip {
     ) {
         let from_one = matches!(a.question.source, IpAddr::V6(a) if is_unicast(a));
         match header.kind {
-            // RFC 4443 §4.2 lets a host ignore multicast echo requests.
+            // RFC 4443 §4.1; §4.2 lets a host ignore multicast echo requests.
             ICMPV6_ECHO_REQUEST if !a.group && from_one => {
                 self.reply_to_echo(cx, &a, header, ICMPV6_ECHO_REPLY, message, out);
                 self.release(a.packet, out);

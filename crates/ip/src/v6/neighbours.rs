@@ -120,7 +120,7 @@ impl Ip {
         self.advertise(cx, nic, m.target, Some((p.source, from)), out);
     }
 
-    /// A host advertises where an address is (RFC 4861 §7.2.5).
+    /// A host advertises where an address is (RFC 4861 §7.2.5), or that it has one of ours (RFC 4862 §5.4.4).
     pub(super) fn receive_advertisement(
         &mut self,
         cx: &mut Context,

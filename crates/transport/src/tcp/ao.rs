@@ -76,7 +76,7 @@ impl TrafficKey {
         }
     }
 
-    /// The code of a segment (RFC 5925 §5.1) with the sequence number's extension `extension` (§6.2), and with these options, among
+    /// The code of a segment (RFC 5925 §5.1, RFC 5926 §3.2) with the sequence number's extension `extension` (§6.2), and with these options, among
     /// them TCP-AO's. `all`: the others are covered, too.
     pub fn code(&self, covered: &Covered, extension: u32, options: &[u8], all: bool) -> Code {
         let mut code = [0; MAC_MAX];

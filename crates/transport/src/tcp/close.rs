@@ -197,7 +197,7 @@ impl Tcp {
         self.queue_reset(PendingReset { signer, ..reset });
     }
 
-    /// Sends the reset that RFC 9293 §3.10.7.1 requires for a segment of no connection, at a limited rate.
+    /// Sends the reset that RFC 9293 §3.5.2 and §3.10.7.1 require for a segment of no connection, at a limited rate.
     pub(super) fn answer_with_reset(&mut self, cx: &Context, segment: &Segment) {
         let (seq, ack, flags) = if segment.has(TCP_ACK) {
             (segment.ack, 0, TCP_RST)

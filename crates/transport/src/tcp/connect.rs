@@ -261,7 +261,7 @@ impl Tcp {
             .find(|port| self.ports.is_unused(*port))
     }
 
-    /// RFC 6528 §3: a clock of 4 µs plus a keyed hash of the connection.
+    /// RFC 9293 §3.4.1, RFC 6528 §3: a clock of 4 µs plus a keyed hash of the connection.
     pub(super) fn initial_sequence(&self, now: Instant, tuple: &Tuple) -> u32 {
         let clock = (now.as_micros() / 4) as u32;
         clock.wrapping_add(self.key.hash(b'I', &tuple.parts()) as u32)

@@ -1,4 +1,4 @@
-//! How much new data goes out now (RFC 9293 §3.8.6: Nagle, silly windows): a function of numbers alone.
+//! How much new data goes out now (RFC 9293 §3.7.4: Nagle; §3.8.6.2.1: silly windows): a function of numbers alone.
 
 use eft_base::Instant;
 
@@ -111,7 +111,7 @@ impl Situation {
         let wait = Decision::Wait(if by_peer { Wait::Window } else { Wait::Congestion });
         let full = (limit - limit % self.mss).min(self.chunk);
         if full == 0 {
-            // Sender's silly window avoidance: at least half of the largest window, or the timer.
+            // Sender's silly window avoidance (RFC 9293 §3.8.6.2.1): at least half of the largest window, or the timer.
             let enough = limit * 2 >= self.window_max || self.overridden;
             return if by_peer && limit > 0 && enough {
                 Decision::Send { len: limit, fin: false }

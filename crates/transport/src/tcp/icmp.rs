@@ -1,4 +1,4 @@
-//! Errors about our packets: ICMP (RFC 1122 §4.2.3.9, RFC 5461, RFC 5927 against forged ones; RFC
+//! Errors about our packets (RFC 9293 §3.9.2.2): ICMP (RFC 1122 §4.2.3.9, RFC 5461, RFC 5927 against forged ones; RFC
 //! 1191 for "fragmentation needed"), ICMPv6 (RFC 4443; RFC 8201 for "packet too big") and ip's own refusals.
 
 use super::asked::Report;
@@ -68,7 +68,7 @@ fn meaning6(kind: u8, code: u8, info: u16) -> Option<Meaning> {
 }
 
 impl Connection<'_> {
-    /// RFC 1191 §6.5: segments that were too large are sent again in smaller ones; they were not lost by congestion.
+    /// RFC 9293 §3.7.2, RFC 1191 §3 and §6.5: segments that were too large are sent again in smaller ones; they were not lost by congestion.
     fn lower_mtu(&mut self, mtu: u16) {
         let block = &mut self.block;
         let mtu = mtu.max(PATH_MTU_MIN);

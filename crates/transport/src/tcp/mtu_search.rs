@@ -168,7 +168,7 @@ impl MtuSearch {
         self.probe.map(|probe| probe.range)
     }
 
-    /// Everything below `una` is acknowledged. True if a larger packet has passed.
+    /// Everything below `una` is acknowledged. True if a larger packet has passed (RFC 4821 §7.6.1).
     pub fn on_acknowledged(&mut self, una: u64) -> bool {
         let Some(probe) = self.probe.take_if(|probe| probe.range.end <= una) else {
             return false;
@@ -185,7 +185,7 @@ impl MtuSearch {
         }
     }
 
-    /// More was lost than the probe, so its fate says nothing about its size.
+    /// More was lost than the probe, so its fate says nothing about its size (RFC 4821 §7.6.3).
     pub fn forget(&mut self) {
         self.probe = None;
     }

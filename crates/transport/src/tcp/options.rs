@@ -1,4 +1,4 @@
-//! TCP options: MSS (RFC 9293 §3.7.1), window scale and timestamps (RFC 7323), SACK (RFC 2018), Fast Open (RFC 7413
+//! TCP options: MSS (RFC 9293 §3.7.1), window scale and timestamps (RFC 7323), SACK (RFC 2018 §2, §3), Fast Open (RFC 7413
 //! §4.1.1), also in an experimental option (RFC 6994 §3), signatures (RFC 2385 §3.0,
 //! RFC 5925 §2.2).
 

@@ -332,6 +332,7 @@ impl Tcp {
             return self.receive_reset(cx, i, segment);
         }
         if segment.has(TCP_SYN) {
+            // RFC 5961 §4.2.
             return c.challenge(cx);
         }
         let Some(ack) = c.judge_acknowledgment(cx, segment) else {

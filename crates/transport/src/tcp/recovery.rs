@@ -23,7 +23,7 @@ pub enum Phase {
     Loss,
 }
 
-/// Segments that duplicate acknowledgements allow before they count as a sign of loss (RFC 3042).
+/// Segments that duplicate acknowledgements allow before they count as a sign of loss (RFC 3042 §2).
 const LIMITED_TRANSMIT: u32 = 2;
 
 pub struct Recovery {

@@ -1,4 +1,4 @@
-//! Timers that expired: retransmission (RFC 6298 §5), window probes (RFC 9293 §3.8.6.1), keepalive
+//! Timers that expired (RFC 9293 §3.10.8): retransmission (RFC 6298 §5), window probes (RFC 9293 §3.8.6.1), keepalive
 //! (§3.8.4), delayed acknowledgement, time limits.
 
 use super::block::{NONE, NOWHERE, State, bit};
@@ -92,7 +92,7 @@ impl Connection<'_> {
         }
     }
 
-    /// RFC 6298 §5.4 to §5.7.
+    /// RFC 6298 §5.4 to §5.7; who gets no answer gives up in the end (RFC 9293 §3.8.3).
     fn expire_unacknowledged(&mut self, cx: &Context) -> Patience {
         // A peer that answers but keeps its window closed is not dead.
         let closed = self.block.snd_edge <= self.block.snd_una;

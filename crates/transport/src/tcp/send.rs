@@ -321,7 +321,8 @@ impl Tcp {
         let marked = may_be_marked && how != How::Again && len > 0;
         let is_cut = len > mss as u64 && how != How::Probe;
         if marked {
-            // Retransmissions and segments without data must not be ECN-capable (RFC 3168 §6.1.4, §6.1.5).
+            // Retransmissions and segments without data must not be ECN-capable (RFC 3168 §6.1.4, §6.1.5), nor are probes of the
+            // window, which have none (§6.1.6).
             hop.tos |= ECN_CAPABLE;
             flags |= if block.has(bit::ECN | bit::ECN_REDUCED) { TCP_CWR.into() } else { 0 };
         }

@@ -1,4 +1,4 @@
-//! TIME-WAIT: its begin and end (RFC 9293 §3.6.1), and segments that come meanwhile (§3.10.7.4; RFC 1337: resets are ignored;
+//! TIME-WAIT: its begin and end (RFC 9293 §3.6.1), and segments that come meanwhile (§3.10.7.4; RFC 1337 §3: resets are ignored;
 //! RFC 6191: a clearly new SYN is accepted).
 
 use super::acceptable::is_old;

@@ -1,4 +1,4 @@
-//! How much may be in flight (RFC 5681): slow start here, its early end in [`hystart`], congestion avoidance by one of two
+//! How much may be in flight (RFC 9293 §3.8.2, RFC 5681): slow start here, its early end in [`hystart`], congestion avoidance by one of two
 //! algorithms; or all of it by [`bbr`], which also says at what rate.
 
 pub mod bbr;
@@ -209,7 +209,7 @@ impl Congestion {
         self.credit = 0;
     }
 
-    /// Nothing was lost: restores the state `before` the reduction, without a burst (RFC 4015 §3.2, step 4).
+    /// Nothing was lost: restores the state `before` the reduction, without a burst (RFC 4015 §3.2, step 4; RFC 9438 §4.9).
     pub fn restore(&mut self, before: &Congestion, flight_size: u32, acked: u32, mss: u32) {
         if self.is_by_rate() {
             // The window before the recovery comes back with the next acknowledgment.
