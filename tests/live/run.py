@@ -42,6 +42,8 @@ import regroups
 import returns
 import rootless
 import sandboxes
+import scripts
+import secure
 import segments
 import signatures
 import servers
@@ -85,7 +87,7 @@ def cases_over_ipv6(cases, wanted):
 
 
 # Modules whose cases mostly wait: for leases, for time limits, for programs' own tests.
-WAITING = [addresses, authentication, autoconf, discovery, hangups, libuv, options, paths, proxied, returns, rootless, signatures, suites]
+WAITING = [addresses, authentication, autoconf, discovery, hangups, libuv, options, paths, proxied, returns, rootless, scripts, signatures, suites]
 
 
 INSIDE = {"EFT_LIVE_INSIDE": "yes"}
@@ -123,7 +125,7 @@ def main(arguments):
     if os.environ.get("EFT_LIVE_INSIDE") != "yes":
         command = in_own_network(*arguments)
         os.execvpe(command[0], command, os.environ | INSIDE)
-    cases = addresses.CASES + adoption.CASES + autoconf.CASES + inputs.CASES + options.CASES + recordings.CASES + budget.CASES + crashes.CASES + crowds.CASES + handover.CASES + datagrams.CASES + discovery.CASES + ipv6.CASES + marks.CASES + early.CASES + segments.CASES + signatures.CASES + authentication.CASES
+    cases = addresses.CASES + adoption.CASES + autoconf.CASES + inputs.CASES + options.CASES + recordings.CASES + budget.CASES + crashes.CASES + crowds.CASES + handover.CASES + datagrams.CASES + discovery.CASES + ipv6.CASES + marks.CASES + early.CASES + scripts.CASES + secure.CASES + segments.CASES + signatures.CASES + authentication.CASES
     cases += servers.CASES + suites.CASES + libuv.CASES
     cases += hangups.CASES + groups.CASES + guests.CASES + injections.CASES
     cases += programs.CASES + past.CASES + paths.CASES + proxied.CASES + queues.CASES + regroups.CASES + returns.CASES + rootless.CASES + sandboxes.CASES + standbys.CASES + updates.CASES + visits.CASES + watchdog.CASES
