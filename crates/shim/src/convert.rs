@@ -12,6 +12,7 @@ use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
 use crate::{control, options, owner, pair};
 use core::ffi::c_int;
+use eft_channel::socket::{Opt, flag};
 use eft_messages::control::{Request, op};
 
 /// Makes an eft socket; returns its descriptor (close-on-exec) and handle. `descriptor` is not in
@@ -121,6 +122,10 @@ pub fn to_kernel(fd: c_int, socket: &Socket) -> Result<()> {
     let _ = sys::fcntl(kernel, libc::F_SETFL, 0);
     copy_status_flags(fd, kernel);
     copy_owner(fd, kernel);
+    if socket.is_stream() && socket.page.flags() & flag::CONNECTED != 0 {
+        // AF_UNSPEC dissolves a connection: its close is a reset, as Linux's is.
+        socket.page.set_option(Opt::Linger, 1);
+    }
     for number in numbers_of(socket) {
         let stream = socket.is_stream();
         replace(

@@ -29,7 +29,7 @@ cases! { on_both;
     past: others threads children cloned masks sigsys handlers alternates interrupted refused;
     stream: large full flags ended reset timeouts interrupted names queues refused connecting
         options six vectors shut_read automatic exhausted bad_options last_number bad_addresses
-        lingering splicing;
+        lingering splicing dissolved;
     events: level edge edge_unread edge_unread_datagram edge_unread_listener edge_out oneshot
         nested early selecting exclusive shared_set own_signal listener;
     looks: rests edges changes kernels seen others threads stolen forked sets;

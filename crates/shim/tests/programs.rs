@@ -38,7 +38,7 @@ fn on_eft(program: &str, case: &str) {
 cases! { on_both;
     stream: large full flags ended reset timeouts interrupted names queues refused connecting
         options six left vectors unspecified closed_listener
-        shut_read automatic exhausted bad_options last_number bad_addresses lingering splicing;
+        shut_read automatic exhausted bad_options last_number bad_addresses lingering splicing dissolved;
     events: level edge edge_unread edge_unread_datagram edge_unread_listener edge_out oneshot nested early selecting exclusive exclusive_left shared_set own_signal
         own_signal_from_the_start listener;
     looks: rests edges changes kernels seen others threads stolen forked sets;

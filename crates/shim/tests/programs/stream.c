@@ -154,6 +154,29 @@ static void reset(void) {
     FAILS(getpeername(fds[0], (void *)&a, &len), ENOTCONN);
 }
 
+/* connect() to AF_UNSPEC resets a connection; the socket connects again, with the options that it had. */
+static void dissolved(void) {
+    int fds[2], l = bound(SOCK_STREAM, host);
+    connected(fds);
+    struct sockaddr none = {.sa_family = AF_UNSPEC};
+    CHECK(connect(fds[0], &none, sizeof none) == 0);
+    CHECK(await(fds[1], POLLIN) & POLLIN);
+    char b;
+    FAILS(read(fds[1], &b, 1), ECONNRESET);
+    struct linger back = {.l_onoff = 1};
+    socklen_t len = sizeof back;
+    CHECK(getsockopt(fds[0], SOL_SOCKET, SO_LINGER, &back, &len) == 0);
+    EQUAL(back.l_onoff, 0);
+    CHECK(listen(l, 5) == 0);
+    union address a = at(host, port_of(l));
+    CHECK(connect(fds[0], (void *)&a, sizeof a) == 0);
+    int fd = accept(l, NULL, NULL);
+    write_all(fds[0], "x", 1);
+    read_all(fd, &b, 1);
+    CHECK(getsockopt(fds[0], SOL_SOCKET, SO_LINGER, &back, &len) == 0);
+    EQUAL(back.l_onoff, 0);
+}
+
 static void timeouts(void) {
     int fds[2];
     connected(fds);
@@ -912,7 +935,7 @@ int main(int argc, char **argv) {
         {"refused", refused},     {"connecting", connecting}, {"options", options},
         {"six", six},             {"left", left}, {"vectors", vectors}, {"shut_read", shut_read}, {"automatic", automatic}, {"exhausted", exhausted}, {"bad_options", bad_options},
         {"last_number", last_number}, {"unspecified", unspecified}, {"closed_listener", closed_listener}, {"bad_addresses", bad_addresses}, {"lingering", lingering},
-        {"splicing", splicing},   {0},
+        {"splicing", splicing},   {"dissolved", dissolved},   {0},
     };
     return run_case(cases, argc, argv);
 }

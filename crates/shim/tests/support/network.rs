@@ -262,7 +262,8 @@ impl Network {
         let (domain, _) = id;
         let Some(s) = self.slot(id) else { return };
         s.closed = true;
-        let unread = s.page.receivable() > 0;
+        // As tcp's `is_aborted_by_close`.
+        let aborts = s.page.receivable() > 0 || s.page.option(Opt::Linger) == 1;
         if s.listening {
             // A program that is just being started may have inherited it for a moment.
             s.hidden.iter().flatten().for_each(|hidden| sys::shutdown(hidden, libc::SHUT_RDWR));
@@ -272,7 +273,7 @@ impl Network {
         let Some(peer) = self.slot(id).and_then(|s| s.peer) else {
             return self.free(id);
         };
-        if unread {
+        if aborts {
             self.reset_connection(peer, libc::ECONNRESET);
             return self.free(id);
         }
