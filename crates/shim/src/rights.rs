@@ -16,19 +16,25 @@ pub unsafe fn adopt(message: &libc::msghdr) {
     }
     let mut candidates = Vec::new();
     // SAFETY: by the caller.
-    unsafe {
-        each(message, |fd| {
-            table::forget(fd);
-            if scan::may_be_eft(fd)
-                && let Ok((inode, _)) = sys::identity(fd)
-            {
-                candidates.push((fd, inode));
-            } else {
-                scan::adopt_undecided(fd);
-            }
-        })
-    };
+    unsafe { each(message, |fd| candidates.extend(candidate(fd))) };
     scan::adopt(&candidates);
+}
+
+/// Notes whether this descriptor, which the process got by other ways than it knows, is an eft socket of the domain.
+pub fn adopt_one(fd: c_int) {
+    scan::adopt(&Vec::from_iter(candidate(fd)));
+}
+
+/// The number and inode of what may be an eft socket.
+fn candidate(fd: c_int) -> Option<(c_int, u64)> {
+    table::forget(fd);
+    if scan::may_be_eft(fd)
+        && let Ok((inode, _)) = sys::identity(fd)
+    {
+        return Some((fd, inode));
+    }
+    scan::adopt_undecided(fd);
+    None
 }
 
 /// Whether the program may send these descriptors over the Unix socket `fd`: an eft socket means

@@ -36,7 +36,7 @@ cases! { on_both;
     datagrams: echo messages refused many_waiters more broadcast groups mtu;
     shadows: beside together peeked either_first connected_peer loopback_peer waits domain handed six listener_of_both
         held refused;
-    processes: dups forks execs spawns passing handlers threads killed;
+    processes: dups forks execs spawns passing taken handlers threads killed;
 }
 
 #[cfg(target_arch = "x86_64")]

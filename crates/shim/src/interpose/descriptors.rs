@@ -1,7 +1,7 @@
 //! close, dup, fcntl, ioctl and epoll_ctl.
 
 use crate::table::{self, Entry};
-use crate::{control_calls, epoll, errno, fdops, held, looking, real};
+use crate::{control_calls, epoll, errno, fdops, held, looking, real, rights, sys};
 use core::ffi::{c_int, c_uint, c_ulong, c_void};
 use libc::epoll_event;
 
@@ -35,6 +35,19 @@ pub unsafe extern "C" fn dup2(from: c_int, to: c_int) -> c_int {
 pub unsafe extern "C" fn dup3(from: c_int, to: c_int, flags: c_int) -> c_int {
     // SAFETY: as above.
     errno::int(fdops::dup_onto(from, to, || unsafe { real::dup3.get()(from, to, flags) }))
+}
+
+/// A descriptor that another process has, or this one. One of a connection that another process holds without a descriptor of its own
+/// (`crate::held`) cannot be taken.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pidfd_getfd(process: c_int, target: c_int, flags: c_uint) -> c_int {
+    held::part(target);
+    let args = [process as usize, target as usize, flags as usize, 0, 0, 0];
+    // SAFETY: numbers alone.
+    errno::int(unsafe { sys::call(libc::SYS_pidfd_getfd, args) }.map(|taken| {
+        rights::adopt_one(taken as c_int);
+        taken as c_int
+    }))
 }
 
 // The third argument of fcntl and ioctl is a word in a register, whether the caller passed one or

@@ -89,6 +89,7 @@ pub unsafe fn known(number: c_long, args: [usize; 6]) -> Option<isize> {
             libc::SYS_close_range => int(descriptors::close_range(a as _, b as _, c as _)),
             libc::SYS_dup => int(descriptors::dup(fd)),
             libc::SYS_dup3 => int(descriptors::dup3(fd, b as _, c as _)),
+            libc::SYS_pidfd_getfd => int(descriptors::pidfd_getfd(fd, b as _, c as _)),
             libc::SYS_fcntl => int(descriptors::fcntl(fd, b as _, c)),
             libc::SYS_ioctl => int(descriptors::ioctl(fd, b as _, c as _)),
             libc::SYS_epoll_create1 => int(descriptors::epoll_create1(fd)),

@@ -270,6 +270,37 @@ static void passing(void) {
     reap(pid);
 }
 
+/* A descriptor that is taken from a process, by its number there: from this one, and from a child. */
+static void taken(void) {
+    int fds[2], other[2], told[2];
+    connected(fds);
+    CHECK(pipe(told) == 0);
+    int own = syscall(SYS_pidfd_open, getpid(), 0), copy = syscall(SYS_pidfd_getfd, own, fds[1], 0);
+    CHECK(own >= 0 && copy >= 0);
+    char to[5];
+    write_all(fds[0], "hello", 5);
+    read_all(copy, to, 5);
+    close(fds[1]);
+    write_all(copy, "again", 5);
+    read_all(fds[0], to, 5);
+    pid_t pid = fork();
+    if (pid == 0) {
+        connected(other);
+        write_all(other[1], "child", 5);
+        CHECK(write(told[1], &other[0], sizeof other[0]) == sizeof other[0]);
+        pause();
+    }
+    int number;
+    EQUAL(read(told[0], &number, sizeof number), sizeof number);
+    int far = syscall(SYS_pidfd_open, pid, 0), theirs = syscall(SYS_pidfd_getfd, far, number, 0);
+    CHECK(theirs >= 0);
+    read_all(theirs, to, 5);
+    CHECK(!memcmp(to, "child", 5));
+    kill(pid, SIGKILL);
+    EQUAL(waitpid(pid, NULL, 0), pid);
+    FAILS((int)syscall(SYS_pidfd_getfd, own, 9999, 0), EBADF);
+}
+
 static void stdio(void) {
     int fds[2];
     connected(fds);
@@ -638,7 +669,7 @@ int main(int argc, char **argv) {
     static const struct test cases[] = {
         {"dups", dups},         {"forks", forks},       {"execs", execs},
         {"(after exec)", after_exec}, {"scrubbed", scrubbed}, {"spawns", spawns},
-        {"closes_all", closes_all}, {"passing", passing},   {"stdio", stdio},
+        {"closes_all", closes_all}, {"passing", passing}, {"taken", taken},   {"stdio", stdio},
         {"files", files},       {"handlers", handlers}, {"threads", threads},
         {"killed", killed},     {"by_number", by_number}, {"sandboxed", sandboxed},
         {"standard", standard}, {0},
