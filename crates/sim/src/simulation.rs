@@ -41,6 +41,8 @@ pub struct Faults {
     pub together: f64,
     /// Chance per step that a sequence number or position of one of their queues is damaged.
     pub flip: f64,
+    /// Chance per step that a bit of a descriptor is changed that an ip has written.
+    pub flip_descriptor: f64,
     /// Chance per step that one of them does nothing any more, and how long the watchdog waits then.
     pub hang: f64,
     pub patience: Duration,
@@ -285,6 +287,7 @@ impl Simulation {
         self.maybe_kill();
         self.maybe_inject();
         self.maybe_flip();
+        self.maybe_flip_descriptor();
         self.maybe_light();
         self.maybe_hang();
         self.maybe_be_hostile();

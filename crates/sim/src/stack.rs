@@ -86,6 +86,8 @@ impl Member {
 
 struct MappedPool {
     id: PoolId,
+    /// As its owner has it mapped.
+    segment: Segment,
     view: PoolView,
     owner: ComponentId,
     readers: Vec<ComponentId>,

@@ -39,6 +39,14 @@ impl Simulation {
         self.stacks[side].flip_number(peer, &mut self.random);
     }
 
+    pub(super) fn maybe_flip_descriptor(&mut self) {
+        if self.faults.flip_descriptor == 0.0 || !self.random.chance(self.faults.flip_descriptor) {
+            return;
+        }
+        let side = self.random.below(2) as usize;
+        self.stacks[side].flip_descriptor(&mut self.random);
+    }
+
     pub(super) fn maybe_light(&mut self) {
         if self.faults.fuse == 0.0 || !self.random.chance(self.faults.fuse) {
             return;

@@ -1,11 +1,12 @@
 //! Breaking servers on purpose, and judging those that neighbours accuse.
 
-use super::{OLD_POOLS, Stack};
+use super::{MappedPool, OLD_POOLS, Stack};
 use crate::wiring::Numbers;
 use eft_base::{Instant, Random};
 use eft_component::fault::Fault;
 use eft_control::accusation::{Credit, Evidence, Verdict};
 use eft_messages::ComponentId;
+use eft_messages::nic::{FRAME_SLOT_LEN, FrameDescriptor};
 
 impl Stack {
     /// A server dies in the middle of what it does, after so many accesses of its arena and of pages, effects and wakes.
@@ -66,6 +67,22 @@ impl Stack {
             let numbers = own[below(own.len())];
             numbers.flip(below(numbers.count()), below(64) as u32);
         }
+    }
+
+    /// Changes a bit of a descriptor in ip's pool, in one of the slots that it uses most: as a bit of its memory that changes before
+    /// the frame goes out.
+    pub fn flip_descriptor(&mut self, random: &mut Random) {
+        let is_frames = |p: &&MappedPool| {
+            p.owner == ComponentId::IP && p.dropped_at.is_none() && p.view.slot_size == FRAME_SLOT_LEN
+        };
+        let Some(frames) = self.pools.iter().find(is_frames) else { return };
+        let mut below = |n: usize| random.below(n as u64) as usize;
+        let (slot, bit) = (below(4.min(frames.view.slots)), below(size_of::<FrameDescriptor>() * 8));
+        let at = frames.view.base + slot * FRAME_SLOT_LEN + bit / 8;
+        let mut byte = [0];
+        let segment = &frames.segment;
+        segment.read(at, &mut byte).expect("within the pool");
+        segment.write(at, &[byte[0] ^ 1 << (bit % 8)]).expect("within the pool");
     }
 
     /// Kills a server; or it is dead already, of its fuse.

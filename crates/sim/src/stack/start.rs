@@ -51,7 +51,7 @@ impl Stack {
             let id = PoolId(self.next_pool);
             let pool = Pool::new(id, Segment::heap(p.slots * p.slot_size), p.slot_size);
             let mut view = pool.view().clone();
-            view.segment = view.segment.read_only();
+            let segment = core::mem::replace(&mut view.segment, pool.view().segment.read_only());
             for reader in &p.readers {
                 if let Some(j) = self.index(*reader)
                     && let Some(node) = &mut self.members[j].node
@@ -59,7 +59,14 @@ impl Stack {
                     node.memory().insert(id, view.clone());
                 }
             }
-            self.pools.push(MappedPool { id, view, owner: peer, readers: p.readers, dropped_at: None });
+            self.pools.push(MappedPool {
+                id,
+                segment,
+                view,
+                owner: peer,
+                readers: p.readers,
+                dropped_at: None,
+            });
             own.push(pool);
         }
         own
