@@ -72,7 +72,12 @@ impl OutOfOrder {
 
     /// In-order data reaches to `next`: returns how far it reaches together with the held ranges, and removes those that
     /// are now in order.
-    pub fn advance(&mut self, mut next: u64) -> u64 {
+    ///
+    /// # Panics
+    /// If these are not the ranges that were kept: what a range says is delivered and acknowledged, and unlike this copy
+    /// the kept one has a checksum.
+    pub fn advance(&mut self, mut next: u64, kept: &Reassembly) -> u64 {
+        assert!(kept.keeps(&self.ranges), "ranges of received data were changed by a stray write");
         let gone = self.ranges.iter().take_while(|r| {
             let joins = r[0] <= next;
             if joins {

@@ -49,7 +49,7 @@ impl Connection<'_> {
         }
         let block = &mut self.block;
         let fills = !self.live.out_of_order.is_empty();
-        block.rcv_nxt = if fills { self.live.out_of_order.advance(end) } else { end };
+        block.rcv_nxt = if fills { self.live.out_of_order.advance(end, &self.notes) } else { end };
         page.set_receive_end(block.rcv_nxt);
         let came = block.rcv_nxt - start;
         self.stamp_received(cx.now);

@@ -28,7 +28,7 @@ fn random_arrivals_agree_with_a_bitmap() {
                 while expect < 200 && bits[expect] {
                     expect += 1;
                 }
-                next = r.advance(to as u64) as usize;
+                next = r.advance(to as u64, &kept) as usize;
                 assert_eq!(next, expect);
                 bits[..next].fill(false);
             }
@@ -59,7 +59,9 @@ fn the_latest_range_is_reported_first_then_unreported_ones() {
     // A duplicate counts as the latest, too (RFC 2883 §4).
     r.insert(20, 25);
     assert_eq!(report(&mut r)[0], (20, 25));
-    assert_eq!(r.advance(30), 36);
+    let mut kept = Reassembly::new();
+    kept.keep(r.ranges());
+    assert_eq!(r.advance(30, &kept), 36);
     assert_eq!(report(&mut r), [(60, 65), (50, 55), (40, 45)]);
 }
 
@@ -76,4 +78,16 @@ fn a_range_too_many_is_refused_and_changes_nothing() {
     assert!(!r.holds(far, far + 1));
     r.insert(15, 20);
     assert!(r.has_room(far, far + 1));
+}
+
+/// One changed bit would make 16 KiB that never came part of the stream.
+#[test]
+#[should_panic(expected = "changed by a stray write")]
+fn a_changed_range_delivers_nothing() {
+    let mut r = OutOfOrder::default();
+    r.insert(1000, 2000);
+    let mut kept = Reassembly::new();
+    kept.keep(r.ranges());
+    r.ranges[0][1] ^= 1 << 14;
+    r.advance(1000, &kept);
 }
