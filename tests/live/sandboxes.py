@@ -18,19 +18,18 @@ import inside
 from harness import ROOT, Scene, Stack, check, everywhere, in_url, over_ipv6, sh, sha256_of, wait_until
 from programs import nginx_config
 
-SSHD_PORT, FTP_PORT, NTP_PORT = 7022, 7021, 7123
+SSHD_PORT, FTP_PORT, WEB_PORT, NTP_PORT = 7022, 7021, 7080, 7123
 
 
-def sshd_with_its_sandbox():
-    with Scene("sshd") as scene:
-        stack = Stack(scene)
-        for key in ("host", "user"):
-            sh("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", scene.dir / key)
-        if not os.path.isdir("/run/sshd"):
-            os.mkdir("/run/sshd", 0o755)
-            scene.undo("rmdir", "/run/sshd")
-        config = scene.dir / "sshd_config"
-        config.write_text(f"""
+def sshd(scene, side):
+    """sshd on a side of a stack; what its clients need to know: options, and the user."""
+    for key in ("host", "user"):
+        sh("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", scene.dir / key)
+    if not os.path.isdir("/run/sshd"):
+        os.mkdir("/run/sshd", 0o755)
+        scene.undo("rmdir", "/run/sshd")
+    config = scene.dir / "sshd_config"
+    config.write_text(f"""
 Port {SSHD_PORT}
 ListenAddress {everywhere()}
 HostKey {scene.dir}/host
@@ -42,21 +41,51 @@ PasswordAuthentication no
 UsePAM no
 Subsystem sftp internal-sftp
 """)
-        server = scene.start(*stack.on("/usr/sbin/sshd", "-D", "-e", "-f", config), log="sshd.log")
+    server = scene.start(*side("/usr/sbin/sshd", "-D", "-e", "-f", config), log="sshd.log")
+    options = ["-i", scene.dir / "user", "-F", "/dev/null"]
+    for option in ("StrictHostKeyChecking=no", f"UserKnownHostsFile={scene.dir}/known", "BatchMode=yes", "LogLevel=ERROR"):
+        options += ["-o", option]
+    return server, options, pwd.getpwuid(os.getuid()).pw_name
+
+
+def sessions_and_copies(scene, side, server, options, login, address):
+    """Commands with input and output, and files in both directions."""
+    data, _ = scene.file("data", 3_000_000)
+    for i in range(3):
+        out = sh(*side("ssh", *options, "-p", SSHD_PORT, f"{login}@{address}", f"echo line {i}; wc -c"), stdin="x" * 100_000, ok=False)
+        check(out.stdout.split() == ["line", str(i), "100000"], f"ssh: {out.stdout}{out.stderr}\n{server.log.read_text()[-2000:]}")
+    there = f"{login}@{in_url(address)}:{scene.dir}"
+    sh(*side("scp", *options, "-P", SSHD_PORT, data, f"{there}/copy"))
+    sh(*side("scp", *options, "-P", SSHD_PORT, f"{there}/copy", scene.dir / "back"))
+    for copy in ("copy", "back"):
+        check((scene.dir / copy).read_bytes() == data.read_bytes(), "scp's copy is another")
+
+
+def sshd_with_its_sandbox():
+    with Scene("sshd") as scene:
+        stack = Stack(scene)
+        server, options, login = sshd(scene, stack.on)
         stack.listening(SSHD_PORT)
-        options = ["-i", scene.dir / "user", "-F", "/dev/null"]
-        for option in ("StrictHostKeyChecking=no", f"UserKnownHostsFile={scene.dir}/known", "BatchMode=yes", "LogLevel=ERROR"):
-            options += ["-o", option]
-        user = pwd.getpwuid(os.getuid()).pw_name
-        data, _ = scene.file("data", 3_000_000)
-        for i in range(3):
-            out = sh(*stack.beside("ssh", *options, "-p", SSHD_PORT, f"{user}@{stack.address}", f"echo line {i}; wc -c"),
-                     stdin="x" * 100_000, ok=False)
-            check(out.stdout.split() == ["line", str(i), "100000"], f"ssh: {out.stdout}{out.stderr}\n{server.log.read_text()[-2000:]}")
-        sh(*stack.beside("scp", *options, "-P", SSHD_PORT, data, f"{user}@{in_url(stack.address)}:{scene.dir}/copy"))
-        check((scene.dir / "copy").read_bytes() == data.read_bytes(), "scp's copy is another")
-        # The client runs on the stack, too.
+        sessions_and_copies(scene, stack.beside, server, options, login, stack.address)
         check("SIGSYS" not in server.log.read_text() and "sandbox" not in server.log.read_text(), server.log.read_text()[-2000:])
+
+
+def ssh_on_the_stack():
+    """OpenSSH's clients, and a port that they forward from the stack."""
+    with Scene("ssh") as scene:
+        stack = Stack(scene)
+        server, options, login = sshd(scene, stack.beside)
+        stack.listening_beside(SSHD_PORT)
+        sessions_and_copies(scene, stack.on, server, options, login, stack.host)
+        path, want = scene.file("www/big", 4 << 20)
+        scene.start(*stack.beside("python3", "-m", "http.server", WEB_PORT, "--bind", stack.host, "--directory", path.parent))
+        stack.listening_beside(WEB_PORT)
+        forwarded = f"{in_url(stack.address)}:{WEB_PORT}:{in_url(stack.host)}:{WEB_PORT}"
+        scene.start(*stack.on("ssh", *options, "-p", SSHD_PORT, "-N", "-o", "ExitOnForwardFailure=yes", "-L", forwarded,
+                              f"{login}@{stack.host}"))
+        stack.listening(WEB_PORT)
+        for _ in range(3):
+            check(sha256_of(stack.beside("curl", "-sf", f"http://{in_url(stack.address)}:{WEB_PORT}/big")) == want, "a download differs")
 
 
 def vsftpd_with_its_sandbox_and_its_limit_of_memory():
@@ -335,9 +364,9 @@ def a_server_that_is_taken_over_reaches_nothing_but_its_own():
 CASES = [
     servers_have_given_up_what_they_do_not_need,
     a_server_that_is_taken_over_reaches_nothing_but_its_own,
-    sshd_with_its_sandbox,
+    sshd_with_its_sandbox, ssh_on_the_stack,
     vsftpd_with_its_sandbox_and_its_limit_of_memory,
     chrony_with_its_filter,
     services_with_the_filter_of_systemd,
-    over_ipv6(sshd_with_its_sandbox),
+    over_ipv6(sshd_with_its_sandbox), over_ipv6(ssh_on_the_stack),
 ]
