@@ -34,6 +34,7 @@ impl Connection<'_> {
             prior_in_flight: heard.pipe,
             in_flight,
             rtt_us: heard.delivered.timed_at.map(|at| cx.now.saturating_since(at).as_micros() as u32),
+            known_rtt_us: block.rtt.min_us,
             srtt_us: block.rtt.srtt_us,
             mss,
             stage: match live.recovery.phase {

@@ -72,6 +72,8 @@ pub struct Ack {
     pub prior_in_flight: u64,
     pub in_flight: u64,
     pub rtt_us: Option<u32>,
+    /// The connection's shortest, that of its handshake included; 0: none was measured.
+    pub known_rtt_us: u32,
     pub srtt_us: u32,
     pub mss: u32,
     pub stage: Stage,
@@ -269,6 +271,10 @@ impl Bbr {
 
     /// §4.1.2, §4.3.5
     fn measure_min_rtt(&mut self, model: &mut Model, congestion: &mut Congestion, ack: &Ack) {
+        if model.min_rtt_us == 0 {
+            // It begins with what the connection knows, as on Linux.
+            (model.min_rtt_us, model.min_rtt_at) = (ack.known_rtt_us, ack.now.as_nanos());
+        }
         let age = ack.now.saturating_since(Instant(model.min_rtt_at));
         let is_old = model.min_rtt_us != 0 && age > MIN_RTT_LIFE;
         if let Some(us) = ack.rtt_us

@@ -27,6 +27,7 @@ struct Path {
     delivered: u64,
     queue_most: u64,
     windows: Vec<u32>,
+    known_rtt_us: u32,
 }
 
 impl Path {
@@ -49,6 +50,7 @@ impl Path {
             delivered: 0,
             queue_most: 0,
             windows: Vec::new(),
+            known_rtt_us: 0,
         }
     }
 
@@ -100,6 +102,7 @@ impl Path {
                 prior_in_flight,
                 in_flight: self.pipe(),
                 rtt_us,
+                known_rtt_us: self.known_rtt_us,
                 srtt_us: self.rtt.as_micros() as u32,
                 mss: MSS,
                 stage: Stage::Calm,
@@ -171,6 +174,14 @@ fn the_queue_is_emptied_after_ten_seconds_to_measure_the_round_trip() {
     assert!(path.congestion.cwnd > 50 * MSS);
 }
 
+/// Data may take longer from the first segment on, as behind others in a queue.
+#[test]
+fn the_round_trip_of_the_handshake_counts() {
+    let mut path = Path { known_rtt_us: 30_000, ..Path::new(1_250_000, 40) };
+    path.run(SECOND);
+    assert_eq!(path.congestion.model().min_rtt_us, 30_000);
+}
+
 #[test]
 fn a_path_that_becomes_slower_is_noticed() {
     let mut path = Path::new(1_250_000, 40);
@@ -217,6 +228,7 @@ fn a_window_before_a_recovery_comes_back_after_it() {
         prior_in_flight: 20_000,
         in_flight: 18_000,
         rtt_us: None,
+        known_rtt_us: 0,
         srtt_us: 40_000,
         mss: MSS,
         stage: Stage::Recovery,
