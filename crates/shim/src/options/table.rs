@@ -106,7 +106,7 @@ const OPTIONS: &[Row] = &[
     ),
     both(SOCKET, 13, "SO_LINGER", Kind::Linger, "waits in `close` of a process's last descriptor"),
     no(SOCKET, 14, "SO_BSDCOMPAT", "Linux ignores or refuses it"),
-    both(SOCKET, 15, "SO_REUSEPORT", Kind::Bit(bit::REUSE_PORT), ""),
+    both(SOCKET, 15, "SO_REUSEPORT", Kind::Bit(bit::REUSE_PORT), "among the programs of one `eft run`"),
     no(SOCKET, 16, "SO_PASSCRED", LABELS),
     no(SOCKET, 17, "SO_PEERCRED", LABELS),
     both(
