@@ -318,3 +318,19 @@ fn segments_end_where_records_do() {
     // Of the third, what the window takes (RFC 9937).
     assert_eq!(places(&again), [(0, 400), (400, 400), (800, 1000)]);
 }
+
+/// TCP_QUICKACK: without it every other segment waits, after the first ones.
+#[test]
+fn quick_acknowledgments_are_sent_on_request() {
+    for (wish, delayed) in [(0, 12), (1, 0), (2, 12)] {
+        let mut s = Script::new(quiet_plan());
+        let socket = s.handshake(&[4, 2, 1, 1]);
+        s.world.sides[1].page(socket).set_option(Opt::QuickAck, wish);
+        s.world.run_for(50 * MS);
+        let silent = (0..40).filter(|n| {
+            s.say(ACK, &stream_bytes(40_000, n * 100, 100));
+            s.hear().is_empty()
+        });
+        assert_eq!(silent.count(), delayed, "{wish}");
+    }
+}
