@@ -164,7 +164,7 @@ impl Connection<'_> {
 
 impl Tcp {
     /// A domain's arena is mapped, for the first time or again after our rebirth.
-    pub(super) fn open_domain(&mut self, cx: &Context, id: DomainId, pool: PoolId, arena: Arena) {
+    pub(super) fn open_domain(&mut self, cx: &mut Context, id: DomainId, pool: PoolId, arena: Arena) {
         let members = self.domains.open(id, arena, pool);
         // A connection may have to inherit from its listener's page again.
         let is_listener = |i: &u32| self.view(*i).block.state() == State::Listen;
@@ -177,6 +177,7 @@ impl Tcp {
             self.live.set_revive(i);
             self.unrevived.push_back(i);
         }
+        self.take_up_lost(cx, id);
     }
 
     /// Gives a block a slot of its domain. False if none is free.

@@ -153,7 +153,14 @@ impl Tcp {
     }
 
     /// Binds an unbound socket.
-    fn bind_to(&mut self, cx: &mut Context, i: u32, address: WireAddress, port: u16, mut flags: u32) -> i32 {
+    pub(super) fn bind_to(
+        &mut self,
+        cx: &mut Context,
+        i: u32,
+        address: WireAddress,
+        port: u16,
+        mut flags: u32,
+    ) -> i32 {
         let port = if port == 0 {
             flags |= bit::ANY_PORT;
             match self.choose_unused_port(cx) {
@@ -172,7 +179,7 @@ impl Tcp {
         0
     }
 
-    fn request_listen(&mut self, cx: &mut Context, i: u32, backlog: u32) -> i32 {
+    pub(super) fn request_listen(&mut self, cx: &mut Context, i: u32, backlog: u32) -> i32 {
         let backlog = backlog.clamp(1, BACKLOG_MAX);
         let mut c = self.connection(i);
         let (domain, is_bound) = (c.block.domain, c.block.has(bit::BOUND));

@@ -102,6 +102,8 @@ eft_component::counters! {
     /// Inputs that have killed two predecessors and were not run, and connections given up for such inputs.
     DropFatal => "drop_fatal",
     Quarantined => "quarantined_blocks",
+    /// Sockets among them whose programs were told: connections that ended, and listeners that listen again.
+    TakenUp => "taken_up",
     /// Sockets of whose state a bit had changed, and was changed back.
     Mended => "mended_blocks",
     Resubmitted => "resubmitted_requests",

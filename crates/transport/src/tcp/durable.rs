@@ -8,8 +8,10 @@ use super::asked::MTU_MIN;
 use super::block::{Block, Cold, NONE, NOWHERE, State, bit};
 use super::options::SCALE_MAX;
 use super::reassembly::Reassembly;
+use super::remains::Remains;
 use super::rtt::RETRIES;
 use crate::requests::POSITION_MAX;
+use alloc::vec::Vec;
 use core::ops::Range;
 use eft_arena::docket;
 use eft_arena::{self as arena, Arena, Layout, Refused, Soundness, Sums, Table};
@@ -114,6 +116,8 @@ pub(super) struct Tables {
     pub notes: Table<Reassembly>,
     /// Sockets that were given up, since their state in the arena was invalid.
     pub quarantined: u64,
+    /// What is left of those that a program may wait for.
+    pub lost: Vec<Remains>,
     /// Sockets of whose state a changed bit was changed back.
     pub mended: u64,
     /// Connections that were found. A table that grows with them would hash each several times.
@@ -132,6 +136,7 @@ impl Tables {
         let mut tables = Tables::bare(shape, segment, config)?;
         for i in 0..tables.blocks.len() as u32 {
             if !tables.check(i) {
+                tables.lost.extend(Remains::of(&tables.blocks[i], &tables.cold[i]));
                 tables.make(i, tables.blocks[i].generation.wrapping_add(1));
                 tables.quarantined += 1;
             }
@@ -148,7 +153,7 @@ impl Tables {
         let arena = Arena::open(segment, shape.layout, config.connections, config.seed)?;
         let (blocks, cold, notes) =
             (arena.table(shape.blocks), arena.table(shape.cold), arena.table(shape.notes));
-        Ok(Tables { arena, blocks, cold, notes, quarantined: 0, mended: 0, connections: 0 })
+        Ok(Tables { arena, blocks, cold, notes, quarantined: 0, lost: Vec::new(), mended: 0, connections: 0 })
     }
 
     /// A new arena with the sockets of `predecessor`.

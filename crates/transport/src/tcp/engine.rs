@@ -19,6 +19,7 @@ use super::live::due;
 use super::lives::Lives;
 use super::ports::Ports;
 use super::reassembly::Reassembly;
+use super::remains::Remains;
 use super::sizing::MinSegments;
 use super::syn_cookies::SynCookies;
 use crate::addresses::Addresses;
@@ -106,6 +107,7 @@ pub struct Tcp {
     /// Finding at the opening, to be counted as soon as the status page is available.
     found: Option<bool>,
     pub(super) quarantined: u64,
+    pub(super) lost: Vec<Remains>,
     mended: u64,
     /// Connections from before a crash to which nothing has happened yet.
     pub(super) unrevived: VecDeque<u32>,
@@ -125,7 +127,7 @@ impl Tcp {
     /// Opens the arena (of [`super::arena_len`] bytes), taking over what a predecessor left in it.
     /// `headers` is a pool of `SEND_SLOT_LEN` slots.
     pub fn open(arena: Segment, headers: Pool, config: TcpConfig) -> Result<Tcp, Refused> {
-        let Tables { arena, blocks, cold, notes, quarantined, mended, connections } =
+        let Tables { arena, blocks, cold, notes, quarantined, lost, mended, connections } =
             Tables::open(arena, &config)?;
         let key = Key(arena.secret);
         let (docket, finding) = arena.docket();
@@ -175,6 +177,7 @@ impl Tcp {
                 Finding::Nothing => None,
             },
             quarantined,
+            lost,
             mended,
             unrevived: VecDeque::new(),
             pending_resets: Vec::new(),

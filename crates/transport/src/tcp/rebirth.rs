@@ -15,6 +15,7 @@ use super::engine::Tcp;
 use super::listen::RECORD_LEN;
 use super::live::due;
 use super::out_of_order::OutOfOrder;
+use super::remains::Remains;
 use super::statistics::Statistics;
 use eft_arena::docket::Kind;
 use eft_base::errno::ECONNABORTED;
@@ -95,6 +96,8 @@ impl Tcp {
             let drained = block.has(bit::DRAINING);
             if used && (drained || !self.rebuild_block(i)) {
                 self.quarantined += !drained as u64;
+                let c = self.view(i);
+                self.lost.extend(Remains::of(c.block, c.cold).filter(|_| !drained));
                 self.connection(i).clear();
             }
             let c = self.view(i);
@@ -202,6 +205,7 @@ impl Tcp {
 
     /// sockets is connected. Gives up the sockets of unknown domains: their blocks are damaged.
     pub(super) fn quarantine_homeless(&mut self, cx: &Context) {
+        self.lost.clear();
         for i in self.domains.sockets_connected() {
             cx.count(Counter::Quarantined);
             self.say_reset(i);

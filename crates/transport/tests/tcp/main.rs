@@ -19,6 +19,7 @@ mod fast_open_syn;
 mod held;
 mod hostile;
 mod loss;
+mod lost;
 mod marks;
 mod options;
 mod pacing;
