@@ -80,6 +80,32 @@ def a_supervisor_that_cannot_go_on_leaves_its_servers_to_the_next():
         end(stack.process)
 
 
+def a_supervisor_whose_code_has_changed_ends_and_the_next_adopts():
+    with Scene("adoption-code") as scene:
+        load = Load(scene, connections=20, extra=KEEP)
+        stack, connections = load.stack, load.connections
+        before = pids(stack)
+        # Every piece of its code has been summed once by then.
+        time.sleep(6)
+        supervisor = stack.process.pid
+        with open(f"/proc/{supervisor}/maps") as maps:
+            start = next(int(line.split("-")[0], 16) for line in maps if line.rstrip().endswith("/eft") and " 00000000 " in line)
+        # The padding of the ELF header: memory that is never written, and that nothing reads.
+        with open(f"/proc/{supervisor}/mem", "r+b", buffering=0) as memory:
+            memory.seek(start + 15)
+            memory.write(b"\1")
+        # It looks after something has happened.
+        stack.eft("ps")
+        check(stack.process.wait(30) == 1, "it is no failure")
+        check("code has changed in memory" in stack.process.log.read_text(), stack.process.log.read_text())
+        connections.use()
+        stack.up(*KEEP, log="-2")
+        check(pids(stack) == before, f"{before} became {pids(stack)}: {stack.process.log.read_text()}")
+        connections.use()
+        load.download.finish()
+        end(stack.process)
+
+
 def servers_that_nobody_adopts_end():
     with Scene("adoption-never") as scene:
         stack = Stack(scene, extra=("--keep", "1"))
@@ -359,6 +385,7 @@ def faults_of_the_supervisor_end_nothing():
 
 CASES = [
     the_next_supervisor_adopts_the_servers, a_supervisor_that_cannot_go_on_leaves_its_servers_to_the_next,
+    a_supervisor_whose_code_has_changed_ends_and_the_next_adopts,
     servers_that_nobody_adopts_end, one_that_comes_late_adopts_the_servers_too,
     a_server_that_hangs_ends_when_neither_supervisor_nor_keeper_lives, servers_with_other_options_start_again,
     supervisor_dies_while_tcp_is_restarted, no_step_of_a_restart_is_one_at_which_other_servers_end_with_the_supervisor,

@@ -9,6 +9,7 @@
 //! is still there. See [`is_closed`].
 
 mod handed;
+mod lacking;
 mod owners;
 
 use crate::scm;
@@ -16,6 +17,8 @@ use eft_base::{DomainId, Instant, SocketId};
 use eft_channel::lookers::{Looker, Told};
 use eft_channel::socket::{Arena, SocketPage, flag};
 use handed::Handed;
+pub use lacking::is_far_end;
+use lacking::{Lacking, has_descriptor};
 use owners::Owners;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -72,6 +75,7 @@ pub struct FarEnds {
     /// Input that threads are woken for, without a token.
     handed: Handed,
     owners: Owners,
+    lacking: Lacking,
 }
 
 impl FarEnds {
@@ -118,7 +122,11 @@ impl FarEnds {
             let arena = self.arenas.get(&socket.domain)?;
             self.ends.insert(socket, Far::new(None, arena.socket(socket.slot)?, arena));
         }
-        self.ends.get_mut(&socket)
+        let far = self.ends.get_mut(&socket)?;
+        if far.fd.is_none() && has_descriptor(&far.page) {
+            self.lacking.note(socket);
+        }
+        Some(far)
     }
 
     fn bring_in_line(&mut self, socket: SocketId, fd: OwnedFd, arena: &Arena) {

@@ -184,11 +184,16 @@ pub enum ToServer {
     Member(MemberView),
     /// End now.
     Stop,
-    /// Let `skip` messages pass, and break the next one. (It is the last variant, so that an older server does not take
+    /// Let `skip` messages pass, and break the next one. (Variants are added behind it, so that an older server does not take
     /// another message for it.)
     Inject {
         fault: Fault,
         skip: u32,
+    },
+    /// sockets: a transport has no far end for this socket; say [`FromServer::Keep`] again.
+    Repeat {
+        domain: DomainId,
+        slot: u32,
     },
 }
 
@@ -288,6 +293,11 @@ pub enum FromServer {
     },
     /// The program that the server executes has changed in its memory.
     Altered,
+    /// A transport has something to tell a program, and has had no far end for that for a second.
+    Lacks {
+        domain: DomainId,
+        slot: u32,
+    },
 }
 
 /// Encodes a message. Messages between the supervisor and its servers always fit a packet.

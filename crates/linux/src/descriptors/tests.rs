@@ -243,3 +243,44 @@ fn far_ends_are_taken_up_a_few_at_a_time_or_when_there_is_something_to_tell() {
     assert_eq!(taken(&mut far), [2, 3]);
     assert!(!far.has_new() && !readable(2), "one that was closed meanwhile is told nothing");
 }
+
+#[test]
+fn a_far_end_that_is_missed_is_asked_for_each_second() {
+    let scene = Scene::new();
+    let mut far = FarEnds::default();
+    far.add_domain(SOCKET.domain, &scene.arena);
+    let second = |n: u64| move || Instant(n * 1_000_000_000);
+    // One that no program has, or that has no descriptor, lacks none.
+    far.readable(SOCKET);
+    assert_eq!(far.lacking(second(1)), []);
+    scene.page().hold(7);
+    far.readable(SOCKET);
+    assert_eq!(
+        (far.lacking(second(1)), far.lacking(second(3)), far.lacking_deadline()),
+        (vec![], vec![], None)
+    );
+    scene.page().end_hold(1);
+    far.writable(SOCKET);
+    assert_eq!(far.lacking(second(4)), []);
+    assert_eq!(far.lacking_deadline(), Some(second(5)()));
+    assert_eq!(far.lacking(second(5)), [SOCKET]);
+    assert_eq!(far.lacking(second(5)), []);
+    assert_eq!(far.lacking(second(6)), [SOCKET]);
+    // It is here, and told what there was to tell.
+    far.insert(SOCKET, scene.far.try_clone().unwrap(), &scene.arena);
+    far.take_up(1, |_| {});
+    assert_eq!((far.lacking(second(9)), far.lacking_deadline()), (vec![], None));
+    // The next socket of the slot has not missed it.
+    far.remove(SOCKET);
+    far.readable(SOCKET);
+    scene.page().reset(ComponentId::TCP);
+    assert_eq!((far.lacking(second(10)), far.lacking_deadline()), (vec![], None));
+}
+
+#[test]
+fn only_the_end_of_such_a_pair_is_a_far_end() {
+    let scene = Scene::new();
+    assert!(is_far_end(&scene.far));
+    let stream = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    assert!(!is_far_end(&stream.into()) && !is_far_end(&std::fs::File::open("/dev/null").unwrap().into()));
+}

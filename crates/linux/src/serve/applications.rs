@@ -317,6 +317,7 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
                 let sockets = slots.into_iter().map(|slot| SocketId { domain, slot });
                 self.take_far_ends(sockets, transport, fds.collect(), emit);
             }
+            ToServer::Repeat { domain, slot } => self.keep_again(SocketId { domain, slot }),
             ToServer::Loopback { domain, slot, second } => {
                 if let Some(fd) = fds.next() {
                     self.watch_loopback(SocketId { domain, slot }, second, fd);

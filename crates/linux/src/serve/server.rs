@@ -7,7 +7,7 @@ use super::queues::make_port;
 use super::{Domains, Setup, Surroundings, tell};
 use crate::protocol::{FromServer, PACKET_MAX, ToServer};
 use crate::{Doing, Result, futex, memory, scm};
-use eft_base::{DomainId, Instant};
+use eft_base::{DomainId, Instant, SocketId};
 use eft_channel::notify::{Doorbell, Wake};
 use eft_channel::status::Status;
 use eft_channel::{PoolView, Shared};
@@ -267,6 +267,9 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
     }
 
     fn has_stepped(&mut self, step: &Step) {
+        for SocketId { domain, slot } in self.live.surroundings.lacking() {
+            tell(&self.control, &FromServer::Lacks { domain, slot }, &[]);
+        }
         let again = self.live.surroundings.end_turn();
         let calls = self.live.surroundings.take_calls();
         for peer in self.live.accused.drain(..) {

@@ -3,7 +3,7 @@
 use crate::capture::{CaptureSlot, CaptureWriter};
 use crate::protocol::{ArenaShape, FromServer, ToServer};
 use crate::{Error, Result, memory};
-use eft_base::{DomainId, Instant, PoolId};
+use eft_base::{DomainId, Instant, PoolId, SocketId};
 use eft_channel::Shared;
 use eft_channel::notify::Doorbell;
 use eft_channel::socket::{Arena, Geometry};
@@ -55,6 +55,11 @@ pub trait Surroundings<C: Component> {
 
     /// A control message that the loop does not handle itself.
     fn control(&mut self, _message: ToServer, _fds: Vec<OwnedFd>, _emit: &mut dyn FnMut(C::Event)) {}
+
+    /// Sockets whose far ends are missing, and are to be asked for now.
+    fn lacking(&mut self) -> Vec<SocketId> {
+        Vec::new()
+    }
 
     /// System calls on applications' descriptors since the last call.
     fn take_calls(&mut self) -> u64 {

@@ -1,7 +1,7 @@
 //! The surroundings of tcp and udp: applications that ring, and the far ends of their descriptors.
 
 use super::{Surroundings, park};
-use crate::descriptors::FarEnds;
+use crate::descriptors::{FarEnds, is_far_end};
 use crate::protocol::ToServer;
 use eft_base::{ComponentId, DomainId, Instant, SocketId};
 use eft_channel::Shared;
@@ -98,7 +98,7 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Transport
     }
 
     fn end_turn(&mut self) -> Option<Instant> {
-        self.far.wake_readers(clock::now)
+        self.far.wake_readers(clock::now).into_iter().chain(self.far.lacking_deadline()).min()
     }
 
     fn pending(&self) -> bool {
@@ -146,7 +146,8 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Transport
         match message {
             ToServer::Far { domain, slots, .. } => {
                 let Some(f) = self.domains.iter().find(|f| f.id == domain) else { return };
-                for (slot, fd) in slots.into_iter().zip(fds) {
+                // What is none was misread on its way, and is asked for again.
+                for (slot, fd) in slots.into_iter().zip(fds).filter(|(_, fd)| is_far_end(fd)) {
                     self.far.insert(SocketId { domain, slot }, fd, &f.arena);
                 }
             }
@@ -158,6 +159,10 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Transport
             }
             _ => {}
         }
+    }
+
+    fn lacking(&mut self) -> Vec<SocketId> {
+        self.far.lacking(clock::now)
     }
 
     fn take_calls(&mut self) -> u64 {

@@ -4,7 +4,7 @@ use super::ending::Ending;
 use super::hearing::Heard;
 use super::member::{Life, Member};
 use super::say::{self, say};
-use super::{Supervisor, TICK, Watched, update};
+use super::{Supervisor, TICK, Watched, children, update};
 use crate::protocol::ToServer;
 use crate::{life, operator};
 use eft_control::hang::Hang;
@@ -15,6 +15,19 @@ use std::sync::atomic::Ordering::Acquire;
 use std::time::Duration;
 
 impl Supervisor {
+    pub(super) fn take_deaths(&mut self) {
+        for (pid, how) in self.deathwatch.take() {
+            match how {
+                Some(how) => {
+                    let dead = children::dying(&mut self.members, pid, &how);
+                    self.have_died(dead.into_iter().collect());
+                }
+                // Its page says that it dies, and it does not: it writes what is not its to write.
+                None => self.members.iter_mut().filter(|m| m.pid() == Some(pid)).for_each(Member::kill),
+            }
+        }
+    }
+
     /// Finds out whether the process hangs of which this is the first server.
     pub(super) fn find_hang(&mut self, i: usize) -> Option<Hang> {
         let company = self.company(i);

@@ -3,7 +3,8 @@
 use super::Supervisor;
 use crate::protocol::ToServer;
 use crate::scm::FDS_MAX;
-use eft_messages::Role;
+use eft_base::DomainId;
+use eft_messages::{ComponentId, Role};
 use std::os::fd::OwnedFd;
 
 /// Slots in one message: far below what fits a packet.
@@ -32,6 +33,11 @@ impl Supervisor {
             self.give_far_ends(i);
         }
         self.give_owners(i);
+    }
+
+    /// A transport misses a far end: sockets gives it once more.
+    pub(super) fn repeat_far_end(&mut self, domain: DomainId, slot: u32) {
+        self.tell(ComponentId::SOCKETS, &ToServer::Repeat { domain, slot }, &[]);
     }
 
     fn announce_far_ends(&mut self, i: usize) {

@@ -22,6 +22,7 @@ mod member;
 mod neighbours;
 mod network;
 mod operations;
+mod own_code;
 mod owners;
 mod placement;
 mod predecessor;
@@ -60,6 +61,7 @@ use eft_host::clock;
 use eft_messages::ComponentId;
 use ending::Ending;
 use member::{Life, Member};
+use own_code::OwnCode;
 use process::Process;
 use rustix::event::epoll;
 use say::say;
@@ -165,14 +167,17 @@ impl Supervisor {
         self.have_died(ended);
         let mut next_tick = clock::now() + TICK;
         let mut readiness = Some(ready::begin(&self.config));
+        let mut code = OwnCode::new();
         while self.ending.is_none() {
             let wake = self.heard_of.due().map_or(next_tick, |due| due.min(next_tick));
             let what = self.wait(wake.saturating_since(clock::now()))?;
+            code.worked(what.len());
             what.into_iter().for_each(|what| self.handle(what));
             self.hear_on();
             if clock::now() >= next_tick {
                 next_tick = clock::now() + TICK;
                 self.tick();
+                code.look()?;
                 tell(News::Alive);
             }
             if !self.announced && self.members.iter().all(Member::is_up) {
@@ -255,19 +260,6 @@ impl Supervisor {
         }
     }
 
-    fn take_deaths(&mut self) {
-        for (pid, how) in self.deathwatch.take() {
-            match how {
-                Some(how) => {
-                    let dead = children::dying(&mut self.members, pid, &how);
-                    self.have_died(dead.into_iter().collect());
-                }
-                // Its page says that it dies, and it does not: it writes what is not its to write.
-                None => self.members.iter_mut().filter(|m| m.pid() == Some(pid)).for_each(Member::kill),
-            }
-        }
-    }
-
     fn have_died(&mut self, dead: Vec<Dead>) {
         for Dead { member, how, process } in dead {
             self.deathwatch.forget(process.borrow().id());
@@ -320,6 +312,7 @@ impl Supervisor {
             FromServer::Dying { reason } => self.members[i].last_words.push_str(&reason),
             FromServer::Accuse { peer } => self.accused(i, peer),
             FromServer::Altered => self.altered(i),
+            FromServer::Lacks { domain, slot } => self.repeat_far_end(domain, slot),
             // The rest is about applications; only sockets may send it.
             other if self.members[i].peer == ComponentId::SOCKETS => self.heard_of_applications(other, fds),
             _ => {}

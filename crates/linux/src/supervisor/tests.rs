@@ -116,6 +116,20 @@ fn a_domain_that_ends_ends_everywhere() {
 }
 
 #[test]
+fn a_far_end_that_was_lost_comes_once_more() {
+    let ask = |world: &mut World| {
+        world.server(TCP).says(&FromServer::Lacks { domain: DOMAIN, slot: 7 }, &[]);
+    };
+    dies_before_each_step(with_a_domain, ask, &[], |world| {
+        // A supervisor that dies in it may lose the question, which is asked again after a second.
+        ask(world);
+        world.rest();
+        assert_eq!(world.server(TCP).knows.far, [7].into());
+        assert!(world.entries.contains_key("far/1/7"));
+    });
+}
+
+#[test]
 fn far_ends_come_and_go_in_order() {
     let change = |world: &mut World| {
         for slot in 1..5 {

@@ -17,6 +17,18 @@ impl Applications {
         self.watch_far(socket);
     }
 
+    /// Gives the supervisor another duplicate of a far end, which its transport has not got.
+    pub(super) fn keep_again(&self, socket: SocketId) {
+        if let Some(Far { fd, transport, .. }) = self.far.get(&socket) {
+            let SocketId { domain, slot } = socket;
+            crate::serve::tell(
+                &self.control,
+                &FromServer::Keep { domain, slot, transport: *transport },
+                &[fd],
+            );
+        }
+    }
+
     pub(super) fn insert(&mut self, socket: SocketId, transport: ComponentId, fd: OwnedFd) {
         if let Some(old) = self.far.insert(socket, Far { fd, token: UNWATCHED, transport }) {
             self.unwatch(&old.fd, old.token);

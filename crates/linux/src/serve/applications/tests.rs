@@ -1,4 +1,5 @@
 use super::*;
+use crate::protocol::PACKET_MAX;
 use crate::scm;
 use eft_messages::control::Request;
 use std::os::fd::AsFd;
@@ -34,6 +35,25 @@ fn read(applications: &mut Applications) -> Vec<(u32, u32, bool)> {
 fn send(program: &OwnedFd, op: u32, slot: u32, fd: &OwnedFd) {
     let request = Request { version: LAYOUT_VERSION, op, slot, ..Request::default() };
     scm::send(program, request.as_bytes(), &[fd.as_fd()], true).unwrap();
+}
+
+#[test]
+fn a_far_end_that_a_transport_misses_is_given_once_more() {
+    let (_program, connection) = scm::pair().unwrap();
+    let (mut applications, supervisor) = life(&connection);
+    let (near, far) = scm::pair().unwrap();
+    let socket = SocketId { domain: DomainId(1), slot: 4 };
+    applications.insert(socket, ComponentId::TCP, far);
+    applications.keep_again(SocketId { slot: 5, ..socket });
+    applications.keep_again(socket);
+    let mut buffer = vec![0; PACKET_MAX];
+    let (n, fds) = scm::receive(&supervisor, &mut buffer, true).unwrap();
+    let said = postcard::from_bytes(&buffer[..n]).unwrap();
+    assert!(matches!(said, FromServer::Keep { slot: 4, transport: ComponentId::TCP, .. }), "{said:?}");
+    scm::send(&fds[0], b"it is that one", &[], true).unwrap();
+    let (n, _) = scm::receive(&near, &mut buffer, true).unwrap();
+    assert_eq!(&buffer[..n], b"it is that one");
+    assert!(scm::receive(&supervisor, &mut buffer, true).is_err(), "it has no other");
 }
 
 /// The last socket of a slot is closed, and its far end is still kept; the program has accepted the next one, of which the

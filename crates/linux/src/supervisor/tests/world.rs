@@ -123,6 +123,10 @@ impl Played {
                 ToServer::DomainClosed { domain } => drop(self.knows.domains.remove(&domain.0)),
                 ToServer::Far { slots, .. } => self.knows.far.extend(slots),
                 ToServer::DropFar { slot, .. } => drop(self.knows.far.remove(&slot)),
+                ToServer::Repeat { domain, slot } => {
+                    let fd = memory::create("a far end", 4096).unwrap();
+                    self.says(&FromServer::Keep { domain, slot, transport: ComponentId::TCP }, &[&fd]);
+                }
                 ToServer::Configure { key, value } => drop(self.knows.settings.insert(key, value)),
                 ToServer::Connection { id, domain, .. } => {
                     self.knows.connections.insert(id, domain.map(|d| d.0));

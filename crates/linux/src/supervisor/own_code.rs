@@ -1,0 +1,32 @@
+//! Whether the supervisor's own code has changed in memory: nobody else would notice that it misreads messages.
+
+use super::process::is_traced;
+use crate::scrub::Scrub;
+use crate::{Error, Result};
+use eft_host::clock;
+
+pub struct OwnCode(Scrub);
+
+impl OwnCode {
+    pub fn new() -> OwnCode {
+        let mut scrub = Scrub::of_program(clock::now());
+        // The first round takes the sums.
+        scrub.worked(usize::MAX);
+        OwnCode(scrub)
+    }
+
+    /// Wrong code may have handled so many events: if there were any, all of it is looked at.
+    pub fn worked(&mut self, events: usize) {
+        self.0.worked(events.saturating_mul(usize::MAX));
+    }
+
+    /// Looks at a part, if something has happened since the last round. An error if it has changed, unless a debugger may have done
+    /// that: the supervisor ends, and the next one adopts its servers.
+    pub fn look(&mut self) -> Result<()> {
+        let changed = self.0.deadline().is_some() && self.0.look(clock::now());
+        if changed && !is_traced(std::process::id()) {
+            return Err(Error::System("the supervisor's code has changed in memory".into()));
+        }
+        Ok(())
+    }
+}
