@@ -48,6 +48,10 @@ impl Tcp {
     }
 
     fn take_up(&mut self, cx: &mut Context, socket: SocketId, page: &SocketPage, remains: Option<Remains>) {
+        if remains.is_some_and(|remains| remains.flags & bit::ORPHAN != 0) {
+            // Nobody has a descriptor of it, and nobody would close it.
+            return page.set_free();
+        }
         let Some(i) = self.allocate(cx) else { return };
         let begun = flag::CONNECTED | flag::CONNECTING | flag::DEAD;
         let was_connected = page.flags() & begun != 0 || page.remote().port != 0;

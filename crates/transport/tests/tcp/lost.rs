@@ -17,6 +17,11 @@ const LEN: usize = size_of::<Block>();
 
 /// A stray write into the block of a socket of side 1.
 fn damage(w: &World, socket: SocketId, random: &mut Random) {
+    let noise: Vec<u8> = (0..16 + random.below(49)).map(|_| random.next_u32() as u8).collect();
+    damage_at(w, socket, random.below((LEN - noise.len()) as u64 + 1) as usize, &noise);
+}
+
+fn damage_at(w: &World, socket: SocketId, offset: usize, noise: &[u8]) {
     let arena = &w.sides[1].durable;
     let port = w.sides[1].page(socket).local().port;
     let is_its = |at: &usize| {
@@ -25,9 +30,7 @@ fn damage(w: &World, socket: SocketId, random: &mut Random) {
         block.slot == socket.slot && block.tuple.local_port == port && block.state != 0
     };
     let at = (0..arena.len() - LEN).step_by(64).find(is_its).expect("a block");
-    let noise: Vec<u8> = (0..16 + random.below(49)).map(|_| random.next_u32() as u8).collect();
-    let offset = random.below((LEN - noise.len()) as u64 + 1) as usize;
-    arena.write(at + offset, &noise).unwrap();
+    arena.write(at + offset, noise).unwrap();
 }
 
 /// Two connections that transfer data, and a listener; programs have all three.
@@ -122,4 +125,20 @@ fn a_program_gets_no_socket_by_writing_into_a_page() {
     let blocks = w.sides[1].counter("blocks");
     w.crash(1);
     assert_eq!((w.sides[1].counter("taken_up"), w.sides[1].counter("blocks")), (0, blocks));
+}
+
+#[test]
+fn a_damaged_connection_that_nobody_has_is_not_taken_up() {
+    let (mut w, [one, _], _) = busy(1);
+    let page = w.sides[1].page(one);
+    // Its close resets it if something is unread, and else it lives on for its peer.
+    page.set_receive_taken(page.receive_end());
+    App::close(&mut w, 1, one);
+    assert_ne!(page.kind(), 0, "it has ended already");
+    let blocks = w.sides[1].counter("blocks");
+    damage_at(&w, one, 200, &[0xa5; 16]);
+    w.crash(1);
+    let side = &w.sides[1];
+    assert_eq!((side.counter("quarantined_blocks"), side.counter("taken_up")), (1, 0));
+    assert_eq!((side.counter("blocks"), page.kind()), (blocks - 1, 0));
 }
