@@ -60,31 +60,35 @@ def the_next_supervisor_adopts_the_servers():
         check(not keepers(stack), "a keeper outlives a stack that ended on purpose")
 
 
+def the_next_goes_on(load, before):
+    """The supervisor has ended by itself: the next one has the same servers, and no connection is lost."""
+    stack, connections = load.stack, load.connections
+    check(stack.process.wait(30) == 1, "it is no failure")
+    connections.use()
+    stack.up(*KEEP, log="-2")
+    check(pids(stack) == before, f"{before} became {pids(stack)}: {stack.process.log.read_text()}")
+    connections.use()
+    load.download.finish()
+    end(stack.process)
+
+
 def a_supervisor_that_cannot_go_on_leaves_its_servers_to_the_next():
     check(inside.AVAILABLE, "this test knows the registers and calls of x86_64 alone")
     with Scene("adoption-failed") as scene:
         load = Load(scene, connections=20, extra=KEEP)
-        stack, connections = load.stack, load.connections
-        before = pids(stack)
+        stack, before = load.stack, pids(load.stack)
         time.sleep(0.2)
         supervisor = stack.process.pid
         with inside.Inside(supervisor) as it:
             sets = [fd for fd in os.listdir(f"/proc/{supervisor}/fd") if "[eventpoll]" in os.readlink(f"/proc/{supervisor}/fd/{fd}")]
             check(sets and all(it.call(CLOSE, int(fd)) == 0 for fd in sets), f"{sets} are not closed")
-        check(stack.process.wait() == 1, "it is no failure")
-        connections.use()
-        stack.up(*KEEP, log="-2")
-        check(pids(stack) == before, f"{before} became {pids(stack)}: {stack.process.log.read_text()}")
-        connections.use()
-        load.download.finish()
-        end(stack.process)
+        the_next_goes_on(load, before)
 
 
 def a_supervisor_whose_code_has_changed_ends_and_the_next_adopts():
     with Scene("adoption-code") as scene:
         load = Load(scene, connections=20, extra=KEEP)
-        stack, connections = load.stack, load.connections
-        before = pids(stack)
+        stack, before = load.stack, pids(load.stack)
         # Every piece of its code has been summed once by then.
         time.sleep(6)
         supervisor = stack.process.pid
@@ -96,14 +100,9 @@ def a_supervisor_whose_code_has_changed_ends_and_the_next_adopts():
             memory.write(b"\1")
         # It looks after something has happened.
         stack.eft("ps")
-        check(stack.process.wait(30) == 1, "it is no failure")
-        check("code has changed in memory" in stack.process.log.read_text(), stack.process.log.read_text())
-        connections.use()
-        stack.up(*KEEP, log="-2")
-        check(pids(stack) == before, f"{before} became {pids(stack)}: {stack.process.log.read_text()}")
-        connections.use()
-        load.download.finish()
-        end(stack.process)
+        ended = stack.process
+        the_next_goes_on(load, before)
+        check("code has changed in memory" in ended.log.read_text(), ended.log.read_text())
 
 
 def servers_that_nobody_adopts_end():

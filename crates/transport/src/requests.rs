@@ -39,6 +39,16 @@ pub(crate) fn left_to_receive(page: &SocketPage) -> Option<(u64, u64)> {
     sane.then_some((taken, end))
 }
 
+/// The positions of a send ring that a program and its transport have left, (released, end), if they are valid.
+pub(crate) fn left_to_send(page: &SocketPage) -> Option<(u64, u64)> {
+    let (released, end) = (page.send_released(), page.send_end());
+    let sane = released <= end && end <= POSITION_MAX && end - released <= page.send_len() as u64;
+    sane.then_some((released, end))
+}
+
+/// Ports below are given to privileged programs alone.
+pub(crate) const UNPRIVILEGED_FIRST: u16 = 1024;
+
 /// A transport as sockets sees it. Sockets are named by their blocks' indices.
 pub(crate) trait Transport {
     fn domains(&mut self) -> &mut Domains;

@@ -8,11 +8,14 @@ use super::FarEnds;
 use eft_base::{Instant, SocketId};
 use eft_channel::socket::{SocketPage, wish};
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 /// A far end usually comes within a millisecond.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Most that are missed at a time: pages say which sockets have descriptors, and a program may write into its own what it likes.
+const MOST: usize = 64;
 
 /// When each is asked for; `None`: it was missed after the last look at the clock.
 #[derive(Default)]
@@ -21,7 +24,9 @@ pub struct Lacking(BTreeMap<SocketId, Option<Instant>>);
 impl Lacking {
     /// There is something to tell, and no descriptor for that.
     pub fn note(&mut self, socket: SocketId) {
-        self.0.entry(socket).or_default();
+        if self.0.len() < MOST {
+            self.0.entry(socket).or_default();
+        }
     }
 
     pub fn deadline(&self) -> Option<Instant> {
@@ -35,11 +40,9 @@ pub fn has_descriptor(page: &SocketPage) -> bool {
     page.kind() != 0 && page.inode() != 0 && page.wishes() & wish::HELD == 0
 }
 
-/// Whether this is the end of a pair of message sockets, as all far ends are.
+/// Whether this is a socket for messages, as all far ends are.
 pub fn is_far_end(fd: &OwnedFd) -> bool {
-    use rustix::net::{AddressFamily, SocketType, sockopt};
-    sockopt::socket_type(fd.as_fd()) == Ok(SocketType::SEQPACKET)
-        && sockopt::socket_domain(fd.as_fd()) == Ok(AddressFamily::UNIX)
+    rustix::net::sockopt::socket_type(fd) == Ok(rustix::net::SocketType::SEQPACKET)
 }
 
 impl FarEnds {

@@ -277,8 +277,25 @@ fn a_far_end_that_is_missed_is_asked_for_each_second() {
     assert_eq!((far.lacking(second(10)), far.lacking_deadline()), (vec![], None));
 }
 
+/// A program that writes into its pages gets no more of a server's time by it.
 #[test]
-fn only_the_end_of_such_a_pair_is_a_far_end() {
+fn few_are_missed_at_a_time() {
+    let geometry = Geometry { slots: 200, send_len: 4096, receive_len: 4096 };
+    let arena = Arena::new(Segment::heap(geometry.arena_len()), geometry).unwrap();
+    let mut far = FarEnds::default();
+    far.add_domain(SOCKET.domain, &arena);
+    for slot in 0..200 {
+        let page = arena.socket(slot).unwrap();
+        page.reset(ComponentId::TCP);
+        page.set_inode(1);
+        far.readable(SocketId { slot, ..SOCKET });
+    }
+    far.lacking(|| Instant(1));
+    assert_eq!(far.lacking(|| Instant(2_000_000_000)).len(), 64);
+}
+
+#[test]
+fn only_a_socket_for_messages_is_a_far_end() {
     let scene = Scene::new();
     assert!(is_far_end(&scene.far));
     let stream = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

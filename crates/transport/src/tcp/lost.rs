@@ -10,14 +10,12 @@ use super::block::bit;
 use super::counters::Counter;
 use super::engine::Tcp;
 use super::remains::Remains;
-use crate::requests::{POSITION_MAX, left_to_receive};
+use crate::requests::{UNPRIVILEGED_FIRST, left_to_receive, left_to_send};
 use eft_base::errno::{EACCES, ECONNRESET};
 use eft_base::{DomainId, SocketId};
 use eft_channel::socket::{SocketPage, flag, wish};
 use eft_component::Context;
 
-/// Ports below are given to privileged programs alone.
-const UNPRIVILEGED_FIRST: u16 = 1024;
 /// How a socket is bound, of which its page says nothing.
 const BINDINGS: u32 = bit::REUSE_ADDRESS | bit::REUSE_PORT | bit::V6ONLY | bit::ANY_PORT;
 
@@ -56,7 +54,7 @@ impl Tcp {
         let begun = flag::CONNECTED | flag::CONNECTING | flag::DEAD;
         let was_connected = page.flags() & begun != 0 || page.remote().port != 0;
         if was_connected || !self.give_slot_again(i, socket, page.incarnation()) {
-            return self.take_up_dead(cx, i, socket, page, ECONNRESET);
+            return self.take_up_dead(cx, i, socket, page);
         }
         self.connection(i).block.set(bit::ATTACHED);
         let errno = self.bind_again(cx, i, page, remains);
@@ -85,11 +83,8 @@ impl Tcp {
         self.request_listen(cx, i, remains.map_or(u32::MAX, |remains| remains.backlog))
     }
 
-    /// A socket that is over, with this error.
-    fn take_up_dead(&mut self, cx: &Context, i: u32, socket: SocketId, page: &SocketPage, errno: i32) {
-        let received = left_to_receive(page);
-        let sent = (page.send_released(), page.send_end());
-        let is_sane = sent.0 <= sent.1 && sent.1 <= POSITION_MAX && sent.1 - sent.0 <= page.send_len() as u64;
+    /// A connection that is over, as after a reset.
+    fn take_up_dead(&mut self, cx: &Context, i: u32, socket: SocketId, page: &SocketPage) {
         let has_slot = self.domains.get_mut(socket.domain).is_some_and(|d| d.allocate_at(socket.slot, i));
         if !has_slot {
             return self.free_block(cx, i);
@@ -98,7 +93,7 @@ impl Tcp {
         (c.block.domain, c.block.slot) = (socket.domain, socket.slot);
         // A program may have written any number into its page; then nothing of its rings is left.
         let ((taken, received), (released, sent)) =
-            received.filter(|_| is_sane).map_or_else(Default::default, |received| (received, sent));
+            left_to_receive(page).zip(left_to_send(page)).unwrap_or_default();
         (c.block.rcv_taken, c.block.rcv_nxt, c.block.rcv_acked) = (taken, received, received);
         (c.block.snd_released, c.block.snd_una) = (released, sent);
         (c.block.snd_nxt, c.block.snd_end) = (sent, sent);
@@ -106,7 +101,7 @@ impl Tcp {
         self.attach_page(i);
         let mut c = self.connection(i);
         c.block.set(bit::ATTACHED | if page.flags() & flag::CONNECTED != 0 { bit::CONNECTED } else { 0 });
-        self.end(cx, i, errno);
+        self.end(cx, i, ECONNRESET);
         cx.count(Counter::TakenUp);
     }
 }

@@ -11,7 +11,7 @@ use super::durable::{Block, bit};
 use super::engine::Udp;
 use super::live::due;
 use crate::addresses::ANY6;
-use crate::requests::{POSITION_MAX, left_to_receive};
+use crate::requests::{UNPRIVILEGED_FIRST, left_to_receive, left_to_send};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use eft_base::SocketId;
@@ -29,8 +29,6 @@ const UNTOLD: u32 = bit::ANY_PORT
     | bit::ORPHAN;
 /// All bits that the image of a socket may have.
 const KNOWN: u32 = UNTOLD | bit::BOUND | bit::CONNECTED | bit::DEAD | bit::LOST;
-/// Ports below are given to privileged programs alone.
-const UNPRIVILEGED_FIRST: u16 = 1024;
 
 impl Block {
     /// Whether its image names this socket.
@@ -95,16 +93,11 @@ impl Udp {
         let (local, remote) = (page.local(), page.remote());
         let is_any6 = local.address == IpAddr::from(ANY6);
         // What ip has not answered is sent once more: a datagram may come twice.
-        let (sent, end) = (page.send_released(), page.send_end());
-        let sends = sent <= end
-            && end <= POSITION_MAX
-            && end - sent <= page.send_len() as u64
-            && sent.is_multiple_of(8)
-            && end.is_multiple_of(8);
-        let received = left_to_receive(page).filter(|(_, end)| sends && end.is_multiple_of(8));
+        let sends = left_to_send(page).filter(|(sent, end)| sent.is_multiple_of(8) && end.is_multiple_of(8));
+        let received = left_to_receive(page).filter(|(_, end)| sends.is_some() && end.is_multiple_of(8));
         let is_dead = received.is_none() || page.flags() & flag::DEAD != 0;
         let (receive_taken, receive_end) = received.unwrap_or_default();
-        let sent = if received.is_some() { sent } else { 0 };
+        let sent = sends.filter(|_| received.is_some()).map_or(0, |(sent, _)| sent);
         let is_bound = local.port != 0;
         self.blocks[i] = Block {
             flags: bit::USED
