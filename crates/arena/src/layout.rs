@@ -6,7 +6,6 @@ use thiserror::Error;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use super::sum::{SUM_LEN, Sum, Sums};
-use crate::Plain;
 
 /// Bytes before the first table.
 pub(crate) const HEADER_LEN: usize = 4096;
@@ -91,7 +90,7 @@ pub(crate) struct Header {
     pub lives: u64,
     pub items: [u64; TABLES_MAX],
     /// How many items of each table were ever initialized. The bytes behind them are as the supervisor provided them.
-    /// 0: all items are initialized, as earlier builds did at once.
+    /// 0: all items are initialized, as earlier builds did at once. Use [`super::growth::made`], for the word may be damaged.
     pub made: u64,
 }
 
@@ -129,7 +128,7 @@ pub(crate) fn write_header(segment: &Segment, header: &Header) {
 }
 
 /// The header of an arena: what never changes in it, as its double says, if it has an intact one.
-fn header(segment: &Segment) -> Option<Header> {
+pub(crate) fn header(segment: &Segment) -> Option<Header> {
     let (mut header, mut double) = (Header::new_zeroed(), Double::new_zeroed());
     segment.read(0, header.as_mut_bytes()).ok()?;
     segment.read(DOUBLE_AT, double.as_mut_bytes()).ok()?;
@@ -142,21 +141,6 @@ fn header(segment: &Segment) -> Option<Header> {
 }
 
 pub(crate) const MADE: usize = core::mem::offset_of!(Header, made);
-/// How many items are initialized at a time.
-pub(crate) const CHUNK: usize = 64;
-
-impl Header {
-    /// How many items are initialized.
-    pub fn made(&self, count: usize) -> usize {
-        match self.made as usize {
-            0 => count,
-            made if made == count || made < count && made.is_multiple_of(CHUNK) => made,
-            // No engine writes such a number.
-            _ => count,
-        }
-    }
-}
-
 pub(crate) const TURN: usize = core::mem::offset_of!(Header, turn);
 
 /// Why an arena is refused, unchanged.
@@ -234,33 +218,4 @@ pub(crate) fn new_header(layout: &Layout, count: usize, seed: u64) -> Header {
         items,
         made: 0,
     }
-}
-
-/// A copy of an arena, which can be opened without changing the original; `None` if it is not of this layout.
-pub fn copy_of(segment: &Segment, layout: &Layout, count: usize) -> Option<Segment> {
-    let Kind::Ours(header) = kind(segment, layout, count) else { return None };
-    let copy = Segment::heap(layout.arena_len(count));
-    segment.copy_to(0, &copy, 0, HEADER_LEN).ok()?;
-    // The copy holds only initialized items. Images exist only of these.
-    let made = header.made(count);
-    for (table, item) in layout.items.iter().enumerate() {
-        let base = layout.offset(table, count);
-        let TableLayout { sums, undo, .. } = TableLayout::of(*item, count);
-        for (at, len) in [(0, *item), (sums, SUM_LEN), (undo, UNDO_HEAD + *item)] {
-            segment.copy_to(base + at, &copy, base + at, made * len).ok()?;
-        }
-    }
-    Some(copy)
-}
-
-/// Copies of all initialized items of a table, for readers; `None` if this is not an arena of this layout.
-pub fn copies<T: Plain>(segment: &Segment, layout: Layout, table: usize) -> Option<impl Iterator<Item = T>> {
-    let count = usize::try_from(header(segment)?.count).ok().filter(|n| *n <= segment.len())?;
-    let Kind::Ours(header) = kind(segment, &layout, count) else { return None };
-    let base = layout.offset(table, count);
-    Some((0..header.made(count)).filter_map(move |i| {
-        let mut item = T::new_zeroed();
-        segment.read(base + i * size_of::<T>(), item.as_mut_bytes()).ok()?;
-        Some(item)
-    }))
 }

@@ -15,8 +15,10 @@
 
 extern crate alloc;
 
+mod copies;
 pub mod docket;
 mod fuse;
+mod growth;
 mod layout;
 mod layout2;
 mod sum;
@@ -34,16 +36,17 @@ use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 use eft_channel::Segment;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
+pub use copies::{copies, copy_of};
 pub use fuse::{FUSE_BURNT, Fuse};
+pub use layout::examine;
 pub use layout::{Layout, Refused};
-pub use layout::{copies, copy_of, examine};
 pub use layout2::{new_v2, read_v2, write_v2};
 pub use sum::Sums;
 pub use table::{Item, Soundness, Table};
 
+use growth::{CHUNK, made};
 use layout::{
-    CHUNK, Header, Kind, MADE, OPEN_AT, TURN, TableLayout, UNDO_HEAD, UndoHead, kind, new_header,
-    write_header,
+    Header, Kind, MADE, OPEN_AT, TURN, TableLayout, UNDO_HEAD, UndoHead, kind, new_header, write_header,
 };
 use sum::SUM_LEN;
 
@@ -105,7 +108,7 @@ impl Arena {
             compiler_fence(Ordering::SeqCst);
             let turn = after(header.turn);
             arena.turn.set(turn);
-            write_header(&arena.segment, &Header { turn, ..header });
+            write_header(&arena.segment, &Header { turn, made: made as u64, ..header });
         }
         Ok(arena)
     }
@@ -203,20 +206,6 @@ impl Arena {
     pub fn fuse(&self) -> Fuse {
         self.fuse.clone()
     }
-}
-
-/// How many items of an arena are initialized. The header's number holds if the first item behind it is untouched. It
-/// is not if a stray write changed the number or the predecessor died in the last step of growing: then all items count
-/// as initialized and are checked.
-fn made(segment: &Segment, layout: &Layout, count: usize, header: &Header) -> usize {
-    let made = header.made(count);
-    let untouched = made == count
-        || (0..layout.items.len()).all(|table| {
-            let mut item = vec![0; layout.items[table]];
-            let at = layout.offset(table, count) + made * item.len();
-            segment.read(at, &mut item).is_ok() && item.iter().all(|b| *b == 0)
-        });
-    if untouched { made } else { count }
 }
 
 /// The number of the next turn. A stray write may have left any number, so it wraps. 0 is not the number of a turn,
