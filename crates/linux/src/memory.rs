@@ -59,6 +59,11 @@ pub fn len(fd: &impl AsFd) -> Result<usize> {
     Ok(rustix::fs::fstat(fd).doing("cannot stat a segment")?.st_size as usize)
 }
 
+/// The number of a segment, which no other one of this machine has at the same time (its inode).
+pub fn number(fd: &impl AsFd) -> Result<u64> {
+    Ok(rustix::fs::fstat(fd).doing("cannot stat a segment")?.st_ino)
+}
+
 /// A descriptor of the same memory that cannot be mapped for writing.
 pub fn read_only(fd: &impl AsFd) -> Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd());

@@ -287,7 +287,7 @@ pub enum FromServer {
     Dying {
         reason: String,
     },
-    /// A neighbour damages its queue, or sends something that is not a message.
+    /// What earlier builds say in place of [`FromServer::AccuseQueue`].
     Accuse {
         peer: ComponentId,
     },
@@ -297,6 +297,12 @@ pub enum FromServer {
     Lacks {
         domain: DomainId,
         slot: u32,
+    },
+    /// A neighbour damages its queue, or sends something that is not a message.
+    AccuseQueue {
+        peer: ComponentId,
+        /// The queue, by [`crate::memory::number`]: each life of the neighbour has another one.
+        queue: u64,
     },
 }
 

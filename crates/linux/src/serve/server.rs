@@ -26,14 +26,20 @@ pub const BUDGET: usize = 128;
 /// Messages taken from the supervisor in one turn: one may bring the descriptors of 64 sockets.
 const CONTROL_PER_TURN: usize = 8;
 
+struct Neighbour {
+    eventfd: OwnedFd,
+    /// The number of the memory of its queue.
+    queue: u64,
+}
+
 /// What the server loop needs from Linux.
 struct Live<C, S> {
     surroundings: S,
     component: PhantomData<C>,
-    eventfds: HashMap<ComponentId, OwnedFd>,
+    neighbours: HashMap<ComponentId, Neighbour>,
     now: Instant,
-    /// Neighbours that are to be accused before the supervisor.
-    accused: Vec<ComponentId>,
+    /// Neighbours that are to be accused before the supervisor, and their queues.
+    accused: Vec<(ComponentId, u64)>,
 }
 
 impl<C: Component, S: Surroundings<C>> World for Live<C, S> {
@@ -49,8 +55,8 @@ impl<C: Component, S: Surroundings<C>> World for Live<C, S> {
             Wake::None => {}
             Wake::Futex => futex::wake(doorbell.word()),
             Wake::Descriptor => {
-                if let Some(fd) = self.eventfds.get(&peer) {
-                    let _ = rustix::io::write(fd, &1u64.to_ne_bytes());
+                if let Some(neighbour) = self.neighbours.get(&peer) {
+                    let _ = rustix::io::write(&neighbour.eventfd, &1u64.to_ne_bytes());
                 }
             }
         }
@@ -61,7 +67,7 @@ impl<C: Component, S: Surroundings<C>> World for Live<C, S> {
     }
 
     fn accuse(&mut self, peer: ComponentId) {
-        self.accused.push(peer);
+        self.accused.extend(self.neighbours.get(&peer).map(|neighbour| (peer, neighbour.queue)));
     }
 }
 
@@ -103,7 +109,7 @@ pub fn host<C: Component + 'static, S: Surroundings<C> + 'static>(
         live: Live {
             surroundings,
             component: PhantomData,
-            eventfds: HashMap::new(),
+            neighbours: HashMap::new(),
             now: clock::now(),
             accused: Vec::new(),
         },
@@ -272,8 +278,8 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
         }
         let again = self.live.surroundings.end_turn();
         let calls = self.live.surroundings.take_calls();
-        for peer in self.live.accused.drain(..) {
-            tell(&self.control, &FromServer::Accuse { peer }, &[]);
+        for (peer, queue) in self.live.accused.drain(..) {
+            tell(&self.control, &FromServer::AccuseQueue { peer, queue }, &[]);
         }
         if calls > 0 {
             self.server.status().add(counter::DESCRIPTOR_CALLS, calls);
@@ -328,15 +334,17 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
             }
             ToServer::Connect { peer } => {
                 // What a predecessor had already said still counts. A newborn has heard nobody yet.
-                if self.live.eventfds.contains_key(&peer) {
+                if self.live.neighbours.contains_key(&peer) {
                     self.server.take_rest(&mut self.live);
                 }
                 let ours = memory::map(&next()?, true)?;
-                let theirs = memory::map(&next()?, false)?;
+                let theirs = next()?;
+                let queue = memory::number(&theirs)?;
+                let theirs = memory::map(&theirs, false)?;
                 let their_position = memory::map(&next()?, false)?;
                 let our_position = memory::map(&next()?, true)?;
                 let status = memory::map(&next()?, false)?;
-                self.live.eventfds.insert(peer, next()?);
+                self.live.neighbours.insert(peer, Neighbour { eventfd: next()?, queue });
                 let mut port = make_port(peer, &ours, &theirs, &their_position, &our_position, status)?;
                 port.same_thread = self.company.contains(&peer);
                 self.server.connect(&mut self.live, port);
@@ -345,8 +353,8 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
                 self.server.take_rest(&mut self.live);
                 self.server.disconnect(peer);
                 // The supervisor has acted on the accusation.
-                self.live.accused.retain(|accused| *accused != peer);
-                self.live.eventfds.remove(&peer);
+                self.live.accused.retain(|(accused, _)| *accused != peer);
+                self.live.neighbours.remove(&peer);
             }
             ToServer::Domain { domain, pool, shape, writable } => {
                 let fd = next()?;

@@ -28,22 +28,34 @@ impl Supervisor {
         self.queues.push(queue);
     }
 
-    fn evidence(&self, accuser: ComponentId, accused: ComponentId) -> Result<Option<Evidence>> {
+    /// `queue`: the one that the accuser reads, if it says which; `None` if it is not in use any more.
+    fn evidence(
+        &self,
+        accuser: ComponentId,
+        accused: ComponentId,
+        queue: Option<u64>,
+    ) -> Result<Option<Evidence>> {
         let find = |writer, reader| self.queues.iter().find(|q| (q.writer, q.reader) == (writer, reader));
         let (Some(written), Some(read)) = (find(accused, accuser), find(accuser, accused)) else {
             return Ok(None);
         };
+        if let Some(meant) = queue
+            && memory::number(&*written.lines)? != meant
+        {
+            return Ok(None);
+        }
         let inspect =
             |q: &Queue| inspect_queue(&memory::map(&*q.lines, false)?, &memory::map(&*q.position, false)?);
         Ok(Some(Evidence { accuser, accused, written: inspect(written)?, read: inspect(read)? }))
     }
 
-    /// A server accuses a neighbour of damaging messages. It is believed if the queues show it.
-    pub(super) fn accused(&mut self, by: usize, peer: ComponentId) {
+    /// A server accuses a neighbour of damaging messages in a queue. It is believed if the queues show it.
+    pub(super) fn accused(&mut self, by: usize, peer: ComponentId, queue: Option<u64>) {
         let Some(i) = self.index(peer).filter(|i| self.members[*i].life == Life::Running) else { return };
-        let evidence = match self.evidence(self.members[by].peer, peer) {
+        let evidence = match self.evidence(self.members[by].peer, peer, queue) {
             Ok(Some(evidence)) => evidence,
-            // There is no such edge, or no memory to map it: the server will repeat the accusation.
+            // There is no such edge, or no memory to map it: the server will repeat the accusation. Or it means a predecessor,
+            // which has been replaced meanwhile.
             Ok(None) | Err(_) => return,
         };
         let (accuser, accused) = (self.members[by].name.clone(), self.members[i].name.clone());

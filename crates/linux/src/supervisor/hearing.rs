@@ -61,6 +61,7 @@ fn is_lasting(message: &FromServer) -> bool {
         | FromServer::HasDomain { .. }
         | FromServer::Dying { .. }
         | FromServer::Accuse { .. }
+        | FromServer::AccuseQueue { .. }
         | FromServer::Lacks { .. }
         | FromServer::Altered => false,
     }

@@ -310,7 +310,8 @@ impl Supervisor {
             FromServer::Answer { key, value } => self.answered(self.members[i].peer, &key, value),
             FromServer::HasDomain { domain } => self.domain_mapped(self.members[i].peer, Some(domain)),
             FromServer::Dying { reason } => self.members[i].last_words.push_str(&reason),
-            FromServer::Accuse { peer } => self.accused(i, peer),
+            FromServer::Accuse { peer } => self.accused(i, peer, None),
+            FromServer::AccuseQueue { peer, queue } => self.accused(i, peer, Some(queue)),
             FromServer::Altered => self.altered(i),
             FromServer::Lacks { domain, slot } => self.repeat_far_end(domain, slot),
             // The rest is about applications; only sockets may send it.

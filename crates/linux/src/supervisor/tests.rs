@@ -3,12 +3,14 @@
 mod world;
 
 use super::Supervisor;
+use super::accusations::Queue;
 use super::ending::Ending;
 use crate::protocol::{ArenaShape, FromServer};
 use crate::{memory, scm};
 use eft_base::DomainId;
 use eft_messages::ComponentId;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use world::World;
 
 #[test]
@@ -33,6 +35,28 @@ fn only_a_signal_that_asks_for_it_ends_the_stack() {
     supervisor.take_signals();
     assert_eq!(supervisor.ending, None);
     assert_eq!(arrives(supervisor, libc::SIGTERM), Some(Ending::Whole));
+}
+
+#[test]
+fn an_accusation_of_a_predecessor_has_no_consequence() {
+    let mut world = World::new();
+    let queue = |world: &mut World, writer, reader| {
+        let memory = |name, len| Rc::new(memory::create(name, len).unwrap());
+        let queue = Queue { writer, reader, lines: memory("lines", 4096), position: memory("position", 64) };
+        let number = memory::number(&*queue.lines).unwrap();
+        world.supervisor.as_mut().unwrap().keep_queue(queue);
+        number
+    };
+    queue(&mut world, ComponentId::IP, TCP);
+    let before = queue(&mut world, TCP, ComponentId::IP);
+    let now = queue(&mut world, TCP, ComponentId::IP);
+    for (meant, processes) in [(before, 1), (now, 0)] {
+        for _ in 0..2 {
+            world.server(ComponentId::IP).says(&FromServer::AccuseQueue { peer: TCP, queue: meant }, &[]);
+        }
+        world.rest();
+        assert_eq!((world.processes(ComponentId::IP), world.processes(TCP)), (processes, 1));
+    }
 }
 
 const TCP: ComponentId = ComponentId::TCP;
