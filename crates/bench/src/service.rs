@@ -45,6 +45,8 @@ fn duration(text: &str) -> Option<Duration> {
 
 #[derive(Default)]
 struct Shared {
+    /// An operator wants another supervisor.
+    replaces: AtomicBool,
     /// Supervisors that have become ready.
     lives: AtomicU64,
     is_ready: AtomicBool,
@@ -74,6 +76,11 @@ impl Service {
         let manager = Manager { stack: Some(stack), socket, rules, shared: shared.clone() };
         let manager = Some(std::thread::spawn(move || manager.run(start)));
         Ok(Service { name, shared, manager })
+    }
+
+    /// Kills the supervisor, as an operator would who gets no sense out of it; then another one is started.
+    pub fn replace_supervisor(&self) {
+        self.shared.replaces.store(true, Relaxed);
     }
 
     /// How many supervisors there were, and whether the last one is at work.
@@ -107,7 +114,7 @@ impl Manager {
         while !self.shared.ends.load(Relaxed) {
             match &mut self.stack {
                 Some(stack) => {
-                    watch(stack, &self.socket, &self.rules, &self.shared.ends);
+                    watch(stack, &self.socket, &self.rules, &self.shared);
                     if self.shared.ends.load(Relaxed) {
                         return;
                     }
@@ -132,10 +139,13 @@ impl Manager {
 }
 
 /// Returns when the supervisor has ended, by itself or because it was silent for too long, or when the service `ends`.
-fn watch(stack: &mut Stack, socket: &UnixDatagram, rules: &Rules, ends: &AtomicBool) {
+fn watch(stack: &mut Stack, socket: &UnixDatagram, rules: &Rules, shared: &Shared) {
     let mut heard = Instant::now();
     let mut buffer = [0; 256];
-    while !ends.load(Relaxed) && !stack.has_ended() {
+    while !shared.ends.load(Relaxed) && !stack.has_ended() {
+        if shared.replaces.swap(false, Relaxed) {
+            stack.kill();
+        }
         while let Ok(n) = socket.recv(&mut buffer) {
             if &buffer[..n] == b"WATCHDOG=1" {
                 heard = Instant::now();

@@ -13,6 +13,7 @@ mod pulse;
 mod report;
 pub mod server;
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -172,6 +173,8 @@ struct Campaign {
     _folder: tempfile::TempDir,
     /// Where evidence is kept.
     report: Option<PathBuf>,
+    /// Supervisors that were replaced by hand because they gave no sensible answer.
+    senseless: Cell<u64>,
 }
 
 impl Campaign {
@@ -184,7 +187,7 @@ impl Campaign {
         let loads = std::sync::Arc::new(Loads::start(&service.name, folder.path())?);
         let pulse = Pulse::start(&loads);
         let report = report.map(Path::to_path_buf);
-        let campaign = Campaign { pulse, loads, service, _folder: folder, report };
+        let campaign = Campaign { pulse, loads, service, _folder: folder, report, senseless: Cell::new(0) };
         match campaign.revives(&vec![0; campaign.loads.parts.len()], REBIRTH)? {
             true => Ok(campaign),
             false => {
@@ -206,8 +209,17 @@ impl Campaign {
         Ok(servers.chain([supervisor]).collect())
     }
 
-    /// Asks the supervisor, which may just have died or hang.
+    /// Asks the supervisor, which may just have died or hang. One that gives no sensible answer for long is replaced.
     fn ask(&self, request: &Value) -> Result<Value> {
+        self.ask_patiently(request).or_else(|_| {
+            interrupt::check()?;
+            self.senseless.set(self.senseless.get() + 1);
+            self.service.replace_supervisor();
+            self.ask_patiently(request)
+        })
+    }
+
+    fn ask_patiently(&self, request: &Value) -> Result<Value> {
         let until = Instant::now() + REBIRTH;
         loop {
             match operator::ask(&self.service.name, request) {
@@ -218,12 +230,10 @@ impl Campaign {
         }
     }
 
+    /// A damaged supervisor may not name it.
     fn generation(&self, name: &str) -> Result<(u64, bool)> {
         let all = self.components()?;
-        all.iter()
-            .find(|c| c.name == name)
-            .map(|c| (c.generation, c.runs))
-            .with_context(|| format!("no {name}"))
+        Ok(all.iter().find(|c| c.name == name).map_or((0, false), |c| (c.generation, c.runs)))
     }
 
     /// Waits for a successor of `name` at work.
@@ -322,6 +332,7 @@ impl Campaign {
             let then = before.iter().find(|b| b.name == c.name).map_or(0, |b| b.generation);
             c.name != component && c.generation > then
         };
+        trial.helped += self.senseless.take();
         // If we replaced components ourselves, their deaths do not count.
         trial.others_died = if trial.helped > 1 { 0 } else { after.iter().filter(reborn).count() as u64 };
         trial.lost = self.loads.lost().iter().zip(&lost).map(|(now, then)| now - then).collect();
