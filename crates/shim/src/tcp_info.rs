@@ -2,8 +2,7 @@
 //!
 //! The transport is asked for them; if it does not answer within [`PATIENCE`], since it dies just now, they are those of a
 //! moment ago (100 ms, while it lives). Counts of segments are computed from bytes. Receive buffers do not grow: `tcpi_rcv_ssthresh` is
-//! the largest window. AccECN's options (RFC 9768 §3.2.3) are not read, so that of what the peer counts by bytes nothing is known:
-//! `tcpi_delivered_e0_bytes` and the like are 0. Fields that Linux does not fill in are 0 here, too.
+//! the largest window. Fields that Linux does not fill in are 0 here, too.
 
 use crate::socket::{Socket, bit};
 use crate::{domain, sys};
@@ -178,6 +177,9 @@ impl Snapshot {
                 (232, more.window),
                 (244, more.timeout_recovery_ms),
                 (248, more.received_marked),
+                (252, more.delivered_bytes_by_mark[0]),
+                (256, more.delivered_bytes_by_mark[1]),
+                (260, more.delivered_bytes_by_mark[2]),
                 (264, more.received_bytes_by_mark[0]),
                 (268, more.received_bytes_by_mark[1]),
                 (272, more.received_bytes_by_mark[2]),
@@ -185,6 +187,8 @@ impl Snapshot {
         );
         bytes[240..242].copy_from_slice(&short(more.timeouts_total));
         bytes[242..244].copy_from_slice(&short(more.timeout_recoveries));
+        bytes[276..278].copy_from_slice(&more.accurate_failures.to_ne_bytes());
+        bytes[278..280].copy_from_slice(&more.accurate_seen.to_ne_bytes());
         bytes
     }
 

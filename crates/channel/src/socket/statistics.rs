@@ -111,6 +111,12 @@ pub struct SocketStatistics {
     /// Segments that came marked (RFC 3168), and bytes that came in packets with ECT(1), with ECT(0) and marked.
     pub received_marked: u32,
     pub received_bytes_by_mark: [u32; 3],
+    /// Of the bytes that the peer has, how many came in such packets, as it tells (RFC 9768 §3.2.3).
+    pub delivered_bytes_by_mark: [u32; 3],
+    /// What has become of the peer's options that tell this, and what of accurate ECN has failed: as Linux's
+    /// `tcpi_accecn_opt_seen` and `tcpi_accecn_fail_mode`.
+    pub accurate_seen: u16,
+    pub accurate_failures: u16,
 }
 
 impl SocketPage {

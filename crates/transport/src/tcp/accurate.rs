@@ -3,10 +3,12 @@
 //!
 //! A connection has [`bit::ACCURATE`] or [`bit::ECN`], never both. The bits that say for RFC 3168 which flags go out are the count's
 //! here: the peer hears of each mark once, also from a successor. What the peer counted is not durable: a successor goes by the
-//! next field that comes. What a connection does with it is in [`super::counting`]. The option of RFC 9768 §3.2.3 is neither sent nor read; it is not needed (§3.2.2).
+//! next field that comes. What a connection does with it is in [`super::counting`], and
+//! with the option that tells of bytes (§3.2.3) in [`super::byte_counting`].
 
 use super::block::{Block, bit};
 use super::segment::Segment;
+use eft_base::Instant;
 use eft_base::wire::{TCP_ACK, TCP_SYN};
 
 /// The ACE field, as its bits are named in RFC 9768 §2: AE, CWR, ECE.
@@ -40,6 +42,16 @@ pub(crate) struct Accurate {
     pub mostly: bool,
     /// Something on the way clears the field: nothing is sent that can be marked (RFC 9768 §3.2.2.3).
     pub cleared: bool,
+    /// The peer has sent the option of RFC 9768 §3.2.3.
+    pub hears_options: bool,
+    /// The ECN field's code of the last packet that brought text.
+    pub last_code: u8,
+    /// Acknowledgments that must have our option.
+    pub options_due: u8,
+    /// When it was sent last.
+    pub option_at: Instant,
+    /// The only count of bytes that grew lately, as the peer tells.
+    pub alone: Option<usize>,
 }
 
 /// What the field says of the ECN bits of the SYN or SYN-ACK that is answered (RFC 9768 §3.1.1, §3.2.2.1).
@@ -53,14 +65,21 @@ pub(super) fn reflection(ecn: u8) -> u8 {
 }
 
 /// How many of `delivered` segments were marked, by the fields before and now. If more were delivered than the field tells apart,
-/// the count may have gone round: that is assumed while most segments are marked, and else not, since a receiver tells of every
-/// second mark at once (RFC 9768 §3.2.2.5.2, appendix A.1).
-pub(super) fn marked(before: u8, now: u8, delivered: u64, mostly: bool) -> u64 {
+/// the count may have gone round. How often, the bytes say that were marked, in segments, where they are known (appendix A.2.2); else
+/// that is assumed while most segments are marked, and else not, since a receiver tells of every second mark at once (RFC 9768
+/// §3.2.2.5.2, appendix A.1).
+pub(super) fn marked(before: u8, now: u8, delivered: u64, bytes: Option<u64>, mostly: bool) -> u64 {
     let field = u64::from(FIELD);
     let least = u64::from(now.wrapping_sub(before)) & field;
-    match mostly && delivered > field {
-        true => delivered - (delivered.wrapping_sub(least) & field),
-        false => least,
+    if delivered <= field {
+        return least;
+    }
+    let most = delivered - (delivered.wrapping_sub(least) & field);
+    match bytes {
+        // As often as comes closest.
+        Some(segments) => (least + (segments.saturating_sub(least) + field / 2 + 1 & !field)).min(most),
+        None if mostly => most,
+        None => least,
     }
 }
 

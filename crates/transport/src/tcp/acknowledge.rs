@@ -184,21 +184,21 @@ impl Connection<'_> {
         options
     }
 
-    /// SACK blocks (RFC 2018 §4), a duplicate first (RFC 2883 §4).
-    fn add_sack(&mut self, options: &mut Builder) {
-        let block = &mut self.block;
-        if !block.has(bit::SACK) {
-            return;
+    /// SACK blocks (RFC 2018 §4), a duplicate first (RFC 2883 §4), behind the counts of marked bytes.
+    fn add_reports(&mut self, now: Instant, options: &mut Builder) {
+        if !self.block.has(bit::SACK) {
+            return self.add_byte_counts(now, options, 0, 0);
         }
         let mut ranges = [Range { start: 0, end: 0 }; 4];
-        let room = options.sack_room().min(ranges.len());
+        let room = options.sack_room().min(ranges.len()).min(self.sack_blocks_beside_counts(now));
         let mut count = 0;
         if let Some(duplicate) = self.live.duplicate.take() {
             ranges[0] = duplicate;
             count = 1;
         }
         count += self.live.out_of_order.report(&mut ranges[count..room]);
-        options.sack(&ranges[..count], |offset| block.receive_sequence(offset));
+        self.add_byte_counts(now, options, 0, count);
+        options.sack(&ranges[..count], |offset| self.block.receive_sequence(offset));
     }
 
     /// Whether some out-of-order ranges were not reported to the peer yet.
@@ -245,7 +245,7 @@ impl Tcp {
         let mut c = self.connection(i);
         let window = c.offer_window(cx.now);
         let mut options = c.ordinary_options(cx);
-        c.add_sack(&mut options);
+        c.add_reports(cx.now, &mut options);
         let flags = c.acknowledging_flags(true);
         let block = &*c.block;
         let segment = Outgoing {

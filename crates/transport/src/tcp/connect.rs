@@ -283,7 +283,7 @@ fn syn_options(
     cookie: Option<Cookie>,
 ) -> Builder {
     let active = offer.is_some();
-    let mut options = Builder::new();
+    let mut options = Builder::beside(block.signature_len());
     options.mss(own_mss);
     let clocks = (block.timestamp(now), block.ts_recent);
     match (active || block.has(bit::SACK), offer == Some(Timestamps::On) || block.has(bit::TIMESTAMPS)) {
@@ -297,6 +297,10 @@ fn syn_options(
     }
     if let Some(cookie) = cookie {
         options.fast_open(&cookie);
+    }
+    // Something on the way may drop what it does not know: again it goes without (RFC 9768 §3.2.3.2.2).
+    if !active && block.has(bit::ACCURATE) && block.backoff == 0 {
+        options.byte_counts([0; 3], 0, usize::MAX);
     }
     options
 }

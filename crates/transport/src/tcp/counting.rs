@@ -5,6 +5,7 @@ use super::accurate::{
 };
 use super::ack::Heard;
 use super::block::bit;
+use super::byte_counting::failure;
 use super::connection::Connection;
 use super::counters::Counter;
 use super::live::due;
@@ -19,6 +20,7 @@ impl Connection<'_> {
         self.block.set(bit::ACCURATE);
         self.block.set_count(if ecn == ECN_EXPERIENCED { FIRST_MARKED } else { FIRST });
         self.live.accurate = Accurate { reflection: Some(reflection(ecn)), ..Accurate::default() };
+        self.begin_byte_counts();
     }
 
     /// No accurate feedback after all.
@@ -43,6 +45,7 @@ impl Connection<'_> {
                 self.begin_accurate(segment.ecn);
                 self.live.accurate.told =
                     Some(if told == reflection(ECN_EXPERIENCED) { FIRST_MARKED } else { FIRST });
+                self.meet_option_of_handshake(segment, 2);
             }
         }
     }
@@ -59,6 +62,10 @@ impl Connection<'_> {
         accurate.reflects = bare;
         // Our SYN-ACK said it.
         accurate.reflection = None;
+        if accurate.cleared {
+            self.live.statistics.counted.accurate_failures |= failure::FIELD;
+        }
+        self.meet_option_of_handshake(segment, 1);
     }
 
     /// The field of a SYN-ACK that agrees.
@@ -81,6 +88,7 @@ impl Connection<'_> {
 
     /// Counts the mark of an acceptable segment (RFC 9768 §3.2.2.2).
     pub(super) fn count_marks(&mut self, cx: &Context, segment: &Segment) {
+        self.count_bytes(segment);
         let block = &mut *self.block;
         if segment.ecn != 0 {
             block.set(bit::ECN_SEEN);
@@ -107,10 +115,14 @@ impl Connection<'_> {
             return 0;
         }
         let field = segment.ace();
+        let (all, mss) = (heard.delivered.bytes.max(heard.acked), u64::from(self.block.segment_size()));
+        let fin = self.block.fin_acknowledged() && self.block.snd_una - heard.acked <= self.block.fin_at;
+        let bytes = self.take_byte_counts(segment, all.saturating_sub(fin.into()));
+        let bytes = bytes.map(|bytes| u64::from(bytes).div_ceil(mss));
         let accurate = &mut self.live.accurate;
         let Some(before) = accurate.told.replace(field).filter(|_| !accurate.cleared) else { return 0 };
-        let delivered = heard.delivered.bytes.max(heard.acked).div_ceil(self.block.segment_size().into());
-        let marks = marked(before, field, delivered, accurate.mostly);
+        let delivered = all.div_ceil(mss);
+        let marks = marked(before, field, delivered, bytes, accurate.mostly);
         accurate.mostly = 2 * marks > delivered;
         marks
     }

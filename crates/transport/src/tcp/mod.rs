@@ -25,6 +25,7 @@
 //! | [`recover`], [`recovery`], [`prr`] | what follows | RFC 9937, RFC 6582, RFC 3042 |
 //! | [`undo`] | what was no loss | RFC 3522, RFC 4015, RFC 5682, RFC 2883 |
 //! | [`asking`], [`ecn`], [`accurate`], [`counting`] | marks instead of losses | RFC 3168, RFC 9768 |
+//! | [`byte_counts`], [`byte_counting`] | the bytes of marked packets | RFC 9768 §3.2.3 |
 //! | [`clocks`] | whether there are timestamps | RFC 7323 §3 |
 //! | [`congestion`], [`usage`] | how much | RFC 5681, RFC 9438, RFC 9406, RFC 7661 |
 //! | [`urgent`] | urgent data | RFC 9293 §3.8.5, RFC 6093 |
@@ -53,6 +54,8 @@ mod arriving;
 mod asked;
 mod asking;
 pub mod block;
+mod byte_counting;
+mod byte_counts;
 mod clocks;
 mod close;
 pub mod congestion;

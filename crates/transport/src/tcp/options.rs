@@ -1,13 +1,14 @@
 //! TCP options: MSS (RFC 9293 §3.7.1), window scale and timestamps (RFC 7323), SACK (RFC 2018 §2, §3), Fast Open (RFC 7413
 //! §4.1.1), also in an experimental option (RFC 6994 §3), signatures (RFC 2385 §3.0,
-//! RFC 5925 §2.2).
+//! RFC 5925 §2.2), counts of marked bytes (RFC 9768 §3.2.3, [`super::byte_counts`]).
 
+use super::byte_counts::{self, ByteCounts};
 use super::fast_open::Cookie;
 use super::scoreboard::Range;
 use eft_channel::socket::signature_keys::MAC_MAX;
 
 const END: u8 = 0;
-const NOP: u8 = 1;
+pub(super) const NOP: u8 = 1;
 const MSS: u8 = 2;
 const WINDOW_SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
@@ -24,6 +25,9 @@ const EXPERIMENT_FAST_OPEN: [u8; 2] = [0xf9, 0x89];
 pub const OPTIONS_MAX: usize = 40;
 /// RFC 7323 §2.3
 pub const SCALE_MAX: u8 = 14;
+/// Bytes of SACK, padded: without blocks, and of one.
+const SACK_HEAD: usize = 4;
+const SACK_BLOCK: usize = 8;
 /// Bytes that timestamps take in every segment.
 pub const TIMESTAMPS_LEN: usize = 12;
 /// Bytes that a signature takes in every segment: the option, padded.
@@ -67,6 +71,7 @@ pub struct Options {
     pub fast_open: Option<Cookie>,
     pub signature: Option<Signature>,
     pub authentication: Option<Authentication>,
+    pub byte_counts: Option<ByteCounts>,
 }
 
 fn be32(b: &[u8]) -> u32 {
@@ -125,7 +130,7 @@ impl Options {
                     *to = (be32(from), be32(&from[4..]));
                 }
             }
-            _ => {}
+            _ => self.byte_counts = ByteCounts::parse(kind, data).or(self.byte_counts),
         }
     }
 
@@ -198,9 +203,25 @@ impl Builder {
         self.len = self.len.next_multiple_of(4);
     }
 
+    /// Bytes that still fit.
+    fn room(&self) -> usize {
+        OPTIONS_MAX.saturating_sub(self.len + self.reserved)
+    }
+
     /// How many SACK blocks still fit.
     pub fn sack_room(&self) -> usize {
-        OPTIONS_MAX.saturating_sub(self.len + self.reserved + 4) / 8
+        self.room().saturating_sub(SACK_HEAD) / SACK_BLOCK
+    }
+
+    /// Counts of bytes, as many as fit beside so many SACK blocks and within `most` bytes. False if none do.
+    pub fn byte_counts(&mut self, bytes: [u32; 3], sack_blocks: usize, most: usize) -> bool {
+        let sack = if sack_blocks > 0 { SACK_HEAD + SACK_BLOCK * sack_blocks } else { 0 };
+        let fields = byte_counts::fitting(self.room().saturating_sub(sack).min(most));
+        if fields > 0 {
+            let (option, len) = byte_counts::option(bytes, fields);
+            self.put(&option[..len]);
+        }
+        fields > 0
     }
 
     /// `sequence` turns an offset of the stream into a sequence number.

@@ -1,4 +1,4 @@
-//! The part of [`super::out_of_order`] that survives a crash.
+//! The part of [`super::out_of_order`] that survives a crash, and counts of [`super::byte_counting`].
 //!
 //! The bytes themselves already lie at their place in the receive ring; only the ranges are stored here. Durable and
 //! bounded: the lowest ranges, which are needed first. The peer sends forgotten ranges again (RFC 2018 §8).
@@ -12,14 +12,23 @@ pub const RANGES_MAX: usize = 32;
 #[repr(C)]
 pub struct Reassembly {
     count: u32,
-    /// Older versions stored their next reports here; they accept any value.
-    reserved: [u32; 3],
+    /// Bytes that came in packets with ECT(1), ECT(0) and CE, if accurate ECN was agreed on. Older versions stored their next
+    /// reports here; they accept any value.
+    bytes_by_code: [u32; 3],
     ranges: [[u64; 2]; RANGES_MAX],
 }
 
 impl Reassembly {
     pub fn new() -> Self {
-        Reassembly { count: 0, reserved: [0; 3], ranges: [[0; 2]; RANGES_MAX] }
+        Reassembly { count: 0, bytes_by_code: [0; 3], ranges: [[0; 2]; RANGES_MAX] }
+    }
+
+    pub fn bytes_by_code(&self) -> [u32; 3] {
+        self.bytes_by_code
+    }
+
+    pub fn set_bytes_by_code(&mut self, bytes: [u32; 3]) {
+        self.bytes_by_code = bytes;
     }
 
     pub fn is_empty(&self) -> bool {

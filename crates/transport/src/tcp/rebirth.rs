@@ -292,6 +292,7 @@ impl Tcp {
         let mut c = self.connection(i);
         if let Some(told) = c.live.page.as_ref().and_then(|page| page.told_statistics()) {
             c.live.statistics = Statistics::resumed(told, cx.now);
+            c.resume_byte_counts();
         }
         c.restore_page();
         match c.block.state() {

@@ -302,10 +302,16 @@ impl Tcp {
     /// Sends the bytes (and the FIN) of `range`. The caller has checked for room.
     fn send_segment(&mut self, cx: &Context, i: u32, range: Range, how: How, out: &mut Outbox<Out>) {
         let payload = range.end.min(self.view(i).block.fin_at) - range.start;
+        if self.connection(i).owes_byte_counts_before(cx.now, payload)
+            && !self.send_acknowledgements(cx, i, out)
+        {
+            return;
+        }
         let signed = self.signed(i, range.start, payload as usize);
         let mut c = self.connection(i);
         let window = c.offer_window(cx.now);
-        let options = c.ordinary_options(cx);
+        let mut options = c.ordinary_options(cx);
+        c.add_byte_counts(cx.now, &mut options, payload, 0);
         let mut hop = c.hop_options();
         let mut flags = c.acknowledging_flags(false);
         let may_be_marked = c.may_be_marked();

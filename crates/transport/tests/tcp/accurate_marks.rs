@@ -10,7 +10,7 @@ use crate::world::{Conditions, Packet, World};
 const IP_HEADER: usize = 20;
 const PSH: u8 = 8;
 /// The ACE field: AE, CWR, ECE.
-const NOT_ECT: u8 = 0b010;
+pub const NOT_ECT: u8 = 0b010;
 const ECT_1: u8 = 0b011;
 const ECT_0: u8 = 0b100;
 const MARKED: u8 = 0b110;
@@ -21,7 +21,7 @@ fn field(packet: &Packet) -> u8 {
 }
 
 /// Sends a segment with this ACE field in a packet with these ECN bits, and moves on behind it.
-fn say(s: &mut Script, flags: u8, ace: u8, ecn: u8, payload: &[u8], options: &[u8]) {
+pub fn say(s: &mut Script, flags: u8, ace: u8, ecn: u8, payload: &[u8], options: &[u8]) {
     let mut packet = s.packet(flags | ace << 6, payload, options);
     packet.bytes[1] |= ecn;
     if ace & 4 != 0 {
@@ -79,13 +79,18 @@ fn a_server_without_it_takes_the_question_for_that_of_rfc_3168() {
 
 /// A connection with it, whose application sends `bytes`; the last segment of the handshake has this field.
 fn connected(bytes: u64, last: u8) -> Script {
+    connected_with(bytes, last, &[])
+}
+
+/// The same with these options in it.
+pub fn connected_with(bytes: u64, last: u8, options: &[u8]) -> Script {
     let mut s = Script::new(sender(bytes));
     configure(&mut s.world, 1, "accurate");
     say(&mut s, SYN, 0b111, 0, &[], &MSS);
     let heard = s.hear();
     s.ack = heard[0].seq.wrapping_add(1);
     s.world.run_for(40 * MS);
-    say(&mut s, ACK, last, 0, &[], &[]);
+    say(&mut s, ACK, last, 0, &[], options);
     s
 }
 
@@ -176,7 +181,7 @@ fn a_path_that_clears_the_field_gets_nothing_that_can_be_marked() {
     assert_eq!(fields(&s, from).last(), Some(&6));
 }
 
-fn transfer(seed: u64, settings: [&str; 2], conditions: Conditions) -> World {
+pub fn transfer(seed: u64, settings: [&str; 2], conditions: Conditions) -> World {
     let mut world = World::new(seed, conditions);
     world.capture = Some(Vec::new());
     for (side, setting) in settings.into_iter().enumerate() {

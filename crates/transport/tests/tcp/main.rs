@@ -6,6 +6,7 @@ mod app;
 mod authenticated_streams;
 mod authentication;
 mod authentication_cost;
+mod byte_counts;
 mod changed_bits;
 mod closing;
 mod control;

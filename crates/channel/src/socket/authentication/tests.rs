@@ -35,6 +35,7 @@ fn status_and_statistics_lie_where_layout_7_began_to_have_them() {
         congestion: 3,
         receive_rtt_us: 0x0102_0304,
         received_bytes_by_mark: [7, 8, 9],
+        accurate_failures: 0x0a0b,
         ..SocketStatistics::default()
     };
     let status =
@@ -48,5 +49,5 @@ fn status_and_statistics_lie_where_layout_7_began_to_have_them() {
         u32::from_le_bytes(bytes)
     };
     assert_eq!((word(1268), word(1280)), (3, 11));
-    assert_eq!((word(1440), word(1460)), (0x0102_0304, 9));
+    assert_eq!((word(1440), word(1460), word(1476)), (0x0102_0304, 9, 0x0a0b_0000));
 }
