@@ -81,11 +81,19 @@ def numbers_of_info(data):
         "pmtu rcv_ssthresh rtt rttvar snd_ssthresh snd_cwnd advmss reordering rcv_rtt rcv_space total_retrans".split()
     fields = dict(zip(names, words[8:])) | {"state": words[0], "ca_state": words[1], "retransmits": words[2], "probes": words[3],
                                             "backoff": words[4], "options": words[5]}
-    for name, kind, at in (("bytes_acked", "Q", 120), ("bytes_received", "Q", 128), ("notsent_bytes", "I", 144),
+    for name, kind, at in (("pacing_rate", "Q", 104), ("max_pacing_rate", "Q", 112), ("bytes_acked", "Q", 120), ("bytes_received", "Q", 128), ("notsent_bytes", "I", 144),
                            ("delivered", "I", 192), ("delivered_ce", "I", 196), ("bytes_retrans", "Q", 208),
-                           ("dsack_dups", "I", 216), ("reord_seen", "I", 220), ("rcv_ooopack", "I", 224)):
+                           ("dsack_dups", "I", 216), ("reord_seen", "I", 220), ("rcv_ooopack", "I", 224), ("received_ce", "I", 248),
+                           ("delivered_e1_bytes", "I", 252), ("delivered_e0_bytes", "I", 256), ("delivered_ce_bytes", "I", 260),
+                           ("received_e1_bytes", "I", 264), ("received_e0_bytes", "I", 268), ("received_ce_bytes", "I", 272),
+                           ("accecn_fail_mode", "H", 276), ("accecn_opt_seen", "H", 278)):
         fields[name] = struct.unpack_from(kind, data, at)[0]
     return {f"tcpi_{name}": value for name, value in fields.items()}
+
+
+def counts_of(words):
+    """The fields of AccECN's option: `e1b 1 ceb 0 e0b 1`."""
+    return dict(zip(words[::2], map(int, words[1::2])))
 
 
 def value_of(text):
@@ -93,7 +101,7 @@ def value_of(text):
     total = 0
     for word in text.split("|"):
         word = word.strip()
-        extra = {"TCP_INFO": 11, "TCP_ULP": 31, "TCP_INQ": 36}
+        extra = {"SO_MAX_PACING_RATE": 47, "TCP_INFO": 11, "TCP_ULP": 31, "TCP_INQ": 36}
         module = next((m for m in (socket, os, select, errno) if hasattr(m, word)), None)
         total |= int(word, 0) if re.fullmatch(r"-?(0x)?[0-9a-fA-F]+", word) else getattr(module, word) if module else extra[word]
     return total
@@ -202,6 +210,8 @@ class Script:
             self.expect(what[1:].strip())
         elif what.startswith("%{"):
             self.check_info(what)
+        elif what.startswith("`flood "):
+            self.flood(int(re.fullmatch(r"`flood (\d+)`", what)[1]))
         else:
             self.call(what)
         self.now = max(self.now, time.monotonic())
@@ -236,7 +246,9 @@ class Script:
         self.word = int.from_bytes(self.option(a[3]), sys.byteorder) if name == "getsockopt" else None
         self.last_fd = fd or self.last_fd
         self.make({"write": "send", "read": "recv"}.get(name, name), made)
-        self.result()
+        made = self.result()
+        if name == "accept" and made > 0:
+            self.last_fd = made
 
     @staticmethod
     def option(text):
@@ -278,6 +290,13 @@ class Script:
             if not eval(statement, {}, fields):  # The project's own scripts, in Python as packetdrill has it.
                 raise Mismatch(f"{names}")
 
+    def flood(self, count):
+        """So many SYNs of others, which never answer. (packetdrill itself takes it for a command that there is not.)"""
+        for port in range(50000, 50000 + count):
+            self.wire.send(Segment(
+                source=self.wire.peer, destination=self.wire.own, source_port=port, destination_port=self.port, seq=0, ack=0,
+                flags=SYN, window=65535, urgent=0, options=[("mss", 1000)], payload=b"").packet())
+
     def parse(self, text):
         """Flags, sequence number, length, acknowledgment, window, urgent pointer, options."""
         m = re.fullmatch(r"([FSRP.UEWA]+)\s+(\d+):(\d+)\((\d+)\)(?:\s+ack\s+(\d+))?(?:\s+win\s+(\d+))?(?:\s+urg\s+(\d+))?(?:\s+<(.*)>)?", text)
@@ -310,6 +329,8 @@ class Script:
                 made.append(("sack", [tuple(self.isn + int(n) for n in pair.split(":")) for pair in rest]))
             elif kind == "TS":
                 made.append(("TS", (int(rest[1]), self.clocks.get(rest[3], 0))))
+            elif kind == "ECN":
+                made.append((kind, counts_of(rest)))
             elif kind:
                 made.append((kind, int(rest[0]) if rest else None))
         return made
@@ -350,6 +371,9 @@ class Script:
             elif kind == "TS":
                 self.clocks[rest[1]] = value[0]
                 if value[1] != int(rest[3]):
+                    return False
+            elif kind == "ECN":
+                if value != counts_of(rest):
                     return False
             elif rest and value != int(rest[0]):
                 return False

@@ -37,11 +37,13 @@ else:
     s.sendall(block)
     read()
 def told():
-    info = s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 232)
-    return {"options": info[5], "delivered_ce": struct.unpack_from("I", info, 196)[0]}
+    info = s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 280)
+    words = struct.unpack_from("7I2H", info + bytes(280 - len(info)), 248)
+    return {"options": info[5], "unacked": struct.unpack_from("I", info, 24)[0], "delivered_ce": struct.unpack_from("I", info, 196)[0],
+            "received_ce": words[0], "delivered": words[1:4], "received": words[4:7], "failures": words[7], "seen": words[8]}
 # What was sent last may not be acknowledged yet.
 end = time.monotonic() + 10
-while marked and not (told()["options"] & 16 and told()["delivered_ce"]) and time.monotonic() < end:
+while (told()["unacked"] or marked and not (told()["options"] & 16 and told()["delivered_ce"])) and time.monotonic() < end:
     time.sleep(0.01)
 print(json.dumps(told()), flush=True)
 if role == "client":
@@ -145,6 +147,13 @@ def handshakes(stack):
     return {c["counter"]["name"]: c["counter"]["packets"] for c in listed if "counter" in c}
 
 
+def know_of_each_other(told):
+    """Whether each end knows by bytes what the other got (RFC 9768 §3.2.3): all that was sent, of which a part was marked."""
+    pairs = zip(told, reversed(told))
+    return all(a["delivered"] == b["received"] and a["delivered"][0] == 0 and sum(a["delivered"]) >= SIZE and a["delivered"][2] > 0
+               and (a["seen"], a["failures"]) == (2, 0) for a, b in pairs)
+
+
 def accurate_marks():
     """Both ends count marks (RFC 9768), whoever asks; with a kernel that cannot, both do as RFC 3168 has it."""
     with Scene("marks-accurate") as scene:
@@ -172,6 +181,7 @@ def accurate_marks():
             # The last marks may come after Linux was asked.
             check(not accurate or 0.8 * counted <= heard <= counted, f"{name}: of {counted} marks, Linux heard of {heard}")
             check(told[own]["delivered_ce"] > 0, f"{name}: eft hears of its marks: {told}")
+            check(not accurate or know_of_each_other(told), f"{name}: {told}")
         check(stack.counter("tcp", "mark_reductions") > 0, "no reductions")
 
 

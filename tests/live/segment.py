@@ -8,6 +8,8 @@ FIN, SYN, RST, PSH, ACK, URG, ECE, CWR = (1 << i for i in range(8))
 TCP, ICMP, ICMPV6 = 6, 1, 58
 ARP, IPV4, IPV6 = 0x0806, 0x0800, 0x86DD
 KINDS = {1: "nop", 2: "mss", 3: "wscale", 4: "sackOK", 5: "sack", 8: "TS", 34: "FO"}
+# AccECN's option (RFC 9768 §3.2.3) by the names of its fields, in order.
+ECN_ORDERS = {172: ["e0b", "ceb", "e1b"], 174: ["e1b", "ceb", "e0b"]}
 
 
 def checksum(data):
@@ -87,6 +89,10 @@ class Segment:
 
 
 def written(kind, value):
+    if kind == "ECN":
+        number = 174 if list(value)[:1] == ["e1b"] else 172
+        data = b"".join(count.to_bytes(3, "big") for count in value.values())
+        return bytes([number, 2 + len(data)]) + data
     number = {name: n for n, name in KINDS.items()}[kind]
     data = {
         "nop": lambda: b"", "sackOK": lambda: b"", "mss": lambda: struct.pack("!H", value), "wscale": lambda: bytes([value]),
@@ -105,6 +111,9 @@ def parsed_options(data):
         words = struct.unpack(f"!{len(body) // 4}I", body[:len(body) // 4 * 4])
         value = {"mss": lambda: struct.unpack("!H", body)[0], "wscale": lambda: body[0], "TS": lambda: words,
                  "sack": lambda: list(zip(words[::2], words[1::2]))}.get(kind, lambda: None)()
+        if data[0] in ECN_ORDERS:
+            kind, value = "ECN", {name: int.from_bytes(body[at:at + 3], "big")
+                                  for name, at in zip(ECN_ORDERS[data[0]], range(0, len(body), 3))}
         found.append((kind, value))
         data = data[data[1]:]
     return found

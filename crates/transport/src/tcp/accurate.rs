@@ -77,7 +77,7 @@ pub(super) fn marked(before: u8, now: u8, delivered: u64, bytes: Option<u64>, mo
     let most = delivered - (delivered.wrapping_sub(least) & field);
     match bytes {
         // As often as comes closest.
-        Some(segments) => (least + (segments.saturating_sub(least) + field / 2 + 1 & !field)).min(most),
+        Some(segments) => (least + ((segments.saturating_sub(least) + field.div_ceil(2)) & !field)).min(most),
         None if mostly => most,
         None => least,
     }
