@@ -213,6 +213,13 @@ impl Connection<'_> {
 }
 
 impl Tcp {
+    /// Sends the acknowledgement that is due before a segment with so many bytes, if it must say what has no room there.
+    pub(super) fn acknowledge_before(&mut self, cx: &Context, i: u32, payload: u64, out: &mut Outbox<Out>) {
+        if self.connection(i).owes_byte_counts_before(cx.now, payload) {
+            self.send_acknowledgements(cx, i, out);
+        }
+    }
+
     /// Sends the acknowledgements that are due. False if there was no room.
     pub(super) fn send_acknowledgements(&mut self, cx: &Context, i: u32, out: &mut Outbox<Out>) -> bool {
         let duplicates = self.connection(i).live.duplicate_acks.min(DUPLICATES_MAX);

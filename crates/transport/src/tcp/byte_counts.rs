@@ -10,6 +10,8 @@ const FIELD_LEN: usize = 3;
 const FIELDS: usize = 3;
 /// The whole option and its padding.
 pub const LEN_MAX: usize = 12;
+/// No-Operation.
+const PADDING: u8 = 1;
 const MASK: u32 = 0xff_ffff;
 /// Not among the option's counts.
 const UNTOLD: u32 = u32::MAX;
@@ -81,7 +83,7 @@ pub fn fitting(room: usize) -> usize {
 pub fn option(bytes: [u32; FIELDS], fields: usize) -> ([u8; LEN_MAX], usize) {
     let kind = if fields < FIELDS && bytes[ECT_1] == 0 { FROM_ECT_0 } else { FROM_ECT_1 };
     let len = 2 + fields * FIELD_LEN;
-    let mut option = [super::options::NOP; LEN_MAX];
+    let mut option = [PADDING; LEN_MAX];
     option[..2].copy_from_slice(&[kind, len as u8]);
     let order = order(kind).into_iter().flatten();
     for (field, at) in option[2..len].chunks_exact_mut(FIELD_LEN).zip(order) {

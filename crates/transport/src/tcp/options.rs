@@ -8,7 +8,7 @@ use super::scoreboard::Range;
 use eft_channel::socket::signature_keys::MAC_MAX;
 
 const END: u8 = 0;
-pub(super) const NOP: u8 = 1;
+const NOP: u8 = 1;
 const MSS: u8 = 2;
 const WINDOW_SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;

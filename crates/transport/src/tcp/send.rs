@@ -302,11 +302,7 @@ impl Tcp {
     /// Sends the bytes (and the FIN) of `range`. The caller has checked for room.
     fn send_segment(&mut self, cx: &Context, i: u32, range: Range, how: How, out: &mut Outbox<Out>) {
         let payload = range.end.min(self.view(i).block.fin_at) - range.start;
-        if self.connection(i).owes_byte_counts_before(cx.now, payload)
-            && !self.send_acknowledgements(cx, i, out)
-        {
-            return;
-        }
+        self.acknowledge_before(cx, i, payload, out);
         let signed = self.signed(i, range.start, payload as usize);
         let mut c = self.connection(i);
         let window = c.offer_window(cx.now);
