@@ -162,11 +162,29 @@ def routes_change_while_programs_run():
         mss = sh(*stack.on(*size)).stdout.strip()
         check(mss == str(mtu - headers - 12), f"segments of {mss} bytes on a route that takes packets of {mtu}")
         other.close()
+        # What TCP announces, and the window with which it begins, by another address again. After ip's death both hold as well.
+        add_to_kernel(scene, f"{far(88, 10)}/{whole_length}", "lo")
+        other = socket.create_server((far(88, 10), port), family=server.family)
+        stack.eft("route", "add", whole(88), "via", stack.host, "metric", "2", "advmss", "700", "initcwnd", "23")
+        stack.kill("ip")
+        begun = ["python3", "-c", f"import socket, struct; s = socket.create_connection(('{far(88, 10)}', {port}), timeout=5); "
+                 "info = s.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104); "
+                 "print(struct.unpack_from('I', info, 80)[0], struct.unpack_from('I', info, 88 - 4)[0])"]
+        check((told := sh(*stack.on(*begun)).stdout.split()) == ["23", "688"], f"window and MSS by the route: {told}")
+        taken, _ = other.accept()
+        theirs = taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
+        check(theirs == 688, f"the other end was told an MSS of {theirs}")
+        taken.close()
+        other.close()
+        shown = [r for r in json.loads(stack.eft("route", "--json").stdout)["routes"] if r.get("advmss")]
+        check([(r["advmss"], r["initcwnd"]) for r in shown] == [(700, 23)], f"`eft route --json`: {shown}")
+        check("from 88" in refused(stack, "route", "add", beyond, "via", stack.host, "advmss", "87"), "a tiny MSS")
+        check("one segment" in refused(stack, "route", "add", beyond, "via", stack.host, "initcwnd", "0"), "no window")
         check(least in refused(stack, "route", "add", beyond, "via", stack.host, "mtu", "100"), "a tiny MTU")
         stack.kill("ip")
         check(on().returncode == 0, "ip has forgotten the routes")
         routes = json.loads(stack.eft("route", "--json").stdout)["routes"]
-        check([r["metric"] for r in routes if r["destination"] == whole(88)] == [5, 4, 3], f"`eft route --json`: {routes}")
+        check([r["metric"] for r in routes if r["destination"] == whole(88)] == [5, 4, 3, 2], f"`eft route --json`: {routes}")
         check("no interface's network" in refused(stack, "route", "add", beyond, "via", far(10, 1)), "an unreachable gateway")
         check("goes with it" in refused(stack, "route", "del", "fd77:3::/64" if length == 64 else "10.77.3.0/24"), "the route of an address")
         check(f"no route to {beyond}" in refused(stack, "route", "del", beyond), "a route that is not there")

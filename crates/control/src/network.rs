@@ -45,9 +45,22 @@ pub struct Route {
     pub interface: Option<String>,
     #[serde(default)]
     pub metric: u32,
+    #[serde(flatten)]
+    pub metrics: Metrics,
+}
+
+/// What is known of the paths of a route. What is absent is as usual.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metrics {
     /// Bytes of the largest packet that it takes; absent: only the device's MTU counts.
     #[serde(default)]
     pub mtu: Option<u16>,
+    /// The MSS that TCP announces, in bytes; absent: what the MTU leaves room for.
+    #[serde(default)]
+    pub advmss: Option<u16>,
+    /// Segments of TCP's initial window; absent: those of RFC 6928.
+    #[serde(default)]
+    pub initcwnd: Option<u16>,
 }
 
 /// A neighbour whose link address is not asked for.
@@ -75,7 +88,8 @@ impl Network {
                 IpAddr::V6(_) => IpAddr::from([0; 16]),
             };
             let destination = Cidr { address: unspecified, prefix_len: 0 };
-            Route { destination, gateway: Some(*gateway), interface: None, metric: 0, mtu: None }
+            let metrics = Metrics::default();
+            Route { destination, gateway: Some(*gateway), interface: None, metric: 0, metrics }
         };
         Network { interfaces, routes: gateways.iter().map(default).collect(), neighbours: Vec::new() }
     }
@@ -114,8 +128,11 @@ impl Network {
         }
         for r in &self.routes {
             text += &format!("[[route]]\ndestination = \"{}\"\nmetric = {}\n", r.destination, r.metric);
-            if let Some(mtu) = r.mtu {
-                text += &format!("mtu = {mtu}\n");
+            let Metrics { mtu, advmss, initcwnd } = r.metrics;
+            for (name, value) in [("mtu", mtu), ("advmss", advmss), ("initcwnd", initcwnd)] {
+                if let Some(value) = value {
+                    text += &format!("{name} = {value}\n");
+                }
             }
             if let Some(gateway) = r.gateway {
                 text += &format!("gateway = \"{gateway}\"\n");

@@ -109,7 +109,7 @@ impl Quote {
 }
 
 /// ip's answer to a question about a route.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Route {
     pub errno: i32,
     /// The source address, if the question gave none.
@@ -118,6 +118,9 @@ pub struct Route {
     pub segment_max: u32,
     /// To this host itself.
     pub local: bool,
+    /// What the route says to TCP, or 0.
+    pub mss: u16,
+    pub initial_segments: u16,
 }
 
 /// Counts a write to a page as an access of the fuse, too.
@@ -327,6 +330,8 @@ impl<E: Engine> TransportHost<E> {
             mtu: route.mtu,
             segment_max: route.segment_max,
             local: route.local,
+            mss: route.mss,
+            initial_segments: route.initial_segments,
         };
         self.receive(ComponentId::IP, In::Ip(message));
     }

@@ -14,6 +14,8 @@
 //! interface = "eft0"        # absent: the one in whose network the gateway lies
 //! metric = 100              # of routes to the same network the one with the lowest counts; absent: 0
 //! mtu = 1400                # bytes of the largest packet that it takes; absent: the link's
+//! advmss = 1300             # bytes of the MSS that TCP announces; absent: what the MTU leaves room for
+//! initcwnd = 20             # segments of TCP's initial window; absent: those of RFC 6928
 //!
 //! [[neighbour]]               # its link address is not asked for
 //! interface = "eft0"
@@ -34,12 +36,16 @@ use crate::{v4, v6};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
+use core::ops::RangeInclusive;
 use eft_autoconf::method::Method;
 use eft_base::address::MacText;
 use eft_base::text::complaint;
 use eft_base::{Cidr, MacAddress};
 use eft_messages::ComponentId;
 use serde::Deserialize;
+
+/// The MSS that a route may say: at least that of TCP_MAXSEG, at most what Linux takes.
+const ADVMSS: RangeInclusive<u16> = 88..=65495;
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -92,6 +98,8 @@ pub struct RouteConfig {
     #[serde(default)]
     pub metric: u32,
     pub mtu: Option<u16>,
+    pub advmss: Option<u16>,
+    pub initcwnd: Option<u16>,
 }
 
 impl Config {
@@ -168,6 +176,12 @@ impl Config {
         let least = if to.address.is_ipv6() { v6::path::MTU_MIN } else { crate::link::MTU_MIN };
         if let Some(mtu) = route.mtu.filter(|mtu| *mtu < least) {
             return Err(ConfigError::RouteMtu { to, mtu, least });
+        }
+        if let Some(mss) = route.advmss.filter(|mss| !ADVMSS.contains(mss)) {
+            return Err(ConfigError::RouteMss { to, mss });
+        }
+        if route.initcwnd == Some(0) {
+            return Err(ConfigError::RouteWindow { to });
         }
         let Some(gateway) = route.gateway else {
             return match route.interface {

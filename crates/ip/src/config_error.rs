@@ -33,6 +33,10 @@ pub enum ConfigError {
     RouteByNoInterface { to: Cidr, interface: String },
     #[error("route to {to}: the MTU is at least {least} bytes, not {mtu}")]
     RouteMtu { to: Cidr, mtu: u16, least: u16 },
+    #[error("route to {to}: its MSS is from 88 to 65495 bytes, not {mss}")]
+    RouteMss { to: Cidr, mss: u16 },
+    #[error("route to {to}: its initial window has at least one segment")]
+    RouteWindow { to: Cidr },
     #[error("route to {to}: it needs a gateway or an interface")]
     RouteToNowhere { to: Cidr },
     #[error("route to {to}: gateway {gateway} is not another host's address")]

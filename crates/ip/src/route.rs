@@ -18,6 +18,16 @@ struct Route {
     gateway: Option<IpAddr>,
     metric: u32,
     mtu: u16,
+    hints: Hints,
+}
+
+/// What a route says to TCP; 0: nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Hints {
+    /// The MSS to announce.
+    pub mss: u16,
+    /// Segments of the initial window.
+    pub initial_segments: u16,
 }
 
 struct Address {
@@ -62,9 +72,10 @@ impl Routes {
                 continue;
             };
             let gateway = route.gateway.map(|gateway| in_zone(gateway, interface));
-            let RouteConfig { destination, metric, mtu, .. } = *route;
+            let RouteConfig { destination, metric, mtu, advmss, initcwnd, .. } = *route;
             let mtu = mtu.unwrap_or(u16::MAX);
-            r.routes.push(Route { destination, interface, gateway, metric, mtu });
+            let hints = Hints { mss: advmss.unwrap_or(0), initial_segments: initcwnd.unwrap_or(0) };
+            r.routes.push(Route { destination, interface, gateway, metric, mtu, hints });
         }
         r.sort();
         r
@@ -81,7 +92,8 @@ impl Routes {
         let cidr = Cidr { address, ..cidr };
         let broadcast = cidr.broadcast().map(IpAddr::V4);
         self.addresses.push(Address { cidr, address, broadcast, interface, deprecated: false });
-        self.routes.push(Route { destination: cidr, interface, gateway: None, metric: 0, mtu: u16::MAX });
+        let (mtu, hints) = (u16::MAX, Hints::default());
+        self.routes.push(Route { destination: cidr, interface, gateway: None, metric: 0, mtu, hints });
     }
 
     /// An interface that speaks IPv6 has a link-local address (RFC 4862 §5.3): this one, unless another is configured.
@@ -181,11 +193,7 @@ impl Routes {
         if !is_unicast(destination) || destination.is_loopback() {
             return None;
         }
-        // A link-local address is reached by its link or not at all (RFC 4291 §2.5.6).
-        let on_link_only = matches!(destination, IpAddr::V6(a) if v6::address::is_link_local(a));
-        let takes =
-            |r: &&Route| r.destination.contains(destination) && !(on_link_only && r.gateway.is_some());
-        let route = self.routes.iter().find(takes)?;
+        let route = self.route_to(destination)?;
         let next = if route.gateway.is_none() && self.is_broadcast(destination) {
             Next::Group(MacAddress::BROADCAST)
         } else {
@@ -193,6 +201,19 @@ impl Routes {
             Next::Neighbour(better.or(route.gateway).unwrap_or(destination))
         };
         Some(Hop { mtu: route.mtu, ..Hop::to(route.interface, next) })
+    }
+
+    fn route_to(&self, destination: IpAddr) -> Option<&Route> {
+        // A link-local address is reached by its link or not at all (RFC 4291 §2.5.6).
+        let on_link_only = matches!(destination, IpAddr::V6(a) if v6::address::is_link_local(a));
+        let takes =
+            |r: &&Route| r.destination.contains(destination) && !(on_link_only && r.gateway.is_some());
+        self.routes.iter().find(takes)
+    }
+
+    /// What the route to another host says to TCP.
+    pub fn hints(&self, destination: IpAddr) -> Hints {
+        self.route_to(destination).map(|route| route.hints).unwrap_or_default()
     }
 
     /// Our address to use on the way over `hop` to `destination`.

@@ -4,6 +4,7 @@ use crate::counters::Counter;
 use crate::engine::{Ip, Out, SEGMENT_MAX};
 use crate::family;
 use crate::pending::{Next, ToPeer};
+use crate::route::Hints;
 use core::net::IpAddr;
 use eft_base::errno::{EADDRNOTAVAIL, ENETUNREACH};
 use eft_base::{RequestId, WireAddress};
@@ -16,7 +17,16 @@ const LOCAL_MTU: u16 = 65535;
 
 impl Ip {
     pub(crate) fn no_route(request: RequestId, source: WireAddress, errno: i32) -> IpToTransport {
-        IpToTransport::Routed { request, errno, source, mtu: 0, segment_max: 0, local: false }
+        IpToTransport::Routed {
+            request,
+            errno,
+            source,
+            mtu: 0,
+            segment_max: 0,
+            local: false,
+            mss: 0,
+            initial_segments: 0,
+        }
     }
 
     pub(crate) fn receive_route(
@@ -31,7 +41,17 @@ impl Ip {
         cx.count(Counter::Routes);
         let answer = match self.route(source.into(), destination.into()) {
             Ok((source, mtu, segment_max, local)) => {
-                IpToTransport::Routed { request, errno: 0, source: source.into(), mtu, segment_max, local }
+                let hints = if local { Hints::default() } else { self.routes.hints(destination.into()) };
+                IpToTransport::Routed {
+                    request,
+                    errno: 0,
+                    source: source.into(),
+                    mtu,
+                    segment_max,
+                    local,
+                    mss: hints.mss,
+                    initial_segments: hints.initial_segments,
+                }
             }
             Err(errno) => Ip::no_route(request, source, errno),
         };

@@ -65,6 +65,8 @@ fn messages_round_trip() {
         mtu: 1500,
         segment_max: 65000,
         local: true,
+        mss: 600,
+        initial_segments: 11,
     };
     assert_eq!(transport::IpToTransport::decode(&r.encode()), Some(r));
 }

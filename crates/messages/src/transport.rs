@@ -56,8 +56,9 @@ crate::messages! {
         /// To be answered with `Done`.
         3 => Error { packet: PacketRef, header_len: u16, kind: u8, code: u8, info: u16, offender: WireAddress, ttl: u8, tos: u8, zone: u16 },
         /// Answer to `Route`. `segment_max`: largest payload of one `Send` with segmentation (0:
-        /// the device does not segment). `local`: the destination is this host itself.
-        4 => Routed { request: RequestId, errno: i32, source: WireAddress, mtu: u16, segment_max: u32, local: bool },
+        /// the device does not segment). `local`: the destination is this host itself. What the route says to TCP, 0 if nothing (and
+        /// from releases that knew none): the MSS to announce, and the segments of the initial window.
+        4 => Routed { request: RequestId, errno: i32, source: WireAddress, mtu: u16, segment_max: u32, local: bool, mss: u16, initial_segments: u16 },
         /// The step of this order has been taken.
         5 => Grouped { order: u32 },
     }

@@ -253,6 +253,8 @@ impl<E: Engine> TransportBench<E> {
                     mtu: if source.chance(0.9) { 1500 } else { source.below(1600) as u16 },
                     segment_max: if source.chance(0.5) { 60000 } else { 0 },
                     local: false,
+                    mss: if source.chance(0.5) { 0 } else { source.below(1 << 16) as u16 },
+                    initial_segments: if source.chance(0.5) { 0 } else { source.below(1 << 16) as u16 },
                 };
                 self.transport.answer_route(request, from, route);
                 self.transport.end_turn();

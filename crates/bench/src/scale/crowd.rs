@@ -345,6 +345,8 @@ impl Crowd {
                         mtu: MTU,
                         segment_max: SEGMENT_MAX,
                         local: false,
+                        mss: 0,
+                        initial_segments: 0,
                     };
                     answers.push(route);
                 }

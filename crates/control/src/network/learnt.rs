@@ -2,7 +2,7 @@
 //!
 //! It comes from packets, and from a server that may have gone mad: what does not fit is left out.
 
-use super::{ENTRIES_MAX, Network, Route};
+use super::{ENTRIES_MAX, Metrics, Network, Route};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -66,7 +66,7 @@ impl Network {
     fn add_learnt_route(&mut self, interface: &str, r: &known::Route) -> bool {
         let (destination, metric) = (r.destination.network(), r.metric);
         let interface = Some(interface.into());
-        let route = Route { destination, gateway: r.gateway, interface, metric, mtu: None };
+        let route = Route { destination, gateway: r.gateway, interface, metric, metrics: Metrics::default() };
         let mut own = self.interfaces.iter().flat_map(|i| &i.addresses);
         // The route to the network of an address goes without saying.
         let of_address = r.gateway.is_none() && own.clone().any(|a| a.network() == destination);

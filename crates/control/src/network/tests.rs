@@ -26,7 +26,13 @@ fn remove(address: &str, interface: &str) -> Change {
 
 fn route(destination: &str, gateway: &str, metric: u32) -> Change {
     let gateway = Some(gateway.parse().unwrap());
-    Change::AddRoute(Route { destination: cidr(destination), gateway, interface: None, metric, mtu: None })
+    Change::AddRoute(Route {
+        destination: cidr(destination),
+        gateway,
+        interface: None,
+        metric,
+        metrics: Metrics::default(),
+    })
 }
 
 fn key(destination: &str) -> RouteKey {
@@ -109,7 +115,7 @@ fn the_text_for_ip_names_everything() {
         gateway: None,
         interface: Some("b".into()),
         metric: 3,
-        mtu: Some(1400),
+        metrics: Metrics { mtu: Some(1400), advmss: Some(1300), initcwnd: Some(20) },
     }))
     .unwrap();
     let text = n.ip_configuration(&["tcp".into()]);
@@ -117,7 +123,7 @@ fn the_text_for_ip_names_everything() {
         "transports = [\"tcp\"]",
         "index = 1\nname = \"b\"\naddresses = [\"10.1.0.2/16\"]",
         "gateway = \"fd00::1\"",
-        "destination = \"172.16.0.0/12\"\nmetric = 3\nmtu = 1400\ninterface = \"b\"\n",
+        "destination = \"172.16.0.0/12\"\nmetric = 3\nmtu = 1400\nadvmss = 1300\ninitcwnd = 20\ninterface = \"b\"\n",
     ] {
         assert!(text.contains(part), "{text}");
     }

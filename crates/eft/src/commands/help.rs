@@ -152,20 +152,22 @@ A stack's only device need not be named. Addresses stay until the stack ends, al
 with the addresses that it began with. Connections of an address that is removed end by their time-outs.
 docs/addresses.md"),
     ("route", "\
-Words: show [dev IF], add NETWORK|default [via GATEWAY] [dev IF] [metric N] [mtu N], del NETWORK|default [via …] [dev …]
-[metric …], flush.
+Words: show [dev IF], add NETWORK|default [via GATEWAY] [dev IF] [metric N] [mtu N] [advmss N] [initcwnd N],
+del NETWORK|default [via …] [dev …] [metric …], flush.
 
 Examples:
   eft route --name web
   eft route add default via 10.0.5.1
   eft route add 10.9.0.0/16 via 10.0.5.7 metric 20
   eft route add 10.10.0.0/16 via 10.0.5.7 mtu 1400
+  eft route add 10.11.0.0/16 via 10.0.5.7 advmss 1300 initcwnd 20
   eft route -6 del default
 
---json: {routes}: destination, gateway, device, metric, mtu, and of which address's network a route is.
+--json: {routes}: destination, gateway, device, metric, mtu, advmss, initcwnd, and of which address's network a route is.
 
 The longest prefix counts, then the lowest metric (by default 0, and 1024 for IPv6). No packet of a route is larger
-than its MTU, in bytes (IPv4 from 576 on, IPv6 from 1280). docs/addresses.md"),
+than its MTU, in bytes (IPv4 from 576 on, IPv6 from 1280). TCP announces advmss (88 to 65495 bytes) there, and begins
+with a window of initcwnd segments. docs/addresses.md"),
     ("maddr", "\
 Examples:
   eft maddr

@@ -159,10 +159,10 @@ fn show_routes(arguments: &NetworkArguments, answer: &Value, device: Option<&str
         return;
     }
     let rows = all.map(|r| {
-        let named = ["gateway", "interface", "metric", "mtu"].map(|key| cell(&r[key]));
+        let named = ["gateway", "interface", "metric", "mtu", "advmss", "initcwnd"].map(|key| cell(&r[key]));
         [&[destination(&r)], &named[..], &[origin(&r)]].concat()
     });
-    let columns = ["DESTINATION", "VIA", "DEVICE", "METRIC", "MTU", "FROM"];
+    let columns = ["DESTINATION", "VIA", "DEVICE", "METRIC", "MTU", "ADVMSS", "INITCWND", "FROM"];
     super::print_table(&columns, &rows.collect::<Vec<_>>());
 }
 

@@ -79,3 +79,27 @@ fn a_route_may_take_smaller_packets_than_its_link() {
         "route to 10.9.0.0/16: the MTU is at least 576 bytes, not 575"
     );
 }
+
+#[test]
+fn a_route_says_the_mss_to_announce_and_the_initial_window() {
+    let text = |metrics: &str| {
+        alloc::format!(
+            "[[interface]]\nindex = 0\nname = \"a\"\naddresses = [\"10.0.0.2/24\"]\n\
+             [[route]]\ndestination = \"10.9.0.0/16\"\ngateway = \"10.0.0.1\"\n{metrics}\n"
+        )
+    };
+    let parsed = |metrics: &str| Config::parse(text(metrics).as_bytes());
+    let r = Routes::new(&parsed("advmss = 600\ninitcwnd = 11").unwrap());
+    let hints = |to: &str| r.hints(to.parse().unwrap());
+    assert_eq!(hints("10.9.0.1"), Hints { mss: 600, initial_segments: 11 });
+    assert_eq!(hints("10.0.0.1"), Hints::default());
+    assert_eq!(hints("10.8.0.1"), Hints::default());
+    for (metrics, complaint) in [
+        ("advmss = 87", "its MSS is from 88 to 65495 bytes, not 87"),
+        ("advmss = 65496", "its MSS is from 88 to 65495 bytes, not 65496"),
+        ("initcwnd = 0", "its initial window has at least one segment"),
+    ] {
+        let told = parsed(metrics).unwrap_err().to_string();
+        assert_eq!(told, alloc::format!("route to 10.9.0.0/16: {complaint}"));
+    }
+}

@@ -27,7 +27,7 @@ impl Supervisor {
         let route = |r: &Route| {
             let device = self.network.device_of(r).map(|n| &self.network.interfaces[n].name);
             json!({ "destination": r.destination, "gateway": r.gateway, "interface": device, "metric": r.metric,
-                    "mtu": r.mtu })
+                    "mtu": r.metrics.mtu, "advmss": r.metrics.advmss, "initcwnd": r.metrics.initcwnd })
         };
         let routes: Vec<Value> = self.network.routes.iter().map(route).collect();
         Ok(json!({ "interfaces": interfaces, "routes": routes,

@@ -14,6 +14,10 @@ pub struct Path {
     pub mtu: u16,
     pub segment_max: u32,
     pub local: bool,
+    /// The MSS that we announce; 0: what the MTU leaves room for.
+    pub mss: u16,
+    /// Segments of the initial window; 0: those of RFC 6928.
+    pub initial_segments: u16,
 }
 
 /// A request to ip.

@@ -204,7 +204,9 @@ pub struct Cold {
     /// The error that the application gets if the connection times out.
     pub soft_error: i32,
     /// Path MTU that ICMP reported; 0: none did. ip's answers about its own link do not override it.
-    pub learned_mtu: u32,
+    pub learned_mtu: u16,
+    /// Segments of the initial window, as the route says; 0: those of RFC 6928, and in arenas of releases that knew none.
+    pub initial_segments: u16,
     /// The incarnation of its slot, as requests and accept records name it.
     pub incarnation: u32,
     /// Where the peer's urgent byte ends ([`super::urgent`]); 0: there is none, as in arenas of releases that knew none.
@@ -235,6 +237,7 @@ impl Cold {
             ao_changes: 0,
             soft_error: 0,
             learned_mtu: 0,
+            initial_segments: 0,
             incarnation: 0,
             urgent: 0,
         }

@@ -33,10 +33,11 @@ impl Connection<'_> {
             let rtt = cx.now.saturating_since(at);
             block.rtt.sample(rtt.as_micros() as u32);
         }
+        let cwnd = self.view().initial_window();
+        let (block, live) = (&mut self.block, &mut *self.live);
         let mss = block.segment_size();
         let algorithm = block.congestion.algorithm;
-        block.congestion = Congestion::new(mss);
-        block.congestion.algorithm = algorithm;
+        block.congestion = Congestion { algorithm, cwnd, ..Congestion::new(mss) };
         if block.backoff > 0 {
             // RFC 6298 §5.7, RFC 5681 §3.1: a lost SYN is a sign of congestion.
             block.congestion.cwnd = mss;

@@ -34,10 +34,11 @@ impl Connection<'_> {
             return;
         }
         self.mark(due::SYN);
+        let cwnd = self.view().initial_window();
         let block = &mut self.block;
         if block.snd_nxt == 0 {
             let algorithm = block.congestion.algorithm;
-            block.congestion = Congestion { algorithm, ..Congestion::new(block.segment_size()) };
+            block.congestion = Congestion { algorithm, cwnd, ..Congestion::new(block.segment_size()) };
         }
     }
 

@@ -228,10 +228,7 @@ impl Tcp {
                 out.push(Out::Ip(TransportToIp::Done { packet }));
             }
             IpToTransport::Sent { request, errno } => self.receive_sent(cx, request, errno),
-            IpToTransport::Routed { request, errno, source, mtu, segment_max, local } => {
-                let path = Path { source, mtu, segment_max, local };
-                self.receive_routed(cx, request, errno, path, out);
-            }
+            IpToTransport::Routed { .. } => self.receive_routed(cx, message, out),
             // Streams go to no group.
             IpToTransport::Grouped { .. } => {}
         }

@@ -75,7 +75,7 @@ impl Connection<'_> {
         if !block.has(bit::ROUTED) || mtu >= self.cold.path_mtu {
             return;
         }
-        self.cold.learned_mtu = mtu as u32;
+        self.cold.learned_mtu = mtu;
         self.cold.path_mtu = mtu.max(fixed_headers(block.tuple.remote) + 64);
         self.set_mss();
         let block = &*self.block;

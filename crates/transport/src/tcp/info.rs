@@ -6,7 +6,6 @@ use super::connection::Connection;
 use super::live::due;
 use super::options::TIMESTAMPS_LEN;
 use super::recovery::Phase;
-use super::route::path_mss;
 use crate::timers::NEVER;
 use core::time::Duration;
 use eft_channel::socket::{Opt, SocketInfo, SocketStatistics};
@@ -100,7 +99,7 @@ impl Connection<'_> {
         let page = live.page.as_ref();
         let wished = page.map_or(0, |p| p.option(Opt::MaxSegment));
         let options = if b.has(bit::TIMESTAMPS) { TIMESTAMPS_LEN as u32 } else { 0 };
-        let own_mss = (path_mss(b, cold.path_mtu) as u32).saturating_sub(options);
+        let own_mss = (self.view().route_mss() as u32).saturating_sub(options);
         let advertised_mss = if wished == 0 { own_mss } else { own_mss.min(wished - options.min(wished)) };
         let window_max = page.map_or(0, |p| promisable(p, b.receive_scale));
         // What Linux expects of a reader before it is measured (`TCP_INIT_CWND` segments).

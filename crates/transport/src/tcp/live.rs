@@ -86,6 +86,8 @@ pub(crate) struct Live {
     pub piece_at: Instant,
     pub pace: Pace,
     pub mtu: MtuSearch,
+    /// The MSS that we announce, as the route says; 0: what the MTU leaves room for.
+    pub route_mss: u16,
     /// When a delayed notification is sent.
     pub tell_at: Instant,
     /// Bytes that came in order without a pause, and when the last of them did.
@@ -178,6 +180,7 @@ impl Live {
             piece_at: NEVER,
             pace: Pace::default(),
             mtu: MtuSearch::default(),
+            route_mss: 0,
             tell_at: NEVER,
             run_bytes: 0,
             run_at: Instant::ZERO,

@@ -28,9 +28,9 @@ const REVIVED_PER_TURN: usize = 16;
 
 impl Connection<'_> {
     fn revive_connection(&mut self, cx: &Context) {
+        let first = self.view().initial_window();
         let live = &mut *self.live;
         let block = &mut self.block;
-        let mss = block.segment_size();
         live.last_heard = cx.now;
         live.stuck_since = cx.now;
         live.last_sent = cx.now;
@@ -38,7 +38,7 @@ impl Connection<'_> {
         if block.flight_size() > 0 && block.state().may_send() {
             // Lost by us, not by congestion: the threshold stays.
             live.recovery.lose_all(block.snd_una, block.snd_nxt);
-            block.congestion.restart(mss);
+            block.congestion.restart(first);
         }
         self.mark(due::ACK | due::SEND);
         if self.is_unproven() {

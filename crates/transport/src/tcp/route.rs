@@ -2,6 +2,7 @@
 
 use super::asked::{MTU_MIN, Path, Request};
 use super::block::{Block, State, bit};
+use super::congestion::{WINDOW_MAX, initial_window};
 use super::connection::{Connection, View};
 use super::counters::Counter;
 use super::engine::Tcp;
@@ -9,11 +10,11 @@ use super::live::due;
 use crate::edge::Out;
 use crate::routes::LIFETIME;
 use core::net::IpAddr;
-use eft_base::{RequestId, WireAddress};
+use eft_base::WireAddress;
 use eft_channel::socket::Opt;
 use eft_component::{Context, Outbox};
 use eft_messages::ComponentId;
-use eft_messages::transport::TransportToIp;
+use eft_messages::transport::{IpToTransport, TransportToIp};
 
 /// The least value of TCP_MAXSEG, as on Linux.
 const WISHED_MSS_MIN: u32 = 88;
@@ -42,9 +43,10 @@ impl Connection<'_> {
         let block = &mut self.block;
         let learned = match self.cold.learned_mtu {
             0 => u16::MAX,
-            mtu => mtu.min(u16::MAX as u32) as u16,
+            mtu => mtu,
         };
         self.cold.path_mtu = path.mtu.min(learned).max(MTU_MIN);
+        (self.live.route_mss, self.cold.initial_segments) = (path.mss, path.initial_segments);
         self.cold.segment_max = path.segment_max.min(PACKET_MAX - HEADERS_MAX);
         block.clear(bit::LOCAL);
         if path.local {
@@ -61,6 +63,25 @@ impl Connection<'_> {
         let path_mtu = self.cold.path_mtu.min(self.live.mtu.limit());
         let block = &mut self.block;
         block.mss = self.cold.peer_mss.min(path_mss(block, path_mtu)).max(64);
+    }
+}
+
+impl View<'_> {
+    /// The MSS that we announce, unless the application wishes a smaller one.
+    pub(super) fn route_mss(&self) -> u16 {
+        match self.live.route_mss {
+            0 => path_mss(self.block, self.cold.path_mtu),
+            mss => mss,
+        }
+    }
+
+    /// The window with which a connection begins, in bytes.
+    pub(super) fn initial_window(&self) -> u32 {
+        let mss = self.block.segment_size();
+        match self.cold.initial_segments {
+            0 => initial_window(mss),
+            segments => mss.saturating_mul(segments.into()).min(WINDOW_MAX),
+        }
     }
 }
 
@@ -90,14 +111,21 @@ impl Tcp {
         out.push(Out::Ip(TransportToIp::Route { request, source: tuple.local, destination: tuple.remote }));
     }
 
-    pub(super) fn receive_routed(
-        &mut self,
-        cx: &Context,
-        id: RequestId,
-        errno: i32,
-        path: Path,
-        out: &mut Outbox<Out>,
-    ) {
+    pub(super) fn receive_routed(&mut self, cx: &Context, message: IpToTransport, out: &mut Outbox<Out>) {
+        let IpToTransport::Routed {
+            request: id,
+            errno,
+            source,
+            mtu,
+            segment_max,
+            local,
+            mss,
+            initial_segments,
+        } = message
+        else {
+            return;
+        };
+        let path = Path { source, mtu, segment_max, local, mss, initial_segments };
         let Some(&Request::Route { block, generation }) = self.requests.get(id) else {
             cx.count(Counter::StaleReplies);
             return;
@@ -144,8 +172,7 @@ impl Tcp {
 
     /// The MSS that we announce.
     pub(super) fn own_mss(&self, i: u32) -> u16 {
-        let View { block, cold, .. } = self.view(i);
-        path_mss(block, cold.path_mtu).min(self.wished_mss(i))
+        self.view(i).route_mss().min(self.wished_mss(i))
     }
 
     /// TCP_MAXSEG of a connection, or of the listener that it comes from. As on Linux, it limits the segments of both

@@ -105,8 +105,8 @@ impl Connection<'_> {
             let (silence, choice) = (cx.now.saturating_since(self.live.last_sent), self.live.after_idle);
             // Once for each silence: with what is sent now it ends.
             if idle::has_expired(&self.block, choice, silence) && self.paced_until(cx.now).is_none() {
-                let (mss, rto) = (self.block.segment_size(), self.block.rtt.rto());
-                self.block.congestion.on_idle(mss, silence, rto);
+                let (first, rto) = (self.view().initial_window(), self.block.rtt.rto());
+                self.block.congestion.on_idle(first, silence, rto);
                 decision = self.situation(least).decide();
             }
         }

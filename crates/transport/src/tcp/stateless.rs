@@ -36,7 +36,11 @@ impl Tcp {
     fn cookie_mss(&self, now: Instant, listener: u32, tuple: &Tuple) -> u16 {
         let known = self.routes.get(now, (tuple.local, tuple.remote));
         let mtu = known.map_or(self.cookies.mtu, |path| path.mtu.max(MTU_MIN));
-        (mtu - fixed_headers(tuple.remote)).min(self.wished_mss(listener))
+        let mss = match known.map_or(0, |path| path.mss) {
+            0 => mtu - fixed_headers(tuple.remote),
+            mss => mss,
+        };
+        mss.min(self.wished_mss(listener))
     }
 
     /// Answers a SYN without keeping state. If there is no room to send, the answer is lost: the peer asks again.

@@ -71,6 +71,8 @@ impl Direct {
                     mtu: 1500,
                     segment_max: 65000,
                     local: false,
+                    mss: 0,
+                    initial_segments: 0,
                 };
                 side.receive(ComponentId::IP, In::Ip(routed));
                 side.with(|tcp, cx, _| tcp.commit(cx));

@@ -206,6 +206,8 @@ fn impossible_answers_are_ignored() {
                 mtu: 0,
                 segment_max: u32::MAX,
                 local: false,
+                mss: 1,
+                initial_segments: u16::MAX,
             },
             2 => IpToTransport::Error {
                 packet,

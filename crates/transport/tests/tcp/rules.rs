@@ -1,7 +1,8 @@
 //! RFC 9293's rules, RFC 5961, RFC 7323, RFC 5681 §4.2: the answer to each segment.
 
-use crate::app::App;
+use crate::app::{App, Plan};
 use crate::script::*;
+use crate::world::Conditions;
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
@@ -266,4 +267,18 @@ fn timestamps_are_echoed_in_order() {
     s.say_at(later, ACK, &stream_bytes(40_000, 20, 10));
     let h = s.hear().pop().unwrap();
     assert_eq!(find_option(&h.options, 8).unwrap()[4..], 20u32.to_be_bytes());
+}
+
+#[test]
+fn a_route_says_the_mss_that_is_announced_and_the_initial_window() {
+    let conditions = Conditions { mss: 600, initial_segments: 3, segment_max: 0, ..Conditions::default() };
+    let mut s = Script::under(conditions, Plan { send: 100_000, ..quiet_plan() }, 16);
+    s.say_with(SYN, &[], &[2, 4, 3, 232]);
+    let heard = s.hear();
+    assert_eq!(heard[0].options[..4], [2, 4, 600u16.to_be_bytes()[0], 600u16.to_be_bytes()[1]]);
+    s.ack = heard[0].seq.wrapping_add(1);
+    s.say(ACK, &[]);
+    // Its own segments are as large as the path and the peer let them be.
+    let sent: Vec<usize> = s.hear().iter().map(|h| h.len).collect();
+    assert_eq!(sent, [1000, 1000, 1000]);
 }

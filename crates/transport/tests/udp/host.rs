@@ -106,8 +106,8 @@ impl Host {
             }
             TransportToIp::Route { request, source, .. } => {
                 let segment_max = self.segment_max;
-                let route =
-                    Route { errno: self.route_errno, own: v4(OWN), mtu: 1500, segment_max, local: false };
+                let (errno, own) = (self.route_errno, v4(OWN));
+                let route = Route { errno, own, mtu: 1500, segment_max, ..Route::default() };
                 self.answer_route(request, source, route);
             }
             TransportToIp::Group { order, step, interface, group, source } => {

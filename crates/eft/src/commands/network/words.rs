@@ -5,7 +5,7 @@
 use anyhow::{Result, anyhow, bail};
 use eft_base::address::MacText;
 use eft_base::{Cidr, MacAddress};
-use eft_control::network::{Change, Route, RouteKey};
+use eft_control::network::{Change, Metrics, Route, RouteKey};
 use std::net::IpAddr;
 use std::str::FromStr;
 
@@ -41,7 +41,8 @@ pub fn address(words: &[String]) -> Result<Asked> {
     })
 }
 
-/// `[show [dev IF]] | add|del (CIDR|default) [via ADDRESS] [dev IF] [metric N] [mtu N] | flush`
+/// `[show [dev IF]] | add|del (CIDR|default) [via ADDRESS] [dev IF] [metric N] [mtu N] [advmss N]
+/// [initcwnd N] | flush`
 pub fn route(words: &[String], ipv6: Option<bool>) -> Result<Asked> {
     let (verb, mut rest) = verb(words)?;
     let to = match verb {
@@ -50,15 +51,21 @@ pub fn route(words: &[String], ipv6: Option<bool>) -> Result<Asked> {
         }
         Verb::Show | Verb::Flush => None,
     };
-    let (mut gateway, mut interface, mut metric, mut mtu) = (None, None, None, None);
+    let (mut gateway, mut interface, mut metric, mut metrics) = (None, None, None, Metrics::default());
     while let Some(word) = rest.next() {
         match word {
             "via" if to.is_some() => gateway = Some(rest.value::<IpAddr>("a gateway's address")?),
             "dev" => interface = Some(rest.value::<String>("a device")?),
             "metric" if to.is_some() => metric = Some(rest.value::<u32>("a number from 0 to 4294967295")?),
-            "mtu" if verb == Verb::Add => mtu = Some(rest.value::<u16>("bytes, at most 65535")?),
+            "mtu" if verb == Verb::Add => metrics.mtu = Some(rest.value("bytes, at most 65535")?),
+            "advmss" if verb == Verb::Add => metrics.advmss = Some(rest.value("bytes, from 88 to 65495")?),
+            "initcwnd" if verb == Verb::Add => {
+                metrics.initcwnd = Some(rest.value("segments, from 1 to 65535")?);
+            }
             other if to.is_some() => {
-                bail!("`{other}`: expected `via`, `dev`, `metric`, or `mtu` of a new route")
+                bail!(
+                    "`{other}`: expected `via`, `dev`, `metric`, or `mtu`, `advmss`, `initcwnd` of a new route"
+                )
             }
             other => bail!("`{other}`: expected `dev`"),
         }
@@ -78,7 +85,7 @@ pub fn route(words: &[String], ipv6: Option<bool>) -> Result<Asked> {
             // As Linux: routes of IPv6 have 1024 unless they say otherwise.
             let usual = if destination.address.is_ipv6() { 1024 } else { 0 };
             let metric = metric.unwrap_or(usual);
-            Change::AddRoute(Route { destination, gateway, interface, metric, mtu })
+            Change::AddRoute(Route { destination, gateway, interface, metric, metrics })
         }
         _ => Change::RemoveRoute(RouteKey { destination, gateway, interface, metric }),
     }))

@@ -59,7 +59,7 @@ impl FromStr for Algorithm {
 /// Slow start has no threshold yet.
 const UNLIMITED: u32 = u32::MAX;
 /// More than any ring; keeps the arithmetic far from wrapping.
-const WINDOW_MAX: u32 = 1 << 28;
+pub(super) const WINDOW_MAX: u32 = 1 << 28;
 
 /// Durable state of congestion control.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -224,25 +224,26 @@ impl Congestion {
 
     /// The connection was silent for longer than its RTO: the window is halved for each RTO but the first, down to the restart window
     /// (RFC 5681 §4.1), and slow start brings back three quarters of it (RFC 2861 §3.1), as on Linux.
-    pub fn on_idle(&mut self, mss: u32, silence: Duration, rto: Duration) {
+    pub fn on_idle(&mut self, first: u32, silence: Duration, rto: Duration) {
         if self.is_by_rate() {
             // The rate, not the window, keeps a burst away.
             return;
         }
         self.ssthresh = self.ssthresh.max(self.cwnd / 4 * 3);
         let halvings = silence.as_nanos().div_ceil(rto.as_nanos().max(1)).saturating_sub(1).min(31);
-        self.restart_with(mss, self.cwnd >> halvings);
+        self.restart_with(first, self.cwnd >> halvings);
     }
 
     /// Nothing is known of the present state of the path: begins with the restart window (RFC 5681 §4.1).
-    pub fn restart(&mut self, mss: u32) {
+    pub fn restart(&mut self, first: u32) {
         if !self.is_by_rate() {
-            self.restart_with(mss, 0);
+            self.restart_with(first, 0);
         }
     }
 
-    fn restart_with(&mut self, mss: u32, wanted: u32) {
-        self.cwnd = wanted.max(self.cwnd.min(initial_window(mss)));
+    /// `first`: the initial window, which bounds the restart window.
+    fn restart_with(&mut self, first: u32, wanted: u32) {
+        self.cwnd = wanted.max(self.cwnd.min(first));
         self.cubic_mut().restart();
     }
 

@@ -44,12 +44,12 @@ fn a_silence_halves_the_window_for_each_timeout_but_the_first() {
     {
         let mut c = Congestion::new(1000);
         (c.cwnd, c.ssthresh) = (160_000, 100_000);
-        c.on_idle(1000, Duration::from_millis(ms), rto);
+        c.on_idle(initial_window(1000), Duration::from_millis(ms), rto);
         assert_eq!((c.cwnd, c.ssthresh), (cwnd, 120_000), "{ms} ms");
     }
     // Less than the restart window stays, and a threshold that is none yet, too.
     let mut c = Congestion::new(1000);
     c.cwnd = 4000;
-    c.on_idle(1000, Duration::from_secs(9), rto);
+    c.on_idle(initial_window(1000), Duration::from_secs(9), rto);
     assert_eq!((c.cwnd, c.ssthresh), (4000, UNLIMITED));
 }

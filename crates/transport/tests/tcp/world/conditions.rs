@@ -13,6 +13,9 @@ pub struct Conditions {
     pub mtu: u16,
     /// 0: the device does not segment.
     pub segment_max: u32,
+    /// What the route says to TCP, or 0.
+    pub mss: u16,
+    pub initial_segments: u16,
     /// Both ends believe that they are on one host.
     pub local: bool,
     /// Large segments arrive as the wire segments that they were.
@@ -48,6 +51,8 @@ impl Default for Conditions {
             jitter_us: 0,
             mtu: 1500,
             segment_max: 65000,
+            mss: 0,
+            initial_segments: 0,
             local: false,
             split: false,
             checksum: false,

@@ -179,6 +179,8 @@ impl World {
                     mtu: self.conditions.mtu,
                     segment_max: self.conditions.segment_max,
                     local: self.conditions.local,
+                    mss: self.conditions.mss,
+                    initial_segments: self.conditions.initial_segments,
                 };
                 self.at(side).answer_route(request, source, route);
                 self.turn(side);

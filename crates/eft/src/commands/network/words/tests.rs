@@ -35,7 +35,11 @@ fn routes_as_ip_has_them() {
     let Change::AddRoute(r) = changed(of("add 192.0.2.7 dev eft0")) else { panic!() };
     assert_eq!((r.destination.to_string().as_str(), r.gateway), ("192.0.2.7/32", None));
     let Change::AddRoute(r) = changed(of("add 10.9.0.0/16 via 10.0.5.1 mtu 1400")) else { panic!() };
-    assert_eq!((r.metric, r.mtu), (0, Some(1400)));
+    assert_eq!((r.metric, r.metrics.mtu), (0, Some(1400)));
+    let Change::AddRoute(r) = changed(of("add default via 10.0.5.1 initcwnd 20 advmss 1300")) else {
+        panic!()
+    };
+    assert_eq!(r.metrics, Metrics { mtu: None, advmss: Some(1300), initcwnd: Some(20) });
     let Change::RemoveRoute(key) = changed(of("delete 10.9.0.0/16")) else { panic!() };
     assert_eq!((key.gateway, key.metric), (None, None));
     assert_eq!(changed(route(&words("flush"), Some(true))), Change::FlushRoutes { ipv6: Some(true) });
@@ -64,6 +68,9 @@ fn what_is_wrong_is_one_line_that_names_the_word() {
         "add default metric -1",
         "add default mtu 65536",
         "del default mtu 1400",
+        "add default advmss 70000",
+        "add default initcwnd -1",
+        "del default initcwnd 20",
         "add default by 10.0.0.1",
         "show via 10.0.0.1",
         "flush dev eft0",
