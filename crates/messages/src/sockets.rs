@@ -29,7 +29,9 @@ pub mod reuse {
     pub const V6ONLY: u8 = 4;
     /// IP_FREEBIND: an address that the stack does not have will do.
     pub const FREE_BIND: u8 = 8;
-    pub const ALL: u8 = ADDRESS | PORT | V6ONLY | FREE_BIND;
+    /// Nothing uses the port yet, although the socket may share it later: it was chosen for a program that named none.
+    pub const NEW: u8 = 16;
+    pub const ALL: u8 = ADDRESS | PORT | V6ONLY | FREE_BIND | NEW;
 }
 
 /// Changes of a membership (RFC 3678 §3).

@@ -5,15 +5,22 @@ use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::{address, loopback, options};
 use eft_base::Endpoint;
+use eft_messages::sockets::reuse;
 
 /// How many ports that are free on the loopback are tried on the stack, before the stack chooses alone.
 const TRIED: usize = 16;
 
 /// Binds a socket that has a shadow to any port, by `on_stack`; returns the port.
-pub fn bind(socket: &Socket, to: Endpoint, on_stack: fn(&Socket, Endpoint) -> Result<u16>) -> Result<u16> {
+pub fn bind(
+    socket: &Socket,
+    to: Endpoint,
+    on_stack: fn(&Socket, Endpoint, u8) -> Result<u16>,
+) -> Result<u16> {
     for _ in 0..TRIED {
         let Some(port) = free_on_loopback(socket) else { break };
-        match on_stack(socket, Endpoint { port, ..to }) {
+        // On the stack nobody may use it, even if this socket would share it: a program that names no port expects that it can connect
+        // to anywhere.
+        match on_stack(socket, Endpoint { port, ..to }, reuse::NEW) {
             Err(Errno(libc::EADDRINUSE)) => {}
             done => {
                 socket.set_bits(bit::ANY_PORT);
@@ -21,7 +28,7 @@ pub fn bind(socket: &Socket, to: Endpoint, on_stack: fn(&Socket, Endpoint) -> Re
             }
         }
     }
-    on_stack(socket, to)
+    on_stack(socket, to, 0)
 }
 
 /// A port that is free now where the socket's shadow would be.

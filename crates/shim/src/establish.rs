@@ -60,7 +60,7 @@ pub unsafe fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> Resul
                         Errno(libc::ENETUNREACH) => Errno(libc::EINVAL),
                         other => other,
                     })?;
-                    bind_eft(socket, to)?;
+                    bind_eft(socket, to, 0)?;
                     if !socket.is_stream() && to.address.is_unspecified() {
                         let _ = shadow_send::make(fd, socket);
                     }
@@ -122,7 +122,7 @@ fn bind_fresh(fd: c_int, stream: bool, inet6: bool, to: Endpoint) -> Result<()> 
     let (socket, kernel) = convert::to_eft(fd, stream, inet6, beside)?;
     let port = match kernel {
         Some(_) if to.port == 0 => any_port::bind(socket, to, bind_eft),
-        _ => bind_eft(socket, to),
+        _ => bind_eft(socket, to, 0),
     };
     match (kernel, port) {
         (Some(kernel), Ok(port)) => {
@@ -141,7 +141,7 @@ pub fn turn_to_stack(fd: c_int, inet6: bool, begun: bool) -> Result<&'static Soc
     let (socket, kernel) = convert::to_eft(fd, false, inet6, begun)?;
     if let Some(kernel) = kernel {
         let port = address::of_socket(kernel, false).map_or(0, |e| e.port);
-        let same = bind_eft(socket, Endpoint::new(address::wildcard(inet6), port));
+        let same = bind_eft(socket, Endpoint::new(address::wildcard(inet6), port), 0);
         if let Err(errno) = same.map(drop).or_else(|_| bind_any(socket)) {
             loopback::give_up(kernel);
             return Err(errno);
@@ -166,8 +166,8 @@ pub fn turn_for_groups(fd: c_int) -> Result<()> {
     convert::to_eft(fd, false, inet6, false).map(drop)
 }
 
-/// Asks sockets to bind; returns the port.
-fn bind_eft(socket: &Socket, to: Endpoint) -> Result<u16> {
+/// Asks sockets to bind, with these wishes of [`reuse`] beside those of the options; returns the port.
+fn bind_eft(socket: &Socket, to: Endpoint, further: u8) -> Result<u16> {
     let bits = socket.bits();
     let wishes = [
         (bit::REUSE_ADDRESS, reuse::ADDRESS),
@@ -175,7 +175,8 @@ fn bind_eft(socket: &Socket, to: Endpoint) -> Result<u16> {
         (bit::V6ONLY, reuse::V6ONLY),
         (bit::FREE_BIND, reuse::FREE_BIND),
     ];
-    let reuse: u8 = wishes.into_iter().filter(|(own, _)| bits & own != 0).map(|(_, told)| told).sum();
+    let wished = wishes.into_iter().filter(|(own, _)| bits & own != 0);
+    let reuse = wished.fold(further, |all, (_, told)| all | told);
     let reply = control::request(
         Request {
             op: op::BIND,
@@ -199,7 +200,7 @@ pub fn bind_any(socket: &Socket) -> Result<()> {
     if socket.has(bit::BOUND) {
         return Ok(());
     }
-    bind_eft(socket, Endpoint::new(address::wildcard(socket.has(bit::INET6)), 0)).map(drop)
+    bind_eft(socket, Endpoint::new(address::wildcard(socket.has(bit::INET6)), 0), 0).map(drop)
 }
 
 /// `listen`.

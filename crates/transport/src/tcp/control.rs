@@ -149,6 +149,9 @@ impl Tcp {
         if wishes & reuse::V6ONLY != 0 {
             flags |= bit::V6ONLY;
         }
+        if wishes & reuse::NEW != 0 && port != 0 && !self.ports.is_unused(port) {
+            return EADDRINUSE;
+        }
         self.bind_to(cx, i, address, port, flags)
     }
 

@@ -170,6 +170,9 @@ impl Udp {
         if wishes & reuse::V6ONLY != 0 {
             flags |= bit::V6ONLY;
         }
+        if wishes & reuse::NEW != 0 && self.ports.contains_key(&port) {
+            return EADDRINUSE;
+        }
         self.blocks[i].flags |= flags;
         let errno = self.bind_to(cx, i, address, port);
         if errno != 0 {

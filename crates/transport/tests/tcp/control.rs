@@ -11,7 +11,7 @@ use eft_component::Component;
 use eft_component::transport::Event;
 use eft_harness::{ARENA_POOL, DOMAIN};
 use eft_messages::ComponentId;
-use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
+use eft_messages::sockets::{SocketsToTransport, TransportToSockets, reuse};
 use eft_messages::transport::{IpToTransport, TransportToIp};
 use eft_transport::{In, Out};
 use std::time::Duration;
@@ -148,6 +148,16 @@ fn addresses_in_use_and_not_ours() {
     assert_eq!(d.listen(c).errno, EADDRINUSE);
     let e = d.open().socket;
     assert_eq!(d.bind(e, OWN, 81, 1).errno, EADDRINUSE, "somebody listens");
+}
+
+#[test]
+fn a_port_that_was_chosen_is_new() {
+    let mut d = Direct::new();
+    let (a, b, c) = (d.open().socket, d.open().socket, d.open().socket);
+    assert_eq!(d.bind(a, OWN, 40_000, reuse::ADDRESS).errno, 0);
+    assert_eq!(d.bind(b, ANY, 40_000, reuse::ADDRESS | reuse::NEW).errno, EADDRINUSE, "although both share");
+    assert_eq!(d.bind(b, ANY, 40_001, reuse::ADDRESS | reuse::NEW).errno, 0);
+    assert_eq!(d.bind(c, OWN, 40_001, reuse::ADDRESS).errno, 0, "it may be shared later");
 }
 
 #[test]
