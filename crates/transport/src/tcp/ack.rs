@@ -177,6 +177,7 @@ impl Connection<'_> {
                 let ms = block.timestamp(cx.now).wrapping_sub(echo);
                 if echo != 0 && ms < 120_000 {
                     block.rtt.sample(ms.max(1) * 1000);
+                    self.note_round_trip(cx.now, ms.max(1) * 1000);
                 }
             }
             _ => {}
@@ -192,6 +193,22 @@ impl Connection<'_> {
             self.block.rtt.sample(now.saturating_since(at).as_micros().min(u32::MAX as u128) as u32);
             live.timing = None;
         }
+    }
+
+    /// Times the newest segment that an acknowledgment reports, as BBR does, if it was sent once (Karn's algorithm).
+    pub(super) fn time_newest(&mut self, now: Instant, heard: &Heard) {
+        let Some(at) = heard.delivered.timed_at else { return };
+        let us = now.saturating_since(at).as_micros().min(u32::MAX as u128) as u32;
+        // The answer to a small segment alone may have been delayed, and says how long at most.
+        let is_alone = heard.acked == heard.flight_size && heard.acked < self.block.segment_size() as u64;
+        if !is_alone || us <= self.block.rtt.min_us {
+            self.note_round_trip(now, us);
+        }
+    }
+
+    pub(super) fn note_round_trip(&mut self, now: Instant, us: u32) {
+        let rtt = &mut self.block.rtt;
+        rtt.min_us = self.live.min_rtt.update(now, us.max(1), rtt.min_us);
     }
 }
 

@@ -5,6 +5,7 @@ use super::congestion::Algorithm;
 use super::congestion::bbr::Bbr;
 use super::congestion::hystart::{HyStart, SlowStart};
 use super::idle::SlowStartAfterIdle;
+use super::min_rtt::MinRtt;
 use super::mtu_search::MtuSearch;
 use super::out_of_order::OutOfOrder;
 use super::pacing::Pace;
@@ -129,6 +130,7 @@ pub(crate) struct Live {
     pub algorithm: Algorithm,
     pub bbr: Option<Box<Bbr>>,
     pub rate: Rate,
+    pub min_rtt: MinRtt,
     /// As configured when slow start began.
     pub slow_start: SlowStart,
     /// As configured when the connection was established.
@@ -207,6 +209,7 @@ impl Live {
             algorithm: Algorithm::default(),
             bbr: None,
             rate: Rate::default(),
+            min_rtt: MinRtt::default(),
             slow_start: SlowStart::default(),
             after_idle: SlowStartAfterIdle::default(),
             tail_probes: TailProbes::default(),

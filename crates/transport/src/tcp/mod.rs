@@ -20,7 +20,7 @@
 //! | [`send`], [`outlook`], [`decide`], [`sizing`], [`emit`], [`records`] | what to send, how much, and the segment itself | RFC 9293 §3.8, RFC 5681 |
 //! | [`pacing`], [`paced`] | at which rate | |
 //! | [`acknowledge`] | when to acknowledge, and the window | RFC 9293 §3.8.6, RFC 5681 §4.2 |
-//! | [`rtt`], [`retransmit`] | round trips and timers | RFC 6298 |
+//! | [`rtt`], [`min_rtt`], [`retransmit`] | round trips and timers | RFC 6298 |
 //! | [`scoreboard`], [`rack`], [`tail_probe`] | what is lost | RFC 6675 §3, RFC 2018, RFC 8985 |
 //! | [`recover`], [`recovery`], [`prr`] | what follows | RFC 9937, RFC 6582, RFC 3042 |
 //! | [`undo`] | what was no loss | RFC 3522, RFC 4015, RFC 5682, RFC 2883 |
@@ -87,6 +87,7 @@ mod listen;
 mod live;
 mod lives;
 mod lost;
+mod min_rtt;
 mod mtu_probe;
 mod mtu_search;
 mod options;

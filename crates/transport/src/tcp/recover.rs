@@ -25,6 +25,7 @@ impl Connection<'_> {
     /// Draws the conclusions from an acknowledgment after it was entered into the scoreboard.
     pub(super) fn recover(&mut self, cx: &Context, segment: &Segment, heard: &Heard) {
         self.sample_rtt_beyond_a_hole(cx.now, heard);
+        self.time_newest(cx.now, heard);
         let recovery = &mut self.live.recovery;
         recovery.measured |= heard.delivered.timed_at.is_some();
         self.judge_probe(cx, heard);

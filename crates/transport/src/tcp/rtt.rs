@@ -22,6 +22,7 @@ pub struct Rtt {
     pub srtt_us: u32,
     pub rttvar_us: u32,
     rto_us: u32,
+    /// The shortest ([`super::min_rtt`]); 0: none was measured.
     pub min_us: u32,
 }
 
@@ -41,7 +42,6 @@ impl Rtt {
             let error = self.srtt_us.abs_diff(us);
             self.rttvar_us = ((3 * self.rttvar_us as u64 + error as u64) / 4) as u32;
             self.srtt_us = (((7 * self.srtt_us as u64) + us as u64) / 8).max(1) as u32;
-            self.min_us = self.min_us.min(us);
         }
         let rto = self.srtt_us as u64 + (4 * self.rttvar_us as u64).max(VARIANCE_MIN_US as u64);
         self.rto_us = rto.clamp(MIN_US as u64, MAX_US as u64) as u32;
