@@ -40,8 +40,8 @@ pub(crate) struct Accurate {
     pub unheard: u32,
     /// Most of the segments that were delivered last were marked.
     pub mostly: bool,
-    /// Something on the way clears the field: nothing is sent that can be marked (RFC 9768 §3.2.2.3).
-    pub cleared: bool,
+    /// Something on the way changes the field, or the ECN field of IP: nothing is sent that can be marked.
+    pub mangled: bool,
     /// The peer has sent the option of RFC 9768 §3.2.3.
     pub hears_options: bool,
     /// The ECN field's code of the last packet that brought text.
@@ -62,6 +62,12 @@ pub(super) fn reflection(ecn: u8) -> u8 {
         2 => AE,
         _ => AE | CWR,
     }
+}
+
+/// Whether the handshake's field says that our packet, which cannot be marked, came with another code, or is 0, which nobody sends (RFC
+/// 9768 §3.2.2.3, §3.2.2.4). Three values are for later use.
+pub(super) fn is_mangled(field: u8) -> bool {
+    matches!(field, 0 | 3 | 4 | 6)
 }
 
 /// How many of `delivered` segments were marked, by the fields before and now. If more were delivered than the field tells apart,

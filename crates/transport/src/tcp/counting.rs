@@ -1,7 +1,7 @@
 //! Accurate ECN (RFC 9768): what a connection agrees on, counts and hears ([`super::accurate`] has the field and its meanings).
 
 use super::accurate::{
-    AGREES_TO_CLASSIC, Accurate, FIELD, FIRST, FIRST_MARKED, MARKS_MAX, marked, reflection,
+    AGREES_TO_CLASSIC, Accurate, FIELD, FIRST, FIRST_MARKED, MARKS_MAX, is_mangled, marked, reflection,
 };
 use super::ack::Heard;
 use super::block::bit;
@@ -45,6 +45,8 @@ impl Connection<'_> {
                 self.begin_accurate(segment.ecn);
                 self.live.accurate.told =
                     Some(if told == reflection(ECN_EXPERIENCED) { FIRST_MARKED } else { FIRST });
+                self.live.accurate.mangled = is_mangled(told);
+                self.note_mangling();
                 self.meet_option_of_handshake(segment, 2);
             }
         }
@@ -57,15 +59,19 @@ impl Connection<'_> {
         }
         let (bare, field) = (segment.len == 0 && segment.options.sack_count == 0, segment.ace());
         let accurate = &mut self.live.accurate;
-        accurate.cleared = bare && field == 0;
+        accurate.mangled = bare && is_mangled(field);
         accurate.told = Some(if bare && field == reflection(ECN_EXPERIENCED) { FIRST_MARKED } else { FIRST });
         accurate.reflects = bare;
         // Our SYN-ACK said it.
         accurate.reflection = None;
-        if accurate.cleared {
+        self.note_mangling();
+        self.meet_option_of_handshake(segment, 1);
+    }
+
+    fn note_mangling(&mut self) {
+        if self.live.accurate.mangled {
             self.live.statistics.counted.accurate_failures |= failure::FIELD;
         }
-        self.meet_option_of_handshake(segment, 1);
     }
 
     /// The field of a SYN-ACK that agrees.
@@ -83,7 +89,7 @@ impl Connection<'_> {
 
     /// Whether data that are sent now may be marked.
     pub(super) fn may_be_marked(&self) -> bool {
-        self.block.hears_of_marks() && !self.live.accurate.cleared
+        self.block.hears_of_marks() && !self.live.accurate.mangled
     }
 
     /// Counts the mark of an acceptable segment (RFC 9768 §3.2.2.2).
@@ -120,7 +126,7 @@ impl Connection<'_> {
         let bytes = self.take_byte_counts(segment, all.saturating_sub(fin.into()));
         let bytes = bytes.map(|bytes| u64::from(bytes).div_ceil(mss));
         let accurate = &mut self.live.accurate;
-        let Some(before) = accurate.told.replace(field).filter(|_| !accurate.cleared) else { return 0 };
+        let Some(before) = accurate.told.replace(field).filter(|_| !accurate.mangled) else { return 0 };
         let delivered = all.div_ceil(mss);
         let marks = marked(before, field, delivered, bytes, accurate.mostly);
         accurate.mostly = 2 * marks > delivered;

@@ -165,12 +165,17 @@ fn each_new_mark_reduces_the_window_once_in_a_round_trip_and_none_is_counted_twi
     assert_eq!(s.counter("mark_reductions"), 2, "in the next");
 }
 
-/// RFC 9768 §3.2.2.3: something on the way clears the field.
+/// RFC 9768 §3.2.2.3, §3.2.2.4: something on the way clears the field, or changes that of IP in a packet that cannot be marked.
 #[test]
-fn a_path_that_clears_the_field_gets_nothing_that_can_be_marked() {
+fn a_path_that_changes_the_field_gets_nothing_that_can_be_marked() {
+    for (last, markable) in
+        [(0, false), (ECT_1, false), (ECT_0, false), (MARKED, false), (1, true), (5, true), (7, true)]
+    {
+        let sent = connected(50_000, last).hear();
+        assert!(!sent.is_empty() && sent.iter().all(|h| (h.ecn == 2) == markable), "{last}: {sent:?}");
+    }
     let mut s = connected(50_000, 0);
-    let sent = s.hear();
-    assert!(!sent.is_empty() && sent.iter().all(|h| h.ecn == 0), "{sent:?}");
+    s.hear();
     acknowledge(&mut s, 1000, 3);
     assert_eq!(s.counter("mark_reductions"), 0);
     // Our own count goes on.

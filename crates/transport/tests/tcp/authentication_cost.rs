@@ -16,7 +16,7 @@ const BYTES: u64 = 32 << 20;
 const ROUNDS: usize = 11;
 
 /// What this thread has used of a CPU.
-fn cpu_time() -> Duration {
+pub fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

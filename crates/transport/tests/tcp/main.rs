@@ -1,6 +1,7 @@
 //! The tcp engine against itself, over a simulated network, with simulated applications; and against
 //! a script that plays the peer.
 
+mod accurate_cost;
 mod accurate_marks;
 mod app;
 mod authenticated_streams;
