@@ -32,5 +32,13 @@ pub fn complaint(text: &str, span: Option<Range<usize>>, message: &str) -> Strin
     format!("line {number} (`{line}`): {message}")
 }
 
+/// What clap says in some lines about a command line that is wrong: what is wrong with it, and the usage behind that in brackets.
+pub fn wrong_usage(text: &str) -> String {
+    let text = text.split_once("For more information").map_or(text, |(text, _)| text);
+    let (what, usage) = text.split_once("Usage:").unwrap_or((text, ""));
+    let (what, usage) = (one_line(what.trim_start_matches("error: ")), one_line(usage));
+    if usage.is_empty() { what } else { format!("{what} (usage: {usage})") }
+}
+
 #[cfg(test)]
 mod tests;

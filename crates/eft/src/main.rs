@@ -3,7 +3,7 @@
 mod commands;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use eft_base::text::one_line;
+use eft_base::text::wrong_usage;
 use std::process::ExitCode;
 
 #[derive(Parser)]
@@ -130,14 +130,7 @@ fn arguments() -> Arguments {
         if matches!(error.kind(), DisplayHelp | DisplayHelpOnMissingArgumentOrSubcommand | DisplayVersion) {
             error.exit();
         }
-        let text = error.to_string();
-        let (what, usage) = text.split_once("Usage:").unwrap_or((&text, ""));
-        let what = one_line(what.trim_start_matches("error: "));
-        let usage = one_line(usage.split("For more information").next().unwrap_or_default());
-        match usage.as_str() {
-            "" => eprintln!("eft: {what}"),
-            usage => eprintln!("eft: {what} (usage: {usage})"),
-        }
+        eprintln!("eft: {}", wrong_usage(&error.to_string()));
         std::process::exit(2)
     })
 }

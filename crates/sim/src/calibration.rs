@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use eft_base::random::Random;
+use eft_base::text::complaint;
 use thiserror::Error;
 
 use crate::hardware::power::Chip;
@@ -16,7 +17,7 @@ pub struct Calibration(BTreeMap<String, BTreeMap<String, Parameter>>);
 pub enum CalibrationError {
     /// It does not consist of tables of parameters.
     #[error("{file}: {why}")]
-    Malformed { file: String, why: toml::de::Error },
+    Malformed { file: String, why: String },
     /// `name`: with its table.
     #[error("{file}: {name} {why}")]
     Parameter { file: String, name: String, why: BadParameter },
@@ -25,6 +26,12 @@ pub enum CalibrationError {
     NoParameter(String),
     #[error("no program is called '{0}'")]
     NoProgram(String),
+}
+
+impl CalibrationError {
+    pub fn malformed(file: &str, text: &str, why: &toml::de::Error) -> Self {
+        Self::Malformed { file: file.into(), why: complaint(text, why.span(), why.message()) }
+    }
 }
 
 impl Calibration {
@@ -71,7 +78,7 @@ impl Calibration {
 
     pub fn parse(file: &str, text: &str) -> Result<Self, CalibrationError> {
         let all: BTreeMap<String, BTreeMap<String, Parameter>> =
-            toml::from_str(text).map_err(|why| CalibrationError::Malformed { file: file.into(), why })?;
+            toml::from_str(text).map_err(|why| CalibrationError::malformed(file, text, &why))?;
         for (table, parameters) in &all {
             for (name, parameter) in parameters {
                 let name = || format!("{table}.{name}");

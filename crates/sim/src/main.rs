@@ -4,7 +4,9 @@ mod report;
 
 use std::process::ExitCode;
 
+use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 use clap::{Parser, Subcommand};
+use eft_base::text::wrong_usage;
 
 #[derive(Parser)]
 #[command(name = "eft-sim", version, about = "Experiments on modelled machines")]
@@ -44,8 +46,19 @@ enum Paper {
     Thesis(report::columns::PaperArguments),
 }
 
+/// The command line. What is wrong with one is said in one line, as all else is.
+fn arguments() -> Arguments {
+    Arguments::try_parse().unwrap_or_else(|error| {
+        if !error.use_stderr() || error.kind() == DisplayHelpOnMissingArgumentOrSubcommand {
+            error.exit();
+        }
+        eprintln!("eft-sim: {}", wrong_usage(&error.to_string()));
+        std::process::exit(2)
+    })
+}
+
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
+    let outcome = match arguments().command {
         Command::Paper(Paper::Asymmetric(arguments)) => report::asymmetric::run(&arguments),
         Command::Paper(Paper::Bolt(arguments)) => report::bolt::run(&arguments),
         Command::Paper(Paper::Multiserver(arguments)) => {

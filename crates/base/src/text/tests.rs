@@ -7,3 +7,14 @@ fn a_complaint_is_one_line() {
     assert_eq!(complaint("x", Some(7..9), "beyond"), "beyond");
     assert_eq!(complaint("x", None, "nowhere"), "nowhere");
 }
+
+#[test]
+fn a_wrong_command_line_is_told_in_one_line() {
+    let said = "error: unexpected argument '--sed' found\n\n  tip: a similar argument exists: '--seed'\n\nUsage: eft-sim tiers \
+                --seed <SEED>\n\nFor more information, try '--help'.\n";
+    assert_eq!(
+        wrong_usage(said),
+        "unexpected argument '--sed' found tip: a similar argument exists: '--seed' (usage: eft-sim tiers --seed <SEED>)"
+    );
+    assert_eq!(wrong_usage("error: invalid value\n\nFor more information, try '--help'."), "invalid value");
+}

@@ -41,8 +41,7 @@ impl Calibration {
     }
 
     pub fn parse(text: &str) -> Result<Self, CalibrationError> {
-        let all: Self =
-            toml::from_str(text).map_err(|why| CalibrationError::Malformed { file: FILE.into(), why })?;
+        let all: Self = toml::from_str(text).map_err(|why| CalibrationError::malformed(FILE, text, &why))?;
         for (name, parameter) in all.parameters() {
             parameter.check().map_err(|why| CalibrationError::Parameter { file: FILE.into(), name, why })?;
         }

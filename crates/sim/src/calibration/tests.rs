@@ -23,6 +23,8 @@ fn a_file_that_hides_something_is_refused() {
     );
     assert!(of("[a]\nb = { value = 1, tag = \"guessed\", source = \"s\" }").contains("guessed"));
     assert!(of("[a]\nb = { value = -1, tag = \"measured\", source = \"s\" }").starts_with("x.toml:"));
+    let broken = of("[a]\nb = {");
+    assert!(broken.starts_with("x.toml: line 2 (`b = {`): ") && !broken.contains('\n'), "{broken}");
 }
 
 #[test]
