@@ -5,6 +5,7 @@
 
 use crate::segment::Segment;
 use alloc::vec::Vec;
+use core::cell::Cell;
 use eft_base::{PacketRef, PoolId};
 
 /// How a segment is cut into slots.
@@ -32,6 +33,8 @@ impl PoolView {
 #[derive(Default)]
 pub struct Memory {
     pools: Vec<Option<PoolView>>,
+    /// The last unknown pool that a message referred to.
+    missed: Cell<Option<PoolId>>,
 }
 
 impl Memory {
@@ -58,8 +61,22 @@ impl Memory {
 
     /// Segment and offset of the referenced bytes.
     pub fn resolve(&self, r: PacketRef) -> Option<(&Segment, usize)> {
-        let view = self.view(r.pool)?;
+        let view = self.need(r.pool)?;
         Some((&view.segment, view.locate(r)?))
+    }
+
+    /// A pool to which a message refers; noted if it is unknown.
+    pub fn need(&self, id: PoolId) -> Option<&PoolView> {
+        let view = self.view(id);
+        if view.is_none() {
+            self.missed.set(Some(id));
+        }
+        view
+    }
+
+    /// The last unknown pool that a message referred to since the last call.
+    pub fn take_missed(&self) -> Option<PoolId> {
+        self.missed.take()
     }
 
     /// Copies the first `to.len()` referenced bytes out. `None` if the reference is bad or shorter.
@@ -88,3 +105,6 @@ impl Memory {
         Some(value)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -39,7 +39,7 @@ impl Seen {
         if let Some(i) = self.pools.iter().position(|(pool, _)| *pool == id) {
             return Some(&mut self.pools[i].1);
         }
-        let slots = memory.view(id)?.slots;
+        let slots = memory.need(id)?.slots;
         // Pools of dead neighbours are not mapped any more.
         self.pools.retain(|(pool, _)| memory.view(*pool).is_some());
         self.pools.push((id, vec![0; slots]));

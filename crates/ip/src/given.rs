@@ -74,7 +74,7 @@ impl Given {
     /// not delivered before.
     pub fn admit(&mut self, memory: &Memory, n: u8, packet: PacketRef) -> Admission {
         if self.table(packet.pool).is_none() {
-            let Some(view) = memory.view(packet.pool) else {
+            let Some(view) = memory.need(packet.pool) else {
                 return Admission::Malformed;
             };
             self.insert_table(packet.pool, Owner::Nic(n), view.slots);

@@ -304,6 +304,10 @@ pub enum FromServer {
         /// The queue, by [`crate::memory::number`]: each life of the neighbour has another one.
         queue: u64,
     },
+    /// A message refers to a pool that the server has not; say [`ToServer::Pool`] again of all that it reads.
+    LacksPool {
+        id: PoolId,
+    },
 }
 
 /// Encodes a message. Messages between the supervisor and its servers always fit a packet.

@@ -8,6 +8,7 @@
 mod applications;
 mod cores;
 mod hosted;
+mod missing;
 mod park;
 mod process;
 mod queues;

@@ -8,6 +8,7 @@ use eft_channel::status::Status;
 use eft_channel::{Consumer, Producer, Segment, Shared};
 use eft_component::Port;
 use eft_messages::ComponentId;
+use std::os::fd::OwnedFd;
 
 fn lines(s: &Segment) -> Result<Shared<[Line]>> {
     // Only the supervisor, which made and sealed the segments, chooses these sizes.
@@ -25,6 +26,13 @@ fn position(s: &Segment) -> Result<Shared<Position>> {
 /// A queue for a reader that takes nothing.
 pub fn inspect_queue(written: &Segment, taken: &Segment) -> Result<Inspection> {
     Ok(Inspection::new(lines(written)?, position(taken)?))
+}
+
+/// What a server keeps of a neighbour beside its port.
+pub struct Neighbour {
+    pub eventfd: OwnedFd,
+    /// The number of the memory of its queue.
+    pub queue: u64,
 }
 
 pub fn make_port(

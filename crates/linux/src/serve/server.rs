@@ -2,8 +2,9 @@
 //! process's servers has its turn.
 
 use super::hosted::Hosted;
+use super::missing::MissingPools;
 use super::park::{self, Sleeper};
-use super::queues::make_port;
+use super::queues::{Neighbour, make_port};
 use super::{Domains, Setup, Surroundings, tell};
 use crate::protocol::{FromServer, PACKET_MAX, ToServer};
 use crate::{Doing, Result, futex, memory, scm};
@@ -25,12 +26,6 @@ use std::sync::Arc;
 pub const BUDGET: usize = 128;
 /// Messages taken from the supervisor in one turn: one may bring the descriptors of 64 sockets.
 const CONTROL_PER_TURN: usize = 8;
-
-struct Neighbour {
-    eventfd: OwnedFd,
-    /// The number of the memory of its queue.
-    queue: u64,
-}
 
 /// What the server loop needs from Linux.
 struct Live<C, S> {
@@ -86,6 +81,7 @@ struct Running<C: Component, S: Surroundings<C>> {
     /// Where it runs.
     at: Place,
     domains: Domains,
+    missing: MissingPools,
     /// The other servers of this process.
     company: Vec<ComponentId>,
     deadline: Option<Instant>,
@@ -122,6 +118,7 @@ pub fn host<C: Component + 'static, S: Surroundings<C> + 'static>(
         wanted: Place { cpu: identity.cpu, dedicated: identity.dedicated },
         at: Place { cpu: None, dedicated: identity.dedicated },
         domains: Domains::default(),
+        missing: MissingPools::default(),
         company: Vec::new(),
         deadline: None,
         stop: false,
@@ -276,6 +273,9 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
         for SocketId { domain, slot } in self.live.surroundings.lacking() {
             tell(&self.control, &FromServer::Lacks { domain, slot }, &[]);
         }
+        if let Some(id) = self.missing.look(&self.server.memory, self.live.now) {
+            tell(&self.control, &FromServer::LacksPool { id }, &[]);
+        }
         let again = self.live.surroundings.end_turn();
         let calls = self.live.surroundings.take_calls();
         for (peer, queue) in self.live.accused.drain(..) {
@@ -330,7 +330,10 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
                 self.server.memory.insert(id, PoolView { segment, base: 0, slot_size, slots });
             }
             ToServer::DropPool { id } => {
-                self.server.memory.remove(id);
+                // A domain's goes with the domain.
+                if !self.domains.uses(id) {
+                    self.server.memory.remove(id);
+                }
             }
             ToServer::Connect { peer } => {
                 // What a predecessor had already said still counts. A newborn has heard nobody yet.

@@ -139,6 +139,11 @@ impl Domains {
         Ok(arena)
     }
 
+    /// Whether a domain has this pool.
+    pub fn uses(&self, id: PoolId) -> bool {
+        self.pools.values().any(|pool| *pool == id)
+    }
+
     pub fn close(&mut self, domain: DomainId) -> Option<PoolId> {
         self.pools.remove(&domain)
     }

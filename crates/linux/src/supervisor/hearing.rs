@@ -62,6 +62,7 @@ fn is_lasting(message: &FromServer) -> bool {
         | FromServer::Dying { .. }
         | FromServer::Accuse { .. }
         | FromServer::AccuseQueue { .. }
+        | FromServer::LacksPool { .. }
         | FromServer::Lacks { .. }
         | FromServer::Altered => false,
     }

@@ -311,6 +311,7 @@ impl Supervisor {
             FromServer::HasDomain { domain } => self.domain_mapped(self.members[i].peer, Some(domain)),
             FromServer::Dying { reason } => self.members[i].last_words.push_str(&reason),
             FromServer::Accuse { peer } => self.accused(i, peer, None),
+            FromServer::LacksPool { id } => self.lacks_pool(i, id),
             FromServer::AccuseQueue { peer, queue } => self.accused(i, peer, Some(queue)),
             FromServer::Altered => self.altered(i),
             FromServer::Lacks { domain, slot } => self.repeat_far_end(domain, slot),
@@ -359,13 +360,7 @@ impl Supervisor {
         if self.announced {
             self.renew_spares();
         }
-        let due: Vec<PoolId> = self.old_pools.iter().filter(|(t, _)| *t <= now).map(|(_, p)| *p).collect();
-        self.old_pools.retain(|(t, _)| *t > now);
-        for id in due {
-            for i in 0..self.members.len() {
-                self.tell_index(i, &ToServer::DropPool { id }, &[]);
-            }
-        }
+        self.drop_old_pools(now);
     }
 
     fn index(&self, peer: ComponentId) -> Option<usize> {

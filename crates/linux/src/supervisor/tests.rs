@@ -2,12 +2,14 @@
 
 mod world;
 
-use super::Supervisor;
 use super::accusations::Queue;
 use super::ending::Ending;
+use super::member::OwnedPool;
+use super::{OLD_POOLS, Supervisor};
 use crate::protocol::{ArenaShape, FromServer};
 use crate::{memory, scm};
-use eft_base::DomainId;
+use eft_base::{DomainId, PoolId};
+use eft_host::clock;
 use eft_messages::ComponentId;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -56,6 +58,39 @@ fn an_accusation_of_a_predecessor_has_no_consequence() {
         }
         world.rest();
         assert_eq!((world.processes(ComponentId::IP), world.processes(TCP)), (processes, 1));
+    }
+}
+
+#[test]
+fn a_pool_that_its_reader_misses_is_given_once_more_and_to_no_other() {
+    let mut world = World::new();
+    let supervisor = world.supervisor.as_mut().unwrap();
+    let segment = memory::Both::make("pool", 4096).unwrap();
+    let (id, readers) = (PoolId(5), vec![ComponentId::IP]);
+    let tcp = supervisor.index(TCP).unwrap();
+    supervisor.members[tcp].pools.push(OwnedPool { id, segment, slot_size: 64, readers });
+    for peer in [ComponentId::IP, ComponentId::UDP] {
+        for id in [5, 6].map(PoolId) {
+            world.server(peer).says(&FromServer::LacksPool { id }, &[]);
+        }
+    }
+    world.rest();
+    let knows = |world: &mut World, peer| world.server(peer).knows.pools.clone();
+    assert_eq!(knows(&mut world, ComponentId::IP), [5].into());
+    assert_eq!(knows(&mut world, ComponentId::UDP), [].into());
+}
+
+#[test]
+fn pools_that_were_dropped_are_not_dropped_by_each_successor_again() {
+    let mut world = World::new();
+    for _ in 0..3 {
+        let supervisor = world.supervisor.as_mut().unwrap();
+        let before = supervisor.old_pools.len();
+        assert!(before <= 32, "{before} from all who died before");
+        supervisor.drop_old_pools(clock::now() + OLD_POOLS);
+        assert!(supervisor.old_pools.is_empty());
+        world.dies_within(u32::MAX, |_| {});
+        world.is_succeeded();
     }
 }
 

@@ -8,7 +8,7 @@ use super::say::say;
 use super::{OLD_POOLS, Supervisor, Watched};
 use crate::protocol::{DeviceSetup, Identity, ToServer};
 use crate::{Doing, Result, life, operator};
-use eft_base::PoolId;
+use eft_base::{Instant, PoolId};
 use eft_control::plan;
 use eft_host::clock;
 use eft_messages::{ComponentId, Role};
@@ -252,12 +252,37 @@ impl Supervisor {
         Ok(())
     }
 
-    fn give_others_pools(&mut self, i: usize) {
+    /// Dead servers' pools, once nobody reads them any more. A successor need not drop them again.
+    pub(super) fn drop_old_pools(&mut self, now: Instant) {
+        let due: Vec<PoolId> = self.old_pools.iter().filter(|(t, _)| *t <= now).map(|(_, p)| *p).collect();
+        if due.is_empty() {
+            return;
+        }
+        for id in due {
+            for i in 0..self.members.len() {
+                self.tell_index(i, &ToServer::DropPool { id }, &[]);
+            }
+        }
+        self.old_pools.retain(|(t, _)| *t > now);
+        self.keep_pools();
+    }
+
+    /// A server has lost a pool. If it is one that it reads, it gets all of these: it may have lost others with it.
+    pub(super) fn lacks_pool(&mut self, i: usize, id: PoolId) {
+        if self.pools_read_by(i).any(|pool| pool.id == id) {
+            self.give_others_pools(i);
+        }
+    }
+
+    /// A component may also read its own pools by reference.
+    fn pools_read_by(&self, i: usize) -> impl Iterator<Item = &OwnedPool> {
         let peer = self.members[i].peer;
-        // A component may also read its own pools by reference.
-        let reads = |j: usize, pool: &OwnedPool| j == i || pool.readers.contains(&peer);
         let all = self.members.iter().enumerate().flat_map(|(j, m)| m.pools.iter().map(move |p| (j, p)));
-        let shown = all.filter(|(j, pool)| reads(*j, pool)).map(|(_, pool)| {
+        all.filter(move |(j, pool)| *j == i || pool.readers.contains(&peer)).map(|(_, pool)| pool)
+    }
+
+    fn give_others_pools(&mut self, i: usize) {
+        let shown = self.pools_read_by(i).map(|pool| {
             (ToServer::Pool { id: pool.id, slot_size: pool.slot_size }, pool.segment.shown.clone())
         });
         let messages: Vec<_> = shown.collect();

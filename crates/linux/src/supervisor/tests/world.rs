@@ -85,6 +85,7 @@ pub struct Knowledge {
     /// The domains of programs' connections.
     pub connections: BTreeMap<u64, Option<u16>>,
     pub neighbours: BTreeSet<ComponentId>,
+    pub pools: BTreeSet<u16>,
 }
 
 /// The other end of a control socket.
@@ -133,6 +134,8 @@ impl Played {
                 }
                 ToServer::Connect { peer } => drop(self.knows.neighbours.insert(peer)),
                 ToServer::Disconnect { peer } => drop(self.knows.neighbours.remove(&peer)),
+                ToServer::Pool { id, .. } => drop(self.knows.pools.insert(id.0)),
+                ToServer::DropPool { id } => drop(self.knows.pools.remove(&id.0)),
                 ToServer::Arena => self.has_arena = true,
                 ToServer::Run => {
                     self.is_ready = true;
