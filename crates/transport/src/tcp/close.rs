@@ -25,6 +25,12 @@ const DOMAIN_PATIENCE: Duration = Duration::from_secs(30);
 const PENDING_RESETS_MAX: usize = 1024;
 
 impl View<'_> {
+    /// Whether a reset was due when a predecessor died: who closes otherwise has finished sending.
+    pub(super) fn is_half_aborted(&self) -> bool {
+        let open = matches!(self.block.state(), State::Established | State::CloseWait);
+        open && self.block.has(bit::ORPHAN) && self.block.fin_at == NOWHERE
+    }
+
     /// The reset that tells the peer of the end, if the peer knows of the connection.
     fn final_reset(&self) -> Option<PendingReset> {
         let block = self.block;
@@ -144,11 +150,22 @@ impl Tcp {
             State::Closed | State::SynSent => self.release(cx, i),
             State::SynReceived => self.reset(cx, i, 0),
             State::TimeWait => self.leave_slot(i),
-            _ if c.is_aborted_by_close() => self.reset(cx, i, 0),
+            _ if c.is_aborted_by_close() && !c.has_unsent() => self.reset(cx, i, 0),
+            // What the application has just written goes first, as far as the windows let it: Linux sends in the call.
+            _ if c.is_aborted_by_close() => c.mark(due::SEND | due::RESET),
             _ => {
                 c.finish_sending();
                 c.wait_as_orphan(cx.now);
             }
+        }
+    }
+
+    /// Sends the reset that was put off until what could be sent was sent.
+    pub(super) fn reset_if_due(&mut self, cx: &Context, i: u32) {
+        let due = self.view(i).live.due;
+        if due & due::RESET != 0 && due & (due::SEND | due::OVERRIDE | due::PIECE) == 0 {
+            self.connection(i).live.due &= !due::RESET;
+            self.reset(cx, i, 0);
         }
     }
 

@@ -392,5 +392,6 @@ impl Tcp {
         }
         self.send_due(cx, i, out);
         self.connection(i).tell(cx, out);
+        self.reset_if_due(cx, i);
     }
 }

@@ -59,6 +59,8 @@ pub mod due {
     pub const REVIVE: u32 = 1 << 16;
     /// Urgent data were announced.
     pub const URGENT: u32 = 1 << 17;
+    /// A reset, behind what may still be sent at once.
+    pub const RESET: u32 = 1 << 18;
 }
 
 /// Derived state of one block.

@@ -44,6 +44,9 @@ impl Connection<'_> {
         if self.is_unproven() {
             self.mark(due::SYN);
         }
+        if self.view().is_half_aborted() {
+            self.mark(due::RESET);
+        }
         if !self.block.has(bit::ROUTED) {
             // For a connection from a cookie: the predecessor died before ip answered.
             self.mark(due::ROUTE);

@@ -351,6 +351,10 @@ impl Tcp {
         c.note_urgent(segment);
         if segment.len > 0 {
             if c.refuses_text(segment) {
+                if c.block.has(bit::ORPHAN) && c.has_unsent() {
+                    // Its application has just written them, and closed.
+                    return c.mark(due::SEND | due::RESET);
+                }
                 self.say_reset_at(i, segment.ack);
                 return self.end(cx, i, reset_errno(self.view(i).block.state()));
             }

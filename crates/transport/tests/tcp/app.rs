@@ -1,6 +1,6 @@
 //! Applications: they act only when they are notified, so a missing wake-up shows.
 
-use crate::world::{Notice, World};
+use crate::world::{Notice, Packet, World};
 use eft_base::{SocketId, WireAddress};
 use eft_channel::socket::{Opt, SignatureKey};
 use eft_component::transport::Effect;
@@ -69,6 +69,20 @@ impl App {
         }
         let incarnation = world.sides[side].incarnation(socket);
         world.request(side, |request| SocketsToTransport::Close { request, socket, incarnation });
+    }
+
+    /// Writes what its plan says, and closes before tcp has looked; in the same turn a packet may come.
+    pub fn write_and_close(world: &mut World, side: usize, socket: SocketId, late: Option<&Packet>) {
+        let (seed, page) = (world.seed, world.sides[side].page(socket));
+        let stream = Self::stream(world, side, socket).expect("a stream");
+        stream.progress(&page, seed);
+        stream.closed = true;
+        let incarnation = world.sides[side].incarnation(socket);
+        world.at(side).ask(|request| SocketsToTransport::Close { request, socket, incarnation });
+        if let Some(packet) = late {
+            world.deliver(side, packet);
+        }
+        world.turn(side);
     }
 
     pub fn notice(world: &mut World, side: usize, notice: Notice) {

@@ -145,6 +145,39 @@ fn unread_bytes_at_close_reset_the_connection() {
 }
 
 #[test]
+fn what_was_written_before_an_abort_goes_first() {
+    for linger in [0, 1] {
+        let (mut s, socket) = Script::connected(quiet_plan());
+        s.world.sides[1].app.streams[0].paused = true;
+        if linger == 0 {
+            s.say(ACK, &stream_bytes(40_000, 0, 100));
+        }
+        s.hear();
+        s.world.sides[1].page(socket).set_option(Opt::Linger, linger);
+        let (plan, ack) = (&mut s.world.sides[1].app.streams[0].plan, s.ack);
+        plan.send += 1500;
+        App::write_and_close(&mut s.world, 1, socket, None);
+        let heard: Vec<_> =
+            s.hear().iter().map(|h| (h.flags & RST != 0, h.seq.wrapping_sub(ack), h.len)).collect();
+        assert_eq!(heard, [(false, 0, 1500), (true, 1500, 0)]);
+        s.world.run_for(Duration::from_millis(10));
+        assert_eq!(states(&s.world, 1).len(), 0);
+    }
+}
+
+#[test]
+fn what_was_written_goes_before_the_reset_that_later_bytes_bring() {
+    let (mut s, socket) = Script::connected(quiet_plan());
+    let ack = s.ack;
+    s.world.sides[1].app.streams[0].plan.send += 500;
+    let packet = s.packet(ACK, &stream_bytes(40_000, 0, 100), &[]);
+    App::write_and_close(&mut s.world, 1, socket, Some(&packet));
+    let heard: Vec<_> =
+        s.hear().iter().map(|h| (h.flags & RST != 0, h.seq.wrapping_sub(ack), h.len)).collect();
+    assert_eq!(heard, [(false, 0, 500), (true, 501, 0)]);
+}
+
+#[test]
 fn within_a_host_a_part_of_a_segment_is_acknowledged_at_once_if_nothing_is_said() {
     for local in [false, true] {
         let conditions = Conditions { local, ..Conditions::default() };
