@@ -40,6 +40,7 @@ import programs
 import proxied
 import queues
 import recordings
+import redis_tests
 import regroups
 import returns
 import rootless
@@ -66,6 +67,7 @@ OWN_ADDRESSES = {
     discovery: "it is about IPv6",
     ipv6: "it is about IPv6",
     libuv: "libuv's tests name their addresses",
+    redis_tests: "redis's tests name their addresses",
     rootless: "a stack of its own has addresses of both versions",
     suites: "Python's tests name their addresses, of both versions",
 }
@@ -90,7 +92,7 @@ def cases_over_ipv6(cases, wanted):
 
 
 # Modules whose cases mostly wait: for leases, for time limits, for programs' own tests.
-WAITING = [addresses, authentication, autoconf, discovery, hangups, libuv, options, paths, proxied, returns, rootless, scripts, signatures, suites]
+WAITING = [addresses, authentication, autoconf, discovery, hangups, libuv, options, paths, proxied, redis_tests, returns, rootless, scripts, signatures, suites]
 
 
 INSIDE = {"EFT_LIVE_INSIDE": "yes"}
@@ -129,7 +131,7 @@ def main(arguments):
         command = in_own_network(*arguments)
         os.execvpe(command[0], command, os.environ | INSIDE)
     cases = addresses.CASES + adoption.CASES + far_ends.CASES + autoconf.CASES + inputs.CASES + options.CASES + recordings.CASES + budget.CASES + crashes.CASES + crowds.CASES + handover.CASES + datagrams.CASES + discovery.CASES + ipv6.CASES + marks.CASES + early.CASES + scripts.CASES + bbr.CASES + sharing.CASES + secure.CASES + segments.CASES + signatures.CASES + authentication.CASES
-    cases += servers.CASES + suites.CASES + libuv.CASES
+    cases += servers.CASES + suites.CASES + libuv.CASES + redis_tests.CASES
     cases += hangups.CASES + groups.CASES + guests.CASES + injections.CASES
     cases += programs.CASES + past.CASES + paths.CASES + proxied.CASES + queues.CASES + regroups.CASES + returns.CASES + rootless.CASES + sandboxes.CASES + standbys.CASES + updates.CASES + visits.CASES + watchdog.CASES
     only_waiting = arguments[:1] == ["--waiting"]
