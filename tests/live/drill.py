@@ -31,29 +31,28 @@ FLAGS = {"F": 1, "S": 2, "R": 4, "P": 8, ".": 16, "U": 32, "E": 64, "W": 128, "A
 PROGRAM = r"""
 import json, os, select, socket, sys
 sockets, six = {}, sys.argv[2] == "6"
+def added(s):
+    fd = next(n for n in range(3, 100) if n not in sockets)
+    sockets[fd] = s
+    return fd
 def address(to):
     return (sys.argv[1], int(sys.argv[3])) if to == "own" else tuple(to)
 def call(name, a):
     if name == "socket":
-        s = socket.socket(socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_STREAM)
-        fd = 3 + len(sockets)
-        sockets[fd] = s
-        return fd
+        return added(socket.socket(socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_STREAM))
     s = sockets[a[0]]
     if name == "bind": s.bind(address(a[1]))
     elif name == "listen": s.listen(a[1])
-    elif name == "accept":
-        fd = 3 + len(sockets)
-        sockets[fd] = s.accept()[0]
-        return fd
+    elif name == "accept": return added(s.accept()[0])
     elif name == "connect": s.connect(address(a[1]))
     elif name == "setsockopt": s.setsockopt(a[1], a[2], bytes.fromhex(a[3]))
     elif name == "getsockopt": return list(s.getsockopt(a[1], a[2], a[3]))
+    elif name == "sendto": return s.sendto(bytes(a[1]), a[2], tuple(a[3]))
     elif name == "send": return s.send(bytes(a[1]), a[2])
     elif name == "recv":
         return len(s.recv(a[1], a[2]))
     elif name == "shutdown": s.shutdown(a[1])
-    elif name == "close": s.close()
+    elif name == "close": sockets.pop(a[0]).close()
     elif name == "fcntl": s.setblocking(not a[2] & os.O_NONBLOCK)
     elif name == "poll":
         p = select.poll()
@@ -184,7 +183,9 @@ class Script:
         threading.Thread(target=self.read_results, daemon=True).start()
         # Sequence numbers of both sides, timestamps by those of the script, the last segment of the stack.
         self.isn, self.peer_isn, self.port = None, 0x1000_0000, PORT
-        self.clocks, self.sent, self.last_fd = {}, None, 3
+        self.clocks, self.sent, self.last_fd, self.cookie = {}, None, 3, None
+        # A SYN after an accepted connection has been closed opens another one.
+        self.accepted, self.is_over = None, False
 
     def read_results(self):
         for line in self.program.stdout:
@@ -241,14 +242,16 @@ class Script:
             "getsockopt": lambda: [fd, value_of(a[1]), value_of(a[2]), 4],
             "write": lambda: [fd, value_of(a[2]), 0], "read": lambda: [fd, value_of(a[2]), 0],
             "send": lambda: [fd, value_of(a[2]), value_of(a[3])], "recv": lambda: [fd, value_of(a[2]), value_of(a[3])],
+            "sendto": lambda: [fd, value_of(a[2]), value_of(a[3]), [self.wire.peer, self.wire.port]],
             "fcntl": lambda: [fd, 0, value_of(a[2])], "poll": lambda: [fd, value_of(a[1]), value_of(a[2])],
         }[name]()
         self.word = int.from_bytes(self.option(a[3]), sys.byteorder) if name == "getsockopt" else None
         self.last_fd = fd or self.last_fd
+        self.is_over |= name == "close" and fd == self.accepted
         self.make({"write": "send", "read": "recv"}.get(name, name), made)
         made = self.result()
         if name == "accept" and made > 0:
-            self.last_fd = made
+            self.last_fd = self.accepted = made
 
     @staticmethod
     def option(text):
@@ -314,6 +317,8 @@ class Script:
         if too_big:
             return self.wire.send(icmp_too_big(self.sent, int(too_big[1]), self.isn + int(too_big[2])))
         flags, seq, length, ack, window, urgent, options = self.parse(text)
+        if flags == SYN and self.is_over:
+            self.wire.port, self.is_over, self.isn = self.wire.port + 200, False, None
         self.wire.send(Segment(
             source=self.wire.peer, destination=self.wire.own, source_port=self.wire.port, destination_port=self.port,
             seq=self.peer_isn + seq, ack=(self.isn or 0) + int(ack) if ack else 0, flags=flags | (ACK if ack else 0),
@@ -331,6 +336,8 @@ class Script:
                 made.append(("TS", (int(rest[1]), self.clocks.get(rest[3], 0))))
             elif kind == "ECN":
                 made.append((kind, counts_of(rest)))
+            elif kind == "FO":
+                made.append(("FO", self.cookie if rest == ["TFO_COOKIE"] else "".join(rest)))
             elif kind:
                 made.append((kind, int(rest[0]) if rest else None))
         return made
@@ -359,6 +366,9 @@ class Script:
 
     def options_fit(self, got, text):
         want, have = [word.split() for word in text.split(",") if word and word != "nop"], [o for o in got if o[0] != "nop"]
+        if want and want[-1] == ["..."]:
+            want.pop()
+            have = [option for option in have if option[0] in [w[0] for w in want]]
         if sorted(w[0] for w in want) != sorted(o[0] for o in have):
             return False
         by_kind = dict(have)
@@ -374,6 +384,10 @@ class Script:
                     return False
             elif kind == "ECN":
                 if value != counts_of(rest):
+                    return False
+            elif kind == "FO":
+                self.cookie = value if rest == ["TFO_COOKIE"] else self.cookie
+                if value != (self.cookie if rest == ["TFO_COOKIE"] else "".join(rest)) or rest and not value:
                     return False
             elif rest and value != int(rest[0]):
                 return False

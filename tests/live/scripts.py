@@ -9,9 +9,16 @@ from harness import ROOT, Scene, Stack, check, over_ipv6
 
 SCRIPTS = ROOT / "tests/packetdrill"
 # What scripts set by `sysctl`, as an option of `eft up`.
-SETTINGS = {"net.ipv4.tcp_ecn": {"1": ["--ecn", "ask"], "2": [], "3": ["--ecn", "accurate"]}}
+SETTINGS = {
+    "net.ipv4.tcp_ecn": {"1": ["--ecn", "ask"], "2": [], "3": ["--ecn", "accurate"]},
+    "net.ipv4.tcp_fastopen": {"3": ["--fastopen", "both"]},
+    # On a stack that is what it does by default.
+    "net.ipv4.tcp_mtu_probing": {"1": []},
+}
 # On a kernel that remembers what an earlier script has shown of the peer, a later one would begin with it.
-KERNEL = {"net.ipv4.tcp_no_metrics_save": "1", "net.ipv4.tcp_ecn": "2"}
+KERNEL = {"net.ipv4.tcp_no_metrics_save": "1", "net.ipv4.tcp_ecn": "2", "net.ipv4.tcp_fastopen": "1", "net.ipv4.tcp_mtu_probing": "0"}
+# What makes a client forget the servers' cookies.
+FORGET = "ip tcp_metrics flush all"
 
 
 def settings_of(text):
@@ -34,7 +41,7 @@ def run(wire, start, text, port):
     wire.port = port
     while not wire.arrived.empty():
         wire.arrived.get()
-    script = Script(re.sub(r".*`sysctl .*`", "", text), start, wire)
+    script = Script(re.sub(r".*`(sysctl|ip) .*`", "", text), start, wire)
     try:
         script.run()
         return None
@@ -70,6 +77,9 @@ def scripts_of_segments():
                     stack = Stack(scene, f"lt{len(stacks)}", kind="veth", net=77 + 2 * len(stacks) + (2 if stacks else 0), extra=options)
                     stacks[options] = stack, Wire(stack.netns, "far", stack.address, another(stack.host))
                 stack, wire = stacks[options]
+                if FORGET in text:
+                    subprocess.run(kernel.on(*FORGET.split()), check=True)
+                    stack.eft("set", "--forget-servers")
                 sides = [("the kernel", kernel, wires["kernel"]), ("the stack", stack, wire)]
                 if not can_set(kernel, settings):
                     alone.append(path.stem)

@@ -96,7 +96,7 @@ def written(kind, value):
     number = {name: n for n, name in KINDS.items()}[kind]
     data = {
         "nop": lambda: b"", "sackOK": lambda: b"", "mss": lambda: struct.pack("!H", value), "wscale": lambda: bytes([value]),
-        "TS": lambda: struct.pack("!II", *value), "sack": lambda: b"".join(struct.pack("!II", *(e & 0xFFFFFFFF for e in b)) for b in value),
+        "TS": lambda: struct.pack("!II", *value), "FO": lambda: bytes.fromhex(value), "sack": lambda: b"".join(struct.pack("!II", *(e & 0xFFFFFFFF for e in b)) for b in value),
     }[kind]()
     return bytes([number]) if kind == "nop" else bytes([number, 2 + len(data)]) + data
 
@@ -109,7 +109,7 @@ def parsed_options(data):
             continue
         kind, body = KINDS.get(data[0], f"kind{data[0]}"), data[2:data[1]]
         words = struct.unpack(f"!{len(body) // 4}I", body[:len(body) // 4 * 4])
-        value = {"mss": lambda: struct.unpack("!H", body)[0], "wscale": lambda: body[0], "TS": lambda: words,
+        value = {"mss": lambda: struct.unpack("!H", body)[0], "wscale": lambda: body[0], "TS": lambda: words, "FO": body.hex,
                  "sack": lambda: list(zip(words[::2], words[1::2]))}.get(kind, lambda: None)()
         if data[0] in ECN_ORDERS:
             kind, value = "ECN", {name: int.from_bytes(body[at:at + 3], "big")

@@ -10,8 +10,9 @@ use super::scoreboard::Range;
 use eft_base::Instant;
 use eft_component::Context;
 
-/// Expiries of the timer in a row from which on the path may swallow packets of this size (Linux's `tcp_retries1`).
-const BLACK_HOLE: u8 = 3;
+/// Expiries of the timer in a row from which on the path may swallow packets of this size: Linux's `tcp_retries1` is 3, and it is
+/// exceeded.
+const BLACK_HOLE: u8 = 4;
 /// Segments behind a probe, by which its loss is noticed without a timeout (RFC 4821 §7.4).
 const BEHIND: u64 = 4;
 /// In smaller windows a probe's loss would cost too much (as on Linux).
