@@ -66,6 +66,13 @@ impl Scrub {
         }
     }
 
+    /// Looks at so many pieces, if the work is worth them. True: something has changed.
+    pub fn look_at(&mut self, pieces: usize) -> bool {
+        let pieces = pieces.min(self.left);
+        self.left -= pieces;
+        (0..pieces).fold(false, |changed, _| changed | self.all.go_on())
+    }
+
     /// Looks at what is due. True: something has changed.
     pub fn look(&mut self, now: Instant) -> bool {
         self.looks = self.looks.wrapping_add(1);
@@ -240,9 +247,13 @@ mod tests {
         assert_eq!((scrub.all.sums.len(), scrub.all.next), (pieces, 0));
         scrub.take_sums(5);
         assert_eq!(scrub.all.next, 0);
-        // What changes from now on is seen in the next round.
+        // What changes from now on is seen in the next round, which work is worth.
         scrub.all.sums[1] ^= 1;
-        assert_eq!(found(&mut scrub.all, pieces), 1);
+        assert!(!scrub.look_at(pieces));
+        scrub.worked(usize::MAX);
+        assert!(!scrub.look_at(1) && scrub.look_at(1));
+        assert!(!scrub.look_at(usize::MAX));
+        assert_eq!((scrub.left, scrub.all.next), (0, 0));
     }
 
     #[test]
