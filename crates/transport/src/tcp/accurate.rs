@@ -52,6 +52,8 @@ pub(crate) struct Accurate {
     pub option_at: Instant,
     /// The only count of bytes that grew lately, as the peer tells.
     pub alone: Option<usize>,
+    /// The last acknowledgment that told something new had the count of marked bytes.
+    pub told_bytes: bool,
 }
 
 /// What the field says of the ECN bits of the SYN or SYN-ACK that is answered (RFC 9768 §3.1.1, §3.2.2.1).

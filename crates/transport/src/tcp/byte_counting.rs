@@ -170,6 +170,8 @@ impl Connection<'_> {
         }
         let bytes = &mut counted.delivered_bytes_by_mark;
         let (marked, alone) = (bytes[CE], accurate.alone);
+        let tells = segment.options.byte_counts.is_some_and(|told| told.get(CE).is_some());
+        let goes_on = core::mem::replace(&mut accurate.told_bytes, tells) && tells;
         let Some(told) = &segment.options.byte_counts else {
             let at = alone?;
             bytes[at] = bytes[at].wrapping_add(delivered as u32);
@@ -183,6 +185,7 @@ impl Connection<'_> {
         let another = others.next();
         let is_clear = others.next().is_none() && growth.iter().all(|grown| *grown >= 0);
         accurate.alone = if is_clear { another.or(alone) } else { None };
-        (is_clear && alone.is_some()).then(|| bytes[CE].wrapping_sub(marked))
+        // From one option to the next nothing is a guess.
+        (growth[CE] >= 0 && (goes_on || is_clear && alone.is_some())).then(|| bytes[CE].wrapping_sub(marked))
     }
 }

@@ -187,3 +187,18 @@ fn both_ends_know_all_that_came() {
         }
     }
 }
+
+/// Where more packets are acknowledged at once than the field tells apart, the bytes say how often it went round.
+#[test]
+fn marks_are_counted_also_where_the_field_goes_round() {
+    for (seed, mark) in [(1, 0.1), (2, 0.5), (3, 0.9), (4, 1.0)] {
+        let conditions = Conditions { mark, delay_us: 5000, segment_max: 65_000, ..Conditions::default() };
+        let mut w = transfer(seed, ["accurate", "accurate"], conditions);
+        for side in 0..2 {
+            let told = numbers(&mut w, side).delivered_marked;
+            let seen = w.sides[1 - side].counter("marks_received") as u32;
+            assert!(seen > 0);
+            assert_eq!(told, seen, "seed {seed}, {mark}");
+        }
+    }
+}
