@@ -85,6 +85,28 @@ def refused(s, to):
     except OSError as error:
         pending = error.errno
     return [sorted((t["errno"], t["origin"], t["quote"]) for t in told), pending, queued(s, 0)]
+def arrivals(s, to):
+    "SO_TIMESTAMP and SO_TIMESTAMPNS: the one ends the other."
+    told = []
+    options = [(29, 1_000_000), (35, 1_000_000_000)]
+    for option, parts in [*options, options[0]]:
+        s.setsockopt(socket.SOL_SOCKET, option, 1)
+        before = time.time()
+        s.sendto(b"when", to)
+        data, control, _, _ = s.recvmsg(10, 512)
+        [(level, kind, when)] = control
+        whole, part = struct.unpack("qq", when)
+        assert 0 <= part < parts and before - 0.01 <= whole + part / parts <= time.time() + 0.01, (before, whole, part)
+        told.append([level, kind, [s.getsockopt(socket.SOL_SOCKET, o) for o, _ in options]])
+    # Beside the other option, which keeps its own.
+    s.setsockopt(socket.SOL_SOCKET, TIMESTAMPING, 8 | 16)
+    s.sendto(b"when", to)
+    told.append([kind for _, kind, _ in s.recvmsg(10, 512)[1]])
+    s.setsockopt(socket.SOL_SOCKET, 35, 0)
+    s.sendto(b"when", to)
+    told.append([kind for _, kind, _ in s.recvmsg(10, 512)[1]])
+    told.append([s.getsockopt(socket.SOL_SOCKET, o) for o in (29, 35, TIMESTAMPING)])
+    return told
 if role == "server":
     s = fresh()
     s.bind((address, port))
@@ -104,7 +126,7 @@ connected = fresh()
 connected.connect(to)
 connected.settimeout(5)
 answers = [times(connected, None)]
-for test in times, completions, refused:
+for test in times, completions, refused, arrivals:
     s = fresh()
     s.settimeout(5)
     answers.append(test(s, to))

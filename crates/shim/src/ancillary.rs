@@ -79,6 +79,15 @@ impl Writer {
         }
     }
 
+    /// # Safety
+    /// As [`Writer::put`].
+    unsafe fn put_arrival(&mut self, socket: &Socket, at: u64) {
+        for (kind, bytes, len) in stamps::of_arrival(socket, at) {
+            // SAFETY: by the caller.
+            unsafe { self.put(libc::SOL_SOCKET, kind, &bytes[..len]) };
+        }
+    }
+
     fn finish(self, message: &mut msghdr) {
         message.msg_controllen = self.used as _;
         if self.truncated {
@@ -87,7 +96,7 @@ impl Writer {
     }
 }
 
-/// Fills in a stream's control data: when the bytes came, if SO_TIMESTAMPING asks for that, and how many bytes are left to read, if TCP_INQ is on. At the end of the stream that is
+/// Fills in a stream's control data: when the bytes came, if an option asks for that, and how many bytes are left to read, if TCP_INQ is on. At the end of the stream that is
 /// 1, as on Linux, so that a program reads again.
 ///
 /// # Safety
@@ -97,7 +106,7 @@ pub unsafe fn write_left(socket: &Socket, message: &mut msghdr) {
     let mut writer = unsafe { Writer::of(message) };
     message.msg_flags = 0;
     // SAFETY: the program's control buffer.
-    unsafe { writer.put_stamp(stamps::received(socket)) };
+    unsafe { writer.put_arrival(socket, socket.page.received_at()) };
     if socket.has(bit::TELL_LEFT) {
         let left = match socket.page.receivable() as c_int {
             0 => socket.is_ended() as c_int,
@@ -145,7 +154,7 @@ pub unsafe fn write(socket: &Socket, received: &Received, message: &mut msghdr) 
     let bits = socket.bits();
     // SAFETY: the program's control buffer.
     unsafe {
-        writer.put_stamp(stamps::arrived(socket, received.at));
+        writer.put_arrival(socket, received.at);
         if bits & bit::PACKET_INFO != 0 {
             put_packet_info(&mut writer, bits & bit::INET6 != 0, received);
         }

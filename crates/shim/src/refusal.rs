@@ -13,7 +13,7 @@ use eft_channel::socket::{DatagramHeader, QUOTE_MAX, STAMPED};
 /// Whether there is one that was not taken.
 #[inline]
 pub fn is_pending(socket: &Socket) -> bool {
-    socket.is_stream() && socket.page.has_errors() && socket.page.stamping() == 0
+    socket.is_stream() && socket.page.has_errors() && crate::stamps::flags_of(socket) == 0
 }
 
 /// Takes the oldest error of a stream or a datagram socket: the quoted payload into the buffers, the destination as the sender.

@@ -1,6 +1,6 @@
 //! SO_TIMESTAMPING (Documentation/networking/timestamping.rst of the kernel): when a datagram or a send's last byte was given to
 //! the network's queue, when a device had it, and when a stream's peer acknowledged it, from the error queue; and when what is
-//! received came. The transport takes the times; here they become those of the wall's clock.
+//! received came, which SO_TIMESTAMP and SO_TIMESTAMPNS tell, too (socket(7)). The transport takes the times; here they become those of the wall's clock.
 
 use crate::domain;
 use crate::readiness;
@@ -25,6 +25,29 @@ const KNOWN: u32 = SENDS | stamping::RX_SOFTWARE | SOFTWARE | OPT_ID | OPT_TSONL
 /// `SO_EE_ORIGIN_TIMESTAMPING`.
 const ORIGIN: u8 = 4;
 
+/// SO_TIMESTAMP and SO_TIMESTAMPNS, which have bits of their own in the word of SO_TIMESTAMPING.
+const PLAIN: u32 = stamping::RX_MICROSECONDS | stamping::RX_NANOSECONDS;
+
+/// What SO_TIMESTAMPING says.
+pub fn flags_of(socket: &Socket) -> u32 {
+    socket.page.stamping() & !PLAIN
+}
+
+fn plain_of(socket: &Socket) -> u32 {
+    socket.page.stamping() & PLAIN
+}
+
+/// Sets SO_TIMESTAMP or SO_TIMESTAMPNS: the one ends the other, as on Linux, and so does either of them that is switched off.
+pub fn set_plain(socket: &Socket, which: u32, is_on: bool) {
+    let plain = if is_on { which } else { 0 };
+    socket.page.set_option(Opt::Timestamping, flags_of(socket) | plain);
+}
+
+/// Whether this one of the two is on.
+pub fn has_plain(socket: &Socket, which: u32) -> bool {
+    plain_of(socket) & which != 0
+}
+
 /// Refuses flags that are of no effect here.
 pub fn check(flags: u32) -> Result<()> {
     let wrong = flags & !KNOWN != 0 || (flags & OPT_ID_TCP != 0 && flags & OPT_ID == 0);
@@ -33,7 +56,7 @@ pub fn check(flags: u32) -> Result<()> {
 
 /// Sets the option, after [`check`]. True if there will be times in the error queue.
 pub fn set(socket: &Socket, flags: u32) -> bool {
-    let before = socket.page.stamping();
+    let before = flags_of(socket);
     prepare(socket);
     if flags & OPT_ID != 0 && before & OPT_ID == 0 {
         // Numbers count bytes from here, or datagrams.
@@ -45,7 +68,7 @@ pub fn set(socket: &Socket, flags: u32) -> bool {
         };
         socket.stamp_base().store(first as u32, Ordering::Relaxed);
     }
-    socket.page.set_option(Opt::Timestamping, flags);
+    socket.page.set_option(Opt::Timestamping, flags | plain_of(socket));
     flags & SENDS != 0
 }
 
@@ -60,7 +83,7 @@ pub fn inherit(listener: &Socket, socket: &Socket) {
 
 /// Before the option is first set on a socket.
 fn prepare(socket: &Socket) {
-    if socket.is_stream() && socket.page.stamping() == 0 && socket.page.errors_end() == 0 {
+    if socket.is_stream() && flags_of(socket) == 0 && socket.page.errors_end() == 0 {
         socket.page.clear_stamp_requests();
     }
 }
@@ -68,12 +91,12 @@ fn prepare(socket: &Socket) {
 /// Whether times of sends are wanted.
 #[inline]
 pub fn is_on(socket: &Socket) -> bool {
-    socket.page.stamping() & SENDS != 0
+    flags_of(socket) & SENDS != 0
 }
 
 /// Which times of a datagram are wanted, and the number that they are told with. Under the send lock, once for each datagram.
 pub fn number(socket: &Socket) -> (u8, u16) {
-    let flags = socket.page.stamping();
+    let flags = flags_of(socket);
     let bit = |flag: u32, bit: u8| if flags & flag != 0 { bit } else { 0 };
     match bit(stamping::TX_SCHED, wanted::SCHEDULED) | bit(stamping::TX_SOFTWARE, wanted::SENT) {
         0 => (0, 0),
@@ -113,12 +136,12 @@ pub fn take_of_datagram(socket: &Socket) -> Option<Stamp> {
 /// Whether there is a time to take.
 #[inline]
 pub fn is_pending(socket: &Socket) -> bool {
-    socket.page.stamping() != 0 && socket.page.has_errors()
+    flags_of(socket) != 0 && socket.page.has_errors()
 }
 
 /// A send ends at this offset of the stream, which is not published yet. Under the send lock.
 pub fn request(socket: &Socket, end: u64) {
-    socket.page.request_stamps(end, socket.page.stamping() & SENDS);
+    socket.page.request_stamps(end, flags_of(socket) & SENDS);
 }
 
 /// Whether the bytes that fill the ring now are the last that a send puts in.
@@ -141,7 +164,7 @@ pub fn take(socket: &Socket) -> Option<Stamp> {
 
 /// Whether a time is told with the packet it belongs to. There is none here: it counts as cut off.
 pub fn lacks_packet(socket: &Socket) -> bool {
-    socket.page.stamping() & OPT_TSONLY == 0
+    flags_of(socket) & OPT_TSONLY == 0
 }
 
 /// The `sock_extended_err` of a time, and room for an offender's address, which it has none of: its bytes and how many.
@@ -151,7 +174,7 @@ pub fn extended(socket: &Socket, stamp: &Stamp, inet6: bool) -> ([u8; 64], usize
     bytes[4] = ORIGIN;
     bytes[8..12].copy_from_slice(&stamp.kind.to_ne_bytes());
     let base = socket.stamp_base().load(Ordering::Relaxed);
-    let number = match (socket.page.stamping() & OPT_ID, socket.is_stream()) {
+    let number = match (flags_of(socket) & OPT_ID, socket.is_stream()) {
         (0, _) => 0,
         // Of the numbers so far, the last with this low half.
         (_, false) => {
@@ -167,27 +190,31 @@ pub fn extended(socket: &Socket, stamp: &Stamp, inet6: bool) -> ([u8; 64], usize
 
 /// A time as `SCM_TIMESTAMPING` tells it, if the program wants to be told: three of them, the last two of hardware.
 pub fn told(socket: &Socket, at: u64) -> Option<[u8; 48]> {
-    if at == 0 || socket.page.stamping() & SOFTWARE == 0 {
+    if at == 0 || flags_of(socket) & SOFTWARE == 0 {
         return None;
     }
     let then = on_the_wall(at);
+    Some(pair(then, then.subsec_nanos()))
+}
+
+/// The control messages that tell when something came, as the options want it: kind, bytes and how many.
+pub fn of_arrival(socket: &Socket, at: u64) -> impl Iterator<Item = (c_int, [u8; 48], usize)> {
+    let plain = plain_of(socket);
+    let since_epoch = (plain != 0).then(|| on_the_wall(at));
+    let plain = since_epoch.filter(|_| at != 0).map(|then| match plain {
+        stamping::RX_NANOSECONDS => (libc::SCM_TIMESTAMPNS, pair(then, then.subsec_nanos()), 16),
+        _ => (libc::SCM_TIMESTAMP, pair(then, then.subsec_micros()), 16),
+    });
+    let wanted = flags_of(socket) & stamping::RX_SOFTWARE != 0;
+    let three = wanted.then(|| told(socket, at)).flatten().map(|bytes| (libc::SCM_TIMESTAMPING, bytes, 48));
+    plain.into_iter().chain(three)
+}
+
+fn pair(then: Duration, part: u32) -> [u8; 48] {
     let mut bytes = [0; 48];
     bytes[..8].copy_from_slice(&then.as_secs().to_ne_bytes());
-    bytes[8..16].copy_from_slice(&u64::from(then.subsec_nanos()).to_ne_bytes());
-    Some(bytes)
-}
-
-/// When the bytes came that a receive took, if that is wanted.
-pub fn received(socket: &Socket) -> Option<[u8; 48]> {
-    if socket.page.stamping() & stamping::RX_SOFTWARE == 0 {
-        return None;
-    }
-    told(socket, socket.page.received_at())
-}
-
-/// When a datagram came, if that is wanted.
-pub fn arrived(socket: &Socket, at: u64) -> Option<[u8; 48]> {
-    (socket.page.stamping() & stamping::RX_SOFTWARE != 0).then(|| told(socket, at))?
+    bytes[8..16].copy_from_slice(&u64::from(part).to_ne_bytes());
+    bytes
 }
 
 /// How far readings of two clocks may differ, in nanoseconds, without a change of either.

@@ -27,6 +27,11 @@ pub mod stamping {
     pub const RX_SOFTWARE: u32 = 8;
     pub const TX_SCHED: u32 = 256;
     pub const TX_ACK: u32 = 512;
+    /// Not of that option: when what is received came, in microseconds (SO_TIMESTAMP) or nanoseconds (SO_TIMESTAMPNS).
+    pub const RX_MICROSECONDS: u32 = 1 << 30;
+    pub const RX_NANOSECONDS: u32 = 1 << 31;
+    /// Of each of them the transport must know when it came.
+    pub const RX_ANY: u32 = RX_SOFTWARE | RX_MICROSECONDS | RX_NANOSECONDS;
 }
 
 /// What happened, as Linux numbers it (`SCM_TSTAMP_…`).

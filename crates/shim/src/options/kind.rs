@@ -59,6 +59,8 @@ pub enum Kind {
     CookieKeys,
     /// SO_TIMESTAMPING.
     Stamps,
+    /// SO_TIMESTAMP, SO_TIMESTAMPNS: which, by a bit of [`eft_channel::socket::stamping`].
+    Arrival(u32),
     /// IP_MULTICAST_TTL, IPV6_MULTICAST_HOPS.
     MulticastHops,
     /// A word for the transport: 0 if it is on, which is the default.

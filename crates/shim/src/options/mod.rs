@@ -192,6 +192,7 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
         Kind::ErrorQueue => error_queue::set(fd, socket, number != 0),
         Kind::Stamps if stamps::set(socket, number as u32) => error_queue::watch(fd),
         Kind::Stamps => {}
+        Kind::Arrival(which) => stamps::set_plain(socket, which, number != 0),
         Kind::LargestPacket => page.set_option(Opt::LargestPacket, number as u32),
         Kind::NeverFragment6 => ipv6::set_never_fragment(page, number != 0),
         Kind::AutoLabel => flow::set_by_itself(socket, number != 0),
@@ -308,7 +309,8 @@ pub fn get(fd: c_int, socket: &Socket, level: c_int, name: c_int, to: &mut [u8])
             (0, true) => libc::IP_PMTUDISC_WANT,
             (set, _) => set as c_int - 1,
         },
-        Kind::Stamps => page.stamping() as c_int,
+        Kind::Stamps => stamps::flags_of(socket) as c_int,
+        Kind::Arrival(which) => stamps::has_plain(socket, which) as c_int,
         Kind::PathMtu | Kind::LargestPacket => computed::path_mtu(socket)?,
         Kind::PathMtuInfo => return Ok(copy(&ipv6::path_mtu_info(socket)?, to)),
         Kind::NeverFragment6 => (page.option(Opt::DontFragment) & fragment::NEVER_IPV6 != 0) as c_int,

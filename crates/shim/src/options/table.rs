@@ -9,7 +9,7 @@ mod tcp;
 use super::Kind;
 use crate::socket::bit;
 use core::ffi::c_int;
-use eft_channel::socket::Opt;
+use eft_channel::socket::{Opt, stamping};
 use eft_messages::sockets::membership;
 use libc::{IPPROTO_IP, IPPROTO_IPV6, IPPROTO_TCP, IPPROTO_UDP, SOL_SOCKET};
 
@@ -79,7 +79,8 @@ const IPV6: c_int = IPPROTO_IPV6;
 const MEMBER: &str = "[groups](multicast.md); EPROTO on a stream, if it is not refused";
 const WHOLE: &str = "[groups](multicast.md)";
 const FILTERS: &str = "packet programs are not run; the packet filter is `eft pf`";
-const STAMPS: &str = "packets have no timestamps";
+const ARRIVAL: &str = "what came over the loopback has no time";
+const STAMPS: &str = "of programs of 32 bits; the times of the others have 64 here, too";
 const KERNEL_MEMORY: &str = "of the kernel's memory";
 const DEVICE_MEMORY: &str = "nothing is received into the memory of a device";
 const LABELS: &str = "of local sockets";
@@ -129,13 +130,13 @@ const OPTIONS: &[Row] = &[
     no(SOCKET, 26, "SO_ATTACH_FILTER", FILTERS),
     no(SOCKET, 27, "SO_DETACH_FILTER", FILTERS),
     no(SOCKET, 28, "SO_PEERNAME", "`getpeername` tells it"),
-    no(SOCKET, 29, "SO_TIMESTAMP", STAMPS),
+    both(SOCKET, 29, "SO_TIMESTAMP", Kind::Arrival(stamping::RX_MICROSECONDS), ARRIVAL),
     both(SOCKET, 30, "SO_ACCEPTCONN", Kind::Computed(|s| s.has(bit::LISTENING) as c_int), ""),
     no(SOCKET, 31, "SO_PEERSEC", LABELS),
     both(SOCKET, 32, "SO_SNDBUFFORCE", Kind::Size(Opt::SendBuffer), "as SO_SNDBUF"),
     both(SOCKET, 33, "SO_RCVBUFFORCE", Kind::Size(Opt::ReceiveBuffer), "as SO_RCVBUF"),
     no(SOCKET, 34, "SO_PASSSEC", LABELS),
-    no(SOCKET, 35, "SO_TIMESTAMPNS", STAMPS),
+    both(SOCKET, 35, "SO_TIMESTAMPNS", Kind::Arrival(stamping::RX_NANOSECONDS), ARRIVAL),
     both(
         SOCKET,
         36,

@@ -51,7 +51,7 @@ impl Connection<'_> {
     /// Bytes came in order.
     pub(super) fn stamp_received(&mut self, now: Instant) {
         if let Some(page) = &self.live.page
-            && page.option(Opt::Timestamping) & stamping::RX_SOFTWARE != 0
+            && page.option(Opt::Timestamping) & stamping::RX_ANY != 0
         {
             page.set_received_at(now.as_nanos());
         }

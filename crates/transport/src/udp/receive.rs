@@ -253,7 +253,7 @@ impl Udp {
         }
         block.receive_taken = taken;
         let mut header = datagram.header();
-        header.stamps = u8::from(page.option(Opt::Timestamping) & stamping::RX_SOFTWARE != 0);
+        header.stamps = u8::from(page.option(Opt::Timestamping) & stamping::RX_ANY != 0);
         let (newest, len) = (&self.live[i as usize].open_record, datagram.data.len as usize);
         let record = Placed::of(newest, self.turn, block.receive_end, &header, page);
         let limit = match page.option(Opt::ReceiveBuffer) as usize {
