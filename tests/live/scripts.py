@@ -77,17 +77,21 @@ def scripts_of_segments():
                     stack = Stack(scene, f"lt{len(stacks)}", kind="veth", net=77 + 2 * len(stacks) + (2 if stacks else 0), extra=options)
                     stacks[options] = stack, Wire(stack.netns, "far", stack.address, another(stack.host))
                 stack, wire = stacks[options]
-                if FORGET in text:
-                    subprocess.run(kernel.on(*FORGET.split()), check=True)
-                    stack.eft("set", "--forget-servers")
+
+                def attempt(side, its_wire, port):
+                    if FORGET in text:
+                        subprocess.run(kernel.on(*FORGET.split()), check=True)
+                        stack.eft("set", "--forget-servers")
+                    return run(its_wire, started(side), text, port)
+
                 sides = [("the kernel", kernel, wires["kernel"]), ("the stack", stack, wire)]
                 if not can_set(kernel, settings):
                     alone.append(path.stem)
                     del sides[0]
                 for who, side, its_wire in sides:
-                    problem = run(its_wire, started(side), text, 41000 + number)
+                    problem = attempt(side, its_wire, 41000 + number)
                     # A machine that stands still for a while makes calls late.
-                    problem = problem and run(its_wire, started(side), text, 42000 + number)
+                    problem = problem and attempt(side, its_wire, 42000 + number)
                     if problem:
                         wrong.append(f"{path.name} on {who}: {problem}")
                 # Nor of the path to it.
