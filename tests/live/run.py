@@ -44,6 +44,7 @@ import redis_tests
 import regroups
 import returns
 import rootless
+import round_trips
 import sandboxes
 import scripts
 import secure
@@ -133,7 +134,7 @@ def main(arguments):
     cases = addresses.CASES + adoption.CASES + far_ends.CASES + autoconf.CASES + inputs.CASES + options.CASES + recordings.CASES + budget.CASES + crashes.CASES + crowds.CASES + handover.CASES + datagrams.CASES + discovery.CASES + ipv6.CASES + marks.CASES + early.CASES + scripts.CASES + bbr.CASES + sharing.CASES + secure.CASES + segments.CASES + signatures.CASES + authentication.CASES
     cases += servers.CASES + suites.CASES + libuv.CASES + redis_tests.CASES
     cases += hangups.CASES + groups.CASES + guests.CASES + injections.CASES
-    cases += programs.CASES + past.CASES + paths.CASES + proxied.CASES + queues.CASES + regroups.CASES + returns.CASES + rootless.CASES + sandboxes.CASES + standbys.CASES + updates.CASES + visits.CASES + watchdog.CASES
+    cases += programs.CASES + past.CASES + paths.CASES + proxied.CASES + queues.CASES + regroups.CASES + returns.CASES + rootless.CASES + round_trips.CASES + sandboxes.CASES + standbys.CASES + updates.CASES + visits.CASES + watchdog.CASES
     only_waiting = arguments[:1] == ["--waiting"]
     wanted = arguments[1:] if only_waiting else arguments
     flags, wanted = (wanted[:1], wanted[1:]) if wanted[:1] == ["--ipv6"] else ([], wanted)
