@@ -43,6 +43,8 @@ impl Connection<'_> {
             }
             told => {
                 self.begin_accurate(segment.ecn);
+                // Bytes count from the handshake's end.
+                self.live.statistics.on_received_markable(&Segment { len: 0, ..*segment });
                 self.live.accurate.told =
                     Some(if told == reflection(ECN_EXPERIENCED) { FIRST_MARKED } else { FIRST });
                 self.live.accurate.mangled = is_mangled(told);
