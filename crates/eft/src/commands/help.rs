@@ -163,7 +163,7 @@ Examples:
   eft route add 10.11.0.0/16 via 10.0.5.7 advmss 1300 initcwnd 20
   eft route -6 del default
 
---json: {routes}: destination, gateway, device, metric, mtu, advmss, initcwnd, and of which address's network a route is.
+--json: {routes}: destination, gateway, device, metric, mtu, advmss, initcwnd, and of which address's network one is.
 
 The longest prefix counts, then the lowest metric (by default 0, and 1024 for IPv6). No packet of a route is larger
 than its MTU, in bytes (IPv4 from 576 on, IPv6 from 1280). TCP announces advmss (88 to 65495 bytes) there, and begins
