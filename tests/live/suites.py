@@ -52,6 +52,8 @@ KNOWN = {
     # They count on a reset being there as soon as it was sent, as it is on the kernel's loopback.
     "test.test_ssl.TestPreHandshakeClose.test_preauth_data_to_tls_client",
     "test.test_ssl.TestPreHandshakeClose.test_preauth_data_to_tls_server",
+    # It counts on its only character of two bytes coming with one receive, though bytes of a stream may be parted anywhere.
+    "test.test_ftplib.TestFTPClass.test_storlines",
 }
 
 
