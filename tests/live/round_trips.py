@@ -3,7 +3,7 @@ with the client there."""
 
 import re
 
-from harness import Scene, Stack, check, seconds, sh, wait_until
+from harness import Scene, Stack, check, of_one_version, seconds, sh, wait_until
 
 # Of each case another: what is beside the stack may be beside another case's stack, too.
 QPERF_PORT, SOCKPERF_PORT = 19765, 19766
@@ -35,6 +35,7 @@ def listening(stack, address, port):
     (stack.listening if address == stack.address else stack.listening_beside)(port)
 
 
+@of_one_version("Debian's sockperf knows no IPv6")
 def sockperf_both_ways():
     with Scene("sockperf") as scene:
         stack = Stack(scene)
