@@ -60,16 +60,22 @@ def the_next_supervisor_adopts_the_servers():
         check(not keepers(stack), "a keeper outlives a stack that ended on purpose")
 
 
+def is_adopted(load, before, options):
+    """Another supervisor begins: it has the same servers, and no connection is lost."""
+    stack = load.stack
+    stack.up(*options, log="-2")
+    check(pids(stack) == before, f"{before} became {pids(stack)}: {stack.process.log.read_text()}")
+    load.connections.use()
+    load.download.finish()
+    end(stack.process)
+
+
 def the_next_goes_on(load, before):
     """The supervisor has ended by itself: the next one has the same servers, and no connection is lost."""
     stack, connections = load.stack, load.connections
     check(stack.process.wait(30) == 1, "it is no failure")
     connections.use()
-    stack.up(*KEEP, log="-2")
-    check(pids(stack) == before, f"{before} became {pids(stack)}: {stack.process.log.read_text()}")
-    connections.use()
-    load.download.finish()
-    end(stack.process)
+    is_adopted(load, before, KEEP)
 
 
 def a_supervisor_that_cannot_go_on_leaves_its_servers_to_the_next():
@@ -126,11 +132,7 @@ def one_that_comes_late_adopts_the_servers_too():
         supervisor_is_killed(stack)
         time.sleep(2 * patience)
         connections.use()
-        stack.up(*keep, log="-2")
-        check(pids(stack) == before, f"{before} became {pids(stack)}: {stack.process.log.read_text()}")
-        connections.use()
-        load.download.finish()
-        end(stack.process)
+        is_adopted(load, before, keep)
 
 
 def a_server_that_hangs_ends_when_neither_supervisor_nor_keeper_lives():

@@ -200,8 +200,8 @@ pub fn told(socket: &Socket, at: u64) -> Option<[u8; 48]> {
 /// The control messages that tell when something came, as the options want it: kind, bytes and how many.
 pub fn of_arrival(socket: &Socket, at: u64) -> impl Iterator<Item = (c_int, [u8; 48], usize)> {
     let plain = plain_of(socket);
-    let since_epoch = (plain != 0).then(|| on_the_wall(at));
-    let plain = since_epoch.filter(|_| at != 0).map(|then| match plain {
+    let since_epoch = (plain != 0 && at != 0).then(|| on_the_wall(at));
+    let plain = since_epoch.map(|then| match plain {
         stamping::RX_NANOSECONDS => (libc::SCM_TIMESTAMPNS, pair(then, then.subsec_nanos()), 16),
         _ => (libc::SCM_TIMESTAMP, pair(then, then.subsec_micros()), 16),
     });

@@ -3,26 +3,18 @@
 //!
 //! `cargo test --release -p eft-transport --test tcp -- --ignored --nocapture what_accurate_ecn_costs`
 
-use crate::app::App;
-use crate::authentication_cost::cpu_time;
+use crate::authentication_cost::stream_in;
 use crate::marks::configure;
-use crate::script::PORT;
-use crate::streams::{plan, run_to_end};
 use crate::world::{Conditions, World};
 use std::time::Duration;
 
-const BYTES: u64 = 32 << 20;
 const ROUNDS: usize = 11;
 
 /// Time of a stream in segments of the wire, and the packets that both ends sent.
 fn stream(setting: &str) -> (Duration, u64) {
     let mut world = World::new(1, Conditions { segment_max: 0, ..Conditions::default() });
     (0..2).for_each(|side| configure(&mut world, side, setting));
-    App::listen(&mut world, 1, PORT, 16, plan(0, BYTES));
-    App::connect(&mut world, 0, PORT, plan(BYTES, 0));
-    let begun = cpu_time();
-    run_to_end(&mut world);
-    (cpu_time() - begun, world.sides.iter().map(|side| side.sends).sum())
+    stream_in(world)
 }
 
 #[test]

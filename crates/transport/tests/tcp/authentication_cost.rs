@@ -32,6 +32,11 @@ fn stream(by: Option<u8>, segment_max: u32) -> (Duration, u64) {
         first.choose(Some(101), Some(1));
         world.sides[0].app.options = vec![(Opt::Authentication, first.word())];
     }
+    stream_in(world)
+}
+
+/// Time of a stream through a world, and the packets that both ends sent.
+pub fn stream_in(mut world: World) -> (Duration, u64) {
     App::listen(&mut world, 1, PORT, 16, plan(0, BYTES));
     App::connect(&mut world, 0, PORT, plan(BYTES, 0));
     let begun = cpu_time();
