@@ -11,6 +11,7 @@ use crate::devices::packet;
 use crate::protocol::{CONTROL_FD, PACKET_MAX, encode};
 use crate::{Doing, Error, Result, futex, memory, operator, scm};
 use eft_channel::notify::Doorbell;
+use eft_host::clock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
@@ -21,7 +22,7 @@ use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// From the supervisor. Brackets name the descriptors that come along.
 #[derive(Debug, Serialize, Deserialize)]
@@ -142,7 +143,8 @@ impl Keeper {
     fn keep(&mut self, patience: Duration) -> Result<()> {
         let mut since = None;
         while !self.ended {
-            let left = since.map(|since: Instant| (patience * self.times()).saturating_sub(since.elapsed()));
+            let left = since
+                .map(|since| (patience * self.times()).saturating_sub(clock::now().saturating_since(since)));
             if left.is_some_and(|left| left.is_zero()) {
                 return Ok(());
             }
@@ -156,7 +158,7 @@ impl Keeper {
             }
             since = match self.supervisor {
                 Some(_) => None,
-                None => Some(since.unwrap_or_else(Instant::now)),
+                None => Some(since.unwrap_or_else(clock::now)),
             };
         }
         Ok(())
@@ -180,9 +182,9 @@ impl Keeper {
         let processes: Vec<Entry> =
             self.entries.extract_if(.., |name, _| is_process(name)).map(|(_, entry)| entry).collect();
         self.entries.clear();
-        let until = Instant::now() + END;
+        let until = clock::now() + END;
         for process in processes.iter().flat_map(|entry| &entry.fds) {
-            let left = until.saturating_duration_since(Instant::now());
+            let left = until.saturating_since(clock::now());
             let limit = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos() as _ };
             if !matches!(poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&limit)), Ok(1..)) {
                 let _ = pidfd_send_signal(process, Signal::KILL);

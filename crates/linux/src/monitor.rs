@@ -6,6 +6,7 @@
 //! MWAIT. Elsewhere it executes PAUSE. One monitor covers one line: with several bells, the caller names the likeliest,
 //! and the sleep is so short that the others are checked in time.
 
+use eft_channel::account::Phase;
 use std::sync::atomic::AtomicU32;
 
 /// The longest sleep in cycles of the time stamp counter: if the line is one of several, and if it is the only one (a
@@ -47,6 +48,14 @@ pub fn method() -> Method {
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     {
         Method::Pause
+    }
+}
+
+/// What the time counts as in which it is used.
+pub fn phase() -> Phase {
+    match method() {
+        Method::Pause => Phase::Polling,
+        _ => Phase::Waiting,
     }
 }
 

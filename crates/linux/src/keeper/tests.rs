@@ -1,5 +1,6 @@
 use super::*;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
+use std::time::Instant;
 
 fn say(to: &OwnedFd, message: &ToKeeper, fds: &[&OwnedFd]) {
     let fds: Vec<_> = fds.iter().map(|fd| fd.as_fd()).collect();

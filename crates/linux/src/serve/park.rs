@@ -276,9 +276,9 @@ impl Parking {
         each_bell: &impl Fn(&mut dyn FnMut(&Shared<Doorbell>)),
         has_work: &impl Fn() -> bool,
     ) -> bool {
-        account.leave(watching());
+        account.leave(monitor::phase());
         let start = clock::now();
-        account.enter(watching(), start);
+        account.enter(monitor::phase(), start);
         let end = deadline.map_or(start + WATCH, |d| d.min(start + WATCH));
         let mut values = std::mem::take(&mut self.rung);
         values.clear();
@@ -346,7 +346,10 @@ impl Parking {
             return false;
         }
         let timeout = deadline.map(|d| d.saturating_since(clock::now()));
-        self.poll_descriptors(timeout);
+        // The time is over by the kernel's clock: ours may stand still, or go too slowly.
+        if !self.poll_descriptors(timeout) && deadline.is_some_and(|d| clock::now() < d) {
+            clock::confirmed();
+        }
         true
     }
 
@@ -386,14 +389,6 @@ fn first_rung(each_bell: &impl Fn(&mut dyn FnMut(&Shared<Doorbell>)), values: &[
         place += 1;
     });
     rung
-}
-
-/// How the processor waits while the bells are watched.
-fn watching() -> Phase {
-    match monitor::method() {
-        monitor::Method::Pause => Phase::Polling,
-        _ => Phase::Waiting,
-    }
 }
 
 #[cfg(test)]

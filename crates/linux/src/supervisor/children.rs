@@ -6,12 +6,13 @@ use super::process::{Process, Running, Spawned};
 use crate::namespaces::{self, Namespaces};
 use crate::protocol::{AHEAD, CONTROL_FD, PROTOCOL};
 use crate::{Doing, Result, scm};
+use eft_host::clock;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Starts `eft serve NAME…` from a program file, or from the supervisor's own, now or `ahead` of its time, in a predecessor's
 /// namespaces or in new ones.
@@ -170,8 +171,8 @@ pub fn bury(dead: &Process) -> bool {
 
 /// Waits up to a second until all have ended as they were told, then kills the rest.
 pub fn end_all(members: &mut [Member]) {
-    let until = Instant::now() + Duration::from_secs(1);
-    while Instant::now() < until {
+    let until = clock::now() + Duration::from_secs(1);
+    while clock::now() < until {
         members.iter_mut().for_each(Member::flush);
         for dead in ended(members) {
             bury(&dead.process);

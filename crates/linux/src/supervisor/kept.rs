@@ -19,7 +19,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::Child;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Where the store has what an operator changed of addresses and routes.
 pub const NETWORK: &str = "network";
@@ -166,8 +166,8 @@ impl Kept {
 
     /// The supervisor ends: sends what was not sent yet; then a successor may come.
     pub fn leave(mut self) {
-        let until = Instant::now() + Duration::from_secs(END_S as u64);
-        while !self.unsent.is_empty() && Instant::now() < until {
+        let until = clock::now() + Duration::from_secs(END_S as u64);
+        while !self.unsent.is_empty() && clock::now() < until {
             self.flush();
             std::thread::sleep(Duration::from_millis(1));
         }

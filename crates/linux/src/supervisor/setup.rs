@@ -22,6 +22,7 @@ use configuration::{check, configuration};
 use eft_autoconf::method::Method;
 use eft_base::{Cidr, MacAddress};
 use eft_component::Topology;
+use eft_host::clock;
 use eft_messages::{ComponentId, Role};
 pub(super) use in_force::InForce;
 #[cfg(test)]
@@ -32,7 +33,7 @@ use rustix::event::epoll;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// One device of a stack.
 #[derive(Clone, Debug)]
@@ -169,10 +170,10 @@ const LET_GO: Duration = Duration::from_secs(1);
 
 /// Opens a TAP device; if `patient`, a moment after another process had it.
 fn open_tap(interface: &str, patient: bool) -> Result<OwnedFd> {
-    let until = Instant::now() + LET_GO;
+    let until = clock::now() + LET_GO;
     loop {
         match tap::open(interface) {
-            Err(Error::Busy(_)) if patient && Instant::now() < until => std::thread::sleep(LET_GO / 200),
+            Err(Error::Busy(_)) if patient && clock::now() < until => std::thread::sleep(LET_GO / 200),
             other => return other,
         }
     }
