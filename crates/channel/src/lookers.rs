@@ -53,8 +53,10 @@ pub struct Looker {
     owner: AtomicU32,
     /// Which words have marks.
     top: AtomicU64,
+    /// How many marks were set, so that programs find them in their order.
+    arrivals: AtomicU32,
     /// Up to the end of the line. Not loom's, which need no line.
-    _rest: [core::sync::atomic::AtomicU64; 6],
+    _rest: [core::sync::atomic::AtomicU32; 11],
     words: [AtomicU64; WORDS],
 }
 
@@ -70,6 +72,7 @@ impl Looker {
             state: AtomicU32::new(ABSENT),
             owner: AtomicU32::new(0),
             top: AtomicU64::new(0),
+            arrivals: AtomicU32::new(0),
             _rest: Default::default(),
             words: core::array::from_fn(|_| AtomicU64::new(0)),
         }
@@ -84,6 +87,18 @@ impl Looker {
         let at = slot as usize % MARKS;
         self.words[at / 64].fetch_or(1 << (at % 64), Ordering::AcqRel);
         self.top.fetch_or(1 << (at / 64), Ordering::AcqRel);
+    }
+
+    /// The number of the next arrival, if the slot has no mark yet: what comes beside a mark arrived with it.
+    pub fn next_arrival(&self, slot: u32) -> Option<u32> {
+        let at = slot as usize % MARKS;
+        let is_marked = self.words[at / 64].load(Ordering::Relaxed) >> (at % 64) & 1 != 0;
+        (!is_marked).then(|| self.arrivals.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// How many arrivals lie between this one and the next: those that waited longest have the largest age.
+    pub fn age(&self, arrival: u32) -> u32 {
+        self.arrivals.load(Ordering::Relaxed).wrapping_sub(arrival)
     }
 
     /// Transport, after it published input of this slot, whose page names this looker.

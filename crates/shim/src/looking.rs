@@ -14,6 +14,7 @@
 //! Everything that is no input (room to write, the end of the stream, kernel descriptors) shows in the kernel as ever, so every
 //! few waits look there, too.
 
+mod arrived;
 mod cells;
 pub mod inside;
 mod queue;
@@ -23,6 +24,7 @@ use crate::socket::{Socket, bit};
 use crate::spin::Spin;
 use crate::table::{self, Entry, UNSEEN};
 use crate::{confined, error_watch, process, sys, tokens};
+use arrived::Arrived;
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use eft_channel::lookers::{LOOKERS_MAX, Looker, MARKS, Told};
@@ -41,6 +43,8 @@ struct Own {
     /// Counts claims and releases.
     life: AtomicU32,
     waits: AtomicU32,
+    /// Slots whose marks are being taken.
+    arrived: Arrived,
     /// Slots that had marks, or whose input was not all taken.
     queue: Queue,
 }
@@ -51,6 +55,7 @@ static OWN: [Own; LOOKERS_MAX] = [const {
         is_inside: AtomicBool::new(false),
         life: AtomicU32::new(0),
         waits: AtomicU32::new(0),
+        arrived: Arrived::new(),
         queue: Queue::new(),
     }
 }; LOOKERS_MAX];
@@ -130,7 +135,7 @@ fn claim(domain: &Domain, set: c_int) -> Option<u32> {
     let number = find(&|looker| looker.claim(me))
         .or_else(|| find(&|looker| looker.inherit(sys::is_gone) && looker.claim(me)))?;
     let own = own(number)?;
-    if !own.queue.install(slots) {
+    if !own.arrived.install(slots) || !own.queue.install(slots) {
         let looker = domain.arena.looker(number)?;
         looker.leave();
         looker.give_back();
@@ -160,7 +165,10 @@ pub fn attach(set: c_int, fd: c_int, event: epoll_event) -> bool {
     cell.set(number, fd, socket.page.incarnation(), event);
     socket.page.set_looker(Some(number));
     if socket.page.receivable() > 0
-        && domain.arena.looker(number).is_some_and(|looker| looker.tell(socket.slot) != Told::Marked)
+        && domain
+            .arena
+            .looker(number)
+            .is_some_and(|looker| socket.page.tell(socket.slot, looker) != Told::Marked)
     {
         tokens::ask(socket);
     }

@@ -41,7 +41,7 @@ cases! { on_both;
         shut_read automatic exhausted bad_options last_number bad_addresses lingering splicing dissolved;
     events: level edge edge_unread edge_unread_datagram edge_unread_listener edge_out oneshot nested early selecting exclusive exclusive_left shared_set own_signal
         own_signal_from_the_start listener;
-    looks: rests edges changes kernels seen others threads stolen forked sets;
+    looks: rests order edges changes kernels seen others threads stolen forked sets;
     hangups: reset reset_unread finished by_oneself refused held waiting queue by_number shut_datagrams;
     datagrams: echo messages refused many_waiters more broadcast groups mtu errors errors_and_data error_behind_data
         error_behind_data_in_a_set;

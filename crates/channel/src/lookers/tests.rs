@@ -88,3 +88,24 @@ fn any_state_is_survived() {
         assert!(looker.claim(7) && looker.tell(1) == Told::Marked, "state {state}");
     }
 }
+
+#[test]
+fn arrivals_are_numbered_until_their_marks_are_taken() {
+    let looker = Looker::new();
+    assert!(looker.claim(7));
+    let arrive = |slot| {
+        let arrival = looker.next_arrival(slot);
+        looker.tell(slot);
+        arrival
+    };
+    let (first, second) = (arrive(9).unwrap(), arrive(3).unwrap());
+    assert!(looker.age(first) > looker.age(second));
+    assert_eq!(arrive(9), None, "it has waited since the first");
+    marks(&looker);
+    let third = arrive(9).unwrap();
+    assert!(looker.age(second) > looker.age(third));
+    // The count goes round.
+    looker.arrivals.store(u32::MAX, Ordering::Relaxed);
+    let (last, next) = (arrive(1).unwrap(), arrive(2).unwrap());
+    assert!(looker.age(last) > looker.age(next) && looker.age(next) == 1);
+}

@@ -45,7 +45,7 @@ impl Handed {
     /// Marks the input if a program looks at marks.
     pub fn tell(&mut self, socket: SocketId, page: &SocketPage, arena: &Arena) -> Told {
         let looker = super::looker_of(page, arena).filter(|_| is_only_input(page));
-        let told = looker.map_or(Told::Absent, |looker| looker.tell(socket.slot));
+        let told = looker.map_or(Told::Absent, |looker| page.tell(socket.slot, looker));
         if told == Told::Marked {
             self.marked.push((socket, page.receive_end()));
         }

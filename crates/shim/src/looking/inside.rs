@@ -109,10 +109,15 @@ impl Inside {
         if self.looker.has_marks() {
             self.looker.take(|mark| {
                 for slot in sharing(self.domain, mark) {
-                    beside_tokens |= self.queue(slot) && self.is_edge_beside_token(slot);
+                    if self.enqueue(slot) {
+                        self.own.arrived.push(self.age(slot), slot);
+                        beside_tokens |= self.is_edge_beside_token(slot);
+                    }
                 }
             });
             fence(Ordering::SeqCst);
+            // As the kernel does: programs may serve a request before those that came later.
+            self.own.arrived.take_in_order(|slot| self.own.queue.push(slot));
         }
         match self.own.queue.is_empty() {
             true => Found::Nothing,
@@ -121,14 +126,13 @@ impl Inside {
         }
     }
 
-    /// True: it was not queued before.
-    fn queue(&self, slot: u32) -> bool {
-        let cell =
-            cells::cell(slot).filter(|cell| cell.number() == Some(self.number) && cell.enqueue(self.number));
-        if cell.is_some() {
-            self.own.queue.push(slot);
-        }
-        cell.is_some()
+    /// True: it is of this set, and was not queued before. Then the caller queues it.
+    fn enqueue(&self, slot: u32) -> bool {
+        cells::cell(slot).is_some_and(|cell| cell.number() == Some(self.number) && cell.enqueue(self.number))
+    }
+
+    fn age(&self, slot: u32) -> u32 {
+        self.domain.known_socket(slot).map_or(0, |socket| self.looker.age(socket.page.arrival()))
     }
 
     /// Whether the kernel, too, may have an edge for the input that a mark tells of.
@@ -161,7 +165,8 @@ impl Inside {
             match cell.is_edge_triggered() && is_told {
                 true => socket.page.set_told(end),
                 // Until nothing is left.
-                false => drop(self.queue(slot)),
+                false if self.enqueue(slot) => self.own.queue.push(slot),
+                false => {}
             }
         }
         reported

@@ -70,6 +70,35 @@ static void rests(void) {
     }
 }
 
+/* Returns when the byte has come. */
+static void send_one(const int ends[2]) {
+    write_all(ends[0], "a", 1);
+    int there = 0;
+    while (!there) CHECK(ioctl(ends[1], FIONREAD, &there) == 0);
+}
+
+/* What came first is reported first, whichever stream is the older one. */
+static void order(void) {
+    int fds[MANY][2], beside[2];
+    int set = awake(fds, MANY, EPOLLIN);
+    connected(beside);
+    for (int round = 0; round < 50; round++) {
+        int came[MANY];
+        for (int i = 0; i < MANY; i++) send_one(fds[came[i] = (round + 7 * i) % MANY]);
+        /* Whatever came before this was also told of. */
+        send_one(beside);
+        take(beside[1], 1);
+        struct epoll_event e[MANY];
+        EQUAL(epoll_wait(set, e, MANY, 10000), MANY);
+        for (int i = 0; i < MANY; i++) {
+            EQUAL(e[i].data.fd, fds[came[i]][1]);
+            take(e[i].data.fd, 1);
+        }
+        /* What was reported keeps its place until it is found to have nothing left. */
+        EQUAL(epoll_wait(set, e, MANY, 0), 0);
+    }
+}
+
 /* An edge for each new input, with what else the kernel says of the stream. */
 static void edges(void) {
     int fds[1][2];
@@ -322,7 +351,7 @@ static void sets(void) {
 
 int main(int argc, char **argv) {
     static const struct test cases[] = {
-        {"rests", rests},   {"edges", edges},     {"changes", changes}, {"kernels", kernels},
+        {"rests", rests},   {"order", order},     {"edges", edges},     {"changes", changes}, {"kernels", kernels},
         {"seen", seen},     {"others", others},   {"threads", threads}, {"stolen", stolen},
         {"forked", forked}, {"sets", sets},       {0},
     };

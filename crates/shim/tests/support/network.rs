@@ -587,7 +587,10 @@ impl Network {
         for (_, from, to) in due {
             self.establish(from, to);
         }
-        self.slots().for_each(Slot::check_handed);
+        // Whose input came first gets its token first.
+        let mut handed: Vec<&Slot> = self.slots().filter(|slot| slot.handed.get().is_some()).collect();
+        handed.sort_by_key(|slot| slot.handed.get());
+        handed.into_iter().for_each(Slot::check_handed);
         for domain in 0..self.domains.len() {
             let mut dirty = Vec::new();
             for transport in [ComponentId::TCP, ComponentId::UDP] {

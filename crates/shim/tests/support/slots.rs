@@ -41,7 +41,7 @@ pub struct Slot {
     /// For whom a connection waits in a listener's ring.
     pub waiting: bool,
     /// When a thread was woken for input without a token.
-    pub handed: Cell<Option<Instant>>,
+    pub handed: Cell<Option<(Instant, u64)>>,
 }
 
 pub struct DomainSlots {
@@ -139,15 +139,21 @@ impl Slot {
         let sleepers = self.page.sleepers();
         let handed = self.page.receivable() > 0 && sleepers.reader().is_some_and(|r| sleepers.hand(r, None));
         if handed {
-            self.handed.set(Some(Instant::now()));
+            self.note_handed();
             self.wake();
         }
         handed
     }
 
+    /// A token is due when nobody has taken the oldest of it in time.
+    fn note_handed(&self) {
+        let before = self.handed.get().filter(|(_, end)| self.page.receive_taken() < *end);
+        self.handed.set(before.or(Some((Instant::now(), self.page.receive_end()))));
+    }
+
     /// Posts the token for input that nobody has taken in time.
     pub fn check_handed(&self) {
-        if self.handed.get().is_some_and(|at| at.elapsed() >= Duration::from_millis(2)) {
+        if self.handed.get().is_some_and(|(at, _)| at.elapsed() >= Duration::from_millis(2)) {
             self.handed.set(None);
             let is_due = self.page.receivable() > 0 && !self.page.is_told(self.page.receive_end());
             if is_due && !self.hand_over() {
@@ -159,7 +165,8 @@ impl Slot {
     /// What the marks of the set say that the program waits for this socket in.
     fn tell(&self) -> (Told, Option<&Looker>) {
         let looker = self.page.looker().and_then(|number| self.arena.looker(number));
-        let told = looker.filter(|_| self.page.receivable() > 0).map(|looker| looker.tell(self.number));
+        let told =
+            looker.filter(|_| self.page.receivable() > 0).map(|looker| self.page.tell(self.number, looker));
         (told.unwrap_or(Told::Absent), looker)
     }
 
@@ -169,7 +176,7 @@ impl Slot {
             return;
         }
         match self.tell() {
-            (Told::Marked, _) => self.handed.set(self.handed.get().or(Some(Instant::now()))),
+            (Told::Marked, _) => self.note_handed(),
             (Told::Asleep(sleep), Some(looker)) if self.post_token() => looker.rang(sleep),
             (Told::Asleep(_), _) => {}
             (Told::Absent, _) => drop(self.post_token()),

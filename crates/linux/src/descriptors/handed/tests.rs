@@ -283,3 +283,12 @@ fn a_thread_is_woken_whose_far_end_is_not_here() {
     far.end_of_stream(socket(1));
     assert_eq!(scene.page(1).sleepers().leave(), Left::Woken);
 }
+
+#[test]
+fn marks_say_in_which_order_input_came() {
+    let mut scene = Scene::new();
+    scene.look(&[0, 1, 2]);
+    [2, 0, 1, 2].into_iter().zip(1..).for_each(|(slot, end)| scene.fill(slot, end));
+    let age = |slot| scene.arena.looker(5).unwrap().age(scene.page(slot).arrival());
+    assert!(age(2) > age(0) && age(0) > age(1), "{:?}", [0, 1, 2].map(age));
+}
