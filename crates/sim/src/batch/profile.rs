@@ -11,13 +11,22 @@ pub struct Messages {
     pub sent: Work,
 }
 
-/// A packet's additional cost with a filter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The costs of a question to the filter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// The filter's.
     pub question: Work,
     /// ip's, when the answer comes.
     pub verdict: Work,
+    /// It grants connections, so ip asks once about each; else ip asks about each packet.
+    pub grants: bool,
+}
+
+impl Profile {
+    /// The filter, if ip asks it about each packet.
+    pub fn questions(&self) -> Option<Filter> {
+        self.filter.filter(|filter| !filter.grants)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -123,9 +123,9 @@ fn handle(profile: &Profile, streams: &mut Streams, server: Server, message: Mes
     }
 }
 
-/// With a filter, ip asks it about each packet before it passes the packet on.
+/// With a filter that grants nothing, ip asks it about each packet before it passes the packet on.
 fn ip(profile: &Profile, message: Message, turn: &mut Turn) {
-    let (to, message) = match (message, profile.filter) {
+    let (to, message) = match (message, profile.questions()) {
         (Message::Segment { stream, bytes }, Some(_)) => {
             (Server::Filter, Message::Question { stream, bytes, outbound: true })
         }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::batch::calibrated::{Ablation, profile};
+use crate::batch::profile::Filter;
 use crate::calibration::Calibration;
 use crate::hardware::Work;
 
@@ -159,8 +160,8 @@ fn a_stack_that_flushes_once_a_batch_sends_larger_segments_than_one_that_flushes
 fn a_filter_is_asked_about_each_packet_and_ip_pays_for_it() {
     let (without, clock) = (newtos(), throttled(2));
     let mut with = without;
-    with.filter =
-        Some(crate::batch::profile::Filter { question: Work::cycles(1000), verdict: Work::cycles(1000) });
+    let filter = Filter { question: Work::cycles(1000), verdict: Work::cycles(1000), grants: false };
+    with.filter = Some(filter);
     let setting = dedicated(throttled(8), clock);
     let (before, after) = (run(&without, &setting, 1), run(&with, &setting, 1));
     assert!(after.kbps * 100 < before.kbps * 95, "{before:?} {after:?}");
@@ -168,6 +169,8 @@ fn a_filter_is_asked_about_each_packet_and_ip_pays_for_it() {
         (before.busy_ppm[Server::Filter as usize], after.busy_ppm[Server::Filter as usize] > 0),
         (0, true)
     );
+    with.filter = Some(Filter { grants: true, ..filter });
+    assert_eq!(run(&with, &setting, 1), before, "who grants connections is not asked about their packets");
 }
 
 #[test]

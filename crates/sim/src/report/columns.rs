@@ -12,6 +12,7 @@ use super::drawn::{ablation, draws};
 use super::judged::{self, Column, Judged, Totals};
 use super::machine::MachineArguments;
 use super::print;
+use super::tiers::{self, Experiments, Many};
 
 #[derive(Args)]
 pub struct PaperArguments {
@@ -55,11 +56,14 @@ pub struct Paper {
     pub linear: fn(&Figures) -> Figures,
     /// Figures that an ablation is judged by, and what it takes away.
     pub ablation: (&'static str, &'static str),
+    /// If both tiers can do the experiments.
+    pub tiers: Option<Experiments>,
     /// File names and pictures.
     pub pictures: fn(&Both) -> Vec<(String, String)>,
 }
 
-pub fn run(paper: &Paper, arguments: &PaperArguments) -> Result<()> {
+/// `points`: at which the tiers are held against each other, of each column, where both can do the experiments.
+pub fn run(paper: &Paper, arguments: &PaperArguments, points: u64) -> Result<()> {
     let calibration = arguments.machine.e5520()?;
     // The machine and the stack are those of slower-is-faster, and fitted to that paper alone.
     let fitted = fit::fit(&calibration, arguments.seed)?;
@@ -87,6 +91,9 @@ pub fn run(paper: &Paper, arguments: &PaperArguments) -> Result<()> {
         linear: pass((paper.linear)(&nominal.newtos)),
         draws: arguments.draws,
     };
+    let many = Many { count: points, seed: arguments.seed, threads: arguments.threads };
+    let tiers = paper.tiers.map(|paper| tiers::lines(paper, &calibration, many)).transpose()?;
+    let tiers = tiers.unwrap_or_default();
     let (name, what) = paper.ablation;
     let ablation = ablation(name, what, &nominal.newtos, &newtos);
     if arguments.json {
@@ -95,6 +102,7 @@ pub fn run(paper: &Paper, arguments: &PaperArguments) -> Result<()> {
     } else {
         print(&judged::text(&columns, &totals))?;
         print(&format!("ablation: {}\n", ablation.text))?;
+        tiers.iter().try_for_each(|(line, _)| print(&format!("{line}\n")))?;
     }
     if let Some(dir) = &arguments.figures {
         draw(dir, (paper.pictures)(&nominal))?;
@@ -102,7 +110,8 @@ pub fn run(paper: &Paper, arguments: &PaperArguments) -> Result<()> {
     if !ablation.breaks {
         bail!("an ablation does not break what it should: {}", ablation.text);
     }
-    judged::check(&judged[0])
+    judged::check(&judged[0])?;
+    tiers::check(&tiers)
 }
 
 fn draw(dir: &Path, pictures: Vec<(String, String)>) -> Result<()> {

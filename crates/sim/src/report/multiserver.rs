@@ -23,6 +23,7 @@ pub const PAPER: Paper = Paper {
         "ablation/slower",
         "without wake-up latency, 1 MB with a driver at 400 MHz, the best speed of tcp and ip over 1600 MHz",
     ),
+    tiers: None,
     pictures,
 };
 

@@ -16,7 +16,7 @@ use super::drawn::{Broken, ablation, draws};
 use super::judged::{self, Column, Judged, Totals};
 use super::machine::MachineArguments;
 use super::print;
-use super::tiers;
+use super::tiers::{self, Experiments, Many};
 
 #[derive(Args)]
 pub struct SlowerArguments {
@@ -86,7 +86,8 @@ pub fn run(arguments: &SlowerArguments) -> Result<()> {
     let judge = |(name, what): (&str, &str)| ablation(name, what, &nominal.newtos, &of_newtos);
     let ablations: Vec<Broken> =
         ABLATIONS.map(|(name, ..)| name).into_iter().zip(WITHOUT).map(judge).collect();
-    let tiers = tiers(&calibration, arguments)?;
+    let many = Many { count: arguments.points, seed: arguments.seed, threads: arguments.threads };
+    let tiers = tiers::lines(Experiments::SlowerIsFaster, &calibration, many)?;
     if arguments.json {
         let extra = serde_json::json!({ "newtos": nominal.newtos, "eft": nominal.eft });
         print(&judged::json(&columns, &totals, extra)?)?;
@@ -107,19 +108,7 @@ pub fn run(arguments: &SlowerArguments) -> Result<()> {
         bail!("an ablation does not break what it should: {}", broken.text);
     }
     judged::check(&newtos)?;
-    if tiers.iter().all(|(_, agree)| *agree) { Ok(()) } else { bail!("the tiers do not agree") }
-}
-
-/// Each column's line, and whether the tiers agree.
-fn tiers(calibration: &Calibration, arguments: &SlowerArguments) -> Result<Vec<(String, bool)>> {
-    if arguments.points == 0 {
-        return Ok(Vec::new());
-    }
-    let of = |system: &str| -> Result<(String, bool)> {
-        let points = tiers::points(calibration, system, arguments.points, arguments.seed, arguments.threads)?;
-        Ok(tiers::summary(system, &points))
-    };
-    tiers::SYSTEMS.into_iter().map(of).collect()
+    tiers::check(&tiers)
 }
 
 /// What is taken away, and what that is to remove.

@@ -4,19 +4,39 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Result, anyhow, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use eft_sim::batch::run::Outcome;
 use eft_sim::batch::servers::Server;
-use eft_sim::calibration::Calibration;
-use eft_sim::timed::check::{BUSY_PPM, Point, RATE_PERCENT, orders, point};
+use eft_sim::calibration::{Calibration, CalibrationError};
+use eft_sim::timed::check::{BUSY_PPM, Case, Point, RATE_PERCENT, orders, point};
+use eft_sim::{slower_is_faster, thesis};
 
 use super::machine::MachineArguments;
 use super::print;
+
+/// A paper whose experiments both tiers can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Experiments {
+    SlowerIsFaster,
+    Thesis,
+}
+
+impl Experiments {
+    fn case(self) -> fn(&Calibration, &str, u64) -> Result<Case, CalibrationError> {
+        match self {
+            Self::SlowerIsFaster => slower_is_faster::tiers::case,
+            Self::Thesis => thesis::tiers::case,
+        }
+    }
+}
 
 #[derive(Args)]
 pub struct TiersArguments {
     #[command(flatten)]
     machine: MachineArguments,
+    /// The paper whose machines and configurations the points are of
+    #[arg(long, value_enum, default_value_t = Experiments::SlowerIsFaster)]
+    paper: Experiments,
     /// Points of each column: a setting of the cores, and a draw of what was assumed
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     points: u64,
@@ -28,15 +48,14 @@ pub struct TiersArguments {
     json: bool,
 }
 
-pub const SYSTEMS: [&str; 2] = ["newtos", "eft"];
+const SYSTEMS: [&str; 2] = ["newtos", "eft"];
 
 pub fn run(arguments: &TiersArguments) -> Result<()> {
-    let (calibration, mut all) = (arguments.machine.e5520()?, Vec::new());
+    let calibration = arguments.machine.e5520()?;
+    let many = Many { count: arguments.points, seed: arguments.seed, threads: arguments.threads };
+    let mut all = Vec::new();
     for system in SYSTEMS {
-        all.push((
-            system,
-            points(&calibration, system, arguments.points, arguments.seed, arguments.threads)?,
-        ));
+        all.push((system, points(arguments.paper, &calibration, system, many)?));
     }
     if arguments.json {
         let of =
@@ -52,16 +71,34 @@ pub fn run(arguments: &TiersArguments) -> Result<()> {
     if !arguments.json {
         lines.iter().try_for_each(|(line, _)| print(&format!("{line}\n")))?;
     }
+    check(&lines)
+}
+
+/// How many points, from which seed on, and how many threads compute them.
+#[derive(Clone, Copy)]
+pub struct Many {
+    pub count: u64,
+    pub seed: u64,
+    pub threads: u8,
+}
+
+/// Each column's line, and whether the tiers agree; nothing for no points.
+pub fn lines(paper: Experiments, calibration: &Calibration, many: Many) -> Result<Vec<(String, bool)>> {
+    let of = |system: &str| Ok(summary(system, &points(paper, calibration, system, many)?));
+    SYSTEMS.into_iter().filter(|_| many.count > 0).map(of).collect()
+}
+
+/// Fails unless they agree.
+pub fn check(lines: &[(String, bool)]) -> Result<()> {
     if lines.iter().all(|(_, agree)| *agree) { Ok(()) } else { bail!("the tiers do not agree") }
 }
 
 /// The same for any number of threads.
-pub fn points(
+fn points(
+    paper: Experiments,
     calibration: &Calibration,
     system: &str,
-    count: u64,
-    seed: u64,
-    threads: u8,
+    Many { count, seed, threads }: Many,
 ) -> Result<Vec<Point>> {
     let (next, done) = (AtomicU64::new(0), Mutex::new(Vec::new()));
     let work = || -> Result<()> {
@@ -70,7 +107,8 @@ pub fn points(
             if number >= count {
                 return Ok(());
             }
-            let point = point(calibration, system, seed.wrapping_add(number))?;
+            let seed = seed.wrapping_add(number);
+            let point = point(paper.case()(calibration, system, seed)?, seed);
             done.lock().map_err(|_| anyhow!("a thread of the points failed"))?.push(point);
         }
     };
@@ -86,7 +124,7 @@ pub fn points(
 }
 
 /// One line, and whether they agree everywhere.
-pub fn summary(system: &str, points: &[Point]) -> (String, bool) {
+fn summary(system: &str, points: &[Point]) -> (String, bool) {
     let agree = points.iter().filter(|point| point.agrees()).count();
     let rates = points.iter().filter(|point| point.rate_off().abs() <= RATE_PERCENT as f64).count();
     let (apart, differ) = orders(points, RATE_PERCENT);
@@ -99,32 +137,50 @@ pub fn summary(system: &str, points: &[Point]) -> (String, bool) {
     (line, agree == points.len() && differ == 0)
 }
 
-fn busy(outcome: &Outcome) -> String {
+/// The servers that do something, in the order of the tables.
+fn servers(point: &Point) -> impl Iterator<Item = Server> {
+    let all = [Server::Front, Server::Tcp, Server::Filter, Server::Ip, Server::Driver];
+    let is_filtered = point.is_filtered;
+    all.into_iter().filter(move |server| is_filtered || *server != Server::Filter)
+}
+
+fn busy(point: &Point, outcome: &Outcome) -> String {
     let of = |server: Server| format!("{:.0}", outcome.busy_ppm[server as usize] as f64 / 10_000.0);
-    [Server::Tcp, Server::Ip, Server::Driver].map(of).join(" ")
+    servers(point).map(of).collect::<Vec<_>>().join(" ")
+}
+
+/// The servers' clocks.
+fn clocks(point: &Point) -> String {
+    let seat = |server: Server| point.setting.seats[server as usize];
+    let mhz = servers(point).map(|server| (seat(server).clock.effective_khz() / 1000).to_string());
+    let threads = if servers(point).any(|server| seat(server).thread > 0) { " threads" } else { "" };
+    mhz.collect::<Vec<_>>().join("x") + threads
 }
 
 fn table(system: &str, points: &[Point]) -> String {
     let head =
-        ["SEED", "TCP", "OTHERS", "ENGINES", "BATCHES", "OFF", "BUSY", "BUSY", "SEGMENT", "SEGMENT", ""];
+        ["SEED", "MACHINE", "MHZ", "ENGINES", "BATCHES", "OFF", "BUSY", "BUSY", "SEGMENT", "SEGMENT", ""];
     let mut rows: Vec<Vec<String>> = vec![head.map(String::from).to_vec()];
     for p in points {
         let mbps = |outcome: &Outcome| format!("{} Mb/s", outcome.kbps / 1000);
         rows.push(vec![
             p.seed.to_string(),
-            format!("{}/8", p.duty[0]),
-            format!("{}/8{}", p.duty[1], if p.threads { " threads" } else { "" }),
+            p.machine.into(),
+            clocks(p),
             mbps(&p.engines),
             mbps(&p.batches),
             format!("{:+.0}%", p.rate_off()),
-            busy(&p.engines),
-            busy(&p.batches),
+            busy(p, &p.engines),
+            busy(p, &p.batches),
             p.engines.bytes_per_segment.to_string(),
             p.batches.bytes_per_segment.to_string(),
             if p.agrees() { "agree" } else { "differ" }.into(),
         ]);
     }
-    format!("{system}: cores in parts of 1600 MHz; engines, then batches\n{}", eft_text::columns(&rows))
+    format!(
+        "{system}: front server, tcp, the filter if there is one, ip, driver; engines, then batches\n{}",
+        eft_text::columns(&rows)
+    )
 }
 
 fn json(point: &Point) -> serde_json::Value {
@@ -134,6 +190,6 @@ fn json(point: &Point) -> serde_json::Value {
                             "bytes_per_segment": outcome.bytes_per_segment,
                             "bytes_per_acknowledgement": outcome.bytes_per_acknowledgement })
     };
-    serde_json::json!({ "seed": point.seed, "duty_eighths": point.duty, "threads": point.threads,
+    serde_json::json!({ "seed": point.seed, "machine": point.machine, "mhz": clocks(point),
                         "engines": of(&point.engines), "batches": of(&point.batches), "agree": point.agrees() })
 }

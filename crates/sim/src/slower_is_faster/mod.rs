@@ -5,3 +5,4 @@ pub mod fit;
 pub mod models;
 pub mod reasons;
 pub mod runs;
+pub mod tiers;

@@ -6,10 +6,12 @@ use eft_messages::{ComponentId, Encoded, Role};
 
 impl Stack {
     /// Messages that wait for a server, by sender.
-    pub fn waiting(&self, reader: ComponentId) -> Vec<(ComponentId, Vec<Encoded>)> {
-        let own = self.numbers.iter().filter(|n| n.reader == reader);
-        let queues = own.filter_map(|n| Some((n.writer, n.queue.as_ref()?)));
-        queues.map(|(writer, queue)| (writer, queue.waiting().collect())).collect()
+    pub fn waiting(
+        &self,
+        reader: ComponentId,
+    ) -> impl Iterator<Item = (ComponentId, impl Iterator<Item = Encoded>)> {
+        let own = self.numbers.iter().filter(move |n| n.reader == reader);
+        own.filter_map(|n| Some((n.writer, n.queue.as_ref()?.waiting())))
     }
 
     /// Whether a turn of this server would find something to do.

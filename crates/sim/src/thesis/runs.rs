@@ -34,29 +34,61 @@ pub enum Stack {
     Eft,
 }
 
+/// The stack of the thesis, and eft's.
+fn own(calibration: &Calibration) -> Reader<'_> {
+    Reader { calibration, system: "without_offloads", base: "newtos" }
+}
+
+fn eft(calibration: &Calibration) -> Reader<'_> {
+    Reader { calibration, system: "eft", base: "eft" }
+}
+
 /// A machine with a stack on it.
-struct Bench {
-    profile: Profile,
+pub(super) struct Bench {
+    pub(super) profile: Profile,
     chip: Chip,
     seed: u64,
 }
 
 impl Bench {
-    fn new(
+    pub(super) fn new(
         (calibration, stack): (&Calibration, Stack),
         cards: u64,
         ablation: Ablation,
         seed: u64,
     ) -> Result<Self, CalibrationError> {
-        let own = Reader { calibration, system: "without_offloads", base: "newtos" };
-        let eft = Reader { calibration, system: "eft", base: "eft" };
-        let mut profile = read(if stack == Stack::Eft { &eft } else { &own }, ablation)?;
-        profile.streams = (own.system("streams_of_card")? * cards) as usize;
+        let cards_of = own(calibration);
+        let from = if stack == Stack::Eft { eft(calibration) } else { own(calibration) };
+        let mut profile = read(&from, ablation)?;
+        profile.streams = (cards_of.system("streams_of_card")? * cards) as usize;
         if stack == Stack::Newtos {
-            profile.polling.percent[Server::Driver as usize] = own.system("driver_poll_percent")?;
+            profile.polling.percent[Server::Driver as usize] = cards_of.system("driver_poll_percent")?;
             profile.polling.driver_is_tireless = true;
         }
         Ok(Self { profile, chip: calibration.chip()?, seed })
+    }
+
+    /// The Xeon has four cards, and ip a filter.
+    pub(super) fn with_filter(
+        of: (&Calibration, Stack),
+        ablation: Ablation,
+        seed: u64,
+    ) -> Result<Self, CalibrationError> {
+        let mut bench = Self::new(of, 4, ablation, seed)?;
+        let from = own(of.0);
+        let profile = &mut bench.profile;
+        profile.network.mbps = from.system("link_mbps")?;
+        if of.1 == Stack::Newtos {
+            profile.polling.percent[Server::Ip as usize] = from.system("ip_poll_percent")?;
+        }
+        let costs = if of.1 == Stack::Eft { eft(of.0) } else { from };
+        profile.filter = Some(Filter {
+            question: costs.message("filter_question_cycles")?,
+            verdict: costs.message("ip_verdict_cycles")?,
+            // eft's ip asks once a flow (docs/performance.md), which bulk does not feel.
+            grants: of.1 == Stack::Eft,
+        });
+        Ok(bench)
     }
 
     fn clock(&self, mhz: u64) -> Clock {
@@ -64,12 +96,19 @@ impl Bench {
     }
 
     /// Each on a core of its own.
-    fn seats(&self, [posix, tcp, ip, driver]: [u64; 4]) -> [Seat; 4] {
+    pub(super) fn seats(&self, [posix, tcp, ip, driver]: [u64; 4]) -> [Seat; 4] {
         let mut core = 0;
         [posix, tcp, ip, driver].map(|mhz| {
             core += 1;
             Seat { core, thread: 0, clock: self.clock(mhz) }
         })
+    }
+
+    /// The same with the filter.
+    pub(super) fn filtered(&self, [posix, tcp, filter, ip, driver]: [u64; 5]) -> Setting {
+        let mut setting = Setting::of(self.seats([posix, tcp, ip, driver]));
+        setting.seats[Server::Filter as usize] = Seat { core: 9, thread: 0, clock: self.clock(filter) };
+        setting
     }
 
     fn run(&self, setting: &Setting) -> Outcome {
@@ -133,8 +172,11 @@ pub const OPTERON: [[u64; 4]; 12] = [
     [800, 800, 800, 800],
 ];
 
+/// The Opteron's.
+pub(super) const CARDS: u64 = 5;
+
 fn opteron(of: (&Calibration, Stack), seed: u64, figures: &mut Figures) -> Result<(), CalibrationError> {
-    let mut bench = Bench::new(of, 5, Ablation::default(), seed)?;
+    let mut bench = Bench::new(of, CARDS, Ablation::default(), seed)?;
     for mhz in OPTERON {
         let [posix, tcp, ip, driver] = mhz;
         let name = format!("opteron/{posix}x{tcp}x{ip}x{driver}");
@@ -180,9 +222,13 @@ pub const XEON: [[u64; 5]; 9] = [
     [1600, 1600, 2267, 2267, 1600],
 ];
 
-fn with_filter(seats: [Seat; 4], filter: Seat) -> Setting {
-    let [posix, tcp, ip, driver] = seats;
-    Setting { seats: [posix, tcp, ip, driver, filter] }
+/// Of Figure 4.8: four servers on the threads of two cores, tcp with ip and the driver with the filter.
+pub(super) fn on_threads(mut setting: Setting) -> Setting {
+    for (server, other) in [(Server::Ip, Server::Tcp), (Server::Filter, Server::Driver)] {
+        let seat = setting.seats[other as usize];
+        setting.seats[server as usize] = Seat { thread: 1, ..seat };
+    }
+    setting
 }
 
 fn xeon(
@@ -191,31 +237,18 @@ fn xeon(
     seed: u64,
     figures: &mut Figures,
 ) -> Result<(), CalibrationError> {
-    let mut bench = Bench::new(of, 4, ablation, seed)?;
-    let from = Reader { calibration: of.0, system: "without_offloads", base: "newtos" };
-    bench.profile.network.mbps = from.system("link_mbps")?;
-    // eft's ip asks once a flow (docs/performance.md), which bulk does not feel.
-    if of.1 == Stack::Newtos {
-        bench.profile.polling.percent[Server::Ip as usize] = from.system("ip_poll_percent")?;
-        bench.profile.filter = Some(Filter {
-            question: from.message("filter_question_cycles")?,
-            verdict: from.message("ip_verdict_cycles")?,
-        });
-    }
-    let boosted = [1600, 1600, 1600, 2267 + from.system("boost_khz")? / 1000, 1600];
+    let bench = Bench::with_filter(of, ablation, seed)?;
+    let boosted = [1600, 1600, 1600, 2267 + own(of.0).system("boost_khz")? / 1000, 1600];
     for mhz in XEON.into_iter().chain([boosted]) {
-        let [posix, tcp, filter, ip, driver] = mhz;
-        let filter_seat = Seat { core: 9, thread: 0, clock: bench.clock(filter) };
-        let setting = with_filter(bench.seats([posix, tcp, ip, driver]), filter_seat);
+        let ip = mhz[3];
+        let setting = bench.filtered(mhz);
         let boosts = if ip > 2267 { "boosted".into() } else { mhz.map(|mhz| mhz.to_string()).join("x") };
         bench.put(figures, &format!("xeon{suffix}/{boosts}"), &setting);
     }
-    let [posix, tcp, ip, driver] = bench.seats([2267; 4]);
-    let filter = Seat { core: 9, ..driver };
-    let sibling = |seat: Seat, other: Seat| Seat { core: other.core, thread: 1, ..seat };
-    let threads = with_filter([posix, tcp, sibling(ip, tcp), driver], sibling(filter, driver));
-    bench.put(figures, &format!("xeon{suffix}/threads"), &threads);
-    let shared = with_filter([posix, tcp, Seat { core: tcp.core, ..ip }, driver], filter);
+    let full = bench.filtered([2267; 5]);
+    bench.put(figures, &format!("xeon{suffix}/threads"), &on_threads(full));
+    let mut shared = full;
+    shared.seats[Server::Ip as usize].core = full.seats[Server::Tcp as usize].core;
     bench.put(figures, &format!("xeon{suffix}/tcp+ip"), &shared);
     Ok(())
 }

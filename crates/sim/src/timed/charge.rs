@@ -1,6 +1,7 @@
 //! The cost of a server's turn, by the messages that wait for it.
 
 use eft_component::server::Budget;
+use eft_messages::filter::{FilterToIp, IpToFilter};
 use eft_messages::nic::{IpToNic, NicToIp};
 use eft_messages::transport::{IpToTransport, TransportToIp};
 use eft_messages::{ComponentId, Encoded, Role};
@@ -13,8 +14,12 @@ use crate::stack::Stack;
 pub const NIC: ComponentId = ComponentId::nic(0);
 
 /// The servers of a stack on the data path.
-pub const ON_THE_WAY: [(Server, ComponentId); 3] =
-    [(Server::Tcp, ComponentId::TCP), (Server::Ip, ComponentId::IP), (Server::Driver, NIC)];
+pub const ON_THE_WAY: [(Server, ComponentId); 4] = [
+    (Server::Tcp, ComponentId::TCP),
+    (Server::Ip, ComponentId::IP),
+    (Server::Driver, NIC),
+    (Server::Filter, ComponentId::FILTER),
+];
 
 pub fn component(server: Server) -> Option<ComponentId> {
     ON_THE_WAY.into_iter().find(|(s, _)| *s == server).map(|(_, component)| component)
@@ -67,6 +72,7 @@ pub fn times(work: Work, count: u64) -> Work {
 
 /// Giving a received buffer back is part of what its message costs.
 fn of_message(profile: &Profile, from: ComponentId, to: Server, line: &Encoded) -> Work {
+    let filter = profile.filter.unwrap_or_default();
     match (to, from.role) {
         (Server::Tcp, Role::Ip) => match IpToTransport::decode(line) {
             Some(IpToTransport::Deliver { .. }) => profile.tcp.acknowledgement,
@@ -80,6 +86,14 @@ fn of_message(profile: &Profile, from: ComponentId, to: Server, line: &Encoded) 
         (Server::Ip, Role::Nic) => match NicToIp::decode(line) {
             Some(NicToIp::Received { .. }) => profile.ip.acknowledgement,
             Some(NicToIp::Sent { .. }) => profile.ip.sent,
+            _ => Work::default(),
+        },
+        (Server::Ip, Role::Filter) => match FilterToIp::decode(line) {
+            Some(FilterToIp::Verdict { .. } | FilterToIp::Grant { .. }) => filter.verdict,
+            _ => Work::default(),
+        },
+        (Server::Filter, Role::Ip) => match IpToFilter::decode(line) {
+            Some(IpToFilter::Ask { .. }) => filter.question,
             _ => Work::default(),
         },
         (Server::Driver, Role::Ip) => match IpToNic::decode(line) {
@@ -96,11 +110,12 @@ pub fn charge(profile: &Profile, stack: &Stack, server: Server, frames: usize, b
     let mut charge = Charge::default();
     let Some(component) = component(server) else { return charge };
     for (from, lines) in stack.waiting(component) {
-        let taken = &lines[..lines.len().min(budget)];
-        charge.taken.of.push((from, taken.len()));
-        for line in taken {
-            charge.work += of_message(profile, from, server, line);
+        let mut count = 0;
+        for line in lines.take(budget) {
+            count += 1;
+            charge.work += of_message(profile, from, server, &line);
         }
+        charge.taken.of.push((from, count));
     }
     if server == Server::Driver {
         charge.taken.frames = frames.min(budget);
@@ -111,10 +126,9 @@ pub fn charge(profile: &Profile, stack: &Stack, server: Server, frames: usize, b
 
 /// Segments that tcp has given to ip, and ip has not taken.
 pub fn segments_waiting(stack: &Stack) -> u64 {
-    let queues = stack.waiting(ComponentId::IP);
-    let of_tcp = queues.iter().filter(|(from, _)| *from == ComponentId::TCP).flat_map(|(_, lines)| lines);
-    of_tcp.filter(|line| matches!(TransportToIp::decode(line), Some(TransportToIp::Send { .. }))).count()
-        as u64
+    let queues = stack.waiting(ComponentId::IP).filter(|(from, _)| *from == ComponentId::TCP);
+    let is_segment = |line: &Encoded| matches!(TransportToIp::decode(line), Some(TransportToIp::Send { .. }));
+    queues.flat_map(|(_, lines)| lines).filter(is_segment).count() as u64
 }
 
 #[cfg(test)]

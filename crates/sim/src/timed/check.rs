@@ -1,15 +1,9 @@
 //! The two tiers held against each other, at random points: a setting of the cores, a draw of the parameters.
 
-use eft_base::random::Random;
-
 use super::run::run;
-use crate::batch::calibrated::{Ablation, profile};
 use crate::batch::run::{Outcome, Span, run_for};
 use crate::batch::servers::{SERVERS, Server};
-use crate::batch::{Profile, Seat, Setting};
-use crate::calibration::{Calibration, CalibrationError};
-use crate::hardware::Clock;
-use crate::hardware::clock::DUTY_STEPS;
+use crate::batch::{Profile, Setting};
 
 /// Rates agree within this, percent.
 pub const RATE_PERCENT: u64 = 5;
@@ -24,21 +18,23 @@ const SPAN: Span = Span { warm_up_ms: 50, measured_ms: 600 };
 const TIMESTAMPED: u64 = 1448;
 const OVERHEAD_TIMESTAMPED: u64 = 90;
 
-#[derive(Clone, Copy, Debug)]
-pub struct Point {
-    pub seed: u64,
-    /// Steps of the duty cycle of tcp's core and of the others'.
-    pub duty: [u64; 2],
-    /// ip and driver are threads of one core.
-    pub threads: bool,
-    pub engines: Outcome,
-    pub batches: Outcome,
+/// A configuration of some machine, and a draw.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub machine: &'static str,
+    pub profile: Profile,
+    pub setting: Setting,
 }
 
-fn setting(khz: u64, [tcp, others]: [u64; 2], threads: bool) -> Setting {
-    let seat = |core, thread, duty| Seat { core, thread, clock: Clock { khz, duty } };
-    let driver = if threads { seat(2, 1, others) } else { seat(3, 0, others) };
-    Setting::of([seat(0, 0, DUTY_STEPS), seat(1, 0, tcp), seat(2, 0, others), driver])
+#[derive(Clone, Debug)]
+pub struct Point {
+    pub seed: u64,
+    pub machine: &'static str,
+    pub setting: Setting,
+    /// There is a filter.
+    pub is_filtered: bool,
+    pub engines: Outcome,
+    pub batches: Outcome,
 }
 
 /// Timestamps in each segment, if tier 1 has them.
@@ -50,19 +46,22 @@ fn as_engines(profile: &Profile) -> Profile {
     profile
 }
 
-/// The point of this number.
-pub fn point(calibration: &Calibration, system: &str, seed: u64) -> Result<Point, CalibrationError> {
-    let mut random = Random::new(seed);
-    let mut duty = || 1 + random.below(DUTY_STEPS);
-    let duty = [duty(), duty()];
-    let threads = random.below(4) == 0;
-    let khz = calibration.get("machine", "lowest_khz")?;
-    let (profile, setting) =
-        (profile(&calibration.draw(seed), system, Ablation::default())?, setting(khz, duty, threads));
-    let profile = as_engines(&profile);
-    let engines = run(&profile, &setting, seed, SPAN);
-    let batches = run_for(&profile, &setting, seed, SPAN);
-    Ok(Point { seed, duty, threads, engines, batches })
+/// Runs both tiers.
+pub fn point(case: Case, seed: u64) -> Point {
+    point_of(case, seed, SPAN)
+}
+
+/// The same over another time.
+pub fn point_of(case: Case, seed: u64, span: Span) -> Point {
+    let (profile, setting) = (as_engines(&case.profile), case.setting);
+    Point {
+        seed,
+        machine: case.machine,
+        setting,
+        is_filtered: profile.filter.is_some(),
+        engines: run(&profile, &setting, seed, span),
+        batches: run_for(&profile, &setting, seed, span),
+    }
 }
 
 impl Point {

@@ -16,23 +16,28 @@ use crate::hardware::PS_PER_MS;
 use crate::link::Conditions;
 use crate::simulation::{Settings, Simulation};
 
-const TOPOLOGY: &str = r#"
-[[component]]
-name = "sockets"
-[[component]]
-name = "tcp"
-[[component]]
-name = "ip"
-[[component]]
-name = "nic"
-[[edge]]
-between = ["sockets", "tcp"]
-capacity = 1024
-[[edge]]
-between = ["tcp", "ip"]
-[[edge]]
-between = ["ip", "nic"]
-"#;
+/// Messages of a queue between two servers: of eft, and for so many that all that the streams' windows hold finds room. How long
+/// NewtOS' queues are is not known, and tier 2's have no end; ip drops acknowledgements that find no room.
+const QUEUE: usize = 1024;
+const LONG_QUEUE: usize = 4096;
+
+/// The servers on the way of packets, the filter among them if the profile has one.
+fn topology(profile: &Profile) -> String {
+    let queue = if profile.modern_tcp { QUEUE } else { LONG_QUEUE };
+    let filter = profile.filter.map(|_| "filter");
+    let servers = ["sockets", "tcp", "ip", "nic"].into_iter().chain(filter);
+    let edges = [("sockets", "tcp"), ("tcp", "ip"), ("ip", "nic")];
+    let edges = edges.into_iter().chain(filter.map(|filter| ("ip", filter)));
+    let servers = servers.map(|name| format!("[[component]]\nname = \"{name}\"\n"));
+    let edges = edges
+        .map(|(one, other)| format!("[[edge]]\nbetween = [\"{one}\", \"{other}\"]\ncapacity = {queue}\n"));
+    servers.chain(edges).collect()
+}
+
+/// Connections have states, and so grants.
+const GRANTING: &str = "block all\npass proto { icmp tcp } keep state\n";
+/// Verdicts may differ from packet to packet of a connection, so the filter grants nothing.
+const QUESTIONING: &str = "pass all\nblock proto tcp flags U/U\n";
 
 /// Congestion control opens the engines' windows later than tier 2 does: so much longer before anything is counted.
 const SLOW_START_PS: u64 = 15 * PS_PER_MS;
@@ -49,7 +54,8 @@ const OLD_TCP: [(&str, &str); 4] = [
 fn connected(profile: &Profile, seed: u64) -> Simulation {
     let settings = Settings {
         conditions: Conditions { delay: Duration::from_micros(5), ..Conditions::default() },
-        topology: TOPOLOGY.into(),
+        topology: topology(profile),
+        rules: if profile.questions().is_some() { QUESTIONING } else { GRANTING }.into(),
         transport: if profile.modern_tcp { Vec::new() } else { OLD_TCP.to_vec() },
         geometry: Geometry {
             slots: 2 * profile.streams + 8,

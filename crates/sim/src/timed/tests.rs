@@ -5,7 +5,6 @@ use crate::batch::calibrated::{Ablation, profile};
 use crate::batch::servers::Server;
 use crate::calibration::Calibration;
 use crate::hardware::Clock;
-use crate::timed::check::{orders, point};
 
 fn newtos() -> Profile {
     profile(&Calibration::e5520().unwrap(), "newtos", Ablation::default()).unwrap()
@@ -39,14 +38,4 @@ fn turns_of_real_servers_cost_what_waits_for_them() {
         "segments that tcp sends are charged"
     );
     assert!((5_000..66_000).contains(&outcome.bytes_per_segment), "{outcome:?}");
-}
-
-/// Nearer points they do not always order alike, and their rates differ: `eft sim tiers` says how much (docs/simulator.md).
-#[test]
-fn the_tiers_order_alike_what_lies_far_apart() {
-    let calibration = Calibration::e5520().unwrap();
-    let points: Vec<_> = (0..8).map(|seed| point(&calibration, "newtos", seed).unwrap()).collect();
-    let (apart, differ) = orders(&points, 30);
-    assert!(apart > 10 && differ == 0, "{points:?}");
-    assert!(points.iter().all(|point| point.rate_off().abs() < 30.0), "{points:?}");
 }
