@@ -1,6 +1,6 @@
 //! What an end excludes: text that nobody will read, and a FIN for which the peer has no room. And what a path error leaves.
 
-use crate::app::App;
+use crate::app::{App, Plan};
 use crate::closing::states;
 use crate::script::*;
 use crate::world::{Conditions, World};
@@ -138,4 +138,29 @@ fn every_peer_is_told_when_the_stack_ends() {
     assert_eq!(w.sides[1].counter("resets_sent"), COUNT as u64);
     assert_eq!(established(&w), 0);
     assert!(w.sides[0].app.streams.iter().all(|s| s.error == ECONNRESET), "how they ended");
+}
+
+/// The reset of a connection on which much is under way comes behind what its peer has not got, some of it lost where it waits for
+/// the link. What the peer says then is answered with a reset, too.
+#[test]
+fn a_peer_that_is_sent_data_is_told_when_the_stack_ends() {
+    for seed in 0..20 {
+        let conditions = Conditions { rate: 100, queue: 30_000 + 10_000 * seed, ..Conditions::default() };
+        let mut w = World::new(seed, conditions);
+        let sends = Plan { send: u64::MAX / 4, ..quiet_plan() };
+        App::listen(&mut w, 1, PORT, 4, sends);
+        App::connect(&mut w, 0, PORT, quiet_plan());
+        w.run_for(Duration::from_millis(300 + seed));
+        let received = w.sides[0].app.streams[0].received;
+        assert!(received > 100_000, "{received}");
+        w.at(1).event(Event::Configure { key: "farewell".into(), value: Vec::new() });
+        w.turn(1);
+        w.run_for(Duration::from_millis(200));
+        assert_eq!(w.sides[0].app.streams[0].error, ECONNRESET, "seed {seed}");
+        // Nothing is sent any more.
+        let sent = w.sides[1].counter("sent_segments");
+        w.run_for(Duration::from_secs(5));
+        assert_eq!(w.sides[1].counter("sent_segments"), sent);
+        assert!(w.sides[1].app.streams.iter().all(|s| s.error == ECONNRESET), "its program is told, too");
+    }
 }
