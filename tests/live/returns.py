@@ -7,7 +7,8 @@ import signal
 import socket
 import time
 
-from crashes import ends_for_good
+from adoption import ended
+from crashes import ends_for_good, only_keeper
 from harness import Scene, Stack, check, end, everywhere, in_url, loopback, processes_of_eft, sh, wait_until
 from programs import children, nginx_config
 
@@ -111,9 +112,18 @@ KEEP = ("--keep", "1")
 
 
 # Never answers.
+# Hears and says nothing at port 7001, and sends for ever at 7002.
 SILENT = """
-import socket, sys
-s = socket.create_server((sys.argv[1], 7001), family=socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET)
+import socket, sys, threading
+def listener(port):
+    return socket.create_server((sys.argv[1], port), family=socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET)
+def send(listener):
+    c, _ = listener.accept()
+    try:
+        while True: c.sendall(bytes(1 << 20))
+    except OSError: pass
+s = listener(7001)
+threading.Thread(target=send, args=(listener(7002),), daemon=True).start()
 print("listening", flush=True)
 all = []
 while True:
@@ -121,6 +131,20 @@ while True:
     all.append(c)
     c.recv(100)
     print("heard", flush=True)
+"""
+
+# Says when it has taken some, and how it ended.
+TAKING = """
+import socket, sys
+c = socket.create_connection((sys.argv[1], 7002))
+taken = 0
+try:
+    while piece := c.recv(1 << 18):
+        if taken < 1 << 24 <= taken + len(piece): print("takes", flush=True)
+        taken += len(piece)
+    print("was closed", flush=True)
+except ConnectionResetError:
+    print("was reset", flush=True)
 """
 
 
@@ -276,30 +300,67 @@ def programs_sleep_when_all_of_eft_is_killed():
             check(ratio < 0.1, f"{name} burns {ratio:.2f} CPUs without stack and custodian")
 
 
+class Peers:
+    """Connections to a program on a stack that never answers them, and one to which it sends as fast as it can."""
+
+    def __init__(self, scene, stack, bulk=False):
+        server = scene.start(*stack.on("python3", "-c", SILENT, stack.address), log="silent.log")
+        wait_until(lambda: "listening" in server.log.read_text(), 10, "the server to listen")
+        self.all = [socket.create_connection((stack.address, 7001)) for _ in range(20)]
+        for peer in self.all:
+            peer.sendall(b"are you there?")
+        wait_until(lambda: server.log.read_text().count("heard") == len(self.all), 10, "the server to hear everybody")
+        self.bulk = scene.start("python3", "-c", TAKING, stack.address, log="taking.log") if bulk else None
+        if bulk:
+            wait_until(lambda: "takes" in self.bulk.log.read_text(), 10, "data to flow")
+
+    def are_told(self, what):
+        for peer in self.all:
+            peer.settimeout(5)
+            try:
+                check(False, f"{peer.recv(1)} from a stack that was {what}")
+            except ConnectionResetError:
+                peer.close()
+            except TimeoutError:
+                check(False, f"nobody told the peers of a stack that was {what}")
+        if self.bulk:
+            wait_until(lambda: self.bulk.poll() is not None, 5, f"who takes data to be told that its stack was {what}")
+            check("was reset" in self.bulk.log.read_text(), self.bulk.log.read_text())
+
+
 def peers_hear_that_their_stack_has_ended():
     """They wait for bytes, and would for ever: nobody answers at the address of a stack that has ended."""
     for how, what in ((signal.SIGTERM, "told to end"), (signal.SIGKILL, "killed, and nobody came")):
         with Scene("returns-peers") as scene:
             stack = Stack(scene, extra=KEEP)
-            server = scene.start(*stack.on("python3", "-c", SILENT, stack.address), log="silent.log")
-            wait_until(lambda: "listening" in server.log.read_text(), 10, "the server to listen")
-            peers = [socket.create_connection((stack.address, 7001)) for _ in range(20)]
-            for peer in peers:
-                peer.sendall(b"are you there?")
-            wait_until(lambda: server.log.read_text().count("heard") == len(peers), 10, "the server to hear everybody")
+            peers = Peers(scene, stack)
             ends_for_good(stack, how)
-            for peer in peers:
-                peer.settimeout(5)
-                try:
-                    check(False, f"{peer.recv(1)} from a stack that was {what}")
-                except ConnectionResetError:
-                    peer.close()
-                except TimeoutError:
-                    check(False, f"nobody told the peers of a stack that was {what}")
+            peers.are_told(what)
+
+
+def peers_hear_of_a_stack_whose_supervisor_and_keeper_were_killed():
+    """Nobody can ever adopt its servers then. A server at work looks at no control socket, one that sleeps does so late."""
+    for turn in range(8):
+        with Scene("returns-orphans") as scene:
+            stack = Stack(scene, extra=("--keep", "20"))
+            peers = Peers(scene, stack, bulk=turn % 2 == 1)
+            servers = {name: c["pid"] for name, c in stack.components().items() if c["pid"]}
+            time.sleep(0.3)
+            victims = [stack.process.pid, only_keeper(stack)]
+            for victim in victims if turn % 4 < 2 else victims[::-1]:
+                os.kill(victim, signal.SIGKILL)
+            began = time.monotonic()
+            stack.process.wait()
+            peers.are_told("killed with its keeper")
+            told = time.monotonic() - began
+            wait_until(lambda: all(ended(pid) for pid in servers.values()), 10, f"the servers to end: {servers}")
+            print(f"        told within {1000 * told:.0f} ms, all ended within {1000 * (time.monotonic() - began):.0f} ms", flush=True)
+            check(not sh("ip", "link", "show", "dev", stack.device, ok=False).stdout, "its device is left")
 
 
 CASES = [
     peers_hear_that_their_stack_has_ended,
+    peers_hear_of_a_stack_whose_supervisor_and_keeper_were_killed,
     programs_outlive_a_stack_that_is_told_to_end,
     programs_outlive_a_stack_that_is_killed,
     programs_sleep_when_all_of_eft_is_killed,

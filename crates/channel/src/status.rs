@@ -20,6 +20,8 @@ const STEPS: usize = 72;
 const TICKS: usize = 128;
 /// On a line of its own: the kernel writes it when the owner dies.
 const LIFE: usize = 192;
+/// On a line of its own: neighbours read it, and it is written once.
+const ALONE: usize = 256;
 const ACCOUNT: usize = 1024;
 const COUNTERS: usize = 8192;
 const _: () = assert!(ACCOUNT + ACCOUNT_LEN <= COUNTERS);
@@ -109,6 +111,15 @@ impl Status {
     pub fn life_word(&self) -> Shared<AtomicU32> {
         // SAFETY: an atomic word; the length was checked in `new`.
         unsafe { self.segment.shared(LIFE) }.expect("status page length was checked")
+    }
+
+    /// Owner: whether nobody is left who could start it again. Neighbours read it.
+    pub fn set_alone(&self, alone: bool) {
+        self.word(ALONE).store(alone.into(), Ordering::Release);
+    }
+
+    pub fn is_alone(&self) -> bool {
+        self.word(ALONE).load(Ordering::Acquire) != 0
     }
 
     /// Owner: adds to a counter. Counters beyond [`COUNTERS_MAX`] do not exist.

@@ -9,8 +9,7 @@
 
 use crate::devices::packet;
 use crate::protocol::{CONTROL_FD, PACKET_MAX, encode};
-use crate::{Doing, Error, Result, futex, memory, operator, scm};
-use eft_channel::notify::Doorbell;
+use crate::{Doing, Error, Result, operator, scm};
 use eft_host::clock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -21,7 +20,6 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// From the supervisor. Brackets name the descriptors that come along.
@@ -79,12 +77,6 @@ const WHILE_SERVERS_LIVE: u32 = 5;
 
 /// How long servers may take to end when no successor has come.
 const END: Duration = Duration::from_secs(1);
-
-/// The name of the entry that is the keeper's own: when no successor has come, it sends the value to the first descriptor, a control
-/// socket, and rings the second, that server's bell. So connections end for their peers, too.
-pub const FAREWELL: &str = "farewell";
-/// How long servers have for it.
-const LEAVE: Duration = Duration::from_millis(50);
 
 struct Keeper {
     entries: Entries,
@@ -173,12 +165,9 @@ impl Keeper {
         }
     }
 
-    /// Servers that nobody has adopted read the end of their control sockets when these entries are gone, and end. One that
-    /// hangs is killed.
+    /// Servers that nobody has adopted read the end of their control sockets when these entries are gone, and end, once tcp has told
+    /// its peers. One that hangs is killed.
     fn end_servers(&mut self) {
-        if self.entries.get(FAREWELL).and_then(say_farewell).is_some() {
-            std::thread::sleep(LEAVE);
-        }
         let processes: Vec<Entry> =
             self.entries.extract_if(.., |name, _| is_process(name)).map(|(_, entry)| entry).collect();
         self.entries.clear();
@@ -266,17 +255,6 @@ impl Keeper {
             self.supervisor = Some(successor);
         }
     }
-}
-
-/// `None`: the server cannot be told.
-fn say_farewell(entry: &Entry) -> Option<()> {
-    let [control, bell] = &entry.fds[..] else { return None };
-    scm::send(control, &entry.value, &[], true).ok()?;
-    // SAFETY: Doorbell is one atomic.
-    let bell = unsafe { memory::map(bell, true).ok()?.shared::<Doorbell>(0) }.ok()?;
-    bell.word().fetch_add(1, Ordering::Release);
-    futex::wake(bell.word());
-    Some(())
 }
 
 /// Whether an entry is that of a server's process, or of a standby's.

@@ -195,6 +195,8 @@ pub enum ToServer {
         domain: DomainId,
         slot: u32,
     },
+    /// The keeper has its end of this socket: from now on only the end of both keeper and supervisor ends it.
+    Kept,
 }
 
 /// What tcp is told when the stack ends: nobody will answer its peers any more, so it resets their connections.

@@ -1,11 +1,18 @@
 //! What leaves at the end of a turn.
 
-use super::{QUIET_MAX, Server, counter};
+use super::{Port, QUIET_MAX, Server, counter};
 use crate::World;
 use crate::component::{Component, Output};
-use eft_channel::notify::Wake;
+use eft_channel::notify::{Wake, ring_once};
 
 impl<C: Component> Server<C> {
+    /// Wakes the peers that sleep, though there is no message for them.
+    pub fn wake_peers(&self, world: &mut impl World<Effect = C::Effect>) {
+        for Port { peer, doorbell, peer_state, .. } in self.ports.iter().map(|c| &c.port) {
+            world.wake(*peer, ring_once(doorbell, peer_state), doorbell);
+        }
+    }
+
     /// Moves the outbox into the queues, carries out effects, and wakes sleeping peers.
     pub(super) fn publish(&mut self, world: &mut impl World<Effect = C::Effect>) {
         if self.fault.is_some() {

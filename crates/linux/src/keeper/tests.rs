@@ -63,27 +63,6 @@ fn it_waits_longer_while_a_server_lives() {
 }
 
 #[test]
-fn connections_end_for_their_peers_when_nobody_has_come() {
-    use crate::protocol::{ToServer, farewell};
-    let (control, server) = scm::pair().unwrap();
-    let bell = memory::create("eft-bell", 4096).unwrap();
-    let word = memory::map(&bell, true).unwrap();
-    // SAFETY: Doorbell is one atomic.
-    let word = unsafe { word.shared::<Doorbell>(0) }.unwrap();
-    let (_ours, theirs) = scm::pair().unwrap();
-    let mut keeper = keeper(theirs);
-    let entry = Entry { value: encode(&farewell()), fds: vec![control, bell] };
-    keeper.entries.insert(FAREWELL.into(), entry);
-    keeper.end_servers();
-    let mut buffer = vec![0; PACKET_MAX];
-    let (n, _) = scm::receive(&server, &mut buffer, true).unwrap();
-    let told: ToServer = postcard::from_bytes(&buffer[..n]).unwrap();
-    assert!(matches!(told, ToServer::Configure { key, .. } if key == "farewell"), "{:?}", &buffer[..n]);
-    assert_eq!(word.word().load(Ordering::Acquire), 1, "it sleeps on");
-    assert_eq!(scm::receive(&server, &mut buffer, true).map(|(n, _)| n), Ok(0), "its end");
-}
-
-#[test]
 fn who_comes_when_it_is_ending_begins_afresh() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("keeper");

@@ -59,6 +59,12 @@ pub trait Hosted {
     /// Tells the supervisor that the code of this process has changed.
     fn tell_of_change(&self);
 
+    /// Whether a neighbour knows that nobody is left who could start anybody again.
+    fn hears_of_the_end(&self) -> bool;
+
+    /// Whether it knows that itself, by the end of its control socket, and ends soon.
+    fn is_alone(&self) -> bool;
+
     /// Whether it was told to end.
     fn has_ended(&self) -> bool;
 

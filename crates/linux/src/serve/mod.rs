@@ -8,12 +8,14 @@
 mod applications;
 mod cores;
 mod hosted;
+mod live;
 mod missing;
 mod park;
 mod process;
 mod queues;
 mod server;
 mod setup;
+mod solitude;
 mod surroundings;
 mod transport;
 

@@ -3,8 +3,9 @@
 //! On a shared core they go to the kernel at once; on a dedicated core they watch their bells for a bounded time first.
 //! Engines with peers only sleep in `futex_waitv` on all bells; those that also wait for descriptors sleep in
 //! `epoll_wait`, and peers wake them through their eventfd. The supervisor rings the bell after it has sent something; nobody rings
-//! it when neither supervisor nor keeper lives, so who sleeps on bells looks now and then.
+//! it when neither supervisor nor keeper lives, so who sleeps on bells looks now and then, and when a neighbour says so.
 
+mod control;
 mod place;
 
 pub use place::place;
@@ -18,7 +19,7 @@ use eft_channel::notify::{Doorbell, Mode, StateWord};
 use eft_channel::status::Status;
 use eft_component::server::counter;
 use eft_host::clock;
-use rustix::event::{PollFd, PollFlags, epoll, poll};
+use rustix::event::epoll;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -171,15 +172,6 @@ impl Parking {
             let token = epoll::EventData::new_u64((server as u64) << 2 | SURROUNDINGS);
             let _ = epoll::modify(set, device, token, events);
         }
-    }
-
-    /// Whether a control socket has something to read, of which its end is the last.
-    fn look(&self) -> bool {
-        // SAFETY: a server keeps its control socket open as long as it runs.
-        let control = |s: &Asleep| unsafe { BorrowedFd::borrow_raw(s.control) };
-        let all: Vec<BorrowedFd> = self.servers.iter().filter(|s| !s.retired).map(control).collect();
-        let mut all: Vec<PollFd> = all.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-        matches!(poll(&mut all, Some(&rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(1..))
     }
 
     /// Marks a server as ended: its status shows it asleep from now on.

@@ -81,6 +81,9 @@ impl Process {
                 continue;
             }
             self.servers[i].hear(self.parking.control_is_readable())?;
+            if self.servers[i].is_alone() {
+                self.parking.forget_control(i);
+            }
             if self.servers[i].has_ended() {
                 self.end(i);
                 continue;
@@ -152,6 +155,15 @@ impl Process {
             self.turns = 0;
             self.parking.check_descriptors();
             self.look_at_code();
+            self.look_around();
+        }
+    }
+
+    /// If a neighbour knows that nobody is left who could start it again, so may this process: it does not look by itself while it
+    /// works, since that costs a call.
+    fn look_around(&mut self) {
+        if self.servers.iter().any(|server| !server.has_ended() && server.hears_of_the_end()) {
+            self.parking.look_at_control();
         }
     }
 
@@ -181,5 +193,6 @@ impl Process {
             |watch| awake().for_each(|server| server.bells(&mut *watch)),
             || awake().any(|server| server.has_work()),
         );
+        self.look_around();
     }
 }

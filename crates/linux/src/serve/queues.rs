@@ -33,6 +33,7 @@ pub struct Neighbour {
     pub eventfd: OwnedFd,
     /// The number of the memory of its queue.
     pub queue: u64,
+    pub status: Status,
 }
 
 pub fn make_port(
@@ -41,7 +42,7 @@ pub fn make_port(
     theirs: &Segment,
     their_position: &Segment,
     our_position: &Segment,
-    status: Segment,
+    status: &Status,
 ) -> Result<Port> {
     let bad = |_| crate::Error::Protocol(format!("queue with {peer}: bad segment"));
     // SAFETY: Doorbell is one atomic.
@@ -52,7 +53,7 @@ pub fn make_port(
         consumer: Consumer::new(lines(theirs)?, position(our_position)?),
         doorbell: bell(ours)?,
         incoming: bell(theirs)?,
-        peer_state: Status::new(status).map_err(bad)?.state(),
+        peer_state: status.state(),
         same_thread: false,
     })
 }

@@ -2,14 +2,16 @@
 //! process's servers has its turn.
 
 use super::hosted::Hosted;
+use super::live::Live;
 use super::missing::MissingPools;
 use super::park::{self, Sleeper};
 use super::queues::{Neighbour, make_port};
+use super::solitude::{Due, Solitude};
 use super::{Domains, Setup, Surroundings, tell};
 use crate::protocol::{FromServer, PACKET_MAX, ToServer};
-use crate::{Doing, Result, futex, memory, scm};
+use crate::{Doing, Result, memory, protocol, scm};
 use eft_base::{DomainId, Instant, SocketId};
-use eft_channel::notify::{Doorbell, Wake};
+use eft_channel::notify::Doorbell;
 use eft_channel::status::Status;
 use eft_channel::{PoolView, Shared};
 use eft_component::server::counter;
@@ -17,8 +19,6 @@ use eft_component::{Component, FromWorld, Server, Step, World};
 use eft_cores::member::Place;
 use eft_host::clock;
 use eft_messages::ComponentId;
-use std::collections::HashMap;
-use std::marker::PhantomData;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
@@ -26,45 +26,6 @@ use std::sync::Arc;
 pub const BUDGET: usize = 128;
 /// Messages taken from the supervisor in one turn: one may bring the descriptors of 64 sockets.
 const CONTROL_PER_TURN: usize = 8;
-
-/// What the server loop needs from Linux.
-struct Live<C, S> {
-    surroundings: S,
-    component: PhantomData<C>,
-    neighbours: HashMap<ComponentId, Neighbour>,
-    now: Instant,
-    /// Neighbours that are to be accused before the supervisor, and their queues.
-    accused: Vec<(ComponentId, u64)>,
-}
-
-impl<C: Component, S: Surroundings<C>> World for Live<C, S> {
-    type Effect = C::Effect;
-
-    fn now(&mut self) -> Instant {
-        self.now = clock::now();
-        self.now
-    }
-
-    fn wake(&mut self, peer: ComponentId, how: Wake, doorbell: &Doorbell) {
-        match how {
-            Wake::None => {}
-            Wake::Futex => futex::wake(doorbell.word()),
-            Wake::Descriptor => {
-                if let Some(neighbour) = self.neighbours.get(&peer) {
-                    let _ = rustix::io::write(&neighbour.eventfd, &1u64.to_ne_bytes());
-                }
-            }
-        }
-    }
-
-    fn perform(&mut self, effect: C::Effect) {
-        self.surroundings.perform(effect);
-    }
-
-    fn accuse(&mut self, peer: ComponentId) {
-        self.accused.extend(self.neighbours.get(&peer).map(|neighbour| (peer, neighbour.queue)));
-    }
-}
 
 /// A server in its process.
 struct Running<C: Component, S: Surroundings<C>> {
@@ -90,6 +51,7 @@ struct Running<C: Component, S: Surroundings<C>> {
     /// Domains that it has mapped before it was ready, of which nobody hears before that: it would wake the supervisor.
     mapped: Vec<DomainId>,
     is_ready: bool,
+    solitude: Solitude,
 }
 
 /// Makes a server of a component; [`super::run`] runs it.
@@ -99,16 +61,11 @@ pub fn host<C: Component + 'static, S: Surroundings<C> + 'static>(
     surroundings: S,
 ) -> Box<dyn Hosted> {
     let Setup { identity, control, status, bell, eventfd, .. } = setup;
+    status.set_alone(false);
     Box::new(Running {
         peer: identity.peer,
         server: Server::new(component, status, identity.seed),
-        live: Live {
-            surroundings,
-            component: PhantomData,
-            neighbours: HashMap::new(),
-            now: clock::now(),
-            accused: Vec::new(),
-        },
+        live: Live::new(surroundings),
         control,
         // The supervisor may have sent something, and rung, before the bell was read for the first time: the first turn
         // reads the control socket in any case.
@@ -125,6 +82,7 @@ pub fn host<C: Component + 'static, S: Surroundings<C> + 'static>(
         buffer: vec![0; PACKET_MAX],
         mapped: Vec::new(),
         is_ready: false,
+        solitude: Solitude::default(),
     })
 }
 
@@ -184,6 +142,9 @@ impl<C: Component, S: Surroundings<C>> Hosted for Running<C, S> {
     }
 
     fn hear(&mut self, is_readable: bool) -> Result<()> {
+        if self.solitude.has_begun() {
+            self.leave(clock::now())?;
+        }
         let rung = self.bell.value();
         if rung == self.bell_seen && !is_readable {
             return Ok(());
@@ -207,7 +168,7 @@ impl<C: Component, S: Surroundings<C>> Hosted for Running<C, S> {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.deadline
+        self.deadline.into_iter().chain(self.solitude.deadline()).min()
     }
 
     fn has_message(&self) -> bool {
@@ -238,6 +199,14 @@ impl<C: Component, S: Surroundings<C>> Hosted for Running<C, S> {
 
     fn tell_of_change(&self) {
         tell(&self.control, &FromServer::Altered, &[]);
+    }
+
+    fn hears_of_the_end(&self) -> bool {
+        self.live.neighbours.values().any(|neighbour| neighbour.status.is_alone())
+    }
+
+    fn is_alone(&self) -> bool {
+        self.solitude.has_begun()
     }
 
     fn has_ended(&self) -> bool {
@@ -291,10 +260,12 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
     fn take_control(&mut self) -> Result<bool> {
         for _ in 0..CONTROL_PER_TURN {
             match scm::receive(&self.control, &mut self.buffer, true) {
+                // It was told to end before.
+                Ok((0, _)) if self.stop => return Ok(true),
                 Ok((0, _)) => {
-                    // The supervisor is gone; nothing else could restart or stop this server.
-                    self.stop = true;
-                    return Ok(true);
+                    let now = clock::now();
+                    self.stop = !self.solitude.begin(now);
+                    return self.leave(now).map(|()| true);
                 }
                 Ok((n, fds)) => {
                     if let Ok(message) = postcard::from_bytes::<ToServer>(&self.buffer[..n]) {
@@ -306,6 +277,23 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
             }
         }
         Ok(false)
+    }
+
+    /// Does what is due of a server that nobody can start again: peers of connections are told, and so are neighbours, who may
+    /// look later.
+    fn leave(&mut self, now: Instant) -> Result<()> {
+        match self.solitude.due(now) {
+            Due::Nothing => {}
+            Due::Word { farewell } => {
+                self.server.status().set_alone(true);
+                if farewell && self.peer == ComponentId::TCP {
+                    self.handle(protocol::farewell(), Vec::new())?;
+                }
+                self.server.wake_peers(&mut self.live);
+            }
+            Due::End => self.stop = true,
+        }
+        Ok(())
     }
 
     /// Moves, or stays and says why: a server must survive that a CPU vanishes.
@@ -347,8 +335,10 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
                 let their_position = memory::map(&next()?, false)?;
                 let our_position = memory::map(&next()?, true)?;
                 let status = memory::map(&next()?, false)?;
-                self.live.neighbours.insert(peer, Neighbour { eventfd: next()?, queue });
-                let mut port = make_port(peer, &ours, &theirs, &their_position, &our_position, status)?;
+                let status =
+                    Status::new(status).map_err(|_| crate::Error::Protocol("bad status page".into()))?;
+                let mut port = make_port(peer, &ours, &theirs, &their_position, &our_position, &status)?;
+                self.live.neighbours.insert(peer, Neighbour { eventfd: next()?, queue, status });
                 port.same_thread = self.company.contains(&peer);
                 self.server.connect(&mut self.live, port);
             }
@@ -385,6 +375,7 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
             }
             ToServer::Place { place, ticket } => self.move_to(place, ticket),
             ToServer::Stop => self.stop = true,
+            ToServer::Kept => self.solitude.is_kept(),
             ToServer::Inject { fault, skip } => self.server.inject(fault, skip),
             other => {
                 let server = &mut self.server;

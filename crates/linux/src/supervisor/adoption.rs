@@ -21,11 +21,10 @@ use super::request::SETTINGS;
 use super::say::say;
 use super::{OLD_POOLS, StackConfig, Supervisor, Watched, children};
 use crate::Result;
-use crate::keeper::FAREWELL;
 use crate::life::Witness;
 use crate::memory::{self, Both};
 use crate::operator::has_ended;
-use crate::protocol::{PROTOCOL, farewell};
+use crate::protocol::{PROTOCOL, ToServer};
 use eft_base::PoolId;
 use eft_channel::notify::Doorbell;
 use eft_control::plan;
@@ -186,18 +185,12 @@ impl Supervisor {
             pools: m.pools.iter().map(|pool| (pool.id, pool.slot_size)).collect(),
         };
         kept.put(format!("server/{}", m.name), &server, &fds);
-        if m.peer == ComponentId::TCP {
-            kept.put(FAREWELL.into(), &farewell(), &[control, &m.bell_fd.own]);
-        }
     }
 
     /// The server is not one that can be adopted any more.
     pub(super) fn forget_server(&mut self, i: usize) {
         if let Some(kept) = &mut self.kept {
             kept.forget(format!("server/{}", self.members[i].name));
-            if self.members[i].peer == ComponentId::TCP {
-                kept.forget(FAREWELL.into());
-            }
         }
     }
 
@@ -211,9 +204,13 @@ impl Supervisor {
     }
 
     /// Notes which servers a successor could adopt as they are now, if the keeper has everything.
-    pub(super) fn end_turn(&self) {
+    pub(super) fn end_turn(&mut self) {
         if self.kept.as_ref().is_some_and(Kept::has_all) {
             self.members.iter().filter(|m| !self.owes_an_answer(m.peer)).for_each(Member::settle);
+            for m in self.members.iter_mut().filter(|m| m.life == Life::Running && !m.told_kept) {
+                m.told_kept = true;
+                m.mention(&ToServer::Kept);
+            }
         }
     }
 

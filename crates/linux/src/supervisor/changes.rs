@@ -78,6 +78,8 @@ pub fn is_told_again(message: &ToServer) -> bool {
         // stays there until it has what it still lacks.
         ToServer::Domain { .. } | ToServer::DomainClosed { .. } | ToServer::Connection { .. } => true,
         ToServer::Far { .. } | ToServer::DropFar { .. } | ToServer::Owner { .. } => true,
+        // Every supervisor tells it to all whom the keeper has.
+        ToServer::Kept => true,
         // Its transport asks again.
         ToServer::Repeat { .. } => true,
         // Told to the whole of cores by every supervisor that adopts it.

@@ -80,6 +80,8 @@ pub struct Member {
     pub killed_on_purpose: bool,
     /// This process hung and was killed for it.
     pub hung: bool,
+    /// It was told that the keeper has it.
+    pub told_kept: bool,
     /// This process is in a Landlock domain.
     pub landlock: bool,
     /// The predecessor died of a fault or a hang, not on purpose.
@@ -150,6 +152,7 @@ impl Member {
             restarts: Restarts::default(),
             killed_on_purpose: false,
             hung: false,
+            told_kept: false,
             landlock: false,
             failed: false,
             cpu: None,

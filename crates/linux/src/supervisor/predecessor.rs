@@ -5,7 +5,7 @@ use super::adoption::{self, Left};
 use super::inheritance::{Inheritance, confirm_death};
 use super::kept::{Kept, likenesses};
 use super::say::say;
-use crate::keeper::{FAREWELL, take_over};
+use crate::keeper::take_over;
 use crate::{Error, Result, operator};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
@@ -60,9 +60,7 @@ pub fn inherit(config: &StackConfig) -> Result<Option<(Kept, Inheritance)>> {
         inheritance.confirm_death(&name)?;
     }
     inheritance.last_words = adoption::control_of(&mut inheritance, "sockets");
-    for name in ["server/", "queue/", super::changes::CHANGES, FAREWELL]
-        .iter()
-        .flat_map(|name| inheritance.names(name))
+    for name in ["server/", "queue/", super::changes::CHANGES].iter().flat_map(|name| inheritance.names(name))
     {
         kept.forget(name);
     }

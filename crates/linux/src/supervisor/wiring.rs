@@ -111,6 +111,7 @@ impl Supervisor {
         member.life = Life::Starting;
         member.killed_on_purpose = false;
         member.hung = false;
+        member.told_kept = false;
         member.restarts.started(clock::now());
         watched?;
         self.introduce(i)?;
