@@ -54,6 +54,11 @@ impl Connection<'_> {
         self.live.pace.wait(now, beat)
     }
 
+    /// When a next segment could leave, if there were one: now, or when the pace allows it.
+    pub(super) fn pace_allows_at(&self, now: Instant) -> Instant {
+        self.beat().and_then(|beat| self.live.pace.busy_until(now, beat)).unwrap_or(now)
+    }
+
     pub(super) fn keep_pace(&mut self, now: Instant, len: u64) {
         if let Some(beat) = self.beat() {
             self.live.pace.on_sent(now, beat, len);

@@ -107,9 +107,15 @@ impl Default for Pace {
 impl Pace {
     /// When the next segment may leave, if not now.
     pub fn wait(&mut self, now: Instant, beat: Beat) -> Option<Instant> {
+        let at = self.busy_until(now, beat);
+        self.waited |= at.is_some();
+        at
+    }
+
+    /// When a next segment could leave, if there were one, and if not now.
+    pub fn busy_until(&self, now: Instant, beat: Beat) -> Option<Instant> {
         let burst = beat.time(beat.burst).as_nanos() as u64;
         let at = Instant(self.free_at.as_nanos().saturating_sub(burst));
-        self.waited |= at > now;
         (at > now).then_some(at)
     }
 

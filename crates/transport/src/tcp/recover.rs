@@ -325,8 +325,10 @@ impl Connection<'_> {
         block.congestion.on_ack(Acked { bytes, mss, now: cx.now, srtt_us });
     }
 
-    /// Sets the time of a tail loss probe, if no acknowledgment comes before (RFC 8985 §7.2).
+    /// Sets the time of a tail loss probe, if no acknowledgment comes before (RFC 8985 §7.2). Its time runs from when the pace allows
+    /// another segment, as on Linux: a probe of new data would leave before that.
     pub(super) fn arm_probe(&mut self, now: Instant) {
+        let paced = self.pace_allows_at(now);
         let live = &mut *self.live;
         let recovery = &live.recovery;
         let probes = live.tail_probes == TailProbes::On
@@ -336,7 +338,7 @@ impl Connection<'_> {
             && !recovery.probe_due
             && recovery.measured;
         live.probe_at = match probes {
-            true => tail_probe::due_at(&self.block, now, live.retransmit_at),
+            true => tail_probe::due_at(&self.block, paced, live.retransmit_at),
             false => NEVER,
         };
     }

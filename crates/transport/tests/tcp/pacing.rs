@@ -55,6 +55,26 @@ fn no_more_than_the_applications_rate_leaves() {
     assert_eq!(w.sides[0].counter("retransmitted_segments"), 0);
 }
 
+/// Acknowledgements that take longer than all before make a probe due, and new data are what it would send.
+#[test]
+fn no_probe_leaves_before_the_pace_allows_it() {
+    let mut w = World::new(7, Conditions { delay_us: 10_000, ..Conditions::default() });
+    w.capture = Some(Vec::new());
+    w.sides[0].app.options = limit(10_000);
+    App::listen(&mut w, 1, PORT, 16, plan(0, 60_000));
+    App::connect(&mut w, 0, PORT, plan(60_000, 0));
+    w.run_for(1500 * MS);
+    w.conditions.delay_us = 90_000;
+    run_to_end(&mut w);
+    // What the first ten segments are ahead is over by then. Half of the time that segments take may be made up for.
+    let later: Vec<_> = sent(&w).into_iter().filter(|(at, _)| *at > 1_000_000).collect();
+    assert!(later.len() > 5, "{later:?}");
+    for pair in later.windows(2) {
+        let gap_us = pair[1].0 - pair[0].0;
+        assert!(gap_us * 2 >= pair[0].1 * 100, "{later:?}");
+    }
+}
+
 #[test]
 fn a_rate_of_64_bits_is_taken_whole() {
     // Its low half alone would be a byte a second.
