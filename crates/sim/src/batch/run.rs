@@ -10,7 +10,7 @@ use super::machine::{Batch, Event, Machine, Tally};
 use super::network::Wire;
 use super::profile::Profile;
 use super::servers::{Message, SERVERS, Server, Target, Turn, serve};
-use super::transport::{PATIENCE_PS, Streams};
+use super::transport::Streams;
 use crate::hardware::{Clock, PS_PER_MS, Work};
 
 /// Where a server runs.
@@ -191,7 +191,7 @@ impl World<'_> {
             self.streams.end_turn();
         }
         for (stream, wait) in out.waits {
-            let at = self.machine.now_ps + PATIENCE_PS;
+            let at = self.machine.now_ps + self.streams.patience_ps(stream);
             self.machine.at(at, Event::World(Outside::Piece { stream, wait }));
         }
         for (to, message) in out.messages {
@@ -213,6 +213,7 @@ impl World<'_> {
                 _ => {}
             }
         }
+        self.streams.now_ps = self.machine.now_ps;
         let (profile, streams) = (self.profile, &mut self.streams);
         let inbox = RefCell::new(&mut self.inbox);
         let has_work = |server: Server| !inbox.borrow().is_empty(server);

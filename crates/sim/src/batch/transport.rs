@@ -3,8 +3,8 @@
 use super::profile::Profile;
 use crate::hardware::PS_PER_MS;
 
-/// How long tcp waits for room for a larger piece: half a round trip, and a millisecond at least, which is more here.
-pub const PATIENCE_PS: u64 = PS_PER_MS;
+/// How long tcp waits for room for a larger piece: half a round trip, within these bounds.
+const PATIENCE_PS: (u64, u64) = (PS_PER_MS, 10 * PS_PER_MS);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Stream {
@@ -28,17 +28,22 @@ struct Stream {
     waits_for_piece: bool,
     wait: u64,
     is_impatient: bool,
+    /// Round trips are measured by one segment at a time: its end, and when it was sent; and smoothed (RFC 6298, section 2).
+    timed: Option<(u64, u64)>,
+    round_trip_ps: u64,
 }
 
 pub struct Streams {
     all: Vec<Stream>,
+    /// When the present turn began.
+    pub now_ps: u64,
     pub acknowledged_bytes: u64,
 }
 
 impl Streams {
     pub fn new(profile: &Profile) -> Self {
         let fresh = Stream { window: profile.initial_window_bytes, ..Stream::default() };
-        Self { all: vec![fresh; profile.streams], acknowledged_bytes: 0 }
+        Self { all: vec![fresh; profile.streams], now_ps: 0, acknowledged_bytes: 0 }
     }
 
     /// A new connection takes the place of one that is over.
@@ -78,8 +83,10 @@ impl Streams {
 
     /// Returns whether a program that waits for room is told of it: when a third of its ring is free.
     pub fn acknowledge(&mut self, profile: &Profile, stream: usize, bytes: u64) -> bool {
+        let now_ps = self.now_ps;
         let state = &mut self.all[stream];
         state.in_flight -= bytes;
+        state.measure(now_ps);
         state.kept -= bytes;
         state.freed += bytes;
         state.window = (state.window + bytes).min(profile.window_bytes);
@@ -111,6 +118,11 @@ impl Streams {
         begins.then_some(state.wait)
     }
 
+    /// How long a stream waits that begins to.
+    pub fn patience_ps(&self, stream: usize) -> u64 {
+        (self.all[stream].round_trip_ps / 2).clamp(PATIENCE_PS.0, PATIENCE_PS.1)
+    }
+
     /// It has waited long enough; false: it no longer waits.
     pub fn lose_patience(&mut self, stream: usize, wait: u64) -> bool {
         let state = &mut self.all[stream];
@@ -120,11 +132,12 @@ impl Streams {
 
     /// Segments that may be sent now, by the rules of eft's tcp.
     pub fn emit(&mut self, profile: &Profile, stream: usize) -> Vec<u64> {
-        let (state, mut segments) = (&mut self.all[stream], Vec::new());
+        let (now_ps, state, mut segments) = (self.now_ps, &mut self.all[stream], Vec::new());
         while let Some(bytes) = state.next_segment(profile) {
             state.unsent -= bytes;
             state.in_flight += bytes;
             state.sent += bytes;
+            state.timed.get_or_insert((state.sent, now_ps));
             if !bytes.is_multiple_of(profile.maximum_segment) {
                 state.small_end = state.sent;
             }
@@ -135,6 +148,15 @@ impl Streams {
 }
 
 impl Stream {
+    /// A round trip ends when the segment is acknowledged by which it is measured.
+    fn measure(&mut self, now_ps: u64) {
+        let acknowledged = self.sent - self.in_flight;
+        let Some((_, sent_ps)) = self.timed.take_if(|(end, _)| *end <= acknowledged) else { return };
+        let sample = now_ps - sent_ps;
+        self.round_trip_ps =
+            if self.round_trip_ps == 0 { sample } else { (7 * self.round_trip_ps + sample) / 8 };
+    }
+
     fn next_segment(&self, profile: &Profile) -> Option<u64> {
         let mss = profile.maximum_segment;
         if self.unsent == 0 {
@@ -151,8 +173,8 @@ impl Stream {
         (bytes > 0).then_some(bytes)
     }
 
-    /// If the window ends before the data does: the part that fits, and whether to wait for more room. It waits, for
-    /// [`PATIENCE_PS`], if enough is in flight to bring more acknowledgements.
+    /// If the window ends before the data does: the part that fits, and whether to wait for more room. It waits for a
+    /// while if enough is in flight to bring more acknowledgements.
     fn piece(&self, profile: &Profile) -> Option<(u64, bool)> {
         let room = self.window - self.in_flight;
         if room >= self.unsent {

@@ -14,7 +14,7 @@ use crate::batch::inbox::Inbox;
 use crate::batch::machine::{Batch, Event, Machine};
 use crate::batch::network::Wire;
 use crate::batch::servers::{SERVERS, Server, Waits};
-use crate::batch::transport::{PATIENCE_PS, Streams};
+use crate::batch::transport::Streams;
 use crate::hardware::PS_PER_MS;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,7 +170,7 @@ impl World<'_> {
             self.state.streams.end_turn();
         }
         for (stream, wait) in said.waits {
-            let at = self.machine.now_ps + PATIENCE_PS;
+            let at = self.machine.now_ps + self.state.streams.patience_ps(stream);
             self.machine.at(at, Event::World(Outside::Piece { stream, wait }));
         }
         for (to, (stream, message)) in said.messages {
@@ -191,6 +191,7 @@ impl World<'_> {
     }
 
     fn go_on(&mut self, thread: usize) {
+        self.state.streams.now_ps = self.machine.now_ps;
         let (web, state) = (self.web, &mut self.state);
         let inbox = RefCell::new(&mut self.inbox);
         let has_work = |server: Server| !inbox.borrow().is_empty(server);

@@ -56,3 +56,22 @@ fn only_one_small_segment_is_in_flight_and_small_pieces_wait_for_larger_ones() {
     assert!(!streams.lose_patience(0, 0) && streams.lose_patience(0, 1));
     assert_eq!(streams.emit(&eft, 0).len(), 1);
 }
+
+#[test]
+fn a_stream_waits_for_half_of_its_round_trip_and_not_less_than_a_millisecond_nor_more_than_ten() {
+    let (eft, mut streams) = (eft(), Streams::new(&eft()));
+    let mut waits = |round_trip_ms: u64| {
+        streams.write(&eft, 0);
+        streams.see(0);
+        let bytes: u64 = streams.emit(&eft, 0).into_iter().sum();
+        streams.now_ps += round_trip_ms * PS_PER_MS;
+        streams.acknowledge(&eft, 0, bytes);
+        streams.end_turn();
+        streams.patience_ps(0)
+    };
+    assert_eq!(waits(1), PS_PER_MS);
+    assert_eq!(waits(57), 4 * PS_PER_MS, "half of (7 + 57) / 8 ms");
+    assert_eq!(waits(800), 10 * PS_PER_MS);
+    streams.begin_anew(&eft, 0);
+    assert_eq!(streams.patience_ps(0), PS_PER_MS);
+}
