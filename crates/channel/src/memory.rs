@@ -16,11 +16,28 @@ pub struct PoolView {
     pub base: usize,
     pub slot_size: usize,
     pub slots: usize,
+    /// Of all that. A changed bit would lead to bytes that lie elsewhere, and nobody after this can tell them from right ones.
+    sum: usize,
 }
 
 impl PoolView {
-    /// The offset of the referenced bytes in the segment, if they lie within one slot.
+    pub fn new(segment: Segment, base: usize, slot_size: usize, slots: usize) -> PoolView {
+        let mut view = PoolView { segment, base, slot_size, slots, sum: 0 };
+        view.sum = view.computed();
+        view
+    }
+
+    fn computed(&self) -> usize {
+        let (start, len) = self.segment.place();
+        [start, len, self.base, self.slot_size, self.slots]
+            .iter()
+            .fold(0, |sum: usize, word| sum.rotate_left(13) ^ word)
+    }
+
+    /// The offset of the referenced bytes in the segment, if they lie within one slot. Panics if this view was changed: a server ends
+    /// then, and its successor begins with a right one.
     pub fn locate(&self, r: PacketRef) -> Option<usize> {
+        assert!(self.sum == self.computed(), "where a pool of packets lies was changed");
         let end = (r.offset as usize).checked_add(r.len as usize)?;
         if r.slot as usize >= self.slots || end > self.slot_size {
             return None;

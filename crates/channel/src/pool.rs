@@ -25,7 +25,7 @@ impl Pool {
         let slots = segment.len() / slot_size.max(1);
         Pool {
             id,
-            view: PoolView { segment, base: 0, slot_size, slots },
+            view: PoolView::new(segment, 0, slot_size, slots),
             free: (0..slots as u32).rev().collect(),
             generations: vec![0; slots],
             in_use: vec![false; slots],

@@ -34,6 +34,11 @@ unsafe impl Send for Segment {}
 unsafe impl Sync for Segment {}
 
 impl Segment {
+    /// Where it is mapped, and its length.
+    pub(crate) fn place(&self) -> (usize, usize) {
+        (self.pointer.as_ptr() as usize, self.len)
+    }
+
     /// A segment of zeroes on the heap: the simulator's shared memory.
     pub fn heap(len: usize) -> Segment {
         // Queue lines are aligned to 64 bytes, a Vec of words is not: 64 bytes more leave room.

@@ -192,12 +192,7 @@ impl Arena {
 
     /// How packet references point into this arena: slot = socket slot, offset from the slot's header.
     pub fn view(&self) -> PoolView {
-        PoolView {
-            segment: self.segment.clone(),
-            base: ARENA_HEADER_LEN,
-            slot_size: self.geometry.stride(),
-            slots: self.geometry.slots,
-        }
+        PoolView::new(self.segment.clone(), ARENA_HEADER_LEN, self.geometry.stride(), self.geometry.slots)
     }
 
     /// The word on which the domain rings `transport`.

@@ -88,8 +88,7 @@ impl Bench {
         let frames = Pool::new(FRAMES, Segment::heap(64 * FRAME_SLOT_LEN), FRAME_SLOT_LEN);
         let mut memory = Memory::new();
         memory.insert(FRAMES, frames.view().clone());
-        memory
-            .insert(PAYLOAD, PoolView { segment: Segment::heap(70000), base: 0, slot_size: 70000, slots: 1 });
+        memory.insert(PAYLOAD, PoolView::new(Segment::heap(70000), 0, 70000, 1));
         Bench {
             nic: Nic::new(device, pool, 0),
             memory,

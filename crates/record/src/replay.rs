@@ -148,7 +148,7 @@ impl<S: Fn(usize) -> Option<Segment>> Stage<S> {
         };
         let Cut { base, slot_size, slots } = cut;
         let segment = self.segment(cut.total_len())?;
-        self.memory.insert(id, PoolView { segment, base, slot_size, slots });
+        self.memory.insert(id, PoolView::new(segment, base, slot_size, slots));
         Ok(())
     }
 

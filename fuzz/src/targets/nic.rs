@@ -72,7 +72,7 @@ pub fn host(source: &mut Source) -> Host<Nic<FuzzDevice>> {
     let frames = Pool::new(FRAMES, Segment::heap(SLOTS as usize * FRAME_SLOT_LEN), FRAME_SLOT_LEN);
     let mut memory = Memory::new();
     memory.insert(FRAMES, frames.view().clone());
-    memory.insert(PAYLOAD, PoolView { segment: Segment::heap(70000), base: 0, slot_size: 70000, slots: 1 });
+    memory.insert(PAYLOAD, PoolView::new(Segment::heap(70000), 0, 70000, 1));
     let pool = Pool::new(PoolId(9), Segment::heap(16 * 2048), 2048);
     memory.insert(PoolId(9), pool.view().clone());
     let device = FuzzDevice { random: source.generator(), received: 0 };

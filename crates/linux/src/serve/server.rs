@@ -315,7 +315,7 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
             ToServer::Pool { id, slot_size } => {
                 let segment = memory::map(&next()?, false)?;
                 let slots = segment.len() / slot_size.max(1);
-                self.server.memory.insert(id, PoolView { segment, base: 0, slot_size, slots });
+                self.server.memory.insert(id, PoolView::new(segment, 0, slot_size, slots));
             }
             ToServer::DropPool { id } => {
                 // A domain's goes with the domain.
