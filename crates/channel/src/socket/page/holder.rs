@@ -18,10 +18,10 @@ impl SocketPage {
         self.is_held().then(|| self.inode()).filter(|inode| inode & HOLDER != 0).map(|inode| inode & !HOLDER)
     }
 
-    /// Application: it has got a descriptor after all, with this inode.
+    /// Application: it has got a descriptor after all, with this inode. At no moment is a holder's number its inode.
     pub fn end_hold(&self, inode: u64) {
-        self.drop_wish(wish::HELD);
         self.set_inode(inode);
+        self.drop_wish(wish::HELD);
     }
 
     /// Whether a process holds it, as far as its page says.
@@ -34,7 +34,34 @@ impl SocketPage {
 mod tests {
     use super::super::super::Geometry;
     use super::*;
+    use crate::access::AccessObserver;
     use crate::segment::Segment;
+    use alloc::sync::Arc;
+    use alloc::vec::Vec;
+    use std::sync::Mutex;
+
+    /// What others would see at each write: whether the connection is held, and by whom.
+    struct Watcher(SocketPage, Mutex<Vec<(bool, Option<u64>)>>);
+
+    impl AccessObserver for Watcher {
+        fn read(&self, _: usize, _: &mut [u8]) {}
+
+        fn wrote(&self, _: usize, _: &[u8]) {
+            self.1.lock().unwrap().push((self.0.is_held(), self.0.holder()));
+        }
+    }
+
+    #[test]
+    fn no_moment_shows_a_holder_as_an_inode() {
+        let geometry = Geometry { slots: 1, send_len: 4096, receive_len: 4096 };
+        let page = SocketPage::alone(Segment::heap(geometry.stride()), geometry).unwrap();
+        page.hold(7);
+        let watcher = Arc::new(Watcher(page.clone(), Mutex::default()));
+        let watched = SocketPage { observer: Some(watcher.clone()), ..page };
+        watched.end_hold(12345);
+        assert_eq!(*watcher.1.lock().unwrap(), [(true, None)], "it has its inode before it is held no more");
+        assert!(!watched.is_held());
+    }
 
     #[test]
     fn a_holder_is_named_until_there_is_a_descriptor() {
