@@ -15,7 +15,7 @@ KNOWN = [
     # They count on what one connection has sent being read before what another sends next, as on the kernel's loopback.
     "PUBLISH/SUBSCRIBE after UNSUBSCRIBE without arguments",
     "PUBLISH/PSUBSCRIBE after PUNSUBSCRIBE without arguments",
-    "PUBLISH/SUBSCRIBE after UNSUBSCRIBE without arguments - sharded",
+    "SPUBLISH/SSUBSCRIBE after UNSUBSCRIBE without arguments",
     # It is about addresses that are not the loopback's, as all are here.
     "Protected mode works as expected",
 ]
