@@ -7,7 +7,7 @@ import time
 
 import inside
 from harness import Scene, Stack, check, wait_until
-from watchdog import ECHO, Connections
+from watchdog import Connections, listening_echo
 
 # Machine code of x86_64 that asks the kernel by the system call (228), and then changes what it says: seconds at [rsi], nanoseconds
 # behind them.
@@ -76,8 +76,7 @@ def a_server_whose_clock_goes_wrong_ends_and_connections_go_on():
     check(inside.AVAILABLE and place_of_the_clock(), "this test knows the code of x86_64 alone")
     with Scene("clocks") as scene:
         stack = Stack(scene)
-        scene.start(*stack.on("python3", "-c", ECHO.format(address=stack.address)), log="echo.log")
-        stack.listening(7300)
+        listening_echo(scene, stack)
         connections = Connections(stack, 20)
         connections.use()
         # nic and sockets sleep on descriptors, the others on bells.

@@ -4,7 +4,7 @@ import resource
 import time
 
 from harness import Scene, Stack, check
-from watchdog import ECHO, Connections
+from watchdog import Connections, listening_echo
 
 MANY = 10_000
 # Descriptors of a process that are kept for everything except connections.
@@ -30,8 +30,7 @@ def ten_thousand_connections_of_one_program():
     with Scene("crowd") as scene:
         count = min(MANY, raise_files() - RESERVE)
         stack = Stack(scene)
-        scene.start(*stack.on("python3", "-c", ECHO.format(address=stack.address)), log="echo.log")
-        stack.listening(7300)
+        listening_echo(scene, stack)
         connections = Connections(stack, count)
         connections.use()
         # Timers of the last exchange expire once.

@@ -9,7 +9,7 @@ from crashes import keepers
 from harness import EFT, TOPOLOGIES, Scene, Stack, addresses, check, end, in_url, of_one_version, over_ipv6, sh, wait_until
 from loads import Download
 from programs import PORT
-from watchdog import ECHO
+from watchdog import ECHO, listening_echo
 
 
 def restart(stack, turn):
@@ -39,8 +39,7 @@ def put_otherwise_into_processes(stack, turn):
 def goes_on(kind, again, topology=None):
     with Scene("handover") as scene:
         stack = Stack(scene, kind=kind, topology=topology, extra=("--keep", "20"))
-        echo = scene.start(*stack.on("python3", "-c", ECHO.format(address=stack.address)), log="echo.log")
-        stack.listening(7300)
+        echo = listening_echo(scene, stack)
         scene.start(*stack.beside("python3", "-c", ECHO.format(address=stack.host)), log="far-echo.log")
         client = scene.start(*stack.on("python3", "-c", CLIENT.format(address=stack.host)), log="client.log")
         wait_until(client.log.read_text, 10, "the first answers")
@@ -163,8 +162,7 @@ def a_pair_outlives_a_restart_of_either_side():
 def a_stop_that_nobody_follows_leaves_nothing():
     with Scene("handover-none") as scene:
         stack = Stack(scene, kind="veth", extra=("--keep", "1"))
-        scene.start(*stack.on("python3", "-c", ECHO.format(address=stack.address)), log="echo.log")
-        stack.listening(7300)
+        listening_echo(scene, stack)
         check(tables(), "the kernel was never kept from answering")
         waiting = subprocess.Popen(stack.beside("python3", "-c", CLIENT.format(address=stack.address)), stdout=subprocess.DEVNULL,
                                    stderr=subprocess.PIPE, text=True)

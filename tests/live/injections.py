@@ -8,7 +8,7 @@ import time
 
 from harness import EFT, TOPOLOGIES, Scene, Stack, check, sh, wait_until
 from inputs import refused
-from watchdog import ECHO, Connections
+from watchdog import Connections, listening_echo
 
 DEADLY = ("kill", "segv", "abort", "null", "loop")
 
@@ -16,8 +16,7 @@ DEADLY = ("kill", "segv", "abort", "null", "loop")
 def deadly_faults_end_no_connection():
     with Scene("inject") as scene:
         stack = Stack(scene)
-        scene.start(*stack.on("python3", "-c", ECHO.format(address=stack.address)), log="echo.log")
-        stack.listening(7300)
+        listening_echo(scene, stack)
         connections = Connections(stack, 20)
         connections.use()
         for component in ("ip", f"nic:{stack.device}", "filter", "udp", "sockets", "tcp"):
@@ -49,8 +48,7 @@ def changed_code_is_found():
     """A bit of code changes, and the server lives on or dies of it: it is replaced, without an operator."""
     with Scene("inject-code") as scene:
         stack = Stack(scene)
-        scene.start(*stack.on("python3", "-c", ECHO.format(address=stack.address)), log="echo.log")
-        stack.listening(7300)
+        listening_echo(scene, stack)
         connections = Connections(stack, 5)
         for turn in range(20):
             component = ("ip", "tcp")[turn % 2]
@@ -71,8 +69,7 @@ def changed_code_is_found():
 def a_fault_in_a_shared_process_ends_no_connection():
     with Scene("inject-edge") as scene:
         stack = Stack(scene, topology=TOPOLOGIES / "edge.toml")
-        scene.start(*stack.on("python3", "-c", ECHO.format(address=stack.address)), log="echo.log")
-        stack.listening(7300)
+        listening_echo(scene, stack)
         connections = Connections(stack, 20)
         shared = ("ip", "filter", f"nic:{stack.device}")
         for component in shared:
@@ -95,8 +92,7 @@ def who_accuses_without_evidence_is_replaced():
         rules = scene.dir / "rules"
         rules.write_text("pass all\n")
         stack.eft("pf", "-f", rules)
-        scene.start(*stack.on("python3", "-c", ECHO.format(address=stack.address)), log="echo.log")
-        stack.listening(7300)
+        listening_echo(scene, stack)
         connections = Connections(stack, 5)
 
         def use():

@@ -4,7 +4,7 @@ import threading
 
 from harness import Stack, check, end, in_url, sha256_of, wait_until
 from programs import PORT, nginx_config
-from watchdog import ECHO, Connections
+from watchdog import Connections, listening_echo
 
 
 class Download:
@@ -32,8 +32,7 @@ class Load:
 
     def __init__(self, scene, connections=200, kind=None, rate="8M", size=48 << 20, extra=("--keep", "20"), stack=None):
         self.stack = stack = stack or Stack(scene, kind=kind, extra=extra)
-        scene.start(*stack.on("python3", "-c", ECHO.format(address=stack.address)), log="echo.log")
-        stack.listening(7300)
+        listening_echo(scene, stack)
         # The connections belong to this process, which is not in the far side's namespace.
         self.connections = None if stack.netns else Connections(stack, connections)
         self.lives()

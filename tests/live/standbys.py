@@ -6,7 +6,7 @@ import signal
 
 import harness
 from harness import TOPOLOGIES, Scene, Stack, check, end, processes_of_eft, wait_until
-from watchdog import ECHO, Connections
+from watchdog import Connections, listening_echo
 
 
 def waiting(stack):
@@ -22,8 +22,7 @@ def all_wait(stack):
 def a_standby_takes_the_place_of_a_dead_server():
     with Scene("standby") as scene:
         stack = Stack(scene, topology=TOPOLOGIES / "standby.toml", extra=("--keep", "20"))
-        scene.start(*stack.on("python3", "-c", ECHO.format(address=stack.address)), log="echo.log")
-        stack.listening(7300)
+        listening_echo(scene, stack)
         connections = Connections(stack, 100)
         all_wait(stack)
         check(not stack.components()["cores"]["standby"], "cores has one")

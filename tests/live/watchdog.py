@@ -134,6 +134,13 @@ while True:
 """
 
 
+def listening_echo(scene, stack):
+    """Starts the echo server on the stack, and waits until it listens."""
+    server = scene.start(*stack.on("python3", "-c", ECHO.format(address=stack.address)), log="echo.log")
+    stack.listening(7300)
+    return server
+
+
 class Connections:
     """Connections to the echo server, all of which are used in every round."""
 
@@ -225,8 +232,7 @@ def stolen_time_kills_nobody():
     with Scene("stolen") as scene:
         resource.setrlimit(resource.RLIMIT_NOFILE, (8000, 8000))
         stack = Stack(scene)
-        scene.start(*stack.on("python3", "-c", ECHO.format(address=stack.address)), log="echo.log")
-        stack.listening(7300)
+        listening_echo(scene, stack)
         connections = Connections(stack, 3000)
         before = stack.components()
         pids = [c["pid"] for c in before.values() if c["pid"]]
