@@ -197,9 +197,22 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
         }
     }
 
+    /// Further messages to a server that was told, or has heard of others: on a thread that it shares each one costs a call.
+    pub fn notify(&mut self, costs: &Costs, from: Option<Server>, to: Server, messages: u64) {
+        let costs_calls = costs.notifies_each && self.is_shared(self.home[to as usize]);
+        if let Some(from) = from.filter(|from| costs_calls && *from != to) {
+            self.owe(from, Work::cycles(costs.notify_cycles * messages));
+        }
+    }
+
     /// Charged before whatever the server's thread does next.
     pub fn owe(&mut self, server: Server, work: Work) {
         self.places[self.home[server as usize]].debt += work;
+    }
+
+    /// The servers of a server's thread, in their order.
+    pub fn on_thread_of(&self, server: Server) -> &[Server] {
+        &self.places[self.home[server as usize]].servers
     }
 
     /// Whether it sleeps, or is about to.

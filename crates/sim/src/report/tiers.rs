@@ -1,5 +1,6 @@
 //! `eft-sim tiers`: the real engines and the batch model held against each other at random points.
 
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -153,8 +154,18 @@ fn busy(point: &Point, outcome: &Outcome) -> String {
 fn clocks(point: &Point) -> String {
     let seat = |server: Server| point.setting.seats[server as usize];
     let mhz = servers(point).map(|server| (seat(server).clock.effective_khz() / 1000).to_string());
-    let threads = if servers(point).any(|server| seat(server).thread > 0) { " threads" } else { "" };
-    mhz.collect::<Vec<_>>().join("x") + threads
+    mhz.collect::<Vec<_>>().join("x") + together(point)
+}
+
+/// Whether servers share a core, by threads or by quanta.
+fn together(point: &Point) -> &'static str {
+    let seats: Vec<_> = servers(point).map(|server| point.setting.seats[server as usize]).collect();
+    let places: BTreeSet<_> = seats.iter().map(|seat| (seat.core, seat.thread)).collect();
+    match places.len() < seats.len() {
+        true => " shared",
+        false if seats.iter().any(|seat| seat.thread > 0) => " threads",
+        false => "",
+    }
 }
 
 fn table(system: &str, points: &[Point]) -> String {

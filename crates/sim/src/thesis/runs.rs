@@ -172,6 +172,20 @@ pub const OPTERON: [[u64; 4]; 12] = [
     [800, 800, 800, 800],
 ];
 
+/// Of Figures 4.4 and 4.5: on whose core each server is, both in the order of [`OPTERON`].
+pub(super) const SHARED: [(&str, [usize; 4]); 5] = [
+    ("tcp+ip", [0, 1, 1, 3]),
+    ("ip+driver", [0, 1, 2, 2]),
+    ("tcp+driver", [0, 1, 2, 1]),
+    ("tcp+ip+driver", [0, 1, 1, 1]),
+    ("posix+tcp+ip+driver", [0; 4]),
+];
+
+/// Each server on the core of its host, at that core's clock.
+pub(super) fn on_cores_of(seats: [Seat; 4], hosts: [usize; 4]) -> [Seat; 4] {
+    hosts.map(|host| seats[host])
+}
+
 /// The Opteron's.
 pub(super) const CARDS: u64 = 5;
 
@@ -183,16 +197,8 @@ fn opteron(of: (&Calibration, Stack), seed: u64, figures: &mut Figures) -> Resul
         bench.put(figures, &name, &Setting::of(bench.seats(mhz)));
     }
     let full = [1900; 4];
-    let [posix, tcp, ip, driver] = bench.seats(full);
-    let on = |seat: Seat, other: Seat| Seat { core: other.core, ..seat };
-    for (name, seats) in [
-        ("tcp+ip", [posix, tcp, on(ip, tcp), driver]),
-        ("ip+driver", [posix, tcp, ip, on(driver, ip)]),
-        ("tcp+driver", [posix, tcp, ip, on(driver, tcp)]),
-        ("tcp+ip+driver", [posix, tcp, on(ip, tcp), on(driver, tcp)]),
-        ("posix+tcp+ip+driver", [posix, on(tcp, posix), on(ip, posix), on(driver, posix)]),
-    ] {
-        bench.put(figures, &format!("opteron/{name}"), &Setting::of(seats));
+    for (name, hosts) in SHARED {
+        bench.put(figures, &format!("opteron/{name}"), &Setting::of(on_cores_of(bench.seats(full), hosts)));
     }
     // Who shares a core with drivers and servers that do nothing just then.
     for (name, shared, mhz) in [

@@ -2,14 +2,14 @@
 
 use eft_base::random::Random;
 
-use super::runs::{Bench, CARDS, Machines, OPTERON, Stack, XEON, on_threads};
+use super::runs::{Bench, CARDS, Machines, OPTERON, SHARED, Stack, XEON, on_cores_of, on_threads};
 use crate::batch::Setting;
 use crate::batch::calibrated::Ablation;
 use crate::calibration::{Calibration, CalibrationError};
 use crate::timed::check::Case;
 
-/// One of so many points has hardware threads, where there are some.
-const THREADS: u64 = 4;
+/// One of so many points has hardware threads, where there are some, or servers on one core, where there are none.
+const TOGETHER: u64 = 4;
 
 /// Each server's clock is one of those that the thesis gives it. The draw is of all that is assumed of both machines.
 pub fn case(calibration: &Calibration, system: &str, seed: u64) -> Result<Case, CalibrationError> {
@@ -18,12 +18,16 @@ pub fn case(calibration: &Calibration, system: &str, seed: u64) -> Result<Case, 
     let mut random = Random::new(seed);
     if random.below(2) == 0 {
         let bench = Bench::new((&machines.opteron, stack), CARDS, Ablation::default(), seed)?;
-        let setting = Setting::of(bench.seats(mixed(&OPTERON, &mut random)));
-        return Ok(Case { machine: "opteron", profile: bench.profile, setting });
+        let mut seats = bench.seats(mixed(&OPTERON, &mut random));
+        if random.below(TOGETHER) == 0 {
+            let (_, hosts) = SHARED[random.below(SHARED.len() as u64) as usize];
+            seats = on_cores_of(seats, hosts);
+        }
+        return Ok(Case { machine: "opteron", profile: bench.profile, setting: Setting::of(seats) });
     }
     let bench = Bench::with_filter((&machines.xeon, stack), Ablation::default(), seed)?;
     let mut setting = bench.filtered(mixed(&XEON, &mut random));
-    if random.below(THREADS) == 0 {
+    if random.below(TOGETHER) == 0 {
         setting = on_threads(setting);
     }
     Ok(Case { machine: "xeon", profile: bench.profile, setting })

@@ -10,6 +10,7 @@ pub mod check;
 pub mod peer;
 pub mod programs;
 pub mod run;
+mod telling;
 pub mod world;
 
 pub use run::run;

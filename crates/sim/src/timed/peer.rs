@@ -14,6 +14,7 @@ use crate::stack::Stack;
 pub struct Peer {
     pub stack: Stack,
     end: Rc<RefCell<End>>,
+    arrived: VecDeque<WireFrame>,
     sockets: Vec<SocketId>,
     /// Bytes that it offers at most, and the scale in which it says so.
     window: u64,
@@ -30,7 +31,7 @@ impl Peer {
         sockets: Vec<SocketId>,
         (window, scale): (u64, u8),
     ) -> Self {
-        Self { stack, end, sockets, window, scale }
+        Self { stack, end, arrived: VecDeque::new(), sockets, window, scale }
     }
 
     /// The peer's buffer is so large that its window never shrinks, like Linux's growing buffer; the payload's checksum
@@ -45,7 +46,12 @@ impl Peer {
     }
 
     pub fn arrive(&mut self, frame: WireFrame) {
-        self.end.borrow_mut().incoming.push_back(frame);
+        self.arrived.push_back(frame);
+    }
+
+    /// The peer's interrupt: what has arrived is there for its next turn, and not before, whatever else it has to do.
+    pub fn gather(&mut self) {
+        self.end.borrow_mut().incoming.append(&mut self.arrived);
     }
 
     /// Takes all received frames, and returns the frames sent in response.

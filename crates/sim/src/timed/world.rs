@@ -9,7 +9,7 @@ use eft_base::random::Random;
 use eft_base::{Instant, SocketId};
 use eft_component::transport::Effect as RecordedEvent;
 
-use super::charge::{ON_THE_WAY, Taken, charge, component, segments_waiting, times};
+use super::charge::{Taken, charge, component, segments_waiting, times};
 use super::peer::Peer;
 use super::programs::{Programs, Written};
 use crate::batch::Profile;
@@ -127,7 +127,7 @@ impl<'a> Rest<'a> {
         at.saturating_since(self.base).as_nanos() as u64 * PS_PER_NS
     }
 
-    fn has_work(&self, server: Server, now_ps: u64) -> bool {
+    pub(super) fn has_work(&self, server: Server, now_ps: u64) -> bool {
         match component(server) {
             Some(_) if server == Server::Tcp && !self.programs.unseen.is_empty() => true,
             Some(component) => self.stack.has_work(component, self.now(now_ps)),
@@ -199,7 +199,7 @@ impl World<'_> {
                 self.machine.tell(&self.rest.profile.costs, None, Server::Front, was_empty);
             }
             Outside::Program { stream } => {
-                let before = self.had_work();
+                let before = self.backlog();
                 if self.rest.programs.write(&mut self.rest.stack, stream) {
                     self.after(self.rest.profile.program_ps, Outside::Program { stream });
                 }
@@ -214,11 +214,14 @@ impl World<'_> {
             }
             Outside::Gathered => {
                 self.rest.is_gathering = false;
+                self.rest.peer.gather();
                 self.run_peer();
             }
+            // A deadline that another one has replaced is none.
             Outside::PeerDue => {
-                self.rest.peer_due_ps = None;
-                self.run_peer();
+                if self.rest.peer_due_ps.take_if(|due| *due == now_ps).is_some() {
+                    self.run_peer();
+                }
             }
             Outside::Answered => {
                 let frames = self.rest.coming.pop_front().unwrap_or_default();
@@ -227,7 +230,9 @@ impl World<'_> {
                 self.machine.tell_of_frame(&self.rest.profile.costs);
             }
             Outside::Due { server } => {
-                self.rest.due_ps[server as usize] = None;
+                if self.rest.due_ps[server as usize].take_if(|due| *due == now_ps).is_none() {
+                    return;
+                }
                 if self.rest.has_work(server, now_ps) {
                     // Its turn watches again; until then this deadline is past, and would come back at once.
                     return self.machine.tell(&self.rest.profile.costs, None, server, false);
@@ -266,27 +271,10 @@ impl World<'_> {
         }
     }
 
-    fn had_work(&self) -> [bool; SERVERS.len()] {
-        SERVERS.map(|server| self.rest.has_work(server, self.machine.now_ps))
-    }
-
-    /// Tells the machine which servers have had work since `before`; one that sleeps only if its doorbell was rung.
-    fn tell(&mut self, from: Option<Server>, before: &[bool; SERVERS.len()]) {
-        for (server, component) in ON_THE_WAY {
-            let had_work = before[server as usize];
-            let is_new = self.machine.sleeps(server) || !had_work;
-            let was_rung = self.rest.profile.costs.receipts_wake() || !self.rest.stack.is_asleep(component);
-            let hears = was_rung && self.rest.has_work(server, self.machine.now_ps);
-            if Some(server) != from && is_new && hears {
-                self.machine.tell(&self.rest.profile.costs, from, server, !had_work);
-            }
-        }
-    }
-
     fn ended(&mut self, thread: usize, version: u64) {
         let Some((server, todo)) = self.machine.ended(thread, version) else { return };
         if let Some(taken) = &todo.taken {
-            let before = self.had_work();
+            let before = self.backlog();
             match component(server) {
                 Some(_) => self.execute(server, taken, todo.writes),
                 None => self.make_calls(todo.calls),
@@ -296,16 +284,18 @@ impl World<'_> {
         let (rest, now_ps) = (&self.rest, self.machine.now_ps);
         let costs = &rest.profile.costs;
         let slept = self.machine.go_on(costs, thread, |s| rest.has_work(s, now_ps), |s| rest.begin(s));
-        if let Some(component) = slept.and_then(component)
-            && let Some(server) = slept
-        {
-            // It announces that it sleeps, and polls once more.
-            let now = self.rest.now(now_ps);
-            self.rest.stack.step(now, component, self.rest.profile.batch_max);
-            self.watch(server);
-            if !self.rest.stack.is_asleep(component) {
-                self.machine.tell(&self.rest.profile.costs, None, server, true);
-            }
+        let sleepers: Vec<Server> = slept.map_or(Vec::new(), |s| self.machine.on_thread_of(s).into());
+        sleepers.into_iter().for_each(|server| self.go_to_sleep(server));
+    }
+
+    /// A server announces that it sleeps, and polls once more.
+    fn go_to_sleep(&mut self, server: Server) {
+        let Some(component) = component(server) else { return };
+        let now = self.rest.now(self.machine.now_ps);
+        self.rest.stack.step(now, component, self.rest.profile.batch_max);
+        self.watch(server);
+        if !self.rest.stack.is_asleep(component) {
+            self.machine.tell(&self.rest.profile.costs, None, server, true);
         }
     }
 
