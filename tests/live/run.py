@@ -94,8 +94,8 @@ def cases_over_ipv6(cases, wanted):
     return [over_ipv6(case) for case in left if not same_over_ipv6(case)]
 
 
-# Modules whose cases mostly wait: for leases, for time limits, for programs' own tests.
-WAITING = [addresses, authentication, autoconf, discovery, hangups, libuv, options, paths, proxied, redis_tests, returns, rootless, scripts, signatures, suites]
+# Modules whose cases mostly wait: for leases, for time limits, for successors, for programs' own tests.
+WAITING = [addresses, adoption, authentication, autoconf, discovery, handover, hangups, libuv, options, paths, proxied, redis_tests, returns, rootless, sandboxes, scripts, signatures, suites]
 
 
 INSIDE = {"EFT_LIVE_INSIDE": "yes"}

@@ -32,6 +32,13 @@ impl Setting {
     pub fn of([front, tcp, ip, driver]: [Seat; 4]) -> Self {
         Self { seats: [front, tcp, ip, driver, Seat { core: usize::MAX, thread: 0, clock: front.clock }] }
     }
+
+    /// Some servers share a thread, and take turns on it.
+    pub fn shares_cores(&self) -> bool {
+        let mut places = self.seats.map(|seat| (seat.core, seat.thread));
+        places.sort_unstable();
+        places.windows(2).any(|two| two[0] == two[1])
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,5 @@
 //! `eft-sim tiers`: the real engines and the batch model held against each other at random points.
 
-use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -157,13 +156,11 @@ fn clocks(point: &Point) -> String {
     mhz.collect::<Vec<_>>().join("x") + together(point)
 }
 
-/// Whether servers share a core, by threads or by quanta.
+/// How servers share cores, if they do.
 fn together(point: &Point) -> &'static str {
-    let seats: Vec<_> = servers(point).map(|server| point.setting.seats[server as usize]).collect();
-    let places: BTreeSet<_> = seats.iter().map(|seat| (seat.core, seat.thread)).collect();
-    match places.len() < seats.len() {
+    match point.setting.shares_cores() {
         true => " shared",
-        false if seats.iter().any(|seat| seat.thread > 0) => " threads",
+        false if point.setting.seats.iter().any(|seat| seat.thread > 0) => " threads",
         false => "",
     }
 }

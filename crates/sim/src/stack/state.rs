@@ -16,14 +16,19 @@ impl Stack {
 
     /// Whether a turn of this server would find something to do.
     pub fn has_work(&self, peer: ComponentId, now: Instant) -> bool {
+        let has_frames = peer.role == Role::Nic && !self.end.borrow().incoming.is_empty();
+        has_frames || self.has_work_but_frames(peer, now)
+    }
+
+    /// The same of a NIC that takes no frames at present.
+    pub fn has_work_but_frames(&self, peer: ComponentId, now: Instant) -> bool {
         let Some(member) = self.index(peer).map(|i| &self.members[i]) else {
             return false;
         };
         let is_marked =
             peer.role.is_transport() && self.domains().any(|(_, _, arena)| arena.dirty(peer).any());
-        let has_frames = peer.role == Role::Nic && !self.end.borrow().incoming.is_empty();
         let is_due = member.deadline.is_some_and(|deadline| deadline <= now);
-        is_marked || has_frames || is_due || member.node.as_ref().is_some_and(|node| node.has_message())
+        is_marked || is_due || member.node.as_ref().is_some_and(|node| node.has_message())
     }
 
     /// It announced that it sleeps, and its doorbell has not rung since.

@@ -39,6 +39,10 @@ impl Taken {
         self.of.iter().map(|(_, count)| count).sum::<usize>() + self.frames
     }
 
+    pub fn frames(&self) -> usize {
+        self.frames
+    }
+
     /// The same in steps of one message of each neighbour; one step at least.
     pub fn one_by_one(&self) -> impl Iterator<Item = Taken> {
         let longest = self.of.iter().map(|(_, count)| *count).max().unwrap_or_default().max(1);

@@ -58,6 +58,8 @@ pub struct Rest<'a> {
     end: Rc<RefCell<End>>,
     pub programs: Programs,
     pub peer: Peer,
+    /// Its last turn found no room for what the device has received: it takes no more until its neighbour has said something.
+    is_driver_full: bool,
     /// Virtual time 0 of the machine.
     base: Instant,
     wire: Wire,
@@ -102,6 +104,7 @@ impl<'a> Rest<'a> {
             base,
             wire: Wire::new(profile.network, profile.maximum_segment, programs.count()),
             programs,
+            is_driver_full: false,
             flying: VecDeque::new(),
             coming: VecDeque::new(),
             is_gathering: false,
@@ -130,13 +133,17 @@ impl<'a> Rest<'a> {
     pub(super) fn has_work(&self, server: Server, now_ps: u64) -> bool {
         match component(server) {
             Some(_) if server == Server::Tcp && !self.programs.unseen.is_empty() => true,
+            Some(nic) if server == Server::Driver && self.is_driver_full => {
+                self.stack.has_work_but_frames(nic, self.now(now_ps))
+            }
             Some(component) => self.stack.has_work(component, self.now(now_ps)),
             None => server == Server::Front && !self.programs.calls.is_empty(),
         }
     }
 
+    /// Frames that a turn of the driver would take.
     fn frames(&self) -> usize {
-        self.end.borrow().incoming.len()
+        if self.is_driver_full { 0 } else { self.end.borrow().incoming.len() }
     }
 
     /// The beginning of a turn: it takes what waits, within the budget.
@@ -305,6 +312,7 @@ impl World<'_> {
         let now = self.rest.now(self.machine.now_ps);
         let seen = self.rest.programs.show(&self.rest.stack, writes);
         let waited = segments_waiting(&self.rest.stack);
+        let received = self.rest.end.borrow().incoming.len();
         self.rest.stack.wake(component);
         if server == Server::Tcp && !self.rest.profile.flushes {
             // It sends after each message.
@@ -317,7 +325,11 @@ impl World<'_> {
                 let segments = segments_waiting(&self.rest.stack) - waited;
                 self.machine.owe(server, times(self.rest.profile.tcp.segment, segments));
             }
-            Server::Driver => self.send_frames(),
+            Server::Driver => {
+                let took_none = self.rest.end.borrow().incoming.len() == received;
+                self.rest.is_driver_full = taken.frames() > 0 && took_none;
+                self.send_frames();
+            }
             _ => {}
         }
         self.watch(server);

@@ -7,11 +7,6 @@ use crate::timed::run;
 /// A seed whose point has several servers on tcp's core.
 const ON_ONE_CORE: u64 = 2;
 
-fn shares_tcps_core(setting: &Setting) -> bool {
-    let tcp = setting.seats[Server::Tcp as usize];
-    setting.seats.iter().filter(|seat| **seat == tcp).count() > 1
-}
-
 const SHORT: Span = Span { warm_up_ms: 2, measured_ms: 5 };
 
 /// The first point on this machine, as the engines run it.
@@ -65,7 +60,7 @@ fn points_are_of_both_machines_and_some_have_threads() {
     assert!(on_xeon.abs_diff(on_opteron) < 20);
     let on_threads = count(&|case| case.setting.seats.iter().any(|seat| seat.thread > 0));
     assert!((1..on_xeon / 2).contains(&on_threads));
-    let on_shared_cores = count(&|case| shares_tcps_core(&case.setting));
+    let on_shared_cores = count(&|case| case.setting.shares_cores());
     assert!((1..on_opteron / 2).contains(&on_shared_cores));
 }
 
@@ -77,7 +72,7 @@ fn the_tiers_agree_on_both_machines() {
     let mut all: Vec<Point> = [1, 5, 8].map(point).into();
     // Servers of one core change every 30 ms or so.
     all.push(check::point(case(&calibration, "newtos", ON_ONE_CORE).unwrap(), ON_ONE_CORE));
-    assert!(shares_tcps_core(&all[3].setting));
+    assert!(all[3].setting.shares_cores());
     assert!(["xeon", "opteron"].iter().all(|machine| all.iter().any(|point| point.machine == *machine)));
     assert!(all.iter().all(Point::agrees), "{all:?}");
 }
