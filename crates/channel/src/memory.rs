@@ -16,7 +16,7 @@ pub struct PoolView {
     pub base: usize,
     pub slot_size: usize,
     pub slots: usize,
-    /// Of all that. A changed bit would lead to bytes that lie elsewhere, and nobody after this can tell them from right ones.
+    /// Of all that.
     sum: usize,
 }
 
@@ -28,10 +28,7 @@ impl PoolView {
     }
 
     fn computed(&self) -> usize {
-        let (start, len) = self.segment.place();
-        [start, len, self.base, self.slot_size, self.slots]
-            .iter()
-            .fold(0, |sum: usize, word| sum.rotate_left(13) ^ word)
+        self.segment.sum_of_place(&[self.base, self.slot_size, self.slots])
     }
 
     /// The offset of the referenced bytes in the segment, if they lie within one slot. Panics if this view was changed: a server ends

@@ -34,9 +34,11 @@ unsafe impl Send for Segment {}
 unsafe impl Sync for Segment {}
 
 impl Segment {
-    /// Where it is mapped, and its length.
-    pub(crate) fn place(&self) -> (usize, usize) {
-        (self.pointer.as_ptr() as usize, self.len)
+    /// A sum of where it is mapped, its length, and how it is cut. A changed bit of these leads to bytes that lie elsewhere, and nobody
+    /// after that can tell them from right ones.
+    pub(crate) fn sum_of_place(&self, cut: &[usize]) -> usize {
+        let own = [self.pointer.as_ptr() as usize, self.len];
+        own.iter().chain(cut).fold(0, |sum: usize, word| sum.rotate_left(13) ^ word)
     }
 
     /// A segment of zeroes on the heap: the simulator's shared memory.

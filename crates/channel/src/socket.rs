@@ -155,6 +155,8 @@ impl Geometry {
 pub struct Arena {
     segment: Segment,
     geometry: Geometry,
+    /// Of where it lies and how it is cut.
+    sum: usize,
     observer: Option<Arc<dyn AccessObserver>>,
 }
 
@@ -164,7 +166,7 @@ impl Arena {
             return Err(OutOfBounds);
         }
         segment.range(0, geometry.arena_len())?;
-        Ok(Arena { segment, geometry, observer: None })
+        Ok(Arena::at(segment, geometry))
     }
 
     /// The beginning of an arena, without its slots: what a program maps at once. It maps those that it uses
@@ -174,7 +176,7 @@ impl Arena {
             return Err(OutOfBounds);
         }
         segment.range(0, ARENA_HEADER_LEN)?;
-        Ok(Arena { segment, geometry, observer: None })
+        Ok(Arena::at(segment, geometry))
     }
 
     /// The same arena, for a transport whose accesses `observer` sees: see [`crate::access`].
@@ -237,13 +239,8 @@ impl Arena {
         }
         let base = self.geometry.offset_of(slot);
         self.segment.range(base, self.geometry.stride()).ok()?;
-        Some(SocketPage {
-            segment: self.segment.clone(),
-            base,
-            send_len: self.geometry.send_len,
-            receive_len: self.geometry.receive_len,
-            observer: self.observer.clone(),
-        })
+        self.check_place();
+        Some(SocketPage::at(self.segment.clone(), base, self.geometry, self.observer.clone()))
     }
 
     /// Threads that sleep on the page of this slot.

@@ -6,6 +6,7 @@
 mod cookie_keys;
 mod holder;
 mod looker;
+mod place;
 mod rings;
 mod room;
 
@@ -87,6 +88,8 @@ pub struct SocketPage {
     pub(super) base: usize,
     pub(super) send_len: usize,
     pub(super) receive_len: usize,
+    /// Of where it lies, see [`place`].
+    sum: usize,
     pub(super) observer: Option<Arc<dyn AccessObserver>>,
 }
 
@@ -168,8 +171,7 @@ impl SocketPage {
     /// The page of the one slot that `segment` is.
     pub fn alone(segment: Segment, geometry: Geometry) -> Result<SocketPage, OutOfBounds> {
         segment.range(0, geometry.stride())?;
-        let (send_len, receive_len) = (geometry.send_len, geometry.receive_len);
-        Ok(SocketPage { segment, base: 0, send_len, receive_len, observer: None })
+        Ok(SocketPage::at(segment, 0, geometry, None))
     }
 
     /// Kind and inode of a slot from its [`IDENTITY_LEN`] bytes at [`IDENTITY`], for callers that have not mapped it.

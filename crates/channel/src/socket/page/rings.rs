@@ -13,12 +13,14 @@ impl SocketPage {
     }
 
     pub(super) fn send_pieces(&self, offset: u64, len: usize) -> [(usize, usize); 2] {
+        self.check_place();
         let ring = self.send_len();
         assert!(len <= ring);
         Self::ring_pieces(SOCKET_HEADER_LEN, ring, offset, len)
     }
 
     fn receive_pieces(&self, offset: u64, len: usize) -> [(usize, usize); 2] {
+        self.check_place();
         assert!(len <= self.receive_len);
         Self::ring_pieces(SOCKET_HEADER_LEN + self.send_len, self.receive_len, offset, len)
     }
