@@ -6,6 +6,8 @@ import shutil
 import socket
 import time
 
+import clocks
+import inside
 from harness import EFT, TOPOLOGIES, Scene, Stack, check, sh, wait_until
 from inputs import refused
 from watchdog import Connections, listening_echo
@@ -64,6 +66,52 @@ def changed_code_is_found():
             if "has changed in memory; killing it" in stack.process.log.read_text():
                 return
         check(False, "nothing was found")
+
+
+def replaced_after_a_change(stack, connections, components, seconds):
+    """Changes a byte that does nothing in what each of these consists of. Who was replaced within so many seconds of work?"""
+    connections.use()
+    # Every piece has been summed once by then.
+    time.sleep(4)
+    before = stack.components()
+    for component in components:
+        with inside.Inside(before[component]["pid"]) as it:
+            # The padding of the ELF identification.
+            it.write(clocks.vdso(it.pid)[0] + 9, b"\x01")
+    until = time.monotonic() + seconds
+    replaced = lambda: {name for name, c in stack.components().items() if c["pid"] != before[name]["pid"]}
+    while time.monotonic() < until and not set(components) <= replaced():
+        connections.use()
+        time.sleep(0.01)
+    return replaced()
+
+
+def unprotected_servers_do_not_look_at_their_code():
+    """Neither do their successors; the same change has each protected server replaced."""
+    check(inside.AVAILABLE, "this test knows the code of x86_64 alone")
+    for protection in ("on", "off"):
+        with Scene("unprotected") as scene:
+            stack = Stack(scene, extra=("--protection", protection))
+            said = "--protection off is for measurements" in stack.process.log.read_text()
+            check(said == (protection == "off"), "what it says about itself")
+            listening_echo(scene, stack)
+            components = {"tcp", "ip", f"nic:{stack.device}"}
+            seconds, expected = (20, components) if protection == "on" else (4, set())
+            connections = Connections(stack, 5)
+            replaced = replaced_after_a_change(stack, connections, components, seconds)
+            check(replaced == expected, f"--protection {protection}: {replaced} were replaced")
+            if protection == "on":
+                connections.use()
+                continue
+            for component in ("ip", "tcp"):
+                before = stack.components()[component]["generation"]
+                stack.eft("kill", component)
+                wait_until(lambda: (c := stack.components()[component])["generation"] > before and c["state"] == "running",
+                           20, f"the successor of {component}")
+            # No connection has survived, and the listener has not either.
+            listening_echo(scene, stack)
+            replaced = replaced_after_a_change(stack, Connections(stack, 5), {"tcp", "ip"}, seconds)
+            check(not replaced, f"successors: {replaced} were replaced")
 
 
 def a_fault_in_a_shared_process_ends_no_connection():
@@ -142,6 +190,7 @@ def wrong_injections_are_refused():
 CASES = [
     deadly_faults_end_no_connection,
     changed_code_is_found,
+    unprotected_servers_do_not_look_at_their_code,
     a_fault_in_a_shared_process_ends_no_connection,
     who_accuses_without_evidence_is_replaced,
     wrong_injections_are_refused,

@@ -20,14 +20,7 @@ pub struct IdleArguments {
 pub fn run(arguments: &IdleArguments) -> Result<()> {
     let stolen = Stolen::begin(None);
     let stack = Stack::start(arguments.common.topology.as_deref())?;
-    let (answer, _) = eft_linux::operator::ask(&stack.name, &serde_json::json!({ "op": "ps" }))?;
-    let mut pids: Vec<u32> = answer["components"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|c| c["pid"].as_u64().map(|p| p as u32))
-        .collect();
-    pids.extend(answer["pid"].as_u64().map(|p| p as u32));
+    let pids = stack.processes()?;
     // What belongs to the start is over by then.
     std::thread::sleep(Duration::from_secs(1));
     let (mut cpu, mut memory) = (Vec::new(), Vec::new());

@@ -74,11 +74,8 @@ pub struct Pinned;
 
 pub fn pin_all<'a>(stacks: impl Iterator<Item = &'a Stack>) -> Result<Pinned> {
     for stack in stacks {
-        let (answer, _) = eft_linux::operator::ask(&stack.name, &serde_json::json!({ "op": "ps" }))?;
-        for c in answer["components"].as_array().into_iter().flatten() {
-            if let Some(pid) = c["pid"].as_u64() {
-                pin(pid as i32, Some(0));
-            }
+        for pid in stack.processes()? {
+            pin(pid as i32, Some(0));
         }
     }
     for pid in below(std::process::id() as i32) {

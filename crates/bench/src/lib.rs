@@ -30,6 +30,7 @@ mod others;
 mod page;
 mod peer;
 mod progress;
+mod protection;
 pub mod reconfigure;
 mod recovery;
 mod report;
@@ -67,6 +68,8 @@ pub enum Bench {
     Channel(channel::ChannelArguments),
     /// The cost for tcp of committing a turn
     Commit(commit::CommitArguments),
+    /// What protection against faults costs while there is none: stacks with and without it
+    Protection(protection::ProtectionArguments),
     /// What messages and bytes cost each component, counted by replaying recordings (needs valgrind) and from accounts; writes a
     /// calibration file for `eft sim`
     Costs(costs::CostsArguments),
@@ -145,6 +148,7 @@ pub fn run(bench: &Bench, names: CounterNames) -> Result<()> {
         Bench::Latency(a) => latency::run(a),
         Bench::Channel(a) => channel::run(a),
         Bench::Commit(a) => commit::run(a),
+        Bench::Protection(a) => protection::run(a),
         Bench::Costs(a) => costs::run(a, names),
         Bench::CostsReplay(a) => costs::replay(a),
         Bench::Datagrams(a) => datagrams::run(a),

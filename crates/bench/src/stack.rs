@@ -69,6 +69,20 @@ impl Stack {
         self.child.id()
     }
 
+    /// Those of the supervisor and of all servers, as they are now.
+    pub fn processes(&self) -> Result<Vec<u32>> {
+        let (answer, _) = eft_linux::operator::ask(&self.name, &serde_json::json!({ "op": "ps" }))?;
+        let servers = answer["components"].as_array().into_iter().flatten().map(|server| &server["pid"]);
+        let mut processes: Vec<u32> = servers
+            .chain([&answer["pid"]])
+            .filter_map(|pid| pid.as_u64().and_then(|pid| u32::try_from(pid).ok()))
+            .collect();
+        // Servers may share one.
+        processes.sort_unstable();
+        processes.dedup();
+        Ok(processes)
+    }
+
     /// A command that runs `eft bench peer …` on the stack.
     pub fn peer(&self, arguments: &[&str]) -> Result<Command> {
         peer_on(&self.name, arguments)

@@ -8,7 +8,6 @@
 
 extern crate alloc;
 
-pub mod commit;
 pub mod component;
 pub mod events;
 pub mod fault;
@@ -22,7 +21,6 @@ pub mod topology;
 pub mod transport;
 pub mod world;
 
-pub use commit::Commit;
 pub use component::{Component, Context, Occasion, Output};
 pub use events::{Answer, Configure, FromWorld};
 pub use outbox::Outbox;

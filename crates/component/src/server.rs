@@ -16,7 +16,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
-use eft_base::{Instant, Random};
+use eft_base::{Instant, Random, protection};
 use eft_channel::account::{Marks, Phase, QueueAccount};
 use eft_channel::notify::{Doorbell, Ringer, StateWord};
 use eft_channel::queue::Seen;
@@ -212,9 +212,15 @@ impl<C: Component> Server<C> {
         self.component.begin(Occasion::Reborn(peer));
         self.component.peer_reborn(&mut cx, peer, &mut self.out);
         self.component.commit(&mut cx);
-        self.component.check();
+        self.check();
         self.touched = true;
         self.publish(world);
+    }
+
+    fn check(&self) {
+        if protection::is_on() {
+            self.component.check();
+        }
     }
 
     /// A peer died: nothing is sent to it until its successor is connected. What it had already sent
@@ -266,7 +272,7 @@ impl<C: Component> Server<C> {
         let mut received = 0;
         let mut crowded = false;
         let mut suspect = None;
-        self.component.check();
+        self.check();
         for connected in &mut self.ports {
             let peer = connected.port.peer;
             let (mut taken, most) = (0, budget.messages(peer));
@@ -320,7 +326,7 @@ impl<C: Component> Server<C> {
             self.component.begin(Occasion::Flush);
             self.component.flush(&mut cx, &mut self.out);
             self.component.commit(&mut cx);
-            self.component.check();
+            self.check();
         }
         if let Some(peer) = suspect {
             self.accuse(world, peer, now);

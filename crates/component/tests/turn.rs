@@ -1,6 +1,6 @@
 //! The order of calls in a turn, as engines rely on it.
 
-use eft_base::{Instant, RequestId};
+use eft_base::{Instant, RequestId, protection};
 use eft_channel::notify::{Doorbell, Wake};
 use eft_channel::status::Status;
 use eft_component::{Component, Configure, Context, Occasion, Outbox, Output, Server, World};
@@ -154,4 +154,11 @@ fn every_call_is_named_before_it_runs_and_nothing_leaves_before_the_commit() {
         "perform of a flush",
     ];
     assert_eq!(*log.borrow(), expected);
+    // This program has no other test.
+    protection::switch_off();
+    log.borrow_mut().clear();
+    world.1 = Instant(101);
+    server.step(&mut world, 8);
+    assert!(!log.borrow().iter().any(|l| l == "check"), "an unprotected process asserts nothing");
+    assert!(log.borrow().iter().any(|l| l == "commit"), "its turns end all the same");
 }

@@ -18,9 +18,9 @@ use core::fmt::Write;
 use core::time::Duration;
 use eft_arena::Fuse;
 use eft_base::address::without_zone;
-use eft_base::{Instant, RequestId};
+use eft_base::{Instant, Protection, RequestId};
 use eft_channel::Segment;
-use eft_component::{Answer, Commit, Component, Configure, Context, Outbox, Output};
+use eft_component::{Answer, Component, Configure, Context, Outbox, Output};
 use eft_messages::filter::{FilterToIp, IpToFilter, Judgement, is_ordinary};
 use eft_messages::{ComponentId, Encoded, Role};
 
@@ -35,7 +35,6 @@ const KEY_RULES: &str = "filter";
 const KEY_LOAD: &str = "filter.load:";
 const KEY_SHOW_RULES: &str = "filter.show:rules:";
 const KEY_SHOW_STATES: &str = "filter.show:states:";
-const KEY_COMMIT: &str = Commit::KEY;
 const KEY_INTERFACES: &str = "interfaces";
 
 /// For a packet that passes by its connection's state: whether the connection gets a grant.
@@ -343,7 +342,9 @@ impl Component for Filter {
                 let _ = self.load(cx, &value, out);
                 return;
             }
-            KEY_COMMIT if Commit::of(&value) == Commit::Off => return self.states.stop_committing(),
+            Protection::KEY if Protection::of(&value) == Protection::Off => {
+                return self.states.stop_committing();
+            }
             KEY_INTERFACES => return self.set_interfaces(&value, out),
             k if k.starts_with(KEY_LOAD) => match self.load(cx, &value, out) {
                 Ok(()) => "ok".to_string(),

@@ -15,7 +15,7 @@
 //! packet may go out twice. Transport reborn: ip forgets its requests and gives its packets back.
 
 use crate::seal::seal;
-use eft_base::{PacketRef, RequestId, WireAddress};
+use eft_base::{PacketRef, RequestId, WireAddress, protection};
 use eft_channel::socket::flow;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -124,6 +124,9 @@ impl SendDescriptor {
     /// The same with its seal.
     #[inline]
     pub fn sealed(mut self) -> SendDescriptor {
+        if !protection::is_on() {
+            return self;
+        }
         let (header, payload) =
             (&self.header[..self.header_len as usize], &self.payload[..self.payload_count as usize]);
         self.seal = seal(header, self.checksum_offset.into(), payload);

@@ -30,7 +30,7 @@ pub struct ReportArguments {
 /// taken offline is to be named.
 const NAMES: [&str; 9] =
     ["bulk", "latency", "isolation", "beside", "budget", "channel", "idle", "recovery", "scale"];
-const MORE: [&str; 6] = ["campaign", "commit", "impaired", "observe", "sched", "vm"];
+const MORE: [&str; 7] = ["campaign", "commit", "impaired", "observe", "protection", "sched", "vm"];
 
 pub fn run(arguments: &ReportArguments) -> Result<()> {
     let known = || NAMES.iter().chain(&MORE);

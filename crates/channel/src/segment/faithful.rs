@@ -1,6 +1,8 @@
 //! Copies that are compared with what was copied, by other instructions than those that copied: a processor, or a damaged
 //! instruction of the routine that copies, may do anything, and nobody looks at the bytes behind this copy.
 
+use eft_base::protection;
+
 /// Bytes that are copied and compared at a time: both stay in the nearest cache.
 const PIECE: usize = 4096;
 /// Bytes that are compared at a time.
@@ -22,12 +24,16 @@ pub enum Copied {
 /// Both ranges are mapped, and do not overlap. Others may change them meanwhile.
 pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize) -> Copied {
     // SAFETY: as the caller promises.
-    unsafe { copy_by(|from, to, len| core::ptr::copy_nonoverlapping(from, to, len), from, to, len) }
+    unsafe {
+        let quickly = |from, to, len| core::ptr::copy_nonoverlapping(from, to, len);
+        copy_by(quickly, protection::is_on(), from, to, len)
+    }
 }
 
-/// As [`copy`]; `quickly` is what is trusted least.
+/// As [`copy`]; `quickly` is what is trusted least, and is trusted if nothing `is_compared`.
 unsafe fn copy_by(
     quickly: impl Fn(*const u8, *mut u8, usize),
+    is_compared: bool,
     from: *const u8,
     to: *mut u8,
     len: usize,
@@ -38,7 +44,7 @@ unsafe fn copy_by(
         unsafe {
             let (from, to, len) = (from.add(at), to.add(at), PIECE.min(len - at));
             quickly(from, to, len);
-            if differs(from, to, len) {
+            if is_compared && differs(from, to, len) {
                 copied = Copied::Again;
                 slowly(from, to, len);
                 if differs(from, to, len) {

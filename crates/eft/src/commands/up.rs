@@ -5,9 +5,8 @@ mod notify;
 pub mod source;
 
 use anyhow::{Context, Result, bail};
-use eft_base::SlotShare;
-use eft_base::{Cidr, MacAddress};
-use eft_component::{Commit, Topology};
+use eft_base::{Cidr, MacAddress, Protection, SlotShare};
+use eft_component::Topology;
 use eft_linux::devices::DeviceSpec;
 use eft_linux::supervisor::{self, DeviceConfig, News, StackConfig};
 use eft_messages::{ComponentId, Role};
@@ -109,10 +108,10 @@ pub struct UpArguments {
     /// Record the inputs of ip, filter, tcp and udp in this folder (made if missing), up to 256 MB each, for `eft replay`
     #[arg(long)]
     record: Option<PathBuf>,
-    /// off, to measure what it costs that a turn's changes in tcp, udp or filter take effect together: then no connection
-    /// survives their death
+    /// off, to measure what it costs that faults are survived and damage is noticed: then no connection survives the death of
+    /// tcp, udp or filter, and nothing is summed or compared
     #[arg(long, default_value = "on", hide_default_value = true)]
-    commit: Commit,
+    protection: Protection,
     /// Which components run, how they are connected and placed
     #[arg(long)]
     topology: Option<PathBuf>,
@@ -121,10 +120,14 @@ pub struct UpArguments {
 pub fn run(arguments: &UpArguments) -> Result<()> {
     let mut config = config(options(arguments)?)?;
     config.take_over = arguments.take_over;
-    config.commit = arguments.commit;
-    if config.commit == Commit::Off {
+    config.protection = arguments.protection;
+    if config.protection == Protection::Off {
+        if config.record.is_some() {
+            bail!("--record works with --protection on alone: a replay protects what it does");
+        }
         eprintln!(
-            "eft: --commit off is for measurements: connections do not survive the death of tcp, udp or filter"
+            "eft: --protection off is for measurements: connections do not survive the death of tcp, udp or filter, \
+             and no damage is noticed"
         );
     }
     let mut manager = notify::Manager::from_environment();
@@ -241,7 +244,7 @@ pub fn config(arguments: Options) -> Result<StackConfig> {
         },
         private: false,
         take_over: false,
-        commit: Commit::On,
+        protection: Protection::On,
         record: arguments.record,
         arena_len,
     })

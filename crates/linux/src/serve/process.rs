@@ -9,6 +9,7 @@ use super::park::Parking;
 use super::server::BUDGET;
 use crate::Result;
 use crate::scrub::Scrub;
+use eft_base::protection;
 use eft_channel::account::Phase;
 use eft_host::clock;
 use eft_messages::{ComponentId, Role};
@@ -91,7 +92,9 @@ impl Process {
             self.hand_over(i);
             work += self.servers[i].turn(self.parking.is_ready(i), self.budget);
         }
-        self.scrub.worked(work);
+        if protection::is_on() {
+            self.scrub.worked(work);
+        }
         if self.servers.len() > 1 {
             self.go_on();
         }
@@ -169,7 +172,8 @@ impl Process {
 
     /// If the code of this process has changed, the supervisor replaces it.
     fn look_at_code(&mut self) {
-        if self.scrub.look(clock::now())
+        if protection::is_on()
+            && self.scrub.look(clock::now())
             && let Some(server) = self.servers.iter().find(|server| !server.has_ended())
         {
             server.tell_of_change();

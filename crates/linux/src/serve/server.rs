@@ -10,7 +10,7 @@ use super::solitude::{Due, Solitude};
 use super::{Domains, Setup, Surroundings, tell};
 use crate::protocol::{FromServer, PACKET_MAX, ToServer};
 use crate::{Doing, Result, memory, protocol, scm};
-use eft_base::{DomainId, Instant, SocketId};
+use eft_base::{DomainId, Instant, Protection, SocketId, protection};
 use eft_channel::notify::Doorbell;
 use eft_channel::status::Status;
 use eft_channel::{PoolView, Shared};
@@ -369,6 +369,9 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
                 self.live.surroundings.domain_closed(domain);
             }
             ToServer::Configure { key, value } => {
+                if key == Protection::KEY && Protection::of(&value) == Protection::Off {
+                    protection::switch_off();
+                }
                 if let Some(event) = C::Event::configure(key, value) {
                     self.server.event(clock::now(), event);
                 }

@@ -92,7 +92,7 @@ fn form(config: &StackConfig) -> String {
         pacing,
         mtu_probing,
         tail_probes,
-        commit,
+        protection,
         record,
         private,
         // The likeness compares them.
@@ -108,7 +108,7 @@ fn form(config: &StackConfig) -> String {
     } = config;
     format!(
         "{PROTOCOL} {file:?} {topology:?} {gateways:?} {host_addresses:?} {mtu:?} {nameserver:?} {ecn} {fastopen} \
-         {fastopen_key} {timestamps} {min_tso_segs} {congestion} {slow_start} {slow_start_after_idle} {pacing} {mtu_probing} {tail_probes} {commit:?} {record:?} {private}"
+         {fastopen_key} {timestamps} {min_tso_segs} {congestion} {slow_start} {slow_start_after_idle} {pacing} {mtu_probing} {tail_probes} {protection:?} {record:?} {private}"
     )
 }
 

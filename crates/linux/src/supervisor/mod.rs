@@ -53,7 +53,7 @@ use crate::{Doing, Error, Result};
 use children::Dead;
 use deathwatch::Deathwatch;
 use domains::Keeping;
-use eft_base::{Instant, PoolId};
+use eft_base::{Instant, PoolId, Protection, protection};
 use eft_control::hang::Hang;
 use eft_control::network::Network;
 use eft_control::store::Store;
@@ -145,6 +145,9 @@ pub struct Supervisor {
 
 /// Runs a stack until SIGTERM or SIGINT ends it, or SIGUSR2 hands it over.
 pub fn run(config: StackConfig, mut tell: impl FnMut(News)) -> Result<()> {
+    if config.protection == Protection::Off {
+        protection::switch_off();
+    }
     // If it panics it is not dropped, which would undo what keeps connections alive: the next one adopts the servers.
     let mut supervisor = ManuallyDrop::new(setup::build(config)?);
     let outcome = supervisor.run(&mut tell);

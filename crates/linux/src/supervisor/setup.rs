@@ -93,8 +93,8 @@ pub struct StackConfig {
     /// When tcp probes a path for its MTU: `off`, `blackhole` or `always`.
     pub mtu_probing: &'static str,
     pub tail_probes: &'static str,
-    /// Off only in order to measure what it costs that a turn's changes take effect together.
-    pub commit: eft_component::Commit,
+    /// Off only in order to measure what it costs.
+    pub protection: eft_base::Protection,
     /// The folder for recordings of ip, filter, tcp and udp.
     pub record: Option<std::path::PathBuf>,
     /// How long connections wait for another supervisor after this one has died; five times as long while a server lives.

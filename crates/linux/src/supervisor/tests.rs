@@ -1,6 +1,6 @@
 //! The supervisor dies before each of the steps of a change, and another one adopts the servers.
 
-mod world;
+pub mod world;
 
 use super::accusations::Queue;
 use super::ending::Ending;

@@ -8,7 +8,7 @@ use super::say::say;
 use super::{OLD_POOLS, Supervisor, Watched};
 use crate::protocol::{DeviceSetup, Identity, ToServer};
 use crate::{Doing, Result, life, operator};
-use eft_base::{Instant, PoolId};
+use eft_base::{Instant, PoolId, Protection};
 use eft_control::plan;
 use eft_host::clock;
 use eft_messages::{ComponentId, Role};
@@ -167,14 +167,14 @@ impl Supervisor {
     }
 
     /// Where a server is recorded, and the most bytes. It is recorded if the operator asks for it, and after a life
-    /// that failed, since this one may fail in the same way.
+    /// that failed, since this one may fail in the same way. A replay protects what it does, so nothing else is recorded.
     fn recording(&self, i: usize) -> Option<(PathBuf, usize)> {
         let member = &self.members[i];
         let recorded = matches!(member.peer.role, Role::Ip | Role::Filter | Role::Tcp | Role::Udp);
         match &self.config.record {
             _ if !recorded => None,
             Some(dir) => Some((member.recording(dir, member.generation), RECORDING_MAX)),
-            None if member.failed => {
+            None if member.failed && self.config.protection == Protection::On => {
                 let dir = operator::stack_dir(&self.config.name).join("crashes");
                 Some((member.recording(&dir, member.generation), FAILURE_MAX))
             }

@@ -36,12 +36,12 @@ use alloc::collections::VecDeque;
 use alloc::{vec, vec::Vec};
 use eft_arena::docket::{Docket, Finding, Kind, Note};
 use eft_arena::{Arena, Fuse, Refused, Table};
-use eft_base::Instant;
 use eft_base::hash::{Key, Map};
+use eft_base::{Instant, Protection};
 use eft_channel::rounds::Rounds;
 use eft_channel::{Pool, Requests, Seen, Segment};
 use eft_component::transport::{Effect, Event};
-use eft_component::{Commit, Component, Context, Occasion, Outbox};
+use eft_component::{Component, Context, Occasion, Outbox};
 use eft_messages::transport::{IpToTransport, TransportToIp};
 use eft_messages::{ComponentId, Encoded, Role};
 use settings::Settings;
@@ -55,7 +55,7 @@ const PACKET_MAX: usize = 1 << 16;
 pub struct Tcp {
     pub(super) config: TcpConfig,
     // Durable.
-    pub(super) commit: Commit,
+    pub(super) protection: Protection,
     arena: Arena,
     pub(super) docket: Docket,
     pub(super) blocks: Blocks,
@@ -135,7 +135,7 @@ impl Tcp {
         let count = blocks.len();
         let mut tcp = Tcp {
             config,
-            commit: Commit::On,
+            protection: Protection::On,
             found: Some(arena.reborn),
             arena,
             docket,
@@ -248,7 +248,8 @@ impl Component for Tcp {
 
     fn begin(&mut self, occasion: Occasion<Event>) {
         match occasion {
-            Occasion::Message { line, .. } if self.commit == Commit::On => {
+            _ if self.protection == Protection::Off => {}
+            Occasion::Message { line, .. } => {
                 let note = Note::message(line);
                 self.is_fatal = self.docket.is_condemned(note);
                 if self.is_fatal {

@@ -7,8 +7,9 @@ use super::live::due;
 use crate::edge::{In, Out};
 use crate::requests::Transport as _;
 use eft_arena::docket::{Kind, Note};
+use eft_base::Protection;
 use eft_base::errno::ECONNABORTED;
-use eft_component::{Commit, Context, Outbox};
+use eft_component::{Context, Outbox};
 use eft_messages::sockets::SocketsToTransport;
 use eft_messages::transport::{IpToTransport, TransportToIp};
 
@@ -19,7 +20,7 @@ impl Tcp {
         if kind != Kind::Revive && !self.revive_if_due(cx, i) {
             return false;
         }
-        if self.commit == Commit::Off {
+        if self.protection == Protection::Off {
             return true;
         }
         let note = Note::of(kind, i, self.view(i).block.generation, content);

@@ -19,12 +19,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 use eft_arena::{Arena, Fuse, Refused};
 use eft_base::hash::{Key, Map};
-use eft_base::{Instant, SocketId};
+use eft_base::{Instant, Protection, SocketId};
 use eft_channel::rounds::Rounds;
 use eft_channel::socket::flag;
 use eft_channel::{Pool, Requests, Seen, Segment};
 use eft_component::transport::{Effect, Event};
-use eft_component::{Commit, Component, Context, Outbox};
+use eft_component::{Component, Context, Outbox};
 use eft_messages::transport::{IpToTransport, TransportToIp};
 use eft_messages::{ComponentId, Encoded, Role};
 
@@ -34,7 +34,7 @@ const PACKET_MAX: usize = 1 << 16;
 /// The engine.
 pub struct Udp {
     pub(super) config: UdpConfig,
-    commit: Commit,
+    protection: Protection,
     arena: Arena,
     pub(super) blocks: Blocks,
     pub(super) memberships: Memberships,
@@ -76,7 +76,7 @@ impl Udp {
         let limit = headers.slots() + config.sockets;
         let mut udp = Udp {
             config,
-            commit: Commit::On,
+            protection: Protection::On,
             found: Some((arena.reborn, found)),
             arena,
             memberships: Memberships::open(entries, &blocks, key),
@@ -109,9 +109,9 @@ impl Udp {
     }
 
     /// Off: ends commits. The arena holds the present state until the state changes, and is worthless from then on.
-    fn set_commit(&mut self, commit: Commit) {
-        if commit == Commit::Off {
-            self.commit = Commit::Off;
+    fn set_protection(&mut self, protection: Protection) {
+        if protection == Protection::Off {
+            self.protection = Protection::Off;
             self.blocks.seal();
             self.memberships.entries.seal();
             self.arena.commit();
@@ -269,13 +269,15 @@ impl Component for Udp {
                 self.addresses.configure(&value);
                 self.routes.clear();
             }
-            Event::Configure { key, value } if key == Commit::KEY => self.set_commit(Commit::of(&value)),
+            Event::Configure { key, value } if key == Protection::KEY => {
+                self.set_protection(Protection::of(&value))
+            }
             _ => {}
         }
     }
 
     fn commit(&mut self, _cx: &mut Context) {
-        if self.commit == Commit::On {
+        if self.protection == Protection::On {
             self.blocks.seal();
             self.memberships.entries.seal();
             self.arena.commit();

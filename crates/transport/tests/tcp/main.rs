@@ -36,7 +36,7 @@ mod syn_cookies;
 mod syn_data;
 mod turns;
 mod unacceptable;
-mod uncommitted;
+mod unprotected;
 mod urgent;
 mod windows;
 mod world;

@@ -9,6 +9,10 @@ fn bytes(len: usize) -> Vec<u8> {
 
 /// Copies by a routine that treats each piece as `badly` says.
 fn copied(len: usize, badly: impl Fn(usize, &mut [u8])) -> (Copied, bool) {
+    copied_as(true, len, badly)
+}
+
+fn copied_as(is_compared: bool, len: usize, badly: impl Fn(usize, &mut [u8])) -> (Copied, bool) {
     let (from, mut to) = (bytes(len), vec![0xa5; len + 1]);
     let pieces = Cell::new(0);
     let quickly = |from: *const u8, to: *mut u8, len: usize| {
@@ -20,7 +24,7 @@ fn copied(len: usize, badly: impl Fn(usize, &mut [u8])) -> (Copied, bool) {
         badly(pieces.replace(pieces.get() + 1), to);
     };
     // SAFETY: both vectors are as long, and are not used meanwhile.
-    let copied = unsafe { copy_by(quickly, from.as_ptr(), to.as_mut_ptr(), len) };
+    let copied = unsafe { copy_by(quickly, is_compared, from.as_ptr(), to.as_mut_ptr(), len) };
     assert_eq!(to[len], 0xa5, "not beyond the end");
     (copied, to[..len] == from)
 }
@@ -43,6 +47,11 @@ fn a_wrong_byte_anywhere_is_put_right() {
             assert_eq!(copied(len, |_, to| to[at] ^= 1 << (at % 8)), (Copied::Again, true), "{at} of {len}");
         }
     }
+}
+
+#[test]
+fn what_is_not_compared_is_believed() {
+    assert_eq!(copied_as(false, 2 * PIECE, |_, to| to[7] ^= 1), (Copied::Well, false));
 }
 
 #[test]

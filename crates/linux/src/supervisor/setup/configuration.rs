@@ -4,8 +4,7 @@ use super::{DEVICES_MAX, StackConfig};
 use crate::devices::DeviceSpec;
 use crate::supervisor::kept::{AUTOCONF, IDENTITY};
 use crate::{Error, Result, host, operator};
-use eft_base::Cidr;
-use eft_component::Commit;
+use eft_base::{Cidr, Protection};
 use eft_control::store::Store;
 use eft_messages::ComponentId;
 use std::net::IpAddr;
@@ -115,7 +114,6 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
         store.subscribe(key, ComponentId::IP);
     }
     store.subscribe("filter", ComponentId::FILTER);
-    store.subscribe(Commit::KEY, ComponentId::FILTER);
     store.subscribe("info", ComponentId::SOCKETS);
     store.subscribe("routes", ComponentId::SOCKETS);
     store.subscribe("fastopen", ComponentId::SOCKETS);
@@ -139,7 +137,6 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
         store.subscribe("pacing", peer);
         store.subscribe("mtu-probing", peer);
         store.subscribe("tail-probes", peer);
-        store.subscribe(Commit::KEY, peer);
     }
     store.publish("ecn", config.ecn.into());
     store.publish("fastopen", config.fastopen.clone().into());
@@ -152,8 +149,12 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
     store.publish("mtu-probing", config.mtu_probing.into());
     store.publish("tail-probes", config.tail_probes.into());
     store.publish("min-tso-segs", config.min_tso_segs.to_string().into());
-    if config.commit == Commit::Off {
-        store.publish(Commit::KEY, config.commit.name().into());
+    let components = config.topology.peers(config.devices.len());
+    for peer in components.into_iter().chain([ComponentId::CORES]) {
+        store.subscribe(Protection::KEY, peer);
+    }
+    if config.protection == Protection::Off {
+        store.publish(Protection::KEY, config.protection.name().into());
     }
     let names = config.devices.iter().enumerate().map(|(i, d)| format!("{i} {}\n", d.interface));
     store.publish("interfaces", names.collect::<String>().into_bytes());
@@ -161,3 +162,6 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
     store.publish("filter", Vec::new());
     store
 }
+
+#[cfg(test)]
+mod tests;

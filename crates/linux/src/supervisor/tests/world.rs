@@ -14,8 +14,8 @@ use crate::supervisor::process::{Running, Spawned};
 use crate::supervisor::setup::{Founded, members};
 use crate::supervisor::standby::Waiting;
 use crate::supervisor::{DeviceConfig, StackConfig, Supervisor, changes, children};
-use eft_base::{DomainId, MacAddress};
-use eft_component::{Commit, Topology};
+use eft_base::{DomainId, MacAddress, Protection};
+use eft_component::Topology;
 use eft_messages::ComponentId;
 use rustix::event::{EventfdFlags, eventfd};
 use std::cell::RefCell;
@@ -26,7 +26,7 @@ use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
 use std::time::Duration;
 
-fn config() -> StackConfig {
+pub fn config() -> StackConfig {
     let device = DeviceConfig {
         spec: DeviceSpec::Pair("nowhere".into()),
         text: "pair:nowhere".into(),
@@ -55,7 +55,7 @@ fn config() -> StackConfig {
         pacing: "auto",
         mtu_probing: "blackhole",
         tail_probes: "on",
-        commit: Commit::On,
+        protection: Protection::On,
         record: None,
         keep: Duration::ZERO,
         wait_online: Duration::ZERO,

@@ -3,7 +3,7 @@
 use super::Tcp;
 use crate::tcp::{Algorithm, MtuProbing, Pacing, SlowStart, SlowStartAfterIdle, TailProbes};
 use core::str::FromStr;
-use eft_component::Commit;
+use eft_base::Protection;
 
 /// What is of each connection on its own, which keeps it from its beginning on.
 #[derive(Clone, Copy, Default)]
@@ -33,7 +33,7 @@ impl Tcp {
             "slow-start-after-idle" => self.settings.after_idle = choice(value),
             "min-tso-segs" => self.min_segments = choice(value),
             "farewell" => self.begin_farewell(),
-            Commit::KEY => self.set_commit(Commit::of(value)),
+            Protection::KEY => self.set_protection(Protection::of(value)),
             _ => {}
         }
     }

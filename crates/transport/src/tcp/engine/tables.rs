@@ -4,8 +4,8 @@ use super::Tcp;
 use crate::tcp::block::Tuple;
 use crate::tcp::counters::Counter;
 use crate::tcp::durable;
-use eft_base::SocketId;
-use eft_component::{Commit, Context};
+use eft_base::{Protection, SocketId};
+use eft_component::Context;
 
 impl Tcp {
     /// Takes a free block; if there is none and no room for more, evicts the oldest TIME-WAIT.
@@ -35,7 +35,7 @@ impl Tcp {
 
     /// What has changed counts from now on.
     pub(super) fn commit_tables(&mut self) {
-        if self.commit == Commit::Off {
+        if self.protection == Protection::Off {
             return;
         }
         self.blocks.seal();
@@ -46,10 +46,10 @@ impl Tcp {
     }
 
     /// Off: no turn is committed any more. What lies in the arena is that of now until it changes, and worthless then.
-    pub(super) fn set_commit(&mut self, commit: Commit) {
-        if commit == Commit::Off {
+    pub(super) fn set_protection(&mut self, protection: Protection) {
+        if protection == Protection::Off {
             self.commit_tables();
-            self.commit = Commit::Off;
+            self.protection = Protection::Off;
             self.blocks.leave_open();
             self.cold.leave_open();
             self.notes.leave_open();
