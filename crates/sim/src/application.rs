@@ -80,6 +80,11 @@ impl Application {
         self.listener.is_some()
     }
 
+    /// The socket that it listens on.
+    pub fn listener(&self) -> Option<SocketId> {
+        self.listener.map(|(socket, _)| socket)
+    }
+
     /// All streams have sent and received everything, to the end.
     pub fn is_done(&self) -> bool {
         !self.streams.is_empty() && self.streams.iter().all(Stream::is_done)

@@ -6,6 +6,7 @@ use crate::application::Application;
 use crate::device::End;
 use crate::hostile::{self, Hostile};
 use crate::link::{Conditions, Link};
+use crate::sizes::Sizes;
 use crate::stack::{HOSTILE, Shape, Stack};
 use eft_base::{Cidr, Endpoint, Instant, MacAddress, Random};
 use eft_channel::socket::Geometry;
@@ -105,6 +106,7 @@ pub struct Settings {
     /// pf.conf text for both stacks.
     pub rules: String,
     pub geometry: Geometry,
+    pub sizes: Sizes,
     pub device: DeviceInfo,
     /// Record ip, the filter, tcp and udp for the replay oracle.
     pub record: bool,
@@ -130,6 +132,7 @@ impl Default for Settings {
             rules: "block all\npass proto { icmp icmp6 }\npass proto { tcp udp } keep state\n".to_string(),
             transport: Vec::new(),
             geometry: Geometry { slots: 32, send_len: 1 << 18, receive_len: 1 << 18 },
+            sizes: Sizes::default(),
             device: DeviceInfo {
                 mac: MacAddress::default(),
                 mtu: 1500,
@@ -167,6 +170,7 @@ impl Simulation {
                 topology: settings.topology.clone(),
                 transport: settings.transport.clone(),
                 geometry: settings.geometry,
+                sizes: settings.sizes,
                 seed: seed.wrapping_mul(2) + side as u64,
                 record: settings.record,
                 hostile: settings.hostile,

@@ -6,14 +6,21 @@ use eft_messages::{ComponentId, Role};
 use eft_transport::tcp::TcpConfig;
 use eft_transport::udp::UdpConfig;
 
-pub fn tcp_config() -> TcpConfig {
-    TcpConfig {
-        connections: 128,
-        sockets_per_domain: 64,
-        listeners_per_domain: 8,
-        seed: 1,
-        slots: SlotShare::TCP,
+/// How many connections tcp has room for.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    pub connections: usize,
+    pub sockets_per_domain: usize,
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Self { connections: 128, sockets_per_domain: 64 }
     }
+}
+
+pub fn tcp_config(Sizes { connections, sockets_per_domain }: Sizes) -> TcpConfig {
+    TcpConfig { connections, sockets_per_domain, listeners_per_domain: 8, seed: 1, slots: SlotShare::TCP }
 }
 
 pub fn udp_config() -> UdpConfig {
@@ -26,9 +33,9 @@ pub fn filter_config() -> FilterConfig {
 }
 
 /// Bytes of the arena that outlives this server.
-pub fn arena_len(peer: ComponentId) -> Option<usize> {
+pub fn arena_len(peer: ComponentId, sizes: Sizes) -> Option<usize> {
     match peer.role {
-        Role::Tcp => Some(eft_transport::tcp::arena_len(&tcp_config())),
+        Role::Tcp => Some(eft_transport::tcp::arena_len(&tcp_config(sizes))),
         Role::Udp => Some(eft_transport::udp::arena_len(&udp_config())),
         Role::Filter => Some(eft_filter::arena_len(&filter_config())),
         _ => None,

@@ -9,7 +9,7 @@ mod state;
 
 use crate::device::End;
 use crate::node::{Effect, Event, Node, Surroundings};
-use crate::sizes::arena_len;
+use crate::sizes::{Sizes, arena_len};
 use crate::wiring::Numbers;
 use eft_base::{Cidr, DomainId, Instant, PoolId, SocketId};
 use eft_channel::access::AccessObserver;
@@ -52,6 +52,7 @@ pub struct Shape {
     /// Of tcp and udp, as `eft up` has them: key and value.
     pub transport: Vec<(&'static str, &'static str)>,
     pub geometry: Geometry,
+    pub sizes: Sizes,
     /// There is a second domain, of an enemy.
     pub hostile: bool,
     pub seed: u64,
@@ -150,10 +151,9 @@ pub struct Stack {
 impl Stack {
     pub fn new(now: Instant, shape: Shape, end: Rc<RefCell<End>>) -> Stack {
         let topology = Topology::parse(&shape.topology).expect("a sound topology");
-        let segment = Segment::heap(shape.geometry.arena_len());
-        let domain = Arena::new(segment, shape.geometry).expect("long enough");
-        let second = || Arena::new(Segment::heap(shape.geometry.arena_len()), shape.geometry);
-        let hostile = shape.hostile.then(|| second().expect("long enough"));
+        let segment = || Segment::heap(shape.geometry.arena_len());
+        let new = || Arena::new(segment(), shape.geometry).expect("long enough");
+        let (domain, hostile) = (new(), shape.hostile.then(new));
         let mut stack = Stack {
             members: Vec::new(),
             pools: Vec::new(),
@@ -178,7 +178,7 @@ impl Stack {
         };
         stack.surroundings.now = now;
         for peer in stack.topology.peers(1) {
-            let arena = arena_len(peer).map(Segment::heap);
+            let arena = arena_len(peer, stack.shape.sizes).map(Segment::heap);
             stack.members.push(Member {
                 peer,
                 node: None,

@@ -126,7 +126,7 @@ impl Sweep {
             Load::Web(bytes) => {
                 let connections = calibration.get("web_server", "connections")? as usize;
                 let web = web(calibration, self.stack, connections, bytes, Ablation::default())?;
-                let outcome = crate::web::run(&web, &setting, self.seed);
+                let outcome = crate::web::run(&web, &setting, self.seed).stack;
                 (outcome.kbps, outcome.busy_ppm)
             }
         };

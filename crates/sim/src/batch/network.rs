@@ -39,12 +39,15 @@ impl Wire {
     }
 
     /// Acknowledgements of the gathered bytes, one for each stream: tcp answers once a turn, as tier 1 shows.
-    pub fn acknowledge(&mut self) -> Vec<(usize, u64)> {
+    /// `quickly`: whether a stream's first segment does not wait for more.
+    pub fn acknowledge(&mut self, mut quickly: impl FnMut(usize, u64) -> bool) -> Vec<(usize, u64)> {
         self.is_gathering = false;
         let mut all = Vec::new();
-        // Less than two segments waits for more (RFC 1122, section 4.2.3.2).
-        for (stream, gathered) in self.gathered.iter_mut().enumerate().filter(|(_, (_, count))| *count >= 2) {
-            all.push((stream, std::mem::take(gathered).0));
+        for (stream, gathered) in self.gathered.iter_mut().enumerate() {
+            // Less than two segments waits for more (RFC 1122, section 4.2.3.2).
+            if gathered.1 > 0 && (quickly(stream, gathered.1) || gathered.1 >= 2) {
+                all.push((stream, std::mem::take(gathered).0));
+            }
         }
         all
     }

@@ -156,7 +156,7 @@ impl World<'_> {
                 }
             }
             Outside::Gathered => {
-                self.coming.push_back(self.wire.acknowledge());
+                self.coming.push_back(self.wire.acknowledge(|_, _| false));
                 self.after(self.profile.network.turnaround_ps, Outside::Acknowledged);
             }
             Outside::Acknowledged => {

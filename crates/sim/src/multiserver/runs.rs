@@ -23,6 +23,17 @@ pub const CONNECTIONS: [usize; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 const NO_LATENCY: Ablation =
     Ablation { no_wake_latency: true, free_empty_polls: false, no_memory_stalls: false };
 
+/// The program, tcp, ip and the driver, each on a core, at so many MHz.
+pub fn setting(chip: &Chip, program: u64, others: [u64; 3]) -> Setting {
+    let [tcp, ip, driver] = others.map(|mhz| Clock::at(mhz * 1000, chip.lowest.0));
+    let mut core = 0;
+    let seats = [Clock::full(program * 1000), tcp, ip, driver].map(|clock| {
+        core += 1;
+        Seat { core, thread: 0, clock }
+    });
+    Setting::of(seats)
+}
+
 pub struct Bench<'a> {
     calibration: &'a Calibration,
     stack: Stack,
@@ -49,13 +60,7 @@ impl<'a> Bench<'a> {
         others: [u64; 3],
     ) -> Result<Outcome, CalibrationError> {
         let web = web(self.calibration, self.stack, connections, file, self.ablation)?;
-        let [tcp, ip, driver] = others.map(|mhz| Clock::at(mhz * 1000, self.chip.lowest.0));
-        let mut core = 0;
-        let seats = [Clock::full(program * 1000), tcp, ip, driver].map(|clock| {
-            core += 1;
-            Seat { core, thread: 0, clock }
-        });
-        Ok(run(&web, &Setting::of(seats), self.seed))
+        Ok(run(&web, &setting(&self.chip, program, others), self.seed))
     }
 
     /// Files of so many bytes; tcp and ip at one clock, the driver at another, in MHz.
@@ -82,7 +87,7 @@ impl<'a> Bench<'a> {
     fn watts(&self, outcome: &Outcome, tcp_ip: u64, driver: u64) -> f64 {
         let core = |server: Server, mhz: u64| {
             let clock = Clock::at(mhz * 1000, self.chip.lowest.0);
-            self.chip.core_mw(clock, outcome.busy_ppm[server as usize])
+            self.chip.core_mw(clock, outcome.stack.busy_ppm[server as usize])
         };
         let cores = core(Server::Tcp, tcp_ip) + core(Server::Ip, tcp_ip) + core(Server::Driver, driver);
         (self.chip.static_mw() + cores) as f64 / 1000.0
@@ -97,9 +102,9 @@ fn put(
     let outcome = bench.serve(file, tcp_ip, driver)?;
     let name = |what: &str| format!("{file}/{tcp_ip}/{driver}/{what}");
     let rate = outcome.answers_milli as f64 / 1000.0;
-    let percent = |server: Server| outcome.busy_ppm[server as usize] as f64 / 10_000.0;
+    let percent = |server: Server| outcome.stack.busy_ppm[server as usize] as f64 / 10_000.0;
     figures.insert(name("rate"), rate);
-    figures.insert(name("mbps"), outcome.kbps as f64 / 1000.0);
+    figures.insert(name("mbps"), outcome.stack.kbps as f64 / 1000.0);
     figures.insert(name("program"), percent(Server::Front));
     figures.insert(name("tcp"), percent(Server::Tcp));
     figures.insert(name("ip"), percent(Server::Ip));

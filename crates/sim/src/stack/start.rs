@@ -88,7 +88,7 @@ impl Stack {
                 Box::new(Server::new(sockets, status, seed))
             }
             Role::Tcp => {
-                let (arena, headers, config) = (arena(), pool(), tcp_config());
+                let (arena, headers, config) = (arena(), pool(), tcp_config(self.shape.sizes));
                 if !failed {
                     eft_transport::tcp::acquit(&arena);
                 }

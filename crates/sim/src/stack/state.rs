@@ -1,7 +1,7 @@
 //! A stack's state between turns, for a world that charges for turns.
 
 use super::Stack;
-use eft_base::Instant;
+use eft_base::{Instant, PacketRef};
 use eft_messages::{ComponentId, Encoded, Role};
 
 impl Stack {
@@ -12,6 +12,13 @@ impl Stack {
     ) -> impl Iterator<Item = (ComponentId, impl Iterator<Item = Encoded>)> {
         let own = self.numbers.iter().filter(move |n| n.reader == reader);
         own.filter_map(|n| Some((n.writer, n.queue.as_ref()?.waiting())))
+    }
+
+    /// The first bytes of a packet in a server's pool. `None`: it has not so many.
+    pub fn read(&self, packet: PacketRef, to: &mut [u8]) -> Option<()> {
+        let pool = self.pools.iter().find(|pool| pool.id == packet.pool)?;
+        let at = pool.view.locate(packet).filter(|_| packet.len as usize >= to.len())?;
+        pool.view.segment.read(at, to).ok()
     }
 
     /// Whether a turn of this server would find something to do.

@@ -7,10 +7,13 @@
 
 pub mod charge;
 pub mod check;
+pub mod frame;
 pub mod peer;
 pub mod programs;
 pub mod run;
+pub mod servers;
 mod telling;
+pub mod web;
 pub mod world;
 
 pub use run::run;

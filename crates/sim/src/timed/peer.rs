@@ -4,10 +4,12 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use eft_base::wire::TCP_SYN;
 use eft_base::{Instant, SocketId};
 use eft_messages::ComponentId;
 
 use super::charge::NIC;
+use super::frame::{flags, tcp_at};
 use crate::device::{End, WireFrame};
 use crate::stack::Stack;
 
@@ -37,9 +39,11 @@ impl Peer {
     /// The peer's buffer is so large that its window never shrinks, like Linux's growing buffer; the payload's checksum
     /// is not verified.
     fn offer(&self, frame: &mut WireFrame) {
-        let tcp_at = 14 + usize::from(frame.bytes.get(14).copied().unwrap_or(0) & 15) * 4;
+        let tcp_at = tcp_at(frame);
+        // The window of a SYN is never scaled.
+        let scale = if flags(frame) & TCP_SYN == 0 { self.scale } else { 0 };
         if let Some(field) = frame.bytes.get_mut(tcp_at + 14..tcp_at + 16) {
-            let most = (self.window >> self.scale).min(65_535) as u16;
+            let most = (self.window >> scale).min(65_535) as u16;
             field.copy_from_slice(&most.to_be_bytes());
         }
         frame.checksum_ok = true;
@@ -57,22 +61,33 @@ impl Peer {
     /// Takes all received frames, and returns the frames sent in response.
     pub fn run(&mut self, now: Instant) -> VecDeque<WireFrame> {
         let mut sent = VecDeque::new();
-        self.stack.wake(NIC);
+        self.begin();
         loop {
-            let ready: Vec<ComponentId> = self.stack.runnable(now).collect();
-            for peer in &ready {
-                self.stack.step(now, *peer, BUDGET);
-                let frames = std::mem::take(&mut self.end.borrow_mut().outgoing);
-                sent.extend(frames.into_iter().map(|mut frame| {
-                    self.offer(&mut frame);
-                    frame
-                }));
-            }
+            let worked = self.turns(now, &mut sent);
             self.stack.effects.clear();
-            if !self.read() && ready.is_empty() {
+            if !self.read() && !worked {
                 return sent;
             }
         }
+    }
+
+    /// The device may have frames.
+    pub fn begin(&mut self) {
+        self.stack.wake(NIC);
+    }
+
+    /// One turn of every server that has something to do, with the frames sent. False: nobody had.
+    pub fn turns(&mut self, now: Instant, sent: &mut VecDeque<WireFrame>) -> bool {
+        let ready: Vec<ComponentId> = self.stack.runnable(now).collect();
+        for peer in &ready {
+            self.stack.step(now, *peer, BUDGET);
+            let frames = std::mem::take(&mut self.end.borrow_mut().outgoing);
+            sent.extend(frames.into_iter().map(|mut frame| {
+                self.offer(&mut frame);
+                frame
+            }));
+        }
+        !ready.is_empty()
     }
 
     /// Programs read all that has arrived. True if tcp must be notified.

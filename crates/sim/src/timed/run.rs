@@ -22,7 +22,7 @@ const QUEUE: usize = 1024;
 const LONG_QUEUE: usize = 4096;
 
 /// The servers on the way of packets, the filter among them if the profile has one.
-fn topology(profile: &Profile) -> String {
+pub fn topology(profile: &Profile) -> String {
     let queue = if profile.modern_tcp { QUEUE } else { LONG_QUEUE };
     let filter = profile.filter.map(|_| "filter");
     let servers = ["sockets", "tcp", "ip", "nic"].into_iter().chain(filter);
@@ -43,7 +43,7 @@ const QUESTIONING: &str = "pass all\nblock proto tcp flags U/U\n";
 const SLOW_START_PS: u64 = 15 * PS_PER_MS;
 
 /// What tcp of LwIP's time has not.
-const OLD_TCP: [(&str, &str); 4] = [
+pub const OLD_TCP: [(&str, &str); 4] = [
     ("timestamps", "off"),
     ("tail-probes", "off"),
     ("slow-start-after-idle", "off"),

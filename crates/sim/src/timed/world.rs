@@ -10,6 +10,7 @@ use eft_base::{Instant, SocketId};
 use eft_component::transport::Effect as RecordedEvent;
 
 use super::charge::{Taken, charge, component, segments_waiting, times};
+use super::frame::payload;
 use super::peer::Peer;
 use super::programs::{Programs, Written};
 use crate::batch::Profile;
@@ -77,14 +78,6 @@ pub struct Rest<'a> {
 pub struct World<'a> {
     pub machine: Machine<Outside, Todo>,
     pub rest: Rest<'a>,
-}
-
-/// Payload of an IPv4 frame with TCP.
-fn payload(frame: &WireFrame) -> u64 {
-    let at = |index: usize| frame.bytes.get(index).copied().unwrap_or(0);
-    let ip = usize::from(at(14) & 15) * 4;
-    let tcp = usize::from(at(14 + ip + 12) >> 4) * 4;
-    frame.bytes.len().saturating_sub(14 + ip + tcp) as u64
 }
 
 impl<'a> Rest<'a> {

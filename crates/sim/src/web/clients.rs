@@ -15,14 +15,21 @@ pub enum Frame {
     Closed,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+/// Segments that a host acknowledges at once where a connection begins, until it answers by a request: eft's tcp does, and Linux.
+const QUICK: u64 = 16;
+
+#[derive(Clone, Copy, Debug)]
 struct Client {
     /// Requests of this connection so far.
     asked: u64,
     /// Of the present answer.
     has: u64,
     is_connected: bool,
+    /// Segments still to be acknowledged at once.
+    quick: u64,
 }
+
+const FRESH: Client = Client { asked: 0, has: 0, is_connected: false, quick: QUICK };
 
 pub struct Clients {
     all: Vec<Client>,
@@ -33,7 +40,7 @@ pub struct Clients {
 
 impl Clients {
     pub fn new(count: usize) -> Self {
-        Self { all: vec![Client::default(); count], bytes: 0, answers: 0, connections: 0 }
+        Self { all: vec![FRESH; count], bytes: 0, answers: 0, connections: 0 }
     }
 
     /// A part of an answer; whether this completes it.
@@ -56,12 +63,23 @@ impl Clients {
             return Frame::Syn;
         }
         if client.asked == web.requests {
-            *client = Client::default();
+            *client = FRESH;
             self.connections += 1;
             return Frame::Fin(unacknowledged);
         }
+        if client.asked > 0 {
+            client.quick = 0;
+        }
         client.asked += 1;
         Frame::Request(unacknowledged)
+    }
+
+    /// Whether so many received segments are acknowledged at once.
+    pub fn acknowledges(&mut self, stream: usize, segments: u64) -> bool {
+        let quick = &mut self.all[stream].quick;
+        let is_quick = *quick > 0;
+        *quick = quick.saturating_sub(segments);
+        is_quick
     }
 
     pub fn connected(&mut self, stream: usize) {

@@ -6,31 +6,30 @@ use eft_base::random::Random;
 
 use super::clients::{Clients, Frame};
 use super::profile::{System, Web};
-use super::program::Program;
 use super::servers::serve;
 use super::turn::{Control, Message, Of, State, Target};
-use crate::batch::Setting;
 use crate::batch::inbox::Inbox;
 use crate::batch::machine::{Batch, Event, Machine};
 use crate::batch::network::Wire;
+use crate::batch::run::{Reading, Span};
 use crate::batch::servers::{SERVERS, Server, Waits};
-use crate::batch::transport::Streams;
-use crate::hardware::PS_PER_MS;
+use crate::batch::{Setting, run as batch};
+use crate::hardware::{PS_PER_MS, Work};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Answers a second, computed from the received bytes, thousandths.
     pub answers_milli: u64,
-    pub kbps: u64,
+    /// That have ended.
     pub connections: u64,
-    pub busy_ppm: [u64; SERVERS.len()],
-    pub sleeps_per_ms: [u64; SERVERS.len()],
+    /// Of the servers, with received bytes for a rate.
+    pub stack: batch::Outcome,
 }
 
-const WARM_UP_PS: u64 = 10 * PS_PER_MS;
+const WARM_UP_MS: u64 = 10;
 /// As long as some large answers take.
-const MEASURED_PS: u64 = 25 * PS_PER_MS;
-const MEASURED_LARGE_PS: u64 = 100 * PS_PER_MS;
+const MEASURED_MS: u64 = 25;
+const MEASURED_LARGE_MS: u64 = 100;
 const LARGE_BYTES: u64 = 1 << 19;
 
 /// What happens outside of the machine.
@@ -45,7 +44,7 @@ enum Outside {
         stream: usize,
         frame: Frame,
     },
-    /// At the client.
+    /// At the clients' host.
     Data {
         stream: usize,
         bytes: u64,
@@ -54,7 +53,8 @@ enum Outside {
         stream: usize,
         control: Control,
     },
-    Gathered,
+    /// That host takes what has arrived.
+    Look,
     Piece {
         stream: usize,
         wait: u64,
@@ -65,6 +65,13 @@ enum Outside {
 struct Said {
     messages: Vec<(Target, Of)>,
     waits: Waits,
+    owed: Work,
+}
+
+/// What has arrived at the clients' host.
+enum Arrival {
+    Data(u64),
+    Control(Control),
 }
 
 struct World<'a> {
@@ -74,6 +81,12 @@ struct World<'a> {
     state: State,
     clients: Clients,
     wire: Wire,
+    /// What the clients' host has not looked at, and when it looked last.
+    arrived: Vec<(usize, Arrival)>,
+    looked_ps: u64,
+    sent_bytes: u64,
+    sent_segments: u64,
+    received_frames: u64,
     /// Of each connection: its frames come in the order in which they were sent.
     last_frame_ps: Vec<u64>,
     random: Random,
@@ -106,16 +119,13 @@ impl World<'_> {
                 self.send(stream, frame);
             }
             Outside::Frame { stream, frame } => {
+                self.received_frames += 1;
                 self.inbox.put(Server::Driver, None, (stream, Message::Frame(frame)));
                 self.machine.tell_of_frame(&self.web.stack.costs);
             }
-            Outside::Data { stream, bytes } => self.receive(stream, bytes),
-            Outside::Control { stream, control } => self.control(stream, control),
-            Outside::Gathered => {
-                for (stream, bytes) in self.wire.acknowledge() {
-                    self.send(stream, Frame::Acknowledgement(bytes));
-                }
-            }
+            Outside::Data { stream, bytes } => self.arrive(stream, Arrival::Data(bytes)),
+            Outside::Control { stream, control } => self.arrive(stream, Arrival::Control(control)),
+            Outside::Look => self.look(),
             Outside::Piece { stream, wait } => {
                 if self.state.streams.lose_patience(stream, wait) {
                     let tcp = if self.web.system == System::Servers { Server::Tcp } else { Server::Driver };
@@ -133,10 +143,32 @@ impl World<'_> {
         self.machine.at(at, Event::World(Outside::Frame { stream, frame }));
     }
 
-    fn receive(&mut self, stream: usize, bytes: u64) {
-        if self.wire.arrive(stream, bytes) {
-            self.after(self.web.stack.network.gather_ps, Outside::Gathered);
+    /// The first arrival after a pause interrupts at once, others when the device may interrupt again.
+    fn arrive(&mut self, stream: usize, arrival: Arrival) {
+        if self.arrived.is_empty() {
+            let gap = self.about(self.web.stack.network.gather_ps);
+            let at = self.machine.now_ps.max(self.looked_ps + gap);
+            self.machine.at(at, Event::World(Outside::Look));
         }
+        self.arrived.push((stream, arrival));
+    }
+
+    fn look(&mut self) {
+        self.looked_ps = self.machine.now_ps;
+        for (stream, arrival) in std::mem::take(&mut self.arrived) {
+            match arrival {
+                Arrival::Data(bytes) => self.receive(stream, bytes),
+                Arrival::Control(control) => self.control(stream, control),
+            }
+        }
+        let clients = &mut self.clients;
+        for (stream, bytes) in self.wire.acknowledge(|stream, count| clients.acknowledges(stream, count)) {
+            self.send(stream, Frame::Acknowledgement(bytes));
+        }
+    }
+
+    fn receive(&mut self, stream: usize, bytes: u64) {
+        self.wire.arrive(stream, bytes);
         if self.clients.receive(self.web, stream, bytes) {
             self.after(self.web.client_ps, Outside::Client { stream });
         }
@@ -148,7 +180,7 @@ impl World<'_> {
                 self.clients.connected(stream);
                 self.send(stream, Frame::Established);
             }
-            Control::FinAck => return,
+            Control::Acknowledgement => return,
             Control::Fin => self.send(stream, Frame::Closed),
         }
         self.after(self.web.client_ps, Outside::Client { stream });
@@ -165,6 +197,7 @@ impl World<'_> {
 
     fn ended(&mut self, thread: usize, version: u64) {
         let Some((from, said)) = self.machine.ended(thread, version) else { return };
+        self.machine.owe(from, said.owed);
         // In a kernel tcp's work is done wherever a frame comes or a call is made.
         if from == Server::Tcp || self.web.system != System::Servers {
             self.state.streams.end_turn();
@@ -177,6 +210,8 @@ impl World<'_> {
             match (to, message) {
                 (Target::Server(to), _) => self.deliver(Some(from), to, (stream, message)),
                 (Target::Wire, Message::Segment(bytes)) => {
+                    self.sent_bytes += bytes;
+                    self.sent_segments += 1;
                     let at = self.wire.send(self.machine.now_ps, bytes);
                     self.machine.at(at, Event::World(Outside::Data { stream, bytes }));
                 }
@@ -196,11 +231,11 @@ impl World<'_> {
         let inbox = RefCell::new(&mut self.inbox);
         let has_work = |server: Server| !inbox.borrow().is_empty(server);
         self.machine.go_on(&web.stack.costs, thread, has_work, |server| {
-            let is_write = |(_, message): &Of| matches!(message, Message::Written);
+            let is_write = |(_, message): &Of| matches!(message, Message::Written | Message::Close);
             let taken = inbox.borrow_mut().take(server, web.stack.batch_max, usize::MAX, is_write);
             let messages = taken.len();
             let turn = serve(web, state, server, taken);
-            let out = Said { messages: turn.out, waits: turn.waits };
+            let out = Said { messages: turn.out, waits: turn.waits, owed: turn.owed };
             Batch { work: turn.work, copying: turn.copying, messages, out }
         });
     }
@@ -208,14 +243,25 @@ impl World<'_> {
 
 /// Deterministic: the same arguments give the same outcome on any machine. The first seat is the program's.
 pub fn run(web: &Web, setting: &Setting, seed: u64) -> Outcome {
+    let measured_ms = if web.answer_bytes >= LARGE_BYTES { MEASURED_LARGE_MS } else { MEASURED_MS };
+    run_for(web, setting, seed, Span { warm_up_ms: WARM_UP_MS, measured_ms })
+}
+
+/// The same for another time.
+pub fn run_for(web: &Web, setting: &Setting, seed: u64, span: Span) -> Outcome {
     let stack = &web.stack;
     let mut world = World {
         web,
         machine: Machine::new(&setting.seats.map(|seat| (seat.core, seat.thread, seat.clock)), stack.polling),
         inbox: Inbox::default(),
-        state: State { streams: Streams::new(stack), program: Program::new(stack.streams) },
+        state: State::new(web),
         clients: Clients::new(stack.streams),
         wire: Wire::new(stack.network, stack.maximum_segment, stack.streams),
+        arrived: Vec::new(),
+        looked_ps: 0,
+        sent_bytes: 0,
+        sent_segments: 0,
+        received_frames: 0,
         last_frame_ps: vec![0; stack.streams],
         random: Random::new(seed),
     };
@@ -223,40 +269,40 @@ pub fn run(web: &Web, setting: &Setting, seed: u64) -> Outcome {
         let at = world.random.below(PS_PER_MS);
         world.machine.at(at, Event::World(Outside::Client { stream }));
     }
-    let measured_ps = if web.answer_bytes >= LARGE_BYTES { MEASURED_LARGE_PS } else { MEASURED_PS };
-    let begin = advance(&mut world, WARM_UP_PS);
-    let end = advance(&mut world, WARM_UP_PS + measured_ps);
-    let bytes = end.bytes - begin.bytes;
-    let ms = measured_ps / PS_PER_MS;
-    let difference = |all: [u64; SERVERS.len()], before: [u64; SERVERS.len()]| {
-        SERVERS.map(|server| all[server as usize] - before[server as usize])
-    };
-    Outcome {
-        answers_milli: bytes * 1_000_000 / web.answer_bytes / ms,
-        kbps: bytes * 8 / ms,
-        connections: end.connections - begin.connections,
-        busy_ppm: difference(end.busy_ps, begin.busy_ps).map(|ps| ps * 1_000_000 / measured_ps),
-        sleeps_per_ms: difference(end.sleeps, begin.sleeps).map(|count| count / ms),
-    }
+    let begin = advance(&mut world, span.begins_ps());
+    let end = advance(&mut world, span.ends_ps());
+    outcome(web, &begin, &end, span.measured_ms)
 }
 
 /// The counters at one time.
-struct Reading {
-    bytes: u64,
-    connections: u64,
-    busy_ps: [u64; SERVERS.len()],
-    sleeps: [u64; SERVERS.len()],
+#[derive(Clone, Copy, Debug)]
+pub struct Counts {
+    pub connections: u64,
+    pub stack: Reading,
 }
 
-fn advance(world: &mut World, until_ps: u64) -> Reading {
+pub fn outcome(web: &Web, begin: &Counts, end: &Counts, ms: u64) -> Outcome {
+    Outcome {
+        answers_milli: (end.stack.bytes - begin.stack.bytes) * 1_000_000 / web.answer_bytes / ms,
+        connections: end.connections - begin.connections,
+        stack: batch::outcome(&begin.stack, &end.stack, ms),
+    }
+}
+
+fn advance(world: &mut World, until_ps: u64) -> Counts {
     while let Some(event) = world.machine.next(until_ps) {
         world.handle(event);
     }
-    Reading {
-        bytes: world.clients.bytes,
+    Counts {
         connections: world.clients.connections,
-        busy_ps: SERVERS.map(|server| world.machine.busy_ps(server)),
-        sleeps: SERVERS.map(|server| world.machine.tally[server as usize].sleeps),
+        stack: Reading {
+            bytes: world.clients.bytes,
+            sent_bytes: world.sent_bytes,
+            segments: world.sent_segments,
+            acknowledgements: world.received_frames,
+            busy_ps: SERVERS.map(|server| world.machine.busy_ps(server)),
+            tally: world.machine.tally,
+        },
     }
 }
 

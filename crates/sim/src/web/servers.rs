@@ -11,7 +11,7 @@ fn tcp(web: &Web, state: &mut State, stream: usize, message: Message, turn: &mut
             turn.say(Server::Ip, stream, Message::Done);
             let (control, notice) = receive(web, state, stream, frame, turn);
             if let Some(control) = control {
-                turn.work += web.stack.tcp.segment;
+                turn.owed += web.stack.tcp.segment;
                 turn.say(Server::Ip, stream, Message::Control(control));
             }
             if let Some(notice) = notice {
@@ -24,7 +24,8 @@ fn tcp(web: &Web, state: &mut State, stream: usize, message: Message, turn: &mut
             turn.touch(stream);
         }
         Message::Close => {
-            turn.work += web.stack.write + web.handshake + web.stack.tcp.segment;
+            turn.work += web.stack.write + web.handshake;
+            turn.owed += web.stack.tcp.segment;
             turn.say(Server::Ip, stream, Message::Control(Control::Fin));
         }
         Message::Piece(wait) => {
@@ -34,14 +35,14 @@ fn tcp(web: &Web, state: &mut State, stream: usize, message: Message, turn: &mut
         Message::Sent => turn.work += web.stack.tcp.sent,
         Message::Done | Message::Segment(_) | Message::Control(_) | Message::Notice(_) => {}
     }
-    if !web.stack.flushes && !matches!(message, Message::Written) {
+    if !web.stack.flushes && !matches!(message, Message::Written | Message::Close) {
         flush(web, state, turn);
     }
 }
 
 fn flush(web: &Web, state: &mut State, turn: &mut Turn) {
     send_touched(web, state, turn, |turn, stream, bytes| {
-        turn.work += web.stack.tcp.segment;
+        turn.owed += web.stack.tcp.segment;
         turn.say(Server::Ip, stream, Message::Segment(bytes));
     });
 }

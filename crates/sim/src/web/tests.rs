@@ -33,7 +33,7 @@ fn every_stack_serves_answers_of_every_size_and_connections_come_and_go() {
         for file in [10, 100_000, 1_000_000, 10_000_000] {
             let web = of(stack, 8, file);
             let outcome = run(&web, &setting(FULL), 1);
-            assert!(outcome.kbps > 5_000, "{stack:?} {file}: {outcome:?}");
+            assert!(outcome.stack.kbps > 5_000, "{stack:?} {file}: {outcome:?}");
             let ratio = outcome.connections * web.requests * 1000;
             let answers = outcome.answers_milli / 40;
             if file == 10 {
@@ -48,7 +48,7 @@ fn the_slowest_program_is_the_bottleneck_and_never_sleeps() {
     let web = of(Stack::Newtos, 32, 10);
     let slow = run(&web, &setting([200, 2267, 2267, 2267]), 1);
     let faster = run(&web, &setting([400, 2267, 2267, 2267]), 1);
-    assert!(slow.busy_ppm[0] > 990_000, "{slow:?}");
+    assert!(slow.stack.busy_ppm[0] > 990_000, "{slow:?}");
     let ratio = faster.answers_milli as f64 / slow.answers_milli as f64;
     assert!((1.8..2.2).contains(&ratio), "{ratio}");
 }
@@ -58,5 +58,5 @@ fn more_connections_bring_more_until_something_is_always_busy() {
     let rate = |connections| run(&of(Stack::Newtos, connections, 10), &setting(FULL), 1);
     let (one, four, many) = (rate(1), rate(4), rate(128));
     assert!(four.answers_milli > 3 * one.answers_milli, "{one:?} {four:?}");
-    assert!(many.busy_ppm.iter().any(|busy| *busy > 950_000), "{many:?}");
+    assert!(many.stack.busy_ppm.iter().any(|busy| *busy > 950_000), "{many:?}");
 }

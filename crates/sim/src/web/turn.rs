@@ -31,8 +31,8 @@ pub enum Message {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Control {
     SynAck,
-    /// Answers a client's FIN.
-    FinAck,
+    /// Of a connection's first request; later ones, and a client's FIN, are acknowledged by what is sent next.
+    Acknowledgement,
     Fin,
 }
 
@@ -55,6 +55,8 @@ pub type Of = (usize, Message);
 pub struct Turn {
     pub work: Work,
     pub copying: Work,
+    /// What tcp sends is charged after it has left, as in tier 1.
+    pub owed: Work,
     pub out: Vec<(Target, Of)>,
     pub waits: Waits,
     touched: Vec<usize>,
@@ -64,6 +66,16 @@ pub struct Turn {
 pub struct State {
     pub streams: Streams,
     pub program: Program,
+    /// Connections whose first request has come.
+    pub has_asked: Vec<bool>,
+}
+
+impl State {
+    pub fn new(web: &Web) -> Self {
+        let count = web.stack.streams;
+        let (streams, program) = (Streams::new(&web.stack), Program::new(count));
+        Self { streams, program, has_asked: vec![false; count] }
+    }
 }
 
 impl Turn {
@@ -92,12 +104,14 @@ pub fn receive(
         Frame::Syn => {
             turn.work += web.handshake;
             state.streams.begin_anew(&web.stack, stream);
+            state.has_asked[stream] = false;
             (Some(Control::SynAck), None)
         }
         Frame::Established => (None, Some(Notice::Accepted)),
         Frame::Request(bytes) => {
             room(bytes);
-            (None, Some(Notice::Request))
+            let is_first = !std::mem::replace(&mut state.has_asked[stream], true);
+            (is_first.then_some(Control::Acknowledgement), Some(Notice::Request))
         }
         Frame::Acknowledgement(bytes) => {
             turn.touch(stream);
@@ -107,7 +121,7 @@ pub fn receive(
         Frame::Fin(bytes) => {
             room(bytes);
             turn.work += web.handshake;
-            (Some(Control::FinAck), Some(Notice::Closed))
+            (None, Some(Notice::Closed))
         }
         Frame::Closed => (None, None),
     }

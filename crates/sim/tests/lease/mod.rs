@@ -79,6 +79,7 @@ impl<L: Link> World<L> {
             topology: settings.topology,
             transport: Vec::new(),
             geometry: settings.geometry,
+            sizes: settings.sizes,
             seed,
             record: false,
             hostile: false,

@@ -1,0 +1,114 @@
+use super::*;
+use crate::batch::Seat;
+use crate::batch::calibrated::Ablation;
+use crate::batch::servers::Server;
+use crate::calibration::Calibration;
+use crate::hardware::Clock;
+use crate::web::calibrated::{Stack, web};
+use eft_messages::ComponentId;
+
+fn of(stack: Stack, clients: usize, file: u64) -> Web {
+    web(&Calibration::e5520().unwrap(), stack, clients, file, Ablation::default()).unwrap()
+}
+
+/// The program, tcp, ip and the driver, each on a core.
+fn setting(mhz: [u64; 4]) -> Setting {
+    let mut core = 0;
+    Setting::of(mhz.map(|mhz| {
+        core += 1;
+        Seat { core, thread: 0, clock: Clock::full(mhz * 1000) }
+    }))
+}
+
+const FULL: [u64; 4] = [2267; 4];
+const SHORT: Span = Span { warm_up_ms: 5, measured_ms: 20 };
+
+fn run(web: &Web, mhz: [u64; 4], seed: u64) -> Outcome {
+    run_for(web, &setting(mhz), seed, SHORT)
+}
+
+/// Everything until this time.
+fn ran<'a>(web: &'a Web, until_ms: u64) -> World<'a> {
+    let mut world = world(web, &setting(FULL), 1);
+    for client in 0..web.stack.streams {
+        world.machine.at(1, Event::World(Outside::Client { client }));
+    }
+    advance(&mut world, until_ms * PS_PER_MS);
+    world
+}
+
+#[test]
+fn a_seed_repeats_a_run_to_the_bit_and_another_one_does_not() {
+    for stack in [Stack::Newtos, Stack::Eft] {
+        let web = of(stack, 8, 100_000);
+        assert_eq!(run(&web, FULL, 1), run(&web, FULL, 1));
+        assert_ne!(run(&web, FULL, 1), run(&web, FULL, 2));
+    }
+}
+
+#[test]
+fn answers_connections_and_bytes_are_those_that_the_program_gave() {
+    for (stack, file) in
+        [(Stack::Newtos, 10), (Stack::Eft, 10), (Stack::Newtos, 100_000), (Stack::Eft, 1_000_000)]
+    {
+        let web = of(stack, 4, file);
+        let world = ran(&web, 40);
+        let (clients, program) = (&world.rest.clients, &world.rest.program);
+        assert_eq!(clients.failures, 0, "{stack:?} {file}");
+        assert!(clients.answers > 4, "{stack:?} {file}: {} answers", clients.answers);
+        // Each client has one connection, and one answer of it at most is on its way.
+        let near = |more: u64, less: u64| (less..=less + 4).contains(&more);
+        assert!(near(program.requests, clients.answers));
+        assert!(near(program.accepted, program.closed), "{} {}", program.accepted, program.closed);
+        assert!(near(program.closed, clients.connections));
+        assert!(near(clients.connections * web.requests + clients.asked(), clients.answers));
+        let on_the_way = program.written_bytes - clients.bytes;
+        assert!(on_the_way <= 4 * web.answer_bytes, "{on_the_way}");
+        let unread = clients.bytes - clients.answers * web.answer_bytes;
+        assert!(unread < 4 * web.answer_bytes, "{unread}");
+        let stack = &world.rest.servers.stack;
+        for counter in ["retransmitted_segments", "duplicate_segments", "resets_sent", "drop_no_socket"] {
+            assert_eq!(stack.counter(ComponentId::TCP, counter), 0, "{counter}");
+        }
+    }
+}
+
+#[test]
+fn connections_really_open_and_close_and_the_clients_remember_their_ends() {
+    let web = of(Stack::Eft, 8, 10);
+    let world = ran(&web, 60);
+    let tcp = |name| world.rest.servers.stack.counter(ComponentId::TCP, name);
+    let program = &world.rest.program;
+    // One more has shown the way.
+    assert_eq!(tcp("accepted_connections"), program.accepted + 1);
+    assert!(program.closed > 8, "{}", program.closed);
+    assert!(tcp("closed_connections").abs_diff(program.closed) <= 8);
+    assert!(
+        tcp("blocks") < 32,
+        "a connection whose client has closed first leaves nothing behind: {}",
+        tcp("blocks")
+    );
+}
+
+#[test]
+fn the_slowest_program_is_the_bottleneck_and_what_is_dear_is_felt() {
+    let web = of(Stack::Newtos, 32, 10);
+    let run_long = |mhz| run_for(&web, &setting(mhz), 1, Span { warm_up_ms: 20, measured_ms: 150 });
+    let slow = run_long([200, 2267, 2267, 2267]);
+    assert!(slow.stack.busy_ppm[Server::Front as usize] > 990_000, "{slow:?}");
+    let faster = run_long([400, 2267, 2267, 2267]);
+    let ratio = faster.answers_milli as f64 / slow.answers_milli as f64;
+    assert!((1.8..2.2).contains(&ratio), "{ratio}");
+    let mut dear = web;
+    dear.handshake.cycles *= 200;
+    let dear = run(&dear, FULL, 1);
+    assert!(dear.answers_milli * 10 < run(&web, FULL, 1).answers_milli * 9, "handshakes are charged");
+}
+
+#[test]
+fn more_clients_bring_more_until_something_is_always_busy() {
+    let rate = |clients| run(&of(Stack::Newtos, clients, 10), FULL, 1);
+    let (one, four, many) = (rate(1), rate(4), rate(128));
+    assert!(four.answers_milli > 3 * one.answers_milli, "{one:?} {four:?}");
+    assert!(many.stack.busy_ppm.iter().any(|busy| *busy > 950_000), "{many:?}");
+}
