@@ -43,7 +43,7 @@ enum Paper {
     /// When Slower is Faster: On Heterogeneous Multicores for Reliable Systems (USENIX ATC 2013)
     SlowerIsFaster(report::slower_is_faster::SlowerArguments),
     /// Efficient Use of Heterogeneous Multicore Architectures in Reliable Multiserver Systems (2012)
-    Thesis(report::thesis::ThesisArguments),
+    Thesis(report::columns::PaperArguments),
 }
 
 /// The command line. What is wrong with one is said in one line, as all else is.
@@ -62,9 +62,9 @@ fn main() -> ExitCode {
         Command::Paper(Paper::Asymmetric(arguments)) => report::asymmetric::run(&arguments),
         Command::Paper(Paper::Bolt(arguments)) => report::bolt::run(&arguments),
         Command::Paper(Paper::Multiserver(arguments)) => {
-            report::columns::run(&report::multiserver::PAPER, &arguments, 0)
+            report::columns::run(&report::multiserver::PAPER, &arguments)
         }
-        Command::Paper(Paper::Thesis(arguments)) => report::thesis::run(&arguments),
+        Command::Paper(Paper::Thesis(arguments)) => report::columns::run(&report::thesis::PAPER, &arguments),
         Command::Paper(Paper::SlowerIsFaster(arguments)) => report::slower_is_faster::run(&arguments),
         Command::Tiers(arguments) => report::tiers::run(&arguments),
         Command::Sweep(arguments) => report::sweep::run(&arguments),

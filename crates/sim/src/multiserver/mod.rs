@@ -4,3 +4,4 @@ pub mod claims;
 pub mod models;
 pub mod reasons;
 pub mod runs;
+pub mod tiers;

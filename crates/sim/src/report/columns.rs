@@ -25,6 +25,9 @@ pub struct PaperArguments {
     seed: u64,
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=128))]
     threads: u8,
+    /// Points at which the tiers are held against each other, of each column
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(0..=10_000))]
+    points: u64,
     /// Draw the paper's figures again, as SVG into this folder
     #[arg(long, value_name = "DIR")]
     figures: Option<PathBuf>,
@@ -56,14 +59,13 @@ pub struct Paper {
     pub linear: fn(&Figures) -> Figures,
     /// Figures that an ablation is judged by, and what it takes away.
     pub ablation: (&'static str, &'static str),
-    /// If both tiers can do the experiments.
-    pub tiers: Option<Experiments>,
+    /// Which both tiers do.
+    pub tiers: Experiments,
     /// File names and pictures.
     pub pictures: fn(&Both) -> Vec<(String, String)>,
 }
 
-/// `points`: at which the tiers are held against each other, of each column, where both can do the experiments.
-pub fn run(paper: &Paper, arguments: &PaperArguments, points: u64) -> Result<()> {
+pub fn run(paper: &Paper, arguments: &PaperArguments) -> Result<()> {
     let calibration = arguments.machine.e5520()?;
     // The machine and the stack are those of slower-is-faster, and fitted to that paper alone.
     let fitted = fit::fit(&calibration, arguments.seed)?;
@@ -91,9 +93,8 @@ pub fn run(paper: &Paper, arguments: &PaperArguments, points: u64) -> Result<()>
         linear: pass((paper.linear)(&nominal.newtos)),
         draws: arguments.draws,
     };
-    let many = Many { count: points, seed: arguments.seed, threads: arguments.threads };
-    let tiers = paper.tiers.map(|paper| tiers::lines(paper, &calibration, many)).transpose()?;
-    let tiers = tiers.unwrap_or_default();
+    let many = Many { count: arguments.points, seed: arguments.seed, threads: arguments.threads };
+    let tiers = tiers::lines(paper.tiers, &calibration, many)?;
     let (name, what) = paper.ablation;
     let ablation = ablation(name, what, &nominal.newtos, &newtos);
     if arguments.json {

@@ -12,6 +12,7 @@ use eft_sim::multiserver::runs::{Bench, CONNECTIONS, SIZES, SPEEDS, figures};
 use eft_sim::web::calibrated::Stack;
 
 use super::columns::{Both, Draw, Paper, get};
+use super::tiers::Experiments;
 
 pub const PAPER: Paper = Paper {
     claims,
@@ -23,7 +24,7 @@ pub const PAPER: Paper = Paper {
         "ablation/slower",
         "without wake-up latency, 1 MB with a driver at 400 MHz, the best speed of tcp and ip over 1600 MHz",
     ),
-    tiers: None,
+    tiers: Experiments::Multiserver,
     pictures,
 };
 

@@ -1,7 +1,6 @@
 //! `eft-sim paper thesis`: what it runs, and its figures.
 
 use anyhow::Result;
-use clap::Args;
 use eft_sim::calibration::Calibration;
 use eft_sim::chart::bars;
 use eft_sim::judge::Figures;
@@ -10,10 +9,10 @@ use eft_sim::thesis::models;
 use eft_sim::thesis::reasons::reason;
 use eft_sim::thesis::runs::{Machines, OPTERON, Stack, XEON, figures};
 
-use super::columns::{self, Both, Draw, Paper, PaperArguments, get};
+use super::columns::{Both, Draw, Paper, get};
 use super::tiers::Experiments;
 
-const PAPER: Paper = Paper {
+pub const PAPER: Paper = Paper {
     claims,
     reason,
     both,
@@ -23,22 +22,9 @@ const PAPER: Paper = Paper {
         "ablation/filter",
         "without the cost of empty polls, all at full speed over all but ip slowed",
     ),
-    tiers: Some(Experiments::Thesis),
+    tiers: Experiments::Thesis,
     pictures,
 };
-
-#[derive(Args)]
-pub struct ThesisArguments {
-    #[command(flatten)]
-    paper: PaperArguments,
-    /// Points at which the tiers are held against each other, of each column
-    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(0..=10_000))]
-    points: u64,
-}
-
-pub fn run(arguments: &ThesisArguments) -> Result<()> {
-    columns::run(&PAPER, &arguments.paper, arguments.points)
-}
 
 fn both(calibration: Calibration, draw: Draw, seed: u64) -> Result<Both> {
     let machines = Machines::of(calibration, (draw == Draw::Drawn).then_some(seed))?;

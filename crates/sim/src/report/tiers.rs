@@ -8,8 +8,8 @@ use clap::{Args, ValueEnum};
 use eft_sim::batch::run::Outcome;
 use eft_sim::batch::servers::Server;
 use eft_sim::calibration::{Calibration, CalibrationError};
-use eft_sim::timed::check::{BUSY_PPM, Case, Point, RATE_PERCENT, orders, point};
-use eft_sim::{slower_is_faster, thesis};
+use eft_sim::timed::check::{BUSY_PPM, Load, Point, RATE_PERCENT, orders, point, web_point};
+use eft_sim::{multiserver, slower_is_faster, thesis};
 
 use super::machine::MachineArguments;
 use super::print;
@@ -17,16 +17,19 @@ use super::print;
 /// A paper whose experiments both tiers can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Experiments {
+    Multiserver,
     SlowerIsFaster,
     Thesis,
 }
 
 impl Experiments {
-    fn case(self) -> fn(&Calibration, &str, u64) -> Result<Case, CalibrationError> {
-        match self {
-            Self::SlowerIsFaster => slower_is_faster::tiers::case,
-            Self::Thesis => thesis::tiers::case,
-        }
+    /// Runs both tiers at the point of a seed.
+    fn point(self, calibration: &Calibration, system: &str, seed: u64) -> Result<Point, CalibrationError> {
+        Ok(match self {
+            Self::Multiserver => web_point(&multiserver::tiers::case(calibration, system, seed)?, seed),
+            Self::SlowerIsFaster => point(slower_is_faster::tiers::case(calibration, system, seed)?, seed),
+            Self::Thesis => point(thesis::tiers::case(calibration, system, seed)?, seed),
+        })
     }
 }
 
@@ -108,7 +111,7 @@ fn points(
                 return Ok(());
             }
             let seed = seed.wrapping_add(number);
-            let point = point(paper.case()(calibration, system, seed)?, seed);
+            let point = paper.point(calibration, system, seed)?;
             done.lock().map_err(|_| anyhow!("a thread of the points failed"))?.push(point);
         }
     };
@@ -144,6 +147,14 @@ fn servers(point: &Point) -> impl Iterator<Item = Server> {
     all.into_iter().filter(move |server| is_filtered || *server != Server::Filter)
 }
 
+/// Of a web server clients and bytes of their files.
+fn load(load: Load) -> String {
+    match load {
+        Load::Bulk => "bulk".into(),
+        Load::Web { file_bytes, clients } => format!("{clients}x{file_bytes}"),
+    }
+}
+
 fn busy(point: &Point, outcome: &Outcome) -> String {
     let of = |server: Server| format!("{:.0}", outcome.busy_ppm[server as usize] as f64 / 10_000.0);
     servers(point).map(of).collect::<Vec<_>>().join(" ")
@@ -166,14 +177,17 @@ fn together(point: &Point) -> &'static str {
 }
 
 fn table(system: &str, points: &[Point]) -> String {
-    let head =
-        ["SEED", "MACHINE", "MHZ", "ENGINES", "BATCHES", "OFF", "BUSY", "BUSY", "SEGMENT", "SEGMENT", ""];
+    let head = [
+        "SEED", "MACHINE", "LOAD", "MHZ", "ENGINES", "BATCHES", "OFF", "BUSY", "BUSY", "SEGMENT", "SEGMENT",
+        "",
+    ];
     let mut rows: Vec<Vec<String>> = vec![head.map(String::from).to_vec()];
     for p in points {
         let mbps = |outcome: &Outcome| format!("{} Mb/s", outcome.kbps / 1000);
         rows.push(vec![
             p.seed.to_string(),
             p.machine.into(),
+            load(p.load),
             clocks(p),
             mbps(&p.engines),
             mbps(&p.batches),
@@ -198,6 +212,6 @@ fn json(point: &Point) -> serde_json::Value {
                             "bytes_per_segment": outcome.bytes_per_segment,
                             "bytes_per_acknowledgement": outcome.bytes_per_acknowledgement })
     };
-    serde_json::json!({ "seed": point.seed, "machine": point.machine, "mhz": clocks(point),
+    serde_json::json!({ "seed": point.seed, "machine": point.machine, "load": load(point.load), "mhz": clocks(point),
                         "engines": of(&point.engines), "batches": of(&point.batches), "agree": point.agrees() })
 }

@@ -1,9 +1,11 @@
 //! The two tiers held against each other, at random points: a setting of the cores, a draw of the parameters.
 
 use super::run::run;
+use super::web::run::initial_segments;
 use crate::batch::run::{Outcome, Span, run_for};
 use crate::batch::servers::{SERVERS, Server};
 use crate::batch::{Profile, Setting};
+use crate::web::Web;
 
 /// Rates agree within this, percent.
 pub const RATE_PERCENT: u64 = 5;
@@ -29,16 +31,40 @@ pub struct Case {
     pub setting: Setting,
 }
 
+/// The same with a web server.
+#[derive(Clone, Debug)]
+pub struct WebCase {
+    pub machine: &'static str,
+    pub file_bytes: u64,
+    pub web: Web,
+    pub setting: Setting,
+}
+
+/// What a point's stack does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    Bulk,
+    /// Files of so many bytes for so many clients.
+    Web {
+        file_bytes: u64,
+        clients: usize,
+    },
+}
+
 #[derive(Clone, Debug)]
 pub struct Point {
     pub seed: u64,
     pub machine: &'static str,
     pub setting: Setting,
+    pub load: Load,
     /// There is a filter.
     pub is_filtered: bool,
     pub engines: Outcome,
     pub batches: Outcome,
 }
+
+/// The largest scale of windows here is 8 bits.
+const UNIT: u64 = 256;
 
 /// Timestamps in each segment, if tier 1 has them.
 fn as_engines(profile: &Profile) -> Profile {
@@ -62,9 +88,34 @@ pub fn point_of(case: Case, seed: u64, span: Span) -> Point {
         seed,
         machine: case.machine,
         setting,
+        load: Load::Bulk,
         is_filtered: profile.filter.is_some(),
         engines: run(&profile, &setting, seed, span),
         batches: run_for(&profile, &setting, seed, span),
+    }
+}
+
+/// Runs both tiers of a web server.
+pub fn web_point(case: &WebCase, seed: u64) -> Point {
+    web_point_of(case, seed, SPAN)
+}
+
+/// The same over another time.
+pub fn web_point_of(case: &WebCase, seed: u64, span: Span) -> Point {
+    let (mut web, setting) = (case.web, case.setting);
+    web.stack = as_engines(&web.stack);
+    // Windows of such rings are said in units, and buffers are as long; routes say whole segments.
+    web.stack.window_bytes -= web.stack.window_bytes % UNIT;
+    web.stack.buffer_bytes -= web.stack.buffer_bytes % UNIT;
+    web.stack.initial_window_bytes = initial_segments(&web.stack) * web.stack.maximum_segment;
+    Point {
+        seed,
+        machine: case.machine,
+        setting,
+        load: Load::Web { file_bytes: case.file_bytes, clients: web.stack.streams },
+        is_filtered: false,
+        engines: super::web::run_for(&web, &setting, seed, span).stack,
+        batches: crate::web::run::run_for(&web, &setting, seed, span).stack,
     }
 }
 

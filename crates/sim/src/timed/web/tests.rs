@@ -3,7 +3,7 @@ use crate::batch::Seat;
 use crate::batch::calibrated::Ablation;
 use crate::batch::servers::Server;
 use crate::calibration::Calibration;
-use crate::hardware::Clock;
+use crate::hardware::{Clock, Work};
 use crate::web::calibrated::{Stack, web};
 use eft_messages::ComponentId;
 
@@ -111,4 +111,20 @@ fn more_clients_bring_more_until_something_is_always_busy() {
     let (one, four, many) = (rate(1), rate(4), rate(128));
     assert!(four.answers_milli > 3 * one.answers_milli, "{one:?} {four:?}");
     assert!(many.stack.busy_ppm.iter().any(|busy| *busy > 950_000), "{many:?}");
+}
+
+#[test]
+fn tcp_pays_for_the_ends_of_a_connection_that_come_and_for_the_close() {
+    let span = Span { warm_up_ms: 5, measured_ms: 200 };
+    let cycles = 100_000;
+    let tcp_ns_of_connection = |handshake: u64| {
+        let mut web = of(Stack::Newtos, 1, 10);
+        web.handshake = Work::cycles(handshake);
+        let outcome = run_for(&web, &setting(FULL), 1, span);
+        outcome.stack.busy_ppm[Server::Tcp as usize] * span.measured_ms / outcome.connections
+    };
+    let more_ns = tcp_ns_of_connection(cycles) - tcp_ns_of_connection(0);
+    let of_one = cycles * 1_000_000 / 2_267_000;
+    // A SYN, a FIN, and a page that closes.
+    assert!((28..32).contains(&(more_ns * 10 / of_one)), "{more_ns} of {of_one} ns");
 }
