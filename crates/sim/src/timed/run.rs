@@ -120,7 +120,7 @@ fn advance(world: &mut World, until_ps: u64) -> Reading {
         world.handle(event);
     }
     Reading {
-        bytes: world.rest.programs.acknowledged(&world.rest.stack),
+        bytes: world.rest.programs.acknowledged(&world.rest.servers.stack),
         sent_bytes: world.rest.sent_bytes,
         segments: world.rest.sent_segments,
         acknowledgements: world.rest.acknowledgements,

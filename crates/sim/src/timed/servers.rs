@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use eft_base::Instant;
 
-use super::charge::component;
+use super::charge::{Taken, component, segments_waiting};
 use crate::batch::servers::{SERVERS, Server};
 use crate::hardware::PS_PER_NS;
 use crate::stack::Stack;
@@ -14,11 +14,13 @@ pub struct Servers {
     /// Virtual time 0 of the machine.
     base: Instant,
     due_ps: [Option<u64>; SERVERS.len()],
+    /// The driver's last turn found no room for what the device has received: it takes no more until its neighbour has said something.
+    is_driver_full: bool,
 }
 
 impl Servers {
     pub fn new(stack: Stack, base: Instant) -> Self {
-        Self { stack, base, due_ps: [None; SERVERS.len()] }
+        Self { stack, base, due_ps: [None; SERVERS.len()], is_driver_full: false }
     }
 
     pub fn now(&self, now_ps: u64) -> Instant {
@@ -32,7 +34,42 @@ impl Servers {
 
     /// Whether a turn of this server would find something to do; never of the one in front of tcp, which has no engine.
     pub fn has_work(&self, server: Server, now_ps: u64) -> bool {
-        component(server).is_some_and(|component| self.stack.has_work(component, self.now(now_ps)))
+        let now = self.now(now_ps);
+        component(server).is_some_and(|component| match server {
+            Server::Driver if self.is_driver_full => self.stack.has_work_but_frames(component, now),
+            _ => self.stack.has_work(component, now),
+        })
+    }
+
+    /// Frames that a turn of the driver would take, of so many that the device has.
+    pub fn frames(&self, received: usize) -> usize {
+        if self.is_driver_full { 0 } else { received }
+    }
+
+    /// The end of a turn of the driver: there were so many frames before it and after it.
+    pub fn driver_took(&mut self, taken: &Taken, before: usize, after: usize) {
+        self.is_driver_full = taken.frames() > 0 && after == before;
+    }
+
+    /// Executes a turn at its end. What has come since it began waits for the next. tcp sends after each message, unless it `flushes`.
+    /// Returns how many segments it has sent.
+    pub fn execute(&mut self, server: Server, taken: &Taken, now_ps: u64, flushes: bool) -> u64 {
+        let Some(component) = component(server) else { return 0 };
+        let (now, waited) = (self.now(now_ps), segments_waiting(&self.stack));
+        self.stack.wake(component);
+        if server == Server::Tcp && !flushes {
+            taken.one_by_one().for_each(|one| self.stack.step(now, component, one));
+        } else {
+            self.stack.step(now, component, taken);
+        }
+        if server == Server::Tcp { segments_waiting(&self.stack) - waited } else { 0 }
+    }
+
+    /// A server announces that it sleeps, and polls once more; whether it does sleep.
+    pub fn go_to_sleep(&mut self, server: Server, now_ps: u64, budget: usize) -> bool {
+        let Some(component) = component(server) else { return true };
+        self.stack.step(self.now(now_ps), component, budget);
+        self.stack.is_asleep(component)
     }
 
     /// If a server is to be looked at earlier than was known: when.
@@ -43,8 +80,8 @@ impl Servers {
         known.is_none_or(|known| due < known).then(|| *known.insert(due))
     }
 
-    /// The known deadline has passed.
-    pub fn is_due(&mut self, server: Server) {
-        self.due_ps[server as usize] = None;
+    /// Whether it is the known deadline that has passed: one that another has replaced is none.
+    pub fn is_due(&mut self, server: Server, now_ps: u64) -> bool {
+        self.due_ps[server as usize].take_if(|due| *due == now_ps).is_some()
     }
 }

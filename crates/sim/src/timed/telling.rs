@@ -27,7 +27,7 @@ impl World<'_> {
             }
             let had_work = before.has_work[server as usize];
             let is_new = self.machine.sleeps(server) || !had_work;
-            let was_rung = costs.receipts_wake() || !self.rest.stack.is_asleep(component);
+            let was_rung = costs.receipts_wake() || !self.rest.servers.stack.is_asleep(component);
             let hears = was_rung && self.rest.has_work(server, self.machine.now_ps);
             let mut messages = self.messages(server) - before.messages[server as usize];
             if is_new && hears {
@@ -43,7 +43,7 @@ impl World<'_> {
         let is_free = !self.rest.profile.costs.notifies_each || self.machine.on_thread_of(server).len() == 1;
         let Some(component) = component(server).filter(|_| !is_free) else { return 0 };
         let writes = if server == Server::Tcp { self.rest.programs.unseen.len() } else { 0 };
-        let queued: usize = self.rest.stack.waiting(component).map(|(_, lines)| lines.count()).sum();
+        let queued: usize = self.rest.servers.stack.waiting(component).map(|(_, lines)| lines.count()).sum();
         (queued + writes) as u64
     }
 }

@@ -3,22 +3,22 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::time::Duration;
 
 use eft_base::random::Random;
 use eft_base::{Instant, SocketId};
 use eft_component::transport::Effect as RecordedEvent;
 
-use super::charge::{Taken, charge, component, segments_waiting, times};
+use super::charge::{Taken, charge, component, times};
 use super::frame::payload;
 use super::peer::Peer;
 use super::programs::{Programs, Written};
+use super::servers::Servers;
 use crate::batch::Profile;
 use crate::batch::machine::{Batch, Event, Machine};
 use crate::batch::network::Wire;
-use crate::batch::servers::{SERVERS, Server, scaled};
+use crate::batch::servers::{Server, scaled};
 use crate::device::{End, WireFrame};
-use crate::hardware::{PS_PER_NS, Work};
+use crate::hardware::Work;
 use crate::node::Effect;
 use crate::stack::Stack;
 
@@ -55,19 +55,14 @@ pub struct Todo {
 /// Everything but the machine.
 pub struct Rest<'a> {
     pub profile: &'a Profile,
-    pub stack: Stack,
+    pub servers: Servers,
     end: Rc<RefCell<End>>,
     pub programs: Programs,
     pub peer: Peer,
-    /// Its last turn found no room for what the device has received: it takes no more until its neighbour has said something.
-    is_driver_full: bool,
-    /// Virtual time 0 of the machine.
-    base: Instant,
     wire: Wire,
     flying: VecDeque<WireFrame>,
     coming: VecDeque<VecDeque<WireFrame>>,
     is_gathering: bool,
-    due_ps: [Option<u64>; SERVERS.len()],
     peer_due_ps: Option<u64>,
     random: Random,
     pub sent_segments: u64,
@@ -91,17 +86,14 @@ impl<'a> Rest<'a> {
     ) -> Self {
         Self {
             profile,
-            stack,
+            servers: Servers::new(stack, base),
             end,
             peer,
-            base,
             wire: Wire::new(profile.network, profile.maximum_segment, programs.count()),
             programs,
-            is_driver_full: false,
             flying: VecDeque::new(),
             coming: VecDeque::new(),
             is_gathering: false,
-            due_ps: [None; SERVERS.len()],
             peer_due_ps: None,
             random: Random::new(seed),
             sent_segments: 0,
@@ -115,34 +107,23 @@ impl<'a> Rest<'a> {
         time_ps / 2 + self.random.below(time_ps + 1)
     }
 
-    fn now(&self, now_ps: u64) -> Instant {
-        self.base + Duration::from_nanos(now_ps / PS_PER_NS)
-    }
-
-    fn ps(&self, at: Instant) -> u64 {
-        at.saturating_since(self.base).as_nanos() as u64 * PS_PER_NS
-    }
-
     pub(super) fn has_work(&self, server: Server, now_ps: u64) -> bool {
         match component(server) {
             Some(_) if server == Server::Tcp && !self.programs.unseen.is_empty() => true,
-            Some(nic) if server == Server::Driver && self.is_driver_full => {
-                self.stack.has_work_but_frames(nic, self.now(now_ps))
-            }
-            Some(component) => self.stack.has_work(component, self.now(now_ps)),
+            Some(_) => self.servers.has_work(server, now_ps),
             None => server == Server::Front && !self.programs.calls.is_empty(),
         }
     }
 
-    /// Frames that a turn of the driver would take.
-    fn frames(&self) -> usize {
-        if self.is_driver_full { 0 } else { self.end.borrow().incoming.len() }
+    fn received(&self) -> usize {
+        self.end.borrow().incoming.len()
     }
 
     /// The beginning of a turn: it takes what waits, within the budget.
     fn begin(&self, server: Server) -> Batch<Todo> {
         let budget = self.profile.batch_max;
-        let charge = charge(self.profile, &self.stack, server, self.frames(), budget);
+        let charge =
+            charge(self.profile, &self.servers.stack, server, self.servers.frames(self.received()), budget);
         let mut batch = Batch {
             work: charge.work,
             copying: Work::default(),
@@ -167,7 +148,7 @@ impl<'a> Rest<'a> {
         let count = if self.profile.call.is_some() { self.profile.batch_max } else { usize::MAX };
         let writes = self.programs.unseen.len().min(count);
         batch.out.writes = writes;
-        batch.copying = scaled(self.profile.copy_kib, self.programs.bytes(&self.stack, writes));
+        batch.copying = scaled(self.profile.copy_kib, self.programs.bytes(&self.servers.stack, writes));
         let marks = self.programs.marks(writes);
         batch.messages += marks;
         batch.work += times(self.profile.write, marks as u64) + batch.copying;
@@ -200,7 +181,7 @@ impl World<'_> {
             }
             Outside::Program { stream } => {
                 let before = self.backlog();
-                if self.rest.programs.write(&mut self.rest.stack, stream) {
+                if self.rest.programs.write(&mut self.rest.servers.stack, stream) {
                     self.after(self.rest.profile.program_ps, Outside::Program { stream });
                 }
                 self.tell(None, &before);
@@ -230,7 +211,7 @@ impl World<'_> {
                 self.machine.tell_of_frame(&self.rest.profile.costs);
             }
             Outside::Due { server } => {
-                if self.rest.due_ps[server as usize].take_if(|due| *due == now_ps).is_none() {
+                if !self.rest.servers.is_due(server, now_ps) {
                     return;
                 }
                 if self.rest.has_work(server, now_ps) {
@@ -243,13 +224,13 @@ impl World<'_> {
     }
 
     fn run_peer(&mut self) {
-        let now = self.rest.now(self.machine.now_ps);
+        let now = self.rest.servers.now(self.machine.now_ps);
         let answers = self.rest.peer.run(now);
         if !answers.is_empty() {
             self.rest.coming.push_back(answers);
             self.after(self.rest.profile.network.turnaround_ps, Outside::Answered);
         }
-        let due = self.rest.peer.deadline().map(|at| self.rest.ps(at).max(self.machine.now_ps + PS_PER_NS));
+        let due = self.rest.peer.deadline().map(|at| self.rest.servers.ps(at, self.machine.now_ps));
         if let Some(due) = due
             && self.rest.peer_due_ps.is_none_or(|known| due < known)
         {
@@ -260,13 +241,7 @@ impl World<'_> {
 
     /// A server's deadline may have changed.
     fn watch(&mut self, server: Server) {
-        let Some(at) = component(server).and_then(|component| self.rest.stack.deadline_of(component)) else {
-            return;
-        };
-        let due = self.rest.ps(at).max(self.machine.now_ps + PS_PER_NS);
-        let known = &mut self.rest.due_ps[server as usize];
-        if known.is_none_or(|known| due < known) {
-            *known = Some(due);
+        if let Some(due) = self.rest.servers.new_deadline(server, self.machine.now_ps) {
             self.machine.at(due, Event::World(Outside::Due { server }));
         }
     }
@@ -288,42 +263,25 @@ impl World<'_> {
         sleepers.into_iter().for_each(|server| self.go_to_sleep(server));
     }
 
-    /// A server announces that it sleeps, and polls once more.
     fn go_to_sleep(&mut self, server: Server) {
-        let Some(component) = component(server) else { return };
-        let now = self.rest.now(self.machine.now_ps);
-        self.rest.stack.step(now, component, self.rest.profile.batch_max);
+        let (now_ps, profile) = (self.machine.now_ps, self.rest.profile);
+        let sleeps = self.rest.servers.go_to_sleep(server, now_ps, profile.batch_max);
         self.watch(server);
-        if !self.rest.stack.is_asleep(component) {
-            self.machine.tell(&self.rest.profile.costs, None, server, true);
+        if !sleeps {
+            self.machine.tell(&profile.costs, None, server, true);
         }
     }
 
-    /// The end of a turn: the real one. What has come since it began waits for the next.
     fn execute(&mut self, server: Server, taken: &Taken, writes: usize) {
-        let Some(component) = component(server) else { return };
-        let now = self.rest.now(self.machine.now_ps);
-        let seen = self.rest.programs.show(&self.rest.stack, writes);
-        let waited = segments_waiting(&self.rest.stack);
-        let received = self.rest.end.borrow().incoming.len();
-        self.rest.stack.wake(component);
-        if server == Server::Tcp && !self.rest.profile.flushes {
-            // It sends after each message.
-            taken.one_by_one().for_each(|one| self.rest.stack.step(now, component, one));
-        } else {
-            self.rest.stack.step(now, component, taken);
-        }
-        match server {
-            Server::Tcp => {
-                let segments = segments_waiting(&self.rest.stack) - waited;
-                self.machine.owe(server, times(self.rest.profile.tcp.segment, segments));
-            }
-            Server::Driver => {
-                let took_none = self.rest.end.borrow().incoming.len() == received;
-                self.rest.is_driver_full = taken.frames() > 0 && took_none;
-                self.send_frames();
-            }
-            _ => {}
+        let (now_ps, profile) = (self.machine.now_ps, self.rest.profile);
+        let seen = self.rest.programs.show(&self.rest.servers.stack, writes);
+        let received = self.rest.received();
+        let segments = self.rest.servers.execute(server, taken, now_ps, profile.flushes);
+        self.machine.owe(server, times(profile.tcp.segment, segments));
+        if server == Server::Driver {
+            let left = self.rest.received();
+            self.rest.servers.driver_took(taken, received, left);
+            self.send_frames();
         }
         self.watch(server);
         self.answer(&seen);
@@ -357,17 +315,17 @@ impl World<'_> {
 
     /// Tells programs of room.
     fn hear(&mut self) {
-        for effect in std::mem::take(&mut self.rest.stack.effects) {
+        for effect in std::mem::take(&mut self.rest.servers.stack.effects) {
             let Effect::Transport(RecordedEvent::Writable(socket)) = effect else { continue };
             let Some(stream) = self.rest.programs.stream_of(SocketId { ..socket }) else { continue };
-            if !self.rest.programs.has_room(&self.rest.stack, stream) {
+            if !self.rest.programs.has_room(&self.rest.servers.stack, stream) {
                 continue;
             }
-            self.rest.programs.unplug(&self.rest.stack, stream);
+            self.rest.programs.unplug(&self.rest.servers.stack, stream);
             if !self.rest.programs.is_waiting(stream) {
                 continue;
             }
-            let is_over = self.rest.programs.go_on(&mut self.rest.stack, stream);
+            let is_over = self.rest.programs.go_on(&mut self.rest.servers.stack, stream);
             if is_over && self.rest.profile.call.is_none() {
                 self.after(self.rest.profile.program_ps, Outside::Program { stream });
             }
@@ -378,7 +336,7 @@ impl World<'_> {
     fn make_calls(&mut self, (writes, written): (usize, usize)) {
         let rest = &mut self.rest;
         for stream in rest.programs.calls.writes.drain(..writes).collect::<Vec<_>>() {
-            rest.programs.write(&mut rest.stack, stream);
+            rest.programs.write(&mut rest.servers.stack, stream);
         }
         for stream in self.rest.programs.calls.written.drain(..written).collect::<Vec<_>>() {
             self.after(self.rest.profile.program_ps, Outside::Program { stream });

@@ -15,7 +15,7 @@ pub enum Frame {
     Closed,
 }
 
-/// Segments that a host acknowledges at once where a connection begins, until it answers by a request: eft's tcp does, and Linux.
+/// Segments that a host acknowledges at once where a connection begins, as eft's tcp does.
 const QUICK: u64 = 16;
 
 #[derive(Clone, Copy, Debug)]
@@ -66,9 +66,6 @@ impl Clients {
             *client = FRESH;
             self.connections += 1;
             return Frame::Fin(unacknowledged);
-        }
-        if client.asked > 0 {
-            client.quick = 0;
         }
         client.asked += 1;
         Frame::Request(unacknowledged)

@@ -1,7 +1,7 @@
 //! The servers' messages to each other, and tcp's handling of a frame, independent of the core.
 
 use super::clients::Frame;
-use super::profile::Web;
+use super::profile::{System, Web};
 use super::program::{Notice, Program};
 use crate::batch::servers::{Server, Waits};
 use crate::batch::transport::Streams;
@@ -31,7 +31,7 @@ pub enum Message {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Control {
     SynAck,
-    /// Of a connection's first request; later ones, and a client's FIN, are acknowledged by what is sent next.
+    /// Of a request. A client's FIN is acknowledged by what is sent next.
     Acknowledgement,
     Fin,
 }
@@ -111,7 +111,9 @@ pub fn receive(
         Frame::Request(bytes) => {
             room(bytes);
             let is_first = !std::mem::replace(&mut state.has_asked[stream], true);
-            (is_first.then_some(Control::Acknowledgement), Some(Notice::Request))
+            // eft's tcp acknowledges each of a connection's first 16 segments by itself, Linux those until it has answered.
+            let is_quick = is_first || web.system == System::Servers;
+            (is_quick.then_some(Control::Acknowledgement), Some(Notice::Request))
         }
         Frame::Acknowledgement(bytes) => {
             turn.touch(stream);

@@ -90,6 +90,11 @@ impl<'a> Clients<'a> {
         self.peer.arrive(frame);
     }
 
+    /// See [`Peer::gather`].
+    pub fn gather(&mut self) {
+        self.peer.gather();
+    }
+
     pub fn deadline(&self) -> Option<Instant> {
         self.peer.deadline()
     }

@@ -19,7 +19,7 @@ use crate::batch::servers::{SERVERS, Server};
 use crate::device::{End, WireFrame};
 use crate::hardware::Work;
 use crate::stack::Stack;
-use crate::timed::charge::{ON_THE_WAY, Taken, charge, component, segments_waiting, times};
+use crate::timed::charge::{ON_THE_WAY, Taken, charge, times};
 use crate::timed::frame::{payload, source_port};
 use crate::timed::servers::Servers;
 use crate::web::Web;
@@ -67,7 +67,6 @@ pub struct Rest<'a> {
     wire: Wire,
     flying: VecDeque<WireFrame>,
     /// At the clients' host, which has not looked.
-    arrived: Vec<WireFrame>,
     is_looking: bool,
     looked_ps: u64,
     host_due_ps: Option<u64>,
@@ -103,7 +102,6 @@ impl<'a> Rest<'a> {
             clients,
             wire: Wire::new(profile.network, profile.maximum_segment, profile.streams),
             flying: VecDeque::new(),
-            arrived: Vec::new(),
             is_looking: false,
             looked_ps: 0,
             host_due_ps: None,
@@ -147,7 +145,7 @@ impl<'a> Rest<'a> {
             let out = Todo { taken: Some(Taken::default()), seen: Seen::default(), deeds: turn.deeds };
             return Batch { work, copying, messages, out };
         }
-        let frames = self.end.borrow().incoming.len();
+        let frames = self.servers.frames(self.end.borrow().incoming.len());
         let charge = charge(profile, self.stack(), server, frames, budget);
         let messages = charge.taken.messages();
         let out = Todo { taken: Some(charge.taken), ..Todo::default() };
@@ -201,7 +199,8 @@ impl World<'_> {
                 self.run_clients();
             }
             Outside::Arrived => {
-                self.rest.arrived.extend(self.rest.flying.pop_front());
+                let frame = self.rest.flying.pop_front();
+                frame.into_iter().for_each(|frame| self.rest.clients.arrive(frame));
                 if !std::mem::replace(&mut self.rest.is_looking, true) {
                     let gap = self.rest.about(self.rest.web.stack.network.gather_ps);
                     let at = self.machine.now_ps.max(self.rest.looked_ps + gap);
@@ -211,12 +210,15 @@ impl World<'_> {
             Outside::Look => {
                 self.rest.is_looking = false;
                 self.rest.looked_ps = self.machine.now_ps;
-                self.rest.arrived.drain(..).for_each(|frame| self.rest.clients.arrive(frame));
+                self.rest.clients.gather();
                 self.run_clients();
             }
+            // A deadline that another one has replaced is none.
             Outside::HostDue => {
-                self.rest.host_due_ps = None;
-                self.run_clients();
+                let now_ps = self.machine.now_ps;
+                if self.rest.host_due_ps.take_if(|due| *due == now_ps).is_some() {
+                    self.run_clients();
+                }
             }
             Outside::Frame { number } => {
                 self.rest.received_frames += 1;
@@ -225,7 +227,9 @@ impl World<'_> {
                 self.machine.tell_of_frame(&self.rest.web.stack.costs);
             }
             Outside::Due { server } => {
-                self.rest.servers.is_due(server);
+                if !self.rest.servers.is_due(server, self.machine.now_ps) {
+                    return;
+                }
                 if self.rest.has_work(server, self.machine.now_ps) {
                     // Its turn watches again; until then this deadline is past, and would come back at once.
                     return self.machine.tell(&self.rest.web.stack.costs, None, server, false);
@@ -305,40 +309,25 @@ impl World<'_> {
         let (rest, now_ps) = (&self.rest, self.machine.now_ps);
         let costs = &rest.web.stack.costs;
         let slept = self.machine.go_on(costs, thread, |s| rest.has_work(s, now_ps), |s| rest.begin(s));
-        if let Some(component) = slept.and_then(component)
-            && let Some(server) = slept
-        {
-            // It announces that it sleeps, and polls once more.
-            let now = self.now();
-            self.rest.servers.stack.step(now, component, self.rest.web.stack.batch_max);
+        if let Some(server) = slept {
+            let sleeps = self.rest.servers.go_to_sleep(server, now_ps, self.rest.web.stack.batch_max);
             self.watch(server);
-            if !self.rest.stack().is_asleep(component) {
+            if !sleeps {
                 self.machine.tell(&self.rest.web.stack.costs, None, server, true);
             }
         }
     }
 
-    /// The end of a server's turn: the real one. What has come since it began waits for the next.
     fn execute(&mut self, server: Server, taken: &Taken, changes: usize) {
-        let Some(component) = component(server) else { return };
-        let (now, profile) = (self.now(), self.rest.profile());
-        let (program, stack) = (&mut self.rest.program, &mut self.rest.servers.stack);
-        program.show(stack, changes);
-        let waited = segments_waiting(stack);
-        stack.wake(component);
-        if server == Server::Tcp && !profile.flushes {
-            // It sends after each message.
-            taken.one_by_one().for_each(|one| stack.step(now, component, one));
-        } else {
-            stack.step(now, component, taken);
-        }
-        match server {
-            Server::Tcp => {
-                let segments = segments_waiting(stack) - waited;
-                self.machine.owe(server, times(profile.tcp.segment, segments));
-            }
-            Server::Driver => self.send_frames(),
-            _ => {}
+        let (now_ps, profile) = (self.machine.now_ps, self.rest.profile());
+        self.rest.program.show(&mut self.rest.servers.stack, changes);
+        let received = self.rest.end.borrow().incoming.len();
+        let segments = self.rest.servers.execute(server, taken, now_ps, profile.flushes);
+        self.machine.owe(server, times(profile.tcp.segment, segments));
+        if server == Server::Driver {
+            let left = self.rest.end.borrow().incoming.len();
+            self.rest.servers.driver_took(taken, received, left);
+            self.send_frames();
         }
         self.watch(server);
         self.hear();
