@@ -320,7 +320,7 @@ impl World<'_> {
 
     fn execute(&mut self, server: Server, taken: &Taken, changes: usize) {
         let (now_ps, profile) = (self.machine.now_ps, self.rest.profile());
-        self.rest.program.show(&mut self.rest.servers.stack, changes);
+        self.rest.program.show(&self.rest.servers.stack, changes);
         let received = self.rest.end.borrow().incoming.len();
         let segments = self.rest.servers.execute(server, taken, now_ps, profile.flushes);
         self.machine.owe(server, times(profile.tcp.segment, segments));
