@@ -35,16 +35,16 @@ const REASONS: [(&str, &str); 10] = [
     ),
     (
         "together, 10 B",
-        "slow servers sleep less and answer more there, so that the rate falls from 200 to 400 MHz already, and the search ends",
+        "slow servers sleep less and answer more there, so that the rate falls from 400 to 600 MHz, and the search ends",
     ),
     (
         "together",
-        "1 MB and 10 MB reach the wire's rate from 600 MHz on, so what is fastest is best; and a core that sleeps takes nothing in \
+        "1 MB and 10 MB carry nearly the most that they ever do from 600 MHz on, so what is fastest is best; and a core that sleeps takes nothing in \
          the model, so that it brings nearly most a joule, too",
     ),
     (
         "1",
-        "1 MB and 10 MB reach the wire's rate from 600 MHz on, since tcp does not copy here, so that no sleep is felt",
+        "1 MB and 10 MB carry nearly the most that they ever do from 600 MHz on, since tcp does not copy here, so that few sleeps are felt",
     ),
 ];
 
