@@ -18,6 +18,7 @@ mod arrived;
 mod cells;
 pub mod inside;
 mod queue;
+mod report;
 
 use crate::domain::{Domain, domain};
 use crate::socket::{Socket, bit};

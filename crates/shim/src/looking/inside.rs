@@ -1,6 +1,7 @@
 //! A wait in an epoll set with a looker: marks first, then the kernel.
 
 use super::cells::{self, Cell};
+use super::report::Report;
 use super::{Own, bar, number_of, own, sharing};
 use crate::domain::{Domain, domain};
 use crate::socket::Socket;
@@ -141,9 +142,10 @@ impl Inside {
             && self.domain.known_socket(slot).is_some_and(|socket| socket.token.is_posted())
     }
 
-    /// Adds what is queued to the first `known` events, which are the kernel's. Returns how many there are then.
+    /// Reports what is queued, and the first `known` events, which are the kernel's. Returns how many there are then.
     unsafe fn report(&self, events: *mut epoll_event, count: usize, known: usize) -> usize {
-        let mut reported = known;
+        // SAFETY: by the caller; the kernel has written these.
+        let mut report = unsafe { Report::of_kernel(events, count, known) };
         // Only so many: what is reported may be queued again.
         for _ in 0..self.own.queue.len() {
             let Some(slot) = self.own.queue.pop() else { break };
@@ -151,17 +153,7 @@ impl Inside {
             cell.unqueue(self.number);
             let Some((socket, event)) = self.event_of(slot, cell) else { continue };
             let end = socket.page.receive_end();
-            // SAFETY: the kernel has written these.
-            let is_told = if unsafe { merge(events, known, event) } {
-                true
-            } else if reported < count {
-                // SAFETY: by the caller.
-                unsafe { events.add(reported).write_unaligned(event) };
-                reported += 1;
-                true
-            } else {
-                false
-            };
+            let is_told = report.put(event);
             match cell.is_edge_triggered() && is_told {
                 true => socket.page.set_told(end),
                 // Until nothing is left.
@@ -169,7 +161,7 @@ impl Inside {
                 false => {}
             }
         }
-        reported
+        report.len()
     }
 
     /// What the program is told of a socket that has input and that it still waits for here.
@@ -180,23 +172,6 @@ impl Inside {
         let told = asked & ready(socket)?;
         (is_known && told & (libc::EPOLLIN | libc::EPOLLRDNORM) as u32 != 0)
             .then(|| (socket, epoll_event { events: told, u64: cell.data() }))
-    }
-}
-
-/// Adds the bits of an event to that of the same word among the first `known`. False: there is none.
-///
-/// # Safety
-/// These must have been written.
-unsafe fn merge(events: *mut epoll_event, known: usize, event: epoll_event) -> bool {
-    // SAFETY: by the caller; an event may lie at any address.
-    unsafe {
-        let mut told = (0..known).map(|i| events.add(i));
-        let Some(told) = told.find(|told| (&raw const (**told).u64).read_unaligned() == event.u64) else {
-            return false;
-        };
-        let bits = &raw mut (*told).events;
-        bits.write_unaligned(bits.read_unaligned() | event.events);
-        true
     }
 }
 
