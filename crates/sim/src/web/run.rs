@@ -308,4 +308,4 @@ fn advance(world: &mut World, until_ps: u64) -> Counts {
 
 #[cfg(test)]
 #[path = "tests.rs"]
-mod tests;
+pub mod tests;

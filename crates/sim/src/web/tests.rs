@@ -5,12 +5,12 @@ use crate::calibration::Calibration;
 use crate::hardware::Clock;
 use crate::web::calibrated::{Stack, web};
 
-fn of(stack: Stack, connections: usize, file: u64) -> Web {
+pub fn of(stack: Stack, connections: usize, file: u64) -> Web {
     web(&Calibration::e5520().unwrap(), stack, connections, file, Ablation::default()).unwrap()
 }
 
 /// The program, tcp, ip and the driver, each on a core.
-fn setting(mhz: [u64; 4]) -> Setting {
+pub fn setting(mhz: [u64; 4]) -> Setting {
     let mut core = 0;
     Setting::of(mhz.map(|mhz| {
         core += 1;
@@ -18,7 +18,7 @@ fn setting(mhz: [u64; 4]) -> Setting {
     }))
 }
 
-const FULL: [u64; 4] = [2267; 4];
+pub const FULL: [u64; 4] = [2267; 4];
 
 #[test]
 fn a_seed_repeats_a_run_to_the_bit_and_another_one_does_not() {

@@ -1,26 +1,10 @@
 use super::*;
-use crate::batch::Seat;
-use crate::batch::calibrated::Ablation;
 use crate::batch::servers::Server;
-use crate::calibration::Calibration;
-use crate::hardware::{Clock, Work};
-use crate::web::calibrated::{Stack, web};
+use crate::hardware::Work;
+use crate::web::calibrated::Stack;
+use crate::web::run::tests::{FULL, of, setting};
 use eft_messages::ComponentId;
 
-fn of(stack: Stack, clients: usize, file: u64) -> Web {
-    web(&Calibration::e5520().unwrap(), stack, clients, file, Ablation::default()).unwrap()
-}
-
-/// The program, tcp, ip and the driver, each on a core.
-fn setting(mhz: [u64; 4]) -> Setting {
-    let mut core = 0;
-    Setting::of(mhz.map(|mhz| {
-        core += 1;
-        Seat { core, thread: 0, clock: Clock::full(mhz * 1000) }
-    }))
-}
-
-const FULL: [u64; 4] = [2267; 4];
 const SHORT: Span = Span { warm_up_ms: 5, measured_ms: 20 };
 
 fn run(web: &Web, mhz: [u64; 4], seed: u64) -> Outcome {
