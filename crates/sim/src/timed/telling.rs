@@ -1,49 +1,50 @@
 //! Which servers hear of a turn's messages, and what telling them costs.
 
 use super::charge::{ON_THE_WAY, component};
-use super::world::World;
+use crate::batch::machine::Machine;
 use crate::batch::servers::{SERVERS, Server};
+use crate::hardware::Costs;
+use crate::stack::Stack;
 
 /// What waits for each server.
-pub(super) struct Backlog {
-    has_work: [bool; SERVERS.len()],
-    messages: [u64; SERVERS.len()],
+pub struct Backlog {
+    pub has_work: [bool; SERVERS.len()],
+    /// Where each one costs a call.
+    pub messages: [u64; SERVERS.len()],
 }
 
-impl World<'_> {
-    pub(super) fn backlog(&self) -> Backlog {
-        Backlog {
-            has_work: SERVERS.map(|server| self.rest.has_work(server, self.machine.now_ps)),
-            messages: SERVERS.map(|server| self.messages(server)),
-        }
-    }
+/// Whether each message to a server costs a call of the kernel: it shares its thread.
+pub fn costs_calls<W: Ord + Copy, O: Default>(
+    machine: &Machine<W, O>,
+    costs: &Costs,
+    server: Server,
+) -> bool {
+    costs.notifies_each && machine.on_thread_of(server).len() > 1
+}
 
-    /// Tells the machine which servers have had work since `before`; one that sleeps only if its doorbell was rung.
-    pub(super) fn tell(&mut self, from: Option<Server>, before: &Backlog) {
-        let costs = &self.rest.profile.costs;
-        for (server, component) in ON_THE_WAY {
-            if Some(server) == from {
-                continue;
-            }
-            let had_work = before.has_work[server as usize];
-            let is_new = self.machine.sleeps(server) || !had_work;
-            let was_rung = costs.receipts_wake() || !self.rest.servers.stack.is_asleep(component);
-            let hears = was_rung && self.rest.has_work(server, self.machine.now_ps);
-            let mut messages = self.messages(server) - before.messages[server as usize];
-            if is_new && hears {
-                self.machine.tell(costs, from, server, !had_work);
-                messages = messages.saturating_sub(1);
-            }
-            self.machine.notify(costs, from, server, messages);
-        }
-    }
+/// Messages in a server's queues.
+pub fn queued(stack: &Stack, server: Server) -> u64 {
+    let queues = component(server).into_iter().flat_map(|component| stack.waiting(component));
+    queues.map(|(_, lines)| lines.count() as u64).sum()
+}
 
-    /// Messages that wait for a server, where each one costs a call.
-    fn messages(&self, server: Server) -> u64 {
-        let is_free = !self.rest.profile.costs.notifies_each || self.machine.on_thread_of(server).len() == 1;
-        let Some(component) = component(server).filter(|_| !is_free) else { return 0 };
-        let writes = if server == Server::Tcp { self.rest.programs.unseen.len() } else { 0 };
-        let queued: usize = self.rest.servers.stack.waiting(component).map(|(_, lines)| lines.count()).sum();
-        (queued + writes) as u64
+/// Tells the machine which servers have work `now` and had none `before`; one that sleeps only if its doorbell was rung.
+pub fn tell<W: Ord + Copy, O: Default>(
+    machine: &mut Machine<W, O>,
+    (stack, costs): (&Stack, &Costs),
+    from: Option<Server>,
+    (before, now): (&Backlog, &Backlog),
+) {
+    for (server, component) in ON_THE_WAY.into_iter().filter(|(server, _)| Some(*server) != from) {
+        let i = server as usize;
+        let had_work = before.has_work[i];
+        let is_new = machine.sleeps(server) || !had_work;
+        let was_rung = costs.receipts_wake() || !stack.is_asleep(component);
+        let mut messages = now.messages[i] - before.messages[i];
+        if is_new && was_rung && now.has_work[i] {
+            machine.tell(costs, from, server, !had_work);
+            messages = messages.saturating_sub(1);
+        }
+        machine.notify(costs, from, server, messages);
     }
 }

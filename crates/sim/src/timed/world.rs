@@ -13,10 +13,11 @@ use super::frame::payload;
 use super::peer::Peer;
 use super::programs::{Programs, Written};
 use super::servers::Servers;
+use super::telling::{Backlog, costs_calls, queued, tell};
 use crate::batch::Profile;
 use crate::batch::machine::{Batch, Event, Machine};
 use crate::batch::network::Wire;
-use crate::batch::servers::{Server, scaled};
+use crate::batch::servers::{SERVERS, Server, scaled};
 use crate::device::{End, WireFrame};
 use crate::hardware::Work;
 use crate::node::Effect;
@@ -107,7 +108,7 @@ impl<'a> Rest<'a> {
         time_ps / 2 + self.random.below(time_ps + 1)
     }
 
-    pub(super) fn has_work(&self, server: Server, now_ps: u64) -> bool {
+    fn has_work(&self, server: Server, now_ps: u64) -> bool {
         match component(server) {
             Some(_) if server == Server::Tcp && !self.programs.unseen.is_empty() => true,
             Some(_) => self.servers.has_work(server, now_ps),
@@ -244,6 +245,25 @@ impl World<'_> {
         if let Some(due) = self.rest.servers.new_deadline(server, self.machine.now_ps) {
             self.machine.at(due, Event::World(Outside::Due { server }));
         }
+    }
+
+    fn backlog(&self) -> Backlog {
+        let (rest, now_ps) = (&self.rest, self.machine.now_ps);
+        let messages = |server| {
+            let writes = if server == Server::Tcp { rest.programs.unseen.len() as u64 } else { 0 };
+            let counts = costs_calls(&self.machine, &rest.profile.costs, server);
+            if counts { queued(&rest.servers.stack, server) + writes } else { 0 }
+        };
+        Backlog {
+            has_work: SERVERS.map(|server| rest.has_work(server, now_ps)),
+            messages: SERVERS.map(messages),
+        }
+    }
+
+    fn tell(&mut self, from: Option<Server>, before: &Backlog) {
+        let (now, rest) = (self.backlog(), &self.rest);
+        let of = (&rest.servers.stack, &rest.profile.costs);
+        tell(&mut self.machine, of, from, (before, &now));
     }
 
     fn ended(&mut self, thread: usize, version: u64) {

@@ -19,9 +19,10 @@ use crate::batch::servers::{SERVERS, Server};
 use crate::device::{End, WireFrame};
 use crate::hardware::Work;
 use crate::stack::Stack;
-use crate::timed::charge::{ON_THE_WAY, Taken, charge, times};
+use crate::timed::charge::{Taken, charge, times};
 use crate::timed::frame::{payload, source_port};
 use crate::timed::servers::Servers;
+use crate::timed::telling::{Backlog, costs_calls, queued, tell};
 use crate::web::Web;
 
 /// What happens outside of the machine.
@@ -277,28 +278,28 @@ impl World<'_> {
         }
     }
 
-    fn had_work(&self) -> [bool; SERVERS.len()] {
-        SERVERS.map(|server| self.rest.has_work(server, self.machine.now_ps))
+    fn backlog(&self) -> Backlog {
+        let (rest, now_ps) = (&self.rest, self.machine.now_ps);
+        let messages = |server| {
+            let counts = costs_calls(&self.machine, &rest.web.stack.costs, server);
+            if counts { queued(rest.stack(), server) } else { 0 }
+        };
+        Backlog {
+            has_work: SERVERS.map(|server| rest.has_work(server, now_ps)),
+            messages: SERVERS.map(messages),
+        }
     }
 
-    /// Tells the machine which servers have had work since `before`; one that sleeps only if its doorbell was rung.
-    fn tell(&mut self, from: Server, before: &[bool; SERVERS.len()]) {
-        let costs = &self.rest.web.stack.costs;
-        for (server, component) in ON_THE_WAY {
-            let had_work = before[server as usize];
-            let is_new = self.machine.sleeps(server) || !had_work;
-            let was_rung = costs.receipts_wake() || !self.rest.stack().is_asleep(component);
-            let hears = was_rung && self.rest.has_work(server, self.machine.now_ps);
-            if server != from && is_new && hears {
-                self.machine.tell(costs, Some(from), server, !had_work);
-            }
-        }
+    fn tell(&mut self, from: Server, before: &Backlog) {
+        let (now, rest) = (self.backlog(), &self.rest);
+        let of = (rest.stack(), &rest.web.stack.costs);
+        tell(&mut self.machine, of, Some(from), (before, &now));
     }
 
     fn ended(&mut self, thread: usize, version: u64) {
         let Some((server, todo)) = self.machine.ended(thread, version) else { return };
         if let Some(taken) = &todo.taken {
-            let before = self.had_work();
+            let before = self.backlog();
             if server == Server::Front {
                 self.rest.program.end(&mut self.rest.servers.stack, &todo.deeds);
             } else {
