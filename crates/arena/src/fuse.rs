@@ -15,15 +15,18 @@ impl Fuse {
     }
 
     /// Accesses until the panic; 0: the fuse is not lit.
+    #[inline]
     pub fn left(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
+    #[inline]
     pub(crate) fn is_lit(&self) -> bool {
         self.left() > 0
     }
 
     /// Counts one access.
+    #[inline]
     pub fn burn(&self) {
         if self.is_lit() {
             self.0.store(self.left() - 1, Ordering::Relaxed);

@@ -13,7 +13,7 @@ use eft_channel::Segment;
 
 use super::fuse::Fuse;
 use super::layout::{Layout, OPEN_AT, TableLayout, UNDO_HEAD, UndoHead};
-use super::sum::{Flip, SUM_LEN, Sum, Sums, Way, find, words_mut};
+use super::sum::{Flip, Pair, SUM_LEN, Sum, Sums, Way, find, words_mut};
 use crate::Plain;
 
 /// Items of one kind. Every index is checked.
@@ -33,7 +33,6 @@ pub struct Table<T> {
     /// A bit for each of those items. None is set while a fuse is lit: then every access takes the slow path.
     marks: Vec<u64>,
     fuse: Fuse,
-    sums_as: Sums,
     way: Way,
     /// Whether an item with a changed bit is what was sealed, apart from that bit.
     mends: bool,
@@ -80,7 +79,6 @@ impl<T: Plain> Table<T> {
             saved: Vec::new(),
             marks: vec![0; count.div_ceil(64)],
             fuse: fuse.clone(),
-            sums_as: layout.sums,
             way: Way::best(layout.sums),
             mends: sealed && layout.sums == Sums::Second,
             kind: PhantomData,
@@ -117,16 +115,19 @@ impl<T: Plain> Table<T> {
         unsafe { self.segment.as_ptr().add(offset).cast::<T>() }
     }
 
-    /// The checksum that an item should have.
-    #[inline(always)]
-    fn sum_of(&self, index: u32) -> Sum {
-        self.sums_as.of(&self[index])
-    }
-
     fn sum_at(&self, index: u32) -> *mut Sum {
         let offset = self.sums + index as usize * SUM_LEN;
         // SAFETY: as in `at`, which every caller calls first.
         unsafe { self.segment.as_ptr().add(offset).cast::<Sum>() }
+    }
+
+    /// Whether the item was sealed with this checksum. Its words are loaded one by one, as they were stored: a load of both would
+    /// wait until they are in the cache.
+    #[inline(always)]
+    fn has_sum(&self, index: u32, sum: Pair) -> bool {
+        let first = self.sum_at(index).cast::<u64>();
+        // SAFETY: as in `save`; nothing is changed.
+        unsafe { first.read_volatile() == sum.0 && first.add(1).read_volatile() == sum.1 }
     }
 
     /// Saves the image of an item that is about to change for the first time in this turn.
@@ -160,7 +161,7 @@ impl<T: Plain> Table<T> {
         unsafe {
             let head = self.segment.as_ptr().add(entry).cast::<UndoHead>();
             let sum = self.way.sum_and_copy(&*item, &mut *head.add(1).cast::<T>());
-            assert!(sum == *self.sum_at(index), "item {index} was changed by a stray write");
+            assert!(self.has_sum(index, sum), "item {index} was changed by a stray write");
             (*head).index = index as u64;
             compiler_fence(Ordering::SeqCst);
             (&raw mut (*head).turn).write_volatile(self.turn.get());
@@ -189,15 +190,14 @@ impl<T: Plain> Table<T> {
     }
 
     fn reseal(&mut self, index: u32) {
-        let sum = self.sum_of(index);
+        let sum = self.way.sum(&self[index]);
         // SAFETY: as in `save`.
-        unsafe { *self.sum_at(index) = sum };
+        unsafe { *self.sum_at(index) = sum.into() };
     }
 
     /// Whether an item is as it was last committed. For an arena that is being opened.
     pub fn is_intact(&self, index: u32) -> bool {
-        // SAFETY: as in `save`; nothing is changed.
-        unsafe { self.way.sum(&self[index]) == *self.sum_at(index) }
+        self.has_sum(index, self.way.sum(&self[index]))
     }
 
     /// The same, after a single changed bit of the item or of its checksum was changed back: the only one that makes both fit

@@ -77,10 +77,12 @@ impl Segment {
     }
 
     /// Where the mapping starts, for system calls that take addresses (`writev`, futex).
+    #[inline]
     pub fn as_ptr(&self) -> *mut u8 {
         self.pointer.as_ptr()
     }
 
+    #[inline]
     fn check(&self, offset: usize, len: usize) -> Result<*mut u8, OutOfBounds> {
         let end = offset.checked_add(len).ok_or(OutOfBounds)?;
         if end > self.len {
@@ -173,6 +175,7 @@ impl Segment {
         Ok(unsafe { &*p.cast::<AtomicU32>() })
     }
 
+    #[inline]
     pub fn atomic_u64(&self, offset: usize) -> Result<&AtomicU64, OutOfBounds> {
         let p = self.check(offset, 8)?;
         if !(p as usize).is_multiple_of(8) {

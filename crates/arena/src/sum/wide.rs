@@ -10,7 +10,7 @@ use core::arch::x86_64::{
 use core::sync::atomic::AtomicU8;
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::{LANES, Plain, Sum, TURNS, len, nothing};
+use super::{LANES, Pair, Plain, Sum, TURNS, len, nothing};
 
 /// What [`is_there`] said; 0: it was not asked yet.
 static FOUND: AtomicU8 = AtomicU8::new(0);
@@ -56,7 +56,7 @@ struct Lanes {
 }
 
 #[target_feature(enable = "avx2")]
-pub fn sum_and_copy<T: Plain>(item: &T, to: &mut T) -> (u64, u64) {
+pub fn sum_and_copy<T: Plain>(item: &T, to: &mut T) -> Pair {
     let mut lanes = Lanes::none();
     for at in 0..const { len::<T>() / LANES } {
         let words = load(item, at);
@@ -72,7 +72,7 @@ pub fn sum_and_copy<T: Plain>(item: &T, to: &mut T) -> (u64, u64) {
 }
 
 #[target_feature(enable = "avx2")]
-pub fn sum<T: Plain>(item: &T) -> (u64, u64) {
+pub fn sum<T: Plain>(item: &T) -> Pair {
     let mut lanes = Lanes::none();
     for at in 0..const { len::<T>() / LANES } {
         lanes.add(load(item, at));
@@ -161,7 +161,7 @@ impl Lanes {
 
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn finish(self, [a, b]: Sum) -> (u64, u64) {
+    fn finish(self, [a, b]: Sum) -> Pair {
         // A pair is returned in registers, an array in memory.
         (a.wrapping_add(across::<{ TURNS[0] }>(self.a)), b.wrapping_add(across::<{ TURNS[1] }>(self.b)))
     }
