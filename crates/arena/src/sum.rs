@@ -97,7 +97,7 @@ impl Way {
         Way {
             sums,
             #[cfg(target_arch = "x86_64")]
-            wide: sums == Sums::Second && wide::is_there(),
+            wide: sums == Sums::Second && eft_base::processor::has_avx2(),
         }
     }
 

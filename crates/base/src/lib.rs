@@ -13,6 +13,7 @@ pub mod component;
 pub mod errno;
 pub mod hash;
 pub mod ids;
+pub mod processor;
 pub mod protection;
 pub mod random;
 pub mod resolver;

@@ -1,52 +1,13 @@
 //! Sums and copies with AVX2: each lane of the sum is one lane of a register.
 
 use core::arch::x86_64::{
-    __cpuid, __cpuid_count, __m256i, _mm_add_epi64, _mm_cvtsi128_si64, _mm_unpackhi_epi64, _mm256_add_epi64,
-    _mm256_and_si256, _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_loadu_si256,
-    _mm256_maskload_epi64, _mm256_maskstore_epi64, _mm256_or_si256, _mm256_set_epi64x, _mm256_setzero_si256,
-    _mm256_shuffle_epi32, _mm256_sllv_epi64, _mm256_srlv_epi64, _mm256_storeu_si256, _xgetbv,
+    __m256i, _mm_add_epi64, _mm_cvtsi128_si64, _mm_unpackhi_epi64, _mm256_add_epi64, _mm256_and_si256,
+    _mm256_castsi256_si128, _mm256_extracti128_si256, _mm256_loadu_si256, _mm256_maskload_epi64,
+    _mm256_maskstore_epi64, _mm256_or_si256, _mm256_set_epi64x, _mm256_setzero_si256, _mm256_shuffle_epi32,
+    _mm256_sllv_epi64, _mm256_srlv_epi64, _mm256_storeu_si256,
 };
 
-use core::sync::atomic::AtomicU8;
-use core::sync::atomic::Ordering::Relaxed;
-
 use super::{LANES, Pair, Plain, Sum, TURNS, len, nothing};
-
-/// What [`is_there`] said; 0: it was not asked yet.
-static FOUND: AtomicU8 = AtomicU8::new(0);
-const THERE: u8 = 1;
-const ABSENT: u8 = 2;
-
-/// Whether the processor has AVX2 and the kernel saves its registers. It is asked once: in a virtual machine CPUID is carried out
-/// by the host, and takes microseconds.
-pub fn is_there() -> bool {
-    if FOUND.load(Relaxed) == 0 {
-        FOUND.store(if ask() { THERE } else { ABSENT }, Relaxed);
-    }
-    FOUND.load(Relaxed) == THERE
-}
-
-/// Asks the processor (Intel SDM, volume 1, section 14.7.1).
-fn ask() -> bool {
-    const OSXSAVE_AVX: u32 = 1 << 27 | 1 << 28;
-    const AVX2: u32 = 1 << 5;
-    const XMM_YMM: u64 = 0b110;
-    if __cpuid(0).eax < 7
-        || __cpuid(1).ecx & OSXSAVE_AVX != OSXSAVE_AVX
-        || __cpuid_count(7, 0).ebx & AVX2 == 0
-    {
-        return false;
-    }
-    // SAFETY: OSXSAVE says that the kernel allows the instruction.
-    unsafe { kept() & XMM_YMM == XMM_YMM }
-}
-
-/// The register sets that the kernel saves (XCR0).
-#[target_feature(enable = "xsave")]
-fn kept() -> u64 {
-    // SAFETY: register 0 exists wherever the instruction does.
-    unsafe { _xgetbv(0) }
-}
 
 /// Both sums of each lane so far.
 #[derive(Clone, Copy)]
