@@ -4,7 +4,7 @@
 //! where it does so. To ask takes one load from memory and a branch that always goes the same way.
 
 use core::str::FromStr;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 /// The value of `eft up --protection`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,17 +16,19 @@ pub enum Protection {
     Off,
 }
 
-static OFF: AtomicBool = AtomicBool::new(false);
+/// [`OFF`] in a process that does not protect what it does; anything else, so that no changed bit ends the protection.
+static STATE: AtomicU32 = AtomicU32::new(0);
+const OFF: u32 = 0x6f66_6621;
 
 /// Whether this process protects what it does.
 #[inline(always)]
 pub fn is_on() -> bool {
-    !OFF.load(Ordering::Relaxed)
+    STATE.load(Ordering::Relaxed) != OFF
 }
 
 /// From now on this process does not.
 pub fn switch_off() {
-    OFF.store(true, Ordering::Relaxed);
+    STATE.store(OFF, Ordering::Relaxed);
 }
 
 impl Protection {
@@ -52,5 +54,19 @@ impl FromStr for Protection {
     fn from_str(text: &str) -> Result<Protection, &'static str> {
         let all = [Protection::On, Protection::Off];
         all.into_iter().find(|protection| protection.name() == text).ok_or("is none of on and off")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_changed_bit_ends_the_protection() {
+        for bit in 0..u32::BITS {
+            STATE.store(1 << bit, Ordering::Relaxed);
+            assert!(is_on(), "{bit}");
+        }
+        STATE.store(0, Ordering::Relaxed);
     }
 }

@@ -10,7 +10,7 @@ const LEN: usize = 256;
 
 /// Eight bytes at any address.
 #[derive(Clone, Copy)]
-#[repr(packed)]
+#[repr(C, packed)]
 #[allow(dead_code, reason = "its bytes are compared")]
 struct Word(u64);
 
