@@ -156,6 +156,7 @@ pub fn prepare(users: Option<Users>) -> Result<bool> {
     heap::make_room(is_ahead);
     if is_ahead {
         warm::map_program();
+        warm::use_once();
     }
     users.map_or(Ok(false), sandbox::enter)
 }
