@@ -119,6 +119,7 @@ impl Connection<'_> {
             && block.received_offset(segment.seq) <= last_sent
             && !is_old(block, segment, now)
         {
+            self.live.accurate.newest = block.ts_recent != value;
             block.ts_recent = value;
             block.ts_recent_at = now.as_nanos();
         }

@@ -36,6 +36,8 @@ pub(crate) struct Accurate {
     pub reflection: Option<u8>,
     /// The segment that is being received ends the handshake: its field is no count.
     pub reflects: bool,
+    /// Its timestamp is newer than all before it.
+    pub newest: bool,
     /// Marked segments of which the peer has not heard.
     pub unheard: u32,
     /// Most of the segments that were delivered last were marked.

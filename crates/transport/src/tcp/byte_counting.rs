@@ -97,9 +97,11 @@ impl Connection<'_> {
             && (options_due > 0 || silence * u128::from(IN_A_ROUND_TRIP) >= self.block.rtt.srtt_us.into())
     }
 
-    /// Whether an acknowledgment must go out before a segment with so many bytes, in which the option has no room.
+    /// Whether an acknowledgment must go out before a segment with so many bytes, in which the option has no room: that segment would
+    /// acknowledge what waits for its acknowledgment, due or not, and nothing would be left for one with the option.
     pub(super) fn owes_byte_counts_before(&self, now: Instant, payload: u64) -> bool {
-        self.live.is_due(due::ACK) && self.room_beside(payload) < LEN_MAX && self.owes_byte_counts(now)
+        let acknowledges = self.live.is_due(due::ACK) || self.live.unacked_segments > 0;
+        acknowledges && self.room_beside(payload) < LEN_MAX && self.owes_byte_counts(now)
     }
 
     /// Bytes that options may take beside a payload without making the packet larger than a full one.

@@ -114,11 +114,13 @@ impl Connection<'_> {
         }
     }
 
-    /// How many of our segments were marked since the peer told last, by an acknowledgment that tells something new: others may
-    /// have been overtaken (RFC 9768 §3.2.2.5.2).
+    /// How many of our segments were marked since the peer told last, by an acknowledgment that tells something new, or whose timestamp
+    /// is newer: others may have been overtaken (RFC 9768 §3.2.2.5.2). The second is how the peer's last counts are heard of where
+    /// segments without room for them acknowledged all, as on Linux.
     pub(super) fn newly_marked(&mut self, segment: &Segment, heard: &Heard) -> u64 {
         let reflects = core::mem::take(&mut self.live.accurate.reflects);
-        let progress = heard.acked > 0 || heard.delivered.bytes > 0;
+        let newest = core::mem::take(&mut self.live.accurate.newest);
+        let progress = heard.acked > 0 || heard.delivered.bytes > 0 || newest;
         if !self.block.has(bit::ACCURATE) || reflects || !progress || !self.block.state().is_synchronized() {
             return 0;
         }

@@ -1,7 +1,7 @@
 //! AccECN's option (RFC 9768 §3.2.3): who sends it when, and byte counts that arrive whatever happens.
 
 use crate::accurate_marks::{NOT_ECT, connected_with, say, transfer};
-use crate::loss::MS;
+use crate::loss::{MS, sender};
 use crate::marks::marks_losses_and_crashes;
 use crate::script::*;
 use crate::world::{Conditions, World};
@@ -164,6 +164,47 @@ fn the_peers_counts_are_known_and_late_ones_taken_back() {
         known.push(numbers(&mut s.world, 1).delivered_bytes_by_mark);
     }
     assert_eq!(known, [[0, 1000, 0], [0, 1500, 500], [0, 2000, 1000]]);
+}
+
+/// Requests that are not acknowledged at once, since answers do that: if these are full, an acknowledgment with the counts goes
+/// before them, as often as in a round trip.
+#[test]
+fn full_answers_leave_room_for_the_counts() {
+    let mut s = connected_with(1_000_000, NOT_ECT, &NOTHING);
+    let mut heard = s.hear();
+    for turn in 0..6 {
+        s.ack = s.ack.wrapping_add(heard.iter().map(|h| h.len as u32).sum());
+        s.wait(30 * MS);
+        let payload = stream_bytes(s.source_port, turn * 100, 100);
+        say(&mut s, ACK | PSH, 5, ECT_0, &payload, &[]);
+        heard = s.hear();
+        let counts = vec![1, 0, turn as u32 * 100 + 101];
+        assert_eq!((heard[0].len, told(&heard[0])), (0, Some(counts)), "{turn}: {heard:?}");
+        assert!(heard.len() > 1 && heard[1..].iter().all(|h| h.len > 0), "{heard:?}");
+    }
+}
+
+/// Counts that come after all is acknowledged are taken where the timestamp shows that they are newer.
+#[test]
+fn counts_are_taken_from_newer_segments_that_acknowledge_nothing() {
+    let mut s = Script::new(sender(2500));
+    crate::marks::configure(&mut s.world, 1, "accurate");
+    say(&mut s, SYN, 0b111, 0, &[], &[&[2, 4, 3, 232][..], &timestamps(10, 0)].concat());
+    s.ack = s.hear()[0].seq.wrapping_add(1);
+    let counts = |e0: u16| {
+        let [high, low] = e0.to_be_bytes();
+        [172, 11, 0, high, low, 0, 0, 0, 0, 0, 1, 1]
+    };
+    let with = |at: u32, e0| [&timestamps(at, 0)[..], &counts(e0)].concat();
+    say(&mut s, ACK, NOT_ECT, 0, &[], &with(11, 1));
+    s.ack = s.ack.wrapping_add(s.hear().iter().map(|h| h.len as u32).sum());
+    say(&mut s, ACK, 5, 0, &[], &timestamps(12, 0));
+    let mut known = Vec::new();
+    for (at, e0) in [(13, 1001), (13, 501), (12, 801), (14, 2501)] {
+        say(&mut s, ACK, 5, 0, &[], &with(at, e0));
+        known.push(numbers(&mut s.world, 1).delivered_bytes_by_mark[1]);
+    }
+    assert_eq!(known, [1000, 1000, 1000, 2500]);
 }
 
 /// What one end has received, the other knows.
