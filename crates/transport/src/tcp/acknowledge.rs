@@ -9,7 +9,7 @@ use super::connection::Connection;
 use super::counters::Counter;
 use super::emit::Outgoing;
 use super::engine::Tcp;
-use super::live::due;
+use super::live::{Live, due};
 use super::options::Builder;
 use super::scoreboard::Range;
 use crate::edge::Out;
@@ -46,6 +46,14 @@ pub(super) fn promisable(page: &Page, scale: u8) -> u64 {
 /// no more than that offered, as on Linux: with a Fast Open cookie alone it has not shown that it hears us.
 fn edge_within(block: &Block, ring_edge: u64) -> u64 {
     if block.has(bit::UNPROVEN) { ring_edge.min(block.rcv_adv) } else { ring_edge }
+}
+
+impl Live {
+    /// Whether what is sent now seems to answer what came: the acknowledgments of what comes next go with further answers, as on
+    /// Linux (`inet_csk_inc_pingpong_cnt`), and requests are not acknowledged by themselves.
+    pub(super) fn answers(&self, now: Instant) -> bool {
+        self.heard_text && now.saturating_since(self.run_at) < DELAY
+    }
 }
 
 impl Connection<'_> {

@@ -205,9 +205,10 @@ impl Connection<'_> {
         live.last_sent = cx.now;
         live.usage.sent = true;
         live.due |= due::INFO;
-        if how == How::New && live.is_due(due::ACK) && block.rcv_nxt == 0 && !block.has(bit::PASSIVE) {
-            // These data acknowledge the SYN-ACK, and the peer is likely to answer them: its answer is acknowledged with
-            // what follows (RFC 1122 §4.2.3.2), as on Linux.
+        // Data that acknowledge the SYN-ACK are likely to be answered: the answer is acknowledged with what follows (RFC 1122
+        // §4.2.3.2), as on Linux. So is what comes next where these data answer something.
+        let asks = live.is_due(due::ACK) && block.rcv_nxt == 0 && !block.has(bit::PASSIVE);
+        if how == How::New && (asks || len > 0 && live.answers(cx.now)) {
             live.quick_acks = 0;
         }
         // Out-of-order ranges need an acknowledgement of their own, with SACK.

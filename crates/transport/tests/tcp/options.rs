@@ -334,3 +334,28 @@ fn quick_acknowledgments_are_sent_on_request() {
         assert_eq!(silent.count(), delayed, "{wish}");
     }
 }
+
+/// As on Linux, whose sockets are interactive once they have answered: the first request is acknowledged at once, since nobody
+/// knows yet, and those after it by their answers.
+#[test]
+fn who_answers_acknowledges_requests_by_the_answers() {
+    let mut s = Script::new(quiet_plan());
+    let socket = s.handshake(&[4, 2, 1, 1]);
+    let page = s.world.sides[1].page(socket);
+    let mut alone = Vec::new();
+    for n in 0..5 {
+        s.say(ACK, &stream_bytes(40_000, n * 100, 100));
+        alone.push(s.hear().len());
+        page.set_send_end(page.send_end() + 50);
+        s.world.dirty(1, socket);
+        let answer = s.hear();
+        assert_eq!(answer.iter().map(|h| (h.len, h.ack)).collect::<Vec<_>>(), [(50, s.seq)]);
+        s.ack = s.ack.wrapping_add(50);
+        s.wait(5 * MS);
+    }
+    assert_eq!(alone, [1, 0, 0, 0, 0]);
+    // A request without an answer is acknowledged after a moment.
+    s.say(ACK, &stream_bytes(40_000, 500, 100));
+    assert!(s.hear().is_empty());
+    assert_eq!(s.wait(50 * MS).len(), 1);
+}
