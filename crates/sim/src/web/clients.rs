@@ -15,7 +15,8 @@ pub enum Frame {
     Closed,
 }
 
-/// Segments that a host acknowledges at once where a connection begins, as eft's tcp does.
+/// Segments that a host acknowledges at once where a connection begins, until it says something after it has heard something, as
+/// eft's tcp does.
 const QUICK: u64 = 16;
 
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +67,9 @@ impl Clients {
             *client = FRESH;
             self.connections += 1;
             return Frame::Fin(unacknowledged);
+        }
+        if client.asked > 0 {
+            client.quick = 0;
         }
         client.asked += 1;
         Frame::Request(unacknowledged)

@@ -1,7 +1,7 @@
 //! The servers' messages to each other, and tcp's handling of a frame, independent of the core.
 
 use super::clients::Frame;
-use super::profile::{System, Web};
+use super::profile::Web;
 use super::program::{Notice, Program};
 use crate::batch::servers::{Server, Waits};
 use crate::batch::transport::Streams;
@@ -111,9 +111,8 @@ pub fn receive(
         Frame::Request(bytes) => {
             room(bytes);
             let is_first = !std::mem::replace(&mut state.has_asked[stream], true);
-            // eft's tcp acknowledges each of a connection's first 16 segments by itself, Linux those until it has answered.
-            let is_quick = is_first || web.system == System::Servers;
-            (is_quick.then_some(Control::Acknowledgement), Some(Notice::Request))
+            // Both tcps acknowledge the requests of a connection that has answered by the answers.
+            (is_first.then_some(Control::Acknowledgement), Some(Notice::Request))
         }
         Frame::Acknowledgement(bytes) => {
             turn.touch(stream);
