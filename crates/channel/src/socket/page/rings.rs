@@ -3,26 +3,52 @@
 use super::SocketPage;
 use crate::segment::{Copied, Room, Segment};
 use crate::socket::SOCKET_HEADER_LEN;
-use eft_base::{PacketRef, PoolId};
+use eft_base::{PacketRef, PoolId, protection};
+
+/// Where bytes of a ring lie in the arena, and how many.
+type Piece = (usize, usize);
+
+/// Where `len` bytes lie that begin at `offset` of a stream, whose ring begins at `start`.
+fn pieces(start: usize, ring_len: usize, offset: u64, len: usize) -> [Piece; 2] {
+    let pieces = cut(start, ring_len, offset, len);
+    assert!(
+        !protection::is_on() || are_right(pieces, start, ring_len, offset, len),
+        "bytes of a ring were looked for elsewhere"
+    );
+    pieces
+}
+
+/// Not inlined, so that nothing of it is shared with what looks whether it is right.
+#[inline(never)]
+fn cut(start: usize, ring_len: usize, offset: u64, len: usize) -> [Piece; 2] {
+    let at = (offset % ring_len as u64) as usize;
+    let first = len.min(ring_len - at);
+    [(start + at, first), (start, len - first)]
+}
+
+/// Whether the pieces are those bytes: by other instructions than those that cut them, of which a damaged one would have wrong bytes
+/// sent, under a checksum that is made of them.
+fn are_right([(a, n), (b, m)]: [Piece; 2], start: usize, ring_len: usize, offset: u64, len: usize) -> bool {
+    let at = a.wrapping_sub(start);
+    if at >= ring_len || !offset.wrapping_sub(at as u64).is_multiple_of(ring_len as u64) {
+        return false;
+    }
+    let behind = ring_len - at;
+    n <= behind && n.checked_add(m) == Some(len) && b == start && (m == 0 || n == behind)
+}
 
 impl SocketPage {
-    fn ring_pieces(start: usize, ring_len: usize, offset: u64, len: usize) -> [(usize, usize); 2] {
-        let at = (offset % ring_len as u64) as usize;
-        let first = len.min(ring_len - at);
-        [(start + at, first), (start, len - first)]
-    }
-
-    pub(super) fn send_pieces(&self, offset: u64, len: usize) -> [(usize, usize); 2] {
+    pub(super) fn send_pieces(&self, offset: u64, len: usize) -> [Piece; 2] {
         self.check_place();
         let ring = self.send_len();
         assert!(len <= ring);
-        Self::ring_pieces(SOCKET_HEADER_LEN, ring, offset, len)
+        pieces(SOCKET_HEADER_LEN, ring, offset, len)
     }
 
-    fn receive_pieces(&self, offset: u64, len: usize) -> [(usize, usize); 2] {
+    fn receive_pieces(&self, offset: u64, len: usize) -> [Piece; 2] {
         self.check_place();
         assert!(len <= self.receive_len);
-        Self::ring_pieces(SOCKET_HEADER_LEN + self.send_len, self.receive_len, offset, len)
+        pieces(SOCKET_HEADER_LEN + self.send_len, self.receive_len, offset, len)
     }
 
     /// Application: puts bytes into the send ring at `offset`, unpublished. The caller keeps within
@@ -121,4 +147,43 @@ fn bytes_for_observer(from: &Segment, at: usize, len: usize) -> Option<alloc::ve
     let mut bytes = alloc::vec![0; len];
     from.read(at, &mut bytes).ok()?;
     Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RING: usize = 1 << 18;
+
+    #[test]
+    fn pieces_are_right_wherever_they_begin() {
+        for start in [0, 4096] {
+            for offset in [0, 1, RING as u64 - 1, RING as u64, 7 * RING as u64 + 99, u64::MAX - RING as u64] {
+                for len in [0, 1, 1448, RING - 1, RING] {
+                    let [(a, n), (b, m)] = pieces(start, RING, offset, len);
+                    assert_eq!((n + m, b), (len, start));
+                    assert_eq!(((a - start) as u64, n), (offset % RING as u64, len.min(start + RING - a)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_changed_bit_of_a_piece_is_found() {
+        let (start, offset, len) = (4096, 5 * RING as u64 - 1000, 1448);
+        let right = cut(start, RING, offset, len);
+        assert_eq!(right[1].1, 448, "both are there");
+        for bit in 0..usize::BITS {
+            let flip = 1 << bit;
+            let [(a, n), (b, m)] = right;
+            for wrong in [
+                [(a ^ flip, n), (b, m)],
+                [(a, n ^ flip), (b, m)],
+                [(a, n), (b ^ flip, m)],
+                [(a, n), (b, m ^ flip)],
+            ] {
+                assert!(!are_right(wrong, start, RING, offset, len), "{wrong:?}");
+            }
+        }
+    }
 }
