@@ -202,6 +202,9 @@ def a_life_after_a_failure_is_recorded():
                 wait_until(lambda: (c := stack.components()["tcp"])["generation"] == generation
                            and c["state"] == "running", 20, f"tcp's life {generation}")
                 use()
+                # The arena has room for thousands of connections; one that is read where nothing was written becomes memory.
+                state = stack.components()["tcp"]["recovery"]["state_bytes"]
+                check(0 < state < 2 << 20, f"tcp's life {generation} took over {state} bytes")
         kept = sorted(path.name for path in folder.glob("*.eftrec"))
         check(kept == ["tcp-3.eftrec", "tcp-4.eftrec"], f"{kept}")
         check((folder / kept[0]).stat().st_mode & 0o777 == 0o600, "others may read it")

@@ -2,9 +2,11 @@
 
 use crate::{Doing, Result};
 use eft_channel::Segment;
-use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
+use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags, SeekFrom};
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 use std::ffi::CString;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::rc::Rc;
@@ -59,6 +61,26 @@ pub fn len(fd: &impl AsFd) -> Result<usize> {
     Ok(rustix::fs::fstat(fd).doing("cannot stat a segment")?.st_size as usize)
 }
 
+/// The ranges of a segment, of `len` bytes, in which anything was ever written. To read the others would make memory of them.
+pub fn written(fd: &impl AsFd, len: usize) -> Vec<Range<usize>> {
+    let place = |from: SeekFrom| rustix::fs::seek(fd, from).map(|at| at as usize);
+    let mut ranges = Vec::new();
+    let mut at = 0;
+    while at < len {
+        match place(SeekFrom::Data(at as u64)) {
+            Ok(begin) => {
+                // There is always a hole behind the end.
+                at = place(SeekFrom::Hole(begin as u64)).unwrap_or(len);
+                ranges.push(begin..at.min(len));
+            }
+            Err(Errno::NXIO) => break,
+            // Whoever cannot be asked is read whole.
+            Err(_) => return core::iter::once(0..len).collect(),
+        }
+    }
+    ranges
+}
+
 /// The number of a segment, which no other one of this machine has at the same time (its inode).
 pub fn number(fd: &impl AsFd) -> Result<u64> {
     Ok(rustix::fs::fstat(fd).doing("cannot stat a segment")?.st_ino)
@@ -103,4 +125,26 @@ pub fn map(fd: &impl AsFd, writable: bool) -> Result<Segment> {
     // SAFETY: mapped above with these rights, page-aligned, and unmapped when `keep` is dropped. The memfd is sealed
     // against shrinking, so no access can fault.
     Ok(unsafe { Segment::from_raw(pointer, len, writable, keep) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_written_is_named() {
+        const MEGABYTE: usize = 1 << 20;
+        let file = create("test-written", 200 * MEGABYTE).unwrap();
+        assert_eq!(written(&file, 200 * MEGABYTE), []);
+        let segment = map(&file, true).unwrap();
+        for at in [0, 4095, 70 * MEGABYTE + 17, 200 * MEGABYTE - 1] {
+            segment.write(at, &[1]).unwrap();
+        }
+        let ranges = written(&file, 200 * MEGABYTE);
+        assert_eq!(ranges.len(), 3, "{ranges:?}");
+        for (range, at) in ranges.iter().zip([0, 70 * MEGABYTE + 17, 200 * MEGABYTE - 1]) {
+            assert!(range.contains(&at) && range.len() < 4 * MEGABYTE, "{range:?} with {at}");
+        }
+        assert_eq!(ranges[2].end, 200 * MEGABYTE);
+    }
 }

@@ -38,6 +38,8 @@ const ALLOWED: &[i64] = &[
     libc::SYS_close,
     libc::SYS_dup,
     libc::SYS_fstat,
+    // Where an arena was written, before it is recorded (`memory::written`).
+    libc::SYS_lseek,
     libc::SYS_newfstatat,
     libc::SYS_mmap,
     libc::SYS_munmap,
@@ -63,14 +65,8 @@ const ALLOWED: &[i64] = &[
 ];
 
 /// What `cores` may do besides while it only observes and places: read files, list folders, count with the PMU.
-const ALLOWED_SENSORS: &[i64] = &[
-    libc::SYS_pread64,
-    libc::SYS_lseek,
-    libc::SYS_statx,
-    libc::SYS_getdents64,
-    libc::SYS_perf_event_open,
-    libc::SYS_wait4,
-];
+const ALLOWED_SENSORS: &[i64] =
+    &[libc::SYS_pread64, libc::SYS_statx, libc::SYS_getdents64, libc::SYS_perf_event_open, libc::SYS_wait4];
 
 /// Whether a server must know other users by their numbers. In a user namespace of its own it cannot.
 #[derive(Clone, Copy, PartialEq, Eq)]

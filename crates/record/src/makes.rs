@@ -18,6 +18,7 @@ use eft_transport::{In, Out, Refused};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 use std::cell::RefCell;
+use std::ops::Range;
 use std::rc::Rc;
 use zerocopy::FromBytes;
 
@@ -214,13 +215,17 @@ pub struct Head {
 }
 
 impl Head {
-    /// Must be called before the engine opens its arena.
-    pub fn of(engine: impl Into<Engine>, pools: &[&Pool], arena: Option<&Segment>) -> Head {
+    /// Must be called before the engine opens its arena. Beside that is told where in it anything was ever written.
+    pub fn of(
+        engine: impl Into<Engine>,
+        pools: &[&Pool],
+        arena: Option<(&Segment, &[Range<usize>])>,
+    ) -> Head {
         Head {
             engine: engine.into(),
             pools: pools.iter().map(|p| (p.id(), p.slots(), p.slot_size())).collect(),
-            arena_len: arena.map_or(0, Segment::len),
-            arena: arena.map(pages).unwrap_or_default(),
+            arena_len: arena.map_or(0, |(arena, _)| arena.len()),
+            arena: arena.map(|(arena, written)| pages(arena, written)).unwrap_or_default(),
         }
     }
 
@@ -249,12 +254,12 @@ impl Head {
     }
 }
 
-/// The pages of an arena that are not empty.
-fn pages(arena: &Segment) -> Vec<(usize, ByteBuf)> {
+/// The pages of an arena that are not empty. All of them lie in what was `written`.
+fn pages(arena: &Segment, written: &[Range<usize>]) -> Vec<(usize, ByteBuf)> {
     let mut page = vec![0; PAGE];
     let mut pages = Vec::new();
-    for at in (0..arena.len()).step_by(PAGE) {
-        page.resize(PAGE.min(arena.len() - at), 0);
+    for at in written.iter().flat_map(|range| (range.start / PAGE * PAGE..range.end).step_by(PAGE)) {
+        page.resize(PAGE.min(arena.len().saturating_sub(at)), 0);
         if arena.read(at, &mut page).is_ok() && page.iter().any(|b| *b != 0) {
             pages.push((at, ByteBuf::from(page.clone())));
         }

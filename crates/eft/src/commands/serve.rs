@@ -177,18 +177,23 @@ fn serve(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
                 |old, new| tcp::convert(old, new, &config).map_err(refused),
             )?;
             if !setup.identity.predecessor_failed {
-                tcp::acquit(&arena);
+                tcp::acquit(&arena.segment);
             }
             let surroundings = TransportSurroundings::new(setup.identity.peer);
             if setup.recording.is_none() {
                 return Ok(serve::host(
                     setup,
-                    Tcp::open(arena, pool, config).map_err(refused)?,
+                    Tcp::open(arena.segment, pool, config).map_err(refused)?,
                     surroundings,
                 ));
             }
-            let head = Head::of(config, &[&pool], Some(&arena));
-            serve_recorded(setup, &head, makes::tcp(arena, pool, config).map_err(refused)?, surroundings)
+            let head = Head::of(config, &[&pool], Some((&arena.segment, &arena.written())));
+            serve_recorded(
+                setup,
+                &head,
+                makes::tcp(arena.segment, pool, config).map_err(refused)?,
+                surroundings,
+            )
         }
         Role::Udp => {
             let (pool, config) = (setup.take_pool()?, udp_config(&limits, seed, slots(&setup)?));
@@ -200,12 +205,17 @@ fn serve(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
             if setup.recording.is_none() {
                 return Ok(serve::host(
                     setup,
-                    Udp::open(arena, pool, config).map_err(refused)?,
+                    Udp::open(arena.segment, pool, config).map_err(refused)?,
                     surroundings,
                 ));
             }
-            let head = Head::of(config, &[&pool], Some(&arena));
-            serve_recorded(setup, &head, makes::udp(arena, pool, config).map_err(refused)?, surroundings)
+            let head = Head::of(config, &[&pool], Some((&arena.segment, &arena.written())));
+            serve_recorded(
+                setup,
+                &head,
+                makes::udp(arena.segment, pool, config).map_err(refused)?,
+                surroundings,
+            )
         }
         Role::Ip => serve_ip(setup),
         Role::Filter => serve_filter(setup),
@@ -274,8 +284,8 @@ fn serve_filter(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
     )?;
     let answering = Answering::new(&setup.control)?;
     if setup.recording.is_none() {
-        return Ok(serve::host(setup, eft_filter::Filter::open(arena, config), answering));
+        return Ok(serve::host(setup, eft_filter::Filter::open(arena.segment, config), answering));
     }
-    let head = Head::of(config, &[], Some(&arena));
-    serve_recorded(setup, &head, makes::filter(arena, config), answering)
+    let head = Head::of(config, &[], Some((&arena.segment, &arena.written())));
+    serve_recorded(setup, &head, makes::filter(arena.segment, config), answering)
 }

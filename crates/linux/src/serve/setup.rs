@@ -8,6 +8,7 @@ use eft_channel::notify::Doorbell;
 use eft_channel::status::Status;
 use eft_channel::{Pool, Segment, Shared};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::ops::Range;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 
 /// What this program knows about the layouts of its engines' arenas.
@@ -29,9 +30,26 @@ pub struct Setup {
     /// Where it is recorded.
     pub recording: Option<OwnedFd>,
     pub pools: Vec<Pool>,
-    pub arena: Option<Segment>,
+    arena: Option<Arena>,
     /// An empty arena, for the content of `arena` if that has an older layout.
-    spare: Option<Segment>,
+    spare: Option<Arena>,
+}
+
+/// The memory of an arena, and its file.
+pub struct Arena {
+    pub segment: Segment,
+    file: OwnedFd,
+}
+
+impl Arena {
+    fn map(file: OwnedFd) -> Result<Arena> {
+        Ok(Arena { segment: memory::map(&file, true)?, file })
+    }
+
+    /// See [`memory::written`].
+    pub fn written(&self) -> Vec<Range<usize>> {
+        memory::written(&self.file, self.segment.len())
+    }
 }
 
 impl Setup {
@@ -102,8 +120,8 @@ impl Setup {
                 }
                 ToServer::Arena => {
                     let fd = fds.next().ok_or_else(|| Error::Protocol("an arena without segment".into()))?;
-                    arena = Some(memory::map(&fd, true)?);
-                    spare = fds.next().map(|fd| memory::map(&fd, true)).transpose()?;
+                    arena = Some(Arena::map(fd)?);
+                    spare = fds.next().map(Arena::map).transpose()?;
                 }
                 ToServer::Construct => break,
                 ToServer::Stop => return Err(Error::Gone("stopped during set-up".into())),
@@ -121,7 +139,7 @@ impl Setup {
         Ok(self.pools.remove(0))
     }
 
-    pub fn take_arena(&mut self) -> Result<Segment> {
+    fn take_arena(&mut self) -> Result<Arena> {
         self.arena.take().ok_or_else(|| Error::Protocol("the supervisor gave no arena".into()))
     }
 
@@ -130,11 +148,11 @@ impl Setup {
         &mut self,
         is_older: impl FnOnce(&Segment) -> bool,
         convert: impl FnOnce(&Segment, Segment) -> Result<()>,
-    ) -> Result<Segment> {
+    ) -> Result<Arena> {
         let arena = self.take_arena()?;
         match self.spare.take() {
-            Some(spare) if is_older(&arena) => {
-                convert(&arena, spare.clone())?;
+            Some(spare) if is_older(&arena.segment) => {
+                convert(&arena.segment, spare.segment.clone())?;
                 tell(&self.control, &FromServer::Converted, &[]);
                 Ok(spare)
             }

@@ -22,6 +22,7 @@ use eft_sockets::{Sockets, SocketsConfig};
 use std::cell::RefCell;
 use std::fmt::Debug;
 use std::rc::Rc;
+use std::slice;
 use std::sync::Arc;
 
 impl Stack {
@@ -92,14 +93,18 @@ impl Stack {
                 if !failed {
                     eft_transport::tcp::acquit(&arena);
                 }
-                let head = record.then(|| Head::of(config, &[&headers], Some(&arena)));
+                let head = record.then(|| {
+                    Head::of(config, &[&headers], Some((&arena, slice::from_ref(&(0..arena.len())))))
+                });
                 let (tcp, make) = makes::tcp(arena, headers, config).expect("our arena");
                 self.members[i].fuse = tcp.fuse();
                 self.serve(head, (tcp, make), status, seed)
             }
             Role::Udp => {
                 let (arena, headers, config) = (arena(), pool(), udp_config());
-                let head = record.then(|| Head::of(config, &[&headers], Some(&arena)));
+                let head = record.then(|| {
+                    Head::of(config, &[&headers], Some((&arena, slice::from_ref(&(0..arena.len())))))
+                });
                 let (udp, make) = makes::udp(arena, headers, config).expect("our arena");
                 self.members[i].fuse = udp.fuse();
                 self.serve(head, (udp, make), status, seed)
@@ -112,7 +117,8 @@ impl Stack {
             }
             Role::Filter => {
                 let (arena, config) = (arena(), filter_config());
-                let head = record.then(|| Head::of(config, &[], Some(&arena)));
+                let head =
+                    record.then(|| Head::of(config, &[], Some((&arena, slice::from_ref(&(0..arena.len()))))));
                 let (filter, make) = makes::filter(arena, config);
                 self.members[i].fuse = filter.fuse();
                 self.serve(head, (filter, make), status, seed)
