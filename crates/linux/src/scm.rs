@@ -1,5 +1,6 @@
 //! Packets with descriptors over Unix SEQPACKET sockets.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -64,6 +65,13 @@ pub fn receive(
 ) -> Result<(usize, Vec<OwnedFd>), Errno> {
     let flags = if nonblocking { RecvFlags::DONTWAIT } else { RecvFlags::empty() };
     receive_by(from, buffer, flags).map(|(length, fds, _)| (length, fds))
+}
+
+/// Whether nobody holds the other end any more. A packet of no bytes may come from one who does, or have been misread.
+pub fn is_over(end: impl AsFd) -> bool {
+    let mut polled = [PollFd::new(&end, PollFlags::empty())];
+    insist(|| poll(&mut polled, Some(&Timespec::default()))).is_ok()
+        && polled[0].revents().contains(PollFlags::HUP)
 }
 
 /// Like [`receive`] of a packet that is there, but leaves it in the socket. With the sender, as the kernel recorded it at the time

@@ -70,3 +70,15 @@ fn packets_are_looked_at_one_behind_the_other_and_taken_out_together() {
     assert_eq!(take_out_some(&from, 2), 2);
     assert!(others.iter().all(is_closed));
 }
+
+#[test]
+fn an_empty_packet_is_not_the_end() {
+    let (from, to) = pair().unwrap();
+    assert!(!is_over(&from));
+    send(&to, b"", &[], true).unwrap();
+    assert!(!is_over(&from));
+    assert!(matches!(receive(&from, &mut [0; 8], true), Ok((0, _))));
+    assert!(!is_over(&from));
+    drop(to);
+    assert!(is_over(&from));
+}

@@ -262,6 +262,8 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
             match scm::receive(&self.control, &mut self.buffer, true) {
                 // It was told to end before.
                 Ok((0, _)) if self.stop => return Ok(true),
+                // To be alone ends every connection, so a misread packet must not be taken for that.
+                Ok((0, _)) if !scm::is_over(&self.control) => {}
                 Ok((0, _)) => {
                     let now = clock::now();
                     self.stop = !self.solitude.begin(now);
