@@ -30,20 +30,20 @@ pub struct Setup {
     /// Where it is recorded.
     pub recording: Option<OwnedFd>,
     pub pools: Vec<Pool>,
-    arena: Option<Arena>,
+    arena: Option<ArenaMemory>,
     /// An empty arena, for the content of `arena` if that has an older layout.
-    spare: Option<Arena>,
+    spare: Option<ArenaMemory>,
 }
 
 /// The memory of an arena, and its file.
-pub struct Arena {
+pub struct ArenaMemory {
     pub segment: Segment,
     file: OwnedFd,
 }
 
-impl Arena {
-    fn map(file: OwnedFd) -> Result<Arena> {
-        Ok(Arena { segment: memory::map(&file, true)?, file })
+impl ArenaMemory {
+    fn map(file: OwnedFd) -> Result<ArenaMemory> {
+        Ok(ArenaMemory { segment: memory::map(&file, true)?, file })
     }
 
     /// See [`memory::written`].
@@ -120,8 +120,8 @@ impl Setup {
                 }
                 ToServer::Arena => {
                     let fd = fds.next().ok_or_else(|| Error::Protocol("an arena without segment".into()))?;
-                    arena = Some(Arena::map(fd)?);
-                    spare = fds.next().map(Arena::map).transpose()?;
+                    arena = Some(ArenaMemory::map(fd)?);
+                    spare = fds.next().map(ArenaMemory::map).transpose()?;
                 }
                 ToServer::Construct => break,
                 ToServer::Stop => return Err(Error::Gone("stopped during set-up".into())),
@@ -139,7 +139,7 @@ impl Setup {
         Ok(self.pools.remove(0))
     }
 
-    fn take_arena(&mut self) -> Result<Arena> {
+    fn take_arena(&mut self) -> Result<ArenaMemory> {
         self.arena.take().ok_or_else(|| Error::Protocol("the supervisor gave no arena".into()))
     }
 
@@ -148,7 +148,7 @@ impl Setup {
         &mut self,
         is_older: impl FnOnce(&Segment) -> bool,
         convert: impl FnOnce(&Segment, Segment) -> Result<()>,
-    ) -> Result<Arena> {
+    ) -> Result<ArenaMemory> {
         let arena = self.take_arena()?;
         match self.spare.take() {
             Some(spare) if is_older(&arena.segment) => {
