@@ -79,6 +79,8 @@ pub struct Shape<C> {
     /// Slots of the pool of headers, and of the pool of packets that arrive.
     pub headers: usize,
     pub packets: usize,
+    /// The engine's work is measured, and nothing of the harness in it: a fuse does not count writes to pages.
+    pub is_measured: bool,
 }
 
 /// What ip says about a packet that it delivers.
@@ -142,6 +144,7 @@ pub struct TransportHost<E: Engine> {
     pub arena: Arena,
     packets: Pool,
     headers: usize,
+    is_measured: bool,
     /// The number of the engine's life, from 1 on.
     pub life: u64,
     /// Requests of sockets that wait for an answer.
@@ -174,6 +177,7 @@ impl<E: Engine> TransportHost<E> {
             arena,
             packets,
             headers: shape.headers,
+            is_measured: shape.is_measured,
             life: 1,
             unanswered: BTreeMap::new(),
             next_request: 0,
@@ -218,7 +222,10 @@ impl<E: Engine> TransportHost<E> {
         for (key, value) in self.configuration.clone() {
             self.event(Event::Configure { key: key.into(), value: value.into() });
         }
-        let arena = self.arena.clone().observed_by(Arc::new(Burning(fuse)));
+        let arena = match self.is_measured {
+            true => self.arena.clone(),
+            false => self.arena.clone().observed_by(Arc::new(Burning(fuse))),
+        };
         self.event(Event::DomainOpened { domain: DOMAIN, pool: ARENA_POOL, arena });
         for peer in [ComponentId::IP, ComponentId::SOCKETS] {
             self.with(|engine, cx, out| engine.peer_reborn(cx, peer, out));

@@ -70,7 +70,7 @@ pub struct TransportBench<E: Engine> {
 impl<E: Engine> TransportBench<E> {
     pub fn new(strict: bool, source: &mut Source) -> TransportBench<E> {
         let geometry = Geometry { slots: SLOTS, send_len: RING, receive_len: RING };
-        let shape = Shape { config: E::CONFIG, geometry, headers: 64, packets: 16 };
+        let shape = Shape { config: E::CONFIG, geometry, headers: 64, packets: 16, is_measured: false };
         let mut bench = TransportBench {
             transport: TransportHost::new(shape, source.generator()),
             sockets: Vec::new(),

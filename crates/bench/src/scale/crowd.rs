@@ -96,7 +96,7 @@ impl Crowd {
             ..TcpConfig::default()
         };
         let geometry = Geometry { slots: sockets, send_len: RING, receive_len: RING };
-        let shape = Shape { config, geometry, headers: 512, packets: 64 };
+        let shape = Shape { config, geometry, headers: 512, packets: 64, is_measured: true };
         let mut crowd = Crowd {
             tcp: TransportHost::new(shape, Random::new(17)),
             own: IpAddr::from([10, 0, 0, 1]).into(),

@@ -46,7 +46,7 @@ impl Host {
     }
 
     pub fn of(config: UdpConfig, geometry: Geometry) -> Host {
-        let shape = Shape { config, geometry, headers: 64, packets: 8 };
+        let shape = Shape { config, geometry, headers: 64, packets: 8, is_measured: false };
         let mut host = Host {
             transport: TransportHost::new(shape, Random::new(1)),
             pending: Vec::new(),

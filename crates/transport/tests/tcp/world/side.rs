@@ -36,7 +36,7 @@ impl Side {
             send_len: if conditions.ring > 1 << 18 { 4 * conditions.ring } else { conditions.ring },
             receive_len: conditions.ring,
         };
-        let shape = Shape { config, geometry, headers: 512, packets: 256 };
+        let shape = Shape { config, geometry, headers: 512, packets: 256, is_measured: false };
         Side {
             transport: TransportHost::new(shape, Random::new(seed ^ 0x5eed ^ index as u64)),
             config,
