@@ -108,6 +108,7 @@ impl<T: Plain> Table<T> {
         }
     }
 
+    #[inline]
     fn at(&self, index: u32) -> *mut T {
         assert!((index as usize) < self.len, "block index");
         let offset = self.items + index as usize * size_of::<T>();
@@ -171,7 +172,14 @@ impl<T: Plain> Table<T> {
     }
 
     /// Gives every item that changed in this turn its checksum. Nothing may change between this and the commit.
+    #[inline]
     pub fn seal(&mut self) {
+        if !self.saved.is_empty() {
+            self.seal_saved();
+        }
+    }
+
+    fn seal_saved(&mut self) {
         for n in 0..self.saved.len() {
             let index = self.saved[n];
             self.fuse.burn();
@@ -241,6 +249,7 @@ pub struct Item<'a, T: Plain> {
 }
 
 impl<T: Plain> Table<T> {
+    #[inline]
     pub fn item(&mut self, index: u32) -> Item<'_, T> {
         Item { table: self, index }
     }
@@ -248,6 +257,7 @@ impl<T: Plain> Table<T> {
 
 impl<T: Plain> Deref for Item<'_, T> {
     type Target = T;
+    #[inline]
     fn deref(&self) -> &T {
         // A read is an access, too. A release build does not check the fuse here.
         if cfg!(debug_assertions) {
@@ -258,6 +268,7 @@ impl<T: Plain> Deref for Item<'_, T> {
 }
 
 impl<T: Plain> DerefMut for Item<'_, T> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut T {
         &mut self.table[self.index]
     }
@@ -265,6 +276,7 @@ impl<T: Plain> DerefMut for Item<'_, T> {
 
 impl<T: Plain> Index<u32> for Table<T> {
     type Output = T;
+    #[inline]
     fn index(&self, index: u32) -> &T {
         // SAFETY: in bounds; aligned, as the segment is to 64 bytes and all lengths are multiples of 8; any bit pattern is
         // an item; the arena is mapped writable by this server alone, and this borrow is tied to that of `self`.

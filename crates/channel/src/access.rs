@@ -7,6 +7,8 @@
 //! Invariant: everything that a transport reads from a page passes the observer. No function on the transport's side
 //! may read a page around it.
 
+use alloc::sync::Arc;
+
 /// Sees what passes between a transport and its applications' pages. Offsets count from the arena's start.
 pub trait AccessObserver: Send + Sync {
     /// `bytes` were read at `at`, once. The transport gets what this call leaves in them.
@@ -14,4 +16,15 @@ pub trait AccessObserver: Send + Sync {
 
     /// `bytes` were written at `at`.
     fn wrote(&self, at: usize, bytes: &[u8]);
+}
+
+/// What an observer makes of bytes that were read at `at`.
+#[cold]
+pub(crate) fn observed<const N: usize>(
+    observer: &Arc<dyn AccessObserver>,
+    at: usize,
+    mut bytes: [u8; N],
+) -> [u8; N] {
+    observer.read(at, &mut bytes);
+    bytes
 }

@@ -171,6 +171,7 @@ impl Segment {
     }
 
     /// A shared atomic. The caller must not store to it through a read-only mapping (it faults).
+    #[inline]
     pub fn atomic_u32(&self, offset: usize) -> Result<&AtomicU32, OutOfBounds> {
         let p = self.check(offset, 4)?;
         if !(p as usize).is_multiple_of(4) {

@@ -59,6 +59,9 @@ impl Stage {
     /// the notify position.
     pub fn commit(&self, mut late: impl FnMut(u32)) {
         let mut pages = self.0.borrow_mut();
+        if pages.is_empty() {
+            return;
+        }
         // A listener's ring may name a slot that is reset in the same turn: the reset must be written first.
         pages.iter().for_each(Page::prepare);
         for page in pages.drain(..) {
@@ -217,17 +220,17 @@ impl Page {
         !self.is_fresh() && self.0.page.is_plugged()
     }
 
+    #[inline]
     pub fn option(&self, option: Opt) -> u32 {
-        if self.0.staged.get() & word::SELDOM != 0 {
-            let seldom = self.0.seldom.borrow();
-            if let Some((_, value)) = seldom.options.iter().rev().find(|(o, _)| *o == option) {
-                return *value;
-            }
-            if seldom.reset.is_some() {
-                return 0;
-            }
-        }
-        self.0.page.option(option)
+        let staged = if self.0.staged.get() & word::SELDOM != 0 { self.staged_option(option) } else { None };
+        staged.unwrap_or_else(|| self.0.page.option(option))
+    }
+
+    #[cold]
+    fn staged_option(&self, option: Opt) -> Option<u32> {
+        let seldom = self.0.seldom.borrow();
+        let set = seldom.options.iter().rev().find(|(o, _)| *o == option).map(|(_, value)| *value);
+        set.or_else(|| seldom.reset.map(|_| 0))
     }
 
     /// The end of a record, by its number; see [`SocketPage::record`].

@@ -15,7 +15,7 @@ pub use room::SendRoom;
 pub(super) use room::first_send_len;
 
 use super::{Geometry, Opt, SOCKET_HEADER_LEN, wish};
-use crate::access::AccessObserver;
+use crate::access::{AccessObserver, observed};
 use crate::segment::{OutOfBounds, Segment};
 use crate::shared::Shared;
 use crate::sleepers::Sleepers;
@@ -73,6 +73,7 @@ const _: () = assert!(
 );
 
 /// Where an option's word lies.
+#[inline]
 fn option_offset(option: Opt) -> usize {
     match (option as usize).checked_sub(OPTIONS_COUNT) {
         None => OPTIONS + option as usize * 4,
@@ -106,37 +107,33 @@ macro_rules! word {
 }
 
 impl SocketPage {
+    #[inline]
     fn u64_at(&self, offset: usize) -> &AtomicU64 {
         self.segment.atomic_u64(self.base + offset).expect("slot lies in the arena")
     }
 
+    #[inline]
     pub(super) fn u32_at(&self, offset: usize) -> &AtomicU32 {
         self.segment.atomic_u32(self.base + offset).expect("slot lies in the arena")
     }
 
     // All of the transport's accesses to a page go through these, so the observer sees each.
 
+    #[inline]
     pub(super) fn load_u64(&self, offset: usize) -> u64 {
         let value = self.u64_at(offset).load(Ordering::Acquire);
         match &self.observer {
             None => value,
-            Some(w) => {
-                let mut bytes = value.to_le_bytes();
-                w.read(self.base + offset, &mut bytes);
-                u64::from_le_bytes(bytes)
-            }
+            Some(w) => u64::from_le_bytes(observed(w, self.base + offset, value.to_le_bytes())),
         }
     }
 
+    #[inline]
     pub(super) fn load_u32(&self, offset: usize) -> u32 {
         let value = self.u32_at(offset).load(Ordering::Acquire);
         match &self.observer {
             None => value,
-            Some(w) => {
-                let mut bytes = value.to_le_bytes();
-                w.read(self.base + offset, &mut bytes);
-                u32::from_le_bytes(bytes)
-            }
+            Some(w) => u32::from_le_bytes(observed(w, self.base + offset, value.to_le_bytes())),
         }
     }
 
@@ -343,6 +340,7 @@ impl SocketPage {
         self.u32_at(ERROR).swap(0, Ordering::AcqRel) as i32
     }
 
+    #[inline]
     pub fn option(&self, option: Opt) -> u32 {
         self.load_u32(option_offset(option))
     }
