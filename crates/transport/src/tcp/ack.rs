@@ -42,7 +42,7 @@ struct SackBlocks {
 impl SackBlocks {
     fn read(block: &Block, window_max: u32, segment: &Segment, ack: i64) -> SackBlocks {
         let mut blocks = SackBlocks { arrived: [None; 4], duplicate: None };
-        if !block.has(bit::SACK) {
+        if !block.has(bit::SACK) || segment.options.sack_count == 0 {
             return blocks;
         }
         let offsets =
@@ -129,6 +129,9 @@ impl Connection<'_> {
             recovery.board.advance(ack as u64, &evidence, &mut heard.delivered);
         }
         let advanced = heard.delivered.bytes;
+        if blocks.arrived.iter().all(Option::is_none) {
+            return heard;
+        }
         let mut arrived = blocks.arrived;
         arrived.sort_unstable_by_key(|range| range.map(|range| range.start));
         // Beyond a hole the echo is that of the last segment before it (RFC 7323 §4.3), and tells nothing of these.

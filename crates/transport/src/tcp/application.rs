@@ -8,7 +8,7 @@ use super::engine::Tcp;
 use super::listen::RECORD_LEN;
 use super::live::due;
 use crate::page::Page;
-use crate::requests::{Transport as _, left_to_receive};
+use crate::requests::left_to_receive;
 use crate::timers::NEVER;
 use alloc::vec::Vec;
 use eft_base::errno::ECONNABORTED;
@@ -35,8 +35,7 @@ impl Connection<'_> {
         let ended = block.has(bit::DEAD) || block.fin_at != NOWHERE;
         // While unconnected, a plug means that a connect is requested or under way. A listener keeps its plug.
         let unconnected = matches!(block.state(), State::Closed | State::SynSent | State::Listen);
-        let room = !unconnected && page.is_worth_writing();
-        (ended || room) && page.is_plugged()
+        page.is_plugged() && (ended || !unconnected && page.is_worth_writing())
     }
 
     /// Releases ring space that the peer acknowledged and to which no unanswered `Send` refers.
@@ -59,12 +58,14 @@ impl Connection<'_> {
     /// window doubles before the ring can. A program that set SO_SNDBUF chose its room.
     pub(super) fn widen_ring(&mut self) {
         let block = &*self.block;
-        let Some(page) = &self.live.page else {
+        // Most often nothing lies in the ring.
+        let held = block.snd_end - block.snd_released;
+        let Some(page) = self.live.page.as_ref().filter(|_| held > 0) else {
             return;
         };
         let windows = if block.congestion.in_slow_start() { 4 } else { 2 };
         let (wanted, room) = (windows * block.congestion.cwnd as u64, page.send_limit() as u64);
-        let is_full = (block.snd_end - block.snd_released) * 3 > room * 2;
+        let is_full = held * 3 > room * 2;
         if is_full && wanted > room && page.widen(wanted) {
             self.mark(due::WRITABLE);
         }
@@ -241,11 +242,8 @@ impl Tcp {
     }
 
     /// The application has put bytes in, taken bytes out, or set a wish.
-    pub(super) fn receive_dirty(&mut self, cx: &Context, socket: SocketId) {
-        let Some(i) = self.find_socket(socket) else {
-            return;
-        };
-        if self.view(i).block.has(bit::ORPHAN) {
+    pub(super) fn receive_dirty(&mut self, cx: &Context, i: u32) {
+        if self.block(i).has(bit::ORPHAN) {
             return;
         }
         self.read_page(cx, i);

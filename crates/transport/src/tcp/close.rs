@@ -162,7 +162,7 @@ impl Tcp {
 
     /// Sends the reset that was put off until what could be sent was sent.
     pub(super) fn reset_if_due(&mut self, cx: &Context, i: u32) {
-        let due = self.view(i).live.due;
+        let due = self.live[i as usize].due;
         if due & due::RESET != 0 && due & (due::SEND | due::OVERRIDE | due::PIECE) == 0 {
             self.connection(i).live.due &= !due::RESET;
             self.reset(cx, i, 0);

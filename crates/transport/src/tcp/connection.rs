@@ -37,6 +37,12 @@ impl Tcp {
         View { block: &self.blocks[index], cold: &self.cold[index], live: &self.live[index as usize] }
     }
 
+    /// A connection's block alone, where nothing else of it is read.
+    #[inline]
+    pub(super) fn block(&self, index: u32) -> &Block {
+        &self.blocks[index]
+    }
+
     pub(super) fn connection(&mut self, index: u32) -> Connection<'_> {
         self.connection_and_scratch(index).0
     }

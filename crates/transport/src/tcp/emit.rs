@@ -215,7 +215,7 @@ impl Tcp {
         } else {
             segment.hop = self.connection(block).hop_options();
             segment.signed = self.signer(block, segment.seq, segment.flags).map(Signed::bare);
-            self.view(block).block.generation
+            self.block(block).generation
         };
         let sent =
             self.transmit(cx, out, &segment, |descriptor| Request::Bare { block, generation, descriptor });

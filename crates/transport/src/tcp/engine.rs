@@ -278,13 +278,11 @@ impl Component for Tcp {
     fn event(&mut self, cx: &mut Context, event: Event, _out: &mut Outbox<Out>) {
         self.report_opening(cx);
         match event {
-            Event::Dirty(socket) => {
-                let known = self.domains.find(socket);
-                match known.filter(|i| !self.enter_state(cx, Kind::Dirty, *i)) {
-                    Some(i) => self.give_up(cx, i),
-                    None => self.receive_dirty(cx, socket),
-                }
-            }
+            Event::Dirty(socket) => match self.domains.find(socket) {
+                Some(i) if self.enter_state(cx, Kind::Dirty, i) => self.receive_dirty(cx, i),
+                Some(i) => self.give_up(cx, i),
+                None => {}
+            },
             Event::DomainOpened { domain, pool, arena } => self.open_domain(cx, domain, pool, arena),
             Event::Configure { key, value } => self.configure(&key, &value),
         }
@@ -350,13 +348,13 @@ impl Component for Tcp {
             let Some(i) = self.turns.pop() else {
                 break;
             };
-            self.connection(i).live.due &= !due::QUEUED;
+            self.live[i as usize].due &= !due::QUEUED;
             if self.enter_state(cx, Kind::Serve, i) {
                 self.serve(cx, i, out);
             } else {
                 self.give_up(cx, i);
             }
-            match self.view(i).live.due {
+            match self.live[i as usize].due {
                 0 => done += 1,
                 // It could not finish: no room, or its turn was over.
                 _ => self.connection(i).mark(0),
@@ -388,7 +386,7 @@ impl Tcp {
             c.live.due &= !due::LOOK;
             self.read_page(cx, i);
         }
-        if self.view(i).live.is_due(due::ROUTE) {
+        if self.live[i as usize].is_due(due::ROUTE) {
             self.ask_route(cx, i, out);
         }
         self.send_due(cx, i, out);

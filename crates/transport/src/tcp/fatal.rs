@@ -23,7 +23,7 @@ impl Tcp {
         if self.protection == Protection::Off {
             return true;
         }
-        let note = Note::of(kind, i, self.view(i).block.generation, content);
+        let note = Note::of(kind, i, self.block(i).generation, content);
         if self.docket.is_condemned(note) {
             cx.count(Counter::DropFatal);
             return false;
@@ -34,7 +34,7 @@ impl Tcp {
 
     /// The same for work that depends on the connection's state and not on an input's content.
     pub(super) fn enter_state(&mut self, cx: &Context, kind: Kind, i: u32) -> bool {
-        let b = self.view(i).block;
+        let b = self.block(i);
         let content = [b.snd_una, b.snd_nxt, b.rcv_nxt, b.state as u64];
         self.enter(cx, kind, i, &content)
     }

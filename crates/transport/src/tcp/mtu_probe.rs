@@ -42,6 +42,9 @@ impl Connection<'_> {
 
     /// The segment to try next, if this is a good time (RFC 4821 §7.4, §7.5).
     pub(super) fn next_mtu_probe(&mut self, now: Instant) -> Option<Range> {
+        if !self.live.mtu.is_on() {
+            return None;
+        }
         let bounds = self.mtu_bounds();
         let mtu = self.live.mtu.next(now, bounds)?;
         let block = &*self.block;

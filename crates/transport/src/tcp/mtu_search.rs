@@ -142,6 +142,11 @@ impl MtuSearch {
         self.low = self.low.map(|low| low.min(ceiling));
     }
 
+    /// Whether there is anything to try at all.
+    pub fn is_on(&self) -> bool {
+        self.low.is_some()
+    }
+
     /// The packet to try next.
     pub fn next(&mut self, now: Instant, bounds: Bounds) -> Option<u16> {
         let low = self.low?;

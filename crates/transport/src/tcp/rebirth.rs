@@ -232,7 +232,7 @@ impl Tcp {
 
     /// Revives a connection if that is still to be done. False if it ended by that.
     pub(super) fn revive_if_due(&mut self, cx: &Context, i: u32) -> bool {
-        if !self.view(i).live.is_due(due::REVIVE) {
+        if !self.live[i as usize].is_due(due::REVIVE) {
             return true;
         }
         self.revive(cx, i);

@@ -187,11 +187,11 @@ impl Tcp {
             return;
         }
         self.connection(i).live.statistics.on_received(cx.now, segment);
-        match self.view(i).block.state() {
+        match self.block(i).state() {
             State::SynSent => self.receive_in_syn_sent(cx, i, segment),
             State::TimeWait => self.receive_in_time_wait(cx, i, segment, out),
             State::SynReceived => self.receive_in_syn_received(cx, i, segment),
-            _ if self.view(i).block.has(bit::UNPROVEN) => self.receive_unproven(cx, i, segment),
+            _ if self.block(i).has(bit::UNPROVEN) => self.receive_unproven(cx, i, segment),
             _ => self.receive_synchronized(cx, i, segment),
         }
         self.connection(i).rearm();

@@ -47,9 +47,12 @@ impl Records {
 
     /// Takes the ends that the application wrote since they were last read. It writes them before it publishes the bytes.
     pub fn read(&mut self, page: &Page, una: u64) {
-        let end = una + page.send_len() as u64;
         let count = page.option(Opt::Records);
         let new = count.wrapping_sub(self.seen).min(RECORDS_MAX);
+        if new == 0 {
+            return;
+        }
+        let end = una + page.send_len() as u64;
         for number in (0..new).rev() {
             self.add(page.record(count.wrapping_sub(number + 1)), una, end);
         }

@@ -328,8 +328,7 @@ impl Connection<'_> {
     /// Sets the time of a tail loss probe, if no acknowledgment comes before (RFC 8985 §7.2). Its time runs from when the pace allows
     /// another segment, as on Linux: a probe of new data would leave before that.
     pub(super) fn arm_probe(&mut self, now: Instant) {
-        let paced = self.pace_allows_at(now);
-        let live = &mut *self.live;
+        let live = &*self.live;
         let recovery = &live.recovery;
         let probes = live.tail_probes == TailProbes::On
             && tail_probe::is_of_use(&self.block)
@@ -337,8 +336,8 @@ impl Connection<'_> {
             && recovery.probe.is_none()
             && !recovery.probe_due
             && recovery.measured;
-        live.probe_at = match probes {
-            true => tail_probe::due_at(&self.block, paced, live.retransmit_at),
+        self.live.probe_at = match probes {
+            true => tail_probe::due_at(&self.block, self.pace_allows_at(now), live.retransmit_at),
             false => NEVER,
         };
     }

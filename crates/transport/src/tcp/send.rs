@@ -100,6 +100,9 @@ impl Connection<'_> {
         if let Some(range) = self.next_mtu_probe(cx.now) {
             return Ok((range, How::Probe));
         }
+        if !self.has_unsent() {
+            return Err(Wait::Application);
+        }
         let mut decision = self.situation(least).decide();
         if matches!(decision, Decision::Send { .. }) {
             let (silence, choice) = (cx.now.saturating_since(self.live.last_sent), self.live.after_idle);
@@ -130,16 +133,13 @@ impl Connection<'_> {
             _ => live.pace.on_rest(),
         }
         live.due &= !(due::SEND | due::OVERRIDE | due::PIECE);
-        self.note_limit(wait);
+        let mss = self.block.segment_size();
+        let pipe = live.recovery.pipe(mss);
+        self.note_limit(wait, mss, pipe);
         self.widen_ring();
         let (live, block) = (&mut *self.live, &*self.block);
         let waits = matches!(wait, Wait::Congestion | Wait::Piece { congestion: true });
-        let full = || {
-            let mss = block.segment_size();
-            live.recovery.pipe(mss) + mss as u64 > block.congestion.cwnd as u64
-        };
-        let is_limited = waits || full();
-        live.usage.update(block, is_limited);
+        live.usage.update(block, waits || pipe + mss as u64 > block.congestion.cwnd as u64);
         live.piece_at = match wait {
             Wait::Piece { .. } => {
                 let half = Duration::from_micros(block.rtt.srtt_us as u64 / 2);
@@ -302,7 +302,7 @@ impl Tcp {
 
     /// Sends the bytes (and the FIN) of `range`. The caller has checked for room.
     fn send_segment(&mut self, cx: &Context, i: u32, range: Range, how: How, out: &mut Outbox<Out>) {
-        let payload = range.end.min(self.view(i).block.fin_at) - range.start;
+        let payload = range.end.min(self.block(i).fin_at) - range.start;
         self.acknowledge_before(cx, i, payload, out);
         let signed = self.signed(i, range.start, payload as usize);
         let mut c = self.connection(i);

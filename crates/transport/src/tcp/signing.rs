@@ -150,7 +150,7 @@ impl Tcp {
     /// A socket's page was read, or may be read again: if it has keys, segments are looked at from now on. (A listener's are read
     /// when a SYN comes, too: its application need not have told of them.)
     pub(super) fn note_keys(&mut self, i: u32) {
-        let page = self.view(i).live.page.as_ref();
+        let page = self.live[i as usize].page.as_ref();
         self.is_keyed |= page.is_some_and(|page| {
             signature_keys::count(page.option(Opt::SignatureKeys)) > 0 || page.option(Opt::Authentication) > 0
         });
@@ -196,7 +196,7 @@ impl Tcp {
     /// What signs a segment of a connection with this sequence number and these flags; `None` if the connection is not signed, or if
     /// its keys were lost in a crash.
     pub(super) fn signer(&mut self, i: u32, seq: u32, flags: u16) -> Option<Signer> {
-        if !self.view(i).block.has(bit::SIGNED) {
+        if !self.block(i).has(bit::SIGNED) {
             return None;
         }
         self.recall_keys(i);
@@ -214,7 +214,7 @@ impl Tcp {
 
     /// The signature of a segment with these bytes of the stream.
     pub(super) fn signed(&mut self, i: u32, start: u64, len: usize) -> Option<Signed> {
-        let signer = self.signer(i, self.view(i).block.send_sequence(start), 0)?;
+        let signer = self.signer(i, self.block(i).send_sequence(start), 0)?;
         let mut data = alloc::vec![0; len];
         if let Some(page) = self.view(i).live.page.as_ref().filter(|_| len > 0) {
             page.read_send(start, &mut data);

@@ -144,6 +144,14 @@ impl Statistics {
 
     /// What keeps the sender busy from now on.
     pub fn set_busy(&mut self, now: Instant, busy: Busy) {
+        if busy != self.busy {
+            self.count_busy(now);
+            self.busy = busy;
+        }
+    }
+
+    /// Adds the time since the last count to those of what the connection is busy with.
+    fn count_busy(&mut self, now: Instant) {
         let us = now.saturating_since(self.busy_since).as_micros() as u64;
         let c = &mut self.counted;
         let limit = match self.busy {
@@ -157,12 +165,12 @@ impl Statistics {
         if self.busy != Busy::Not {
             c.busy_us = c.busy_us.wrapping_add(us);
         }
-        (self.busy, self.busy_since) = (busy, now);
+        self.busy_since = now;
     }
 
     /// Brings the running times up to date.
     pub fn settle(&mut self, now: Instant) {
-        self.set_busy(now, self.busy);
+        self.count_busy(now);
         if self.recovering_since.is_some() {
             self.on_recovered(now);
             self.recovering_since = Some(now);

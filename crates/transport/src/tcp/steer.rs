@@ -64,13 +64,11 @@ impl Connection<'_> {
     }
 
     /// Nothing more goes out now: whether that is for want of data.
-    pub(super) fn note_limit(&mut self, wait: Wait) {
+    pub(super) fn note_limit(&mut self, wait: Wait, mss: u32, pipe: u64) {
         let live = &mut *self.live;
         if live.recovery.next_lost().is_some() {
             return;
         }
-        let mss = self.block.segment_size();
-        let pipe = live.recovery.pipe(mss);
         let has_room = pipe + mss as u64 <= self.block.congestion.cwnd as u64;
         // A full ring holds back an application that has more: so much the connection can send, and whoever waits for more to be
         // delivered (the search for the path's rate) would wait for ever.
