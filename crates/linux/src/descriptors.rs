@@ -10,6 +10,7 @@
 
 mod handed;
 mod lacking;
+mod newcomers;
 mod owners;
 
 use crate::scm;
@@ -19,11 +20,12 @@ use eft_channel::socket::{Arena, SocketPage, flag};
 use handed::Handed;
 pub use lacking::is_far_end;
 use lacking::{Lacking, has_descriptor};
+use newcomers::Newcomers;
 use owners::Owners;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 
 /// Bytes of a plug: enough to fill a send buffer of the smallest size.
@@ -39,6 +41,8 @@ struct Far {
     arena: Arena,
     /// Of the socket that the slot had.
     incarnation: u32,
+    /// Which input of those that came before their far ends was its first.
+    heard: Option<u64>,
     ended: bool,
     hung_up: bool,
 }
@@ -46,7 +50,7 @@ struct Far {
 impl Far {
     fn new(fd: Option<OwnedFd>, page: SocketPage, arena: &Arena) -> Far {
         let incarnation = page.incarnation();
-        Far { fd, page, arena: arena.clone(), incarnation, ended: false, hung_up: false }
+        Far { fd, page, arena: arena.clone(), incarnation, heard: None, ended: false, hung_up: false }
     }
 
     /// Takes the plug out. The page's word says until the end that there is a plug, so a successor takes it out if this
@@ -69,9 +73,10 @@ pub struct FarEnds {
     /// Sockets whose message the kernel had no memory for. True: a token that the page already announces. False: the
     /// end of a stream.
     owed: Vec<(SocketId, bool)>,
-    /// Ends that are not in line with their sockets yet, in the order in which they came.
-    new: HashMap<SocketId, (OwnedFd, Arena)>,
-    waiting: VecDeque<SocketId>,
+    /// Ends that are not in line with their sockets yet.
+    new: Newcomers,
+    /// Sockets that had input before their far ends.
+    early: u64,
     /// Input that threads are woken for, without a token.
     handed: Handed,
     owners: Owners,
@@ -84,31 +89,9 @@ impl FarEnds {
         self.arenas.insert(domain, arena.clone());
     }
 
-    /// Takes a far end. Its descriptor is brought in line with the socket when there is something to tell there, or it is
-    /// [its turn](Self::take_up): a successor is given all far ends at once, and each costs a look at a page.
-    pub fn insert(&mut self, socket: SocketId, fd: OwnedFd, arena: &Arena) {
-        self.remove(socket);
-        self.new.insert(socket, (fd, arena.clone()));
-        self.waiting.push_back(socket);
-    }
-
-    /// Whether far ends wait for their turn.
-    pub fn has_new(&self) -> bool {
-        !self.waiting.is_empty()
-    }
-
-    /// Brings a few descriptors in line with their sockets, and says which.
-    pub fn take_up(&mut self, most: usize, mut taken: impl FnMut(SocketId)) {
-        for _ in 0..most {
-            let Some(socket) = self.waiting.pop_front() else { return };
-            self.take_up_one(socket);
-            taken(socket);
-        }
-    }
-
     /// Brings a descriptor in line with its socket as it is now, if that is still to be done.
     fn take_up_one(&mut self, socket: SocketId) -> bool {
-        let Some((fd, arena)) = self.new.remove(&socket) else { return false };
+        let Some((fd, arena)) = self.new.remove(socket) else { return false };
         self.bring_in_line(socket, fd, &arena);
         true
     }
@@ -148,7 +131,7 @@ impl FarEnds {
 
     pub fn remove(&mut self, socket: SocketId) {
         self.ends.remove(&socket);
-        self.new.remove(&socket);
+        self.new.remove(socket);
     }
 
     /// The socket is gone.
@@ -175,7 +158,7 @@ impl FarEnds {
     pub fn remove_domain(&mut self, domain: DomainId) {
         self.arenas.remove(&domain);
         self.ends.retain(|s, _| s.domain != domain);
-        self.new.retain(|s, _| s.domain != domain);
+        self.new.remove_domain(domain);
         self.owners.remove_domain(domain);
     }
 
@@ -205,8 +188,11 @@ impl FarEnds {
     }
 
     pub fn readable(&mut self, socket: SocketId) {
-        if self.end(socket).is_none_or(|far| far.ended) {
-            return;
+        let next = self.early;
+        let Some(far) = self.end(socket).filter(|far| !far.ended) else { return };
+        if far.fd.is_none() && far.heard.is_none() {
+            far.heard = Some(next);
+            self.early = next + 1;
         }
         let Some(far) = self.ends.get(&socket) else { return };
         if self.handed.take_over(socket, &far.page) {

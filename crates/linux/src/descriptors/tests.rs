@@ -301,3 +301,36 @@ fn only_a_socket_for_messages_is_a_far_end() {
     let stream = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     assert!(!is_far_end(&stream.into()) && !is_far_end(&std::fs::File::open("/dev/null").unwrap().into()));
 }
+
+/// A program waits for the kernel's word of several descriptors, whose far ends come only after input has come.
+#[test]
+fn tokens_are_posted_in_the_order_of_input_that_came_before_the_far_ends() {
+    let scene = Scene::new();
+    let mut server = FarEnds::default();
+    server.add_domain(SOCKET.domain, &scene.arena);
+    let set = rustix::event::epoll::create(rustix::event::epoll::CreateFlags::CLOEXEC).unwrap();
+    let mut ends = Vec::new();
+    for slot in 0..4 {
+        let page = scene.arena.socket(slot).unwrap();
+        page.reset(ComponentId::TCP);
+        page.set_flags(flag::CONNECTED);
+        let (near, far) = crate::scm::pair().unwrap();
+        let data = rustix::event::epoll::EventData::new_u64(slot.into());
+        rustix::event::epoll::add(&set, &near, data, rustix::event::epoll::EventFlags::IN).unwrap();
+        ends.push((near, far));
+    }
+    for slot in [2, 0, 3] {
+        scene.arena.socket(slot).unwrap().set_receive_end(1);
+        server.readable(SocketId { slot, ..SOCKET });
+    }
+    for (slot, (_, far)) in ends.iter().enumerate() {
+        server.insert(SocketId { slot: slot as u32, ..SOCKET }, far.try_clone().unwrap(), &scene.arena);
+    }
+    let mut taken = Vec::new();
+    server.take_up(8, |socket| taken.push(socket.slot));
+    assert_eq!(taken, [2, 0, 3, 1]);
+    let mut told = Vec::with_capacity(8);
+    let none = rustix::time::Timespec::default();
+    rustix::event::epoll::wait(&set, rustix::buffer::spare_capacity(&mut told), Some(&none)).unwrap();
+    assert_eq!(told.iter().map(|event| event.data.u64()).collect::<Vec<_>>(), [2, 0, 3]);
+}
