@@ -52,5 +52,5 @@ pub use queue::{Consumer, Line, Producer};
 pub use requests::Requests;
 #[cfg(not(loom))]
 pub use seen::Seen;
-pub use segment::{Copied, Room, Segment};
+pub use segment::{Copied, Margins, Segment};
 pub use shared::Shared;

@@ -6,7 +6,7 @@
 
 mod faithful;
 
-pub use faithful::{Copied, Room};
+pub use faithful::{Copied, Margins};
 
 use crate::shared::{Keep, Shared};
 use alloc::sync::Arc;
@@ -141,26 +141,28 @@ impl Segment {
         Ok(())
     }
 
-    /// As [`Segment::copy_to`] another segment, and looks whether all is there and whether the room around it is as before.
+    /// As [`Segment::copy_to`] another segment, and looks whether all is there and whether its margins are as before.
     pub fn copy_faithfully_to(
         &self,
         offset: usize,
         to: &Segment,
         to_offset: usize,
         len: usize,
-        room: Room,
+        margins: Margins,
     ) -> Result<Copied, OutOfBounds> {
         let from = self.check(offset, len)?;
-        let first = to_offset.checked_sub(room.before).ok_or(OutOfBounds)?;
-        let all =
-            len.checked_add(room.before).and_then(|len| len.checked_add(room.behind)).ok_or(OutOfBounds)?;
-        // SAFETY: the room before it lies within the mapping, too.
-        let to = unsafe { to.check_write(first, all)?.add(room.before) };
+        let first = to_offset.checked_sub(margins.before).ok_or(OutOfBounds)?;
+        let all = len
+            .checked_add(margins.before)
+            .and_then(|len| len.checked_add(margins.behind))
+            .ok_or(OutOfBounds)?;
+        // SAFETY: the margin before it lies within the mapping, too.
+        let to = unsafe { to.check_write(first, all)?.add(margins.before) };
         if from.addr().abs_diff(to.addr()) < len {
             return Err(OutOfBounds);
         }
-        // SAFETY: both ranges and the room are checked, and the ranges do not overlap.
-        Ok(unsafe { faithful::copy(from, to, len, room) })
+        // SAFETY: both ranges and the margins are checked, and the ranges do not overlap.
+        Ok(unsafe { faithful::copy(from, to, len, margins) })
     }
 
     pub fn fill(&self, offset: usize, len: usize, byte: u8) -> Result<(), OutOfBounds> {

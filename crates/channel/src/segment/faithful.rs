@@ -23,7 +23,7 @@ pub enum Copied {
 
 /// Bytes before and behind the place of a copy that nobody else changes meanwhile.
 #[derive(Clone, Copy)]
-pub struct Room {
+pub struct Margins {
     pub before: usize,
     pub behind: usize,
 }
@@ -31,12 +31,12 @@ pub struct Room {
 /// Copies bytes.
 ///
 /// # Safety
-/// Both ranges are mapped, and do not overlap. Others may change them meanwhile. The room around `to` is mapped, too.
-pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize, room: Room) -> Copied {
+/// Both ranges are mapped, and do not overlap. Others may change them meanwhile. The margins of `to` are mapped, too.
+pub unsafe fn copy(from: *const u8, to: *mut u8, len: usize, margins: Margins) -> Copied {
     // SAFETY: as the caller promises.
     unsafe {
         let quickly = |from, to, len| core::ptr::copy_nonoverlapping(from, to, len);
-        copy_by(quickly, protection::is_on(), from, to, len, room)
+        copy_by(quickly, protection::is_on(), from, to, len, margins)
     }
 }
 
@@ -47,7 +47,7 @@ unsafe fn copy_by(
     from: *const u8,
     to: *mut u8,
     len: usize,
-    room: Room,
+    margins: Margins,
 ) -> Copied {
     if !is_compared {
         quickly(from, to, len);
@@ -57,7 +57,7 @@ unsafe fn copy_by(
     }
     // SAFETY: as the caller promises.
     let (mut before, mut behind) =
-        unsafe { (Verge::before(to, room.before), Verge::behind(to.add(len), room.behind)) };
+        unsafe { (Verge::before(to, margins.before), Verge::behind(to.add(len), margins.behind)) };
     // SAFETY: as above.
     unsafe {
         before.note();

@@ -22,13 +22,13 @@ pub struct Verge {
 }
 
 impl Verge {
-    /// What lies before `to`, where `room` bytes are nobody else's.
+    /// What lies before `to`, where `margin` bytes are nobody else's.
     ///
     /// # Safety
     /// They are mapped, also for the calls below.
     #[inline(always)]
-    pub unsafe fn before(to: *mut u8, room: usize) -> Verge {
-        let len = room.min(LEN) / 8 * 8;
+    pub unsafe fn before(to: *mut u8, margin: usize) -> Verge {
+        let len = margin.min(LEN) / 8 * 8;
         // SAFETY: as the caller promises.
         Verge { at: unsafe { to.sub(len) }, len, bytes: [MaybeUninit::uninit(); LEN / 8] }
     }
@@ -38,8 +38,8 @@ impl Verge {
     /// # Safety
     /// As [`Verge::before`].
     #[inline(always)]
-    pub unsafe fn behind(end: *mut u8, room: usize) -> Verge {
-        Verge { at: end, len: room.min(LEN) / 8 * 8, bytes: [MaybeUninit::uninit(); LEN / 8] }
+    pub unsafe fn behind(end: *mut u8, margin: usize) -> Verge {
+        Verge { at: end, len: margin.min(LEN) / 8 * 8, bytes: [MaybeUninit::uninit(); LEN / 8] }
     }
 
     /// Notes how it is. Not when it is made, since what is made is moved; and never by a call of the library, which may be what is

@@ -1,7 +1,7 @@
 //! Bytes in the rings beside a page.
 
 use super::SocketPage;
-use crate::segment::{Copied, Room, Segment};
+use crate::segment::{Copied, Margins, Segment};
 use crate::socket::SOCKET_HEADER_LEN;
 use eft_base::{PacketRef, PoolId, protection};
 
@@ -95,8 +95,8 @@ impl SocketPage {
         let first = SOCKET_HEADER_LEN + self.send_len;
         let copy = |from_offset, to: usize, len| {
             // Nobody else writes into this ring.
-            let room = Room { before: to - first, behind: first + self.receive_len - to - len };
-            from.copy_faithfully_to(from_offset, &self.segment, self.base + to, len, room)
+            let margins = Margins { before: to - first, behind: first + self.receive_len - to - len };
+            from.copy_faithfully_to(from_offset, &self.segment, self.base + to, len, margins)
                 .unwrap_or(Copied::Wrongly)
         };
         let copied = match (copy(from_offset, a, n), copy(from_offset + n, b, m)) {
