@@ -11,7 +11,7 @@ use std::mem::MaybeUninit;
 const STACK: usize = 128 << 10;
 const PAGE: usize = 4096;
 
-/// Does what costs a process more the first time: asking the processor (in a virtual machine the host answers, 6 us for each of four
+/// Does what costs a process more the first time: asking the processor (in a virtual machine the host answers, 6 us for each of three
 /// questions), finding the kernel's clock, drawing the seed of hashes, and touching the stack (a page fault for each 4 KiB).
 pub fn use_once() {
     #[cfg(target_arch = "x86_64")]
