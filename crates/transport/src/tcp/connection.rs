@@ -121,6 +121,16 @@ impl Connection<'_> {
         }
     }
 
+    /// Marks input. Programs are told of input in the order in which it came, so a connection that waits for something else gives its
+    /// place up for one behind those whose input came before.
+    pub fn mark_input(&mut self, bits: u32) {
+        if self.live.due & (due::PLACES | due::READABLE) == due::QUEUED {
+            self.live.due |= due::MOVED;
+            self.turns.push(self.index);
+        }
+        self.mark(bits);
+    }
+
     /// Sets the connection's entry among the timers.
     pub fn rearm(&mut self) {
         let at = self.live.deadline(self.cold.close_at);

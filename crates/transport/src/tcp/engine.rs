@@ -348,7 +348,10 @@ impl Component for Tcp {
             let Some(i) = self.turns.pop() else {
                 break;
             };
-            self.live[i as usize].due &= !due::QUEUED;
+            if self.live[i as usize].leaves_void_place() {
+                done += 1;
+                continue;
+            }
             if self.enter_state(cx, Kind::Serve, i) {
                 self.serve(cx, i, out);
             } else {

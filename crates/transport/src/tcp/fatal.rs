@@ -48,7 +48,7 @@ impl Tcp {
         self.abort_later(cx, i, ECONNABORTED);
         if self.view(i).block.state == before {
             // It was over, and had something left to send.
-            self.connection(i).live.due &= due::QUEUED;
+            self.connection(i).live.due &= due::PLACES;
         }
     }
 

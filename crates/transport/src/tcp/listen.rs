@@ -70,7 +70,7 @@ impl Connection<'_> {
         if let Some(page) = &self.live.page {
             page.set_receive_end(self.block.rcv_nxt);
         }
-        self.mark(due::READABLE);
+        self.mark_input(due::READABLE);
     }
 
     /// The connection's record in the accept queue.

@@ -55,7 +55,7 @@ impl Connection<'_> {
         self.stamp_received(cx.now);
         self.live.note_run(cx.now, came);
         cx.add(Counter::ReceivedBytes, came);
-        self.mark(due::READABLE | due::INFO);
+        self.mark_input(due::READABLE | due::INFO);
         if fills {
             self.keep_notes();
             // RFC 5681 §4.2: a segment that fills a gap is acknowledged at once.
@@ -119,7 +119,7 @@ impl Connection<'_> {
             _ => return true,
         }
         self.refresh_flags();
-        self.mark(due::READABLE | due::END_OF_STREAM);
+        self.mark_input(due::READABLE | due::END_OF_STREAM);
         false
     }
 

@@ -6,7 +6,7 @@ use crate::world::Conditions;
 use eft_base::SocketId;
 use eft_base::wire::TCP_ACK as ACK;
 use eft_component::Component;
-use eft_component::transport::Event;
+use eft_component::transport::{Effect, Event};
 use std::time::Duration;
 
 const CONNECTIONS: u16 = 3_800;
@@ -50,6 +50,40 @@ fn timers_that_are_all_due_at_once_are_handled_in_many_turns() {
     assert_eq!(again.len(), sockets.len(), "each connection sends again");
     let most = s.world.sides[1].longest_turn;
     assert!(most > 0 && most <= SHARE, "{most} in one turn");
+}
+
+/// Programs that come to look at their connections, as new far ends do, have work done for these that is no input.
+#[test]
+fn who_rings_before_input_is_told_of_it_in_its_order() {
+    let mut s = Script::new(quiet_plan());
+    let mut handshake = |i: u16| {
+        s.source_port = 2_000 + i;
+        (s.handshake(&[]), s.seq, s.ack)
+    };
+    let mut connections: [_; 4] = [0, 1, 2, 3].map(&mut handshake);
+    let mut said = 0;
+    for ringing in [&[][..], &[3], &[2, 3], &[0, 1, 2, 3]] {
+        for order in [[1, 0, 3, 2], [3, 2, 1, 0], [2, 3, 0, 1]] {
+            s.world.sides[1].app.effects.clear();
+            for i in ringing {
+                let (socket, ..) = connections[*i];
+                s.world.at(1).event(Event::Dirty(socket));
+            }
+            for i in order {
+                s.source_port = 2_000 + i as u16;
+                (_, s.seq, s.ack) = connections[i];
+                let packet = s.packet(ACK, &stream_bytes(s.source_port, said, 10), &[]);
+                s.world.deliver(1, &packet);
+                connections[i].1 += 10;
+            }
+            s.world.turn(1);
+            said += 10;
+            let told: Vec<_> =
+                s.world.sides[1].app.effects.iter().filter(|e| matches!(e, Effect::Readable(_))).collect();
+            let came = order.map(|i| Effect::Readable(connections[i].0));
+            assert_eq!(told, came.iter().collect::<Vec<_>>(), "after {ringing:?} rang");
+        }
+    }
 }
 
 #[test]
