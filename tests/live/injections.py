@@ -1,7 +1,7 @@
 """Servers broken in every way that `eft inject` can break them."""
 
 import json
-import os
+import pathlib
 import shutil
 import socket
 import time
@@ -36,13 +36,16 @@ def deadly_faults_end_no_connection():
         parts = stack.components()
         check(all(c["deaths"] == (0 if name == "cores" else len(DEADLY)) for name, c in parts.items()), f"{parts}")
         check("times in a row" not in stack.process.log.read_text(), "an injected death slowed a restart down")
-        # Deaths that were not injected do cause a delay.
+        # Nor was any successor recorded. Failures do both, although they are injected.
+        crashes = pathlib.Path(f"/run/eft/{stack.name}/crashes")
+        check(not list(crashes.glob("*.eftrec")), "an injected death had its successor recorded")
         for turn in range(4):
             before = stack.components()["udp"]
-            os.kill(before["pid"], 11)
+            stack.eft("inject", "udp", "failure")
             wait_until(lambda: (c := stack.components()["udp"])["generation"] > before["generation"]
                        and c["state"] == "running", 20, "udp to come back")
-        check("udp died 4 times in a row" in stack.process.log.read_text(), "a real death does not count")
+        check("udp died 4 times in a row" in stack.process.log.read_text(), "a failure does not count")
+        check((crashes / f"udp-{stack.components()['udp']['generation']}.eftrec").exists(), "no recording after a failure")
         connections.use()
 
 

@@ -5,7 +5,7 @@ use core::time::Duration;
 use eft_base::Instant;
 
 /// Restarts without delay.
-const FREE: u32 = 3;
+pub const FREE: u32 = 3;
 /// The longest delay.
 const DELAY_MAX: Duration = Duration::from_secs(10);
 /// A stack in which a component died so often before it was ready will never become ready.

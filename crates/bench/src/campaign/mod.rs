@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use eft_base::Random;
-use eft_linux::inject::{KINDS, Kind, SUPERVISOR, in_stack, inject};
+use eft_linux::inject::{FREE, KINDS, Kind, SUPERVISOR, in_stack, inject};
 use eft_linux::operator;
 use serde_json::{Value, json};
 
@@ -111,15 +111,17 @@ impl Plan {
         let pairs = self.components.iter().flat_map(kinds);
         for (component, kind) in pairs.filter(|(component, kind)| is_possible(component, *kind)) {
             for turn in 0..self.count {
+                if kind.counts() && turn > 0 && turn % u64::from(FREE) == 0 {
+                    // A stack that has seen no failure: otherwise each restart would wait twice as long as the last one.
+                    campaign = campaign.anew()?;
+                }
                 let seed = self.seed.wrapping_mul(1_000_003).wrapping_add(trials.len() as u64 * 101 + turn);
                 let trial = campaign.attempt(component, kind, seed)?;
                 if trial.outcome != Outcome::Transparent || trial.others_died > 0 {
                     eprintln!("campaign: {trial}");
                 }
                 if trial.is_hopeless {
-                    let report = campaign.report.take();
-                    drop(campaign);
-                    campaign = Campaign::start(report.as_deref())?;
+                    campaign = campaign.anew()?;
                 }
                 trials.push(trial);
             }
@@ -194,6 +196,13 @@ impl Campaign {
                 bail!("before any fault nothing comes of: {}", campaign.stuck(&[0; 16]).join(", "))
             }
         }
+    }
+
+    /// The same with another stack.
+    fn anew(mut self) -> Result<Campaign> {
+        let report = self.report.take();
+        drop(self);
+        Campaign::start(report.as_deref())
     }
 
     fn components(&self) -> Result<Vec<Component>> {

@@ -15,6 +15,8 @@ use crate::error::error;
 use crate::{Doing, Error, Result};
 use eft_base::Random;
 use eft_component::fault::Fault;
+/// Failures of a server after which it is started again at once.
+pub use eft_control::restart::FREE;
 use memory::{Memory, Part};
 pub use stack::{Injected, SUPERVISOR, in_stack};
 use std::os::fd::OwnedFd;
@@ -40,6 +42,8 @@ pub enum Kind {
     Abort,
     Loop,
     Null,
+    /// As `Null`, and nobody is informed: the death is the server's own failure.
+    Failure,
     FlipCode,
     FlipStack,
     FlipHeap,
@@ -58,6 +62,7 @@ pub const KINDS: &[(&str, Kind, &str)] = &[
     ("abort", Kind::Abort, "SIGABRT at a random instruction"),
     ("loop", Kind::Loop, "an endless loop at a random instruction"),
     ("null", Kind::Null, "a write through NULL at a random instruction"),
+    ("failure", Kind::Failure, "as null, and it counts as the server's own failure"),
     ("flip-code", Kind::FlipCode, "a bit of the instruction that comes next"),
     ("flip-stack", Kind::FlipStack, "a bit of the stack in use"),
     ("flip-heap", Kind::FlipHeap, "a bit of the heap"),
@@ -86,15 +91,24 @@ impl Kind {
 
     /// Whether the process cannot continue after it.
     pub fn is_deadly(self) -> bool {
-        matches!(self, Kind::Kill | Kind::Segv | Kind::Abort | Kind::Loop | Kind::Null)
+        matches!(self, Kind::Kill | Kind::Segv | Kind::Abort | Kind::Loop | Kind::Null | Kind::Failure)
     }
 
-    /// Whether it can strike a supervisor, which takes no part in messages and writes neither durable state nor packets.
+    /// Whether the supervisor takes the death for the server's own failure: its restarts slow down, its successor is recorded, and
+    /// the input that ran is blamed.
+    pub fn counts(self) -> bool {
+        self == Kind::Failure
+    }
+
+    /// Whether it can strike a supervisor, which takes no part in messages and writes neither durable state nor packets. Nobody
+    /// counts a supervisor's failures.
     pub fn strikes_supervisor(self) -> bool {
         match self {
             Kind::Kill | Kind::Segv | Kind::Abort | Kind::Loop | Kind::Null => true,
             Kind::FlipCode | Kind::FlipStack | Kind::FlipHeap | Kind::Enomem => true,
-            Kind::FlipArena | Kind::FlipChannel | Kind::FlipPayload | Kind::Message(_) => false,
+            Kind::Failure | Kind::FlipArena | Kind::FlipChannel | Kind::FlipPayload | Kind::Message(_) => {
+                false
+            }
         }
     }
 
@@ -133,7 +147,7 @@ pub fn inject(pid: u32, kind: Kind, random: &mut Random) -> Result<Strike> {
         Kind::Message(_) => {
             return Err(Error::Invalid("its own loop does that, and not its debugger".into()));
         }
-        Kind::Abort | Kind::Loop | Kind::Null | Kind::FlipCode | Kind::FlipStack => {
+        Kind::Abort | Kind::Loop | Kind::Null | Kind::Failure | Kind::FlipCode | Kind::FlipStack => {
             return at_a_random_instruction(&process, kind, random);
         }
     };
@@ -210,7 +224,7 @@ fn at_a_random_instruction(process: &Process, kind: Kind, random: &mut Random) -
             let above = byte - stack;
             (format!("bit {bit} of stack byte {byte:#x}, {above} above its end, {done} instructions on"), 0)
         }
-        Kind::Loop | Kind::Null => {
+        Kind::Loop | Kind::Null | Kind::Failure => {
             let code = if kind == Kind::Loop { tracee::ENDLESS } else { tracee::WRITE_THROUGH_NULL };
             memory.write(at, code)?;
             (format!("{} {place}", kind.name()), 0)
