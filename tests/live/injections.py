@@ -1,6 +1,7 @@
 """Servers broken in every way that `eft inject` can break them."""
 
 import json
+import os
 import pathlib
 import shutil
 import socket
@@ -36,16 +37,20 @@ def deadly_faults_end_no_connection():
         parts = stack.components()
         check(all(c["deaths"] == (0 if name == "cores" else len(DEADLY)) for name, c in parts.items()), f"{parts}")
         check("times in a row" not in stack.process.log.read_text(), "an injected death slowed a restart down")
-        # Nor was any successor recorded. Failures do both, although they are injected.
+        # Nor was any successor recorded.
         crashes = pathlib.Path(f"/run/eft/{stack.name}/crashes")
         check(not list(crashes.glob("*.eftrec")), "an injected death had its successor recorded")
-        for turn in range(4):
-            before = stack.components()["udp"]
-            stack.eft("inject", "udp", "failure")
-            wait_until(lambda: (c := stack.components()["udp"])["generation"] > before["generation"]
-                       and c["state"] == "running", 20, "udp to come back")
-        check("udp died 4 times in a row" in stack.process.log.read_text(), "a failure does not count")
-        check((crashes / f"udp-{stack.components()['udp']['generation']}.eftrec").exists(), "no recording after a failure")
+        # Deaths that were not injected cause a delay and a recording, and so do failures, although they are injected.
+        fails = {"udp": lambda pid: os.kill(pid, 11), "filter": lambda pid: stack.eft("inject", "filter", "failure")}
+        for component, fail in fails.items():
+            for turn in range(4):
+                before = stack.components()[component]
+                fail(before["pid"])
+                wait_until(lambda: (c := stack.components()[component])["generation"] > before["generation"]
+                           and c["state"] == "running", 20, f"{component} to come back")
+            check(f"{component} died 4 times in a row" in stack.process.log.read_text(), f"a failure of {component} does not count")
+            recording = crashes / f"{component}-{stack.components()[component]['generation']}.eftrec"
+            check(recording.exists(), f"no recording after a failure of {component}")
         connections.use()
 
 

@@ -88,7 +88,8 @@ Examples:
   eft inject --list
 
 For tests only, to find out how a damaged server affects others: use a stack that no program needs. The supervisor
-restarts at once whatever dies of a fault. A damaged server that survives stays damaged until `eft kill`. The command
+restarts at once whatever dies of a fault, except that `failure` counts as the server's own: from the fourth in a row on
+restarts wait, and the successor is recorded. A damaged server that survives stays damaged until `eft kill`. The command
 needs the right to debug the servers (root, or the stack's user).
 
 --json: {component, kind, pid, seed, what}"),

@@ -42,7 +42,7 @@ pub enum Kind {
     Abort,
     Loop,
     Null,
-    /// As `Null`, and nobody is informed: the death is the server's own failure.
+    /// As `Null`, and the death counts as the server's own failure.
     Failure,
     FlipCode,
     FlipStack,

@@ -22,17 +22,16 @@ pub struct Injected {
     pub at: Instant,
 }
 
-/// Informs the supervisor of the fault, unless it is to count as the server's own failure, and injects it.
+/// Informs the supervisor of the fault, and injects it.
 pub fn in_stack(stack: &str, component: &str, kind: Kind, seed: u64) -> Result<Injected> {
     let mut random = Random::new(seed);
     if component == SUPERVISOR {
         return in_supervisor(stack, kind, &mut random);
     }
-    if kind.counts() {
-        return unannounced(stack, component, kind, &mut random);
-    }
     let before = struck(stack, component)?;
-    let request = json!({ "op": "inject", "component": component, "fault": kind.fault(), "skip": random.below(SKIP_MAX) });
+    let request = json!({
+        "op": "inject", "component": component, "fault": kind.fault(), "skip": random.below(SKIP_MAX), "counts": kind.counts(),
+    });
     let (answer, _) = operator::ask(stack, &request)?;
     let pid = process(&answer)?;
     let Strike { what, at } = match kind.fault() {
@@ -40,25 +39,6 @@ pub fn in_stack(stack: &str, component: &str, kind: Kind, seed: u64) -> Result<I
         None => super::inject(pid, kind, &mut random).map_err(|e| error!(Refused, "{component}: {e}"))?,
     };
     Ok(Injected { pid, what, at })
-}
-
-/// The supervisor hears nothing of it but the death.
-fn unannounced(stack: &str, component: &str, kind: Kind, random: &mut Random) -> Result<Injected> {
-    let (all, _) = operator::ask(stack, &json!({ "op": "ps" }))?;
-    let pid = running(&all, component)?;
-    let Strike { what, at } =
-        super::inject(pid, kind, random).map_err(|e| error!(Refused, "{component}: {e}"))?;
-    Ok(Injected { pid, what, at })
-}
-
-/// The process of a component in the answer to `ps`.
-fn running(all: &Value, component: &str) -> Result<u32> {
-    let of = all["components"].as_array().into_iter().flatten().find(|c| c["component"] == component);
-    let of = of.ok_or_else(|| error!(Missing, "there is no component `{component}`; `eft ps` names all"))?;
-    if of["state"] != "running" {
-        return Err(error!(Busy, "{component} does not run now: try again when `eft ps` says so"));
-    }
-    process(of)
 }
 
 fn in_supervisor(stack: &str, kind: Kind, random: &mut Random) -> Result<Injected> {
@@ -109,21 +89,4 @@ fn await_strike(stack: &str, component: &str, before: u64, kind: Kind) -> Result
         std::thread::sleep(Duration::from_millis(5));
     }
     Ok(format!("{} of one message", kind.name()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_server_at_work_can_fail() {
-        let all = json!({ "components": [
-            { "component": "tcp", "state": "running", "pid": 7 },
-            { "component": "ip", "state": "waiting", "pid": null },
-        ] });
-        assert_eq!(running(&all, "tcp").unwrap(), 7);
-        let refusal = |component| running(&all, component).unwrap_err().to_string();
-        assert!(refusal("ip").contains("ip does not run now"));
-        assert!(refusal("tpc").contains("there is no component `tpc`"));
-    }
 }

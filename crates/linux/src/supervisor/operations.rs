@@ -83,9 +83,9 @@ impl Supervisor {
                     .collect();
                 Ok(Some((json!({ "killed": self.members[i].name, "with": others }), Vec::new())))
             }
-            Request::Inject { component, fault, skip } => {
-                self.operator_injects(&component, fault, skip).map(|answer| Some((answer, Vec::new())))
-            }
+            Request::Inject { component, fault, skip, counts } => self
+                .operator_injects(&component, fault, skip, counts)
+                .map(|answer| Some((answer, Vec::new()))),
             Request::Update { component } => {
                 self.operator_updates(id, &component, fds.into_iter().next()).map(|()| None)
             }
@@ -121,8 +121,15 @@ impl Supervisor {
         }
     }
 
-    /// An operator breaks a component. From now on its death counts as intended, so its restart is not delayed.
-    fn operator_injects(&mut self, component: &str, fault: Option<Fault>, skip: u32) -> Result<Value> {
+    /// An operator breaks a component. From now on its death counts as intended, so its restart is not delayed, unless it `counts` as
+    /// the component's own failure.
+    fn operator_injects(
+        &mut self,
+        component: &str,
+        fault: Option<Fault>,
+        skip: u32,
+        counts: bool,
+    ) -> Result<Value> {
         let i = self.find(component)?;
         let member = &mut self.members[i];
         let pid = member.pid().filter(|_| member.life == Life::Running);
@@ -131,7 +138,7 @@ impl Supervisor {
         if fault.is_some() && member.peer == ComponentId::CORES {
             return Err(Error::Invalid("cores sends no messages to neighbours that could be broken".into()));
         }
-        member.killed_on_purpose = true;
+        member.killed_on_purpose = !counts;
         if let Some(fault) = fault {
             member.tell(&ToServer::Inject { fault, skip }, &[]);
         }

@@ -58,6 +58,9 @@ pub enum Request {
         /// Messages that pass before the fault.
         #[serde(default)]
         skip: u32,
+        /// Whether its death is to count as the component's own failure.
+        #[serde(default)]
+        counts: bool,
     },
     /// Updates a component to the program file whose descriptor comes along.
     Update {
@@ -191,7 +194,16 @@ mod tests {
             (r#"{"op":"pf-show","what":"states"}"#, Request::PfShow { what: Shown::States }),
             (
                 r#"{"op":"inject","component":"tcp","fault":"DoubleFree"}"#,
-                Request::Inject { component: "tcp".into(), fault: Some(Fault::DoubleFree), skip: 0 },
+                Request::Inject {
+                    component: "tcp".into(),
+                    fault: Some(Fault::DoubleFree),
+                    skip: 0,
+                    counts: false,
+                },
+            ),
+            (
+                r#"{"op":"inject","component":"tcp","counts":true}"#,
+                Request::Inject { component: "tcp".into(), fault: None, skip: 0, counts: true },
             ),
             (r#"{"op":"capture","interface":3,"more":[]}"#, Request::Capture { interface: 3 }),
         ] {
