@@ -46,6 +46,18 @@ pub enum Told {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sleep(u32);
 
+/// How many arrivals there were at some time.
+#[derive(Clone, Copy)]
+pub struct Ages(u32);
+
+impl Ages {
+    /// How many arrivals lie between this one and the next at that time: those that waited longest have the largest age. One that came
+    /// later has none, or less.
+    pub fn of(self, arrival: u32) -> i32 {
+        self.0.wrapping_sub(arrival) as i32
+    }
+}
+
 #[repr(C, align(64))]
 pub struct Looker {
     state: AtomicU32,
@@ -96,9 +108,9 @@ impl Looker {
         (!is_marked).then(|| self.arrivals.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// How many arrivals lie between this one and the next: those that waited longest have the largest age.
-    pub fn age(&self, arrival: u32) -> u32 {
-        self.arrivals.load(Ordering::Relaxed).wrapping_sub(arrival)
+    /// The ages of arrivals, counted from now. What is put in order needs one count for all, since more arrive meanwhile.
+    pub fn ages(&self) -> Ages {
+        Ages(self.arrivals.load(Ordering::Relaxed))
     }
 
     /// Transport, after it published input of this slot, whose page names this looker.

@@ -99,13 +99,18 @@ fn arrivals_are_numbered_until_their_marks_are_taken() {
         arrival
     };
     let (first, second) = (arrive(9).unwrap(), arrive(3).unwrap());
-    assert!(looker.age(first) > looker.age(second));
+    assert!(looker.ages().of(first) > looker.ages().of(second));
     assert_eq!(arrive(9), None, "it has waited since the first");
     marks(&looker);
     let third = arrive(9).unwrap();
-    assert!(looker.age(second) > looker.age(third));
+    assert!(looker.ages().of(second) > looker.ages().of(third));
     // The count goes round.
     looker.arrivals.store(u32::MAX, Ordering::Relaxed);
     let (last, next) = (arrive(1).unwrap(), arrive(2).unwrap());
-    assert!(looker.age(last) > looker.age(next) && looker.age(next) == 1);
+    assert!(looker.ages().of(last) > looker.ages().of(next) && looker.ages().of(next) == 1);
+    // More arrive while some are put in order.
+    let ages = looker.ages();
+    let (before, later, latest) = (ages.of(last), arrive(4).unwrap(), arrive(5).unwrap());
+    assert_eq!(before, ages.of(last));
+    assert!(ages.of(next) > ages.of(later) && ages.of(later) > ages.of(latest));
 }

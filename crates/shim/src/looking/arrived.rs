@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// Only the thread that waits in the set uses it.
 pub struct Arrived {
-    /// Of each slot: the complement of its age, above the slot.
+    /// Of each slot: how far its age is from the largest, above the slot.
     all: AtomicPtr<u64>,
     len: AtomicUsize,
     room: AtomicUsize,
@@ -30,13 +30,15 @@ impl Arrived {
     }
 
     /// Without room it is dropped, as in the queue.
-    pub fn push(&self, age: u32, slot: u32) {
+    pub fn push(&self, age: i32, slot: u32) {
         let len = self.len.load(Ordering::Relaxed);
         if len == self.room.load(Ordering::Relaxed) {
             return;
         }
+        // The largest first, also among numbers below zero.
+        let key = i32::MAX.wrapping_sub(age) as u32;
         // SAFETY: within the mapping, which is never unmapped; no other thread uses it.
-        unsafe { *self.all.load(Ordering::Acquire).add(len) = u64::from(!age) << 32 | u64::from(slot) };
+        unsafe { *self.all.load(Ordering::Acquire).add(len) = u64::from(key) << 32 | u64::from(slot) };
         self.len.store(len + 1, Ordering::Relaxed);
     }
 
@@ -67,12 +69,16 @@ mod tests {
     fn who_waited_longest_is_taken_first() {
         let arrived = Arrived::new();
         assert!(arrived.install(4) && taken(&arrived).is_empty());
-        for (age, slot) in [(2, 10), (u32::MAX, 12), (2, 9), (1, 0)] {
+        for (age, slot) in [(2, 10), (i32::MAX, 12), (2, 9), (1, 0)] {
             arrived.push(age, slot);
         }
         arrived.push(7, 7);
         assert_eq!(taken(&arrived), [12, 9, 10, 0], "and no more than there is room");
         arrived.push(1, 3);
         assert_eq!(taken(&arrived), [3]);
+        for (age, slot) in [(-3, 1), (0, 4), (i32::MIN, 5), (-1, 2)] {
+            arrived.push(age, slot);
+        }
+        assert_eq!(taken(&arrived), [4, 2, 1, 5], "what came while they were counted comes last");
     }
 }

@@ -9,7 +9,7 @@ use crate::{confined, error_watch, process, table, urgent};
 use core::ffi::c_int;
 use core::sync::atomic::{Ordering, fence};
 use core::time::Duration;
-use eft_channel::lookers::Looker;
+use eft_channel::lookers::{Ages, Looker};
 use eft_channel::socket::flag;
 use libc::epoll_event;
 
@@ -108,10 +108,11 @@ impl Inside {
     fn gather(&self) -> Found {
         let mut beside_tokens = false;
         if self.looker.has_marks() {
+            let ages = self.looker.ages();
             self.looker.take(|mark| {
                 for slot in sharing(self.domain, mark) {
                     if self.enqueue(slot) {
-                        self.own.arrived.push(self.age(slot), slot);
+                        self.own.arrived.push(self.age(slot, ages), slot);
                         beside_tokens |= self.is_edge_beside_token(slot);
                     }
                 }
@@ -132,8 +133,8 @@ impl Inside {
         cells::cell(slot).is_some_and(|cell| cell.number() == Some(self.number) && cell.enqueue(self.number))
     }
 
-    fn age(&self, slot: u32) -> u32 {
-        self.domain.known_socket(slot).map_or(0, |socket| self.looker.age(socket.page.arrival()))
+    fn age(&self, slot: u32, ages: Ages) -> i32 {
+        self.domain.known_socket(slot).map_or(0, |socket| ages.of(socket.page.arrival()))
     }
 
     /// Whether the kernel, too, may have an edge for the input that a mark tells of.

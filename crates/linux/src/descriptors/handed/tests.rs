@@ -289,6 +289,6 @@ fn marks_say_in_which_order_input_came() {
     let mut scene = Scene::new();
     scene.look(&[0, 1, 2]);
     [2, 0, 1, 2].into_iter().zip(1..).for_each(|(slot, end)| scene.fill(slot, end));
-    let age = |slot| scene.arena.looker(5).unwrap().age(scene.page(slot).arrival());
+    let age = |slot| scene.arena.looker(5).unwrap().ages().of(scene.page(slot).arrival());
     assert!(age(2) > age(0) && age(0) > age(1), "{:?}", [0, 1, 2].map(age));
 }
