@@ -157,7 +157,8 @@ impl Ip {
     /// Hands over what waited for room.
     pub(crate) fn flush_undelivered(&mut self, out: &mut Out) {
         for (peer, lane) in self.lanes.iter_mut() {
-            while out.may_drop_in(peer)
+            while !lane.undelivered.is_empty()
+                && out.may_drop_in(peer)
                 && let Some(u) = lane.undelivered.pop_front()
             {
                 self.given.give(u, peer);

@@ -72,6 +72,11 @@ impl Lanes {
         self.0.iter_mut().map(|(id, lane)| (*id, lane))
     }
 
+    /// Whether a request of a transport waits for a frame slot.
+    pub fn any_waits(&self) -> bool {
+        self.iter().any(|lane| !lane.waiting.is_empty())
+    }
+
     /// The transport that gets packets of this protocol.
     pub fn transport_of(&self, protocol: u8) -> Option<ComponentId> {
         self.0.iter().map(|(id, _)| *id).find(|id| speaks(*id, protocol))

@@ -75,16 +75,12 @@ impl Ip {
 
     /// Handles requests that waited for frame slots, the transports in turn.
     pub(crate) fn flush_lanes(&mut self, cx: &mut Context, out: &mut Out) {
-        let (mut idle, mut turn) = (0, 0);
-        while idle < self.lanes.0.len() && self.frames.available() > self.reserve() {
+        let mut turn = 0;
+        while self.lanes.any_waits() && self.frames.available() > self.reserve() {
             let (peer, lane) = &mut self.lanes.0[turn];
             let peer = *peer;
-            match lane.waiting.pop_front() {
-                Some((request, at)) => {
-                    idle = 0;
-                    self.send_now(cx, peer, request, at, out);
-                }
-                None => idle += 1,
+            if let Some((request, at)) = lane.waiting.pop_front() {
+                self.send_now(cx, peer, request, at, out);
             }
             turn = (turn + 1) % self.lanes.0.len();
         }
