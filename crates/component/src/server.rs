@@ -85,9 +85,17 @@ struct Connected {
     unrung: bool,
     /// Receipts pushed since the last ring.
     quiet: usize,
+    /// What the peer's bell showed when all was taken that it had rung for.
+    heard: u32,
     /// The account of the queue toward us.
     queue: QueueAccount,
     suspicion: Suspicion,
+}
+
+impl Connected {
+    fn has_message(&self) -> bool {
+        self.port.consumer.has_message() && !self.suspicion.nonsense || !self.backlog.is_empty()
+    }
 }
 
 /// Receipts that may wait for a sleeping peer, and how long: both far below what would run a pool or
@@ -195,6 +203,7 @@ impl<C: Component> Server<C> {
         self.account_from(now);
         let connected = Connected {
             queue: self.status.account().queue(peer.code(), port.consumer.capacity()),
+            heard: port.incoming.value().wrapping_sub(1),
             port,
             ringer: Ringer::default(),
             backlog: VecDeque::new(),
@@ -277,6 +286,7 @@ impl<C: Component> Server<C> {
             let peer = connected.port.peer;
             let (mut taken, most) = (0, budget.messages(peer));
             connected.suspicion.nonsense = false;
+            let rung = connected.port.incoming.value();
             while taken < most {
                 let Some(line) = connected.port.consumer.peek() else {
                     break;
@@ -299,6 +309,9 @@ impl<C: Component> Server<C> {
                 self.status.advance();
             }
             connected.port.consumer.publish();
+            if taken < most {
+                connected.heard = rung;
+            }
             // An impossible position may be the last that it publishes: our queue would stay full.
             let seen = connected.port.producer.seen();
             if connected.port.consumer.is_broken() || seen == Seen::Impossible {
@@ -351,11 +364,17 @@ impl<C: Component> Server<C> {
 
     /// Whether a message waits: the last check before sleeping.
     pub fn has_message(&self) -> bool {
+        self.touched || self.ports.iter().any(Connected::has_message)
+    }
+
+    /// Whether a message waits that is worth a turn. Receipts of the same thread wait for a turn that has other work, or for the
+    /// thread to become idle.
+    pub fn has_urgent_message(&self) -> bool {
         self.touched
-            || self
-                .ports
-                .iter()
-                .any(|c| c.port.consumer.has_message() && !c.suspicion.nonsense || !c.backlog.is_empty())
+            || self.ports.iter().any(|c| match c.port.same_thread {
+                true => c.port.incoming.value() != c.heard || !c.backlog.is_empty(),
+                false => c.has_message(),
+            })
     }
 
     /// The bells to sleep on.

@@ -56,12 +56,12 @@ impl<C: Component> Server<C> {
         let mut backlog = 0;
         for c in &mut self.ports {
             backlog = backlog.max(c.backlog.len());
-            if c.port.same_thread {
-                (c.unrung, c.quiet) = (false, 0);
-                continue;
-            }
             if core::mem::take(&mut c.unrung) || c.quiet >= QUIET_MAX {
                 c.quiet = 0;
+                if c.port.same_thread {
+                    c.port.doorbell.ring();
+                    continue;
+                }
                 let how = c.ringer.ring(&c.port.doorbell, &c.port.peer_state);
                 if how != Wake::None {
                     wakes += 1;

@@ -54,7 +54,8 @@ impl<C: Component> Server<C> {
     }
 
     pub(super) fn quiet_deadline(&mut self, now: Instant) -> Option<Instant> {
-        if self.ports.iter().all(|c| c.quiet == 0) {
+        // A thread takes all receipts of its own before it sleeps.
+        if self.ports.iter().all(|c| c.quiet == 0 || c.port.same_thread) {
             self.quiet_until = None;
         } else if self.quiet_until.is_none() {
             self.quiet_until = Some(now + QUIET_TIME);

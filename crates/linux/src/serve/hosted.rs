@@ -40,8 +40,11 @@ pub trait Hosted {
     /// The latest time of its next turn.
     fn deadline(&self) -> Option<Instant>;
 
-    /// Whether a neighbour has sent something.
-    fn has_message(&self) -> bool;
+    /// Whether a neighbour has sent something that is worth a turn.
+    fn has_urgent_message(&self) -> bool;
+
+    /// Whether anything is left to do that is worth a turn.
+    fn has_urgent_work(&self) -> bool;
 
     /// Whether anything is left to do: the last check before sleeping.
     fn has_work(&self) -> bool;

@@ -151,6 +151,11 @@ impl Parking {
         self.servers[server].ready
     }
 
+    /// Whether a server's surroundings have descriptors to sleep on.
+    pub fn has_devices(&self, server: usize) -> bool {
+        !self.servers[server].devices.is_empty()
+    }
+
     /// Asks the kernel which descriptors are ready, without sleeping.
     pub fn check_descriptors(&mut self) {
         self.poll_descriptors(Some(Duration::ZERO));
@@ -189,20 +194,21 @@ impl Parking {
         self.servers.iter().filter(|s| !s.retired).for_each(|s| s.state.awake());
     }
 
-    /// Sleeps until something may have happened. `each_bell` passes every bell to the function that it gets; `has_work`
-    /// is the last check before the sleep. The time goes to `account`.
+    /// Sleeps until something may have happened. `each_bell` passes every bell to the function that it gets; `has_urgent_work`
+    /// ends a look around, and `has_work` is the last check before the sleep. The time goes to `account`.
     pub fn park(
         &mut self,
         account: Account,
         deadline: Option<Instant>,
         each_bell: impl Fn(&mut dyn FnMut(&Shared<Doorbell>)),
+        has_urgent_work: impl Fn() -> bool,
         has_work: impl Fn() -> bool,
     ) {
         self.control_readable = false;
-        if self.dedicated && self.watch(account, deadline, &each_bell, &has_work) {
+        if self.dedicated && self.watch(account, deadline, &each_bell, &has_urgent_work) {
             return;
         }
-        if !self.dedicated && self.linger(account, deadline, &has_work) {
+        if !self.dedicated && self.linger(account, deadline, &has_urgent_work) {
             return;
         }
         account.leave(Phase::Sleeping);

@@ -1,15 +1,16 @@
 //! The loop of a process: its servers take turns, and they sleep together.
 //!
 //! Servers of one process share a thread. Messages between them go through the same queues as between processes, but
-//! without a doorbell: after each round every server that has a message gets another turn, until none has. So a packet
-//! goes all the way, and its answer comes back, while it is in the cache.
+//! nobody is woken for them: after each round every server that has an urgent message gets another turn, until none has. So a
+//! packet goes all the way, and its answer comes back, while it is in the cache. Receipts wait for a turn that has other work, or
+//! until there is none: half of the turns for a packet would be for them alone.
 
 use super::hosted::Hosted;
 use super::park::Parking;
 use super::server::BUDGET;
 use crate::Result;
 use crate::scrub::Scrub;
-use eft_base::protection;
+use eft_base::{Instant, protection};
 use eft_channel::account::Phase;
 use eft_host::clock;
 use eft_messages::{ComponentId, Role};
@@ -31,6 +32,8 @@ struct Process {
     running: usize,
     /// Turns since the descriptors were checked.
     turns: u32,
+    /// The next turn is also for what is not urgent.
+    is_thorough: bool,
     scrub: Scrub,
 }
 
@@ -47,9 +50,7 @@ pub fn run(mut servers: Vec<Box<dyn Hosted>>, landlock: bool, recorded: bool) ->
     for server in &mut servers {
         server.begin(&company, landlock)?;
     }
-    let budget = if servers.len() > 1 { BUDGET_TOGETHER } else { BUDGET };
-    let mut process =
-        Process { servers, parking, budget, running: 0, turns: 0, scrub: Scrub::of_program(clock::now()) };
+    let mut process = Process::new(parking, servers);
     while process.servers.iter().any(|server| !server.has_ended()) {
         process.turn()?;
     }
@@ -75,8 +76,15 @@ fn inbound(peer: ComponentId) -> (u8, ComponentId) {
 }
 
 impl Process {
+    fn new(parking: Parking, servers: Vec<Box<dyn Hosted>>) -> Process {
+        let budget = if servers.len() > 1 { BUDGET_TOGETHER } else { BUDGET };
+        let scrub = Scrub::of_program(clock::now());
+        Process { servers, parking, budget, running: 0, turns: 0, is_thorough: true, scrub }
+    }
+
     fn turn(&mut self) -> Result<()> {
         let mut work = 0;
+        let now = (self.servers.len() > 1).then(clock::now);
         for i in 0..self.servers.len() {
             if self.servers[i].has_ended() {
                 continue;
@@ -89,12 +97,17 @@ impl Process {
                 self.end(i);
                 continue;
             }
+            if now.is_some_and(|now| !self.has_turn(i, now)) {
+                self.servers[i].status().beat();
+                continue;
+            }
             self.hand_over(i);
             work += self.servers[i].turn(self.parking.is_ready(i), self.budget);
         }
         if protection::is_on() {
             self.scrub.worked(work);
         }
+        self.is_thorough = false;
         if self.servers.len() > 1 {
             self.go_on();
         }
@@ -104,7 +117,7 @@ impl Process {
         }
         // A single server sleeps after a turn that found nothing. With several, such a turn would check every queue and
         // the devices, so they ask whether there is work.
-        if work == 0 || self.servers.len() > 1 && !self.has_work() {
+        if work == 0 || self.servers.len() > 1 && !self.has_urgent_work() {
             self.park();
         } else {
             self.check_descriptors();
@@ -112,12 +125,22 @@ impl Process {
         Ok(())
     }
 
+    /// Whether a server has something to do: of several, most have nothing after a packet that concerns two or three of them. Only
+    /// a read tells whether a device has a frame.
+    fn has_turn(&self, i: usize, now: Instant) -> bool {
+        let server = &self.servers[i];
+        server.has_urgent_work()
+            || self.is_thorough && server.has_work()
+            || self.parking.has_devices(i) && server.wants_device()
+            || server.deadline().is_some_and(|deadline| deadline <= now)
+    }
+
     /// Handles the messages that the servers have sent each other.
     fn go_on(&mut self) {
         for _ in 0..ROUNDS {
             let mut any = false;
             for i in 0..self.servers.len() {
-                if !self.servers[i].has_ended() && self.servers[i].has_message() {
+                if !self.servers[i].has_ended() && self.servers[i].has_urgent_message() {
                     self.hand_over(i);
                     self.servers[i].answer(self.budget);
                     any = true;
@@ -141,8 +164,8 @@ impl Process {
         self.running = to;
     }
 
-    fn has_work(&self) -> bool {
-        self.servers.iter().any(|server| !server.has_ended() && server.has_work())
+    fn has_urgent_work(&self) -> bool {
+        self.servers.iter().any(|server| !server.has_ended() && server.has_urgent_work())
     }
 
     /// A server that ends before the others of its process counts as asleep from then on.
@@ -156,6 +179,7 @@ impl Process {
         self.turns += 1;
         if self.turns >= CHECK_AFTER {
             self.turns = 0;
+            self.is_thorough = true;
             self.parking.check_descriptors();
             self.look_at_code();
             self.look_around();
@@ -195,8 +219,13 @@ impl Process {
             account,
             deadline,
             |watch| awake().for_each(|server| server.bells(&mut *watch)),
+            || awake().any(|server| server.has_urgent_work()),
             || awake().any(|server| server.has_work()),
         );
+        self.is_thorough = !self.has_urgent_work();
         self.look_around();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -171,12 +171,18 @@ impl<C: Component, S: Surroundings<C>> Hosted for Running<C, S> {
         self.deadline.into_iter().chain(self.solitude.deadline()).min()
     }
 
-    fn has_message(&self) -> bool {
-        self.server.has_message()
+    fn has_urgent_message(&self) -> bool {
+        self.server.has_urgent_message()
+    }
+
+    fn has_urgent_work(&self) -> bool {
+        self.server.has_urgent_message()
+            || self.live.surroundings.pending()
+            || self.bell.value() != self.bell_seen
     }
 
     fn has_work(&self) -> bool {
-        self.server.has_message() || self.live.surroundings.pending() || self.bell.value() != self.bell_seen
+        self.has_urgent_work() || self.server.has_message()
     }
 
     fn bells(&self, watch: &mut dyn FnMut(&Shared<Doorbell>)) {

@@ -38,7 +38,7 @@ fn a_sleeper_that_wakes_to_work_does_not_look() {
         let deadline = Some(clock::now() + LOOK / 8);
         // Nothing before the sleep, something after it.
         let has_work = || checks.replace(checks.get() + 1) % 2 == 1;
-        parking.park(status.account(), deadline, |watch| watch(&bell), has_work);
+        parking.park(status.account(), deadline, |watch| watch(&bell), || false, has_work);
         assert!(!parking.control_is_readable(), "it looked");
     }
     assert!(checks.get() >= 16, "it slept, and checked before and after");
@@ -50,7 +50,7 @@ fn notices(timer: Option<Duration>) {
     let (mut parking, bell, supervisor, _control) = sleeper(&status);
     let mut sleep = || {
         let deadline = timer.map(|timer| clock::now() + timer);
-        parking.park(status.account(), deadline, |watch| watch(&bell), || false);
+        parking.park(status.account(), deadline, |watch| watch(&bell), || false, || false);
         parking.control_is_readable()
     };
     assert!(!sleep(), "it looks in vain");
