@@ -10,6 +10,7 @@ extern crate alloc;
 
 pub mod applications;
 pub mod attention;
+pub mod counted;
 pub mod description;
 pub mod duty;
 pub mod engine;

@@ -12,9 +12,10 @@ use eft_channel::account::{AccountReading, QueueReading};
 use eft_channel::status::Status;
 use eft_component::server::FRAME_COUNTERS;
 use eft_cores::attention::QuickSample;
+use eft_cores::counted::indicators;
 use eft_cores::member::MemberView;
 use eft_cores::sample::{ComponentSample, HardwareCounters, Hint, QueueSample, Sample, Traffic};
-use eft_messages::{ComponentId, Role};
+use eft_messages::ComponentId;
 
 use eft_host::clock;
 use eft_host::sensors::counters::{Counters, Target};
@@ -28,47 +29,6 @@ pub mod pages;
 /// provides it.
 pub type CounterNames = fn(ComponentId) -> &'static [&'static str];
 
-/// A field of [`Traffic`] and the counters that it is the sum of.
-type Indicator = (&'static [&'static str], fn(&mut Traffic) -> &mut u64);
-
-const TCP: &[Indicator] = &[
-    (&["received_bytes"], |t| &mut t.received_bytes),
-    (&["sent_bytes"], |t| &mut t.sent_bytes),
-    (&["received_segments"], |t| &mut t.received_segments),
-    (&["sent_segments"], |t| &mut t.sent_segments),
-    (&["pure_acks_sent"], |t| &mut t.sent_empty_segments),
-    (&["received_empty_segments"], |t| &mut t.received_empty_segments),
-    (&["outbound_connections"], |t| &mut t.outbound_connections),
-    (&["accepted_connections"], |t| &mut t.accepted_connections),
-    (&["closed_connections"], |t| &mut t.closed_connections),
-    (&["connections_open"], |t| &mut t.connections_open),
-];
-
-const UDP: &[Indicator] = &[
-    (&["received_bytes"], |t| &mut t.received_bytes),
-    (&["sent_bytes"], |t| &mut t.sent_bytes),
-    (&["received_datagrams"], |t| &mut t.received_segments),
-    (&["sent_datagrams"], |t| &mut t.sent_segments),
-    (&["opened_sockets"], |t| &mut t.opened_sockets),
-    (&["closed_sockets"], |t| &mut t.closed_sockets),
-];
-
-const IP: &[Indicator] = &[
-    (&["bytes_in"], |t| &mut t.ip_received_bytes),
-    (&["bytes_out"], |t| &mut t.ip_sent_bytes),
-    (&["arp_in", "arp_out"], |t| &mut t.arp_packets),
-    (&["icmp_in", "icmp_out"], |t| &mut t.icmp_packets),
-];
-
-fn indicators(peer: ComponentId) -> &'static [Indicator] {
-    match peer.role {
-        Role::Tcp => TCP,
-        Role::Udp => UDP,
-        Role::Ip => IP,
-        _ => &[],
-    }
-}
-
 /// The indices of a component's indicators in its status page.
 struct TrafficMap(Vec<(usize, fn(&mut Traffic) -> &mut u64)>);
 
@@ -76,8 +36,9 @@ impl TrafficMap {
     /// An indicator whose counter does not exist stays 0; [`missing_counters`] lists it.
     fn new(peer: ComponentId, names: &[&str]) -> TrafficMap {
         let place = |name: &str| names.iter().position(|n| *n == name).map(|i| FRAME_COUNTERS.len() + i);
-        let all =
-            indicators(peer).iter().flat_map(|(counters, field)| counters.iter().map(move |c| (c, field)));
+        let all = indicators(peer.role)
+            .iter()
+            .flat_map(|(counters, field)| counters.iter().map(move |c| (c, field)));
         TrafficMap(all.filter_map(|(counter, field)| Some((place(counter)?, *field))).collect())
     }
 
@@ -95,7 +56,7 @@ impl TrafficMap {
 pub fn missing_counters(names: CounterNames) -> Vec<(ComponentId, &'static str)> {
     [ComponentId::TCP, ComponentId::UDP, ComponentId::IP]
         .into_iter()
-        .flat_map(|peer| indicators(peer).iter().flat_map(|(c, _)| c.iter()).map(move |c| (peer, *c)))
+        .flat_map(|peer| indicators(peer.role).iter().flat_map(|(c, _)| c.iter()).map(move |c| (peer, *c)))
         .filter(|(peer, counter)| !names(*peer).contains(counter))
         .collect()
 }

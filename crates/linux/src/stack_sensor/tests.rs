@@ -2,6 +2,7 @@ use super::*;
 use eft_base::time::nanos;
 use eft_channel::account::{Hints, Phase};
 use eft_machine::CpuId;
+use eft_messages::Role;
 
 fn view(peer: ComponentId, generation: u32) -> MemberView {
     MemberView {
