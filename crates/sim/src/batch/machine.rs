@@ -1,5 +1,7 @@
 //! Hardware threads with servers on them: which server runs, polls, sleeps, is woken and switched.
 
+mod change;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -56,6 +58,23 @@ struct Place<O> {
     quantum_ends_ps: u64,
     /// Work to charge for waking others.
     debt: Work,
+    /// Until when the accounts have its time.
+    accounted_ps: u64,
+}
+
+impl<O> Place<O> {
+    fn empty(core: usize, clock: Clock) -> Self {
+        Self {
+            thread: Thread::new(clock),
+            core,
+            doing: Doing::Asleep,
+            servers: Vec::new(),
+            current: 0,
+            quantum_ends_ps: 0,
+            debt: Work::default(),
+            accounted_ps: 0,
+        }
+    }
 }
 
 /// A server's totals until now.
@@ -66,6 +85,12 @@ pub struct Tally {
     pub work_ps: u64,
     pub copying_ps: u64,
     pub sleeps: u64,
+    /// Wakes of others that it paid for, and their time.
+    pub wakes: u64,
+    pub wakes_ps: u64,
+    /// Awake for more than empty polls, and polling.
+    pub awake_ps: u64,
+    pub polling_ps: u64,
 }
 
 /// `W`: events of the world around it; `O`: a batch's results.
@@ -76,6 +101,8 @@ pub struct Machine<W, O> {
     places: Vec<Place<O>>,
     home: [usize; SERVERS.len()],
     pub tally: [Tally; SERVERS.len()],
+    /// The cores that servers go to when they have done what they do.
+    leaving: [Option<usize>; SERVERS.len()],
     interrupt_pending: bool,
     polling: Polling,
 }
@@ -89,15 +116,7 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
         for (server, (core, thread, clock)) in SERVERS.into_iter().zip(seats) {
             let at = known.iter().position(|k| *k == (*core, *thread)).unwrap_or_else(|| {
                 known.push((*core, *thread));
-                places.push(Place {
-                    thread: Thread::new(*clock),
-                    core: *core,
-                    doing: Doing::Asleep,
-                    servers: Vec::new(),
-                    current: 0,
-                    quantum_ends_ps: 0,
-                    debt: Work::default(),
-                });
+                places.push(Place::empty(*core, *clock));
                 places.len() - 1
             });
             places[at].servers.push(server);
@@ -110,6 +129,7 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
             places,
             home,
             tally: Default::default(),
+            leaving: [None; SERVERS.len()],
             interrupt_pending: false,
             polling,
         }
@@ -166,6 +186,7 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
     }
 
     fn occupy(&mut self, place: usize, doing: Doing<O>, work: Work) {
+        self.account(place);
         let pipeline = self.sibling_pipeline(place);
         let debt = std::mem::take(&mut self.places[place].debt);
         self.places[place].doing = doing;
@@ -183,6 +204,9 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
                 self.owe(from, Work::cycles(costs.notify_cycles));
             } else if self.sleeps(to) && own != place {
                 self.owe(from, Work::cycles(costs.wake_cycles));
+                let wake_ps = self.time_ps(from, Work::cycles(costs.wake_cycles));
+                self.tally[from as usize].wakes += 1;
+                self.tally[from as usize].wakes_ps += wake_ps;
             }
         }
         match self.places[place].doing {
@@ -245,6 +269,7 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
             [_] => (costs.core_exit_ps, costs.cold_ps),
             _ => (costs.shared_exit_ps, 0),
         };
+        self.account(place);
         self.places[place].doing = Doing::Waking { cold_ps };
         self.at(self.now_ps + exit_ps, Event::Woken { thread: place });
     }
@@ -278,6 +303,9 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
         has_work: impl Fn(Server) -> bool,
         serve: impl FnOnce(Server) -> Batch<O>,
     ) -> Option<Server> {
+        if self.leaves(costs, place) {
+            return None;
+        }
         let p = &self.places[place];
         let (count, current) = (p.servers.len(), p.current);
         let others = (1..count).map(|i| (current + i) % count);
@@ -288,6 +316,7 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
         if let Some(next) = next
             && (is_over || !work_here)
         {
+            self.account(place);
             self.places[place].current = next;
             self.places[place].quantum_ends_ps = self.now_ps + costs.quantum_ps;
             self.occupy(place, Doing::Switching, costs.switch());
@@ -310,10 +339,8 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
         }
         match p.doing {
             Doing::Entering => {
-                self.places[place].doing = Doing::Asleep;
-                self.places[place].thread.rest(self.now_ps);
+                self.rest(place);
                 self.tally[server as usize].sleeps += 1;
-                self.repace_sibling(place);
                 return Some(server);
             }
             Doing::Batch(_) | Doing::Leaving | Doing::Switching if count == 1 && polls > 0 => {

@@ -70,6 +70,15 @@ impl Clock {
         self.stretched(work.cycles * 1_000_000_000 / self.khz)
     }
 
+    /// Computing and waiting for memory that would take so long at another clock.
+    pub fn instead_of(self, other: Self, (compute_ps, stall_ps): (u64, u64)) -> (u64, u64) {
+        let scaled = |ps: u64, there: u64, here: u64| {
+            (u128::from(ps) * u128::from(there)).div_ceil(u128::from(here)) as u64
+        };
+        let compute = scaled(compute_ps, other.khz * other.duty, self.khz * self.duty);
+        (compute, scaled(stall_ps, other.duty, self.duty))
+    }
+
     /// The time for `work` on a core that has no other work.
     pub fn time_ps(self, work: Work) -> u64 {
         self.compute_ps(work) + self.stretched(work.stall_ps)

@@ -61,9 +61,27 @@ impl Thread {
 
     /// The sibling changed.
     pub fn repace(&mut self, now_ps: u64, sibling: Pipeline) -> u64 {
+        self.advance(now_ps);
+        self.settle(now_ps, sibling)
+    }
+
+    fn advance(&mut self, now_ps: u64) {
         self.left_ps = self.left_ps.saturating_sub((now_ps - self.since_ps) * PACE_ONE / self.pace);
         self.since_ps = now_ps;
-        self.settle(now_ps, sibling)
+    }
+
+    /// Another clock from now on. Returns when its work ends then, if it has any.
+    pub fn set_clock(&mut self, now_ps: u64, clock: Clock, sibling: Pipeline) -> Option<u64> {
+        let before = std::mem::replace(&mut self.clock, clock);
+        if !self.is_busy() {
+            return None;
+        }
+        self.advance(now_ps);
+        let compute = self.left_ps * self.pipeline.compute / PACE_ONE;
+        let (compute, stall) = clock.instead_of(before, (compute, self.left_ps - compute));
+        self.left_ps = compute + stall;
+        self.pipeline = Pipeline { compute: (compute * PACE_ONE).checked_div(self.left_ps).unwrap_or(0) };
+        Some(self.settle(now_ps, sibling))
     }
 
     /// Cuts the remaining work to `work`.
