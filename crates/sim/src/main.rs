@@ -24,6 +24,8 @@ enum Command {
     Tiers(report::tiers::TiersArguments),
     /// Policies for virtual machines on hosts of today, against the best static pinning
     Hosts(report::hosts::HostsArguments),
+    /// The scheduler's policies on the real engines with costs, against the best fixed configuration
+    Policies(report::policies::PoliciesArguments),
     /// Every setting of the cores' clocks under a load, by the model of batches
     Sweep(report::sweep::SweepArguments),
     /// Whole stacks whose servers die and err in every way, from seeds; every byte is compared
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         Command::Paper(Paper::Thesis(arguments)) => report::columns::run(&report::thesis::PAPER, &arguments),
         Command::Paper(Paper::SlowerIsFaster(arguments)) => report::slower_is_faster::run(&arguments),
         Command::Tiers(arguments) => report::tiers::run(&arguments),
+        Command::Policies(arguments) => report::policies::run(&arguments),
         Command::Sweep(arguments) => report::sweep::run(&arguments),
         Command::Hunt(arguments) => report::hunt::run(&arguments),
         Command::Impaired(arguments) => report::impaired::run(&arguments),

@@ -11,6 +11,7 @@ pub mod impaired;
 pub mod judged;
 mod machine;
 pub mod multiserver;
+pub mod policies;
 pub mod slower_figures;
 pub mod slower_is_faster;
 pub mod sweep;

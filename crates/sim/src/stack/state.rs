@@ -2,6 +2,7 @@
 
 use super::Stack;
 use eft_base::{Instant, PacketRef};
+use eft_channel::status::Status;
 use eft_messages::{ComponentId, Encoded, Role};
 
 impl Stack {
@@ -46,5 +47,10 @@ impl Stack {
     /// When this server wants to run again at the latest.
     pub fn deadline_of(&self, peer: ComponentId) -> Option<Instant> {
         self.index(peer).and_then(|i| self.members[i].deadline)
+    }
+
+    /// A server's page, which whoever observes it reads.
+    pub fn status_of(&self, peer: ComponentId) -> Option<&Status> {
+        self.index(peer).map(|i| &self.members[i].status)
     }
 }

@@ -67,7 +67,7 @@ pub struct Point {
 const UNIT: u64 = 256;
 
 /// Timestamps in each segment, if tier 1 has them.
-fn as_engines(profile: &Profile) -> Profile {
+pub fn as_engines(profile: &Profile) -> Profile {
     let mut profile = *profile;
     if profile.modern_tcp {
         (profile.maximum_segment, profile.network.overhead_bytes) = (TIMESTAMPED, OVERHEAD_TIMESTAMPED);

@@ -9,6 +9,7 @@ pub mod charge;
 pub mod check;
 pub mod frame;
 pub mod peer;
+pub mod policies;
 pub mod programs;
 pub mod run;
 pub mod servers;

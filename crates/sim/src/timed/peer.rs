@@ -10,6 +10,7 @@ use eft_messages::ComponentId;
 
 use super::charge::NIC;
 use super::frame::{flags, tcp_at};
+use super::programs::content;
 use crate::device::{End, WireFrame};
 use crate::stack::Stack;
 
@@ -21,6 +22,9 @@ pub struct Peer {
     /// Bytes that it offers at most, and the scale in which it says so.
     window: u64,
     scale: u8,
+    /// Its programs compare what they read, and count the bytes that are others than were written.
+    pub compares: bool,
+    pub wrong_bytes: u64,
 }
 
 /// Messages of a turn.
@@ -33,7 +37,7 @@ impl Peer {
         sockets: Vec<SocketId>,
         (window, scale): (u64, u8),
     ) -> Self {
-        Self { stack, end, arrived: VecDeque::new(), sockets, window, scale }
+        Self { stack, end, arrived: VecDeque::new(), sockets, window, scale, compares: false, wrong_bytes: 0 }
     }
 
     /// The peer's buffer is so large that its window never shrinks, like Linux's growing buffer; the payload's checksum
@@ -100,6 +104,11 @@ impl Peer {
                 continue;
             }
             let taken = page.receive_taken() + count;
+            if self.compares {
+                let (mut bytes, due) = (vec![0; count as usize], content(page.receive_taken()..taken));
+                page.read_receive(page.receive_taken(), &mut bytes);
+                self.wrong_bytes += bytes.iter().zip(&due).filter(|(one, other)| one != other).count() as u64;
+            }
             page.set_receive_taken(taken);
             if taken >= page.receive_notify() {
                 self.stack.domain.dirty(ComponentId::TCP).mark(socket.slot as usize);
@@ -110,6 +119,12 @@ impl Peer {
             self.stack.wake(ComponentId::TCP);
         }
         marked
+    }
+
+    /// Bytes that its programs have read.
+    pub fn read_bytes(&self) -> u64 {
+        let pages = self.sockets.iter().filter_map(|socket| self.stack.domain.socket(socket.slot));
+        pages.map(|page| page.receive_taken()).sum()
     }
 
     pub fn deadline(&self) -> Option<Instant> {

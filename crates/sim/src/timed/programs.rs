@@ -1,8 +1,10 @@
 //! Programs that send as fast as they can, and the syscall server between them and tcp, where there is one.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
 
 use eft_base::SocketId;
+use eft_harness::byte_at;
 use eft_messages::ComponentId;
 
 use crate::stack::Stack;
@@ -32,6 +34,13 @@ pub struct Programs {
     pub calls: Calls,
     /// Writes that no turn of tcp has begun with yet.
     pub unseen: Vec<Written>,
+    /// Rings get content, which the peer can compare.
+    pub with_content: bool,
+}
+
+/// What a stream's bytes are at these places.
+pub fn content(of: Range<u64>) -> Vec<u8> {
+    of.map(|offset| byte_at(0, offset)).collect()
 }
 
 /// What a program gives to tcp at once.
@@ -47,7 +56,15 @@ pub struct Written {
 impl Programs {
     pub fn new(sockets: Vec<SocketId>, write_bytes: u64, by_call: bool) -> Self {
         let left = vec![0; sockets.len()];
-        Self { sockets, write_bytes, by_call, left, calls: Calls::default(), unseen: Vec::new() }
+        Self {
+            sockets,
+            write_bytes,
+            by_call,
+            left,
+            calls: Calls::default(),
+            unseen: Vec::new(),
+            with_content: false,
+        }
     }
 
     pub fn count(&self) -> usize {
@@ -129,7 +146,11 @@ impl Programs {
             }
             let slot = self.sockets[written.stream].slot;
             if let Some(page) = stack.domain.socket(slot) {
-                page.set_send_end(page.send_end() + written.bytes);
+                let end = page.send_end() + written.bytes;
+                if self.with_content {
+                    page.write_send(page.send_end(), &content(page.send_end()..end));
+                }
+                page.set_send_end(end);
             }
             stack.domain.dirty(ComponentId::TCP).mark(slot as usize);
         }

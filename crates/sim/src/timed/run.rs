@@ -40,7 +40,7 @@ const GRANTING: &str = "block all\npass proto { icmp tcp } keep state\n";
 const QUESTIONING: &str = "pass all\nblock proto tcp flags U/U\n";
 
 /// Congestion control opens the engines' windows later than tier 2 does: so much longer before anything is counted.
-const SLOW_START_PS: u64 = 15 * PS_PER_MS;
+pub const SLOW_START_PS: u64 = 15 * PS_PER_MS;
 
 /// What tcp of LwIP's time has not.
 pub const OLD_TCP: [(&str, &str); 4] = [
@@ -91,8 +91,8 @@ fn connected(profile: &Profile, seed: u64) -> Simulation {
     simulation
 }
 
-/// Deterministic: the same arguments give the same outcome on any machine.
-pub fn run(profile: &Profile, setting: &Setting, seed: u64, span: Span) -> Outcome {
+/// A world at time 0, with programs that begin to send in its first milliseconds.
+pub fn world<'a>(profile: &'a Profile, setting: &Setting, seed: u64) -> World<'a> {
     let simulation = connected(profile, seed);
     let sockets = |side: usize| simulation.applications[side].streams.iter().map(|s| s.socket).collect();
     let (programs, read_by) =
@@ -110,12 +110,18 @@ pub fn run(profile: &Profile, setting: &Setting, seed: u64, span: Span) -> Outco
     for stream in 0..profile.streams {
         world.after(PS_PER_MS, Outside::Program { stream });
     }
+    world
+}
+
+/// Deterministic: the same arguments give the same outcome on any machine.
+pub fn run(profile: &Profile, setting: &Setting, seed: u64, span: Span) -> Outcome {
+    let mut world = world(profile, setting, seed);
     let begin = advance(&mut world, SLOW_START_PS + span.begins_ps());
     let end = advance(&mut world, SLOW_START_PS + span.ends_ps());
     outcome(&begin, &end, span.measured_ms)
 }
 
-fn advance(world: &mut World, until_ps: u64) -> Reading {
+pub fn advance(world: &mut World, until_ps: u64) -> Reading {
     while let Some(event) = world.machine.next(until_ps) {
         world.handle(event);
     }

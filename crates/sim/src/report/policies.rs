@@ -1,0 +1,139 @@
+//! `eft-sim policies`: what the scheduler's policies reach on tier 1, beside the best fixed configuration.
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use eft_sim::sweep::calibration;
+use eft_sim::timed::policies::placement::Placement;
+use eft_sim::timed::policies::{Experiment, Outcome, Way};
+
+use super::machine::MachineArguments;
+use super::print;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Chosen {
+    Adaptive,
+    Profile,
+    AllOnOne,
+    Spread,
+    Random,
+}
+
+impl Chosen {
+    fn way(self) -> Way {
+        match self {
+            Self::Adaptive => Way::Adaptive,
+            Self::Profile => Way::Profile,
+            Self::AllOnOne => Way::Fixed(Placement::ALL_ON_ONE),
+            Self::Spread => Way::Fixed(Placement::SPREAD),
+            Self::Random => Way::Random,
+        }
+    }
+
+    /// Whether it has to reach [`AIM`].
+    fn is_judged(self) -> bool {
+        matches!(self, Self::Adaptive | Self::Profile)
+    }
+}
+
+#[derive(Args)]
+pub struct PoliciesArguments {
+    #[command(flatten)]
+    machine: MachineArguments,
+    /// Only this one, beside the best fixed configuration; may be repeated
+    #[arg(long, value_enum)]
+    policy: Vec<Chosen>,
+    /// The card cuts no segments: packets go out one by one, so that the stack is slower than the wire
+    #[arg(long)]
+    no_offload: bool,
+    /// How long rates are counted, seconds of virtual time
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    seconds: u64,
+    /// How long a policy has before, seconds
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(0..=3600))]
+    settle: u64,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print each decision of the scheduler, too
+    #[arg(long)]
+    why: bool,
+}
+
+/// The share of the best fixed configuration's rate that a policy has to reach.
+const AIM: f64 = 0.9;
+/// So many of tier 2's best are run on tier 1.
+const TRIED: usize = 4;
+
+struct Row {
+    name: String,
+    is_judged: bool,
+    outcome: Outcome,
+}
+
+pub fn run(arguments: &PoliciesArguments) -> Result<()> {
+    let nominal = arguments.machine.e5520()?;
+    let machine = calibration(&nominal, arguments.seed, 0)?;
+    let chosen = if arguments.policy.is_empty() { Chosen::value_variants() } else { &arguments.policy };
+    // The profiles are of a machine as far off as its file says that this one may be.
+    let is_told = chosen.contains(&Chosen::Profile);
+    let told = is_told.then(|| calibration(&nominal, arguments.seed, 1)).transpose()?;
+    let span = (arguments.settle * 1000, arguments.seconds * 1000);
+    let experiment = Experiment::new(&machine, told.as_ref(), arguments.seed, !arguments.no_offload, span)?;
+    let mut rows = vec![best(&experiment)?];
+    for chosen in chosen {
+        let name = chosen.to_possible_value().map_or(String::new(), |value| value.get_name().to_string());
+        let outcome = experiment.run(chosen.way())?;
+        rows.push(Row { name, is_judged: chosen.is_judged(), outcome });
+    }
+    print(&eft_text::columns(&table(&rows)))?;
+    if arguments.why {
+        for Row { name, outcome, .. } in &rows {
+            outcome.decisions.iter().try_for_each(|line| print(&format!("{name}: {line}\n")))?;
+        }
+    }
+    check(&rows)
+}
+
+/// Of tier 2's best, the best on tier 1.
+fn best(experiment: &Experiment) -> Result<Row> {
+    let mut best: Option<Row> = None;
+    for placement in experiment.best(TRIED) {
+        let outcome = experiment.run(Way::Fixed(placement))?;
+        if best.as_ref().is_none_or(|best| outcome.kbps > best.outcome.kbps) {
+            best = Some(Row { name: "best fixed".into(), is_judged: false, outcome });
+        }
+    }
+    best.ok_or_else(|| anyhow::anyhow!("there is no configuration"))
+}
+
+fn share(rows: &[Row], row: &Row) -> f64 {
+    row.outcome.kbps as f64 / rows[0].outcome.kbps.max(1) as f64
+}
+
+fn table(rows: &[Row]) -> Vec<Vec<String>> {
+    let head = ["POLICY", "MBIT/S", "OF BEST", "WATTS", "MOVES", "CLOCKS", "AT THE END"];
+    let line = |row: &Row| {
+        let outcome = &row.outcome;
+        let plan = Placement::of(&outcome.plan).map_or(String::new(), |placement| placement.to_string());
+        vec![
+            row.name.clone(),
+            format!("{:.0}", outcome.kbps as f64 / 1000.0),
+            format!("{:.1}%", share(rows, row) * 100.0),
+            format!("{:.1}", outcome.milliwatts as f64 / 1000.0),
+            outcome.moves.to_string(),
+            outcome.clock_changes.to_string(),
+            plan,
+        ]
+    };
+    [head.map(String::from).to_vec()].into_iter().chain(rows.iter().map(line)).collect()
+}
+
+fn check(rows: &[Row]) -> Result<()> {
+    let short = rows.iter().filter(|row| row.is_judged && share(rows, row) < AIM);
+    let short: Vec<String> = short
+        .map(|row| {
+            let (reached, aim) = (share(rows, row) * 100.0, AIM * 100.0);
+            format!("{} reaches {reached:.1}% of the best fixed configuration (aim {aim:.0}%)", row.name)
+        })
+        .collect();
+    if short.is_empty() { Ok(()) } else { bail!(short.join("; ")) }
+}

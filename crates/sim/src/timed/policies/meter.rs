@@ -1,0 +1,37 @@
+//! The energy that the stack's chip has taken, by the machine's own model.
+
+use crate::hardware::power::Chip;
+use crate::timed::world::World;
+
+#[derive(Clone, Debug)]
+pub struct Meter {
+    chip: Chip,
+    counted_ps: u64,
+    /// Of each core, the awake time that is counted.
+    awake_ps: Vec<u64>,
+    femtojoules: u128,
+}
+
+const MICROJOULE_FJ: u128 = 1_000_000_000;
+
+impl Meter {
+    pub fn new(chip: Chip) -> Self {
+        Self { chip, counted_ps: 0, awake_ps: vec![0; chip.cores as usize], femtojoules: 0 }
+    }
+
+    /// Counts until now. Clocks must not have changed since it was last called.
+    pub fn count(&mut self, world: &World) {
+        let passed = world.machine.now_ps - std::mem::replace(&mut self.counted_ps, world.machine.now_ps);
+        self.femtojoules += u128::from(self.chip.static_mw()) * u128::from(passed);
+        for (i, counted) in self.awake_ps.iter_mut().enumerate() {
+            let Some(clock) = world.machine.clock_of(i + 1) else { continue };
+            let awake = world.machine.awake_ps(i + 1);
+            let awake_since = awake - std::mem::replace(counted, awake);
+            self.femtojoules += u128::from(self.chip.core_mw(clock, 1_000_000)) * u128::from(awake_since);
+        }
+    }
+
+    pub fn microjoules(&self) -> u64 {
+        (self.femtojoules / MICROJOULE_FJ) as u64
+    }
+}

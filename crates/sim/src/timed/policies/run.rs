@@ -1,0 +1,229 @@
+//! One run of tier 1 under a policy, or under none.
+
+use std::fmt;
+
+use eft_base::random::Random;
+use eft_component::scheduling::PolicyName;
+use eft_cores::error::SchedulerError;
+use eft_cores::history::History;
+use eft_cores::plan::Plan;
+use eft_cores::policy::Settings;
+use eft_cores::profile::Profiles;
+use eft_cores::scheduler::Scheduler;
+use eft_machine::CpuId;
+
+use super::change::{Clocks, InForce};
+use super::meter::Meter;
+use super::placement::{PLACED, Placement, duty};
+use super::profiles::swept;
+use super::sensor::Sensor;
+use super::told;
+use crate::batch::Profile;
+use crate::batch::calibrated::{Ablation, profile};
+use crate::calibration::{Calibration, CalibrationError};
+use crate::hardware::power::Chip;
+use crate::hardware::{Clock, PS_PER_MS, PS_PER_NS};
+use crate::timed::charge::component;
+use crate::timed::check::as_engines;
+use crate::timed::run::{SLOW_START_PS, advance, world};
+use crate::timed::world::World;
+
+/// A sample and a decision, so often.
+const PERIOD_PS: u64 = 10 * PS_PER_MS;
+/// Random moves, each after so many samples.
+const RESTS: u64 = 10;
+
+/// Who decides where the servers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    Adaptive,
+    Profile,
+    /// Nobody: it stays as it is.
+    Fixed(Placement),
+    /// A random server goes to a random core.
+    Random,
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Adaptive => f.pad("adaptive"),
+            Self::Profile => f.pad("profile"),
+            Self::Fixed(placement) => f.pad(&placement.to_string()),
+            Self::Random => f.pad("random"),
+        }
+    }
+}
+
+/// A machine with eft, streams that send as fast as they can, and how long they do.
+pub struct Experiment {
+    profile: Profile,
+    chip: Chip,
+    clocks: Clocks,
+    /// What the scheduler knows of such loads.
+    profiles: Profiles,
+    pub seed: u64,
+    /// Before anything is counted, and while it is.
+    pub settle_ms: u64,
+    pub measured_ms: u64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Payload that the peer has acknowledged.
+    pub kbps: u64,
+    /// Of the stack's chip.
+    pub milliwatts: u64,
+    /// In the whole run: servers that went to another core, and cores that got another clock.
+    pub moves: u64,
+    pub clock_changes: u64,
+    /// At the end.
+    pub plan: Plan,
+    /// The scheduler's decisions, one a line.
+    pub decisions: Vec<String>,
+}
+
+enum Decider {
+    Scheduler(Box<Scheduler>, History),
+    Random(Random, u64),
+    Nobody,
+}
+
+impl Experiment {
+    /// `segments`: whether the card cuts large segments into packets; else tcp sends packets. `told`: the machine as whoever made
+    /// the profiles knew it; without that there are none.
+    pub fn new(
+        calibration: &Calibration,
+        told: Option<&Calibration>,
+        seed: u64,
+        segments: bool,
+        (settle_ms, measured_ms): (u64, u64),
+    ) -> Result<Self, CalibrationError> {
+        let of = |calibration: &Calibration| -> Result<Profile, CalibrationError> {
+            let mut profile = as_engines(&profile(calibration, "eft", Ablation::default())?);
+            if !segments {
+                profile.segment_bytes = profile.maximum_segment;
+            }
+            Ok(profile)
+        };
+        let profiles = match told {
+            Some(told) => swept(&of(told)?, &told.chip()?, seed),
+            None => Profiles::default(),
+        };
+        let chip = calibration.chip()?;
+        // Not every machine's file says it: the clock changes at once then.
+        let transition_ps = calibration.get("machine", "transition_ns").unwrap_or(0) * PS_PER_NS;
+        Ok(Self {
+            profile: of(calibration)?,
+            clocks: Clocks { full_khz: chip.highest.0, transition_ps },
+            profiles,
+            chip,
+            seed,
+            settle_ms,
+            measured_ms,
+        })
+    }
+
+    /// The best fixed configurations, by tier 2.
+    pub fn best(&self, count: usize) -> Vec<Placement> {
+        super::search::best(&self.profile, self.chip.highest.0, self.seed, count)
+    }
+
+    fn scheduler(&self, name: PolicyName) -> Result<Scheduler, SchedulerError> {
+        let components: Vec<String> =
+            PLACED.into_iter().filter_map(component).map(|c| c.to_string()).collect();
+        let settings = Settings {
+            power: told::power(&self.chip, self.seed),
+            profiles: self.profiles.clone(),
+            ..Settings::default()
+        };
+        Scheduler::new(name, told::machine(&self.chip), &components, Some(&told::levels()), settings)
+    }
+
+    fn decider(&self, way: Way) -> Result<(Decider, Plan), SchedulerError> {
+        let scheduled = |name| -> Result<(Decider, Plan), SchedulerError> {
+            let scheduler = self.scheduler(name)?;
+            let plan = scheduler.plan().clone();
+            Ok((Decider::Scheduler(Box::new(scheduler), History::default()), plan))
+        };
+        match way {
+            Way::Adaptive => scheduled(PolicyName::Adaptive),
+            Way::Profile => scheduled(PolicyName::Profile),
+            Way::Fixed(placement) => Ok((Decider::Nobody, placement.plan())),
+            Way::Random => Ok((Decider::Random(Random::new(self.seed), 0), Placement::SPREAD.plan())),
+        }
+    }
+
+    fn world(&self, plan: &Plan) -> World<'_> {
+        let placement = Placement::of(plan).unwrap_or(Placement::SPREAD);
+        let mut world = world(&self.profile, &placement.setting(self.clocks.full_khz), self.seed);
+        let core = |number: u32| {
+            let duty = duty(plan.speed(CpuId(number)));
+            (number as usize, Clock { khz: self.clocks.full_khz, duty })
+        };
+        world.machine = world.machine.with_cores((1..=self.chip.cores as u32).map(core));
+        world
+    }
+
+    /// Deterministic: the same arguments give the same outcome on any machine.
+    pub fn run(&self, way: Way) -> Result<Outcome, SchedulerError> {
+        let (mut decider, plan) = self.decider(way)?;
+        let mut world = self.world(&plan);
+        let (mut meter, mut sensor) = (Meter::new(self.chip), Sensor::default());
+        let mut force = InForce { plan, moves: 0, clock_changes: 0 };
+        let begins_ps = SLOW_START_PS + self.settle_ms * PS_PER_MS;
+        let ends_ps = begins_ps + self.measured_ms * PS_PER_MS;
+        let mut begun = None;
+        while world.machine.now_ps < ends_ps {
+            let next_ps = (world.machine.now_ps / PERIOD_PS + 1) * PERIOD_PS;
+            let next_ps = if begun.is_none() { next_ps.min(begins_ps) } else { next_ps.min(ends_ps) };
+            advance(&mut world, next_ps);
+            if next_ps == begins_ps {
+                meter.count(&world);
+                begun = Some((delivered(&world), meter.microjoules()));
+            }
+            if next_ps % PERIOD_PS != 0 {
+                continue;
+            }
+            let sample = sensor.sample(&mut world, &mut meter, self.chip.cores as usize, &force.plan);
+            let plan = match &mut decider {
+                Decider::Scheduler(scheduler, history) => scheduler.decide(&sample, history).plan,
+                Decider::Random(random, count) => self.at_random(random, count, &force.plan),
+                Decider::Nobody => continue,
+            };
+            force.change(&mut world, &mut meter, self.clocks, &plan);
+        }
+        meter.count(&world);
+        let (bytes, microjoules) = begun.unwrap_or_default();
+        let decisions = match &decider {
+            Decider::Scheduler(_, history) => history.entries().map(|kept| kept.entry.to_string()).collect(),
+            _ => Vec::new(),
+        };
+        Ok(Outcome {
+            kbps: (delivered(&world) - bytes) * 8 / self.measured_ms,
+            milliwatts: (meter.microjoules() - microjoules) / self.measured_ms,
+            moves: force.moves,
+            clock_changes: force.clock_changes,
+            plan: force.plan,
+            decisions,
+        })
+    }
+
+    fn at_random(&self, random: &mut Random, count: &mut u64, plan: &Plan) -> Plan {
+        *count += 1;
+        let mut placement = Placement::of(plan).unwrap_or(Placement::SPREAD);
+        if count.is_multiple_of(RESTS) {
+            let server = random.below(PLACED.len() as u64) as usize;
+            placement.core_of[server] = 1 + random.below(self.chip.cores) as usize;
+        }
+        placement.plan()
+    }
+}
+
+/// What the programs' peers have acknowledged, which no policy reads.
+fn delivered(world: &World) -> u64 {
+    world.rest.programs.acknowledged(&world.rest.servers.stack)
+}
+
+#[cfg(test)]
+mod tests;
