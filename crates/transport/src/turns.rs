@@ -2,6 +2,7 @@
 
 use crate::timers::{NEVER, Timers};
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use core::time::Duration;
 use eft_base::Instant;
 
@@ -11,33 +12,79 @@ const RETRY: Duration = Duration::from_millis(1);
 /// messages are handled in between and other servers get the CPU.
 pub(crate) const PER_TURN: usize = 256;
 
+/// How a socket waits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Not at all.
+    Nowhere,
+    Queued,
+    /// It is in the queue twice, and its first place is void.
+    Moved,
+}
+
 pub(crate) struct Turns {
     queue: VecDeque<u32>,
+    /// By socket.
+    places: Vec<Place>,
+    /// Places in the queue that are void.
+    void: usize,
     retry_at: Instant,
 }
 
 impl Turns {
     pub fn new() -> Turns {
-        Turns { queue: VecDeque::new(), retry_at: NEVER }
+        Turns { queue: VecDeque::new(), places: Vec::new(), void: 0, retry_at: NEVER }
     }
 
-    /// Adds a socket; the caller ensures that it is not in the queue already.
+    /// A socket waits. One that does so already keeps its place.
     pub fn push(&mut self, socket: u32) {
-        self.queue.push_back(socket);
+        if *self.place(socket) == Place::Nowhere {
+            *self.place(socket) = Place::Queued;
+            self.queue.push_back(socket);
+        }
+    }
+
+    /// A socket waits for input to be told of. Programs are told of input in the order in which it came, so one that waits for something
+    /// else gives its place up for one behind those whose input came before.
+    pub fn push_last(&mut self, socket: u32) {
+        if *self.place(socket) == Place::Queued {
+            *self.place(socket) = Place::Moved;
+            self.void += 1;
+            self.queue.push_back(socket);
+        }
+        self.push(socket);
+    }
+
+    fn place(&mut self, socket: u32) -> &mut Place {
+        let at = socket as usize;
+        if at >= self.places.len() {
+            self.places.resize(at + 1, Place::Nowhere);
+        }
+        &mut self.places[at]
     }
 
     /// Sockets that wait now.
     pub fn len(&self) -> usize {
-        self.queue.len()
+        self.queue.len() - self.void
     }
 
     /// How many of the waiting sockets to serve in this flush. Sockets pushed meanwhile wait for the next one.
     pub fn share(&self) -> usize {
-        self.queue.len().min(PER_TURN)
+        self.len().min(PER_TURN)
     }
 
+    /// The next socket, which no longer waits.
     pub fn pop(&mut self) -> Option<u32> {
-        self.queue.pop_front()
+        loop {
+            let socket = self.queue.pop_front()?;
+            let place = self.place(socket);
+            if *place == Place::Queued {
+                *place = Place::Nowhere;
+                return Some(socket);
+            }
+            *place = Place::Queued;
+            self.void -= 1;
+        }
     }
 
     /// Ends a flush in which all due work of `done` sockets was done. Unfinished work is tried again soon; sockets that

@@ -60,7 +60,7 @@ impl Connection<'_> {
         live.stop_timers();
         live.recovery = Default::default();
         live.timing = None;
-        live.due &= due::PLACES;
+        live.due = 0;
         let was_embryonic = block.state() == State::SynReceived && block.slot == NONE;
         block.set_state(State::Closed);
         block.set(bit::DEAD);
@@ -84,7 +84,7 @@ impl Connection<'_> {
     /// From now on the block only waits for its unanswered sends.
     fn drain(&mut self) {
         self.live.stop_timers();
-        self.live.due &= due::PLACES;
+        self.live.due = 0;
         self.block.set_state(State::Closed);
         self.block.flags = bit::DRAINING | bit::ORPHAN | bit::DEAD;
         self.cold.close_at = NOWHERE;
@@ -355,8 +355,7 @@ impl Tcp {
         }
         let mut c = self.connection(i);
         c.clear();
-        let live = c.live;
-        *live = Live { due: live.due & due::PLACES, ..Live::new() };
+        *c.live = Live::new();
         self.timers.cancel(i);
         self.gauge_blocks(cx);
     }

@@ -115,18 +115,13 @@ impl Connection<'_> {
     /// Marks work as due; `flush` does it.
     pub fn mark(&mut self, bits: u32) {
         self.live.due |= bits;
-        if !self.live.is_due(due::QUEUED) {
-            self.live.due |= due::QUEUED;
-            self.turns.push(self.index);
-        }
+        self.turns.push(self.index);
     }
 
-    /// Marks input. Programs are told of input in the order in which it came, so a connection that waits for something else gives its
-    /// place up for one behind those whose input came before.
+    /// Marks input, of which programs are told in the order in which it came.
     pub fn mark_input(&mut self, bits: u32) {
-        if self.live.due & (due::PLACES | due::READABLE) == due::QUEUED {
-            self.live.due |= due::MOVED;
-            self.turns.push(self.index);
+        if !self.live.is_due(due::READABLE) {
+            self.turns.push_last(self.index);
         }
         self.mark(bits);
     }

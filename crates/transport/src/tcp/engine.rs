@@ -293,11 +293,8 @@ impl Component for Tcp {
         let (stage, turns, live) = (&self.stage, &mut self.turns, &mut self.live);
         stage.commit(|i| {
             // The application read before it could see the notify position: as if it had rung.
-            let live = &mut live[i as usize];
-            if !live.is_due(due::QUEUED) {
-                turns.push(i);
-            }
-            live.due |= due::QUEUED | due::LOOK;
+            live[i as usize].due |= due::LOOK;
+            turns.push(i);
             turns.hurry(cx.now);
         });
     }
@@ -348,10 +345,6 @@ impl Component for Tcp {
             let Some(i) = self.turns.pop() else {
                 break;
             };
-            if self.live[i as usize].leaves_void_place() {
-                done += 1;
-                continue;
-            }
             if self.enter_state(cx, Kind::Serve, i) {
                 self.serve(cx, i, out);
             } else {

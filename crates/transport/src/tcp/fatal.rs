@@ -3,7 +3,6 @@
 
 use super::counters::Counter;
 use super::engine::Tcp;
-use super::live::due;
 use crate::edge::{In, Out};
 use crate::requests::Transport as _;
 use eft_arena::docket::{Kind, Note};
@@ -48,7 +47,7 @@ impl Tcp {
         self.abort_later(cx, i, ECONNABORTED);
         if self.view(i).block.state == before {
             // It was over, and had something left to send.
-            self.connection(i).live.due &= due::PLACES;
+            self.connection(i).live.due = 0;
         }
     }
 

@@ -26,8 +26,6 @@ use eft_base::{Instant, PoolId, RequestId};
 
 /// Bits of [`Live::due`]: what the next `flush` has to do for a connection.
 pub mod due {
-    /// It waits in the queue.
-    pub const QUEUED: u32 = 1;
     /// An acknowledgement is owed.
     pub const ACK: u32 = 2;
     pub const READABLE: u32 = 4;
@@ -61,10 +59,6 @@ pub mod due {
     pub const URGENT: u32 = 1 << 17;
     /// A reset, behind what may still be sent at once.
     pub const RESET: u32 = 1 << 18;
-    /// It waits in the queue twice, and its first place is void.
-    pub const MOVED: u32 = 1 << 19;
-    /// What stays as long as the queue holds the connection.
-    pub const PLACES: u32 = QUEUED | MOVED;
 }
 
 /// Derived state of one block.
@@ -237,13 +231,6 @@ impl Live {
 
     pub fn is_due(&self, bits: u32) -> bool {
         self.due & bits != 0
-    }
-
-    /// Leaves the first of the places that it has in the queue. True: that place is void, and the connection has its turn at the next.
-    pub fn leaves_void_place(&mut self) -> bool {
-        let is_void = self.is_due(due::MOVED);
-        self.due &= if is_void { !due::MOVED } else { !due::QUEUED };
-        is_void
     }
 
     /// The earliest deadline.

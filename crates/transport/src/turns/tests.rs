@@ -25,3 +25,29 @@ fn without_room_for_any_socket_it_waits_instead_of_spinning() {
     turns.finish(now, 1000, 0);
     assert_eq!(turns.deadline(&Timers::new(0)), Some(now + RETRY));
 }
+
+#[test]
+fn who_waits_already_is_told_of_input_in_its_order() {
+    let mut turns = Turns::new();
+    [1, 2, 1, 3, 2].into_iter().for_each(|i| turns.push(i));
+    [3, 7, 1, 3].into_iter().for_each(|i| turns.push_last(i));
+    turns.push(1);
+    assert_eq!(turns.len(), 4, "no socket waits twice");
+    let order: Vec<_> = core::iter::from_fn(|| turns.pop()).collect();
+    assert_eq!(order, [2, 3, 7, 1]);
+    turns.push(3);
+    assert_eq!((turns.len(), turns.pop(), turns.pop()), (1, Some(3), None), "it waits again");
+}
+
+#[test]
+fn a_place_that_was_given_up_takes_no_share_of_a_flush() {
+    let mut turns = Turns::new();
+    let count = PER_TURN as u32;
+    (0..count).for_each(|i| turns.push(i));
+    (0..count).rev().for_each(|i| turns.push_last(i));
+    (count..3 * count).for_each(|i| turns.push(i));
+    let (waited, share) = (turns.len(), turns.share());
+    assert_eq!((waited, share), (3 * PER_TURN, PER_TURN));
+    let served: Vec<_> = (0..share).map_while(|_| turns.pop()).collect();
+    assert!(served.into_iter().eq((0..count).rev()), "all whose input came");
+}

@@ -374,8 +374,7 @@ impl Udp {
         }
         self.domains.free(self.socket(i));
         self.blocks[i] = Block::free(block.generation.wrapping_add(1));
-        let queued = self.live[i as usize].due & due::QUEUED;
-        self.live[i as usize] = Live { due: queued, ..Live::default() };
+        self.live[i as usize] = Live::default();
         cx.count(Counter::Closed);
         self.gauge_blocks(cx);
     }

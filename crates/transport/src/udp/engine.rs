@@ -143,12 +143,16 @@ impl Udp {
     }
 
     pub(super) fn mark(&mut self, i: u32, bits: u32) {
-        let live = &mut self.live[i as usize];
-        live.due |= bits;
-        if live.due & due::QUEUED == 0 {
-            live.due |= due::QUEUED;
-            self.turns.push(i);
+        self.live[i as usize].due |= bits;
+        self.turns.push(i);
+    }
+
+    /// Marks input, of which programs are told in the order in which it came.
+    pub(super) fn mark_input(&mut self, i: u32) {
+        if self.live[i as usize].due & due::READABLE == 0 {
+            self.turns.push_last(i);
         }
+        self.mark(i, due::READABLE);
     }
 
     pub(super) fn socket(&self, i: u32) -> SocketId {
@@ -336,7 +340,6 @@ impl Component for Udp {
             let Some(i) = self.turns.pop() else {
                 break;
             };
-            self.live[i as usize].due &= !due::QUEUED;
             if self.live[i as usize].due & due::SEND != 0 {
                 self.send_datagrams(cx, i, out);
             }

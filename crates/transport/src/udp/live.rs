@@ -8,7 +8,6 @@ use eft_base::{PoolId, RequestId, WireAddress};
 
 /// Bits of [`Live::due`].
 pub(super) mod due {
-    pub const QUEUED: u32 = 1;
     pub const READABLE: u32 = 2;
     pub const WRITABLE: u32 = 4;
     pub const SEND: u32 = 8;

@@ -283,7 +283,7 @@ impl Udp {
         cx.add(Counter::Merged, u64::from(record.newest.count > 1));
         cx.add(Counter::ReceivedBytes, len as u64);
         self.live[i as usize].open_record = Some(record.newest);
-        self.mark(i, due::READABLE);
+        self.mark_input(i);
     }
 }
 

@@ -9,3 +9,4 @@ mod lives;
 mod lost;
 mod segments;
 mod stamps;
+mod turns;
