@@ -1,7 +1,8 @@
 //! `eft bench beside`: what a program that computes loses to traffic: beside eft, and beside the kernel under the same traffic.
 //!
 //! One thread a CPU computes all the time. What it gets done in a second without traffic, less what it gets done with it,
-//! is what the traffic takes: the work of stack and programs, and whatever else they keep a CPU with.
+//! is what the traffic takes: the work of stack and programs, and whatever else they keep a CPU with. Then as many requests as
+//! are answered are made beside it: what the one that computes takes from the traffic.
 
 use super::figure::{Aim, Figure};
 use super::latency::ask;
@@ -24,7 +25,7 @@ pub struct BesideArguments {
     /// Seconds of each load
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
-    /// Requests of 64 bytes a second, on all connections together
+    /// Requests of 64 bytes a second, on all connections together, while a neighbour's loss is measured
     #[arg(long, default_value_t = 1000)]
     rate: u32,
     #[arg(long, default_value_t = 8)]
@@ -36,6 +37,8 @@ pub struct BesideArguments {
 /// Ways to put components into processes, and how much more than to the kernel a neighbour may lose.
 const SETTINGS: [(&str, &str, f64); 3] =
     [("one process each", DEFAULT, 1.2), ("edge", EDGE, 1.1), ("stack", STACK, 1.0)];
+
+const BASELINE: &str = "two kernels over veth";
 
 /// Of the requests that are due, as many must be answered, or the traffic is not the same.
 const ANSWERED: f64 = 0.95;
@@ -54,8 +57,9 @@ pub fn run(arguments: &BesideArguments) -> Result<()> {
     let neighbours = Neighbours::start()?;
     let traffic = Traffic { rate, connections, seconds };
     let mut losses = vec![Vec::new(); sides.len()];
+    let mut rates = vec![Vec::new(); sides.len()];
     for _ in 0..rounds {
-        for (side, losses) in sides.iter().zip(&mut losses) {
+        for ((side, losses), rates) in sides.iter().zip(&mut losses).zip(&mut rates) {
             // Next to each other, since a shared machine's speed varies.
             let alone = neighbours.work_during(|| {
                 std::thread::sleep(Duration::from_secs_f64(seconds));
@@ -63,19 +67,22 @@ pub fn run(arguments: &BesideArguments) -> Result<()> {
             })?;
             let beside = neighbours.work_during(|| traffic.run(side))?;
             losses.push((1.0 - beside / alone) * 100.0 * neighbours.count() as f64);
+            rates.push(traffic.most(side)?);
         }
     }
     drop(neighbours);
-    let kernel = losses.pop().unwrap_or_default();
-    let figures: Vec<Figure> = SETTINGS
-        .iter()
-        .zip(losses)
-        .map(|((name, _, most), losses)| {
-            Figure::new(format!("{name}: loss of a computing neighbour"), "% of a CPU", losses)
-                .beside("two kernels over veth", kernel.clone())
-                .aim(Aim::AtMost(*most))
-        })
-        .collect();
+    let (kernel, kernel_rates) = (losses.pop().unwrap_or_default(), rates.pop().unwrap_or_default());
+    let loss_of = |((name, _, most), losses): (&(&str, &str, f64), Vec<f64>)| {
+        Figure::new(format!("{name}: loss of a computing neighbour"), "% of a CPU", losses)
+            .beside(BASELINE, kernel.clone())
+            .aim(Aim::AtMost(*most))
+    };
+    let rate_of = |((name, _, _), rates): (&(&str, &str, f64), Vec<f64>)| {
+        Figure::new(format!("{name}: requests beside it"), "1/s", rates)
+            .beside(BASELINE, kernel_rates.clone())
+    };
+    let losses = SETTINGS.iter().zip(losses).map(loss_of);
+    let figures: Vec<Figure> = losses.chain(SETTINGS.iter().zip(rates).map(rate_of)).collect();
     let load = format!("{rate} requests a second on {connections} connections, answered in all ways");
     print("beside", &figures, &[load, stolen.describe()], json)
 }
@@ -89,15 +96,26 @@ struct Traffic {
 impl Traffic {
     /// Open loop: so many requests are due in a second, however long answers take.
     fn run(&self, side: &Side) -> Result<()> {
-        let (rate, connections) = (self.rate.to_string(), self.connections.to_string());
-        let address = format!("{}:{ECHO}", side.far);
-        let seconds = self.seconds.to_string();
         let whose = if side.stack.is_some() { "a stack" } else { "the kernel" };
-        let [answered, ..] = ask(host_peer(&["ask", &address, &connections, &seconds, "--rate", &rate])?)?;
+        let answered = self.ask(side, &["--rate", &self.rate.to_string()])?;
         if answered < self.rate as f64 * ANSWERED {
+            let rate = self.rate;
             bail!("{whose} answered only {answered:.0} of {rate} requests a second: choose a lower --rate");
         }
         Ok(())
+    }
+
+    /// Closed loop: how many requests are answered in a second.
+    fn most(&self, side: &Side) -> Result<f64> {
+        self.ask(side, &[])
+    }
+
+    fn ask(&self, side: &Side, how: &[&str]) -> Result<f64> {
+        let address = format!("{}:{ECHO}", side.far);
+        let (connections, seconds) = (self.connections.to_string(), self.seconds.to_string());
+        let words = [&["ask", &address, &connections, &seconds], how].concat();
+        let [answered, ..] = ask(host_peer(&words)?)?;
+        Ok(answered)
     }
 }
 
