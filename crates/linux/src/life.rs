@@ -108,40 +108,12 @@ pub fn wake_elsewhere(pid: u32) {
 /// for one that prepares itself for later: a kernel without preemption looks only at its ticks, 4 ms apart, whether a server that
 /// has been woken is to run instead of an equal.
 pub fn step_aside(pid: u32) {
-    // SAFETY: all zeroes are a valid parameter, and the only one that this policy knows.
-    unsafe {
-        let parameter: libc::sched_param = std::mem::zeroed();
-        libc::sched_setscheduler(pid as i32, libc::SCHED_IDLE, &parameter);
-    }
+    schedule(pid, libc::SCHED_IDLE);
 }
 
 /// Ends that. The kernel takes it for a rise to the niceness of the process (sched(7)), so it needs the right to that.
 pub fn step_forward(pid: u32) {
-    run_in_short_slices(pid);
-}
-
-/// How long a server runs until others that are as deserving have their turn, ns: the least that Linux allows (since 6.12; older
-/// ones ignore it). A thread that yields gives its whole slice away, and servers yield several times for a packet: beside a program
-/// that computes, each yield of a slice of 2.8 ms costs 170 to 260 us even at niceness -11, and one of 100 us costs 13 us.
-const SLICE_NS: u64 = 100_000;
-
-/// Takes short slices, which children inherit. It needs no right.
-pub fn take_short_slices() {
-    run_in_short_slices(0);
-}
-
-/// An ordinary process (SCHED_OTHER) of its niceness, with short slices; 0 is this one.
-fn run_in_short_slices(pid: u32) {
-    let Ok(nice) = getpriority_process(Pid::from_raw(pid as i32)) else { return };
-    // SAFETY: all zeroes are valid attributes, and the kernel reads as many bytes as they say.
-    unsafe {
-        let mut attributes: libc::sched_attr = std::mem::zeroed();
-        attributes.size = size_of::<libc::sched_attr>() as u32;
-        attributes.sched_policy = libc::SCHED_OTHER as u32;
-        attributes.sched_nice = nice;
-        attributes.sched_runtime = SLICE_NS;
-        libc::syscall(libc::SYS_sched_setattr, pid, &raw const attributes, 0);
-    }
+    schedule(pid, libc::SCHED_OTHER);
 }
 
 /// Whether this process has shown that it may raise priorities, so that a child that steps aside can be called back.
@@ -157,6 +129,14 @@ pub fn take_niceness(nice: i32) {
 /// Whether a child that steps aside can be called back.
 pub fn may_step_aside() -> bool {
     MAY_RAISE.load(Ordering::Relaxed)
+}
+
+fn schedule(pid: u32, policy: libc::c_int) {
+    // SAFETY: all zeroes are a valid parameter, and the only one that these policies know.
+    unsafe {
+        let parameter: libc::sched_param = std::mem::zeroed();
+        libc::sched_setscheduler(pid as i32, policy, &parameter);
+    }
 }
 
 /// What [`Witness::ending`] says, from the content of its `stat` (proc_pid_stat(5)).

@@ -100,37 +100,3 @@ fn a_process_that_stepped_aside_can_be_called_back() {
         assert_eq!(forward, libc::SCHED_OTHER);
     }
 }
-
-/// A process's niceness and its slice in ns, which kernels before 6.12 call 0.
-fn share(pid: u32) -> (i32, u64) {
-    // SAFETY: the kernel writes at most the size that it is told.
-    unsafe {
-        let mut attributes: libc::sched_attr = std::mem::zeroed();
-        let size = size_of::<libc::sched_attr>();
-        assert_eq!(libc::syscall(libc::SYS_sched_getattr, pid, &raw mut attributes, size, 0), 0);
-        (attributes.sched_nice, attributes.sched_runtime)
-    }
-}
-
-#[test]
-fn slices_are_short_and_a_niceness_is_kept() {
-    let mut child = Command::new("nice").args(["-n", "3", "cat"]).stdin(Stdio::piped()).spawn().unwrap();
-    let until = Instant::now() + Duration::from_secs(20);
-    while share(child.id()).0 == share(0).0 {
-        assert!(Instant::now() < until, "it never took its niceness");
-        std::thread::yield_now();
-    }
-    let (nice, before) = share(child.id());
-    run_in_short_slices(child.id());
-    let first = share(child.id());
-    step_aside(child.id());
-    step_forward(child.id());
-    let last = share(child.id());
-    child.kill().unwrap();
-    child.wait().unwrap();
-    assert_eq!(first.0, nice);
-    assert!(first.1 == SLICE_NS || before == 0 && first.1 == 0, "{before} and {} ns", first.1);
-    if rustix::process::geteuid().is_root() {
-        assert_eq!(last, first, "after it stepped aside");
-    }
-}

@@ -326,10 +326,9 @@ impl Founded {
 /// either.
 const NICE: i32 = -11;
 
-/// Sets the niceness, and short slices, which servers inherit. Without the privilege they queue like any program.
+/// Sets the niceness, which servers inherit. Without the privilege they queue like any program.
 fn raise_priority() {
     life::take_niceness(NICE);
-    life::take_short_slices();
 }
 
 /// Descriptors for which the kernel's table has room from the start.
