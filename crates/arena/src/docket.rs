@@ -84,6 +84,8 @@ fn digest(content: &[u64]) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finding {
     Nothing,
+    /// An input ran then. It will not run again if it kills once more.
+    Blamed,
     /// An input has killed twice, and will not run again. The block is that of a connection that has had too many such inputs.
     Condemned(Option<u32>),
 }
@@ -106,6 +108,7 @@ impl Docket {
                 docket.put(SUSPECT, [0; 2]);
             } else {
                 docket.put(SUSPECT, running);
+                finding = Finding::Blamed;
             }
         }
         docket.clear();
@@ -177,6 +180,12 @@ impl Docket {
             self.put(n, [0; 2]);
         }
     }
+}
+
+/// Whether an input ran when an arena began with these bytes.
+pub fn has_running(head: &[u8]) -> bool {
+    let name = head.get(AT + RUNNING * 8..AT + RUNNING * 8 + 8);
+    name.is_some_and(|name| name != [0; 8])
 }
 
 /// Records that the running input is not to blame for the owner's death.

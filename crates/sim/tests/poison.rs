@@ -37,6 +37,8 @@ fn a_segment_that_kills_tcp_each_time_ends_its_own_connection_at_most() {
         // Two deaths for each of three segments, and one if the first came with others.
         assert!(stack.poisoned <= 8, "seed {seed}: {} deaths", stack.poisoned);
         assert_eq!(stack.crashes, stack.poisoned, "seed {seed}");
+        let blamed = stack.counter(ComponentId::TCP, "blamed_inputs");
+        assert_eq!(blamed, stack.poisoned, "seed {seed}: each death has an input");
         assert!(stack.poisoned < 2 || stack.counter(ComponentId::TCP, "drop_fatal") > 0, "seed {seed}");
         for side in 0..2 {
             let sound = s.applications[side].streams.iter().filter(|t| t.error == 0 && t.is_done()).count();

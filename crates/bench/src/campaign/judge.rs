@@ -1,5 +1,6 @@
 //! The outcome of one fault.
 
+use super::blame::Blame;
 use eft_linux::inject::Kind;
 use serde_json::{Value, json};
 
@@ -53,6 +54,8 @@ pub struct Trial {
     /// Answers to requests, and late ones.
     pub answers: (u64, u64),
     pub window: Vec<(f64, f64)>,
+    /// Of a death that counts as a failure.
+    pub blame: Option<Blame>,
     pub outcome: Outcome,
 }
 
@@ -76,6 +79,7 @@ impl Trial {
             pause: 0.0,
             answers: (0, 0),
             window: Vec::new(),
+            blame: None,
             outcome: Outcome::Transparent,
         }
     }
@@ -128,7 +132,7 @@ impl Trial {
             "struck": self.struck, "died": self.died, "others_died": self.others_died, "lost": self.lost_parts,
             "damaged_bytes": self.damaged, "stuck": self.stuck, "replaced_by_hand": self.helped, "hopeless": self.is_hopeless,
             "pause_ms": self.pause, "answers": self.answers.0, "late_answers": self.answers.1,
-            "outcome": self.outcome.name(),
+            "failure": self.blame.map(Blame::to_json), "outcome": self.outcome.name(),
         })
     }
 }

@@ -3,6 +3,7 @@
 //! The measures are NewtOS's (Hruby et al., "Keep Net Working", DSN 2012, section VI): how many faults were not
 //! noticed, how many cost connections, how many a restart by hand. The faults are those of `eft inject`.
 
+mod blame;
 mod content;
 mod evidence;
 mod judge;
@@ -20,13 +21,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use eft_base::Random;
-use eft_linux::inject::{FREE, KINDS, Kind, SUPERVISOR, in_stack, inject};
+use eft_linux::inject::{FREE, KINDS, Kind, SUPERVISOR, Strike, in_stack, inject};
 use eft_linux::operator;
 use serde_json::{Value, json};
 
 use super::interrupt;
 use super::service::Service;
 use super::stolen::Stolen;
+use blame::Watch;
 use judge::{Outcome, Trial};
 use loads::Loads;
 use pulse::Pulse;
@@ -292,21 +294,20 @@ impl Campaign {
         self.is_reborn(component, generation, REBIRTH)
     }
 
-    /// Breaks a component, and says what was done and when, if that is known.
-    fn inject(&self, component: &str, kind: Kind, seed: u64) -> Result<(String, Option<Duration>)> {
+    /// Breaks a component.
+    fn inject(&self, component: &str, kind: Kind, seed: u64) -> Result<Strike> {
         if component != SUPERVISOR {
-            let injected = in_stack(&self.service.name, component, kind, seed)?;
-            return Ok((injected.what, Some(self.pulse.time(injected.at))));
+            return Ok(in_stack(&self.service.name, component, kind, seed)?.strike);
         }
         // The supervisor is this process's child: as its debugger, too, it would take its stops for its end.
-        let mut command = Command::new(super::stack::exe()?);
+        let (mut command, asked) = (Command::new(super::stack::exe()?), Instant::now());
         command.args(["inject", "--json", "--name", &self.service.name, component, kind.name()]);
         let output = command.args(["--seed", &seed.to_string()]).output().context("eft inject")?;
         if !output.status.success() {
             bail!("{}", String::from_utf8_lossy(&output.stderr).trim());
         }
         let said: Value = serde_json::from_slice(&output.stdout).context("eft inject")?;
-        Ok((said["what"].as_str().unwrap_or_default().into(), None))
+        Ok(Strike { what: said["what"].as_str().unwrap_or_default().into(), at: asked, durable: None })
     }
 
     /// Injects one fault and reports the outcome.
@@ -316,12 +317,14 @@ impl Campaign {
         let (lost, damaged, answers) =
             (self.loads.lost(), self.loads.damaged(), self.loads.answers(Instant::now()).0);
         let mut trial = Trial::new(component, kind, seed, self.loads.established());
+        let mut watch = Watch::begin(&self.service.name, component, kind)?;
         let mut begin = self.pulse.now();
         match self.inject(component, kind, seed) {
-            Ok((what, at)) => {
-                trial.what = what;
+            Ok(strike) => {
                 // What stands still while a debugger leads a server to where it breaks does not wait for a successor.
-                begin = at.unwrap_or(begin);
+                begin = self.pulse.time(strike.at);
+                watch.struck(&strike);
+                trial.what = strike.what;
             }
             // A server that has nothing to break, or did nothing meanwhile: no fault, and no success either.
             Err(why) => {
@@ -341,6 +344,7 @@ impl Campaign {
             let then = before.iter().find(|b| b.name == c.name).map_or(0, |b| b.generation);
             c.name != component && c.generation > then
         };
+        trial.blame = watch.end(self.generation(component)?.0)?;
         trial.helped += self.senseless.take();
         // If we replaced components ourselves, their deaths do not count.
         trial.others_died = if trial.helped > 1 { 0 } else { after.iter().filter(reborn).count() as u64 };

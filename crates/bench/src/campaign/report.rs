@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use eft_linux::inject::KINDS;
 use serde_json::{Value, json};
 
+use super::blame::Blame;
 use super::judge::{Outcome, Trial};
 use super::picture;
 use crate::figure::{Aim, Figure};
@@ -23,7 +24,9 @@ pub fn print(trials: &[Trial], remark: String, folder: Option<&Path>, as_json: b
         trials.iter().filter(|t| t.is_effective()).count(),
         trials.iter().filter(|t| t.hits_payload()).map(|t| t.damaged).sum::<u64>(),
     );
-    let mut notes = vec![totals, remark];
+    let mut notes = vec![totals];
+    notes.extend(blames(trials));
+    notes.push(remark);
     if !as_json {
         let heading = [
             "COMPONENT",
@@ -81,6 +84,37 @@ fn living(trials: &[&Trial], spared: u64) -> Vec<f64> {
     if open == 0 { Vec::new() } else { vec![100.0 * (1.0 - lost as f64 / open as f64).max(0.0)] }
 }
 
+/// What became of failures, if there are any.
+fn blames(trials: &[Trial]) -> Option<String> {
+    let all = || trials.iter().filter_map(|t| t.blame);
+    let count = |f: fn(&Blame) -> bool| all().filter(f).count();
+    (all().count() > 0).then(|| {
+        format!(
+            "{} failures, {} of them while an input ran that the server names; inputs blamed: {}; successors recorded: {}",
+            all().count(),
+            count(|b| b.ran),
+            count(|b| b.named),
+            count(|b| b.recorded == Some(true)),
+        )
+    })
+}
+
+/// Each failure must be as useful to who looks for its cause as it can be.
+fn failures(trials: &[Trial]) -> Vec<Figure> {
+    let all: Vec<Blame> = trials.iter().filter(|t| t.struck).filter_map(|t| t.blame).collect();
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let figure = |what, f: fn(&Blame) -> bool| {
+        let count = all.iter().filter(|b| f(b)).count() as f64;
+        Figure::new(what, "failures", vec![count]).aim(Aim::AtMost(0.0))
+    };
+    vec![
+        figure("failures that blame another input", Blame::is_wrong),
+        figure("failures with no recorded successor", |b| b.recorded == Some(false)),
+    ]
+}
+
 fn figures(trials: &[Trial]) -> Vec<Figure> {
     let struck = || trials.iter().filter(|t| t.struck);
     if struck().count() == 0 {
@@ -124,6 +158,7 @@ fn figures(trials: &[Trial]) -> Vec<Figure> {
             Figure::new("answers within 50 ms around a crash", "%", vec![share]).aim(Aim::AtLeast(99.0)),
         );
     }
+    figures.extend(failures(trials));
     figures
 }
 
@@ -151,3 +186,6 @@ fn write(trials: &[Trial], folder: &Path) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

@@ -37,9 +37,9 @@ pub fn run(arguments: &InjectArguments) -> Result<()> {
     match arguments.json {
         true => println!(
             "{}",
-            json!({ "component": component, "kind": kind, "pid": injected.pid, "seed": seed, "what": injected.what })
+            json!({ "component": component, "kind": kind, "pid": injected.pid, "seed": seed, "what": injected.strike.what })
         ),
-        false => println!("{component} (process {}): {} (seed {seed})", injected.pid, injected.what),
+        false => println!("{component} (process {}): {} (seed {seed})", injected.pid, injected.strike.what),
     }
     Ok(())
 }

@@ -12,6 +12,9 @@ const ATTEMPTS: usize = 2000;
 /// Bytes above the end of the stack in which frames lie that will be returned to.
 const STACK_IN_USE: u64 = 2048;
 
+/// Bytes with which its durable state begins, and which say what is in it.
+const DURABLE_HEAD: usize = 4096;
+
 /// A part of a server's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -154,6 +157,14 @@ impl Memory {
             }
         }
         Ok((place.0, place.1 + random.below(8)))
+    }
+
+    /// The begin of the durable state, if there is one.
+    pub fn durable_head(&self) -> Option<Vec<u8>> {
+        let arena = self.mappings.iter().find(|m| Part::Arena.holds(m))?;
+        let mut head = vec![0; DURABLE_HEAD];
+        self.bytes.read_exact_at(&mut head, arena.range.start).ok()?;
+        Some(head)
     }
 
     /// A random byte of the frames above the end of the stack.

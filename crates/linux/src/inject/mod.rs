@@ -125,11 +125,13 @@ impl Kind {
 pub struct Strike {
     pub what: String,
     pub at: Instant,
+    /// Of one that breaks at a random instruction: the begin of its durable state there, if it has one.
+    pub durable: Option<Vec<u8>>,
 }
 
 impl Strike {
     fn now(what: String) -> Strike {
-        Strike { what, at: Instant::now() }
+        Strike { what, at: Instant::now(), durable: None }
     }
 }
 
@@ -231,7 +233,7 @@ fn at_a_random_instruction(process: &Process, kind: Kind, random: &mut Random) -
         }
         _ => (format!("SIGABRT {place}"), libc::SIGABRT),
     };
-    let strike = Strike::now(what);
+    let strike = Strike { durable: memory.durable_head(), ..Strike::now(what) };
     tracee.release(signal);
     Ok(strike)
 }

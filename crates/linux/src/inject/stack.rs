@@ -15,11 +15,10 @@ const SKIP_MAX: u64 = 16;
 /// How long the broken message is awaited.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What was done, when, and to which process.
+/// What was done, and to which process.
 pub struct Injected {
     pub pid: u32,
-    pub what: String,
-    pub at: Instant,
+    pub strike: Strike,
 }
 
 /// Informs the supervisor of the fault, and injects it.
@@ -34,11 +33,11 @@ pub fn in_stack(stack: &str, component: &str, kind: Kind, seed: u64) -> Result<I
     });
     let (answer, _) = operator::ask(stack, &request)?;
     let pid = process(&answer)?;
-    let Strike { what, at } = match kind.fault() {
+    let strike = match kind.fault() {
         Some(_) => Strike::now(await_strike(stack, component, before, kind)?),
         None => super::inject(pid, kind, &mut random).map_err(|e| error!(Refused, "{component}: {e}"))?,
     };
-    Ok(Injected { pid, what, at })
+    Ok(Injected { pid, strike })
 }
 
 fn in_supervisor(stack: &str, kind: Kind, random: &mut Random) -> Result<Injected> {
@@ -54,9 +53,8 @@ fn in_supervisor(stack: &str, kind: Kind, random: &mut Random) -> Result<Injecte
     }
     let (answer, _) = operator::ask(stack, &json!({ "op": "ps" }))?;
     let pid = process(&answer)?;
-    let Strike { what, at } =
-        super::inject(pid, kind, random).map_err(|e| error!(Refused, "{SUPERVISOR}: {e}"))?;
-    Ok(Injected { pid, what, at })
+    let strike = super::inject(pid, kind, random).map_err(|e| error!(Refused, "{SUPERVISOR}: {e}"))?;
+    Ok(Injected { pid, strike })
 }
 
 fn process(answer: &Value) -> Result<u32> {

@@ -110,4 +110,6 @@ eft_component::counters! {
     Rebirths => "rebirths",
     /// Payloads of which some was not as it had arrived after it was copied into a ring, and was copied in another way.
     CopiedAgain => "copied_again",
+    /// Predecessors that failed while an input ran.
+    Blamed => "blamed_inputs",
 }

@@ -38,6 +38,11 @@ pub fn acquit(arena: &Segment) {
     docket::acquit(arena);
 }
 
+/// Whether an input ran that a successor would blame, when tcp's arena began with these bytes.
+pub fn has_running_input(head: &[u8]) -> bool {
+    docket::has_running(head)
+}
+
 /// Bytes of the arena for `config`.
 pub fn arena_len(config: &TcpConfig) -> usize {
     LAYOUT.arena_len(config.connections)

@@ -104,6 +104,8 @@ pub struct Tcp {
     is_fatal: bool,
     /// A connection that is given up, since an input of it has killed two predecessors.
     pub(super) doomed: Option<u32>,
+    /// The predecessor failed while an input ran.
+    blames: bool,
     /// Finding at the opening, to be counted as soon as the status page is available.
     found: Option<bool>,
     pub(super) quarantined: u64,
@@ -172,9 +174,10 @@ impl Tcp {
             last: None,
             ip_seen: false,
             is_fatal: false,
+            blames: finding != Finding::Nothing,
             doomed: match finding {
                 Finding::Condemned(block) => block,
-                Finding::Nothing => None,
+                Finding::Blamed | Finding::Nothing => None,
             },
             quarantined,
             lost,
@@ -204,6 +207,7 @@ impl Tcp {
             }
             cx.add(Counter::Quarantined, self.quarantined);
             cx.add(Counter::Mended, self.mended);
+            cx.add(Counter::Blamed, self.blames as u64);
             self.limit_waits(cx.now);
             self.gauge_blocks(cx);
             self.gauge_open(cx);

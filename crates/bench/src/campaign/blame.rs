@@ -1,0 +1,87 @@
+//! Whether a successor blames the input that ran when its predecessor failed, and is recorded.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use eft_component::Component;
+use eft_linux::inject::{Kind, Strike};
+use eft_linux::operator;
+use eft_messages::ComponentId;
+use eft_transport::tcp::{self, Tcp};
+use serde_json::{Value, json};
+
+use crate::counters::counters;
+
+/// Servers that are recorded after a failure.
+const RECORDED: [&str; 4] = ["ip", "filter", "tcp", "udp"];
+/// How often tcp has blamed an input.
+const BLAMED: &str = "blamed_inputs";
+
+/// What became of a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blame {
+    /// An input ran when the server broke. None does between two of them, and only tcp names those that run.
+    pub ran: bool,
+    /// The successor blames an input.
+    pub named: bool,
+    /// The successor is recorded; `None`: servers like it never are.
+    pub recorded: Option<bool>,
+}
+
+impl Blame {
+    /// An input that ran was not blamed, or one that did not run was.
+    pub fn is_wrong(&self) -> bool {
+        self.ran != self.named
+    }
+
+    pub fn to_json(self) -> Value {
+        json!({ "input_ran": self.ran, "input_blamed": self.named, "successor_recorded": self.recorded })
+    }
+}
+
+/// Looks at a failure from before it until a successor works.
+pub struct Watch {
+    stack: String,
+    component: String,
+    ran: bool,
+    /// How often an input was blamed before; `None`: this is no failure.
+    before: Option<u64>,
+}
+
+impl Watch {
+    pub fn begin(stack: &str, component: &str, kind: Kind) -> Result<Watch> {
+        let before = if kind.counts() { Some(blamed(stack, component)?) } else { None };
+        Ok(Watch { stack: stack.into(), component: component.into(), ran: false, before })
+    }
+
+    pub fn struck(&mut self, strike: &Strike) {
+        self.ran = strike.durable.as_deref().is_some_and(tcp::has_running_input);
+    }
+
+    /// `generation`: the successor's.
+    pub fn end(self, generation: u64) -> Result<Option<Blame>> {
+        let Some(before) = self.before else { return Ok(None) };
+        let named = blamed(&self.stack, &self.component)? > before;
+        let recording = recording(&self.stack, &self.component, generation);
+        Ok(Some(Blame { ran: self.ran, named, recorded: recording.map(|path| path.exists()) }))
+    }
+}
+
+fn recording(stack: &str, component: &str, generation: u64) -> Option<PathBuf> {
+    let file = format!("crashes/{component}-{generation}.eftrec");
+    RECORDED.contains(&component).then(|| operator::stack_dir(stack).join(file))
+}
+
+/// How often a component has blamed an input.
+fn blamed(stack: &str, component: &str) -> Result<u64> {
+    let all = counters(stack, names).context("the blamed inputs")?;
+    Ok(all.get(component).and_then(|c| c.get(BLAMED)).and_then(Value::as_u64).unwrap_or(0))
+}
+
+/// Only tcp names the input that runs.
+fn names(peer: ComponentId) -> &'static [&'static str] {
+    if peer == ComponentId::TCP { Tcp::COUNTERS } else { &[] }
+}
+
+#[cfg(test)]
+mod tests;

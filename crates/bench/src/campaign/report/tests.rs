@@ -1,0 +1,37 @@
+use super::*;
+use eft_linux::inject::Kind;
+
+/// A failure of tcp, of which its successor knows this.
+fn failure(ran: bool, named: bool, recorded: bool) -> Trial {
+    let mut trial = Trial::new("tcp", Kind::Failure, 1, 16);
+    trial.died = true;
+    trial.blame = Some(Blame { ran, named, recorded: Some(recorded) });
+    trial
+}
+
+/// What is counted of failures, as far as it misses its aim.
+fn missed(trials: &[Trial]) -> Vec<(String, f64)> {
+    let all = figures(trials).into_iter().filter(|f| f.unit == "failures" && f.median() > 0.0);
+    all.map(|f| (f.what.clone(), f.median())).collect()
+}
+
+#[test]
+fn a_failure_whose_input_nobody_blames_misses_the_aim() {
+    let well = [failure(true, true, true), failure(false, false, true)];
+    assert_eq!(missed(&well), []);
+    let note = blames(&well).unwrap();
+    assert!(
+        note.starts_with("2 failures, 1 of them while")
+            && note.ends_with("blamed: 1; successors recorded: 2")
+    );
+    let badly = [failure(true, false, true), failure(true, true, false), failure(false, true, true)];
+    let misses = [("failures that blame another input", 2.0), ("failures with no recorded successor", 1.0)];
+    assert_eq!(missed(&badly), misses.map(|(what, count)| (what.to_string(), count)));
+}
+
+#[test]
+fn deaths_from_outside_are_no_failures() {
+    let trials = [Trial::new("tcp", Kind::Null, 1, 16)];
+    assert_eq!(blames(&trials), None);
+    assert!(figures(&trials).iter().all(|f| f.unit != "failures"));
+}
