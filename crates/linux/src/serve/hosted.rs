@@ -6,6 +6,7 @@ use eft_base::Instant;
 use eft_channel::Shared;
 use eft_channel::notify::Doorbell;
 use eft_channel::status::Status;
+use eft_component::server::FRAME_COUNTERS;
 use eft_messages::ComponentId;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -73,4 +74,11 @@ pub trait Hosted {
 
     /// Carries out what its engine still has to do before it ends.
     fn end(&mut self);
+}
+
+/// Which counters of an engine with these counters of its own count the bytes that it moves.
+pub fn counters_of_bytes(own: &[&str]) -> Vec<usize> {
+    const NAMES: [&str; 4] = ["bytes_in", "bytes_out", "received_bytes", "sent_bytes"];
+    let named = |name: &&str| NAMES.contains(name);
+    (0..own.len()).filter(|i| named(&own[*i])).map(|i| FRAME_COUNTERS.len() + i).collect()
 }

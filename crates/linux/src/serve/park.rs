@@ -42,6 +42,8 @@ pub struct Sleeper<'a> {
     pub control: BorrowedFd<'a>,
     /// The descriptors of its surroundings.
     pub descriptors: Vec<BorrowedFd<'a>>,
+    /// Its counters of bytes that it has moved.
+    pub bytes: Vec<usize>,
 }
 
 /// What is known of a server while it sleeps.
@@ -59,6 +61,14 @@ struct Asleep {
     ready: bool,
     /// Whether it has ended and so sleeps for good.
     retired: bool,
+    bytes: Vec<usize>,
+}
+
+impl Asleep {
+    /// Bytes that it has moved so far.
+    fn moved(&self) -> u64 {
+        self.bytes.iter().fold(0, |sum, counter| sum.wrapping_add(self.status.get(*counter)))
+    }
 }
 
 /// What a descriptor of the set is to its server; the other bits hold the server's number.
@@ -116,6 +126,7 @@ impl Parking {
                 devices_watched: true,
                 ready: true,
                 retired: false,
+                bytes: sleeper.bytes,
             }
         });
         Ok(Parking {
@@ -258,7 +269,8 @@ impl Parking {
         loop {
             rustix::thread::sched_yield();
             let now = clock::now();
-            self.crowd.yielded(before, now);
+            let servers = &self.servers;
+            self.crowd.yielded(before, now, || servers.iter().map(Asleep::moved).sum());
             before = now;
             if has_work() || (self.epoll.is_some() && self.poll_descriptors(Some(Duration::ZERO))) {
                 return true;

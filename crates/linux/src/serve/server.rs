@@ -1,7 +1,7 @@
 //! One server: its control socket, its surroundings, and its [`Server::step`]. [`super::process`] decides which of a
 //! process's servers has its turn.
 
-use super::hosted::Hosted;
+use super::hosted::{Hosted, counters_of_bytes};
 use super::live::Live;
 use super::missing::MissingPools;
 use super::park::{self, Sleeper};
@@ -99,6 +99,7 @@ impl<C: Component, S: Surroundings<C>> Hosted for Running<C, S> {
             eventfd,
             control: self.control.as_fd(),
             descriptors: self.live.surroundings.descriptors(),
+            bytes: counters_of_bytes(C::COUNTERS),
         })
     }
 

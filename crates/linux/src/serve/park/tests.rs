@@ -7,8 +7,13 @@ use rustix::event::{EventfdFlags, eventfd};
 fn sleeper(status: &Status) -> (Parking, Shared<Doorbell>, OwnedFd, OwnedFd) {
     let (supervisor, control) = scm::pair().unwrap();
     let eventfd = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
-    let sleeper =
-        Sleeper { status: status.clone(), eventfd, control: control.as_fd(), descriptors: Vec::new() };
+    let sleeper = Sleeper {
+        status: status.clone(),
+        eventfd,
+        control: control.as_fd(),
+        descriptors: Vec::new(),
+        bytes: Vec::new(),
+    };
     let parking = Parking::new(vec![sleeper]).unwrap();
     // SAFETY: Doorbell is one atomic.
     let bell = unsafe { Segment::heap(4096).shared::<Doorbell>(0) }.unwrap();

@@ -46,7 +46,13 @@ impl Hosted for Fake {
     fn sleeper(&mut self) -> Result<Sleeper<'_>> {
         let descriptors: Vec<BorrowedFd> = self.device.iter().map(AsFd::as_fd).collect();
         let eventfd = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
-        Ok(Sleeper { status: self.status.clone(), eventfd, control: self.control.1.as_fd(), descriptors })
+        Ok(Sleeper {
+            status: self.status.clone(),
+            eventfd,
+            control: self.control.1.as_fd(),
+            descriptors,
+            bytes: Vec::new(),
+        })
     }
 
     fn sleeps_on(&mut self, _: &Arc<OwnedFd>) {}
