@@ -7,6 +7,9 @@ use crate::sample::Traffic;
 /// A field of [`Traffic`] and the counters that it is the sum of.
 pub type Indicator = (&'static [&'static str], fn(&mut Traffic) -> &mut u64);
 
+/// The counters of the bytes that a component moves, whatever its role.
+pub const BYTES: [&str; 4] = ["received_bytes", "sent_bytes", "bytes_in", "bytes_out"];
+
 const TCP: &[Indicator] = &[
     (&["received_bytes"], |t| &mut t.received_bytes),
     (&["sent_bytes"], |t| &mut t.sent_bytes),

@@ -7,6 +7,7 @@ use eft_channel::Shared;
 use eft_channel::notify::Doorbell;
 use eft_channel::status::Status;
 use eft_component::server::FRAME_COUNTERS;
+use eft_cores::counted::BYTES;
 use eft_messages::ComponentId;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -78,7 +79,5 @@ pub trait Hosted {
 
 /// Which counters of an engine with these counters of its own count the bytes that it moves.
 pub fn counters_of_bytes(own: &[&str]) -> Vec<usize> {
-    const NAMES: [&str; 4] = ["bytes_in", "bytes_out", "received_bytes", "sent_bytes"];
-    let named = |name: &&str| NAMES.contains(name);
-    (0..own.len()).filter(|i| named(&own[*i])).map(|i| FRAME_COUNTERS.len() + i).collect()
+    (0..own.len()).filter(|i| BYTES.contains(&own[*i])).map(|i| FRAME_COUNTERS.len() + i).collect()
 }

@@ -61,6 +61,7 @@ struct Asleep {
     ready: bool,
     /// Whether it has ended and so sleeps for good.
     retired: bool,
+    /// Its counters of bytes that it has moved.
     bytes: Vec<usize>,
 }
 

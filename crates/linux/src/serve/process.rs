@@ -222,7 +222,7 @@ impl Process {
             || awake().any(|server| server.has_urgent_work()),
             || awake().any(|server| server.has_work()),
         );
-        self.is_thorough = !self.has_urgent_work();
+        self.is_thorough = self.servers.len() > 1 && !self.has_urgent_work();
         self.look_around();
     }
 }
