@@ -25,11 +25,30 @@ pub fn ask_no_more() {
     MAY_ASK.store(false, Ordering::Relaxed);
 }
 
-/// EFAULT for unreadable memory: asks the kernel, for rare calls.
+/// How far below its top the main thread's stack is looked for: no mapping of another kind is nearer, since the kernel leaves
+/// at least 128 MB for that stack (`mmap_base`).
+const STACK_LOOKED_AT: usize = 64 << 20;
+
+/// Whether these bytes lie in the main thread's stack, above this function and below what the kernel put there for the program:
+/// all of that is mapped.
+fn is_on_main_stack(start: usize, len: usize) -> bool {
+    let here = 0u8;
+    // SAFETY: a lookup.
+    let top = unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
+    is_in_use(&raw const here as usize, top, start, len)
+}
+
+/// Whether bytes lie in the used part of a stack whose top is at `top`, for a function that runs at `here`.
+fn is_in_use(here: usize, top: usize, start: usize, len: usize) -> bool {
+    let runs_on_it = top.checked_sub(here).is_some_and(|used| used < STACK_LOOKED_AT);
+    runs_on_it && start >= here && start.checked_add(len).is_some_and(|end| end <= top)
+}
+
+/// EFAULT for unreadable memory: asks the kernel, unless it is a variable of the main thread, as options mostly are.
 pub fn readable<T>(pointer: *const T, len: usize) -> Result<()> {
     let mut bytes = [0u8; 128];
     plausible(pointer, len)?;
-    if !MAY_ASK.load(Ordering::Relaxed) {
+    if !MAY_ASK.load(Ordering::Relaxed) || is_on_main_stack(pointer as usize, len) {
         return Ok(());
     }
     let ours = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: len.min(128) };
@@ -87,4 +106,27 @@ pub fn map_over(fd: c_int, place: *mut u8, len: usize) -> Result<()> {
     let args = [place as usize, len, libc::PROT_READ as usize, flags, fd as usize, 0];
     // SAFETY: the caller's place is a mapping of this length, of the same kind of memory.
     unsafe { call(libc::SYS_mmap, args).map(drop) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_used_part_of_the_main_stack_needs_no_question() {
+        let (here, top) = (0x7ffd_0000_1000, 0x7ffd_0002_0000);
+        assert!(is_in_use(here, top, here, 4) && is_in_use(here, top, top - 4, 4));
+        assert!(!is_in_use(here, top, here - 1, 4), "below what is used");
+        assert!(!is_in_use(here, top, top - 3, 4), "beyond the top");
+        assert!(!is_in_use(here, top, here, usize::MAX), "so many are nowhere");
+        assert!(!is_in_use(0x7f00_0000_0000, top, here, 4), "it runs on another stack");
+        assert!(!is_in_use(top + 1, top, top + 2, 4), "nothing is known of the top");
+    }
+
+    #[test]
+    fn another_threads_stack_is_not_the_main_one() {
+        let value = 7u32;
+        assert!(!is_on_main_stack(&raw const value as usize, 4), "tests run in threads of their own");
+        assert_eq!(readable(&raw const value, 4), Ok(()));
+    }
 }
