@@ -111,7 +111,7 @@ pub struct Limits {
     pub sockets_per_domain: usize,
     /// Listeners of one domain.
     pub listeners_per_domain: usize,
-    /// TCP connections of the whole stack, those in TIME_WAIT too.
+    /// Connections of each tcp, those in TIME_WAIT too.
     pub connections: usize,
 }
 

@@ -2,10 +2,10 @@
 
 use super::{ComponentSpec, EDGES, EdgeSpec, Topology, named};
 use crate::scheduling::{PolicyName, SchedulingError};
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use eft_channel::dirty::DIRTY_SLOTS;
 use eft_channel::socket::INSTANCES_MAX;
-use eft_messages::Role;
+use eft_messages::{ComponentId, Role};
 use thiserror::Error;
 
 /// The components that no stack works without.
@@ -21,6 +21,8 @@ pub enum TopologyError {
     UnknownComponent(String),
     #[error("component `{0}`: there may be {INSTANCES_MAX} of a role")]
     TooManyOfRole(String),
+    #[error("component `{name}`: there is no `{lower}`; instances are numbered without a gap")]
+    Gap { name: String, lower: String },
     #[error("component `{0}` is named twice")]
     ComponentTwice(String),
     #[error("component `{0}` is dedicated but has no `cpu`")]
@@ -73,6 +75,7 @@ impl Topology {
         for (i, component) in self.component.iter().enumerate() {
             component.check(&self.component[..i])?;
         }
+        self.check_that_no_instance_is_missing()?;
         for needed in NEEDED.map(Role::name) {
             require(self.has(needed), || TopologyError::ComponentMissing(needed))?;
         }
@@ -113,6 +116,16 @@ impl Topology {
                 let is_drawn = self.edge.iter().any(|e| e.joins(x, y));
                 require(is_drawn, || TopologyError::EdgeMissing([x.clone(), y.clone()]))?;
             }
+        }
+        Ok(())
+    }
+
+    /// A port's owner is found by its number among all instances.
+    fn check_that_no_instance_is_missing(&self) -> Result {
+        for id in self.transports() {
+            let Some(instance) = id.instance.checked_sub(1) else { continue };
+            let lower = ComponentId { instance, ..id }.to_string();
+            require(self.has(&lower), || TopologyError::Gap { name: id.to_string(), lower })?;
         }
         Ok(())
     }

@@ -127,3 +127,15 @@ fn scheduling_is_checked_with_the_rest() {
     let alone = Topology::parse(&format!("{without}\n[scheduling]\n"));
     assert!(alone.unwrap_err().to_string().contains("add [[component]]"));
 }
+
+#[test]
+fn several_transports_are_numbered_without_a_gap() {
+    let spread = include_str!("../../../../topologies/spread.toml");
+    let names: Vec<String> =
+        Topology::parse(spread).unwrap().transports().iter().map(ToString::to_string).collect();
+    assert_eq!(names, ["tcp", "tcp1", "udp", "udp1"]);
+    let gap = TopologyError::Gap { name: "tcp2".into(), lower: "tcp1".into() };
+    assert_eq!(Topology::parse(&spread.replace("tcp1", "tcp2")).unwrap_err(), gap);
+    let only_second = DEFAULT.replace("\"udp\"", "\"udp1\"");
+    assert!(Topology::parse(&only_second).unwrap_err().to_string().contains("there is no `udp`"));
+}
