@@ -78,7 +78,7 @@ impl Ip {
             }
             _ => {}
         }
-        let Some(peer) = self.lanes.transport_of(a.question.protocol) else {
+        let Some(peer) = self.lanes.transport_of(a.question.protocol, a.question.destination_port) else {
             return self.refuse_protocol(cx, a, out);
         };
         let message = IpToTransport::Deliver {

@@ -206,7 +206,8 @@ impl Ip {
 
     /// The transport that sent a quoted packet.
     fn sender_of(&self, quoted: &Quoted) -> Option<ComponentId> {
-        self.lanes.transport_of(quoted.protocol).filter(|_| self.routes.is_ours(quoted.source))
+        let sender = self.lanes.transport_of(quoted.protocol, quoted.source_port);
+        sender.filter(|_| self.routes.is_ours(quoted.source))
     }
 
     /// What an ICMP error is about. `None`: it quotes too little, or a fragment without ports.

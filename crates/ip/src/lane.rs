@@ -2,8 +2,9 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::ops::Range;
 use eft_base::wire::{PROTOCOL_TCP, PROTOCOL_UDP};
-use eft_base::{PacketRef, RequestId};
+use eft_base::{PacketRef, RequestId, ports};
 use eft_channel::Seen;
 use eft_messages::transport::IpToTransport;
 use eft_messages::{ComponentId, Role};
@@ -40,36 +41,51 @@ impl Lane {
 
 /// The lanes of all transports that the configuration names or that were connected at least once, in the order of their ids.
 #[derive(Default)]
-pub(crate) struct Lanes(pub Vec<(ComponentId, Lane)>);
+pub(crate) struct Lanes {
+    pub all: Vec<(ComponentId, Lane)>,
+    /// Where among them those of tcp and of udp are.
+    tcp: Range<usize>,
+    udp: Range<usize>,
+}
 
 impl Lanes {
     /// These transports belong to the stack: one that is not connected is dead.
     pub fn expect(&mut self, peers: impl Iterator<Item = ComponentId>) {
         for peer in peers {
-            if let Err(i) = self.0.binary_search_by_key(&peer, |(id, _)| *id) {
-                self.0.insert(i, (peer, Lane::default()));
+            if let Err(i) = self.all.binary_search_by_key(&peer, |(id, _)| *id) {
+                self.insert(i, peer);
             }
         }
     }
 
     /// A transport is connected, for the first time or again.
     pub fn reborn(&mut self, peer: ComponentId) {
-        match self.0.binary_search_by_key(&peer, |(id, _)| *id) {
-            Ok(i) => self.0[i].1.reborn(),
-            Err(i) => self.0.insert(i, (peer, Lane::default())),
+        match self.all.binary_search_by_key(&peer, |(id, _)| *id) {
+            Ok(i) => self.all[i].1.reborn(),
+            Err(i) => self.insert(i, peer),
         }
     }
 
+    fn insert(&mut self, i: usize, peer: ComponentId) {
+        self.all.insert(i, (peer, Lane::default()));
+        let of = |role: Role| {
+            let is_its = |(id, _): &(ComponentId, Lane)| id.role == role;
+            let first = self.all.iter().position(is_its).unwrap_or_default();
+            first..first + self.all.iter().filter(|lane| is_its(lane)).count()
+        };
+        (self.tcp, self.udp) = (of(Role::Tcp), of(Role::Udp));
+    }
+
     pub fn get_mut(&mut self, peer: ComponentId) -> Option<&mut Lane> {
-        self.0.iter_mut().find(|(id, _)| *id == peer).map(|(_, lane)| lane)
+        self.all.iter_mut().find(|(id, _)| *id == peer).map(|(_, lane)| lane)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Lane> {
-        self.0.iter().map(|(_, lane)| lane)
+        self.all.iter().map(|(_, lane)| lane)
     }
 
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (ComponentId, &mut Lane)> {
-        self.0.iter_mut().map(|(id, lane)| (*id, lane))
+        self.all.iter_mut().map(|(id, lane)| (*id, lane))
     }
 
     /// Whether a request of a transport waits for a frame slot.
@@ -77,9 +93,20 @@ impl Lanes {
         self.iter().any(|lane| !lane.waiting.is_empty())
     }
 
-    /// The transport that gets packets of this protocol.
-    pub fn transport_of(&self, protocol: u8) -> Option<ComponentId> {
-        self.0.iter().map(|(id, _)| *id).find(|id| speaks(*id, protocol))
+    /// The transport that gets packets of this protocol to this port of ours.
+    #[inline]
+    pub fn transport_of(&self, protocol: u8, port: u16) -> Option<ComponentId> {
+        let lanes = match protocol {
+            PROTOCOL_TCP => &self.tcp,
+            PROTOCOL_UDP => &self.udp,
+            _ => return None,
+        };
+        let nth = match lanes.len() {
+            0 => return None,
+            1 => 0,
+            instances => ports::owner(port, instances as u8),
+        };
+        self.all.get(lanes.start + usize::from(nth)).map(|(id, _)| *id)
     }
 }
 

@@ -27,9 +27,8 @@ impl Ip {
         let Some(&transmission) = self.transmissions.get(id) else {
             return;
         };
-        if is_transport(transmission.question.protocol)
-            && self.lanes.transport_of(transmission.question.protocol).is_none()
-        {
+        let Question { protocol, destination_port, .. } = transmission.question;
+        if is_transport(protocol) && self.lanes.transport_of(protocol, destination_port).is_none() {
             cx.count(Counter::DropProtocol);
             return self.finish(id, EPROTONOSUPPORT, out);
         }
@@ -48,8 +47,9 @@ impl Ip {
     }
 
     fn has_local_room(&self, transmission: &Transmission, out: &Out) -> bool {
-        self.packets.available() > 0
-            && self.lanes.transport_of(transmission.question.protocol).is_none_or(|p| out.may_drop_in(p))
+        let Question { protocol, destination_port, .. } = transmission.question;
+        let to = self.lanes.transport_of(protocol, destination_port);
+        self.packets.available() > 0 && to.is_none_or(|p| out.may_drop_in(p))
     }
 
     /// Loops packets back that waited for room.

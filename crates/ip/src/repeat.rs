@@ -83,7 +83,7 @@ impl Ip {
         self.gate.forget(peer);
         self.lanes.reborn(peer);
         if peer.role == Role::Udp {
-            self.groups.transport_reborn(cx.now);
+            self.groups.transport_reborn(cx.now, peer.instance);
         }
         let of_peer = |o: Origin| matches!(o, Origin::Transport { peer: p, .. } if p == peer);
         for id in self.datagrams.ids() {

@@ -77,12 +77,12 @@ impl Ip {
     pub(crate) fn flush_lanes(&mut self, cx: &mut Context, out: &mut Out) {
         let mut turn = 0;
         while self.lanes.any_waits() && self.frames.available() > self.reserve() {
-            let (peer, lane) = &mut self.lanes.0[turn];
+            let (peer, lane) = &mut self.lanes.all[turn];
             let peer = *peer;
             if let Some((request, at)) = lane.waiting.pop_front() {
                 self.send_now(cx, peer, request, at, out);
             }
-            turn = (turn + 1) % self.lanes.0.len();
+            turn = (turn + 1) % self.lanes.all.len();
         }
     }
 

@@ -18,6 +18,23 @@ impl Filter {
         Filter { exclude, sources: Vec::new() }
     }
 
+    /// What several want together (RFC 9776 §3.2).
+    pub fn of_all<'a>(filters: impl Iterator<Item = &'a Filter> + Clone) -> Filter {
+        let mut excluding = filters.clone().filter(|f| f.exclude);
+        let mut all = Filter::new(false);
+        match excluding.next() {
+            None => filters.flat_map(|f| &f.sources).for_each(|source| {
+                all.insert(*source);
+            }),
+            Some(first) => {
+                let nobody_wants = |source: &&IpAddr| filters.clone().all(|f| !f.admits(**source));
+                all.exclude = true;
+                all.sources = first.sources.iter().filter(nobody_wants).copied().collect();
+            }
+        }
+        all
+    }
+
     /// Nothing is wanted: the interface is not a member.
     pub fn is_nothing(&self) -> bool {
         !self.exclude && self.sources.is_empty()

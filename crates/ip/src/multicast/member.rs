@@ -10,15 +10,24 @@ use eft_messages::transport::membership::SOURCES_MAX;
 /// What is wanted of a group of the host's own: everything.
 static EVERYTHING: Filter = Filter { exclude: true, sources: Vec::new() };
 
+/// What one instance of udp wants of a group.
+#[derive(Debug)]
+struct Wish {
+    from: u8,
+    filter: Filter,
+    /// It has named the group since its list began.
+    confirmed: bool,
+}
+
 /// A group on an interface.
 #[derive(Debug)]
 pub(super) struct Member {
-    /// What a transport wants.
+    /// What transports want together.
     pub wanted: Filter,
+    /// What each of them wants, unless that is nothing.
+    wishes: Vec<Wish>,
     /// The host itself is a member.
     pub own: bool,
-    /// A transport has named it since its list began.
-    pub confirmed: bool,
     /// The filter as of the last change that is being reported.
     told: Filter,
     /// How many more times a change of the filter's mode is reported.
@@ -39,8 +48,8 @@ impl Member {
     pub fn new() -> Member {
         Member {
             wanted: Filter::default(),
+            wishes: Vec::new(),
             own: false,
-            confirmed: true,
             told: Filter::default(),
             mode_left: 0,
             sources_left: Vec::new(),
@@ -51,7 +60,32 @@ impl Member {
         }
     }
 
-    /// What host and transport want together.
+    /// Whether a transport wants something that it has not confirmed.
+    pub fn lacks(&self, from: u8) -> bool {
+        self.wishes.iter().any(|wish| wish.from == from && !wish.confirmed)
+    }
+
+    /// A transport's list begins anew. False: it wanted nothing.
+    pub fn doubt(&mut self, from: u8) -> bool {
+        let wish = self.wishes.iter_mut().find(|wish| wish.from == from);
+        wish.map(|wish| wish.confirmed = false).is_some()
+    }
+
+    /// Changes, and so confirms, what a transport wants.
+    pub fn change_wish(&mut self, from: u8, f: impl FnOnce(&mut Filter) -> bool) -> bool {
+        let mut wish = match self.wishes.iter().position(|wish| wish.from == from) {
+            Some(i) => self.wishes.swap_remove(i),
+            None => Wish { from, filter: Filter::default(), confirmed: true },
+        };
+        let fits = f(&mut wish.filter);
+        if !wish.filter.is_nothing() {
+            self.wishes.push(Wish { confirmed: true, ..wish });
+        }
+        self.wanted = Filter::of_all(self.wishes.iter().map(|wish| &wish.filter));
+        fits
+    }
+
+    /// What host and transports want together.
     pub fn filter(&self) -> &Filter {
         if self.own { &EVERYTHING } else { &self.wanted }
     }

@@ -32,7 +32,7 @@ pub(crate) fn is_listener_discovery(kind: u8) -> bool {
 }
 
 impl Ip {
-    /// A step of udp's list of groups.
+    /// A step of the list of groups of an instance of udp.
     pub(crate) fn receive_group(
         &mut self,
         cx: &mut Context,
@@ -42,7 +42,8 @@ impl Ip {
         source: WireAddress,
         out: &mut Out,
     ) {
-        if !self.groups.step(cx.now, order, step, (interface, group.into()), source.into()) {
+        let place = (interface, group.into());
+        if !self.groups.step(cx.now, peer.instance, (order, step), place, source.into()) {
             cx.count(Counter::RefusedGroup);
         }
         out.push(ToPeer::Transport(peer, IpToTransport::Grouped { order }));

@@ -38,9 +38,16 @@ pub(crate) struct Groups {
     queriers: BTreeMap<Place, Querier>,
     /// No deadline is earlier.
     next: Option<Instant>,
-    /// The last step of a transport's list that was taken.
+    /// By the instance of udp.
+    lists: BTreeMap<u8, List>,
+}
+
+/// What an instance of udp tells of its groups.
+#[derive(Default)]
+struct List {
+    /// The last step that was taken.
     order: Option<u32>,
-    /// When the groups are given up that a transport's successor has not confirmed: it may have nothing to tell.
+    /// When the groups are given up that a successor has not confirmed: it may have nothing to tell.
     stale_at: Option<Instant>,
 }
 
@@ -65,59 +72,70 @@ impl Groups {
         self.next
     }
 
-    /// udp is connected, for the first time or again: its list begins anew.
-    pub fn transport_reborn(&mut self, now: Instant) {
-        self.order = None;
-        if self.members.values().any(|m| !m.wanted.is_nothing()) {
-            self.members.values_mut().for_each(|m| m.confirmed = false);
-            self.stale_at = Some(now + PATIENCE);
-            self.next = earlier(self.next, self.stale_at);
+    /// An instance of udp is connected, for the first time or again: its list begins anew.
+    pub fn transport_reborn(&mut self, now: Instant, from: u8) {
+        let wanted = self.doubt(from);
+        let list = self.lists.entry(from).or_default();
+        list.order = None;
+        if wanted {
+            list.stale_at = Some(now + PATIENCE);
+            self.next = earlier(self.next, list.stale_at);
         }
     }
 
-    /// Gives up the groups that were not confirmed.
-    fn forget_unconfirmed(&mut self, now: Instant) {
-        self.stale_at = None;
+    /// Nothing that this instance wants is confirmed any more. False: it wants nothing.
+    fn doubt(&mut self, from: u8) -> bool {
+        self.members.values_mut().map(|m| m.doubt(from)).filter(|wanted| *wanted).count() > 0
+    }
+
+    /// Gives up the groups that an instance has not confirmed.
+    fn forget_unconfirmed(&mut self, now: Instant, from: u8) {
+        if let Some(list) = self.lists.get_mut(&from) {
+            list.stale_at = None;
+        }
         let forgotten: Vec<_> =
-            self.members.iter().filter(|(_, m)| !m.confirmed).map(|(key, _)| *key).collect();
+            self.members.iter().filter(|(_, m)| m.lacks(from)).map(|(key, _)| *key).collect();
         for key in forgotten {
-            self.change(now, key, |filter| {
+            self.change(now, from, key, |filter| {
                 *filter = Filter::default();
                 true
             });
         }
     }
 
-    /// Takes a step of udp's list. One that comes twice, or late, changes nothing. False: there is no room for it.
+    /// Takes a step of an instance's list. One that comes twice, or late, changes nothing. False: there is no room for it.
     pub fn step(
         &mut self,
         now: Instant,
-        order: u32,
-        step: u8,
+        from: u8,
+        (order, step): (u32, u8),
         (interface, group): (u8, IpAddr),
         source: IpAddr,
     ) -> bool {
-        let is_late = self.order.is_some_and(|last| (order.wrapping_sub(last) as i32) <= 0);
+        let list = self.lists.entry(from).or_default();
+        let is_late = list.order.is_some_and(|last| (order.wrapping_sub(last) as i32) <= 0);
         if is_late {
             return true;
         }
-        self.order = Some(order);
+        list.order = Some(order);
         match step {
             membership::BEGIN => {
-                self.stale_at = None;
-                self.members.values_mut().for_each(|m| m.confirmed = false);
+                list.stale_at = None;
+                self.doubt(from);
             }
-            membership::END => self.forget_unconfirmed(now),
+            membership::END => self.forget_unconfirmed(now, from),
             _ if !group.is_multicast() => return false,
             membership::INCLUDE | membership::EXCLUDE => {
-                return self.change(now, (interface, group), |filter| {
+                return self.change(now, from, (interface, group), |filter| {
                     *filter = Filter::new(step == membership::EXCLUDE);
                     true
                 });
             }
-            membership::ADD => return self.change(now, (interface, group), |filter| filter.insert(source)),
+            membership::ADD => {
+                return self.change(now, from, (interface, group), |filter| filter.insert(source));
+            }
             membership::REMOVE => {
-                return self.change(now, (interface, group), |filter| {
+                return self.change(now, from, (interface, group), |filter| {
                     filter.remove(source);
                     true
                 });
@@ -127,14 +145,19 @@ impl Groups {
         true
     }
 
-    /// Changes a group's filter; the change is reported soon.
-    fn change(&mut self, now: Instant, key: (u8, IpAddr), f: impl FnOnce(&mut Filter) -> bool) -> bool {
+    /// Changes an instance's filter of a group; the change is reported soon.
+    fn change(
+        &mut self,
+        now: Instant,
+        from: u8,
+        key: (u8, IpAddr),
+        f: impl FnOnce(&mut Filter) -> bool,
+    ) -> bool {
         if !self.members.contains_key(&key) && self.members.len() >= GROUPS_MAX {
             return false;
         }
         let member = self.members.entry(key).or_insert_with(Member::new);
-        member.confirmed = true;
-        let fits = f(&mut member.wanted);
+        let fits = member.change_wish(from, f);
         if is_reported(key.1) {
             let soon = now + SETTLE;
             member.change_at = Some(member.change_at.map_or(soon, |at| at.min(soon)));
@@ -233,8 +256,9 @@ impl Groups {
             return Vec::new();
         }
         let is_due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
-        if is_due(self.stale_at) {
-            self.forget_unconfirmed(now);
+        let stale = self.lists.iter().filter(|(_, list)| is_due(list.stale_at)).map(|(from, _)| *from);
+        for from in stale.collect::<Vec<u8>>() {
+            self.forget_unconfirmed(now, from);
         }
         let mut said: Vec<(Place, Said)> = Vec::new();
         let mut records: BTreeMap<Place, Vec<Record>> = BTreeMap::new();
@@ -287,7 +311,9 @@ impl Groups {
         }
         self.members.retain(|_, m| !m.is_over());
         let moments = self.members.values().flat_map(|m| [m.change_at, m.answer_at]);
-        let all = moments.chain(self.queriers.values().map(|q| q.answer_at)).chain([self.stale_at]);
+        let all = moments
+            .chain(self.queriers.values().map(|q| q.answer_at))
+            .chain(self.lists.values().map(|list| list.stale_at));
         self.next = all.flatten().min();
         let spoken = records.into_iter().filter(|(_, records)| !records.is_empty());
         said.extend(spoken.map(|(place, records)| (place, Said::Records(records))));

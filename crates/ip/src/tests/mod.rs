@@ -6,6 +6,7 @@ mod configuring;
 mod dhcp;
 mod granting;
 mod groups;
+mod instances;
 mod ipv6;
 mod leaving;
 mod rebirth;
