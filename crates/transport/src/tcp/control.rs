@@ -170,6 +170,8 @@ impl Tcp {
                 Some(port) => port,
                 None => return EADDRINUSE,
             }
+        } else if !self.ports.share.has(port) {
+            return EADDRNOTAVAIL;
         } else {
             let sharing = Sharing { flags, domain: self.view(i).block.domain.0 };
             if !self.ports.may_bind(&self.blocks, i, address, port, sharing) {

@@ -5,8 +5,8 @@ use super::durable::Blocks;
 use crate::addresses::{ANY6, Reach, any4, overlap};
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use eft_base::WireAddress;
 use eft_base::hash::{Key, Map};
+use eft_base::{PortShare, WireAddress};
 
 /// Range of ephemeral ports, as on Linux.
 pub const EPHEMERAL_FIRST: u16 = 32768;
@@ -34,6 +34,8 @@ pub(super) struct Ports {
     /// By address, whether that is the wildcard of IPv6 alone, and port.
     listeners: Map<(WireAddress, bool, u16), Vec<u32>>,
     key: Key,
+    /// The ports that are ours.
+    pub share: PortShare,
 }
 
 /// `bit::REUSE_ADDRESS | bit::REUSE_PORT` of a socket, and its domain.
@@ -55,7 +57,7 @@ fn place(block: &Block) -> (WireAddress, bool, u16) {
 
 impl Ports {
     pub fn new(key: Key) -> Ports {
-        Ports { ports: Map::with_hasher(key), listeners: Map::with_hasher(key), key }
+        Ports { ports: Map::with_hasher(key), listeners: Map::with_hasher(key), key, share: PortShare::ALL }
     }
 
     /// Whether a socket `me` may be bound to `address` and `port`.
@@ -96,14 +98,14 @@ impl Ports {
         })
     }
 
-    /// Whether nothing at all uses `port`.
+    /// Whether `port` is ours, and nothing at all uses it.
     pub fn is_unused(&self, port: u16) -> bool {
-        !self.ports.contains_key(&port)
+        self.share.has(port) && !self.ports.contains_key(&port)
     }
 
-    /// Whether no socket is bound to `port`, so that connections may share it.
+    /// Whether `port` is ours, and no socket is bound to it, so that connections may share it.
     pub fn is_unbound(&self, port: u16) -> bool {
-        self.ports.get(&port).is_none_or(|p| p.bound.is_empty())
+        self.share.has(port) && self.ports.get(&port).is_none_or(|p| p.bound.is_empty())
     }
 
     pub fn bind(&mut self, me: u32, port: u16) {

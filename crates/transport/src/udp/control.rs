@@ -187,12 +187,14 @@ impl Udp {
             let start = cx.random.below(EPHEMERAL_COUNT as u64) as u32;
             let chosen = (0..EPHEMERAL_COUNT)
                 .map(|n| EPHEMERAL_FIRST + ((start + n) % EPHEMERAL_COUNT) as u16)
-                .find(|p| !self.ports.contains_key(p));
+                .find(|p| self.share.has(*p) && !self.ports.contains_key(p));
             match chosen {
                 Some(p) => port = p,
                 None => return EADDRINUSE,
             }
             self.blocks[i].flags |= bit::ANY_PORT;
+        } else if !self.share.has(port) {
+            return EADDRNOTAVAIL;
         } else if !self.may_bind(i, address, port) {
             return EADDRINUSE;
         }

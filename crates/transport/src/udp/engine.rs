@@ -19,7 +19,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use eft_arena::{Arena, Fuse, Refused};
 use eft_base::hash::{Key, Map};
-use eft_base::{Instant, Protection, SocketId};
+use eft_base::{Instant, PortShare, Protection, SocketId};
 use eft_channel::rounds::Rounds;
 use eft_channel::socket::flag;
 use eft_channel::{Pool, Requests, Seen, Segment};
@@ -44,6 +44,8 @@ pub struct Udp {
     pub(super) free: FreeBlocks,
     /// Sockets by local port.
     pub(super) ports: Map<u16, Vec<u32>>,
+    /// The ports that are ours.
+    pub(super) share: PortShare,
     pub(super) domains: Domains,
     /// Orphans' patience.
     pub(super) timers: Timers,
@@ -85,6 +87,7 @@ impl Udp {
             live: (0..count).map(|_| Live::default()).collect(),
             free: FreeBlocks::new(count),
             ports: Map::with_hasher(key),
+            share: PortShare::ALL,
             domains: Domains::new(key, config.slots),
             timers: Timers::new(count),
             turns: Turns::new(),
@@ -272,6 +275,9 @@ impl Component for Udp {
             Event::Configure { key, value } if key == "addresses" => {
                 self.addresses.configure(&value);
                 self.routes.clear();
+            }
+            Event::Configure { key, value } if key == PortShare::KEY => {
+                self.share = PortShare::among(self.config.slots.owner, &value)
             }
             Event::Configure { key, value } if key == Protection::KEY => {
                 self.set_protection(Protection::of(&value))

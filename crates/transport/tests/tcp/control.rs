@@ -5,7 +5,7 @@ use crate::script::*;
 use crate::streams::{plan, run_to_end};
 use crate::world::{Conditions, World};
 use eft_base::errno::*;
-use eft_base::{DomainId, RequestId, SocketId, WireAddress};
+use eft_base::{DomainId, PortShare, RequestId, SocketId, WireAddress};
 use eft_channel::socket::SocketPage;
 use eft_component::Component;
 use eft_component::transport::Event;
@@ -512,4 +512,22 @@ fn a_connection_that_its_peer_reset_before_the_attach_leaves_no_block() {
     App::close(&mut w, 0, client);
     w.run_for(Duration::from_secs(60));
     assert_eq!(w.sides[1].counter("blocks"), used - 1);
+}
+
+#[test]
+fn an_instance_takes_only_ports_of_its_own() {
+    let names = b"tcp\ntcp1\ntcp2\n";
+    let share = PortShare::among(ComponentId::TCP, names);
+    let mut d = Direct::new();
+    d.world.at(0).event(Event::Configure { key: PortShare::KEY.into(), value: names.to_vec() });
+    for _ in 0..10 {
+        let (bound, connected) = (d.open().socket, d.open().socket);
+        assert!(share.has(d.bind(bound, ANY, 0, 0).port));
+        assert!(share.has(d.connect(connected, [10, 0, 0, 2], 80).port));
+    }
+    let theirs = (2000..).find(|port| !share.has(*port)).unwrap();
+    let s = d.open().socket;
+    assert_eq!(d.bind(s, ANY, theirs, 0).errno, EADDRNOTAVAIL);
+    let ours = (2000..).find(|port| share.has(*port)).unwrap();
+    assert_eq!(d.bind(s, ANY, ours, 0).errno, 0);
 }

@@ -3,9 +3,9 @@
 use crate::host::*;
 use eft_base::checksum::Checksum;
 use eft_base::errno::*;
-use eft_base::{Endpoint, Instant, Random};
+use eft_base::{ComponentId, Endpoint, Instant, PortShare, Random};
 use eft_channel::socket::{Opt, datagram_record_len, flow, fragment};
-use eft_component::transport::Effect;
+use eft_component::transport::{Effect, Event};
 use eft_messages::transport::{SEND_DONT_FRAGMENT, Wish};
 use std::net::IpAddr;
 
@@ -225,4 +225,21 @@ fn what_a_program_wants_of_ipv6_packets_goes_with_them() {
     assert_eq!(wish(u32::MAX, u32::MAX, fragment::NEVER), (most, true));
     // This packet is of IPv4.
     assert!(!wish(0, 0, fragment::NEVER_IPV6).1);
+}
+
+#[test]
+fn an_instance_takes_only_ports_of_its_own() {
+    let share = PortShare::among(ComponentId::UDP, b"udp\nudp1\n");
+    let mut h = Host::new();
+    h.event(Event::Configure { key: PortShare::KEY.into(), value: b"udp\nudp1\n".to_vec() });
+    for _ in 0..10 {
+        let s = h.open();
+        assert_eq!(h.bind(s, [0; 4], 0, 0), 0);
+        assert!(share.has(h.page(s).local().port));
+    }
+    let theirs = (2000..).find(|port| !share.has(*port)).unwrap();
+    let s = h.open();
+    assert_eq!(h.bind(s, [0; 4], theirs, 0), EADDRNOTAVAIL);
+    assert_eq!(h.connect(s, PEER, 53), 0);
+    assert!(share.has(h.page(s).local().port), "a connect binds, too");
 }

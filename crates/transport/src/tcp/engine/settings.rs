@@ -3,7 +3,7 @@
 use super::Tcp;
 use crate::tcp::{Algorithm, MtuProbing, Pacing, SlowStart, SlowStartAfterIdle, TailProbes};
 use core::str::FromStr;
-use eft_base::Protection;
+use eft_base::{PortShare, Protection};
 
 /// What is of each connection on its own, which keeps it from its beginning on.
 #[derive(Clone, Copy, Default)]
@@ -20,6 +20,7 @@ impl Tcp {
     pub(super) fn configure(&mut self, key: &str, value: &[u8]) {
         match key {
             "addresses" => self.addresses.configure(value),
+            PortShare::KEY => self.ports.share = PortShare::among(self.config.slots.owner, value),
             "ecn" => self.ecn = choice(value),
             "fastopen" => self.fast_open = choice(value),
             "fastopen-key" => self.cookie_keys = parsed(value),
