@@ -6,6 +6,8 @@ pub const EAGAIN: i32 = 11;
 pub const ENOMEM: i32 = 12;
 pub const EACCES: i32 = 13;
 pub const EEXIST: i32 = 17;
+/// The socket would have to be of another instance of its transport.
+pub const EXDEV: i32 = 18;
 pub const EINVAL: i32 = 22;
 pub const EMFILE: i32 = 24;
 pub const EPIPE: i32 = 32;

@@ -26,6 +26,13 @@ pub fn is_on() -> bool {
     STATE.load(Ordering::Relaxed) != OFF
 }
 
+/// Switches it off in this process if a setting of the stack says so.
+pub fn heed(key: &str, value: &[u8]) {
+    if key == Protection::KEY && Protection::of(value) == Protection::Off {
+        switch_off();
+    }
+}
+
 /// From now on this process does not.
 pub fn switch_off() {
     STATE.store(OFF, Ordering::Relaxed);

@@ -40,6 +40,11 @@ impl<O: Output> Outbox<O> {
         self.room.iter().find(|(p, ..)| *p == peer).map_or(0, |(_, room, _)| *room)
     }
 
+    /// The peers that live, as far as we know.
+    pub fn peers(&self) -> impl Iterator<Item = ComponentId> {
+        self.room.iter().map(|(peer, ..)| *peer)
+    }
+
     /// Whether `peer` lives, as far as we know.
     pub fn is_connected(&self, peer: ComponentId) -> bool {
         self.room.iter().any(|(p, ..)| *p == peer)

@@ -6,7 +6,8 @@
 //! requests are idempotent.
 //!
 //! Hello opens a connection of one process; the descriptors that come with its reply are, in this
-//! order: the domain's arena, tcp's status page, udp's status page (read-only). The reply to Shadow may bring one.
+//! order: the domain's arena, its bell, the status pages of tcp and its further instances, those of udp (read-only). The reply to
+//! Shadow may bring one.
 
 use eft_base::WireAddress;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -18,12 +19,15 @@ pub mod op {
     /// ended passes its own arena, `args` saying how it is cut.
     pub const NEW_DOMAIN: u32 = 1;
     /// A process of the domain says hello on the inherited domain connection, passing one end of a
-    /// fresh SEQPACKET socketpair, over which everything else (and the reply to this) goes.
+    /// fresh SEQPACKET socketpair, over which everything else (and the reply to this) goes. `args[0]` is 1 if it knows that there
+    /// may be several instances of a transport; others are refused by a stack that has several.
     pub const HELLO: u32 = 2;
     /// New socket: `args[0]` is 1 for stream, 2 for datagram; the far end of its descriptor is
-    /// passed along; `value` is the inode of the near end. Reply: `slot`.
+    /// passed along; `value` is the inode of the near end; `port` is what it will be bound to (0: to none yet, or to any), since
+    /// each port has its instance of the transport. Reply: `slot`.
     pub const OPEN: u32 = 3;
-    /// `slot`, `address`, `port`, `args[0]` = reuse bits. Reply: bound address and port.
+    /// `slot`, `address`, `port`, `args[0]` = reuse bits. Reply: bound address and port. EXDEV: the port belongs to another instance
+    /// of the transport, where a new socket can be opened.
     pub const BIND: u32 = 4;
     /// `slot`, `args[0]` = backlog. A kernel listener on the loopback to be merged may be passed.
     pub const LISTEN: u32 = 5;
@@ -112,7 +116,8 @@ pub struct Reply {
     pub sequence: u64,
     pub slot: u32,
     pub port: u16,
-    pub reserved: u16,
+    /// For Hello: how many status pages of tcp came, and then of udp. 0, 0: one of tcp, and one of udp if there are two.
+    pub instances: [u8; 2],
     pub address: WireAddress,
     pub value: u64,
     /// For Hello: slots, send ring length, receive ring length, domain.

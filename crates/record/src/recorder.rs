@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a recorder must know of the engine.
 pub struct Make<C: Component> {
+    /// Those whose queues are recorded; others are as soon as they are connected.
     pub peers: Vec<ComponentId>,
     /// Capacity of the queues to the peers.
     pub capacity: usize,
@@ -102,6 +103,11 @@ where
         if self.log.is_full() {
             *lock(&self.transcript) = Transcript { open: false, accesses: Vec::new() };
             return call(&mut self.component, cx, out);
+        }
+        for peer in out.peers() {
+            if !self.make.peers.contains(&peer) {
+                self.make.peers.push(peer);
+            }
         }
         let rooms = self.make.peers.iter().map(|p| (*p, out.room(*p))).collect();
         let random = cx.random.clone();

@@ -7,8 +7,9 @@ use crate::{address, loopback, options};
 use eft_base::Endpoint;
 use eft_messages::sockets::reuse;
 
-/// How many ports that are free on the loopback are tried on the stack, before the stack chooses alone.
-const TRIED: usize = 16;
+/// How many ports that are free on the loopback are tried on the stack, before the stack chooses alone: enough to find one that
+/// is the socket's own, if the stack has several instances of its transport.
+const TRIED: usize = 64;
 
 /// Binds a socket that has a shadow to any port, by `on_stack`; returns the port.
 pub fn bind(
@@ -21,7 +22,7 @@ pub fn bind(
         // On the stack nobody may use it, even if this socket would share it: a program that names no port expects that it can connect
         // to anywhere.
         match on_stack(socket, Endpoint { port, ..to }, reuse::NEW) {
-            Err(Errno(libc::EADDRINUSE)) => {}
+            Err(Errno(libc::EADDRINUSE | libc::EXDEV)) => {}
             done => {
                 socket.set_bits(bit::ANY_PORT);
                 return done;

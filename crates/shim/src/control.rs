@@ -17,14 +17,15 @@ use crate::sys::{self, Errno, Result};
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
-use eft_channel::socket::LAYOUT_VERSION;
+use eft_base::{ComponentId, Role};
+use eft_channel::socket::{INSTANCES_MAX, LAYOUT_VERSION};
 use eft_messages::control::{REPLY_LEN, Reply, Request, op};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// How long to wait before checking whether sockets was reborn.
 const PATIENCE_MS: u64 = 250;
-/// Descriptors that a reply may carry.
-const REPLY_DESCRIPTORS: usize = 4;
+/// Descriptors that a reply may carry: that to Hello has the arena, its bell, and the transports' status pages.
+const REPLY_DESCRIPTORS: usize = 2 + 2 * INSTANCES_MAX;
 
 struct Lock(UnsafeCell<libc::pthread_mutex_t>);
 // SAFETY: a mutex is made to be shared.
@@ -118,7 +119,13 @@ pub fn hello(attempts: Option<u32>) -> Result<(c_int, Answer)> {
         stack_is_there()?;
         let [near, far] = sys::pair()?;
         let sequence = SEQUENCE.fetch_add(1, Ordering::Relaxed);
-        let request = Request { version: LAYOUT_VERSION, op: op::HELLO, sequence, ..Request::default() };
+        let request = Request {
+            version: LAYOUT_VERSION,
+            op: op::HELLO,
+            sequence,
+            args: [1, 0, 0, 0],
+            ..Request::default()
+        };
         let sent = send(domain_fd(), &request, Some(far));
         sys::close(far);
         if sent.is_err() {
@@ -138,6 +145,16 @@ pub fn hello(attempts: Option<u32>) -> Result<(c_int, Answer)> {
     }
 }
 
+/// Whose the status pages are that came with a reply to Hello.
+pub fn status_pages(reply: &Reply, descriptors: &[c_int]) -> Vec<(ComponentId, c_int)> {
+    let [tcp, udp] = match reply.instances {
+        [0, 0] => [1, 1],
+        instances => instances,
+    };
+    let of = |role, count| (0..count).map(move |instance| ComponentId::new(role, instance));
+    of(Role::Tcp, tcp).chain(of(Role::Udp, udp)).zip(descriptors.iter().copied()).collect()
+}
+
 /// ENETDOWN if there is no stack.
 fn stack_is_there() -> Result<()> {
     match domain() {
@@ -154,7 +171,7 @@ fn connection() -> Result<c_int> {
     let (fd, answer) = hello(None)?;
     let errno = answer.reply.errno;
     if let (0, Some(domain), [_, _, status @ ..]) = (errno, domain(), &answer.descriptors[..]) {
-        domain.renew(status);
+        domain.renew(&status_pages(&answer.reply, status));
     }
     answer.close();
     if errno != 0 {

@@ -15,9 +15,9 @@ use core::ffi::c_int;
 use eft_channel::socket::{Opt, flag};
 use eft_messages::control::{Request, op};
 
-/// Makes an eft socket; returns its descriptor (close-on-exec) and handle. `descriptor` is not in
-/// the table yet.
-fn open(stream: bool) -> Result<(c_int, &'static Socket)> {
+/// Makes an eft socket that is to be bound to this port (0: to none yet, or to any); returns its descriptor (close-on-exec) and
+/// handle. `descriptor` is not in the table yet.
+fn open(stream: bool, port: u16) -> Result<(c_int, &'static Socket)> {
     let domain = domain().ok_or(Errno(libc::ENETDOWN))?;
     if !stream && !domain.has_udp() {
         return Err(Errno(libc::EPROTONOSUPPORT));
@@ -25,6 +25,7 @@ fn open(stream: bool) -> Result<(c_int, &'static Socket)> {
     let (near, far, inode) = pair::make()?;
     let request = Request {
         op: op::OPEN,
+        port,
         value: inode,
         args: [if stream { 1 } else { 2 }, 0, 0, 0],
         ..Request::default()
@@ -49,14 +50,20 @@ fn open(stream: bool) -> Result<(c_int, &'static Socket)> {
     }
 }
 
-/// Replaces the undecided socket `fd` by an eft socket. With `keep`, the kernel socket is returned
-/// too, under a hidden number.
-pub fn to_eft(fd: c_int, stream: bool, inet6: bool, keep: bool) -> Result<(&'static Socket, Option<c_int>)> {
+/// Replaces the undecided socket `fd` by an eft socket that is to be bound to this port (0: to none yet, or to any). With `keep`,
+/// the kernel socket is returned too, under a hidden number.
+pub fn to_eft(
+    fd: c_int,
+    stream: bool,
+    inet6: bool,
+    keep: bool,
+    port: u16,
+) -> Result<(&'static Socket, Option<c_int>)> {
     if !table::fits(fd) {
         return Err(Errno(libc::EMFILE));
     }
     let (inode, _) = sys::identity(fd)?;
-    let (near, socket) = open(stream)?;
+    let (near, socket) = open(stream, port)?;
     if inet6 {
         socket.set_bits(bit::INET6);
         socket.put_bits(bit::V6ONLY, sys::v6_only(fd));

@@ -8,7 +8,7 @@ use crate::sys;
 use core::ffi::c_int;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
-use eft_base::ComponentId;
+use eft_base::{ComponentId, Role};
 use eft_channel::notify::{Doorbell, StateWord, Wake, ring_once};
 use eft_channel::segment::Segment;
 use eft_channel::shared::Shared;
@@ -23,6 +23,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 /// How a domain reaches one transport.
 struct Bell {
+    transport: ComponentId,
     state: Shared<StateWord>,
     doorbell: Shared<Doorbell>,
     dirty: Dirty,
@@ -38,8 +39,8 @@ pub struct Domain {
     memory: AtomicI32,
     /// An eventfd, for transports that sleep on descriptors.
     eventfd: AtomicI32,
-    tcp: Bell,
-    udp: Option<Bell>,
+    /// By role and instance.
+    bells: [Vec<Bell>; 2],
     /// The handle of each slot, or null.
     sockets: &'static [AtomicPtr<Socket>],
     /// The `keep` of every slot's segment: it holds nothing, since no slot is ever unmapped. Made once, since a slot may be
@@ -48,7 +49,7 @@ pub struct Domain {
     /// Memory for handles, used one after the other.
     places: *mut Socket,
     places_used: AtomicUsize,
-    /// The count of [`Arena::stacks`] at which `tcp` and `udp` were mapped.
+    /// The count of [`Arena::stacks`] at which the pages of `bells` were mapped.
     stacks: AtomicU32,
 }
 
@@ -82,10 +83,10 @@ impl Domain {
         arena: Arena,
         memory: c_int,
         eventfd: c_int,
-        tcp: Status,
-        udp: Option<Status>,
+        transports: Vec<(ComponentId, Status)>,
     ) -> Option<Domain> {
-        let bell = |status: Status, transport| Bell {
+        let bell = |(transport, status): (ComponentId, Status)| Bell {
+            transport,
             state: status.state(),
             doorbell: arena.doorbell(transport),
             dirty: arena.dirty(transport),
@@ -95,11 +96,9 @@ impl Domain {
         // Mapped, too: most slots are never used, and cost no memory then.
         let sockets: *mut AtomicPtr<Socket> =
             sys::map_anonymous(slots * size_of::<AtomicPtr<Socket>>()).cast();
-        let tcp = bell(tcp, ComponentId::TCP);
-        let udp = udp.map(|status| bell(status, ComponentId::UDP));
+        let (udp, tcp) = transports.into_iter().map(bell).partition(|bell| bell.transport.role == Role::Udp);
         (!places.is_null() && !sockets.is_null()).then(|| Domain {
-            tcp,
-            udp,
+            bells: [tcp, udp],
             memory: AtomicI32::new(memory),
             eventfd: AtomicI32::new(eventfd),
             keep: Arc::new(()),
@@ -118,17 +117,14 @@ impl Domain {
     }
 
     pub fn has_udp(&self) -> bool {
-        self.udp.is_some()
+        !self.bells[1].is_empty()
     }
 
     /// Tells the socket's transport that the socket has changed, and wakes the transport if it sleeps.
     pub fn notify(&self, socket: &Socket) {
-        let bell = match socket.page.owner() {
-            Some(ComponentId::TCP) => Some(&self.tcp),
-            Some(ComponentId::UDP) => self.udp.as_ref(),
-            _ => None,
-        };
-        let Some(bell) = bell else { return };
+        let Some(owner) = socket.page.owner() else { return };
+        let of_role = &self.bells[usize::from(owner.role == Role::Udp)];
+        let Some(bell) = of_role.get(usize::from(owner.instance)) else { return };
         bell.dirty.mark(socket.slot as usize);
         // The state word of an earlier stack does not say whether, or how, this one sleeps.
         let (wake, stale) = (ring_once(&bell.doorbell, &bell.state), self.is_stale());
@@ -151,15 +147,15 @@ impl Domain {
         self.arena.stacks().load(Ordering::Acquire) % 2 == 1
     }
 
-    /// A process said hello, and got these status pages: maps the present stack's pages over those of an earlier one.
-    pub fn renew(&self, status: &[c_int]) {
+    /// A process said hello, and got these transports' status pages: maps the present stack's pages over those of an earlier one.
+    pub fn renew(&self, status: &[(ComponentId, c_int)]) {
         let stacks = self.arena.stacks().load(Ordering::Acquire);
         if stacks == self.stacks.load(Ordering::Relaxed) {
             return;
         }
-        let bells = [Some(&self.tcp), self.udp.as_ref()];
-        let renewed = bells.into_iter().flatten().zip(status).all(|(bell, &fd)| {
-            sys::map_over(fd, (&raw const *bell.state).cast_mut().cast(), STATUS_LEN).is_ok()
+        let renewed = self.bells.iter().flatten().all(|bell| {
+            let Some((_, fd)) = status.iter().find(|(id, _)| *id == bell.transport) else { return false };
+            sys::map_over(*fd, (&raw const *bell.state).cast_mut().cast(), STATUS_LEN).is_ok()
         });
         if renewed {
             self.stacks.store(stacks, Ordering::Relaxed);

@@ -1,5 +1,6 @@
 //! bind, listen and connect: they decide whether a socket is eft's or the kernel's.
 
+mod binding;
 mod connecting;
 
 use crate::address::{self, Target};
@@ -8,17 +9,16 @@ use crate::shadow_send;
 use crate::socket::{Hidden, Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{
-    any_port, confined, control, domain, errno, held, interfaces, looking, loopback, readiness, real, second,
-};
+use crate::{confined, control, domain, errno, held, interfaces, looking, loopback, readiness, real};
+pub use binding::bind_any;
+use binding::{bind_eft, bind_fresh, bind_opened};
 pub use connecting::{await_connected, begin_deferred, request_connect};
 use connecting::{connect_eft, disconnect, is_idle};
 use core::ffi::c_int;
+use eft_base::Endpoint;
 use eft_base::address::without_zone;
-use eft_base::{Endpoint, WireAddress};
 use eft_channel::socket::{flag, wish};
 use eft_messages::control::{Request, op};
-use eft_messages::sockets::reuse;
 use libc::{sockaddr, socklen_t};
 
 /// `bind`.
@@ -60,7 +60,7 @@ pub unsafe fn bind(fd: c_int, address: *const sockaddr, len: socklen_t) -> Resul
                         Errno(libc::ENETUNREACH) => Errno(libc::EINVAL),
                         other => other,
                     })?;
-                    bind_eft(socket, to, 0)?;
+                    let socket = bind_opened(fd, socket, to)?;
                     if !socket.is_stream() && to.address.is_unspecified() {
                         let _ = shadow_send::make(fd, socket);
                     }
@@ -115,32 +115,12 @@ pub fn belongs(fd: c_int, inet6: bool, to: Endpoint) -> bool {
     }
 }
 
-/// Makes an undecided socket eft's and binds it; at the wildcard address it keeps its kernel socket
-/// for the loopback.
-fn bind_fresh(fd: c_int, stream: bool, inet6: bool, to: Endpoint) -> Result<()> {
-    let beside = to.address.is_unspecified();
-    let (socket, kernel) = convert::to_eft(fd, stream, inet6, beside)?;
-    let port = match kernel {
-        Some(_) if to.port == 0 => any_port::bind(socket, to, bind_eft),
-        _ => bind_eft(socket, to, 0),
-    };
-    match (kernel, port) {
-        (Some(kernel), Ok(port)) => {
-            loopback::attach(socket, kernel, port, inet6);
-            second::attach(fd, socket, port);
-        }
-        (Some(kernel), Err(_)) => loopback::give_up(kernel),
-        _ => {}
-    }
-    port.map(drop)
-}
-
 /// Makes an undecided datagram socket eft's, unbound; if it has already sent on the loopback, its kernel socket becomes
 /// its shadow there, with the same port if that is free.
 pub fn turn_to_stack(fd: c_int, inet6: bool, begun: bool) -> Result<&'static Socket> {
-    let (socket, kernel) = convert::to_eft(fd, false, inet6, begun)?;
+    let port = if begun { address::of_socket(fd, false).map_or(0, |e| e.port) } else { 0 };
+    let (socket, kernel) = convert::to_eft(fd, false, inet6, begun, port)?;
     if let Some(kernel) = kernel {
-        let port = address::of_socket(kernel, false).map_or(0, |e| e.port);
         let same = bind_eft(socket, Endpoint::new(address::wildcard(inet6), port), 0);
         if let Err(errno) = same.map(drop).or_else(|_| bind_any(socket)) {
             loopback::give_up(kernel);
@@ -163,44 +143,7 @@ pub fn turn_for_groups(fd: c_int) -> Result<()> {
     if begun {
         return turn_to_stack(fd, inet6, begun).map(drop);
     }
-    convert::to_eft(fd, false, inet6, false).map(drop)
-}
-
-/// Asks sockets to bind, with these wishes of [`reuse`] beside those of the options; returns the port.
-fn bind_eft(socket: &Socket, to: Endpoint, further: u8) -> Result<u16> {
-    let bits = socket.bits();
-    let wishes = [
-        (bit::REUSE_ADDRESS, reuse::ADDRESS),
-        (bit::REUSE_PORT, reuse::PORT),
-        (bit::V6ONLY, reuse::V6ONLY),
-        (bit::FREE_BIND, reuse::FREE_BIND),
-    ];
-    let wished = wishes.into_iter().filter(|(own, _)| bits & own != 0);
-    let reuse = wished.fold(further, |all, (_, told)| all | told);
-    let reply = control::request(
-        Request {
-            op: op::BIND,
-            slot: socket.slot,
-            address: WireAddress::from(to.address),
-            port: to.port,
-            args: [reuse.into(), 0, 0, 0],
-            ..Request::default()
-        },
-        None,
-    )?;
-    socket.set_bits(bit::BOUND);
-    socket.put_bits(bit::WILDCARD, to.address.is_unspecified());
-    socket.put_bits(bit::ANY_PORT, to.port == 0);
-    Ok(reply.port)
-}
-
-/// Binds an unbound socket to the wildcard address and a free port, as `listen` and the first
-/// `sendto` do.
-pub fn bind_any(socket: &Socket) -> Result<()> {
-    if socket.has(bit::BOUND) {
-        return Ok(());
-    }
-    bind_eft(socket, Endpoint::new(address::wildcard(socket.has(bit::INET6)), 0), 0).map(drop)
+    convert::to_eft(fd, false, inet6, false, 0).map(drop)
 }
 
 /// `listen`.
@@ -281,7 +224,7 @@ unsafe fn begin_connect(fd: c_int, address: *const sockaddr, len: socklen_t) -> 
             match unsafe { peer(address, len, inet6 && stream) } {
                 Ok(Target::Eft(to)) if !to.address.is_unspecified() && belongs(fd, inet6, to) => {
                     let socket = match stream {
-                        true => convert::to_eft(fd, stream, inet6, false)?.0,
+                        true => convert::to_eft(fd, stream, inet6, false, 0)?.0,
                         false => turn_to_stack(fd, inet6, begun)?,
                     };
                     // SAFETY: by the caller.

@@ -194,7 +194,7 @@ fn geometry(reply: &Reply) -> Geometry {
 
 /// Maps what came with the reply to Hello.
 fn map(reply: &Reply, descriptors: &[c_int]) -> Result<Domain> {
-    if reply.version != LAYOUT_VERSION || !(3..=4).contains(&descriptors.len()) {
+    if reply.version != LAYOUT_VERSION || descriptors.len() < 3 {
         return Err(Errno(libc::EPROTO));
     }
     let geometry = geometry(reply);
@@ -205,12 +205,13 @@ fn map(reply: &Reply, descriptors: &[c_int]) -> Result<Domain> {
     let arena = segment(descriptors[0], ARENA_HEADER_LEN, true)?;
     let arena = Arena::head(arena, geometry).map_err(|_| Errno(libc::EPROTO))?;
     let [memory, eventfd] = [keep(descriptors[0])?, keep(descriptors[1])?];
-    let mut status = descriptors[2..].iter().map(|&fd| {
-        segment(fd, STATUS_LEN, false).and_then(|s| Status::new(s).map_err(|_| Errno(libc::EPROTO)))
-    });
-    let tcp = status.next().ok_or(Errno(libc::EPROTO))??;
-    let udp = status.next().transpose()?;
-    Domain::new(arena, memory, eventfd, tcp, udp).ok_or(Errno(libc::ENOMEM))
+    let status = |(id, fd)| {
+        let status = segment(fd, STATUS_LEN, false)?;
+        Ok((id, Status::new(status).map_err(|_| Errno(libc::EPROTO))?))
+    };
+    let transports = control::status_pages(reply, &descriptors[2..]).into_iter().map(status);
+    let transports = transports.collect::<Result<Vec<_>>>()?;
+    Domain::new(arena, memory, eventfd, transports).ok_or(Errno(libc::ENOMEM))
 }
 
 /// A duplicate under a high number that the program does not see.

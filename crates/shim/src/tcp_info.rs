@@ -8,7 +8,6 @@ use crate::socket::{Socket, bit};
 use crate::{domain, sys};
 use core::sync::atomic::AtomicU32;
 use core::time::Duration;
-use eft_base::ComponentId;
 use eft_channel::socket::{SocketInfo, SocketStatistics};
 
 const TCP_LISTEN: u8 = 10;
@@ -63,7 +62,7 @@ pub fn of_congestion(socket: &Socket) -> Option<[u8; 20]> {
 /// Asks the transport for fresh numbers, and waits for them.
 pub fn refresh(socket: &Socket) {
     let page = &socket.page;
-    if page.owner() != Some(ComponentId::TCP) || socket.has(bit::ORPHAN) {
+    if !socket.is_stream() || socket.has(bit::ORPHAN) {
         return;
     }
     let (incarnation, question) = (page.incarnation(), page.ask_info());

@@ -348,7 +348,7 @@ pub unsafe fn decide(
             // SAFETY: by the caller.
             match unsafe { address::read(to, len) } {
                 Ok(Target::Eft(to)) if !to.address.is_unspecified() && establish::belongs(fd, inet6, to) => {
-                    Some(convert::to_eft(fd, true, inet6, false).map(|(socket, _)| socket))
+                    Some(convert::to_eft(fd, true, inet6, false, 0).map(|(socket, _)| socket))
                 }
                 _ => Some(Err(Errno(libc::EOPNOTSUPP))),
             }

@@ -5,6 +5,7 @@ mod configuration;
 mod doubt;
 mod ends;
 mod repeat;
+mod spread;
 mod survivors;
 
 use crate::counters::{COUNTERS, Counter};
@@ -20,6 +21,7 @@ use eft_component::{Component, Context, Outbox, Output};
 use eft_messages::control::{MembershipRequest, Reply, Request, op};
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets, reuse};
 use eft_messages::{ComponentId, Encoded, Role};
+use spread::Spread;
 use survivors::Open;
 
 /// Limits and identity.
@@ -118,6 +120,7 @@ pub struct Sockets {
     unexamined: VecDeque<SocketId>,
     /// The transports that this stack has.
     transports: BTreeSet<ComponentId>,
+    spread: Spread,
     info: Vec<u8>,
     /// Where the routes begin in it.
     info_routes: usize,
@@ -140,6 +143,7 @@ impl Sockets {
             closing: BTreeMap::new(),
             unexamined: VecDeque::new(),
             transports: BTreeSet::new(),
+            spread: Spread::default(),
             info: Vec::new(),
             info_routes: 0,
             routes: Vec::new(),
@@ -147,11 +151,6 @@ impl Sockets {
         };
         sockets.set_info(&[], WireAddress::default());
         sockets
-    }
-
-    /// The transport for sockets of this kind.
-    fn transport_for(&self, role: Role) -> Result<ComponentId, i32> {
-        self.transports.iter().copied().find(|t| t.role == role).ok_or(EPROTONOSUPPORT)
     }
 
     fn reply(out: &mut Outbox<Out>, connection: ConnectionId, sequence: u64, errno: i32) {
@@ -209,8 +208,8 @@ impl Sockets {
         };
         let (transport, incarnation) = match r.op {
             op::OPEN => match r.args[0] {
-                1 => (self.transport_for(Role::Tcp)?, 0),
-                2 => (self.transport_for(Role::Udp)?, 0),
+                1 => (self.transport_for(Role::Tcp, r.port)?, 0),
+                2 => (self.transport_for(Role::Udp, r.port)?, 0),
                 _ => return Err(EINVAL),
             },
             // An unaccepted connection and a restored socket have no descriptor yet; all others must
@@ -237,6 +236,9 @@ impl Sockets {
         if matches!(r.op, op::BIND) && r.port != 0 && r.port < 1024 && !privileged {
             cx.count(Counter::PrivilegedPortRefused);
             return Err(EACCES);
+        }
+        if r.op == op::BIND {
+            self.spread.check_bind(transport, r.port)?;
         }
         if r.op == op::LISTEN {
             if transport.role != Role::Tcp {

@@ -1,6 +1,7 @@
 mod doubt;
 mod ends;
 mod repeating;
+mod spread;
 
 use super::*;
 use eft_base::errno::*;

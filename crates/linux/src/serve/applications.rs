@@ -16,7 +16,7 @@ use crate::protocol::{FromServer, Role, ToServer};
 use crate::{Doing, Result};
 use connection::Connection;
 use eft_base::errno::EMFILE;
-use eft_base::{ComponentId, DomainId, Instant, SocketId};
+use eft_base::{ComponentId, DomainId, Instances, Instant, PortShare, SocketId};
 use eft_channel::socket::{Arena, LAYOUT_VERSION};
 use eft_component::Component;
 use eft_component::sockets::{ConnectionId, Effect, Event, Handle};
@@ -79,6 +79,8 @@ pub struct Applications {
     set: OwnedFd,
     listener: Option<OwnedFd>,
     status_pages: Vec<OwnedFd>,
+    /// How many instances of each transport the stack has.
+    instances: Instances,
     watched: HashMap<u64, Watched>,
     next_token: u64,
     next_connection: u64,
@@ -117,6 +119,7 @@ impl Applications {
             set: epoll::create(epoll::CreateFlags::CLOEXEC).doing("epoll")?,
             listener: None,
             status_pages: Vec::new(),
+            instances: Instances::default(),
             watched: HashMap::new(),
             next_token: 1,
             next_connection: (generation as u64) << 32,
@@ -285,6 +288,12 @@ impl<C: Component<Event = Event, Effect = Effect>> Surroundings<C> for Applicati
         self.survivors.forget_domain(domain);
         let sockets: Vec<SocketId> = self.far.keys().filter(|s| s.domain == domain).copied().collect();
         sockets.into_iter().for_each(|socket| self.drop_socket(socket));
+    }
+
+    fn configure(&mut self, key: &str, value: &[u8]) {
+        if key == PortShare::KEY {
+            self.instances = Instances::among(value);
+        }
     }
 
     fn control(&mut self, message: ToServer, fds: Vec<OwnedFd>, emit: &mut dyn FnMut(Event)) {

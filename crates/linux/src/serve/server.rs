@@ -10,7 +10,7 @@ use super::solitude::{Due, Solitude};
 use super::{Domains, Setup, Surroundings, tell};
 use crate::protocol::{FromServer, PACKET_MAX, ToServer};
 use crate::{Doing, Result, memory, protocol, scm};
-use eft_base::{DomainId, Instant, Protection, SocketId, protection};
+use eft_base::{DomainId, Instant, SocketId, protection};
 use eft_channel::notify::Doorbell;
 use eft_channel::status::Status;
 use eft_channel::{PoolView, Shared};
@@ -18,7 +18,7 @@ use eft_component::server::counter;
 use eft_component::{Component, FromWorld, Server, Step, World};
 use eft_cores::member::Place;
 use eft_host::clock;
-use eft_messages::ComponentId;
+use eft_messages::{ComponentId, Role};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
@@ -295,7 +295,7 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
             Due::Nothing => {}
             Due::Word { farewell } => {
                 self.server.status().set_alone(true);
-                if farewell && self.peer == ComponentId::TCP {
+                if farewell && self.peer.role == Role::Tcp {
                     self.handle(protocol::farewell(), Vec::new())?;
                 }
                 self.server.wake_peers(&mut self.live);
@@ -378,9 +378,8 @@ impl<C: Component, S: Surroundings<C>> Running<C, S> {
                 self.live.surroundings.domain_closed(domain);
             }
             ToServer::Configure { key, value } => {
-                if key == Protection::KEY && Protection::of(&value) == Protection::Off {
-                    protection::switch_off();
-                }
+                protection::heed(&key, &value);
+                self.live.surroundings.configure(&key, &value);
                 if let Some(event) = C::Event::configure(key, value) {
                     self.server.event(clock::now(), event);
                 }

@@ -53,6 +53,9 @@ pub trait Surroundings<C: Component> {
 
     fn domain_closed(&mut self, _domain: DomainId) {}
 
+    /// A setting of the stack, which the engine gets, too.
+    fn configure(&mut self, _key: &str, _value: &[u8]) {}
+
     /// A control message that the loop does not handle itself.
     fn control(&mut self, _message: ToServer, _fds: Vec<OwnedFd>, _emit: &mut dyn FnMut(C::Event)) {}
 

@@ -7,7 +7,7 @@ use crate::devices::packet::Silencer;
 use crate::operator;
 use crate::protocol::{ToServer, farewell};
 use eft_host::clock;
-use eft_messages::{ComponentId, Role};
+use eft_messages::Role;
 use std::time::Duration;
 
 /// How long the end of a stack waits until others were told of it.
@@ -37,15 +37,18 @@ impl Supervisor {
     /// Others are told that the stack ends: its peers, and who has lent it something.
     fn take_leave(&mut self) {
         self.release_leases();
-        let Some(tcp) = self.index(ComponentId::TCP) else { return };
-        let turn = self.members[tcp].status.heartbeat();
-        self.tell_index(tcp, &farewell(), &[]);
+        let all = self.config.topology.transports().into_iter().filter(|id| id.role == Role::Tcp);
+        let all = all.filter_map(|id| self.index(id));
+        let told: Vec<(usize, u64)> = all.map(|i| (i, self.members[i].status.heartbeat())).collect();
+        told.iter().for_each(|(tcp, _)| self.tell_index(*tcp, &farewell(), &[]));
         let until = clock::now() + FAREWELL;
         let mut quiet = 0;
-        while quiet < 3 && clock::now() < until {
+        while quiet < 3 && clock::now() < until && !told.is_empty() {
             std::thread::sleep(Duration::from_millis(1));
-            let tcp = &self.members[tcp];
-            let has_heard = tcp.life != Life::Running || tcp.status.heartbeat() != turn;
+            let has_heard = told.iter().all(|(tcp, turn)| {
+                let tcp = &self.members[*tcp];
+                tcp.life != Life::Running || tcp.status.heartbeat() != *turn
+            });
             quiet = if has_heard && self.members.iter().all(Member::is_quiet) { quiet + 1 } else { 0 };
         }
     }

@@ -268,7 +268,9 @@ impl Supervisor {
         if forget_servers {
             // Not stored: a successor knows none.
             let key = "forget-servers".to_string();
-            self.tell(ComponentId::TCP, &ToServer::Configure { key, value: Vec::new() }, &[]);
+            for peer in self.config.topology.transports() {
+                self.tell(peer, &ToServer::Configure { key: key.clone(), value: Vec::new() }, &[]);
+            }
         }
         Ok(Some((json!({}), Vec::new())))
     }

@@ -149,7 +149,7 @@ fn connect_again(fd: c_int, socket: &Socket, to: Endpoint) -> Result<c_int> {
     let (inet6, keys) = (socket.has(bit::INET6), signatures::all(&socket.page));
     let wishes = socket.page.authentication_wishes();
     convert::to_kernel(fd, socket)?;
-    let (fresh, _) = convert::to_eft(fd, true, inet6, false)?;
+    let (fresh, _) = convert::to_eft(fd, true, inet6, false, 0)?;
     signatures::restore(&fresh.page, &keys);
     fresh.page.set_authentication_wishes(&wishes);
     connect_eft(fd, fresh, to)

@@ -209,7 +209,7 @@ unsafe fn set_what_the_kernel_lacks(
     }
     // SAFETY: by the caller; it is readable.
     let bytes = unsafe { core::slice::from_raw_parts(value.cast::<u8>(), len) };
-    let (socket, _) = crate::convert::to_eft(fd, true, inet6, false).ok()?;
+    let (socket, _) = crate::convert::to_eft(fd, true, inet6, false, 0).ok()?;
     Some(options::set(fd, socket, level, option, bytes).map(|()| 0))
 }
 

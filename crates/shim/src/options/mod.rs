@@ -11,6 +11,7 @@ mod computed;
 mod congestion;
 mod filters;
 mod ipv6;
+pub mod joined;
 mod kind;
 pub mod multicast;
 mod pacing;
@@ -123,8 +124,14 @@ pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) 
             return sys::set_option(fd, level, name, value);
         }
         Kind::NoOptions | Kind::LabelLease => return Ok(()),
-        Kind::Membership(change) => return multicast::change(socket, change, level, name, value),
-        Kind::Filter => return filters::set(socket, level, name, value),
+        Kind::Membership(_) | Kind::Filter => {
+            match kind {
+                Kind::Membership(change) => multicast::change(socket, change, level, name, value)?,
+                _ => filters::set(socket, level, name, value)?,
+            }
+            joined::note(socket, level, name, value);
+            return Ok(());
+        }
         Kind::MulticastInterface => return multicast::set_interface(page, level, value),
         Kind::SignatureKey => return signatures::set(socket, name, value),
         Kind::Authentication | Kind::AuthenticationKey => return authentication::set(socket, name, value),

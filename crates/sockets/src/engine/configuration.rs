@@ -2,7 +2,7 @@
 
 use super::Sockets;
 use alloc::vec::Vec;
-use eft_base::WireAddress;
+use eft_base::{Instances, PortShare, WireAddress};
 use eft_messages::control::{InfoHeader, InterfaceInfo, RouteInfo, restriction};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -42,6 +42,10 @@ impl Sockets {
         if key == "fastopen" {
             self.set_fast_open(value);
             return self.show_info();
+        }
+        if key == PortShare::KEY {
+            self.spread.instances = Instances::among(value);
+            return;
         }
         if key == "congestion" {
             self.set_congestion(value);

@@ -164,14 +164,17 @@ impl Applications {
     /// A process of a domain says hello and brings one end of its own connection.
     fn hello(&mut self, fd: OwnedFd, domain: DomainId, request: &Request) {
         let id = self.adopt(fd, Some(domain), Role::Process);
-        let known = socket::speaks(request.version);
-        if let Some(connection) = self.connections.get_mut(&id).filter(|_| known) {
+        let speaks = socket::speaks(request.version);
+        if let Some(connection) = self.connections.get_mut(&id).filter(|_| speaks) {
             connection.version = request.version;
         }
+        let instances = [eft_base::Role::Tcp, eft_base::Role::Udp].map(|role| self.instances.of(role));
+        let known = speaks && (request.args[0] == 1 || instances.iter().all(|count| *count < 2));
         let Some(state) = self.domains.get(&domain) else { return };
         let reply = Reply {
             errno: if known { 0 } else { EPROTONOSUPPORT },
             sequence: request.sequence,
+            instances,
             ..state.described(domain)
         };
         let all = [&state.arena_fd, &state.bell].into_iter().chain(&self.status_pages);

@@ -4,7 +4,7 @@ use super::{DEVICES_MAX, StackConfig};
 use crate::devices::DeviceSpec;
 use crate::supervisor::kept::{AUTOCONF, IDENTITY};
 use crate::{Error, Result, host, operator};
-use eft_base::{Cidr, Protection};
+use eft_base::{Cidr, PortShare, Protection};
 use eft_control::store::Store;
 use eft_messages::ComponentId;
 use std::net::IpAddr;
@@ -20,12 +20,6 @@ pub(super) fn check(config: &StackConfig) -> Result<()> {
         return Err(Error::Invalid(format!(
             "`{}` is no stack name: use 1 to 32 letters, digits, `-` or `_`",
             config.name
-        )));
-    }
-    // Such a topology can be planned, but connections cannot be spread over several transports yet.
-    if let Some(second) = config.topology.transports().into_iter().find(|id| id.instance > 0) {
-        return Err(Error::Invalid(format!(
-            "component `{second}`: a stack runs at most one tcp and one udp so far"
         )));
     }
     if config.devices.is_empty() || config.devices.len() > DEVICES_MAX {
@@ -124,7 +118,12 @@ pub(super) fn configuration(config: &StackConfig) -> Store {
     for peer in [ComponentId::FILTER, ComponentId::IP] {
         store.subscribe("interfaces", peer);
     }
-    for peer in config.topology.transports() {
+    store.subscribe(PortShare::KEY, ComponentId::SOCKETS);
+    let transports = config.topology.transports();
+    let names: String = transports.iter().map(|id| format!("{id}\n")).collect();
+    store.publish(PortShare::KEY, names.into_bytes());
+    for peer in transports {
+        store.subscribe(PortShare::KEY, peer);
         store.subscribe("addresses", peer);
         store.subscribe("ecn", peer);
         store.subscribe("fastopen", peer);
