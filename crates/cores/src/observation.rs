@@ -295,7 +295,8 @@ fn one_line(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(64).collect()
 }
 
-fn add_traffic(sum: &mut Traffic, more: &Traffic) {
+/// What components count together, but for the connections that are open.
+pub fn add_traffic(sum: &mut Traffic, more: &Traffic) {
     macro_rules! add {
         ($($field:ident),*) => {$( sum.$field = sum.$field.saturating_add(more.$field); )*};
     }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use eft_component::Component;
 use eft_linux::inject::{Kind, Strike};
 use eft_linux::operator;
-use eft_messages::ComponentId;
+use eft_messages::{ComponentId, Role};
 use eft_transport::tcp::{self, Tcp};
 use serde_json::{Value, json};
 
@@ -69,7 +69,8 @@ impl Watch {
 
 fn recording(stack: &str, component: &str, generation: u64) -> Option<PathBuf> {
     let file = format!("crashes/{component}-{generation}.eftrec");
-    RECORDED.contains(&component).then(|| operator::stack_dir(stack).join(file))
+    let role = component.trim_end_matches(|c: char| c.is_ascii_digit());
+    RECORDED.contains(&role).then(|| operator::stack_dir(stack).join(file))
 }
 
 /// How often a component has blamed an input.
@@ -80,7 +81,7 @@ fn blamed(stack: &str, component: &str) -> Result<u64> {
 
 /// Only tcp names the input that runs.
 fn names(peer: ComponentId) -> &'static [&'static str] {
-    if peer == ComponentId::TCP { Tcp::COUNTERS } else { &[] }
+    if peer.role == Role::Tcp { Tcp::COUNTERS } else { &[] }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use eft_linux::{memory, operator};
+use eft_messages::Role;
 use eft_transport::udp::inspect::{Membership, memberships};
 use serde_json::{Value, json};
 
@@ -19,8 +20,8 @@ pub fn run(arguments: &MaddrArguments) -> Result<()> {
     let (answer, fds) = operator::ask(&arguments.stack.name, &json!({ "op": "arenas" }))?;
     let mut all = Vec::new();
     for (name, fd) in answer["arenas"].as_array().into_iter().flatten().zip(&fds) {
-        if name == "udp" {
-            all = memberships(&memory::map(fd, false)?).unwrap_or_default();
+        if name.as_str().and_then(super::role_of) == Some(Role::Udp) {
+            all.extend(memberships(&memory::map(fd, false)?).unwrap_or_default());
         }
     }
     all.sort_by_key(|m| (m.interface, m.group, m.domain.0, m.slot));

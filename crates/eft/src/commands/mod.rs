@@ -31,6 +31,11 @@ pub mod vm;
 
 pub use eft_text::print_table;
 
+/// The role of a component of this name; several may have the same.
+fn role_of(name: &str) -> Option<eft_messages::Role> {
+    name.parse::<eft_messages::ComponentId>().ok().map(|id| id.role)
+}
+
 /// Which stack is meant.
 #[derive(clap::Args, Debug)]
 pub struct Stack {

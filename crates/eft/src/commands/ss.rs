@@ -4,6 +4,7 @@ use anyhow::Result;
 use eft_base::Endpoint;
 use eft_channel::socket::{AcceptRecord, Arena, Geometry};
 use eft_linux::{memory, operator};
+use eft_messages::Role;
 use eft_transport::{tcp, udp};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -66,12 +67,12 @@ pub fn run(arguments: &SsArguments) -> Result<()> {
     let mut pages = Pages::new(&arguments.stack.name);
     for (name, fd) in answer["arenas"].as_array().into_iter().flatten().zip(&fds) {
         let arena = memory::map(fd, false)?;
-        match name.as_str() {
-            Some("tcp") => {
+        match name.as_str().and_then(super::role_of) {
+            Some(Role::Tcp) => {
                 let rows = tcp::inspect::list(&arena).unwrap_or_default();
                 sockets.extend(rows.iter().map(|r| tcp_row(r, &mut pages)));
             }
-            Some("udp") => {
+            Some(Role::Udp) => {
                 let rows = udp::inspect::list(&arena).unwrap_or_default();
                 sockets.extend(rows.iter().map(|r| udp_row(r, &mut pages)));
             }

@@ -4,6 +4,7 @@
 use anyhow::{Result, bail};
 use eft_base::Endpoint;
 use eft_linux::{memory, operator};
+use eft_messages::Role;
 use eft_transport::tcp::inspect::{self, Row};
 use serde_json::json;
 use std::ffi::OsString;
@@ -59,7 +60,7 @@ fn sockets(stack: &str) -> Result<Vec<Row>> {
     let (answer, fds) = operator::ask(stack, &json!({ "op": "arenas" }))?;
     let mut rows = Vec::new();
     for (name, fd) in answer["arenas"].as_array().into_iter().flatten().zip(&fds) {
-        if name == "tcp" {
+        if name.as_str().and_then(crate::commands::role_of) == Some(Role::Tcp) {
             rows.extend(inspect::list(&memory::map(fd, false)?).unwrap_or_default());
         }
     }

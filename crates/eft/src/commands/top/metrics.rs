@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use eft_base::time::nanos;
-use eft_cores::sample::{ComponentSample, Sample};
+use eft_cores::observation::add_traffic;
+use eft_cores::sample::{ComponentSample, Sample, Traffic};
+use eft_messages::Role;
 
 use super::view::{Source, View};
 
@@ -153,9 +155,19 @@ fn components(out: &mut String, view: &View) {
     }
 }
 
+/// What all instances of a transport count together; `None` if the stack has none.
+fn of_role(sample: &Sample, role: Role) -> Option<Traffic> {
+    let its = sample.components.iter().filter(|c| crate::commands::role_of(&c.name) == Some(role));
+    its.map(|c| c.traffic).reduce(|mut all, one| {
+        add_traffic(&mut all, &one);
+        all.connections_open = all.connections_open.saturating_add(one.connections_open);
+        all
+    })
+}
+
 fn traffic(out: &mut String, stack: &str, sample: &Sample) {
-    let Some(tcp) = sample.components.iter().find(|c| c.name == "tcp").map(|c| c.traffic) else { return };
-    let udp = sample.components.iter().find(|c| c.name == "udp").map(|c| c.traffic).unwrap_or_default();
+    let Some(tcp) = of_role(sample, Role::Tcp) else { return };
+    let udp = of_role(sample, Role::Udp).unwrap_or_default();
     let mut received = Metric::new(out, "eft_received_bytes_total", "counter", "Payload received.");
     received.put(&[("stack", stack), ("protocol", "tcp")], tcp.received_bytes as f64);
     received.put(&[("stack", stack), ("protocol", "udp")], udp.received_bytes as f64);
