@@ -1,0 +1,264 @@
+"""Several instances of each transport: sockets are spread over them by their local ports, and live on when one dies."""
+
+import json
+import threading
+import time
+
+from harness import TOPOLOGIES, Scene, Stack, check, sh, wait_until
+
+# Ports next to each other are spread over two instances.
+FIRST, COUNT = 7201, 16
+CONNECTIONS = 64
+
+# Echoes what comes to some ports.
+SERVER = """
+import socket, sys, threading
+address, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+family = socket.AF_INET6 if ":" in address else socket.AF_INET
+def echo(c):
+    while d := c.recv(1 << 16):
+        c.sendall(d)
+def serve(listener):
+    while True:
+        threading.Thread(target=echo, args=(listener.accept()[0],), daemon=True).start()
+for port in range(first, first + count):
+    listener = socket.create_server((address, port), family=family, backlog=100)
+    threading.Thread(target=serve, args=(listener,)).start()
+print("listening", flush=True)
+"""
+
+# Has connections to such a server for some seconds, and compares every byte.
+CLIENT = """
+import hashlib, socket, sys, threading, time
+address, first, count, connections, seconds = sys.argv[1], *map(int, sys.argv[2:])
+until = time.monotonic() + seconds
+done = []
+def use(n):
+    c = socket.create_connection((address, first + n % count), timeout=30)
+    turn = 0
+    while time.monotonic() < until:
+        data = hashlib.sha256(b"%d %d" % (n, turn)).digest() * 64
+        c.sendall(data)
+        got = b""
+        while len(got) < len(data):
+            piece = c.recv(1 << 16)
+            if not piece:
+                raise EOFError
+            got += piece
+        assert got == data
+        turn += 1
+    done.append(turn)
+threads = [threading.Thread(target=use, args=(n,)) for n in range(connections)]
+for t in threads: t.start()
+for t in threads: t.join()
+print(len(done), min(done, default=0))
+"""
+
+
+def of_both(stack, role, name):
+    counters = stack.counters()
+    return [counters[component][name] for component in (role, f"{role}1")]
+
+
+def listening(process):
+    wait_until(lambda: "listening" in process.log.read_text(), 20, "the servers to listen")
+
+
+def connections_are_spread_and_live_on():
+    with Scene("spread") as scene:
+        stack = Stack(scene, topology=TOPOLOGIES / "spread.toml")
+        ports = (FIRST, COUNT)
+        listening(scene.start(*stack.on("python3", "-c", SERVER, stack.address, *ports), log="servers.log"))
+        listening(scene.start(*stack.beside("python3", "-c", SERVER, stack.host, *ports), log="far-servers.log"))
+        shown = json.loads(stack.eft("ss", "--json").stdout)["sockets"]
+        listeners = [s for s in shown if s["proto"] == "tcp" and s["state"] == "LISTEN"]
+        check(len(listeners) == COUNT, f"eft ss shows {len(listeners)} listeners of {COUNT}")
+        said = {}
+
+        def use(name, command):
+            said[name] = sh(*command, timeout=90).stdout
+
+        arguments = [str(n) for n in (*ports, CONNECTIONS, 8)]
+        client = ("python3", "-c", CLIENT)
+        users = [threading.Thread(target=use, args=("in", stack.beside(*client, stack.address, *arguments))),
+                 threading.Thread(target=use, args=("out", stack.on(*client, stack.host, *arguments)))]
+        for user in users:
+            user.start()
+        time.sleep(2)
+        for victim in ("tcp1", "tcp", "tcp1"):
+            stack.kill(victim)
+            time.sleep(1)
+        before = stack.components()["tcp1"]["generation"]
+        stack.eft("kill", "tcp1")
+        wait_until(lambda: stack.components()["tcp1"]["generation"] > before, 10, "tcp1 to come back")
+        for user in users:
+            user.join()
+        for name in ("in", "out"):
+            connections, turns = map(int, said.get(name, "0 0").split())
+            check(connections == CONNECTIONS and turns > 0, f"{name}: {said.get(name)}")
+        for counter in ("accepted_connections", "outbound_connections"):
+            counts = of_both(stack, "tcp", counter)
+            check(all(n >= CONNECTIONS / 8 for n in counts), f"{counter} of tcp and tcp1: {counts}")
+            check(sum(counts) >= CONNECTIONS, f"{counter} of tcp and tcp1: {counts}")
+        deaths = {name: c["deaths"] for name, c in stack.components().items()}
+        check((deaths["tcp"], deaths["tcp1"], deaths["ip"]) == (1, 3, 0), f"deaths: {deaths}")
+
+
+# Echoes datagrams that come to some ports.
+DATAGRAM_SERVER = """
+import select, socket, sys
+address, first, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+family = socket.AF_INET6 if ":" in address else socket.AF_INET
+sockets = [socket.socket(family, socket.SOCK_DGRAM) for _ in range(count)]
+for n, s in enumerate(sockets): s.bind((address, first + n))
+print("listening", flush=True)
+while True:
+    for s in select.select(sockets, [], [])[0]:
+        data, peer = s.recvfrom(2000)
+        s.sendto(data, peer)
+"""
+
+# Asks such a server from many sockets, again and again; what gets no answer is asked again.
+DATAGRAM_CLIENT = """
+import socket, sys, time
+address, first, count, clients, rounds = sys.argv[1], *map(int, sys.argv[2:])
+family = socket.AF_INET6 if ":" in address else socket.AF_INET
+sockets = [socket.socket(family, socket.SOCK_DGRAM) for _ in range(clients)]
+for n, s in enumerate(sockets):
+    s.settimeout(0.5)
+    s.connect((address, first + n % count))
+for turn in range(rounds):
+    for n, s in enumerate(sockets):
+        data = b"%d of %d" % (turn, n)
+        for attempt in range(40):
+            s.send(data)
+            try:
+                while (got := s.recv(2000)) != data:
+                    assert int(got.split()[0]) <= turn
+                break
+            except (TimeoutError, ConnectionRefusedError):
+                pass
+        else:
+            raise SystemExit(f"no answer to {data}")
+    time.sleep(0.05)
+print("all")
+"""
+
+
+def datagrams_are_spread_and_go_on():
+    with Scene("spread-datagrams") as scene:
+        stack = Stack(scene, topology=TOPOLOGIES / "spread.toml")
+        ports = (FIRST, COUNT)
+        listening(scene.start(*stack.on("python3", "-c", DATAGRAM_SERVER, stack.address, *ports), log="servers.log"))
+        listening(scene.start(*stack.beside("python3", "-c", DATAGRAM_SERVER, stack.host, *ports), log="far-servers.log"))
+        said = {}
+
+        def use(name, command):
+            said[name] = sh(*command, timeout=90).stdout
+
+        arguments = [str(n) for n in (*ports, 32, 60)]
+        client = ("python3", "-c", DATAGRAM_CLIENT)
+        users = [threading.Thread(target=use, args=("in", stack.beside(*client, stack.address, *arguments))),
+                 threading.Thread(target=use, args=("out", stack.on(*client, stack.host, *arguments)))]
+        for user in users:
+            user.start()
+        for victim in ("udp1", "udp", "udp1"):
+            time.sleep(0.7)
+            stack.kill(victim)
+        for user in users:
+            user.join()
+        check({name: text.strip() for name, text in said.items()} == {"in": "all", "out": "all"}, f"{said}")
+        for counter in ("received_datagrams", "sent_datagrams"):
+            counts = of_both(stack, "udp", counter)
+            check(all(n > 200 for n in counts), f"{counter} of udp and udp1: {counts}")
+
+
+# Sockets that are eft's before they have a port, and sockets that leave the port to the system.
+LATE = """
+import socket, struct, sys, threading
+own, group = sys.argv[1], sys.argv[2]
+six = ":" in own
+family = socket.AF_INET6 if six else socket.AF_INET
+level = socket.IPPROTO_IPV6 if six else socket.IPPROTO_IP
+pack = lambda a: socket.inet_pton(family, a)
+here = next(i for i, n in socket.if_nameindex() if n != "lo")
+storage = struct.pack("=HHI16sI", family, 0, 0, pack(group), 0).ljust(128, b"\\0") if six else \\
+    struct.pack("=HH4s", family, 0, pack(group)).ljust(128, b"\\0")
+members = []
+for port in range(7301, 7309):
+    s = socket.socket(family, socket.SOCK_DGRAM)
+    s.setsockopt(level, 42, struct.pack("=II", here, 0) + storage)  # MCAST_JOIN_GROUP
+    s.settimeout(20)
+    s.bind(("", port))
+    assert s.getsockname()[1] == port
+    members.append(s)
+signed = []
+for port in range(7401, 7409):
+    s = socket.socket(family, socket.SOCK_STREAM)
+    peer = struct.pack("=HHI16sI" if six else "=HH4s", family, 0, *([0] if six else []), pack(sys.argv[3]), *([0] if six else []))
+    s.setsockopt(socket.IPPROTO_TCP, 14, peer.ljust(128, b"\\0") + struct.pack("=BBHI80s", 0, 0, 6, 0, b"secret"))  # TCP_MD5SIG
+    s.bind((own, port))
+    s.listen(5)
+    signed.append(s)
+anywhere = []
+for n in range(24):
+    s = socket.socket(family, socket.SOCK_STREAM)
+    s.bind(("", 0))
+    s.listen(5)
+    anywhere.append(s)
+chosen = [s.getsockname()[1] for s in anywhere]
+assert len(set(chosen)) == 24 and 0 not in chosen
+loopback = "::1" if six else "127.0.0.1"
+for port in chosen:
+    socket.create_connection((loopback, port), timeout=10).close()
+print("chosen", *chosen, "chosen", flush=True)
+for s in members:
+    print("heard", s.recv(100).decode(), flush=True)
+for s in anywhere:
+    s.settimeout(20)
+    for _ in range(2):
+        c, peer = s.accept()
+        if peer[0] != loopback:
+            c.sendall(b"hello")
+print("served", flush=True)
+"""
+
+CALL = """
+import socket, struct, sys
+address, group, device = sys.argv[1:4]
+six = ":" in address
+family = socket.AF_INET6 if six else socket.AF_INET
+s = socket.socket(family, socket.SOCK_DGRAM)
+here = socket.if_nametoindex(device)
+if six: s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, here)
+else: s.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, struct.pack("=4s4sI", b"", b"", here))
+for port in range(7301, 7309):
+    s.sendto(b"%d" % port, (group, port))
+for port in map(int, sys.argv[4:]):
+    with socket.create_connection((address, port), timeout=20) as c:
+        assert c.recv(10) == b"hello"
+print("all")
+"""
+
+
+def a_port_that_is_known_late_finds_its_instance():
+    with Scene("spread-late") as scene:
+        stack = Stack(scene, kind="veth", topology=TOPOLOGIES / "spread.toml")
+        group = "ff15::1:77" if ":" in stack.address else "239.77.1.77"
+        program = scene.start(*stack.on("python3", "-c", LATE, stack.address, group, stack.host), log="late.log")
+        said = lambda: program.log.read_text()
+        wait_until(lambda: said().count("chosen") == 2 or program.poll() is not None, 30, "the sockets to be bound")
+        check(said().count("chosen") == 2, said())
+        members = json.loads(stack.eft("maddr", "--json").stdout)["memberships"]
+        check(sorted(m["local"].rsplit(":")[-1] for m in members) == [str(port) for port in range(7301, 7309)], f"{members}")
+        chosen = said().split("chosen")[1].split()
+        call = sh(*stack.beside("python3", "-c", CALL, stack.address, group, "far", *chosen), timeout=60)
+        check(call.stdout.strip() == "all", f"{call.stdout} {call.stderr}")
+        check(program.wait(30) == 0, said())
+        check([line.split()[1] for line in said().splitlines() if line.startswith("heard")]
+              == [str(port) for port in range(7301, 7309)], said())
+        counts = of_both(stack, "tcp", "accepted_connections")
+        check(all(n > 0 for n in counts), f"accepted by tcp and tcp1: {counts}")
+
+
+CASES = [connections_are_spread_and_live_on, datagrams_are_spread_and_go_on, a_port_that_is_known_late_finds_its_instance]
