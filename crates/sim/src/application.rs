@@ -18,8 +18,16 @@ use eft_messages::sockets::{membership, reuse};
 use std::collections::{BTreeMap, VecDeque};
 
 enum Intent {
-    Listen { port: u16, plan: Plan },
-    Connect { to: Endpoint, plan: Plan, early: bool },
+    Listen {
+        port: u16,
+        plan: Plan,
+    },
+    /// `local`: the port to which it is bound first, with the first bytes in its ring; 0: to none.
+    Connect {
+        to: Endpoint,
+        plan: Plan,
+        local: u16,
+    },
     Datagrams(Datagrams),
 }
 
@@ -42,6 +50,14 @@ const INODE: u64 = 1;
 const FAST_OPEN_QUEUE: u32 = 4;
 /// Streams that begin early are bound to the ports behind this one.
 const EARLY_FIRST: u16 = 6000;
+
+/// A program has changed a socket: its transport is told.
+pub fn ring(stack: &mut Stack, slot: u32) {
+    if let Some(owner) = stack.domain.socket(slot).and_then(|page| page.owner()) {
+        stack.domain.dirty(owner).mark(slot as usize);
+        stack.wake(owner);
+    }
+}
 
 /// A program.
 #[derive(Default)]
@@ -68,12 +84,13 @@ impl Application {
     }
 
     pub fn connect(&mut self, to: Endpoint, plan: Plan) {
-        self.open(Intent::Connect { to, plan, early: false });
+        self.open(Intent::Connect { to, plan, local: 0 });
     }
 
     /// The same with TCP Fast Open: the first bytes are there before it connects.
     pub fn connect_early(&mut self, to: Endpoint, plan: Plan) {
-        self.open(Intent::Connect { to, plan, early: true });
+        self.early += 1;
+        self.open(Intent::Connect { to, plan, local: EARLY_FIRST + self.early });
     }
 
     pub fn is_listening(&self) -> bool {
@@ -110,6 +127,10 @@ impl Application {
     fn open(&mut self, intent: Intent) {
         let mut request = Request { value: INODE, ..Request::default() };
         request.args[0] = if matches!(intent, Intent::Datagrams(_)) { 2 } else { 1 };
+        request.port = match &intent {
+            Intent::Listen { port, .. } | Intent::Datagrams(Datagrams { port, .. }) => *port,
+            Intent::Connect { local, .. } => *local,
+        };
         self.ask(op::OPEN, SocketId::default(), request, Asked::Open(intent));
     }
 
@@ -218,8 +239,7 @@ impl Application {
                 let stream = self.streams.iter_mut().find(|s| s.socket == socket);
                 if let (Some(stream), Some(page)) = (stream, stack.domain.socket(socket.slot)) {
                     stream.taken(&page, reply.value);
-                    stack.domain.dirty(ComponentId::TCP).mark(socket.slot as usize);
-                    stack.wake(ComponentId::TCP);
+                    ring(stack, socket.slot);
                 }
                 self.progress(stack, socket, seed)
             }
@@ -238,13 +258,11 @@ impl Application {
                 request.args[0] = plan.group.map_or(0, |_| reuse::ADDRESS.into());
                 self.ask(op::BIND, socket, request, Asked::BindDatagrams(plan));
             }
-            Intent::Connect { to, plan, early: true } => {
-                self.early += 1;
-                let local = EARLY_FIRST + self.early;
+            Intent::Connect { to, plan, local: 0 } => self.begin(stack, Stream::new(socket, plan), to),
+            Intent::Connect { to, plan, local } => {
                 let request = Request { address: BOTH_VERSIONS, port: local, ..Request::default() };
                 self.ask(op::BIND, socket, request, Asked::BindToConnect { to, plan, local });
             }
-            Intent::Connect { to, plan, early: false } => self.begin(stack, Stream::new(socket, plan), to),
         }
     }
 
@@ -265,8 +283,7 @@ impl Application {
         let stream = self.streams.iter_mut().find(|s| s.socket == socket);
         if let (Some(stream), Some(page)) = (stream, stack.domain.socket(socket.slot)) {
             stream.withdraw(&page);
-            stack.domain.dirty(ComponentId::TCP).mark(socket.slot as usize);
-            stack.wake(ComponentId::TCP);
+            ring(stack, socket.slot);
         }
         self.progress(stack, socket, seed);
     }
@@ -283,8 +300,7 @@ impl Application {
         }
         if let Some(d) = self.datagrams.iter_mut().find(|d| d.socket == socket) {
             if d.progress(&page, seed) {
-                stack.domain.dirty(ComponentId::UDP).mark(socket.slot as usize);
-                stack.wake(ComponentId::UDP);
+                ring(stack, socket.slot);
             }
             return;
         }
@@ -295,8 +311,7 @@ impl Application {
             return;
         }
         if stream.progress(&page, seed) {
-            stack.domain.dirty(ComponentId::TCP).mark(socket.slot as usize);
-            stack.wake(ComponentId::TCP);
+            ring(stack, socket.slot);
         }
     }
 

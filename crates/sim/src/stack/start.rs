@@ -5,7 +5,7 @@ use crate::device::SimDevice;
 use crate::node::{Effect, Event, Hears, Node};
 use crate::sizes::{filter_config, tcp_config, udp_config};
 use crate::wiring::edge;
-use eft_base::{Instant, PoolId};
+use eft_base::{Instant, PoolId, PortShare, SlotShare};
 use eft_channel::socket::Arena;
 use eft_channel::status::Status;
 use eft_channel::{Pool, Segment};
@@ -19,6 +19,8 @@ use eft_record::makes::{self, Head, Life};
 use eft_record::recorder::{Make, Recorder};
 use eft_record::recording::{Recorded, Recording};
 use eft_sockets::{Sockets, SocketsConfig};
+use eft_transport::tcp::TcpConfig;
+use eft_transport::udp::UdpConfig;
 use std::cell::RefCell;
 use std::fmt::Debug;
 use std::rc::Rc;
@@ -89,7 +91,8 @@ impl Stack {
                 Box::new(Server::new(sockets, status, seed))
             }
             Role::Tcp => {
-                let (arena, headers, config) = (arena(), pool(), tcp_config(self.shape.sizes));
+                let (arena, headers, config) =
+                    (arena(), pool(), TcpConfig { slots: self.share(peer), ..tcp_config(self.shape.sizes) });
                 if !failed {
                     eft_transport::tcp::acquit(&arena);
                 }
@@ -101,7 +104,8 @@ impl Stack {
                 self.serve(head, (tcp, make), status, seed)
             }
             Role::Udp => {
-                let (arena, headers, config) = (arena(), pool(), udp_config());
+                let config = UdpConfig { slots: self.share(peer), ..udp_config() };
+                let (arena, headers) = (arena(), pool());
                 let head = record.then(|| {
                     Head::of(config, &[&headers], Some((&arena, slice::from_ref(&(0..arena.len())))))
                 });
@@ -129,6 +133,11 @@ impl Stack {
             }
             Role::Cores => unreachable!("no peer of a packet, so not among `Topology::peers`"),
         }
+    }
+
+    /// The slots that a transport gives out.
+    fn share(&self, transport: ComponentId) -> SlotShare {
+        plan::slot_share(&self.topology, transport).expect("it is a transport of the topology")
     }
 
     /// A server around an engine, which is recorded if it has a head.
@@ -208,9 +217,13 @@ impl Stack {
         }
     }
 
+    fn transport_names(&self) -> Vec<String> {
+        self.topology.transports().iter().map(ToString::to_string).collect()
+    }
+
     fn configure(&mut self, i: usize) {
         let addresses: Vec<String> = self.shape.addresses.iter().map(|a| format!("\"{a}\"")).collect();
-        let transports: Vec<String> = self.topology.transports().iter().map(|t| format!("\"{t}\"")).collect();
+        let transports: Vec<String> = self.transport_names().iter().map(|t| format!("\"{t}\"")).collect();
         let ip = format!(
             "transports = [{}]\n[[interface]]\nindex = 0\nname = \"eft0\"\naddresses = [{}]\n",
             transports.join(", "),
@@ -219,7 +232,7 @@ impl Stack {
         let mut addresses = addresses;
         let mut of_ip = vec![("ip", ip)];
         if let Some((network, learnt)) = &self.in_force {
-            let names: Vec<String> = self.topology.transports().iter().map(ToString::to_string).collect();
+            let names = self.transport_names();
             let learnt = String::from_utf8_lossy(learnt).into_owned();
             of_ip = vec![("autoconf", learnt), ("ip", network.ip_configuration(&names))];
             addresses =
@@ -227,11 +240,13 @@ impl Stack {
         }
         let told = match self.members[i].peer.role {
             Role::Ip => of_ip,
+            Role::Sockets => vec![(PortShare::KEY, self.transport_names().join("\n"))],
             Role::Filter => vec![("filter", self.shape.rules.clone())],
             Role::Tcp | Role::Udp => {
                 let own = self.shape.transport.iter().map(|(key, value)| (*key, value.to_string()));
                 let addresses = ("addresses", addresses.join("\n").replace('"', ""));
-                [("fastopen", "both".to_string()), addresses].into_iter().chain(own).collect()
+                let names = (PortShare::KEY, self.transport_names().join("\n"));
+                [names, ("fastopen", "both".to_string()), addresses].into_iter().chain(own).collect()
             }
             _ => return,
         };
