@@ -212,6 +212,43 @@ def a_life_after_a_failure_is_recorded():
         check("it did not end in order" in said and "identical" in said, said)
 
 
+def a_panic_after_the_recording_was_full_is_kept_alone():
+    """A changed bit of the arena ends tcp by an assertion, long after its recording was full."""
+    with Scene("alone") as scene:
+        stack = Stack(scene)
+        scene.start(*stack.on("python3", "-c", ECHO, stack.address, 7300), log="echo.log")
+        stack.listening(7300)
+        folder = pathlib.Path(f"/run/eft/{stack.name}/crashes")
+        def life():
+            return stack.components()["tcp"]["generation"]
+        stack.eft("inject", "tcp", "failure")
+        wait_until(lambda: life() == 2 and stack.components()["tcp"]["state"] == "running", 20, "tcp's life 2")
+        with socket.create_connection((stack.address, 7300), 10) as s:
+            def use(block):
+                s.sendall(block)
+                back = b""
+                while len(back) < len(block):
+                    more = s.recv(len(block))
+                    check(more, "the connection ended")
+                    back += more
+                check(back == block, "the connection says something else")
+            for _ in range(800):
+                use(bytes(65536))
+            check((folder / "tcp-2.eftrec").stat().st_size > 16 << 20, "the recording is not full")
+            for seed in range(1000):
+                stack.eft("inject", "tcp", "flip-arena", "--seed", str(seed))
+                use(b"12345678")
+                if life() > 2:
+                    break
+            wait_until(lambda: life() > 2 and stack.components()["tcp"]["state"] == "running", 20, "tcp's life 3")
+            use(b"12345678")
+        done = sh(EFT, "replay", folder / "tcp-2.eftrec", ok=False)
+        check("was full" in done.stdout and "the call in which it panicked later, alone: " in done.stdout,
+              done.stdout + done.stderr)
+        # A successor mends the bit, so the call ends well; the replay says so, if it does not panic.
+        check("it panics, as it did" in done.stdout or "ends well for a successor" in done.stderr, done.stderr)
+
+
 def costs_are_counted_by_replays():
     """A load's recordings, replayed under callgrind, give a calibration file; without valgrind nothing is counted, and one line says so."""
     with Scene("costs") as scene:
@@ -237,6 +274,7 @@ def costs_are_counted_by_replays():
 
 
 CASES = [
+    a_panic_after_the_recording_was_full_is_kept_alone,
     costs_are_counted_by_replays,
     a_live_recording_replays_to_identical_segments,
     tcp_and_udp_replay_to_identical_segments,

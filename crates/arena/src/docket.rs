@@ -44,6 +44,15 @@ pub enum Kind {
     Revive = 6,
 }
 
+impl Kind {
+    const ALL: [Kind; 6] =
+        [Kind::Message, Kind::Segment, Kind::Timer, Kind::Serve, Kind::Dirty, Kind::Revive];
+
+    fn of(number: u8) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| *kind as u8 == number)
+    }
+}
+
 /// An input, identified by content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note {
@@ -186,6 +195,13 @@ impl Docket {
 pub fn has_running(head: &[u8]) -> bool {
     let name = head.get(AT + RUNNING * 8..AT + RUNNING * 8 + 8);
     name.is_some_and(|name| name != [0; 8])
+}
+
+/// What ran when an arena began with these bytes, and the block of its connection.
+pub fn running(head: &[u8]) -> Option<(Kind, Option<u32>)> {
+    let name = u64::from_le_bytes(*head.get(AT + RUNNING * 8..)?.first_chunk()?);
+    let kind = Kind::of((name >> 56) as u8)?;
+    Some((kind, Some(name as u32).filter(|block| *block != NOBODY)))
 }
 
 /// Records that the running input is not to blame for the owner's death.

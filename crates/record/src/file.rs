@@ -5,7 +5,8 @@
 //! they were made. They are written as they come, so that a server that was killed leaves a recording of all but its
 //! last moments. A file has a bounded size; if it is reached, the last entry says so.
 
-use crate::makes::{Head, Life};
+use crate::life::Life;
+use crate::makes::Head;
 use crate::recording::{End, Entry, Log, Recording, digest};
 use serde::de::DeserializeOwned;
 use std::cell::RefCell;
@@ -14,7 +15,7 @@ use std::rc::Rc;
 
 /// First bytes of a file, up to the version of everything in it.
 const MAGIC: &[u8] = b"eft recording ";
-const VERSION: &[u8] = b"5\n";
+const VERSION: &[u8] = b"6\n";
 /// Largest frame in bytes: the head may hold an arena.
 const FRAME_MAX: usize = 256 << 20;
 /// Bytes of frames that are buffered, to be written together.
@@ -61,7 +62,7 @@ impl<W: Write> Writer<W> {
     fn append(&mut self, entry: &Entry) -> std::io::Result<usize> {
         let value = postcard::to_allocvec(entry).map_err(std::io::Error::other)?;
         self.gathered.extend(frame(&value));
-        if self.gathered.len() >= GATHER || matches!(entry, Entry::End(_)) {
+        if self.gathered.len() >= GATHER || matches!(entry, Entry::End(_) | Entry::Last(_)) {
             self.hand_on()?;
         }
         Ok(value.len())
@@ -77,9 +78,10 @@ impl<W: Write> Drop for Writer<W> {
 
 impl<W: Write> Log for Writer<W> {
     fn note(&mut self, entry: Entry) {
+        let was_full = self.is_full();
         let written = self.append(&entry).and_then(|len| {
             self.room = self.room.saturating_sub(len);
-            if self.room > 0 {
+            if self.room > 0 || was_full {
                 return Ok(());
             }
             eprintln!("the recording is full after {} bytes: it ends here", self.bytes_max);
@@ -114,6 +116,9 @@ pub fn to_bytes(life: &Life, bytes_max: usize) -> std::io::Result<Vec<u8>> {
     }
     if !writer.is_full() {
         writer.note(Entry::End(recording.end));
+    }
+    if let Some(last) = &recording.last {
+        writer.note(Entry::Last(last.clone()));
     }
     drop(writer);
     Ok(bytes)

@@ -4,6 +4,7 @@
 //! engine. This crate depends on no world: the recording side opens the file, and a replay needs no simulator.
 
 pub mod file;
+pub mod life;
 pub mod makes;
 pub mod recorder;
 pub mod recording;

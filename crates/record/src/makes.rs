@@ -2,8 +2,8 @@
 //! again.
 
 use crate::recorder::Make;
-use crate::recording::Recording;
-use crate::replay::{Conductor, Failure, replay};
+use crate::recording::Image;
+use crate::replay::Failure;
 use eft_base::{PacketRef, PoolId, SlotShare};
 use eft_channel::{Memory, Pool, Segment};
 use eft_component::transport::Effect;
@@ -17,9 +17,7 @@ use eft_transport::udp::{Udp, UdpConfig};
 use eft_transport::{In, Out, Refused};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
-use std::cell::RefCell;
 use std::ops::Range;
-use std::rc::Rc;
 use zerocopy::FromBytes;
 
 /// Capacity of every queue in the topologies that the simulator uses.
@@ -211,7 +209,7 @@ pub struct Head {
     pub pools: Vec<(PoolId, usize, usize)>,
     /// Bytes of its arena, 0 if it has none, and what its predecessor left in it.
     pub arena_len: usize,
-    pub arena: Vec<(usize, ByteBuf)>,
+    pub arena: Image,
 }
 
 impl Head {
@@ -229,7 +227,7 @@ impl Head {
         }
     }
 
-    fn arena(&self, wanted: usize) -> Result<Segment, Failure> {
+    pub(crate) fn arena(&self, wanted: usize) -> Result<Segment, Failure> {
         if self.arena_len < wanted || self.arena_len > BYTES_MAX {
             return Err(unusable("its arena has another length"));
         }
@@ -240,7 +238,7 @@ impl Head {
         Ok(arena)
     }
 
-    fn pools<const N: usize>(&self) -> Result<[Pool; N], Failure> {
+    pub(crate) fn pools<const N: usize>(&self) -> Result<[Pool; N], Failure> {
         let bytes = self.pools.iter().try_fold(0usize, |n, (_, slots, len)| {
             n.checked_add(slots.checked_mul(*len)?).filter(|_| *len > 0 && *slots <= SLOTS_MAX)
         });
@@ -255,7 +253,7 @@ impl Head {
 }
 
 /// The pages of an arena that are not empty. All of them lie in what was `written`.
-fn pages(arena: &Segment, written: &[Range<usize>]) -> Vec<(usize, ByteBuf)> {
+pub fn pages(arena: &Segment, written: &[Range<usize>]) -> Image {
     let mut page = vec![0; PAGE];
     let mut pages = Vec::new();
     for at in written.iter().flat_map(|range| (range.start / PAGE * PAGE..range.end).step_by(PAGE)) {
@@ -267,77 +265,18 @@ fn pages(arena: &Segment, written: &[Range<usize>]) -> Vec<(usize, ByteBuf)> {
     pages
 }
 
-fn refused(why: Refused) -> Failure {
+pub(crate) fn refused(why: Refused) -> Failure {
     Failure::Unusable(format!("the recording is damaged: {why}"))
 }
 
-fn unusable(what: &str) -> Failure {
+pub(crate) fn unusable(what: &str) -> Failure {
     Failure::Unusable(format!("the recording is damaged: {what}"))
 }
 
 /// The length of an arena of `count` items, if that many are possible.
-fn arena_len(count: usize, len: impl Fn() -> usize) -> Result<usize, Failure> {
+pub(crate) fn arena_len(count: usize, len: impl Fn() -> usize) -> Result<usize, Failure> {
     match count {
         1..=SLOTS_MAX => Ok(len()),
         _ => Err(unusable("its tables have an impossible size")),
-    }
-}
-
-/// One life of a server: what it was made of, and all of its inputs.
-pub struct Life {
-    pub head: Head,
-    pub recording: Rc<RefCell<Recording>>,
-}
-
-impl Life {
-    /// Lives `recording` (this life's, perhaps changed) again.
-    pub fn again(&self, recording: &Recording) -> Result<(), Failure> {
-        self.again_in(recording, |len| Some(Segment::heap(len)))
-    }
-
-    /// As [`Life::again`], in memory of the caller's.
-    pub fn again_in(
-        &self,
-        recording: &Recording,
-        segments: impl Fn(usize) -> Option<Segment>,
-    ) -> Result<(), Failure> {
-        self.conducted(recording, segments, &mut |_, call| call())
-    }
-
-    /// As [`Life::again_in`], each call when the conductor makes it.
-    pub fn conducted(
-        &self,
-        recording: &Recording,
-        segments: impl Fn(usize) -> Option<Segment>,
-        conductor: Conductor,
-    ) -> Result<(), Failure> {
-        let head = &self.head;
-        match head.engine {
-            Engine::Ip { with_filter, seed } => {
-                let [frames, packets] = head.pools()?;
-                let (ip, make) = ip(frames, packets, IpConfig { with_filter, seed });
-                replay(recording, ip, &make, segments, conductor)
-            }
-            Engine::Filter { states, seed } => {
-                let config = FilterConfig { states, seed };
-                let arena = head.arena(arena_len(states, || eft_filter::arena_len(&config))?)?;
-                let (filter, make) = filter(arena, config);
-                replay(recording, filter, &make, segments, conductor)
-            }
-            Engine::Tcp { connections, sockets_per_domain, listeners_per_domain, seed, slots } => {
-                let config = TcpConfig { connections, sockets_per_domain, listeners_per_domain, seed, slots };
-                let arena = head.arena(arena_len(connections, || eft_transport::tcp::arena_len(&config))?)?;
-                let [headers] = head.pools()?;
-                let (tcp, make) = tcp(arena, headers, config).map_err(refused)?;
-                replay(recording, tcp, &make, segments, conductor)
-            }
-            Engine::Udp { sockets, sockets_per_domain, seed, slots } => {
-                let config = UdpConfig { sockets, sockets_per_domain, seed, slots };
-                let arena = head.arena(arena_len(sockets, || eft_transport::udp::arena_len(&config))?)?;
-                let [headers] = head.pools()?;
-                let (udp, make) = udp(arena, headers, config).map_err(refused)?;
-                replay(recording, udp, &make, segments, conductor)
-            }
-        }
     }
 }

@@ -7,12 +7,15 @@
 //!
 //! Invariant: recording does not change what the engine does.
 
+mod surroundings;
+
 use crate::recording::{
-    Access, Call, Cut, End, Entry, Input, Log, Recorded, RecordedOutput, Written, digest, digest_on,
+    Access, Call, Cut, End, Entry, Image, Input, Log, Recorded, RecordedOutput, Written, digest, digest_on,
 };
-use eft_base::{DomainId, Instant, PacketRef, PoolId};
+use eft_base::{DomainId, Instant, PacketRef, PoolId, Random};
 use eft_channel::Memory;
 use eft_channel::access::AccessObserver;
+use eft_channel::socket::Geometry;
 use eft_component::{Component, Context, Occasion, Outbox, Output};
 use eft_messages::{ComponentId, Encoded};
 use serde_bytes::ByteBuf;
@@ -20,6 +23,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use surroundings::{Surroundings, UsedPages, page_of};
 
 /// What a recorder must know of the engine.
 pub struct Make<C: Component> {
@@ -41,12 +45,26 @@ pub struct Make<C: Component> {
 struct Transcript {
     open: bool,
     accesses: Vec<Access>,
+    used: UsedPages,
+}
+
+impl Transcript {
+    fn note(&mut self, domain: DomainId, page: Option<usize>, access: impl FnOnce() -> Access) {
+        if let Some(page) = page {
+            self.used.note(domain, page);
+        }
+        if self.open {
+            self.accesses.push(access());
+        }
+    }
 }
 
 /// Writes down what passes between the engine and the pages of one domain.
 struct Scribe {
     domain: DomainId,
+    geometry: Geometry,
     transcript: Arc<Mutex<Transcript>>,
+    beside: Option<Arc<dyn AccessObserver>>,
 }
 
 /// Locks a mutex, even if an engine panicked while it held it: the content stays valid.
@@ -56,18 +74,17 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl AccessObserver for Scribe {
     fn read(&self, at: usize, bytes: &mut [u8]) {
-        let mut t = lock(&self.transcript);
-        if t.open {
-            let bytes = ByteBuf::from(&*bytes);
-            t.accesses.push(Access::Read { domain: self.domain, at, bytes });
-        }
+        let (domain, page) = (self.domain, page_of(&self.geometry, at));
+        let access = || Access::Read { domain, at, bytes: ByteBuf::from(&*bytes) };
+        lock(&self.transcript).note(domain, page, access);
     }
 
     fn wrote(&self, at: usize, bytes: &[u8]) {
-        let mut t = lock(&self.transcript);
-        if t.open {
-            let what = Written::of(bytes);
-            t.accesses.push(Access::Wrote { domain: self.domain, at, what });
+        let (domain, page) = (self.domain, page_of(&self.geometry, at));
+        let access = || Access::Wrote { domain, at, what: Written::of(bytes) };
+        lock(&self.transcript).note(domain, page, access);
+        if let Some(observer) = &self.beside {
+            observer.wrote(at, bytes);
         }
     }
 }
@@ -79,7 +96,9 @@ pub struct Recorder<C: Component, L: Log> {
     log: L,
     /// Pools that the log knows.
     known: BTreeMap<PoolId, Cut>,
+    surroundings: Surroundings,
     transcript: Arc<Mutex<Transcript>>,
+    beside: Option<Arc<dyn AccessObserver>>,
 }
 
 impl<C: Component<Event: Recorded>, L: Log> Recorder<C, L>
@@ -87,8 +106,22 @@ where
     C::Out: Debug,
 {
     pub fn new(component: C, make: Make<C>, log: L) -> Recorder<C, L> {
-        let transcript = Arc::new(Mutex::new(Transcript { open: true, accesses: Vec::new() }));
-        Recorder { component, make, log, known: BTreeMap::new(), transcript }
+        let transcript = Transcript { open: true, accesses: Vec::new(), used: UsedPages::default() };
+        let transcript = Arc::new(Mutex::new(transcript));
+        let surroundings = Surroundings::default();
+        Recorder { component, make, log, known: BTreeMap::new(), surroundings, transcript, beside: None }
+    }
+
+    /// Says how the engine's arena is read when it panics.
+    pub fn with_arena(mut self, image: impl Fn() -> Image + 'static) -> Self {
+        self.surroundings.arena = Some(Box::new(image));
+        self
+    }
+
+    /// Another observer that hears of what the engine writes.
+    pub fn beside(mut self, observer: Arc<dyn AccessObserver>) -> Self {
+        self.beside = Some(observer);
+        self
     }
 
     /// Makes a call and writes it down.
@@ -100,10 +133,6 @@ where
         names: Vec<PacketRef>,
         call: impl FnOnce(&mut C, &mut Context, &mut Outbox<C::Out>) -> T,
     ) -> T {
-        if self.log.is_full() {
-            *lock(&self.transcript) = Transcript { open: false, accesses: Vec::new() };
-            return call(&mut self.component, cx, out);
-        }
         for peer in out.peers() {
             if !self.make.peers.contains(&peer) {
                 self.make.peers.push(peer);
@@ -111,6 +140,9 @@ where
         }
         let rooms = self.make.peers.iter().map(|p| (*p, out.room(*p))).collect();
         let random = cx.random.clone();
+        if self.log.is_full() {
+            return self.guard(cx, out, (rooms, random, input), names, call);
+        }
         let mut memory = Vec::new();
         for r in names {
             note_pool(&mut self.known, &mut self.log, cx.memory, r.pool);
@@ -137,11 +169,47 @@ where
         result
     }
 
+    /// Makes a call that is written down only if it panics.
+    fn guard<T>(
+        &mut self,
+        cx: &mut Context,
+        out: &mut Outbox<C::Out>,
+        (rooms, random, input): (Vec<(ComponentId, usize)>, Random, Input),
+        names: Vec<PacketRef>,
+        call: impl FnOnce(&mut C, &mut Context, &mut Outbox<C::Out>) -> T,
+    ) -> T {
+        {
+            let mut transcript = lock(&self.transcript);
+            transcript.open = false;
+            transcript.accesses = Vec::new();
+        }
+        let why = match catch_unwind(AssertUnwindSafe(|| call(&mut self.component, cx, out))) {
+            Ok(result) => return result,
+            Err(why) => why,
+        };
+        let mut memory = Vec::new();
+        let mut pools: Vec<(PoolId, Cut)> = Vec::new();
+        for r in names {
+            if let Some(view) = cx.memory.view(r.pool) {
+                pools.push((r.pool, Cut::of(view)));
+            }
+            keep(cx.memory, &mut memory, r);
+        }
+        let (accesses, outputs) = (Vec::new(), Vec::new());
+        let call = Call { now: cx.now, random, rooms, memory, input, accesses, outputs };
+        let used = &lock(&self.transcript).used;
+        let last = self.surroundings.last_call(call, pools, cx.memory, used);
+        self.log.note(Entry::Last(Box::new(last)));
+        resume_unwind(why)
+    }
+
     /// Attaches an observer to a domain's arena, which records reads and writes.
     fn watch(&mut self, event: &mut C::Event) {
         if let Some((domain, pool, arena)) = event.opened() {
             self.known.insert(pool, Cut::of_arena(arena.geometry()));
-            let scribe = Scribe { domain, transcript: self.transcript.clone() };
+            let geometry = arena.geometry();
+            let (transcript, beside) = (self.transcript.clone(), self.beside.clone());
+            let scribe = Scribe { domain, geometry, transcript, beside };
             *arena = arena.clone().observed_by(Arc::new(scribe));
         }
     }
@@ -249,7 +317,9 @@ where
     fn event(&mut self, cx: &mut Context, mut event: C::Event, out: &mut Outbox<C::Out>) {
         let recorded = event.recorded();
         self.watch(&mut event);
-        self.observe(cx, out, Input::Event(recorded), Vec::new(), |c, cx, out| c.event(cx, event, out))
+        let input = Input::Event(recorded.clone());
+        self.observe(cx, out, input, Vec::new(), |c, cx, out| c.event(cx, event, out));
+        self.surroundings.hear(recorded);
     }
 
     fn poll(&mut self, cx: &mut Context, budget: usize, out: &mut Outbox<C::Out>) -> usize {
@@ -269,7 +339,8 @@ where
     }
 
     fn peer_reborn(&mut self, cx: &mut Context, peer: ComponentId, out: &mut Outbox<C::Out>) {
-        self.observe(cx, out, Input::Reborn(peer), Vec::new(), |c, cx, out| c.peer_reborn(cx, peer, out))
+        self.observe(cx, out, Input::Reborn(peer), Vec::new(), |c, cx, out| c.peer_reborn(cx, peer, out));
+        self.surroundings.meet(peer);
     }
 
     fn flush(&mut self, cx: &mut Context, out: &mut Outbox<C::Out>) {

@@ -199,6 +199,24 @@ impl Cut {
     }
 }
 
+/// Parts of a memory, with their offsets.
+pub type Image = Vec<(usize, ByteBuf)>;
+
+/// The call in which a server panicked after its recording was full, and what a successor needs to make it alone.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct LastCall {
+    /// Its arena as it died, with what undoes the turn.
+    pub arena: Image,
+    /// How it was configured, and the domains that it had heard of.
+    pub events: Vec<RecordedEvent>,
+    pub peers: Vec<ComponentId>,
+    /// Pools of other components that the call names.
+    pub pools: Vec<(PoolId, Cut)>,
+    /// Pages of programs that it had used.
+    pub pages: Vec<(DomainId, Image)>,
+    pub call: Call,
+}
+
 /// A line of a recording.
 #[derive(Clone, Serialize, Deserialize)]
 pub enum Entry {
@@ -206,6 +224,8 @@ pub enum Entry {
     Pool(PoolId, Option<Cut>),
     Call(Call),
     End(End),
+    /// Comes after the end of a full recording.
+    Last(Box<LastCall>),
 }
 
 /// How a recording ends.
@@ -232,6 +252,13 @@ pub trait Log {
     fn is_full(&self) -> bool;
 }
 
+/// After how many bytes of calls a recording in memory is full, and how many it has.
+#[derive(Clone, Default)]
+pub struct Limit {
+    bytes_max: Option<usize>,
+    bytes: usize,
+}
+
 /// A recording in memory.
 #[derive(Clone, Default)]
 pub struct Recording {
@@ -239,9 +266,24 @@ pub struct Recording {
     pub pools: Vec<(usize, PoolId, Option<Cut>)>,
     pub calls: Vec<Call>,
     pub end: End,
+    pub last: Option<Box<LastCall>>,
+    pub limit: Limit,
 }
 
 impl Recording {
+    /// One that is full after so many bytes of calls.
+    pub fn limited(bytes_max: usize) -> Recording {
+        Recording { limit: Limit { bytes_max: Some(bytes_max), bytes: 0 }, ..Recording::default() }
+    }
+
+    fn count(&mut self, call: &Call) {
+        let Some(bytes_max) = self.limit.bytes_max else { return };
+        self.limit.bytes += postcard::to_allocvec(call).map_or(0, |bytes| bytes.len());
+        if self.limit.bytes >= bytes_max {
+            self.end = End::Full(bytes_max);
+        }
+    }
+
     /// Everything that came out, in order.
     pub fn outputs(&self) -> impl Iterator<Item = &RecordedOutput> {
         self.calls.iter().flat_map(|c| &c.outputs)
@@ -261,13 +303,17 @@ impl Log for Recording {
     fn note(&mut self, entry: Entry) {
         match entry {
             Entry::Pool(id, cut) => self.pools.push((self.calls.len(), id, cut)),
-            Entry::Call(call) => self.calls.push(call),
+            Entry::Call(call) => {
+                self.count(&call);
+                self.calls.push(call)
+            }
             Entry::End(end) => self.end = end,
+            Entry::Last(last) => self.last = Some(last),
         }
     }
 
     fn is_full(&self) -> bool {
-        false
+        self.limit.bytes_max.is_some_and(|max| self.limit.bytes >= max)
     }
 }
 

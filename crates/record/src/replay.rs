@@ -9,6 +9,8 @@
 //! A [`Conductor`] may count or time the calls. What an engine reads and writes in pages passes a `Prompter` there, by whose
 //! name a profiler leaves it out.
 
+pub mod last;
+
 use crate::recorder::{Make, contents, lets, lock};
 use crate::recording::{
     Access, Call, Cut, End, Input, Recorded, RecordedEvent, RecordedOutput, Recording, Written,
@@ -43,6 +45,8 @@ pub enum Failure {
     Survived {
         call: usize,
     },
+    /// The last call alone did not panic.
+    Outlived,
     /// It is invalid; one line says why.
     Unusable(String),
 }
@@ -62,6 +66,12 @@ impl fmt::Display for Failure {
         }
         let (call, difference) = match self {
             Failure::Unusable(why) => return f.write_str(why),
+            Failure::Outlived => {
+                return f.write_str(
+                    "the call in which the server panicked ends well for a successor: what it died of is in \
+                     its own memory, not in its arena, the pages and the input",
+                );
+            }
             Failure::Survived { call } => {
                 return write!(f, "call {call}, in which the server panicked, ends well here");
             }
@@ -129,13 +139,18 @@ impl AccessObserver for Prompter {
 }
 
 /// The surroundings of the replayed engine.
-struct Stage<S> {
+struct Stage<S, W> {
     memory: Memory,
-    script: Arc<Mutex<Script>>,
     segments: S,
+    /// Prepares a domain's pages.
+    watch: W,
 }
 
-impl<S: Fn(usize) -> Option<Segment>> Stage<S> {
+impl<S, W> Stage<S, W>
+where
+    S: Fn(usize) -> Option<Segment>,
+    W: Fn(DomainId, Arena) -> Result<Arena, Failure>,
+{
     fn segment(&self, len: Option<usize>) -> Result<Segment, Failure> {
         let unusable = || Failure::Unusable("the recording asks for more memory than there is".into());
         len.and_then(|len| (self.segments)(len)).ok_or_else(unusable)
@@ -173,8 +188,7 @@ impl<S: Fn(usize) -> Option<Segment>> Stage<S> {
                 let arena =
                     Arena::new(segment, geometry).map_err(|_| Failure::Unusable("a bad arena".into()))?;
                 self.memory.insert(pool, arena.view());
-                let prompter = Prompter { domain, script: self.script.clone() };
-                E::domain_opened(domain, pool, arena.observed_by(Arc::new(prompter)))
+                E::domain_opened(domain, pool, (self.watch)(domain, arena)?)
             }
         };
         event.ok_or_else(|| {
@@ -205,7 +219,12 @@ where
     C::Out: Debug,
 {
     check_times(&recording.calls)?;
-    let mut stage = Stage { memory: Memory::new(), script: Arc::default(), segments };
+    let script: Arc<Mutex<Script>> = Arc::default();
+    let watch = |domain, arena: Arena| {
+        let script = script.clone();
+        Ok(arena.observed_by(Arc::new(Prompter { domain, script })))
+    };
+    let mut stage = Stage { memory: Memory::new(), segments, watch };
     let mut pools = recording.pools.iter().peekable();
     let status = Status::heap();
     let mut out = Outbox::new();
@@ -214,7 +233,7 @@ where
             stage.map(*id, *cut)?;
         }
         stage.fill(call)?;
-        lock(&stage.script).left = call.accesses.iter().cloned().collect();
+        lock(&script).left = call.accesses.iter().cloned().collect();
         for (peer, room) in &call.rooms {
             out.set_room(*peer, (*room).min(make.capacity), make.capacity);
         }
@@ -235,7 +254,7 @@ where
         conductor(i, &mut || repeat(&mut component, &mut cx, &call.input, event.take(), &mut out));
         let replayed = lets(make, out.items(), |r| contents(&stage.memory, r));
         out.drain();
-        if let Some(difference) = difference(call, &replayed, &mut lock(&stage.script)) {
+        if let Some(difference) = difference(call, &replayed, &mut lock(&script)) {
             return Err(Failure::Differs { call: i, difference: Box::new(difference) });
         }
     }

@@ -110,6 +110,8 @@ pub struct Settings {
     pub device: DeviceInfo,
     /// Record ip, the filter, tcp and udp for the replay oracle.
     pub record: bool,
+    /// Bytes of calls after which a recording is full.
+    pub record_max: usize,
     /// The stacks have IPv6 addresses as well, and speak to each other by these.
     pub ipv6: bool,
     /// Beside the program whose streams are compared, each stack has a hostile one.
@@ -142,6 +144,7 @@ impl Default for Settings {
                 datagrams: true,
             },
             record: false,
+            record_max: usize::MAX,
             ipv6: false,
             hostile: false,
         }
@@ -172,7 +175,7 @@ impl Simulation {
                 geometry: settings.geometry,
                 sizes: settings.sizes,
                 seed: seed.wrapping_mul(2) + side as u64,
-                record: settings.record,
+                record: settings.record.then_some(settings.record_max),
                 hostile: settings.hostile,
             };
             Stack::new(now, shape, ends[side].clone())

@@ -24,7 +24,7 @@ use eft_control::accusation::Credit;
 use eft_control::network::Network;
 use eft_control::plan;
 use eft_messages::ComponentId;
-use eft_record::makes::Life;
+use eft_record::life::Life;
 use eft_transport::{FUSE_BURNT, Fuse};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -56,8 +56,8 @@ pub struct Shape {
     /// There is a second domain, of an enemy.
     pub hostile: bool,
     pub seed: u64,
-    /// Record each life of ip, the filter, tcp and udp.
-    pub record: bool,
+    /// Record each life of ip, the filter, tcp and udp, up to so many bytes of calls.
+    pub record: Option<usize>,
 }
 
 struct Member {
@@ -362,11 +362,6 @@ impl Stack {
             }
             Err(why) => resume_unwind(why),
         }
-    }
-
-    /// From now on a server that puts these bytes into a program's ring dies of it.
-    pub fn poison(&mut self, bytes: Vec<u8>) {
-        *self.poison.lock().expect("nobody dies while it has it") = bytes;
     }
 
     // -- dying -------------------------------------------------------------------------------

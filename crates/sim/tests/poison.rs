@@ -1,6 +1,10 @@
 //! Inputs that kill the server that handles them: they end at most their own connection, and the server works on.
 
+use eft_channel::Segment;
 use eft_messages::ComponentId;
+use eft_record::file;
+use eft_record::recording::End;
+use eft_record::replay::Failure;
 use eft_sim::Simulation;
 use eft_sim::simulation::Settings;
 use std::time::Duration;
@@ -54,4 +58,57 @@ fn a_segment_that_kills_tcp_each_time_ends_its_own_connection_at_most() {
     }
     assert!(deaths >= 60, "only {deaths} deaths");
     assert_eq!(poisoned_stream(2000, false).stacks[1].crashes, 0);
+}
+
+/// Bytes of calls after which a life that follows a failure is no longer recorded, as in `eft up`.
+const RECORDED_MAX: usize = 16 << 20;
+
+/// A stream whose bytes kill tcp after twice as many as a recording holds.
+fn poisoned_late(seed: u64) -> Simulation {
+    let settings = Settings { record: true, record_max: RECORDED_MAX, ..Settings::default() };
+    let mut s = Simulation::new(seed, settings);
+    s.serve(40_000_000, 1_000, 0);
+    s.faults.downtime = Duration::from_millis(1);
+    s.stream(40_000_000, 1_000, 0);
+    let received = |s: &Simulation| s.applications[1].streams.first().map_or(0, |t| t.received as usize);
+    s.run(Duration::from_secs(60), |s| received(s) > 2 * RECORDED_MAX);
+    let poison = s.applications[1].streams[0].expected(200_000, 16).expect("it has begun");
+    s.stacks[1].poison(poison);
+    s.run(Duration::from_secs(600), |s| {
+        let stream = &s.applications[1].streams[0];
+        stream.error != 0 || stream.is_done()
+    });
+    s
+}
+
+/// The input that killed is in the recording, however much came before.
+#[test]
+fn an_input_that_kills_long_after_the_recording_was_full_kills_in_its_replay() {
+    let (mut alone, mut dropped) = (0, 0);
+    for seed in 2100..2104 {
+        let s = poisoned_late(seed);
+        let stack = &s.stacks[1];
+        dropped += stack.counter(ComponentId::TCP, "drop_fatal");
+        for life in stack.lives.iter().filter(|life| life.head.engine.peer() == ComponentId::TCP) {
+            let recording = life.recording.borrow();
+            let Some(last) = &recording.last else { continue };
+            assert!(matches!(recording.end, End::Full(_)), "seed {seed}");
+            let said = life.last_input(last);
+            assert!(
+                said.starts_with("a message of ip: a segment of the connection of "),
+                "seed {seed}: {said}"
+            );
+            let heap = |len| Some(Segment::heap(len));
+            assert_eq!(life.last_call(last, heap, Some(stack.poisoner())), Ok(()), "seed {seed}");
+            // The input kills, and nothing else does.
+            assert_eq!(life.last_call(last, heap, None), Err(Failure::Outlived), "seed {seed}");
+            // So it does from a file.
+            let read = file::from_bytes(&file::to_bytes(life, RECORDED_MAX).unwrap()).unwrap();
+            let last = read.recording.borrow().last.clone().expect("it is in the file");
+            assert_eq!(read.last_call(&last, heap, Some(stack.poisoner())), Ok(()), "seed {seed}");
+            alone += 1;
+        }
+    }
+    assert!(alone == 4, "each first death came long after its recording was full: {alone}");
+    assert!(dropped > 0, "no input killed twice and was dropped");
 }

@@ -3,7 +3,7 @@
 use eft_base::Endpoint;
 use eft_messages::ComponentId;
 use eft_record::file;
-use eft_record::makes::Life;
+use eft_record::life::Life;
 use eft_record::recording::{Access, Call, End, Input, RecordedOutput, Recording, Written};
 use eft_record::replay::{Difference, Failure};
 use eft_sim::simulation::{Settings, address};

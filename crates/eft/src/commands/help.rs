@@ -204,7 +204,11 @@ Examples:
 Limits: one device at a time; frames that arrive faster than they can be written are counted as lost."),
     ("replay", "\
 Examples:
-  eft up --record /var/tmp/web …; eft replay /var/tmp/web/tcp.eftrec
+  eft up --record /var/tmp/web …; eft replay /var/tmp/web/tcp-1.eftrec
+  eft replay /run/eft/web/crashes/tcp-3.eftrec
+
+A life after a failure is recorded by itself. If it panicked when its recording was
+full, the call in which it did is repeated alone.
 
 docs/recordings.md"),
     ("differential", "\

@@ -48,5 +48,10 @@ fn replay(file: &PathBuf) -> Result<()> {
     let (segments, payload) = recording.segments();
     let payload = if payload > 0 { format!(" with {payload} bytes of payload") } else { String::new() };
     println!("{peer}: {calls} calls, {segments} segments sent{payload}: all identical{end}");
+    if let Some(last) = &recording.last {
+        println!("{peer}: the call in which it panicked later, alone: {}", life.last_input(last));
+        life.last_call(last, sparse, None)?;
+        println!("{peer}: it panics, as it did");
+    }
     Ok(())
 }

@@ -11,14 +11,14 @@ use eft_linux::devices::LiveDevice;
 use eft_linux::protocol::{Identity, PROTOCOL};
 use eft_linux::sandbox::Users;
 use eft_linux::serve::{
-    self, Answering, Applications, CoresSurroundings, Hosted, Plain, Setup, Surroundings,
+    self, Answering, Applications, ArenaMemory, CoresSurroundings, Hosted, Plain, Setup, Surroundings,
     TransportSurroundings, Versions,
 };
 use eft_messages::Role;
 use eft_record::file;
 use eft_record::makes::{self, Head};
 use eft_record::recorder::{Make, Recorder};
-use eft_record::recording::Recorded;
+use eft_record::recording::{Image, Recorded};
 use eft_transport::Refused;
 use eft_transport::tcp::{self, Tcp, TcpConfig};
 use eft_transport::udp::{self, Udp, UdpConfig};
@@ -188,12 +188,8 @@ fn serve(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
                 ));
             }
             let head = Head::of(config, &[&pool], Some((&arena.segment, &arena.written())));
-            serve_recorded(
-                setup,
-                &head,
-                makes::tcp(arena.segment, pool, config).map_err(refused)?,
-                surroundings,
-            )
+            let made = makes::tcp(arena.segment.clone(), pool, config).map_err(refused)?;
+            serve_recorded(setup, &head, made, surroundings, image_of(arena))
         }
         Role::Udp => {
             let (pool, config) = (setup.take_pool()?, udp_config(&limits, seed, slots(&setup)?));
@@ -210,12 +206,8 @@ fn serve(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
                 ));
             }
             let head = Head::of(config, &[&pool], Some((&arena.segment, &arena.written())));
-            serve_recorded(
-                setup,
-                &head,
-                makes::udp(arena.segment, pool, config).map_err(refused)?,
-                surroundings,
-            )
+            let made = makes::udp(arena.segment.clone(), pool, config).map_err(refused)?;
+            serve_recorded(setup, &head, made, surroundings, image_of(arena))
         }
         Role::Ip => serve_ip(setup),
         Role::Filter => serve_filter(setup),
@@ -249,19 +241,25 @@ fn refused(why: Refused) -> eft_linux::Error {
     eft_linux::Error::Refused(why.to_string())
 }
 
+/// Reads an arena as it is when the server dies.
+fn image_of(arena: ArenaMemory) -> impl Fn() -> Image {
+    move || makes::pages(&arena.segment, &arena.written())
+}
+
 /// Serves an engine whose calls are recorded.
 fn serve_recorded<C: Component<Out: Debug, Event: Recorded> + 'static>(
     mut setup: Setup,
     head: &Head,
     (engine, make): (C, Make<C>),
     surroundings: impl Surroundings<Recorder<C, file::Writer<std::fs::File>>> + 'static,
+    image: impl Fn() -> Image + 'static,
 ) -> eft_linux::Result<Box<dyn Hosted>> {
     let file = setup.recording.take();
     let file =
         file.ok_or_else(|| eft_linux::Error::Protocol("the supervisor gave no recording".into()))?.into();
     let log = file::Writer::new(file, head, setup.identity.record.unwrap_or_default())
         .map_err(|e| eft_linux::Error::System(format!("recording: {e}")))?;
-    Ok(serve::host(setup, Recorder::new(engine, make, log), surroundings))
+    Ok(serve::host(setup, Recorder::new(engine, make, log).with_arena(image), surroundings))
 }
 
 fn serve_ip(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
@@ -273,7 +271,7 @@ fn serve_ip(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
         return Ok(serve::host(setup, eft_ip::Ip::new(frames, packets, config), answering));
     }
     let head = Head::of(config, &[&frames, &packets], None);
-    serve_recorded(setup, &head, makes::ip(frames, packets, config), answering)
+    serve_recorded(setup, &head, makes::ip(frames, packets, config), answering, Image::new)
 }
 
 fn serve_filter(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
@@ -287,5 +285,6 @@ fn serve_filter(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
         return Ok(serve::host(setup, eft_filter::Filter::open(arena.segment, config), answering));
     }
     let head = Head::of(config, &[], Some((&arena.segment, &arena.written())));
-    serve_recorded(setup, &head, makes::filter(arena.segment, config), answering)
+    let made = makes::filter(arena.segment.clone(), config);
+    serve_recorded(setup, &head, made, answering, image_of(arena))
 }

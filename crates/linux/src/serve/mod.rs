@@ -25,7 +25,7 @@ pub use hosted::Hosted;
 pub use process::run;
 pub(crate) use queues::inspect_queue;
 pub use server::host;
-pub use setup::{Setup, Versions, prepare};
+pub use setup::{ArenaMemory, Setup, Versions, prepare};
 pub use surroundings::{Answering, Domains, Plain, Surroundings};
 pub use transport::TransportSurroundings;
 

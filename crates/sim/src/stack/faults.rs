@@ -1,12 +1,15 @@
 //! Breaking servers on purpose, and judging those that neighbours accuse.
 
-use super::{MappedPool, OLD_POOLS, Stack};
+use super::{Burning, MappedPool, OLD_POOLS, Stack};
 use crate::wiring::Numbers;
 use eft_base::{Instant, Random};
+use eft_channel::access::AccessObserver;
 use eft_component::fault::Fault;
 use eft_control::accusation::{Credit, Evidence, Verdict};
 use eft_messages::ComponentId;
 use eft_messages::nic::{FRAME_SLOT_LEN, FrameDescriptor};
+use eft_transport::Fuse;
+use std::sync::Arc;
 
 impl Stack {
     /// A server dies in the middle of what it does, after so many accesses of its arena and of pages, effects and wakes.
@@ -83,6 +86,16 @@ impl Stack {
         let segment = &frames.segment;
         segment.read(at, &mut byte).expect("within the pool");
         segment.write(at, &[byte[0] ^ 1 << (bit % 8)]).expect("within the pool");
+    }
+
+    /// Kills who puts the poison into a ring, as the stack's own servers die of it.
+    pub fn poisoner(&self) -> Arc<dyn AccessObserver> {
+        Arc::new(Burning(Fuse::default(), self.poison.clone()))
+    }
+
+    /// From now on a server that puts these bytes into a program's ring dies of it.
+    pub fn poison(&mut self, bytes: Vec<u8>) {
+        *self.poison.lock().expect("nobody dies while it has it") = bytes;
     }
 
     /// Kills a server; or it is dead already, of its fuse.

@@ -15,7 +15,8 @@ use eft_control::plan;
 use eft_ip::IpConfig;
 use eft_messages::{ComponentId, Role};
 use eft_nic::Nic;
-use eft_record::makes::{self, Head, Life};
+use eft_record::life::Life;
+use eft_record::makes::{self, Head};
 use eft_record::recorder::{Make, Recorder};
 use eft_record::recording::{Recorded, Recording};
 use eft_sockets::{Sockets, SocketsConfig};
@@ -81,8 +82,9 @@ impl Stack {
         let status = member.status.clone();
         let seed = self.shape.seed ^ (generation as u64) << 32 ^ i as u64;
         let arena = member.arena.clone();
+        let kept = arena.clone();
         let arena = || arena.expect("made in `new`");
-        let record = self.shape.record;
+        let record = self.shape.record.is_some();
         let mut own = own.into_iter();
         let mut pool = || own.next().expect("as the plan says");
         match peer.role {
@@ -101,7 +103,7 @@ impl Stack {
                 });
                 let (tcp, make) = makes::tcp(arena, headers, config).expect("our arena");
                 self.members[i].fuse = tcp.fuse();
-                self.serve(head, (tcp, make), status, seed)
+                self.serve(head, (tcp, make), status, seed, kept)
             }
             Role::Udp => {
                 let config = UdpConfig { slots: self.share(peer), ..udp_config() };
@@ -111,13 +113,13 @@ impl Stack {
                 });
                 let (udp, make) = makes::udp(arena, headers, config).expect("our arena");
                 self.members[i].fuse = udp.fuse();
-                self.serve(head, (udp, make), status, seed)
+                self.serve(head, (udp, make), status, seed, kept)
             }
             Role::Ip => {
                 let config = IpConfig { with_filter: self.topology.has("filter"), seed };
                 let (frames, packets) = (pool(), pool());
                 let head = record.then(|| Head::of(config, &[&frames, &packets], None));
-                self.serve(head, makes::ip(frames, packets, config), status, seed)
+                self.serve(head, makes::ip(frames, packets, config), status, seed, kept)
             }
             Role::Filter => {
                 let (arena, config) = (arena(), filter_config());
@@ -125,7 +127,7 @@ impl Stack {
                     record.then(|| Head::of(config, &[], Some((&arena, slice::from_ref(&(0..arena.len()))))));
                 let (filter, make) = makes::filter(arena, config);
                 self.members[i].fuse = filter.fuse();
-                self.serve(head, (filter, make), status, seed)
+                self.serve(head, (filter, make), status, seed, kept)
             }
             Role::Nic => {
                 let nic = Nic::new(SimDevice(self.end.clone()), pool(), peer.instance);
@@ -147,13 +149,18 @@ impl Stack {
         (engine, make): (C, Make<C>),
         status: Status,
         seed: u64,
+        arena: Option<Segment>,
     ) -> Box<dyn Node> {
         let Some(head) = head else {
             return Box::new(Server::new(engine, status, seed));
         };
-        let recording = Rc::new(RefCell::new(Recording::default()));
+        let bytes_max = self.shape.record.unwrap_or(usize::MAX);
+        let recording = Rc::new(RefCell::new(Recording::limited(bytes_max)));
+        let image = move || arena.as_ref().map(|a| makes::pages(a, slice::from_ref(&(0..a.len()))));
+        let image = move || image().unwrap_or_default();
         self.lives.push(Life { head, recording: recording.clone() });
-        Box::new(Server::new(Recorder::new(engine, make, recording), status, seed))
+        let recorder = Recorder::new(engine, make, recording).with_arena(image).beside(self.poisoner());
+        Box::new(Server::new(recorder, status, seed))
     }
 
     /// Maps others' pools into a new server.

@@ -81,7 +81,7 @@ impl<L: Link> World<L> {
             geometry: settings.geometry,
             sizes: settings.sizes,
             seed,
-            record: false,
+            record: None,
             hostile: false,
         };
         let mut world = World {
