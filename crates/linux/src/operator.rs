@@ -76,21 +76,33 @@ pub fn connect(name: &str, path: &Path) -> Result<OwnedFd> {
     Ok(fd)
 }
 
+/// How long a supervisor that was just killed may take to end: its memory is given back before its sockets.
+const ENDING: Duration = Duration::from_millis(300);
+
 /// Whether a stack of this name has a supervisor. A process that it was about to start when it died may still have its socket
 /// open for a moment.
 pub fn is_running(name: &str) -> bool {
-    connect(name, &control_path(name)).is_ok_and(|fd| match socket_peercred(&fd) {
+    connect(name, &control_path(name)).is_ok_and(|fd| listener_stays(&fd))
+}
+
+/// Whether the process that listens at the other end of a connection lives, and goes on living.
+fn listener_stays(connection: &OwnedFd) -> bool {
+    match socket_peercred(connection) {
         Ok(listener) => {
-            pidfd_open(listener.pid, PidfdFlags::empty()).is_ok_and(|process| !has_ended(&process))
+            pidfd_open(listener.pid, PidfdFlags::empty()).is_ok_and(|process| !ends_within(&process, ENDING))
         }
         Err(_) => true,
-    })
+    }
 }
 
 /// Whether the process of a pidfd has ended.
 pub fn has_ended(process: &OwnedFd) -> bool {
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    matches!(poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&now)), Ok(1..))
+    ends_within(process, Duration::ZERO)
+}
+
+fn ends_within(process: &OwnedFd, time: Duration) -> bool {
+    let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() };
+    matches!(poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&time)), Ok(1..))
 }
 
 /// Sends a request to a stack and returns the answer. An answer with `error` becomes an error.
@@ -192,4 +204,41 @@ pub fn running_stacks() -> Vec<String> {
         .collect();
     names.sort();
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+
+    /// A connection to a socket on which a child listens that ends after `time`; this process has the socket open, too.
+    fn connection_to_a_child(time: Duration) -> OwnedFd {
+        let path = std::env::temp_dir().join(format!("eft-listener-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let socket = seqpacket().unwrap();
+        rustix::net::bind(&socket, &unix_address(&path).unwrap()).unwrap();
+        // SAFETY: the child makes system calls only.
+        if unsafe { libc::fork() } == 0 {
+            let rest = libc::timespec { tv_sec: 0, tv_nsec: time.as_nanos() as i64 };
+            // SAFETY: as above.
+            unsafe {
+                libc::listen(socket.as_raw_fd(), 1);
+                libc::nanosleep(&raw const rest, std::ptr::null_mut());
+                libc::_exit(0);
+            }
+        }
+        let fd = seqpacket().unwrap();
+        while rustix::net::connect(&fd, &unix_address(&path).unwrap()).is_err() {
+            std::thread::yield_now();
+        }
+        std::fs::remove_file(&path).unwrap();
+        std::mem::forget(socket);
+        fd
+    }
+
+    #[test]
+    fn a_supervisor_that_is_ending_runs_no_more() {
+        assert!(!listener_stays(&connection_to_a_child(ENDING / 6)));
+        assert!(listener_stays(&connection_to_a_child(ENDING * 3)));
+    }
 }
