@@ -64,12 +64,18 @@ def listening(process):
     wait_until(lambda: "listening" in process.log.read_text(), 20, "the servers to listen")
 
 
+def stack_with_servers(scene, program):
+    """A stack with two instances of each transport, and servers on it and beyond the wire."""
+    stack = Stack(scene, topology=TOPOLOGIES / "spread.toml")
+    ports = (FIRST, COUNT)
+    listening(scene.start(*stack.on("python3", "-c", program, stack.address, *ports), log="servers.log"))
+    listening(scene.start(*stack.beside("python3", "-c", program, stack.host, *ports), log="far-servers.log"))
+    return stack
+
+
 def connections_are_spread_and_live_on():
     with Scene("spread") as scene:
-        stack = Stack(scene, topology=TOPOLOGIES / "spread.toml")
-        ports = (FIRST, COUNT)
-        listening(scene.start(*stack.on("python3", "-c", SERVER, stack.address, *ports), log="servers.log"))
-        listening(scene.start(*stack.beside("python3", "-c", SERVER, stack.host, *ports), log="far-servers.log"))
+        stack = stack_with_servers(scene, SERVER)
         shown = json.loads(stack.eft("ss", "--json").stdout)["sockets"]
         listeners = [s for s in shown if s["proto"] == "tcp" and s["state"] == "LISTEN"]
         check(len(listeners) == COUNT, f"eft ss shows {len(listeners)} listeners of {COUNT}")
@@ -78,7 +84,7 @@ def connections_are_spread_and_live_on():
         def use(name, command):
             said[name] = sh(*command, timeout=90).stdout
 
-        arguments = [str(n) for n in (*ports, CONNECTIONS, 8)]
+        arguments = [str(n) for n in (FIRST, COUNT, CONNECTIONS, 8)]
         client = ("python3", "-c", CLIENT)
         users = [threading.Thread(target=use, args=("in", stack.beside(*client, stack.address, *arguments))),
                  threading.Thread(target=use, args=("out", stack.on(*client, stack.host, *arguments)))]
@@ -147,16 +153,13 @@ print("all")
 
 def datagrams_are_spread_and_go_on():
     with Scene("spread-datagrams") as scene:
-        stack = Stack(scene, topology=TOPOLOGIES / "spread.toml")
-        ports = (FIRST, COUNT)
-        listening(scene.start(*stack.on("python3", "-c", DATAGRAM_SERVER, stack.address, *ports), log="servers.log"))
-        listening(scene.start(*stack.beside("python3", "-c", DATAGRAM_SERVER, stack.host, *ports), log="far-servers.log"))
+        stack = stack_with_servers(scene, DATAGRAM_SERVER)
         said = {}
 
         def use(name, command):
             said[name] = sh(*command, timeout=90).stdout
 
-        arguments = [str(n) for n in (*ports, 32, 60)]
+        arguments = [str(n) for n in (FIRST, COUNT, 32, 60)]
         client = ("python3", "-c", DATAGRAM_CLIENT)
         users = [threading.Thread(target=use, args=("in", stack.beside(*client, stack.address, *arguments))),
                  threading.Thread(target=use, args=("out", stack.on(*client, stack.host, *arguments)))]

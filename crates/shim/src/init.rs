@@ -7,7 +7,9 @@ use crate::dispatch::Calls;
 use crate::domain::{Domain, domain};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{confined, control, dispatch, epoll, exec, held, limit, looking, process, real, scan, stdio};
+use crate::{
+    confined, control, dispatch, epoll, exec, held, limit, looking, options, process, real, scan, stdio,
+};
 use core::ffi::{CStr, c_int};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -32,6 +34,7 @@ const FORKS: process::Hooks = process::Hooks {
         looking::reset_lock();
         held::reset_lock();
         limit::reset_lock();
+        options::joined::reset_lock();
         stdio::reset_lock();
     },
     begin: || {

@@ -2,8 +2,8 @@
 //! moves there takes them along.
 
 use crate::socket::{Socket, bit};
+use crate::spin::Spin;
 use core::ffi::c_int;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// More than the kernel allows a socket by default (`igmp_max_memberships`), for some sockets. The oldest are forgotten.
 const NOTES_MAX: usize = 256;
@@ -17,10 +17,10 @@ pub struct Change {
     pub value: Vec<u8>,
 }
 
-static CHANGES: Mutex<Vec<Change>> = Mutex::new(Vec::new());
+static CHANGES: Spin<Vec<Change>> = Spin::new(Vec::new());
 
-fn changes() -> MutexGuard<'static, Vec<Change>> {
-    CHANGES.lock().unwrap_or_else(PoisonError::into_inner)
+pub fn reset_lock() {
+    CHANGES.reset();
 }
 
 /// Notes a change that was made.
@@ -28,7 +28,7 @@ pub fn note(socket: &Socket, level: c_int, name: c_int, value: &[u8]) {
     if socket.has(bit::BOUND) {
         return;
     }
-    let mut changes = changes();
+    let mut changes = CHANGES.lock();
     if changes.len() >= NOTES_MAX {
         changes.remove(0);
     }
@@ -39,5 +39,6 @@ pub fn note(socket: &Socket, level: c_int, name: c_int, value: &[u8]) {
 /// Those of a socket, in order.
 pub fn take(socket: &Socket) -> Vec<Change> {
     let (slot, incarnation) = (socket.slot, socket.page.incarnation());
-    changes().extract_if(.., |change| (change.slot, change.incarnation) == (slot, incarnation)).collect()
+    let mut changes = CHANGES.lock();
+    changes.extract_if(.., |change| (change.slot, change.incarnation) == (slot, incarnation)).collect()
 }
