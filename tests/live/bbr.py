@@ -16,8 +16,13 @@ CC_INFO, INFO = 26, 11
 def told(s):
     # A shorter buffer gets the head of the same, of whatever length.
     lengths = [len(s.getsockopt(socket.IPPROTO_TCP, CC_INFO, n)) for n in (1, 7, 12, 20, 64)]
-    words = struct.unpack("5I", s.getsockopt(socket.IPPROTO_TCP, CC_INFO, 20))
-    info = s.getsockopt(socket.IPPROTO_TCP, INFO, 280)
+    # The two are of different moments: they belong together if no acknowledgment changed what BBR knows between them.
+    words, again = None, s.getsockopt(socket.IPPROTO_TCP, CC_INFO, 20)
+    while words != again and time.monotonic() < limit:
+        words, info = again, s.getsockopt(socket.IPPROTO_TCP, INFO, 280)
+        again = s.getsockopt(socket.IPPROTO_TCP, CC_INFO, 20)
+    assert words == again, "BBR's numbers never stayed the same for two questions"
+    words = struct.unpack("5I", words)
     return {"lengths": lengths, "bandwidth": words[0] | words[1] << 32, "min_rtt": words[2], "pacing_gain": words[3], "window_gain": words[4],
         "rate": struct.unpack_from("Q", info, 104)[0], "rtt": struct.unpack_from("I", info, 148)[0], "age": time.monotonic() - begun}
 s = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
@@ -25,6 +30,7 @@ s.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"bbr")
 assert s.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\\0") == b"bbr"
 s.connect((address, port))
 begun = time.monotonic()
+limit = begun + 20
 said = {"connected": told(s)}
 # A little: the application limits the rate, so the path is not known to be full.
 for _ in range(3):
@@ -33,7 +39,6 @@ for _ in range(3):
 said["a little"] = told(s)
 s.sendall(bytes(size))
 said["much"] = [told(s)]
-limit = time.monotonic() + 20
 while said["much"][-1]["window_gain"] != 512 and time.monotonic() < limit:
     s.sendall(bytes(size // 8))
     said["much"].append(told(s))
