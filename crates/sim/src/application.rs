@@ -64,7 +64,7 @@ pub fn ring(stack: &mut Stack, slot: u32) {
 pub struct Application {
     asked: BTreeMap<u64, (Asked, SocketId)>,
     sequence: u64,
-    listener: Option<(SocketId, Plan)>,
+    listeners: Vec<(SocketId, Plan)>,
     pub streams: Vec<Stream>,
     pub datagrams: Vec<DatagramSocket>,
     told: VecDeque<Effect>,
@@ -93,13 +93,14 @@ impl Application {
         self.open(Intent::Connect { to, plan, local: EARLY_FIRST + self.early });
     }
 
-    pub fn is_listening(&self) -> bool {
-        self.listener.is_some()
+    /// How many sockets it listens on.
+    pub fn listening(&self) -> usize {
+        self.listeners.len()
     }
 
-    /// The socket that it listens on.
+    /// The first of the sockets that it listens on.
     pub fn listener(&self) -> Option<SocketId> {
-        self.listener.map(|(socket, _)| socket)
+        self.listeners.first().map(|(socket, _)| *socket)
     }
 
     /// All streams have sent and received everything, to the end.
@@ -226,7 +227,7 @@ impl Application {
                 if let Some(page) = stack.domain.socket(socket.slot) {
                     page.set_option(Opt::FastOpenQueue, FAST_OPEN_QUEUE);
                 }
-                self.listener = Some((socket, plan));
+                self.listeners.push((socket, plan));
             }
             Asked::BindToConnect { to, plan, local } => {
                 let mut stream = Stream::new(socket, plan);
@@ -293,9 +294,7 @@ impl Application {
         let Some(page) = stack.domain.socket(socket.slot) else {
             return;
         };
-        if let Some((listener, plan)) = self.listener
-            && listener == socket
-        {
+        if let Some((_, plan)) = self.listeners.iter().copied().find(|(listener, _)| *listener == socket) {
             return self.accept(stack, &page, plan, seed);
         }
         if let Some(d) = self.datagrams.iter_mut().find(|d| d.socket == socket) {

@@ -224,7 +224,7 @@ impl Simulation {
     pub fn serve(&mut self, up: u64, down: u64, write_max: usize) {
         let plan = plan(down, up, write_max);
         self.applications[1].listen(80, plan);
-        self.run(Duration::from_secs(5), |s| s.applications[1].is_listening());
+        self.run(Duration::from_secs(5), |s| s.applications[1].listening() > 0);
     }
 
     /// Runs until `done`, for at most `limit` of virtual time.

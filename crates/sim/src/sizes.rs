@@ -6,21 +6,23 @@ use eft_messages::{ComponentId, Role};
 use eft_transport::tcp::TcpConfig;
 use eft_transport::udp::UdpConfig;
 
-/// How many connections tcp has room for.
+/// How many connections, sockets and listeners tcp has room for.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     pub connections: usize,
     pub sockets_per_domain: usize,
+    pub listeners_per_domain: usize,
 }
 
 impl Default for Sizes {
     fn default() -> Self {
-        Self { connections: 128, sockets_per_domain: 64 }
+        Self { connections: 128, sockets_per_domain: 64, listeners_per_domain: 8 }
     }
 }
 
-pub fn tcp_config(Sizes { connections, sockets_per_domain }: Sizes) -> TcpConfig {
-    TcpConfig { connections, sockets_per_domain, listeners_per_domain: 8, seed: 1, slots: SlotShare::TCP }
+pub fn tcp_config(sizes: Sizes) -> TcpConfig {
+    let Sizes { connections, sockets_per_domain, listeners_per_domain } = sizes;
+    TcpConfig { connections, sockets_per_domain, listeners_per_domain, seed: 1, slots: SlotShare::TCP }
 }
 
 pub fn udp_config() -> UdpConfig {

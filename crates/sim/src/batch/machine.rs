@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::polling::{Polling, TIRELESS};
-use super::server::{SERVERS, Server};
+use super::server::{SERVERS, SERVERS_MAX, Server, TCPS};
 use crate::hardware::{Clock, Costs, Pipeline, Thread, Work};
 
 /// `W`: what happens outside of the machine.
@@ -99,21 +99,22 @@ pub struct Machine<W, O> {
     queue: BinaryHeap<Reverse<(u64, u64, Event<W>)>>,
     count: u64,
     places: Vec<Place<O>>,
-    home: [usize; SERVERS.len()],
-    pub tally: [Tally; SERVERS.len()],
+    home: [usize; SERVERS_MAX],
+    pub tally: [Tally; SERVERS_MAX],
     /// The cores that servers go to when they have done what they do.
-    leaving: [Option<usize>; SERVERS.len()],
+    leaving: [Option<usize>; SERVERS_MAX],
     interrupt_pending: bool,
     polling: Polling,
 }
 
 impl<W: Ord + Copy, O: Default> Machine<W, O> {
-    /// `seats`: each server's core, hardware thread on it, and the core's clock.
-    pub fn new(seats: &[(usize, usize, Clock); SERVERS.len()], polling: Polling) -> Self {
+    /// `seats`: core, hardware thread on it, and the core's clock, of each server, and then of further instances of tcp.
+    pub fn new(seats: &[(usize, usize, Clock)], polling: Polling) -> Self {
         let mut places: Vec<Place<O>> = Vec::new();
         let mut known: Vec<(usize, usize)> = Vec::new();
-        let mut home = [0; SERVERS.len()];
-        for (server, (core, thread, clock)) in SERVERS.into_iter().zip(seats) {
+        let mut home = [0; SERVERS_MAX];
+        let servers = SERVERS.into_iter().chain(TCPS.into_iter().skip(1));
+        for (server, (core, thread, clock)) in servers.zip(seats) {
             let at = known.iter().position(|k| *k == (*core, *thread)).unwrap_or_else(|| {
                 known.push((*core, *thread));
                 places.push(Place::empty(*core, *clock));
@@ -129,7 +130,7 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
             places,
             home,
             tally: Default::default(),
-            leaving: [None; SERVERS.len()],
+            leaving: [None; SERVERS_MAX],
             interrupt_pending: false,
             polling,
         }

@@ -25,7 +25,7 @@ pub const TIRELESS: u64 = 1_000_000;
 
 impl Polling {
     pub fn one(&self, costs: &Costs, server: Server) -> Work {
-        Work::cycles(costs.empty_poll_cycles * self.percent[server as usize] / 100)
+        Work::cycles(costs.empty_poll_cycles * self.percent[server.kind() as usize] / 100)
     }
 
     pub fn before_sleep(&self, costs: &Costs, server: Server) -> u64 {

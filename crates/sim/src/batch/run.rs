@@ -9,7 +9,7 @@ use super::inbox::Inbox;
 use super::machine::{Batch, Event, Machine, Tally};
 use super::network::Wire;
 use super::profile::Profile;
-use super::servers::{Message, SERVERS, Server, Target, Turn, serve};
+use super::servers::{Message, SERVERS, SERVERS_MAX, Server, Target, Turn, serve};
 use super::transport::Streams;
 use crate::hardware::{Clock, PS_PER_MS, Work};
 
@@ -278,7 +278,7 @@ pub struct Reading {
     pub segments: u64,
     pub acknowledgements: u64,
     pub busy_ps: [u64; SERVERS.len()],
-    pub tally: [Tally; SERVERS.len()],
+    pub tally: [Tally; SERVERS_MAX],
 }
 
 fn advance(world: &mut World, until_ps: u64) -> Reading {

@@ -1,7 +1,7 @@
 //! The servers, their messages to each other, and a message's cost and effects.
 
 use super::profile::{Messages, Profile};
-pub use super::server::{SERVERS, Server};
+pub use super::server::{SERVERS, SERVERS_MAX, Server, TCPS};
 use super::transport::Streams;
 use crate::hardware::Work;
 
@@ -98,7 +98,6 @@ fn handle(profile: &Profile, streams: &mut Streams, server: Server, message: Mes
             };
             turn.out.push((to, message));
         }
-        Server::Tcp => tcp(profile, streams, message, turn),
         Server::Ip => {
             turn.work += of(&profile.ip, message);
             ip(profile, message, turn);
@@ -120,6 +119,7 @@ fn handle(profile: &Profile, streams: &mut Streams, server: Server, message: Mes
                 _ => turn.out.push((Target::Server(Server::Ip), message)),
             }
         }
+        _ => tcp(profile, streams, message, turn),
     }
 }
 

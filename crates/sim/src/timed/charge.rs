@@ -7,22 +7,30 @@ use eft_messages::transport::{IpToTransport, TransportToIp};
 use eft_messages::{ComponentId, Encoded, Role};
 
 use crate::batch::Profile;
-use crate::batch::servers::Server;
+use crate::batch::servers::{Server, TCPS};
 use crate::hardware::Work;
 use crate::stack::Stack;
 
 pub const NIC: ComponentId = ComponentId::nic(0);
 
-/// The servers of a stack on the data path.
-pub const ON_THE_WAY: [(Server, ComponentId); 4] = [
-    (Server::Tcp, ComponentId::TCP),
-    (Server::Ip, ComponentId::IP),
-    (Server::Driver, NIC),
-    (Server::Filter, ComponentId::FILTER),
-];
-
+/// The server's name in a stack; that in front of tcp has none.
 pub fn component(server: Server) -> Option<ComponentId> {
-    ON_THE_WAY.into_iter().find(|(s, _)| *s == server).map(|(_, component)| component)
+    match server {
+        Server::Front => None,
+        Server::Ip => Some(ComponentId::IP),
+        Server::Driver => Some(NIC),
+        Server::Filter => Some(ComponentId::FILTER),
+        tcp => {
+            let instance = TCPS.into_iter().position(|known| known == tcp)?;
+            Some(ComponentId::new(Role::Tcp, instance as u8))
+        }
+    }
+}
+
+/// The servers of a stack on the data path.
+pub fn on_the_way(stack: &Stack) -> Vec<Server> {
+    let all = TCPS.into_iter().chain([Server::Ip, Server::Driver, Server::Filter]);
+    all.filter(|server| component(*server).is_some_and(|peer| stack.is_alive(peer))).collect()
 }
 
 /// What waits when a turn begins, which is what the turn takes.
@@ -77,7 +85,7 @@ pub fn times(work: Work, count: u64) -> Work {
 /// Giving a received buffer back is part of what its message costs.
 fn of_message(profile: &Profile, from: ComponentId, to: Server, line: &Encoded) -> Work {
     let filter = profile.filter.unwrap_or_default();
-    match (to, from.role) {
+    match (to.kind(), from.role) {
         (Server::Tcp, Role::Ip) => match IpToTransport::decode(line) {
             Some(IpToTransport::Deliver { .. }) => profile.tcp.acknowledgement,
             Some(IpToTransport::Sent { .. }) => profile.tcp.sent,
@@ -128,9 +136,9 @@ pub fn charge(profile: &Profile, stack: &Stack, server: Server, frames: usize, b
     charge
 }
 
-/// Segments that tcp has given to ip, and ip has not taken.
-pub fn segments_waiting(stack: &Stack) -> u64 {
-    let queues = stack.waiting(ComponentId::IP).filter(|(from, _)| *from == ComponentId::TCP);
+/// Segments that a tcp has given to ip, and ip has not taken.
+pub fn segments_waiting(stack: &Stack, tcp: ComponentId) -> u64 {
+    let queues = stack.waiting(ComponentId::IP).filter(|(from, _)| *from == tcp);
     let is_segment = |line: &Encoded| matches!(TransportToIp::decode(line), Some(TransportToIp::Send { .. }));
     queues.flat_map(|(_, lines)| lines).filter(is_segment).count() as u64
 }

@@ -4,23 +4,26 @@ use std::time::Duration;
 
 use eft_base::Instant;
 
-use super::charge::{Taken, component, segments_waiting};
-use crate::batch::servers::{SERVERS, Server};
+use super::charge::{Taken, component, on_the_way, segments_waiting};
+use crate::batch::servers::{SERVERS_MAX, Server};
 use crate::hardware::PS_PER_NS;
 use crate::stack::Stack;
 
 pub struct Servers {
     pub stack: Stack,
+    /// Those on the data path.
+    pub all: Vec<Server>,
     /// Virtual time 0 of the machine.
     base: Instant,
-    due_ps: [Option<u64>; SERVERS.len()],
+    due_ps: [Option<u64>; SERVERS_MAX],
     /// The driver's last turn found no room for what the device has received: it takes no more until its neighbour has said something.
     is_driver_full: bool,
 }
 
 impl Servers {
     pub fn new(stack: Stack, base: Instant) -> Self {
-        Self { stack, base, due_ps: [None; SERVERS.len()], is_driver_full: false }
+        let all = on_the_way(&stack);
+        Self { stack, all, base, due_ps: [None; SERVERS_MAX], is_driver_full: false }
     }
 
     pub fn now(&self, now_ps: u64) -> Instant {
@@ -55,14 +58,15 @@ impl Servers {
     /// Returns how many segments it has sent.
     pub fn execute(&mut self, server: Server, taken: &Taken, now_ps: u64, flushes: bool) -> u64 {
         let Some(component) = component(server) else { return 0 };
-        let (now, waited) = (self.now(now_ps), segments_waiting(&self.stack));
+        let is_tcp = server.kind() == Server::Tcp;
+        let (now, waited) = (self.now(now_ps), segments_waiting(&self.stack, component));
         self.stack.wake(component);
-        if server == Server::Tcp && !flushes {
+        if is_tcp && !flushes {
             taken.one_by_one().for_each(|one| self.stack.step(now, component, one));
         } else {
             self.stack.step(now, component, taken);
         }
-        if server == Server::Tcp { segments_waiting(&self.stack) - waited } else { 0 }
+        if is_tcp { segments_waiting(&self.stack, component) - waited } else { 0 }
     }
 
     /// A server announces that it sleeps, and polls once more; whether it does sleep.

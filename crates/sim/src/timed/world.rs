@@ -17,7 +17,7 @@ use super::telling::{Backlog, costs_calls, queued, tell};
 use crate::batch::Profile;
 use crate::batch::machine::{Batch, Event, Machine};
 use crate::batch::network::Wire;
-use crate::batch::servers::{SERVERS, Server, scaled};
+use crate::batch::servers::{Server, scaled};
 use crate::device::{End, WireFrame};
 use crate::hardware::Work;
 use crate::node::Effect;
@@ -254,15 +254,12 @@ impl World<'_> {
             let counts = costs_calls(&self.machine, &rest.profile.costs, server);
             if counts { queued(&rest.servers.stack, server) + writes } else { 0 }
         };
-        Backlog {
-            has_work: SERVERS.map(|server| rest.has_work(server, now_ps)),
-            messages: SERVERS.map(messages),
-        }
+        Backlog::of(&rest.servers.all, |server| rest.has_work(server, now_ps), messages)
     }
 
     fn tell(&mut self, from: Option<Server>, before: &Backlog) {
         let (now, rest) = (self.backlog(), &self.rest);
-        let of = (&rest.servers.stack, &rest.profile.costs);
+        let of = (&rest.servers, &rest.profile.costs);
         tell(&mut self.machine, of, from, (before, &now));
     }
 

@@ -95,11 +95,11 @@ pub fn serve(web: &Web, state: &mut State, server: Server, batch: Vec<Of>) -> Tu
                 super::kernel::handle(web, state, call, (server, stream, message), &mut turn);
             }
             (_, Server::Front) => program(web, state, stream, message, &mut turn),
-            (_, Server::Tcp) => tcp(web, state, stream, message, &mut turn),
             (_, Server::Ip) => ip(web, stream, message, &mut turn),
             (_, Server::Driver) => driver(web, stream, message, &mut turn),
             // The paper has none.
             (_, Server::Filter) => {}
+            _ => tcp(web, state, stream, message, &mut turn),
         }
     }
     if web.system == System::Servers {

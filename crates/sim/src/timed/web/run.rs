@@ -31,7 +31,7 @@ const PORT: u16 = 80;
 
 /// Connections of which tcp remembers the end for a minute: as many as the stack as it ships has room for, which no run fills.
 /// The clients close first, so it is their tcp that has them.
-const SIZES: Sizes = Sizes { connections: 16_384, sockets_per_domain: 4096 };
+const SIZES: Sizes = Sizes { connections: 16_384, sockets_per_domain: 4096, listeners_per_domain: 8 };
 
 /// Segments with which a connection begins.
 pub fn initial_segments(profile: &Profile) -> u64 {

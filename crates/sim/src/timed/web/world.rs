@@ -15,7 +15,7 @@ use super::program::{Deed, Program, Seen};
 use crate::batch::Profile;
 use crate::batch::machine::{Batch, Event, Machine};
 use crate::batch::network::Wire;
-use crate::batch::servers::{SERVERS, Server};
+use crate::batch::servers::Server;
 use crate::device::{End, WireFrame};
 use crate::hardware::Work;
 use crate::stack::Stack;
@@ -284,15 +284,12 @@ impl World<'_> {
             let counts = costs_calls(&self.machine, &rest.web.stack.costs, server);
             if counts { queued(rest.stack(), server) } else { 0 }
         };
-        Backlog {
-            has_work: SERVERS.map(|server| rest.has_work(server, now_ps)),
-            messages: SERVERS.map(messages),
-        }
+        Backlog::of(&rest.servers.all, |server| rest.has_work(server, now_ps), messages)
     }
 
     fn tell(&mut self, from: Server, before: &Backlog) {
         let (now, rest) = (self.backlog(), &self.rest);
-        let of = (rest.stack(), &rest.web.stack.costs);
+        let of = (&rest.servers, &rest.web.stack.costs);
         tell(&mut self.machine, of, Some(from), (before, &now));
     }
 
