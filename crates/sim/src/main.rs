@@ -26,6 +26,8 @@ enum Command {
     Hosts(report::hosts::HostsArguments),
     /// The scheduler's policies on the real engines with costs, against the best fixed configuration
     Policies(report::policies::PoliciesArguments),
+    /// How throughput grows with instances of tcp, each on a core of its own, and which server ends it
+    Scaling(report::scaling::ScalingArguments),
     /// Every setting of the cores' clocks under a load, by the model of batches
     Sweep(report::sweep::SweepArguments),
     /// Whole stacks whose servers die and err in every way, from seeds; every byte is compared
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         Command::Paper(Paper::SlowerIsFaster(arguments)) => report::slower_is_faster::run(&arguments),
         Command::Tiers(arguments) => report::tiers::run(&arguments),
         Command::Policies(arguments) => report::policies::run(&arguments),
+        Command::Scaling(arguments) => report::scaling::run(&arguments),
         Command::Sweep(arguments) => report::sweep::run(&arguments),
         Command::Hunt(arguments) => report::hunt::run(&arguments),
         Command::Impaired(arguments) => report::impaired::run(&arguments),

@@ -12,6 +12,7 @@ pub mod judged;
 mod machine;
 pub mod multiserver;
 pub mod policies;
+pub mod scaling;
 pub mod slower_figures;
 pub mod slower_is_faster;
 pub mod sweep;

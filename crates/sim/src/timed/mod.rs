@@ -12,6 +12,7 @@ pub mod peer;
 pub mod policies;
 pub mod programs;
 pub mod run;
+pub mod scaling;
 pub mod servers;
 mod telling;
 pub mod web;
