@@ -16,7 +16,7 @@ use eft_messages::nic::{IpToNic, NicToIp};
 use eft_messages::transport::{IpToTransport, TransportToIp};
 use eft_messages::{ComponentId, Role};
 
-/// Packets that wait for room in the queue of a transport that lives: enough for a burst of receipts to pass.
+/// Packets that wait for room in a transport's queue, whatever the pool has left: enough for a burst of receipts to pass.
 const UNDELIVERED_MAX: usize = 64;
 
 /// How many times a transport may die while it has a packet. tcp records the input that killed it and drops that itself after
@@ -99,8 +99,9 @@ impl Ip {
         self.drop_packet(cx, a.packet, Counter::DropProtocol, out);
     }
 
-    /// Hands a packet to a transport if its queue has room for packets that may be dropped. Else a few wait, and many if tcp is
-    /// dead: a whole window may arrive while it is reborn, and a hole in it costs the connection a time-out.
+    /// Hands a packet to a transport if its queue has room for packets that may be dropped. Else a few wait, and many for tcp:
+    /// a whole window may arrive while it is reborn or busy, and a hole in it costs the connection a retransmission, a hole in
+    /// acknowledgments a probe.
     pub(crate) fn give(
         &mut self,
         cx: &mut Context,
@@ -122,9 +123,7 @@ impl Ip {
             self.given.give(what, peer);
             out.push(ToPeer::Transport(peer, what.message));
         } else if waiting < UNDELIVERED_MAX
-            || peer.role == Role::Tcp
-                && !out.is_connected(peer)
-                && self.given.may_wait(what.packet.pool, waiting)
+            || peer.role == Role::Tcp && self.given.may_wait(what.packet.pool, waiting)
         {
             lane.undelivered.push_back(what);
         } else {

@@ -118,7 +118,7 @@ impl Given {
         Some(entry.what)
     }
 
-    /// Whether one more packet of this pool may wait for a dead transport when `waiting` already do: an eighth of the pool
+    /// Whether one more packet of this pool may wait for a transport when `waiting` already do: an eighth of the pool
     /// stays free for the others.
     pub fn may_wait(&self, id: PoolId, waiting: usize) -> bool {
         let table = self.pools.get(id.0 as usize).and_then(Option::as_ref);

@@ -211,6 +211,26 @@ fn a_window_that_comes_while_tcp_is_dead_waits_for_it() {
 }
 
 #[test]
+fn a_window_that_comes_while_tcp_is_busy_waits_for_it() {
+    let mut b = Bench::met(false);
+    let mut slots = Vec::new();
+    for i in 0..140 {
+        b.out.set_room(ComponentId::TCP, 512, 1024);
+        slots.push(receive_tcp(&mut b, 1000 + i).slot);
+    }
+    assert_eq!(b.drain(), [], "receipts fill half of its queue");
+    // The rest of the pool is for other transports.
+    b.out.set_room(ComponentId::TCP, 512, 1024);
+    receive_tcp(&mut b, 3000);
+    assert!(matches!(b.drain()[..], [ToPeer::Nic(0, IpToNic::Done { .. })]));
+    assert_eq!(b.count(Counter::DropTransportFull), 1);
+    // Room is found without a wake.
+    b.out.set_room(ComponentId::TCP, 1024, 1024);
+    b.pass(Duration::from_millis(25));
+    assert_eq!(delivered(&b.drain()), slots);
+}
+
+#[test]
 fn packets_for_a_dead_transport_are_not_refused_by_a_reborn_ip() {
     let mut b = Bench::raw(false);
     b.reborn(ComponentId::nic(0));
