@@ -40,6 +40,11 @@ impl<O: Output> Outbox<O> {
         self.room.iter().find(|(p, ..)| *p == peer).map_or(0, |(_, room, _)| *room)
     }
 
+    /// Messages that the queue to `peer` holds; `None` while it is not connected.
+    pub fn capacity(&self, peer: ComponentId) -> Option<usize> {
+        self.room.iter().find(|(p, ..)| *p == peer).map(|(.., capacity)| *capacity)
+    }
+
     /// The peers that live, as far as we know.
     pub fn peers(&self) -> impl Iterator<Item = ComponentId> {
         self.room.iter().map(|(peer, ..)| *peer)

@@ -31,12 +31,19 @@ fn nic_peers(nics: usize) -> Vec<ComponentId> {
     (0..nics).map(|n| ComponentId::nic(n as u8)).collect()
 }
 
+/// Header slots of a transport whose queues to and from ip have `capacity`. If all of them are in use, receipts for them fill less
+/// than the half of the queue beyond which ip drops what arrives, and an eighth of the queue is left for that.
+fn headers(capacity: usize) -> usize {
+    capacity / 2 - capacity / 8
+}
+
 /// The pools that `peer` owns, in the order in which its constructor takes them.
 pub fn pools(topology: &Topology, nics: usize, peer: ComponentId) -> Vec<PoolPlan> {
     let transports = topology.transports();
     match peer.role {
         Role::Tcp | Role::Udp => {
-            vec![PoolPlan { slot_size: SEND_SLOT_LEN, slots: 2048, readers: vec![ComponentId::IP] }]
+            let slots = topology.capacity(peer, ComponentId::IP).map_or(0, headers);
+            vec![PoolPlan { slot_size: SEND_SLOT_LEN, slots, readers: vec![ComponentId::IP] }]
         }
         Role::Ip => vec![
             PoolPlan { slot_size: FRAME_SLOT_LEN, slots: 4096, readers: nic_peers(nics) },

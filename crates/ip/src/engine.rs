@@ -196,7 +196,7 @@ impl Ip {
     pub(crate) fn open_gate(&mut self, cx: &mut Context, out: &mut Out) {
         let links_known = self.routes.interfaces().all(|i| self.link(i).is_some());
         if self.gate.may_open(cx.now, links_known) {
-            for (peer, message) in self.gate.open() {
+            for (peer, message) in self.gate.open(cx.now) {
                 self.handle(cx, peer, message, out);
             }
         }

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_millis(150);
 
 pub(crate) struct Gate {
     pub configured: bool,
-    is_open: bool,
+    opened: Option<Instant>,
     /// When it opens in any case.
     until: Option<Instant>,
     held: VecDeque<(ComponentId, FromPeer)>,
@@ -26,11 +26,16 @@ pub(crate) struct Gate {
 
 impl Gate {
     pub fn new() -> Gate {
-        Gate { configured: false, is_open: false, until: None, held: VecDeque::new() }
+        Gate { configured: false, opened: None, until: None, held: VecDeque::new() }
     }
 
     pub fn is_open(&self) -> bool {
-        self.is_open
+        self.opened.is_some()
+    }
+
+    /// Whether it opened, and not longer than `span` ago.
+    pub fn opened_within(&self, now: Instant, span: Duration) -> bool {
+        self.opened.is_some_and(|opened| now < opened + span)
     }
 
     pub fn deadline(&self) -> Option<Instant> {
@@ -38,12 +43,12 @@ impl Gate {
     }
 
     pub fn may_open(&self, now: Instant, links_known: bool) -> bool {
-        !self.is_open && ((self.configured && links_known) || self.until.is_some_and(|until| until <= now))
+        !self.is_open() && ((self.configured && links_known) || self.until.is_some_and(|until| until <= now))
     }
 
     /// Opens; the caller handles what was held, in order.
-    pub fn open(&mut self) -> VecDeque<(ComponentId, FromPeer)> {
-        self.is_open = true;
+    pub fn open(&mut self, now: Instant) -> VecDeque<(ComponentId, FromPeer)> {
+        self.opened = Some(now);
         self.until = None;
         core::mem::take(&mut self.held)
     }

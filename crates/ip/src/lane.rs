@@ -29,12 +29,15 @@ pub(crate) struct Lane {
     pub waiting: VecDeque<(RequestId, PacketRef)>,
     /// Packets that wait for room in the transport's queue.
     pub undelivered: VecDeque<Undelivered>,
+    /// Packets of the transport that wait for link addresses.
+    pub resolving: usize,
 }
 
 impl Lane {
     /// The transport has a successor: its predecessor's requests are forgotten, packets that came for it are not.
     fn reborn(&mut self) {
         self.waiting.clear();
+        self.resolving = 0;
         self.seen.forget();
     }
 }

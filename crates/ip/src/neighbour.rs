@@ -84,7 +84,10 @@ pub(crate) enum Lookup {
         ask: bool,
     },
     Unreachable,
-    Full,
+    /// No more packets may wait.
+    Full {
+        ask: bool,
+    },
 }
 
 /// What is due.
@@ -125,8 +128,14 @@ impl Neighbours {
         self.next = Some(self.next.map_or(at, |n| n.min(at)));
     }
 
-    /// What to do with packet `id` for a neighbour; it is queued if it must wait.
-    pub fn lookup(&mut self, now: Instant, interface: u8, address: IpAddr, id: RequestId) -> Lookup {
+    /// What to do with packet `id` for a neighbour; it is queued if it must wait and, by its sender's share, may.
+    pub fn lookup(
+        &mut self,
+        now: Instant,
+        (interface, address): (u8, IpAddr),
+        id: RequestId,
+        may_wait: bool,
+    ) -> Lookup {
         let first_wait = now + Duration::from_millis(WAITS_MS[0]);
         if let Some(n) = self.entries.get_mut(&(interface, address)) {
             (n.used, n.sent) = (now, Some(now));
@@ -143,7 +152,7 @@ impl Neighbours {
                 State::Silent { .. } | State::Incomplete { .. } => {}
             }
         } else if !self.make_room(now) {
-            return Lookup::Full;
+            return Lookup::Full { ask: false };
         }
         let n = self.entries.entry((interface, address)).or_insert(Neighbour {
             state: State::Silent { until: now },
@@ -153,17 +162,21 @@ impl Neighbours {
             confirmed: None,
             waiting: VecDeque::new(),
         });
-        if self.waiting >= self.waiting_max || n.waiting.len() >= self.waiting_max_each {
-            return Lookup::Full;
-        }
-        n.waiting.push_back(id);
-        self.waiting += 1;
+        // A packet that may not wait asks, too: its repetition can go out then.
         let ask = !matches!(n.state, State::Incomplete { .. });
         if ask {
             n.state = State::Incomplete { tries: 1, next: first_wait };
+        }
+        let is_full = self.waiting >= self.waiting_max || n.waiting.len() >= self.waiting_max_each;
+        let waits = may_wait && !is_full;
+        if waits {
+            n.waiting.push_back(id);
+            self.waiting += 1;
+        }
+        if ask {
             self.schedule(first_wait);
         }
-        Lookup::Wait { ask }
+        if waits { Lookup::Wait { ask } } else { Lookup::Full { ask } }
     }
 
     /// Whether there is an entry, in whatever state.

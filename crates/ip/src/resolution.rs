@@ -3,16 +3,24 @@
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
 use crate::neighbour::{Due, Lookup};
-use crate::pending::{Next, Stage};
+use crate::pending::{Next, Origin, Stage, Transmission};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::mem::offset_of;
 use core::net::IpAddr;
+use core::time::Duration;
 use eft_base::errno::{EHOSTUNREACH, ENOBUFS};
-use eft_base::{MacAddress, RequestId};
+use eft_base::{Instant, MacAddress, RequestId};
 use eft_component::Context;
+use eft_messages::ComponentId;
 use eft_messages::nic::FrameDescriptor;
 use zerocopy::IntoBytes;
+
+/// Of the messages that the queue to a transport holds, a fourth of as many of its packets wait for link addresses. It has headers
+/// for three eighths (`eft_control::plan`).
+const RESOLVING_SHARE: usize = 4;
+/// So long after ip began all may wait: what transports submit again may all be for one gateway, whose address is not known yet.
+const BEGINNING: Duration = Duration::from_millis(100);
 
 impl Ip {
     /// Puts the link address into a transmission's frame and submits it, or lets it wait for an answer.
@@ -32,7 +40,9 @@ impl Ip {
             Next::Group(mac) => return self.submit_to(cx, id, d, mac, out),
             Next::Local => return,
         };
-        match self.neighbours.lookup(cx.now, interface, neighbour, id) {
+        let sender = self.sender(transmission.origin);
+        let may_wait = sender.is_none_or(|peer| self.may_resolve(cx.now, peer, out));
+        match self.neighbours.lookup(cx.now, (interface, neighbour), id, may_wait) {
             Lookup::Send(mac) => self.submit_to(cx, id, d, mac, out),
             Lookup::SendAndProbe(mac) => {
                 self.submit_to(cx, id, d, mac, out);
@@ -43,15 +53,47 @@ impl Ip {
                 if let Some(f) = self.transmissions.get_mut(id) {
                     f.stage = Stage::Neighbour;
                 }
+                if let Some(lane) = sender.and_then(|peer| self.lanes.get_mut(peer)) {
+                    lane.resolving += 1;
+                }
                 if ask {
                     self.ask_neighbour(cx, interface, neighbour, None, out);
                 }
             }
             Lookup::Unreachable => self.finish(id, EHOSTUNREACH, out),
-            Lookup::Full => {
+            Lookup::Full { ask } => {
                 cx.count(Counter::NeighbourFull);
                 self.finish(id, ENOBUFS, out);
+                if ask {
+                    self.ask_neighbour(cx, interface, neighbour, None, out);
+                }
             }
+        }
+    }
+
+    /// The transport whose packet this is.
+    fn sender(&self, origin: Origin) -> Option<ComponentId> {
+        match origin {
+            Origin::Transport { peer, .. } => Some(peer),
+            Origin::Fragment(id) => self.datagrams.get(id).and_then(|datagram| self.sender(datagram.origin)),
+            Origin::Nobody => None,
+        }
+    }
+
+    /// Whether one more packet of a transport may wait for a link address. Silent neighbours do not take all its header slots,
+    /// or it could send to nobody else until they are given up.
+    fn may_resolve(&mut self, now: Instant, peer: ComponentId, out: &Out) -> bool {
+        let resolving = self.lanes.get_mut(peer).map_or(0, |lane| lane.resolving);
+        let within_share = out.capacity(peer).is_none_or(|capacity| resolving < capacity / RESOLVING_SHARE);
+        within_share || self.gate.opened_within(now, BEGINNING)
+    }
+
+    /// A transmission waits for its link address no longer.
+    pub(crate) fn resolved(&mut self, transmission: &Transmission) {
+        if transmission.stage == Stage::Neighbour
+            && let Some(lane) = self.sender(transmission.origin).and_then(|peer| self.lanes.get_mut(peer))
+        {
+            lane.resolving -= 1;
         }
     }
 
@@ -79,7 +121,8 @@ impl Ip {
         out: &mut Out,
     ) {
         for id in waiting {
-            if let Some(f) = self.transmissions.get(id) {
+            if let Some(&f) = self.transmissions.get(id) {
+                self.resolved(&f);
                 let header = offset_of!(FrameDescriptor, header);
                 self.frames.write(f.frame, header, &mac.0);
                 self.submit(cx, id, out);

@@ -365,6 +365,7 @@ impl Ip {
     /// A transmission is over: frees what it held and reports to its sender.
     pub(crate) fn finish(&mut self, id: RequestId, errno: i32, out: &mut Out) {
         if let Some(f) = self.transmissions.remove(id) {
+            self.resolved(&f);
             self.frames.free(f.frame);
             self.settle(f.origin, f.packet, errno, out);
         }

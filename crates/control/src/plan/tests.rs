@@ -23,6 +23,25 @@ fn nobody_but_transports_and_sockets_writes_a_domain() {
 }
 
 #[test]
+fn receipts_for_all_headers_leave_room_for_what_arrives() {
+    for capacity in [64, 1024, 65536] {
+        let default = include_str!("../../../../topologies/default.toml");
+        let edges = [r#"between = ["tcp", "ip"]"#, r#"between = ["udp", "ip"]"#];
+        let text = edges.iter().fold(default.to_string(), |text, edge| {
+            text.replace(edge, &format!("{edge}\ncapacity = {capacity}"))
+        });
+        let t = Topology::parse(&text).unwrap();
+        for transport in t.transports() {
+            assert_eq!(t.capacity(transport, ComponentId::IP), Some(capacity));
+            let headers = pools(&t, 1, transport)[0].slots;
+            assert!(headers >= 16);
+            // As `Outbox::may_drop_in`.
+            assert!(capacity - headers > capacity / 2, "{transport}, {capacity}");
+        }
+    }
+}
+
+#[test]
 fn a_second_tcp_is_planned_as_the_first() {
     let text = format!(
         "{}\n[limits]\nsockets_per_domain = 1000\n[[component]]\nname = \"tcp1\"\n\

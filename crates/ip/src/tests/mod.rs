@@ -12,6 +12,7 @@ mod leaving;
 mod rebirth;
 mod redirects;
 mod rejecting;
+mod resolving;
 mod wild;
 mod wishes;
 
@@ -257,6 +258,7 @@ impl Bench {
 
     /// Nothing of ours is held any more.
     fn assert_idle(&self) {
+        assert!(self.ip.lanes.iter().all(|lane| lane.resolving == 0));
         assert_eq!(self.ip.frames.available(), self.ip.frames.slots());
         assert_eq!(self.ip.packets.available(), self.ip.packets.slots());
         assert!(self.ip.transmissions.is_empty() && self.ip.arrivals.is_empty());
