@@ -18,11 +18,16 @@ impl Wire {
 
     /// Sends; returns when the last byte has left.
     pub fn send(&mut self, now_ps: u64, bytes: u64) -> u64 {
+        self.free_at_ps = self.free_at_ps.max(now_ps) + self.takes_ps(bytes);
+        self.free_at_ps
+    }
+
+    /// How long a segment with so much payload has the wire.
+    pub fn takes_ps(&self, bytes: u64) -> u64 {
         // A segment without payload is a frame, too.
         let frames = bytes.div_ceil(self.maximum_segment).max(1);
         let on_wire = bytes + frames * self.network.overhead_bytes;
-        self.free_at_ps = self.free_at_ps.max(now_ps) + on_wire * 8 * 1_000_000 / self.network.mbps;
-        self.free_at_ps
+        on_wire * 8 * 1_000_000 / self.network.mbps
     }
 
     /// The peer has received `bytes`; returns whether it begins to gather with them.

@@ -69,7 +69,7 @@ pub struct Outcome {
     pub tcp_ppm: Vec<u64>,
     pub ip_ppm: u64,
     pub driver_ppm: u64,
-    /// Of the link's rate, in the direction with more payload, and the payload of a segment there, as tcp has it.
+    /// The time that the link was used, in the direction with more traffic, and the payload of a segment there, as tcp has it.
     pub link_ppm: u64,
     pub segment_bytes: u64,
     /// Connections of each instance.
@@ -265,7 +265,7 @@ impl Experiment {
         let mut shares = worked.map(|ps| ps * 1_000_000 / (ms * PS_PER_MS));
         let [ip_ppm, driver_ppm] = [0, 1].map(|_| shares.next().unwrap_or_default());
         let on_wires = [0, 1].map(|way| end.crossed[way].since(begin.crossed[way]));
-        let wire = on_wires.into_iter().max_by_key(|crossed| crossed.bytes).unwrap_or_default();
+        let wire = on_wires.into_iter().max_by_key(|crossed| crossed.ps).unwrap_or_default();
         Outcome {
             point,
             kbps: (end.bytes - begin.bytes) * 8 / ms,
@@ -273,8 +273,7 @@ impl Experiment {
             tcp_ppm: shares.collect(),
             ip_ppm,
             driver_ppm,
-            // A thousand bits a millisecond are a megabit a second.
-            link_ppm: wire.bytes * 8 * 1_000 / (ms * self.profile.network.mbps),
+            link_ppm: wire.ps * 1_000_000 / (ms * PS_PER_MS),
             segment_bytes: wire.bytes / wire.segments.max(1),
             connections: world.rest.programs.spread(point.instances),
             sent_again: world.sent_again(),

@@ -95,3 +95,13 @@ fn what_is_dear_is_felt() {
     let out = |experiment: &Experiment| experiment.run(point(Load::Out), 1).kbps;
     assert_eq!(out(&dear_data), out(&base), "nothing comes in but acknowledgements");
 }
+
+#[test]
+fn a_link_that_is_too_slow_is_named() {
+    let slow = Experiment::new(&Calibration::e5520().unwrap(), (2_000, LINK.1), SPAN).unwrap();
+    for (load, has_offload) in [(Load::Out, false), (Load::Out, true), (Load::In, true)] {
+        let outcome = slow.run(Point { instances: 2, load, has_offload }, 1);
+        assert_eq!(outcome.bottlenecks(), ["link"], "{outcome:?}");
+        assert!((1_700_000..2_000_000).contains(&outcome.kbps), "{outcome:?}");
+    }
+}

@@ -55,21 +55,27 @@ pub struct Todo {
     changes: usize,
 }
 
-/// Payload, and segments that had some.
+/// Payload, segments that had some, and how long all segments had the wire.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Crossed {
     pub bytes: u64,
     pub segments: u64,
+    pub ps: u64,
 }
 
 impl Crossed {
-    fn count(&mut self, bytes: u64) {
+    fn count(&mut self, bytes: u64, ps: u64) {
+        self.ps += ps;
         self.bytes += bytes;
         self.segments += u64::from(bytes > 0);
     }
 
     pub fn since(self, before: Crossed) -> Crossed {
-        Crossed { bytes: self.bytes - before.bytes, segments: self.segments - before.segments }
+        Crossed {
+            bytes: self.bytes - before.bytes,
+            segments: self.segments - before.segments,
+            ps: self.ps - before.ps,
+        }
     }
 }
 
@@ -88,7 +94,7 @@ pub struct Rest<'a> {
     is_gathering: bool,
     host_due_ps: Option<u64>,
     random: Random,
-    /// What was put onto each wire.
+    /// What has left each wire.
     pub crossed: [Crossed; 2],
 }
 
@@ -134,6 +140,11 @@ impl<'a> Rest<'a> {
 
     fn has_work(&self, server: Server, now_ps: u64) -> bool {
         self.programs.unseen(server).0 > 0 || self.servers.has_work(server, now_ps)
+    }
+
+    fn count(&mut self, wire: usize, frame: Option<&WireFrame>) {
+        let bytes = frame.map_or(0, payload);
+        self.crossed[wire].count(bytes, self.wires[wire].takes_ps(bytes));
     }
 
     fn received(&self) -> usize {
@@ -197,6 +208,7 @@ impl World<'_> {
             }
             Outside::Arrived => {
                 let frame = self.rest.flying.pop_front();
+                self.rest.count(0, frame.as_ref());
                 frame.into_iter().for_each(|frame| self.rest.host.arrive(frame));
                 if !std::mem::replace(&mut self.rest.is_gathering, true) {
                     self.after(self.rest.profile.network.gather_ps, Outside::Gathered);
@@ -215,6 +227,7 @@ impl World<'_> {
             }
             Outside::Frame => {
                 let frame = self.rest.coming.pop_front();
+                self.rest.count(1, frame.as_ref());
                 self.rest.end.borrow_mut().incoming.extend(frame);
                 self.machine.tell_of_frame(&self.rest.profile.costs);
             }
@@ -242,7 +255,6 @@ impl World<'_> {
             if frames.is_empty() { 0 } else { self.rest.about(self.rest.profile.network.turnaround_ps) };
         for frame in frames {
             let bytes = payload(&frame);
-            self.rest.crossed[1].count(bytes);
             let at = self.rest.wires[1].send(now_ps + way, bytes);
             self.rest.coming.push_back(frame);
             self.machine.at(at, Event::World(Outside::Frame));
@@ -317,7 +329,6 @@ impl World<'_> {
         let frames: Vec<WireFrame> = self.rest.end.borrow_mut().outgoing.drain(..).collect();
         for frame in frames {
             let bytes = payload(&frame);
-            self.rest.crossed[0].count(bytes);
             let at = self.rest.wires[0].send(self.machine.now_ps, bytes);
             self.rest.flying.push_back(frame);
             self.machine.at(at, Event::World(Outside::Arrived));
