@@ -88,6 +88,8 @@ pub(crate) enum Lookup {
     Full {
         ask: bool,
     },
+    /// Every entry is in use.
+    NoEntry,
 }
 
 /// What is due.
@@ -152,7 +154,7 @@ impl Neighbours {
                 State::Silent { .. } | State::Incomplete { .. } => {}
             }
         } else if !self.make_room(now) {
-            return Lookup::Full { ask: false };
+            return Lookup::NoEntry;
         }
         let n = self.entries.entry((interface, address)).or_insert(Neighbour {
             state: State::Silent { until: now },

@@ -61,9 +61,14 @@ impl Ip {
                 }
             }
             Lookup::Unreachable => self.finish(id, EHOSTUNREACH, out),
-            Lookup::Full { ask } => {
+            Lookup::NoEntry => {
                 cx.count(Counter::NeighbourFull);
                 self.finish(id, ENOBUFS, out);
+            }
+            Lookup::Full { ask } => {
+                cx.count(Counter::NeighbourFull);
+                // Linux tells nobody of it either (`unres_qlen_bytes`).
+                self.finish(id, 0, out);
                 if ask {
                     self.ask_neighbour(cx, interface, neighbour, None, out);
                 }

@@ -1,7 +1,6 @@
 //! Packets that wait for link addresses.
 
 use super::*;
-use eft_base::errno::ENOBUFS;
 
 const SILENT: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 77);
 /// Of a queue of 64, a fourth.
@@ -27,9 +26,9 @@ fn a_silent_neighbour_does_not_keep_a_transport_from_others() {
     let out = b.drain();
     b.confirm(&out);
     let out = send(&mut b, 0..SHARE + 2, SILENT);
-    let [ToPeer::Nic(0, IpToNic::Send { .. }), refused @ ..] = &out[..] else { panic!("{out:?}") };
-    let refusal = |request| sent(ComponentId::UDP, request, ENOBUFS);
-    assert_eq!(refused, [refusal(SHARE), refusal(SHARE + 1)], "one question, and the rest waits");
+    let [ToPeer::Nic(0, IpToNic::Send { .. }), lost_ones @ ..] = &out[..] else { panic!("{out:?}") };
+    let lost = |request| sent(ComponentId::UDP, request, 0);
+    assert_eq!(lost_ones, [lost(SHARE), lost(SHARE + 1)], "one question, and the rest waits");
     b.confirm(&out);
     assert_eq!(b.count(Counter::NeighbourFull), 2);
     // Its packets to others leave, and so do those of other transports.
@@ -43,7 +42,7 @@ fn a_silent_neighbour_does_not_keep_a_transport_from_others() {
     let other = Ipv4Addr::new(10, 77, 0, 78);
     let out = send(&mut b, 101..102, other);
     assert_eq!((frames(&out), out.len()), (1, 2));
-    assert!(out.contains(&refusal(101)));
+    assert!(out.contains(&lost(101)));
     b.confirm(&out);
     let reply = b.arp(ARP_REPLY, THEIR_MAC, other, US);
     b.drain();
