@@ -6,6 +6,8 @@
 //!
 //! Only the death of the process matters, as in [`crate::arena`].
 
+use alloc::format;
+use alloc::string::String;
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 use eft_channel::Segment;
 
@@ -42,14 +44,40 @@ pub enum Kind {
     Dirty = 5,
     /// The connection is revived after a death.
     Revive = 6,
+    /// A packet of no connection.
+    Packet = 7,
+    /// A datagram that an application wants to send.
+    Datagram = 8,
 }
 
 impl Kind {
-    const ALL: [Kind; 6] =
-        [Kind::Message, Kind::Segment, Kind::Timer, Kind::Serve, Kind::Dirty, Kind::Revive];
+    const ALL: [Kind; 8] = [
+        Kind::Message,
+        Kind::Segment,
+        Kind::Timer,
+        Kind::Serve,
+        Kind::Dirty,
+        Kind::Revive,
+        Kind::Packet,
+        Kind::Datagram,
+    ];
 
     fn of(number: u8) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| *kind as u8 == number)
+    }
+
+    /// Its name for people.
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Message => "a message of no known connection",
+            Kind::Segment => "a segment",
+            Kind::Timer => "a timer",
+            Kind::Serve => "due work",
+            Kind::Dirty => "a program's doorbell",
+            Kind::Revive => "the revival",
+            Kind::Packet => "a packet",
+            Kind::Datagram => "a datagram to be sent",
+        }
     }
 }
 
@@ -72,11 +100,26 @@ const NOBODY: u32 = u32::MAX;
 impl Note {
     /// An input of a connection, distinguished from its others by `content`.
     pub fn of(kind: Kind, block: u32, generation: u32, content: &[u64]) -> Note {
-        Note { kind, block, generation, digest: digest(content) }
+        Note { kind, block, generation, digest: digest(content.iter().copied()) }
     }
 
     pub fn message(line: &[u64]) -> Note {
         Note::of(Kind::Message, NOBODY, 0, line)
+    }
+
+    /// A packet of `len` bytes whose sender may repeat it, each time in another buffer. `bytes` are those of its begin that it
+    /// has in common with a repetition.
+    pub fn packet(len: u32, bytes: &[u8]) -> Note {
+        let (words, rest) = bytes.as_chunks::<8>();
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        let words = words.iter().chain([&last]).map(|word| u64::from_le_bytes(*word));
+        Note {
+            kind: Kind::Packet,
+            block: NOBODY,
+            generation: 0,
+            digest: digest(words.chain([len.into()])),
+        }
     }
 
     fn words(self) -> [u64; 2] {
@@ -85,8 +128,8 @@ impl Note {
     }
 }
 
-fn digest(content: &[u64]) -> u64 {
-    content.iter().fold(0, |h: u64, w| (h ^ w).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29))
+fn digest(content: impl Iterator<Item = u64>) -> u64 {
+    content.fold(0, |h: u64, w| (h ^ w).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29))
 }
 
 /// What opening an arena found out about the last death.
@@ -103,12 +146,18 @@ pub enum Finding {
 pub struct Docket {
     segment: Segment,
     condemned: u64,
+    /// Inputs are named.
+    is_on: bool,
+    /// The message that is about to run has killed two predecessors.
+    is_fatal: bool,
+    /// Deaths of which an input was blamed at the opening, until they are counted.
+    blamed: u64,
 }
 
 impl Docket {
     /// Reads what the predecessor died of and records it.
     pub fn open(segment: Segment) -> (Docket, Finding) {
-        let mut docket = Docket { segment, condemned: 0 };
+        let mut docket = Docket { segment, condemned: 0, is_on: true, is_fatal: false, blamed: 0 };
         let running = docket.pair(RUNNING);
         let mut finding = Finding::Nothing;
         if running[0] != 0 {
@@ -121,6 +170,7 @@ impl Docket {
             }
         }
         docket.clear();
+        docket.blamed = (finding != Finding::Nothing) as u64;
         docket.condemned = docket.word(COUNT).load(Ordering::Relaxed);
         (docket, finding)
     }
@@ -151,8 +201,51 @@ impl Docket {
         (note[0] >> 56 == Kind::Segment as u64 && same >= STUBBORN).then_some(note[0] as u32)
     }
 
-    /// Records the input that runs from now on.
-    pub fn name(&self, note: Note) {
+    /// Deaths that were laid to an input and are not counted yet.
+    pub fn take_blamed(&mut self) -> u64 {
+        core::mem::take(&mut self.blamed)
+    }
+
+    /// Names no input any more.
+    pub fn stop(&mut self) {
+        self.clear();
+        self.is_on = false;
+    }
+
+    /// Records that a message runs from now on, of which nothing but its line is known yet. [`Docket::take_fatal`] says whether it
+    /// must not. A condemned one is struck off, since it is refused: a later message with the same words is another one.
+    pub fn begin(&mut self, line: &[u64]) {
+        if !self.is_on {
+            return;
+        }
+        let note = Note::message(line);
+        let place = self.place(note);
+        self.is_fatal = place.is_some();
+        if let Some(n) = place {
+            self.put(n, [0; 2]);
+        }
+        self.name(note);
+    }
+
+    /// Whether the message that has just begun has killed twice.
+    pub fn take_fatal(&mut self) -> bool {
+        core::mem::take(&mut self.is_fatal)
+    }
+
+    /// Records the input that runs from now on. False: it has killed twice, and must not run.
+    #[must_use]
+    pub fn enter(&self, note: Note) -> bool {
+        if !self.is_on {
+            return true;
+        }
+        if self.is_condemned(note) {
+            return false;
+        }
+        self.name(note);
+        true
+    }
+
+    fn name(&self, note: Note) {
         self.put(RUNNING, note.words());
     }
 
@@ -171,8 +264,7 @@ impl Docket {
         self.word(RUNNING).store(0, Ordering::Relaxed);
     }
 
-    /// Whether this input has killed twice.
-    pub fn is_condemned(&self, note: Note) -> bool {
+    fn is_condemned(&self, note: Note) -> bool {
         self.place(note).is_some()
     }
 
@@ -182,13 +274,6 @@ impl Docket {
         }
         (0..CONDEMNED_MAX).map(|n| CONDEMNED + 2 * n).find(|n| self.pair(*n) == note.words())
     }
-
-    /// A condemned message was refused and is struck off: a later message with the same words counts as another one.
-    pub fn strike(&self, note: Note) {
-        if let Some(n) = self.place(note) {
-            self.put(n, [0; 2]);
-        }
-    }
 }
 
 /// Whether an input ran when an arena began with these bytes.
@@ -197,11 +282,12 @@ pub fn has_running(head: &[u8]) -> bool {
     name.is_some_and(|name| name != [0; 8])
 }
 
-/// What ran when an arena began with these bytes, and the block of its connection.
-pub fn running(head: &[u8]) -> Option<(Kind, Option<u32>)> {
-    let name = u64::from_le_bytes(*head.get(AT + RUNNING * 8..)?.first_chunk()?);
-    let kind = Kind::of((name >> 56) as u8)?;
-    Some((kind, Some(name as u32).filter(|block| *block != NOBODY)))
+/// The input that ran when the owner of this arena died, for people. `whose` says whose a block was.
+pub fn running_input(arena: &Segment, whose: impl FnOnce(u32) -> Option<String>) -> Option<String> {
+    let name = arena.atomic_u64(AT + RUNNING * 8).ok()?.load(Ordering::Relaxed);
+    let kind = Kind::of((name >> 56) as u8)?.name();
+    let whose = Some(name as u32).filter(|block| *block != NOBODY).and_then(whose);
+    Some(whose.map_or_else(|| kind.into(), |whose| format!("{kind} of {whose}")))
 }
 
 /// Records that the running input is not to blame for the owner's death.

@@ -1,6 +1,7 @@
 //! tcp or udp with its memory. Methods play the roles of sockets and ip at the other ends of its edges.
 
 use crate::host::Host;
+use eft_arena::docket;
 use eft_base::{DomainId, PacketRef, PoolId, Random, RequestId, SocketId, WireAddress};
 use eft_channel::access::AccessObserver;
 use eft_channel::socket::{Arena, Geometry, SocketPage};
@@ -196,9 +197,15 @@ impl<E: Engine> TransportHost<E> {
         }
     }
 
-    /// Starts a new life on the same arena. What its predecessor had received and sent is lost. The caller ends the
-    /// turn. Returns the last engine, whose own memory a dead process would not have given back piece by piece.
+    /// Starts a new life on the same arena, whose last owner was killed from outside. What that had received and sent is lost. The
+    /// caller ends the turn. Returns the last engine, whose own memory a dead process would not have given back piece by piece.
     pub fn restart(&mut self) -> E {
+        docket::acquit(&self.durable);
+        self.succeed()
+    }
+
+    /// The same after a death that was the engine's own fault.
+    pub fn succeed(&mut self) -> E {
         self.died = false;
         self.packets = Pool::new(PACKET_POOL, self.packets.view().segment.clone(), PACKET_LEN);
         self.host.memory.remove(header_pool(self.life));

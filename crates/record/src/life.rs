@@ -5,6 +5,7 @@ use crate::recorder::Make;
 use crate::recording::{Input, LastCall, Recorded, Recording};
 use crate::replay::last::repeat_alone;
 use crate::replay::{Conductor, Failure, replay};
+use eft_arena::docket;
 use eft_channel::Segment;
 use eft_channel::access::AccessObserver;
 use eft_component::Component;
@@ -124,12 +125,23 @@ impl Life {
     }
 
     fn running(&self, last: &LastCall) -> Option<String> {
-        if !matches!(self.head.engine, Engine::Tcp { .. }) {
-            return None;
-        }
         let head = Head { arena: last.arena.clone(), ..self.head.clone() };
-        tcp::running_input(&head.arena(0).ok()?)
+        let arena = head.arena(0).ok()?;
+        match self.head.engine {
+            Engine::Tcp { .. } => tcp::running_input(&arena),
+            Engine::Udp { .. } => udp::running_input(&arena),
+            Engine::Filter { .. } | Engine::Ip { .. } => None,
+        }
     }
+}
+
+/// The arena with which a player's engine begins.
+fn begin<P: Player>(head: &Head, len: usize) -> Result<Segment, Failure> {
+    let arena = head.arena(len)?;
+    if P::ACQUITS {
+        docket::acquit(&arena);
+    }
+    Ok(arena)
 }
 
 /// Makes the engine of a head again.
@@ -142,23 +154,20 @@ fn play<P: Player>(head: &Head, player: P) -> Result<(), Failure> {
         }
         Engine::Filter { states, seed } => {
             let config = FilterConfig { states, seed };
-            let arena = head.arena(arena_len(states, || eft_filter::arena_len(&config))?)?;
+            let arena = begin::<P>(head, arena_len(states, || eft_filter::arena_len(&config))?)?;
             let (filter, make) = filter(arena, config);
             player.play(filter, &make)
         }
         Engine::Tcp { connections, sockets_per_domain, listeners_per_domain, seed, slots } => {
             let config = TcpConfig { connections, sockets_per_domain, listeners_per_domain, seed, slots };
-            let arena = head.arena(arena_len(connections, || tcp::arena_len(&config))?)?;
-            if P::ACQUITS {
-                tcp::acquit(&arena);
-            }
+            let arena = begin::<P>(head, arena_len(connections, || tcp::arena_len(&config))?)?;
             let [headers] = head.pools()?;
             let (tcp, make) = tcp(arena, headers, config).map_err(refused)?;
             player.play(tcp, &make)
         }
         Engine::Udp { sockets, sockets_per_domain, seed, slots } => {
             let config = UdpConfig { sockets, sockets_per_domain, seed, slots };
-            let arena = head.arena(arena_len(sockets, || udp::arena_len(&config))?)?;
+            let arena = begin::<P>(head, arena_len(sockets, || udp::arena_len(&config))?)?;
             let [headers] = head.pools()?;
             let (udp, make) = udp(arena, headers, config).map_err(refused)?;
             player.play(udp, &make)

@@ -19,8 +19,17 @@ pub struct Datagrams {
     pub len_max: u64,
     /// If more than 1: each call sends so many datagrams of `len_max` bytes (UDP_SEGMENT).
     pub batch: u64,
+    /// Sends the datagram of this number again and again.
+    pub same: Option<u64>,
     /// It is a member of this group, and shares its port with others.
     pub group: Option<IpAddr>,
+}
+
+impl Datagrams {
+    /// The bytes of its datagram of this number.
+    pub fn payload(&self, number: u64) -> Vec<u8> {
+        payload(number, len_of(number, self.len_max))
+    }
 }
 
 /// One such socket.
@@ -117,7 +126,8 @@ impl DatagramSocket {
     fn next_send(&self) -> (Vec<u8>, u64, u16) {
         let Datagrams { count, len_max, batch, .. } = self.plan;
         if batch <= 1 {
-            return (payload(self.sent, len_of(self.sent, len_max)), 1, 0);
+            let number = self.plan.same.unwrap_or(self.sent);
+            return (self.plan.payload(number), 1, 0);
         }
         let numbers = self.sent..count.min(self.sent + batch);
         let bytes = numbers.clone().flat_map(|number| payload(number, len_max as usize));

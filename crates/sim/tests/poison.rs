@@ -1,12 +1,13 @@
 //! Inputs that kill the server that handles them: they end at most their own connection, and the server works on.
 
+use eft_base::Endpoint;
 use eft_channel::Segment;
 use eft_messages::ComponentId;
 use eft_record::file;
 use eft_record::recording::End;
 use eft_record::replay::Failure;
-use eft_sim::Simulation;
 use eft_sim::simulation::Settings;
+use eft_sim::{Datagrams, Simulation};
 use std::time::Duration;
 
 /// Three streams; tcp dies of some bytes of the second.
@@ -58,6 +59,44 @@ fn a_segment_that_kills_tcp_each_time_ends_its_own_connection_at_most() {
     }
     assert!(deaths >= 60, "only {deaths} deaths");
     assert_eq!(poisoned_stream(2000, false).stacks[1].crashes, 0);
+}
+
+/// A program sends one datagram again and again that kills udp, and another one sends others.
+fn poisoned_datagrams(seed: u64, ipv6: bool) -> Simulation {
+    let settings = Settings { ipv6, ..Settings::default() };
+    let to = Some(Endpoint::new(settings.address(1).address, 53));
+    let mut s = Simulation::new(seed, settings);
+    s.faults.downtime = Duration::from_millis(1);
+    s.applications[1].exchange(Datagrams { port: 53, ..Datagrams::default() });
+    s.run(Duration::from_secs(5), |s| s.applications[1].datagrams.len() == 1);
+    let sane = Datagrams { to, count: 1, len_max: 500, ..Datagrams::default() };
+    let deadly = Datagrams { same: Some(1 << 40), ..sane };
+    s.stacks[1].poison(deadly.payload(1 << 40));
+    s.applications[0].exchange(sane);
+    s.applications[0].exchange(deadly);
+    for round in 2..=10 {
+        // The wire and a death are over by then.
+        s.run_for(Duration::from_millis(500));
+        assert!(s.applications[0].datagrams.iter().all(|d| d.has_sent_all()), "seed {seed}, round {round}");
+        s.applications[0].send_more(1);
+    }
+    s.run_for(Duration::from_secs(2));
+    s
+}
+
+#[test]
+fn a_datagram_that_kills_udp_each_time_is_dropped_and_others_come() {
+    for (seed, ipv6) in (2200..2220).map(|seed| (seed, seed % 2 == 1)) {
+        let s = poisoned_datagrams(seed, ipv6);
+        let stack = &s.stacks[1];
+        assert_eq!((stack.poisoned, stack.crashes), (2, 2), "seed {seed}");
+        assert_eq!(stack.counter(ComponentId::UDP, "blamed_inputs"), 2, "seed {seed}");
+        assert_eq!(stack.counter(ComponentId::UDP, "drop_fatal"), 8, "seed {seed}");
+        let received = &s.applications[1].datagrams[0].received;
+        // What came in the turns that did not end is lost.
+        assert!(received.len() >= 8 && !received.contains(&(1 << 40)), "seed {seed}: {received:?}");
+        assert_eq!(stack.counter(ComponentId::IP, "arrivals"), 0, "seed {seed}");
+    }
 }
 
 /// Bytes of calls after which a life that follows a failure is no longer recorded, as in `eft up`.

@@ -2,12 +2,13 @@
 //! a rebirth of either side, or when its answer is late, and is idempotent.
 
 use crate::domains::{Domains, NONE};
-use crate::edge::Out;
-use eft_base::errno::{EINVAL, EOPNOTSUPP};
+use crate::edge::{In, Out};
+use eft_base::errno::{ECONNABORTED, EINVAL, EOPNOTSUPP};
 use eft_base::{DomainId, PoolId, RequestId, SocketId, WireAddress};
 use eft_channel::socket::SocketPage;
 use eft_component::{Context, Outbox};
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
+use eft_messages::transport::{IpToTransport, TransportToIp};
 
 /// A socket's data in a reply.
 #[derive(Default)]
@@ -89,6 +90,12 @@ pub(crate) trait Transport {
     /// The application is gone: closes the socket if it is not, and limits what it may still send.
     fn close_with_domain(&mut self, cx: &mut Context, i: u32);
 
+    /// An input of the socket has killed two predecessors: it ends, and its application hears of that.
+    fn give_up(&mut self, cx: &Context, i: u32);
+
+    /// Frees the socket.
+    fn release(&mut self, cx: &Context, i: u32);
+
     /// Answers by itself, now or later. Streams go to no group.
     fn change_membership(
         &mut self,
@@ -161,6 +168,29 @@ pub(crate) trait Transport {
             }
             CloseDomain { request, socket, pool } => {
                 self.request_close_domain(cx, request, socket.domain, pool, out)
+            }
+        }
+    }
+
+    /// Answers a message that has killed two predecessors, without handling it: a packet is given back, a request is refused and
+    /// its socket ends.
+    fn refuse_fatal(&mut self, cx: &Context, message: In, out: &mut Outbox<Out>) {
+        match message {
+            In::Ip(IpToTransport::Deliver { packet, .. } | IpToTransport::Error { packet, .. }) => {
+                out.push(Out::Ip(TransportToIp::Done { packet }));
+            }
+            In::Ip(
+                IpToTransport::Sent { .. } | IpToTransport::Routed { .. } | IpToTransport::Grouped { .. },
+            ) => {}
+            In::Sockets(message) => {
+                let (request, socket) = message.asks();
+                if let Some(i) = self.find_socket(socket) {
+                    match message {
+                        SocketsToTransport::Close { .. } => self.release(cx, i),
+                        _ => self.give_up(cx, i),
+                    }
+                }
+                self.reply(out, request, ECONNABORTED, socket, None);
             }
         }
     }

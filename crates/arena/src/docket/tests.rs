@@ -86,11 +86,48 @@ fn many_condemned_push_the_oldest_out() {
 #[test]
 fn a_condemned_message_is_refused_once() {
     let arena = Segment::heap(4096);
-    let message = Note::message(&[1, 2]);
-    dies(&arena, &[message]);
-    dies(&arena, &[message]);
+    let line = [1, 2];
+    for fatal in [false, false, true, false] {
+        let mut docket = lives(&arena);
+        docket.begin(&line);
+        assert_eq!((docket.take_fatal(), docket.take_fatal()), (fatal, false));
+    }
+}
+
+#[test]
+fn a_packet_is_known_in_another_buffer() {
+    let arena = Segment::heap(4096);
+    let deadly = || Note::packet(40, b"addresses, ports and more");
+    let mut blamed = 0;
+    for enters in [true, true, false] {
+        let mut docket = lives(&arena);
+        assert_eq!(docket.enter(deadly()), enters);
+        blamed += docket.take_blamed();
+    }
+    assert_eq!(blamed, 2);
     let docket = lives(&arena);
-    assert!(docket.is_condemned(message));
-    docket.strike(message);
-    assert!(!docket.is_condemned(message) && !lives(&arena).is_condemned(message));
+    let others = [Note::packet(41, b"addresses, ports and more"), Note::packet(40, b"addresses, ports and less")];
+    assert!(others.into_iter().all(|other| docket.enter(other)));
+}
+
+#[test]
+fn who_is_not_protected_names_nothing() {
+    let arena = Segment::heap(4096);
+    let mut docket = lives(&arena);
+    docket.name(segment(1));
+    docket.stop();
+    docket.begin(&[1]);
+    assert!(docket.enter(segment(1)) && !docket.take_fatal());
+    assert_eq!(Docket::open(arena).1, Finding::Nothing);
+}
+
+#[test]
+fn people_are_told_what_ran() {
+    let arena = Segment::heap(4096);
+    let told = || running_input(&arena, |block| Some(format!("block {block}")));
+    assert_eq!(told(), None);
+    lives(&arena).name(segment(1));
+    assert_eq!(told().unwrap(), "a segment of block 7");
+    lives(&arena).name(Note::packet(1, &[1]));
+    assert_eq!(told().unwrap(), "a packet");
 }

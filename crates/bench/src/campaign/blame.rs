@@ -3,24 +3,24 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use eft_arena::docket;
 use eft_component::Component;
 use eft_linux::inject::{Kind, Strike};
 use eft_linux::operator;
 use eft_messages::{ComponentId, Role};
-use eft_transport::tcp::{self, Tcp};
+use eft_transport::tcp::Tcp;
+use eft_transport::udp::Udp;
 use serde_json::{Value, json};
 
 use crate::counters::counters;
 
-/// Servers that are recorded after a failure.
-const RECORDED: [&str; 4] = ["ip", "filter", "tcp", "udp"];
-/// How often tcp has blamed an input.
+/// How often a server has blamed an input.
 const BLAMED: &str = "blamed_inputs";
 
 /// What became of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blame {
-    /// An input ran when the server broke. None does between two of them, and only tcp names those that run.
+    /// An input ran when the server broke. None does between two of them.
     pub ran: bool,
     /// The successor blames an input.
     pub named: bool,
@@ -55,7 +55,7 @@ impl Watch {
     }
 
     pub fn struck(&mut self, strike: &Strike) {
-        self.ran = strike.durable.as_deref().is_some_and(tcp::has_running_input);
+        self.ran = strike.durable.as_deref().is_some_and(docket::has_running);
     }
 
     /// `generation`: the successor's.
@@ -69,8 +69,9 @@ impl Watch {
 
 fn recording(stack: &str, component: &str, generation: u64) -> Option<PathBuf> {
     let file = format!("crashes/{component}-{generation}.eftrec");
-    let role = component.trim_end_matches(|c: char| c.is_ascii_digit());
-    RECORDED.contains(&role).then(|| operator::stack_dir(stack).join(file))
+    let role = component.parse::<ComponentId>().ok()?.role;
+    let is_recorded = matches!(role, Role::Ip | Role::Filter | Role::Tcp | Role::Udp);
+    is_recorded.then(|| operator::stack_dir(stack).join(file))
 }
 
 /// How often a component has blamed an input.
@@ -79,9 +80,13 @@ fn blamed(stack: &str, component: &str) -> Result<u64> {
     Ok(all.get(component).and_then(|c| c.get(BLAMED)).and_then(Value::as_u64).unwrap_or(0))
 }
 
-/// Only tcp names the input that runs.
+/// The counters of a server that names the inputs that run.
 fn names(peer: ComponentId) -> &'static [&'static str] {
-    if peer.role == Role::Tcp { Tcp::COUNTERS } else { &[] }
+    match peer.role {
+        Role::Tcp => Tcp::COUNTERS,
+        Role::Udp => Udp::COUNTERS,
+        _ => &[],
+    }
 }
 
 #[cfg(test)]

@@ -176,9 +176,6 @@ fn serve(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
                 |arena| matches!(tcp::examine(arena, &config), Err(Refused::Older { .. })),
                 |old, new| tcp::convert(old, new, &config).map_err(refused),
             )?;
-            if !setup.identity.predecessor_failed {
-                tcp::acquit(&arena.segment);
-            }
             let surroundings = TransportSurroundings::new(setup.identity.peer);
             if setup.recording.is_none() {
                 return Ok(serve::host(

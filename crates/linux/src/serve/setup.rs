@@ -4,6 +4,7 @@ use super::tell;
 use crate::protocol::{AHEAD, CONTROL_FD, FromServer, Identity, PACKET_MAX, ToServer};
 use crate::sandbox::{self, Users};
 use crate::{Doing, Error, Result, heap, life, memory, scm, ticks, warm};
+use eft_arena::docket;
 use eft_channel::notify::Doorbell;
 use eft_channel::status::Status;
 use eft_channel::{Pool, Segment, Shared};
@@ -143,13 +144,17 @@ impl Setup {
         self.arena.take().ok_or_else(|| Error::Protocol("the supervisor gave no arena".into()))
     }
 
-    /// The arena. If it `is_older`, `convert` first converts it into the empty one, which is returned.
+    /// The arena. If it `is_older`, `convert` first converts it into the empty one, which is returned. No input is to blame for the
+    /// death of a predecessor that did not fail by itself.
     pub fn take_converted_arena(
         &mut self,
         is_older: impl FnOnce(&Segment) -> bool,
         convert: impl FnOnce(&Segment, Segment) -> Result<()>,
     ) -> Result<ArenaMemory> {
         let arena = self.take_arena()?;
+        if !self.identity.predecessor_failed {
+            docket::acquit(&arena.segment);
+        }
         match self.spare.take() {
             Some(spare) if is_older(&arena.segment) => {
                 convert(&arena.segment, spare.segment.clone())?;

@@ -5,6 +5,7 @@ use crate::device::SimDevice;
 use crate::node::{Effect, Event, Hears, Node};
 use crate::sizes::{filter_config, tcp_config, udp_config};
 use crate::wiring::edge;
+use eft_arena::docket;
 use eft_base::{Instant, PoolId, PortShare, SlotShare};
 use eft_channel::socket::Arena;
 use eft_channel::status::Status;
@@ -83,6 +84,9 @@ impl Stack {
         let seed = self.shape.seed ^ (generation as u64) << 32 ^ i as u64;
         let arena = member.arena.clone();
         let kept = arena.clone();
+        if let Some(arena) = arena.as_ref().filter(|_| !failed) {
+            docket::acquit(arena);
+        }
         let arena = || arena.expect("made in `new`");
         let record = self.shape.record.is_some();
         let mut own = own.into_iter();
@@ -95,9 +99,6 @@ impl Stack {
             Role::Tcp => {
                 let (arena, headers, config) =
                     (arena(), pool(), TcpConfig { slots: self.share(peer), ..tcp_config(self.shape.sizes) });
-                if !failed {
-                    eft_transport::tcp::acquit(&arena);
-                }
                 let head = record.then(|| {
                     Head::of(config, &[&headers], Some((&arena, slice::from_ref(&(0..arena.len())))))
                 });

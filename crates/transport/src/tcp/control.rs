@@ -92,6 +92,14 @@ impl Transport for Tcp {
         self.close_socket(cx, i);
         self.connection(i).limit_orphan(cx);
     }
+
+    fn give_up(&mut self, cx: &Context, i: u32) {
+        Tcp::give_up(self, cx, i)
+    }
+
+    fn release(&mut self, cx: &Context, i: u32) {
+        Tcp::release(self, cx, i)
+    }
 }
 
 impl View<'_> {

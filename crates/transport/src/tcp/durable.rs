@@ -15,7 +15,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
-use eft_arena::docket::{self, Kind};
+use eft_arena::docket;
 use eft_arena::{self as arena, Arena, Layout, Refused, Soundness, Sums, Table};
 use eft_channel::Segment;
 use eft_channel::dirty::DIRTY_SLOTS;
@@ -34,36 +34,11 @@ pub fn examine(arena: &Segment, config: &TcpConfig) -> Result<(), Refused> {
     arena::examine(arena, &LAYOUT, config.connections)
 }
 
-/// Records that the arena's last owner was killed from outside and not by an input. To be called before
-/// [`super::Tcp::open`].
-pub fn acquit(arena: &Segment) {
-    docket::acquit(arena);
-}
-
-/// Whether an input ran that a successor would blame, when tcp's arena began with these bytes.
-pub fn has_running_input(head: &[u8]) -> bool {
-    docket::has_running(head)
-}
-
 /// The input that ran when the arena's last owner died, and its connection, for people.
 pub fn running_input(arena: &Segment) -> Option<String> {
-    let mut head = [0; docket::END];
-    arena.read(0, &mut head).ok()?;
-    let (kind, block) = docket::running(&head)?;
-    let what = match kind {
-        Kind::Message => "a message of no known connection",
-        Kind::Segment => "a segment",
-        Kind::Timer => "a timer",
-        Kind::Serve => "due work",
-        Kind::Dirty => "a program's doorbell",
-        Kind::Revive => "the revival",
-    };
-    let of = |block: u32| arena::copies::<Block>(arena, LAYOUT, CURRENT.blocks)?.nth(block as usize);
-    Some(match block.and_then(of) {
-        Some(Block { tuple, .. }) => {
-            format!("{what} of the connection of {} with {}", tuple.local_endpoint(), tuple.remote_endpoint())
-        }
-        None => what.into(),
+    docket::running_input(arena, |block| {
+        let Block { tuple, .. } = arena::copies::<Block>(arena, LAYOUT, CURRENT.blocks)?.nth(block as usize)?;
+        Some(format!("the connection of {} with {}", tuple.local_endpoint(), tuple.remote_endpoint()))
     })
 }
 

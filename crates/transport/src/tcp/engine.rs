@@ -34,7 +34,7 @@ use crate::timers::Timers;
 use crate::turns::{PER_TURN, Turns};
 use alloc::collections::VecDeque;
 use alloc::{vec, vec::Vec};
-use eft_arena::docket::{Docket, Finding, Kind, Note};
+use eft_arena::docket::{Docket, Finding, Kind};
 use eft_arena::{Arena, Fuse, Refused, Table};
 use eft_base::hash::{Key, Map};
 use eft_base::{Instant, Protection};
@@ -100,12 +100,8 @@ pub struct Tcp {
     /// The connection of the last segment: the next one is usually for the same.
     pub(super) last: Option<(Tuple, u32)>,
     pub(super) ip_seen: bool,
-    /// The call that is about to run has killed two predecessors.
-    is_fatal: bool,
     /// A connection that is given up, since an input of it has killed two predecessors.
     pub(super) doomed: Option<u32>,
-    /// The predecessor failed while an input ran.
-    blames: bool,
     /// Finding at the opening, to be counted as soon as the status page is available.
     found: Option<bool>,
     pub(super) quarantined: u64,
@@ -173,8 +169,6 @@ impl Tcp {
             resets: Bucket::new(RESETS_PER_SECOND),
             last: None,
             ip_seen: false,
-            is_fatal: false,
-            blames: finding != Finding::Nothing,
             doomed: match finding {
                 Finding::Condemned(block) => block,
                 Finding::Blamed | Finding::Nothing => None,
@@ -207,7 +201,7 @@ impl Tcp {
             }
             cx.add(Counter::Quarantined, self.quarantined);
             cx.add(Counter::Mended, self.mended);
-            cx.add(Counter::Blamed, self.blames as u64);
+            cx.add(Counter::Blamed, self.docket.take_blamed());
             self.limit_waits(cx.now);
             self.gauge_blocks(cx);
             self.gauge_open(cx);
@@ -252,21 +246,13 @@ impl Component for Tcp {
 
     fn begin(&mut self, occasion: Occasion<Event>) {
         match occasion {
-            _ if self.protection == Protection::Off => {}
-            Occasion::Message { line, .. } => {
-                let note = Note::message(line);
-                self.is_fatal = self.docket.is_condemned(note);
-                if self.is_fatal {
-                    self.docket.strike(note);
-                }
-                self.docket.name(note);
-            }
+            Occasion::Message { line, .. } => self.docket.begin(line),
             _ => self.docket.clear(),
         }
     }
 
     fn receive(&mut self, cx: &mut Context, _from: ComponentId, message: In, out: &mut Outbox<Out>) {
-        if core::mem::take(&mut self.is_fatal) {
+        if self.docket.take_fatal() {
             cx.count(Counter::DropFatal);
             return self.refuse_fatal(cx, message, out);
         }

@@ -137,7 +137,7 @@ pub use clocks::Timestamps;
 pub use congestion::Algorithm;
 pub use congestion::hystart::SlowStart;
 pub use cookie_keys::CookieKeys;
-pub use durable::{acquit, arena_len, examine, forge, has_running_input, running_input};
+pub use durable::{arena_len, examine, forge, running_input};
 pub use engine::Tcp;
 pub use fast_open::FastOpen;
 pub use idle::SlowStartAfterIdle;

@@ -147,6 +147,14 @@ impl Transport for Udp {
             self.close(cx, i);
         }
     }
+
+    fn give_up(&mut self, cx: &Context, i: u32) {
+        Udp::give_up(self, cx, i)
+    }
+
+    fn release(&mut self, cx: &Context, i: u32) {
+        Udp::release(self, cx, i)
+    }
 }
 
 impl Udp {

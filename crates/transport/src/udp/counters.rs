@@ -42,4 +42,8 @@ eft_component::counters! {
     Rebirths => "rebirths",
     /// Datagrams of which some was not as it had arrived after it was copied into a ring, and was copied in another way.
     CopiedAgain => "copied_again",
+    /// Inputs that have killed two predecessors and were not run.
+    DropFatal => "drop_fatal",
+    /// Predecessors that failed while an input ran.
+    Blamed => "blamed_inputs",
 }

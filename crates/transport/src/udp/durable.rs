@@ -8,7 +8,10 @@ use super::memberships::entry::{Entry, kind};
 use crate::addresses::{ANY6, Reach, any4};
 use crate::domains::NONE;
 use crate::requests::POSITION_MAX;
+use alloc::format;
+use alloc::string::String;
 use core::ops::Range;
+use eft_arena::docket;
 use eft_arena::{self as arena, Arena, Layout, Refused, Soundness, Sums, Table};
 use eft_base::{DomainId, Endpoint, WireAddress};
 use eft_channel::Segment;
@@ -118,6 +121,14 @@ pub(super) type Entries = Table<Entry>;
 /// Whether the engine would take this arena. Changes nothing.
 pub fn examine(arena: &Segment, config: &UdpConfig) -> Result<(), Refused> {
     arena::examine(arena, &LAYOUT, config.sockets)
+}
+
+/// The input that ran when the arena's last owner died, and its socket, for people.
+pub fn running_input(arena: &Segment) -> Option<String> {
+    docket::running_input(arena, |block| {
+        let block = arena::copies::<Block>(arena, LAYOUT, 0)?.nth(block as usize)?;
+        Some(format!("the socket at {}", block.local_endpoint()))
+    })
 }
 
 /// Bytes of the arena for `config`.

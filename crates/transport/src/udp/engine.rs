@@ -17,6 +17,7 @@ use crate::timers::Timers;
 use crate::turns::{PER_TURN, Turns};
 use alloc::vec;
 use alloc::vec::Vec;
+use eft_arena::docket::{Docket, Kind};
 use eft_arena::{Arena, Fuse, Refused};
 use eft_base::hash::{Key, Map};
 use eft_base::{Instant, PortShare, Protection, SocketId};
@@ -24,7 +25,7 @@ use eft_channel::rounds::Rounds;
 use eft_channel::socket::flag;
 use eft_channel::{Pool, Requests, Seen, Segment};
 use eft_component::transport::{Effect, Event};
-use eft_component::{Component, Context, Outbox};
+use eft_component::{Component, Context, Occasion, Outbox};
 use eft_messages::transport::{IpToTransport, TransportToIp};
 use eft_messages::{ComponentId, Encoded, Role};
 
@@ -36,6 +37,7 @@ pub struct Udp {
     pub(super) config: UdpConfig,
     protection: Protection,
     arena: Arena,
+    pub(super) docket: Docket,
     pub(super) blocks: Blocks,
     pub(super) memberships: Memberships,
     pub(super) live: Vec<Live>,
@@ -76,11 +78,13 @@ impl Udp {
         let key = Key(arena.secret);
         let count = blocks.len();
         let limit = headers.slots() + config.sockets;
+        let (docket, _) = arena.docket();
         let mut udp = Udp {
             config,
             protection: Protection::On,
             found: Some((arena.reborn, found)),
             arena,
+            docket,
             memberships: Memberships::open(entries, &blocks, key),
             blocks,
             lost: Vec::new(),
@@ -115,6 +119,7 @@ impl Udp {
     fn set_protection(&mut self, protection: Protection) {
         if protection == Protection::Off {
             self.protection = Protection::Off;
+            self.docket.stop();
             self.blocks.seal();
             self.memberships.entries.seal();
             self.arena.commit();
@@ -204,6 +209,7 @@ impl Udp {
         if let Some((reborn, found)) = self.found.take() {
             cx.add(Counter::Rebirths, reborn as u64);
             cx.add(Counter::Mended, found.mended);
+            cx.add(Counter::Blamed, self.docket.take_blamed());
             self.gauge_blocks(cx);
         }
     }
@@ -224,7 +230,18 @@ impl Component for Udp {
         In::decode(peer, line)
     }
 
+    fn begin(&mut self, occasion: Occasion<Event>) {
+        match occasion {
+            Occasion::Message { line, .. } => self.docket.begin(line),
+            _ => self.docket.clear(),
+        }
+    }
+
     fn receive(&mut self, cx: &mut Context, _from: ComponentId, message: In, out: &mut Outbox<Out>) {
+        if self.docket.take_fatal() {
+            cx.count(Counter::DropFatal);
+            return self.refuse_fatal(cx, message, out);
+        }
         match message {
             In::Sockets(m) => self.receive_request(cx, m, out),
             In::Ip(IpToTransport::Deliver { packet, .. } | IpToTransport::Error { packet, .. })
@@ -260,17 +277,20 @@ impl Component for Udp {
     fn event(&mut self, cx: &mut Context, event: Event, _out: &mut Outbox<Out>) {
         self.report_opening(cx);
         match event {
-            Event::Dirty(socket) => {
-                if let Some(i) = self.find_socket(socket) {
+            Event::Dirty(socket) => match self.find_socket(socket) {
+                Some(i) if self.enter_work(cx, Kind::Dirty, i) => {
                     let end = self.wished_end(i);
                     self.tell_completions(i);
                     self.mark(i, due::SEND | due::WRITABLE | end);
                 }
-            }
+                Some(i) => self.give_up(cx, i),
+                None => {}
+            },
             Event::DomainOpened { domain, pool, arena } => {
                 for i in self.domains.open(domain, arena, pool) {
                     self.revive(cx, i);
                 }
+                self.docket.clear();
             }
             Event::Configure { key, value } if key == "addresses" => {
                 self.addresses.configure(&value);
@@ -290,6 +310,7 @@ impl Component for Udp {
         if self.protection == Protection::On {
             self.blocks.seal();
             self.memberships.entries.seal();
+            self.docket.clear();
             self.arena.commit();
         }
         // A datagram socket's application is never asked to report what it took.
@@ -313,7 +334,10 @@ impl Component for Udp {
             let Some(i) = self.timers.pop(cx.now) else {
                 break;
             };
-            self.give_up_orphan(cx, i);
+            match self.enter_work(cx, Kind::Timer, i) {
+                true => self.give_up_orphan(cx, i),
+                false => self.give_up(cx, i),
+            }
             cx.advance();
         }
     }
@@ -346,20 +370,33 @@ impl Component for Udp {
             let Some(i) = self.turns.pop() else {
                 break;
             };
-            if self.live[i as usize].due & due::SEND != 0 {
-                self.send_datagrams(cx, i, out);
+            match self.enter_work(cx, Kind::Serve, i) {
+                true => self.serve(cx, i, out),
+                false => self.give_up(cx, i),
             }
-            self.tell_stamps(i);
-            self.tell(i, out);
             match self.live[i as usize].due {
                 0 => done += 1,
                 _ => self.mark(i, 0),
             }
             cx.advance();
         }
+        self.docket.clear();
         self.answer_ends(out);
         self.tell_groups(out);
         self.turns.finish(cx.now, waited, done);
         self.rounds.arm(cx.now, !self.requests.is_empty() || self.memberships.is_waiting());
+    }
+}
+
+impl Udp {
+    /// Sends what is due, and notifies the application.
+    fn serve(&mut self, cx: &mut Context, i: u32, out: &mut Outbox<Out>) {
+        if self.live[i as usize].due & due::SEND != 0 {
+            let running = self.docket.running();
+            self.send_datagrams(cx, i, out);
+            self.docket.resume(running);
+        }
+        self.tell_stamps(i);
+        self.tell(i, out);
     }
 }

@@ -151,6 +151,10 @@ impl Udp {
         let mut bytes = [0; HEADERS_MAX];
         let bytes = bytes.get_mut(..ip_len + size_of::<UdpHeader>())?;
         cx.memory.read(packet, bytes)?;
+        if !self.enter_packet(packet.len, bytes) {
+            cx.count(Counter::DropFatal);
+            return None;
+        }
         let (local, remote) = ip_addresses(&bytes[..ip_len], zone)?;
         let header = UdpHeader::read_from_bytes(&bytes[ip_len..]).ok()?;
         let ends = Ends {

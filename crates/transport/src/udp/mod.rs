@@ -6,7 +6,7 @@
 //! [`engine`] is the component, [`durable`] the arena, [`live`] what is derived from it, [`rebirth`] how both go on after a crash,
 //! [`control`] the requests of sockets, [`send`] and [`receive`] the two directions of a datagram, [`merge`] datagrams that arrive
 //! together, [`memberships`] the groups that sockets are members of, [`groups`] what follows from that,
-//! [`asked`] requests to ip, [`tell`] what descriptors show, [`inspect`] the arena for `eft ss`.
+//! [`fatal`] inputs that killed predecessors, [`asked`] requests to ip, [`tell`] what descriptors show, [`inspect`] the arena for `eft ss`.
 //!
 //! Invariants: no datagram reaches a socket truncated without notice or mixed with another, and a
 //! page with invalid words affects only its own socket.
@@ -17,6 +17,7 @@ pub mod counters;
 pub mod durable;
 pub mod engine;
 mod errors;
+mod fatal;
 mod groups;
 pub mod inspect;
 mod live;
@@ -30,7 +31,7 @@ mod stamping;
 mod stamps;
 mod tell;
 
-pub use durable::{arena_len, convert, examine, revert};
+pub use durable::{arena_len, convert, examine, revert, running_input};
 pub use engine::Udp;
 
 /// How large the engine is.

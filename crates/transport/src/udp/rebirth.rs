@@ -3,6 +3,7 @@
 use super::durable::{Block, bit};
 use super::engine::Udp;
 use super::live::due;
+use eft_arena::docket::Kind;
 use eft_component::Context;
 
 impl Udp {
@@ -40,6 +41,9 @@ impl Udp {
         }
         if !first {
             return;
+        }
+        if !self.enter_work(cx, Kind::Revive, i) {
+            return self.give_up(cx, i);
         }
         let block = &mut self.blocks[i];
         block.released = block.sent;

@@ -3,6 +3,7 @@
 use super::counters::Counter;
 use super::durable::{Block, bit};
 use super::engine::Udp;
+use super::fatal::KNOWN_BY;
 use super::live::due;
 use super::merge::Placed;
 use crate::addresses::{IP_HEADERS_MAX, hops_and_class, ip_addresses, is_unspecified, is_whole};
@@ -140,13 +141,17 @@ impl Udp {
         (zone, interface): (u16, u8),
     ) -> Result<Datagram, Counter> {
         let ip_len = header_len as usize;
-        let mut bytes = [0; HEADERS_MAX];
-        let bytes = bytes.get_mut(..ip_len + size_of::<UdpHeader>()).ok_or(Counter::DropMalformed)?;
-        if (packet.len as usize) < bytes.len() {
+        let headers = ip_len + size_of::<UdpHeader>();
+        if headers > HEADERS_MAX || (packet.len as usize) < headers {
             return Err(Counter::DropMalformed);
         }
+        let mut bytes = [0; HEADERS_MAX + KNOWN_BY];
+        let bytes = &mut bytes[..(headers + KNOWN_BY).min(packet.len as usize)];
         cx.memory.read(packet, bytes).ok_or(Counter::DropUnreadable)?;
-        let (ip, udp) = bytes.split_at(ip_len);
+        if !self.enter_packet(packet.len, bytes) {
+            return Err(Counter::DropFatal);
+        }
+        let (ip, udp) = bytes[..headers].split_at(ip_len);
         let (remote, local) = ip_addresses(ip, zone).ok_or(Counter::DropMalformed)?;
         if !is_whole(ip, packet.len) {
             return Err(Counter::DropMalformed);

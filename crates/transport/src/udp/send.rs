@@ -15,7 +15,7 @@ use crate::routes::LIFETIME;
 use core::net::IpAddr;
 use core::time::Duration;
 use eft_base::checksum::Checksum;
-use eft_base::errno::{EACCES, ECONNABORTED, EDESTADDRREQ, EINVAL, EMSGSIZE};
+use eft_base::errno::{EACCES, EDESTADDRREQ, EINVAL, EMSGSIZE};
 use eft_base::wire::{PROTOCOL_UDP, UdpHeader};
 use eft_base::{PacketRef, RequestId, WireAddress};
 use eft_channel::socket::{
@@ -65,6 +65,9 @@ impl Udp {
                     self.distrust(cx, i);
                     break;
                 }
+                Next::Datagram(header) if !self.enter_datagram(cx, i, header.len) => {
+                    self.pass_over(i, &header);
+                }
                 Next::Datagram(header) => {
                     if !self.send_record(cx, i, &page, &header, out) {
                         return;
@@ -100,10 +103,14 @@ impl Udp {
 
     fn distrust(&mut self, cx: &Context, i: u32) {
         cx.count(Counter::HostilePages);
-        self.blocks[i].flags |= bit::DEAD;
-        self.publish(i);
-        self.set_error(i, ECONNABORTED);
-        self.mark(i, due::HANG_UP);
+        self.give_up(cx, i);
+    }
+
+    /// A record is not sent.
+    fn pass_over(&mut self, i: u32, header: &DatagramHeader) {
+        self.blocks[i].sent += datagram_record_len(header.len as usize) as u64;
+        self.live[i as usize].segmented = 0;
+        self.release_ring(i);
     }
 
     /// Sends the next datagram of a record, which is mostly the only one, or gives the record up. False if it must wait.
@@ -115,7 +122,6 @@ impl Udp {
         header: &DatagramHeader,
         out: &mut Outbox<Out>,
     ) -> bool {
-        let record = datagram_record_len(header.len as usize) as u64;
         let way = match self.direct(cx, i, page, header, out) {
             Ok(Some(way)) => way,
             Ok(None) => return false,
@@ -124,9 +130,7 @@ impl Udp {
                 if errno != 0 {
                     self.set_error(i, errno);
                 }
-                self.blocks[i].sent += record;
-                self.live[i as usize].segmented = 0;
-                self.release_ring(i);
+                self.pass_over(i, header);
                 return true;
             }
         };
@@ -138,7 +142,7 @@ impl Udp {
         let rest = end < header.len;
         self.live[i as usize].segmented = if rest { end } else { 0 };
         if !rest {
-            self.blocks[i].sent += record;
+            self.blocks[i].sent += datagram_record_len(header.len as usize) as u64;
         }
         true
     }

@@ -84,7 +84,8 @@ impl Host {
         loop {
             self.end_turn();
             let items = self.host.take();
-            if items.is_empty() {
+            // What a dead engine had queued never left.
+            if self.died || items.is_empty() {
                 return replies;
             }
             for item in items {

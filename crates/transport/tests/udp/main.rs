@@ -3,6 +3,7 @@
 mod allocations;
 mod errors;
 mod exchange;
+mod fatal;
 mod groups;
 mod host;
 mod lives;

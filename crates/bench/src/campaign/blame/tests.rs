@@ -11,8 +11,11 @@ fn an_input_that_ran_must_be_blamed_and_no_other() {
 }
 
 #[test]
-fn tcp_counts_what_it_blames() {
-    assert!(names(ComponentId::TCP).contains(&BLAMED) && names(ComponentId::UDP).is_empty());
+fn who_names_inputs_counts_what_it_blames() {
+    for name in ["tcp", "tcp2", "udp"] {
+        assert!(names(name.parse().unwrap()).contains(&BLAMED), "{name}");
+    }
+    assert!(names(ComponentId::nic(0)).is_empty());
 }
 
 #[test]
@@ -25,5 +28,6 @@ fn only_a_failure_is_watched() {
 #[test]
 fn servers_whose_replay_would_protect_nothing_have_no_recording() {
     assert!(recording("s", "tcp", 2).unwrap().ends_with("s/crashes/tcp-2.eftrec"));
+    assert!(recording("s", "udp2", 3).unwrap().ends_with("s/crashes/udp2-3.eftrec"));
     assert_eq!((recording("s", "cores", 2), recording("s", "nic:eft0", 2)), (None, None));
 }

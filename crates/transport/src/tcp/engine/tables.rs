@@ -49,6 +49,7 @@ impl Tcp {
     pub(super) fn set_protection(&mut self, protection: Protection) {
         if protection == Protection::Off {
             self.commit_tables();
+            self.docket.stop();
             self.protection = Protection::Off;
             self.blocks.leave_open();
             self.cold.leave_open();

@@ -283,8 +283,6 @@ impl World {
     /// Kills an engine and starts its successor.
     pub fn crash(&mut self, side: usize) {
         self.crashes += 1;
-        // We killed it; no input did.
-        eft_transport::tcp::acquit(&self.sides[side].durable);
         let s = self.at(side);
         // Each life is longer: one that always ended at the same segment would never get past it.
         s.fuse += s.fuse.div_ceil(2);
