@@ -46,12 +46,14 @@ pub enum Kind {
     Revive = 6,
     /// A packet of no connection.
     Packet = 7,
-    /// A datagram that an application wants to send.
-    Datagram = 8,
+    /// A packet that is to be sent.
+    Send = 8,
+    /// A question about a packet.
+    Question = 9,
 }
 
 impl Kind {
-    const ALL: [Kind; 8] = [
+    const ALL: [Kind; 9] = [
         Kind::Message,
         Kind::Segment,
         Kind::Timer,
@@ -59,7 +61,8 @@ impl Kind {
         Kind::Dirty,
         Kind::Revive,
         Kind::Packet,
-        Kind::Datagram,
+        Kind::Send,
+        Kind::Question,
     ];
 
     fn of(number: u8) -> Option<Kind> {
@@ -76,7 +79,8 @@ impl Kind {
             Kind::Dirty => "a program's doorbell",
             Kind::Revive => "the revival",
             Kind::Packet => "a packet",
-            Kind::Datagram => "a datagram to be sent",
+            Kind::Send => "a packet to be sent",
+            Kind::Question => "a question about a packet",
         }
     }
 }
@@ -91,6 +95,10 @@ pub struct Note {
     digest: u64,
 }
 
+/// Bytes behind its IP header by which a packet is known: all of TCP's that differ from segment to segment, but for the checksum,
+/// which the device may still have to complete.
+pub const BEHIND: usize = 16;
+
 /// What a docket says that runs.
 #[derive(Clone, Copy)]
 pub struct Running([u64; 2]);
@@ -103,23 +111,31 @@ impl Note {
         Note { kind, block, generation, digest: digest(content.iter().copied()) }
     }
 
-    pub fn message(line: &[u64]) -> Note {
-        Note::of(Kind::Message, NOBODY, 0, line)
+    /// An input of no connection.
+    pub fn alone(kind: Kind, content: &[u64]) -> Note {
+        Note::of(kind, NOBODY, 0, content)
     }
 
-    /// A packet of `len` bytes whose sender may repeat it, each time in another buffer. `bytes` are those of its begin that it
-    /// has in common with a repetition.
-    pub fn packet(len: u32, bytes: &[u8]) -> Note {
+    /// A packet that begins with `head`. Its sender may send it again, in another buffer, with another identification and TTL: of
+    /// an IP packet the length counts, and all from the addresses on up to [`BEHIND`] bytes behind the IP header.
+    pub fn packet(head: &[u8]) -> Note {
+        let (len, known) = match head.first().map_or(0, |first| first >> 4) {
+            4 => (2, 12..(head[0] & 15) as usize * 4 + BEHIND),
+            6 => (4, 8..40 + BEHIND),
+            _ => (0, 0..head.len()),
+        };
+        let len = head.get(len..len + 2).map_or(0, |len| u64::from(len[0]) << 8 | u64::from(len[1]));
+        let known = head.get(known.start..known.end.min(head.len())).unwrap_or_default();
+        Note::bytes(Kind::Packet, len, known)
+    }
+
+    /// An input of no connection that is known by a number and these bytes.
+    pub fn bytes(kind: Kind, number: u64, bytes: &[u8]) -> Note {
         let (words, rest) = bytes.as_chunks::<8>();
         let mut last = [0; 8];
         last[..rest.len()].copy_from_slice(rest);
         let words = words.iter().chain([&last]).map(|word| u64::from_le_bytes(*word));
-        Note {
-            kind: Kind::Packet,
-            block: NOBODY,
-            generation: 0,
-            digest: digest(words.chain([len.into()])),
-        }
+        Note { kind, block: NOBODY, generation: 0, digest: digest(words.chain([number])) }
     }
 
     fn words(self) -> [u64; 2] {
@@ -218,7 +234,7 @@ impl Docket {
         if !self.is_on {
             return;
         }
-        let note = Note::message(line);
+        let note = Note::alone(Kind::Message, line);
         let place = self.place(note);
         self.is_fatal = place.is_some();
         if let Some(n) = place {

@@ -24,4 +24,8 @@ eft_component::counters! {
     Held => "held",
     States => "states",
     Rules => "rules",
+    /// Questions that have killed two predecessors, and were answered with a drop.
+    DropFatal => "drop_fatal",
+    /// Predecessors that failed while a question was answered.
+    Blamed => "blamed_inputs",
 }

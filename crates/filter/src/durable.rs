@@ -12,10 +12,12 @@ pub use versions::{convert, revert};
 
 use crate::config::FilterConfig;
 use crate::state::{Seen, State};
+use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::time::Duration;
+use eft_arena::docket::{self, Docket};
 use eft_arena::{Arena, Fuse, Layout, Refused, Soundness, Sums, Table};
 use eft_base::hash::Key;
 use eft_base::{Instant, Random};
@@ -66,6 +68,11 @@ pub fn examine(arena: &Segment, config: &FilterConfig) -> Result<(), Refused> {
         true => Err(Refused::Older { theirs: 1, ours: LAYOUT.version }),
         false => eft_arena::examine(arena, &LAYOUT, config.states),
     }
+}
+
+/// What the arena's last owner answered when it died, for people.
+pub fn running_input(arena: &Segment) -> Option<String> {
+    docket::running_input(arena, |_| None)
 }
 
 impl Entry {
@@ -226,6 +233,11 @@ impl States {
         self.commit();
         self.commits = false;
         self.entries.leave_open();
+    }
+
+    /// The docket of the arena.
+    pub fn docket(&self) -> Docket {
+        self.arena.docket().0
     }
 
     /// For tests of dying in the middle of a turn.

@@ -1,10 +1,12 @@
 //! The engine: questions from ip, rules from the store, loads and shows from operators.
 
+mod fatal;
 mod tracking;
 
 use crate::config::FilterConfig;
 use crate::counters::{COUNTERS, Counter};
 use crate::durable::States;
+use crate::edge::ToIp;
 use crate::lexer::{Place, SyntaxError};
 use crate::parser::parse;
 use crate::rule::{Decision, Packet, Quoted, Ruleset};
@@ -17,10 +19,11 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 use core::time::Duration;
 use eft_arena::Fuse;
+use eft_arena::docket::Docket;
 use eft_base::address::without_zone;
 use eft_base::{Instant, Protection, RequestId};
 use eft_channel::Segment;
-use eft_component::{Answer, Component, Configure, Context, Outbox, Output};
+use eft_component::{Answer, Component, Configure, Context, Occasion, Outbox};
 use eft_messages::filter::{FilterToIp, IpToFilter, Judgement, is_ordinary};
 use eft_messages::{ComponentId, Encoded, Role};
 
@@ -54,35 +57,6 @@ fn reverse(p: &Packet) -> Packet {
     }
 }
 
-/// What leaves the filter.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ToIp {
-    ToIp(FilterToIp),
-    Answer(Answer),
-}
-
-impl Output for ToIp {
-    type Effect = Answer;
-
-    fn peer(&self) -> Option<ComponentId> {
-        matches!(self, ToIp::ToIp(_)).then_some(ComponentId::IP)
-    }
-
-    fn encode(&self) -> Encoded {
-        match self {
-            ToIp::ToIp(m) => m.encode(),
-            ToIp::Answer(_) => Encoded::default(),
-        }
-    }
-
-    fn into_effect(self) -> Option<Answer> {
-        match self {
-            ToIp::ToIp(_) => None,
-            ToIp::Answer(answer) => Some(answer),
-        }
-    }
-}
-
 /// The engine.
 pub struct Filter {
     /// `None` until the first rules have come.
@@ -90,6 +64,7 @@ pub struct Filter {
     last_error: Option<String>,
     interfaces: Vec<(u8, String)>,
     states: States,
+    docket: Docket,
     /// What was found in the arena, until it is counted.
     recovery: Option<crate::durable::Recovery>,
     held: VecDeque<(RequestId, Packet)>,
@@ -109,6 +84,7 @@ impl Filter {
             last_error: None,
             interfaces: Vec::new(),
             sweep_at: (states.len() > 0).then_some(Instant::ZERO),
+            docket: states.docket(),
             states,
             recovery: Some(recovery),
             held: VecDeque::new(),
@@ -151,6 +127,7 @@ impl Filter {
             cx.add(Counter::StatesRecovered, r.recovered);
             cx.add(Counter::StatesDamaged, r.damaged);
             cx.add(Counter::StatesMended, r.mended);
+            cx.add(Counter::Blamed, self.docket.take_blamed());
             cx.gauge(Counter::States, self.states.len() as u64);
         }
     }
@@ -164,6 +141,9 @@ impl Filter {
     }
 
     fn answer(&mut self, cx: &mut Context, request: RequestId, p: &Packet, out: &mut Outbox<ToIp>) {
+        if !self.enter(p) {
+            return self.refuse_fatal(cx, request, out);
+        }
         let known = if is_error(p) { self.match_quoted(cx, p) } else { self.match_state(cx, p) };
         let (judgement, by_rules) = match known {
             Some(_) => (Judgement::Pass, false),
@@ -219,6 +199,7 @@ impl Filter {
         for (request, packet) in core::mem::take(&mut self.held) {
             self.answer(cx, request, &packet, out);
         }
+        self.docket.clear();
         self.say_whether_all_passes(out);
         Ok(())
     }
@@ -279,6 +260,11 @@ impl Component for Filter {
             Role::Ip => IpToFilter::decode(line),
             _ => None,
         }
+    }
+
+    fn begin(&mut self, _: Occasion<Configure>) {
+        // A question is named when it is read. Nothing else that ip says is said again to a successor.
+        self.docket.clear();
     }
 
     fn receive(&mut self, cx: &mut Context, _: ComponentId, message: IpToFilter, out: &mut Outbox<ToIp>) {
@@ -343,6 +329,7 @@ impl Component for Filter {
                 return;
             }
             Protection::KEY if Protection::of(&value) == Protection::Off => {
+                self.docket.stop();
                 return self.states.stop_committing();
             }
             KEY_INTERFACES => return self.set_interfaces(&value, out),
@@ -358,6 +345,7 @@ impl Component for Filter {
     }
 
     fn commit(&mut self, _: &mut Context) {
+        self.docket.clear();
         self.states.commit();
     }
 

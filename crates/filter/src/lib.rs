@@ -31,6 +31,7 @@ extern crate alloc;
 mod config;
 pub mod counters;
 mod durable;
+mod edge;
 mod engine;
 pub mod lexer;
 mod names;
@@ -43,5 +44,6 @@ mod tests;
 
 pub use config::FilterConfig;
 pub use counters::Counter;
-pub use durable::{arena_len, convert, examine, revert};
-pub use engine::{Filter, ToIp};
+pub use durable::{arena_len, convert, examine, revert, running_input};
+pub use edge::ToIp;
+pub use engine::Filter;

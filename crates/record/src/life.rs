@@ -130,7 +130,8 @@ impl Life {
         match self.head.engine {
             Engine::Tcp { .. } => tcp::running_input(&arena),
             Engine::Udp { .. } => udp::running_input(&arena),
-            Engine::Filter { .. } | Engine::Ip { .. } => None,
+            Engine::Filter { .. } => eft_filter::running_input(&arena),
+            Engine::Ip { .. } => None,
         }
     }
 }

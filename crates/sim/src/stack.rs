@@ -4,6 +4,7 @@
 //! it; its successor gets fresh pools, its arena, the domains, the configuration, and fresh queues.
 
 mod faults;
+mod poison;
 mod start;
 mod state;
 
@@ -98,8 +99,23 @@ struct MappedPool {
 /// The panic message of a server that dies of an input.
 pub(crate) const POISONED: &str = "killed by what it received";
 
-/// Bytes that kill the server that puts them into a ring.
-type Poison = Arc<Mutex<Vec<u8>>>;
+/// Bytes that kill a server.
+#[derive(Clone, Default)]
+struct Poison(Arc<Mutex<Vec<u8>>>);
+
+impl Poison {
+    fn set(&self, bytes: Vec<u8>) {
+        *self.0.lock().expect("nobody dies while it has it") = bytes;
+    }
+
+    fn is_there(&self) -> bool {
+        self.0.lock().is_ok_and(|poison| !poison.is_empty())
+    }
+
+    fn is_in(&self, bytes: &[u8]) -> bool {
+        self.0.lock().is_ok_and(|p| !p.is_empty() && bytes.windows(p.len()).any(|w| w == &p[..]))
+    }
+}
 
 /// A word that is written in a page is an access, too.
 struct Burning(Fuse, Poison);
@@ -109,9 +125,7 @@ impl AccessObserver for Burning {
 
     fn wrote(&self, _: usize, bytes: &[u8]) {
         self.0.burn();
-        let poison = self.1.lock().map(|p| p.clone()).unwrap_or_default();
-        let poisonous = !poison.is_empty() && bytes.windows(poison.len()).any(|w| w == poison);
-        assert!(!poisonous, "{POISONED}");
+        assert!(!self.1.is_in(bytes), "{POISONED}");
     }
 }
 
@@ -135,7 +149,10 @@ pub struct Stack {
     pub burnt: u64,
     /// Those that died of an input.
     pub poisoned: u64,
+    /// Kills who puts it into a program's ring.
     poison: Poison,
+    /// Kills a server when it handles a message with it.
+    deadly: BTreeMap<ComponentId, Poison>,
     /// Servers that died since the last call of `take_died`.
     died: Vec<ComponentId>,
     /// Which component accused which.
@@ -168,6 +185,7 @@ impl Stack {
             burnt: 0,
             poisoned: 0,
             poison: Poison::default(),
+            deadly: BTreeMap::new(),
             died: Vec::new(),
             accusations: Vec::new(),
             kept: BTreeMap::new(),

@@ -99,6 +99,48 @@ fn a_datagram_that_kills_udp_each_time_is_dropped_and_others_come() {
     }
 }
 
+/// Two programs send datagrams. A server of the receiving stack dies of those of one port.
+fn poisoned_messages(seed: u64, settings: Settings, peer: ComponentId, poison: Vec<u8>) -> Simulation {
+    let to = Some(Endpoint::new(settings.address(1).address, 53));
+    let mut s = Simulation::new(seed, settings);
+    s.faults.downtime = Duration::from_millis(1);
+    s.applications[1].exchange(Datagrams { port: 53, ..Datagrams::default() });
+    s.run(Duration::from_secs(5), |s| s.applications[1].datagrams.len() == 1);
+    let of = |port, same| Datagrams { port, to, count: 1, len_max: 500, same, ..Datagrams::default() };
+    s.stacks[1].poison_messages(peer, poison);
+    s.applications[0].exchange(of(SANE, None));
+    s.applications[0].exchange(of(DEADLY, Some(1 << 40)));
+    for round in 2..=10 {
+        // The wire and a death are over by then.
+        s.run_for(Duration::from_millis(500));
+        assert!(s.applications[0].datagrams.iter().all(|d| d.has_sent_all()), "seed {seed}, round {round}");
+        s.applications[0].send_more(1);
+    }
+    s.run_for(Duration::from_secs(2));
+    s
+}
+
+const SANE: u16 = 7001;
+const DEADLY: u16 = 7002;
+
+#[test]
+fn a_question_that_kills_the_filter_each_time_is_answered_and_others_are() {
+    // Ports and protocol, as ip asks about them.
+    let question = [DEADLY.to_le_bytes(), 53u16.to_le_bytes()].concat();
+    let poison = [&question[..], &[17]].concat();
+    for (seed, ipv6) in (2300..2320).map(|seed| (seed, seed % 2 == 1)) {
+        let settings = Settings { ipv6, ..Settings::default() };
+        let s = poisoned_messages(seed, settings, ComponentId::FILTER, poison.clone());
+        let stack = &s.stacks[1];
+        assert_eq!((stack.poisoned, stack.crashes), (2, 2), "seed {seed}");
+        assert_eq!(stack.counter(ComponentId::FILTER, "blamed_inputs"), 2, "seed {seed}");
+        assert!(stack.counter(ComponentId::FILTER, "drop_fatal") >= 9, "seed {seed}");
+        assert_eq!(stack.counter(ComponentId::IP, "arrivals"), 0, "seed {seed}: no packet waits for ever");
+        let received = &s.applications[1].datagrams[0].received;
+        assert_eq!(*received, (0..10).collect(), "seed {seed}: all others come");
+    }
+}
+
 /// Bytes of calls after which a life that follows a failure is no longer recorded, as in `eft up`.
 const RECORDED_MAX: usize = 16 << 20;
 

@@ -75,12 +75,12 @@ fn a_connection_is_given_up_for_its_third_segment() {
 fn many_condemned_push_the_oldest_out() {
     let arena = Segment::heap(4096);
     for n in 0..20 {
-        let message = Note::message(&[n]);
+        let message = Note::alone(Kind::Message, &[n]);
         dies(&arena, &[message]);
         dies(&arena, &[message]);
         assert!(lives(&arena).is_condemned(message));
     }
-    assert!(!lives(&arena).is_condemned(Note::message(&[0])));
+    assert!(!lives(&arena).is_condemned(Note::alone(Kind::Message, &[0])));
 }
 
 #[test]
@@ -94,20 +94,35 @@ fn a_condemned_message_is_refused_once() {
     }
 }
 
+/// The begin of an IP packet with other addresses, and what follows them.
+fn head(version: u8, following: u8) -> Vec<u8> {
+    let mut head = vec![if version == 4 { 0x45 } else { 0x60 }; 80];
+    let (addresses, behind) = if version == 4 { (12, 20) } else { (8, 40) };
+    head[addresses] = 10;
+    head[behind + 15] = following;
+    head
+}
+
 #[test]
-fn a_packet_is_known_in_another_buffer() {
-    let arena = Segment::heap(4096);
-    let deadly = || Note::packet(40, b"addresses, ports and more");
-    let mut blamed = 0;
-    for enters in [true, true, false] {
-        let mut docket = lives(&arena);
-        assert_eq!(docket.enter(deadly()), enters);
-        blamed += docket.take_blamed();
+fn a_packet_is_known_when_it_is_sent_again() {
+    for (version, len, changes) in [(4, 3, [5, 8, 10]), (6, 5, [3, 7, 3])] {
+        let arena = Segment::heap(4096);
+        let mut blamed = 0;
+        for (enters, changed) in [true, true, false].into_iter().zip(changes) {
+            let mut docket = lives(&arena);
+            let mut again = head(version, 1);
+            again[changed] ^= 1;
+            again[77] ^= changed as u8;
+            assert_eq!(docket.enter(Note::packet(&again)), enters);
+            blamed += docket.take_blamed();
+        }
+        assert_eq!(blamed, 2);
+        let docket = lives(&arena);
+        let mut longer = head(version, 1);
+        longer[len] ^= 1;
+        assert!([head(version, 2), longer].iter().all(|other| docket.enter(Note::packet(other))));
     }
-    assert_eq!(blamed, 2);
-    let docket = lives(&arena);
-    let others = [Note::packet(41, b"addresses, ports and more"), Note::packet(40, b"addresses, ports and less")];
-    assert!(others.into_iter().all(|other| docket.enter(other)));
+    assert_ne!(Note::packet(&[0, 1, 2]), Note::packet(&[0, 1, 3]));
 }
 
 #[test]
@@ -128,6 +143,6 @@ fn people_are_told_what_ran() {
     assert_eq!(told(), None);
     lives(&arena).name(segment(1));
     assert_eq!(told().unwrap(), "a segment of block 7");
-    lives(&arena).name(Note::packet(1, &[1]));
+    lives(&arena).name(Note::packet(&[1]));
     assert_eq!(told().unwrap(), "a packet");
 }

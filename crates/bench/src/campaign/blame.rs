@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use eft_arena::docket;
 use eft_component::Component;
+use eft_filter::Filter;
 use eft_linux::inject::{Kind, Strike};
 use eft_linux::operator;
 use eft_messages::{ComponentId, Role};
@@ -85,6 +86,7 @@ fn names(peer: ComponentId) -> &'static [&'static str] {
     match peer.role {
         Role::Tcp => Tcp::COUNTERS,
         Role::Udp => Udp::COUNTERS,
+        Role::Filter => Filter::COUNTERS,
         _ => &[],
     }
 }

@@ -19,6 +19,9 @@ const CONFIG: FilterConfig = FilterConfig { states: STATES, seed: 5 };
 pub const US: &str = "10.77.0.2";
 pub const THEM: &str = "10.77.0.1";
 
+/// The one that is always asked about.
+const REQUEST: RequestId = RequestId { index: 7, generation: 9 };
+
 /// A grant that ip has.
 #[derive(Clone, Copy)]
 pub struct Granted {
@@ -167,7 +170,13 @@ impl Bench {
         if self.passes_unasked(p) {
             return Some(true);
         }
-        let request = RequestId { index: 7, generation: 9 };
+        self.put(p);
+        self.verdict(p)
+    }
+
+    /// Puts the question about a packet.
+    pub fn put(&mut self, p: &Packet) {
+        let request = REQUEST;
         if let Some(q) = p.quoted {
             let m = IpToFilter::Quote {
                 request,
@@ -192,6 +201,11 @@ impl Bench {
             len: 100,
         };
         self.tell(m);
+    }
+
+    /// Ends the turn of a question, and returns its answer.
+    pub fn verdict(&mut self, p: &Packet) -> Option<bool> {
+        let request = REQUEST;
         let (judgement, by_rules) = self.drain().iter().find_map(|o| match o {
             ToIp::ToIp(FilterToIp::Verdict { request: r, judgement }) if *r == request => {
                 Some((*judgement, None))

@@ -3,6 +3,7 @@
 mod bench;
 mod dying;
 mod engine;
+mod fatal;
 mod grants;
 mod meaning;
 mod syntax;

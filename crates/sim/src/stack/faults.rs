@@ -1,6 +1,6 @@
 //! Breaking servers on purpose, and judging those that neighbours accuse.
 
-use super::{Burning, MappedPool, OLD_POOLS, Stack};
+use super::{Burning, MappedPool, OLD_POOLS, Poison, Stack};
 use crate::wiring::Numbers;
 use eft_base::{Instant, Random};
 use eft_channel::access::AccessObserver;
@@ -95,7 +95,17 @@ impl Stack {
 
     /// From now on a server that puts these bytes into a program's ring dies of it.
     pub fn poison(&mut self, bytes: Vec<u8>) {
-        *self.poison.lock().expect("nobody dies while it has it") = bytes;
+        self.poison.set(bytes);
+    }
+
+    /// The messages that kill a server from now on are those with these bytes in them or in the memory that they name.
+    pub fn poison_messages(&mut self, peer: ComponentId, bytes: Vec<u8>) {
+        self.deadly_messages(peer).set(bytes);
+    }
+
+    /// What kills this server when it handles a message with it.
+    pub(super) fn deadly_messages(&mut self, peer: ComponentId) -> Poison {
+        self.deadly.entry(peer).or_default().clone()
     }
 
     /// Kills a server; or it is dead already, of its fuse.

@@ -1,5 +1,6 @@
 //! Starting servers: their pools, engines and neighbours, and a new server's first events.
 
+use super::poison::Poisonable;
 use super::{Burning, MappedPool, Stack};
 use crate::device::SimDevice;
 use crate::node::{Effect, Event, Hears, Node};
@@ -104,7 +105,7 @@ impl Stack {
                 });
                 let (tcp, make) = makes::tcp(arena, headers, config).expect("our arena");
                 self.members[i].fuse = tcp.fuse();
-                self.serve(head, (tcp, make), status, seed, kept)
+                self.serve(head, peer, (tcp, make), status, seed, kept)
             }
             Role::Udp => {
                 let config = UdpConfig { slots: self.share(peer), ..udp_config() };
@@ -114,13 +115,13 @@ impl Stack {
                 });
                 let (udp, make) = makes::udp(arena, headers, config).expect("our arena");
                 self.members[i].fuse = udp.fuse();
-                self.serve(head, (udp, make), status, seed, kept)
+                self.serve(head, peer, (udp, make), status, seed, kept)
             }
             Role::Ip => {
                 let config = IpConfig { with_filter: self.topology.has("filter"), seed };
                 let (frames, packets) = (pool(), pool());
                 let head = record.then(|| Head::of(config, &[&frames, &packets], None));
-                self.serve(head, makes::ip(frames, packets, config), status, seed, kept)
+                self.serve(head, peer, makes::ip(frames, packets, config), status, seed, kept)
             }
             Role::Filter => {
                 let (arena, config) = (arena(), filter_config());
@@ -128,7 +129,7 @@ impl Stack {
                     record.then(|| Head::of(config, &[], Some((&arena, slice::from_ref(&(0..arena.len()))))));
                 let (filter, make) = makes::filter(arena, config);
                 self.members[i].fuse = filter.fuse();
-                self.serve(head, (filter, make), status, seed, kept)
+                self.serve(head, peer, (filter, make), status, seed, kept)
             }
             Role::Nic => {
                 let nic = Nic::new(SimDevice(self.end.clone()), pool(), peer.instance);
@@ -147,12 +148,14 @@ impl Stack {
     fn serve<C: Component<Out: Debug, Event: Hears + Recorded, Effect: Into<Effect>> + 'static>(
         &mut self,
         head: Option<Head>,
+        peer: ComponentId,
         (engine, make): (C, Make<C>),
         status: Status,
         seed: u64,
         arena: Option<Segment>,
     ) -> Box<dyn Node> {
         let Some(head) = head else {
+            let engine = Poisonable::new(engine, make.reads, self.deadly_messages(peer));
             return Box::new(Server::new(engine, status, seed));
         };
         let bytes_max = self.shape.record.unwrap_or(usize::MAX);

@@ -37,7 +37,8 @@ pub fn examine(arena: &Segment, config: &TcpConfig) -> Result<(), Refused> {
 /// The input that ran when the arena's last owner died, and its connection, for people.
 pub fn running_input(arena: &Segment) -> Option<String> {
     docket::running_input(arena, |block| {
-        let Block { tuple, .. } = arena::copies::<Block>(arena, LAYOUT, CURRENT.blocks)?.nth(block as usize)?;
+        let Block { tuple, .. } =
+            arena::copies::<Block>(arena, LAYOUT, CURRENT.blocks)?.nth(block as usize)?;
         Some(format!("the connection of {} with {}", tuple.local_endpoint(), tuple.remote_endpoint()))
     })
 }

@@ -151,7 +151,7 @@ impl Udp {
         let mut bytes = [0; HEADERS_MAX];
         let bytes = bytes.get_mut(..ip_len + size_of::<UdpHeader>())?;
         cx.memory.read(packet, bytes)?;
-        if !self.enter_packet(packet.len, bytes) {
+        if !self.enter_packet(bytes) {
             cx.count(Counter::DropFatal);
             return None;
         }

@@ -9,9 +9,6 @@ use eft_arena::docket::{Kind, Note};
 use eft_base::errno::ECONNABORTED;
 use eft_component::Context;
 
-/// Bytes behind the UDP header by which an arriving datagram is known, too: its checksum may not cover the payload yet.
-pub(super) const KNOWN_BY: usize = 16;
-
 impl Udp {
     fn enter(&self, cx: &Context, note: Note) -> bool {
         let runs = self.docket.enter(note);
@@ -28,13 +25,12 @@ impl Udp {
     /// The same for the datagram with which a socket's send ring goes on.
     pub(super) fn enter_datagram(&self, cx: &Context, i: u32, len: u32) -> bool {
         let b = &self.blocks[i];
-        self.enter(cx, Note::of(Kind::Datagram, i, b.generation, &[b.sent, len.into()]))
+        self.enter(cx, Note::of(Kind::Send, i, b.generation, &[b.sent, len.into()]))
     }
 
-    /// The same for a packet of ip, which begins with `bytes`. Who sends it once more sends the same from the addresses on.
-    pub(super) fn enter_packet(&self, len: u32, bytes: &[u8]) -> bool {
-        let addresses = if bytes.first().is_some_and(|first| first >> 4 == 6) { 8 } else { 12 };
-        self.docket.enter(Note::packet(len, bytes.get(addresses..).unwrap_or_default()))
+    /// The same for a packet of ip that begins with `head`.
+    pub(super) fn enter_packet(&self, head: &[u8]) -> bool {
+        self.docket.enter(Note::packet(head))
     }
 
     /// Ends a socket of which an input has killed two predecessors.

@@ -3,12 +3,12 @@
 use super::counters::Counter;
 use super::durable::{Block, bit};
 use super::engine::Udp;
-use super::fatal::KNOWN_BY;
 use super::live::due;
 use super::merge::Placed;
 use crate::addresses::{IP_HEADERS_MAX, hops_and_class, ip_addresses, is_unspecified, is_whole};
 use crate::edge::Out;
 use core::net::IpAddr;
+use eft_arena::docket::BEHIND;
 use eft_base::address::zone_of_nic;
 use eft_base::checksum::Checksum;
 use eft_base::wire::{PROTOCOL_UDP, UdpHeader};
@@ -145,10 +145,10 @@ impl Udp {
         if headers > HEADERS_MAX || (packet.len as usize) < headers {
             return Err(Counter::DropMalformed);
         }
-        let mut bytes = [0; HEADERS_MAX + KNOWN_BY];
-        let bytes = &mut bytes[..(headers + KNOWN_BY).min(packet.len as usize)];
+        let mut bytes = [0; IP_HEADERS_MAX + BEHIND];
+        let bytes = &mut bytes[..(ip_len + BEHIND).min(packet.len as usize)];
         cx.memory.read(packet, bytes).ok_or(Counter::DropUnreadable)?;
-        if !self.enter_packet(packet.len, bytes) {
+        if !self.enter_packet(bytes) {
             return Err(Counter::DropFatal);
         }
         let (ip, udp) = bytes[..headers].split_at(ip_len);

@@ -72,7 +72,7 @@ fn a_datagram_of_a_program_that_kills_twice_is_not_sent_and_others_are() {
     h.send(s, None, b"before");
     let mut first = Some(b"deadly");
     let mut deaths = 0;
-    while h.dies_of("a datagram to be sent of the socket at 10.0.0.1:", |h| match first.take() {
+    while h.dies_of("a packet to be sent of the socket at 10.0.0.1:", |h| match first.take() {
         Some(payload) => h.send(s, None, payload),
         None => drop(h.flush()),
     }) {

@@ -1,0 +1,77 @@
+//! Questions that kill the filter: each does so twice at most, and has an answer then.
+
+use super::bench::{Bench, THEM, US};
+use super::meaning::packet;
+use crate::Counter;
+use crate::rule::{Packet, Quoted};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+const RULES: &str = "pass in keep state\npass out keep state";
+
+/// Asks a filter that dies when it begins a state. `None`: it dies.
+fn ask(b: &mut Bench, p: &Packet) -> Option<bool> {
+    b.filter.fuse().light(1);
+    let died = catch_unwind(AssertUnwindSafe(|| b.put(p))).is_err();
+    b.filter.fuse().light(0);
+    if died {
+        b.out.drain().for_each(drop);
+        b.reopen();
+        b.learn(RULES);
+        return None;
+    }
+    b.verdict(p)
+}
+
+fn datagram(port: u16) -> Packet {
+    packet(true, 17, (THEM, port), (US, 53))
+}
+
+#[test]
+fn a_question_that_kills_twice_is_answered_with_a_drop_and_others_are_answered() {
+    let mut b = Bench::new(RULES);
+    assert_eq!([(); 4].map(|()| ask(&mut b, &datagram(4000))), [None, None, Some(false), Some(false)]);
+    assert_eq!((b.count(Counter::Blamed), b.count(Counter::DropFatal)), (2, 2));
+    assert_eq!(b.ask(&datagram(4001)), Some(true));
+}
+
+/// Deaths by turns are none of one question twice in a row.
+#[test]
+fn questions_that_kill_once_are_answered() {
+    let mut b = Bench::new(RULES);
+    for _ in 0..3 {
+        assert_eq!([4000, 4001].map(|port| ask(&mut b, &datagram(port))), [None, None]);
+    }
+    assert_eq!(b.ask(&datagram(4000)), Some(true));
+    assert_eq!((b.count(Counter::Blamed), b.count(Counter::DropFatal)), (6, 0));
+}
+
+#[test]
+fn what_a_question_asks_tells_it_from_others() {
+    let quoted = |port| Quoted {
+        source: US.parse().unwrap(),
+        destination: THEM.parse().unwrap(),
+        source_port: 53,
+        destination_port: port,
+        protocol: 17,
+    };
+    let error = |port| Packet { quoted: Some(quoted(port)), ..packet(true, 1, (THEM, 3), (US, 3)) };
+    let all = [
+        datagram(1),
+        datagram(2),
+        Packet { inbound: false, ..datagram(1) },
+        Packet { interface: 1, ..datagram(1) },
+        Packet { tcp_flags: 2, ..datagram(1) },
+        packet(true, 17, (US, 1), (THEM, 53)),
+        error(1),
+        error(2),
+    ];
+    for condemned in all {
+        let mut b = Bench::new(RULES);
+        for _ in 0..2 {
+            assert!(b.filter.enter(&condemned));
+            b.reopen();
+        }
+        let refused: Vec<&Packet> = all.iter().filter(|p| !b.filter.enter(p)).collect();
+        assert_eq!(refused, [&condemned]);
+    }
+}
