@@ -129,12 +129,12 @@ impl Note {
         Note::bytes(Kind::Packet, len, known)
     }
 
-    /// An input of no connection that is known by a number and these bytes.
-    pub fn bytes(kind: Kind, number: u64, bytes: &[u8]) -> Note {
+    fn bytes(kind: Kind, number: u64, bytes: &[u8]) -> Note {
         let (words, rest) = bytes.as_chunks::<8>();
         let mut last = [0; 8];
         last[..rest.len()].copy_from_slice(rest);
-        let words = words.iter().chain([&last]).map(|word| u64::from_le_bytes(*word));
+        let last = (!rest.is_empty()).then_some(&last);
+        let words = words.iter().chain(last).map(|word| u64::from_le_bytes(*word));
         Note { kind, block: NOBODY, generation: 0, digest: digest(words.chain([number])) }
     }
 

@@ -6,7 +6,7 @@
 //! | queue X→Y | X | Y | replaced by a fresh one |
 //! | position of Y in X→Y | Y | X | replaced by a fresh one |
 //! | pool of X | X | [`pools`]' readers | fresh one; the old stays mapped while in use |
-//! | arena of tcp, udp, filter | its owner | `eft ss`, `eft pf` | successor opens it |
+//! | arena of tcp, udp, filter, ip (what it handles) | its owner | `eft ss`, `eft pf` | successor opens it |
 //! | arena of a domain | its programs, tcp, udp, sockets | ip, nics | freed with the domain |
 
 use alloc::format;

@@ -2,6 +2,7 @@
 
 use crate::config::Config;
 use crate::counters::{COUNTERS, Counter};
+use crate::fatal::DOCKET_LEN;
 use crate::gate::Gate;
 use crate::given::Given;
 use crate::grants::Grants;
@@ -22,10 +23,11 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
+use eft_arena::docket::Docket;
 use eft_base::{Instant, PoolId, Random, RequestId};
 use eft_channel::rounds::Rounds;
-use eft_channel::{Pool, Requests};
-use eft_component::{Answer, Component, Configure, Context, Outbox};
+use eft_channel::{Pool, Requests, Segment};
+use eft_component::{Answer, Component, Configure, Context, Occasion, Outbox};
 use eft_messages::filter::FilterToIp;
 use eft_messages::nic::NicToIp;
 use eft_messages::transport::TransportToIp;
@@ -56,6 +58,7 @@ pub struct IpConfig {
 
 /// The engine.
 pub struct Ip {
+    pub(crate) docket: Docket,
     pub(crate) with_filter: bool,
     pub(crate) routes: Routes,
     last_error: Option<String>,
@@ -93,12 +96,19 @@ pub struct Ip {
 }
 
 impl Ip {
-    /// `frames` has slots of `FRAME_SLOT_LEN`, one for each packet on its way out; `packets` has
-    /// slots of [`eft_messages::nic::PACKET_SLOT_LEN`], for reassembly, ICMP and local delivery.
+    /// An ip that no successor learns from.
     pub fn new(frames: Pool, packets: Pool, config: IpConfig) -> Ip {
+        Ip::open(Segment::heap(DOCKET_LEN), frames, packets, config)
+    }
+
+    /// `docket` has [`DOCKET_LEN`] bytes, in which a predecessor has recorded what it handled. `frames` has slots of
+    /// `FRAME_SLOT_LEN`, one for each packet on its way out; `packets` has slots of [`eft_messages::nic::PACKET_SLOT_LEN`],
+    /// for reassembly, ICMP and local delivery.
+    pub fn open(docket: Segment, frames: Pool, packets: Pool, config: IpConfig) -> Ip {
         let life = config.seed as u32;
         let mut random = Random::new(config.seed);
         Ip {
+            docket: Docket::open(docket).0,
             with_filter: config.with_filter,
             routes: Routes::default(),
             last_error: None,
@@ -199,6 +209,7 @@ impl Ip {
             for (peer, message) in self.gate.open(cx.now) {
                 self.handle(cx, peer, message, out);
             }
+            self.docket.clear();
         }
     }
 
@@ -276,6 +287,15 @@ impl Component for Ip {
         }
     }
 
+    fn begin(&mut self, _: Occasion<Configure>) {
+        // A packet is named when its headers are read. Nothing else is said again to a successor as it was.
+        self.docket.clear();
+    }
+
+    fn commit(&mut self, _: &mut Context) {
+        self.docket.clear();
+    }
+
     fn receive(&mut self, cx: &mut Context, from: ComponentId, message: FromPeer, out: &mut Out) {
         match (from, message) {
             (nic, FromPeer::Nic(NicToIp::Link { mac, mtu, up, checksum, segment_max })) => {
@@ -300,6 +320,7 @@ impl Component for Ip {
     }
 
     fn event(&mut self, cx: &mut Context, Configure { key, value }: Configure, out: &mut Out) {
+        cx.add(Counter::Blamed, self.docket.take_blamed());
         if key == "ip" {
             self.configure(cx, &value, out);
         } else if key == learners::KNOWN {

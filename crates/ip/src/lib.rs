@@ -25,6 +25,7 @@ mod datagram;
 mod deliver;
 mod engine;
 mod family;
+mod fatal;
 mod gate;
 mod given;
 mod grants;
@@ -56,6 +57,7 @@ mod verdict;
 
 pub use counters::Counter;
 pub use engine::{Ip, IpConfig};
+pub use fatal::{DOCKET_LEN, running_input};
 pub use pending::{FromPeer, ToPeer};
 
 /// The interface number that the filter sees for packets to the host's own addresses.

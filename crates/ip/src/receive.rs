@@ -37,6 +37,9 @@ impl Ip {
         let Ok((ethernet, body)) = EthernetHeader::ref_from_prefix(head) else {
             return self.drop_packet(cx, packet, Counter::DropMalformed, out);
         };
+        if !self.enter_arrival(body) {
+            return self.drop_packet(cx, packet, Counter::DropFatal, out);
+        }
         let ours = self.link(nic).map(|l| l.mac);
         if ethernet.source.is_multicast()
             || !(ethernet.destination.is_multicast() || Some(ethernet.destination) == ours)

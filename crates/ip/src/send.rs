@@ -135,6 +135,10 @@ impl Ip {
         for r in &d.payload[..count] {
             cx.memory.resolve(*r).ok_or(bad)?;
         }
+        if !self.enter_send(&d) {
+            // It counts as lost on its way.
+            return Err((Counter::DropFatal, 0));
+        }
         let unreachable = (Counter::NoRoute, ENETUNREACH);
         let (source, destination) = (d.source.into(), d.destination.into());
         if !family::is_pair(source, destination) {

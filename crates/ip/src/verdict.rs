@@ -192,6 +192,9 @@ impl Ip {
 
     fn carry_out_arrival(&mut self, cx: &mut Context, id: RequestId, judgement: Judgement, out: &mut Out) {
         match self.arrivals.remove(id) {
+            Some(a) if !self.enter_judged(cx, a.packet) => {
+                self.drop_packet(cx, a.packet, Counter::DropFatal, out);
+            }
             Some(a) if judgement == Judgement::Pass => self.accept(cx, a, out),
             Some(a) => {
                 self.reject_arrival(cx, &a, judgement, out);
@@ -212,6 +215,10 @@ impl Ip {
             return cx.count(Counter::StaleReply);
         };
         let mut descriptor = self.descriptor(transmission.frame);
+        if !self.enter_judged_send(&transmission, &descriptor) {
+            cx.count(Counter::DropFatal);
+            return self.finish(id, 0, out);
+        }
         if judgement == Judgement::Pass {
             return self.depart(cx, id, &mut descriptor, out);
         }

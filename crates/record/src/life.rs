@@ -131,7 +131,7 @@ impl Life {
             Engine::Tcp { .. } => tcp::running_input(&arena),
             Engine::Udp { .. } => udp::running_input(&arena),
             Engine::Filter { .. } => eft_filter::running_input(&arena),
-            Engine::Ip { .. } => None,
+            Engine::Ip { .. } => eft_ip::running_input(&arena),
         }
     }
 }
@@ -150,7 +150,8 @@ fn play<P: Player>(head: &Head, player: P) -> Result<(), Failure> {
     match head.engine {
         Engine::Ip { with_filter, seed } => {
             let [frames, packets] = head.pools()?;
-            let (ip, make) = ip(frames, packets, IpConfig { with_filter, seed });
+            let docket = begin::<P>(head, eft_ip::DOCKET_LEN)?;
+            let (ip, make) = ip(docket, frames, packets, IpConfig { with_filter, seed });
             player.play(ip, &make)
         }
         Engine::Filter { states, seed } => {

@@ -83,7 +83,7 @@ fn transport_payload(shown: &[u8]) -> Vec<PacketRef> {
 }
 
 /// ip, and what its recorder must know.
-pub fn ip(frames: Pool, packets: Pool, config: IpConfig) -> (Ip, Make<Ip>) {
+pub fn ip(docket: Segment, frames: Pool, packets: Pool, config: IpConfig) -> (Ip, Make<Ip>) {
     let make = Make {
         peers: [ComponentId::TCP, ComponentId::UDP, ComponentId::FILTER]
             .into_iter()
@@ -95,7 +95,7 @@ pub fn ip(frames: Pool, packets: Pool, config: IpConfig) -> (Ip, Make<Ip>) {
         shows: ip_shows,
         payload: |_| Vec::new(),
     };
-    (Ip::new(frames, packets, config), make)
+    (Ip::open(docket, frames, packets, config), make)
 }
 
 /// The filter, and what its recorder must know. It reads no other component's memory.

@@ -40,6 +40,7 @@ pub fn arena_len(peer: ComponentId, sizes: Sizes) -> Option<usize> {
         Role::Tcp => Some(eft_transport::tcp::arena_len(&tcp_config(sizes))),
         Role::Udp => Some(eft_transport::udp::arena_len(&udp_config())),
         Role::Filter => Some(eft_filter::arena_len(&filter_config())),
+        Role::Ip => Some(eft_ip::DOCKET_LEN),
         _ => None,
     }
 }

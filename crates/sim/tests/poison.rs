@@ -99,17 +99,21 @@ fn a_datagram_that_kills_udp_each_time_is_dropped_and_others_come() {
     }
 }
 
-/// Two programs send datagrams. A server of the receiving stack dies of those of one port.
-fn poisoned_messages(seed: u64, settings: Settings, peer: ComponentId, poison: Vec<u8>) -> Simulation {
+/// Two programs send datagrams, one of them the same again and again. A server of a stack dies of messages with some bytes.
+fn poisoned_messages(
+    (seed, settings): (u64, Settings),
+    (side, peer): (usize, ComponentId),
+    poison: Vec<u8>,
+) -> Simulation {
     let to = Some(Endpoint::new(settings.address(1).address, 53));
     let mut s = Simulation::new(seed, settings);
     s.faults.downtime = Duration::from_millis(1);
     s.applications[1].exchange(Datagrams { port: 53, ..Datagrams::default() });
     s.run(Duration::from_secs(5), |s| s.applications[1].datagrams.len() == 1);
-    let of = |port, same| Datagrams { port, to, count: 1, len_max: 500, same, ..Datagrams::default() };
-    s.stacks[1].poison_messages(peer, poison);
+    let of = |port, same| Datagrams { port, to, count: 1, same, ..OF_PAIR };
+    s.stacks[side].poison_messages(peer, poison);
     s.applications[0].exchange(of(SANE, None));
-    s.applications[0].exchange(of(DEADLY, Some(1 << 40)));
+    s.applications[0].exchange(of(DEADLY, Some(SAME)));
     for round in 2..=10 {
         // The wire and a death are over by then.
         s.run_for(Duration::from_millis(500));
@@ -122,6 +126,10 @@ fn poisoned_messages(seed: u64, settings: Settings, peer: ComponentId, poison: V
 
 const SANE: u16 = 7001;
 const DEADLY: u16 = 7002;
+/// The number of the datagram that is sent again and again.
+const SAME: u64 = 1 << 40;
+const OF_PAIR: Datagrams =
+    Datagrams { port: 0, to: None, count: 0, len_max: 500, batch: 0, same: None, group: None };
 
 #[test]
 fn a_question_that_kills_the_filter_each_time_is_answered_and_others_are() {
@@ -130,7 +138,7 @@ fn a_question_that_kills_the_filter_each_time_is_answered_and_others_are() {
     let poison = [&question[..], &[17]].concat();
     for (seed, ipv6) in (2300..2320).map(|seed| (seed, seed % 2 == 1)) {
         let settings = Settings { ipv6, ..Settings::default() };
-        let s = poisoned_messages(seed, settings, ComponentId::FILTER, poison.clone());
+        let s = poisoned_messages((seed, settings), (1, ComponentId::FILTER), poison.clone());
         let stack = &s.stacks[1];
         assert_eq!((stack.poisoned, stack.crashes), (2, 2), "seed {seed}");
         assert_eq!(stack.counter(ComponentId::FILTER, "blamed_inputs"), 2, "seed {seed}");
@@ -138,6 +146,37 @@ fn a_question_that_kills_the_filter_each_time_is_answered_and_others_are() {
         assert_eq!(stack.counter(ComponentId::IP, "arrivals"), 0, "seed {seed}: no packet waits for ever");
         let received = &s.applications[1].datagrams[0].received;
         assert_eq!(*received, (0..10).collect(), "seed {seed}: all others come");
+    }
+}
+
+#[test]
+fn a_packet_that_kills_ip_each_time_is_dropped_and_others_come() {
+    for (seed, ipv6) in (2400..2420).map(|seed| (seed, seed % 2 == 1)) {
+        let settings = Settings { ipv6, ..Settings::default() };
+        let s = poisoned_messages((seed, settings), (1, ComponentId::IP), OF_PAIR.payload(SAME));
+        let stack = &s.stacks[1];
+        assert_eq!((stack.poisoned, stack.crashes), (2, 2), "seed {seed}");
+        assert_eq!(stack.counter(ComponentId::IP, "blamed_inputs"), 2, "seed {seed}");
+        assert!(stack.counter(ComponentId::IP, "drop_fatal") >= 8, "seed {seed}");
+        assert_eq!(stack.counter(ComponentId::nic(0), "held"), 0, "seed {seed}: the nic has its buffers");
+        let received = &s.applications[1].datagrams[0].received;
+        assert!((0..10).all(|number| received.contains(&number)), "seed {seed}: {received:?}");
+    }
+}
+
+/// Each time that the program sends it, it is another packet.
+#[test]
+fn a_packet_that_kills_the_ip_that_sends_it_is_dropped_and_others_leave() {
+    for (seed, ipv6) in (2500..2520).map(|seed| (seed, seed % 2 == 1)) {
+        let settings = Settings { ipv6, ..Settings::default() };
+        let s = poisoned_messages((seed, settings), (0, ComponentId::IP), OF_PAIR.payload(SAME));
+        let stack = &s.stacks[0];
+        assert!((10..=20).contains(&stack.poisoned), "seed {seed}: {} deaths", stack.poisoned);
+        assert_eq!(stack.counter(ComponentId::IP, "blamed_inputs"), stack.poisoned, "seed {seed}");
+        assert_eq!(stack.crashes, stack.poisoned, "seed {seed}");
+        assert_eq!(stack.counter(ComponentId::IP, "transmissions"), 0, "seed {seed}");
+        let received = &s.applications[1].datagrams[0].received;
+        assert!((0..10).all(|number| received.contains(&number)), "seed {seed}: {received:?}");
     }
 }
 

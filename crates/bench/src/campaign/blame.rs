@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use eft_arena::docket;
 use eft_component::Component;
 use eft_filter::Filter;
+use eft_ip::Ip;
 use eft_linux::inject::{Kind, Strike};
 use eft_linux::operator;
 use eft_messages::{ComponentId, Role};
@@ -87,6 +88,7 @@ fn names(peer: ComponentId) -> &'static [&'static str] {
         Role::Tcp => Tcp::COUNTERS,
         Role::Udp => Udp::COUNTERS,
         Role::Filter => Filter::COUNTERS,
+        Role::Ip => Ip::COUNTERS,
         _ => &[],
     }
 }

@@ -263,12 +263,22 @@ fn serve_ip(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
     let (frames, packets) = (setup.take_pool()?, setup.take_pool()?);
     let (with_filter, seed) = (setup.identity.with_filter, setup.identity.seed);
     let config = eft_ip::IpConfig { with_filter, seed };
+    // A supervisor of an older version gives ip no memory of its own.
+    let docket = match setup.has_arena() {
+        true => Some(setup.take_converted_arena(|_| false, |_, _| Ok(()))?),
+        false => None,
+    };
     let answering = Answering::new(&setup.control)?;
+    let segment = docket.as_ref().map_or_else(|| Segment::heap(eft_ip::DOCKET_LEN), |d| d.segment.clone());
     if setup.recording.is_none() {
-        return Ok(serve::host(setup, eft_ip::Ip::new(frames, packets, config), answering));
+        return Ok(serve::host(setup, eft_ip::Ip::open(segment, frames, packets, config), answering));
     }
-    let head = Head::of(config, &[&frames, &packets], None);
-    serve_recorded(setup, &head, makes::ip(frames, packets, config), answering, Image::new)
+    let head = Head::of(config, &[&frames, &packets], Some((&segment, &[0..segment.len()])));
+    let image = {
+        let segment = segment.clone();
+        move || makes::pages(&segment, &[0..segment.len()])
+    };
+    serve_recorded(setup, &head, makes::ip(segment, frames, packets, config), answering, image)
 }
 
 fn serve_filter(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {

@@ -276,6 +276,7 @@ fn arena_len(peer: ComponentId, topology: &Topology) -> usize {
             eft_transport::udp::arena_len(&super::serve::udp_config(&topology.limits, 0, SlotShare::UDP))
         }
         Role::Filter => eft_filter::arena_len(&super::serve::filter_config(0)),
+        Role::Ip => eft_ip::DOCKET_LEN,
         _ => 0,
     }
 }

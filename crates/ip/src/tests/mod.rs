@@ -4,6 +4,7 @@ mod arriving;
 mod autoconf;
 mod configuring;
 mod dhcp;
+mod fatal;
 mod granting;
 mod groups;
 mod instances;
@@ -16,7 +17,7 @@ mod resolving;
 mod wild;
 mod wishes;
 
-use crate::{Counter, FromPeer, Ip, IpConfig, ToPeer};
+use crate::{Counter, DOCKET_LEN, FromPeer, Ip, IpConfig, ToPeer, running_input};
 use core::net::{IpAddr, Ipv4Addr};
 use eft_base::checksum::Checksum;
 use eft_base::wire::*;
@@ -66,6 +67,11 @@ struct Bench {
 impl Bench {
     /// Neither configured nor connected.
     fn raw(with_filter: bool) -> Bench {
+        Bench::raw_after(Segment::heap(DOCKET_LEN), with_filter)
+    }
+
+    /// The same for the successor of one that recorded in `docket` what it handled.
+    fn raw_after(docket: Segment, with_filter: bool) -> Bench {
         let pool = |id, slots: usize, len: usize| Pool::new(id, Segment::heap(slots * len), len);
         let frames = pool(FRAMES, 128, FRAME_SLOT_LEN);
         let packets = pool(PACKETS, 8, PACKET_SLOT_LEN);
@@ -77,7 +83,7 @@ impl Bench {
             memory.insert(p.id(), p.view().clone());
         }
         Bench {
-            ip: Ip::new(frames, packets, IpConfig { with_filter, seed: 9 }),
+            ip: Ip::open(docket, frames, packets, IpConfig { with_filter, seed: 9 }),
             memory,
             status: Status::heap(),
             random: Random::new(1),
@@ -91,7 +97,11 @@ impl Bench {
 
     /// Ready to work, with a device that checks and segments.
     fn new(with_filter: bool) -> Bench {
-        let mut b = Bench::raw(with_filter);
+        Bench::raw(with_filter).begin()
+    }
+
+    fn begin(mut self) -> Bench {
+        let b = &mut self;
         b.configure(CONFIG);
         for peer in PEERS {
             b.reborn(peer);
@@ -99,19 +109,23 @@ impl Bench {
         b.link(true, 60000);
         let announcements = b.drain();
         b.confirm(&announcements);
-        b
+        self
     }
 
     /// As `new`, and the neighbour is known.
     fn met(with_filter: bool) -> Bench {
-        let mut b = Bench::new(with_filter);
+        Bench::new(with_filter).meet()
+    }
+
+    fn meet(mut self) -> Bench {
+        let b = &mut self;
         b.arp(ARP_REQUEST, THEIR_MAC, THEM, US);
         let reply = b.drain();
         b.confirm(&reply);
         if let [ToPeer::Nic(0, IpToNic::Send { .. }), ToPeer::Nic(0, IpToNic::Done { packet })] = reply[..] {
             b.nic.free(packet);
         }
-        b
+        self
     }
 
     fn with<T>(&mut self, f: impl FnOnce(&mut Ip, &mut Context, &mut Outbox<ToPeer>) -> T) -> T {

@@ -140,6 +140,10 @@ impl Setup {
         Ok(self.pools.remove(0))
     }
 
+    pub fn has_arena(&self) -> bool {
+        self.arena.is_some()
+    }
+
     fn take_arena(&mut self) -> Result<ArenaMemory> {
         self.arena.take().ok_or_else(|| Error::Protocol("the supervisor gave no arena".into()))
     }

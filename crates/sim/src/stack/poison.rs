@@ -1,28 +1,42 @@
 //! Servers that die of what they handle.
 
 use super::{POISONED, Poison};
+use eft_arena::docket;
 use eft_base::{Instant, PacketRef};
-use eft_channel::Memory;
+use eft_channel::{Memory, Segment};
 use eft_component::server::FRAME_COUNTERS;
 use eft_component::{Component, Context, Occasion, Outbox};
 use eft_messages::{ComponentId, Encoded};
 
 /// An engine that dies of messages with the poison in them or in the memory that they name, as soon as it has handled one. One
-/// that it refuses to handle does no harm.
+/// that it refuses to handle, or keeps for later, does no harm.
 pub(super) struct Poisonable<C: Component> {
     engine: C,
     /// The memory that a message names.
     reads: fn(&Memory, &C::In) -> Vec<PacketRef>,
     poison: Poison,
     line: Encoded,
+    /// Where it names what it handles.
+    arena: Segment,
     /// The counter of refused inputs.
     refused: usize,
 }
 
 impl<C: Component> Poisonable<C> {
-    pub fn new(engine: C, reads: fn(&Memory, &C::In) -> Vec<PacketRef>, poison: Poison) -> Poisonable<C> {
+    pub fn new(
+        engine: C,
+        reads: fn(&Memory, &C::In) -> Vec<PacketRef>,
+        poison: Poison,
+        arena: Segment,
+    ) -> Poisonable<C> {
         let own = C::COUNTERS.iter().position(|name| *name == "drop_fatal").expect("it names its inputs");
-        Poisonable { engine, reads, poison, line: Encoded::default(), refused: FRAME_COUNTERS.len() + own }
+        let refused = FRAME_COUNTERS.len() + own;
+        Poisonable { engine, reads, poison, line: Encoded::default(), arena, refused }
+    }
+
+    fn handles_something(&self) -> bool {
+        let mut head = [0; docket::END];
+        self.arena.read(0, &mut head).is_ok_and(|()| docket::has_running(&head))
     }
 
     fn is_poisonous(&self, memory: &Memory, message: &C::In) -> bool {
@@ -66,7 +80,8 @@ impl<C: Component> Component for Poisonable<C> {
         let kills = self.poison.is_there() && self.is_poisonous(cx.memory, &message);
         let before = cx.status.get(self.refused);
         self.engine.receive(cx, from, message, out);
-        assert!(!kills || cx.status.get(self.refused) != before, "{POISONED}");
+        let survives = !kills || cx.status.get(self.refused) != before || !self.handles_something();
+        assert!(survives, "{POISONED}");
     }
 
     fn event(&mut self, cx: &mut Context, event: C::Event, out: &mut Outbox<C::Out>) {

@@ -119,9 +119,15 @@ impl Stack {
             }
             Role::Ip => {
                 let config = IpConfig { with_filter: self.topology.has("filter"), seed };
-                let (frames, packets) = (pool(), pool());
-                let head = record.then(|| Head::of(config, &[&frames, &packets], None));
-                self.serve(head, peer, makes::ip(frames, packets, config), status, seed, kept)
+                let (docket, frames, packets) = (arena(), pool(), pool());
+                let head = record.then(|| {
+                    Head::of(
+                        config,
+                        &[&frames, &packets],
+                        Some((&docket, slice::from_ref(&(0..docket.len())))),
+                    )
+                });
+                self.serve(head, peer, makes::ip(docket, frames, packets, config), status, seed, kept)
             }
             Role::Filter => {
                 let (arena, config) = (arena(), filter_config());
@@ -155,7 +161,8 @@ impl Stack {
         arena: Option<Segment>,
     ) -> Box<dyn Node> {
         let Some(head) = head else {
-            let engine = Poisonable::new(engine, make.reads, self.deadly_messages(peer));
+            let arena = arena.expect("it names what it handles there");
+            let engine = Poisonable::new(engine, make.reads, self.deadly_messages(peer), arena);
             return Box::new(Server::new(engine, status, seed));
         };
         let bytes_max = self.shape.record.unwrap_or(usize::MAX);

@@ -12,7 +12,7 @@ fn an_input_that_ran_must_be_blamed_and_no_other() {
 
 #[test]
 fn who_names_inputs_counts_what_it_blames() {
-    for name in ["tcp", "tcp2", "udp", "filter"] {
+    for name in ["tcp", "tcp2", "udp", "filter", "ip"] {
         assert!(names(name.parse().unwrap()).contains(&BLAMED), "{name}");
     }
     assert!(names(ComponentId::nic(0)).is_empty());
