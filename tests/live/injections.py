@@ -177,7 +177,7 @@ def wrong_injections_are_refused():
         inject = [EFT, "inject", "--name", stack.name]
         refused(*inject, "tcp", "explode", says="there is no kind of fault `explode`; there are: kill, segv")
         refused(*inject, "tpc", "kill", says="there is no component `tpc`; there are: ")
-        refused(*inject, "ip", "flip-arena", says="ip: it has written no durable state")
+        refused(*inject, "sockets", "flip-arena", says="sockets: it has written no durable state")
         refused(*inject, "cores", "delay", says="cores sends no messages")
         refused(*inject, "udp", "leak", says="udp gave no buffer back for 2 s")
         refused(EFT, "inject", "--name", "nosuch", "tcp", "kill", says="there is no running stack `nosuch`")
