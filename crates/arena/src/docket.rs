@@ -108,7 +108,7 @@ const NOBODY: u32 = u32::MAX;
 impl Note {
     /// An input of a connection, distinguished from its others by `content`.
     pub fn of(kind: Kind, block: u32, generation: u32, content: &[u64]) -> Note {
-        Note { kind, block, generation, digest: digest(content.iter().copied()) }
+        Note { kind, block, generation, digest: content.iter().fold(0, |digest, word| mix(digest, *word)) }
     }
 
     /// An input of no connection.
@@ -131,11 +131,14 @@ impl Note {
 
     fn bytes(kind: Kind, number: u64, bytes: &[u8]) -> Note {
         let (words, rest) = bytes.as_chunks::<8>();
-        let mut last = [0; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        let last = (!rest.is_empty()).then_some(&last);
-        let words = words.iter().chain(last).map(|word| u64::from_le_bytes(*word));
-        Note { kind, block: NOBODY, generation: 0, digest: digest(words.chain([number])) }
+        let mut digest = mix(0, number);
+        for word in words {
+            digest = mix(digest, u64::from_le_bytes(*word));
+        }
+        for byte in rest {
+            digest = mix(digest, (*byte).into());
+        }
+        Note { kind, block: NOBODY, generation: 0, digest }
     }
 
     fn words(self) -> [u64; 2] {
@@ -144,8 +147,10 @@ impl Note {
     }
 }
 
-fn digest(content: impl Iterator<Item = u64>) -> u64 {
-    content.fold(0, |h: u64, w| (h ^ w).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29))
+/// A digest with one word more.
+#[inline]
+fn mix(digest: u64, word: u64) -> u64 {
+    (digest ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
 }
 
 /// What opening an arena found out about the last death.
@@ -191,6 +196,7 @@ impl Docket {
         (docket, finding)
     }
 
+    #[inline]
     fn word(&self, n: usize) -> &AtomicU64 {
         self.segment.atomic_u64(AT + n * 8).expect("length was checked")
     }
@@ -199,6 +205,7 @@ impl Docket {
         [0, 1].map(|i| self.word(n + i).load(Ordering::Relaxed))
     }
 
+    #[inline]
     fn put(&self, n: usize, [name, digest]: [u64; 2]) {
         // The name is written last: a half-written note has no name.
         self.word(n).store(0, Ordering::Relaxed);
@@ -250,6 +257,7 @@ impl Docket {
 
     /// Records the input that runs from now on. False: it has killed twice, and must not run.
     #[must_use]
+    #[inline]
     pub fn enter(&self, note: Note) -> bool {
         if !self.is_on {
             return true;
@@ -261,6 +269,7 @@ impl Docket {
         true
     }
 
+    #[inline]
     fn name(&self, note: Note) {
         self.put(RUNNING, note.words());
     }
@@ -276,14 +285,17 @@ impl Docket {
     }
 
     /// Records that no input causes what runs from now on.
+    #[inline]
     pub fn clear(&self) {
         self.word(RUNNING).store(0, Ordering::Relaxed);
     }
 
+    #[inline]
     fn is_condemned(&self, note: Note) -> bool {
         self.place(note).is_some()
     }
 
+    #[inline]
     fn place(&self, note: Note) -> Option<usize> {
         if self.condemned == 0 {
             return None;
