@@ -27,13 +27,25 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("host", &["acpi", "base", "machine", "cores", "vcpu"]),
     (
         "linux",
-        &["autoconf", "base", "machine", "channel", "messages", "component", "control", "cores", "host"],
+        &[
+            "arena",
+            "autoconf",
+            "base",
+            "machine",
+            "channel",
+            "messages",
+            "component",
+            "control",
+            "cores",
+            "host",
+        ],
     ),
-    ("harness", &["base", "channel", "messages", "component", "transport"]),
-    ("record", &["base", "channel", "messages", "component", "transport", "ip", "filter"]),
+    ("harness", &["arena", "base", "channel", "messages", "component", "transport"]),
+    ("record", &["arena", "base", "channel", "messages", "component", "transport", "ip", "filter"]),
     (
         "sim",
         &[
+            "arena",
             "base",
             "machine",
             "text",
@@ -59,6 +71,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "bench",
         &[
+            "arena",
             "base",
             "machine",
             "text",
@@ -68,6 +81,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "harness",
             "record",
             "transport",
+            "ip",
+            "filter",
             "cores",
             "vcpu",
             "host",

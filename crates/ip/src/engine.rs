@@ -2,7 +2,6 @@
 
 use crate::config::Config;
 use crate::counters::{COUNTERS, Counter};
-use crate::fatal::DOCKET_LEN;
 use crate::gate::Gate;
 use crate::given::Given;
 use crate::grants::Grants;
@@ -23,7 +22,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
-use eft_arena::docket::Docket;
+use eft_arena::docket::{self, Docket};
 use eft_base::{Instant, PoolId, Random, RequestId};
 use eft_channel::rounds::Rounds;
 use eft_channel::{Pool, Requests, Segment};
@@ -41,6 +40,9 @@ pub(crate) const SEGMENT_MAX: u32 = 65535 - 20 - 60;
 /// How soon to check for room again if no neighbour wakes us.
 const RETRY: Duration = Duration::from_micros(200);
 const RETRY_MAX: Duration = Duration::from_millis(20);
+
+/// Bytes of the memory that outlives ip.
+pub const DOCKET_LEN: usize = docket::END.next_multiple_of(4096);
 
 /// No deadline is so late.
 const NEVER: Instant = Instant(u64::MAX);

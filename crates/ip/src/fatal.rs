@@ -13,9 +13,6 @@ use eft_component::Context;
 use eft_messages::nic::FrameDescriptor;
 use eft_messages::transport::SendDescriptor;
 
-/// Bytes of the memory that outlives ip.
-pub const DOCKET_LEN: usize = docket::END.next_multiple_of(4096);
-
 /// The longest IP header of version 4, and what counts behind it. That of version 6 is shorter.
 const KNOWN_MAX: usize = 60 + BEHIND;
 

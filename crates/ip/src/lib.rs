@@ -56,8 +56,8 @@ mod v6;
 mod verdict;
 
 pub use counters::Counter;
-pub use engine::{Ip, IpConfig};
-pub use fatal::{DOCKET_LEN, running_input};
+pub use engine::{DOCKET_LEN, Ip, IpConfig};
+pub use fatal::running_input;
 pub use pending::{FromPeer, ToPeer};
 
 /// The interface number that the filter sees for packets to the host's own addresses.

@@ -8,6 +8,7 @@ mod poison;
 mod start;
 mod state;
 
+use self::poison::Poison;
 use crate::device::End;
 use crate::node::{Effect, Event, Node, Surroundings};
 use crate::sizes::{Sizes, arena_len};
@@ -32,7 +33,6 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub const DOMAIN: DomainId = DomainId(1);
@@ -98,24 +98,6 @@ struct MappedPool {
 
 /// The panic message of a server that dies of an input.
 pub(crate) const POISONED: &str = "killed by what it received";
-
-/// Bytes that kill a server.
-#[derive(Clone, Default)]
-struct Poison(Arc<Mutex<Vec<u8>>>);
-
-impl Poison {
-    fn set(&self, bytes: Vec<u8>) {
-        *self.0.lock().expect("nobody dies while it has it") = bytes;
-    }
-
-    fn is_there(&self) -> bool {
-        self.0.lock().is_ok_and(|poison| !poison.is_empty())
-    }
-
-    fn is_in(&self, bytes: &[u8]) -> bool {
-        self.0.lock().is_ok_and(|p| !p.is_empty() && bytes.windows(p.len()).any(|w| w == &p[..]))
-    }
-}
 
 /// A word that is written in a page is an access, too.
 struct Burning(Fuse, Poison);

@@ -1,6 +1,7 @@
 //! Breaking servers on purpose, and judging those that neighbours accuse.
 
-use super::{Burning, MappedPool, OLD_POOLS, Poison, Stack};
+use super::poison::Poison;
+use super::{Burning, MappedPool, OLD_POOLS, Stack};
 use crate::wiring::Numbers;
 use eft_base::{Instant, Random};
 use eft_channel::access::AccessObserver;

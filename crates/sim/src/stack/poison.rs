@@ -1,12 +1,31 @@
 //! Servers that die of what they handle.
 
-use super::{POISONED, Poison};
+use super::POISONED;
 use eft_arena::docket;
 use eft_base::{Instant, PacketRef};
 use eft_channel::{Memory, Segment};
 use eft_component::server::FRAME_COUNTERS;
 use eft_component::{Component, Context, Occasion, Outbox};
 use eft_messages::{ComponentId, Encoded};
+use std::sync::{Arc, Mutex};
+
+/// Bytes that kill a server.
+#[derive(Clone, Default)]
+pub(super) struct Poison(Arc<Mutex<Vec<u8>>>);
+
+impl Poison {
+    pub fn set(&self, bytes: Vec<u8>) {
+        *self.0.lock().expect("nobody dies while it has it") = bytes;
+    }
+
+    pub fn is_there(&self) -> bool {
+        self.0.lock().is_ok_and(|poison| !poison.is_empty())
+    }
+
+    pub fn is_in(&self, bytes: &[u8]) -> bool {
+        self.0.lock().is_ok_and(|p| !p.is_empty() && bytes.windows(p.len()).any(|w| w == &p[..]))
+    }
+}
 
 /// An engine that dies of messages with the poison in them or in the memory that they name, as soon as it has handled one. One
 /// that it refuses to handle, or keeps for later, does no harm.

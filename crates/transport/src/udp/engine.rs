@@ -387,16 +387,3 @@ impl Component for Udp {
         self.rounds.arm(cx.now, !self.requests.is_empty() || self.memberships.is_waiting());
     }
 }
-
-impl Udp {
-    /// Sends what is due, and notifies the application.
-    fn serve(&mut self, cx: &mut Context, i: u32, out: &mut Outbox<Out>) {
-        if self.live[i as usize].due & due::SEND != 0 {
-            let running = self.docket.running();
-            self.send_datagrams(cx, i, out);
-            self.docket.resume(running);
-        }
-        self.tell_stamps(i);
-        self.tell(i, out);
-    }
-}

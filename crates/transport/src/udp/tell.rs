@@ -1,4 +1,4 @@
-//! What a descriptor shows: readiness and ends of a socket.
+//! A socket's turn, and what a descriptor shows: readiness and ends.
 
 use super::durable::bit;
 use super::engine::Udp;
@@ -6,10 +6,21 @@ use super::live::due;
 use crate::domains::NONE;
 use crate::edge::Out;
 use eft_channel::socket::wish;
-use eft_component::Outbox;
 use eft_component::transport::Effect;
+use eft_component::{Context, Outbox};
 
 impl Udp {
+    /// Sends what is due, and notifies the application.
+    pub(super) fn serve(&mut self, cx: &mut Context, i: u32, out: &mut Outbox<Out>) {
+        if self.live[i as usize].due & due::SEND != 0 {
+            let running = self.docket.running();
+            self.send_datagrams(cx, i, out);
+            self.docket.resume(running);
+        }
+        self.tell_stamps(i);
+        self.tell(i, out);
+    }
+
     pub(super) fn tell(&mut self, i: u32, out: &mut Outbox<Out>) {
         let live = &mut self.live[i as usize];
         let what = live.due & (due::READABLE | due::WRITABLE | due::END_OF_STREAM | due::HANG_UP);
