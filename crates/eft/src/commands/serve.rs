@@ -23,6 +23,7 @@ use eft_transport::Refused;
 use eft_transport::tcp::{self, Tcp, TcpConfig};
 use eft_transport::udp::{self, Udp, UdpConfig};
 use std::fmt::Debug;
+use std::slice;
 
 #[derive(clap::Args, Debug)]
 pub struct ServeArguments {
@@ -273,10 +274,11 @@ fn serve_ip(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
     if setup.recording.is_none() {
         return Ok(serve::host(setup, eft_ip::Ip::open(segment, frames, packets, config), answering));
     }
-    let head = Head::of(config, &[&frames, &packets], Some((&segment, &[0..segment.len()])));
+    let whole = 0..segment.len();
+    let head = Head::of(config, &[&frames, &packets], Some((&segment, slice::from_ref(&whole))));
     let image = {
         let segment = segment.clone();
-        move || makes::pages(&segment, &[0..segment.len()])
+        move || makes::pages(&segment, slice::from_ref(&whole))
     };
     serve_recorded(setup, &head, makes::ip(segment, frames, packets, config), answering, image)
 }
