@@ -29,6 +29,9 @@ def qperf_both_ways():
                     check(told and all(float(value) > 0 for value in told), f"{test} of {size} bytes, server {where}: {out}")
             server.terminate()
             server.wait(10)
+            # A process that it forked for the last test may still have its listening socket, which the kernel's loopback has, too.
+            listeners = stack.beside("ss", "-Hltn", f"sport = :{QPERF_PORT}")
+            wait_until(lambda: not sh(*listeners).stdout, 10, "the server's processes to end")
 
 
 def listening(stack, address, port):
