@@ -79,6 +79,10 @@ impl Lanes {
         (self.tcp, self.udp) = (of(Role::Tcp), of(Role::Udp));
     }
 
+    pub fn get(&self, peer: ComponentId) -> Option<&Lane> {
+        self.all.iter().find(|(id, _)| *id == peer).map(|(_, lane)| lane)
+    }
+
     pub fn get_mut(&mut self, peer: ComponentId) -> Option<&mut Lane> {
         self.all.iter_mut().find(|(id, _)| *id == peer).map(|(_, lane)| lane)
     }

@@ -136,7 +136,7 @@ impl Neighbours {
         now: Instant,
         (interface, address): (u8, IpAddr),
         id: RequestId,
-        may_wait: bool,
+        may_wait: impl FnOnce() -> bool,
     ) -> Lookup {
         let first_wait = now + Duration::from_millis(WAITS_MS[0]);
         if let Some(n) = self.entries.get_mut(&(interface, address)) {
@@ -170,7 +170,7 @@ impl Neighbours {
             n.state = State::Incomplete { tries: 1, next: first_wait };
         }
         let is_full = self.waiting >= self.waiting_max || n.waiting.len() >= self.waiting_max_each;
-        let waits = may_wait && !is_full;
+        let waits = !is_full && may_wait();
         if waits {
             n.waiting.push_back(id);
             self.waiting += 1;

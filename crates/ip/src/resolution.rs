@@ -2,15 +2,17 @@
 
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
+use crate::lane::Lanes;
 use crate::neighbour::{Due, Lookup};
-use crate::pending::{Next, Origin, Stage, Transmission};
+use crate::pending::{Datagram, Next, Origin, Stage, Transmission};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::mem::offset_of;
 use core::net::IpAddr;
 use core::time::Duration;
 use eft_base::errno::{EHOSTUNREACH, ENOBUFS};
-use eft_base::{Instant, MacAddress, RequestId};
+use eft_base::{MacAddress, RequestId};
+use eft_channel::Requests;
 use eft_component::Context;
 use eft_messages::ComponentId;
 use eft_messages::nic::FrameDescriptor;
@@ -21,6 +23,22 @@ use zerocopy::IntoBytes;
 const RESOLVING_SHARE: usize = 4;
 /// So long after ip began all may wait: what transports submit again may all be for one gateway, whose address is not known yet.
 const BEGINNING: Duration = Duration::from_millis(100);
+
+/// The transport whose packet this is.
+fn sender(datagrams: &Requests<Datagram>, origin: Origin) -> Option<ComponentId> {
+    match origin {
+        Origin::Transport { peer, .. } => Some(peer),
+        Origin::Fragment(id) => datagrams.get(id).and_then(|datagram| sender(datagrams, datagram.origin)),
+        Origin::Nobody => None,
+    }
+}
+
+/// Whether one more packet of a transport may wait for a link address. Silent neighbours do not take all its header slots,
+/// or it could send to nobody else until they are given up.
+fn has_share(lanes: &Lanes, peer: ComponentId, out: &Out) -> bool {
+    let resolving = lanes.get(peer).map_or(0, |lane| lane.resolving);
+    out.capacity(peer).is_none_or(|capacity| resolving < capacity / RESOLVING_SHARE)
+}
 
 impl Ip {
     /// Puts the link address into a transmission's frame and submits it, or lets it wait for an answer.
@@ -40,8 +58,12 @@ impl Ip {
             Next::Group(mac) => return self.submit_to(cx, id, d, mac, out),
             Next::Local => return,
         };
-        let sender = self.sender(transmission.origin);
-        let may_wait = sender.is_none_or(|peer| self.may_resolve(cx.now, peer, out));
+        let (lanes, datagrams) = (&self.lanes, &self.datagrams);
+        let begins = self.gate.opened_within(cx.now, BEGINNING);
+        // Asked only if the address is not known.
+        let may_wait = || {
+            begins || sender(datagrams, transmission.origin).is_none_or(|peer| has_share(lanes, peer, out))
+        };
         match self.neighbours.lookup(cx.now, (interface, neighbour), id, may_wait) {
             Lookup::Send(mac) => self.submit_to(cx, id, d, mac, out),
             Lookup::SendAndProbe(mac) => {
@@ -53,6 +75,7 @@ impl Ip {
                 if let Some(f) = self.transmissions.get_mut(id) {
                     f.stage = Stage::Neighbour;
                 }
+                let sender = sender(&self.datagrams, transmission.origin);
                 if let Some(lane) = sender.and_then(|peer| self.lanes.get_mut(peer)) {
                     lane.resolving += 1;
                 }
@@ -76,27 +99,11 @@ impl Ip {
         }
     }
 
-    /// The transport whose packet this is.
-    fn sender(&self, origin: Origin) -> Option<ComponentId> {
-        match origin {
-            Origin::Transport { peer, .. } => Some(peer),
-            Origin::Fragment(id) => self.datagrams.get(id).and_then(|datagram| self.sender(datagram.origin)),
-            Origin::Nobody => None,
-        }
-    }
-
-    /// Whether one more packet of a transport may wait for a link address. Silent neighbours do not take all its header slots,
-    /// or it could send to nobody else until they are given up.
-    fn may_resolve(&mut self, now: Instant, peer: ComponentId, out: &Out) -> bool {
-        let resolving = self.lanes.get_mut(peer).map_or(0, |lane| lane.resolving);
-        let within_share = out.capacity(peer).is_none_or(|capacity| resolving < capacity / RESOLVING_SHARE);
-        within_share || self.gate.opened_within(now, BEGINNING)
-    }
-
     /// A transmission waits for its link address no longer.
     pub(crate) fn resolved(&mut self, transmission: &Transmission) {
         if transmission.stage == Stage::Neighbour
-            && let Some(lane) = self.sender(transmission.origin).and_then(|peer| self.lanes.get_mut(peer))
+            && let Some(lane) =
+                sender(&self.datagrams, transmission.origin).and_then(|peer| self.lanes.get_mut(peer))
         {
             lane.resolving -= 1;
         }

@@ -5,8 +5,9 @@
 //! Coming in, `packet` lies in a NIC's or ip's own pool and is given back with
 //! [`TransportToIp::Done`].
 //!
-//! **Full.** Requests wait: the transport checks for room before it sends. Arriving packets are
-//! dropped by ip when less than half of the queue is free, so that replies always fit.
+//! **Full.** Requests wait: the transport checks for room before it sends. Arriving packets
+//! wait in ip when less than half of the queue is free, so that replies always fit: 64 of them, and for tcp as many as the pool
+//! has room for. Further ones are dropped.
 //!
 //! **Lost.** A transport repeats a request that was not answered within a second or two, in the same slot: ip ignores that while
 //! it has the request under way, and else answers again.
