@@ -100,7 +100,7 @@ pub struct Note {
 pub const BEHIND: usize = 16;
 
 /// What a docket says that runs.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Running([u64; 2]);
 
 const NOBODY: u32 = u32::MAX;
@@ -242,7 +242,7 @@ impl Docket {
             return;
         }
         let note = Note::alone(Kind::Message, line);
-        let place = self.place(note);
+        let place = self.place(note.words());
         self.is_fatal = place.is_some();
         if let Some(n) = place {
             self.put(n, [0; 2]);
@@ -284,6 +284,19 @@ impl Docket {
         self.put(RUNNING, running.0);
     }
 
+    /// As [`Docket::enter`], for an input that has waited since it ran.
+    #[must_use]
+    pub fn enter_again(&self, running: Running) -> bool {
+        if !self.is_on {
+            return true;
+        }
+        if running.0[0] != 0 && self.place(running.0).is_some() {
+            return false;
+        }
+        self.resume(running);
+        true
+    }
+
     /// Records that no input causes what runs from now on.
     #[inline]
     pub fn clear(&self) {
@@ -292,21 +305,24 @@ impl Docket {
 
     #[inline]
     fn is_condemned(&self, note: Note) -> bool {
-        self.place(note).is_some()
+        self.place(note.words()).is_some()
     }
 
     #[inline]
-    fn place(&self, note: Note) -> Option<usize> {
+    fn place(&self, words: [u64; 2]) -> Option<usize> {
         if self.condemned == 0 {
             return None;
         }
-        (0..CONDEMNED_MAX).map(|n| CONDEMNED + 2 * n).find(|n| self.pair(*n) == note.words())
+        (0..CONDEMNED_MAX).map(|n| CONDEMNED + 2 * n).find(|n| self.pair(*n) == words)
     }
 }
 
+/// Where in the arena the word lies that is 0 exactly while no input runs.
+pub const RUNNING_AT: usize = AT + RUNNING * 8;
+
 /// Whether an input ran when an arena began with these bytes.
 pub fn has_running(head: &[u8]) -> bool {
-    let name = head.get(AT + RUNNING * 8..AT + RUNNING * 8 + 8);
+    let name = head.get(RUNNING_AT..RUNNING_AT + 8);
     name.is_some_and(|name| name != [0; 8])
 }
 

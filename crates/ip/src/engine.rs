@@ -11,7 +11,7 @@ use crate::limit::Limiter;
 use crate::link::{Link, MTU_MIN};
 use crate::multicast::table::Groups;
 use crate::neighbour::{NEIGHBOURS, Neighbours};
-use crate::pending::{Arrival, Datagram, FromPeer, Stage, ToPeer, Transmission};
+use crate::pending::{Asked, Datagram, FromPeer, Stage, ToPeer, Transmission};
 use crate::reassembly::Reassembly;
 use crate::route::Routes;
 use crate::v6::flow::FlowLabels;
@@ -71,7 +71,7 @@ pub struct Ip {
     pub(crate) packets: Pool,
     pub(crate) transmissions: Requests<Transmission>,
     pub(crate) datagrams: Requests<Datagram>,
-    pub(crate) arrivals: Requests<Arrival>,
+    pub(crate) arrivals: Requests<Asked>,
     pub(crate) grants: Grants,
     pub(crate) flows: FlowLabels,
     pub(crate) neighbours: Neighbours,
@@ -160,7 +160,7 @@ impl Ip {
     pub fn uses_pool(&self, pool: PoolId) -> bool {
         self.given.uses(pool)
             || self.gate.uses(pool)
-            || self.arrivals.iter().any(|(_, a)| a.packet.pool == pool)
+            || self.arrivals.iter().any(|(_, a)| a.arrival.packet.pool == pool)
             || self.lanes.iter().flat_map(|l| &l.undelivered).any(|u| u.packet.pool == pool)
     }
 

@@ -9,7 +9,6 @@ use alloc::string::String;
 use eft_arena::docket::{self, BEHIND, Kind, Note};
 use eft_base::{PacketRef, WireAddress};
 use eft_channel::Segment;
-use eft_component::Context;
 use eft_messages::nic::FrameDescriptor;
 use eft_messages::transport::SendDescriptor;
 
@@ -39,12 +38,6 @@ impl Ip {
     /// Records that a packet that came in, and begins with `head`, is handled from now on. False: it has killed two predecessors.
     pub(crate) fn enter_arrival(&self, head: &[u8]) -> bool {
         self.docket.enter(Note::packet(&head[..head.len().min(KNOWN_MAX)]))
-    }
-
-    /// The same when its verdict has come.
-    pub(crate) fn enter_judged(&self, cx: &Context, packet: PacketRef) -> bool {
-        let mut head = [0; KNOWN_MAX];
-        self.read_head(cx.memory, packet, &mut head).is_none_or(|head| self.enter_arrival(head))
     }
 
     /// The same for a packet that a transport sends.

@@ -3,6 +3,7 @@
 use crate::LOCAL_INTERFACE;
 use crate::v6::path::MTU_MIN;
 use core::net::IpAddr;
+use eft_arena::docket::Running;
 use eft_base::address::zone;
 use eft_base::wire::{
     EthernetHeader, ICMP_PARAMETER_PROBLEM, ICMP_TIME_EXCEEDED, ICMP_UNREACHABLE, ICMPV6_INFORMATIONAL,
@@ -192,6 +193,14 @@ pub(crate) struct Arrival {
     /// Multicast or broadcast, by its link or its IP address: never answered with an error.
     pub group: bool,
     pub question: Question,
+}
+
+/// A packet that came in and waits for its verdict.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub arrival: Arrival,
+    /// As what it was recorded before it was asked about.
+    pub named: Running,
 }
 
 /// A packet to be built.

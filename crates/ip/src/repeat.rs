@@ -63,7 +63,7 @@ impl Ip {
     fn has_packet(&self, packet: PacketRef) -> bool {
         let is_it = |p: PacketRef| (p.pool, p.slot) == (packet.pool, packet.slot);
         self.given.has(packet)
-            || self.arrivals.iter().any(|(_, a)| is_it(a.packet))
+            || self.arrivals.iter().any(|(_, a)| is_it(a.arrival.packet))
             || self.lanes.iter().flat_map(|l| &l.undelivered).any(|u| is_it(u.packet))
     }
 

@@ -6,7 +6,7 @@
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
 use crate::grants::Way;
-use crate::pending::{Arrival, Question, Stage, ToPeer, Transmission};
+use crate::pending::{Arrival, Asked, Question, Stage, ToPeer, Transmission};
 use alloc::vec::Vec;
 use eft_base::RequestId;
 use eft_base::errno::EPERM;
@@ -97,9 +97,9 @@ impl Ip {
             arrival.question.quoted =
                 self.quoted(cx, message.skip(size_of::<IcmpHeader>() as u32), arrival.question.zone());
         }
-        match self.arrivals.insert(arrival) {
+        match self.arrivals.insert(Asked { arrival, named: self.docket.running() }) {
             Ok(id) => self.take_way(cx, way, tagged(id), out),
-            Err(a) => self.drop_packet(cx, a.packet, Counter::DropArrivalsFull, out),
+            Err(a) => self.drop_packet(cx, a.arrival.packet, Counter::DropArrivalsFull, out),
         }
     }
 
@@ -115,7 +115,7 @@ impl Ip {
 
     fn ask(&mut self, cx: &mut Context, count: Counter, request: RequestId, out: &mut Out) {
         let (question, interface, inbound, len) = match waiting(request) {
-            Waiting::Arrival(id) => match self.arrivals.get(id) {
+            Waiting::Arrival(id) => match self.arrivals.get(id).map(|a| &a.arrival) {
                 Some(a) => (a.question, a.interface, true, a.packet.len),
                 None => return,
             },
@@ -170,7 +170,7 @@ impl Ip {
     ) {
         self.grants.count_answer();
         let asked = match waiting(request) {
-            Waiting::Arrival(id) => self.arrivals.get(id).map(|a| (a.question, a.interface)),
+            Waiting::Arrival(id) => self.arrivals.get(id).map(|a| (a.arrival.question, a.arrival.interface)),
             Waiting::Transmission(id) => self.transmissions.get(id).map(|t| (t.question, t.hop.interface)),
         };
         if let (Some((question, interface)), Some(by_rules)) = (asked, grant_by_rules) {
@@ -191,10 +191,10 @@ impl Ip {
     }
 
     fn carry_out_arrival(&mut self, cx: &mut Context, id: RequestId, judgement: Judgement, out: &mut Out) {
-        match self.arrivals.remove(id) {
-            Some(a) if !self.enter_judged(cx, a.packet) => {
-                self.drop_packet(cx, a.packet, Counter::DropFatal, out);
-            }
+        let asked = self.arrivals.remove(id);
+        let is_fatal = asked.is_some_and(|asked| !self.docket.enter_again(asked.named));
+        match asked.map(|asked| asked.arrival) {
+            Some(a) if is_fatal => self.drop_packet(cx, a.packet, Counter::DropFatal, out),
             Some(a) if judgement == Judgement::Pass => self.accept(cx, a, out),
             Some(a) => {
                 self.reject_arrival(cx, &a, judgement, out);
