@@ -2,6 +2,7 @@
 
 use super::touched::{PAGE, touched};
 use crate::{Doing, Error, Result};
+use eft_arena::docket;
 use eft_base::Random;
 use std::fs::{self, File};
 use std::ops::Range;
@@ -165,6 +166,17 @@ impl Memory {
         let mut head = vec![0; DURABLE_HEAD];
         self.bytes.read_exact_at(&mut head, arena.range.start).ok()?;
         Some(head)
+    }
+
+    /// Where the word lies that says which input runs, if there is one.
+    pub fn docket(&self) -> Option<u64> {
+        let arena = self.mappings.iter().find(|m| Part::Arena.holds(m))?;
+        Some(arena.range.start + docket::RUNNING_AT as u64)
+    }
+
+    /// Whether an input runs.
+    pub fn has_running(&self) -> bool {
+        self.durable_head().as_deref().is_some_and(docket::has_running)
     }
 
     /// A random byte of the frames above the end of the stack.

@@ -25,6 +25,12 @@ use tracee::Tracee;
 
 /// A server executes fewer instructions than this, one by one, before it breaks, so that it breaks within a turn.
 const STEPS_MAX: u64 = 3000;
+/// And from where an input begins: fewer than an input takes.
+const INPUT_STEPS_MAX: u64 = 500;
+/// One of so many failures is not put into an input.
+const INPUTS_OF: u64 = 4;
+/// How long a server is given for an input to come.
+const INPUT_PATIENCE: Duration = Duration::from_secs(1);
 /// How long it may sleep meanwhile. If it sleeps longer, it breaks where it sleeps.
 const PATIENCE: Duration = Duration::from_millis(300);
 /// How long it is held back by executing its instructions one by one. Beside busy processes one of them can take 50 ms, and a
@@ -210,8 +216,15 @@ fn flip(process: &Process, part: Part, random: &mut Random) -> Result<String> {
 fn at_a_random_instruction(process: &Process, kind: Kind, random: &mut Random) -> Result<Strike> {
     let memory = Memory::open(process.pid)?;
     let mut tracee = Tracee::seize(process.pid)?;
-    let steps = random.below(STEPS_MAX);
-    let done = tracee.step(steps, PATIENCE, HOLD)?;
+    let done = match memory.docket() {
+        // It looks for what an input leads to, and now and then for what happens between two.
+        Some(docket) if kind == Kind::Failure && random.below(INPUTS_OF) != 0 => {
+            let named = tracee.run_to_write(docket, INPUT_PATIENCE, || memory.has_running())?;
+            let steps = random.below(if named { INPUT_STEPS_MAX } else { STEPS_MAX });
+            tracee.step(steps, PATIENCE, HOLD)?
+        }
+        _ => tracee.step(random.below(STEPS_MAX), PATIENCE, HOLD)?,
+    };
     let (at, stack) = tracee.instruction_and_stack()?;
     let place = format!("at {}, {done} instructions on", memory.place(at));
     let (what, signal) = match kind {

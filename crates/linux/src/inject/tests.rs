@@ -1,6 +1,8 @@
 use super::*;
+use eft_arena::docket;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::Ordering;
 
 #[test]
 fn kinds_have_names_of_their_own() {
@@ -121,4 +123,42 @@ fn what_is_not_there_is_one_line() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(inject(child.id(), Kind::Abort, &mut Random::new(7)).is_err(), "it has ended");
+}
+
+/// A process that works now and then, and says so in the memory in which a server names the input that runs.
+fn named_now_and_then() -> i32 {
+    let memory = crate::memory::create("eft-arena-test", 1 << 16).unwrap();
+    let arena = crate::memory::map(&memory, true).unwrap();
+    arena.write(0, &[1]).unwrap();
+    // SAFETY: the child computes, and makes no call.
+    match unsafe { libc::fork() } {
+        0 => {
+            let running = arena.atomic_u64(docket::RUNNING_AT).unwrap();
+            let work = |turns| (0..turns).for_each(|n| _ = std::hint::black_box(n));
+            loop {
+                running.store(7, Ordering::Relaxed);
+                work(2_000);
+                running.store(0, Ordering::Relaxed);
+                work(2_000_000);
+            }
+        }
+        child => child,
+    }
+}
+
+/// At a random instruction, one of a thousand would.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn most_failures_come_while_an_input_runs() {
+    let in_input = (0..12).filter(|seed| {
+        let child = named_now_and_then();
+        let strike = inject(child as u32, Kind::Failure, &mut Random::new(*seed)).unwrap();
+        let mut status = 0;
+        // SAFETY: plain call with a valid out pointer.
+        unsafe { libc::waitpid(child, &mut status, 0) };
+        assert_eq!(libc::WTERMSIG(status), libc::SIGSEGV, "seed {seed}: {}", strike.what);
+        strike.durable.as_deref().is_some_and(docket::has_running)
+    });
+    let in_input = in_input.count();
+    assert!((6..12).contains(&in_input), "{in_input} of 12");
 }

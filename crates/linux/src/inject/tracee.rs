@@ -14,6 +14,9 @@ pub const ENDLESS: &[u8] = &[0x00, 0x00, 0x00, 0x14];
 pub const WRITE_THROUGH_NULL: &[u8] = &[0x48, 0xc7, 0x04, 0x25, 0, 0, 0, 0, 0, 0, 0, 0];
 #[cfg(target_arch = "aarch64")]
 pub const WRITE_THROUGH_NULL: &[u8] = &[0x00, 0x00, 0x80, 0xd2, 0x00, 0x00, 0x00, 0xf9];
+/// In DR7: the first address is watched, for writes, eight bytes of it (Intel SDM, volume 3, 19.2.4).
+#[cfg(target_arch = "x86_64")]
+const WATCH_WRITES: u64 = 1 | 0b1001 << 16;
 /// Bytes of an instruction, or of most of one.
 pub const INSTRUCTION: u64 = 4;
 
@@ -131,6 +134,46 @@ impl Tracee {
             }
         }
         Ok(count)
+    }
+
+    /// Lets it run for at most `limit`, until it has just written to this word and it then `names` something. False: it has not,
+    /// or this machine cannot tell.
+    #[cfg(target_arch = "x86_64")]
+    pub fn run_to_write(&mut self, address: u64, limit: Duration, names: impl Fn() -> bool) -> Result<bool> {
+        if self
+            .set_debug_register(0, address)
+            .and_then(|()| self.set_debug_register(7, WATCH_WRITES))
+            .is_err()
+        {
+            return Ok(false);
+        }
+        let until = Instant::now() + limit;
+        let found = loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break false;
+            }
+            if self.go_on(libc::PTRACE_CONT, left)?.is_none() {
+                self.interrupt()?;
+                break false;
+            }
+            if names() {
+                break true;
+            }
+        };
+        self.set_debug_register(7, 0).doing("its debug registers")?;
+        Ok(found)
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    pub fn run_to_write(&mut self, _: u64, _: Duration, _: impl Fn() -> bool) -> Result<bool> {
+        Ok(false)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn set_debug_register(&mut self, n: usize, value: u64) -> std::io::Result<()> {
+        let at = std::mem::offset_of!(libc::user, u_debugreg) + n * size_of::<u64>();
+        request(libc::PTRACE_POKEUSER, self.pid, at, value as usize)
     }
 
     /// Ends a step that was begun before a sleep: it has become a SIGTRAP, which would kill the process after its
