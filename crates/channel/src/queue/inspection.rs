@@ -64,13 +64,36 @@ impl Inspection {
 
     /// The messages from the reader's published position on, in order. Exact only while neither side is at work.
     pub fn waiting(&self) -> impl Iterator<Item = Message> {
+        self.waiting_behind(0)
+    }
+
+    /// The same without so many of the first ones.
+    pub fn waiting_behind(&self, count: usize) -> impl Iterator<Item = Message> {
         let head = self.consumed.0.load(Ordering::Acquire);
-        (0..self.lines.len() as u64).map_while(move |ahead| {
-            let at = head.wrapping_add(ahead);
-            let line = &self.lines[at as usize & (self.lines.len() - 1)];
-            let written = line.sequence.load(Ordering::Acquire) == mark(at.wrapping_add(1));
-            written.then(|| line.message())
-        })
+        (count..self.lines.len()).map_while(move |ahead| self.written_at(head, ahead).map(Line::message))
+    }
+
+    /// How many messages wait. Exact only while neither side is at work.
+    pub fn count(&self) -> usize {
+        let head = self.consumed.0.load(Ordering::Acquire);
+        let (mut waiting, mut free) = (0, self.lines.len());
+        // All that are written lie before all that are not.
+        while waiting < free {
+            let middle = waiting + (free - waiting) / 2;
+            match self.written_at(head, middle) {
+                Some(_) => waiting = middle + 1,
+                None => free = middle,
+            }
+        }
+        waiting
+    }
+
+    /// The line so far behind a position, if there is a message in it.
+    fn written_at(&self, head: u64, behind: usize) -> Option<&Line> {
+        let at = head.wrapping_add(behind as u64);
+        let line = &self.lines[at as usize & (self.lines.len() - 1)];
+        let is_written = line.sequence.load(Ordering::Acquire) == mark(at.wrapping_add(1));
+        is_written.then_some(line)
     }
 }
 

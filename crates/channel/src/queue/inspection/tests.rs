@@ -43,13 +43,17 @@ fn what_waits_is_all_that_was_written_and_not_taken() {
         }
         let waiting: Vec<u64> = inspection.waiting().map(|message| message[0]).collect();
         assert_eq!(waiting, (round * 7..round * 7 + 7).collect::<Vec<_>>());
+        assert_eq!(inspection.count(), 7);
+        let behind: Vec<u64> = inspection.waiting_behind(5).map(|message| message[0]).collect();
+        assert_eq!(behind, [round * 7 + 5, round * 7 + 6]);
         while consumer.pop().is_some() {}
         consumer.publish();
-        assert_eq!(inspection.waiting().count(), 0);
+        assert_eq!((inspection.waiting().count(), inspection.count()), (0, 0));
     }
     // A full ring ends.
     (0..8).for_each(|n| producer.push(&[n; 7]).unwrap());
-    assert_eq!(inspection.waiting().count(), 8);
+    assert_eq!((inspection.waiting().count(), inspection.count()), (8, 8));
+    assert_eq!(inspection.waiting_behind(8).count(), 0);
 }
 
 #[test]
