@@ -22,6 +22,29 @@ pub struct WireFrame {
     pub checksum_ok: bool,
 }
 
+/// Memory of frames that were received, for frames that are sent: it is not cleared, so that a long one need not be.
+#[derive(Clone, Default)]
+pub struct Spare(Rc<RefCell<Vec<Vec<u8>>>>);
+
+/// Shorter ones are not worth it, and so many are enough.
+const LONG: usize = 4096;
+const SPARE_MAX: usize = 128;
+
+impl Spare {
+    fn take(&self, len: usize) -> Vec<u8> {
+        let mut bytes = if len < LONG { None } else { self.0.borrow_mut().pop() }.unwrap_or_default();
+        bytes.resize(len, 0);
+        bytes
+    }
+
+    fn give(&self, bytes: Vec<u8>) {
+        let mut all = self.0.borrow_mut();
+        if bytes.len() >= LONG && all.len() < SPARE_MAX {
+            all.push(bytes);
+        }
+    }
+}
+
 /// What a device and the wire share.
 pub struct End {
     pub info: DeviceInfo,
@@ -29,6 +52,8 @@ pub struct End {
     pub incoming: VecDeque<WireFrame>,
     /// Frames that the device holds before it blocks.
     pub depth: usize,
+    /// The same of both ends.
+    pub spare: Spare,
 }
 
 /// The driver's handle on an [`End`].
@@ -46,11 +71,15 @@ impl Device for SimDevice {
             return Err(DeviceError::WouldBlock);
         }
         let d = frame.descriptor;
-        let mut bytes = d.header[..d.header_len as usize].to_vec();
-        for r in &d.payload[..d.payload_count as usize] {
-            let start = bytes.len();
-            bytes.resize(start + r.len as usize, 0);
-            frame.memory.read(*r, &mut bytes[start..]).ok_or(DeviceError::Failed(14))?;
+        let (header, payload) = (&d.header[..d.header_len as usize], &d.payload[..d.payload_count as usize]);
+        let len = header.len() + payload.iter().map(|r| r.len as usize).sum::<usize>();
+        let mut bytes = end.spare.take(len);
+        bytes[..header.len()].copy_from_slice(header);
+        let mut rest = &mut bytes[header.len()..];
+        for r in payload {
+            let (part, behind) = rest.split_at_mut(r.len as usize);
+            frame.memory.read(*r, part).ok_or(DeviceError::Failed(14))?;
+            rest = behind;
         }
         if d.flags & FRAME_CHECKSUM != 0 && d.segment_size == 0 {
             let start = d.checksum_start as usize;
@@ -72,10 +101,12 @@ impl Device for SimDevice {
         if !pool.write(slot, 0, &frame.bytes) {
             return Err(DeviceError::Failed(90));
         }
-        Ok(ReceivedFrame {
+        let received = ReceivedFrame {
             len: frame.bytes.len() as u32,
             checksum_ok: frame.checksum_ok,
             segment_size: frame.segment_size,
-        })
+        };
+        end.spare.give(frame.bytes);
+        Ok(received)
     }
 }

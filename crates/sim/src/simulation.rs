@@ -1,15 +1,16 @@
 //! The schedule: which server runs next, when time passes, which server dies. All of it follows from the seed.
 
 mod deaths;
+mod settings;
+
+pub use settings::Settings;
 
 use crate::application::Application;
-use crate::device::End;
+use crate::device::{End, Spare};
 use crate::hostile::{self, Hostile};
-use crate::link::{Conditions, Link};
-use crate::sizes::Sizes;
+use crate::link::Link;
 use crate::stack::{HOSTILE, Shape, Stack};
 use eft_base::{Cidr, Endpoint, Instant, MacAddress, Random};
-use eft_channel::socket::Geometry;
 use eft_component::DeviceInfo;
 use eft_component::fault::Fault;
 use eft_control::accusation::Verdict;
@@ -95,72 +96,18 @@ pub struct Simulation {
     trace: VecDeque<String>,
 }
 
-/// Everything that a simulation is made of besides its seed.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    pub conditions: Conditions,
-    pub faults: Faults,
-    pub topology: String,
-    /// Settings of tcp and udp, as `eft up` has them.
-    pub transport: Vec<(&'static str, &'static str)>,
-    /// pf.conf text for both stacks.
-    pub rules: String,
-    pub geometry: Geometry,
-    pub sizes: Sizes,
-    pub device: DeviceInfo,
-    /// Record ip, the filter, tcp and udp for the replay oracle.
-    pub record: bool,
-    /// Bytes of calls after which a recording is full.
-    pub record_max: usize,
-    /// The stacks have IPv6 addresses as well, and speak to each other by these.
-    pub ipv6: bool,
-    /// Beside the program whose streams are compared, each stack has a hostile one.
-    pub hostile: bool,
-}
-
-impl Settings {
-    /// The address by which a side is spoken to.
-    pub fn address(&self, side: usize) -> Cidr {
-        if self.ipv6 { address6(side) } else { address(side) }
-    }
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings {
-            conditions: Conditions::default(),
-            faults: Faults::default(),
-            topology: include_str!("../../../topologies/default.toml").to_string(),
-            rules: "block all\npass proto { icmp icmp6 }\npass proto { tcp udp } keep state\n".to_string(),
-            transport: Vec::new(),
-            geometry: Geometry { slots: 32, send_len: 1 << 18, receive_len: 1 << 18 },
-            sizes: Sizes::default(),
-            device: DeviceInfo {
-                mac: MacAddress::default(),
-                mtu: 1500,
-                up: true,
-                checksum: true,
-                segment_max: 60000,
-                datagrams: true,
-            },
-            record: false,
-            record_max: usize::MAX,
-            ipv6: false,
-            hostile: false,
-        }
-    }
-}
-
 impl Simulation {
     pub fn new(seed: u64, settings: Settings) -> Simulation {
         DEATHS_ARE_NO_NEWS.call_once(say_nothing_of_fuses);
         let now = Instant::from_millis(1000);
+        let spare = Spare::default();
         let ends = [0, 1].map(|side| {
             Rc::new(RefCell::new(End {
                 info: DeviceInfo { mac: MacAddress([2, 0, 0, 0, 0, side as u8 + 1]), ..settings.device },
                 outgoing: VecDeque::new(),
                 incoming: VecDeque::new(),
                 depth: 64,
+                spare: spare.clone(),
             }))
         });
         let stack = |side: usize| {
@@ -177,6 +124,7 @@ impl Simulation {
                 seed: seed.wrapping_mul(2) + side as u64,
                 record: settings.record.then_some(settings.record_max),
                 hostile: settings.hostile,
+                is_lasting: settings.is_lasting,
             };
             Stack::new(now, shape, ends[side].clone())
         };

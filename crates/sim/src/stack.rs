@@ -56,6 +56,8 @@ pub struct Shape {
     pub sizes: Sizes,
     /// There is a second domain, of an enemy.
     pub hostile: bool,
+    /// No server dies in the middle of a turn.
+    pub is_lasting: bool,
     pub seed: u64,
     /// Record each life of ip, the filter, tcp and udp, up to so many bytes of calls.
     pub record: Option<usize>,

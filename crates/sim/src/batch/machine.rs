@@ -12,10 +12,9 @@ use crate::hardware::{Clock, Costs, Pipeline, Thread, Work};
 /// `W`: what happens outside of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Event<W> {
-    /// The thread's present occupation ends, if its version is still the same.
+    /// The thread's present occupation ends.
     Ends {
         thread: usize,
-        version: u64,
     },
     Woken {
         thread: usize,
@@ -51,6 +50,8 @@ enum Doing<O> {
 struct Place<O> {
     thread: Thread,
     core: usize,
+    /// The place of the core's other thread, if that has servers, too.
+    sibling: Option<usize>,
     doing: Doing<O>,
     servers: Vec<Server>,
     /// Index in `servers` of the server that has the thread.
@@ -60,6 +61,8 @@ struct Place<O> {
     debt: Work,
     /// Until when the accounts have its time.
     accounted_ps: u64,
+    /// When its present occupation ends, and the number of this event.
+    ends: Option<(u64, u64)>,
 }
 
 impl<O> Place<O> {
@@ -67,12 +70,14 @@ impl<O> Place<O> {
         Self {
             thread: Thread::new(clock),
             core,
+            sibling: None,
             doing: Doing::Asleep,
             servers: Vec::new(),
             current: 0,
             quantum_ends_ps: 0,
             debt: Work::default(),
             accounted_ps: 0,
+            ends: None,
         }
     }
 }
@@ -96,6 +101,7 @@ pub struct Tally {
 /// `W`: events of the world around it; `O`: a batch's results.
 pub struct Machine<W, O> {
     pub now_ps: u64,
+    /// Events of the machine and of the world, but those that end what threads do.
     queue: BinaryHeap<Reverse<(u64, u64, Event<W>)>>,
     count: u64,
     places: Vec<Place<O>>,
@@ -123,6 +129,10 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
             places[at].servers.push(server);
             home[server as usize] = at;
         }
+        let cores: Vec<usize> = places.iter().map(|place| place.core).collect();
+        for (number, place) in places.iter_mut().enumerate() {
+            place.sibling = (0..cores.len()).find(|other| *other != number && cores[*other] == place.core);
+        }
         Self {
             now_ps: 0,
             queue: BinaryHeap::new(),
@@ -142,12 +152,18 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
     }
 
     pub fn next(&mut self, end_ps: u64) -> Option<Event<W>> {
-        let Reverse((at_ps, ..)) = self.queue.peek()?;
-        self.now_ps = end_ps.min(*at_ps);
-        if *at_ps >= end_ps {
+        let queued = self.queue.peek().map(|Reverse((at_ps, number, _))| (*at_ps, *number));
+        let ends = |(thread, place): (usize, &Place<O>)| place.ends.map(|ends| (ends, thread));
+        let ended = self.places.iter().enumerate().filter_map(ends).min();
+        let ended = ended.filter(|(ends, _)| queued.is_none_or(|queued| *ends < queued));
+        let (at_ps, _) = ended.map(|(ends, _)| ends).or(queued)?;
+        self.now_ps = end_ps.min(at_ps);
+        if at_ps >= end_ps {
             return None;
         }
-        self.queue.pop().map(|Reverse((_, _, event))| event)
+        let Some((_, thread)) = ended else { return self.queue.pop().map(|Reverse((_, _, event))| event) };
+        self.places[thread].ends = None;
+        Some(Event::Ends { thread })
     }
 
     pub fn busy_ps(&self, server: Server) -> u64 {
@@ -163,17 +179,13 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
         self.places[place].servers.len() > 1
     }
 
-    fn sibling(&self, place: usize) -> Option<usize> {
-        (0..self.places.len()).find(|p| *p != place && self.places[*p].core == self.places[place].core)
-    }
-
     fn sibling_pipeline(&self, place: usize) -> Pipeline {
-        self.sibling(place).map(|s| self.places[s].thread.pipeline).unwrap_or_default()
+        self.places[place].sibling.map(|s| self.places[s].thread.pipeline).unwrap_or_default()
     }
 
     /// Adapts the sibling's pace.
     fn repace_sibling(&mut self, place: usize) {
-        let Some(sibling) = self.sibling(place) else { return };
+        let Some(sibling) = self.places[place].sibling else { return };
         if self.places[sibling].thread.is_busy() {
             let pipeline = self.places[place].thread.pipeline;
             let end = self.places[sibling].thread.repace(self.now_ps, pipeline);
@@ -181,9 +193,10 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
         }
     }
 
+    /// The thread's occupation ends then, and not when it was to end before.
     fn announce(&mut self, place: usize, end_ps: u64) {
-        let version = self.places[place].thread.version;
-        self.at(end_ps, Event::Ends { thread: place, version });
+        self.count += 1;
+        self.places[place].ends = Some((end_ps, self.count));
     }
 
     fn occupy(&mut self, place: usize, doing: Doing<O>, work: Work) {
@@ -263,7 +276,7 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
     }
 
     fn wake(&mut self, costs: &Costs, place: usize) {
-        let sibling_runs = self.sibling(place).is_some_and(|s| self.places[s].thread.is_busy());
+        let sibling_runs = self.places[place].sibling.is_some_and(|s| self.places[s].thread.is_busy());
         let (exit_ps, cold_ps) = match self.places[place].servers[..] {
             _ if sibling_runs => (costs.thread_exit_ps, 0),
             [Server::Front] => (costs.front_exit_ps, costs.front_cold_ps),
@@ -284,16 +297,13 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
     }
 
     /// The thread's occupation has ended: returns a batch's server and results.
-    pub fn ended(&mut self, place: usize, version: u64) -> Option<(Server, O)> {
-        if self.places[place].thread.version != version {
-            return None;
-        }
+    pub fn ended(&mut self, place: usize) -> (Server, O) {
         let p = &mut self.places[place];
         let out = match &mut p.doing {
             Doing::Batch(out) => std::mem::take(out),
             _ => O::default(),
         };
-        Some((p.servers[p.current], out))
+        (p.servers[p.current], out)
     }
 
     /// Begins what the thread does next; `serve` returns a batch's cost and results. Returns who goes to sleep.

@@ -11,7 +11,7 @@ use super::network::Wire;
 use super::profile::Profile;
 use super::servers::{Message, SERVERS, SERVERS_MAX, Server, Target, Turn, serve};
 use super::transport::Streams;
-use crate::hardware::{Clock, PS_PER_MS, Work};
+use crate::hardware::{Clock, PS_PER_MS};
 
 /// Where a server runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,14 +91,6 @@ enum Outside {
     Piece { stream: usize, wait: u64 },
 }
 
-/// What leaves a server at the end of a batch: messages, and timers of tcp's streams.
-#[derive(Debug, Default)]
-struct Said {
-    messages: Vec<(Target, Message)>,
-    waits: Vec<(usize, u64)>,
-    owed: Work,
-}
-
 /// What crossed the wire.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sent {
@@ -110,13 +102,16 @@ struct Sent {
 struct World<'a> {
     profile: &'a Profile,
     sent: Sent,
-    machine: Machine<Outside, Said>,
+    machine: Machine<Outside, Turn>,
     inbox: Inbox<Message>,
     streams: Streams,
     wire: Wire,
     /// Acknowledgements on their way, in the order in which they come.
     coming: VecDeque<Vec<(usize, u64)>>,
     random: Random,
+    /// Memory of turns that are over, and of the messages that a turn takes.
+    spare: Vec<Turn>,
+    taken: Vec<Message>,
 }
 
 impl World<'_> {
@@ -127,7 +122,7 @@ impl World<'_> {
 
     fn handle(&mut self, event: Event<Outside>) {
         match event {
-            Event::Ends { thread, version } => self.ended(thread, version),
+            Event::Ends { thread } => self.ended(thread),
             Event::Woken { thread } => self.machine.woken(&self.profile.costs, thread),
             Event::Interrupt => self.machine.interrupt(&self.profile.costs),
             Event::World(outside) => self.happened(outside),
@@ -191,17 +186,17 @@ impl World<'_> {
         }
     }
 
-    fn ended(&mut self, thread: usize, version: u64) {
-        let Some((from, out)) = self.machine.ended(thread, version) else { return };
-        self.machine.owe(from, out.owed);
+    fn ended(&mut self, thread: usize) {
+        let (from, mut turn) = self.machine.ended(thread);
+        self.machine.owe(from, turn.owed);
         if from == Server::Tcp {
             self.streams.end_turn();
         }
-        for (stream, wait) in out.waits {
+        for (stream, wait) in turn.waits.drain(..) {
             let at = self.machine.now_ps + self.streams.patience_ps(stream);
             self.machine.at(at, Event::World(Outside::Piece { stream, wait }));
         }
-        for (to, message) in out.messages {
+        for (to, message) in turn.out.drain(..) {
             match (to, message) {
                 (Target::Server(to), _) => self.deliver(Some(from), to, message),
                 // A program that waited for room in its ring gets it at once.
@@ -220,24 +215,23 @@ impl World<'_> {
                 _ => {}
             }
         }
+        self.spare.extend(turn.has_memory().then_some(turn));
+        self.go_on(thread);
+    }
+
+    fn go_on(&mut self, thread: usize) {
         self.streams.now_ps = self.machine.now_ps;
         let (profile, streams) = (self.profile, &mut self.streams);
+        let (spare, taken) = (&mut self.spare, &mut self.taken);
         let inbox = RefCell::new(&mut self.inbox);
         let has_work = |server: Server| !inbox.borrow().is_empty(server);
         self.machine.go_on(&profile.costs, thread, has_work, |server| {
-            let is_write =
-                |message: &Message| server == Server::Tcp && matches!(message, Message::Write { .. });
             // A call is a message like others.
             let marks = if profile.call.is_some() { profile.batch_max } else { usize::MAX };
-            let taken = inbox.borrow_mut().take(server, profile.batch_max, marks, is_write);
-            let (messages, mut turn) = (taken.len(), Turn::default());
-            serve(profile, streams, server, taken.into_iter(), &mut turn);
-            Batch {
-                work: turn.work,
-                copying: turn.copying,
-                messages,
-                out: Said { messages: turn.out, waits: turn.waits, owed: turn.owed },
-            }
+            inbox.borrow_mut().take(server, profile.batch_max, marks, taken);
+            let (messages, mut turn) = (taken.len(), spare.pop().unwrap_or_default().anew());
+            serve(profile, streams, server, taken.drain(..), &mut turn);
+            Batch { work: turn.work, copying: turn.copying, messages, out: turn }
         });
     }
 }
@@ -259,6 +253,8 @@ pub fn run_for(profile: &Profile, setting: &Setting, seed: u64, span: Span) -> O
         wire: Wire::new(profile.network, profile.maximum_segment, profile.streams),
         coming: VecDeque::new(),
         random: Random::new(seed),
+        spare: Vec::new(),
+        taken: Vec::new(),
     };
     for stream in 0..profile.streams {
         let at = world.random.below(PS_PER_MS);

@@ -1,5 +1,6 @@
 //! The servers, their messages to each other, and a message's cost and effects.
 
+use super::inbox::Queued;
 use super::profile::{Messages, Profile};
 pub use super::server::{SERVERS, SERVERS_MAX, Server, TCPS};
 use super::transport::Streams;
@@ -54,6 +55,12 @@ impl Message {
     }
 }
 
+impl Queued for Message {
+    fn is_write(&self) -> bool {
+        matches!(self, Self::Write { .. })
+    }
+}
+
 /// A batch's cost, and what leaves the server when it ends.
 #[derive(Debug, Default)]
 pub struct Turn {
@@ -66,6 +73,19 @@ pub struct Turn {
     /// tcp's streams that may have something to send.
     touched: Vec<usize>,
     pub waits: Waits,
+}
+
+impl Turn {
+    /// Nothing, with the memory of one that is over.
+    pub fn anew(mut self) -> Self {
+        self.out.clear();
+        self.waits.clear();
+        Self { work: Work::default(), copying: Work::default(), owed: Work::default(), ..self }
+    }
+
+    pub fn has_memory(&self) -> bool {
+        self.out.capacity() > 0
+    }
 }
 
 /// The work for `bytes`.
@@ -192,16 +212,12 @@ fn read_ring(profile: &Profile, streams: &mut Streams, stream: usize, turn: &mut
 }
 
 fn send_touched(profile: &Profile, streams: &mut Streams, turn: &mut Turn) {
-    for stream in std::mem::take(&mut turn.touched) {
-        send(profile, stream, streams.emit(profile, stream), turn);
+    for stream in turn.touched.drain(..) {
+        for bytes in streams.emit(profile, stream) {
+            turn.owed += profile.tcp.segment;
+            turn.out.push((Target::Server(Server::Ip), Message::Segment { stream, bytes }));
+        }
         turn.waits.extend(streams.begins_to_wait(profile, stream).map(|wait| (stream, wait)));
-    }
-}
-
-fn send(profile: &Profile, stream: usize, segments: Vec<u64>, turn: &mut Turn) {
-    for bytes in segments {
-        turn.owed += profile.tcp.segment;
-        turn.out.push((Target::Server(Server::Ip), Message::Segment { stream, bytes }));
     }
 }
 

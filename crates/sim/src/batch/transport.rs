@@ -35,6 +35,8 @@ struct Stream {
 
 pub struct Streams {
     all: Vec<Stream>,
+    /// Those that the present turn gives bytes back to.
+    freed: Vec<usize>,
     /// When the present turn began.
     pub now_ps: u64,
     pub acknowledged_bytes: u64,
@@ -43,7 +45,7 @@ pub struct Streams {
 impl Streams {
     pub fn new(profile: &Profile) -> Self {
         let fresh = Stream { window: profile.initial_window_bytes, ..Stream::default() };
-        Self { all: vec![fresh; profile.streams], now_ps: 0, acknowledged_bytes: 0 }
+        Self { all: vec![fresh; profile.streams], freed: Vec::new(), now_ps: 0, acknowledged_bytes: 0 }
     }
 
     /// A new connection takes the place of one that is over.
@@ -88,6 +90,9 @@ impl Streams {
         state.in_flight -= bytes;
         state.measure(now_ps);
         state.kept -= bytes;
+        if state.freed == 0 {
+            self.freed.push(stream);
+        }
         state.freed += bytes;
         state.window = (state.window + bytes).min(profile.window_bytes);
         self.acknowledged_bytes += bytes;
@@ -100,7 +105,7 @@ impl Streams {
 
     /// A turn of tcp ends: programs see its effects.
     pub fn end_turn(&mut self) {
-        self.all.iter_mut().for_each(|state| state.freed = 0);
+        self.freed.drain(..).for_each(|stream| self.all[stream].freed = 0);
     }
 
     pub fn count(&self) -> usize {
@@ -131,9 +136,10 @@ impl Streams {
     }
 
     /// Segments that may be sent now, by the rules of eft's tcp.
-    pub fn emit(&mut self, profile: &Profile, stream: usize) -> Vec<u64> {
-        let (now_ps, state, mut segments) = (self.now_ps, &mut self.all[stream], Vec::new());
-        while let Some(bytes) = state.next_segment(profile) {
+    pub fn emit(&mut self, profile: &Profile, stream: usize) -> impl Iterator<Item = u64> {
+        let (now_ps, state) = (self.now_ps, &mut self.all[stream]);
+        std::iter::from_fn(move || {
+            let bytes = state.next_segment(profile)?;
             state.unsent -= bytes;
             state.in_flight += bytes;
             state.sent += bytes;
@@ -141,9 +147,8 @@ impl Streams {
             if !bytes.is_multiple_of(profile.maximum_segment) {
                 state.small_end = state.sent;
             }
-            segments.push(bytes);
-        }
-        segments
+            Some(bytes)
+        })
     }
 }
 

@@ -20,6 +20,14 @@ impl Work {
     pub fn cycles(cycles: u64) -> Self {
         Self { cycles, stall_ps: 0 }
     }
+
+    /// What this is more than another one; none where it is less.
+    pub fn beyond(self, less: Self) -> Self {
+        Self {
+            cycles: self.cycles.saturating_sub(less.cycles),
+            stall_ps: self.stall_ps.saturating_sub(less.stall_ps),
+        }
+    }
 }
 
 impl Add for Work {

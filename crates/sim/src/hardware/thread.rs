@@ -27,8 +27,6 @@ pub struct Thread {
     /// `None`: it sleeps or wakes up.
     begun_ps: Option<u64>,
     busy_ps: u64,
-    /// Counts changes, so that an announced end that has changed since is recognised.
-    pub version: u64,
 }
 
 impl Thread {
@@ -41,7 +39,6 @@ impl Thread {
             pipeline: Pipeline::default(),
             begun_ps: None,
             busy_ps: 0,
-            version: 0,
         }
     }
 
@@ -93,7 +90,6 @@ impl Thread {
 
     fn settle(&mut self, now_ps: u64, sibling: Pipeline) -> u64 {
         self.pace = PACE_ONE + self.pipeline.compute * sibling.compute / PACE_ONE;
-        self.version += 1;
         now_ps + (self.left_ps * self.pace).div_ceil(PACE_ONE)
     }
 
@@ -101,7 +97,6 @@ impl Thread {
     pub fn rest(&mut self, now_ps: u64) {
         self.busy_ps += self.begun_ps.take().map_or(0, |begun| now_ps - begun);
         self.pipeline = Pipeline::default();
-        self.version += 1;
     }
 
     /// Time spent awake until now.

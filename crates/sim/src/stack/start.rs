@@ -192,8 +192,10 @@ impl Stack {
         };
         let now = self.surroundings.now;
         let burning = Arc::new(Burning(self.members[i].fuse.clone(), self.poison.clone()));
+        let is_lasting = self.shape.is_lasting;
         let observed = |(domain, pool, arena): (_, _, &Arena)| {
-            (domain, pool, arena.clone().observed_by(burning.clone()))
+            let arena = arena.clone();
+            (domain, pool, if is_lasting { arena } else { arena.observed_by(burning.clone()) })
         };
         let domains: Vec<_> = self.domains().map(observed).collect();
         self.call(i, |node, _| {

@@ -2,6 +2,7 @@
 
 use super::Stack;
 use eft_base::{Instant, PacketRef};
+use eft_channel::queue::Inspection;
 use eft_channel::status::Status;
 use eft_messages::{ComponentId, Encoded, Role};
 
@@ -13,6 +14,18 @@ impl Stack {
     ) -> impl Iterator<Item = (ComponentId, impl Iterator<Item = Encoded>)> {
         let own = self.numbers.iter().filter(move |n| n.reader == reader);
         own.filter_map(|n| Some((n.writer, n.queue.as_ref()?.waiting())))
+    }
+
+    /// How many messages wait for a server.
+    pub fn queued(&self, reader: ComponentId) -> usize {
+        let own = self.numbers.iter().filter(|n| n.reader == reader);
+        own.filter_map(|n| n.queue.as_ref()).map(Inspection::count).sum()
+    }
+
+    /// The queue from one server to another.
+    pub fn queue(&self, writer: ComponentId, reader: ComponentId) -> Option<&Inspection> {
+        let own = self.numbers.iter().filter(|n| (n.writer, n.reader) == (writer, reader));
+        own.filter_map(|n| n.queue.as_ref()).next()
     }
 
     /// The first bytes of a packet in a server's pool. `None`: it has not so many.

@@ -136,11 +136,11 @@ pub fn charge(profile: &Profile, stack: &Stack, server: Server, frames: usize, b
     charge
 }
 
-/// Segments that a tcp has given to ip, and ip has not taken.
-pub fn segments_waiting(stack: &Stack, tcp: ComponentId) -> u64 {
-    let queues = stack.waiting(ComponentId::IP).filter(|(from, _)| *from == tcp);
+/// Segments that a tcp has given to ip, and ip has not taken, behind so many messages.
+pub fn segments_waiting(stack: &Stack, tcp: ComponentId, behind: usize) -> u64 {
+    let lines = stack.queue(tcp, ComponentId::IP).into_iter().flat_map(|queue| queue.waiting_behind(behind));
     let is_segment = |line: &Encoded| matches!(TransportToIp::decode(line), Some(TransportToIp::Send { .. }));
-    queues.flat_map(|(_, lines)| lines).filter(is_segment).count() as u64
+    lines.filter(is_segment).count() as u64
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! sleeps, wakes and switches as it does for batches; programs only move cursors, and no payload is read. The peer is a
 //! stack of the same servers whose turns take no time, and which polls as often as its interrupts let it.
 
+pub mod bulk;
 pub mod charge;
 pub mod check;
 pub mod frame;

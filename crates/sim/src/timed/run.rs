@@ -5,9 +5,11 @@ use std::time::Duration;
 use eft_channel::socket::{Geometry, Opt, flag};
 use eft_component::DeviceInfo;
 
+use super::bulk::{Bulk, Event, World};
 use super::peer::Peer;
 use super::programs::Programs;
-use super::world::{Outside, Rest, World};
+use super::servers::Servers;
+use super::world::Rest;
 use crate::batch::machine::Machine;
 use crate::batch::run::{Outcome, Reading, Span, outcome};
 use crate::batch::servers::SERVERS;
@@ -64,6 +66,7 @@ fn connected(profile: &Profile, seed: u64) -> Simulation {
             receive_len: profile.window_bytes.next_power_of_two() as usize,
         },
         device: DeviceInfo { segment_max: profile.segment_bytes as u32, ..Settings::default().device },
+        is_lasting: true,
         ..Settings::default()
     };
     let mut simulation = Simulation::new(seed, settings);
@@ -105,10 +108,11 @@ pub fn world<'a>(profile: &'a Profile, setting: &Setting, seed: u64) -> World<'a
     let scale = scale.map_or(0, |page| page.info().send_scale);
     let peer = Peer::new(other, other_end, read_by, (profile.window_bytes, scale));
     let seats = setting.seats.map(|seat| (seat.core, seat.thread, seat.clock));
-    let rest = Rest::new(profile, (stack, end), programs, peer, base, seed);
+    let of = (Servers::new(stack, base), end);
+    let rest = Rest::new(profile, of, Bulk::new(programs, peer), seed);
     let mut world = World { machine: Machine::new(&seats, profile.polling), rest };
     for stream in 0..profile.streams {
-        world.after(PS_PER_MS, Outside::Program { stream });
+        world.after(PS_PER_MS, Event::Program { stream });
     }
     world
 }
@@ -122,14 +126,12 @@ pub fn run(profile: &Profile, setting: &Setting, seed: u64, span: Span) -> Outco
 }
 
 pub fn advance(world: &mut World, until_ps: u64) -> Reading {
-    while let Some(event) = world.machine.next(until_ps) {
-        world.handle(event);
-    }
+    world.advance(until_ps);
     Reading {
-        bytes: world.rest.programs.acknowledged(&world.rest.servers.stack),
+        bytes: world.rest.load.programs.acknowledged(&world.rest.servers.stack),
         sent_bytes: world.rest.sent_bytes,
         segments: world.rest.sent_segments,
-        acknowledgements: world.rest.acknowledgements,
+        acknowledgements: world.rest.received_frames,
         busy_ps: SERVERS.map(|server| world.machine.busy_ps(server)),
         tally: world.machine.tally,
     }

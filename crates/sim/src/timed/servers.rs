@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use eft_base::Instant;
 
-use super::charge::{Taken, component, on_the_way, segments_waiting};
+use super::charge::{Taken, component, on_the_way};
 use crate::batch::servers::{SERVERS_MAX, Server};
 use crate::hardware::PS_PER_NS;
 use crate::stack::Stack;
@@ -55,18 +55,15 @@ impl Servers {
     }
 
     /// Executes a turn at its end. What has come since it began waits for the next. tcp sends after each message, unless it `flushes`.
-    /// Returns how many segments it has sent.
-    pub fn execute(&mut self, server: Server, taken: &Taken, now_ps: u64, flushes: bool) -> u64 {
-        let Some(component) = component(server) else { return 0 };
-        let is_tcp = server.kind() == Server::Tcp;
-        let (now, waited) = (self.now(now_ps), segments_waiting(&self.stack, component));
+    pub fn execute(&mut self, server: Server, taken: &Taken, now_ps: u64, flushes: bool) {
+        let Some(component) = component(server) else { return };
+        let now = self.now(now_ps);
         self.stack.wake(component);
-        if is_tcp && !flushes {
+        if server.kind() == Server::Tcp && !flushes {
             taken.one_by_one().for_each(|one| self.stack.step(now, component, one));
         } else {
             self.stack.step(now, component, taken);
         }
-        if is_tcp { segments_waiting(&self.stack, component) - waited } else { 0 }
     }
 
     /// A server announces that it sleeps, and polls once more; whether it does sleep.

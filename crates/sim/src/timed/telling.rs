@@ -40,8 +40,7 @@ pub fn costs_calls<W: Ord + Copy, O: Default>(
 
 /// Messages in a server's queues.
 pub fn queued(stack: &Stack, server: Server) -> u64 {
-    let queues = component(server).into_iter().flat_map(|component| stack.waiting(component));
-    queues.map(|(_, lines)| lines.count() as u64).sum()
+    component(server).map_or(0, |component| stack.queued(component)) as u64
 }
 
 /// Tells the machine which servers have work `now` and had none `before`; one that sleeps only if its doorbell was rung.

@@ -1,105 +1,99 @@
-//! When each server runs, the costs of its turns, and the traffic on the wire.
+//! When each server runs, the costs of its turns, and the traffic to the other end, whatever [programs](Workload) do.
+
+mod workload;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use eft_base::Instant;
 use eft_base::random::Random;
-use eft_base::{Instant, SocketId};
-use eft_component::transport::Effect as RecordedEvent;
+use eft_channel::queue::Inspection;
+use eft_messages::ComponentId;
 
-use super::charge::{Taken, charge, component, times};
+use super::charge::{Taken, charge, component};
 use super::frame::payload;
-use super::peer::Peer;
-use super::programs::{Programs, Written};
 use super::servers::Servers;
 use super::telling::{Backlog, costs_calls, queued, tell};
 use crate::batch::Profile;
 use crate::batch::machine::{Batch, Event, Machine};
 use crate::batch::network::Wire;
-use crate::batch::servers::{Server, scaled};
+use crate::batch::servers::Server;
 use crate::device::{End, WireFrame};
 use crate::hardware::Work;
-use crate::node::Effect;
-use crate::stack::Stack;
 
-/// What happens outside of the machine.
+pub use workload::Workload;
+
+/// What happens outside of the machine. `E`: of the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Outside {
-    Program {
-        stream: usize,
-    },
-    /// The oldest frame on the wire is at the peer.
+pub enum Outside<E> {
+    Workload(E),
+    /// The oldest frame on the wire is at the other end.
     Arrived,
-    /// The peer takes the received frames.
+    /// The other end takes the received frames.
     Gathered,
     PeerDue,
-    /// The peer's response has arrived.
-    Answered,
     /// A server's deadline.
     Due {
         server: Server,
     },
 }
 
-/// What a turn executes at its end.
+/// What a turn executes at its end. `T`: what it has taken of programs.
 #[derive(Default)]
-pub struct Todo {
+pub struct Todo<T> {
     /// What waited when it began. None: the server only pays its debts.
     taken: Option<Taken>,
-    /// Of programs.
-    writes: usize,
-    /// Of the syscall server: programs' writes, and tcp's answers.
-    calls: (usize, usize),
+    pub programs: T,
 }
 
+/// A turn that begins.
+pub type Turn<W> = Batch<Todo<<W as Workload>::Taken>>;
+
 /// Everything but the machine.
-pub struct Rest<'a> {
+pub struct Rest<'a, W> {
     pub profile: &'a Profile,
     pub servers: Servers,
     end: Rc<RefCell<End>>,
-    pub programs: Programs,
-    pub peer: Peer,
+    pub load: W,
     wire: Wire,
     flying: VecDeque<WireFrame>,
-    coming: VecDeque<VecDeque<WireFrame>>,
+    /// The other end is to take what has arrived; and when it last did.
     is_gathering: bool,
+    gathered_ps: u64,
     peer_due_ps: Option<u64>,
     random: Random,
     pub sent_segments: u64,
     pub sent_bytes: u64,
-    pub acknowledgements: u64,
+    pub received_frames: u64,
 }
 
-pub struct World<'a> {
-    pub machine: Machine<Outside, Todo>,
-    pub rest: Rest<'a>,
+pub struct World<'a, W: Workload> {
+    pub machine: Machine<Outside<W::Event>, Todo<W::Taken>>,
+    pub rest: Rest<'a, W>,
 }
 
-impl<'a> Rest<'a> {
+impl<'a, W: Workload> Rest<'a, W> {
     pub fn new(
         profile: &'a Profile,
-        (stack, end): (Stack, Rc<RefCell<End>>),
-        programs: Programs,
-        peer: Peer,
-        base: Instant,
+        (servers, end): (Servers, Rc<RefCell<End>>),
+        load: W,
         seed: u64,
     ) -> Self {
         Self {
             profile,
-            servers: Servers::new(stack, base),
+            servers,
             end,
-            peer,
-            wire: Wire::new(profile.network, profile.maximum_segment, programs.count()),
-            programs,
+            load,
+            wire: Wire::new(profile.network, profile.maximum_segment, 0),
             flying: VecDeque::new(),
-            coming: VecDeque::new(),
             is_gathering: false,
+            gathered_ps: 0,
             peer_due_ps: None,
             random: Random::new(seed),
             sent_segments: 0,
             sent_bytes: 0,
-            acknowledgements: 0,
+            received_frames: 0,
         }
     }
 
@@ -109,11 +103,7 @@ impl<'a> Rest<'a> {
     }
 
     fn has_work(&self, server: Server, now_ps: u64) -> bool {
-        match component(server) {
-            Some(_) if server == Server::Tcp && !self.programs.unseen.is_empty() => true,
-            Some(_) => self.servers.has_work(server, now_ps),
-            None => server == Server::Front && !self.programs.calls.is_empty(),
-        }
+        self.load.has_work(server) || self.servers.has_work(server, now_ps)
     }
 
     fn received(&self) -> usize {
@@ -121,123 +111,115 @@ impl<'a> Rest<'a> {
     }
 
     /// The beginning of a turn: it takes what waits, within the budget.
-    fn begin(&self, server: Server) -> Batch<Todo> {
-        let budget = self.profile.batch_max;
-        let charge =
-            charge(self.profile, &self.servers.stack, server, self.servers.frames(self.received()), budget);
-        let mut batch = Batch {
+    fn begin(&self, server: Server) -> Turn<W> {
+        let (profile, stack) = (self.profile, &self.servers.stack);
+        let charge = charge(profile, stack, server, self.servers.frames(self.received()), profile.batch_max);
+        let mut turn = Batch {
             work: charge.work,
             copying: Work::default(),
             messages: charge.taken.messages(),
-            out: Todo { taken: Some(charge.taken), writes: 0, calls: (0, 0) },
+            out: Todo { taken: Some(charge.taken), programs: W::Taken::default() },
         };
-        match server {
-            Server::Front => {
-                let calls = &self.programs.calls;
-                batch.out.calls = (calls.writes.len().min(budget), calls.written.len().min(budget));
-                batch.messages = batch.out.calls.0 + batch.out.calls.1;
-                batch.work += times(self.profile.call.unwrap_or_default(), batch.messages as u64);
-            }
-            Server::Tcp => self.begin_writes(&mut batch),
-            _ => {}
-        }
-        batch
-    }
-
-    /// Writes that a turn of tcp begins with: a call is a message like others; in rings tcp sees all writes.
-    fn begin_writes(&self, batch: &mut Batch<Todo>) {
-        let count = if self.profile.call.is_some() { self.profile.batch_max } else { usize::MAX };
-        let writes = self.programs.unseen.len().min(count);
-        batch.out.writes = writes;
-        batch.copying = scaled(self.profile.copy_kib, self.programs.bytes(&self.servers.stack, writes));
-        let marks = self.programs.marks(writes);
-        batch.messages += marks;
-        batch.work += times(self.profile.write, marks as u64) + batch.copying;
+        self.load.begin(profile, stack, server, &mut turn);
+        turn
     }
 }
 
-impl World<'_> {
-    pub fn handle(&mut self, event: Event<Outside>) {
+impl<W: Workload> World<'_, W> {
+    pub fn handle(&mut self, event: Event<Outside<W::Event>>) {
         let costs = &self.rest.profile.costs;
         match event {
-            Event::Ends { thread, version } => self.ended(thread, version),
+            Event::Ends { thread } => self.ended(thread),
             Event::Woken { thread } => self.machine.woken(costs, thread),
             Event::Interrupt => self.machine.interrupt(costs),
             Event::World(outside) => self.happened(outside),
         }
     }
 
-    pub fn after(&mut self, time_ps: u64, outside: Outside) {
-        let at = self.machine.now_ps + self.rest.about(time_ps);
-        self.machine.at(at, Event::World(outside));
+    pub fn advance(&mut self, until_ps: u64) {
+        while let Some(event) = self.machine.next(until_ps) {
+            self.handle(event);
+        }
     }
 
-    fn happened(&mut self, outside: Outside) {
-        let now_ps = self.machine.now_ps;
+    pub fn now(&self) -> Instant {
+        self.rest.servers.now(self.machine.now_ps)
+    }
+
+    pub fn at(&mut self, at_ps: u64, event: W::Event) {
+        self.machine.at(at_ps, Event::World(Outside::Workload(event)));
+    }
+
+    pub fn after(&mut self, time_ps: u64, event: W::Event) {
+        let at = self.machine.now_ps + self.rest.about(time_ps);
+        self.at(at, event);
+    }
+
+    fn happened(&mut self, outside: Outside<W::Event>) {
         match outside {
-            Outside::Program { stream } if self.rest.profile.call.is_some() => {
-                let was_empty = self.rest.programs.calls.is_empty();
-                self.rest.programs.calls.writes.push_back(stream);
-                self.machine.tell(&self.rest.profile.costs, None, Server::Front, was_empty);
-            }
-            Outside::Program { stream } => {
-                let before = self.backlog();
-                if self.rest.programs.write(&mut self.rest.servers.stack, stream) {
-                    self.after(self.rest.profile.program_ps, Outside::Program { stream });
-                }
-                self.tell(None, &before);
-            }
-            Outside::Arrived => {
-                let frame = self.rest.flying.pop_front();
-                frame.into_iter().for_each(|frame| self.rest.peer.arrive(frame));
-                if !std::mem::replace(&mut self.rest.is_gathering, true) {
-                    self.after(self.rest.profile.network.gather_ps, Outside::Gathered);
-                }
-            }
+            Outside::Workload(event) => W::happened(self, event),
+            Outside::Arrived => self.arrived(),
             Outside::Gathered => {
                 self.rest.is_gathering = false;
-                self.rest.peer.gather();
+                self.rest.gathered_ps = self.machine.now_ps;
+                self.rest.load.peer_mut().gather();
                 self.run_peer();
             }
             // A deadline that another one has replaced is none.
             Outside::PeerDue => {
+                let now_ps = self.machine.now_ps;
                 if self.rest.peer_due_ps.take_if(|due| *due == now_ps).is_some() {
                     self.run_peer();
                 }
             }
-            Outside::Answered => {
-                let frames = self.rest.coming.pop_front().unwrap_or_default();
-                self.rest.acknowledgements += frames.len() as u64;
-                self.rest.end.borrow_mut().incoming.extend(frames);
-                self.machine.tell_of_frame(&self.rest.profile.costs);
-            }
-            Outside::Due { server } => {
-                if !self.rest.servers.is_due(server, now_ps) {
-                    return;
-                }
-                if self.rest.has_work(server, now_ps) {
-                    // Its turn watches again; until then this deadline is past, and would come back at once.
-                    return self.machine.tell(&self.rest.profile.costs, None, server, false);
-                }
-                self.watch(server);
-            }
+            Outside::Due { server } => self.due(server),
         }
     }
 
-    fn run_peer(&mut self) {
-        let now = self.rest.servers.now(self.machine.now_ps);
-        let answers = self.rest.peer.run(now);
-        if !answers.is_empty() {
-            self.rest.coming.push_back(answers);
-            self.after(self.rest.profile.network.turnaround_ps, Outside::Answered);
+    fn arrived(&mut self) {
+        if let Some(frame) = self.rest.flying.pop_front() {
+            self.rest.load.crossed(payload(&frame));
+            self.rest.load.peer_mut().arrive(frame);
         }
-        let due = self.rest.peer.deadline().map(|at| self.rest.servers.ps(at, self.machine.now_ps));
+        if !std::mem::replace(&mut self.rest.is_gathering, true) {
+            let gap = self.rest.about(self.rest.profile.network.gather_ps);
+            let now_ps = self.machine.now_ps;
+            let at = if W::LOOKS_AT_ONCE { now_ps.max(self.rest.gathered_ps + gap) } else { now_ps + gap };
+            self.machine.at(at, Event::World(Outside::Gathered));
+        }
+    }
+
+    fn due(&mut self, server: Server) {
+        let now_ps = self.machine.now_ps;
+        if !self.rest.servers.is_due(server, now_ps) {
+            return;
+        }
+        if self.rest.has_work(server, now_ps) {
+            // Its turn watches again; until then this deadline is past, and would come back at once.
+            return self.machine.tell(&self.rest.profile.costs, None, server, false);
+        }
+        self.watch(server);
+    }
+
+    /// The other end does what it has to do now.
+    pub fn run_peer(&mut self) {
+        W::run_peer(self);
+        let now_ps = self.machine.now_ps;
+        let due = self.rest.load.peer().deadline().map(|at| self.rest.servers.ps(at, now_ps));
         if let Some(due) = due
             && self.rest.peer_due_ps.is_none_or(|known| due < known)
         {
             self.rest.peer_due_ps = Some(due);
             self.machine.at(due, Event::World(Outside::PeerDue));
         }
+    }
+
+    /// Frames of the other end are at the stack's device, which tells its driver once.
+    pub fn receive(&mut self, frames: impl IntoIterator<Item = WireFrame>) {
+        let before = self.rest.received();
+        self.rest.end.borrow_mut().incoming.extend(frames);
+        self.rest.received_frames += (self.rest.received() - before) as u64;
+        self.machine.tell_of_frame(&self.rest.profile.costs);
     }
 
     /// A server's deadline may have changed.
@@ -247,29 +229,29 @@ impl World<'_> {
         }
     }
 
-    fn backlog(&self) -> Backlog {
+    pub fn backlog(&self) -> Backlog {
         let (rest, now_ps) = (&self.rest, self.machine.now_ps);
         let messages = |server| {
-            let writes = if server == Server::Tcp { rest.programs.unseen.len() as u64 } else { 0 };
             let counts = costs_calls(&self.machine, &rest.profile.costs, server);
-            if counts { queued(&rest.servers.stack, server) + writes } else { 0 }
+            if counts { queued(&rest.servers.stack, server) + rest.load.messages(server) } else { 0 }
         };
         Backlog::of(&rest.servers.all, |server| rest.has_work(server, now_ps), messages)
     }
 
-    fn tell(&mut self, from: Option<Server>, before: &Backlog) {
+    /// Servers hear of what has come since then.
+    pub fn tell(&mut self, from: Option<Server>, before: &Backlog) {
         let (now, rest) = (self.backlog(), &self.rest);
         let of = (&rest.servers, &rest.profile.costs);
         tell(&mut self.machine, of, from, (before, &now));
     }
 
-    fn ended(&mut self, thread: usize, version: u64) {
-        let Some((server, todo)) = self.machine.ended(thread, version) else { return };
+    fn ended(&mut self, thread: usize) {
+        let (server, todo) = self.machine.ended(thread);
         if let Some(taken) = &todo.taken {
             let before = self.backlog();
             match component(server) {
-                Some(_) => self.execute(server, taken, todo.writes),
-                None => self.make_calls(todo.calls),
+                Some(_) => self.execute(server, taken, &todo.programs),
+                None => W::end_of_front(self, &todo.programs),
             }
             self.tell(Some(server), &before);
         }
@@ -289,25 +271,29 @@ impl World<'_> {
         }
     }
 
-    fn execute(&mut self, server: Server, taken: &Taken, writes: usize) {
+    fn execute(&mut self, server: Server, taken: &Taken, of_programs: &W::Taken) {
         let (now_ps, profile) = (self.machine.now_ps, self.rest.profile);
-        let seen = self.rest.programs.show(&self.rest.servers.stack, writes);
-        let received = self.rest.received();
-        let segments = self.rest.servers.execute(server, taken, now_ps, profile.flushes);
-        self.machine.owe(server, times(profile.tcp.segment, segments));
+        self.rest.load.show(&self.rest.servers.stack, server, of_programs);
+        let tcp = component(server).filter(|_| server.kind() == Server::Tcp);
+        let to_ip = tcp.and_then(|tcp| self.rest.servers.stack.queue(tcp, ComponentId::IP));
+        let (received, waited) = (self.rest.received(), to_ip.map_or(0, Inspection::count));
+        self.rest.servers.execute(server, taken, now_ps, profile.flushes);
+        if let Some(tcp) = tcp {
+            let stack = &self.rest.servers.stack;
+            self.machine.owe(server, self.rest.load.sent(profile, stack, tcp, waited));
+        }
         if server == Server::Driver {
             let left = self.rest.received();
             self.rest.servers.driver_took(taken, received, left);
             self.send_frames();
         }
         self.watch(server);
-        self.answer(&seen);
-        self.hear();
+        W::hear(self);
     }
 
     /// Puts the device's frames onto the wire.
     fn send_frames(&mut self) {
-        let frames: Vec<WireFrame> = self.rest.end.borrow_mut().outgoing.drain(..).collect();
+        let frames = std::mem::take(&mut self.rest.end.borrow_mut().outgoing);
         for frame in frames {
             let bytes = payload(&frame);
             self.rest.sent_segments += u64::from(bytes > 0);
@@ -315,48 +301,6 @@ impl World<'_> {
             let at = self.rest.wire.send(self.machine.now_ps, bytes);
             self.rest.flying.push_back(frame);
             self.machine.at(at, Event::World(Outside::Arrived));
-        }
-    }
-
-    /// Writes that tcp has seen return to their programs by the syscall server.
-    fn answer(&mut self, seen: &[Written]) {
-        if self.rest.profile.call.is_none() {
-            return;
-        }
-        for Written { stream, .. } in seen.iter().filter(|written| written.is_over) {
-            let was_empty = self.rest.programs.calls.is_empty();
-            self.rest.programs.calls.written.push_back(*stream);
-            self.machine.tell(&self.rest.profile.costs, Some(Server::Tcp), Server::Front, was_empty);
-        }
-    }
-
-    /// Tells programs of room.
-    fn hear(&mut self) {
-        for effect in std::mem::take(&mut self.rest.servers.stack.effects) {
-            let Effect::Transport(RecordedEvent::Writable(socket)) = effect else { continue };
-            let Some(stream) = self.rest.programs.stream_of(SocketId { ..socket }) else { continue };
-            if !self.rest.programs.has_room(&self.rest.servers.stack, stream) {
-                continue;
-            }
-            self.rest.programs.unplug(&self.rest.servers.stack, stream);
-            if !self.rest.programs.is_waiting(stream) {
-                continue;
-            }
-            let is_over = self.rest.programs.go_on(&mut self.rest.servers.stack, stream);
-            if is_over && self.rest.profile.call.is_none() {
-                self.after(self.rest.profile.program_ps, Outside::Program { stream });
-            }
-        }
-    }
-
-    /// A turn of the syscall server.
-    fn make_calls(&mut self, (writes, written): (usize, usize)) {
-        let rest = &mut self.rest;
-        for stream in rest.programs.calls.writes.drain(..writes).collect::<Vec<_>>() {
-            rest.programs.write(&mut rest.servers.stack, stream);
-        }
-        for stream in self.rest.programs.calls.written.drain(..written).collect::<Vec<_>>() {
-            self.after(self.rest.profile.program_ps, Outside::Program { stream });
         }
     }
 }

@@ -7,14 +7,14 @@ use eft_base::random::Random;
 use super::clients::{Clients, Frame};
 use super::profile::{System, Web};
 use super::servers::serve;
-use super::turn::{Control, Message, Of, State, Target};
+use super::turn::{Control, Message, Of, State, Target, Turn};
 use crate::batch::inbox::Inbox;
 use crate::batch::machine::{Batch, Event, Machine};
 use crate::batch::network::Wire;
 use crate::batch::run::{Reading, Span};
-use crate::batch::servers::{SERVERS, Server, Waits};
+use crate::batch::servers::{SERVERS, Server};
 use crate::batch::{Setting, run as batch};
-use crate::hardware::{PS_PER_MS, Work};
+use crate::hardware::PS_PER_MS;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
@@ -61,13 +61,6 @@ enum Outside {
     },
 }
 
-#[derive(Debug, Default)]
-struct Said {
-    messages: Vec<(Target, Of)>,
-    waits: Waits,
-    owed: Work,
-}
-
 /// What has arrived at the clients' host.
 enum Arrival {
     Data(u64),
@@ -76,7 +69,7 @@ enum Arrival {
 
 struct World<'a> {
     web: &'a Web,
-    machine: Machine<Outside, Said>,
+    machine: Machine<Outside, Turn>,
     inbox: Inbox<Of>,
     state: State,
     clients: Clients,
@@ -90,6 +83,9 @@ struct World<'a> {
     /// Of each connection: its frames come in the order in which they were sent.
     last_frame_ps: Vec<u64>,
     random: Random,
+    /// Memory of turns that are over, and of the messages that a turn takes.
+    spare: Vec<Turn>,
+    taken: Vec<Of>,
 }
 
 impl World<'_> {
@@ -105,7 +101,7 @@ impl World<'_> {
 
     fn handle(&mut self, event: Event<Outside>) {
         match event {
-            Event::Ends { thread, version } => self.ended(thread, version),
+            Event::Ends { thread } => self.ended(thread),
             Event::Woken { thread } => self.machine.woken(&self.web.stack.costs, thread),
             Event::Interrupt => self.machine.interrupt(&self.web.stack.costs),
             Event::World(outside) => self.happened(outside),
@@ -195,18 +191,18 @@ impl World<'_> {
         }
     }
 
-    fn ended(&mut self, thread: usize, version: u64) {
-        let Some((from, said)) = self.machine.ended(thread, version) else { return };
-        self.machine.owe(from, said.owed);
+    fn ended(&mut self, thread: usize) {
+        let (from, mut turn) = self.machine.ended(thread);
+        self.machine.owe(from, turn.owed);
         // In a kernel tcp's work is done wherever a frame comes or a call is made.
         if from == Server::Tcp || self.web.system != System::Servers {
             self.state.streams.end_turn();
         }
-        for (stream, wait) in said.waits {
+        for (stream, wait) in turn.waits.drain(..) {
             let at = self.machine.now_ps + self.state.streams.patience_ps(stream);
             self.machine.at(at, Event::World(Outside::Piece { stream, wait }));
         }
-        for (to, (stream, message)) in said.messages {
+        for (to, (stream, message)) in turn.out.drain(..) {
             match (to, message) {
                 (Target::Server(to), _) => self.deliver(Some(from), to, (stream, message)),
                 (Target::Wire, Message::Segment(bytes)) => {
@@ -222,21 +218,21 @@ impl World<'_> {
                 (Target::Wire, _) => {}
             }
         }
+        self.spare.extend(turn.has_memory().then_some(turn));
         self.go_on(thread);
     }
 
     fn go_on(&mut self, thread: usize) {
         self.state.streams.now_ps = self.machine.now_ps;
         let (web, state) = (self.web, &mut self.state);
+        let (spare, taken) = (&mut self.spare, &mut self.taken);
         let inbox = RefCell::new(&mut self.inbox);
         let has_work = |server: Server| !inbox.borrow().is_empty(server);
         self.machine.go_on(&web.stack.costs, thread, has_work, |server| {
-            let is_write = |(_, message): &Of| matches!(message, Message::Written | Message::Close);
-            let taken = inbox.borrow_mut().take(server, web.stack.batch_max, usize::MAX, is_write);
-            let messages = taken.len();
-            let turn = serve(web, state, server, taken);
-            let out = Said { messages: turn.out, waits: turn.waits, owed: turn.owed };
-            Batch { work: turn.work, copying: turn.copying, messages, out }
+            inbox.borrow_mut().take(server, web.stack.batch_max, usize::MAX, taken);
+            let (messages, mut turn) = (taken.len(), spare.pop().unwrap_or_default().anew());
+            serve(web, state, server, taken.drain(..), &mut turn);
+            Batch { work: turn.work, copying: turn.copying, messages, out: turn }
         });
     }
 }
@@ -264,6 +260,8 @@ pub fn run_for(web: &Web, setting: &Setting, seed: u64, span: Span) -> Outcome {
         received_frames: 0,
         last_frame_ps: vec![0; stack.streams],
         random: Random::new(seed),
+        spare: Vec::new(),
+        taken: Vec::new(),
     };
     for stream in 0..stack.streams {
         let at = world.random.below(PS_PER_MS);

@@ -87,23 +87,21 @@ fn program(web: &Web, state: &mut State, stream: usize, message: Message, turn: 
 }
 
 /// A whole batch.
-pub fn serve(web: &Web, state: &mut State, server: Server, batch: Vec<Of>) -> Turn {
-    let mut turn = Turn::default();
+pub fn serve(web: &Web, state: &mut State, server: Server, batch: impl Iterator<Item = Of>, turn: &mut Turn) {
     for (stream, message) in batch {
         match (web.system, server) {
             (System::Kernel { call }, _) => {
-                super::kernel::handle(web, state, call, (server, stream, message), &mut turn);
+                super::kernel::handle(web, state, call, (server, stream, message), turn);
             }
-            (_, Server::Front) => program(web, state, stream, message, &mut turn),
-            (_, Server::Ip) => ip(web, stream, message, &mut turn),
-            (_, Server::Driver) => driver(web, stream, message, &mut turn),
+            (_, Server::Front) => program(web, state, stream, message, turn),
+            (_, Server::Ip) => ip(web, stream, message, turn),
+            (_, Server::Driver) => driver(web, stream, message, turn),
             // The paper has none.
             (_, Server::Filter) => {}
-            _ => tcp(web, state, stream, message, &mut turn),
+            _ => tcp(web, state, stream, message, turn),
         }
     }
     if web.system == System::Servers {
-        flush(web, state, &mut turn);
+        flush(web, state, turn);
     }
-    turn
 }

@@ -3,6 +3,7 @@
 use super::clients::Frame;
 use super::profile::Web;
 use super::program::{Notice, Program};
+use crate::batch::inbox::Queued;
 use crate::batch::servers::{Server, Waits};
 use crate::batch::transport::Streams;
 use crate::hardware::Work;
@@ -78,7 +79,24 @@ impl State {
     }
 }
 
+impl Queued for Of {
+    fn is_write(&self) -> bool {
+        matches!(self.1, Message::Written | Message::Close)
+    }
+}
+
 impl Turn {
+    /// Nothing, with the memory of one that is over.
+    pub fn anew(mut self) -> Self {
+        self.out.clear();
+        self.waits.clear();
+        Self { work: Work::default(), copying: Work::default(), owed: Work::default(), ..self }
+    }
+
+    pub fn has_memory(&self) -> bool {
+        self.out.capacity() > 0
+    }
+
     pub fn say(&mut self, to: Server, stream: usize, message: Message) {
         self.out.push((Target::Server(to), (stream, message)));
     }
@@ -135,10 +153,12 @@ pub fn send_touched(
     turn: &mut Turn,
     mut send: impl FnMut(&mut Turn, usize, u64),
 ) {
-    for stream in std::mem::take(&mut turn.touched) {
+    let mut touched = std::mem::take(&mut turn.touched);
+    for stream in touched.drain(..) {
         for bytes in state.streams.emit(&web.stack, stream) {
             send(turn, stream, bytes);
         }
         turn.waits.extend(state.streams.begins_to_wait(&web.stack, stream).map(|wait| (stream, wait)));
     }
+    turn.touched = touched;
 }

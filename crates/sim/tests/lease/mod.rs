@@ -7,7 +7,7 @@ use eft_base::{Instant, MacAddress, Random};
 use eft_component::DeviceInfo;
 use eft_control::network::{Interface, Network};
 use eft_messages::ComponentId;
-use eft_sim::device::{End, WireFrame};
+use eft_sim::device::{End, Spare, WireFrame};
 use eft_sim::node::Effect;
 use eft_sim::simulation::Settings;
 use eft_sim::{Shape, Stack};
@@ -72,6 +72,7 @@ impl<L: Link> World<L> {
             outgoing: VecDeque::new(),
             incoming: VecDeque::new(),
             depth: 64,
+            spare: Spare::default(),
         }));
         let shape = Shape {
             addresses: Vec::new(),
@@ -83,6 +84,7 @@ impl<L: Link> World<L> {
             seed,
             record: None,
             hostile: false,
+            is_lasting: false,
         };
         let mut world = World {
             now,

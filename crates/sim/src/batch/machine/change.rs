@@ -108,6 +108,7 @@ impl<W: Ord + Copy, O: Default> Machine<W, O> {
         self.account(place);
         self.places[place].doing = Doing::Asleep;
         self.places[place].thread.rest(self.now_ps);
+        self.places[place].ends = None;
         self.repace_sibling(place);
     }
 

@@ -17,7 +17,8 @@ fn machine() -> (Machine<(), u32>, Costs) {
 fn next_end(machine: &mut Machine<(), u32>, costs: &Costs) -> usize {
     loop {
         match machine.next(u64::MAX) {
-            Some(Event::Ends { thread, version }) if machine.ended(thread, version).is_some() => {
+            Some(Event::Ends { thread }) => {
+                machine.ended(thread);
                 return thread;
             }
             Some(Event::Woken { thread }) => machine.woken(costs, thread),

@@ -5,9 +5,9 @@ use eft_cores::plan::{Change, Plan, changes};
 use super::meter::Meter;
 use super::placement::{PLACED, duty};
 use crate::hardware::Clock;
+use crate::timed::bulk::World;
 use crate::timed::charge::component;
 use crate::timed::run::advance;
-use crate::timed::world::World;
 
 /// How a machine changes a clock.
 #[derive(Clone, Copy, Debug)]

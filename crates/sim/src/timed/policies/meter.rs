@@ -1,7 +1,7 @@
 //! The energy that the stack's chip has taken, by the machine's own model.
 
 use crate::hardware::power::Chip;
-use crate::timed::world::World;
+use crate::timed::bulk::World;
 
 #[derive(Clone, Debug)]
 pub struct Meter {

@@ -23,10 +23,10 @@ use crate::batch::calibrated::{Ablation, profile};
 use crate::calibration::{Calibration, CalibrationError};
 use crate::hardware::power::Chip;
 use crate::hardware::{Clock, PS_PER_MS, PS_PER_NS};
+use crate::timed::bulk::World;
 use crate::timed::charge::component;
 use crate::timed::check::as_engines;
 use crate::timed::run::{SLOW_START_PS, advance, world};
-use crate::timed::world::World;
 
 /// A sample and a decision, so often.
 const PERIOD_PS: u64 = 10 * PS_PER_MS;
@@ -222,7 +222,7 @@ impl Experiment {
 
 /// What the programs' peers have acknowledged, which no policy reads.
 fn delivered(world: &World) -> u64 {
-    world.rest.programs.acknowledged(&world.rest.servers.stack)
+    world.rest.load.programs.acknowledged(&world.rest.servers.stack)
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@ use super::meter::Meter;
 use super::placement::{PLACED, PROGRAM};
 use crate::batch::servers::Server;
 use crate::hardware::{PS_PER_MS, PS_PER_NS};
+use crate::timed::bulk::World;
 use crate::timed::charge::component;
-use crate::timed::world::World;
 
 /// The kernel counts a CPU's time in such units (proc_stat(5)), and they are read every other sample, as live.
 const TICK_PS: u64 = 10 * PS_PER_MS;

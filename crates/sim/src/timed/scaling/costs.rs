@@ -25,14 +25,6 @@ pub struct Segments {
     pub(super) empty: Work,
 }
 
-/// What a server's work is more than another one.
-fn beyond(more: Work, less: Work) -> Work {
-    Work {
-        cycles: more.cycles.saturating_sub(less.cycles),
-        stall_ps: more.stall_ps.saturating_sub(less.stall_ps),
-    }
-}
-
 /// Segments that a tcp has sent in a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
@@ -41,11 +33,11 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// All that wait for ip.
-    pub fn waiting(stack: &Stack, tcp: ComponentId) -> Sent {
+    /// All that wait for ip behind so many messages.
+    pub fn waiting(stack: &Stack, tcp: ComponentId, behind: usize) -> Sent {
         let mut sent = Sent::default();
-        let queues = stack.waiting(ComponentId::IP).filter(|(from, _)| *from == tcp);
-        for line in queues.flat_map(|(_, lines)| lines) {
+        let queue = stack.queue(tcp, ComponentId::IP);
+        for line in queue.into_iter().flat_map(|queue| queue.waiting_behind(behind)) {
             let Some(TransportToIp::Send { descriptor, .. }) = TransportToIp::decode(&line) else { continue };
             let mut bytes = [0; size_of::<SendDescriptor>()];
             let read = stack
@@ -58,17 +50,13 @@ impl Sent {
         }
         sent
     }
-
-    pub fn since(self, before: Sent) -> Sent {
-        Sent { full: self.full - before.full, empty: self.empty - before.empty }
-    }
 }
 
 impl Segments {
     pub fn new(calibration: &Calibration, profile: &Profile) -> Result<Self, CalibrationError> {
         let from = Reader { calibration, system: "eft", base: "eft" };
         Ok(Self {
-            data: beyond(from.message("tcp_data_cycles")?, profile.tcp.acknowledgement),
+            data: from.message("tcp_data_cycles")?.beyond(profile.tcp.acknowledgement),
             data_kib: from.message("tcp_received_kib_cycles")?,
             empty: from.message("tcp_empty_segment_cycles")?,
         })

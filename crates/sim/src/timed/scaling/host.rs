@@ -9,7 +9,6 @@ use super::load::{Load, REQUEST_BYTES};
 use super::programs::is_worth_a_write;
 use crate::application::ring;
 use crate::device::WireFrame;
-use crate::stack::Stack;
 use crate::timed::peer::Peer;
 
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +21,7 @@ struct Connection {
 
 pub struct Host {
     load: Load,
-    peer: Peer,
+    pub(super) peer: Peer,
     all: Vec<Connection>,
     pub read_bytes: u64,
     pub answers: u64,
@@ -32,23 +31,6 @@ impl Host {
     pub fn new(load: Load, peer: Peer, sockets: &[SocketId]) -> Self {
         let connection = |socket: &SocketId| Connection { socket: *socket, has_begun: false, has: 0 };
         Self { load, peer, all: sockets.iter().map(connection).collect(), read_bytes: 0, answers: 0 }
-    }
-
-    pub fn stack(&self) -> &Stack {
-        &self.peer.stack
-    }
-
-    pub fn arrive(&mut self, frame: WireFrame) {
-        self.peer.arrive(frame);
-    }
-
-    /// See [`Peer::gather`].
-    pub fn gather(&mut self) {
-        self.peer.gather();
-    }
-
-    pub fn deadline(&self) -> Option<Instant> {
-        self.peer.deadline()
     }
 
     /// A connection's program sends its first bytes.

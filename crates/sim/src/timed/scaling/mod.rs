@@ -9,7 +9,7 @@ pub mod host;
 pub mod load;
 pub mod programs;
 pub mod run;
-pub mod world;
+pub mod traffic;
 
 pub use load::Load;
 pub use run::{Experiment, Outcome, Point};

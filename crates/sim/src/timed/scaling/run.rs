@@ -12,7 +12,7 @@ use super::costs::Segments;
 use super::host::Host;
 use super::load::{Load, REQUEST_BYTES};
 use super::programs::Programs;
-use super::world::{Crossed, Outside, Rest, World};
+use super::traffic::{Connections, Crossed, Event, World, sent_again};
 use crate::batch::Profile;
 use crate::batch::calibrated::{Ablation, profile};
 use crate::batch::machine::Machine;
@@ -28,6 +28,7 @@ use crate::timed::check::as_engines;
 use crate::timed::peer::Peer;
 use crate::timed::run::SLOW_START_PS;
 use crate::timed::servers::Servers;
+use crate::timed::world::Rest;
 
 /// The side that serves, which is the modelled one.
 const SERVER: usize = 1;
@@ -190,6 +191,7 @@ impl Experiment {
                 listeners_per_domain: usize::from(PORTS),
             },
             device: DeviceInfo { segment_max: profile.segment_bytes as u32, ..Settings::default().device },
+            is_lasting: true,
             ..Settings::default()
         };
         let mut simulation = Simulation::new(seed, settings);
@@ -237,13 +239,14 @@ impl Experiment {
         let peer = Peer::new(host_stack, host_end, Vec::new(), (profile.window_bytes, scale));
         let host = Host::new(point.load, peer, &hosts);
         let of = (Servers::new(stack, base), end);
-        let rest = Rest::new((profile, &self.segments), of, programs, host, seed);
+        let load = Connections::new((profile, &self.segments), programs, host);
+        let rest = Rest::new(profile, of, load, seed);
         let machine = Machine::new(&self.seats(point.instances), profile.polling);
         let mut world = World { machine, rest };
         for connection in 0..profile.streams {
             let outside = match point.load {
-                Load::Out => Outside::Program { connection },
-                Load::In | Load::Requests => Outside::Begins { connection },
+                Load::Out => Event::Program { connection },
+                Load::In | Load::Requests => Event::Begins { connection },
             };
             world.after(PS_PER_MS, outside);
         }
@@ -275,28 +278,26 @@ impl Experiment {
             driver_ppm,
             link_ppm: wire.ps * 1_000_000 / (ms * PS_PER_MS),
             segment_bytes: wire.bytes / wire.segments.max(1),
-            connections: world.rest.programs.spread(point.instances),
-            sent_again: world.sent_again(),
+            connections: world.rest.load.programs.spread(point.instances),
+            sent_again: sent_again(world),
         }
     }
 }
 
 fn advance(world: &mut World, point: Point, until_ps: u64) -> Reading {
-    while let Some(event) = world.machine.next(until_ps) {
-        world.handle(event);
-    }
+    world.advance(until_ps);
     world.machine.account_all();
     let servers = [Server::Ip, Server::Driver].into_iter().chain(TCPS[..point.instances].iter().copied());
-    let rest = &world.rest;
+    let load = &world.rest.load;
     Reading {
         bytes: match point.load {
-            Load::In => rest.programs.read_bytes,
-            Load::Out => rest.host.read_bytes,
-            Load::Requests => rest.host.answers * REQUEST_BYTES,
+            Load::In => load.programs.read_bytes,
+            Load::Out => load.host.read_bytes,
+            Load::Requests => load.host.answers * REQUEST_BYTES,
         },
-        answers: rest.host.answers,
+        answers: load.host.answers,
         worked_ps: servers.map(|server| world.machine.tally[server as usize].awake_ps).collect(),
-        crossed: rest.crossed,
+        crossed: load.crossed,
     }
 }
 

@@ -73,11 +73,11 @@ fn each_answer_is_to_a_request_and_nothing_is_lost() {
     let profile = experiment.profile(point);
     let mut world = experiment.world(&profile, point, 1);
     let end = advance(&mut world, point, 20 * PS_PER_MS);
-    let asked = world.rest.programs.read_bytes / REQUEST_BYTES;
+    let asked = world.rest.load.programs.read_bytes / REQUEST_BYTES;
     let open = profile.streams as u64;
     assert!(end.answers > 10 * open, "{}", end.answers);
     assert!((end.answers..=end.answers + open).contains(&asked), "{asked} {}", end.answers);
-    assert_eq!(world.sent_again(), 0);
+    assert_eq!(sent_again(&world), 0);
 }
 
 #[test]

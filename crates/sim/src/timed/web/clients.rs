@@ -44,7 +44,7 @@ const FRESH: Client = Client { doing: Doing::Nothing, asked: 0, has: 0 };
 
 pub struct Clients<'a> {
     web: &'a Web,
-    peer: Peer,
+    pub(super) peer: Peer,
     to: Endpoint,
     all: Vec<Client>,
     /// Requests to sockets that are not answered: whose they are.
@@ -84,19 +84,6 @@ impl<'a> Clients<'a> {
     /// Requests of all present connections.
     pub fn asked(&self) -> u64 {
         self.all.iter().map(|client| client.asked).sum()
-    }
-
-    pub fn arrive(&mut self, frame: WireFrame) {
-        self.peer.arrive(frame);
-    }
-
-    /// See [`Peer::gather`].
-    pub fn gather(&mut self) {
-        self.peer.gather();
-    }
-
-    pub fn deadline(&self) -> Option<Instant> {
-        self.peer.deadline()
     }
 
     /// A client's pause is over: it connects, asks or closes.

@@ -4,8 +4,8 @@
 //! clients are programs on the peer, whose turns take no time. Requests have bytes here; nobody reads any.
 
 pub mod clients;
+pub mod load;
 pub mod program;
 pub mod run;
-pub mod world;
 
 pub use run::run_for;

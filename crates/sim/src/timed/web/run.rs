@@ -8,9 +8,9 @@ use eft_component::DeviceInfo;
 use eft_control::network::{Interface, Metrics, Network, Route};
 
 use super::clients::Clients;
+use super::load::{Event, Serving, World};
 use super::program::Program;
-use super::world::{Outside, Rest, World};
-use crate::batch::machine::{Event, Machine};
+use crate::batch::machine::Machine;
 use crate::batch::run::{Reading, Span};
 use crate::batch::servers::SERVERS;
 use crate::batch::{Profile, Setting};
@@ -21,6 +21,7 @@ use crate::sizes::Sizes;
 use crate::timed::peer::Peer;
 use crate::timed::run::{OLD_TCP, topology};
 use crate::timed::servers::Servers;
+use crate::timed::world::Rest;
 use crate::web::Web;
 use crate::web::run::{Counts, Outcome, outcome};
 
@@ -65,6 +66,7 @@ fn listening(profile: &Profile, seed: u64) -> Simulation {
             receive_len: 2 * profile.window_bytes.next_power_of_two() as usize,
         },
         device: DeviceInfo { segment_max: profile.segment_bytes as u32, ..Settings::default().device },
+        is_lasting: true,
         ..Settings::default()
     };
     let mut simulation = Simulation::new(seed, settings);
@@ -103,7 +105,8 @@ fn world<'a>(web: &'a Web, setting: &Setting, seed: u64) -> World<'a> {
     prepare(&stack, listener, profile);
     let peer = Peer::new(clients_stack, clients_end, Vec::new(), (profile.window_bytes, scale));
     let clients = Clients::new(web, peer, Endpoint::new(address(SERVER).address, PORT));
-    let rest = Rest::new(web, (Servers::new(stack, base), end), Program::new(web, listener), clients, seed);
+    let load = Serving::new(web, Program::new(web, listener), clients);
+    let rest = Rest::new(profile, (Servers::new(stack, base), end), load, seed);
     let seats = setting.seats.map(|seat| (seat.core, seat.thread, seat.clock));
     World { machine: Machine::new(&seats, profile.polling), rest }
 }
@@ -121,7 +124,7 @@ pub fn run_for(web: &Web, setting: &Setting, seed: u64, span: Span) -> Outcome {
     let mut world = world(web, setting, seed);
     for client in 0..web.stack.streams {
         let at = world.rest.about(PS_PER_MS);
-        world.machine.at(at, Event::World(Outside::Client { client }));
+        world.at(at, Event::Client { client });
     }
     let begin = advance(&mut world, span.begins_ps());
     let end = advance(&mut world, span.ends_ps());
@@ -129,13 +132,11 @@ pub fn run_for(web: &Web, setting: &Setting, seed: u64, span: Span) -> Outcome {
 }
 
 fn advance(world: &mut World, until_ps: u64) -> Counts {
-    while let Some(event) = world.machine.next(until_ps) {
-        world.handle(event);
-    }
+    world.advance(until_ps);
     Counts {
-        connections: world.rest.clients.connections,
+        connections: world.rest.load.clients.connections,
         stack: Reading {
-            bytes: world.rest.clients.bytes,
+            bytes: world.rest.load.clients.bytes,
             sent_bytes: world.rest.sent_bytes,
             segments: world.rest.sent_segments,
             acknowledgements: world.rest.received_frames,

@@ -15,7 +15,7 @@ fn run(web: &Web, mhz: [u64; 4], seed: u64) -> Outcome {
 fn ran<'a>(web: &'a Web, until_ms: u64) -> World<'a> {
     let mut world = world(web, &setting(FULL), 1);
     for client in 0..web.stack.streams {
-        world.machine.at(1, Event::World(Outside::Client { client }));
+        world.at(1, Event::Client { client });
     }
     advance(&mut world, until_ms * PS_PER_MS);
     world
@@ -37,7 +37,7 @@ fn answers_connections_and_bytes_are_those_that_the_program_gave() {
     {
         let web = of(stack, 4, file);
         let world = ran(&web, 40);
-        let (clients, program) = (&world.rest.clients, &world.rest.program);
+        let (clients, program) = (&world.rest.load.clients, &world.rest.load.program);
         assert_eq!(clients.failures, 0, "{stack:?} {file}");
         assert!(clients.answers > 4, "{stack:?} {file}: {} answers", clients.answers);
         // Each client has one connection, and one answer of it at most is on its way.
@@ -62,7 +62,7 @@ fn connections_really_open_and_close_and_the_clients_remember_their_ends() {
     let web = of(Stack::Eft, 8, 10);
     let world = ran(&web, 60);
     let tcp = |name| world.rest.servers.stack.counter(ComponentId::TCP, name);
-    let program = &world.rest.program;
+    let program = &world.rest.load.program;
     // One more has shown the way.
     assert_eq!(tcp("accepted_connections"), program.accepted + 1);
     assert!(program.closed > 8, "{}", program.closed);

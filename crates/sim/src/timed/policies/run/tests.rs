@@ -103,11 +103,11 @@ fn servers_that_come_together_and_go_apart_in_mid_run_carry_what_they_do_fixed()
 fn no_byte_is_lost_or_changed_while_servers_move_every_millisecond() {
     let experiment = experiment(0, 0);
     let mut changing = Changing::new(&experiment, Placement::SPREAD);
-    changing.world.rest.programs.with_content = true;
-    changing.world.rest.peer.compares = true;
+    changing.world.rest.load.programs.with_content = true;
+    changing.world.rest.load.peer.compares = true;
     let mut random = Random::new(7);
     let before = delivered(&changing.world);
-    let read = |world: &World| world.rest.peer.read_bytes();
+    let read = |world: &World| world.rest.load.peer.read_bytes();
     for _ in 0..200 {
         changing.pass(1);
         let core_of = [(); 3].map(|()| 1 + random.below(4) as usize);
@@ -119,7 +119,7 @@ fn no_byte_is_lost_or_changed_while_servers_move_every_millisecond() {
     assert!(changing.force.moves > 300, "{}", changing.force.moves);
     assert!(delivered > 10_000_000, "{delivered}");
     assert!(read(&changing.world) >= delivered, "acknowledged and not read");
-    assert_eq!(rest.peer.wrong_bytes, 0);
+    assert_eq!(rest.load.peer.wrong_bytes, 0);
 }
 
 #[test]
