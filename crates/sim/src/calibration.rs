@@ -9,7 +9,7 @@ use thiserror::Error;
 use crate::hardware::power::Chip;
 use crate::parameter::{BadParameter, Parameter, Tag};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Calibration(BTreeMap<String, BTreeMap<String, Parameter>>);
 
 /// Why a model cannot use a calibration file.

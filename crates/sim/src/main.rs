@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 use clap::{Parser, Subcommand};
+use eft_base::protection;
 use eft_base::text::wrong_usage;
 
 #[derive(Parser)]
@@ -61,8 +62,21 @@ fn arguments() -> Arguments {
     })
 }
 
+/// Whether only what stacks cost is asked for: nothing in them dies or is damaged, and what protects them against that has no part
+/// in any cost of the model.
+fn is_sound(command: &Command) -> bool {
+    match command {
+        Command::Paper(_) | Command::Tiers(_) | Command::Policies(_) | Command::Scaling(_) => true,
+        Command::Hosts(_) | Command::Sweep(_) | Command::Hunt(_) | Command::Impaired(_) => false,
+    }
+}
+
 fn main() -> ExitCode {
-    let outcome = match arguments().command {
+    let command = arguments().command;
+    if is_sound(&command) {
+        protection::switch_off();
+    }
+    let outcome = match command {
         Command::Paper(Paper::Asymmetric(arguments)) => report::asymmetric::run(&arguments),
         Command::Paper(Paper::Bolt(arguments)) => report::bolt::run(&arguments),
         Command::Paper(Paper::Multiserver(arguments)) => {

@@ -13,7 +13,7 @@ pub enum Tag {
     Assumed,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameter {
     pub value: u64,

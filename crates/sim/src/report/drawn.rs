@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use eft_sim::judge::Figures;
 
 /// So many of something, each from its number; the same for any number of threads.
@@ -26,6 +26,15 @@ pub fn draws<T: Send>(count: u64, threads: u8, one: impl Fn(u64) -> Result<T> + 
     let mut all = done.into_inner().map_err(|_| anyhow!("a thread of the draws failed"))?;
     all.sort_by_key(|(draw, _)| *draw);
     Ok(all.into_iter().map(|(_, made)| made).collect())
+}
+
+/// The same made twice, side by side; it fails unless both are equal.
+pub fn twice<T: Send + PartialEq>(threads: u8, one: impl Fn() -> Result<T> + Sync) -> Result<T> {
+    let mut both = draws(2, threads, |_| one())?;
+    match (both.pop(), both.pop()) {
+        (Some(one), Some(other)) if one == other => Ok(one),
+        _ => bail!("two runs with one seed differ; the simulator is broken"),
+    }
 }
 
 pub struct Broken {

@@ -29,7 +29,9 @@ pub const PAPER: Paper = Paper {
 };
 
 fn both(calibration: Calibration, _: Draw, seed: u64) -> Result<Both> {
-    let of = |stack| figures(&Bench::new(&calibration, stack, Ablation::default(), seed)?);
+    let bench = |stack| Bench::new(&calibration, stack, Ablation::default(), seed);
+    let linux = bench(Stack::Kernel)?;
+    let of = |stack| figures(&bench(stack)?, &linux);
     Ok(Both { newtos: of(Stack::Newtos)?, eft: of(Stack::Eft)? })
 }
 

@@ -1,9 +1,6 @@
 //! `eft-sim tiers`: the real engines and the batch model held against each other at random points.
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use eft_sim::batch::run::Outcome;
 use eft_sim::batch::servers::Server;
@@ -11,6 +8,7 @@ use eft_sim::calibration::{Calibration, CalibrationError};
 use eft_sim::timed::check::{BUSY_PPM, Load, Point, RATE_PERCENT, orders, point, web_point};
 use eft_sim::{multiserver, slower_is_faster, thesis};
 
+use super::drawn::draws;
 use super::machine::MachineArguments;
 use super::print;
 
@@ -56,10 +54,7 @@ const SYSTEMS: [&str; 2] = ["newtos", "eft"];
 pub fn run(arguments: &TiersArguments) -> Result<()> {
     let calibration = arguments.machine.e5520()?;
     let many = Many { count: arguments.points, seed: arguments.seed, threads: arguments.threads };
-    let mut all = Vec::new();
-    for system in SYSTEMS {
-        all.push((system, points(arguments.paper, &calibration, system, many)?));
-    }
+    let all = columns(arguments.paper, &calibration, many)?;
     if arguments.json {
         let of =
             |(system, points): &(&str, Vec<Point>)| (system.to_string(), points.iter().map(json).collect());
@@ -87,8 +82,11 @@ pub struct Many {
 
 /// Each column's line, and whether the tiers agree; nothing for no points.
 pub fn lines(paper: Experiments, calibration: &Calibration, many: Many) -> Result<Vec<(String, bool)>> {
-    let of = |system: &str| Ok(summary(system, &points(paper, calibration, system, many)?));
-    SYSTEMS.into_iter().filter(|_| many.count > 0).map(of).collect()
+    if many.count == 0 {
+        return Ok(Vec::new());
+    }
+    let all = columns(paper, calibration, many)?;
+    Ok(all.iter().map(|(system, points)| summary(system, points)).collect())
 }
 
 /// Fails unless they agree.
@@ -96,34 +94,18 @@ pub fn check(lines: &[(String, bool)]) -> Result<()> {
     if lines.iter().all(|(_, agree)| *agree) { Ok(()) } else { bail!("the tiers do not agree") }
 }
 
-/// The same for any number of threads.
-fn points(
+/// Each column's points, which are computed side by side; the same for any number of threads.
+fn columns(
     paper: Experiments,
     calibration: &Calibration,
-    system: &str,
     Many { count, seed, threads }: Many,
-) -> Result<Vec<Point>> {
-    let (next, done) = (AtomicU64::new(0), Mutex::new(Vec::new()));
-    let work = || -> Result<()> {
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= count {
-                return Ok(());
-            }
-            let seed = seed.wrapping_add(number);
-            let point = paper.point(calibration, system, seed)?;
-            done.lock().map_err(|_| anyhow!("a thread of the points failed"))?.push(point);
-        }
-    };
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        threads
-            .into_iter()
-            .try_for_each(|t| t.join().map_err(|_| anyhow!("a thread of the points failed"))?)
+) -> Result<Vec<(&'static str, Vec<Point>)>> {
+    let column = |number: u64| SYSTEMS[(number / count) as usize];
+    let mut points = draws(SYSTEMS.len() as u64 * count, threads, |number| {
+        Ok(paper.point(calibration, column(number), seed.wrapping_add(number % count))?)
     })?;
-    let mut all = done.into_inner().map_err(|_| anyhow!("a thread of the points failed"))?;
-    all.sort_by_key(|point| point.seed.wrapping_sub(seed));
-    Ok(all)
+    let mut next = || points.drain(..count as usize).collect();
+    Ok(SYSTEMS.map(|system| (system, next())).into())
 }
 
 /// One line, and whether they agree everywhere.

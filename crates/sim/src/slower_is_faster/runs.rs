@@ -3,6 +3,9 @@
 //! `c1/TCP/OTHERS/…` has tcp on a core of so many MHz and ip and driver on one each, `c2/TCP/OTHERS/…` has these two as
 //! threads of one core, `one/MHZ/…` all three on one thread. Rates are in Mb/s, shares in percent.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use crate::batch::calibrated::{Ablation, profile};
 use crate::batch::servers::Server;
 use crate::batch::{Outcome, Profile, Seat, Setting, run};
@@ -13,7 +16,7 @@ use crate::hardware::{Clock, Work};
 use crate::judge::Figures;
 
 /// Sections of 4.3: how the stack's servers share cores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sharing {
     /// Configuration #1.
     Cores,
@@ -29,6 +32,8 @@ pub struct Bench {
     lowest_khz: u64,
     chip: Chip,
     seed: u64,
+    /// What was run already: figures have many configurations in common.
+    known: RefCell<BTreeMap<(Sharing, u64, u64), Outcome>>,
 }
 
 /// What is taken away, the effect that should vanish with it, and the effect's figure.
@@ -55,14 +60,13 @@ fn gain_of_threads(bench: &Bench) -> f64 {
     bench.mbps(Sharing::Threads, 1600, 400) / bench.mbps(Sharing::Cores, 1600, 200)
 }
 
-/// Each ablation's effect with everything in place, and without what it takes away.
-pub fn ablations(calibration: &Calibration, seed: u64) -> Result<Figures, CalibrationError> {
+/// Each ablation's effect with everything in place, which a bench has, and without what it takes away.
+pub fn ablations(calibration: &Calibration, with: &Bench) -> Result<Figures, CalibrationError> {
     let mut figures = Figures::new();
     for (name, ablation, effect) in ABLATIONS {
-        for (suffix, ablation) in [("with", Ablation::default()), ("without", ablation)] {
-            let bench = Bench::new(calibration, "newtos", ablation, seed)?;
-            figures.insert(format!("{name}/{suffix}"), effect(&bench));
-        }
+        let without = Bench::new(calibration, "newtos", ablation, with.seed)?;
+        figures.insert(format!("{name}/with"), effect(with));
+        figures.insert(format!("{name}/without"), effect(&without));
     }
     Ok(figures)
 }
@@ -101,6 +105,7 @@ impl Bench {
             lowest_khz: of("lowest_khz")?,
             chip: calibration.chip()?,
             seed,
+            known: RefCell::default(),
         })
     }
 
@@ -109,6 +114,11 @@ impl Bench {
     }
 
     pub fn run(&self, sharing: Sharing, tcp_mhz: u64, other_mhz: u64) -> Outcome {
+        let key = (sharing, tcp_mhz, other_mhz);
+        *self.known.borrow_mut().entry(key).or_insert_with(|| self.run_anew(sharing, tcp_mhz, other_mhz))
+    }
+
+    fn run_anew(&self, sharing: Sharing, tcp_mhz: u64, other_mhz: u64) -> Outcome {
         // The rest of the system is on a core of the same chip, which is not throttled.
         let calls = Clock::full(self.clock(tcp_mhz.max(other_mhz)).khz);
         let (tcp, others) = (self.clock(tcp_mhz), self.clock(other_mhz));

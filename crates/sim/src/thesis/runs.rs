@@ -140,8 +140,11 @@ const NAMES: [(Server, &str); 5] = [
 pub fn figures(machines: &Machines, stack: Stack, seed: u64) -> Result<Figures, CalibrationError> {
     let mut figures = Figures::new();
     opteron((&machines.opteron, stack), seed, &mut figures)?;
-    for (suffix, ablation) in [("", Ablation::default()), (" free polls", FREE_EMPTY_POLLS)] {
-        xeon((&machines.xeon, stack), (suffix, ablation), seed, &mut figures)?;
+    let of = (&machines.xeon, stack);
+    xeon(of, seed, &mut figures)?;
+    let free = Bench::with_filter(of, FREE_EMPTY_POLLS, seed)?;
+    for mhz in [XEON[0], XEON[6]] {
+        free.put(&mut figures, &format!("xeon free polls/{}", name(mhz)), &free.filtered(mhz));
     }
     for name in ["with", "without"] {
         let suffix = if name == "with" { "" } else { " free polls" };
@@ -237,24 +240,23 @@ pub(super) fn on_threads(mut setting: Setting) -> Setting {
     setting
 }
 
-fn xeon(
-    of: (&Calibration, Stack),
-    (suffix, ablation): (&str, Ablation),
-    seed: u64,
-    figures: &mut Figures,
-) -> Result<(), CalibrationError> {
-    let bench = Bench::with_filter(of, ablation, seed)?;
+fn name(mhz: [u64; 5]) -> String {
+    mhz.map(|mhz| mhz.to_string()).join("x")
+}
+
+fn xeon(of: (&Calibration, Stack), seed: u64, figures: &mut Figures) -> Result<(), CalibrationError> {
+    let bench = Bench::with_filter(of, Ablation::default(), seed)?;
     let boosted = [1600, 1600, 1600, 2267 + own(of.0).system("boost_khz")? / 1000, 1600];
     for mhz in XEON.into_iter().chain([boosted]) {
         let ip = mhz[3];
         let setting = bench.filtered(mhz);
-        let boosts = if ip > 2267 { "boosted".into() } else { mhz.map(|mhz| mhz.to_string()).join("x") };
-        bench.put(figures, &format!("xeon{suffix}/{boosts}"), &setting);
+        let boosts = if ip > 2267 { "boosted".into() } else { name(mhz) };
+        bench.put(figures, &format!("xeon/{boosts}"), &setting);
     }
     let full = bench.filtered([2267; 5]);
-    bench.put(figures, &format!("xeon{suffix}/threads"), &on_threads(full));
+    bench.put(figures, "xeon/threads", &on_threads(full));
     let mut shared = full;
     shared.seats[Server::Ip as usize].core = full.seats[Server::Tcp as usize].core;
-    bench.put(figures, &format!("xeon{suffix}/tcp+ip"), &shared);
+    bench.put(figures, "xeon/tcp+ip", &shared);
     Ok(())
 }
