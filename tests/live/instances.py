@@ -1,10 +1,11 @@
-"""Several instances of each transport: sockets are spread over them by their local ports, and live on when one dies."""
+"""Several instances of each transport: sockets and the connections of one port are spread over them, and live on when one dies."""
 
 import json
 import threading
 import time
 
-from harness import TOPOLOGIES, Scene, Stack, check, sh, wait_until
+from harness import TOPOLOGIES, Scene, Stack, check, end, sh, wait_until
+from programs import PORT, nginx_config, wrk
 
 # Ports next to each other are spread over two instances.
 FIRST, COUNT = 7201, 16
@@ -78,7 +79,7 @@ def connections_are_spread_and_live_on():
         stack = stack_with_servers(scene, SERVER)
         shown = json.loads(stack.eft("ss", "--json").stdout)["sockets"]
         listeners = [s for s in shown if s["proto"] == "tcp" and s["state"] == "LISTEN"]
-        check(len(listeners) == COUNT, f"eft ss shows {len(listeners)} listeners of {COUNT}")
+        check(len(listeners) == 2 * COUNT, f"eft ss shows {len(listeners)} listeners of {COUNT} ports")
         said = {}
 
         def use(name, command):
@@ -264,4 +265,238 @@ def a_port_that_is_known_late_finds_its_instance():
         check(all(n > 0 for n in counts), f"accepted by tcp and tcp1: {counts}")
 
 
-CASES = [connections_are_spread_and_live_on, datagrams_are_spread_and_go_on, a_port_that_is_known_late_finds_its_instance]
+# Echoes what comes to one port, in one of several ways.
+ONE_PORT = """
+import os, select, signal, socket, sys, threading
+address, port, way = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+family = socket.AF_INET6 if ":" in address else socket.AF_INET
+def echo(c):
+    with c:
+        while d := c.recv(1 << 16):
+            c.sendall(d)
+def accept_for_ever(listener):
+    while True:
+        threading.Thread(target=echo, args=(listener.accept()[0],), daemon=True).start()
+def edges(listener):
+    listener.setblocking(False)
+    streams, unsent, poll = {}, {}, select.epoll()
+    poll.register(listener, select.EPOLLIN | select.EPOLLET)
+    def serve(c):
+        while True:
+            while unsent[c]:
+                unsent[c] = unsent[c][c.send(unsent[c]):]
+            d = c.recv(1 << 16)
+            if not d:
+                del streams[c.fileno()], unsent[c]
+                return c.close()
+            unsent[c] = d
+    while True:
+        for fd, _ in poll.poll():
+            try:
+                if fd != listener.fileno():
+                    serve(streams[fd])
+                    continue
+                while True:
+                    c = listener.accept()[0]
+                    c.setblocking(False)
+                    streams[c.fileno()], unsent[c] = c, b""
+                    poll.register(c, select.EPOLLIN | select.EPOLLOUT | select.EPOLLET)
+            except BlockingIOError:
+                pass
+if way == "inherited":
+    listener = socket.socket(fileno=int(sys.argv[4]))
+else:
+    listener = socket.create_server((address, port), family=family, backlog=200)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, 1)
+if way == "exec":
+    os.set_inheritable(listener.fileno(), True)
+    os.execv(sys.executable, [sys.executable, "-c", sys.orig_argv[2], *sys.argv[1:3], "inherited", str(listener.fileno())])
+print("listening", flush=True)
+if way == "forks":
+    # One process accepts for each connection, as inetd does.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        c = listener.accept()[0]
+        if os.fork() == 0:
+            listener.close()
+            echo(c)
+            os._exit(0)
+        c.close()
+if way == "children":
+    # All accept, as Apache's do.
+    for _ in range(3):
+        if os.fork() == 0:
+            break
+if way == "edges":
+    edges(listener)
+for _ in range(3):
+    threading.Thread(target=accept_for_ever, args=(listener,)).start()
+"""
+
+# Makes connections one after the other for some seconds, each for one echo.
+SHORT = """
+import socket, sys, threading, time
+address, port, users, seconds = sys.argv[1], *map(int, sys.argv[2:])
+until = time.monotonic() + seconds
+done = []
+def use(n):
+    turn = 0
+    while time.monotonic() < until:
+        with socket.create_connection((address, port), timeout=30) as c:
+            data = b"%d of %d" % (turn, n)
+            c.sendall(data)
+            assert c.recv(100) == data
+        turn += 1
+    done.append(turn)
+threads = [threading.Thread(target=use, args=(n,)) for n in range(users)]
+for t in threads: t.start()
+for t in threads: t.join()
+print(len(done), min(done, default=0))
+"""
+ONE = 7180
+
+
+def shown_listeners(stack, port):
+    shown = json.loads(stack.eft("ss", "--json").stdout)["sockets"]
+    return [s for s in shown if s["state"] == "LISTEN" and s["local"].endswith(f":{port}")]
+
+
+def one_port_is_served_by_all(way):
+    with Scene(f"spread-{way}") as scene:
+        stack = Stack(scene, topology=TOPOLOGIES / "spread.toml")
+        program = scene.start(*stack.on("python3", "-c", ONE_PORT, stack.address, ONE, way), log="server.log")
+        listening(program)
+        check(len(shown_listeners(stack, ONE)) == 2, f"eft ss shows {shown_listeners(stack, ONE)}")
+        said = {}
+
+        def use(name, script, *arguments):
+            command = stack.beside("python3", "-c", script, stack.address, *map(str, arguments))
+            said[name] = sh(*command, timeout=90).stdout
+
+        users = [threading.Thread(target=use, args=("long", CLIENT, ONE, 1, 32, 7)),
+                 threading.Thread(target=use, args=("short", SHORT, ONE, 4, 7))]
+        for user in users:
+            user.start()
+        for victim in ("tcp1", "tcp", "sockets", "ip", "tcp1"):
+            time.sleep(1)
+            stack.kill(victim)
+        for user in users:
+            user.join()
+        for name, connections in (("long", 32), ("short", 4)):
+            done, turns = map(int, said.get(name, "0 0").split())
+            check(done == connections and turns > 1, f"{name}: {said.get(name)}")
+        counts = of_both(stack, "tcp", "accepted_connections")
+        check(all(n >= sum(counts) / 4 for n in counts), f"accepted by tcp and tcp1: {counts}")
+        end(program)
+        wait_until(lambda: not shown_listeners(stack, ONE), 10, "the listeners to end with their program")
+
+
+def one_port_of_threads():
+    one_port_is_served_by_all("threads")
+
+
+def one_port_of_a_forking_server():
+    one_port_is_served_by_all("forks")
+
+
+def one_port_of_children():
+    one_port_is_served_by_all("children")
+
+
+def one_port_after_exec():
+    one_port_is_served_by_all("exec")
+
+
+def one_port_with_edges():
+    one_port_is_served_by_all("edges")
+
+
+def one_port_of_nginx():
+    with Scene("spread-nginx") as scene:
+        stack = Stack(scene, topology=TOPOLOGIES / "spread.toml")
+        scene.start(*stack.on("nginx", "-c", str(nginx_config(scene, stack.address, 2))))
+        stack.listening(PORT)
+        said = []
+        user = threading.Thread(target=lambda: said.append(wrk(stack, "/hello", 6)))
+        user.start()
+        for victim in ("tcp1", "tcp", "tcp1"):
+            time.sleep(1.2)
+            stack.kill(victim)
+        user.join()
+        check(said and said[0][0] > 100 and not said[0][1], f"wrk: {said}")
+        counts = of_both(stack, "tcp", "accepted_connections")
+        check(all(n >= 8 for n in counts), f"accepted by tcp and tcp1: {counts}")
+
+
+# Connects from one port to many, to a server of the far side.
+FROM_ONE_PORT = """
+import socket, sys
+own, address, first, count = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+family = socket.AF_INET6 if ":" in address else socket.AF_INET
+open_ones = []
+for port in range(first, first + count):
+    s = socket.socket(family, socket.SOCK_STREAM)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    s.bind((own if port % 2 else "", 2049))
+    s.settimeout(20)
+    s.connect((address, port))
+    assert s.getsockname()[1] == 2049 and s.getpeername()[1] == port
+    assert s.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    open_ones.append(s)
+for turn in range(3):
+    for n, s in enumerate(open_ones):
+        s.sendall(b"%d of %d" % (turn, n))
+        assert s.recv(100) == b"%d of %d" % (turn, n)
+print("all")
+"""
+
+# Listens, is called, and closes, again and again on one port.
+AGAIN_AND_AGAIN = """
+import socket, sys
+address, port = sys.argv[1], int(sys.argv[2])
+family = socket.AF_INET6 if ":" in address else socket.AF_INET
+for turn in range(20):
+    listener = socket.create_server((address, port), family=family)
+    print("listening", turn, flush=True)
+    for _ in range(4):
+        c = listener.accept()[0]
+        c.sendall(b"%d" % turn)
+        c.close()
+    listener.close()
+"""
+
+CALL_AGAIN = """
+import socket, sys, time
+address, port = sys.argv[1], int(sys.argv[2])
+heard = []
+until = time.monotonic() + 40
+while len(heard) < 80 and time.monotonic() < until:
+    try:
+        with socket.create_connection((address, port), timeout=10) as c:
+            if d := c.recv(10):
+                heard.append(int(d))
+    except (ConnectionRefusedError, ConnectionResetError):
+        pass
+print(heard == [n // 4 for n in range(80)], heard)
+"""
+
+
+def a_port_is_used_in_other_ways():
+    with Scene("spread-otherwise") as scene:
+        stack = stack_with_servers(scene, SERVER)
+        called = sh(*stack.on("python3", "-c", FROM_ONE_PORT, stack.address, stack.host, str(FIRST), str(COUNT)), timeout=60)
+        check(called.stdout.strip() == "all", f"{called.stdout} {called.stderr}")
+        counts = of_both(stack, "tcp", "outbound_connections")
+        check(all(n > 1 for n in counts) and sum(counts) == COUNT, f"outbound of tcp and tcp1: {counts}")
+        server = scene.start(*stack.on("python3", "-c", AGAIN_AND_AGAIN, stack.address, str(ONE)), log="again.log")
+        call = sh(*stack.beside("python3", "-c", CALL_AGAIN, stack.address, str(ONE)), timeout=60)
+        check(call.stdout.startswith("True"), f"{call.stdout} {call.stderr} {server.log.read_text()}")
+        check(server.wait(10) == 0, server.log.read_text())
+
+
+CASES = [
+    connections_are_spread_and_live_on, datagrams_are_spread_and_go_on, a_port_that_is_known_late_finds_its_instance,
+    one_port_of_threads, one_port_of_a_forking_server, one_port_of_children, one_port_after_exec, one_port_with_edges,
+    one_port_of_nginx, a_port_is_used_in_other_ways,
+]

@@ -1,10 +1,18 @@
-//! Which instance of a transport owns which local port, if a stack has several.
+//! Which instance of a transport owns which local port and which connection, if a stack has several.
 //!
 //! The instances of a role share the local ports without asking each other: a port's number alone says whose it is. So whoever has
 //! a segment, a datagram, an error about one, or a program that wants to bind, finds the instance by himself, and finds the same
 //! one after any crash.
+//!
+//! A server has all its connections on one port. So below [`EPHEMERAL_FIRST`] each connection of tcp has an owner of its own, which
+//! its port and its peer say; the port's owner keeps who is bound to it.
 
+use crate::WireAddress;
+use crate::address::without_zone;
 use crate::component::{ComponentId, Role};
+
+/// The first port that is chosen for programs which name none, as on Linux. From here on a port's connections are its owner's.
+pub const EPHEMERAL_FIRST: u16 = 32768;
 
 /// 2³² divided by the golden ratio, as an odd number (Knuth, The Art of Computer Programming 3, §6.4): neighbouring ports are
 /// spread as evenly as all are.
@@ -15,6 +23,27 @@ const GOLDEN: u32 = 0x9e37_79b1;
 pub const fn owner(port: u16, instances: u8) -> u8 {
     let hash = (port as u32).wrapping_mul(GOLDEN);
     ((hash as u64 * instances as u64) >> 32) as u8
+}
+
+/// Whether each connection of this local port has its own owner.
+pub const fn is_spread(port: u16) -> bool {
+    port < EPHEMERAL_FIRST
+}
+
+/// The instance of tcp that owns a connection. As [`owner`], it must not change.
+pub fn connection_owner(port: u16, (remote, remote_port): (WireAddress, u16), instances: u8) -> u8 {
+    if !is_spread(port) {
+        return owner(port, instances);
+    }
+    let address = u128::from_be_bytes(WireAddress::from(without_zone(remote.into())).0);
+    let folded = (address ^ address >> 64) as u64;
+    // The last steps of SplitMix64, after which each bit depends on all.
+    let mut hash = folded.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ port as u64;
+    hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    // A host's next connections come from ports next to each other, and are spread evenly.
+    let place = ((hash >> 32) as u32).wrapping_add((remote_port as u32).wrapping_mul(GOLDEN));
+    ((place as u64 * instances as u64) >> 32) as u8
 }
 
 /// The local ports that one instance of a transport owns.
@@ -43,6 +72,12 @@ impl PortShare {
     #[inline]
     pub fn has(&self, port: u16) -> bool {
         self.instances == 1 || owner(port, self.instances) == self.instance
+    }
+
+    /// Whether a connection from this local port to this peer is its own.
+    #[inline]
+    pub fn has_connection(&self, port: u16, peer: (WireAddress, u16)) -> bool {
+        self.instances == 1 || connection_owner(port, peer, self.instances) == self.instance
     }
 }
 
@@ -83,6 +118,20 @@ impl Instances {
             0 | 1 => ComponentId::new(role, 0),
             instances => ComponentId::new(role, owner(port, instances)),
         }
+    }
+
+    /// The instance of tcp that owns a connection from this local port to this peer.
+    #[inline]
+    pub fn connection_owner(&self, port: u16, peer: (WireAddress, u16)) -> ComponentId {
+        match self.tcp {
+            0 | 1 => ComponentId::TCP,
+            instances => ComponentId::new(Role::Tcp, connection_owner(port, peer, instances)),
+        }
+    }
+
+    /// Whether a port's connections have several owners.
+    pub fn spreads(&self, role: Role, port: u16) -> bool {
+        role == Role::Tcp && self.tcp > 1 && is_spread(port)
     }
 }
 

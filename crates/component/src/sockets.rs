@@ -52,6 +52,8 @@ pub enum Effect {
     /// `handle` is the far end of this socket's descriptor; the supervisor and the socket's transport
     /// get a duplicate.
     Keep { socket: SocketId, transport: ComponentId, handle: Handle },
+    /// This socket has the same descriptor as `of`, whose far end is kept: likewise.
+    KeepBeside { socket: SocketId, transport: ComponentId, of: SocketId },
     /// `handle` has the owner of this stream, who is signalled when urgent data come: its transport gets it.
     Owner { socket: SocketId, transport: ComponentId, handle: Handle },
     /// Nothing more is to be heard of this descriptor, which is closed. Others keep its far end: a successor of this server is

@@ -13,7 +13,7 @@ mod wire_segment;
 
 pub use content::byte_at;
 pub use host::Host;
-pub use program::take_accepted;
+pub use program::{listeners, take_accepted};
 pub use stream::{Plan, Stream, salt};
 pub use transport::{ARENA_POOL, Arrival, DOMAIN, Engine, PACKET_LEN, Quote, Route, Shape, TransportHost};
 pub use wire_segment::WireSegment;

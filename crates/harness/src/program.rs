@@ -1,7 +1,13 @@
 //! What a program does with a listening socket.
 
-use eft_channel::socket::{AcceptRecord, SocketPage};
+use core::iter::successors;
+use eft_channel::socket::{AcceptRecord, Arena, INSTANCES_MAX, SocketPage};
 use zerocopy::{FromZeros, IntoBytes};
+
+/// The slots of a program's listener, and of those beside it.
+pub fn listeners(arena: &Arena, first: u32) -> impl Iterator<Item = u32> {
+    successors(Some(first), |slot| arena.socket(*slot)?.beside()).take(INSTANCES_MAX)
+}
 
 /// Takes connections from a listener's ring, as the shim's `accept` does, but at most `most`, since the positions of a
 /// damaged ring may be anything.

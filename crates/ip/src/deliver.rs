@@ -7,7 +7,7 @@ use crate::engine::{Ip, Out};
 use crate::family;
 use crate::given::Owner;
 use crate::lane::{Lane, Undelivered};
-use crate::pending::{Arrival, FromPeer, Report, ToPeer};
+use crate::pending::{Arrival, FromPeer, Question, Report, ToPeer};
 use eft_base::errno::ENETUNREACH;
 use eft_base::wire::{IPV6_NO_NEXT, PROTOCOL_TCP};
 use eft_base::{PacketRef, WireAddress};
@@ -67,6 +67,13 @@ impl Ip {
         self.release(packet, out);
     }
 
+    /// The transport that gets a packet for this host.
+    #[inline]
+    pub(crate) fn receiver(&self, question: &Question) -> Option<ComponentId> {
+        let peer = (question.source, question.source_port);
+        self.lanes.transport_of(question.protocol, question.destination_port, peer)
+    }
+
     /// A packet for this host that may pass.
     pub(crate) fn accept(&mut self, cx: &mut Context, a: Arrival, out: &mut Out) {
         match a.question.protocol {
@@ -78,7 +85,7 @@ impl Ip {
             }
             _ => {}
         }
-        let Some(peer) = self.lanes.transport_of(a.question.protocol, a.question.destination_port) else {
+        let Some(peer) = self.receiver(&a.question) else {
             return self.refuse_protocol(cx, a, out);
         };
         let message = IpToTransport::Deliver {

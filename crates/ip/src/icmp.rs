@@ -206,7 +206,8 @@ impl Ip {
 
     /// The transport that sent a quoted packet.
     fn sender_of(&self, quoted: &Quoted) -> Option<ComponentId> {
-        let sender = self.lanes.transport_of(quoted.protocol, quoted.source_port);
+        let peer = (quoted.destination, quoted.destination_port);
+        let sender = self.lanes.transport_of(quoted.protocol, quoted.source_port, peer);
         sender.filter(|_| self.routes.is_ours(quoted.source))
     }
 

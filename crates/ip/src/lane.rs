@@ -2,6 +2,7 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::net::IpAddr;
 use core::ops::Range;
 use eft_base::wire::{PROTOCOL_TCP, PROTOCOL_UDP};
 use eft_base::{PacketRef, RequestId, ports};
@@ -100,9 +101,14 @@ impl Lanes {
         self.iter().any(|lane| !lane.waiting.is_empty())
     }
 
-    /// The transport that gets packets of this protocol to this port of ours.
+    /// The transport that gets packets of this protocol to this port of ours from this peer.
     #[inline]
-    pub fn transport_of(&self, protocol: u8, port: u16) -> Option<ComponentId> {
+    pub fn transport_of(
+        &self,
+        protocol: u8,
+        port: u16,
+        (remote, remote_port): (IpAddr, u16),
+    ) -> Option<ComponentId> {
         let lanes = match protocol {
             PROTOCOL_TCP => &self.tcp,
             PROTOCOL_UDP => &self.udp,
@@ -111,6 +117,9 @@ impl Lanes {
         let nth = match lanes.len() {
             0 => return None,
             1 => 0,
+            instances if protocol == PROTOCOL_TCP => {
+                ports::connection_owner(port, (remote.into(), remote_port), instances as u8)
+            }
             instances => ports::owner(port, instances as u8),
         };
         self.all.get(lanes.start + usize::from(nth)).map(|(id, _)| *id)

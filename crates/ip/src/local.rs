@@ -27,8 +27,7 @@ impl Ip {
         let Some(&transmission) = self.transmissions.get(id) else {
             return;
         };
-        let Question { protocol, destination_port, .. } = transmission.question;
-        if is_transport(protocol) && self.lanes.transport_of(protocol, destination_port).is_none() {
+        if is_transport(transmission.question.protocol) && self.receiver(&transmission.question).is_none() {
             cx.count(Counter::DropProtocol);
             return self.finish(id, EPROTONOSUPPORT, out);
         }
@@ -47,8 +46,7 @@ impl Ip {
     }
 
     fn has_local_room(&self, transmission: &Transmission, out: &Out) -> bool {
-        let Question { protocol, destination_port, .. } = transmission.question;
-        let to = self.lanes.transport_of(protocol, destination_port);
+        let to = self.receiver(&transmission.question);
         self.packets.available() > 0 && to.is_none_or(|p| out.may_drop_in(p))
     }
 

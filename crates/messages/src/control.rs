@@ -20,19 +20,24 @@ pub mod op {
     pub const NEW_DOMAIN: u32 = 1;
     /// A process of the domain says hello on the inherited domain connection, passing one end of a
     /// fresh SEQPACKET socketpair, over which everything else (and the reply to this) goes. `args[0]` is 1 if it knows that there
-    /// may be several instances of a transport; others are refused by a stack that has several.
+    /// may be several instances of a transport, `args[1]` if it knows that each may have a listener of its own; others are refused
+    /// by a stack that has several.
     pub const HELLO: u32 = 2;
     /// New socket: `args[0]` is 1 for stream, 2 for datagram; the far end of its descriptor is
     /// passed along; `value` is the inode of the near end; `port` is what it will be bound to (0: to none yet, or to any), since
-    /// each port has its instance of the transport. Reply: `slot`.
+    /// each port has its instance of the transport. If `args[1]` is not 0, it will be connected from that port to this port of
+    /// `address`, and the connection's instance is wanted. Reply: `slot`.
     pub const OPEN: u32 = 3;
     /// `slot`, `address`, `port`, `args[0]` = reuse bits. Reply: bound address and port. EXDEV: the port belongs to another instance
     /// of the transport, where a new socket can be opened.
     pub const BIND: u32 = 4;
-    /// `slot`, `args[0]` = backlog. A kernel listener on the loopback to be merged may be passed.
+    /// `slot`, `args[0]` = backlog, `args[1]` = reuse bits. A kernel listener on the loopback to be merged may be passed. If the
+    /// port's connections are spread over several instances, the others listen, too: the socket's page names their sockets
+    /// ([`eft_channel::socket::SocketPage::beside`]), which share its descriptor.
     pub const LISTEN: u32 = 5;
     /// `slot`, `address`, `port`. The reply comes when the attempt has begun; of a stream, `value` says how many bytes of
-    /// those in the send ring were taken to be sent with the SYN.
+    /// those in the send ring were taken to be sent with the SYN. EXDEV: the connection belongs to another instance than the port
+    /// to which the socket is bound.
     pub const CONNECT: u32 = 6;
     /// A connection taken from a listener's ring: `slot`, `args[0]` = incarnation, `value` = inode
     /// of the near end; the far end is passed. `args[1]` is 1 if nobody waits for the descriptor in the kernel, so that its

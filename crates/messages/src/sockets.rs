@@ -31,8 +31,14 @@ pub mod reuse {
     pub const FREE_BIND: u8 = 8;
     /// Nothing uses the port yet, although the socket may share it later: it was chosen for a program that named none.
     pub const NEW: u8 = 16;
-    pub const ALL: u8 = ADDRESS | PORT | V6ONLY | FREE_BIND | NEW;
+    /// The port is another instance's, which has checked who else uses it: the socket is to connect to a peer whose connections
+    /// from there are this instance's, or to listen beside that instance's listener ([`super::BESIDE`]).
+    pub const ELSEWHERE: u8 = 32;
+    pub const ALL: u8 = ADDRESS | PORT | V6ONLY | FREE_BIND | NEW | ELSEWHERE;
 }
+
+/// A bit of the backlog of `Listen`: the socket listens beside one at the port's own instance. Only sockets itself sets it.
+pub const BESIDE: u32 = 1 << 31;
 
 /// Changes of a membership (RFC 3678 §3).
 pub mod membership {

@@ -5,7 +5,7 @@ use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table;
 use crate::{
-    address, control, domain, errno, fdops, held, looking, loopback, options, pair, readiness, real,
+    address, beside, control, domain, errno, fdops, held, looking, loopback, options, pair, readiness, real,
 };
 use core::ffi::c_int;
 use eft_base::Endpoint;
@@ -124,10 +124,10 @@ unsafe fn accept_one(
     flags: c_int,
 ) -> Result<Option<c_int>> {
     let inet6 = listener.has(bit::INET6);
-    while listener.page.receivable() >= size_of::<AcceptRecord>() {
+    while let Some(queue) = beside::waiting(listener) {
         // The descriptor first: without one the connection stays in the queue, as in the kernel's.
         let descriptor = Descriptor::make(flags)?;
-        let attached = match pop(fd, listener) {
+        let attached = match pop(fd, listener, queue) {
             Ok(Some(record)) => attach(listener, &record, &descriptor),
             Ok(None) => Ok(None),
             Err(errno) => Err(errno),
@@ -158,22 +158,26 @@ unsafe fn accept_one(
     Ok(None)
 }
 
-/// Gives up the token unless either listener has more.
-fn retire(fd: c_int, listener: &Socket) {
-    let waiting = || {
-        listener.page.receivable() >= size_of::<AcceptRecord>()
-            || loopback::all(listener).any(|k| sys::poll(k, libc::POLLIN, Some(0)).is_ok_and(|e| e != 0))
-    };
-    if listener.token.is_posted() && !waiting() {
-        readiness::retire(fd, listener, waiting);
-    } else {
-        readiness::took_a_part(fd, listener);
+/// Gives up the token of each listener that has no more.
+fn retire(fd: c_int, first: &Socket) {
+    for listener in beside::all(first) {
+        // The kernel's have the first one's.
+        let waiting = || {
+            beside::has_record(listener)
+                || loopback::all(listener).any(|k| sys::poll(k, libc::POLLIN, Some(0)).is_ok_and(|e| e != 0))
+        };
+        if listener.token.is_posted() && !waiting() {
+            readiness::retire(fd, listener, waiting);
+        } else {
+            readiness::took_a_part(fd, listener);
+        }
     }
 }
 
-fn pop(fd: c_int, listener: &Socket) -> Result<Option<AcceptRecord>> {
-    let guard = listener.lock_receive().map_err(|e| readiness::reentered(fd, listener, 0, e))?;
-    let page = &listener.page;
+/// Takes a record from the ring of one of the listeners of `first`, whose lock is that of all.
+fn pop(fd: c_int, first: &Socket, queue: &Socket) -> Result<Option<AcceptRecord>> {
+    let guard = first.lock_receive().map_err(|e| readiness::reentered(fd, first, 0, e))?;
+    let page = &queue.page;
     let size = size_of::<AcceptRecord>();
     if page.receivable() < size {
         return Ok(None);
@@ -183,7 +187,7 @@ fn pop(fd: c_int, listener: &Socket) -> Result<Option<AcceptRecord>> {
     page.read_receive(taken, record.as_mut_bytes());
     page.set_receive_taken(taken.wrapping_add(size as u64));
     drop(guard);
-    crate::domain::notify_taken(listener);
+    crate::domain::notify_taken(queue);
     Ok(Some(record))
 }
 

@@ -123,7 +123,7 @@ pub fn hello(attempts: Option<u32>) -> Result<(c_int, Answer)> {
             version: LAYOUT_VERSION,
             op: op::HELLO,
             sequence,
-            args: [1, 0, 0, 0],
+            args: [1, 1, 0, 0],
             ..Request::default()
         };
         let sent = send(domain_fd(), &request, Some(far));

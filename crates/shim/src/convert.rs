@@ -12,12 +12,13 @@ use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
 use crate::{control, options, owner, pair};
 use core::ffi::c_int;
+use eft_base::{Endpoint, WireAddress};
 use eft_channel::socket::{Opt, flag};
 use eft_messages::control::{Request, op};
 
-/// Makes an eft socket that is to be bound to this port (0: to none yet, or to any); returns its descriptor (close-on-exec) and
-/// handle. `descriptor` is not in the table yet.
-fn open(stream: bool, port: u16) -> Result<(c_int, &'static Socket)> {
+/// Makes an eft socket that is to be bound to this port (0: to none yet, or to any), and to be connected from there to `peer`, if it
+/// is known; returns its descriptor (close-on-exec) and handle. `descriptor` is not in the table yet.
+fn open(stream: bool, (port, peer): (u16, Option<Endpoint>)) -> Result<(c_int, &'static Socket)> {
     let domain = domain().ok_or(Errno(libc::ENETDOWN))?;
     if !stream && !domain.has_udp() {
         return Err(Errno(libc::EPROTONOSUPPORT));
@@ -27,7 +28,8 @@ fn open(stream: bool, port: u16) -> Result<(c_int, &'static Socket)> {
         op: op::OPEN,
         port,
         value: inode,
-        args: [if stream { 1 } else { 2 }, 0, 0, 0],
+        address: peer.map_or(WireAddress::default(), |peer| peer.address.into()),
+        args: [if stream { 1 } else { 2 }, peer.map_or(0, |peer| peer.port.into()), 0, 0],
         ..Request::default()
     };
     let reply = control::request(request, Some(far));
@@ -59,11 +61,22 @@ pub fn to_eft(
     keep: bool,
     port: u16,
 ) -> Result<(&'static Socket, Option<c_int>)> {
+    to_eft_for(fd, stream, inet6, keep, (port, None))
+}
+
+/// As [`to_eft`], for a socket that is to be connected to a peer, if it is known.
+pub fn to_eft_for(
+    fd: c_int,
+    stream: bool,
+    inet6: bool,
+    keep: bool,
+    use_of: (u16, Option<Endpoint>),
+) -> Result<(&'static Socket, Option<c_int>)> {
     if !table::fits(fd) {
         return Err(Errno(libc::EMFILE));
     }
     let (inode, _) = sys::identity(fd)?;
-    let (near, socket) = open(stream, port)?;
+    let (near, socket) = open(stream, use_of)?;
     if inet6 {
         socket.set_bits(bit::INET6);
         socket.put_bits(bit::V6ONLY, sys::v6_only(fd));

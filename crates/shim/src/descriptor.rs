@@ -3,7 +3,7 @@
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{confined, epoll, lock, pair, process, readiness, standard};
+use crate::{beside, confined, epoll, lock, pair, process, readiness, standard};
 use core::ffi::c_int;
 
 /// Begins a slot's use in this domain: initializes its locks, before it is shared.
@@ -85,7 +85,9 @@ pub fn fall_silent(fd: c_int, socket: &Socket) -> Result<()> {
         readiness::stop(near);
     }
     // The token's messages went with the old descriptor.
-    socket.token.retire(|| false);
+    for socket in beside::all(socket) {
+        socket.token.retire(|| false);
+    }
     socket.page.set_inode(inode);
     copy_status_flags(fd, near);
     for number in numbers_of(socket) {

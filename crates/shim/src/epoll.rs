@@ -9,7 +9,7 @@ mod registry;
 
 use crate::spin::Spin;
 use crate::table::{self, Entry};
-use crate::{looking, poll, real, sleeping};
+use crate::{beside, looking, poll, real, sleeping};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
@@ -54,7 +54,7 @@ pub fn registered(set: c_int, fd: c_int, event: Option<epoll_event>) {
     };
     // Whom an exclusive wait woke may leave without what it was woken for; then the next input wakes another.
     if event.events & (libc::EPOLLET | libc::EPOLLEXCLUSIVE) as u32 != 0 {
-        socket.page.add_wish(wish::EDGES);
+        beside::all(socket).for_each(|socket| socket.page.add_wish(wish::EDGES));
     }
     registry::note(Known { set, fd, events: event.events, data: event.u64 });
     if event.events & libc::EPOLLPRI as u32 != 0 {

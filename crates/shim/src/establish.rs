@@ -9,7 +9,7 @@ use crate::shadow_send;
 use crate::socket::{Hidden, Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{confined, control, domain, errno, held, interfaces, looking, loopback, readiness, real};
+use crate::{beside, confined, control, domain, errno, held, interfaces, looking, loopback, readiness, real};
 pub use binding::bind_any;
 use binding::{bind_eft, bind_fresh, bind_opened};
 pub use connecting::{await_connected, begin_deferred, request_connect};
@@ -175,13 +175,14 @@ pub fn listen(fd: c_int, backlog: c_int) -> Result<c_int> {
         Request {
             op: op::LISTEN,
             slot: socket.slot,
-            args: [backlog.max(0) as u32, 0, 0, 0],
+            args: [backlog.max(0) as u32, binding::reuse_of(socket).into(), 0, 0],
             ..Request::default()
         },
         hidden,
     )?;
     loopback::stand_second(socket, backlog);
     socket.set_bits(bit::LISTENING);
+    beside::agree(socket);
     // A listener is never writable: the plug stays.
     if let Ok(_guard) = socket.lock_send() {
         readiness::plug(fd, socket);
@@ -316,8 +317,10 @@ pub fn shutdown(fd: c_int, socket: &Socket, how: c_int) -> Result<c_int> {
     {
         return Err(Errno(libc::ENOTCONN));
     }
-    socket.page.add_wish(wishes);
-    crate::domain::notify(socket);
+    for socket in beside::all(socket) {
+        socket.page.add_wish(wishes);
+        crate::domain::notify(socket);
+    }
     // Without a peer a datagram socket fails with ENOTCONN, and is shut down all the same, as on Linux.
     let done = if socket.is_stream() || socket.has(bit::PEER) { Ok(0) } else { Err(Errno(libc::ENOTCONN)) };
     if !socket.wishes_shut_read() {

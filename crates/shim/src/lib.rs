@@ -65,6 +65,7 @@ mod accept;
 mod address;
 mod ancillary;
 mod any_port;
+mod beside;
 mod buffers;
 mod confined;
 mod control;

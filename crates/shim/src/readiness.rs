@@ -6,7 +6,7 @@
 
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
-use crate::{confined, errno, handlers, held, looking, real, sleeping};
+use crate::{beside, confined, errno, handlers, held, looking, real, sleeping};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 
@@ -21,7 +21,8 @@ const TAKE_ROUNDS: u32 = 10;
 /// Nothing is left: takes the message out of the descriptor, unless `still_ready` after all.
 /// Sockets that have ended keep theirs: they stay readable, and by that message the stack notices the last close.
 pub fn retire(fd: c_int, socket: &Socket, still_ready: impl Fn() -> bool) {
-    if socket.token.is_posted() && !socket.is_ended() && !socket.wishes_shut_read() {
+    let keeps_it = || socket.is_ended() && !socket.page.is_further();
+    if socket.token.is_posted() && !keeps_it() && !socket.wishes_shut_read() {
         let retired = socket.token.retire(&still_ready);
         for _ in 0..retired {
             take(fd, socket);
@@ -119,7 +120,8 @@ pub fn examine(fd: c_int, socket: &Socket) {
         socket.set_bits(bit::ORPHAN);
         return;
     }
-    if events & libc::POLLIN == 0 || socket.token.is_posted() || socket.wishes_shut_read() {
+    let is_posted = || beside::all(socket).any(|socket| socket.token.is_posted());
+    if events & libc::POLLIN == 0 || is_posted() || socket.wishes_shut_read() {
         return;
     }
     // If a server were between setting the token and sending, the token would be set; a slow taker takes microseconds.
@@ -127,8 +129,8 @@ pub fn examine(fd: c_int, socket: &Socket) {
     let _ = sys::poll(-1, 0, Some(1));
     let again = sys::poll(fd, libc::POLLIN, Some(0)).unwrap_or(0);
     if again & libc::POLLIN != 0
-        && !socket.token.is_posted()
-        && socket.page.receivable() == 0
+        && !is_posted()
+        && beside::all(socket).all(|socket| socket.page.receivable() == 0)
         && !socket.is_ended()
         && sys::take_message(fd).is_ok()
     {

@@ -5,7 +5,7 @@
 //! the largest window. Fields that Linux does not fill in are 0 here, too.
 
 use crate::socket::{Socket, bit};
-use crate::{domain, sys};
+use crate::{beside, domain, sys};
 use core::sync::atomic::AtomicU32;
 use core::time::Duration;
 use eft_channel::socket::{SocketInfo, SocketStatistics};
@@ -36,7 +36,7 @@ pub fn bytes(socket: &Socket) -> [u8; LEN] {
     let snapshot =
         Snapshot { info: page.info(), statistics: page.statistics().unwrap_or_default(), now: monotonic() };
     match socket.has(bit::LISTENING) {
-        true => of_listener(socket.waiting(), snapshot.statistics.backlog),
+        true => of_listener(beside::all(socket).map(Socket::waiting).sum(), snapshot.statistics.backlog),
         false => snapshot.of_stream(),
     }
 }

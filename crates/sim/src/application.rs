@@ -11,7 +11,7 @@ use eft_base::{Endpoint, Instant, SocketId, WireAddress};
 use eft_channel::socket::{LAYOUT_VERSION, Opt, SocketPage};
 use eft_component::sockets::{self, ConnectionId, Handle};
 use eft_component::transport::Effect as RecordedEvent;
-use eft_harness::{Plan, Stream, take_accepted};
+use eft_harness::{Plan, Stream, listeners, take_accepted};
 use eft_messages::ComponentId;
 use eft_messages::control::{MembershipRequest, Reply, Request, op};
 use eft_messages::sockets::{membership, reuse};
@@ -206,8 +206,7 @@ impl Application {
                 self.opened(stack, socket, intent);
             }
             Asked::Bind(plan) => {
-                let mut request = Request::default();
-                request.args[0] = 64;
+                let request = Request { args: [64, reuse::ADDRESS.into(), 0, 0], ..Request::default() };
                 self.ask(op::LISTEN, socket, request, Asked::Listen(plan));
             }
             Asked::BindDatagrams(plan @ Datagrams { group: Some(group), .. }) => {
@@ -224,8 +223,10 @@ impl Application {
                 self.progress(stack, socket, seed);
             }
             Asked::Listen(plan) => {
-                if let Some(page) = stack.domain.socket(socket.slot) {
-                    page.set_option(Opt::FastOpenQueue, FAST_OPEN_QUEUE);
+                for slot in listeners(&stack.domain, socket.slot) {
+                    if let Some(page) = stack.domain.socket(slot) {
+                        page.set_option(Opt::FastOpenQueue, FAST_OPEN_QUEUE);
+                    }
                 }
                 self.listeners.push((socket, plan));
             }
@@ -294,7 +295,8 @@ impl Application {
         let Some(page) = stack.domain.socket(socket.slot) else {
             return;
         };
-        if let Some((_, plan)) = self.listeners.iter().copied().find(|(listener, _)| *listener == socket) {
+        let is_of = |first: SocketId| listeners(&stack.domain, first.slot).any(|slot| slot == socket.slot);
+        if let Some((_, plan)) = self.listeners.iter().copied().find(|(first, _)| is_of(*first)) {
             return self.accept(stack, &page, plan, seed);
         }
         if let Some(d) = self.datagrams.iter_mut().find(|d| d.socket == socket) {

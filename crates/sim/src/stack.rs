@@ -321,7 +321,10 @@ impl Stack {
         }
         for effect in core::mem::take(&mut self.surroundings.effects) {
             match effect {
-                Effect::Sockets(sockets::Effect::Keep { socket, transport, .. }) => {
+                Effect::Sockets(
+                    sockets::Effect::Keep { socket, transport, .. }
+                    | sockets::Effect::KeepBeside { socket, transport, .. },
+                ) => {
                     self.kept.insert(socket, transport);
                 }
                 Effect::Sockets(sockets::Effect::Drop(socket)) => {

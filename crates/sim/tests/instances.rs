@@ -15,7 +15,7 @@ const DATAGRAMS: u64 = 40;
 fn settings() -> Settings {
     let mut settings =
         Settings { topology: include_str!("../../../topologies/spread.toml").into(), ..Settings::default() };
-    // Each of the four transports has its share, and the server's port is one tcp's.
+    // Each of the four transports has its share.
     settings.geometry.slots = 128;
     settings
 }
@@ -61,6 +61,9 @@ fn both_instances_carry_and_nothing_is_lost_between_them() {
         let due = [0, 1].map(|instance| of(instance).count() as u64 * DATAGRAMS);
         assert_eq!(received, due, "seed {seed}");
         assert!(due.iter().all(|n| *n > 0), "{due:?}");
+        let accepted = counted(&s, 1, [ComponentId::TCP, TCP1], "accepted_connections");
+        assert_eq!(accepted.iter().sum::<u64>(), STREAMS as u64, "seed {seed}");
+        assert!(accepted.iter().all(|n| *n >= 2), "seed {seed}: {accepted:?}");
         for peer in [ComponentId::TCP, TCP1] {
             assert_eq!(s.total(peer, "retransmitted_segments"), 0, "seed {seed}, {peer}");
             assert_eq!(s.total(peer, "resets_sent"), 0, "seed {seed}, {peer}");
@@ -96,14 +99,51 @@ fn a_death_of_one_costs_the_streams_of_the_other_nothing() {
     for seed in 0..8 {
         let s = carried(seed, settings(), faults.clone());
         deaths += s.stacks.iter().map(|stack| stack.crashes).sum::<u64>();
-        // The server's port belongs to the first tcp.
         let [accepted, _] = counted(&s, 1, [ComponentId::TCP, TCP1], "accepted_connections");
-        assert_eq!(accepted, STREAMS as u64, "seed {seed}");
+        assert!(accepted >= 2, "seed {seed}: {accepted}");
         let again = s.stacks[0].counter(ComponentId::TCP, "retransmitted_segments");
         let probes = s.stacks[0].counter(ComponentId::TCP, "loss_probes");
         assert!(again <= probes, "seed {seed}: {again} segments, {probes} probes");
     }
     assert!(deaths > 8, "only {deaths} died");
+}
+
+/// The stack with so many tcp.
+fn with_tcps(count: u8) -> Settings {
+    let more = (2..count).map(|i| {
+        let edges = ["sockets", "ip"].map(|peer| format!("[[edge]]\nbetween = [\"{peer}\", \"tcp{i}\"]\n"));
+        format!("\n[[component]]\nname = \"tcp{i}\"\n{}", edges.concat())
+    });
+    let topology = settings().topology + &more.collect::<String>();
+    Settings { topology, ..settings() }
+}
+
+#[test]
+fn a_port_gets_a_listener_at_each_instance_while_they_die() {
+    let tcps: Vec<ComponentId> = (0..4).map(|i| ComponentId::new(Role::Tcp, i)).collect();
+    let peers = tcps.clone();
+    let faults =
+        Faults { peers, crash: 0.02, fuse: 0.02, downtime: Duration::from_millis(2), ..Faults::default() };
+    let mut deaths = 0;
+    for seed in 0..20 {
+        let mut s = Simulation::new(seed, with_tcps(4));
+        s.faults = faults.clone();
+        s.serve(20_000, 30_000, 0);
+        s.faults = Faults::default();
+        s.run_for(Duration::from_millis(100));
+        deaths += s.stacks[1].crashes + s.stacks[1].burnt;
+        assert!(s.applications[1].failures.is_empty(), "seed {seed}: {:?}", s.applications[1].failures);
+        // Ports next to each other: each instance gets as many.
+        (0..16).for_each(|_| s.stream(20_000, 30_000, 0));
+        s.run(Duration::from_secs(60), |s| {
+            s.applications.iter().all(|a| a.streams.len() == 16 && a.is_done())
+        });
+        let accepted: Vec<u64> =
+            tcps.iter().map(|tcp| s.stacks[1].counter(*tcp, "accepted_connections")).collect();
+        assert_eq!(accepted.iter().sum::<u64>(), 16, "seed {seed}: {accepted:?}");
+        assert!(accepted.iter().all(|n| *n > 0), "seed {seed}: {accepted:?}");
+    }
+    assert!(deaths > 20, "only {deaths} died");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Requests of applications, forwarded to the transports, answered when they answer.
 
 mod answers;
+mod beside;
 mod configuration;
 mod doubt;
 mod ends;
@@ -11,6 +12,7 @@ mod survivors;
 use crate::counters::{COUNTERS, Counter};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
+use beside::Beside;
 use eft_base::errno::*;
 use eft_base::{DomainId, Instant, PoolId, SocketId, WireAddress};
 use eft_channel::requests::Requests;
@@ -19,7 +21,7 @@ use eft_channel::socket::{self, Arena, LAYOUT_VERSION};
 use eft_component::sockets::{ConnectionId, Effect, Event, Handle};
 use eft_component::{Component, Context, Outbox, Output};
 use eft_messages::control::{MembershipRequest, Reply, Request, op};
-use eft_messages::sockets::{SocketsToTransport, TransportToSockets, reuse};
+use eft_messages::sockets::{BESIDE, SocketsToTransport, TransportToSockets, reuse};
 use eft_messages::{ComponentId, Encoded, Role};
 use spread::Spread;
 use survivors::Open;
@@ -79,8 +81,10 @@ impl Output for Out {
 /// What is done with a transport's answer.
 #[derive(Clone, Copy)]
 enum Waiting {
-    /// It goes to an application; `handle` came with the request.
-    Application { connection: ConnectionId, sequence: u64, op: u32, inode: u64, handle: Handle },
+    /// It goes to an application; `handle` came with the request. `reuse`: of a listener.
+    Application { connection: ConnectionId, sequence: u64, op: u32, inode: u64, handle: Handle, reuse: u8 },
+    /// It is a step to a listener beside an application's.
+    Beside(Beside),
     /// The transport has closed the socket: this incarnation's descriptor is forgotten.
     Close(u32),
     /// If the attach of this incarnation failed, it is closed and its descriptor hung up.
@@ -208,6 +212,7 @@ impl Sockets {
         };
         let (transport, incarnation) = match r.op {
             op::OPEN => match r.args[0] {
+                1 if r.args[1] != 0 => (self.transport_for_connection(r)?, 0),
                 1 => (self.transport_for(Role::Tcp, r.port)?, 0),
                 2 => (self.transport_for(Role::Udp, r.port)?, 0),
                 _ => return Err(EINVAL),
@@ -238,17 +243,14 @@ impl Sockets {
             return Err(EACCES);
         }
         if r.op == op::BIND {
-            self.spread.check_bind(transport, r.port)?;
+            self.spread.check_bind(transport, r.port, r.args[0] as u8)?;
         }
         if r.op == op::LISTEN {
-            if transport.role != Role::Tcp {
-                return Err(EOPNOTSUPP);
-            }
-            if !state.listeners.contains(&r.slot) && state.listeners.len() >= self.config.listeners_per_domain
-            {
-                cx.count(Counter::OverQuota);
-                return Err(ENOBUFS);
-            }
+            self.check_listen(transport, socket).inspect_err(|errno| {
+                if *errno == ENOBUFS {
+                    cx.count(Counter::OverQuota)
+                }
+            })?;
         }
         if matches!(r.op, op::OPEN | op::ACCEPTED | op::RESTORE | op::OWNER) && handle == Handle::default() {
             return Err(EINVAL);
@@ -263,7 +265,8 @@ impl Sockets {
             self.accepted(transport, socket, r, handle, out);
             Waiting::Attach(incarnation)
         } else {
-            Waiting::Application { connection, sequence: r.sequence, op: r.op, inode: r.value, handle }
+            let reuse = r.args[1] as u8;
+            Waiting::Application { connection, sequence: r.sequence, op: r.op, inode: r.value, handle, reuse }
         };
         let (address, port) = (r.address, r.port);
         let args = r.args;
@@ -296,7 +299,12 @@ impl Sockets {
             op::LISTEN => self.submit(
                 transport,
                 waiting,
-                |request| SocketsToTransport::Listen { request, socket, incarnation, backlog: args[0] },
+                |request| SocketsToTransport::Listen {
+                    request,
+                    socket,
+                    incarnation,
+                    backlog: args[0] & !BESIDE,
+                },
                 out,
             ),
             op::CONNECT => self.submit(

@@ -3,6 +3,7 @@
 //! A cursor is returned as the other side published it: the caller checks it against its own. The ring methods take
 //! any cursor modulo the ring's length, so that no value leads out of the slot.
 
+mod beside;
 mod cookie_keys;
 mod holder;
 mod looker;
@@ -72,11 +73,11 @@ const _: () = assert!(
         <= SHIM_WORDS + FRESH_LEN
 );
 
-/// Where an option's word lies.
+/// Where the word of the option of this number lies.
 #[inline]
-fn option_offset(option: Opt) -> usize {
-    match (option as usize).checked_sub(OPTIONS_COUNT) {
-        None => OPTIONS + option as usize * 4,
+fn option_offset(number: usize) -> usize {
+    match number.checked_sub(OPTIONS_COUNT) {
+        None => OPTIONS + number * 4,
         Some(more @ ..MORE_OPTIONS_COUNT) => MORE_OPTIONS + more * 4,
         Some(last) => LAST_OPTIONS + (last - MORE_OPTIONS_COUNT) * 4,
     }
@@ -342,11 +343,11 @@ impl SocketPage {
 
     #[inline]
     pub fn option(&self, option: Opt) -> u32 {
-        self.load_u32(option_offset(option))
+        self.load_u32(option_offset(option as usize))
     }
 
     pub fn set_option(&self, option: Opt, value: u32) {
-        self.store_u32(option_offset(option), value)
+        self.store_u32(option_offset(option as usize), value)
     }
 
     fn endpoint(&self, offset: usize) -> Endpoint {

@@ -1,4 +1,4 @@
-//! Several instances of each transport: a local port says which of them gets a packet.
+//! Several instances of each transport: a local port, or the whole connection, says which of them gets a packet.
 
 use super::*;
 use core::net::Ipv6Addr;
@@ -24,6 +24,12 @@ fn two_of_each(config: &str) -> Bench {
 
 fn owner(role: Role, port: u16) -> ComponentId {
     ComponentId::new(role, ports::owner(port, 2))
+}
+
+/// Who has a connection of a local port with this peer.
+fn connection_owner(port: u16, peer: (Ipv4Addr, u16)) -> ComponentId {
+    let peer = (IpAddr::V4(peer.0).into(), peer.1);
+    ComponentId::new(Role::Tcp, ports::connection_owner(port, peer, 2))
 }
 
 fn tcp(from: u16, to: u16) -> Vec<u8> {
@@ -58,12 +64,27 @@ impl Bench {
 }
 
 #[test]
+fn a_segment_goes_to_the_instance_that_has_its_connection() {
+    let mut b = two_of_each(CONFIG);
+    let mut seen = Vec::new();
+    for from in 1000..1040 {
+        b.arrive(&packet(PROTOCOL_TCP, 0, 1, &tcp(from, 80)));
+        let owner = connection_owner(80, (THEM, from));
+        assert_eq!(b.receivers(), [owner], "{from}");
+        seen.push(owner.instance);
+    }
+    assert!(seen.contains(&0) && seen.contains(&1));
+    b.assert_idle();
+}
+
+#[test]
 fn a_packet_goes_to_the_instance_that_has_its_local_port() {
     let mut b = two_of_each(CONFIG);
     let mut seen = Vec::new();
     for port in (1..100).chain(40000..40020) {
         b.arrive(&packet(PROTOCOL_TCP, 0, 1, &tcp(443, port)));
-        assert_eq!(b.receivers(), [owner(Role::Tcp, port)], "{port}");
+        let its = if port < 32768 { connection_owner(port, (THEM, 443)) } else { owner(Role::Tcp, port) };
+        assert_eq!(b.receivers(), [its], "{port}");
         b.arrive(&packet(PROTOCOL_UDP, 0, 1, &udp(53, port, b"x")));
         assert_eq!(b.receivers(), [owner(Role::Udp, port)], "{port}");
         seen.push(ports::owner(port, 2));
@@ -109,34 +130,36 @@ fn an_error_goes_to_the_instance_that_sent_what_it_quotes() {
         sent[30..34].copy_from_slice(&THEM.octets());
         fix_header(&mut sent);
         b.arrive(&packet(PROTOCOL_ICMP, 0, 1, &icmp(3, 1, [0; 4], &sent[14..42])));
-        assert_eq!(b.receivers(), [owner(Role::Tcp, port)], "{port}");
+        assert_eq!(b.receivers(), [connection_owner(port, (THEM, 443))], "{port}");
     }
 }
 
 #[test]
-fn what_the_host_sends_to_itself_goes_by_the_port_at_the_other_end() {
+fn what_the_host_sends_to_itself_goes_by_the_connection_at_the_other_end() {
     let mut b = two_of_each(CONFIG);
     for (i, port) in (1..20u16).enumerate() {
         let mut d = segment(US, 0, 0);
         d.header[..2].copy_from_slice(&50000u16.to_be_bytes());
         d.header[2..4].copy_from_slice(&port.to_be_bytes());
         b.send(owner(Role::Tcp, 50000), i as u32, &d);
-        assert_eq!(b.receivers(), [owner(Role::Tcp, port)], "{port}");
+        assert_eq!(b.receivers(), [connection_owner(port, (US, 50000))], "{port}");
     }
 }
 
 #[test]
 fn packets_of_a_dead_instance_wait_and_those_of_the_other_pass() {
     let mut b = two_of_each(CONFIG);
-    let of = |instance| (1..).find(|port| ports::owner(*port, 2) == instance).unwrap();
-    b.arrive(&packet(PROTOCOL_TCP, 0, 1, &tcp(443, of(1))));
+    let mut of =
+        [0, 1].map(|i| (1000..).filter(move |from| connection_owner(80, (THEM, *from)).instance == i));
+    let [ours, theirs] = &mut of;
+    b.arrive(&packet(PROTOCOL_TCP, 0, 1, &tcp(theirs.next().unwrap(), 80)));
     let [ToPeer::Transport(TCP1, IpToTransport::Deliver { packet: given, .. })] = b.drain()[..] else {
         panic!("not given to tcp1")
     };
     b.out.remove_peer(TCP1);
-    b.arrive(&packet(PROTOCOL_TCP, 0, 2, &tcp(444, of(1))));
+    b.arrive(&packet(PROTOCOL_TCP, 0, 2, &tcp(theirs.next().unwrap(), 80)));
     assert_eq!(b.receivers(), []);
-    b.arrive(&packet(PROTOCOL_TCP, 0, 3, &tcp(443, of(0))));
+    b.arrive(&packet(PROTOCOL_TCP, 0, 3, &tcp(ours.next().unwrap(), 80)));
     assert_eq!(b.receivers(), [ComponentId::TCP]);
     b.out.set_room(TCP1, 1024, 1024);
     b.reborn(TCP1);

@@ -98,7 +98,9 @@ impl Kept {
             (None, None) => {}
         }
         if let Some(listens) = &self.listens {
-            requests.push((request(op::LISTEN, listens), Some(0)));
+            let mut listen = request(op::LISTEN, listens);
+            listen.args[1] = self.bound.as_ref().map_or(0, |bound| bound.args[0]);
+            requests.push((listen, Some(0)));
         }
         for which in (0..2).filter(|&which| self.shadows[which].is_some()) {
             // A listener's first one went along.

@@ -200,6 +200,7 @@ impl Applications {
                     self.keep(socket, transport, fd);
                 }
             }
+            Effect::KeepBeside { socket, transport, of } => self.keep_beside(socket, transport, of),
             Effect::Owner { socket, transport, handle } => {
                 if let Some(bell) = self.handles.remove(&handle) {
                     let SocketId { domain, slot } = socket;

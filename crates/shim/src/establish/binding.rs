@@ -35,22 +35,30 @@ pub(super) fn bind_fresh(fd: c_int, stream: bool, inet6: bool, to: Endpoint) -> 
 pub(super) fn bind_opened(fd: c_int, socket: &'static Socket, to: Endpoint) -> Result<&'static Socket> {
     match bind_eft(socket, to, 0) {
         Err(Errno(libc::EXDEV)) => {
-            let socket = move_to_owner(fd, socket, to.port)?;
+            let socket = move_to_owner(fd, socket, to.port, None)?;
             bind_eft(socket, to, 0).map(|_| socket)
         }
         done => done.map(|_| socket),
     }
 }
 
+/// Another instance has the connection from where the socket is bound to this peer: the descriptor gets a new socket there, bound
+/// to the same port.
+pub(super) fn move_to_peer(fd: c_int, socket: &Socket, peer: Endpoint) -> Result<&'static Socket> {
+    let local = socket.page.local();
+    let moved = move_to_owner(fd, socket, local.port, Some(peer))?;
+    bind_eft(moved, local, reuse::ELSEWHERE).map(|_| moved)
+}
+
 /// What a kernel socket cannot keep for an eft socket that moves.
 const KEPT: [Opt; 3] = [Opt::Congestion, Opt::MulticastInterface, Opt::MulticastSource];
 
-fn move_to_owner(fd: c_int, socket: &Socket, port: u16) -> Result<&'static Socket> {
+fn move_to_owner(fd: c_int, socket: &Socket, port: u16, peer: Option<Endpoint>) -> Result<&'static Socket> {
     let (stream, inet6) = (socket.is_stream(), socket.has(bit::INET6));
     let (keys, wishes) = (signatures::all(&socket.page), socket.page.authentication_wishes());
     let (kept, memberships) = (KEPT.map(|opt| (opt, socket.page.option(opt))), joined::take(socket));
     convert::to_kernel(fd, socket)?;
-    let (moved, _) = convert::to_eft(fd, stream, inet6, false, port)?;
+    let (moved, _) = convert::to_eft_for(fd, stream, inet6, false, (port, peer))?;
     signatures::restore(&moved.page, &keys);
     moved.page.set_authentication_wishes(&wishes);
     kept.into_iter().for_each(|(opt, value)| moved.page.set_option(opt, value));
@@ -58,8 +66,8 @@ fn move_to_owner(fd: c_int, socket: &Socket, port: u16) -> Result<&'static Socke
     Ok(moved)
 }
 
-/// Asks sockets to bind, with these wishes of [`reuse`] beside those of the options; returns the port.
-pub(super) fn bind_eft(socket: &Socket, to: Endpoint, further: u8) -> Result<u16> {
+/// The wishes of [`reuse`] that the options of a socket say.
+pub(super) fn reuse_of(socket: &Socket) -> u8 {
     let bits = socket.bits();
     let wishes = [
         (bit::REUSE_ADDRESS, reuse::ADDRESS),
@@ -67,8 +75,12 @@ pub(super) fn bind_eft(socket: &Socket, to: Endpoint, further: u8) -> Result<u16
         (bit::V6ONLY, reuse::V6ONLY),
         (bit::FREE_BIND, reuse::FREE_BIND),
     ];
-    let wished = wishes.into_iter().filter(|(own, _)| bits & own != 0);
-    let reuse = wished.fold(further, |all, (_, told)| all | told);
+    wishes.into_iter().filter(|(own, _)| bits & own != 0).fold(0, |all, (_, told)| all | told)
+}
+
+/// Asks sockets to bind, with these wishes of [`reuse`] beside those of the options; returns the port.
+pub(super) fn bind_eft(socket: &Socket, to: Endpoint, further: u8) -> Result<u16> {
+    let reuse = reuse_of(socket) | further;
     let reply = control::request(
         Request {
             op: op::BIND,

@@ -1,5 +1,6 @@
 //! Connects, reconnects and disconnects a socket of eft, and waits for the end of the attempt.
 
+use super::binding::move_to_peer;
 use crate::convert;
 use crate::options::signatures;
 use crate::socket::{Socket, bit};
@@ -90,8 +91,10 @@ pub(super) fn connect_eft(fd: c_int, socket: &'static Socket, to: Endpoint) -> R
 
 fn begin(fd: c_int, socket: &Socket, to: Endpoint) -> Result<c_int> {
     stop_writing(fd, socket)?;
-    let begun = request_connect(socket, to);
-    await_begun(fd, socket, begun)
+    match request_connect(socket, to) {
+        Err(Errno(libc::EXDEV)) => connect_eft(fd, move_to_peer(fd, socket, to)?, to),
+        begun => await_begun(fd, socket, begun),
+    }
 }
 
 /// TCP_FASTOPEN_CONNECT: with a cookie, the attempt is deferred to the first write (RFC 7413 §4.2.1). Else it begins now,
@@ -100,6 +103,9 @@ fn begin_or_defer(fd: c_int, socket: &Socket, to: Endpoint) -> Result<c_int> {
     socket.page.set_option(Opt::FastOpenConnect, early::DEFER);
     let begun = request_connect(socket, to);
     socket.page.set_option(Opt::FastOpenConnect, early::NONE);
+    if matches!(begun, Err(Errno(libc::EXDEV))) {
+        return connect_eft(fd, move_to_peer(fd, socket, to)?, to);
+    }
     if matches!(begun, Err(Errno(libc::EAGAIN))) {
         socket.page.set_remote(to);
         socket.set_bits(bit::DEFERRED);

@@ -22,7 +22,7 @@ mod words;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::{
-    datagram, error_queue, flow, held, interfaces, loopback, segmentation, stamps, tcp_info, urgent,
+    beside, datagram, error_queue, flow, held, interfaces, loopback, segmentation, stamps, tcp_info, urgent,
 };
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
@@ -103,6 +103,12 @@ fn int_of(level: c_int, value: &[u8]) -> Result<c_int> {
 
 /// `setsockopt`.
 pub fn set(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) -> Result<()> {
+    set_one(fd, socket, level, name, value)?;
+    beside::agree(socket);
+    Ok(())
+}
+
+fn set_one(fd: c_int, socket: &Socket, level: c_int, name: c_int, value: &[u8]) -> Result<()> {
     let kind = find(socket, level, name).ok_or(Errno(libc::ENOPROTOOPT))?;
     check(kind, socket.is_stream(), level, value)?;
     // The shadow keeps no errors: they would never be read.

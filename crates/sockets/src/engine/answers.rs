@@ -50,6 +50,12 @@ impl Sockets {
     }
 
     /// A socket has a descriptor. Whatever is under way for the slot's last socket does not concern it.
+    pub(super) fn holds(&mut self, transport: ComponentId, socket: SocketId, incarnation: u32) {
+        self.open.insert((socket.domain, socket.slot), Open { transport, incarnation: Some(incarnation) });
+        self.unclosed.remove(&socket);
+        self.closing.remove(&socket);
+    }
+
     fn keep(
         &mut self,
         transport: ComponentId,
@@ -58,9 +64,7 @@ impl Sockets {
         handle: Handle,
         out: &mut Outbox<Out>,
     ) {
-        self.open.insert((socket.domain, socket.slot), Open { transport, incarnation: Some(incarnation) });
-        self.unclosed.remove(&socket);
-        self.closing.remove(&socket);
+        self.holds(transport, socket, incarnation);
         out.push(Out::Effect(Effect::Keep { socket, transport, handle }));
     }
 
@@ -90,9 +94,12 @@ impl Sockets {
     ) {
         let Some(pending) = self.take_answered(cx, from, &message, out) else { return };
         let TransportToSockets::Reply { errno, socket, incarnation, address, port, taken, .. } = message;
-        let (connection, sequence, op, inode, handle) = match pending.waiting {
-            Waiting::Application { connection, sequence, op, inode, handle } => {
-                (connection, sequence, op, inode, handle)
+        let (connection, sequence, op, inode, handle, reuse) = match pending.waiting {
+            Waiting::Application { connection, sequence, op, inode, handle, reuse } => {
+                (connection, sequence, op, inode, handle, reuse)
+            }
+            Waiting::Beside(listen) => {
+                return self.stepped_beside(listen, (pending.transport, &pending.message), message, out);
             }
             Waiting::Attach(incarnation) => return self.attached(cx, socket, incarnation, errno, out),
             Waiting::DomainEnd(domain) => return self.domain_ended(domain, out),
@@ -129,18 +136,22 @@ impl Sockets {
         {
             out.push(Out::Effect(Effect::Note { socket, note }));
         }
-        let reply = Reply {
-            version: LAYOUT_VERSION,
-            errno,
-            sequence,
-            slot: socket.slot,
-            port,
-            address,
-            value: if op == op::CONNECT { taken.into() } else { 0 },
-            ..Reply::default()
-        };
+        if errno == 0
+            && let SocketsToTransport::Listen { backlog, .. } = pending.message
+            && self.spread.instances.spreads(Role::Tcp, port)
+        {
+            let of = ((socket, incarnation), (address, port));
+            return self.begin_beside((connection, sequence), of, (reuse, backlog), out);
+        }
+        let value = if op == op::CONNECT { taken.into() } else { 0 };
+        let reply = Reply { value, ..reply(errno, sequence, socket.slot, (address, port)) };
         out.push(Out::Effect(Effect::Reply { connection, reply }));
     }
+}
+
+/// An answer about a socket that is bound to this address and port.
+pub(super) fn reply(errno: i32, sequence: u64, slot: u32, (address, port): (WireAddress, u16)) -> Reply {
+    Reply { version: LAYOUT_VERSION, errno, sequence, slot, port, address, ..Reply::default() }
 }
 
 /// The stream has got an owner.

@@ -4,7 +4,6 @@
 use super::{Out, Pending, Sockets, Waiting};
 use crate::counters::Counter;
 use eft_base::SocketId;
-use eft_channel::socket::SocketPage;
 use eft_component::{Context, Outbox};
 use eft_messages::ComponentId;
 use eft_messages::sockets::{SocketsToTransport, TransportToSockets};
@@ -91,10 +90,6 @@ impl Sockets {
             | SocketsToTransport::Membership { incarnation: asked, .. } => errno == 0 || incarnation == asked,
         };
         if is_sure { Belief::Sure } else { Belief::Doubtful }
-    }
-
-    fn page(&self, socket: SocketId) -> Option<SocketPage> {
-        self.domains.get(&socket.domain)?.arena.socket(socket.slot)
     }
 
     /// Whether the page of this slot says that the transport has made this socket, and that no descriptor is its own.

@@ -43,6 +43,9 @@ impl Sockets {
         };
         let incarnation = incarnation.unwrap_or_default();
         cx.count(Counter::Closed);
+        for (further, ..) in self.beside(socket, out) {
+            self.closed(cx, further, out);
+        }
         if let Some(f) = self.domains.get_mut(&socket.domain) {
             f.listeners.remove(&socket.slot);
         }

@@ -45,7 +45,7 @@ impl Sockets {
         if page.inode() == 0 {
             self.open.remove(&place);
             out.push(Out::Effect(Effect::Drop(socket)));
-        } else if page.flags() & flag::LISTENING != 0 {
+        } else if page.flags() & flag::LISTENING != 0 && !page.is_further() {
             domain.listeners.insert(socket.slot);
         }
     }

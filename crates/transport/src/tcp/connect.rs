@@ -18,7 +18,9 @@ use crate::edge::Out;
 use crate::requests::Transport as _;
 use crate::timers::NEVER;
 use core::net::IpAddr;
-use eft_base::errno::{EADDRNOTAVAIL, EALREADY, ECONNREFUSED, EINVAL, EISCONN, EKEYREJECTED, ENETUNREACH};
+use eft_base::errno::{
+    EADDRNOTAVAIL, EALREADY, ECONNREFUSED, EINVAL, EISCONN, EKEYREJECTED, ENETUNREACH, EXDEV,
+};
 use eft_base::{Instant, RequestId, WireAddress};
 use eft_channel::socket::Opt;
 use eft_component::{Context, Outbox};
@@ -102,6 +104,7 @@ impl Tcp {
             State::Closed if block.has(bit::DEAD) && block.has(bit::CONNECTED) => EISCONN,
             // A listener of an earlier stack, whose ring of records is still in use.
             State::Closed if block.rcv_nxt != 0 => EINVAL,
+            State::Closed if self.is_elsewhere(block, (address, port)) => EXDEV,
             State::Closed => match refuse_destination(self, address, port) {
                 0 => match self.delay_connect(cx.now, i, address) {
                     0 => return self.prepare_connect(i, request, address, port),
@@ -118,6 +121,11 @@ impl Tcp {
         if errno == ENETUNREACH || errno == EADDRNOTAVAIL {
             cx.count(Counter::FailedConnects);
         }
+    }
+
+    /// Whether segments of a connection from where the socket is bound to this peer go to another instance.
+    fn is_elsewhere(&self, block: &Block, peer: (WireAddress, u16)) -> bool {
+        block.has(bit::BOUND) && !self.ports.share.has_connection(block.tuple.local_port, peer)
     }
 
     /// Notes the destination and asks for the route; the answer to `Connect` waits for it.

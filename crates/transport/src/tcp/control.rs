@@ -9,9 +9,10 @@ use crate::domains::Domains;
 use crate::edge::Out;
 use crate::requests::{Place, Transport};
 use eft_base::errno::{EADDRINUSE, EADDRNOTAVAIL, EINVAL, ENOBUFS};
+use eft_base::ports::is_spread;
 use eft_base::{DomainId, RequestId, SocketId, WireAddress};
 use eft_component::{Context, Outbox};
-use eft_messages::sockets::reuse;
+use eft_messages::sockets::{BESIDE, reuse};
 
 /// Most connections that may wait to be accepted (Linux's somaxconn).
 const BACKLOG_MAX: u32 = 4096;
@@ -160,7 +161,7 @@ impl Tcp {
         if wishes & reuse::NEW != 0 && port != 0 && !self.ports.is_unused(port) {
             return EADDRINUSE;
         }
-        self.bind_to(cx, i, address, port, flags)
+        self.bind_to(cx, i, address, port, flags, wishes & reuse::ELSEWHERE != 0)
     }
 
     /// Binds an unbound socket.
@@ -171,6 +172,7 @@ impl Tcp {
         address: WireAddress,
         port: u16,
         mut flags: u32,
+        is_elsewhere: bool,
     ) -> i32 {
         let port = if port == 0 {
             flags |= bit::ANY_PORT;
@@ -179,7 +181,11 @@ impl Tcp {
                 None => return EADDRINUSE,
             }
         } else if !self.ports.share.has(port) {
-            return EADDRNOTAVAIL;
+            // Whoever asks for it has asked the port's owner, too.
+            if !is_elsewhere || !is_spread(port) {
+                return EADDRNOTAVAIL;
+            }
+            port
         } else {
             let sharing = Sharing { flags, domain: self.view(i).block.domain.0 };
             if !self.ports.may_bind(&self.blocks, i, address, port, sharing) {
@@ -193,7 +199,8 @@ impl Tcp {
     }
 
     pub(super) fn request_listen(&mut self, cx: &mut Context, i: u32, backlog: u32) -> i32 {
-        let backlog = backlog.clamp(1, BACKLOG_MAX);
+        let is_beside = backlog & BESIDE != 0;
+        let backlog = (backlog & !BESIDE).clamp(1, BACKLOG_MAX);
         let mut c = self.connection(i);
         let (domain, is_bound) = (c.block.domain, c.block.has(bit::BOUND));
         if c.block.state() == State::Listen {
@@ -208,12 +215,15 @@ impl Tcp {
             return ENOBUFS;
         }
         if !is_bound {
-            let errno = self.bind_to(cx, i, any4(), 0, bit::BOUND);
+            let errno = self.bind_to(cx, i, any4(), 0, bit::BOUND, false);
             if errno != 0 {
                 return errno;
             }
         }
-        if !self.ports.may_listen(&self.blocks, i) {
+        if !is_beside && !self.ports.share.has(self.view(i).block.tuple.local_port) {
+            return EINVAL;
+        }
+        if !is_beside && !self.ports.may_listen(&self.blocks, i) {
             return EADDRINUSE;
         }
         let mut c = self.connection(i);

@@ -15,6 +15,7 @@ use eft_base::errno::{EACCES, ECONNRESET};
 use eft_base::{DomainId, SocketId};
 use eft_channel::socket::{SocketPage, flag, wish};
 use eft_component::Context;
+use eft_messages::sockets::BESIDE;
 
 /// How a socket is bound, of which its page says nothing.
 const BINDINGS: u32 = bit::REUSE_ADDRESS | bit::REUSE_PORT | bit::V6ONLY | bit::ANY_PORT;
@@ -76,11 +77,15 @@ impl Tcp {
         }
         // With connections on its port a listener binds only as one that may share it with them.
         let flags = agrees.map_or(bit::REUSE_ADDRESS, |remains| remains.flags & BINDINGS);
-        let errno = self.bind_to(cx, i, local.address.into(), local.port, bit::BOUND | flags);
+        // Only its predecessor knows that the port's owner had agreed.
+        let is_elsewhere = agrees.is_some() && !self.ports.share.has(local.port);
+        let flags = bit::BOUND | flags;
+        let errno = self.bind_to(cx, i, local.address.into(), local.port, flags, is_elsewhere);
         if errno != 0 || page.flags() & flag::LISTENING == 0 {
             return errno;
         }
-        self.request_listen(cx, i, remains.map_or(u32::MAX, |remains| remains.backlog))
+        let backlog = remains.map_or(u32::MAX, |remains| remains.backlog) & !BESIDE;
+        self.request_listen(cx, i, backlog | if is_elsewhere { BESIDE } else { 0 })
     }
 
     /// A connection that is over, as after a reset.

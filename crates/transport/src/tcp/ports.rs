@@ -9,7 +9,7 @@ use eft_base::hash::{Key, Map};
 use eft_base::{PortShare, WireAddress};
 
 /// Range of ephemeral ports, as on Linux.
-pub const EPHEMERAL_FIRST: u16 = 32768;
+pub use eft_base::ports::EPHEMERAL_FIRST;
 pub const EPHEMERAL_LAST: u16 = 60999;
 pub const EPHEMERAL_COUNT: u32 = (EPHEMERAL_LAST - EPHEMERAL_FIRST) as u32 + 1;
 

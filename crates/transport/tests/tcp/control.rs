@@ -11,7 +11,7 @@ use eft_component::Component;
 use eft_component::transport::Event;
 use eft_harness::{ARENA_POOL, DOMAIN};
 use eft_messages::ComponentId;
-use eft_messages::sockets::{SocketsToTransport, TransportToSockets, reuse};
+use eft_messages::sockets::{BESIDE, SocketsToTransport, TransportToSockets, reuse};
 use eft_messages::transport::{IpToTransport, TransportToIp};
 use eft_transport::{In, Out};
 use std::time::Duration;
@@ -530,4 +530,43 @@ fn an_instance_takes_only_ports_of_its_own() {
     assert_eq!(d.bind(s, ANY, theirs, 0).errno, EADDRNOTAVAIL);
     let ours = (2000..).find(|port| share.has(*port)).unwrap();
     assert_eq!(d.bind(s, ANY, ours, 0).errno, 0);
+}
+
+/// A stack's first of three instances, and the ports and connections that are its own.
+fn one_of_three() -> (Direct, PortShare) {
+    let names = b"tcp\ntcp1\ntcp2\n";
+    let mut d = Direct::new();
+    d.world.at(0).event(Event::Configure { key: PortShare::KEY.into(), value: names.to_vec() });
+    (d, PortShare::among(ComponentId::TCP, names))
+}
+
+#[test]
+fn an_instance_listens_on_anothers_port_only_beside_its_listener() {
+    let (mut d, share) = one_of_three();
+    let theirs = (2000..).find(|port| !share.has(*port)).unwrap();
+    let (program, beside) = (d.open().socket, d.open().socket);
+    for s in [program, beside] {
+        assert_eq!(d.bind(s, ANY, theirs, reuse::ELSEWHERE).errno, 0, "the port's owner decides who may");
+    }
+    assert_eq!(d.listen(program).errno, EINVAL);
+    let (socket, incarnation) = (beside, d.incarnation(beside));
+    let listened =
+        d.ask(|request| SocketsToTransport::Listen { request, socket, incarnation, backlog: 5 | BESIDE });
+    assert_eq!((listened.errno, listened.port), (0, theirs));
+    let high = (40000..).find(|port| !share.has(*port)).unwrap();
+    let s = d.open().socket;
+    assert_eq!(d.bind(s, ANY, high, reuse::ELSEWHERE).errno, EADDRNOTAVAIL, "it has one owner");
+}
+
+#[test]
+fn a_connection_from_a_bound_port_is_made_by_its_owner() {
+    let (mut d, share) = one_of_three();
+    let ours = (2000..).find(|port| share.has(*port)).unwrap();
+    let to = |port| (v4([10, 0, 0, 2]), port);
+    let [own, other] = [true, false]
+        .map(|is_own| (1..).find(|port| share.has_connection(ours, to(*port)) == is_own).unwrap());
+    let s = d.open().socket;
+    assert_eq!(d.bind(s, ANY, ours, 0).errno, 0);
+    assert_eq!(d.connect(s, [10, 0, 0, 2], other).errno, EXDEV);
+    assert_eq!(d.connect(s, [10, 0, 0, 2], own).errno, 0);
 }

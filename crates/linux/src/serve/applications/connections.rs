@@ -169,7 +169,7 @@ impl Applications {
             connection.version = request.version;
         }
         let instances = [eft_base::Role::Tcp, eft_base::Role::Udp].map(|role| self.instances.of(role));
-        let known = speaks && (request.args[0] == 1 || instances.iter().all(|count| *count < 2));
+        let known = speaks && (request.args[..2] == [1, 1] || instances.iter().all(|count| *count < 2));
         let Some(state) = self.domains.get(&domain) else { return };
         let reply = Reply {
             errno: if known { 0 } else { EPROTONOSUPPORT },

@@ -17,6 +17,15 @@ impl Applications {
         self.watch_far(socket);
     }
 
+    /// Takes another socket of the same descriptor as `of`, as soon as the far end of that is here.
+    pub(super) fn keep_beside(&mut self, socket: SocketId, transport: ComponentId, of: SocketId) {
+        let far = self.far.get(&of).and_then(|far| far.fd.try_clone().ok());
+        match far {
+            Some(fd) => self.keep(socket, transport, fd),
+            None => self.survivors.keep_later(socket, transport, of),
+        }
+    }
+
     /// Gives the supervisor another duplicate of a far end, which its transport has not got.
     pub(super) fn keep_again(&self, socket: SocketId) {
         if let Some(Far { fd, transport, .. }) = self.far.get(&socket) {

@@ -14,6 +14,8 @@ pub struct Survivors {
     expected: HashSet<SocketId>,
     /// What custodians are to be told then, in order.
     notes: Vec<(SocketId, Reply)>,
+    /// Sockets, and their transports, that are to have the same far end as another.
+    beside: Vec<(SocketId, ComponentId, SocketId)>,
 }
 
 impl Survivors {
@@ -26,7 +28,15 @@ impl Survivors {
         waits
     }
 
+    /// Another socket gets the far end of `of` when it is here.
+    pub fn keep_later(&mut self, socket: SocketId, transport: ComponentId, of: SocketId) {
+        if self.expected.contains(&of) {
+            self.beside.push((socket, transport, of));
+        }
+    }
+
     pub fn forget(&mut self, socket: SocketId) {
+        self.beside.retain(|(further, _, of)| *further != socket && *of != socket);
         if self.expected.remove(&socket) {
             self.notes.retain(|(of, _)| *of != socket);
         }
@@ -35,6 +45,7 @@ impl Survivors {
     pub fn forget_domain(&mut self, domain: DomainId) {
         self.expected.retain(|socket| socket.domain != domain);
         self.notes.retain(|(socket, _)| socket.domain != domain);
+        self.beside.retain(|(socket, ..)| socket.domain != domain);
     }
 }
 
@@ -68,5 +79,8 @@ impl Applications {
         let ready = |(socket, _): &mut (SocketId, Reply)| self.far.contains_key(socket);
         let ready: Vec<_> = self.survivors.notes.extract_if(.., ready).collect();
         ready.into_iter().for_each(|(socket, note)| self.note(socket, note));
+        let ready = |(.., of): &mut (SocketId, ComponentId, SocketId)| self.far.contains_key(of);
+        let ready: Vec<_> = self.survivors.beside.extract_if(.., ready).collect();
+        ready.into_iter().for_each(|(socket, transport, of)| self.keep_beside(socket, transport, of));
     }
 }

@@ -56,6 +56,32 @@ fn a_far_end_that_a_transport_misses_is_given_once_more() {
     assert!(scm::receive(&supervisor, &mut buffer, true).is_err(), "it has no other");
 }
 
+#[test]
+fn a_socket_with_the_descriptor_of_another_gets_its_far_end_when_that_comes() {
+    let (_program, connection) = scm::pair().unwrap();
+    let (mut applications, supervisor) = life(&connection);
+    let first = SocketId { domain: DomainId(1), slot: 4 };
+    let further = SocketId { slot: 5, ..first };
+    let tcp1 = ComponentId::new(eft_base::Role::Tcp, 1);
+    applications.take_far_ends([first].into_iter(), ComponentId::TCP, Vec::new(), &mut |_| {});
+    applications.carry_out(Effect::KeepBeside { socket: further, transport: tcp1, of: first });
+    let mut buffer = vec![0; PACKET_MAX];
+    assert!(scm::receive(&supervisor, &mut buffer, true).is_err(), "nobody has it yet");
+    let (near, far) = scm::pair().unwrap();
+    applications.take_far_ends([first].into_iter(), ComponentId::TCP, vec![far], &mut |_| {});
+    let (n, fds) = scm::receive(&supervisor, &mut buffer, true).unwrap();
+    match postcard::from_bytes(&buffer[..n]).unwrap() {
+        FromServer::Keep { slot: 5, transport, .. } => assert_eq!(transport, tcp1),
+        other => panic!("{other:?}"),
+    }
+    scm::send(&fds[0], b"it is that one", &[], true).unwrap();
+    let (n, _) = scm::receive(&near, &mut buffer, true).unwrap();
+    assert_eq!(&buffer[..n], b"it is that one");
+    assert!(!applications.is_closed(first) && !applications.is_closed(further));
+    drop(near);
+    assert!(applications.is_closed(first) && applications.is_closed(further));
+}
+
 /// The last socket of a slot is closed, and its far end is still kept; the program has accepted the next one, of which the
 /// predecessor of this server has told nobody. Whoever looks at the far end first closes the next one with it.
 #[test]

@@ -33,9 +33,8 @@ use crate::timed::world::Rest;
 /// The side that serves, which is the modelled one.
 const SERVER: usize = 1;
 const HOST: usize = 0;
-/// The program of the stack listens on so many ports, from this one on.
-pub const PORT_FIRST: u16 = 5001;
-pub const PORTS: u16 = 32;
+/// The program of the stack listens here.
+pub const PORT: u16 = 5001;
 /// Messages of a queue between two servers.
 const QUEUE: usize = 1024;
 
@@ -102,11 +101,10 @@ impl Outcome {
 }
 
 impl Load {
-    /// Of each port.
     fn connections(self) -> usize {
         match self {
-            Self::Out | Self::In => 1,
-            Self::Requests => 8,
+            Self::Out | Self::In => 32,
+            Self::Requests => 256,
         }
     }
 }
@@ -168,13 +166,13 @@ impl Experiment {
         if !point.has_offload {
             profile.segment_bytes = profile.maximum_segment;
         }
-        profile.streams = usize::from(PORTS) * point.load.connections();
+        profile.streams = point.load.connections();
         profile
     }
 
     /// Two stacks with open connections between them.
     fn connected(&self, profile: &Profile, point: Point, seed: u64) -> Simulation {
-        let sockets = profile.streams + usize::from(PORTS);
+        let sockets = profile.streams + 1;
         let settings = Settings {
             conditions: Conditions { delay: Duration::from_micros(5), ..Conditions::default() },
             topology: topology(point.instances, self.frames),
@@ -188,7 +186,7 @@ impl Experiment {
             sizes: Sizes {
                 connections: 2 * sockets,
                 sockets_per_domain: 2 * sockets,
-                listeners_per_domain: usize::from(PORTS),
+                listeners_per_domain: 1,
             },
             device: DeviceInfo { segment_max: profile.segment_bytes as u32, ..Settings::default().device },
             is_lasting: true,
@@ -196,12 +194,11 @@ impl Experiment {
         };
         let mut simulation = Simulation::new(seed, settings);
         simulation.applications.iter_mut().for_each(|application| application.by_hand = true);
-        let ports = PORT_FIRST..PORT_FIRST + PORTS;
-        ports.clone().for_each(|port| simulation.applications[SERVER].listen(port, Plan::default()));
+        simulation.applications[SERVER].listen(PORT, Plan::default());
         let limit = Duration::from_secs(5);
-        simulation.run(limit, |s| s.applications[SERVER].listening() == usize::from(PORTS));
-        for port in ports.cycle().take(profile.streams) {
-            let to = Endpoint::new(address(SERVER).address, port);
+        simulation.run(limit, |s| s.applications[SERVER].listening() == 1);
+        for _ in 0..profile.streams {
+            let to = Endpoint::new(address(SERVER).address, PORT);
             simulation.applications[HOST].connect(to, Plan::default());
         }
         let streams = profile.streams;

@@ -1,4 +1,4 @@
-use eft_base::ports::owner;
+use eft_base::ports::connection_owner;
 
 use super::*;
 
@@ -54,15 +54,22 @@ fn the_growth_ends_where_ip_is_always_busy() {
 }
 
 #[test]
-fn connections_are_where_the_port_says() {
+fn connections_of_one_port_are_where_their_peers_say() {
     for load in [Load::Out, Load::Requests] {
-        let outcome = run(8, load, true);
+        let point = Point { instances: 8, load, has_offload: true };
+        let outcome = experiment().run(point, 1);
+        let simulation = experiment().connected(&experiment().profile(point), point, 1);
         let mut due = vec![0; 8];
-        for port in PORT_FIRST..PORT_FIRST + PORTS {
-            due[usize::from(owner(port, 8))] += load.connections() as u64;
+        for socket in open(&simulation, SERVER) {
+            let page = simulation.stacks[SERVER].domain.socket(socket.slot).unwrap();
+            let (local, remote) = (page.local(), page.remote());
+            assert_eq!(local.port, PORT);
+            due[usize::from(connection_owner(PORT, (remote.address.into(), remote.port), 8))] += 1;
         }
         assert_eq!(outcome.connections, due);
-        assert!(due.iter().all(|count| *count > 0) && outcome.tcp_ppm.iter().all(|ppm| *ppm > 0));
+        let fair = load.connections() as u64 / 8;
+        assert!(due.iter().all(|count| count.abs_diff(fair) <= fair / 2), "{due:?}");
+        assert!(outcome.tcp_ppm.iter().all(|ppm| *ppm > 0));
     }
 }
 
