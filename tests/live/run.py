@@ -20,6 +20,7 @@ import autoconf
 import bbr
 import budget
 import clocks
+import coalescing
 import crashes
 import crowds
 import datagrams

@@ -42,6 +42,8 @@ pub struct DeviceInfo {
     pub segment_max: u32,
     /// It also cuts such frames of datagrams. It may find out with the first of them that it does not.
     pub datagrams: bool,
+    /// Segments that it received one behind the other are to be merged (receive coalescing).
+    pub coalesce: bool,
 }
 
 /// A frame that the device put into the pool.

@@ -8,6 +8,8 @@ eft_component::counters! {
     /// Frames that the device segments or that were merged on arrival.
     LargeOut => "large_out",
     LargeIn => "large_in",
+    /// Frames that became part of the one before.
+    Coalesced => "coalesced",
     /// `Send`s whose descriptor is malformed.
     DropBadSend => "drop_bad_send",
     /// Frames that are not what a transport had sealed: something changed them on their way.

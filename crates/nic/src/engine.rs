@@ -1,10 +1,11 @@
 //! The engine: frames from ip to the device, frames from the device to ip.
 //!
-//! Invariants: no frame overtakes another, no slot is reused while ip may still read it, and every
+//! Invariants: no frame overtakes another of its connection, no slot is reused while ip may still read it, and every
 //! descriptor of ip is checked before use.
 
 mod arriving;
 
+use crate::coalesce::Coalescer;
 use crate::counters::{COUNTERS, Counter};
 use crate::cut;
 use crate::output::ToIp;
@@ -42,6 +43,7 @@ pub struct Nic<D: Device> {
     interface: u8,
     info: DeviceInfo,
     received: Received,
+    coalescer: Coalescer,
     /// Descriptors that ip has sent.
     seen: Seen,
     /// Frames that the device had no room for, in order.
@@ -62,6 +64,7 @@ impl<D: Device> Nic<D> {
         let info = device.info();
         Nic {
             received: Received::new(&pool),
+            coalescer: Coalescer::new(),
             seen: Seen::default(),
             device,
             pool,

@@ -1,5 +1,6 @@
 //! The engine with a device made of two queues.
 
+use crate::coalesce::tests::Sent;
 use crate::{Counter, Nic, ToIp};
 use eft_base::{Instant, MacAddress, PacketRef, PoolId, Random, RequestId};
 use eft_channel::status::Status;
@@ -78,6 +79,7 @@ impl Bench {
                 checksum: true,
                 segment_max: 60000,
                 datagrams: true,
+                coalesce: true,
             },
             credit: usize::MAX,
             refuses_datagrams: false,
@@ -301,6 +303,31 @@ fn frames_stay_until_given_back_and_come_again_to_a_reborn_ip() {
     assert_eq!(second.len(), 1);
     let again = b.connect();
     assert_eq!(again[1..], [first[0], first[2], second[0]]);
+}
+
+#[test]
+fn segments_that_arrive_together_are_one_frame_also_for_a_reborn_ip() {
+    let mut b = Bench::new(4);
+    b.connect();
+    for n in 0..6 {
+        let mut sent = Sent::nth(0).at(n, 200);
+        sent.payload = vec![n as u8; 200];
+        b.nic.device().arriving.push_back(sent.bytes());
+    }
+    let got = b.poll();
+    let [NicToIp::Received { packet, checksum_ok: true, segment_size: 200 }] = got[..] else {
+        panic!("{got:?}")
+    };
+    assert_eq!(packet.len, 14 + 20 + 32 + 6 * 200);
+    assert_eq!(
+        [Counter::FramesIn, Counter::Coalesced, Counter::BytesIn].map(|c| b.count(c)),
+        [6, 5, 6 * 266]
+    );
+    b.nic.check();
+    assert_eq!(b.connect()[1..], got, "the same frame again");
+    b.with(|n, cx, out| n.receive(cx, ComponentId::IP, IpToNic::Done { packet }, out));
+    assert_eq!(b.nic.pool.available(), 4);
+    b.nic.check();
 }
 
 #[test]

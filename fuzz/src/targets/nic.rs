@@ -34,6 +34,7 @@ impl Device for FuzzDevice {
             checksum: true,
             segment_max: 60000,
             datagrams: self.random.chance(0.5),
+            coalesce: self.random.chance(0.9),
         }
     }
 

@@ -139,6 +139,8 @@ impl PairDevice {
             segment_max: 65535 - 120,
             // The other stack may be of an eft that takes no frames of several datagrams.
             datagrams: false,
+            // The other stack sends no small segments where it can send large ones.
+            coalesce: false,
         };
         let (sent, taken) = (producer.position(), consumer.position());
         Ok(PairDevice { info, event, peer_event, own, peer, producer, consumer, sent, taken, unrung: false })

@@ -52,6 +52,7 @@ impl VnetDevice {
             checksum: true,
             segment_max: SEGMENT_MAX,
             datagrams: true,
+            coalesce: true,
         };
         VnetDevice { fd, info }
     }

@@ -1,6 +1,7 @@
 //! Frames on their way from the device to ip.
 
 use super::{Nic, RETRY};
+use crate::coalesce::{Arrived, Fate};
 use crate::counters::Counter;
 use crate::output::ToIp;
 use eft_base::PacketRef;
@@ -13,55 +14,76 @@ impl<D: Device> Nic<D> {
     /// Takes frames from the device while ip's queue has room for messages that may be dropped.
     /// Other frames stay in the device, which is the better place to drop them.
     pub(super) fn take_frames(&mut self, cx: &mut Context, budget: usize, out: &mut Outbox<ToIp>) -> usize {
-        for done in 0..budget {
-            if !out.may_drop_in(ComponentId::IP) {
-                if self.connected {
-                    cx.count(Counter::HeldBack);
-                    self.retry_at = Some(cx.now + RETRY);
-                }
-                return done;
-            }
-            let Some(slot) = self.pool.allocate() else {
-                cx.count(Counter::NoSlot);
-                return done;
-            };
-            match self.device.receive(&self.pool, slot) {
-                Ok(frame) => self.receive_frame(cx, slot, frame, out),
-                Err(e) => {
-                    self.pool.free(slot);
-                    match e {
-                        DeviceError::WouldBlock => {}
-                        DeviceError::Failed(_) => {
-                            cx.count(Counter::ReceiveErrors);
-                            continue;
-                        }
-                        DeviceError::Gone(_) => {
-                            cx.count(Counter::ReceiveErrors);
-                            self.link_check_at = cx.now;
-                        }
-                    }
-                    return done;
-                }
-            }
+        let mut done = 0;
+        while done < budget && self.take_frame(cx, out) {
+            done += 1;
         }
-        budget
+        self.coalescer.close_all();
+        self.deliver_closed(out);
+        done
     }
 
-    fn receive_frame(
-        &mut self,
-        cx: &mut Context,
-        slot: PacketRef,
-        frame: ReceivedFrame,
-        out: &mut Outbox<ToIp>,
-    ) {
-        let packet = PacketRef { len: frame.len.min(slot.len), ..slot };
+    /// Whether the device may have another one.
+    fn take_frame(&mut self, cx: &mut Context, out: &mut Outbox<ToIp>) -> bool {
+        if !out.may_drop_in(ComponentId::IP) {
+            if self.connected {
+                cx.count(Counter::HeldBack);
+                self.retry_at = Some(cx.now + RETRY);
+            }
+            return false;
+        }
+        let Some(slot) = self.pool.allocate() else {
+            cx.count(Counter::NoSlot);
+            return false;
+        };
+        let why = match self.device.receive(&self.pool, slot) {
+            Ok(frame) => {
+                self.receive_frame(cx, Arrived { slot, frame }, out);
+                return true;
+            }
+            Err(why) => why,
+        };
+        self.pool.free(slot);
+        if why != DeviceError::WouldBlock {
+            cx.count(Counter::ReceiveErrors);
+        }
+        if let DeviceError::Gone(_) = why {
+            self.link_check_at = cx.now;
+        }
+        matches!(why, DeviceError::Failed(_))
+    }
+
+    fn receive_frame(&mut self, cx: &mut Context, arrived: Arrived, out: &mut Outbox<ToIp>) {
         cx.count(Counter::FramesIn);
-        cx.add(Counter::BytesIn, packet.len as u64);
-        if frame.segment_size > 0 {
+        cx.add(Counter::BytesIn, arrived.packet().len as u64);
+        if arrived.frame.segment_size > 0 {
             cx.count(Counter::LargeIn);
         }
-        self.received.insert(packet, frame);
-        out.push(received(packet, frame));
+        let fate = match self.info.coalesce {
+            true => self.coalescer.put(&self.pool, arrived),
+            false => Fate::Passes,
+        };
+        self.deliver_closed(out);
+        match fate {
+            Fate::Merged => {
+                cx.count(Counter::Coalesced);
+                self.pool.free(arrived.slot);
+            }
+            Fate::Kept => {}
+            Fate::Passes => self.deliver(arrived, out),
+        }
+    }
+
+    fn deliver_closed(&mut self, out: &mut Outbox<ToIp>) {
+        while let Some(arrived) = self.coalescer.next(&self.pool) {
+            self.deliver(arrived, out);
+        }
+    }
+
+    fn deliver(&mut self, arrived: Arrived, out: &mut Outbox<ToIp>) {
+        let packet = arrived.packet();
+        self.received.insert(packet, arrived.frame);
+        out.push(received(packet, arrived.frame));
     }
 
     /// Repeats to ip which frames it has had for long: if a receipt was lost, or the message that the frame is there, a slot would

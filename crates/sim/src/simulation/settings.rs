@@ -55,6 +55,7 @@ impl Default for Settings {
                 checksum: true,
                 segment_max: 60000,
                 datagrams: true,
+                coalesce: true,
             },
             record: false,
             record_max: usize::MAX,

@@ -52,6 +52,12 @@ pub const OLD_TCP: [(&str, &str); 4] = [
     ("min-tso-segs", "1000"),
 ];
 
+/// The stacks' device. What merging costs a driver is not counted, and NewtOS' does not do it.
+pub fn device(profile: &Profile) -> DeviceInfo {
+    let usual = Settings::default().device;
+    DeviceInfo { segment_max: profile.segment_bytes as u32, coalesce: false, ..usual }
+}
+
 /// Two stacks with open streams between them.
 fn connected(profile: &Profile, seed: u64) -> Simulation {
     let settings = Settings {
@@ -65,7 +71,7 @@ fn connected(profile: &Profile, seed: u64) -> Simulation {
             send_len: profile.buffer_bytes.next_power_of_two() as usize,
             receive_len: profile.window_bytes.next_power_of_two() as usize,
         },
-        device: DeviceInfo { segment_max: profile.segment_bytes as u32, ..Settings::default().device },
+        device: device(profile),
         is_lasting: true,
         ..Settings::default()
     };

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use eft_base::{Endpoint, SocketId};
 use eft_channel::socket::{Geometry, Opt, flag};
-use eft_component::DeviceInfo;
 use eft_harness::Plan;
 use eft_messages::Role;
 
@@ -26,7 +25,7 @@ use crate::sizes::Sizes;
 use crate::stack::Stack;
 use crate::timed::check::as_engines;
 use crate::timed::peer::Peer;
-use crate::timed::run::SLOW_START_PS;
+use crate::timed::run::{SLOW_START_PS, device};
 use crate::timed::servers::Servers;
 use crate::timed::world::Rest;
 
@@ -188,7 +187,7 @@ impl Experiment {
                 sockets_per_domain: 2 * sockets,
                 listeners_per_domain: 1,
             },
-            device: DeviceInfo { segment_max: profile.segment_bytes as u32, ..Settings::default().device },
+            device: device(profile),
             is_lasting: true,
             ..Settings::default()
         };

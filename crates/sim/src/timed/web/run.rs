@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use eft_base::{Cidr, Endpoint, Instant, SocketId};
 use eft_channel::socket::{Geometry, Opt, flag};
-use eft_component::DeviceInfo;
 use eft_control::network::{Interface, Metrics, Network, Route};
 
 use super::clients::Clients;
@@ -19,7 +18,7 @@ use crate::link::Conditions;
 use crate::simulation::{Settings, Simulation, address};
 use crate::sizes::Sizes;
 use crate::timed::peer::Peer;
-use crate::timed::run::{OLD_TCP, topology};
+use crate::timed::run::{OLD_TCP, device, topology};
 use crate::timed::servers::Servers;
 use crate::timed::world::Rest;
 use crate::web::Web;
@@ -65,7 +64,7 @@ fn listening(profile: &Profile, seed: u64) -> Simulation {
             // The clients' host promises a window beyond what it has acknowledged, whether its programs have read or not.
             receive_len: 2 * profile.window_bytes.next_power_of_two() as usize,
         },
-        device: DeviceInfo { segment_max: profile.segment_bytes as u32, ..Settings::default().device },
+        device: device(profile),
         is_lasting: true,
         ..Settings::default()
     };
