@@ -1,7 +1,7 @@
 //! `eft ss`: the sockets of a stack, read from the transports' arenas without disturbing them.
 
 use anyhow::Result;
-use eft_base::Endpoint;
+use eft_base::{Endpoint, Instances};
 use eft_channel::socket::{AcceptRecord, Arena, Geometry};
 use eft_linux::{memory, operator};
 use eft_messages::Role;
@@ -63,14 +63,21 @@ fn shown(local: Endpoint, remote: Option<Endpoint>, v6only: bool) -> [String; 2]
 pub fn run(arguments: &SsArguments) -> Result<()> {
     let request = json!({ "op": "arenas" });
     let (answer, fds) = operator::ask(&arguments.stack.name, &request)?;
-    let mut sockets = Vec::new();
+    let names: Vec<&str> =
+        answer["arenas"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let instances = Instances::among(names.join("\n").as_bytes());
+    let (mut sockets, mut further) = (Vec::new(), Vec::new());
     let mut pages = Pages::new(&arguments.stack.name);
-    for (name, fd) in answer["arenas"].as_array().into_iter().flatten().zip(&fds) {
+    for (name, fd) in names.iter().zip(&fds) {
         let arena = memory::map(fd, false)?;
-        match name.as_str().and_then(super::role_of) {
+        match super::role_of(name) {
             Some(Role::Tcp) => {
-                let rows = tcp::inspect::list(&arena).unwrap_or_default();
-                sockets.extend(rows.iter().map(|r| tcp_row(r, &mut pages)));
+                for row in tcp::inspect::list(&arena).unwrap_or_default() {
+                    let is_further = tcp::inspect::state_name(row.state) == "LISTEN"
+                        && name.parse() != Ok(instances.owner(Role::Tcp, row.local.port));
+                    let list = if is_further { &mut further } else { &mut sockets };
+                    list.push(tcp_row(&row, &mut pages));
+                }
             }
             Some(Role::Udp) => {
                 let rows = udp::inspect::list(&arena).unwrap_or_default();
@@ -79,6 +86,7 @@ pub fn run(arguments: &SsArguments) -> Result<()> {
             _ => {}
         }
     }
+    further.into_iter().for_each(|row| add_further(&mut sockets, row));
     if arguments.json {
         println!("{}", json!({ "stack": arguments.stack.name, "sockets": sockets }));
         return Ok(());
@@ -97,6 +105,19 @@ pub fn run(arguments: &SsArguments) -> Result<()> {
     let header: Vec<&str> = columns.iter().map(|(title, _)| *title).collect();
     super::print_table(&header, &rows);
     Ok(())
+}
+
+/// A program's listener has others beside it, at the other instances of tcp: it is shown once, with all that wait to be accepted.
+fn add_further(sockets: &mut Vec<Value>, row: Value) {
+    let same =
+        |socket: &&mut Value| ["proto", "state", "local", "domain"].iter().all(|key| socket[key] == row[key]);
+    match sockets.iter_mut().find(same) {
+        Some(first) => {
+            let waiting = |row: &Value| row["recv_q"].as_u64().unwrap_or_default();
+            first["recv_q"] = (waiting(first) + waiting(&row)).into();
+        }
+        None => sockets.push(row),
+    }
 }
 
 /// What programs have read. The transports learn it when they need it; the sockets' pages have it now.
