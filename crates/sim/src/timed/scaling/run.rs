@@ -34,6 +34,8 @@ const SERVER: usize = 1;
 const HOST: usize = 0;
 /// The program of the stack listens here.
 pub const PORT: u16 = 5001;
+/// So many connect at a time: more than a listener has room for at one instance would try again for seconds.
+const AT_ONCE: usize = 64;
 /// Messages of a queue between two servers.
 const QUEUE: usize = 1024;
 
@@ -196,12 +198,14 @@ impl Experiment {
         simulation.applications[SERVER].listen(PORT, Plan::default());
         let limit = Duration::from_secs(5);
         simulation.run(limit, |s| s.applications[SERVER].listening() == 1);
-        for _ in 0..profile.streams {
-            let to = Endpoint::new(address(SERVER).address, PORT);
-            simulation.applications[HOST].connect(to, Plan::default());
+        let to = Endpoint::new(address(SERVER).address, PORT);
+        let mut asked = 0;
+        while asked < profile.streams {
+            let next = AT_ONCE.min(profile.streams - asked);
+            (0..next).for_each(|_| simulation.applications[HOST].connect(to, Plan::default()));
+            asked += next;
+            simulation.run(limit, |s| [HOST, SERVER].into_iter().all(|side| open(s, side).len() == asked));
         }
-        let streams = profile.streams;
-        simulation.run(limit, |s| [HOST, SERVER].into_iter().all(|side| open(s, side).len() == streams));
         simulation.run_for(Duration::from_millis(1));
         for (side, stack) in simulation.stacks.iter().enumerate() {
             let pages = open(&simulation, side).into_iter().filter_map(|s| stack.domain.socket(s.slot));
