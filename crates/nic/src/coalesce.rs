@@ -74,7 +74,7 @@ impl Aggregate {
             && self.headers.is_continued_by(headers, self.payload, self.segments())
     }
 
-    /// Copies the payload of `next`. False, and nothing has changed, if that cannot be read, or a checksum is wrong.
+    /// Copies the payload of `next`. False, and it is as long as before, if that cannot be read, or a checksum is wrong.
     fn take(&mut self, pool: &Pool, next: &Arrived, headers: &Headers, scratch: &mut [u8]) -> bool {
         if !self.arrived.frame.checksum_ok && !sums_up(pool, &self.arrived, &self.headers, scratch) {
             return false;
