@@ -1,9 +1,9 @@
-//! The port of a socket that leaves it to the system: free on the stack, and on the kernel's loopback, where the socket has a
-//! shadow. Each of the two chooses among the ports that itself has free.
+//! The port of a socket that leaves it to the system: free on the stack, and on the kernel's loopback, where the socket has
+//! shadows. Each of the two chooses among the ports that itself has free.
 
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
-use crate::{address, loopback, options};
+use crate::{address, loopback, options, second};
 use eft_base::Endpoint;
 use eft_messages::sockets::reuse;
 
@@ -32,7 +32,7 @@ pub fn bind(
     on_stack(socket, to, 0)
 }
 
-/// A port that is free now where the socket's shadow would be.
+/// A port that is free now where the socket's shadows would be.
 fn free_on_loopback(socket: &Socket) -> Option<u16> {
     let probe = options::fresh(socket).ok()?;
     let inet6 = socket.has(bit::INET6);
@@ -40,7 +40,12 @@ fn free_on_loopback(socket: &Socket) -> Option<u16> {
         let v6_only = i32::from(socket.has(bit::V6ONLY)).to_ne_bytes();
         let _ = sys::set_option(probe, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, &v6_only);
     }
-    let free = loopback::bind(probe, 0, inet6).ok().and_then(|_| address::of_socket(probe, false));
+    // A listener of both versions has two shadows, and at the wildcard the kernel chooses a port that is free for either.
+    let bound = match second::belongs_to(socket) {
+        true => loopback::bind_to(probe, address::wildcard(true), 0, true),
+        false => loopback::bind(probe, 0, inet6),
+    };
+    let free = bound.ok().and_then(|_| address::of_socket(probe, false));
     sys::close(probe);
     free.map(|at| at.port)
 }

@@ -7,9 +7,14 @@ use crate::{loopback, options};
 use core::ffi::c_int;
 use core::net::{IpAddr, Ipv6Addr};
 
-/// Makes it for a stream that was bound to the wildcard of both versions. If the port is taken there, it has none.
+/// Whether a stream that is bound to the wildcard has one: that of both versions.
+pub fn belongs_to(socket: &Socket) -> bool {
+    socket.is_stream() && socket.has(bit::INET6) && !socket.has(bit::V6ONLY)
+}
+
+/// Makes it for a socket that was bound to the wildcard. If the port is taken there, it has none.
 pub fn attach(fd: c_int, socket: &Socket, port: u16) {
-    if socket.is_stream() && socket.has(bit::INET6) && !socket.has(bit::V6ONLY) {
+    if belongs_to(socket) {
         let _ = make(fd, socket, port);
     }
 }

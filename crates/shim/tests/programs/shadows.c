@@ -533,13 +533,36 @@ static void listener_of_both(void) {
     FAILS(connect(c, (void *)&taken, sizeof taken), ECONNREFUSED);
 }
 
+/* A listener that names no port gets one that is free at both addresses of the loopback. */
+static void crowded(void) {
+    struct rlimit most;
+    CHECK(getrlimit(RLIMIT_NOFILE, &most) == 0);
+    most.rlim_cur = most.rlim_max < 9000 ? most.rlim_max : 9000;
+    CHECK(setrlimit(RLIMIT_NOFILE, &most) == 0);
+    /* One listener in two would have a port that is taken at ::1, if nobody looked there. */
+    struct sockaddr_in6 at_one = at_six("::1", 0);
+    for (int i = 0; i < (int)most.rlim_cur - 100; i++)
+        CHECK(bind(socket(AF_INET6, SOCK_STREAM, 0), (void *)&at_one, sizeof at_one) == 0);
+    for (int i = 0; i < 8; i++) {
+        int l = socket(AF_INET6, SOCK_STREAM, 0), off = 0;
+        struct sockaddr_in6 any = {.sin6_family = AF_INET6};
+        socklen_t len = sizeof any;
+        CHECK(setsockopt(l, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0);
+        CHECK(bind(l, (void *)&any, sizeof any) == 0 && listen(l, 1) == 0);
+        CHECK(getsockname(l, (void *)&any, &len) == 0);
+        visit(l, ntohs(any.sin6_port), "::1");
+        close(l);
+    }
+}
+
 int main(int argc, char **argv) {
     arguments = argv;
     static const struct test cases[] = {
         {"beside", beside}, {"together", together}, {"peeked", peeked}, {"either_first", either_first},
         {"connected_peer", connected_peer}, {"loopback_peer", loopback_peer}, {"waits", waits},
         {"(heir)", heir}, {"domain", domain}, {"handed", handed}, {"six", six}, {"held", held}, {"refused", refused},
-        {"listener_of_both", listener_of_both}, {"(heir_of_both)", heir_of_both}, {0},
+        {"listener_of_both", listener_of_both}, {"(heir_of_both)", heir_of_both},
+        {"crowded", crowded}, {0},
     };
     return run_case(cases, argc, argv);
 }
