@@ -5,6 +5,7 @@ import pathlib
 import signal
 import socket
 import struct
+import threading
 import tomllib
 
 from harness import *
@@ -249,6 +250,84 @@ def a_panic_after_the_recording_was_full_is_kept_alone():
         check("it panics, as it did" in done.stdout or "ends well for a successor" in done.stderr, done.stderr)
 
 
+def a_fault_or_a_hang_leaves_the_call_in_which_it_came():
+    """tcp breaks in the middle of its work: by a write through NULL, and by a jump to itself, which the supervisor finds. Most of
+    these are in a call; a recording that is not full ends with it."""
+    with Scene("signals") as scene:
+        stack = Stack(scene, extra=("--record", str(scene.dir)))
+        scene.start(*stack.on("python3", "-c", ECHO, stack.address, 7300), log="echo.log")
+        stack.listening(7300)
+        for kind, cause in (("failure", "died of signal 11"), ("loop", "hung")):
+            for seed in range(12):
+                generation = stack.components()["tcp"]["generation"]
+                with Chatter(stack.address, 7300):
+                    stack.eft("inject", "tcp", kind, "--seed", str(seed))
+                    wait_until(lambda: (c := stack.components()["tcp"])["generation"] > generation
+                               and c["state"] == "running", 60, f"the successor of tcp {generation} after {kind}")
+                done = sh(EFT, "replay", scene.dir / f"tcp-{generation}.eftrec", ok=False)
+                if f"the server {cause} in the last one, and all before are identical" in done.stdout:
+                    break
+                check("all identical" in done.stdout and "did not end in order" in done.stdout, done.stdout + done.stderr)
+            else:
+                check(False, f"no {kind} came in a call")
+            # What was put into its code is not in the recording.
+            check(f"in which the server {cause}, ends well here" in done.stderr, done.stderr)
+
+
+class Chatter:
+    """Says something to an echo for as long as it is open."""
+
+    def __init__(self, *address):
+        self.socket = socket.create_connection(address, 10)
+        self.socket.settimeout(30)
+        self.over = False
+        self.wrong = None
+        self.thread = threading.Thread(target=self.talk)
+
+    def talk(self):
+        word = bytes(range(256)) * 8
+        try:
+            while not self.over:
+                self.socket.sendall(word)
+                if self.socket.recv(len(word), socket.MSG_WAITALL) != word:
+                    raise OSError("the connection says something else")
+        except OSError as why:
+            self.wrong = why
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, kind, *_):
+        self.over = True
+        self.thread.join()
+        self.socket.close()
+        check(kind or not self.wrong, f"the connection: {self.wrong}")
+
+
+def a_fault_after_the_recording_was_full_is_kept_alone():
+    with Scene("fault") as scene:
+        stack = Stack(scene)
+        scene.start(*stack.on("python3", "-c", ECHO, stack.address, 7300), log="echo.log")
+        stack.listening(7300)
+        folder = pathlib.Path(f"/run/eft/{stack.name}/crashes")
+        for seed in range(3):
+            generation = stack.components()["tcp"]["generation"]
+            with Chatter(stack.address, 7300):
+                recording = folder / f"tcp-{generation}.eftrec"
+                if recording.exists():
+                    wait_until(lambda: recording.stat().st_size > 16 << 20, 60, "a full recording")
+                stack.eft("inject", "tcp", "failure", "--seed", str(seed))
+                wait_until(lambda: (c := stack.components()["tcp"])["generation"] > generation
+                           and c["state"] == "running", 20, f"the successor of tcp {generation}")
+            if recording.exists():
+                done = sh(EFT, "replay", recording, ok=False)
+                if "the call in which it died of signal 11 later, alone: a message of ip: a segment of the connection" in done.stdout:
+                    check("ends well for a successor" in done.stderr, done.stderr)
+                    return
+        check(False, f"no fault came in a segment: {done.stdout}")
+
+
 def costs_are_counted_by_replays():
     """A load's recordings, replayed under callgrind, give a calibration file; without valgrind nothing is counted, and one line says so."""
     with Scene("costs") as scene:
@@ -275,6 +354,8 @@ def costs_are_counted_by_replays():
 
 CASES = [
     a_panic_after_the_recording_was_full_is_kept_alone,
+    a_fault_after_the_recording_was_full_is_kept_alone,
+    a_fault_or_a_hang_leaves_the_call_in_which_it_came,
     costs_are_counted_by_replays,
     a_live_recording_replays_to_identical_segments,
     tcp_and_udp_replay_to_identical_segments,

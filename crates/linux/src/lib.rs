@@ -9,6 +9,7 @@ pub mod custodian;
 pub mod descriptors;
 pub mod devices;
 mod error;
+pub mod fatal;
 pub mod futex;
 mod heap;
 pub mod host;

@@ -61,24 +61,23 @@ pub fn len(fd: &impl AsFd) -> Result<usize> {
     Ok(rustix::fs::fstat(fd).doing("cannot stat a segment")?.st_size as usize)
 }
 
-/// The ranges of a segment, of `len` bytes, in which anything was ever written. To read the others would make memory of them.
-pub fn written(fd: &impl AsFd, len: usize) -> Vec<Range<usize>> {
+/// Names the ranges of a segment, of `len` bytes, in which anything was ever written. To read the others would make memory of them.
+/// It allocates nothing.
+pub fn each_written(fd: &impl AsFd, len: usize, heed: &mut dyn FnMut(Range<usize>)) {
     let place = |from: SeekFrom| rustix::fs::seek(fd, from).map(|at| at as usize);
-    let mut ranges = Vec::new();
     let mut at = 0;
     while at < len {
         match place(SeekFrom::Data(at as u64)) {
             Ok(begin) => {
                 // There is always a hole behind the end.
                 at = place(SeekFrom::Hole(begin as u64)).unwrap_or(len);
-                ranges.push(begin..at.min(len));
+                heed(begin..at.min(len));
             }
-            Err(Errno::NXIO) => break,
-            // Whoever cannot be asked is read whole.
-            Err(_) => return core::iter::once(0..len).collect(),
+            Err(Errno::NXIO) => return,
+            // Whoever cannot be asked is read whole, from where that is known.
+            Err(_) => return heed(at..len),
         }
     }
-    ranges
 }
 
 /// The number of a segment, which no other one of this machine has at the same time (its inode).
@@ -135,12 +134,17 @@ mod tests {
     fn only_what_was_written_is_named() {
         const MEGABYTE: usize = 1 << 20;
         let file = create("test-written", 200 * MEGABYTE).unwrap();
-        assert_eq!(written(&file, 200 * MEGABYTE), []);
+        let written = || {
+            let mut ranges = Vec::new();
+            each_written(&file, 200 * MEGABYTE, &mut |range| ranges.push(range));
+            ranges
+        };
+        assert_eq!(written(), []);
         let segment = map(&file, true).unwrap();
         for at in [0, 4095, 70 * MEGABYTE + 17, 200 * MEGABYTE - 1] {
             segment.write(at, &[1]).unwrap();
         }
-        let ranges = written(&file, 200 * MEGABYTE);
+        let ranges = written();
         assert_eq!(ranges.len(), 3, "{ranges:?}");
         for (range, at) in ranges.iter().zip([0, 70 * MEGABYTE + 17, 200 * MEGABYTE - 1]) {
             assert!(range.contains(&at) && range.len() < 4 * MEGABYTE, "{range:?} with {at}");

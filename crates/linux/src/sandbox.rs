@@ -38,7 +38,7 @@ const ALLOWED: &[i64] = &[
     libc::SYS_close,
     libc::SYS_dup,
     libc::SYS_fstat,
-    // Where an arena was written, before it is recorded (`memory::written`).
+    // Where an arena was written, before it is recorded (`memory::each_written`).
     libc::SYS_lseek,
     libc::SYS_newfstatat,
     libc::SYS_mmap,

@@ -5,9 +5,13 @@
 //! they were made. They are written as they come, so that a server that was killed leaves a recording of all but its
 //! last moments. A file has a bounded size; if it is reached, the last entry says so.
 
+use crate::last_words::{LastWords, entry_max};
 use crate::life::Life;
+use crate::log::Log;
 use crate::makes::Head;
-use crate::recording::{End, Entry, Log, Recording, digest};
+use crate::recording::{End, Entry, Recording, digest};
+use postcard::ser_flavors::Flavor;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::cell::RefCell;
 use std::io::Write;
@@ -15,7 +19,7 @@ use std::rc::Rc;
 
 /// First bytes of a file, up to the version of everything in it.
 const MAGIC: &[u8] = b"eft recording ";
-const VERSION: &[u8] = b"6\n";
+const VERSION: &[u8] = b"7\n";
 /// Largest frame in bytes: the head may hold an arena.
 const FRAME_MAX: usize = 256 << 20;
 /// Bytes of frames that are buffered, to be written together.
@@ -38,6 +42,8 @@ fn check(value: &[u8]) -> u32 {
 pub struct Writer<W: Write> {
     out: W,
     gathered: Vec<u8>,
+    /// Room for the last entry, which is not touched before.
+    last: Vec<u8>,
     bytes_max: usize,
     room: usize,
 }
@@ -46,7 +52,10 @@ impl<W: Write> Writer<W> {
     /// Writes the head. After `bytes_max` of entries nothing more is recorded.
     pub fn new(out: W, head: &Head, bytes_max: usize) -> std::io::Result<Writer<W>> {
         let gathered = [MAGIC, VERSION].concat();
-        let mut writer = Writer { out, gathered, bytes_max, room: bytes_max };
+        let mut last = Vec::new();
+        // Without that room the last entry of a life is missing, and all others are there.
+        let _ = last.try_reserve_exact(HEAD_LEN + entry_max(head.arena_len).min(FRAME_MAX));
+        let mut writer = Writer { out, gathered, last, bytes_max, room: bytes_max };
         let head = postcard::to_allocvec(head).map_err(std::io::Error::other)?;
         writer.gathered.extend(frame(&head));
         writer.hand_on()?;
@@ -66,6 +75,56 @@ impl<W: Write> Writer<W> {
             self.hand_on()?;
         }
         Ok(value.len())
+    }
+}
+
+/// Bytes before a value: its length and its digest.
+const HEAD_LEN: usize = 8;
+
+/// Writes into the room that a vector has.
+struct Within<'a>(&'a mut Vec<u8>);
+
+impl Within<'_> {
+    fn room(&self, len: usize) -> postcard::Result<()> {
+        let room = self.0.capacity() - self.0.len();
+        if len <= room { Ok(()) } else { Err(postcard::Error::SerializeBufferFull) }
+    }
+}
+
+impl Flavor for Within<'_> {
+    type Output = ();
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.room(1)?;
+        self.0.push(byte);
+        Ok(())
+    }
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.room(bytes.len())?;
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<()> {
+        Ok(())
+    }
+}
+
+impl<W: Write> Writer<W> {
+    /// Writes a frame without allocating.
+    fn write_within(&mut self, value: &impl Serialize) -> std::io::Result<()> {
+        self.last.clear();
+        if self.last.capacity() < HEAD_LEN {
+            return Err(std::io::ErrorKind::OutOfMemory.into());
+        }
+        self.last.extend([0; HEAD_LEN]);
+        let encoded = postcard::serialize_with_flavor(value, Within(&mut self.last));
+        encoded.map_err(|_| std::io::Error::from(std::io::ErrorKind::OutOfMemory))?;
+        let (head, value) = self.last.split_at_mut(HEAD_LEN);
+        head[..4].copy_from_slice(&(value.len() as u32).to_le_bytes());
+        head[4..].copy_from_slice(&check(value).to_le_bytes());
+        self.out.write_all(&self.last)
     }
 }
 
@@ -91,6 +150,13 @@ impl<W: Write> Log for Writer<W> {
             // A full disk must not end the server that is recorded.
             eprintln!("the recording ends here: {e}");
             self.room = 0;
+        }
+    }
+
+    fn note_last(&mut self, words: &LastWords) {
+        let written = self.hand_on().and_then(|()| self.write_within(words));
+        if let (Ok(()), LastWords::Call(_, cause)) = (written, words) {
+            let _ = self.write_within(&Entry::End(End::InCall(*cause)));
         }
     }
 

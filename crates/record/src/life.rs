@@ -57,6 +57,7 @@ struct Alone<'a, S> {
     last: &'a LastCall,
     segments: S,
     observer: Option<Arc<dyn AccessObserver>>,
+    conductor: Conductor<'a>,
 }
 
 impl<S: Fn(usize) -> Option<Segment>> Player for Alone<'_, S> {
@@ -66,7 +67,7 @@ impl<S: Fn(usize) -> Option<Segment>> Player for Alone<'_, S> {
     where
         C::Out: Debug,
     {
-        repeat_alone(self.last, engine, make, self.segments, self.observer)
+        repeat_alone(self.last, engine, make, self.segments, self.observer, self.conductor)
     }
 }
 
@@ -95,16 +96,17 @@ impl Life {
         play(&self.head, Whole { recording, segments, conductor })
     }
 
-    /// Makes the call in which the server panicked after its recording was full, with a successor that begins with the arena in
-    /// which it died. It must panic, too. An observer may watch the programs' pages.
+    /// Makes the call in which the server died after its recording was full, with a successor that begins with the arena in
+    /// which it died. It must die, too. An observer may watch the programs' pages.
     pub fn last_call(
         &self,
         last: &LastCall,
         segments: impl Fn(usize) -> Option<Segment>,
         observer: Option<Arc<dyn AccessObserver>>,
+        conductor: Conductor,
     ) -> Result<(), Failure> {
         let head = Head { arena: last.arena.clone(), ..self.head.clone() };
-        play(&head, Alone { last, segments, observer })
+        play(&head, Alone { last, segments, observer, conductor })
     }
 
     /// What ran in that call, for people.

@@ -1,6 +1,7 @@
 //! The engines that can be recorded: what a recorder must know of each, and how it is made and made
 //! again.
 
+use crate::durable::Durable;
 use crate::recorder::Make;
 use crate::recording::Image;
 use crate::replay::Failure;
@@ -16,8 +17,6 @@ use eft_transport::tcp::{Tcp, TcpConfig};
 use eft_transport::udp::{Udp, UdpConfig};
 use eft_transport::{In, Out, Refused};
 use serde::{Deserialize, Serialize};
-use serde_bytes::ByteBuf;
-use std::ops::Range;
 use zerocopy::FromBytes;
 
 /// Capacity of every queue in the topologies that the simulator uses.
@@ -31,9 +30,6 @@ const BYTES_MAX: usize = 1 << 28;
 
 /// Slots of a pool, or blocks of an arena, that a recording may ask for.
 const SLOTS_MAX: usize = 1 << 20;
-
-/// Unit in which an arena is recorded: pages of zeroes are left out.
-const PAGE: usize = 4096;
 
 /// The memory that a message to ip names: a received frame, or a descriptor and the payload it names.
 fn ip_reads(memory: &Memory, message: &FromPeer) -> Vec<PacketRef> {
@@ -213,17 +209,13 @@ pub struct Head {
 }
 
 impl Head {
-    /// Must be called before the engine opens its arena. Beside that is told where in it anything was ever written.
-    pub fn of(
-        engine: impl Into<Engine>,
-        pools: &[&Pool],
-        arena: Option<(&Segment, &[Range<usize>])>,
-    ) -> Head {
+    /// Must be called before the engine opens its arena.
+    pub fn of(engine: impl Into<Engine>, pools: &[&Pool], arena: Option<&Durable>) -> Head {
         Head {
             engine: engine.into(),
             pools: pools.iter().map(|p| (p.id(), p.slots(), p.slot_size())).collect(),
-            arena_len: arena.map_or(0, |(arena, _)| arena.len()),
-            arena: arena.map(|(arena, written)| pages(arena, written)).unwrap_or_default(),
+            arena_len: arena.map_or(0, |arena| arena.len()),
+            arena: arena.map(Durable::pages).unwrap_or_default(),
         }
     }
 
@@ -250,19 +242,6 @@ impl Head {
         let pools: Vec<Pool> = self.pools.iter().map(one).collect();
         pools.try_into().map_err(|_| unusable("it has another number of pools"))
     }
-}
-
-/// The pages of an arena that are not empty. All of them lie in what was `written`.
-pub fn pages(arena: &Segment, written: &[Range<usize>]) -> Image {
-    let mut page = vec![0; PAGE];
-    let mut pages = Vec::new();
-    for at in written.iter().flat_map(|range| (range.start / PAGE * PAGE..range.end).step_by(PAGE)) {
-        page.resize(PAGE.min(arena.len().saturating_sub(at)), 0);
-        if arena.read(at, &mut page).is_ok() && page.iter().any(|b| *b != 0) {
-            pages.push((at, ByteBuf::from(page.clone())));
-        }
-    }
-    pages
 }
 
 pub(crate) fn refused(why: Refused) -> Failure {

@@ -7,12 +7,14 @@
 //!
 //! Invariant: recording does not change what the engine does.
 
-mod surroundings;
-
+use crate::durable::Durable;
+use crate::last_words::{CallRef, LastRef, LastWords, Named};
+use crate::log::Log;
 use crate::recording::{
-    Access, Call, Cut, End, Entry, Image, Input, Log, Recorded, RecordedOutput, Written, digest, digest_on,
+    Access, Call, Cause, Cut, End, Entry, Input, Recorded, RecordedOutput, Written, digest, digest_on,
 };
-use eft_base::{DomainId, Instant, PacketRef, PoolId, Random};
+use crate::surroundings::{Surroundings, UsedPages, page_of};
+use eft_base::{DomainId, Instant, PacketRef, PoolId};
 use eft_channel::Memory;
 use eft_channel::access::AccessObserver;
 use eft_channel::socket::Geometry;
@@ -22,8 +24,7 @@ use serde_bytes::ByteBuf;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use surroundings::{Surroundings, UsedPages, page_of};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// What a recorder must know of the engine.
 pub struct Make<C: Component> {
@@ -72,6 +73,19 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// As [`lock`], but whoever holds it may have been interrupted.
+fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+/// Makes a call, the second one, and may make the first one in the middle of it, if the process dies there of something that
+/// does not unwind: then in a signal's handler, where nothing may be allocated or waited for.
+pub type During = fn(&mut dyn FnMut(Cause), &mut dyn FnMut());
+
 impl AccessObserver for Scribe {
     fn read(&self, at: usize, bytes: &mut [u8]) {
         let (domain, page) = (self.domain, page_of(&self.geometry, at));
@@ -99,6 +113,7 @@ pub struct Recorder<C: Component, L: Log> {
     surroundings: Surroundings,
     transcript: Arc<Mutex<Transcript>>,
     beside: Option<Arc<dyn AccessObserver>>,
+    during: During,
 }
 
 impl<C: Component<Event: Recorded>, L: Log> Recorder<C, L>
@@ -109,12 +124,28 @@ where
         let transcript = Transcript { open: true, accesses: Vec::new(), used: UsedPages::default() };
         let transcript = Arc::new(Mutex::new(transcript));
         let surroundings = Surroundings::default();
-        Recorder { component, make, log, known: BTreeMap::new(), surroundings, transcript, beside: None }
+        let during: During = |_, call| call();
+        Recorder {
+            component,
+            make,
+            log,
+            known: BTreeMap::new(),
+            surroundings,
+            transcript,
+            beside: None,
+            during,
+        }
     }
 
-    /// Says how the engine's arena is read when it panics.
-    pub fn with_arena(mut self, image: impl Fn() -> Image + 'static) -> Self {
-        self.surroundings.arena = Some(Box::new(image));
+    /// The engine's arena, which is read when it dies.
+    pub fn with_arena(mut self, arena: Option<Durable>) -> Self {
+        self.surroundings.arena = arena;
+        self
+    }
+
+    /// How calls are made, so that a signal in the middle of one is noted.
+    pub fn with_calls(mut self, during: During) -> Self {
+        self.during = during;
         self
     }
 
@@ -124,7 +155,7 @@ where
         self
     }
 
-    /// Makes a call and writes it down.
+    /// Makes a call and writes it down; if the recording is full, only if the server dies in it.
     fn observe<T>(
         &mut self,
         cx: &mut Context,
@@ -138,69 +169,67 @@ where
                 self.make.peers.push(peer);
             }
         }
-        let rooms = self.make.peers.iter().map(|p| (*p, out.room(*p))).collect();
+        let rooms: Vec<_> = self.make.peers.iter().map(|p| (*p, out.room(*p))).collect();
         let random = cx.random.clone();
-        if self.log.is_full() {
-            return self.guard(cx, out, (rooms, random, input), names, call);
-        }
+        let is_full = self.log.is_full();
         let mut memory = Vec::new();
-        for r in names {
-            note_pool(&mut self.known, &mut self.log, cx.memory, r.pool);
-            keep(cx.memory, &mut memory, r);
+        if !is_full {
+            for r in &names {
+                note_pool(&mut self.known, &mut self.log, cx.memory, r.pool);
+                keep(cx.memory, &mut memory, *r);
+            }
         }
         let before = out.items().len();
-        // A call that panics is the one that matters most.
-        let result = match catch_unwind(AssertUnwindSafe(|| call(&mut self.component, cx, out))) {
+        self.open_transcript(!is_full);
+        let (now, all_memory) = (cx.now, cx.memory);
+        let (log, surroundings, transcript) = (&mut self.log, &self.surroundings, &self.transcript);
+        let mut die = |cause: Cause| {
+            let seen = try_lock(transcript);
+            let accesses = seen.as_ref().map_or(&[][..], |seen| &seen.accesses);
+            let memory = if is_full { Named::Now(all_memory, &names) } else { Named::Kept(&memory) };
+            let (random, rooms, input, outputs) = (&random, &rooms, &input, &[]);
+            let call = CallRef { now, random, rooms, memory, input, accesses, outputs };
+            log.note_last(&if is_full {
+                let used = seen.as_ref().map(|seen| &seen.used);
+                LastWords::Alone(LastRef::of(cause, call, (all_memory, &names), surroundings, used))
+            } else {
+                LastWords::Call(call, cause)
+            });
+        };
+        let (mut call, mut result) = (Some(call), None);
+        let component = &mut self.component;
+        (self.during)(&mut die, &mut || {
+            if let Some(call) = call.take() {
+                result = Some(catch_unwind(AssertUnwindSafe(|| call(component, cx, out))));
+            }
+        });
+        let result = match result.expect("it was called") {
             Ok(result) => result,
+            // A call that dies is the one that matters most.
             Err(why) => {
-                let accesses = std::mem::take(&mut lock(&self.transcript).accesses);
-                let call = Call { now: cx.now, random, rooms, memory, input, accesses, outputs: Vec::new() };
-                self.log.note(Entry::Call(call));
-                self.log.note(Entry::End(End::Panicked));
+                die(Cause::Panic);
                 resume_unwind(why);
             }
         };
+        if is_full {
+            return result;
+        }
         let outputs = lets(&self.make, &out.items()[before..], |r| {
             note_pool(&mut self.known, &mut self.log, cx.memory, r.pool);
             keep(cx.memory, &mut memory, r)
         });
         let accesses = std::mem::take(&mut lock(&self.transcript).accesses);
-        self.log.note(Entry::Call(Call { now: cx.now, random, rooms, memory, input, accesses, outputs }));
+        self.log.note(Entry::Call(Call { now, random, rooms, memory, input, accesses, outputs }));
         result
     }
 
-    /// Makes a call that is written down only if it panics.
-    fn guard<T>(
-        &mut self,
-        cx: &mut Context,
-        out: &mut Outbox<C::Out>,
-        (rooms, random, input): (Vec<(ComponentId, usize)>, Random, Input),
-        names: Vec<PacketRef>,
-        call: impl FnOnce(&mut C, &mut Context, &mut Outbox<C::Out>) -> T,
-    ) -> T {
-        {
-            let mut transcript = lock(&self.transcript);
-            transcript.open = false;
+    /// Whether reads and writes are noted. Which pages are used is noted always.
+    fn open_transcript(&self, open: bool) {
+        let mut transcript = lock(&self.transcript);
+        if transcript.open && !open {
             transcript.accesses = Vec::new();
         }
-        let why = match catch_unwind(AssertUnwindSafe(|| call(&mut self.component, cx, out))) {
-            Ok(result) => return result,
-            Err(why) => why,
-        };
-        let mut memory = Vec::new();
-        let mut pools: Vec<(PoolId, Cut)> = Vec::new();
-        for r in names {
-            if let Some(view) = cx.memory.view(r.pool) {
-                pools.push((r.pool, Cut::of(view)));
-            }
-            keep(cx.memory, &mut memory, r);
-        }
-        let (accesses, outputs) = (Vec::new(), Vec::new());
-        let call = Call { now: cx.now, random, rooms, memory, input, accesses, outputs };
-        let used = &lock(&self.transcript).used;
-        let last = self.surroundings.last_call(call, pools, cx.memory, used);
-        self.log.note(Entry::Last(Box::new(last)));
-        resume_unwind(why)
+        transcript.open = open;
     }
 
     /// Attaches an observer to a domain's arena, which records reads and writes.

@@ -10,9 +10,7 @@ use eft_component::{Configure, FromWorld, transport};
 use eft_messages::{ComponentId, Encoded};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
-use std::cell::RefCell;
 use std::fmt;
-use std::rc::Rc;
 
 /// A call to an engine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -202,9 +200,31 @@ impl Cut {
 /// Parts of a memory, with their offsets.
 pub type Image = Vec<(usize, ByteBuf)>;
 
-/// The call in which a server panicked after its recording was full, and what a successor needs to make it alone.
+/// What ended a life in the middle of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Cause {
+    Panic,
+    /// A fault, by the number of its signal.
+    Signal(i32),
+    /// It did not return, and was ended.
+    Hang,
+}
+
+/// What the server did then.
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Cause::Panic => f.write_str("panicked"),
+            Cause::Signal(number) => write!(f, "died of signal {number}"),
+            Cause::Hang => f.write_str("hung"),
+        }
+    }
+}
+
+/// The call in which a server died after its recording was full, and what a successor needs to make it alone.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct LastCall {
+    pub cause: Cause,
     /// Its arena as it died, with what undoes the turn.
     pub arena: Image,
     /// How it was configured, and the domains that it had heard of.
@@ -228,6 +248,12 @@ pub enum Entry {
     Last(Box<LastCall>),
 }
 
+impl Entry {
+    /// The numbers of its variants in a file.
+    pub(crate) const CALL: u32 = 1;
+    pub(crate) const LAST: u32 = 3;
+}
+
 /// How a recording ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
@@ -240,16 +266,8 @@ pub enum End {
     Died,
     /// A part of the file is missing.
     CutShort,
-    /// The server panicked in the last call.
-    Panicked,
-}
-
-/// Where a recorder writes.
-pub trait Log {
-    fn note(&mut self, entry: Entry);
-
-    /// Whether nothing more is recorded.
-    fn is_full(&self) -> bool;
+    /// The server died in the last call.
+    InCall(Cause),
 }
 
 /// After how many bytes of calls a recording in memory is full, and how many it has.
@@ -271,12 +289,16 @@ pub struct Recording {
 }
 
 impl Recording {
+    pub(crate) fn is_full(&self) -> bool {
+        self.limit.bytes_max.is_some_and(|max| self.limit.bytes >= max)
+    }
+
     /// One that is full after so many bytes of calls.
     pub fn limited(bytes_max: usize) -> Recording {
         Recording { limit: Limit { bytes_max: Some(bytes_max), bytes: 0 }, ..Recording::default() }
     }
 
-    fn count(&mut self, call: &Call) {
+    pub(crate) fn count(&mut self, call: &Call) {
         let Some(bytes_max) = self.limit.bytes_max else { return };
         self.limit.bytes += postcard::to_allocvec(call).map_or(0, |bytes| bytes.len());
         if self.limit.bytes >= bytes_max {
@@ -296,34 +318,6 @@ impl Recording {
             _ => None,
         });
         payloads.fold((0, 0), |(n, bytes), payload| (n + 1, bytes + payload))
-    }
-}
-
-impl Log for Recording {
-    fn note(&mut self, entry: Entry) {
-        match entry {
-            Entry::Pool(id, cut) => self.pools.push((self.calls.len(), id, cut)),
-            Entry::Call(call) => {
-                self.count(&call);
-                self.calls.push(call)
-            }
-            Entry::End(end) => self.end = end,
-            Entry::Last(last) => self.last = Some(last),
-        }
-    }
-
-    fn is_full(&self) -> bool {
-        self.limit.bytes_max.is_some_and(|max| self.limit.bytes >= max)
-    }
-}
-
-impl<L: Log> Log for Rc<RefCell<L>> {
-    fn note(&mut self, entry: Entry) {
-        self.borrow_mut().note(entry);
-    }
-
-    fn is_full(&self) -> bool {
-        self.borrow().is_full()
     }
 }
 

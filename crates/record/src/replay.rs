@@ -13,7 +13,7 @@ pub mod last;
 
 use crate::recorder::{Make, contents, lets, lock};
 use crate::recording::{
-    Access, Call, Cut, End, Input, Recorded, RecordedEvent, RecordedOutput, Recording, Written,
+    Access, Call, Cause, Cut, End, Input, Recorded, RecordedEvent, RecordedOutput, Recording, Written,
 };
 use eft_base::{DomainId, Instant, SocketId};
 use eft_channel::access::AccessObserver;
@@ -41,12 +41,13 @@ pub enum Failure {
         call: usize,
         difference: Box<Difference>,
     },
-    /// The last call, in which it panicked, did not panic.
+    /// The last call, in which it died, ended well.
     Survived {
         call: usize,
+        cause: Cause,
     },
-    /// The last call alone did not panic.
-    Outlived,
+    /// The last call alone ended well.
+    Outlived(Cause),
     /// It is invalid; one line says why.
     Unusable(String),
 }
@@ -66,14 +67,15 @@ impl fmt::Display for Failure {
         }
         let (call, difference) = match self {
             Failure::Unusable(why) => return f.write_str(why),
-            Failure::Outlived => {
-                return f.write_str(
-                    "the call in which the server panicked ends well for a successor: what it died of is in \
+            Failure::Outlived(cause) => {
+                return write!(
+                    f,
+                    "the call in which the server {cause} ends well for a successor: what it died of is in \
                      its own memory, not in its arena, the pages and the input",
                 );
             }
-            Failure::Survived { call } => {
-                return write!(f, "call {call}, in which the server panicked, ends well here");
+            Failure::Survived { call, cause } => {
+                return write!(f, "call {call}, in which the server {cause}, ends well here");
             }
             Failure::Differs { call, difference } => (call, &**difference),
         };
@@ -243,15 +245,17 @@ where
         };
         let mut random = call.random.clone();
         let mut cx = Context { now: call.now, random: &mut random, memory: &stage.memory, status: &status };
-        if recording.end == End::Panicked && i + 1 == recording.calls.len() {
-            // The panic itself has already printed its reason.
-            let again = || repeat(&mut component, &mut cx, &call.input, event.take(), &mut out);
-            return match catch_unwind(AssertUnwindSafe(again)) {
-                Ok(()) => Err(Failure::Survived { call: i }),
-                Err(_) => Ok(()),
+        let mut again = || repeat(&mut component, &mut cx, &call.input, event.take(), &mut out);
+        if let End::InCall(cause) = recording.end
+            && i + 1 == recording.calls.len()
+        {
+            return if panics(conductor, i, again) {
+                Ok(())
+            } else {
+                Err(Failure::Survived { call: i, cause })
             };
         }
-        conductor(i, &mut || repeat(&mut component, &mut cx, &call.input, event.take(), &mut out));
+        conductor(i, &mut again);
         let replayed = lets(make, out.items(), |r| contents(&stage.memory, r));
         out.drain();
         if let Some(difference) = difference(call, &replayed, &mut lock(&script)) {
@@ -259,6 +263,14 @@ where
         }
     }
     Ok(())
+}
+
+/// Makes the call in which a server died. The panic has printed its reason by then; what does not unwind ends this process, too,
+/// and is the conductor's to tell.
+fn panics(conductor: Conductor, number: usize, mut again: impl FnMut()) -> bool {
+    let mut panics = false;
+    conductor(number, &mut || panics |= catch_unwind(AssertUnwindSafe(&mut again)).is_err());
+    panics
 }
 
 /// Makes a call again.

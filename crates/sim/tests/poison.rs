@@ -4,8 +4,8 @@ use eft_base::Endpoint;
 use eft_channel::Segment;
 use eft_messages::ComponentId;
 use eft_record::file;
-use eft_record::recording::End;
-use eft_record::replay::Failure;
+use eft_record::recording::{Cause, End};
+use eft_record::replay::{Conductor, Failure};
 use eft_sim::simulation::Settings;
 use eft_sim::{Datagrams, Simulation};
 use std::time::Duration;
@@ -219,13 +219,15 @@ fn an_input_that_kills_long_after_the_recording_was_full_kills_in_its_replay() {
                 "seed {seed}: {said}"
             );
             let heap = |len| Some(Segment::heap(len));
-            assert_eq!(life.last_call(last, heap, Some(stack.poisoner())), Ok(()), "seed {seed}");
+            let call: Conductor = &mut |_, call| call();
+            assert_eq!(life.last_call(last, heap, Some(stack.poisoner()), call), Ok(()), "seed {seed}");
             // The input kills, and nothing else does.
-            assert_eq!(life.last_call(last, heap, None), Err(Failure::Outlived), "seed {seed}");
+            let outlived = life.last_call(last, heap, None, call);
+            assert_eq!(outlived, Err(Failure::Outlived(Cause::Panic)), "seed {seed}");
             // So it does from a file.
             let read = file::from_bytes(&file::to_bytes(life, RECORDED_MAX).unwrap()).unwrap();
             let last = read.recording.borrow().last.clone().expect("it is in the file");
-            assert_eq!(read.last_call(&last, heap, Some(stack.poisoner())), Ok(()), "seed {seed}");
+            assert_eq!(read.last_call(&last, heap, Some(stack.poisoner()), call), Ok(()), "seed {seed}");
             alone += 1;
         }
     }

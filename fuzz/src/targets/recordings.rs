@@ -60,7 +60,7 @@ fn try_out(bytes: &[u8]) -> Result<(), String> {
     let recording = life.recording.borrow();
     let memory = |len: usize| (len <= MEMORY_MAX).then(|| Segment::heap(len));
     match life.again_in(&recording, memory) {
-        Err(failure @ (Failure::Differs { .. } | Failure::Survived { .. } | Failure::Outlived)) => {
+        Err(failure @ (Failure::Differs { .. } | Failure::Survived { .. } | Failure::Outlived(_))) => {
             Err(failure.to_string().replace('\n', " "))
         }
         Err(Failure::Unusable(why)) => Err(why),

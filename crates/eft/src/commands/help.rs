@@ -207,7 +207,7 @@ Examples:
   eft up --record /var/tmp/web …; eft replay /var/tmp/web/tcp-1.eftrec
   eft replay /run/eft/web/crashes/tcp-3.eftrec
 
-A life after a failure is recorded by itself. If it panicked when its recording was
+A life after a failure is recorded by itself. If it died when its recording was
 full, the call in which it did is repeated alone.
 
 docs/recordings.md"),

@@ -2,9 +2,13 @@
 //! segments and verdicts, and the same results for its applications.
 
 use anyhow::{Context, Result, bail};
+use eft_linux::fatal::{self, Death};
 use eft_linux::memory;
-use eft_record::recording::End;
+use eft_messages::ComponentId;
+use eft_record::recording::{Cause, End};
+use std::backtrace::Backtrace;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A recording ends at 256 MB of inputs (`eft up --record`); with its framing it is a little longer.
 const RECORDING_MAX: u64 = 1 << 30;
@@ -29,15 +33,24 @@ fn replay(file: &PathBuf) -> Result<()> {
         let fd = memory::create("eft-replay", len).ok().filter(|_| len <= MEMORY_MAX)?;
         memory::map(&fd, true).ok()
     };
-    life.again_in(&recording, sparse)?;
     let (calls, peer) = (recording.calls.len(), life.head.engine.peer());
+    let mut again = |i: usize, call: &mut dyn FnMut()| match recording.end {
+        End::InCall(cause) if i + 1 == calls => {
+            println!(
+                "{peer}: {calls} calls: the server {cause} in the last one, and all before are identical"
+            );
+            deadly(peer, cause, call);
+        }
+        _ => call(),
+    };
+    life.conducted(&recording, sparse, &mut again)?;
     let end = match recording.end {
         End::InOrder => String::new(),
         End::Full(bytes) => {
             format!(" (the recording was full after {bytes} bytes: what came later is not in it)")
         }
-        End::Panicked => {
-            println!("{peer}: {calls} calls: the last one panics, as it did, and all before are identical");
+        End::InCall(cause) => {
+            println!("{peer}: it panics{}", as_it_did(cause, Cause::Panic));
             return Ok(());
         }
         End::Died => " (it did not end in order: its last calls may be missing)".into(),
@@ -49,9 +62,33 @@ fn replay(file: &PathBuf) -> Result<()> {
     let payload = if payload > 0 { format!(" with {payload} bytes of payload") } else { String::new() };
     println!("{peer}: {calls} calls, {segments} segments sent{payload}: all identical{end}");
     if let Some(last) = &recording.last {
-        println!("{peer}: the call in which it panicked later, alone: {}", life.last_input(last));
-        life.last_call(last, sparse, None)?;
-        println!("{peer}: it panics, as it did");
+        println!("{peer}: the call in which it {} later, alone: {}", last.cause, life.last_input(last));
+        life.last_call(last, sparse, None, &mut |_, call| deadly(peer, last.cause, call))?;
+        println!("{peer}: it panics{}", as_it_did(last.cause, Cause::Panic));
     }
     Ok(())
+}
+
+/// CPU time after which a call hangs that was made again.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Makes the call in which a server died. If that ends this process, too, it says how, and where.
+fn deadly(peer: ComponentId, cause: Cause, call: &mut dyn FnMut()) {
+    let mut tell = |death| {
+        let (what, now) = match death {
+            Death::Signal(number) => (format!("dies of signal {number}"), Cause::Signal(number)),
+            Death::Hang => (format!("hangs: it computes for {} s", PATIENCE.as_secs()), Cause::Hang),
+        };
+        println!("{peer}: it {what}{}", as_it_did(cause, now));
+        println!("{}", Backtrace::force_capture());
+        std::process::exit(0);
+    };
+    if let Err(why) = fatal::prepare().and_then(|()| fatal::ask_after(PATIENCE)) {
+        eprintln!("{why}: if the call ends this process, nothing says so");
+    }
+    fatal::during(&mut tell, call);
+}
+
+fn as_it_did(then: Cause, now: Cause) -> &'static str {
+    if then == now { ", as it did" } else { "" }
 }

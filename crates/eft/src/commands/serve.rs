@@ -8,6 +8,7 @@ use eft_component::topology::Limits;
 use eft_cores::engine::Cores;
 use eft_linux::capture::{CaptureSlot, Captured};
 use eft_linux::devices::LiveDevice;
+use eft_linux::fatal::{self, Death};
 use eft_linux::protocol::{Identity, PROTOCOL};
 use eft_linux::sandbox::Users;
 use eft_linux::serve::{
@@ -15,15 +16,15 @@ use eft_linux::serve::{
     TransportSurroundings, Versions,
 };
 use eft_messages::Role;
+use eft_record::durable::Durable;
 use eft_record::file;
 use eft_record::makes::{self, Head};
 use eft_record::recorder::{Make, Recorder};
-use eft_record::recording::{Image, Recorded};
+use eft_record::recording::{Cause, Recorded};
 use eft_transport::Refused;
 use eft_transport::tcp::{self, Tcp, TcpConfig};
 use eft_transport::udp::{self, Udp, UdpConfig};
 use std::fmt::Debug;
-use std::slice;
 
 #[derive(clap::Args, Debug)]
 pub struct ServeArguments {
@@ -185,9 +186,10 @@ fn serve(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
                     surroundings,
                 ));
             }
-            let head = Head::of(config, &[&pool], Some((&arena.segment, &arena.written())));
-            let made = makes::tcp(arena.segment.clone(), pool, config).map_err(refused)?;
-            serve_recorded(setup, &head, made, surroundings, image_of(arena))
+            let (segment, arena) = durable(arena);
+            let head = Head::of(config, &[&pool], Some(&arena));
+            let made = makes::tcp(segment, pool, config).map_err(refused)?;
+            serve_recorded(setup, &head, made, surroundings, arena)
         }
         Role::Udp => {
             let (pool, config) = (setup.take_pool()?, udp_config(&limits, seed, slots(&setup)?));
@@ -203,9 +205,10 @@ fn serve(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
                     surroundings,
                 ));
             }
-            let head = Head::of(config, &[&pool], Some((&arena.segment, &arena.written())));
-            let made = makes::udp(arena.segment.clone(), pool, config).map_err(refused)?;
-            serve_recorded(setup, &head, made, surroundings, image_of(arena))
+            let (segment, arena) = durable(arena);
+            let head = Head::of(config, &[&pool], Some(&arena));
+            let made = makes::udp(segment, pool, config).map_err(refused)?;
+            serve_recorded(setup, &head, made, surroundings, arena)
         }
         Role::Ip => serve_ip(setup),
         Role::Filter => serve_filter(setup),
@@ -239,9 +242,21 @@ fn refused(why: Refused) -> eft_linux::Error {
     eft_linux::Error::Refused(why.to_string())
 }
 
-/// Reads an arena as it is when the server dies.
-fn image_of(arena: ArenaMemory) -> impl Fn() -> Image {
-    move || makes::pages(&arena.segment, &arena.written())
+/// An arena, and how it is recorded.
+fn durable(arena: ArenaMemory) -> (Segment, Durable) {
+    let segment = arena.segment.clone();
+    (segment.clone(), Durable::new(segment, move |heed| arena.each_written(heed)))
+}
+
+/// Makes a call of a recorded server, in which a fatal signal is noted.
+fn during(note: &mut dyn FnMut(Cause), call: &mut dyn FnMut()) {
+    let mut die = |death| {
+        note(match death {
+            Death::Signal(number) => Cause::Signal(number),
+            Death::Hang => Cause::Hang,
+        });
+    };
+    fatal::during(&mut die, call);
 }
 
 /// Serves an engine whose calls are recorded.
@@ -250,14 +265,16 @@ fn serve_recorded<C: Component<Out: Debug, Event: Recorded> + 'static>(
     head: &Head,
     (engine, make): (C, Make<C>),
     surroundings: impl Surroundings<Recorder<C, file::Writer<std::fs::File>>> + 'static,
-    image: impl Fn() -> Image + 'static,
+    arena: Durable,
 ) -> eft_linux::Result<Box<dyn Hosted>> {
+    fatal::prepare()?;
     let file = setup.recording.take();
     let file =
         file.ok_or_else(|| eft_linux::Error::Protocol("the supervisor gave no recording".into()))?.into();
     let log = file::Writer::new(file, head, setup.identity.record.unwrap_or_default())
         .map_err(|e| eft_linux::Error::System(format!("recording: {e}")))?;
-    Ok(serve::host(setup, Recorder::new(engine, make, log).with_arena(image), surroundings))
+    let recorder = Recorder::new(engine, make, log).with_arena(Some(arena)).with_calls(during);
+    Ok(serve::host(setup, recorder, surroundings))
 }
 
 fn serve_ip(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
@@ -274,13 +291,9 @@ fn serve_ip(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
     if setup.recording.is_none() {
         return Ok(serve::host(setup, eft_ip::Ip::open(segment, frames, packets, config), answering));
     }
-    let whole = 0..segment.len();
-    let head = Head::of(config, &[&frames, &packets], Some((&segment, slice::from_ref(&whole))));
-    let image = {
-        let segment = segment.clone();
-        move || makes::pages(&segment, slice::from_ref(&whole))
-    };
-    serve_recorded(setup, &head, makes::ip(segment, frames, packets, config), answering, image)
+    let docket = Durable::whole(segment.clone());
+    let head = Head::of(config, &[&frames, &packets], Some(&docket));
+    serve_recorded(setup, &head, makes::ip(segment, frames, packets, config), answering, docket)
 }
 
 fn serve_filter(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
@@ -293,7 +306,7 @@ fn serve_filter(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
     if setup.recording.is_none() {
         return Ok(serve::host(setup, eft_filter::Filter::open(arena.segment, config), answering));
     }
-    let head = Head::of(config, &[], Some((&arena.segment, &arena.written())));
-    let made = makes::filter(arena.segment.clone(), config);
-    serve_recorded(setup, &head, made, answering, image_of(arena))
+    let (segment, arena) = durable(arena);
+    let head = Head::of(config, &[], Some(&arena));
+    serve_recorded(setup, &head, makes::filter(segment, config), answering, arena)
 }

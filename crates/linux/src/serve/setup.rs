@@ -47,9 +47,9 @@ impl ArenaMemory {
         Ok(ArenaMemory { segment: memory::map(&file, true)?, file })
     }
 
-    /// See [`memory::written`].
-    pub fn written(&self) -> Vec<Range<usize>> {
-        memory::written(&self.file, self.segment.len())
+    /// See [`memory::each_written`].
+    pub fn each_written(&self, heed: &mut dyn FnMut(Range<usize>)) {
+        memory::each_written(&self.file, self.segment.len(), heed);
     }
 }
 

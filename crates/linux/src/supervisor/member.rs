@@ -23,6 +23,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// The stages of a server's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +81,10 @@ pub struct Member {
     pub killed_on_purpose: bool,
     /// This process hung and was killed for it.
     pub hung: bool,
+    /// It is recorded, so it writes what it was at when it dies.
+    pub recorded: bool,
+    /// It hung and was asked to write that, and is killed then.
+    pub patience_until: Option<Instant>,
     /// It was told that the keeper has it.
     pub told_kept: bool,
     /// This process is in a Landlock domain.
@@ -105,6 +110,9 @@ pub struct Member {
     /// Its number in them.
     number: usize,
 }
+
+/// How long a server that hangs may write. It takes some milliseconds.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 /// The most messages that wait for a server that does not take them.
 const UNSENT_MAX: usize = 10_000;
@@ -152,6 +160,8 @@ impl Member {
             restarts: Restarts::default(),
             killed_on_purpose: false,
             hung: false,
+            recorded: false,
+            patience_until: None,
             told_kept: false,
             landlock: false,
             failed: false,
@@ -281,6 +291,7 @@ impl Member {
         self.moving = 0;
         self.condemned = false;
         self.silent_since = None;
+        self.patience_until = None;
         self.watch = Watch::default();
         self.credit = Credit::default();
     }
@@ -288,6 +299,17 @@ impl Member {
     pub fn kill(&mut self) {
         if let Some(child) = &self.child {
             child.borrow_mut().kill();
+        }
+    }
+
+    /// Ends a process that hangs. One with a server that is `recorded` may write what it was at before.
+    pub fn end_hang(&mut self, recorded: bool) {
+        match &self.child {
+            Some(child) if recorded => {
+                child.borrow().ask_for_the_hang();
+                self.patience_until = Some(clock::now() + PATIENCE);
+            }
+            _ => self.kill(),
         }
     }
 

@@ -337,7 +337,8 @@ impl Supervisor {
             if self.members[i].life == Life::Starting {
                 self.show_member(i);
             }
-            if self.members[i].silent_since.is_some_and(|since| now >= since + TICK) {
+            let is_silent = self.members[i].silent_since.is_some_and(|since| now >= since + TICK);
+            if is_silent || self.members[i].patience_until.is_some_and(|until| now >= until) {
                 self.members[i].kill();
             }
             if let Some(hang) = self.find_hang(i) {
@@ -346,7 +347,8 @@ impl Supervisor {
                     Hang::Blocked => "sleeps where it must not",
                 };
                 say!("eft {}: {} hangs: it {what}; killing it", self.config.name, self.company_name(i));
-                self.members[i].kill();
+                let recorded = self.company(i).iter().any(|j| self.members[*j].recorded);
+                self.members[i].end_hang(recorded);
             }
         }
         if let Some(kept) = &mut self.kept {

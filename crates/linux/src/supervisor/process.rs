@@ -1,10 +1,11 @@
 //! The process of one server or several, and what procfs says about it.
 
+use crate::fatal;
 use crate::operator::has_ended;
 use eft_control::hang::ThreadState;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, pidfd_open, pidfd_send_signal, waitid,
 };
 use std::cell::RefCell;
 use std::fs;
@@ -54,6 +55,18 @@ impl Running {
         match self {
             Running::Ours(child) => drop(child.kill()),
             Running::Adopted { pidfd, .. } => drop(pidfd_send_signal(pidfd, Signal::KILL)),
+        }
+    }
+
+    /// Asks one that hangs to write what it was at. It ends by that.
+    pub fn ask_for_the_hang(&self) {
+        let asks = Signal::from_named_raw(fatal::HANGS).unwrap_or(Signal::KILL);
+        match self {
+            Running::Ours(child) => {
+                let pid = Pid::from_raw(child.id() as i32);
+                let _ = pid.map(|pid| kill_process(pid, asks));
+            }
+            Running::Adopted { pidfd, .. } => drop(pidfd_send_signal(pidfd, asks)),
         }
     }
 

@@ -204,6 +204,7 @@ impl Supervisor {
         let recording = self.open_recording(i);
         identity.record = recording.as_ref().map(|(_, bytes_max)| *bytes_max);
         let member = &mut self.members[i];
+        member.recorded = recording.is_some();
         let device = std::mem::take(&mut member.device);
         let shared = [&member.status_page.own, &member.eventfd, &member.bell_fd.shown].map(Rc::clone);
         let mut fds: Vec<&OwnedFd> = shared.iter().map(|fd| &**fd).collect();

@@ -1,6 +1,6 @@
-//! The last call alone: a successor makes the call in which its predecessor panicked.
+//! The last call alone: a successor makes the call in which its predecessor died.
 
-use super::{Failure, Stage, repeat};
+use super::{Conductor, Failure, Stage, panics, repeat};
 use crate::recorder::Make;
 use crate::recording::{Input, LastCall, Recorded};
 use eft_base::{DomainId, Random};
@@ -10,16 +10,16 @@ use eft_channel::status::Status;
 use eft_channel::{Memory, Segment};
 use eft_component::{Component, Context, Outbox};
 use std::fmt::Debug;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// Makes the call to an engine that was opened with the dead server's arena, in the surroundings that it had. It must panic.
+/// Makes the call to an engine that was opened with the dead server's arena, in the surroundings that it had. It must die, too.
 pub(crate) fn repeat_alone<C: Component<Event: Recorded>>(
     last: &LastCall,
     mut component: C,
     make: &Make<C>,
     segments: impl Fn(usize) -> Option<Segment>,
     observer: Option<Arc<dyn AccessObserver>>,
+    conductor: Conductor,
 ) -> Result<(), Failure>
 where
     C::Out: Debug,
@@ -70,11 +70,7 @@ where
     let mut random: Random = call.random.clone();
     let mut cx = Context { now, random: &mut random, memory: &stage.memory, status: &status };
     let again = || repeat(&mut component, &mut cx, &call.input, event.take(), &mut out);
-    match catch_unwind(AssertUnwindSafe(again)) {
-        Ok(()) => Err(Failure::Outlived),
-        // The panic itself has already printed its reason.
-        Err(_) => Ok(()),
-    }
+    if panics(conductor, 0, again) { Ok(()) } else { Err(Failure::Outlived(last.cause)) }
 }
 
 /// Writes the pages that the programs of a domain had.

@@ -1,6 +1,7 @@
 use super::*;
+use crate::log::Log;
 use crate::recorder::Recorder;
-use crate::recording::{Entry, Log};
+use crate::recording::{Cause, Entry};
 use eft_base::Random;
 use eft_component::{Configure, Output};
 use eft_messages::{ComponentId, Encoded};
@@ -88,10 +89,10 @@ fn live(keys: &[&str]) -> Recording {
 #[test]
 fn a_panic_is_recorded_with_its_call_and_comes_again() {
     let recording = live(&["harmless", "deadly", "never told"]);
-    assert_eq!((recording.calls.len(), recording.end), (2, End::Panicked));
+    assert_eq!((recording.calls.len(), recording.end), (2, End::InCall(Cause::Panic)));
     let again = |mended| replay(&recording, Brittle { mended }, &make(), |_| None, &mut |_, call| call());
     assert_eq!(again(false), Ok(()));
-    assert_eq!(again(true), Err(Failure::Survived { call: 1 }));
+    assert_eq!(again(true), Err(Failure::Survived { call: 1, cause: Cause::Panic }));
     assert!(again(true).unwrap_err().to_string().contains("call 1, in which the server panicked, ends well"));
 }
 
@@ -99,6 +100,6 @@ fn a_panic_is_recorded_with_its_call_and_comes_again() {
 fn a_life_without_a_panic_ends_otherwise() {
     let mut recording = live(&["harmless"]);
     assert_eq!((recording.calls.len(), recording.end), (1, End::Died));
-    recording.note(Entry::End(End::Panicked));
+    recording.note(Entry::End(End::InCall(Cause::Panic)));
     assert!(replay(&recording, Brittle { mended: false }, &make(), |_| None, &mut |_, call| call()).is_err());
 }

@@ -17,6 +17,7 @@ use eft_control::plan;
 use eft_ip::IpConfig;
 use eft_messages::{ComponentId, Role};
 use eft_nic::Nic;
+use eft_record::durable::Durable;
 use eft_record::life::Life;
 use eft_record::makes::{self, Head};
 use eft_record::recorder::{Make, Recorder};
@@ -27,7 +28,6 @@ use eft_transport::udp::UdpConfig;
 use std::cell::RefCell;
 use std::fmt::Debug;
 use std::rc::Rc;
-use std::slice;
 use std::sync::Arc;
 
 impl Stack {
@@ -100,9 +100,8 @@ impl Stack {
             Role::Tcp => {
                 let (arena, headers, config) =
                     (arena(), pool(), TcpConfig { slots: self.share(peer), ..tcp_config(self.shape.sizes) });
-                let head = record.then(|| {
-                    Head::of(config, &[&headers], Some((&arena, slice::from_ref(&(0..arena.len())))))
-                });
+                let head =
+                    record.then(|| Head::of(config, &[&headers], Some(&Durable::whole(arena.clone()))));
                 let (tcp, make) = makes::tcp(arena, headers, config).expect("our arena");
                 self.members[i].fuse = tcp.fuse();
                 self.serve(head, peer, (tcp, make), status, seed, kept)
@@ -110,9 +109,8 @@ impl Stack {
             Role::Udp => {
                 let config = UdpConfig { slots: self.share(peer), ..udp_config() };
                 let (arena, headers) = (arena(), pool());
-                let head = record.then(|| {
-                    Head::of(config, &[&headers], Some((&arena, slice::from_ref(&(0..arena.len())))))
-                });
+                let head =
+                    record.then(|| Head::of(config, &[&headers], Some(&Durable::whole(arena.clone()))));
                 let (udp, make) = makes::udp(arena, headers, config).expect("our arena");
                 self.members[i].fuse = udp.fuse();
                 self.serve(head, peer, (udp, make), status, seed, kept)
@@ -120,19 +118,13 @@ impl Stack {
             Role::Ip => {
                 let config = IpConfig { with_filter: self.topology.has("filter"), seed };
                 let (docket, frames, packets) = (arena(), pool(), pool());
-                let head = record.then(|| {
-                    Head::of(
-                        config,
-                        &[&frames, &packets],
-                        Some((&docket, slice::from_ref(&(0..docket.len())))),
-                    )
-                });
+                let head = record
+                    .then(|| Head::of(config, &[&frames, &packets], Some(&Durable::whole(docket.clone()))));
                 self.serve(head, peer, makes::ip(docket, frames, packets, config), status, seed, kept)
             }
             Role::Filter => {
                 let (arena, config) = (arena(), filter_config());
-                let head =
-                    record.then(|| Head::of(config, &[], Some((&arena, slice::from_ref(&(0..arena.len()))))));
+                let head = record.then(|| Head::of(config, &[], Some(&Durable::whole(arena.clone()))));
                 let (filter, make) = makes::filter(arena, config);
                 self.members[i].fuse = filter.fuse();
                 self.serve(head, peer, (filter, make), status, seed, kept)
@@ -167,10 +159,9 @@ impl Stack {
         };
         let bytes_max = self.shape.record.unwrap_or(usize::MAX);
         let recording = Rc::new(RefCell::new(Recording::limited(bytes_max)));
-        let image = move || arena.as_ref().map(|a| makes::pages(a, slice::from_ref(&(0..a.len()))));
-        let image = move || image().unwrap_or_default();
+        let arena = arena.map(Durable::whole);
         self.lives.push(Life { head, recording: recording.clone() });
-        let recorder = Recorder::new(engine, make, recording).with_arena(image).beside(self.poisoner());
+        let recorder = Recorder::new(engine, make, recording).with_arena(arena).beside(self.poisoner());
         Box::new(Server::new(recorder, status, seed))
     }
 
