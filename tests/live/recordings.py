@@ -258,6 +258,7 @@ def a_fault_or_a_hang_leaves_the_call_in_which_it_came():
         scene.start(*stack.on("python3", "-c", ECHO, stack.address, 7300), log="echo.log")
         stack.listening(7300)
         for kind, cause in (("failure", "died of signal 11"), ("loop", "hung")):
+            # Three of four are put into an input.
             for seed in range(12):
                 generation = stack.components()["tcp"]["generation"]
                 with Chatter(stack.address, 7300):
@@ -311,12 +312,14 @@ def a_fault_after_the_recording_was_full_is_kept_alone():
         scene.start(*stack.on("python3", "-c", ECHO, stack.address, 7300), log="echo.log")
         stack.listening(7300)
         folder = pathlib.Path(f"/run/eft/{stack.name}/crashes")
-        for seed in range(3):
+        full = lambda: stack.process.log.read_text().count("the recording is full")
+        # Three of four failures are in an input.
+        for seed in range(8):
             generation = stack.components()["tcp"]["generation"]
             with Chatter(stack.address, 7300):
                 recording = folder / f"tcp-{generation}.eftrec"
                 if recording.exists():
-                    wait_until(lambda: recording.stat().st_size > 16 << 20, 60, "a full recording")
+                    wait_until(lambda: full() == generation - 1, 60, "a full recording")
                 stack.eft("inject", "tcp", "failure", "--seed", str(seed))
                 wait_until(lambda: (c := stack.components()["tcp"])["generation"] > generation
                            and c["state"] == "running", 20, f"the successor of tcp {generation}")

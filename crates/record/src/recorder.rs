@@ -330,13 +330,13 @@ where
     ) {
         let names = (self.make.reads)(cx.memory, &message);
         self.observe(cx, out, Input::Message(from, line), names, |c, cx, out| {
+            c.begin(Occasion::Message { from, line: &line });
             c.receive(cx, from, message, out)
         })
     }
 
-    fn begin(&mut self, occasion: Occasion<C::Event>) {
-        // It announces the next call, which is recorded.
-        self.component.begin(occasion);
+    fn begin(&mut self, _occasion: Occasion<C::Event>) {
+        // Each call below begins with it. What a recorder dies of before is not to be laid to the input.
     }
 
     fn commit(&mut self, cx: &mut Context) {
@@ -347,12 +347,18 @@ where
         let recorded = event.recorded();
         self.watch(&mut event);
         let input = Input::Event(recorded.clone());
-        self.observe(cx, out, input, Vec::new(), |c, cx, out| c.event(cx, event, out));
+        self.observe(cx, out, input, Vec::new(), |c, cx, out| {
+            c.begin(Occasion::Event(&event));
+            c.event(cx, event, out);
+        });
         self.surroundings.hear(recorded);
     }
 
     fn poll(&mut self, cx: &mut Context, budget: usize, out: &mut Outbox<C::Out>) -> usize {
-        self.observe(cx, out, Input::Poll(budget), Vec::new(), |c, cx, out| c.poll(cx, budget, out))
+        self.observe(cx, out, Input::Poll(budget), Vec::new(), |c, cx, out| {
+            c.begin(Occasion::Poll);
+            c.poll(cx, budget, out)
+        })
     }
 
     fn wants_device(&self) -> bool {
@@ -360,7 +366,10 @@ where
     }
 
     fn expire(&mut self, cx: &mut Context, out: &mut Outbox<C::Out>) {
-        self.observe(cx, out, Input::Expire, Vec::new(), |c, cx, out| c.expire(cx, out))
+        self.observe(cx, out, Input::Expire, Vec::new(), |c, cx, out| {
+            c.begin(Occasion::Expire);
+            c.expire(cx, out);
+        })
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -368,11 +377,17 @@ where
     }
 
     fn peer_reborn(&mut self, cx: &mut Context, peer: ComponentId, out: &mut Outbox<C::Out>) {
-        self.observe(cx, out, Input::Reborn(peer), Vec::new(), |c, cx, out| c.peer_reborn(cx, peer, out));
+        self.observe(cx, out, Input::Reborn(peer), Vec::new(), |c, cx, out| {
+            c.begin(Occasion::Reborn(peer));
+            c.peer_reborn(cx, peer, out);
+        });
         self.surroundings.meet(peer);
     }
 
     fn flush(&mut self, cx: &mut Context, out: &mut Outbox<C::Out>) {
-        self.observe(cx, out, Input::Flush, Vec::new(), |c, cx, out| c.flush(cx, out))
+        self.observe(cx, out, Input::Flush, Vec::new(), |c, cx, out| {
+            c.begin(Occasion::Flush);
+            c.flush(cx, out);
+        })
     }
 }

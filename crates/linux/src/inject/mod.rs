@@ -27,7 +27,7 @@ use tracee::Tracee;
 const STEPS_MAX: u64 = 3000;
 /// And from where an input begins: fewer than an input takes.
 const INPUT_STEPS_MAX: u64 = 500;
-/// One of so many failures is not put into an input.
+/// One of so many failures and loops is not put into an input.
 const INPUTS_OF: u64 = 4;
 /// How long a server is given for an input to come.
 const INPUT_PATIENCE: Duration = Duration::from_secs(1);
@@ -218,7 +218,9 @@ fn at_a_random_instruction(process: &Process, kind: Kind, random: &mut Random) -
     let mut tracee = Tracee::seize(process.pid)?;
     let done = match memory.docket() {
         // It looks for what an input leads to, and now and then for what happens between two.
-        Some(docket) if kind == Kind::Failure && random.below(INPUTS_OF) != 0 => {
+        Some(docket)
+            if matches!(kind, Kind::Failure | Kind::Loop) && random.below(INPUTS_OF) != 0 =>
+        {
             let named = tracee.run_to_write(docket, INPUT_PATIENCE, || memory.has_running())?;
             let steps = random.below(if named { INPUT_STEPS_MAX } else { STEPS_MAX });
             tracee.step(steps, PATIENCE, HOLD)?
