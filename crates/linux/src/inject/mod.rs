@@ -218,9 +218,7 @@ fn at_a_random_instruction(process: &Process, kind: Kind, random: &mut Random) -
     let mut tracee = Tracee::seize(process.pid)?;
     let done = match memory.docket() {
         // It looks for what an input leads to, and now and then for what happens between two.
-        Some(docket)
-            if matches!(kind, Kind::Failure | Kind::Loop) && random.below(INPUTS_OF) != 0 =>
-        {
+        Some(docket) if matches!(kind, Kind::Failure | Kind::Loop) && random.below(INPUTS_OF) != 0 => {
             let named = tracee.run_to_write(docket, INPUT_PATIENCE, || memory.has_running())?;
             let steps = random.below(if named { INPUT_STEPS_MAX } else { STEPS_MAX });
             tracee.step(steps, PATIENCE, HOLD)?
