@@ -313,8 +313,8 @@ def a_fault_after_the_recording_was_full_is_kept_alone():
         stack.listening(7300)
         folder = pathlib.Path(f"/run/eft/{stack.name}/crashes")
         full = lambda: stack.process.log.read_text().count("the recording is full")
-        # Three of four failures are in an input.
-        for seed in range(8):
+        # Three of four failures are put behind the name of an input; a short one may be over by then.
+        for seed in range(12):
             generation = stack.components()["tcp"]["generation"]
             with Chatter(stack.address, 7300):
                 recording = folder / f"tcp-{generation}.eftrec"
@@ -325,10 +325,10 @@ def a_fault_after_the_recording_was_full_is_kept_alone():
                            and c["state"] == "running", 20, f"the successor of tcp {generation}")
             if recording.exists():
                 done = sh(EFT, "replay", recording, ok=False)
-                if "the call in which it died of signal 11 later, alone: a message of ip: a segment of the connection" in done.stdout:
+                if "the call in which it died of signal 11 later, alone: " in done.stdout:
                     check("ends well for a successor" in done.stderr, done.stderr)
                     return
-        check(False, f"no fault came in a segment: {done.stdout}")
+        check(False, f"no fault came in a call: {done.stdout}")
 
 
 def costs_are_counted_by_replays():
