@@ -1,6 +1,7 @@
 /* Datagram sockets, and a listener of both IP versions, that speak to the network and to the loopback at once. On the
  * kernel both are the loopback, and what is expected is the same. */
 #include "check.h"
+#include <sys/resource.h>
 
 static char **arguments;
 
