@@ -3,6 +3,7 @@
 import json
 import socket
 import subprocess
+import time
 
 from harness import EFT, Scene, Stack, check, everywhere, family, over_ipv6, sh, wait_until
 
@@ -243,8 +244,28 @@ def addresses_change_on_an_existing_interface():
         subprocess.run([EFT, "addr", "--name", stack.name], check=True, stdout=subprocess.DEVNULL)
 
 
+def an_interface_that_goes_down_costs_nothing():
+    """The NIC sleeps while it is down, and goes on when it is up, whoever serves by then."""
+    with Scene("down-veth") as scene:
+        stack = Stack(scene, kind="veth")
+        server = scene.start(*stack.on("python3", "-c", SERVE, everywhere()), log="server.log")
+        wait_until(lambda: "listening" in server.log.read_text(), 10, "the server")
+        script = f"import socket; c = socket.create_connection(('{stack.address}', 7070), timeout=20); c.sendall(b'hello'); print(c.recv(5))"
+        for death in False, True:
+            sh("ip", "link", "set", stack.device, "down")
+            time.sleep(0.2)
+            before = stack.counter("nic", "sleeps")
+            time.sleep(1)
+            slept = stack.counter("nic", "sleeps") - before
+            check(slept < 500, f"the NIC of an interface that is down woke {slept} times in a second")
+            if death:
+                stack.eft("kill", "nic:" + stack.device)
+            sh("ip", "link", "set", stack.device, "up")
+            check("hello" in sh(*stack.beside("python3", "-c", script), timeout=60).stdout, "the stack does not answer")
+
+
 CASES = [
     addresses_change_while_programs_run, routes_change_while_programs_run, a_configured_neighbour_is_not_asked_for,
-    addresses_change_on_an_existing_interface,
+    addresses_change_on_an_existing_interface, an_interface_that_goes_down_costs_nothing,
 ]
 CASES += [over_ipv6(case) for case in CASES]

@@ -111,7 +111,11 @@ impl Both {
 
 /// Maps a whole segment. The kernel gives its size, not the peer that sent it.
 pub fn map(fd: &impl AsFd, writable: bool) -> Result<Segment> {
-    let len = len(fd)?;
+    map_len(fd, len(fd)?, writable)
+}
+
+/// Maps what has so many bytes, and keeps them as long as it is mapped: a sealed memfd, or the ring of a socket.
+pub fn map_len(fd: &impl AsFd, len: usize, writable: bool) -> Result<Segment> {
     let protection = if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
     // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
     let pointer = unsafe {
@@ -121,8 +125,8 @@ pub fn map(fd: &impl AsFd, writable: bool) -> Result<Segment> {
     let pointer =
         NonNull::new(pointer.cast::<u8>()).ok_or_else(|| crate::Error::System("mapped at zero".into()))?;
     let keep = Arc::new(Mapping { pointer, len });
-    // SAFETY: mapped above with these rights, page-aligned, and unmapped when `keep` is dropped. The memfd is sealed
-    // against shrinking, so no access can fault.
+    // SAFETY: mapped above with these rights, page-aligned, and unmapped when `keep` is dropped. A memfd is sealed
+    // against shrinking, and the kernel keeps a ring that is mapped, so no access can fault.
     Ok(unsafe { Segment::from_raw(pointer, len, writable, keep) })
 }
 

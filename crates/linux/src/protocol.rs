@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The version of everything that the supervisor and its servers share: this file, the messages of the edges, queues,
 /// status pages. `eft update` refuses a program file of another version; a whole stack of it can replace this one (`eft
 /// up --take-over`).
-pub const PROTOCOL: u32 = 10;
+pub const PROTOCOL: u32 = 11;
 
 /// Bytes of the largest packet.
 pub const PACKET_MAX: usize = 128 * 1024;
@@ -57,6 +57,16 @@ pub struct DeviceSetup {
     pub interface: u8,
     pub mac: MacAddress,
     pub mtu: u16,
+    /// The receive ring that a packet socket has.
+    pub ring: Option<RingShape>,
+}
+
+/// How the receive ring of a packet socket is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RingShape {
+    pub slots: u32,
+    /// Bytes.
+    pub slot_len: u32,
 }
 
 /// What a server learns about itself.

@@ -215,6 +215,7 @@ pub fn config(arguments: Options) -> Result<StackConfig> {
             auto,
             mac: MacAddress::default(),
             mtu: 1500,
+            ring: None,
         }
     });
     Ok(StackConfig {

@@ -2,7 +2,9 @@
 
 pub mod packet;
 pub mod pair;
+pub mod ring;
 pub mod tap;
+mod virtio;
 mod vnet;
 
 use crate::error::error;
@@ -59,8 +61,9 @@ impl LiveDevice {
         let mut fds = fds.into_iter();
         let first = fds.next().ok_or_else(|| Error::Protocol("the supervisor gave no device".into()))?;
         match setup.kind {
-            DeviceKind::Tap => Ok(LiveDevice::Vnet(vnet::VnetDevice::new(first, setup))),
-            DeviceKind::Packet => Ok(LiveDevice::Vnet(vnet::VnetDevice::new(first, setup))),
+            DeviceKind::Tap | DeviceKind::Packet => {
+                Ok(LiveDevice::Vnet(vnet::VnetDevice::new(first, setup)?))
+            }
             DeviceKind::Pair => {
                 let rest: Vec<OwnedFd> = fds.collect();
                 Ok(LiveDevice::Pair(pair::PairDevice::new(first, rest, setup)?))

@@ -4,6 +4,8 @@
 //! hook (nftables, family netdev) keeps the kernel from answering for those addresses; that hook sees frames after
 //! packet sockets do.
 
+use super::ring;
+use crate::protocol::RingShape;
 use crate::{Doing, Error, Result};
 use eft_base::{Cidr, MacAddress};
 use rustix::net::{AddressFamily, Protocol, SocketFlags, SocketType};
@@ -25,6 +27,7 @@ pub struct Opened {
     pub fd: OwnedFd,
     pub mac: MacAddress,
     pub mtu: u16,
+    pub ring: Option<RingShape>,
 }
 
 /// Opens `interface`.
@@ -48,6 +51,8 @@ pub fn open(interface: &str) -> Result<Opened> {
     rustix::net::sockopt::set_socket_recv_buffer_size_force(&fd, RECEIVE_BUFFER)
         .or_else(|_| rustix::net::sockopt::set_socket_recv_buffer_size(&fd, RECEIVE_BUFFER))
         .doing("SO_RCVBUF")?;
+    // Where the kernel has no memory for one, each frame takes a system call.
+    let ring = ring::attach(&fd, mtu).ok();
     // SAFETY: all-zero is a valid sockaddr_ll.
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
@@ -62,7 +67,7 @@ pub fn open(interface: &str) -> Result<Opened> {
             .doing(format_args!("cannot bind to interface {interface}"));
     }
     receive_groups(&fd, index)?;
-    Ok(Opened { fd, mac, mtu })
+    Ok(Opened { fd, mac, mtu, ring })
 }
 
 /// Makes the interface receive multicast frames to all groups: IPv6 asks for an address in a group that depends on that

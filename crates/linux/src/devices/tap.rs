@@ -21,7 +21,7 @@ const TUNSETVNETHDRSZ: libc::c_ulong = 0x4004_54d8;
 pub fn open(name: &str) -> Result<OwnedFd> {
     let fd = make(name, IFF_VNET_HDR)?;
     let ioctl = |number: libc::c_ulong, argument: *mut libc::c_void| request(&fd, number, argument);
-    let mut header_len: libc::c_int = super::vnet::VNET_HEADER_LEN as i32;
+    let mut header_len: libc::c_int = super::virtio::VNET_HEADER_LEN as i32;
     ioctl(TUNSETVNETHDRSZ, (&raw mut header_len).cast()).doing("TUNSETVNETHDRSZ")?;
     let offload = |flags: libc::c_ulong| ioctl(TUNSETOFFLOAD, flags as *mut libc::c_void);
     let segments = TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6;

@@ -1,6 +1,9 @@
 //! Devices with virtio-net headers: TAP and AF_PACKET. One system call moves one frame of up to 64 KB; the kernel
 //! segments frames and completes checksums.
 
+use super::ring::{ReceiveRing, Taken};
+use super::virtio::{VNET_HEADER_LEN, VnetHeader};
+use crate::Result;
 use crate::protocol::DeviceSetup;
 use eft_base::PacketRef;
 use eft_base::wire::{ETHERTYPE_IPV6, EthernetHeader};
@@ -8,22 +11,7 @@ use eft_channel::Pool;
 use eft_component::{Device, DeviceError, DeviceInfo, Frame, ReceivedFrame};
 use eft_messages::nic::{FRAME_CHECKSUM, FRAME_PAYLOAD_MAX, FrameDescriptor};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
-
-/// `struct virtio_net_hdr` (virtio 1.2 §5.1.6, legacy length), in this machine's byte order (little-endian).
-#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-pub struct VnetHeader {
-    pub flags: u8,
-    pub gso_type: u8,
-    pub hdr_len: u16,
-    pub gso_size: u16,
-    pub csum_start: u16,
-    pub csum_offset: u16,
-}
-
-pub const VNET_HEADER_LEN: usize = 10;
-const _: () = assert!(size_of::<VnetHeader>() == VNET_HEADER_LEN);
+use zerocopy::FromBytes;
 
 const F_NEEDS_CSUM: u8 = 1;
 const F_DATA_VALID: u8 = 2;
@@ -34,17 +22,25 @@ const GSO_ECN: u8 = 0x80;
 /// Where UDP's header has its checksum.
 const UDP_CHECKSUM: u16 = 6;
 
+type Outcome<T> = std::result::Result<T, DeviceError>;
+
 /// Largest TCP or UDP payload that goes with one frame: 64 KB less all headers.
 pub const SEGMENT_MAX: u32 = 65535 - 60 - 60;
+
+/// One look of so many at an empty ring asks the socket.
+const LOOKS: u32 = 64;
 
 /// A TAP or packet-socket descriptor.
 pub struct VnetDevice {
     fd: OwnedFd,
     info: DeviceInfo,
+    ring: Option<ReceiveRing>,
+    /// How often it was found empty since the socket was asked.
+    looks: u32,
 }
 
 impl VnetDevice {
-    pub fn new(fd: OwnedFd, setup: &DeviceSetup) -> VnetDevice {
+    pub fn new(fd: OwnedFd, setup: &DeviceSetup) -> Result<VnetDevice> {
         let info = DeviceInfo {
             mac: setup.mac,
             mtu: setup.mtu,
@@ -54,7 +50,37 @@ impl VnetDevice {
             datagrams: true,
             coalesce: true,
         };
-        VnetDevice { fd, info }
+        let ring = setup.ring.map(|shape| ReceiveRing::map(&fd, shape)).transpose()?;
+        Ok(VnetDevice { fd, info, ring, looks: 0 })
+    }
+
+    /// The ring is empty. Now and then the socket is asked, too, which is ready until somebody has heard that the interface went
+    /// down, or took a frame whose slot a predecessor has damaged.
+    fn look_at_socket(&mut self, pool: &Pool, slot: PacketRef) -> Outcome<ReceivedFrame> {
+        self.looks = (self.looks + 1) % LOOKS;
+        if self.looks == 0 { self.read(pool, slot) } else { Err(DeviceError::WouldBlock) }
+    }
+
+    /// Reads one frame of what waits for a system call.
+    fn read(&mut self, pool: &Pool, slot: PacketRef) -> Outcome<ReceivedFrame> {
+        let view = pool.view();
+        let offset = view.locate(slot).ok_or(DeviceError::Failed(libc::EFAULT))?;
+        let memory = view
+            .segment
+            .range_mut(offset, slot.len as usize)
+            .map_err(|_| DeviceError::Failed(libc::EFAULT))?;
+        let mut vnet = VnetHeader::default();
+        let parts = [iovec((&raw mut vnet).cast(), VNET_HEADER_LEN), iovec(memory, slot.len as usize)];
+        // SAFETY: the slot is ours (just allocated), the header is on our stack.
+        let n = unsafe { libc::readv(self.fd.as_raw_fd(), parts.as_ptr(), 2) };
+        if n < 0 {
+            return match last_error() {
+                // The interface is down; frames arrive again when it is up.
+                DeviceError::Failed(libc::EIO | libc::ENETDOWN) => Err(DeviceError::WouldBlock),
+                e => Err(e),
+            };
+        }
+        Ok(received(vnet, (n as usize).saturating_sub(VNET_HEADER_LEN) as u32))
     }
 }
 
@@ -92,7 +118,7 @@ impl Device for VnetDevice {
         self.info
     }
 
-    fn send(&mut self, frame: &Frame) -> Result<(), DeviceError> {
+    fn send(&mut self, frame: &Frame) -> Outcome<()> {
         let d = frame.descriptor;
         let mut vnet = VnetHeader::default();
         if d.flags & FRAME_CHECKSUM != 0 {
@@ -131,31 +157,35 @@ impl Device for VnetDevice {
         Err(error)
     }
 
-    fn receive(&mut self, pool: &Pool, slot: PacketRef) -> Result<ReceivedFrame, DeviceError> {
+    fn receive(&mut self, pool: &Pool, slot: PacketRef) -> Outcome<ReceivedFrame> {
+        let Some(ring) = &mut self.ring else {
+            return self.read(pool, slot);
+        };
         let view = pool.view();
         let offset = view.locate(slot).ok_or(DeviceError::Failed(libc::EFAULT))?;
-        let memory = view
-            .segment
-            .range_mut(offset, slot.len as usize)
-            .map_err(|_| DeviceError::Failed(libc::EFAULT))?;
-        let mut vnet = VnetHeader::default();
-        let parts = [iovec((&raw mut vnet).cast(), VNET_HEADER_LEN), iovec(memory, slot.len as usize)];
-        // SAFETY: the slot is ours (just allocated), the header is on our stack.
-        let n = unsafe { libc::readv(self.fd.as_raw_fd(), parts.as_ptr(), 2) };
-        if n < 0 {
-            return match last_error() {
-                // The interface is down; frames arrive again when it is up.
-                DeviceError::Failed(libc::EIO | libc::ENETDOWN) => Err(DeviceError::WouldBlock),
-                e => Err(e),
-            };
+        match ring.take(&view.segment, offset, slot.len) {
+            Taken::Nothing => self.look_at_socket(pool, slot),
+            Taken::Frame(vnet, len) => Ok(received(vnet, len)),
+            Taken::Lost => Err(DeviceError::Failed(libc::EMSGSIZE)),
+            Taken::InQueue => {
+                // If a predecessor read it and died, nothing is there; then the device says that more waits.
+                let read = self.read(pool, slot);
+                // Not before: if the process dies here, its successor finds the slot.
+                if let Some(ring) = &mut self.ring {
+                    ring.release();
+                }
+                read
+            }
         }
-        let len = (n as usize).saturating_sub(VNET_HEADER_LEN) as u32;
-        let segmented = matches!(vnet.gso_type & !GSO_ECN, GSO_TCPV4 | GSO_TCPV6 | GSO_UDP_L4);
-        Ok(ReceivedFrame {
-            len,
-            // NEEDS_CSUM: the frame comes from this machine and has never been on a wire.
-            checksum_ok: vnet.flags & (F_NEEDS_CSUM | F_DATA_VALID) != 0,
-            segment_size: if segmented { vnet.gso_size } else { 0 },
-        })
+    }
+}
+
+fn received(vnet: VnetHeader, len: u32) -> ReceivedFrame {
+    let segmented = matches!(vnet.gso_type & !GSO_ECN, GSO_TCPV4 | GSO_TCPV6 | GSO_UDP_L4);
+    ReceivedFrame {
+        len,
+        // NEEDS_CSUM: the frame comes from this machine and has never been on a wire.
+        checksum_ok: vnet.flags & (F_NEEDS_CSUM | F_DATA_VALID) != 0,
+        segment_size: if segmented { vnet.gso_size } else { 0 },
     }
 }

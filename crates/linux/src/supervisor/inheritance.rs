@@ -1,6 +1,7 @@
 //! What the keeper has of a predecessor, which its successor takes over: see [`crate::keeper`].
 
 use crate::keeper::Entries;
+use crate::protocol::RingShape;
 use crate::{Error, Result, life, memory};
 use eft_base::MacAddress;
 use eft_control::store::Store;
@@ -39,6 +40,19 @@ pub struct Inheritance {
     pub(super) last_words: Option<OwnedFd>,
 }
 
+/// A device that a predecessor opened.
+pub struct InheritedDevice {
+    pub mac: MacAddress,
+    pub mtu: u16,
+    pub ring: Option<RingShape>,
+    pub fds: Vec<OwnedFd>,
+}
+
+/// The entry of a device's receive ring.
+pub fn ring_of_device(number: usize) -> String {
+    format!("ring/{number}")
+}
+
 impl Inheritance {
     pub fn new(entries: Entries) -> Inheritance {
         Inheritance { entries, adopts: false, last_words: None }
@@ -67,8 +81,11 @@ impl Inheritance {
         Some((postcard::from_bytes(&entry.value).ok()?, entry.fds))
     }
 
-    pub fn device(&mut self, number: usize) -> Option<((MacAddress, u16), Vec<OwnedFd>)> {
-        self.take(&format!("device/{number}"))
+    pub fn device(&mut self, number: usize) -> Option<InheritedDevice> {
+        let ((mac, mtu), fds) = self.take(&format!("device/{number}"))?;
+        // A predecessor that knew of no rings has no such entry.
+        let ring = self.take(&ring_of_device(number)).map(|(shape, _)| shape);
+        Some(InheritedDevice { mac, mtu, ring, fds })
     }
 
     /// The socket at which programs connect.

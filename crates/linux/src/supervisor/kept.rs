@@ -1,7 +1,9 @@
 //! What the supervisor leaves with its keeper, and how a successor takes it over: see [`crate::keeper`].
 
+use super::inheritance::ring_of_device;
 use super::say::say;
 use super::{StackConfig, Supervisor, Watched, children};
+use crate::devices::DeviceSpec;
 use crate::devices::packet::Silencer;
 use crate::error::error;
 use crate::keeper::{Place, ToKeeper};
@@ -203,26 +205,37 @@ const FORMAT: u32 = 3;
 /// Says in words what makes two configurations the same stack: connections survive only if devices, addresses and
 /// memory are the same. Components may run elsewhere, queues may have other lengths, and arenas may be from an older
 /// eft, which are converted.
-fn likeness(config: &StackConfig, pages: u32) -> String {
+/// An eft that knows of no receive rings would find nothing at a packet socket that has one.
+fn likeness(config: &StackConfig, pages: u32, rings: bool) -> String {
     let devices = config.devices.iter().map(|d| {
         let addresses: Vec<String> = d.addresses.iter().map(ToString::to_string).collect();
         let auto = d.auto.iter().map(|method| format!(" {method}"));
-        format!("{} {}{}", d.text, addresses.join(" "), auto.collect::<String>())
+        let ring = if rings && matches!(d.spec, DeviceSpec::Packet(_)) { " with a ring" } else { "" };
+        format!("{} {}{}{ring}", d.text, addresses.join(" "), auto.collect::<String>())
     });
     let devices: Vec<String> = devices.collect();
     format!("form {FORMAT}, pages {pages}; {}; {}", devices.join(", "), plan::likeness(&config.topology))
 }
 
 /// The likenesses that a predecessor may have, newest first: its programs use a version of the pages that this eft
-/// speaks, too.
+/// speaks, too, and its packet sockets have rings or not.
 pub fn likenesses(config: &StackConfig) -> Vec<String> {
-    (LAYOUT_OLDEST..=LAYOUT_VERSION).rev().map(|pages| likeness(config, pages)).collect()
+    let versions = (LAYOUT_OLDEST..=LAYOUT_VERSION).rev();
+    let mut likenesses: Vec<String> =
+        versions.flat_map(|pages| [true, false].map(|rings| likeness(config, pages, rings))).collect();
+    likenesses.dedup();
+    likenesses
+}
+
+/// What a stack says of itself.
+fn own_likeness(config: &StackConfig) -> String {
+    likeness(config, LAYOUT_VERSION, config.devices.iter().any(|d| d.ring.is_some()))
 }
 
 impl Supervisor {
     /// Whether connections would survive at a stack of this likeness.
     pub(super) fn may_hand_over(&self, wanted: &str) -> Result<()> {
-        if wanted != likeness(&self.config, LAYOUT_VERSION) {
+        if wanted != own_likeness(&self.config) {
             return Err(error!(
                 Refused,
                 "stack `{}` runs with other devices, addresses or sizes: end it first", self.config.name
@@ -247,12 +260,15 @@ impl Supervisor {
         if let Err(why) = self.watch(&kept.socket, Watched::Keeper) {
             return self.without_keeper(&why);
         }
-        kept.put("stack".into(), &likeness(&self.config, LAYOUT_VERSION), &[]);
+        kept.put("stack".into(), &own_likeness(&self.config), &[]);
         kept.put("applications".into(), &(), &[&self.applications]);
         for (i, d) in self.config.devices.iter().enumerate() {
             let nic = self.members.iter().find(|m| m.peer == eft_messages::ComponentId::nic(i as u8));
             let fds: Vec<&OwnedFd> = nic.iter().flat_map(|m| &m.device).collect();
             kept.put(format!("device/{i}"), &(d.mac, d.mtu), &fds);
+            if let Some(shape) = d.ring {
+                kept.put(ring_of_device(i), &shape, &[]);
+            }
         }
         self.keeping.keep(&mut kept);
         self.kept = Some(kept);

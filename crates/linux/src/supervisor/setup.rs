@@ -8,14 +8,14 @@ mod network;
 use super::changes::{self, Changes};
 use super::deathwatch::Deathwatch;
 use super::domains::Keeping;
-use super::inheritance::Inheritance;
+use super::inheritance::{Inheritance, InheritedDevice};
 use super::kept::{IDENTITY, Kept, REMEMBERED};
 use super::member::Member;
 use super::say::say;
 use super::{Supervisor, Watched};
 use super::{predecessor, signals};
 use crate::devices::{DeviceSpec, packet, pair, tap};
-use crate::protocol::DeviceKind;
+use crate::protocol::{DeviceKind, DeviceSetup, RingShape};
 use crate::{Doing, Error, Result, host, life, operator};
 pub(super) use configuration::check_address;
 use configuration::{check, configuration};
@@ -48,15 +48,19 @@ pub struct DeviceConfig {
     pub auto: Vec<Method>,
     pub mac: MacAddress,
     pub mtu: u16,
+    /// The receive ring that a packet socket has.
+    pub ring: Option<RingShape>,
 }
 
 impl DeviceConfig {
-    pub fn kind(&self) -> DeviceKind {
-        match self.spec {
+    /// What its NIC learns of it.
+    pub fn setup(&self, interface: u8) -> DeviceSetup {
+        let kind = match self.spec {
             DeviceSpec::Tap(_) => DeviceKind::Tap,
             DeviceSpec::Packet(_) => DeviceKind::Packet,
             DeviceSpec::Pair(_) => DeviceKind::Pair,
-        }
+        };
+        DeviceSetup { kind, interface, mac: self.mac, mtu: self.mtu, ring: self.ring }
     }
 }
 
@@ -119,13 +123,13 @@ const DEVICES_MAX: usize = 16;
 fn open_device(
     config: &mut StackConfig,
     i: usize,
-    inherited: Option<((MacAddress, u16), Vec<OwnedFd>)>,
+    inherited: Option<InheritedDevice>,
     patient: bool,
 ) -> Result<Vec<OwnedFd>> {
     let name = config.name.clone();
-    if let Some(((mac, mtu), fds)) = inherited {
+    if let Some(InheritedDevice { mac, mtu, ring, fds }) = inherited {
         let device = &mut config.devices[i];
-        (device.mac, device.mtu) = (mac, mtu);
+        (device.mac, device.mtu, device.ring) = (mac, mtu, ring);
         return Ok(fds);
     }
     let (mtu, host_addresses) = (config.mtu, config.host_addresses.clone());
@@ -144,7 +148,7 @@ fn open_device(
         }
         DeviceSpec::Packet(interface) => {
             let opened = packet::open(interface)?;
-            device.mac = opened.mac;
+            (device.mac, device.ring) = (opened.mac, opened.ring);
             device.mtu = mtu.unwrap_or(opened.mtu).min(opened.mtu);
             if config.private {
                 return Ok(vec![opened.fd]);

@@ -6,7 +6,7 @@ use super::member::{Life, OwnedPool};
 use super::process::{Running, Spawned};
 use super::say::say;
 use super::{OLD_POOLS, Supervisor, Watched};
-use crate::protocol::{DeviceSetup, Identity, ToServer};
+use crate::protocol::{Identity, ToServer};
 use crate::{Doing, Result, life, operator};
 use eft_base::{Instant, PoolId, Protection};
 use eft_control::plan;
@@ -141,11 +141,9 @@ impl Supervisor {
         let member = &self.members[i];
         let limits = &self.config.topology.limits;
         let device = match member.peer {
-            ComponentId { role: Role::Nic, instance } => self
-                .config
-                .devices
-                .get(instance as usize)
-                .map(|d| DeviceSetup { kind: d.kind(), interface: instance, mac: d.mac, mtu: d.mtu }),
+            ComponentId { role: Role::Nic, instance } => {
+                self.config.devices.get(instance as usize).map(|d| d.setup(instance))
+            }
             _ => None,
         };
         Ok(Identity {

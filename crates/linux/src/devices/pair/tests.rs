@@ -7,7 +7,8 @@ use rustix::fs::MemfdFlags;
 #[test]
 fn memory_that_could_shrink_under_us_is_refused() {
     let event = || rustix::event::eventfd(0, EventfdFlags::NONBLOCK).unwrap();
-    let setup = DeviceSetup { kind: DeviceKind::Pair, interface: 0, mac: MacAddress([2; 6]), mtu: 1500 };
+    let setup =
+        DeviceSetup { kind: DeviceKind::Pair, interface: 0, mac: MacAddress([2; 6]), mtu: 1500, ring: None };
     let sealed = |len| memory::create("eft-test", len).unwrap();
     let unsealed = |len: usize| {
         let fd = rustix::fs::memfd_create("eft-test", MemfdFlags::ALLOW_SEALING).unwrap();

@@ -35,6 +35,7 @@ pub fn config() -> StackConfig {
         auto: Vec::new(),
         mac: MacAddress::default(),
         mtu: 1500,
+        ring: None,
     };
     StackConfig {
         name: "played".into(),
