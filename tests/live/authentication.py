@@ -88,7 +88,7 @@ def ends(s):
 class Two:
     """Two stacks at the ends of a veth pair."""
 
-    def __init__(self, scene):
+    def __init__(self, scene, *options):
         self.scene, self.names = scene, ("lta", "ltb")
         one, two, length = addresses(79)
         self.addresses = (one, two)
@@ -97,7 +97,7 @@ class Two:
         for link in ("eftva", "eftvb"):
             sh("ip", "link", "set", link, "up")
         self.processes = [scene.start(EFT, "up", "--name", name, "--device", f"packet:{link}", "--address", f"{address}/{length}",
-                                      log=f"up-{name}.log")
+                                      *options, log=f"up-{name}.log")
                           for name, link, address in zip(self.names, ("eftva", "eftvb"), self.addresses)]
         for process in self.processes:
             wait_until(lambda: "ready" in process.log.read_text() or process.poll() is not None, 10, "a stack to be ready")

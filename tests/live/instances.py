@@ -4,6 +4,8 @@ import json
 import threading
 import time
 
+import authentication
+import signatures
 from harness import TOPOLOGIES, Scene, Stack, check, end, sh, wait_until
 from programs import PORT, nginx_config, wrk
 
@@ -303,10 +305,15 @@ def edges(listener):
                     poll.register(c, select.EPOLLIN | select.EPOLLOUT | select.EPOLLET)
             except BlockingIOError:
                 pass
+if way == "group":
+    # Each process has a listener of its own.
+    for _ in range(3):
+        if os.fork() == 0:
+            break
 if way == "inherited":
     listener = socket.socket(fileno=int(sys.argv[4]))
 else:
-    listener = socket.create_server((address, port), family=family, backlog=200)
+    listener = socket.create_server((address, port), family=family, backlog=200, reuse_port=way == "group")
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, 1)
 if way == "exec":
     os.set_inheritable(listener.fileno(), True)
@@ -361,12 +368,13 @@ def shown_listeners(stack, port):
     return [s for s in shown if s["state"] == "LISTEN" and s["local"].endswith(f":{port}")]
 
 
-def one_port_is_served_by_all(way):
+def one_port_is_served_by_all(way, change=lambda stack, component: stack.kill(component),
+                              components=("tcp1", "tcp", "sockets", "ip", "tcp1"), listeners=1):
     with Scene(f"spread-{way}") as scene:
         stack = Stack(scene, topology=TOPOLOGIES / "spread.toml")
         program = scene.start(*stack.on("python3", "-c", ONE_PORT, stack.address, ONE, way), log="server.log")
-        listening(program)
-        check(len(shown_listeners(stack, ONE)) == 1, f"eft ss shows {shown_listeners(stack, ONE)}")
+        wait_until(lambda: program.log.read_text().count("listening") == listeners, 20, "the server to listen")
+        check(len(shown_listeners(stack, ONE)) == listeners, f"eft ss shows {shown_listeners(stack, ONE)}")
         said = {}
 
         def use(name, script, *arguments):
@@ -377,9 +385,9 @@ def one_port_is_served_by_all(way):
                  threading.Thread(target=use, args=("short", SHORT, ONE, 4, 7))]
         for user in users:
             user.start()
-        for victim in ("tcp1", "tcp", "sockets", "ip", "tcp1"):
+        for component in components:
             time.sleep(1)
-            stack.kill(victim)
+            change(stack, component)
         for user in users:
             user.join()
         for name, connections in (("long", 32), ("short", 4)):
@@ -409,6 +417,53 @@ def one_port_after_exec():
 
 def one_port_with_edges():
     one_port_is_served_by_all("edges")
+
+
+def one_port_of_a_group():
+    one_port_is_served_by_all("group", listeners=4)
+
+
+def one_port_outlives_updates():
+    one_port_is_served_by_all("threads", lambda stack, which: stack.eft("update", which), ("tcp1", "tcp", "sockets", "--all"))
+
+
+def sessions_until_both_accept(stack, session):
+    for turn in range(12):
+        for server, client in session(turn):
+            check(client.wait(30) == 0 and "over" in client.log.read_text(), f"session {turn}: {client.log.read_text()}")
+            check(server.wait(30) == 0, f"session {turn}: {server.log.read_text()}")
+        if all(of_both(stack, "tcp", "accepted_connections")):
+            break
+    else:
+        check(False, "all sessions have one instance")
+    for what in "unsigned", "bad_signature", "unknown_key":
+        check(not any(of_both(stack, "tcp", f"drop_{what}")), f"all is signed, but there are drops: {what}")
+
+
+def ended(stack, which):
+    """Ends a server in a way that does not slow its restarts down."""
+    before = stack.components()[which]["generation"]
+    stack.eft("kill", which)
+    wait_until(lambda: (c := stack.components()[which])["generation"] > before and c["state"] == "running", 10, f"{which} to come back")
+
+
+def one_port_of_signed_sessions():
+    with Scene("spread-signed") as scene:
+        stack = Stack(scene, kind="packet", topology=TOPOLOGIES / "spread.toml")
+        secrets = ("secret", "secret")
+        kill = lambda turn: ended(stack, ("tcp", "tcp1")[turn % 2])
+        sessions_until_both_accept(stack, lambda turn: [
+            signatures.between(scene, f"{way}{turn}", server, client, secrets, kill)
+            for way, server, client in signatures.sides(stack)])
+
+
+def one_port_of_authenticated_sessions():
+    with Scene("spread-authenticated") as scene:
+        two = authentication.Two(scene, "--topology", TOPOLOGIES / "spread.toml")
+        keys = (f"{authentication.HMAC};{authentication.CMAC}", "a secret of one;another secret")
+        kill = lambda turn: ended(two.stack(turn % 2), ("tcp", "tcp1")[turn // 2 % 2])
+        sessions_until_both_accept(two.stack(0), lambda turn: [
+            authentication.between(scene, two, f"session{turn}", (keys, keys), kill)])
 
 
 def one_port_of_nginx():
@@ -498,5 +553,5 @@ def a_port_is_used_in_other_ways():
 CASES = [
     connections_are_spread_and_live_on, datagrams_are_spread_and_go_on, a_port_that_is_known_late_finds_its_instance,
     one_port_of_threads, one_port_of_a_forking_server, one_port_of_children, one_port_after_exec, one_port_with_edges,
-    one_port_of_nginx, a_port_is_used_in_other_ways,
+    one_port_of_a_group, one_port_outlives_updates, one_port_of_signed_sessions, one_port_of_authenticated_sessions, one_port_of_nginx, a_port_is_used_in_other_ways,
 ]
