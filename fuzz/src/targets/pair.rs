@@ -43,7 +43,8 @@ fn device(own: &Made, peer: &Made) -> PairDevice {
     let shown = |fd: &OwnedFd| memory::read_only(fd).expect("a descriptor");
     let rest =
         vec![copy(&own.half), copy(&own.taken), shown(&peer.half), shown(&peer.taken), copy(&peer.event)];
-    let setup = DeviceSetup { kind: DeviceKind::Pair, interface: 0, mac: MacAddress([2; 6]), mtu: 1500 };
+    let setup =
+        DeviceSetup { kind: DeviceKind::Pair, interface: 0, mac: MacAddress([2; 6]), mtu: 1500, ring: None };
     PairDevice::new(copy(&own.event), rest, &setup).expect("a device")
 }
 
