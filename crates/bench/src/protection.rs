@@ -4,6 +4,8 @@
 //! Beside what a load achieves, the CPU time that the stack takes for each unit of it, which other programs on the machine disturb
 //! less.
 
+mod counted;
+
 use crate::figure::{Aim, Figure};
 use crate::latency::pin_all;
 use crate::report::print;
@@ -26,6 +28,9 @@ pub struct ProtectionArguments {
     /// Only loads whose name contains this
     #[arg(long)]
     load: Option<String>,
+    /// Replay recordings of the loads of `costs` with and without it instead (needs valgrind): what of it engines do
+    #[arg(long)]
+    counted: bool,
     #[arg(long)]
     json: bool,
     /// Topology of the stacks under test
@@ -66,6 +71,11 @@ const BASELINE: &str = "without protection";
 
 pub fn run(arguments: &ProtectionArguments) -> Result<()> {
     let stolen = Stolen::begin(None);
+    if arguments.counted {
+        let wanted = |name: &str| arguments.load.as_ref().is_none_or(|load| name.contains(load.as_str()));
+        let figures = counted::figures(arguments.seconds, wanted)?;
+        return print("protection", &figures, &[stolen.describe()], arguments.json);
+    }
     let topology = match &arguments.topology {
         Some(path) => std::fs::read_to_string(path).with_context(|| path.display().to_string())?,
         None => DEFAULT.into(),

@@ -3,9 +3,10 @@
 
 use super::kinds;
 use anyhow::{Context, Result, bail};
+use eft_base::{Protection, protection};
 use eft_channel::Segment;
 use eft_messages::ComponentId;
-use eft_record::recording::{End, Recording};
+use eft_record::recording::{Call, End, Input, RecordedEvent, Recording};
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,9 @@ const STRETCHES: usize = 60;
 pub struct ReplayArguments {
     file: PathBuf,
     calls: usize,
+    /// Whether the engine protects what it does, as that which was recorded
+    #[arg(long, default_value = Protection::On.name())]
+    protection: Protection,
 }
 
 /// What a replay counts by itself.
@@ -63,6 +67,10 @@ pub fn replay(arguments: &ReplayArguments) -> Result<()> {
         recording.calls.truncate(arguments.calls);
         recording.end = End::Died;
     }
+    if arguments.protection == Protection::Off {
+        protection::switch_off();
+        recording.calls.splice(..0, recording.calls.first().map(told_to_do_without));
+    }
     let kinds = kinds::of(life.head.engine.peer());
     let again = |conductor: &mut dyn FnMut(usize, &mut dyn FnMut())| {
         life.conducted(&recording, memory, conductor).with_context(shown)
@@ -70,6 +78,16 @@ pub fn replay(arguments: &ReplayArguments) -> Result<()> {
     let counted = count(&recording, kinds, again)?;
     println!("{}", serde_json::to_string(&counted)?);
     Ok(())
+}
+
+/// An engine is told by a setting, before anything else.
+fn told_to_do_without(first: &Call) -> Call {
+    let setting = RecordedEvent::Configure {
+        key: Protection::KEY.into(),
+        value: Protection::Off.name().as_bytes().to_vec().into(),
+    };
+    let nothing = Call { memory: Vec::new(), accesses: Vec::new(), outputs: Vec::new(), ..first.clone() };
+    Call { input: Input::Event(setting), ..nothing }
 }
 
 /// Memory of programs is large and mostly empty.
@@ -133,12 +151,13 @@ impl Events {
     }
 }
 
-fn replaying(file: &Path, calls: usize, mut command: Command) -> Result<Counted> {
+fn replaying(file: &Path, calls: usize, protection: Protection, mut command: Command) -> Result<Counted> {
     let output = command
         .arg(std::env::current_exe().context("this program")?)
         .args(["bench", "costs-replay"])
         .arg(file)
         .arg(calls.to_string())
+        .args(["--protection", protection.name()])
         .output()
         .with_context(|| format!("{} cannot be run", command.get_program().display()))?;
     if !output.status.success() {
@@ -151,7 +170,7 @@ fn replaying(file: &Path, calls: usize, mut command: Command) -> Result<Counted>
 
 /// Replays as it is.
 pub fn natively(file: &Path, calls: usize) -> Result<Counted> {
-    replaying(file, calls, Command::new("env"))
+    replaying(file, calls, Protection::On, Command::new("env"))
 }
 
 /// Whether valgrind is there.
@@ -161,7 +180,12 @@ pub fn has_valgrind() -> bool {
 
 /// Replays under callgrind, with caches of one size whatever the machine has; a stretch's events beside its counts. What a replay does in an engine's place to read and write
 /// pages is left out: entering it ends the counting, and leaving it begins it again.
-pub fn under_callgrind(file: &Path, calls: usize, directory: &Path) -> Result<(Counted, Vec<Events>)> {
+pub fn under_callgrind(
+    file: &Path,
+    calls: usize,
+    protection: Protection,
+    directory: &Path,
+) -> Result<(Counted, Vec<Events>)> {
     let out = directory.join("callgrind.out");
     let mut valgrind = Command::new("valgrind");
     valgrind
@@ -171,7 +195,7 @@ pub fn under_callgrind(file: &Path, calls: usize, directory: &Path) -> Result<(C
         .args(["--I1=32768,8,64", "--D1=32768,8,64", "--LL=33554432,16,64"])
         .arg("--dump-after=*costs_stretch_ends*")
         .arg(format!("--callgrind-out-file={}", out.display()));
-    let counted = replaying(file, calls, valgrind)?;
+    let counted = replaying(file, calls, protection, valgrind)?;
     let events = (1..=counted.stretches.len()).map(|number| {
         let part = PathBuf::from(format!("{}.{number}", out.display()));
         let profile = std::fs::read_to_string(&part).with_context(|| part.display().to_string())?;

@@ -4,12 +4,12 @@
 //! a fit tells the kinds of messages apart. What the same loads take on stacks that record nothing, by the components' accounts,
 //! says how many cycles of this machine an instruction stands for, with all that servers do around their engines.
 
-mod count;
+pub(crate) mod count;
 mod figures;
 mod file;
 mod fit;
 mod kinds;
-mod loads;
+pub(crate) mod loads;
 mod replayed;
 mod times;
 
@@ -131,7 +131,7 @@ fn head(clock_mhz: f64) -> String {
 }
 
 /// A folder's recordings.
-fn recordings(folder: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn recordings(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     let mut files: Vec<PathBuf> = entries
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))

@@ -6,6 +6,7 @@ use super::fit::{self, Stretch};
 use super::kinds::{self, Kind};
 use super::recordings;
 use anyhow::{Context, Result, bail};
+use eft_base::Protection;
 use eft_messages::ComponentId;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -37,7 +38,7 @@ pub fn all(folders: &[PathBuf], calls: usize, scratch: &Path) -> Result<Vec<Repl
                 continue;
             };
             let native_ns = count::natively(&file, calls)?.ns.iter().sum();
-            let (counted, events) = count::under_callgrind(&file, calls, scratch)?;
+            let (counted, events) = count::under_callgrind(&file, calls, Protection::On, scratch)?;
             let of_load = OfLoad { load: load.clone(), counted, events, native_ns };
             by_component.entry(component).or_default().push(of_load);
         }
