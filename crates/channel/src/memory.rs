@@ -28,7 +28,7 @@ impl PoolView {
     }
 
     fn computed(&self) -> usize {
-        self.segment.sum_of_place(&[self.base, self.slot_size, self.slots])
+        self.segment.sum_of_place([self.base, self.slot_size, self.slots])
     }
 
     /// The offset of the referenced bytes in the segment, if they lie within one slot. Panics if this view was changed: a server ends

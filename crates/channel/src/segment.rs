@@ -36,9 +36,10 @@ unsafe impl Sync for Segment {}
 impl Segment {
     /// A sum of where it is mapped, its length, and how it is cut. A changed bit of these leads to bytes that lie elsewhere, and nobody
     /// after that can tell them from right ones.
-    pub(crate) fn sum_of_place(&self, cut: &[usize]) -> usize {
-        let own = [self.pointer.as_ptr() as usize, self.len];
-        own.iter().chain(cut).fold(0, |sum: usize, word| sum.rotate_left(13) ^ word)
+    #[inline]
+    pub(crate) fn sum_of_place(&self, [a, b, c]: [usize; 3]) -> usize {
+        let words = [self.pointer.as_ptr() as usize, self.len, a, b, c];
+        words.into_iter().fold(0, |sum: usize, word| sum.rotate_left(13) ^ word)
     }
 
     /// A segment of zeroes on the heap: the simulator's shared memory.

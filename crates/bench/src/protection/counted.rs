@@ -13,7 +13,7 @@ use std::path::Path;
 /// Calls of each recording.
 const CALLS: usize = 20_000;
 /// Messages of a recording that says something.
-const FEWEST: u64 = 1000;
+const FEWEST: u64 = 100;
 
 pub fn figures(seconds: f64, wanted: impl Fn(&str) -> bool) -> Result<Vec<Figure>> {
     ensure!(has_valgrind(), "--counted needs valgrind, which cannot be run: install the package valgrind");

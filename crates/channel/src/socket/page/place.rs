@@ -27,7 +27,7 @@ impl Arena {
 
 impl Geometry {
     fn sum(&self, segment: &Segment) -> usize {
-        segment.sum_of_place(&[self.slots, self.send_len, self.receive_len])
+        segment.sum_of_place([self.slots, self.send_len, self.receive_len])
     }
 }
 
@@ -46,7 +46,7 @@ impl SocketPage {
     }
 
     fn computed(&self) -> usize {
-        self.segment.sum_of_place(&[self.base, self.send_len, self.receive_len])
+        self.segment.sum_of_place([self.base, self.send_len, self.receive_len])
     }
 
     /// As [`Arena::check_place`], of the page.
