@@ -50,10 +50,18 @@ pub enum Kind {
     Send = 8,
     /// A question about a packet.
     Question = 9,
+    /// A question for a route.
+    Route = 10,
+    /// A step of a transport's list of groups.
+    Group = 11,
+    /// What a device says of its link.
+    Link = 12,
+    /// A configuration, or an operator's question.
+    Setting = 13,
 }
 
 impl Kind {
-    const ALL: [Kind; 9] = [
+    const ALL: [Kind; 13] = [
         Kind::Message,
         Kind::Segment,
         Kind::Timer,
@@ -63,6 +71,10 @@ impl Kind {
         Kind::Packet,
         Kind::Send,
         Kind::Question,
+        Kind::Route,
+        Kind::Group,
+        Kind::Link,
+        Kind::Setting,
     ];
 
     fn of(number: u8) -> Option<Kind> {
@@ -81,6 +93,10 @@ impl Kind {
             Kind::Packet => "a packet",
             Kind::Send => "a packet to be sent",
             Kind::Question => "a question about a packet",
+            Kind::Route => "a question for a route",
+            Kind::Group => "a wish for a group",
+            Kind::Link => "a device's word of its link",
+            Kind::Setting => "a setting",
         }
     }
 }
@@ -89,7 +105,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Note {
     kind: Kind,
-    /// The connection's block.
+    /// The connection's block; of an engine without connections, what the input is about.
     block: u32,
     generation: u32,
     digest: u64,
@@ -129,7 +145,13 @@ impl Note {
         Note::bytes(Kind::Packet, len, known)
     }
 
-    fn bytes(kind: Kind, number: u64, bytes: &[u8]) -> Note {
+    /// A setting, or an operator's question, by its key and its value.
+    pub fn setting(key: &str, value: &[u8]) -> Note {
+        Note::bytes(Kind::Setting, Note::bytes(Kind::Setting, 0, key.as_bytes()).digest, value)
+    }
+
+    /// An input of no connection that consists of a number and bytes.
+    pub fn bytes(kind: Kind, number: u64, bytes: &[u8]) -> Note {
         let (words, rest) = bytes.as_chunks::<8>();
         let mut digest = mix(0, number);
         for word in words {
@@ -255,7 +277,7 @@ impl Docket {
         core::mem::take(&mut self.is_fatal)
     }
 
-    /// Records the input that runs from now on. False: it has killed twice, and must not run.
+    /// Records the input that runs from now on. False: it has killed twice, and must not run; what is done instead is no input.
     #[must_use]
     #[inline]
     pub fn enter(&self, note: Note) -> bool {
@@ -263,6 +285,7 @@ impl Docket {
             return true;
         }
         if self.is_condemned(note) {
+            self.clear();
             return false;
         }
         self.name(note);
@@ -291,6 +314,7 @@ impl Docket {
             return true;
         }
         if running.0[0] != 0 && self.place(running.0).is_some() {
+            self.clear();
             return false;
         }
         self.resume(running);

@@ -136,6 +136,23 @@ fn who_is_not_protected_names_nothing() {
     assert_eq!(Docket::open(arena).1, Finding::Nothing);
 }
 
+/// What is done in the place of a condemned input is not to be laid to the input before it.
+#[test]
+fn nothing_runs_when_an_input_is_refused() {
+    let arena = Segment::heap(4096);
+    let condemned = Note::setting("key", b"value");
+    dies(&arena, &[condemned]);
+    dies(&arena, &[condemned]);
+    let docket = lives(&arena);
+    docket.name(segment(1));
+    assert!(!docket.enter(condemned));
+    assert_eq!(running_input(&arena, |_| None), None);
+    docket.name(segment(1));
+    assert!(!docket.enter_again(Running(condemned.words())));
+    assert_eq!(running_input(&arena, |_| None), None);
+    assert!(docket.enter(Note::setting("key", b"other")) && docket.enter(Note::setting("ke", b"yvalue")));
+}
+
 #[test]
 fn people_are_told_what_ran() {
     let arena = Segment::heap(4096);
@@ -145,4 +162,6 @@ fn people_are_told_what_ran() {
     assert_eq!(told().unwrap(), "a segment of block 7");
     lives(&arena).name(Note::packet(&[1]));
     assert_eq!(told().unwrap(), "a packet");
+    lives(&arena).name(Note::setting("ip", b""));
+    assert_eq!(told().unwrap(), "a setting");
 }
