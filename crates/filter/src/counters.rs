@@ -24,8 +24,8 @@ eft_component::counters! {
     Held => "held",
     States => "states",
     Rules => "rules",
-    /// Questions that have killed two predecessors, and were answered with a drop.
+    /// Questions, rules and ends of states that have killed two predecessors, and did not run.
     DropFatal => "drop_fatal",
-    /// Predecessors that failed while a question was answered.
+    /// Predecessors that failed while an input ran.
     Blamed => "blamed_inputs",
 }

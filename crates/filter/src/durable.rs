@@ -354,15 +354,19 @@ impl States {
         self.erase(at);
     }
 
-    /// Removes expired states; returns how many. A granted one, which ip may have used since, is only recalled,
-    /// once.
-    pub fn expire(&mut self, now: Instant, mut recall: impl FnMut(Flow)) -> usize {
+    /// Removes expired states, but for those that `may_end` wants to stay; returns how many. A granted one, which ip may have used
+    /// since, is only recalled, once.
+    pub fn expire(
+        &mut self,
+        now: Instant,
+        mut may_end: impl FnMut(&Flow) -> bool,
+        mut recall: impl FnMut(Flow),
+    ) -> usize {
         let before = self.len;
         for at in 0..self.slots.len() as u32 {
             let slot = &mut self.slots[at as usize];
             match slot.state {
-                Some(s) if s.expires > now => {}
-                Some(s) if s.granted && slot.recalled => {}
+                Some(s) if s.expires > now || s.granted && slot.recalled || !may_end(&s.flow) => {}
                 Some(s) if s.granted => {
                     slot.recalled = true;
                     recall(s.flow);

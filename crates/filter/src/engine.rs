@@ -1,14 +1,13 @@
 //! The engine: questions from ip, rules from the store, loads and shows from operators.
 
 mod fatal;
+mod loading;
 mod tracking;
 
 use crate::config::FilterConfig;
 use crate::counters::{COUNTERS, Counter};
 use crate::durable::States;
 use crate::edge::ToIp;
-use crate::lexer::{Place, SyntaxError};
-use crate::parser::parse;
 use crate::rule::{Decision, Packet, Quoted, Ruleset};
 use crate::show::protocol;
 use crate::state::{State, is_error};
@@ -24,7 +23,7 @@ use eft_base::address::without_zone;
 use eft_base::{Instant, Protection, RequestId};
 use eft_channel::Segment;
 use eft_component::{Answer, Component, Configure, Context, Occasion, Outbox};
-use eft_messages::filter::{FilterToIp, IpToFilter, Judgement, is_ordinary};
+use eft_messages::filter::{FilterToIp, Flow, IpToFilter, Judgement, is_ordinary};
 use eft_messages::{ComponentId, Encoded, Role};
 
 /// How often expired states are removed. Until then, packets do not match them.
@@ -180,30 +179,6 @@ impl Filter {
         (decision.judgement, both)
     }
 
-    /// Takes new rules, all or nothing. Connections that the old rules admitted continue.
-    fn load(&mut self, cx: &mut Context, text: &[u8], out: &mut Outbox<ToIp>) -> Result<(), SyntaxError> {
-        let parsed = core::str::from_utf8(text).map_err(|e| not_utf8(text, e.valid_up_to())).and_then(parse);
-        let rules = match parsed {
-            Ok(rules) => rules,
-            Err(e) => {
-                cx.count(Counter::RulesRefused);
-                self.last_error = Some(e.to_string());
-                return Err(e);
-            }
-        };
-        cx.count(Counter::RulesLoaded);
-        cx.gauge(Counter::Rules, rules.rules.len() as u64);
-        self.last_error = None;
-        self.rules = Some(rules);
-        self.recall_by_rules(out);
-        for (request, packet) in core::mem::take(&mut self.held) {
-            self.answer(cx, request, &packet, out);
-        }
-        self.docket.clear();
-        self.say_whether_all_passes(out);
-        Ok(())
-    }
-
     fn set_interfaces(&mut self, text: &[u8], out: &mut Outbox<ToIp>) {
         let text = core::str::from_utf8(text).unwrap_or("");
         let named = text.lines().filter_map(|line| line.trim().split_once(' '));
@@ -241,13 +216,6 @@ impl Filter {
     }
 }
 
-fn not_utf8(text: &[u8], at: usize) -> SyntaxError {
-    let before = &text[..at];
-    let line = before.iter().filter(|b| **b == b'\n').count() as u32 + 1;
-    let column = before.iter().rev().take_while(|b| **b != b'\n').count() as u32 + 1;
-    SyntaxError::new(Place { line, column }, "expected UTF-8 text")
-}
-
 impl Component for Filter {
     type In = IpToFilter;
     type Out = ToIp;
@@ -263,7 +231,7 @@ impl Component for Filter {
     }
 
     fn begin(&mut self, _: Occasion<Configure>) {
-        // A question is named when it is read. Nothing else that ip says is said again to a successor.
+        // An input is named when it is known what it is about. Nothing else that ip says is said again to a successor.
         self.docket.clear();
     }
 
@@ -326,7 +294,7 @@ impl Component for Filter {
         let answer = match key.as_str() {
             KEY_RULES => {
                 let _ = self.load(cx, &value, out);
-                return;
+                return self.docket.clear();
             }
             Protection::KEY if Protection::of(&value) == Protection::Off => {
                 self.docket.stop();
@@ -341,6 +309,7 @@ impl Component for Filter {
             k if k.starts_with(KEY_SHOW_STATES) => self.show_states(cx.now),
             _ => return,
         };
+        self.docket.clear();
         out.push(ToIp::Answer(Answer { key, value: answer.into_bytes() }));
     }
 
@@ -362,8 +331,15 @@ impl Component for Filter {
         if self.sweep_at.is_none_or(|at| at > cx.now) {
             return;
         }
+        let (docket, mut refused) = (&self.docket, 0);
+        let may_end = |flow: &Flow| {
+            let may = docket.enter(fatal::end(flow));
+            refused += !may as u64;
+            may
+        };
         let recall = |flow| out.push(ToIp::ToIp(FilterToIp::Recall { flow }));
-        let expired = self.states.expire(cx.now, recall);
+        let expired = self.states.expire(cx.now, may_end, recall);
+        cx.add(Counter::DropFatal, refused);
         cx.add(Counter::StatesExpired, expired as u64);
         cx.gauge(Counter::States, self.states.len() as u64);
         self.sweep_at = (self.states.len() > 0).then_some(cx.now + SWEEP);

@@ -1,15 +1,18 @@
-//! Questions that have killed two lives: each is recorded in the [docket](eft_arena::docket) before it is answered, and a condemned
-//! one is answered with a drop.
+//! Inputs that have killed two lives: each is recorded in the [docket](eft_arena::docket) before it runs, and a condemned one does not
+//! run. A question is answered with a drop, rules are refused, and a state that has expired stays where it is, where it lets nothing
+//! pass.
 
 use super::Filter;
 use crate::counters::Counter;
 use crate::edge::ToIp;
+use crate::parser::parse;
 use crate::rule::Packet;
+use alloc::string::String;
 use core::net::IpAddr;
 use eft_arena::docket::{Kind, Note};
 use eft_base::{RequestId, WireAddress};
 use eft_component::{Context, Outbox};
-use eft_messages::filter::{FilterToIp, Judgement};
+use eft_messages::filter::{FilterToIp, Flow, Judgement};
 
 fn halves(address: IpAddr) -> [u64; 2] {
     let number = u128::from_le_bytes(WireAddress::from(address).0);
@@ -42,6 +45,14 @@ fn note(p: &Packet) -> Note {
     Note::alone(Kind::Question, &content)
 }
 
+/// The end of a connection's state.
+pub(super) fn end(flow: &Flow) -> Note {
+    let [low, high] = [flow.low, flow.high].map(|(address, port)| (WireAddress(address).into(), port));
+    Note::alone(Kind::Timer, &words(low, high, [flow.protocol, 0, 0, 0]))
+}
+
+const KILLED: &str = "these rules have killed two filters";
+
 impl Filter {
     /// Records that a question is answered from now on. False: it has killed two predecessors.
     pub(crate) fn enter(&self, p: &Packet) -> bool {
@@ -53,5 +64,19 @@ impl Filter {
         cx.count(Counter::DropFatal);
         cx.count(Counter::Blocked);
         out.push(ToIp::ToIp(FilterToIp::Verdict { request, judgement: Judgement::Drop }));
+    }
+
+    /// Rules have killed two predecessors. Those that are in force stay; if there are none, nothing passes but what belongs to a
+    /// connection.
+    pub(super) fn refuse_fatal_rules(
+        &mut self,
+        cx: &mut Context,
+        out: &mut Outbox<ToIp>,
+    ) -> Result<(), String> {
+        cx.count(Counter::DropFatal);
+        if self.rules.is_none() {
+            self.put_in_force(cx, parse("block all").expect("sound rules"), out);
+        }
+        self.refuse_rules(cx, KILLED.into())
     }
 }
