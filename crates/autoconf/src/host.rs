@@ -69,12 +69,22 @@ impl Host {
         discovery.into_iter().chain(client4).chain(client6).min()
     }
 
-    /// Lets lifetimes end, and says what is to be sent.
-    pub fn expire(&mut self, now: Instant, random: &mut Random) -> Vec<Send> {
-        let solicits = self.discovery.as_mut().is_some_and(|d| d.expire(now, random));
-        let asks = self.client4.as_mut().and_then(|c| c.expire(now, random)).map(Send::Dhcp4);
-        let asks6 = self.asking6().and_then(|c| c.expire(now, random)).map(Send::Dhcp6);
-        solicits.then_some(Send::Solicit).into_iter().chain(asks).chain(asks6).collect()
+    /// Lets lifetimes of what a method has brought end, and says what is to be sent for it.
+    pub fn expire(&mut self, method: Method, now: Instant, random: &mut Random) -> Option<Send> {
+        match method {
+            Method::Slaac => self.discovery.as_mut()?.expire(now, random).then_some(Send::Solicit),
+            Method::Dhcp4 => self.client4.as_mut()?.expire(now, random).map(Send::Dhcp4),
+            Method::Dhcp6 => self.asking6()?.expire(now, random).map(Send::Dhcp6),
+        }
+    }
+
+    /// Ends a method, and all that it has brought.
+    pub fn give_up(&mut self, method: Method) {
+        match method {
+            Method::Slaac => self.discovery = None,
+            Method::Dhcp4 => self.client4 = None,
+            Method::Dhcp6 => self.client6 = None,
+        }
     }
 
     /// See [`Discovery::receive`].

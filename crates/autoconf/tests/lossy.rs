@@ -131,14 +131,13 @@ fn run(seed: u64, loss: u64, clients: u8, hours: u64) -> (u64, u64) {
             if random.below(50_000) == 0 {
                 client.host.start(now, client.mac, &mut random);
             }
-            for send in client.host.expire(now, &mut random) {
-                let Send::Dhcp4(Dhcp::Message { bytes, to }) = send else { continue };
+            let due = client.host.expire(Method::Dhcp4, now, &mut random);
+            if let Some(Send::Dhcp4(Dhcp::Message { bytes, to })) = due {
                 assert!(matches!(to, To::All | To::AllFrom(_) | To::Server { server: SERVER, .. }));
                 let lost = |random: &mut Random| random.below(100) < loss;
-                if !server.up || lost(&mut random) {
-                    continue;
-                }
-                if let Some(answer) = server.hears(now, &bytes)
+                let is_heard = server.up && !lost(&mut random);
+                if is_heard
+                    && let Some(answer) = server.hears(now, &bytes)
                     && !lost(&mut random)
                 {
                     client.host.receive4(now, &answer, &mut random);

@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
 use crate::learners::KNOWN;
+use crate::note;
 use crate::pending::ToPeer;
 use crate::v6;
 use alloc::vec::Vec;
@@ -14,6 +15,7 @@ use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
 use eft_autoconf::host::Send;
 use eft_autoconf::known;
+use eft_autoconf::method::Method;
 use eft_base::Instant;
 use eft_base::address::without_zone;
 use eft_component::{Answer, Context};
@@ -58,14 +60,25 @@ impl Ip {
         if self.autoconf.due.is_none_or(|due| due > cx.now) {
             return;
         }
-        let mut sends = Vec::new();
-        for (nic, host) in &mut self.autoconf.hosts {
-            sends.extend(host.expire(cx.now, cx.random).into_iter().map(|send| (*nic, send)));
-        }
-        for (nic, send) in sends {
-            self.send_for_host(cx, nic, send, out);
+        let hosts = self.autoconf.hosts.iter();
+        let all: Vec<(u8, Method)> =
+            hosts.flat_map(|(nic, host)| host.methods.iter().map(|method| (*nic, *method))).collect();
+        for (nic, method) in all {
+            self.expire_method(cx, nic, method, out);
         }
         self.autoconf_changed(cx, out);
+    }
+
+    /// What is due of a method. If that has killed two predecessors, the interface does without the method, and all that it has
+    /// brought ends.
+    fn expire_method(&mut self, cx: &mut Context, nic: u8, method: Method, out: &mut Out) {
+        let may_run = self.enter(cx, note::method(nic, method));
+        let Some(host) = self.autoconf.host(nic) else { return };
+        if !may_run {
+            host.give_up(method);
+        } else if let Some(send) = host.expire(method, cx.now, cx.random) {
+            self.send_for_host(cx, nic, send, out);
+        }
     }
 
     fn send_for_host(&mut self, cx: &mut Context, nic: u8, send: Send, out: &mut Out) {

@@ -71,7 +71,7 @@ eft_component::counters! {
     DropProtocol => "drop_protocol",
     /// A transport's queue is more than half full, or it is being restarted.
     DropTransportFull => "drop_transport_full",
-    /// Packets that have killed two predecessors, or over which several transports died.
+    /// Inputs that have killed two predecessors, and packets over which several transports died.
     DropFatal => "drop_fatal",
     DropArrivalsFull => "drop_arrivals_full",
     DropNoSlot => "drop_no_slot",
@@ -99,6 +99,6 @@ eft_component::counters! {
     Arrivals => "arrivals",
     /// Connections whose ordinary packets pass without a question.
     Grants => "grants",
-    /// Predecessors that failed while a packet was handled.
+    /// Predecessors that failed while an input ran.
     Blamed => "blamed_inputs",
 }

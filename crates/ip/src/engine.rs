@@ -1,16 +1,15 @@
 //! The engine's state, and which mechanism a message belongs to.
 
-use crate::config::Config;
 use crate::counters::{COUNTERS, Counter};
 use crate::gate::Gate;
 use crate::given::Given;
 use crate::grants::Grants;
 use crate::lane::Lanes;
-use crate::learners::{self, Learners};
+use crate::learners::Learners;
 use crate::limit::Limiter;
 use crate::link::{Link, MTU_MIN};
 use crate::multicast::table::Groups;
-use crate::neighbour::{NEIGHBOURS, Neighbours};
+use crate::neighbour::Neighbours;
 use crate::pending::{Asked, Datagram, FromPeer, Stage, ToPeer, Transmission};
 use crate::reassembly::Reassembly;
 use crate::route::Routes;
@@ -18,7 +17,6 @@ use crate::v6::flow::FlowLabels;
 use crate::v6::path::Paths;
 use crate::v6::tentative::Tentatives;
 use alloc::collections::VecDeque;
-use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -63,7 +61,7 @@ pub struct Ip {
     pub(crate) docket: Docket,
     pub(crate) with_filter: bool,
     pub(crate) routes: Routes,
-    last_error: Option<String>,
+    pub(crate) last_error: Option<String>,
     /// By NIC number.
     pub(crate) links: Vec<Option<Link>>,
     pub(crate) gate: Gate,
@@ -164,54 +162,14 @@ impl Ip {
             || self.lanes.iter().flat_map(|l| &l.undelivered).any(|u| u.packet.pool == pool)
     }
 
-    fn configure(&mut self, cx: &mut Context, text: &[u8], out: &mut Out) {
-        let config = match Config::parse(text) {
-            Ok(config) => config,
-            Err(e) => {
-                cx.count(Counter::ConfigRefused);
-                self.last_error = Some(format!("ip configuration: {e}"));
-                return;
-            }
-        };
-        self.last_error = None;
-        self.lanes.expect(config.transports());
-        let before = core::mem::replace(&mut self.routes, Routes::new(&config));
-        for (n, link) in self.links.iter().enumerate() {
-            if let Some(link) = link {
-                self.routes.add_link_local(n as u8, link.mac);
-            }
-        }
-        let interfaces: Vec<u8> = self.routes.interfaces().collect();
-        for n in 0..self.links.len() as u8 {
-            if !interfaces.contains(&n) {
-                for id in self.neighbours.forget(n) {
-                    self.finish(id, eft_base::errno::ENETUNREACH, out);
-                }
-            }
-        }
-        for n in interfaces {
-            if self.link(n).is_some_and(|l| l.up) {
-                self.join_own_groups(cx.now, n);
-                let new = self.routes.new_addresses(n, &before);
-                self.announce(cx, n, new, out);
-            }
-        }
-        for (mac, waiting) in self.neighbours.configure(cx.now, config.neighbours()) {
-            self.release_waiting(cx, waiting, mac, out);
-        }
-        self.configure_autoconf(cx, &config);
-        self.gate.configured = true;
-        self.open_gate(cx, out);
-    }
-
     /// Lets messages in once addresses and devices are known.
     pub(crate) fn open_gate(&mut self, cx: &mut Context, out: &mut Out) {
         let links_known = self.routes.interfaces().all(|i| self.link(i).is_some());
         if self.gate.may_open(cx.now, links_known) {
             for (peer, message) in self.gate.open(cx.now) {
                 self.handle(cx, peer, message, out);
+                self.docket.clear();
             }
-            self.docket.clear();
         }
     }
 
@@ -290,7 +248,7 @@ impl Component for Ip {
     }
 
     fn begin(&mut self, _: Occasion<Configure>) {
-        // A packet is named when its headers are read. Nothing else is said again to a successor as it was.
+        // An input is named when it is known what it is about. Answers are not said again to a successor.
         self.docket.clear();
     }
 
@@ -321,19 +279,9 @@ impl Component for Ip {
         }
     }
 
-    fn event(&mut self, cx: &mut Context, Configure { key, value }: Configure, out: &mut Out) {
-        cx.add(Counter::Blamed, self.docket.take_blamed());
-        if key == "ip" {
-            self.configure(cx, &value, out);
-        } else if key == learners::KNOWN {
-            self.autoconf.remember(&value);
-        } else if key == learners::IDENTITY {
-            self.autoconf.set_identity(&value);
-        } else if key == learners::RELEASE {
-            self.release_leases(cx, out);
-        } else if key.starts_with(NEIGHBOURS) {
-            self.show_neighbours(cx.now, key, out);
-        }
+    fn event(&mut self, cx: &mut Context, setting: Configure, out: &mut Out) {
+        self.hear(cx, setting, out);
+        self.docket.clear();
     }
 
     fn expire(&mut self, cx: &mut Context, out: &mut Out) {

@@ -177,6 +177,11 @@ impl Grants {
         self.report_at
     }
 
+    /// The report that is due is left out: the next one tells what this one would have.
+    pub fn put_report_off(&mut self) {
+        self.report_at = None;
+    }
+
     /// The report to the filter about packets that passed, if one is due and there were any.
     pub fn report(&mut self, now: Instant) -> Option<IpToFilter> {
         self.report_at.take_if(|at| *at <= now)?;

@@ -39,6 +39,7 @@ mod local;
 mod multicast;
 mod neighbour;
 mod neighbours_shown;
+mod note;
 mod pending;
 mod reassemble;
 mod reassembly;
@@ -49,6 +50,7 @@ mod resolution;
 mod route;
 mod routed;
 mod send;
+mod settings;
 #[cfg(test)]
 mod tests;
 mod v4;

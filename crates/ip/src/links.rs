@@ -3,6 +3,7 @@
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
 use crate::link::Link;
+use crate::note;
 use eft_component::Context;
 
 impl Ip {
@@ -14,6 +15,10 @@ impl Ip {
         // No device has a group's address (IEEE 802, section 8.2): the message is damaged, and the NIC says it again.
         if link.mac.is_multicast() {
             return cx.count(Counter::DropMalformed);
+        }
+        // The device counts as what it was before, or as not there.
+        if !self.enter(cx, note::link(interface, &link)) {
+            return;
         }
         let i = interface as usize;
         if self.links.len() <= i {

@@ -58,6 +58,11 @@ impl Ip {
         {
             let d = self.descriptor(transmission.frame);
             self.local.pop_front();
+            if !self.enter_judged_send(&transmission, &d) {
+                cx.count(Counter::DropFatal);
+                self.finish(id, 0, out);
+                continue;
+            }
             self.turn_round(cx, id, &transmission, &d, out);
         }
     }

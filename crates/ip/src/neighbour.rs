@@ -248,8 +248,7 @@ impl Neighbours {
         self.entries.retain(|_, n| !matches!(n.state, State::Permanent));
         let mut ready = Vec::new();
         for (interface, address, mac) in configured {
-            let waiting = self.entries.remove(&(interface, address)).map(|n| n.waiting).unwrap_or_default();
-            self.waiting -= waiting.len();
+            let waiting = self.forget_one(interface, address);
             let n = Neighbour {
                 state: State::Permanent,
                 mac,
@@ -295,6 +294,13 @@ impl Neighbours {
             }
             *i != interface
         });
+        self.waiting -= waiting.len();
+        waiting
+    }
+
+    /// Forgets a neighbour. Returns the packets that waited.
+    pub fn forget_one(&mut self, interface: u8, address: IpAddr) -> VecDeque<RequestId> {
+        let waiting = self.entries.remove(&(interface, address)).map(|n| n.waiting).unwrap_or_default();
         self.waiting -= waiting.len();
         waiting
     }

@@ -8,6 +8,7 @@
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
 use crate::family::{self, HEADERS_MAX};
+use crate::note;
 use crate::pending::{Arrival, Question, Report};
 use crate::reassembly::{Entry, Fit, Fragment, Key};
 use alloc::vec::Vec;
@@ -185,8 +186,11 @@ impl Ip {
                 continue;
             };
             cx.count(Counter::ReassemblyTimeouts);
+            let Key { source, destination, protocol, .. } = entry.key;
+            // If that has killed two predecessors, the datagram ends without a word.
+            let may_tell = self.enter(cx, note::fragments(source, destination, protocol));
             // RFC 792: only if the first fragment has come, since it is what is quoted.
-            if let (Some(header_len), false) = (entry.header_len, entry.group) {
+            if let (Some(header_len), false, true) = (entry.header_len, entry.group, may_tell) {
                 let first = entry.ranges.first().map_or(0, |(_, end)| *end);
                 let packet = PacketRef {
                     offset: (BODY_AT - header_len) as u32,

@@ -29,6 +29,10 @@ impl Ip {
         }
         for id in self.transmissions.next_round(REPEATED) {
             let Some(&t) = self.transmissions.get(id) else { continue };
+            if !self.enter_judged_send(&t, &self.descriptor(t.frame)) {
+                cx.count(Counter::DropFatal);
+                continue;
+            }
             match t.stage {
                 Stage::Nic if out.room(ComponentId::nic(t.hop.interface)) > 0 => {
                     cx.count(Counter::Repeated);
@@ -39,11 +43,15 @@ impl Ip {
             }
         }
         for id in self.arrivals.next_round(REPEATED) {
-            self.ask_again(cx, tagged(id), out);
+            let named = self.arrivals.get(id).map(|asked| asked.named);
+            match named.is_none_or(|named| self.docket.enter_again(named)) {
+                true => self.ask_again(cx, tagged(id), out),
+                false => cx.count(Counter::DropFatal),
+            }
         }
         // Who has given a packet back ignores it and gives it back again.
         for (peer, what) in self.given.next_round(REPEATED) {
-            if out.may_drop_in(peer) {
+            if out.may_drop_in(peer) && self.enter_given(cx, what.packet) {
                 cx.count(Counter::Repeated);
                 out.push(ToPeer::Transport(peer, what.message));
             }

@@ -4,6 +4,7 @@ use crate::counters::Counter;
 use crate::engine::{Ip, Out};
 use crate::lane::Lanes;
 use crate::neighbour::{Due, Lookup};
+use crate::note;
 use crate::pending::{Datagram, Next, Origin, Stage, Transmission};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -144,9 +145,17 @@ impl Ip {
 
     pub(crate) fn expire_neighbours(&mut self, cx: &mut Context, out: &mut Out) {
         for due in self.neighbours.expire(cx.now) {
+            let (interface, address, which) = match due {
+                Due::Ask { interface, address, mac } => (interface, address, mac.is_some() as u8),
+                Due::GiveUp { interface, address, .. } => (interface, address, 2),
+            };
+            if !self.enter(cx, note::neighbour(interface, address, which)) {
+                self.forget_neighbour(interface, address, due, out);
+                continue;
+            }
             match due {
-                Due::Ask { interface, address, mac } => self.ask_neighbour(cx, interface, address, mac, out),
-                Due::GiveUp { interface, address, waiting } => {
+                Due::Ask { mac, .. } => self.ask_neighbour(cx, interface, address, mac, out),
+                Due::GiveUp { waiting, .. } => {
                     cx.count(Counter::NeighbourTimeouts);
                     self.routes.redirects.forget(interface, address);
                     for id in waiting {
@@ -155,6 +164,15 @@ impl Ip {
                 }
             }
         }
+    }
+
+    /// What is due about a neighbour has killed two predecessors: its packets count as lost, and the next one begins anew.
+    fn forget_neighbour(&mut self, interface: u8, address: IpAddr, due: Due, out: &mut Out) {
+        let mut waiting = self.neighbours.forget_one(interface, address);
+        if let Due::GiveUp { waiting: mut silent, .. } = due {
+            waiting.append(&mut silent);
+        }
+        waiting.into_iter().for_each(|id| self.finish(id, 0, out));
     }
 
     /// Asks the link who has `address`, or, if `mac` is given, that one host whether it still has it (RFC 1122 §2.3.2.1).

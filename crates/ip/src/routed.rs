@@ -3,6 +3,7 @@
 use crate::counters::Counter;
 use crate::engine::{Ip, Out, SEGMENT_MAX};
 use crate::family;
+use crate::note;
 use crate::pending::{Next, ToPeer};
 use crate::route::Hints;
 use core::net::IpAddr;
@@ -39,7 +40,11 @@ impl Ip {
         out: &mut Out,
     ) {
         cx.count(Counter::Routes);
-        let answer = match self.route(source.into(), destination.into()) {
+        let found = match self.enter(cx, note::route(source, destination)) {
+            true => self.route(source.into(), destination.into()),
+            false => Err(ENETUNREACH),
+        };
+        let answer = match found {
             Ok((source, mtu, segment_max, local)) => {
                 let hints = if local { Hints::default() } else { self.routes.hints(destination.into()) };
                 IpToTransport::Routed {

@@ -6,6 +6,7 @@
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
 use crate::grants::Way;
+use crate::note;
 use crate::pending::{Arrival, Asked, Question, Stage, ToPeer, Transmission};
 use alloc::vec::Vec;
 use eft_base::RequestId;
@@ -238,7 +239,13 @@ impl Ip {
     }
 
     pub(crate) fn expire_grants(&mut self, cx: &mut Context, out: &mut Out) {
-        out_to_filter(self.grants.report(cx.now), out);
+        if self.grants.deadline().is_none_or(|at| at > cx.now) {
+            return;
+        }
+        match self.enter(cx, note::grants()) {
+            true => out_to_filter(self.grants.report(cx.now), out),
+            false => self.grants.put_report_off(),
+        }
     }
 }
 

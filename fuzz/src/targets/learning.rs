@@ -76,7 +76,9 @@ impl Target for Advertisements {
                 }
             }
         }
-        self.host.expire(self.now, &mut self.random);
+        for method in METHODS {
+            self.host.expire(method, self.now, &mut self.random);
+        }
         let next = self.host.deadline(self.now);
         assert!(next.is_none_or(|next| next > self.now), "{next:?} is past {:?}", self.now);
         let known = self.host.known();
@@ -177,10 +179,10 @@ impl Target for Leases {
         }
         // As often as something is due: a client that never rests would not let anybody else work.
         for _ in 0..16 {
-            for send in self.host.expire(self.now, &mut self.random) {
-                match send {
-                    Send::Dhcp4(dhcp4::Send::Message { bytes, .. }) => self.asked4 = bytes,
-                    Send::Dhcp6(bytes) => self.asked6 = bytes,
+            for method in Method::ALL {
+                match self.host.expire(method, self.now, &mut self.random) {
+                    Some(Send::Dhcp4(dhcp4::Send::Message { bytes, .. })) => self.asked4 = bytes,
+                    Some(Send::Dhcp6(bytes)) => self.asked6 = bytes,
                     _ => {}
                 }
             }

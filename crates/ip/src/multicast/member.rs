@@ -102,6 +102,15 @@ impl Member {
         self.sources_left.clear();
     }
 
+    /// Nothing that is due is said.
+    pub fn say_nothing(&mut self) {
+        self.told = self.filter().clone();
+        self.mode_left = 0;
+        self.sources_left.clear();
+        self.asked.clear();
+        (self.change_at, self.answer_at) = (None, None);
+    }
+
     /// Compares what is wanted with what routers were told last; differences are to be reported `robustness` times (RFC 9776
     /// §5.1).
     fn notice_changes(&mut self, robustness: u8) {

@@ -3,6 +3,7 @@
 use super::wire::{self, Message, QUERY6, REPORT6_V1};
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
+use crate::note;
 use crate::pending::ToPeer;
 use crate::v6::address::is_link_local;
 use core::net::IpAddr;
@@ -43,7 +44,10 @@ impl Ip {
         out: &mut Out,
     ) {
         let place = (interface, group.into());
-        if !self.groups.step(cx.now, peer.instance, (order, step), place, source.into()) {
+        // One that has killed two predecessors is left out.
+        if self.enter(cx, note::step(step, place, source))
+            && !self.groups.step(cx.now, peer.instance, (order, step), place, source.into())
+        {
             cx.count(Counter::RefusedGroup);
         }
         out.push(ToPeer::Transport(peer, IpToTransport::Grouped { order }));

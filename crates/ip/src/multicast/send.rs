@@ -6,6 +6,7 @@ use super::{REPORTS4, REPORTS6, ROUTERS4, ROUTERS6};
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
 use crate::family::{self, link_group};
+use crate::note;
 use crate::pending::{Hop, Next, Origin, Outgoing, Reach};
 use crate::v4::header::ROUTER_ALERT;
 use crate::v6::address::is_link_local;
@@ -23,7 +24,15 @@ const HOP_BY_HOP: [u8; 8] = [PROTOCOL_ICMPV6, 0, 5, 2, 0, 0, 1, 0];
 impl Ip {
     /// Says what is due about groups.
     pub(crate) fn expire_groups(&mut self, cx: &mut Context, out: &mut Out) {
-        for (place, said) in self.groups.take_due(cx.now, cx.random) {
+        let (docket, mut refused) = (&self.docket, 0);
+        let may_speak = |interface, group| {
+            let may = docket.enter(note::group(interface, group));
+            refused += !may as u64;
+            may
+        };
+        let due = self.groups.take_due(cx.now, cx.random, may_speak);
+        cx.add(Counter::DropFatal, refused);
+        for (place, said) in due {
             let everyone = |v4: Ipv4Addr, v6: Ipv6Addr| if place.1 { IpAddr::V6(v6) } else { v4.into() };
             match said {
                 Said::Records(records) => {
@@ -62,6 +71,9 @@ impl Ip {
     ) {
         let source = self.spokesman(place);
         wire::sum(&mut message, source, destination);
+        if !self.enter(cx, note::report(place.0, &message)) {
+            return;
+        }
         let (protocol, header): (u8, &[u8]) = match source {
             IpAddr::V4(_) => (PROTOCOL_IGMP, &ROUTER_ALERT),
             IpAddr::V6(_) => (IPV6_HOP_BY_HOP, &HOP_BY_HOP),

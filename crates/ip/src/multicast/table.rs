@@ -250,8 +250,13 @@ impl Groups {
         }
     }
 
-    /// What is due, by link and IP version.
-    pub(super) fn take_due(&mut self, now: Instant, random: &mut Random) -> Vec<(Place, Said)> {
+    /// What is due, by link and IP version. Routers are told nothing about a group for which `may_speak` says no.
+    pub(super) fn take_due(
+        &mut self,
+        now: Instant,
+        random: &mut Random,
+        mut may_speak: impl FnMut(u8, IpAddr) -> bool,
+    ) -> Vec<(Place, Said)> {
         if self.next.is_none_or(|next| next > now) {
             return Vec::new();
         }
@@ -271,11 +276,19 @@ impl Groups {
         }
         for ((interface, group), member) in &mut self.members {
             let place = (*interface, group.is_ipv6());
+            let is_asked = general.contains(&place) && is_reported(*group);
+            if !is_asked && !is_due(member.answer_at) && !is_due(member.change_at) {
+                continue;
+            }
+            if !may_speak(*interface, *group) {
+                member.say_nothing();
+                continue;
+            }
             let querier = self.queriers.get(&place);
             let version = querier.map_or(Version::Third, |q| q.version(now));
             let robustness = querier.map_or(Querier::default().robustness, |q| q.robustness);
             let to = records.entry(place).or_default();
-            if general.contains(&place) && is_reported(*group) {
+            if is_asked {
                 to.extend(member.current(*group));
             }
             if is_due(member.answer_at) {

@@ -5,6 +5,7 @@ mod autoconf;
 mod configuring;
 mod dhcp;
 mod fatal;
+mod fatal_others;
 mod granting;
 mod groups;
 mod instances;

@@ -5,6 +5,7 @@ use super::address::{is_link_local, link_group, solicited_node};
 use super::discovery::{NeighbourMessage, message};
 use crate::counters::Counter;
 use crate::engine::{Ip, Out};
+use crate::note;
 use alloc::format;
 use core::net::{IpAddr, Ipv6Addr};
 use core::time::Duration;
@@ -30,6 +31,10 @@ impl Ip {
     /// No host has objected: announces the address, so that old entries are refreshed (RFC 4861 §7.2.6).
     pub(crate) fn expire_tentatives(&mut self, cx: &mut Context, out: &mut Out) {
         for t in self.tentatives.take_due(cx.now) {
+            // If that has killed two predecessors, nobody is told.
+            if !self.enter(cx, note::address(t.interface, t.address.into())) {
+                continue;
+            }
             if self.routes.addresses_of(t.interface).any(|a| a == IpAddr::V6(t.address)) {
                 if is_link_local(t.address) {
                     self.groups.has_spokesman(cx.now, t.interface);
