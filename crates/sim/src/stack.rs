@@ -135,7 +135,7 @@ pub struct Stack {
     pub poisoned: u64,
     /// Kills who puts it into a program's ring.
     poison: Poison,
-    /// Kills a server when it handles a message with it.
+    /// Kills a server when it handles a message with it, or a timer of that name.
     deadly: BTreeMap<ComponentId, Poison>,
     /// Servers that died since the last call of `take_died`.
     died: Vec<ComponentId>,

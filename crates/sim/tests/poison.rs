@@ -8,6 +8,7 @@ use eft_record::recording::{Cause, End};
 use eft_record::replay::{Conductor, Failure};
 use eft_sim::simulation::Settings;
 use eft_sim::{Datagrams, Simulation};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 /// Three streams; tcp dies of some bytes of the second.
@@ -177,6 +178,77 @@ fn a_packet_that_kills_the_ip_that_sends_it_is_dropped_and_others_leave() {
         assert_eq!(stack.counter(ComponentId::IP, "transmissions"), 0, "seed {seed}");
         let received = &s.applications[1].datagrams[0].received;
         assert!((0..10).all(|number| received.contains(&number)), "seed {seed}: {received:?}");
+    }
+}
+
+/// A program sends to a neighbour that is not there, and another one sends others.
+#[test]
+fn a_timer_that_kills_ip_each_time_ends_its_neighbour_and_others_are_reached() {
+    for (seed, ipv6) in (2600..2620).map(|seed| (seed, seed % 2 == 1)) {
+        let settings = Settings { ipv6, ..Settings::default() };
+        let (there, nobody) = (settings.address(1).address, nobody(&settings));
+        let mut s = Simulation::new(seed, settings);
+        s.faults.downtime = Duration::from_millis(1);
+        s.applications[1].exchange(Datagrams { port: 53, ..Datagrams::default() });
+        s.run(Duration::from_secs(5), |s| s.applications[1].datagrams.len() == 1);
+        let of = |port, to| Datagrams { port, to: Some(Endpoint::new(to, 53)), count: 1, ..OF_PAIR };
+        s.stacks[0].poison_timers(ComponentId::IP, "a timer of a neighbour");
+        s.applications[0].exchange(of(SANE, there));
+        s.applications[0].exchange(of(DEADLY, nobody));
+        for round in 2..=10 {
+            s.run_for(Duration::from_millis(500));
+            assert!(
+                s.applications[0].datagrams.iter().all(|d| d.has_sent_all()),
+                "seed {seed}, round {round}"
+            );
+            s.applications[0].send_more(1);
+        }
+        s.run_for(Duration::from_secs(10));
+        let stack = &s.stacks[0];
+        assert_eq!((stack.poisoned, stack.crashes), (2, 2), "seed {seed}");
+        assert_eq!(stack.counter(ComponentId::IP, "blamed_inputs"), 2, "seed {seed}");
+        assert!(stack.counter(ComponentId::IP, "drop_fatal") > 0, "seed {seed}");
+        assert_eq!(stack.counter(ComponentId::IP, "transmissions"), 0, "seed {seed}");
+        let received = &s.applications[1].datagrams[0].received;
+        assert_eq!(*received, (0..10).collect(), "seed {seed}");
+    }
+}
+
+/// An address on the link that no host has.
+fn nobody(settings: &Settings) -> IpAddr {
+    match settings.address(1).address {
+        IpAddr::V4(address) => (address | Ipv4Addr::new(0, 0, 0, 64)).into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() | 64).into(),
+    }
+}
+
+/// The states of two flows end, again and again.
+#[test]
+fn a_state_whose_end_kills_the_filter_each_time_stays_and_others_end() {
+    for seed in 2700..2710 {
+        let settings = Settings::default();
+        let to = Some(Endpoint::new(settings.address(1).address, 53));
+        let mut s = Simulation::new(seed, settings);
+        s.faults.downtime = Duration::from_millis(1);
+        s.applications[1].exchange(Datagrams { port: 53, ..Datagrams::default() });
+        s.run(Duration::from_secs(5), |s| s.applications[1].datagrams.len() == 1);
+        for port in [SANE, DEADLY] {
+            s.applications[0].exchange(Datagrams { port, to, count: 1, ..OF_PAIR });
+        }
+        s.run_for(Duration::from_secs(2));
+        s.stacks[1].poison_timers(ComponentId::FILTER, "a timer");
+        s.run_for(Duration::from_secs(600));
+        let stack = &s.stacks[1];
+        assert_eq!((stack.poisoned, stack.crashes), (2, 2), "seed {seed}");
+        assert_eq!(stack.counter(ComponentId::FILTER, "blamed_inputs"), 2, "seed {seed}");
+        // One in each sweep from then on.
+        assert!(stack.counter(ComponentId::FILTER, "drop_fatal") > 100, "seed {seed}");
+        assert_eq!(stack.counter(ComponentId::FILTER, "states"), 1, "seed {seed}: the other has ended");
+        // New flows pass.
+        s.applications[0].exchange(Datagrams { port: 7003, to, count: 1, ..OF_PAIR });
+        s.applications[0].send_more(1);
+        s.run_for(Duration::from_secs(2));
+        assert_eq!(s.applications[1].datagrams[0].received.len(), 2, "seed {seed}");
     }
 }
 

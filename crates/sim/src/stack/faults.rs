@@ -101,11 +101,16 @@ impl Stack {
 
     /// The messages that kill a server from now on are those with these bytes in them or in the memory that they name.
     pub fn poison_messages(&mut self, peer: ComponentId, bytes: Vec<u8>) {
-        self.deadly_messages(peer).set(bytes);
+        self.deadly(peer).set(bytes);
     }
 
-    /// What kills this server when it handles a message with it.
-    pub(super) fn deadly_messages(&mut self, peer: ComponentId) -> Poison {
+    /// The timers of this name kill a server from now on.
+    pub fn poison_timers(&mut self, peer: ComponentId, name: &str) {
+        self.deadly(peer).set(name.into());
+    }
+
+    /// What kills this server when it handles a message with it, or a timer of that name.
+    pub(super) fn deadly(&mut self, peer: ComponentId) -> Poison {
         self.deadly.entry(peer).or_default().clone()
     }
 

@@ -27,8 +27,8 @@ impl Poison {
     }
 }
 
-/// An engine that dies of messages with the poison in them or in the memory that they name, as soon as it has handled one. One
-/// that it refuses to handle, or keeps for later, does no harm.
+/// An engine that dies of messages with the poison in them or in the memory that they name, as soon as it has handled one, and of
+/// timers whose name it is, as the last one that ran. What it refuses to handle, or keeps for later, does no harm.
 pub(super) struct Poisonable<C: Component> {
     engine: C,
     /// The memory that a message names.
@@ -37,6 +37,8 @@ pub(super) struct Poisonable<C: Component> {
     line: Encoded,
     /// Where it names what it handles.
     arena: Segment,
+    /// What runs by that, for people.
+    running: fn(&Segment) -> Option<String>,
     /// The counter of refused inputs.
     refused: usize,
 }
@@ -46,11 +48,11 @@ impl<C: Component> Poisonable<C> {
         engine: C,
         reads: fn(&Memory, &C::In) -> Vec<PacketRef>,
         poison: Poison,
-        arena: Segment,
+        (arena, running): (Segment, fn(&Segment) -> Option<String>),
     ) -> Poisonable<C> {
         let own = C::COUNTERS.iter().position(|name| *name == "drop_fatal").expect("it names its inputs");
         let refused = FRAME_COUNTERS.len() + own;
-        Poisonable { engine, reads, poison, line: Encoded::default(), arena, refused }
+        Poisonable { engine, reads, poison, line: Encoded::default(), arena, running, refused }
     }
 
     fn handles_something(&self) -> bool {
@@ -117,6 +119,9 @@ impl<C: Component> Component for Poisonable<C> {
 
     fn expire(&mut self, cx: &mut Context, out: &mut Outbox<C::Out>) {
         self.engine.expire(cx, out);
+        let kills = |name: String| self.poison.is_in(name.as_bytes());
+        let survives = !self.poison.is_there() || !(self.running)(&self.arena).is_some_and(kills);
+        assert!(survives, "{POISONED}");
     }
 
     fn deadline(&self) -> Option<Instant> {

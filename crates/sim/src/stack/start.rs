@@ -154,7 +154,11 @@ impl Stack {
     ) -> Box<dyn Node> {
         let Some(head) = head else {
             let arena = arena.expect("it names what it handles there");
-            let engine = Poisonable::new(engine, make.reads, self.deadly_messages(peer), arena);
+            let running: fn(&Segment) -> Option<String> = match peer.role {
+                Role::Ip => eft_ip::running_input,
+                _ => |arena| docket::running_input(arena, |_| None),
+            };
+            let engine = Poisonable::new(engine, make.reads, self.deadly(peer), (arena, running));
             return Box::new(Server::new(engine, status, seed));
         };
         let bytes_max = self.shape.record.unwrap_or(usize::MAX);
