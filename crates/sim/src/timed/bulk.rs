@@ -120,6 +120,10 @@ impl Workload for Bulk {
         }
     }
 
+    fn delivered(&self, stack: &Stack) -> u64 {
+        self.programs.acknowledged(stack)
+    }
+
     fn happened(world: &mut World, event: Event) {
         match event {
             Event::Program { stream } if world.rest.profile.call.is_some() => {

@@ -75,6 +75,17 @@ pub fn as_engines(profile: &Profile) -> Profile {
     profile
 }
 
+/// The same of a web server's stack.
+pub fn web_as_engines(web: &Web) -> Web {
+    let mut web = *web;
+    web.stack = as_engines(&web.stack);
+    // Windows of such rings are said in units, and buffers are as long; routes say whole segments.
+    web.stack.window_bytes -= web.stack.window_bytes % UNIT;
+    web.stack.buffer_bytes -= web.stack.buffer_bytes % UNIT;
+    web.stack.initial_window_bytes = initial_segments(&web.stack) * web.stack.maximum_segment;
+    web
+}
+
 /// Runs both tiers.
 pub fn point(case: Case, seed: u64) -> Point {
     let span = if case.setting.shares_cores() { SPAN_OF_QUANTA } else { SPAN };
@@ -102,12 +113,7 @@ pub fn web_point(case: &WebCase, seed: u64) -> Point {
 
 /// The same over another time.
 pub fn web_point_of(case: &WebCase, seed: u64, span: Span) -> Point {
-    let (mut web, setting) = (case.web, case.setting);
-    web.stack = as_engines(&web.stack);
-    // Windows of such rings are said in units, and buffers are as long; routes say whole segments.
-    web.stack.window_bytes -= web.stack.window_bytes % UNIT;
-    web.stack.buffer_bytes -= web.stack.buffer_bytes % UNIT;
-    web.stack.initial_window_bytes = initial_segments(&web.stack) * web.stack.maximum_segment;
+    let (web, setting) = (web_as_engines(&case.web), case.setting);
     Point {
         seed,
         machine: case.machine,

@@ -5,9 +5,8 @@ use eft_cores::plan::{Change, Plan, changes};
 use super::meter::Meter;
 use super::placement::{PLACED, duty};
 use crate::hardware::Clock;
-use crate::timed::bulk::World;
 use crate::timed::charge::component;
-use crate::timed::run::advance;
+use crate::timed::world::{Workload, World};
 
 /// How a machine changes a clock.
 #[derive(Clone, Copy, Debug)]
@@ -28,12 +27,18 @@ pub struct InForce {
 
 impl InForce {
     /// The least that leads to a new plan, in the scheduler's order. Parked and given-back CPUs only rest.
-    pub fn change(&mut self, world: &mut World, meter: &mut Meter, clocks: Clocks, new: &Plan) {
+    pub fn change<W: Workload>(
+        &mut self,
+        world: &mut World<W>,
+        meter: &mut Meter,
+        clocks: Clocks,
+        new: &Plan,
+    ) {
         let steps = changes(&self.plan, new);
         for group in steps.chunk_by(|one, next| is_speed(one) && is_speed(next)) {
             if group.iter().any(is_speed) {
                 // All cores of a step change at the same time.
-                advance(world, world.machine.now_ps + clocks.transition_ps);
+                world.advance(world.machine.now_ps + clocks.transition_ps);
                 meter.count(world);
             }
             group.iter().for_each(|step| self.step(world, clocks, step));
@@ -41,7 +46,7 @@ impl InForce {
         self.plan = new.clone();
     }
 
-    fn step(&mut self, world: &mut World, clocks: Clocks, step: &Change) {
+    fn step<W: Workload>(&mut self, world: &mut World<W>, clocks: Clocks, step: &Change) {
         match step {
             Change::Speed { cpu, share } => {
                 let clock = Clock { khz: clocks.full_khz, duty: duty(*share) };

@@ -1,7 +1,7 @@
 //! The energy that the stack's chip has taken, by the machine's own model.
 
 use crate::hardware::power::Chip;
-use crate::timed::bulk::World;
+use crate::timed::world::{Workload, World};
 
 #[derive(Clone, Debug)]
 pub struct Meter {
@@ -20,7 +20,7 @@ impl Meter {
     }
 
     /// Counts until now. Clocks must not have changed since it was last called.
-    pub fn count(&mut self, world: &World) {
+    pub fn count<W: Workload>(&mut self, world: &World<W>) {
         let passed = world.machine.now_ps - std::mem::replace(&mut self.counted_ps, world.machine.now_ps);
         self.femtojoules += u128::from(self.chip.static_mw()) * u128::from(passed);
         for (i, counted) in self.awake_ps.iter_mut().enumerate() {

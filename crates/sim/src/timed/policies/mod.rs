@@ -4,6 +4,7 @@
 //! from the machine and from the programs, and the best fixed configuration from tier 2, which knows nothing of policies.
 
 mod change;
+mod job;
 mod meter;
 pub mod placement;
 mod profiles;

@@ -4,36 +4,15 @@ use std::time::Duration;
 
 use eft_cores::indicators::{Window, delivered};
 use eft_cores::profile::{Outcome as Recorded, Profiles, prune};
-use eft_cores::sample::Traffic;
 use eft_cores::throughput::Throughput;
 use eft_machine::Watts;
 
+use super::job::Job;
 use super::placement::{PLACED, Placement};
-use super::search::{in_batches, placements};
-use crate::batch::Profile;
+use super::search::try_all;
 use crate::batch::run::Outcome;
 use crate::hardware::Clock;
 use crate::hardware::power::Chip;
-
-/// Headers of IP and TCP with timestamps, of a segment.
-const HEADERS: u64 = 52;
-
-/// What a stack's counters say after a second.
-fn traffic(profile: &Profile, outcome: &Outcome) -> Traffic {
-    let sent_bytes = outcome.kbps * 125;
-    let sent_segments = sent_bytes / profile.maximum_segment;
-    let received = sent_bytes / outcome.bytes_per_acknowledgement.max(1);
-    Traffic {
-        sent_bytes,
-        sent_segments,
-        received_segments: received,
-        received_empty_segments: received,
-        ip_sent_bytes: sent_bytes + sent_segments * HEADERS,
-        ip_received_bytes: received * HEADERS,
-        connections_open: profile.streams as u64,
-        ..Traffic::default()
-    }
-}
 
 fn power_mw(chip: &Chip, placement: &Placement, outcome: &Outcome) -> u64 {
     let mut seen = Vec::new();
@@ -48,22 +27,23 @@ fn power_mw(chip: &Chip, placement: &Placement, outcome: &Outcome) -> u64 {
     power
 }
 
-pub fn swept(profile: &Profile, chip: &Chip, seed: u64) -> Profiles {
+/// Of each job, by its name.
+pub fn swept(jobs: &[(&str, Job)], chip: &Chip, seed: u64) -> Profiles {
     let mut profiles = Profiles::default();
-    for placement in placements() {
-        let outcome = in_batches(profile, &placement, chip.highest.0, seed);
-        let traffic = traffic(profile, &outcome);
-        let mut window = Window::default();
-        window.add(&traffic, Duration::from_secs(1));
-        let recorded = Recorded {
-            throughput: Throughput(delivered(&traffic)),
-            power: Watts(power_mw(chip, &placement, &outcome) as f64 / 1000.0),
-            modelled: true,
-            plan: placement.plan(),
-            ..Recorded::default()
-        };
-        profiles.record("bulk", window.indicators().mix(), recorded);
+    for (name, job) in jobs {
+        for (placement, outcome, traffic) in try_all(job, chip.highest.0, seed) {
+            let mut window = Window::default();
+            window.add(&traffic, Duration::from_secs(1));
+            let recorded = Recorded {
+                throughput: Throughput(delivered(&traffic)),
+                power: Watts(power_mw(chip, &placement, &outcome) as f64 / 1000.0),
+                modelled: true,
+                plan: placement.plan(),
+                ..Recorded::default()
+            };
+            profiles.record(name, window.indicators().mix(), recorded);
+        }
+        prune(&mut profiles);
     }
-    prune(&mut profiles);
     profiles
 }

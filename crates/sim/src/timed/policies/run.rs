@@ -13,20 +13,29 @@ use eft_cores::scheduler::Scheduler;
 use eft_machine::CpuId;
 
 use super::change::{Clocks, InForce};
+use super::job::Job;
 use super::meter::Meter;
 use super::placement::{PLACED, Placement, duty};
 use super::profiles::swept;
 use super::sensor::Sensor;
 use super::told;
-use crate::batch::Profile;
-use crate::batch::calibrated::{Ablation, profile};
+use crate::batch::Setting;
 use crate::calibration::{Calibration, CalibrationError};
 use crate::hardware::power::Chip;
 use crate::hardware::{Clock, PS_PER_MS, PS_PER_NS};
-use crate::timed::bulk::World;
 use crate::timed::charge::component;
-use crate::timed::check::as_engines;
-use crate::timed::run::{SLOW_START_PS, advance, world};
+use crate::timed::check::Load;
+use crate::timed::run::{self as bulk, SLOW_START_PS};
+use crate::timed::web;
+use crate::timed::world::{Workload, World};
+
+/// Loads that whoever made the profiles knew: bulk, and the multiserver paper's clients with small and with larger files. No policy
+/// is run under these web servers unless one is asked for.
+const KNOWN: [(&str, Load); 3] = [
+    ("bulk", Load::Bulk),
+    ("small", Load::Web { file_bytes: 10, clients: 8 }),
+    ("large", Load::Web { file_bytes: 100_000, clients: 8 }),
+];
 
 /// A sample and a decision, so often.
 const PERIOD_PS: u64 = 10 * PS_PER_MS;
@@ -57,7 +66,7 @@ impl fmt::Display for Way {
 
 /// A machine with eft, streams that send as fast as they can, and how long they do.
 pub struct Experiment {
-    profile: Profile,
+    job: Job,
     chip: Chip,
     clocks: Clocks,
     /// What the scheduler knows of such loads.
@@ -91,30 +100,29 @@ enum Decider {
 
 impl Experiment {
     /// `segments`: whether the card cuts large segments into packets; else tcp sends packets. `told`: the machine as whoever made
-    /// the profiles knew it; without that there are none.
+    /// the profiles knew it; without that there are none. They are of bulk, and under a web server of such ones as
+    /// [`KNOWN`] has, too.
     pub fn new(
         calibration: &Calibration,
         told: Option<&Calibration>,
         seed: u64,
-        segments: bool,
+        (load, segments): (Load, bool),
         (settle_ms, measured_ms): (u64, u64),
     ) -> Result<Self, CalibrationError> {
-        let of = |calibration: &Calibration| -> Result<Profile, CalibrationError> {
-            let mut profile = as_engines(&profile(calibration, "eft", Ablation::default())?);
-            if !segments {
-                profile.segment_bytes = profile.maximum_segment;
-            }
-            Ok(profile)
-        };
+        let known = KNOWN.into_iter().filter(|(_, known)| *known == Load::Bulk || load != Load::Bulk);
         let profiles = match told {
-            Some(told) => swept(&of(told)?, &told.chip()?, seed),
+            Some(told) => {
+                let job = |(name, load)| Ok((name, Job::new(told, load, segments)?));
+                let jobs = known.map(job).collect::<Result<Vec<(&str, Job)>, CalibrationError>>()?;
+                swept(&jobs, &told.chip()?, seed)
+            }
             None => Profiles::default(),
         };
         let chip = calibration.chip()?;
         // Not every machine's file says it: the clock changes at once then.
         let transition_ps = calibration.get("machine", "transition_ns").unwrap_or(0) * PS_PER_NS;
         Ok(Self {
-            profile: of(calibration)?,
+            job: Job::new(calibration, load, segments)?,
             clocks: Clocks { full_khz: chip.highest.0, transition_ps },
             profiles,
             chip,
@@ -126,7 +134,7 @@ impl Experiment {
 
     /// The best fixed configurations, by tier 2.
     pub fn best(&self, count: usize) -> Vec<Placement> {
-        super::search::best(&self.profile, self.chip.highest.0, self.seed, count)
+        super::search::best(&self.job, self.chip.highest.0, self.seed, count)
     }
 
     fn scheduler(&self, name: PolicyName) -> Result<Scheduler, SchedulerError> {
@@ -154,9 +162,12 @@ impl Experiment {
         }
     }
 
-    fn world(&self, plan: &Plan) -> World<'_> {
-        let placement = Placement::of(plan).unwrap_or(Placement::SPREAD);
-        let mut world = world(&self.profile, &placement.setting(self.clocks.full_khz), self.seed);
+    fn setting(&self, plan: &Plan) -> Setting {
+        Placement::of(plan).unwrap_or(Placement::SPREAD).setting(self.clocks.full_khz)
+    }
+
+    /// With cores that have no servers yet, at the plan's clocks.
+    fn with_cores<'a, W: Workload>(&self, mut world: World<'a, W>, plan: &Plan) -> World<'a, W> {
         let core = |number: u32| {
             let duty = duty(plan.speed(CpuId(number)));
             (number as usize, Clock { khz: self.clocks.full_khz, duty })
@@ -167,8 +178,21 @@ impl Experiment {
 
     /// Deterministic: the same arguments give the same outcome on any machine.
     pub fn run(&self, way: Way) -> Result<Outcome, SchedulerError> {
-        let (mut decider, plan) = self.decider(way)?;
-        let mut world = self.world(&plan);
+        let (decider, plan) = self.decider(way)?;
+        let setting = self.setting(&plan);
+        match &self.job {
+            Job::Bulk(profile) => self.run_world(bulk::world(profile, &setting, self.seed), decider, plan),
+            Job::Web(web) => self.run_world(web::run::world(web, &setting, self.seed), decider, plan),
+        }
+    }
+
+    fn run_world<W: Workload>(
+        &self,
+        world: World<W>,
+        mut decider: Decider,
+        plan: Plan,
+    ) -> Result<Outcome, SchedulerError> {
+        let mut world = self.with_cores(world, &plan);
         let (mut meter, mut sensor) = (Meter::new(self.chip), Sensor::default());
         let mut force = InForce { plan, moves: 0, clock_changes: 0 };
         let begins_ps = SLOW_START_PS + self.settle_ms * PS_PER_MS;
@@ -177,7 +201,7 @@ impl Experiment {
         while world.machine.now_ps < ends_ps {
             let next_ps = (world.machine.now_ps / PERIOD_PS + 1) * PERIOD_PS;
             let next_ps = if begun.is_none() { next_ps.min(begins_ps) } else { next_ps.min(ends_ps) };
-            advance(&mut world, next_ps);
+            world.advance(next_ps);
             if next_ps == begins_ps {
                 meter.count(&world);
                 begun = Some((delivered(&world), meter.microjoules()));
@@ -220,9 +244,9 @@ impl Experiment {
     }
 }
 
-/// What the programs' peers have acknowledged, which no policy reads.
-fn delivered(world: &World) -> u64 {
-    world.rest.load.programs.acknowledged(&world.rest.servers.stack)
+/// What has come to programs, which no policy reads.
+fn delivered<W: Workload>(world: &World<W>) -> u64 {
+    world.rest.load.delivered(&world.rest.servers.stack)
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@ use super::meter::Meter;
 use super::placement::{PLACED, PROGRAM};
 use crate::batch::servers::Server;
 use crate::hardware::{PS_PER_MS, PS_PER_NS};
-use crate::timed::bulk::World;
 use crate::timed::charge::component;
+use crate::timed::world::{Workload, World};
 
 /// The kernel counts a CPU's time in such units (proc_stat(5)), and they are read every other sample, as live.
 const TICK_PS: u64 = 10 * PS_PER_MS;
@@ -36,7 +36,13 @@ fn duration(ps: u64) -> Duration {
 }
 
 impl Sensor {
-    pub fn sample(&mut self, world: &mut World, meter: &mut Meter, cores: usize, plan: &Plan) -> Sample {
+    pub fn sample<W: Workload>(
+        &mut self,
+        world: &mut World<W>,
+        meter: &mut Meter,
+        cores: usize,
+        plan: &Plan,
+    ) -> Sample {
         meter.count(world);
         world.machine.account_all();
         let now_ps = world.machine.now_ps;
@@ -53,9 +59,9 @@ impl Sensor {
         }
     }
 
-    fn component(
+    fn component<W: Workload>(
         &mut self,
-        world: &World,
+        world: &World<W>,
         server: Server,
         at: Instant,
         plan: &Plan,
@@ -87,7 +93,7 @@ impl Sensor {
         })
     }
 
-    fn queues(&mut self, world: &World, peer: ComponentId) -> Vec<QueueSample> {
+    fn queues<W: Workload>(&mut self, world: &World<W>, peer: ComponentId) -> Vec<QueueSample> {
         let senders = [ComponentId::SOCKETS].into_iter().chain(PLACED.into_iter().filter_map(component));
         let names: BTreeMap<u32, String> = senders.map(|peer| (peer.code(), peer.to_string())).collect();
         let Some(status) = world.rest.servers.stack.status_of(peer) else { return Vec::new() };
@@ -104,7 +110,7 @@ impl Sensor {
     }
 }
 
-fn hint(world: &World, peer: ComponentId, at: Instant) -> Hint {
+fn hint<W: Workload>(world: &World<W>, peer: ComponentId, at: Instant) -> Hint {
     let reading = world.rest.servers.stack.status_of(peer).and_then(|status| status.account().read(at));
     match reading.map(|reading| reading.hints) {
         Some(hints) if hints.starved => Hint::Starved,
@@ -113,7 +119,7 @@ fn hint(world: &World, peer: ComponentId, at: Instant) -> Hint {
     }
 }
 
-fn traffic(world: &World, peer: ComponentId) -> Traffic {
+fn traffic<W: Workload>(world: &World<W>, peer: ComponentId) -> Traffic {
     let counters = world.rest.servers.stack.all_counters(peer);
     let mut traffic = Traffic::default();
     for (names, field) in indicators(peer.role) {
@@ -124,10 +130,10 @@ fn traffic(world: &World, peer: ComponentId) -> Traffic {
     traffic
 }
 
-/// Busy and idle time of a CPU, in whole ticks. The program's is not modelled in detail, and counts as idle.
-fn times(world: &World, core: usize) -> (u64, u64) {
+/// Busy and idle time of a CPU, in whole ticks.
+fn times<W: Workload>(world: &World<W>, core: usize) -> (u64, u64) {
     let in_ticks = |ps: u64| ps / TICK_PS * TICK_PS;
-    let busy = if core == PROGRAM { 0 } else { world.machine.awake_ps(core) };
+    let busy = world.machine.awake_ps(core);
     (in_ticks(busy), in_ticks(world.machine.now_ps - busy))
 }
 

@@ -20,7 +20,7 @@ struct Connection {
 }
 
 pub struct Host {
-    load: Load,
+    pub(super) load: Load,
     pub(super) peer: Peer,
     all: Vec<Connection>,
     pub read_bytes: u64,

@@ -9,7 +9,7 @@ use eft_messages::Role;
 
 use super::costs::Segments;
 use super::host::Host;
-use super::load::{Load, REQUEST_BYTES};
+use super::load::Load;
 use super::programs::Programs;
 use super::traffic::{Connections, Crossed, Event, World, sent_again};
 use crate::batch::Profile;
@@ -28,6 +28,7 @@ use crate::timed::peer::Peer;
 use crate::timed::run::{SLOW_START_PS, device};
 use crate::timed::servers::Servers;
 use crate::timed::world::Rest;
+use crate::timed::world::Workload;
 
 /// The side that serves, which is the modelled one.
 const SERVER: usize = 1;
@@ -290,11 +291,7 @@ fn advance(world: &mut World, point: Point, until_ps: u64) -> Reading {
     let servers = [Server::Ip, Server::Driver].into_iter().chain(TCPS[..point.instances].iter().copied());
     let load = &world.rest.load;
     Reading {
-        bytes: match point.load {
-            Load::In => load.programs.read_bytes,
-            Load::Out => load.host.read_bytes,
-            Load::Requests => load.host.answers * REQUEST_BYTES,
-        },
+        bytes: load.delivered(&world.rest.servers.stack),
         answers: load.host.answers,
         worked_ps: servers.map(|server| world.machine.tally[server as usize].awake_ps).collect(),
         crossed: load.crossed,

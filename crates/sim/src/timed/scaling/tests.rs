@@ -1,6 +1,7 @@
 use eft_base::ports::connection_owner;
 
 use super::*;
+use crate::timed::scaling::load::REQUEST_BYTES;
 
 const SPAN: Span = Span { warm_up_ms: 1, measured_ms: 5 };
 /// Gb/s that no stack here comes near to, in Mb/s, and the driver's frames.

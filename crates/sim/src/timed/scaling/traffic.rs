@@ -6,6 +6,7 @@ use eft_messages::{ComponentId, Role};
 
 use super::costs::{Segments, Sent};
 use super::host::Host;
+use super::load::{Load, REQUEST_BYTES};
 use super::programs::Programs;
 use crate::batch::Profile;
 use crate::batch::network::Wire;
@@ -122,6 +123,14 @@ impl Workload for Connections<'_> {
         let effects = std::mem::take(&mut world.rest.servers.stack.effects);
         for connection in world.rest.load.programs.hear(&world.rest.servers.stack, &effects) {
             world.after(world.rest.profile.program_ps, Event::Program { connection });
+        }
+    }
+
+    fn delivered(&self, _stack: &Stack) -> u64 {
+        match self.host.load {
+            Load::In => self.programs.read_bytes,
+            Load::Out => self.host.read_bytes,
+            Load::Requests => self.host.answers * REQUEST_BYTES,
         }
     }
 

@@ -130,6 +130,10 @@ impl Workload for Serving<'_> {
         world.rest.load.program.end(&mut world.rest.servers.stack, &taken.deeds);
     }
 
+    fn delivered(&self, _stack: &Stack) -> u64 {
+        self.clients.bytes
+    }
+
     fn happened(world: &mut Timed<Self>, event: Event) {
         match event {
             Event::Client { client } => {

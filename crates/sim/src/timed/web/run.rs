@@ -93,7 +93,8 @@ fn scale(simulation: &Simulation) -> u8 {
     page.map_or(0, |page| page.info().send_scale)
 }
 
-fn world<'a>(web: &'a Web, setting: &Setting, seed: u64) -> World<'a> {
+/// A world at time 0, with clients that begin in its first millisecond.
+pub fn world<'a>(web: &'a Web, setting: &Setting, seed: u64) -> World<'a> {
     let profile = &web.stack;
     let simulation = listening(profile, seed);
     let scale = scale(&simulation);
@@ -107,7 +108,12 @@ fn world<'a>(web: &'a Web, setting: &Setting, seed: u64) -> World<'a> {
     let load = Serving::new(web, Program::new(web, listener), clients);
     let rest = Rest::new(profile, (Servers::new(stack, base), end), load, seed);
     let seats = setting.seats.map(|seat| (seat.core, seat.thread, seat.clock));
-    World { machine: Machine::new(&seats, profile.polling), rest }
+    let mut world = World { machine: Machine::new(&seats, profile.polling), rest };
+    for client in 0..profile.streams {
+        let at = world.rest.about(PS_PER_MS);
+        world.at(at, Event::Client { client });
+    }
+    world
 }
 
 /// What connections inherit from their listener.
@@ -121,10 +127,6 @@ fn prepare(stack: &crate::stack::Stack, listener: SocketId, profile: &Profile) {
 /// Deterministic: the same arguments give the same outcome on any machine. The first seat is the program's.
 pub fn run_for(web: &Web, setting: &Setting, seed: u64, span: Span) -> Outcome {
     let mut world = world(web, setting, seed);
-    for client in 0..web.stack.streams {
-        let at = world.rest.about(PS_PER_MS);
-        world.at(at, Event::Client { client });
-    }
     let begin = advance(&mut world, span.begins_ps());
     let end = advance(&mut world, span.ends_ps());
     outcome(web, &begin, &end, span.measured_ms)

@@ -14,9 +14,6 @@ fn run(web: &Web, mhz: [u64; 4], seed: u64) -> Outcome {
 /// Everything until this time.
 fn ran<'a>(web: &'a Web, until_ms: u64) -> World<'a> {
     let mut world = world(web, &setting(FULL), 1);
-    for client in 0..web.stack.streams {
-        world.at(1, Event::Client { client });
-    }
     advance(&mut world, until_ms * PS_PER_MS);
     world
 }

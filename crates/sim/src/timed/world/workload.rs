@@ -49,6 +49,9 @@ pub trait Workload: Sized {
     /// A turn of the server in front of tcp is over, which has no engine.
     fn end_of_front(_world: &mut World<Self>, _taken: &Self::Taken) {}
 
+    /// Payload that has come to those for whom it is, as their host or their peer's tcp knows it.
+    fn delivered(&self, stack: &Stack) -> u64;
+
     fn happened(world: &mut World<Self>, event: Self::Event);
 
     /// A frame with so much payload has left the wire to the other end.

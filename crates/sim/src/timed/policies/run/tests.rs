@@ -1,8 +1,10 @@
 use super::*;
 use crate::hardware::clock::DUTY_STEPS;
+use crate::timed::bulk::Bulk;
 
 fn experiment(settle_ms: u64, measured_ms: u64) -> Experiment {
-    Experiment::new(&Calibration::e5520().unwrap(), None, 1, true, (settle_ms, measured_ms)).unwrap()
+    Experiment::new(&Calibration::e5520().unwrap(), None, 1, (Load::Bulk, true), (settle_ms, measured_ms))
+        .unwrap()
 }
 
 /// Two servers on one core; at an eighth of the clock they carry less than the wire.
@@ -13,7 +15,7 @@ const SPREAD_SLOW: Placement = Placement { duty: [1; PLACED.len()], ..Placement:
 /// A world under one placement, which another one replaces in mid-run.
 struct Changing<'a> {
     experiment: &'a Experiment,
-    world: World<'a>,
+    world: World<'a, Bulk>,
     meter: Meter,
     force: InForce,
 }
@@ -21,7 +23,9 @@ struct Changing<'a> {
 impl<'a> Changing<'a> {
     fn new(experiment: &'a Experiment, placement: Placement) -> Self {
         let plan = placement.plan();
-        let world = experiment.world(&plan);
+        let Job::Bulk(profile) = &experiment.job else { unreachable!("it is asked for") };
+        let world = bulk::world(profile, &experiment.setting(&plan), experiment.seed);
+        let world = experiment.with_cores(world, &plan);
         let force = InForce { plan, moves: 0, clock_changes: 0 };
         Self { experiment, world, meter: Meter::new(experiment.chip), force }
     }
@@ -32,7 +36,7 @@ impl<'a> Changing<'a> {
 
     fn pass(&mut self, ms: u64) {
         let until_ps = self.world.machine.now_ps + ms * PS_PER_MS;
-        advance(&mut self.world, until_ps);
+        self.world.advance(until_ps);
     }
 
     fn kbps(&mut self, ms: u64) -> u64 {
@@ -107,7 +111,7 @@ fn no_byte_is_lost_or_changed_while_servers_move_every_millisecond() {
     changing.world.rest.load.peer.compares = true;
     let mut random = Random::new(7);
     let before = delivered(&changing.world);
-    let read = |world: &World| world.rest.load.peer.read_bytes();
+    let read = |world: &World<Bulk>| world.rest.load.peer.read_bytes();
     for _ in 0..200 {
         changing.pass(1);
         let core_of = [(); 3].map(|()| 1 + random.below(4) as usize);
@@ -141,4 +145,15 @@ fn power_falls_with_the_clock_and_is_the_chips() {
     let (slow, fast) = (of(2).milliwatts, of(DUTY_STEPS).milliwatts);
     let chip = experiment.chip;
     assert!(chip.static_mw() < slow && slow < fast && fast < chip.highest.1, "{slow} {fast}");
+}
+
+#[test]
+fn a_web_server_goes_on_while_its_stack_changes_and_two_runs_are_equal() {
+    let load = (Load::Web { file_bytes: 1_000, clients: 8 }, true);
+    let calibration = Calibration::e5520().unwrap();
+    let experiment = Experiment::new(&calibration, None, 1, load, (100, 100)).unwrap();
+    let fixed = experiment.run(Way::Fixed(Placement::SPREAD)).unwrap();
+    let one = experiment.run(Way::Adaptive).unwrap();
+    assert!(one.moves > 0 && one.kbps * 4 > fixed.kbps, "{one:?} beside {fixed:?}");
+    assert_eq!(one, experiment.run(Way::Adaptive).unwrap());
 }

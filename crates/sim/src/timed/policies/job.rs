@@ -1,0 +1,103 @@
+//! What a stack under policies does: streams that send, or a web server, on both tiers.
+
+use eft_cores::sample::Traffic;
+
+use super::placement::Placement;
+use crate::batch::calibrated::{Ablation, profile};
+use crate::batch::run::{Outcome, Span, run_for};
+use crate::batch::{Profile, Setting};
+use crate::calibration::{Calibration, CalibrationError};
+use crate::timed::check::{Load, as_engines, web_as_engines};
+use crate::timed::web::clients::REQUEST_BYTES;
+use crate::web::Web;
+use crate::web::calibrated::{Stack, web};
+
+const SPAN: Span = Span { warm_up_ms: 10, measured_ms: 20 };
+/// Servers of a core have it for some 30 ms each.
+const SPAN_OF_QUANTA: Span = Span { warm_up_ms: 20, measured_ms: 90 };
+
+/// Headers of IP and TCP with timestamps, of a segment.
+const HEADERS: u64 = 52;
+/// What a connection has of segments without payload that the server sends: SYN, FIN, and the first request's acknowledgement.
+const EMPTY_OF_CONNECTION: u64 = 3;
+
+#[derive(Clone, Copy)]
+pub enum Job {
+    Bulk(Profile),
+    Web(Web),
+}
+
+impl Job {
+    /// `segments`: whether the card cuts large segments into packets; else tcp sends packets.
+    pub fn new(calibration: &Calibration, load: Load, segments: bool) -> Result<Self, CalibrationError> {
+        let mut job = match load {
+            Load::Bulk => Self::Bulk(as_engines(&profile(calibration, "eft", Ablation::default())?)),
+            Load::Web { file_bytes, clients } => {
+                let web = web(calibration, Stack::Eft, clients, file_bytes, Ablation::default())?;
+                Self::Web(web_as_engines(&web))
+            }
+        };
+        let profile = match &mut job {
+            Self::Bulk(profile) => profile,
+            Self::Web(web) => &mut web.stack,
+        };
+        if !segments {
+            profile.segment_bytes = profile.maximum_segment;
+        }
+        Ok(job)
+    }
+
+    /// The result of a placement in tier 2, and what a stack's counters say after a second of it.
+    pub fn in_batches(&self, placement: &Placement, full_khz: u64, seed: u64) -> (Outcome, Traffic) {
+        let setting: Setting = placement.setting(full_khz);
+        let span = if setting.shares_cores() { SPAN_OF_QUANTA } else { SPAN };
+        match self {
+            Self::Bulk(profile) => {
+                let outcome = run_for(profile, &setting, seed, span);
+                (outcome, bulk(profile, &outcome))
+            }
+            Self::Web(web) => {
+                let outcome = crate::web::run::run_for(web, &setting, seed, span);
+                let connections = outcome.connections * 1000 / span.measured_ms;
+                (outcome.stack, serving(web, &outcome.stack, outcome.answers_milli / 1000, connections))
+            }
+        }
+    }
+}
+
+fn bulk(profile: &Profile, outcome: &Outcome) -> Traffic {
+    let sent_bytes = outcome.kbps * 125;
+    let sent_segments = sent_bytes / profile.maximum_segment;
+    let received = sent_bytes / outcome.bytes_per_acknowledgement.max(1);
+    Traffic {
+        sent_bytes,
+        sent_segments,
+        received_segments: received,
+        received_empty_segments: received,
+        ip_sent_bytes: sent_bytes + sent_segments * HEADERS,
+        ip_received_bytes: received * HEADERS,
+        connections_open: profile.streams as u64,
+        ..Traffic::default()
+    }
+}
+
+fn serving(web: &Web, outcome: &Outcome, answers: u64, connections: u64) -> Traffic {
+    let sent_bytes = outcome.kbps * 125;
+    let empty = connections * EMPTY_OF_CONNECTION;
+    let sent_segments = answers * web.answer_bytes.div_ceil(web.stack.maximum_segment) + empty;
+    let received = (sent_bytes / outcome.bytes_per_acknowledgement.max(1)).max(answers);
+    Traffic {
+        sent_bytes,
+        sent_segments,
+        sent_empty_segments: empty,
+        received_bytes: answers * REQUEST_BYTES,
+        received_segments: received,
+        received_empty_segments: received - answers,
+        accepted_connections: connections,
+        closed_connections: connections,
+        ip_sent_bytes: sent_bytes + sent_segments * HEADERS,
+        ip_received_bytes: answers * REQUEST_BYTES + received * HEADERS,
+        connections_open: web.stack.streams as u64,
+        ..Traffic::default()
+    }
+}
