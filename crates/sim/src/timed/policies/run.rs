@@ -1,5 +1,6 @@
 //! One run of tier 1 under a policy, or under none.
 
+use std::cmp::Reverse;
 use std::fmt;
 
 use eft_base::random::Random;
@@ -17,6 +18,7 @@ use super::job::Job;
 use super::meter::Meter;
 use super::placement::{PLACED, Placement, duty};
 use super::profiles::swept;
+use super::search::in_parallel;
 use super::sensor::Sensor;
 use super::told;
 use crate::batch::Setting;
@@ -36,6 +38,9 @@ const KNOWN: [(&str, Load); 3] = [
     ("small", Load::Web { file_bytes: 10, clients: 8 }),
     ("large", Load::Web { file_bytes: 100_000, clients: 8 }),
 ];
+
+/// How long what may be the best runs before it is counted, and while it is: servers of a core have it for some 30 ms each.
+const BRIEF_MS: (u64, u64) = (50, 200);
 
 /// A sample and a decision, so often.
 const PERIOD_PS: u64 = 10 * PS_PER_MS;
@@ -132,9 +137,19 @@ impl Experiment {
         })
     }
 
-    /// The best fixed configurations, by tier 2.
-    pub fn best(&self, count: usize) -> Vec<Placement> {
-        super::search::best(&self.job, self.chip.highest.0, self.seed, count)
+    /// The best fixed configurations, the best one first: tier 2 tries all, and those that may be the best by it run for a short
+    /// time on tier 1.
+    pub fn best(&self, count: usize) -> Result<Vec<Placement>, SchedulerError> {
+        let may_be_best = super::search::may_be_best(&self.job, self.chip.highest.0, self.seed);
+        let rate = |placement: &Placement| {
+            let outcome = self.run_for(Way::Fixed(*placement), BRIEF_MS)?;
+            Ok((outcome.kbps, *placement))
+        };
+        let mut rated =
+            in_parallel(&may_be_best, rate).into_iter().collect::<Result<Vec<_>, SchedulerError>>()?;
+        // Stable: of equals tier 2's order decides.
+        rated.sort_by_key(|(kbps, _)| Reverse(*kbps));
+        Ok(rated.into_iter().take(count).map(|(_, placement)| placement).collect())
     }
 
     fn scheduler(&self, name: PolicyName) -> Result<Scheduler, SchedulerError> {
@@ -178,11 +193,17 @@ impl Experiment {
 
     /// Deterministic: the same arguments give the same outcome on any machine.
     pub fn run(&self, way: Way) -> Result<Outcome, SchedulerError> {
+        self.run_for(way, (self.settle_ms, self.measured_ms))
+    }
+
+    fn run_for(&self, way: Way, span: (u64, u64)) -> Result<Outcome, SchedulerError> {
         let (decider, plan) = self.decider(way)?;
         let setting = self.setting(&plan);
         match &self.job {
-            Job::Bulk(profile) => self.run_world(bulk::world(profile, &setting, self.seed), decider, plan),
-            Job::Web(web) => self.run_world(web::run::world(web, &setting, self.seed), decider, plan),
+            Job::Bulk(profile) => {
+                self.run_world(bulk::world(profile, &setting, self.seed), decider, plan, span)
+            }
+            Job::Web(web) => self.run_world(web::run::world(web, &setting, self.seed), decider, plan, span),
         }
     }
 
@@ -191,12 +212,13 @@ impl Experiment {
         world: World<W>,
         mut decider: Decider,
         plan: Plan,
+        (settle_ms, measured_ms): (u64, u64),
     ) -> Result<Outcome, SchedulerError> {
         let mut world = self.with_cores(world, &plan);
         let (mut meter, mut sensor) = (Meter::new(self.chip), Sensor::default());
         let mut force = InForce { plan, moves: 0, clock_changes: 0 };
-        let begins_ps = SLOW_START_PS + self.settle_ms * PS_PER_MS;
-        let ends_ps = begins_ps + self.measured_ms * PS_PER_MS;
+        let begins_ps = SLOW_START_PS + settle_ms * PS_PER_MS;
+        let ends_ps = begins_ps + measured_ms * PS_PER_MS;
         let mut begun = None;
         while world.machine.now_ps < ends_ps {
             let next_ps = (world.machine.now_ps / PERIOD_PS + 1) * PERIOD_PS;
@@ -224,8 +246,8 @@ impl Experiment {
             _ => Vec::new(),
         };
         Ok(Outcome {
-            kbps: (delivered(&world) - bytes) * 8 / self.measured_ms,
-            milliwatts: (meter.microjoules() - microjoules) / self.measured_ms,
+            kbps: (delivered(&world) - bytes) * 8 / measured_ms,
+            milliwatts: (meter.microjoules() - microjoules) / measured_ms,
             moves: force.moves,
             clock_changes: force.clock_changes,
             plan: force.plan,
