@@ -13,7 +13,6 @@ use std::net::IpAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Command, Stdio};
 
-const SOL_PACKET: i32 = 263;
 const PACKET_VNET_HDR: i32 = 15;
 const PACKET_IGNORE_OUTGOING: i32 = 23;
 const ETH_P_ALL: u16 = 0x0003;
@@ -44,8 +43,8 @@ pub fn open(interface: &str) -> Result<Opened> {
             }
             e => Error::System(format!("packet socket: {e}")),
         })?;
-    set_option(&fd, PACKET_VNET_HDR, "PACKET_VNET_HDR")?;
-    set_option(&fd, PACKET_IGNORE_OUTGOING, "PACKET_IGNORE_OUTGOING")?;
+    ring::set(&fd, PACKET_VNET_HDR, &1i32).doing("PACKET_VNET_HDR")?;
+    ring::set(&fd, PACKET_IGNORE_OUTGOING, &1i32).doing("PACKET_IGNORE_OUTGOING")?;
     // Frames that arrive while the NIC's process is replaced wait in this buffer.
     // In a user namespace it is as long as the machine lets it be.
     rustix::net::sockopt::set_socket_recv_buffer_size_force(&fd, RECEIVE_BUFFER)
@@ -77,24 +76,7 @@ fn receive_groups(fd: &OwnedFd, index: u32) -> Result<()> {
     let mut request: libc::packet_mreq = unsafe { std::mem::zeroed() };
     request.mr_ifindex = index as i32;
     request.mr_type = libc::PACKET_MR_ALLMULTI as u16;
-    // SAFETY: a packet_mreq of the right length.
-    let done = unsafe {
-        libc::setsockopt(
-            fd.as_raw_fd(),
-            SOL_PACKET,
-            libc::PACKET_ADD_MEMBERSHIP,
-            (&raw const request).cast(),
-            size_of::<libc::packet_mreq>() as u32,
-        )
-    };
-    if done < 0 { Err(std::io::Error::last_os_error()).doing("PACKET_ADD_MEMBERSHIP") } else { Ok(()) }
-}
-
-fn set_option(fd: &OwnedFd, option: i32, name: &str) -> Result<()> {
-    let one: i32 = 1;
-    // SAFETY: an int option.
-    let done = unsafe { libc::setsockopt(fd.as_raw_fd(), SOL_PACKET, option, (&raw const one).cast(), 4) };
-    if done < 0 { Err(std::io::Error::last_os_error()).doing(name) } else { Ok(()) }
+    ring::set(fd, libc::PACKET_ADD_MEMBERSHIP, &request).doing("PACKET_ADD_MEMBERSHIP")
 }
 
 /// The rule that keeps the kernel from answering; dropping this removes it.

@@ -91,7 +91,8 @@ pub fn attach(fd: &OwnedFd, mtu: u16) -> Result<RingShape> {
     Ok(shape)
 }
 
-fn set<T>(fd: &OwnedFd, option: i32, value: &T) -> std::io::Result<()> {
+/// Sets an option of a packet socket.
+pub(super) fn set<T>(fd: &OwnedFd, option: i32, value: &T) -> std::io::Result<()> {
     // SAFETY: the value is a live `T`, and has its length.
     let done = unsafe {
         let value = std::ptr::from_ref(value).cast();
