@@ -9,7 +9,10 @@ mod evidence;
 mod judge;
 mod late;
 mod loads;
+mod part;
 mod picture;
+mod plan;
+mod programs;
 mod pulse;
 mod report;
 pub mod server;
@@ -31,13 +34,17 @@ use super::stolen::Stolen;
 use blame::Watch;
 use judge::{Outcome, Trial};
 use loads::Loads;
-use pulse::Pulse;
+use plan::Plan;
+use pulse::{AFTER, Pulse};
 
 #[derive(clap::Args)]
 pub struct CampaignArguments {
-    /// Faults of each kind in each component (default: 100, with --quick 5)
+    /// Effective faults of each kind in each component (default: 100, with --quick 5)
     #[arg(long)]
     faults: Option<u64>,
+    /// Faults of each kind in each component at most, effective or not (default: three times --faults, with --quick as many)
+    #[arg(long, value_name = "FAULTS")]
+    most: Option<u64>,
     /// Few faults of each kind, in ten minutes
     #[arg(long)]
     quick: bool,
@@ -73,7 +80,7 @@ pub fn run(arguments: &CampaignArguments) -> Result<()> {
     if let Some(folder) = &arguments.report {
         std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     }
-    let stolen = Stolen::begin(None);
+    let (stolen, begin) = (Stolen::begin(None), Instant::now());
     interrupt::heed();
     let campaign = Campaign::start(arguments.report.as_deref())?;
     let all = campaign.components()?;
@@ -87,66 +94,43 @@ pub fn run(arguments: &CampaignArguments) -> Result<()> {
         bail!("there is no such component; there are: {}", names.join(", "));
     }
     let mut trials = Vec::new();
-    let plan = Plan { seed: arguments.seed, count, components, kinds };
-    let ended = plan.carry_out(campaign, &mut trials);
+    let most = arguments.most.unwrap_or(if arguments.quick { count } else { 3 * count });
+    let plan = Plan { seed: arguments.seed, count, most, components, kinds };
+    let ended = carry_out(&plan, campaign, &mut trials);
     // A report of what was tried is worth having, too.
     if ended.is_err() && trials.is_empty() {
         return ended;
     }
-    let reported = report::print(&trials, stolen.describe(), arguments.report.as_deref(), arguments.json);
+    let took = begin.elapsed();
+    let remarks: Vec<String> = plan.lacking(&trials).into_iter().chain([stolen.describe()]).collect();
+    let whole = arguments.quick && arguments.component.is_empty() && arguments.kind.is_empty();
+    let quick = whole.then_some(took);
+    let reported = report::print(&trials, quick, remarks, arguments.report.as_deref(), arguments.json);
     ended.and(reported)
 }
 
-/// What is to be broken, and how often.
-struct Plan {
-    seed: u64,
-    /// Of each kind in each component.
-    count: u64,
-    components: Vec<String>,
-    kinds: Vec<Kind>,
-}
-
-impl Plan {
-    /// Adds what came of each fault to `trials`.
-    fn carry_out(&self, mut campaign: Campaign, trials: &mut Vec<Trial>) -> Result<()> {
-        let kinds = |component| self.kinds.iter().map(move |kind| (component, *kind));
-        let pairs = self.components.iter().flat_map(kinds);
-        for (component, kind) in pairs.filter(|(component, kind)| is_possible(component, *kind)) {
-            for turn in 0..self.count {
-                if kind.counts() && turn > 0 && turn % u64::from(FREE) == 0 {
-                    // A stack that has seen no failure: otherwise each restart would wait twice as long as the last one.
-                    campaign = campaign.anew()?;
-                }
-                let seed = self.seed.wrapping_mul(1_000_003).wrapping_add(trials.len() as u64 * 101 + turn);
-                let trial = campaign.attempt(component, kind, seed)?;
-                if trial.outcome != Outcome::Transparent || trial.others_died > 0 {
-                    eprintln!("campaign: {trial}");
-                }
-                if trial.is_hopeless {
-                    campaign = campaign.anew()?;
-                }
-                trials.push(trial);
+/// Adds what came of each fault to `trials`.
+fn carry_out(plan: &Plan, mut campaign: Campaign, trials: &mut Vec<Trial>) -> Result<()> {
+    for (component, kind) in plan.pairs() {
+        let first = trials.len();
+        while plan.goes_on(&trials[first..]) {
+            let turn = (trials.len() - first) as u64;
+            if kind.counts() && turn > 0 && turn.is_multiple_of(u64::from(FREE)) {
+                // A stack that has seen no failure: otherwise each restart would wait twice as long as the last one.
+                campaign = campaign.anew()?;
             }
+            let seed = plan.seed.wrapping_mul(1_000_003).wrapping_add(trials.len() as u64 * 101 + turn);
+            let trial = campaign.attempt(component, kind, seed)?;
+            if trial.outcome != Outcome::Transparent || trial.others_died > 0 {
+                eprintln!("campaign: {trial}");
+            }
+            if trial.is_hopeless {
+                campaign = campaign.anew()?;
+            }
+            trials.push(trial);
         }
-        Ok(())
     }
-}
-
-/// What a component does not have cannot be broken.
-fn is_possible(component: &str, kind: Kind) -> bool {
-    if component == SUPERVISOR {
-        return kind.strikes_supervisor();
-    }
-    let is = |names: &[&str]| names.iter().any(|name| component.starts_with(name));
-    match kind {
-        Kind::FlipArena => is(&["tcp", "udp", "filter"]),
-        Kind::FlipPayload => !is(&["filter", "cores"]),
-        Kind::FlipChannel => true,
-        Kind::Enomem => is(&["tcp", "udp", "sockets", "nic"]),
-        Kind::Message(_) if is(&["cores"]) => false,
-        Kind::Message(fault) if fault.is_about_receipts() => is(&["tcp", "udp", "ip", "nic"]),
-        _ => true,
-    }
+    Ok(())
 }
 
 /// A component as `eft ps` shows it.
@@ -333,12 +317,18 @@ impl Campaign {
             }
         }
         trial.died = self.is_reborn(component, generation, if kind.is_deadly() { REBIRTH } else { WATCH })?;
-        trial.pause = self.pulse.pause(begin, Duration::from_millis(900));
-        if !trial.died && kind.fault().is_none() && kind != Kind::Enomem && trial.struck {
-            // A latent fault must not affect the next trial.
+        let is_latent = !trial.died && kind.fault().is_none() && kind != Kind::Enomem && trial.struck;
+        if is_latent {
+            trial.pause = self.pulse.pause(begin);
+            // It must not affect the next trial.
             self.kill(component)?;
         }
         self.help_if_stuck(&mut trial)?;
+        if !is_latent {
+            // Connections may stand still for longer than the component is gone: a time-out of TCP is 200 ms.
+            self.watch_until(begin + AFTER)?;
+            trial.pause = self.pulse.pause(begin);
+        }
         let after = self.components()?;
         let reborn = |c: &&Component| {
             let then = before.iter().find(|b| b.name == c.name).map_or(0, |b| b.generation);
@@ -363,6 +353,14 @@ impl Campaign {
         trial.window = self.pulse.window(begin);
         trial.judge();
         Ok(trial)
+    }
+
+    /// Waits until this time of the pulse.
+    fn watch_until(&self, time: Duration) -> Result<()> {
+        while self.pulse.now() < time {
+            nap()?;
+        }
+        Ok(())
     }
 
     /// If the load does not continue by itself: replaces the component, then every other one, as an operator would.

@@ -1,4 +1,4 @@
-//! The throughput of bulk data over time, and its pauses.
+//! The throughput of bulk data over time, and the pauses of each connection.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::loads::Loads;
+use super::loads::{BULK, Loads};
 
 /// Time between two samples.
 pub const TICK: Duration = Duration::from_millis(2);
@@ -16,11 +16,13 @@ pub const AFTER: Duration = Duration::from_millis(500);
 /// How much of the past is kept.
 const KEPT: usize = 20_000;
 
+/// When, since the begin, and the bytes of each bulk connection until then.
+type Sample = (Duration, [u64; BULK]);
+
 /// Samples the bulk connections all the time, from a thread of its own.
 pub struct Pulse {
     begin: Instant,
-    /// When, since the begin, and bytes until then.
-    samples: Arc<Mutex<Vec<(Duration, u64)>>>,
+    samples: Arc<Mutex<Vec<Sample>>>,
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -61,21 +63,26 @@ impl Pulse {
         self.begin + time
     }
 
-    fn between(&self, from: Duration, to: Duration) -> Vec<(Duration, u64)> {
+    fn between(&self, from: Duration, to: Duration) -> Vec<Sample> {
         let samples = self.samples.lock().map(|samples| samples.clone()).unwrap_or_default();
         samples.into_iter().filter(|(at, _)| (from..to).contains(at)).collect()
     }
 
-    /// The longest time without a byte that began within `limit` of `from`, in milliseconds.
-    pub fn pause(&self, from: Duration, limit: Duration) -> f64 {
-        longest_pause(&self.between(from, from + limit))
+    /// The longest time without a byte of one of the connections that began after `from` and within [`AFTER`], in milliseconds. It
+    /// counts until bytes come again, or until now.
+    pub fn pause(&self, from: Duration) -> f64 {
+        let samples = self.between(from, Duration::MAX);
+        let of_one =
+            |n: usize| longest_pause(samples.iter().map(|(at, bytes)| (*at, bytes[n])), from + AFTER);
+        (0..BULK).map(of_one).max().unwrap_or_default().as_secs_f64() * 1e3
     }
 
     /// Milliseconds since `at`, and Gb/s.
     pub fn window(&self, at: Duration) -> Vec<(f64, f64)> {
         let samples = self.between(at.saturating_sub(BEFORE), at + AFTER);
-        let rate = |w: &[(Duration, u64)]| {
-            let (seconds, bytes) = ((w[1].0 - w[0].0).as_secs_f64(), w[1].1 - w[0].1);
+        let rate = |w: &[Sample]| {
+            let bytes = w[1].1.iter().sum::<u64>() - w[0].1.iter().sum::<u64>();
+            let seconds = (w[1].0 - w[0].0).as_secs_f64();
             ((w[1].0.as_secs_f64() - at.as_secs_f64()) * 1e3, bytes as f64 * 8.0 / 1e9 / seconds.max(1e-6))
         };
         samples.windows(2).map(rate).collect()
@@ -90,22 +97,23 @@ impl Drop for Pulse {
     }
 }
 
-fn longest_pause(samples: &[(Duration, u64)]) -> f64 {
+/// Of one connection: the longest time between two samples of the same bytes that began before `limit`.
+fn longest_pause(samples: impl Iterator<Item = (Duration, u64)>, limit: Duration) -> Duration {
     let mut longest = Duration::ZERO;
-    let mut since = samples.first().copied();
-    for &(at, bytes) in samples {
+    let mut since: Option<(Duration, u64)> = None;
+    for (at, bytes) in samples {
         match since {
-            Some((_, then)) if bytes != then => {
-                longest = longest.max(at - since.map_or(at, |(from, _)| from));
-                since = Some((at, bytes));
+            Some((from, then)) if from < limit => {
+                longest = longest.max(at - from);
+                if bytes != then {
+                    since = Some((at, bytes));
+                }
             }
-            _ => {}
+            Some(_) => break,
+            None => since = Some((at, bytes)),
         }
     }
-    if let (Some((from, _)), Some((to, _))) = (since, samples.last()) {
-        longest = longest.max(*to - from);
-    }
-    longest.as_secs_f64() * 1e3
+    longest
 }
 
 #[cfg(test)]

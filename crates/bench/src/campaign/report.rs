@@ -1,6 +1,7 @@
 //! The campaign's tables, aims and files.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use eft_linux::inject::KINDS;
@@ -12,8 +13,17 @@ use super::picture;
 use crate::figure::{Aim, Figure};
 use eft_text::print_table;
 
-/// `remark` stands below the tables.
-pub fn print(trials: &[Trial], remark: String, folder: Option<&Path>, as_json: bool) -> Result<()> {
+/// The quick campaign takes less than this, as an aim.
+const QUICK: f64 = 10.0;
+
+/// `quick`: how long the whole quick campaign took. `remarks` stand below the tables.
+pub fn print(
+    trials: &[Trial],
+    quick: Option<Duration>,
+    remarks: Vec<String>,
+    folder: Option<&Path>,
+    as_json: bool,
+) -> Result<()> {
     if let Some(folder) = folder {
         write(trials, folder)?;
     }
@@ -25,8 +35,9 @@ pub fn print(trials: &[Trial], remark: String, folder: Option<&Path>, as_json: b
         trials.iter().filter(|t| t.hits_payload()).map(|t| t.damaged).sum::<u64>(),
     );
     let mut notes = vec![totals];
+    notes.extend(pauses(trials));
     notes.extend(blames(trials));
-    notes.push(remark);
+    notes.extend(remarks);
     if !as_json {
         let heading = [
             "COMPONENT",
@@ -45,7 +56,12 @@ pub fn print(trials: &[Trial], remark: String, folder: Option<&Path>, as_json: b
         let table = |row: &Vec<String>| -> Value { json!(row) };
         notes.push(json!({ "rows": rows.iter().map(table).collect::<Vec<_>>() }).to_string());
     }
-    crate::report::print("campaign", &figures(trials), &notes, as_json)
+    let mut figures = figures(trials);
+    figures.extend(quick.map(|took| {
+        let minutes = took.as_secs_f64() / 60.0;
+        Figure::new("the quick campaign", "min", vec![minutes]).aim(Aim::AtMost(QUICK))
+    }));
+    crate::report::print("campaign", &figures, &notes, as_json)
 }
 
 fn rows(trials: &[Trial]) -> Vec<Vec<String>> {
@@ -82,6 +98,27 @@ fn living(trials: &[&Trial], spared: u64) -> Vec<f64> {
     let open: u64 = trials.iter().map(|t| t.established).sum();
     let lost: u64 = trials.iter().map(|t| t.lost_total().saturating_sub(spared)).sum();
     if open == 0 { Vec::new() } else { vec![100.0 * (1.0 - lost as f64 / open as f64).max(0.0)] }
+}
+
+/// Crashes after which bulk data may pause for less than the aim; a hang is found only after a while.
+fn is_crash(trial: &&Trial) -> bool {
+    trial.struck && trial.kind.is_deadly() && trial.kind.name() != "loop"
+}
+
+/// How long bulk data paused at crashes of each component: the median, and the longest.
+fn pauses(trials: &[Trial]) -> Option<String> {
+    let crashes: Vec<&Trial> = trials.iter().filter(is_crash).collect();
+    let mut components: Vec<&str> = crashes.iter().map(|t| t.role()).collect();
+    components.dedup();
+    let of = |component: &&str| {
+        let mut all: Vec<f64> = crashes.iter().filter(|t| t.role() == *component).map(|t| t.pause).collect();
+        all.sort_by(f64::total_cmp);
+        let longest = all.last().copied().unwrap_or_default();
+        format!("{component} {:.1} and {longest:.1}", all[all.len() / 2])
+    };
+    let all: Vec<String> = components.iter().map(of).collect();
+    (!all.is_empty())
+        .then(|| format!("pauses of bulk data at a crash, median and longest, ms: {}", all.join(", ")))
 }
 
 /// What became of failures, if there are any.
@@ -148,7 +185,7 @@ fn figures(trials: &[Trial]) -> Vec<Figure> {
         1,
         99.0,
     );
-    let deadly = || struck().filter(|t| t.kind.is_deadly() && t.kind.name() != "loop");
+    let deadly = || trials.iter().filter(is_crash);
     if deadly().count() > 0 {
         let pauses = deadly().map(|t| t.pause).collect();
         figures.push(Figure::new("pause of bulk data at a crash", "ms", pauses).aim(Aim::AtMost(20.0)));

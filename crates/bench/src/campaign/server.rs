@@ -14,21 +14,27 @@ use crate::progress::Progress;
 pub const PORT: u16 = 7400;
 /// What a connection's first byte asks for.
 pub const SEND: u8 = b'd';
-pub const TAKE: u8 = b'u';
+/// Each of these is counted in a file of its own.
+pub const TAKE: [u8; 2] = *b"uv";
 pub const RETURN: u8 = b'e';
 /// Between two chunks, so that bulk data leave the others something of a machine of few cores.
 pub const PAUSE: Duration = Duration::from_micros(200);
 
-/// Bytes that were taken, and those among them that were others than were sent.
+/// The file that counts what was taken by the `n`th of [`TAKE`].
+pub fn taken(n: usize) -> String {
+    format!("taken-{n}")
+}
+
+/// Bytes that were taken, and those of all that were others than were sent.
 struct Taken {
-    bytes: Progress,
+    bytes: [Progress; TAKE.len()],
     damaged: Progress,
 }
 
-/// Serves until it is killed. The counts lie in two files of `folder`.
+/// Serves until it is killed. The counts lie in files of `folder`.
 pub fn run(address: &str, folder: &Path) -> Result<()> {
     let taken = Arc::new(Taken {
-        bytes: Progress::open(&folder.join("taken"))?,
+        bytes: [Progress::open(&folder.join(taken(0)))?, Progress::open(&folder.join(taken(1)))?],
         damaged: Progress::open(&folder.join("damaged"))?,
     });
     serve(address, &taken).context("campaign")
@@ -62,21 +68,21 @@ fn one(mut stream: TcpStream, taken: &Taken) -> std::io::Result<()> {
     let mut buffer = [0; CHUNK];
     let mut place = 0;
     loop {
-        match what[0] {
-            SEND => {
+        match (what[0], TAKE.iter().position(|take| *take == what[0])) {
+            (SEND, _) => {
                 content::fill(&mut buffer, place);
                 stream.write_all(&buffer)?;
                 place += CHUNK as u64;
                 std::thread::sleep(PAUSE);
             }
-            TAKE => {
+            (_, Some(n_taken)) => {
                 let n = stream.read(&mut buffer)?;
                 if n == 0 {
                     return Ok(());
                 }
                 let (damaged, came) = content::follow(&buffer[..n], place);
                 taken.damaged.add(damaged);
-                taken.bytes.add(n as u64);
+                taken.bytes[n_taken].add(n as u64);
                 place += came;
             }
             _ => {
