@@ -1,15 +1,15 @@
 //! Servers that are replaced on purpose, and the death of all but the keeper, as one connection of many sees them.
 
 use super::super::figure::{Aim, Figure};
-use super::{PATIENCE, Populated, REST};
-use anyhow::{Context, Result};
+use super::super::stack::{Serving, peer_on};
+use super::{COMPONENTS, PATIENCE, Populated, REST};
+use anyhow::{Context, Result, ensure};
 use eft_linux::operator;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
-use std::os::fd::OwnedFd;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -22,27 +22,74 @@ const REPLACEMENTS: usize = 3;
 /// Between an answer and the next request.
 const BETWEEN: Duration = Duration::from_micros(200);
 
+/// All components, in turn.
+const ALL: &str = "all";
+/// The bytes of a large request, of which the second connection has one on its way all the time, and where they are sent back.
+const LARGE: usize = 64 << 10;
+const LARGE_PORT: u16 = 6907;
+
 /// The figures of a stack, whose connections must all be there afterwards.
 pub fn figures(crowd: &mut Populated, components: &[&str], rounds: usize) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
-    for name in components {
-        let waits = (0..rounds.min(REPLACEMENTS)).map(|_| crowd.update(name)).collect::<Result<_>>()?;
-        let what = format!("{name}, replaced by `eft update`: the longest wait for an answer");
-        figures.push(Figure::new(what, "ms", waits).aim(Aim::AtMost(REPLACED)));
+    let mut bulk = Bulk::start(crowd)?;
+    // What is asked for by its name alone is not all of them.
+    let rest = if components.len() == COMPONENTS.len() { &["cores", ALL][..] } else { &[] };
+    for name in components.iter().chain(rest) {
+        let one = |_| crowd.update(name, &mut bulk.stream);
+        let waits: Vec<[f64; 2]> = (0..rounds.min(REPLACEMENTS)).map(one).collect::<Result<_>>()?;
+        for (n, what) in
+            ["the longest wait for an answer", "the longest for 64 KiB to and fro"].into_iter().enumerate()
+        {
+            let waits = waits.iter().map(|waits| waits[n]).collect();
+            let what = format!("{name}, replaced by `eft update`: {what}");
+            figures.push(Figure::new(what, "ms", waits).aim(Aim::AtMost(REPLACED)));
+        }
     }
+    drop(bulk);
     let waits = (0..rounds).map(|_| crowd.kill_all_but_the_keeper()).collect::<Result<_>>()?;
     let what = "all but the keeper killed, and `eft up`: the wait for an answer";
     figures.push(Figure::new(what, "ms", waits).aim(Aim::AtMost(KILLED)));
     Ok(figures)
 }
 
+/// A connection with large requests, and the program that answers them.
+struct Bulk {
+    stream: TcpStream,
+    _server: Serving,
+}
+
+impl Bulk {
+    fn start(crowd: &Populated) -> Result<Bulk> {
+        let place = format!("{}:{LARGE_PORT}", crowd.recipe.far);
+        let server = ["echo", &place, "--bytes", &LARGE.to_string()];
+        let server = Serving::start(peer_on(&crowd.stack.name, &server)?)?;
+        let stream = TcpStream::connect(&place).context("a connection for large requests")?;
+        patient(&stream)?;
+        Ok(Bulk { stream, _server: server })
+    }
+}
+
 impl Populated {
-    /// Replaces a component by a process of the same program. Milliseconds of the longest wait for an answer meanwhile.
-    fn update(&mut self, name: &str) -> Result<f64> {
-        let request = json!({ "op": "update", "component": self.component(name)?["component"] });
-        let program = OwnedFd::from(File::open("/proc/self/exe").context("this program")?);
-        let (stack, stream) = (self.stack.name.clone(), self.one()?);
-        longest_wait(stream, || Ok(operator::ask_with(&stack, &request, &[&program]).map(drop)?))
+    /// Replaces a component, or all, by processes of the same program. Milliseconds of the longest wait for an answer meanwhile,
+    /// and of that for a large one.
+    fn update(&mut self, name: &str, bulk: &mut TcpStream) -> Result<[f64; 2]> {
+        let mut command = Command::new(super::super::stack::exe()?);
+        command.args(["update", "--name", &self.stack.name]);
+        match name {
+            ALL => command.arg("--all"),
+            _ => command
+                .arg(self.component(name)?["component"].as_str().context("a component without a name")?),
+        };
+        let stream = self.one()?;
+        longest_waits([(stream, 1), (bulk, LARGE)], || {
+            let output = command.output().context("eft update")?;
+            ensure!(
+                output.status.success(),
+                "eft update {name}: {}",
+                String::from_utf8_lossy(&output.stderr).trim()
+            );
+            Ok(())
+        })
     }
 
     /// Kills every server and the supervisor, and starts the stack again. Milliseconds until a request is answered that is
@@ -68,32 +115,48 @@ impl Populated {
     }
 
     fn one(&mut self) -> Result<&mut TcpStream> {
-        self.one.set_nodelay(true)?;
-        self.one.set_read_timeout(Some(PATIENCE))?;
+        patient(&self.one)?;
         Ok(&mut self.one)
     }
 }
 
-/// Asks all the time until `meanwhile` is done. Milliseconds of the longest wait for an answer.
-fn longest_wait(stream: &mut TcpStream, meanwhile: impl FnOnce() -> Result<()>) -> Result<f64> {
-    let is_done = AtomicBool::new(false);
-    let (longest, done) = std::thread::scope(|scope| {
-        let asking = scope.spawn(|| -> io::Result<Duration> {
-            let mut longest = Duration::ZERO;
-            while !is_done.load(Ordering::Acquire) {
-                let begin = Instant::now();
-                stream.write_all(b"?")?;
-                stream.read_exact(&mut [0])?;
-                longest = longest.max(begin.elapsed());
-                std::thread::sleep(BETWEEN);
-            }
-            Ok(longest)
-        });
+fn patient(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(PATIENCE))
+}
+
+/// Asks on connections all the time, with requests of so many bytes each, until `meanwhile` is done. Milliseconds of the longest waits for
+/// an answer.
+fn longest_waits(
+    connections: [(&mut TcpStream, usize); 2],
+    meanwhile: impl FnOnce() -> Result<()>,
+) -> Result<[f64; 2]> {
+    let is_done = &AtomicBool::new(false);
+    let (waits, done) = std::thread::scope(|scope| {
+        let asking =
+            connections.map(|(stream, bytes)| scope.spawn(move || longest_wait(stream, bytes, is_done)));
         let done = meanwhile();
         is_done.store(true, Ordering::Release);
-        (asking.join(), done)
+        (asking.map(|thread| thread.join()), done)
     });
     done?;
-    let longest = longest.map_err(|_| anyhow::anyhow!("who asked panicked"))?;
-    Ok(longest.context("a connection was lost")?.as_secs_f64() * 1e3)
+    let mut longest = [0.0; 2];
+    for (longest, wait) in longest.iter_mut().zip(waits) {
+        let wait = wait.map_err(|_| anyhow::anyhow!("who asked panicked"))?;
+        *longest = wait.context("a connection was lost")?.as_secs_f64() * 1e3;
+    }
+    Ok(longest)
+}
+
+fn longest_wait(stream: &mut TcpStream, bytes: usize, is_done: &AtomicBool) -> io::Result<Duration> {
+    let (request, mut answer) = (vec![b'?'; bytes], vec![0; bytes]);
+    let mut longest = Duration::ZERO;
+    while !is_done.load(Ordering::Acquire) {
+        let begin = Instant::now();
+        stream.write_all(&request)?;
+        stream.read_exact(&mut answer)?;
+        longest = longest.max(begin.elapsed());
+        std::thread::sleep(BETWEEN);
+    }
+    Ok(longest)
 }
