@@ -8,7 +8,7 @@ from pathlib import Path
 
 import harness
 from handover import CLIENT
-from harness import Scene, check, end, in_url, sh, sha256_of, wait_until
+from harness import Scene, Stack, check, end, in_url, sh, sha256_of, wait_until
 from loads import Load
 from programs import PORT
 from watchdog import ECHO
@@ -17,9 +17,9 @@ from watchdog import ECHO
 class AskingLoad(Load):
     """A load, and two connections that send requests all the time in either direction."""
 
-    def __init__(self, scene, kind=None):
+    def __init__(self, scene, kind=None, stack=None):
         self.asking = []
-        super().__init__(scene, kind=kind, size=96 << 20)
+        super().__init__(scene, kind=kind, size=96 << 20, stack=stack)
         stack = self.stack
         scene.start(*stack.beside("python3", "-c", ECHO.format(address=stack.host)), log="far-echo.log")
         self.asking = [scene.start(*stack.on("python3", "-c", CLIENT.format(address=stack.host)), log="client.log"),
@@ -221,7 +221,67 @@ def a_stack_is_handed_over_to_a_later_version():
         load.finish()
 
 
+def previous_release():
+    """The eft of the release before this one, or None where its source is not at hand."""
+    said = sh(harness.ROOT / "scripts/previous-release", timeout=1800, ok=False)
+    if said.returncode == 3:
+        print(f"        left out: {said.stderr.strip()}", flush=True)
+        return None
+    check(said.returncode == 0, said.stderr)
+    return Path(said.stdout.strip())
+
+
+def protocol_of(source):
+    """The version of what servers and the supervisor say to each other."""
+    return re.search(r"pub const PROTOCOL: u32 = (\d+);", (source / "crates/linux/src/protocol.rs").read_text())[1]
+
+
+class OfRelease(Stack):
+    """Programs on it have the library of the same release."""
+
+    def on(self, *command):
+        return [str(self.program), "run", "--name", self.name, "--", *map(str, command)]
+
+
+def a_stack_of_the_release_before_is_updated_and_handed_over():
+    """Each of its servers by itself, if both releases say the same to each other, and then all of it."""
+    program = previous_release()
+    if not program:
+        return
+    with Scene("update-previous") as scene:
+        stack = OfRelease(scene, extra=("--keep", "20"), program=str(program))
+        load = AskingLoad(scene, stack=stack)
+        speaks_the_same = protocol_of(program.parents[2]) == protocol_of(harness.ROOT)
+        components = stack.components()
+        for component in components:
+            said = stack.eft("update", component, "--binary", harness.EFT, ok=False)
+            if speaks_the_same:
+                check(said.returncode == 0, f"{component}: {said.stderr}")
+                check(program_of(stack.components()[component]) == os.path.realpath(harness.EFT), f"{component} is the old one")
+            else:
+                check(said.returncode == 1 and "speaks protocol" in said.stderr and said.stderr.count("\n") == 1, said.stderr)
+                check(program_of(stack.components()[component]) == str(program), f"{component} is not the old one")
+            load.lives()
+        before = stack.process
+        stack.up("--keep", "20", "--take-over", log="-now", program=harness.EFT)
+        check(before.wait(10) == 0, "the end of a handover is no failure")
+        load.lives()
+        now = stack.components()
+        check(now.keys() == components.keys(), f"{now.keys()} after {components.keys()}")
+        check(all(program_of(c) == os.path.realpath(harness.EFT) for c in now.values()), "everybody runs this release")
+        for component in now:
+            stack.kill(component)
+            load.lives()
+        # Programs with the library of the release before: running ones get new sockets, and others can start.
+        _, want = scene.file("www/small", 1 << 20)
+        url = f"http://{in_url(stack.address)}:{PORT}/small"
+        check(sha256_of(stack.beside("curl", "-sf", url)) == want, "a server of the release before accepts")
+        check(sha256_of(stack.on("curl", "-sf", url)) == want, "a program of the release before starts and connects")
+        load.finish()
+
+
 CASES = [
+    a_stack_of_the_release_before_is_updated_and_handed_over,
     each_component_is_updated, each_component_is_updated_over_veth, programs_that_do_not_work_change_nothing,
     state_of_another_layout_is_converted_and_taken_back, a_stack_is_handed_over_to_a_later_version,
 ]

@@ -78,8 +78,13 @@ fn recording(stack: &str, component: &str, generation: u64) -> Option<PathBuf> {
 
 /// How often a component has blamed an input.
 fn blamed(stack: &str, component: &str) -> Result<u64> {
-    let all = counters(stack, names).context("the blamed inputs")?;
-    Ok(all.get(component).and_then(|c| c.get(BLAMED)).and_then(Value::as_u64).unwrap_or(0))
+    counted(stack, component, BLAMED).context("the blamed inputs")
+}
+
+/// What a component has counted so far, its dead predecessors with it.
+pub fn counted(stack: &str, component: &str, name: &str) -> Result<u64> {
+    let all = counters(stack, names)?;
+    Ok(all.get(component).and_then(|c| c.get(name)).and_then(Value::as_u64).unwrap_or(0))
 }
 
 /// The counters of a server that names the inputs that run.

@@ -51,6 +51,8 @@ pub struct Trial {
     pub is_hopeless: bool,
     /// Of bulk data, in milliseconds.
     pub pause: f64,
+    /// Segments that reached tcp with a hole before them: a frame that the device had delivered was lost or overtaken.
+    pub holes: u64,
     /// Answers to requests, and late ones.
     pub answers: (u64, u64),
     pub window: Vec<(f64, f64)>,
@@ -77,6 +79,7 @@ impl Trial {
             helped: 0,
             is_hopeless: false,
             pause: 0.0,
+            holes: 0,
             answers: (0, 0),
             window: Vec::new(),
             blame: None,
@@ -131,7 +134,7 @@ impl Trial {
             "component": self.component, "kind": self.kind.name(), "seed": self.seed, "what": self.what,
             "struck": self.struck, "died": self.died, "others_died": self.others_died, "lost": self.lost_parts,
             "damaged_bytes": self.damaged, "stuck": self.stuck, "replaced_by_hand": self.helped, "hopeless": self.is_hopeless,
-            "pause_ms": self.pause, "answers": self.answers.0, "late_answers": self.answers.1,
+            "pause_ms": self.pause, "holes": self.holes, "answers": self.answers.0, "late_answers": self.answers.1,
             "failure": self.blame.map(Blame::to_json), "outcome": self.outcome.name(),
         })
     }

@@ -31,7 +31,7 @@ use serde_json::{Value, json};
 use super::interrupt;
 use super::service::Service;
 use super::stolen::Stolen;
-use blame::Watch;
+use blame::{Watch, counted};
 use judge::{Outcome, Trial};
 use loads::Loads;
 use plan::Plan;
@@ -301,6 +301,7 @@ impl Campaign {
         let (lost, damaged, answers) =
             (self.loads.lost(), self.loads.damaged(), self.loads.answers(Instant::now()).0);
         let mut trial = Trial::new(component, kind, seed, self.loads.established());
+        let holes = self.holes();
         let mut watch = Watch::begin(&self.service.name, component, kind)?;
         let mut begin = self.pulse.now();
         match self.inject(component, kind, seed) {
@@ -328,6 +329,7 @@ impl Campaign {
             // Connections may stand still for longer than the component is gone: a time-out of TCP is 200 ms.
             self.watch_until(begin + AFTER)?;
             trial.pause = self.pulse.pause(begin);
+            trial.holes = holes.zip(self.holes()).map_or(0, |(then, now)| now.saturating_sub(then));
         }
         let after = self.components()?;
         let reborn = |c: &&Component| {
@@ -353,6 +355,11 @@ impl Campaign {
         trial.window = self.pulse.window(begin);
         trial.judge();
         Ok(trial)
+    }
+
+    /// Segments that came to tcp out of order so far, if the supervisor says that now.
+    fn holes(&self) -> Option<u64> {
+        counted(&self.service.name, "tcp", "out_of_order_segments").ok()
     }
 
     /// Waits until this time of the pulse.

@@ -188,6 +188,15 @@ fn figures(trials: &[Trial]) -> Vec<Figure> {
     let deadly = || trials.iter().filter(is_crash);
     if deadly().count() > 0 {
         let pauses = deadly().map(|t| t.pause).collect();
+        let holes = deadly().map(|t| t.holes as f64).sum();
+        figures.push(
+            Figure::new(
+                "segments that came to tcp with a hole before them at crashes",
+                "segments",
+                vec![holes],
+            )
+            .aim(Aim::AtMost(0.0)),
+        );
         figures.push(Figure::new("pause of bulk data at a crash", "ms", pauses).aim(Aim::AtMost(20.0)));
         let (all, late) = deadly().fold((0, 0), |sum, t| (sum.0 + t.answers.0, sum.1 + t.answers.1));
         let share = 100.0 * (1.0 - late as f64 / (all as f64).max(1.0));
