@@ -35,6 +35,7 @@ import injections
 import inputs
 import instances
 import ipv6
+import isolation
 import libuv
 import marks
 import options
@@ -98,7 +99,7 @@ def cases_over_ipv6(cases, wanted):
 
 
 # Modules whose cases mostly wait: for leases, for time limits, for successors, for programs' own tests.
-WAITING = [addresses, adoption, authentication, autoconf, discovery, handover, hangups, libuv, options, paths, proxied, redis_tests, returns, rootless, sandboxes, scripts, signatures, stopped, suites]
+WAITING = [addresses, adoption, authentication, autoconf, discovery, handover, hangups, isolation, libuv, options, paths, proxied, redis_tests, returns, rootless, sandboxes, scripts, signatures, stopped, suites]
 
 
 INSIDE = {"EFT_LIVE_INSIDE": "yes"}
@@ -136,7 +137,7 @@ def main(arguments):
     if os.environ.get("EFT_LIVE_INSIDE") != "yes":
         command = in_own_network(*arguments)
         os.execvpe(command[0], command, os.environ | INSIDE)
-    cases = addresses.CASES + arrivals.CASES + adoption.CASES + far_ends.CASES + autoconf.CASES + inputs.CASES + options.CASES + recordings.CASES + budget.CASES + clocks.CASES + coalescing.CASES + crashes.CASES + crowds.CASES + handover.CASES + datagrams.CASES + discovery.CASES + instances.CASES + ipv6.CASES + marks.CASES + early.CASES + scripts.CASES + bbr.CASES + sharing.CASES + secure.CASES + segments.CASES + signatures.CASES + authentication.CASES
+    cases = addresses.CASES + arrivals.CASES + adoption.CASES + far_ends.CASES + autoconf.CASES + inputs.CASES + options.CASES + recordings.CASES + budget.CASES + clocks.CASES + coalescing.CASES + crashes.CASES + crowds.CASES + handover.CASES + datagrams.CASES + discovery.CASES + instances.CASES + ipv6.CASES + isolation.CASES + marks.CASES + early.CASES + scripts.CASES + bbr.CASES + sharing.CASES + secure.CASES + segments.CASES + signatures.CASES + authentication.CASES
     cases += servers.CASES + suites.CASES + libuv.CASES + redis_tests.CASES
     cases += hangups.CASES + groups.CASES + guests.CASES + injections.CASES
     cases += programs.CASES + past.CASES + paths.CASES + proxied.CASES + queues.CASES + regroups.CASES + returns.CASES + rootless.CASES + round_trips.CASES + sandboxes.CASES + standbys.CASES + stopped.CASES + updates.CASES + visits.CASES + watchdog.CASES

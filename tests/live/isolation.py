@@ -1,0 +1,172 @@
+"""What each server has given up, and what one that is taken over can still reach."""
+
+import ctypes
+import errno
+import json
+import mmap
+import os
+import pathlib
+import socket
+import struct
+
+import inside
+from harness import Scene, Stack, check, everywhere, sh
+from sandboxes import BLOCKING
+
+
+def servers_have_given_up_what_they_do_not_need():
+    with Scene("security") as scene:
+        stack = Stack(scene)
+        first = namespaces_of(stack)
+        table = stack.eft("ps", "--security").stdout
+        check(table.count("listed") == len(first) and "SYSTEM-CALLS" in table, table)
+        for component in first:
+            stack.kill(component)
+        # Successors are in their predecessors' namespaces; cores sees the host's files as they are mounted now.
+        again = namespaces_of(stack)
+        same = {component for component in first if first[component]["mnt"] == again[component]["mnt"]}
+        check(same >= set(first) - {"cores"} or not can_unshare("mnt"), f"{first} became {again}")
+        check(len({namespaces["net"] for namespaces in again.values()}) == len(again) or not can_unshare("net"), f"shared: {again}")
+
+
+def namespaces_of(stack):
+    """Checks what each component has given up, and returns its namespaces."""
+    parts = json.loads(stack.eft("ps", "--security", "--json").stdout)["components"]
+    for part in parts:
+        held = part["security"]
+        kept = ["perfmon"] if part["component"] == "cores" else []
+        check(held["capabilities"] == kept, f"{part}")
+        limits = pathlib.Path(f"/proc/{part['pid']}/limits").read_text()
+        core = next(line for line in limits.splitlines() if line.startswith("Max core file size"))
+        check(int(core.split()[4]) <= 1, f"{part['component']} would leave a core: {core}")
+        check(held["no_new_privileges"] and held["system_calls_filtered"], f"{part}")
+        # sockets must recognize root, and cores needs the host's files and counters.
+        alone = part["component"] not in ("sockets", "cores")
+        wanted = [name for name in NAMESPACES if can_unshare(name) and (alone or name != "user")]
+        check(held["own_namespaces"] == wanted, f"{part}: not {wanted}")
+        if can_unshare("mnt") and part["component"] != "cores":
+            mounts = pathlib.Path(f"/proc/{part['pid']}/mountinfo").read_text().splitlines()
+            check(len(mounts) == 1 and mounts[0].split()[4] == "/", f"{part['component']} has {mounts}")
+        check(part["landlock"] == (has_landlock() and part["component"] != "cores"), f"{part}")
+        open_at = [os.readlink(link) for link in pathlib.Path(f"/proc/{part['pid']}/fd").iterdir()]
+        check(not any(":[" in place and place.split(":")[0] in NAMESPACES for place in open_at), f"{part} holds {open_at}")
+    return {part["component"]: {name: os.readlink(f"/proc/{part['pid']}/ns/{name}") for name in NAMESPACES} for part in parts}
+
+
+NAMESPACES = {"user": "-U", "mnt": "-m", "net": "-n", "ipc": "-i"}
+
+
+def can_unshare(name):
+    return sh("unshare", NAMESPACES[name], "true", ok=False).returncode == 0
+
+
+def has_landlock():
+    return ctypes.CDLL(None).syscall(444, None, 0, 1) > 0
+
+
+# Numbers of system calls and flags of x86_64, none of which a server may use.
+RDWR, FDCWD, CLONE_NEWUSER, PTRACE_ATTACH = 2, -100, 0x10000000, 16
+
+
+def forbidden(own, supervisor, neighbour):
+    """What an attacker would try first in a server."""
+    yield "open", (2, "/etc/passwd", RDWR)
+    yield "openat", (257, FDCWD, "/etc/passwd", RDWR)
+    yield "openat2", (437, FDCWD, "/etc/passwd", bytes(24), 24)
+    yield "memory by /proc", (257, FDCWD, f"/proc/{neighbour}/mem", RDWR)
+    yield "link", (86, "/etc/passwd", "/etc/passwd-eft")
+    yield "unlink", (87, "/run/eft/nobody")
+    yield "mkdir", (83, "/run/eft/nobody", 0o755)
+    yield "socket", (41, 2, 1, 0)
+    yield "connect", (42, 0, bytes(16), 16)
+    yield "bind", (49, 0, bytes(16), 16)
+    yield "fork", (57,)
+    yield "clone", (56, 17, 0, 0, 0, 0)
+    yield "clone3", (435, bytes(88), 88)
+    yield "execve", (59, "/bin/sh", bytes(8), bytes(8))
+    yield "execveat", (322, FDCWD, "/bin/sh", bytes(8), bytes(8), 0)
+    for pid in (supervisor, neighbour):
+        yield "ptrace", (101, PTRACE_ATTACH, pid, 0, 0)
+        yield "process_vm_writev", (311, pid, bytes(16), 1, bytes(16), 1, 0)
+        yield "kill", (62, pid, 0)
+        yield "tgkill", (234, pid, pid, 0)
+        yield "pidfd_open", (434, pid, 0)
+        yield "owner of news", (72, 0, 8, pid)
+        yield "owner of news by ioctl", (16, 0, 0x8901, struct.pack("i", pid))
+        yield "affinity of another", (203, pid, 8, b"\1" + bytes(7))
+    yield "pidfd_getfd", (438, 0, 0, 0)
+    yield "unshare", (272, CLONE_NEWUSER)
+    yield "setns", (308, 0, 0)
+    yield "mount", (165, "none", "/", "tmpfs", 0, 0)
+    yield "chroot", (161, "/")
+    yield "pivot_root", (155, "/", "/")
+    yield "setuid", (105, 0)
+    yield "capset", (126, struct.pack("=Ii", 0x20080522, 0), b"\xff" * 24)
+    yield "bpf", (321, 0, bytes(64), 64)
+    yield "init_module", (175, bytes(16), 16, "")
+    yield "memfd_create", (319, "more", 0)
+    yield "io_uring_setup", (425, 8, bytes(120))
+    yield "perf_event_open", (298, bytes(128), -1, 0, -1, 0)
+    yield "shmget", (29, 1, 4096, 0o1666)
+    yield "keyctl", (250, 0, 0, 0, 0, 0)
+    yield "setrlimit", (160, 7, bytes(16))
+    yield "prctl", (157, 4, 1, 0, 0, 0)
+
+
+# What cores may do besides: read files, count events. A process that it started would have its rights.
+OF_CORES = ("perf_event_open",)
+
+
+def others_memory(pid):
+    """Shared mappings that a server may only read, as (address, length, name), and the names of those that it may
+    write."""
+    read, written = [], set()
+    for line in open(f"/proc/{pid}/maps"):
+        span, rights, *_, name = line.split(maxsplit=5)
+        start, end = (int(n, 16) for n in span.split("-"))
+        if "memfd:eft-" in name:
+            name = name.split("memfd:eft-")[1].split()[0]
+            if rights.startswith("rw"):
+                written.add(name)
+            else:
+                read.append((start, end - start, name))
+    return read, written
+
+
+def a_server_that_is_taken_over_reaches_nothing_but_its_own():
+    check(inside.AVAILABLE, "this test knows the registers and calls of x86_64 alone")
+    with Scene("inside") as scene:
+        stack = Stack(scene)
+        scene.start(*stack.on("python3", "-c", BLOCKING, 7301, everywhere()), log="echo.log")
+        stack.listening(7301)
+        parts = stack.components()
+        for name, part in parts.items():
+            pid = part["pid"]
+            neighbour = next(other["pid"] for other in parts.values() if other["pid"] != pid)
+            read, written = others_memory(pid)
+            # A reader's position in its queues is the only word that another server maps, too.
+            own = ("status-", "pool-", "arena-", "queue-")
+            strange = [w for w in written if not w.startswith(("position", "domain")) and not w.startswith(tuple(o + name for o in own))]
+            check(not strange, f"{name} may write {strange}")
+            with inside.Inside(pid) as it:
+                check(it.call(39) == pid, f"{name}: getpid")
+                for what, arguments in forbidden(pid, stack.process.pid, neighbour):
+                    if name == "cores" and what in OF_CORES:
+                        continue
+                    result = it.call(*arguments)
+                    check(result == -errno.EPERM, f"{name} may {what}: {result}")
+                for address, length, whose in read:
+                    result = it.call(10, address, length, mmap.PROT_READ | mmap.PROT_WRITE)
+                    check(result == -errno.EACCES, f"{name} may write {whose}: {result}")
+            check(read, f"{name} reads nobody's memory")
+        with socket.create_connection((stack.address, 7301), 10) as s:
+            s.sendall(b"12345678")
+            check(s.recv(8, socket.MSG_WAITALL) == b"12345678", "the stack came to harm")
+        after = stack.components()
+        check(all(after[n]["pid"] == parts[n]["pid"] for n in parts), "a server died of it")
+
+
+CASES = [
+    servers_have_given_up_what_they_do_not_need,
+    a_server_that_is_taken_over_reaches_nothing_but_its_own,
+]
