@@ -110,6 +110,7 @@ def its_servers_are_in_their_sandboxes(scene, place, user):
         row = servers.get(name, [])
         check(row[2:] == ["0", "none", "never", "listed", "user", "mnt", "net", "ipc", "landlock"], f"{user}: {row}")
     check(servers["sockets"][3:] == ["none", "never", "listed", "mnt", "net", "ipc", "landlock"], f"{user}: {servers['sockets']}")
+    check(servers["cores"][-1] == "landlock", f"{user}: {servers['cores']}")
     # The program has no right over them, nor over the stack's network.
     for forbidden in ("cat /proc/$(pgrep -f 'serve tcp')/mem", "env -u LD_PRELOAD nsenter --net=/proc/1/ns/net true"):
         check(place.run("sh", "-c", forbidden).returncode != 0, f"{user} may: {forbidden}")

@@ -93,25 +93,29 @@ pub fn enter(users: Users) -> Result<bool> {
 /// For `cores` without managed CPUs: like a server, but it may read files (sysfs, procfs) and count performance events.
 /// It cannot write a file, start a process, or move a thread of another process. It keeps the host's root folder,
 /// because it reads the host's files, and the host's user namespace, because the right to count belongs to the host's
-/// users.
-pub fn enter_for_sensors() -> Result<()> {
+/// users. The owner of other servers' user namespaces may trace them; Landlock takes that away. Returns whether this kernel has
+/// it.
+pub fn enter_for_sensors() -> Result<bool> {
     isolation::unshare_beside_files();
+    let landlock = isolation::enter_landlock_reading()?;
     keep_capabilities(&[CAP_PERFMON])?;
     let flags = (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC | libc::O_APPEND) as u64;
     let read_only = SeccompCondition::new(2, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(flags), 0)
         .and_then(|condition| SeccompRule::new(vec![condition]))
         .doing("sandbox")?;
-    filter(ALLOWED_SENSORS, vec![(libc::SYS_openat, vec![read_only])])
+    filter(ALLOWED_SENSORS, vec![(libc::SYS_openat, vec![read_only])])?;
+    Ok(landlock)
 }
 
 /// For `cores` with managed CPUs: the actuators write sysfs and cgroups, read and write MSRs, move other processes'
 /// threads, and start the holder. System calls are not filtered, because the holder would inherit the filter.
-/// Capabilities are dropped, and no program that it starts can gain one.
-pub fn enter_for_actuators() -> Result<()> {
+/// Capabilities are dropped, and no program that it starts can gain one. Returns whether this kernel has Landlock.
+pub fn enter_for_actuators() -> Result<bool> {
     // SAFETY: plain call with plain numbers.
     if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } < 0 {
         return Err(std::io::Error::last_os_error()).doing("sandbox: no_new_privs");
     }
+    let landlock = isolation::enter_landlock_writing()?;
     keep_capabilities(&[
         CAP_DAC_OVERRIDE,
         CAP_KILL,
@@ -121,7 +125,8 @@ pub fn enter_for_actuators() -> Result<()> {
         CAP_SYS_RESOURCE,
         CAP_IPC_LOCK,
         CAP_PERFMON,
-    ])
+    ])?;
+    Ok(landlock)
 }
 
 fn filter(more: &[i64], conditional: Vec<(i64, Vec<SeccompRule>)>) -> Result<()> {

@@ -129,7 +129,7 @@ impl<C: Component, S: Surroundings<C>> Hosted for Running<C, S> {
                 ));
             };
             if matches!(message, ToServer::Run) {
-                self.live.surroundings.begin(self.server.component())?;
+                let landlock = self.live.surroundings.begin(self.server.component())? || landlock;
                 tell(&self.control, &FromServer::Ready { landlock }, &[]);
                 self.is_ready = true;
                 for domain in std::mem::take(&mut self.mapped) {

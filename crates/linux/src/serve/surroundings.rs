@@ -15,9 +15,10 @@ use std::sync::Arc;
 
 /// The hooks of the live loop of a component.
 pub trait Surroundings<C: Component> {
-    /// Called when the engine has been told everything that it must know before it begins.
-    fn begin(&mut self, _engine: &C) -> Result<()> {
-        Ok(())
+    /// Called when the engine has been told everything that it must know before it begins. Returns whether the process entered a
+    /// Landlock domain now.
+    fn begin(&mut self, _engine: &C) -> Result<bool> {
+        Ok(false)
     }
 
     /// Carries out an effect of the engine.

@@ -83,17 +83,17 @@ impl CoresSurroundings {
 }
 
 impl Surroundings<Cores> for CoresSurroundings {
-    fn begin(&mut self, engine: &Cores) -> Result<()> {
+    fn begin(&mut self, engine: &Cores) -> Result<bool> {
         self.managed = engine.managed().clone();
         self.sensor.manage(&self.managed);
-        if self.managed.is_empty() {
-            sandbox::enter_for_sensors()?;
+        let landlock = if self.managed.is_empty() {
+            sandbox::enter_for_sensors()?
         } else {
             self.actuator = Some(Actuator::new(&self.managed)?);
-            sandbox::enter_for_actuators()?;
-        }
+            sandbox::enter_for_actuators()?
+        };
         self.events.push_back(Event::Begin);
-        Ok(())
+        Ok(landlock)
     }
 
     fn perform(&mut self, effect: Effect) {
