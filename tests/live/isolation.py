@@ -1,5 +1,7 @@
-"""What each server has given up, and what one that is taken over can still reach."""
+"""What each server has given up, what one that is taken over can still reach, and whose memory each maps."""
 
+import collections
+import contextlib
 import ctypes
 import errno
 import json
@@ -8,9 +10,10 @@ import os
 import pathlib
 import socket
 import struct
+import tomllib
 
 import inside
-from harness import TOPOLOGIES, Scene, Stack, check, children_of, everywhere, sh
+from harness import TOPOLOGIES, Failure, Scene, Stack, check, children_of, everywhere, sh, wait_until
 from sandboxes import BLOCKING
 
 
@@ -233,8 +236,117 @@ def cores_with_managed_cpus_reaches_no_others_memory():
         check(all(after[n]["pid"] == parts[n]["pid"] for n in parts), "a server died of it")
 
 
+# Who may map what, written down a second time: see crates/control/src/plan.rs.
+ARENA_OWNERS = ("tcp", "udp", "filter", "ip")
+
+
+def role(name):
+    return name.split(":")[0].rstrip("0123456789")
+
+
+def neighbours(topology, names):
+    """Who exchanges messages with whom, of components with these names."""
+    pairs = [edge["between"] for edge in tomllib.loads(topology.read_text())["edge"]]
+    of = lambda name: "nic" if role(name) == "nic" else name
+    return {name: [other for other in names if [of(name), of(other)] in pairs or [of(other), of(name)] in pairs] for name in names}
+
+
+def pools(name, names):
+    """The pools of a component, each as the set of its readers."""
+    of = lambda *roles: {other for other in names if role(other) in roles}
+    return {"tcp": [of("ip")], "udp": [of("ip")], "ip": [of("nic"), of("nic", "tcp", "udp")],
+            "nic": [of("ip", "tcp", "udp")]}.get(role(name), [])
+
+
+def needs(name, beside, domains):
+    """The shared memory that a component needs by its edges, pools and domains, as (rights, segment) with how often."""
+    need = collections.Counter({("rw", f"status-{name}"): 1, ("r", f"bell-{name}"): 1})
+    for other in beside if name == "cores" else beside[name]:
+        if other != name:
+            need["r", f"status-{other}"] += 1
+    for other in beside[name]:
+        need["rw", f"queue-{name}-{other}"] += 1
+        need["r", f"queue-{other}-{name}"] += 1
+        # Its own place in the queue to it, and the other's in its own.
+        need["rw", "position"] += 1
+        need["r", "position"] += 1
+    for owner in beside:
+        for readers in pools(owner, beside):
+            need["r", f"pool-{owner}"] += (owner == name) + (name in readers)
+            need["rw", f"pool-{owner}"] += owner == name
+    if role(name) in ARENA_OWNERS:
+        need["rw", f"arena-{name}"] += 1
+    if role(name) in ("sockets", "tcp", "udp", "ip", "nic"):
+        rights = "r" if role(name) in ("ip", "nic") else "rw"
+        need.update((rights, domain) for domain in domains)
+    return +need
+
+
+def mapped(pid):
+    """The shared memory of a process, as (rights, segment, its number)."""
+    for line in open(f"/proc/{pid}/maps"):
+        _, rights, _, _, number, *name = line.split(maxsplit=5)
+        if rights[3] == "s":
+            segment = name[0].split()[0].removeprefix("/memfd:eft-") if name else "nameless"
+            yield rights[:3].replace("-", ""), segment, number
+
+
+def mapped_beyond(stack, topology, domains):
+    """How what the processes map differs from what their components need: empty if it does not."""
+    parts = stack.components()
+    beside = neighbours(topology, parts)
+    has = {pid: list(mapped(pid)) for pid in {part["pid"] for part in parts.values()}}
+    for pid, maps in has.items():
+        here = [name for name in parts if parts[name]["pid"] == pid]
+        need = sum((needs(name, beside, domains) for name in here), collections.Counter())
+        found = collections.Counter((rights, segment) for rights, segment, _ in maps)
+        if found != need:
+            return f"{here} map beyond their needs {+(found - need)}, and lack {+(need - found)}"
+    numbers = collections.defaultdict(set)
+    for rights, segment, number in (one for maps in has.values() for one in maps):
+        numbers[segment].add(number)
+    # The same name is the same memory in all of them: one segment, one for each pool of an owner, one for each queue.
+    for segment, those in numbers.items():
+        owner = segment.removeprefix("pool-")
+        one_each = sum(map(len, beside.values())) if segment == "position" else len(pools(owner, parts)) if owner != segment else 1
+        if len(those) != one_each:
+            return f"{segment} is {those}"
+    # A position is that of a queue between the two that map it.
+    place = {pid: {rights: {n for r, segment, n in maps if (r, segment) == (rights, "position")} for rights in ("r", "rw")}
+             for pid, maps in has.items()}
+    for name, others in beside.items():
+        for other in others:
+            own, its = (place[parts[who]["pid"]] for who in (name, other))
+            if not own["rw"] & its["r"]:
+                return f"{name} does not tell {other} its position"
+    return ""
+
+
+def no_more_is_mapped(stack, topology, domains):
+    """Successors have new pools. Packets may lie in the old ones for a while."""
+    beyond = lambda: mapped_beyond(stack, topology, domains)
+    with contextlib.suppress(Failure):
+        wait_until(lambda: not beyond(), 60, "old pools to go")
+    check(not beyond(), f"{topology.name}: {beyond()}")
+
+
+def servers_map_no_more_than_their_edges_need():
+    for name in ("default", "no-filter", "spread", "edge", "whole"):
+        with Scene(f"mapped-{name}") as scene:
+            topology = TOPOLOGIES / f"{name}.toml"
+            stack = Stack(scene, kind="tap", topology=topology)
+            for port in (7301, 7302):
+                scene.start(*stack.on("python3", "-c", BLOCKING, port, everywhere()))
+                stack.listening(port)
+            no_more_is_mapped(stack, topology, ("domain-1", "domain-2"))
+            for component in stack.components():
+                stack.kill(component)
+            no_more_is_mapped(stack, topology, ("domain-1", "domain-2"))
+
+
 CASES = [
     servers_have_given_up_what_they_do_not_need,
     a_server_that_is_taken_over_reaches_nothing_but_its_own,
     cores_with_managed_cpus_reaches_no_others_memory,
+    servers_map_no_more_than_their_edges_need,
 ]

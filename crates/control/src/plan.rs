@@ -2,7 +2,7 @@
 //!
 //! | segment | who writes | who reads | when its writer dies |
 //! |---|---|---|---|
-//! | status page of X | X | every component, programs (tcp's and udp's), `eft stat`; cores reads all | successor goes on with it |
+//! | status page of X | X | its neighbours, cores, programs (tcp's and udp's), `eft stat` | successor goes on with it |
 //! | queue X→Y | X | Y | replaced by a fresh one |
 //! | position of Y in X→Y | Y | X | replaced by a fresh one |
 //! | pool of X | X | [`pools`]' readers | fresh one; the old stays mapped while in use |
