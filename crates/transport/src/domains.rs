@@ -37,6 +37,8 @@ pub(crate) struct Domain {
     pub listeners: usize,
     /// `CloseDomain` to be answered when the last socket is gone.
     pub closing: Option<RequestId>,
+    /// Of a domain that ends: the sockets before this place of `blocks` are closed. It gets no further ones.
+    closed: usize,
 }
 
 impl Domain {
@@ -52,6 +54,7 @@ impl Domain {
             sockets: 0,
             listeners: 0,
             closing: None,
+            closed: 0,
         }
     }
 
@@ -153,6 +156,13 @@ impl Domain {
         pages.filter(|(_, page)| page.kind() != 0 && page.owner() == Some(self.share.owner)).collect()
     }
 
+    /// The next socket to be closed of a domain that ends.
+    fn next_to_close(&mut self) -> Option<u32> {
+        let at = self.blocks.iter().skip(self.closed).position(|b| *b != NONE)?;
+        self.closed += at + 1;
+        self.blocks.get(self.closed - 1).copied()
+    }
+
     /// The blocks that have a slot.
     fn members(&self) -> Vec<u32> {
         self.blocks.iter().copied().filter(|b| *b != NONE).collect()
@@ -168,6 +178,8 @@ pub(crate) struct Domains {
     /// The blocks of sockets that were opened in this life, with their request, by the request's index. sockets gives an index
     /// to another request only once it has its answer: until then it may repeat the request.
     opened: Map<u32, (RequestId, u32)>,
+    /// Domains that end and may have sockets that are not closed yet.
+    ending: VecDeque<DomainId>,
     /// Domains whose last socket may be gone.
     emptied: Vec<DomainId>,
     /// sockets was connected before in this life.
@@ -182,6 +194,7 @@ impl Domains {
             share,
             inherited: Map::with_hasher(key),
             opened: Map::with_hasher(key),
+            ending: VecDeque::new(),
             emptied: Vec::new(),
             sockets_seen: false,
         }
@@ -239,11 +252,6 @@ impl Domains {
         self.map.iter().flat_map(of).collect()
     }
 
-    /// The blocks that have a slot of a domain.
-    pub fn members(&self, id: DomainId) -> Vec<u32> {
-        self.get(id).map_or_else(Vec::new, Domain::members)
-    }
-
     /// Remembers a socket that a predecessor opened, and that was not used since.
     pub fn inherit_opened(&mut self, request: u64, block: u32) {
         self.inherited.insert(request, block);
@@ -288,14 +296,38 @@ impl Domains {
         }
     }
 
-    /// The end of a domain, if this is its life: returns its sockets' blocks.
-    pub fn end(&mut self, id: DomainId, pool: PoolId, request: RequestId) -> Option<Vec<u32>> {
-        let f = self.map.get_mut(&id.0).filter(|f| f.is_life(pool))?;
-        f.closing = Some(request);
+    /// A domain ends, if this is its life. The request may be repeated.
+    pub fn end(&mut self, id: DomainId, pool: PoolId, request: RequestId) -> bool {
+        let Some(f) = self.map.get_mut(&id.0).filter(|f| f.is_life(pool)) else { return false };
+        if f.closing.replace(request).is_none() {
+            self.ending.push_back(id);
+        }
         if f.sockets == 0 {
             self.emptied.push(id);
         }
-        Some(f.members())
+        true
+    }
+
+    /// The next socket that is to be closed since its domain ends.
+    pub fn next_to_close(&mut self) -> Option<u32> {
+        loop {
+            let id = self.ending.front()?;
+            let ending = self.map.get_mut(&id.0).filter(|f| f.closing.is_some());
+            if let Some(i) = ending.and_then(Domain::next_to_close) {
+                return Some(i);
+            }
+            self.ending.pop_front();
+        }
+    }
+
+    /// Whether sockets of domains that end are still to be closed.
+    pub fn are_ending(&self) -> bool {
+        !self.ending.is_empty()
+    }
+
+    /// Whether a domain's arena is not mapped yet, since a predecessor died.
+    pub fn is_awaited(&self, id: DomainId) -> bool {
+        self.get(id).is_some_and(|f| f.arena.is_none())
     }
 
     /// Forgets a domain that was to end and has no socket left. Returns the `CloseDomain` to be

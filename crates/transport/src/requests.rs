@@ -3,6 +3,7 @@
 
 use crate::domains::{Domains, NONE};
 use crate::edge::{In, Out};
+use crate::turns::PER_TURN;
 use eft_base::errno::{ECONNABORTED, EINVAL, EOPNOTSUPP};
 use eft_base::{DomainId, PoolId, RequestId, SocketId, WireAddress};
 use eft_channel::socket::SocketPage;
@@ -167,7 +168,7 @@ pub(crate) trait Transport {
                 }
             }
             CloseDomain { request, socket, pool } => {
-                self.request_close_domain(cx, request, socket.domain, pool, out)
+                self.request_close_domain(request, socket.domain, pool, out)
             }
         }
     }
@@ -246,19 +247,25 @@ pub(crate) trait Transport {
     /// they still have to send is sent; the answer comes when the arena is no longer used.
     fn request_close_domain(
         &mut self,
-        cx: &mut Context,
         request: RequestId,
         domain: DomainId,
         pool: PoolId,
         out: &mut Outbox<Out>,
     ) {
-        let Some(members) = self.domains().end(domain, pool, request) else {
-            return self.reply(out, request, 0, SocketId { domain, slot: NONE }, None);
-        };
-        for i in members {
-            self.close_with_domain(cx, i);
+        if !self.domains().end(domain, pool, request) {
+            self.reply(out, request, 0, SocketId { domain, slot: NONE }, None);
         }
-        self.answer_ends(out);
+    }
+
+    /// Closes sockets of domains that end, as many as a turn may. Should the transport die before the last one is closed, its
+    /// successor hears the request again. True if some are left.
+    fn close_with_domains(&mut self, cx: &mut Context) -> bool {
+        for _ in 0..PER_TURN {
+            let Some(i) = self.domains().next_to_close() else { break };
+            self.close_with_domain(cx, i);
+            cx.advance();
+        }
+        self.domains().are_ending()
     }
 
     /// Answers `CloseDomain` for the domains whose last socket is gone.

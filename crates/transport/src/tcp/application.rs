@@ -168,7 +168,10 @@ impl Tcp {
     pub(super) fn open_domain(&mut self, cx: &mut Context, id: DomainId, pool: PoolId, arena: Arena) {
         let members = self.domains.open(id, arena, pool);
         // A connection may have to inherit from its listener's page again.
-        let is_listener = |i: &u32| self.view(*i).block.state() == State::Listen;
+        let is_listener = |i: &u32| {
+            let view = self.view(*i);
+            view.block.state() == State::Listen || view.is_parting()
+        };
         let (listeners, others): (Vec<u32>, Vec<u32>) = members.into_iter().partition(is_listener);
         for i in listeners {
             self.revive(cx, i);

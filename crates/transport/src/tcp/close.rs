@@ -146,8 +146,7 @@ impl Tcp {
         c.block.clear(bit::QUEUED);
         match c.block.state() {
             State::Free => {}
-            State::Listen => self.close_listener(cx, i),
-            State::Closed | State::SynSent => self.release(cx, i),
+            State::Listen | State::Closed | State::SynSent => self.release(cx, i),
             State::SynReceived => self.reset(cx, i, 0),
             State::TimeWait => self.leave_slot(i),
             _ if c.is_aborted_by_close() && !c.has_unsent() => self.reset(cx, i, 0),
@@ -169,11 +168,6 @@ impl Tcp {
         }
     }
 
-    fn close_listener(&mut self, cx: &Context, i: u32) {
-        self.orphan_children(cx, i);
-        self.release(cx, i);
-    }
-
     /// Resets a connection and tells the peer.
     pub(super) fn reset(&mut self, cx: &Context, i: u32, errno: i32) {
         self.say_reset(i);
@@ -184,7 +178,7 @@ impl Tcp {
     pub(super) fn abort_later(&mut self, cx: &Context, i: u32, errno: i32) {
         match self.view(i).block.state() {
             State::Listen => {
-                self.orphan_children(cx, i);
+                self.leave_children(i);
                 self.ports.unlisten(i, &self.blocks[i]);
                 self.count_listener(i);
                 self.end(cx, i, errno);
@@ -299,8 +293,8 @@ impl Tcp {
         }
     }
 
-    /// Gives up everything that a block has, and the block, as soon as no unanswered `Send` refers to its ring. Releasing twice
-    /// does nothing: releasing what a block refers to may lead back to it.
+    /// Gives up everything that a block has, and the block, as soon as no unanswered `Send` refers to its ring and no connection
+    /// to a listener's accept queue. Releasing twice does nothing: releasing what a block refers to may lead back to it.
     pub(super) fn release(&mut self, cx: &Context, i: u32) {
         if self.free.contains(i) {
             return;
@@ -310,6 +304,7 @@ impl Tcp {
         let block = self.view(i).block;
         let (tuple, is_bound) = (block.tuple, block.has(bit::BOUND));
         if block.state() == State::Listen {
+            self.leave_children(i);
             self.ports.unlisten(i, &self.blocks[i]);
             self.count_listener(i);
         }
@@ -320,8 +315,11 @@ impl Tcp {
         self.finish_draining(cx, i);
     }
 
-    /// Frees a block that only waited for answers of ip.
+    /// Frees a block that only waited for answers of ip, or for the end of a listener's connections.
     pub(super) fn finish_draining(&mut self, cx: &Context, i: u32) {
+        if self.view(i).is_parting() {
+            return;
+        }
         let Connection { block, live, .. } = self.connection(i);
         if live.in_flight.count() > 0 {
             return;

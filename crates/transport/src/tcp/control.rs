@@ -8,6 +8,7 @@ use crate::addresses::any4;
 use crate::domains::Domains;
 use crate::edge::Out;
 use crate::requests::{Place, Transport};
+use eft_arena::docket::Kind;
 use eft_base::errno::{EADDRINUSE, EADDRNOTAVAIL, EINVAL, ENOBUFS};
 use eft_base::ports::is_spread;
 use eft_base::{DomainId, RequestId, SocketId, WireAddress};
@@ -90,8 +91,15 @@ impl Transport for Tcp {
     }
 
     fn close_with_domain(&mut self, cx: &mut Context, i: u32) {
-        self.close_socket(cx, i);
-        self.connection(i).limit_orphan(cx);
+        if !self.enter_state(cx, Kind::Serve, i) {
+            if !self.free.contains(i) {
+                self.say_reset(i);
+                self.release(cx, i);
+            }
+        } else if !self.is_to_be_orphaned(i) {
+            self.close_socket(cx, i);
+            self.connection(i).limit_orphan(cx);
+        }
     }
 
     fn give_up(&mut self, cx: &Context, i: u32) {

@@ -17,6 +17,7 @@ use super::early_resets::Resets;
 use super::fast_open::FastOpen;
 use super::live::due;
 use super::lives::Lives;
+use super::orphans::Walk;
 use super::ports::Ports;
 use super::reassembly::Reassembly;
 use super::remains::Remains;
@@ -109,6 +110,7 @@ pub struct Tcp {
     mended: u64,
     /// Connections from before a crash to which nothing has happened yet.
     pub(super) unrevived: VecDeque<u32>,
+    pub(super) orphans: Walk,
     /// Resets that wait for room.
     pub(super) pending_resets: Vec<PendingReset>,
     /// The stack ends: the first connection whose peer was not told.
@@ -177,6 +179,7 @@ impl Tcp {
             lost,
             mended,
             unrevived: VecDeque::new(),
+            orphans: Walk::default(),
             pending_resets: Vec::new(),
             farewell: None,
             open: 0,
@@ -330,6 +333,8 @@ impl Component for Tcp {
 
     fn flush(&mut self, cx: &mut Context, out: &mut Outbox<Out>) {
         self.revive_some(cx);
+        let are_ending = self.close_with_domains(cx);
+        self.orphan_some(cx);
         let (waited, mut done) = (self.turns.len(), 0);
         for _ in 0..self.turns.share() {
             let Some(i) = self.turns.pop() else {
@@ -353,7 +358,7 @@ impl Component for Tcp {
         self.answer_ends(out);
         self.turns.finish(cx.now, waited, done);
         self.say_farewell(cx);
-        if !self.unrevived.is_empty() {
+        if are_ending || !self.orphans.is_over() || !self.unrevived.is_empty() {
             self.turns.hurry(cx.now);
         }
         self.rounds.arm(cx.now, !self.requests.is_empty());

@@ -12,7 +12,7 @@
 use super::acknowledge::promisable;
 use super::block::{NONE, State, bit};
 use super::connect::scale_for;
-use super::connection::{Connection, View};
+use super::connection::Connection;
 use super::counters::Counter;
 use super::engine::Tcp;
 use super::live::due;
@@ -311,7 +311,7 @@ impl Tcp {
     }
 
     /// Ends a connection that no application has or will have.
-    fn abandon(&mut self, cx: &Context, i: u32, errno: i32) {
+    pub(super) fn abandon(&mut self, cx: &Context, i: u32, errno: i32) {
         let mut c = self.connection(i);
         c.block.set(bit::ORPHAN);
         c.block.clear(bit::QUEUED);
@@ -369,27 +369,5 @@ impl Tcp {
             self.connection(listener).forget_embryonic();
         }
         self.release(cx, i);
-    }
-
-    /// The listener is closed: resets its connections that were not taken.
-    pub(super) fn orphan_children(&mut self, cx: &Context, listener: u32) {
-        let mut parent = self.connection(listener);
-        parent.waiting();
-        let (generation, taken) = (parent.block.generation, parent.block.rcv_taken);
-        for i in 0..self.blocks.len() as u32 {
-            let View { block, cold, .. } = self.view(i);
-            if cold.listener != listener || cold.listener_generation != generation {
-                continue;
-            }
-            match block.state() {
-                State::SynReceived if block.slot == NONE => {
-                    self.say_reset(i);
-                    self.discard_embryonic(cx, i);
-                }
-                // Taken from the ring but not attached yet: the application has it.
-                _ if block.has(bit::QUEUED) && cold.accept_at >= taken => self.abandon(cx, i, ECONNABORTED),
-                _ => {}
-            }
-        }
     }
 }

@@ -95,8 +95,9 @@ impl Tcp {
         for i in (0..self.blocks.len() as u32).rev() {
             let block = self.view(i).block;
             let used = block.state() != State::Free;
-            // Blocks that only waited for their sends are done: the sends ended with the predecessor.
-            let drained = block.has(bit::DRAINING);
+            // Blocks that only waited for their sends are done, since those ended with the predecessor; not a listener that has
+            // left connections.
+            let drained = block.has(bit::DRAINING) && !self.view(i).is_parting();
             if used && (drained || !self.rebuild_block(i)) {
                 self.quarantined += !drained as u64;
                 let c = self.view(i);
@@ -185,7 +186,8 @@ impl Tcp {
         }
     }
 
-    /// Counts handshakes under way for their listeners; those without a listener are forgotten.
+    /// Counts handshakes under way for their listeners; those without a listener are forgotten, unless it has just
+    /// been closed: then their peers are told.
     fn rebuild_embryonic(&mut self) {
         for i in 0..self.blocks.len() as u32 {
             self.rebuild_unproven(i);
@@ -196,7 +198,7 @@ impl Tcp {
             if let Some(listener) = self.listener_of(i) {
                 self.connection(listener).live.embryonic += 1;
                 self.connection(i).mark(due::ROUTE);
-            } else {
+            } else if !self.is_to_be_orphaned(i) {
                 let (tuple, shared) = (block.tuple, block.has(bit::REUSE_ADDRESS));
                 self.forget_tuple(&tuple);
                 self.ports.remove_user(tuple.local, tuple.local_port, shared);
@@ -211,6 +213,9 @@ impl Tcp {
         self.lost.clear();
         for i in self.domains.sockets_connected() {
             cx.count(Counter::Quarantined);
+            if self.view(i).is_parting() {
+                self.leave_children_again(i);
+            }
             self.say_reset(i);
             self.release(cx, i);
         }
@@ -246,14 +251,12 @@ impl Tcp {
         self.docket.resume(running);
     }
 
-    /// Revives the connections of which a request speaks.
+    /// Revives the connection of which a request speaks. Those of a domain that ends are revived as they are closed.
     pub(super) fn revive_for_request(&mut self, cx: &Context, message: &SocketsToTransport) {
         let (_, socket) = message.asks();
-        let meant = match message {
-            SocketsToTransport::CloseDomain { .. } => self.domains.members(socket.domain),
-            _ => self.domains.find(socket).into_iter().collect(),
-        };
-        meant.into_iter().for_each(|i| self.revive_for_message(cx, i));
+        if let Some(i) = self.domains.find(socket) {
+            self.revive_for_message(cx, i);
+        }
     }
 
     /// Revives a socket from before the crash: its page is mapped again.
@@ -264,13 +267,16 @@ impl Tcp {
             return;
         }
         let first = self.connection(i).live.page.is_none();
+        if first && self.view(i).is_parting() {
+            self.leave_children_again(i);
+        }
         if !self.attach_page(i) {
             // A slot that the arena does not have: the block is damaged.
             cx.count(Counter::Quarantined);
             self.say_reset(i);
             return self.release(cx, i);
         }
-        if !first {
+        if !first || self.block(i).has(bit::DRAINING) {
             return;
         }
         self.take_settings(i);

@@ -10,6 +10,7 @@ use crate::edge::Out;
 use crate::requests::{MembershipChange, POSITION_MAX, Place, Transport, left_to_receive};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use core::time::Duration;
+use eft_arena::docket::Kind;
 use eft_base::errno::{EACCES, EADDRINUSE, EADDRNOTAVAIL, EINVAL, ENOBUFS, EOPNOTSUPP};
 use eft_base::{DomainId, Instant, RequestId, SocketId, WireAddress};
 use eft_channel::socket::{Opt, SocketInfo};
@@ -143,7 +144,9 @@ impl Transport for Udp {
     }
 
     fn close_with_domain(&mut self, cx: &mut Context, i: u32) {
-        if !self.blocks[i].has(bit::ORPHAN) {
+        if !self.enter_work(cx, Kind::Serve, i) {
+            self.release(cx, i);
+        } else if !self.blocks[i].has(bit::ORPHAN) {
             self.close(cx, i);
         }
     }

@@ -365,6 +365,7 @@ impl Component for Udp {
     }
 
     fn flush(&mut self, cx: &mut Context, out: &mut Outbox<Out>) {
+        let are_ending = self.close_with_domains(cx);
         let (waited, mut done) = (self.turns.len(), 0);
         for _ in 0..self.turns.share() {
             let Some(i) = self.turns.pop() else {
@@ -384,6 +385,9 @@ impl Component for Udp {
         self.answer_ends(out);
         self.tell_groups(out);
         self.turns.finish(cx.now, waited, done);
+        if are_ending {
+            self.turns.hurry(cx.now);
+        }
         self.rounds.arm(cx.now, !self.requests.is_empty() || self.memberships.is_waiting());
     }
 }

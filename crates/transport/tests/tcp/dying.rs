@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::streams::{PORT, plan, run_to_end};
+use crate::turns::{assert_nothing_is_left, close_domain, close_listener, waiting_crowd};
 use crate::world::{Conditions, World};
 use eft_base::Random;
 use std::time::Duration;
@@ -61,6 +62,27 @@ fn streams_go_on_while_engines_die_in_the_middle_of_turns() {
                 App::connect(&mut w, 0, PORT, plan(up, down));
             }
             run_to_end(&mut w);
+        }
+    });
+}
+
+#[test]
+fn a_closed_listener_leaves_nothing_at_whichever_access_its_engine_dies() {
+    quietly(|| {
+        for close in [close_listener, close_domain] {
+            let outlives = |step: &u64| {
+                let mut s = waiting_crowd(3, 3);
+                s.world.sides[1].light(*step);
+                close(&mut s);
+                s.world.turn(1);
+                s.world.run_for(Duration::from_secs(40));
+                s.world.sides[1].light(0);
+                let died = s.world.crashes == 1;
+                assert_nothing_is_left(&mut s);
+                died
+            };
+            let deaths = (1..).take_while(outlives).count();
+            assert!(deaths > 50, "only {deaths} accesses");
         }
     });
 }

@@ -1,12 +1,14 @@
 //! A turn is as short with thousands of connections as with hundreds: servers that wait for this one rely on that, and so
 //! does the detection of hangs.
 
-use crate::script::{Script, quiet_plan, stream_bytes};
+use crate::script::{RST, SYN, Script, quiet_plan, stream_bytes};
 use crate::world::Conditions;
 use eft_base::SocketId;
 use eft_base::wire::TCP_ACK as ACK;
 use eft_component::Component;
 use eft_component::transport::{Effect, Event};
+use eft_harness::{ARENA_POOL, DOMAIN};
+use eft_messages::sockets::SocketsToTransport;
 use std::time::Duration;
 
 const CONNECTIONS: u16 = 3_800;
@@ -125,4 +127,133 @@ fn after_a_crash_nobody_waits_until_all_connections_are_revived() {
     let heard: std::collections::BTreeSet<_> =
         since.map(|(.., packet)| packet.bytes[22..24].to_vec()).collect();
     assert_eq!(heard.len(), sockets.len(), "each connection is heard of");
+}
+
+/// A domain's end, or a listener's close, ends that many sockets in one turn at most: closed sockets, and a listener's connections.
+const ENDED_PER_TURN: u64 = 2 * 256;
+
+/// Side 1 with connections that its program has not accepted, and others whose handshakes are under way.
+pub fn waiting_crowd(accepted: u16, embryonic: u16) -> Script {
+    let (connections, ring) = (2 * usize::from(accepted + embryonic) + 64, 1 << 17);
+    let conditions = Conditions { connections, ring, ..Conditions::default() };
+    let mut s = Script::under(conditions, quiet_plan(), 4_096);
+    s.world.sides[1].app.idle = true;
+    for i in 0..accepted + embryonic {
+        s.source_port = 1_024 + i;
+        s.say_with(SYN, &[], &[]);
+        if i < accepted {
+            let syn_ack = s.hear().into_iter().find(|h| h.flags == SYN | ACK).expect("a SYN-ACK");
+            s.ack = syn_ack.seq.wrapping_add(1);
+            s.say(ACK, &[]);
+        }
+        s.world.run_for(Duration::from_micros(40));
+    }
+    s.hear();
+    assert_eq!(s.counter("accepted_connections"), accepted.into());
+    assert_eq!(
+        s.counter("blocks"),
+        u64::from(accepted + embryonic) + 1,
+        "they are all there, and their listener"
+    );
+    s
+}
+
+/// Turns until nothing is left to do at once; each ends few sockets. After `deaths_after` turns side 1 dies.
+fn end_in_turns(s: &mut Script, deaths_after: Option<usize>) -> usize {
+    let mut turns = 0;
+    loop {
+        let before = s.counter("blocks");
+        s.world.turn(1);
+        turns += 1;
+        let ended = before - s.counter("blocks");
+        assert!(ended <= ENDED_PER_TURN, "{ended} sockets ended in one turn");
+        if deaths_after == Some(turns) {
+            assert!(ended > 0, "it is in the middle of its work");
+            s.world.crash(1);
+        }
+        if s.world.sides[1].host.engine.deadline().is_none_or(|at| at > s.world.now) {
+            return turns;
+        }
+    }
+}
+
+/// No socket is left, in this life and in the next one.
+pub fn assert_nothing_is_left(s: &mut Script) {
+    for _ in 0..2 {
+        assert_eq!(s.counter("blocks"), 0);
+        s.world.crash(1);
+        s.world.run_for(Duration::from_millis(1));
+    }
+    assert_eq!(s.counter("quarantined_blocks"), 0);
+}
+
+fn assert_no_page_is_used(s: &Script) {
+    let arena = &s.world.sides[1].arena;
+    let pages = (0..arena.geometry().slots as u32).filter_map(|slot| arena.socket(slot));
+    assert_eq!(pages.filter(|page| page.kind() != 0).count(), 0);
+}
+
+/// How many peers were told of the end.
+fn told(s: &mut Script) -> usize {
+    s.world.run_for(Duration::from_millis(10));
+    s.hear().iter().filter(|h| h.flags & RST != 0).count()
+}
+
+pub fn close_listener(s: &mut Script) {
+    let socket = s.world.sides[1].app.listener.expect("it listens");
+    let incarnation = s.world.sides[1].incarnation(socket);
+    s.world.at(1).ask(|request| SocketsToTransport::Close { request, socket, incarnation });
+}
+
+pub fn close_domain(s: &mut Script) {
+    let socket = SocketId { domain: DOMAIN, slot: 0 };
+    s.world.at(1).ask(|request| SocketsToTransport::CloseDomain { request, socket, pool: ARENA_POOL });
+}
+
+#[test]
+fn a_listener_with_thousands_of_connections_is_closed_in_many_turns() {
+    for deaths_after in [None, Some(1), Some(3)] {
+        let mut s = waiting_crowd(1_500, 2_500);
+        close_listener(&mut s);
+        let turns = end_in_turns(&mut s, deaths_after);
+        assert!(turns >= 15, "{turns} turns");
+        // The others' resets had no room.
+        let told = told(&mut s);
+        assert!(told >= 1_000, "{told} peers were told");
+        assert_no_page_is_used(&s);
+        assert_nothing_is_left(&mut s);
+    }
+}
+
+#[test]
+fn a_domain_with_thousands_of_sockets_ends_in_many_turns() {
+    for deaths_after in [None, Some(1), Some(3)] {
+        let mut s = waiting_crowd(1_500, 500);
+        close_domain(&mut s);
+        let turns = end_in_turns(&mut s, deaths_after);
+        assert!(turns >= 4, "{turns} turns");
+        s.world.run_for(Duration::from_secs(1));
+        let unanswered = &s.world.sides[1].unanswered;
+        assert!(unanswered.is_empty(), "{unanswered:?} is not answered");
+        assert_no_page_is_used(&s);
+        assert_nothing_is_left(&mut s);
+    }
+}
+
+/// A program may write impossible words into a listener's page: the listener ends, and its connections with it.
+#[test]
+fn a_listener_that_is_distrusted_leaves_its_connections_in_many_turns() {
+    for deaths_after in [None, Some(2)] {
+        let mut s = waiting_crowd(1_000, 1_000);
+        let socket = s.world.sides[1].app.listener.expect("it listens");
+        s.world.sides[1].page(socket).set_receive_taken(u64::MAX);
+        s.world.at(1).event(Event::Dirty(socket));
+        let turns = end_in_turns(&mut s, deaths_after);
+        assert!(turns >= 7, "{turns} turns");
+        assert_eq!(s.counter("blocks"), 1, "the listener, which the program has not closed");
+        close_listener(&mut s);
+        end_in_turns(&mut s, None);
+        assert_no_page_is_used(&s);
+        assert_nothing_is_left(&mut s);
+    }
 }

@@ -1,0 +1,169 @@
+//! The connections that a closed listener leaves behind: those that no program has taken are reset, some in each turn.
+//!
+//! Until the last one is, the listener keeps its block, so that a successor goes on. No connection is added to them, so one round
+//! through all blocks finds them, whichever block it begins with: one walk serves all closed listeners.
+
+use super::block::{NONE, State, bit};
+use super::connection::View;
+use super::engine::Tcp;
+use crate::turns::PER_TURN;
+use alloc::collections::VecDeque;
+use eft_arena::docket::Kind;
+use eft_base::errno::ECONNABORTED;
+use eft_component::Context;
+
+/// Blocks that are looked at in one turn: to see that one is no such connection takes little.
+const LOOKS_PER_TURN: usize = 16 * PER_TURN;
+
+/// Where the walk is: its round, and the next block.
+type Position = (u64, u32);
+
+/// A block and its generation.
+type Listener = (u32, u32);
+
+/// The walk for closed listeners, and where it reaches the end of its round for each of them.
+#[derive(Default)]
+pub(super) struct Walk {
+    at: Position,
+    parents: VecDeque<(Listener, Position)>,
+}
+
+impl Walk {
+    fn add(&mut self, listener: Listener) {
+        let (round, block) = self.at;
+        self.parents.push_back((listener, (round + 1, block)));
+    }
+
+    /// A listener whose round is over.
+    fn pop_ended(&mut self) -> Option<Listener> {
+        self.parents.pop_front_if(|(_, end)| *end <= self.at).map(|(listener, _)| listener)
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.parents.is_empty()
+    }
+
+    /// The next of `count` blocks.
+    fn advance(&mut self, count: u32) -> u32 {
+        let (round, block) = self.at;
+        self.at = if block + 1 < count { (round, block + 1) } else { (round + 1, 0) };
+        block
+    }
+}
+
+/// How a connection of a closed listener ends.
+enum Fate {
+    Discarded,
+    Abandoned,
+}
+
+impl View<'_> {
+    /// A listener that is closed and has, or may have, connections that are to be reset.
+    pub(super) fn is_parting(&self) -> bool {
+        self.block.state() == State::Closed && self.cold.backlog != 0
+    }
+}
+
+impl Tcp {
+    /// A listener is closed: from now on its connections that were not taken are reset.
+    pub(super) fn leave_children(&mut self, listener: u32) {
+        self.connection(listener).waiting();
+        self.leave_children_again(listener);
+    }
+
+    /// Goes on with the resets for a closed listener from before the crash, as soon as its page is mapped again.
+    pub(super) fn leave_children_again(&mut self, listener: u32) {
+        self.orphans.add((listener, self.block(listener).generation));
+    }
+
+    /// Whether a block is a connection of a closed listener that is still to be reset.
+    pub(super) fn is_to_be_orphaned(&self, i: u32) -> bool {
+        self.fate(i).is_some()
+    }
+
+    fn fate(&self, i: u32) -> Option<Fate> {
+        let View { block, cold, .. } = self.view(i);
+        if cold.listener == NONE || cold.listener as usize >= self.blocks.len() {
+            return None;
+        }
+        let parent = self.view(cold.listener);
+        if !parent.is_parting() || !parent.is_use(cold.listener_generation) {
+            return None;
+        }
+        match block.state() {
+            State::SynReceived if block.slot == NONE => Some(Fate::Discarded),
+            // Taken from the ring but not attached yet: the application has it.
+            _ if block.has(bit::QUEUED) && cold.accept_at >= parent.block.rcv_taken => Some(Fate::Abandoned),
+            _ => None,
+        }
+    }
+
+    /// Resets the next connections of closed listeners.
+    pub(super) fn orphan_some(&mut self, cx: &Context) {
+        let (mut looks, mut left) = (LOOKS_PER_TURN, PER_TURN);
+        while looks > 0 && left > 0 && !self.orphans.is_over() {
+            let i = self.orphans.advance(self.blocks.len() as u32);
+            looks -= 1;
+            if self.orphan(cx, i) {
+                left -= 1;
+                cx.advance();
+            }
+            while let Some((listener, generation)) = self.orphans.pop_ended() {
+                if self.view(listener).is_use(generation) {
+                    self.end_parting(cx, listener);
+                }
+            }
+        }
+        self.docket.clear();
+    }
+
+    /// Resets a connection if its listener is closed. False: it is none such, or its domain's arena is not mapped yet.
+    fn orphan(&mut self, cx: &Context, i: u32) -> bool {
+        if self.fate(i).is_none() || self.domains.is_awaited(self.view(i).block.domain) {
+            return false;
+        }
+        let runs = self.enter_state(cx, Kind::Serve, i);
+        // Its revival may have found that a program has it after all.
+        match self.fate(i) {
+            Some(_) if !runs => {
+                self.say_reset(i);
+                self.release(cx, i);
+            }
+            Some(Fate::Discarded) => {
+                self.say_reset(i);
+                self.discard_embryonic(cx, i);
+            }
+            Some(Fate::Abandoned) => self.abandon(cx, i, ECONNABORTED),
+            None => {}
+        }
+        true
+    }
+
+    /// The last connection of a closed listener is reset.
+    fn end_parting(&mut self, cx: &Context, listener: u32) {
+        if self.view(listener).is_parting() {
+            self.connection(listener).cold.backlog = 0;
+            self.finish_draining(cx, listener);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_is_done_when_every_block_was_passed_since_it_was_closed() {
+        let mut walk = Walk::default();
+        walk.add((7, 1));
+        let passed: Vec<u32> = (0..3).map(|_| walk.advance(5)).collect();
+        assert_eq!((passed, walk.pop_ended()), (vec![0, 1, 2], None));
+        walk.add((8, 1));
+        // There are more blocks by now.
+        let passed: Vec<u32> = (0..5).map(|_| walk.advance(8)).collect();
+        assert_eq!(passed, [3, 4, 5, 6, 7]);
+        assert_eq!((walk.pop_ended(), walk.pop_ended()), (Some((7, 1)), None));
+        let passed: Vec<u32> = (0..3).map(|_| walk.advance(8)).collect();
+        assert_eq!((passed, walk.pop_ended(), walk.is_over()), (vec![0, 1, 2], Some((8, 1)), true));
+    }
+}
