@@ -234,6 +234,28 @@ def a_start_that_fails_is_tried_again():
         check("0% packet loss" in sh("ping", "-c", "2", "-i", "0.2", "-W", "2", stack.address).stdout, "no answer afterwards")
 
 
+def a_start_without_memory_is_tried_again():
+    """For half a second the supervisor may map nothing more, and whatever it starts as much as is said."""
+    with Scene("start-memory") as scene:
+        stack = Stack(scene)
+        supervisor = stack.process.pid
+        old = resource.prlimit(supervisor, resource.RLIMIT_AS)
+        for component, left in (("filter", 0), ("udp", 1 << 20), ("sockets", 8 << 20), ("ip", 32 << 20)):
+            before = stack.components()
+            resource.prlimit(supervisor, resource.RLIMIT_AS, (left, old[1]))
+            os.kill(before[component]["pid"], signal.SIGKILL)
+            time.sleep(0.5)
+            check(stack.process.poll() is None, f"the stack ended: {stack.process.log.read_text()[-1000:]}")
+            said = stack.process.log.read_text()
+            check(f"{component} works again" not in said, f"{component} needs no more than {left} bytes")
+            resource.prlimit(supervisor, resource.RLIMIT_AS, old)
+            wait_until(lambda: stack.components()[component]["state"] == "running", 30, f"{component} to come back ({left} bytes were left)")
+            others = {name: c["deaths"] for name, c in stack.components().items() if name != component}
+            check(others == {name: before[name]["deaths"] for name in others}, f"others died with {component}: {others}")
+            check(f"{component} cannot be started" in said or f"{component} died " in said, f"it does not say why: {said[-1000:]}")
+        check("0% packet loss" in sh("ping", "-c", "2", "-i", "0.2", "-W", "2", stack.address).stdout, "no answer afterwards")
+
+
 def a_start_that_hangs_is_ended():
     with Scene("start-hangs") as scene:
         trap = scene.dir / "trap"
@@ -371,7 +393,7 @@ def urgent_signals_outlast_servers():
 CASES = [
     everything_but_the_keeper_is_killed,
     tcp_killed_under_load, ip_killed_under_load, filter_killed_under_load, nic_killed_under_load, sockets_killed_under_load,
-    edge_killed_under_load, stack_killed_under_load, whole_killed_under_load, udp_killed_under_load, a_component_that_always_dies_is_tried_again, a_start_that_fails_is_tried_again,
+    edge_killed_under_load, stack_killed_under_load, whole_killed_under_load, udp_killed_under_load, a_component_that_always_dies_is_tried_again, a_start_that_fails_is_tried_again, a_start_without_memory_is_tried_again,
     a_start_that_hangs_is_ended, urgent_signals_outlast_servers,
 ]
 CASES += map(over_ipv6, (tcp_killed_under_load, udp_killed_under_load))
