@@ -41,6 +41,7 @@ import marks
 import options
 import past
 import paths
+import poison
 import programs
 import proxied
 import queues
@@ -99,7 +100,7 @@ def cases_over_ipv6(cases, wanted):
 
 
 # Modules whose cases mostly wait: for leases, for time limits, for successors, for programs' own tests.
-WAITING = [addresses, adoption, authentication, autoconf, discovery, handover, hangups, isolation, libuv, options, paths, proxied, redis_tests, returns, rootless, sandboxes, scripts, signatures, stopped, suites]
+WAITING = [addresses, adoption, authentication, autoconf, discovery, handover, hangups, isolation, libuv, options, paths, poison, proxied, redis_tests, returns, rootless, sandboxes, scripts, signatures, stopped, suites]
 
 
 INSIDE = {"EFT_LIVE_INSIDE": "yes"}
@@ -140,7 +141,7 @@ def main(arguments):
     cases = addresses.CASES + arrivals.CASES + adoption.CASES + far_ends.CASES + autoconf.CASES + inputs.CASES + options.CASES + recordings.CASES + budget.CASES + clocks.CASES + coalescing.CASES + crashes.CASES + crowds.CASES + handover.CASES + datagrams.CASES + discovery.CASES + instances.CASES + ipv6.CASES + isolation.CASES + marks.CASES + early.CASES + scripts.CASES + bbr.CASES + sharing.CASES + secure.CASES + segments.CASES + signatures.CASES + authentication.CASES
     cases += servers.CASES + suites.CASES + libuv.CASES + redis_tests.CASES
     cases += hangups.CASES + groups.CASES + guests.CASES + injections.CASES
-    cases += programs.CASES + past.CASES + paths.CASES + proxied.CASES + queues.CASES + regroups.CASES + returns.CASES + rootless.CASES + round_trips.CASES + sandboxes.CASES + standbys.CASES + stopped.CASES + updates.CASES + visits.CASES + watchdog.CASES
+    cases += programs.CASES + past.CASES + paths.CASES + poison.CASES + proxied.CASES + queues.CASES + regroups.CASES + returns.CASES + rootless.CASES + round_trips.CASES + sandboxes.CASES + standbys.CASES + stopped.CASES + updates.CASES + visits.CASES + watchdog.CASES
     only_waiting = arguments[:1] == ["--waiting"]
     wanted = arguments[1:] if only_waiting else arguments
     flags, wanted = (wanted[:1], wanted[1:]) if wanted[:1] == ["--ipv6"] else ([], wanted)

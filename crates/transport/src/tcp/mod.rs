@@ -96,6 +96,8 @@ mod out_of_order;
 mod outlook;
 mod paced;
 mod pacing;
+#[cfg(feature = "poison")]
+mod poison;
 mod ports;
 mod probe;
 mod prr;

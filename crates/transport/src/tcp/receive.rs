@@ -186,6 +186,8 @@ impl Tcp {
         if !self.enter(cx, Kind::Segment, i, &content) {
             return;
         }
+        #[cfg(feature = "poison")]
+        super::poison::die_of(segment);
         self.connection(i).live.statistics.on_received(cx.now, segment);
         match self.block(i).state() {
             State::SynSent => self.receive_in_syn_sent(cx, i, segment),
