@@ -31,7 +31,7 @@
 //! | [`urgent`] | urgent data | RFC 9293 §3.8.5, RFC 6093 |
 //! | [`defer`] | connections that are accepted with their first data (TCP_DEFER_ACCEPT) | tcp(7) |
 //! | [`close`], [`time_wait`] | FIN, TIME-WAIT, reset | RFC 9293 §3.6, RFC 6191, RFC 1337 |
-//! | [`orphans`], [`farewell`] | the end of a listener, and of the stack | |
+//! | [`orphans`], [`walk`], [`farewell`] | the end of a listener, and of the stack | |
 //! | [`control`], [`application`], [`tell`] | requests of sockets; the application's page and what it is told | |
 //! | [`route`], [`icmp`] | the path and its errors | RFC 1191, RFC 5461, RFC 5927 |
 //! | [`mtu_search`], [`mtu_probe`] | the path's MTU without ICMP | RFC 4821 |
@@ -134,6 +134,7 @@ mod urgent;
 mod usage;
 mod verifying;
 mod versions;
+mod walk;
 
 pub use asking::Ecn;
 pub use clocks::Timestamps;

@@ -7,49 +7,12 @@ use super::block::{NONE, State, bit};
 use super::connection::View;
 use super::engine::Tcp;
 use crate::turns::PER_TURN;
-use alloc::collections::VecDeque;
 use eft_arena::docket::Kind;
 use eft_base::errno::ECONNABORTED;
 use eft_component::Context;
 
 /// Blocks that are looked at in one turn: to see that one is no such connection takes little.
 const LOOKS_PER_TURN: usize = 16 * PER_TURN;
-
-/// Where the walk is: its round, and the next block.
-type Position = (u64, u32);
-
-/// A block and its generation.
-type Listener = (u32, u32);
-
-/// The walk for closed listeners, and where it reaches the end of its round for each of them.
-#[derive(Default)]
-pub(super) struct Walk {
-    at: Position,
-    parents: VecDeque<(Listener, Position)>,
-}
-
-impl Walk {
-    fn add(&mut self, listener: Listener) {
-        let (round, block) = self.at;
-        self.parents.push_back((listener, (round + 1, block)));
-    }
-
-    /// A listener whose round is over.
-    fn pop_ended(&mut self) -> Option<Listener> {
-        self.parents.pop_front_if(|(_, end)| *end <= self.at).map(|(listener, _)| listener)
-    }
-
-    pub fn is_over(&self) -> bool {
-        self.parents.is_empty()
-    }
-
-    /// The next of `count` blocks.
-    fn advance(&mut self, count: u32) -> u32 {
-        let (round, block) = self.at;
-        self.at = if block + 1 < count { (round, block + 1) } else { (round + 1, 0) };
-        block
-    }
-}
 
 /// How a connection of a closed listener ends.
 enum Fate {
