@@ -6,6 +6,7 @@
 //!
 //! Only the death of the process matters, as in [`crate::arena`].
 
+use crate::fuse::Fuse;
 use alloc::format;
 use alloc::string::String;
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
@@ -200,19 +201,26 @@ pub struct Docket {
 impl Docket {
     /// Reads what the predecessor died of and records it.
     pub fn open(segment: Segment) -> (Docket, Finding) {
+        Docket::open_with(segment, &Fuse::default())
+    }
+
+    /// The same with a fuse, of which this life may die before any store.
+    fn open_with(segment: Segment, fuse: &Fuse) -> (Docket, Finding) {
         let mut docket = Docket { segment, condemned: 0, is_on: true, is_fatal: false, blamed: 0 };
         let running = docket.pair(RUNNING);
         let mut finding = Finding::Nothing;
+        // First, so that nothing is laid to that input if this life dies before it runs one.
+        fuse.burn();
+        docket.clear();
         if running[0] != 0 {
             if docket.pair(SUSPECT) == running {
-                finding = Finding::Condemned(docket.condemn(running));
-                docket.put(SUSPECT, [0; 2]);
+                finding = Finding::Condemned(docket.condemn(running, fuse));
+                docket.put_or_die(SUSPECT, [0; 2], fuse);
             } else {
-                docket.put(SUSPECT, running);
+                docket.put_or_die(SUSPECT, running, fuse);
                 finding = Finding::Blamed;
             }
         }
-        docket.clear();
         docket.blamed = (finding != Finding::Nothing) as u64;
         docket.condemned = docket.word(COUNT).load(Ordering::Relaxed);
         (docket, finding)
@@ -228,19 +236,33 @@ impl Docket {
     }
 
     #[inline]
-    fn put(&self, n: usize, [name, digest]: [u64; 2]) {
+    fn put(&self, n: usize, words: [u64; 2]) {
+        self.put_with(n, words, || ());
+    }
+
+    fn put_or_die(&self, n: usize, words: [u64; 2], fuse: &Fuse) {
+        self.put_with(n, words, || fuse.burn());
+    }
+
+    /// `die` may end this life before any store.
+    #[inline(always)]
+    fn put_with(&self, n: usize, [name, digest]: [u64; 2], die: impl Fn()) {
         // The name is written last: a half-written note has no name.
+        die();
         self.word(n).store(0, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
+        die();
         self.word(n + 1).store(digest, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
+        die();
         self.word(n).store(name, Ordering::Relaxed);
     }
 
     /// Condemns an input. Returns the block of a connection that is to be given up.
-    fn condemn(&self, note: [u64; 2]) -> Option<u32> {
+    fn condemn(&self, note: [u64; 2], fuse: &Fuse) -> Option<u32> {
         let count = self.word(COUNT).load(Ordering::Relaxed);
-        self.put(CONDEMNED + 2 * (count as usize % CONDEMNED_MAX), note);
+        self.put_or_die(CONDEMNED + 2 * (count as usize % CONDEMNED_MAX), note, fuse);
+        fuse.burn();
         self.word(COUNT).store(count.wrapping_add(1), Ordering::Relaxed);
         let same = (0..CONDEMNED_MAX).filter(|n| self.pair(CONDEMNED + 2 * n)[0] == note[0]).count();
         (note[0] >> 56 == Kind::Segment as u64 && same >= STUBBORN).then_some(note[0] as u32)

@@ -165,3 +165,50 @@ fn people_are_told_what_ran() {
     lives(&arena).name(Note::setting("ip", b""));
     assert_eq!(told().unwrap(), "a setting");
 }
+
+/// A successor dies at the `steps`-th store while it opens the docket. False: it has fewer.
+fn dies_while_opening(segment: &Segment, steps: u64) -> bool {
+    let fuse = Fuse::default();
+    fuse.light(steps);
+    let open = || Docket::open_with(segment.clone(), &fuse);
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(open)).is_err()
+}
+
+#[test]
+fn an_input_that_killed_once_is_not_condemned_for_a_death_while_the_docket_is_opened() {
+    let mut deaths = 0;
+    for steps in 1.. {
+        let arena = Segment::heap(4096);
+        dies(&arena, &[segment(9)]);
+        if !dies_while_opening(&arena, steps) {
+            break;
+        }
+        deaths += 1;
+        let (docket, finding) = Docket::open(arena);
+        assert!(!docket.is_condemned(segment(9)), "{finding:?} after a death at store {steps}");
+    }
+    assert!(deaths >= 4, "{deaths} stores");
+}
+
+#[test]
+fn an_input_that_kills_is_condemned_once_wherever_a_successor_dies_while_it_opens_the_docket() {
+    let mut deaths = 0;
+    for steps in 1.. {
+        let arena = Segment::heap(4096);
+        dies(&arena, &[segment(9)]);
+        dies(&arena, &[segment(9)]);
+        if !dies_while_opening(&arena, steps) {
+            break;
+        }
+        deaths += 1;
+        // Unless it is condemned already, it kills once more.
+        if !lives(&arena).is_condemned(segment(9)) {
+            dies(&arena, &[segment(9)]);
+        }
+        let docket = lives(&arena);
+        assert!(docket.is_condemned(segment(9)), "after a death at store {steps}");
+        let places = (0..CONDEMNED_MAX).filter(|n| docket.pair(CONDEMNED + 2 * n) == segment(9).words());
+        assert_eq!(places.count(), 1, "after a death at store {steps}");
+    }
+    assert!(deaths >= 8, "{deaths} stores");
+}
