@@ -2,6 +2,10 @@
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
+use eft_channel::Segment;
+
+/// Bytes that are stored at once.
+const WORD: usize = 8;
 
 /// Panics after a number of accesses. To the arena, an engine that panics in the middle of a turn is as dead as one
 /// that the kernel kills there.
@@ -31,6 +35,28 @@ impl Fuse {
         if self.is_lit() {
             self.0.store(self.left() - 1, Ordering::Relaxed);
             assert!(self.is_lit(), "{FUSE_BURNT}");
+        }
+    }
+}
+
+impl Fuse {
+    /// Writes to the arena, and may die before any word of it.
+    pub(crate) fn write(&self, segment: &Segment, at: usize, bytes: &[u8]) {
+        self.write_pieces(segment, at, bytes, WORD);
+    }
+
+    /// Writes an item to the arena, and may die before it or in the middle of it, which stands for all its words.
+    pub(crate) fn write_item(&self, segment: &Segment, at: usize, item: &[u8]) {
+        self.write_pieces(segment, at, item, item.len().div_ceil(2).next_multiple_of(WORD));
+    }
+
+    fn write_pieces(&self, segment: &Segment, at: usize, bytes: &[u8], piece: usize) {
+        if !self.is_lit() {
+            return segment.write(at, bytes).expect("length was checked");
+        }
+        for (n, part) in bytes.chunks(piece).enumerate() {
+            self.burn();
+            segment.write(at + n * piece, part).expect("length was checked");
         }
     }
 }

@@ -5,6 +5,7 @@ use eft_channel::Segment;
 use thiserror::Error;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
+use super::fuse::Fuse;
 use super::sum::{SUM_LEN, Sum, Sums};
 
 /// Bytes before the first table.
@@ -121,10 +122,10 @@ impl Double {
 }
 
 /// Writes the header, and before it its double.
-pub(crate) fn write_header(segment: &Segment, header: &Header) {
-    segment.write(DOUBLE_AT, Double::of(header).as_bytes()).expect("length was checked");
+pub(crate) fn write_header(segment: &Segment, header: &Header, fuse: &Fuse) {
+    fuse.write(segment, DOUBLE_AT, Double::of(header).as_bytes());
     compiler_fence(Ordering::SeqCst);
-    segment.write(0, header.as_bytes()).expect("length was checked");
+    fuse.write(segment, 0, header.as_bytes());
 }
 
 /// The header of an arena: what never changes in it, as its double says, if it has an intact one.

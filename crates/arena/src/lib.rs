@@ -80,6 +80,17 @@ impl Arena {
     /// Panics if the segment is shorter than [`Layout::arena_len`] says or not writable, which is a mistake in the server's
     /// setup.
     pub fn open(segment: Segment, layout: Layout, count: usize, seed: u64) -> Result<Arena, Refused> {
+        Arena::open_with(segment, layout, count, seed, Fuse::default())
+    }
+
+    /// The same with a fuse, which may be lit.
+    pub fn open_with(
+        segment: Segment,
+        layout: Layout,
+        count: usize,
+        seed: u64,
+        fuse: Fuse,
+    ) -> Result<Arena, Refused> {
         segment.range_mut(0, layout.arena_len(count)).expect("the arena has the length that was asked for");
         let (header, reborn) = match kind(&segment, &layout, count) {
             Kind::Ours(header) => (Header { lives: header.lives.wrapping_add(1), ..header }, true),
@@ -93,7 +104,7 @@ impl Arena {
             layout,
             count,
             turn: Rc::new(Cell::new(header.turn)),
-            fuse: Fuse::default(),
+            fuse,
             secret: header.secret,
             reborn,
             made,
@@ -108,7 +119,7 @@ impl Arena {
             compiler_fence(Ordering::SeqCst);
             let turn = after(header.turn);
             arena.turn.set(turn);
-            write_header(&arena.segment, &Header { turn, made: made as u64, ..header });
+            write_header(&arena.segment, &Header { turn, made: made as u64, ..header }, &arena.fuse);
         }
         Ok(arena)
     }
@@ -140,12 +151,13 @@ impl Arena {
     /// counts as empty. All items are sealed.
     pub fn establish(&mut self) {
         self.established = true;
+        self.fuse.burn();
         Arena::open_mark(&self.segment).store(0, Ordering::Relaxed);
         if !self.reborn {
             let made = self.made as u64;
             let header = Header { secret: self.secret, made, ..new_header(&self.layout, self.count, 0) };
             compiler_fence(Ordering::SeqCst);
-            write_header(&self.segment, &header);
+            write_header(&self.segment, &header, &self.fuse);
         }
     }
 
@@ -164,9 +176,9 @@ impl Arena {
                 break;
             }
             self.segment.read(at + UNDO_HEAD, image.as_mut_bytes()).expect("length was checked");
-            self.segment.write(base + i * item, image.as_bytes()).expect("length was checked");
+            self.fuse.write_item(&self.segment, base + i * item, image.as_bytes());
             let sum = self.layout.sums.of_words(&image);
-            self.segment.write(base + sums + i * SUM_LEN, sum.as_bytes()).expect("length was checked");
+            self.fuse.write(&self.segment, base + sums + i * SUM_LEN, sum.as_bytes());
         }
     }
 

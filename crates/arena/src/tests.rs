@@ -21,7 +21,11 @@ fn grow(arena: &mut Arena, a: &mut Table<Item>, b: &mut Table<[u64; 3]>) {
 }
 
 fn open(segment: &Segment) -> (Arena, Table<Item>, Table<[u64; 3]>) {
-    let mut arena = Arena::open(segment.clone(), LAYOUT, COUNT, 7).unwrap();
+    open_with(segment, Fuse::default())
+}
+
+fn open_with(segment: &Segment, fuse: Fuse) -> (Arena, Table<Item>, Table<[u64; 3]>) {
+    let mut arena = Arena::open_with(segment.clone(), LAYOUT, COUNT, 7, fuse).unwrap();
     let (mut a, mut b) = (arena.table(0), arena.table(1));
     if !arena.reborn {
         grow(&mut arena, &mut a, &mut b);
@@ -71,6 +75,81 @@ fn a_turn_takes_effect_whole_or_not_at_all_wherever_it_ends() {
         assert_eq!(all(&segment) != before, committed, "{steps}");
     }
     assert!(seen[0] > 20 && seen[1] > 20, "{seen:?}");
+}
+
+/// A life that ends at its `steps`-th store while it opens the arena. False: it has fewer.
+fn dies_while_opening(segment: &Segment, steps: u64) -> bool {
+    let fuse = Fuse::default();
+    fuse.light(steps);
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(open_with(segment, fuse)))).is_err()
+}
+
+fn copy(segment: &Segment) -> Segment {
+    let copy = Segment::heap(segment.len());
+    segment.copy_to(0, &copy, 0, segment.len()).unwrap();
+    copy
+}
+
+#[test]
+fn a_death_while_a_turn_is_undone_changes_nothing_of_that() {
+    let segment = segment();
+    let (arena, mut a, mut b) = open(&segment);
+    (a[4][0], b[5][1]) = (40, 50);
+    a.seal();
+    b.seal();
+    arena.commit();
+    let committed = all(&copy(&segment));
+    for i in [3, 4, 7] {
+        a[i] = [77; 32];
+        b[i + 1] = [88; 3];
+    }
+    a.seal();
+    drop((arena, a, b));
+    let mut deaths = 0;
+    for steps in 1.. {
+        let left = copy(&segment);
+        if !dies_while_opening(&left, steps) {
+            break;
+        }
+        deaths += 1;
+        assert!(all(&copy(&left)) == committed, "after a death at store {steps}");
+        // The successor dies, too, wherever it is.
+        for again in 1.. {
+            let left = copy(&left);
+            if !dies_while_opening(&left, again) {
+                break;
+            }
+            assert!(all(&left) == committed, "after deaths at stores {steps} and {again}");
+        }
+    }
+    assert!(deaths > 20, "{deaths} stores");
+}
+
+#[test]
+fn a_death_while_an_arena_is_made_leaves_an_empty_or_a_whole_one() {
+    let whole = all(&segment());
+    let mut deaths = 0;
+    for steps in 1.. {
+        let left = segment();
+        if !dies_while_opening(&left, steps) {
+            break;
+        }
+        deaths += 1;
+        let secret = open(&copy(&left)).0.secret;
+        assert_eq!(secret, open(&segment()).0.secret, "after a death at store {steps}");
+        assert!(all(&left) == whole, "after a death at store {steps}");
+        // Its turns count, and are undone.
+        let (arena, mut a, mut b) = open(&left);
+        a[1][0] = 5;
+        a.seal();
+        b.seal();
+        arena.commit();
+        a[2][0] = 6;
+        drop((arena, a, b));
+        let (items, _) = all(&left);
+        assert_eq!((items[1][0], items[2][0]), (5, 2), "after a death at store {steps}");
+    }
+    assert!(deaths > 20, "{deaths} stores");
 }
 
 // A number that stands for the whole content.
@@ -208,12 +287,12 @@ fn a_foreign_arena_is_refused_and_left_alone() {
         good.read(0, header.as_mut_bytes()).unwrap();
         let kept = header;
         change(&mut header);
-        write_header(&good, &header);
+        write_header(&good, &header, &Fuse::default());
         let refused = Arena::open(good.clone(), LAYOUT, COUNT, 1).err();
         let mut after = Header::new_zeroed();
         good.read(0, after.as_mut_bytes()).unwrap();
         assert!(refused.is_none() || after.as_bytes() == header.as_bytes(), "it was touched");
-        write_header(&good, &kept);
+        write_header(&good, &kept, &Fuse::default());
         refused
     };
     assert_eq!(refusal(&|_| {}), None);
