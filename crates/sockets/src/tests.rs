@@ -34,6 +34,16 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
+        let mut bench = Bench::alone();
+        for transport in [ComponentId::TCP, ComponentId::UDP] {
+            let (e, mut cx, out) = bench.cx();
+            e.peer_reborn(&mut cx, transport, out);
+        }
+        bench
+    }
+
+    /// No transport is there yet.
+    fn alone() -> Bench {
         let geometry = Geometry { slots: 8, send_len: 4096, receive_len: 4096 };
         let arena = Arena::new(Segment::heap(geometry.arena_len()), geometry).unwrap();
         let config =
@@ -47,10 +57,6 @@ impl Bench {
             now: Instant::ZERO,
             out: Outbox::with_room(&[ComponentId::TCP, ComponentId::UDP], 64),
         };
-        for transport in [ComponentId::TCP, ComponentId::UDP] {
-            let (e, mut cx, out) = bench.cx();
-            e.peer_reborn(&mut cx, transport, out);
-        }
         bench.event(Event::DomainOpened { domain: DOMAIN, pool: eft_base::PoolId(9), arena });
         bench
     }
@@ -152,6 +158,19 @@ fn outstanding_requests_are_resubmitted_to_a_reborn_transport() {
     let (e, mut cx, o) = b.cx();
     e.peer_reborn(&mut cx, ComponentId::UDP, o);
     assert!(b.out.is_empty());
+}
+
+#[test]
+fn a_transport_that_was_dead_from_the_begin_gets_its_requests_when_it_is_back() {
+    let mut b = Bench::alone();
+    let key = eft_base::PortShare::KEY.to_string();
+    b.event(Event::Configure { key, value: b"tcp\nudp\n".to_vec() });
+    let open = Request { op: op::OPEN, args: [1, 0, 0, 0], ..Request::default() };
+    let out = b.request(open, 4);
+    assert!(matches!(out[..], [Out::Transport(ComponentId::TCP, _)]), "{out:?}");
+    let (e, mut cx, o) = b.cx();
+    e.peer_reborn(&mut cx, ComponentId::TCP, o);
+    assert_eq!(b.out.drain().collect::<Vec<_>>(), out);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::Sockets;
 use alloc::vec::Vec;
-use eft_base::{Instances, PortShare, WireAddress};
+use eft_base::{ComponentId, Instances, PortShare, WireAddress};
 use eft_messages::control::{InfoHeader, InterfaceInfo, RouteInfo, restriction};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -45,6 +45,10 @@ impl Sockets {
         }
         if key == PortShare::KEY {
             self.spread.instances = Instances::among(value);
+            // One that is dead when this server is born has the requests that wait for it as soon as it is back.
+            let names = core::str::from_utf8(value).unwrap_or_default();
+            let all = names.lines().filter_map(|name| name.parse::<ComponentId>().ok());
+            self.transports.extend(all.filter(|id: &ComponentId| id.role.is_transport()));
             return;
         }
         if key == "congestion" {
