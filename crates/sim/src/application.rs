@@ -69,6 +69,8 @@ pub struct Application {
     pub datagrams: Vec<DatagramSocket>,
     told: VecDeque<Effect>,
     requests: VecDeque<Request>,
+    /// By their sequence: requests that sockets has not answered, and which life of it they were sent to.
+    unanswered: BTreeMap<u64, (Request, Handle, u32)>,
     pub failures: Vec<i32>,
     /// It opens and accepts streams, and its owner moves their bytes.
     pub by_hand: bool,
@@ -148,8 +150,14 @@ impl Application {
     }
 
     /// Whether it has something to do.
-    pub fn is_runnable(&self) -> bool {
-        !self.told.is_empty() || !self.requests.is_empty()
+    pub fn is_runnable(&self, stack: &Stack) -> bool {
+        !self.told.is_empty() || !self.requests.is_empty() || self.has_to_repeat(stack)
+    }
+
+    /// Whether sockets is back that has died before it answered.
+    fn has_to_repeat(&self, stack: &Stack) -> bool {
+        let life = stack.generation(ComponentId::SOCKETS);
+        stack.is_alive(ComponentId::SOCKETS) && self.unanswered.values().any(|(.., then)| *then != life)
     }
 
     pub fn tell(&mut self, effect: Effect) {
@@ -173,23 +181,34 @@ impl Application {
                 _ => {}
             }
         }
+        if self.has_to_repeat(stack) {
+            for (request, handle, _) in std::mem::take(&mut self.unanswered).into_values() {
+                self.send(now, stack, request, handle);
+            }
+        }
         while let Some(request) = self.requests.pop_front() {
             let handle = match request.op {
                 op::OPEN | op::ACCEPTED => Handle(self.sequence + 1),
                 _ => Handle::default(),
             };
-            let request = sockets::Event::Request {
-                connection: ConnectionId(1),
-                domain: DOMAIN,
-                privileged: true,
-                request,
-                handle,
-            };
-            stack.event(now, ComponentId::SOCKETS, Event::Sockets(request));
+            self.send(now, stack, request, handle);
         }
     }
 
+    fn send(&mut self, now: Instant, stack: &mut Stack, request: Request, handle: Handle) {
+        self.unanswered.insert(request.sequence, (request, handle, stack.generation(ComponentId::SOCKETS)));
+        let request = sockets::Event::Request {
+            connection: ConnectionId(1),
+            domain: DOMAIN,
+            privileged: true,
+            request,
+            handle,
+        };
+        stack.event(now, ComponentId::SOCKETS, Event::Sockets(request));
+    }
+
     fn answered(&mut self, stack: &mut Stack, reply: Reply, seed: u64) {
+        self.unanswered.remove(&reply.sequence);
         let Some((asked, socket)) = self.asked.remove(&reply.sequence) else {
             return;
         };

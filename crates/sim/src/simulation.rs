@@ -252,7 +252,7 @@ impl Simulation {
         let mut runnable: Vec<(usize, Option<ComponentId>)> = Vec::new();
         for side in 0..2 {
             runnable.extend(self.stacks[side].runnable(self.now).map(|p| (side, Some(p))));
-            if self.applications[side].is_runnable() {
+            if self.applications[side].is_runnable(&self.stacks[side]) {
                 runnable.push((side, None));
             }
         }

@@ -71,8 +71,14 @@ fn thousand(first: u64, faults: Faults) {
     );
 }
 
-const PEERS: [ComponentId; 5] =
-    [ComponentId::IP, ComponentId::FILTER, ComponentId::nic(0), ComponentId::TCP, ComponentId::UDP];
+const PEERS: [ComponentId; 6] = [
+    ComponentId::IP,
+    ComponentId::FILTER,
+    ComponentId::nic(0),
+    ComponentId::TCP,
+    ComponentId::UDP,
+    ComponentId::SOCKETS,
+];
 
 #[test]
 fn streams_go_on_while_tcp_dies_in_the_middle_of_turns() {
@@ -156,6 +162,7 @@ fn a_stream_survives_the_death_of_each_at_every_access() {
             (ComponentId::IP, 30),
             (ComponentId::FILTER, 30),
             (ComponentId::nic(0), 10),
+            (ComponentId::SOCKETS, 5),
         ] {
             let count = deaths(|steps| stream_outlives(side, peer, steps, None));
             assert!(count > least, "only {count} accesses of {peer} of side {side}");
