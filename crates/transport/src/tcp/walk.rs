@@ -37,3 +37,23 @@ impl Walk {
         block
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_is_done_when_every_block_was_passed_since_it_was_closed() {
+        let mut walk = Walk::default();
+        walk.add((7, 1));
+        let passed: Vec<u32> = (0..3).map(|_| walk.advance(5)).collect();
+        assert_eq!((passed, walk.pop_ended()), (vec![0, 1, 2], None));
+        walk.add((8, 1));
+        // There are more blocks by now.
+        let passed: Vec<u32> = (0..5).map(|_| walk.advance(8)).collect();
+        assert_eq!(passed, [3, 4, 5, 6, 7]);
+        assert_eq!((walk.pop_ended(), walk.pop_ended()), (Some((7, 1)), None));
+        let passed: Vec<u32> = (0..3).map(|_| walk.advance(8)).collect();
+        assert_eq!((passed, walk.pop_ended(), walk.is_over()), (vec![0, 1, 2], Some((8, 1)), true));
+    }
+}
