@@ -29,6 +29,7 @@ pub mod memory;
 pub mod neighbours;
 pub mod profile;
 pub mod roles;
+pub mod sharing;
 
 pub use crate::goal::Goal;
 pub use adaptive::Adaptive;

@@ -2,7 +2,7 @@
 //!
 //! Candidates are other seatings (the ladder's rungs, two CPUs merged, one component moved to the next CPU), each with
 //! the speeds that fit the work seen, and the present seating with one CPU a step slower ("slower is faster": the paper's
-//! section 4, thesis 4.2). A prediction knows work and speeds, but neither wake-ups nor caches; it only chooses what is
+//! section 4, thesis 4.2). A prediction knows work, what [company](sharing) adds to it, and speeds, but no caches; it only chooses what is
 //! tried first, and the measurement decides.
 
 use alloc::vec::Vec;
@@ -12,6 +12,7 @@ use crate::ladder::Ladder;
 use crate::placement;
 use crate::plan::{Plan, Seat};
 use crate::platform::Platform;
+use crate::policy::sharing;
 use crate::power::PowerModel;
 use eft_component::scheduling::Spare;
 use eft_machine::{CpuId, Share, Watts};
@@ -50,6 +51,8 @@ pub struct Position<'a> {
     pub demand: &'a Demand,
     /// The share of it that waits for memory.
     pub waits: &'a Waits,
+    /// What the components' [work would be beside others](sharing), at the present throughput.
+    pub beside_others: &'a Demand,
     /// What others take of the CPUs: assumed to follow the throughput, as a load's programs do.
     pub others: &'a Activity,
     /// Whether more would come if the stack could do more.
@@ -137,7 +140,8 @@ fn moved(here: &Position, to: impl Fn(&str, CpuId) -> CpuId) -> Plan {
 fn fitted(here: &Position, seating: &Plan, fit: f64) -> Plan {
     let mut plan = seating.clone();
     let full = Plan { speeds: Default::default(), ..seating.clone() };
-    let busy = crowded(here, estimate::utilisation(here.platform, &full, here.demand));
+    let demand = sharing::carried_over(here.demand, here.beside_others, here.plan, &full);
+    let busy = crowded(here, estimate::utilisation(here.platform, &full, &demand));
     let attainable = if here.saturated { 1.0 / estimate::bottleneck(&busy).max(1e-6) } else { 1.0 };
     let wanted = here.wanted.unwrap_or(attainable);
     for (cpu, share) in busy {
@@ -206,6 +210,7 @@ fn predict(here: &Position, plan: Plan, bias: f64) -> Candidate {
     let slower = (!here.waits.is_empty())
         .then(|| estimate::carried_over(here.platform, here.demand, here.waits, here.plan, &plan));
     let demand = slower.as_ref().unwrap_or(here.demand);
+    let demand = &sharing::carried_over(demand, here.beside_others, here.plan, &plan);
     let busy = estimate::utilisation(here.platform, &plan, demand);
     let busiest = estimate::bottleneck(&crowded(here, busy.clone())).max(1e-6);
     let now = time(here.platform, here.demand, here.plan);

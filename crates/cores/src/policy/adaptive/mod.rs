@@ -43,6 +43,7 @@ use crate::policy::flapping::{Advice, Flapping};
 use crate::policy::known::Known;
 use crate::policy::measure::{Measured, Meter, Reading, SETTLING_SAMPLES};
 use crate::policy::memory::Memory;
+use crate::policy::sharing::Sharing;
 use crate::policy::{Decision, Settings};
 use crate::throughput::Throughput;
 
@@ -75,6 +76,7 @@ pub struct Adaptive {
     patient_until: Instant,
     /// Mean work of the components under the present plan.
     work: Demand,
+    sharing: Sharing,
     /// Which components are busy at the same time.
     overlaps: Overlaps,
     /// Of the present load: its best throughput so far, trials made, climbs taken back.
@@ -145,6 +147,7 @@ impl Adaptive {
             costs: Costs::default(),
             patient_until: Instant::ZERO,
             work: Demand::new(),
+            sharing: Sharing::default(),
             overlaps: Overlaps::default(),
             best: Throughput::NONE,
             trials: 0,
@@ -214,7 +217,7 @@ impl Adaptive {
         let growing = matches!(self.mode, Mode::Climbing { .. }) && reading.busy > NEARLY_FULL;
         let overloaded = reading.overloaded || growing;
         self.overloaded_samples = if overloaded { self.overloaded_samples + 1 } else { 0 };
-        self.note_work(seen);
+        self.note_work(seen, reading.throughput);
         match core::mem::replace(&mut self.mode, Mode::Measuring) {
             Mode::Resting => self.wake(time, seen),
             Mode::Climbing { stride, from, calm } => self.climb(time, seen, stride, from, calm, overloaded),
@@ -253,6 +256,7 @@ impl Adaptive {
         (self.best, self.trials, self.load_changed) = (Throughput::NONE, 0, time);
         (self.elasticity, self.went_home, self.steps_back) = (0.0, false, 0);
         self.peeks = peek::ALL.to_vec();
+        self.sharing.forget();
         self.is_dealt = false;
         self.departure = Departure::default();
         self.patient_until = Instant::ZERO;
@@ -264,19 +268,24 @@ impl Adaptive {
         estimate::demand(&self.platform, &self.plan, seen)
     }
 
-    fn note_work(&mut self, seen: &Observation) {
+    fn note_work(&mut self, seen: &Observation, throughput: Throughput) {
         const NEWEST: f64 = 0.3;
         // The mean moves slowly, so not every sample has to be computed.
         const EVERY: usize = 3;
         let samples = self.meter.since_change();
         if samples <= SETTLING_SAMPLES {
-            self.work = self.demand(seen);
+            let now = self.demand(seen);
+            if samples > 1 {
+                self.note_sharing(&now, seen, throughput);
+            }
+            self.work = now;
             return;
         }
         if !samples.is_multiple_of(EVERY) {
             return;
         }
         let now = self.demand(seen);
+        self.note_sharing(&now, seen, throughput);
         for (name, work) in now {
             let mean = self.work.entry(name).or_insert(work);
             *mean += (work - *mean) * NEWEST;

@@ -2,16 +2,20 @@
 //! worth, and whether a closed-loop load takes more.
 
 use alloc::string::String;
+use core::time::Duration;
 
 use eft_base::Instant;
 use eft_machine::{CpuId, Share};
 
 use super::{Adaptive, Mode, Trial, WINDOW_SAMPLES};
+use crate::estimate::{self, Demand};
 use crate::observation::Observation;
 use crate::placement;
 use crate::plan::Plan;
 use crate::platform;
 use crate::policy::measure::Measured;
+use crate::policy::sharing;
+use crate::throughput::Throughput;
 
 /// In the order in which they are tried; each once for a load.
 pub(super) const ALL: [Peek; 4] = [Peek::Beside, Peek::Apart, Peek::Spread, Peek::Consolidated];
@@ -33,6 +37,10 @@ pub(super) enum Peek {
 const BUSY_MIN: f64 = 0.2;
 /// A smaller share of others makes no difference, and may be an artefact of the kernel's ticks.
 const OTHERS_MIN: Share = Share(0.2);
+/// What the try of one CPU may take of all that the load could have had since it began.
+const LOSS_MAX: f64 = 0.01;
+/// How long a plan that does far less is in force until it is taken back.
+const TAKEN_BACK: Duration = Duration::from_millis(80);
 
 impl Peek {
     pub(super) fn is_sideways(self) -> bool {
@@ -80,7 +88,10 @@ impl Adaptive {
         if now.busy < BUSY_MIN {
             return None;
         }
-        let open = self.peeks.iter().enumerate().filter(|(_, peek)| self.allows(**peek, seen, now, pace));
+        let age = self.costs.load_age(time);
+        let open = self.peeks.iter().enumerate().filter(|(_, peek)| {
+            self.allows(**peek, seen, now, pace) && age >= self.affordable_at(**peek, seen, now)
+        });
         let mut plans = open.filter_map(|(at, peek)| Some((at, self.peeked(*peek, seen)?)));
         let (at, plan) = plans.find(|(_, plan)| self.is_new(plan, now, time))?;
         drop(plans);
@@ -91,16 +102,72 @@ impl Adaptive {
         Some(peek.told().into())
     }
 
+    /// How old a load has to be for a try. One CPU, on which the components take the work that was [seen of them beside
+    /// others](sharing), may do far less than they do now.
+    fn affordable_at(&self, peek: Peek, seen: &Observation, now: &Measured) -> Duration {
+        let plan = self.peeked(peek, seen).filter(|_| peek == Peek::Consolidated);
+        let busiest = plan.and_then(|plan| self.busiest_beside_others(&plan, seen, now)).unwrap_or(0.0);
+        TAKEN_BACK.mul_f64((1.0 - 1.0 / busiest.max(1.0)) / LOSS_MAX)
+    }
+
+    /// How busy a plan's busiest CPU would be by what was [seen beside others](sharing); above 1 it cannot keep up. `None`: nothing
+    /// was seen.
+    fn busiest_beside_others(&self, plan: &Plan, seen: &Observation, now: &Measured) -> Option<f64> {
+        let beside_others = self.beside_others(seen, now);
+        if beside_others.is_empty() {
+            return None;
+        }
+        let work = sharing::carried_over(&self.work, &beside_others, &self.plan, plan);
+        Some(estimate::bottleneck(&estimate::utilisation(&self.platform, plan, &work)))
+    }
+
+    /// A program that takes a component's CPU changes what its messages take more than its company does: it wakes and delays
+    /// the component, and shares its caches.
+    pub(super) fn note_sharing(&mut self, work: &Demand, seen: &Observation, throughput: Throughput) {
+        if !self.is_crowded(seen) {
+            self.sharing.note(&self.plan, work, throughput);
+        }
+    }
+
+    /// What the components' work would be beside others; nothing while programs crowd the CPUs.
+    pub(super) fn beside_others(&self, seen: &Observation, now: &Measured) -> Demand {
+        if self.is_crowded(seen) { Demand::new() } else { self.sharing.work(now.throughput) }
+    }
+
+    /// When a try can be made that costs too much yet.
+    pub(super) fn waits_for_peek(
+        &self,
+        time: Instant,
+        seen: &Observation,
+        now: &Measured,
+    ) -> Option<Instant> {
+        if now.busy < BUSY_MIN {
+            return None;
+        }
+        let open = self.peeks.iter().filter(|peek| self.allows(**peek, seen, now, Pace::Thorough));
+        let new =
+            open.filter(|peek| self.peeked(**peek, seen).is_some_and(|plan| self.is_new(&plan, now, time)));
+        let age = self.costs.load_age(time);
+        let waits = |peek: &Peek| self.affordable_at(*peek, seen, now).checked_sub(age);
+        new.filter_map(waits).filter(|wait| !wait.is_zero()).min().map(|wait| time + wait)
+    }
+
     /// A saturated load needs no trial of whether it takes more; but where its own programs crowd the CPUs, fewer CPUs
     /// may do more.
     fn allows(&self, peek: Peek, seen: &Observation, now: &Measured, pace: Pace) -> bool {
         let saturated = now.overloaded >= 0.5;
         match peek {
             Peek::Beside | Peek::Apart => true,
-            Peek::Spread => pace == Pace::Thorough && !saturated,
+            // The ladder counts what components take alone, so that its top may have less than the present plan.
+            Peek::Spread => pace == Pace::Thorough && !saturated && self.top_keeps_up(seen, now),
             Peek::Consolidated if saturated => pace != Pace::Hasty && self.is_crowded(seen),
             Peek::Consolidated => pace == Pace::Thorough,
         }
+    }
+
+    fn top_keeps_up(&self, seen: &Observation, now: &Measured) -> bool {
+        let top = &self.ladder.rung(self.ladder.top()).plan;
+        self.busiest_beside_others(top, seen, now).is_none_or(|busiest| busiest <= 1.0)
     }
 
     pub(super) fn is_crowded(&self, seen: &Observation) -> bool {
@@ -186,3 +253,6 @@ impl Adaptive {
 fn others(seen: &Observation, cpu: CpuId) -> Share {
     seen.cpu(cpu).map_or(Share::NONE, |load| load.others)
 }
+
+#[cfg(test)]
+mod tests;

@@ -84,6 +84,12 @@ impl Adaptive {
                 return Some("waits whether the load lasts long enough for a change to pay".into());
             }
         }
+        if self.trials < TRIALS_MAX
+            && let Some(at) = self.waits_for_peek(time, seen, &now)
+        {
+            self.patient_until = at;
+            return Some("waits until the load has lasted long enough for a try that may cost much".into());
+        }
         self.known.note(&self.plan, &now, time);
         self.settle(now, time);
         Some("settled: no neighbour promises more".into())
@@ -137,7 +143,7 @@ impl Adaptive {
             _ => Some(1.0),
         };
         self.rebuild(demand, seen);
-        let waits = estimate::waits(seen);
+        let (waits, beside_others) = (estimate::waits(seen), self.beside_others(seen, now));
         let others = seen.cpus.iter().map(|cpu| (cpu.cpu, cpu.others.0)).collect();
         let here = Position {
             platform: &self.platform,
@@ -147,6 +153,7 @@ impl Adaptive {
             metered: seen.power.map(|_| now.power),
             demand,
             waits: &waits,
+            beside_others: &beside_others,
             others: &others,
             saturated,
             wanted,

@@ -18,6 +18,7 @@ fn what_is_promised_is_told_in_the_watts_of_the_meter() {
             metered,
             demand: &demand,
             waits: &Waits::new(),
+            beside_others: &Demand::new(),
             others: &Activity::new(),
             saturated: false,
             wanted: Some(1.0),
