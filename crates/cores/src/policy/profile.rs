@@ -3,8 +3,9 @@
 //! The nature of the traffic is compared with the loads that were swept; what their configurations achieved is
 //! interpolated, and the objective chooses. Each measured pair of load and configuration refines the profiles. A change
 //! of the node's [role](super::roles) is followed only if the phase usually lasts longer than the reconfiguration
-//! costs.
+//! costs. A load that the profiles turn out to be wrong about is [explored](exploring) by `adaptive`.
 
+mod exploring;
 mod learning;
 
 use alloc::format;
@@ -14,6 +15,7 @@ use core::time::Duration;
 
 use eft_base::Instant;
 
+use self::exploring::Exploration;
 use crate::error::SchedulerError;
 use crate::indicators::{self, Kind, Mix};
 use crate::ladder::{Aims, Ladder};
@@ -34,6 +36,8 @@ const FIRST_SAMPLES: usize = 4;
 const WINDOW_SAMPLES: usize = 20;
 /// A load that differs by this factor is looked up again, as is one of another mix.
 const LOAD_MOVED: f64 = 1.3;
+/// After more samples in a row it is another load.
+const MOVED_SAMPLES: usize = 3;
 /// At an unchanged load, what was learnt changes the plan at most this often.
 const REFINE: Duration = Duration::from_secs(90);
 /// At once, what was learnt of a load changes the plan at most this often.
@@ -77,6 +81,7 @@ pub struct Profile {
     /// When to consider a promising change again, if the load lasts.
     patient_until: Option<Instant>,
     moved_samples: usize,
+    exploration: Option<Exploration>,
     resting: bool,
     /// The load carries requests: then latency counts.
     requests: bool,
@@ -120,6 +125,7 @@ impl Profile {
             seen: Vec::new(),
             patient_until: None,
             moved_samples: 0,
+            exploration: None,
             resting: true,
             requests: false,
             resumed: false,
@@ -138,7 +144,10 @@ impl Profile {
     }
 
     pub fn is_settled(&self) -> bool {
-        !self.resting && self.measured && self.moved_samples == 0
+        match self.explorer() {
+            Some(explorer) => explorer.is_settled(),
+            None => !self.resting && self.measured && self.moved_samples == 0,
+        }
     }
 
     pub fn plan(&self) -> &Plan {
@@ -164,11 +173,15 @@ impl Profile {
         let reading = Reading::of(&self.platform, &self.settings.power, &self.plan, seen);
         if indicators::is_silent(&seen.traffic) {
             let silent = time.saturating_since(self.last_traffic);
-            if self.resting || silent < REST_AFTER {
+            if self.resting {
                 return None;
+            }
+            if silent < REST_AFTER {
+                return self.explore(time, seen).flatten();
             }
             self.phases.note(time, Role::Computes);
             (self.resting, self.resumed, self.chosen_for) = (true, false, None);
+            self.exploration = None;
             self.forget_load();
             self.costs.load_ends(self.last_traffic);
             self.change(self.rest.clone());
@@ -186,6 +199,9 @@ impl Profile {
             // The measurements so far belong to the other role.
             self.meter.restart();
             self.costs.load_begins(time);
+        }
+        if let Some(reason) = self.explore(time, seen) {
+            return reason;
         }
         let mix = seen.indicators.mix();
         self.learn_cost(mix);
@@ -221,7 +237,7 @@ impl Profile {
         }
         let moved = before.0.difference(&mix) > MIX_MOVED || (ratio > LOAD_MOVED && !before.2) || pressed;
         self.moved_samples = if moved { self.moved_samples + 1 } else { 0 };
-        if self.moved_samples > 3 {
+        if self.moved_samples > MOVED_SAMPLES {
             let role = self.phases.role();
             // Another role may want all of the stack elsewhere.
             let reconfiguration = self.costs.of_moves(self.platform.components().len());
@@ -246,6 +262,9 @@ impl Profile {
     /// The plan was measured for this load for the first time since it was chosen.
     fn measured_first(&mut self, time: Instant, now: Measured) -> Option<String> {
         self.measured = true;
+        if self.is_unlike(&now) {
+            return Some(self.begin_exploring(time, now.mix));
+        }
         let tried = self.tried.take();
         if let Some((_, before)) = &tried {
             let moved = now.throughput.abs_diff(before.throughput) > before.throughput * GAIN_MIN;

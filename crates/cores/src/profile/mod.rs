@@ -242,6 +242,14 @@ impl Profiles {
         near
     }
 
+    /// The throughput of a plan with the nearest load that was swept. What was learnt of others is left out, since most of it is
+    /// interpolated from these.
+    pub fn promised(&self, mix: &Mix, plan: &Plan) -> Option<Throughput> {
+        let swept = self.loads.iter().filter(|load| !load.learnt);
+        let near = swept.min_by(|a, b| a.mix.distance(mix).total_cmp(&b.mix.distance(mix)))?;
+        near.outcomes.iter().find(|outcome| outcome.plan.is_same(plan)).map(|outcome| outcome.throughput)
+    }
+
     /// The measured, not interpolated, throughput of a plan with this very load.
     pub fn recorded(&self, mix: &Mix, plan: &Plan) -> Option<Throughput> {
         let load = self.loads.iter().find(|load| load.mix.distance(mix) < SAME_LOAD)?;

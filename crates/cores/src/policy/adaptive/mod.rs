@@ -179,6 +179,12 @@ impl Adaptive {
         self.mode = Mode::Measuring;
     }
 
+    /// Begins with the next traffic from a plan that another policy chose.
+    pub fn take_over(&mut self, plan: Plan, time: Instant) {
+        self.change(plan);
+        self.last_traffic = time;
+    }
+
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
