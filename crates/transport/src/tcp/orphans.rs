@@ -63,6 +63,9 @@ impl Tcp {
 
     /// Resets the next connections of closed listeners.
     pub(super) fn orphan_some(&mut self, cx: &Context) {
+        if self.orphans.is_over() {
+            return;
+        }
         let (mut looks, mut left) = (LOOKS_PER_TURN, PER_TURN);
         while looks > 0 && left > 0 && !self.orphans.is_over() {
             let i = self.orphans.advance(self.blocks.len() as u32);
