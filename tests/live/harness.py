@@ -161,9 +161,9 @@ class Stack:
         self.address, self.host, length = addresses(net)
         self.netns = None
         options = ["--name", name]
-        if self.kind == "tap":
+        if self.kind in ("tap", "plain-tap"):
             self.device = f"eft{name}"
-            options += ["--device", f"tap:{self.device}", "--host-address", f"{self.host}/{length}"]
+            options += ["--device", f"{self.kind}:{self.device}", "--host-address", f"{self.host}/{length}"]
         else:
             self.device, self.netns = f"eftv{name}", f"eft-{name}"
             sh("ip", "netns", "add", self.netns)

@@ -19,6 +19,7 @@ import authentication
 import autoconf
 import bbr
 import budget
+import checksums
 import clocks
 import coalescing
 import crashes
@@ -138,7 +139,7 @@ def main(arguments):
     if os.environ.get("EFT_LIVE_INSIDE") != "yes":
         command = in_own_network(*arguments)
         os.execvpe(command[0], command, os.environ | INSIDE)
-    cases = addresses.CASES + arrivals.CASES + adoption.CASES + far_ends.CASES + autoconf.CASES + inputs.CASES + options.CASES + recordings.CASES + budget.CASES + clocks.CASES + coalescing.CASES + crashes.CASES + crowds.CASES + handover.CASES + datagrams.CASES + discovery.CASES + instances.CASES + ipv6.CASES + isolation.CASES + marks.CASES + early.CASES + scripts.CASES + bbr.CASES + sharing.CASES + secure.CASES + segments.CASES + signatures.CASES + authentication.CASES
+    cases = addresses.CASES + arrivals.CASES + adoption.CASES + far_ends.CASES + autoconf.CASES + inputs.CASES + options.CASES + recordings.CASES + budget.CASES + checksums.CASES + clocks.CASES + coalescing.CASES + crashes.CASES + crowds.CASES + handover.CASES + datagrams.CASES + discovery.CASES + instances.CASES + ipv6.CASES + isolation.CASES + marks.CASES + early.CASES + scripts.CASES + bbr.CASES + sharing.CASES + secure.CASES + segments.CASES + signatures.CASES + authentication.CASES
     cases += servers.CASES + suites.CASES + libuv.CASES + redis_tests.CASES
     cases += hangups.CASES + groups.CASES + guests.CASES + injections.CASES
     cases += programs.CASES + past.CASES + paths.CASES + poison.CASES + proxied.CASES + queues.CASES + regroups.CASES + returns.CASES + rootless.CASES + round_trips.CASES + sandboxes.CASES + standbys.CASES + stopped.CASES + updates.CASES + visits.CASES + watchdog.CASES

@@ -61,13 +61,13 @@ pub struct Service {
 }
 
 impl Service {
-    /// `folder` gets the socket at which the supervisor reports.
-    pub fn start(folder: &Path) -> Result<Service> {
+    /// `folder` gets the socket at which the supervisor reports. `kind` is that of the TAP device.
+    pub fn start(kind: &'static str, folder: &Path) -> Result<Service> {
         let rules = Rules::read(UNIT)?;
         let path = folder.join("notify");
         let socket = UnixDatagram::bind(&path).with_context(|| path.display().to_string())?;
         socket.set_nonblocking(true)?;
-        let start = move || Stack::start_within(&path, rules.watchdog);
+        let start = move || Stack::start_within(kind, &path, rules.watchdog);
         let stack = start()?;
         let name = stack.name.clone();
         let shared = Arc::new(Shared::default());

@@ -16,6 +16,10 @@ pub const HOST: &str = "10.79.0.1";
 pub const NEAR: &str = "10.79.1.1";
 pub const FAR: &str = "10.79.1.2";
 
+/// Kinds of devices as the command line names them.
+pub const TAP: &str = "tap";
+pub const PLAIN_TAP: &str = "plain-tap";
+
 /// A running stack.
 pub struct Stack {
     child: Child,
@@ -24,14 +28,14 @@ pub struct Stack {
 
 impl Stack {
     pub fn start(topology: Option<&Path>) -> Result<Stack> {
-        let (device, addresses) = usual();
+        let (device, addresses) = usual(TAP);
         Stack::start_on(&device, &addresses.each_ref().map(String::as_str), topology)
     }
 
     /// A supervisor of the usual stack that reports to the socket `manager` (sd_notify(3)), and gives a sign of life in time for
-    /// a `watchdog`.
-    pub fn start_within(manager: &Path, watchdog: Duration) -> Result<Stack> {
-        let (device, addresses) = usual();
+    /// a `watchdog`. `kind` is that of its TAP device.
+    pub fn start_within(kind: &str, manager: &Path, watchdog: Duration) -> Result<Stack> {
+        let (device, addresses) = usual(kind);
         let mut command = Command::new(exe()?);
         command
             .args(["up", "--name", &usual_name(), "--device", &device])
@@ -120,8 +124,8 @@ fn usual_name() -> String {
 }
 
 /// The device of the usual stack, and the options of its addresses.
-fn usual() -> (String, [String; 4]) {
-    let device = format!("tap:eftb{}", std::process::id() % 100_000);
+fn usual(kind: &str) -> (String, [String; 4]) {
+    let device = format!("{kind}:eftb{}", std::process::id() % 100_000);
     let addresses = ["--address", &format!("{STACK}/24"), "--host-address", &format!("{HOST}/24")];
     (device, addresses.map(Into::into))
 }

@@ -37,6 +37,8 @@ pub enum DeviceKind {
     Tap,
     Packet,
     Pair,
+    /// Without offloads.
+    PlainTap,
 }
 
 /// What an application's connection to sockets is for.

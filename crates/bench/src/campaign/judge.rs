@@ -1,6 +1,7 @@
 //! The outcome of one fault.
 
 use super::blame::Blame;
+use super::checksums::Checksums;
 use eft_linux::inject::Kind;
 use serde_json::{Value, json};
 
@@ -32,6 +33,7 @@ impl Outcome {
 pub struct Trial {
     pub component: String,
     pub kind: Kind,
+    pub checksums: Checksums,
     pub seed: u64,
     pub what: String,
     /// Something was broken; what it broke may never have been used.
@@ -66,6 +68,7 @@ impl Trial {
         Trial {
             component: component.into(),
             kind,
+            checksums: Checksums::Device,
             seed,
             what: String::new(),
             struck: true,
@@ -131,7 +134,8 @@ impl Trial {
 
     pub fn to_json(&self) -> Value {
         json!({
-            "component": self.component, "kind": self.kind.name(), "seed": self.seed, "what": self.what,
+            "component": self.component, "kind": self.kind.name(),
+            "software_checksums": self.checksums == Checksums::Software, "seed": self.seed, "what": self.what,
             "struck": self.struck, "died": self.died, "others_died": self.others_died, "lost": self.lost_parts,
             "damaged_bytes": self.damaged, "stuck": self.stuck, "replaced_by_hand": self.helped, "hopeless": self.is_hopeless,
             "pause_ms": self.pause, "holes": self.holes, "answers": self.answers.0, "late_answers": self.answers.1,

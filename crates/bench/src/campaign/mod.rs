@@ -4,6 +4,8 @@
 //! noticed, how many cost connections, how many a restart by hand. The faults are those of `eft inject`.
 
 mod blame;
+mod checksums;
+mod component;
 mod content;
 mod evidence;
 mod judge;
@@ -32,6 +34,8 @@ use super::interrupt;
 use super::service::Service;
 use super::stolen::Stolen;
 use blame::{Watch, counted};
+use checksums::Checksums;
+use component::Component;
 use judge::{Outcome, Trial};
 use loads::Loads;
 use plan::Plan;
@@ -82,7 +86,7 @@ pub fn run(arguments: &CampaignArguments) -> Result<()> {
     }
     let (stolen, begin) = (Stolen::begin(None), Instant::now());
     interrupt::heed();
-    let campaign = Campaign::start(arguments.report.as_deref())?;
+    let campaign = Campaign::start(Checksums::Device, arguments.report.as_deref())?;
     let all = campaign.components()?;
     let wanted = |name: &&Component| {
         arguments.component.is_empty()
@@ -111,13 +115,16 @@ pub fn run(arguments: &CampaignArguments) -> Result<()> {
 
 /// Adds what came of each fault to `trials`.
 fn carry_out(plan: &Plan, mut campaign: Campaign, trials: &mut Vec<Trial>) -> Result<()> {
-    for (component, kind) in plan.pairs() {
-        let first = trials.len();
+    for series in plan.series() {
+        let (component, kind, first) = (series.component, series.kind, trials.len());
+        if campaign.checksums != series.checksums {
+            campaign = campaign.anew(series.checksums)?;
+        }
         while plan.goes_on(&trials[first..]) {
             let turn = (trials.len() - first) as u64;
             if kind.counts() && turn > 0 && turn.is_multiple_of(u64::from(FREE)) {
                 // A stack that has seen no failure: otherwise each restart would wait twice as long as the last one.
-                campaign = campaign.anew()?;
+                campaign = campaign.anew(series.checksums)?;
             }
             let seed = plan.seed.wrapping_mul(1_000_003).wrapping_add(trials.len() as u64 * 101 + turn);
             let trial = campaign.attempt(component, kind, seed)?;
@@ -125,26 +132,12 @@ fn carry_out(plan: &Plan, mut campaign: Campaign, trials: &mut Vec<Trial>) -> Re
                 eprintln!("campaign: {trial}");
             }
             if trial.is_hopeless {
-                campaign = campaign.anew()?;
+                campaign = campaign.anew(series.checksums)?;
             }
             trials.push(trial);
         }
     }
     Ok(())
-}
-
-/// A component as `eft ps` shows it.
-struct Component {
-    name: String,
-    generation: u64,
-    runs: bool,
-}
-
-impl Component {
-    /// Its name without that of a device.
-    fn short(&self) -> String {
-        self.name.split(':').next().unwrap_or_default().to_string()
-    }
 }
 
 /// Waits a moment for what others do, unless this process is to end.
@@ -155,6 +148,7 @@ fn nap() -> Result<()> {
 }
 
 struct Campaign {
+    checksums: Checksums,
     pulse: Pulse,
     loads: std::sync::Arc<Loads>,
     service: Service,
@@ -166,16 +160,17 @@ struct Campaign {
 }
 
 impl Campaign {
-    fn start(report: Option<&Path>) -> Result<Campaign> {
+    fn start(checksums: Checksums, report: Option<&Path>) -> Result<Campaign> {
         let folder = tempfile::tempdir()?;
-        let service = Service::start(folder.path())?;
+        let service = Service::start(checksums.device(), folder.path())?;
         // A filter without rules is asked nothing, and so sends nothing in which a fault could show.
         let rules = json!({ "op": "pf-load", "rules": "pass all\n" });
         eft_linux::operator::ask(&service.name, &rules).context("the rules of the filter")?;
         let loads = std::sync::Arc::new(Loads::start(&service.name, folder.path())?);
         let pulse = Pulse::start(&loads);
         let report = report.map(Path::to_path_buf);
-        let campaign = Campaign { pulse, loads, service, _folder: folder, report, senseless: Cell::new(0) };
+        let campaign =
+            Campaign { checksums, pulse, loads, service, _folder: folder, report, senseless: Cell::new(0) };
         match campaign.revives(&vec![0; campaign.loads.parts.len()], REBIRTH)? {
             true => Ok(campaign),
             false => {
@@ -185,22 +180,17 @@ impl Campaign {
     }
 
     /// The same with another stack.
-    fn anew(mut self) -> Result<Campaign> {
+    fn anew(mut self, checksums: Checksums) -> Result<Campaign> {
         let report = self.report.take();
         drop(self);
-        Campaign::start(report.as_deref())
+        Campaign::start(checksums, report.as_deref())
     }
 
     fn components(&self) -> Result<Vec<Component>> {
         let answer = self.ask(&json!({ "op": "ps" }))?;
-        let component = |c: &Value| Component {
-            name: c["component"].as_str().unwrap_or_default().into(),
-            generation: c["generation"].as_u64().unwrap_or(0),
-            runs: c["state"] == "running",
-        };
         let (lives, is_ready) = self.service.supervisor();
         let supervisor = Component { name: SUPERVISOR.into(), generation: lives, runs: is_ready };
-        let servers = answer["components"].as_array().into_iter().flatten().map(component);
+        let servers = answer["components"].as_array().into_iter().flatten().map(Component::read);
         Ok(servers.chain([supervisor]).collect())
     }
 
@@ -301,6 +291,7 @@ impl Campaign {
         let (lost, damaged, answers) =
             (self.loads.lost(), self.loads.damaged(), self.loads.answers(Instant::now()).0);
         let mut trial = Trial::new(component, kind, seed, self.loads.established());
+        trial.checksums = self.checksums;
         let holes = self.holes();
         let mut watch = Watch::begin(&self.service.name, component, kind)?;
         let mut begin = self.pulse.now();

@@ -2,7 +2,22 @@
 
 use eft_linux::inject::{Kind, SUPERVISOR};
 
+use super::checksums::Checksums;
 use super::judge::Trial;
+
+/// Faults of one kind in one component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Series<'a> {
+    pub component: &'a str,
+    pub kind: Kind,
+    pub checksums: Checksums,
+}
+
+impl Series<'_> {
+    fn includes(&self, trial: &Trial) -> bool {
+        trial.component == self.component && trial.kind == self.kind && trial.checksums == self.checksums
+    }
+}
 
 pub struct Plan {
     pub seed: u64,
@@ -15,35 +30,44 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Each component with each kind of fault that it can have.
-    pub fn pairs(&self) -> impl Iterator<Item = (&str, Kind)> {
-        let kinds = |component| self.kinds.iter().map(move |kind| (component, *kind));
-        let all = self.components.iter().map(String::as_str).flat_map(kinds);
-        all.filter(|(component, kind)| is_possible(component, *kind))
+    /// Each component with each kind of fault that it can have. Payloads are hit with both kinds of checksums.
+    pub fn series(&self) -> impl Iterator<Item = Series<'_>> {
+        let of = |checksums| {
+            let kinds = move |component| {
+                self.kinds.iter().map(move |kind| Series { component, kind: *kind, checksums })
+            };
+            self.components.iter().map(String::as_str).flat_map(kinds)
+        };
+        // Another device needs another stack.
+        let all = of(Checksums::Device)
+            .chain(of(Checksums::Software).filter(|series| series.kind == Kind::FlipPayload));
+        all.filter(|series| is_possible(series.component, series.kind))
     }
 
     /// Whether these are too few of a component and kind.
     pub fn goes_on(&self, trials: &[Trial]) -> bool {
-        (trials.len() as u64) < self.most && effective(trials) < self.count
+        (trials.len() as u64) < self.most && effective(trials.iter()) < self.count
     }
 
     /// Those of which fewer were effective than there are to be, in words.
     pub fn lacking(&self, trials: &[Trial]) -> Option<String> {
-        let of = |component: &str, kind| {
-            trials.iter().filter(|t| t.component == component && t.kind == kind).cloned().collect::<Vec<_>>()
+        let lacks = |series: Series| {
+            let all = || trials.iter().filter(|trial| series.includes(trial));
+            let effective = effective(all());
+            let own = match series.checksums {
+                Checksums::Device => "",
+                Checksums::Software => " with software checksums",
+            };
+            let (component, kind, count) = (series.component, series.kind.name(), all().count());
+            (effective < self.count).then(|| format!("{component} {kind}{own} {effective} of {count}"))
         };
-        let lacks = |(component, kind): (&str, Kind)| {
-            let all = of(component, kind);
-            (effective(&all) < self.count)
-                .then(|| format!("{component} {} {} of {}", kind.name(), effective(&all), all.len()))
-        };
-        let all: Vec<String> = self.pairs().filter_map(lacks).collect();
+        let all: Vec<String> = self.series().filter_map(lacks).collect();
         (!all.is_empty()).then(|| format!("fewer than {} effective: {}", self.count, all.join(", ")))
     }
 }
 
-fn effective(trials: &[Trial]) -> u64 {
-    trials.iter().filter(|t| t.is_effective()).count() as u64
+fn effective<'a>(trials: impl Iterator<Item = &'a Trial>) -> u64 {
+    trials.filter(|t| t.is_effective()).count() as u64
 }
 
 /// What a component does not have cannot be broken.

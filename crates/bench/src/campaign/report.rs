@@ -8,6 +8,7 @@ use eft_linux::inject::KINDS;
 use serde_json::{Value, json};
 
 use super::blame::Blame;
+use super::checksums::Checksums;
 use super::judge::{Outcome, Trial};
 use super::picture;
 use crate::figure::{Aim, Figure};
@@ -29,12 +30,12 @@ pub fn print(
     }
     let rows = rows(trials);
     let totals = format!(
-        "{} faults, {} of them effective; damaged bytes by flips in pools and rings, apart: {}",
+        "{} faults, {} of them effective",
         trials.iter().filter(|t| t.struck).count(),
         trials.iter().filter(|t| t.is_effective()).count(),
-        trials.iter().filter(|t| t.hits_payload()).map(|t| t.damaged).sum::<u64>(),
     );
     let mut notes = vec![totals];
+    notes.extend(payloads(trials));
     notes.extend(pauses(trials));
     notes.extend(blames(trials));
     notes.extend(remarks);
@@ -64,14 +65,44 @@ pub fn print(
     crate::report::print("campaign", &figures, &notes, as_json)
 }
 
+/// The components that were struck, in the order in which they first were.
+fn roles(trials: &[Trial]) -> Vec<&str> {
+    let mut roles: Vec<&str> = Vec::new();
+    for trial in trials {
+        if !roles.contains(&trial.role()) {
+            roles.push(trial.role());
+        }
+    }
+    roles
+}
+
+/// What came of flips in pools and rings, by who verifies.
+fn payloads(trials: &[Trial]) -> Option<String> {
+    let of = |(checksums, name): (Checksums, &str)| {
+        let all = || trials.iter().filter(move |t| t.struck && t.hits_payload() && t.checksums == checksums);
+        let (flips, hit) = (all().count(), all().filter(|t| t.damaged > 0).count());
+        let bytes: u64 = all().map(|t| t.damaged).sum();
+        (flips > 0).then(|| format!("{hit} of {flips} damaged {bytes} bytes {name}"))
+    };
+    let both = [
+        (Checksums::Device, "with the device's checksums"),
+        (Checksums::Software, "with the stack's own (plain-tap)"),
+    ];
+    let all: Vec<String> = both.into_iter().filter_map(of).collect();
+    (!all.is_empty()).then(|| format!("flips in pools and rings, apart: {}", all.join("; ")))
+}
+
 fn rows(trials: &[Trial]) -> Vec<Vec<String>> {
-    let mut components: Vec<&str> = trials.iter().map(Trial::role).collect();
-    components.dedup();
     let mut rows = Vec::new();
-    for component in components {
-        for (name, kind, _) in KINDS {
-            let all: Vec<&Trial> =
-                trials.iter().filter(|t| t.role() == component && t.kind == *kind && t.struck).collect();
+    for component in roles(trials) {
+        let of = |checksums, own: &'static str| {
+            KINDS.iter().map(move |(name, kind, _)| (name, *kind, checksums, own))
+        };
+        for (name, kind, checksums, own) in
+            of(Checksums::Device, "").chain(of(Checksums::Software, ", own checksums"))
+        {
+            let is_of = |t: &&Trial| t.role() == component && t.kind == kind && t.checksums == checksums;
+            let all: Vec<&Trial> = trials.iter().filter(is_of).filter(|t| t.struck).collect();
             if all.is_empty() {
                 continue;
             }
@@ -79,7 +110,7 @@ fn rows(trials: &[Trial]) -> Vec<Vec<String>> {
             let with = |outcome| count(&|t: &Trial| t.outcome == outcome);
             rows.push(vec![
                 component.to_string(),
-                name.to_string(),
+                format!("{name}{own}"),
                 all.len().to_string(),
                 count(&Trial::is_effective),
                 with(Outcome::Transparent),
@@ -108,15 +139,15 @@ fn is_crash(trial: &&Trial) -> bool {
 /// How long bulk data paused at crashes of each component: the median, and the longest.
 fn pauses(trials: &[Trial]) -> Option<String> {
     let crashes: Vec<&Trial> = trials.iter().filter(is_crash).collect();
-    let mut components: Vec<&str> = crashes.iter().map(|t| t.role()).collect();
-    components.dedup();
     let of = |component: &&str| {
         let mut all: Vec<f64> = crashes.iter().filter(|t| t.role() == *component).map(|t| t.pause).collect();
         all.sort_by(f64::total_cmp);
         let longest = all.last().copied().unwrap_or_default();
         format!("{component} {:.1} and {longest:.1}", all[all.len() / 2])
     };
-    let all: Vec<String> = components.iter().map(of).collect();
+    let struck: Vec<&str> =
+        roles(trials).into_iter().filter(|role| crashes.iter().any(|t| t.role() == *role)).collect();
+    let all: Vec<String> = struck.iter().map(of).collect();
     (!all.is_empty())
         .then(|| format!("pauses of bulk data at a crash, median and longest, ms: {}", all.join(", ")))
 }
@@ -211,9 +242,7 @@ fn figures(trials: &[Trial]) -> Vec<Figure> {
 fn write(trials: &[Trial], folder: &Path) -> Result<()> {
     let all: Vec<Value> = trials.iter().map(Trial::to_json).collect();
     let mut files = vec![("faults.json".to_string(), json!(all).to_string())];
-    let mut components: Vec<&str> = trials.iter().map(Trial::role).collect();
-    components.dedup();
-    for component in components {
+    for component in roles(trials) {
         for kind in ["kill", "loop"] {
             let windows: Vec<_> = trials
                 .iter()

@@ -35,7 +35,7 @@ pub struct UpArguments {
     /// A configuration file with these options by their names; the command line wins
     #[arg(long)]
     config: Option<PathBuf>,
-    /// tap:IF, packet:IF or pair:PATH; may be repeated, each with its --address
+    /// tap:IF, plain-tap:IF, packet:IF or pair:PATH; may be repeated, each with its --address
     #[arg(long, required_unless_present = "config")]
     device: Vec<DeviceSpec>,
     /// Address with prefix length, or how to get one (slaac: from routers, dhcp4 and dhcp6: from a server, auto: in all ways): the first for the first device,
@@ -254,6 +254,7 @@ pub fn config(arguments: Options) -> Result<StackConfig> {
 fn text(spec: &DeviceSpec) -> String {
     match spec {
         DeviceSpec::Tap(name) => format!("tap:{name}"),
+        DeviceSpec::PlainTap(name) => format!("plain-tap:{name}"),
         DeviceSpec::Packet(name) => format!("packet:{name}"),
         DeviceSpec::Pair(path) => format!("pair:{path}"),
     }
@@ -262,7 +263,7 @@ fn text(spec: &DeviceSpec) -> String {
 /// What rules and programs call the interface.
 fn interface_name(spec: &DeviceSpec, i: usize) -> String {
     match spec {
-        DeviceSpec::Tap(name) | DeviceSpec::Packet(name) => name.clone(),
+        DeviceSpec::Tap(name) | DeviceSpec::PlainTap(name) | DeviceSpec::Packet(name) => name.clone(),
         DeviceSpec::Pair(_) => format!("pair{i}"),
     }
 }

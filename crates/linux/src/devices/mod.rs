@@ -21,20 +21,34 @@ use std::str::FromStr;
 pub enum DeviceSpec {
     /// `tap:IF`: a TAP device, which is made if it does not exist.
     Tap(String),
+    /// `plain-tap:IF`: the same without offloads. The stack segments, and computes and verifies all checksums, so that bytes which
+    /// change in its memory after they were summed, or before, are found by them.
+    PlainTap(String),
     /// `packet:IF`: AF_PACKET on an existing interface.
     Packet(String),
     /// `pair:PATH`: shared memory to another stack on this machine.
     Pair(String),
 }
 
+impl DeviceSpec {
+    /// The name of a TAP device.
+    pub fn tap(&self) -> Option<&str> {
+        match self {
+            DeviceSpec::Tap(name) | DeviceSpec::PlainTap(name) => Some(name),
+            DeviceSpec::Packet(_) | DeviceSpec::Pair(_) => None,
+        }
+    }
+}
+
 impl FromStr for DeviceSpec {
     type Err = Error;
 
     fn from_str(s: &str) -> Result<Self> {
-        let expected = "expected tap:IF, packet:IF or pair:PATH";
+        let expected = "expected tap:IF, plain-tap:IF, packet:IF or pair:PATH";
         let (kind, name) = s.split_once(':').ok_or_else(|| error!(Invalid, "device `{s}`: {expected}"))?;
         let spec = match kind {
             "tap" => DeviceSpec::Tap(name.into()),
+            "plain-tap" => DeviceSpec::PlainTap(name.into()),
             "packet" => DeviceSpec::Packet(name.into()),
             "pair" => DeviceSpec::Pair(name.into()),
             _ => return Err(error!(Invalid, "device `{s}`: {expected}")),
@@ -61,7 +75,7 @@ impl LiveDevice {
         let mut fds = fds.into_iter();
         let first = fds.next().ok_or_else(|| Error::Protocol("the supervisor gave no device".into()))?;
         match setup.kind {
-            DeviceKind::Tap | DeviceKind::Packet => {
+            DeviceKind::Tap | DeviceKind::Packet | DeviceKind::PlainTap => {
                 Ok(LiveDevice::Vnet(vnet::VnetDevice::new(first, setup)?))
             }
             DeviceKind::Pair => {

@@ -1,5 +1,5 @@
 //! TAP devices: frames are segments of up to 64 KB with virtio-net headers; checksums and segmentation are left to the
-//! kernel.
+//! kernel, if it shall have them.
 
 use crate::{Doing, Error, Result};
 use rustix::fs::{Mode, OFlags};
@@ -18,12 +18,18 @@ const TUNSETOFFLOAD: libc::c_ulong = 0x4004_54d0;
 const TUNSETVNETHDRSZ: libc::c_ulong = 0x4004_54d8;
 
 /// Opens the TAP device `name`, and makes it if it does not exist. It exists as long as a descriptor of it is open.
-pub fn open(name: &str) -> Result<OwnedFd> {
+/// Without `offloads`, it gives frames of at most the MTU whose checksums are complete.
+pub fn open(name: &str, offloads: bool) -> Result<OwnedFd> {
     let fd = make(name, IFF_VNET_HDR)?;
     let ioctl = |number: libc::c_ulong, argument: *mut libc::c_void| request(&fd, number, argument);
     let mut header_len: libc::c_int = super::virtio::VNET_HEADER_LEN as i32;
     ioctl(TUNSETVNETHDRSZ, (&raw mut header_len).cast()).doing("TUNSETVNETHDRSZ")?;
     let offload = |flags: libc::c_ulong| ioctl(TUNSETOFFLOAD, flags as *mut libc::c_void);
+    if !offloads {
+        // The device may have had them before.
+        offload(0).doing("TUNSETOFFLOAD")?;
+        return Ok(fd);
+    }
     let segments = TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6;
     // Linux before 6.2 cuts datagrams itself (UDP_SEGMENT).
     offload(segments | TUN_F_USO4 | TUN_F_USO6).or_else(|_| offload(segments)).doing("TUNSETOFFLOAD")?;
@@ -35,7 +41,7 @@ pub fn is_permitted() -> bool {
     rustix::fs::open("/dev/net/tun", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()).is_ok()
 }
 
-/// The same without offloads: frames as they are on an Ethernet.
+/// The same without offloads and virtio-net headers: frames as they are on an Ethernet.
 pub fn open_plain(name: &str) -> Result<OwnedFd> {
     make(name, 0)
 }

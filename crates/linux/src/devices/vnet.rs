@@ -4,7 +4,7 @@
 use super::ring::{ReceiveRing, Taken};
 use super::virtio::{VNET_HEADER_LEN, VnetHeader};
 use crate::Result;
-use crate::protocol::DeviceSetup;
+use crate::protocol::{DeviceKind, DeviceSetup};
 use eft_base::PacketRef;
 use eft_base::wire::{ETHERTYPE_IPV6, EthernetHeader};
 use eft_channel::Pool;
@@ -41,14 +41,16 @@ pub struct VnetDevice {
 
 impl VnetDevice {
     pub fn new(fd: OwnedFd, setup: &DeviceSetup) -> Result<VnetDevice> {
+        // Without offloads nor is anything coalesced: the NIC would verify what it joins, and tcp would not do so again.
+        let offloads = !matches!(setup.kind, DeviceKind::PlainTap);
         let info = DeviceInfo {
             mac: setup.mac,
             mtu: setup.mtu,
             up: true,
-            checksum: true,
-            segment_max: SEGMENT_MAX,
-            datagrams: true,
-            coalesce: true,
+            checksum: offloads,
+            segment_max: if offloads { SEGMENT_MAX } else { 0 },
+            datagrams: offloads,
+            coalesce: offloads,
         };
         let ring = setup.ring.map(|shape| ReceiveRing::map(&fd, shape)).transpose()?;
         Ok(VnetDevice { fd, info, ring, looks: 0 })

@@ -57,6 +57,7 @@ impl DeviceConfig {
     pub fn setup(&self, interface: u8) -> DeviceSetup {
         let kind = match self.spec {
             DeviceSpec::Tap(_) => DeviceKind::Tap,
+            DeviceSpec::PlainTap(_) => DeviceKind::PlainTap,
             DeviceSpec::Packet(_) => DeviceKind::Packet,
             DeviceSpec::Pair(_) => DeviceKind::Pair,
         };
@@ -133,11 +134,11 @@ fn open_device(
         return Ok(fds);
     }
     let (mtu, host_addresses) = (config.mtu, config.host_addresses.clone());
-    let first_tap = config.devices[..i].iter().all(|d| !matches!(d.spec, DeviceSpec::Tap(_)));
+    let first_tap = config.devices[..i].iter().all(|d| d.spec.tap().is_none());
     let device = &mut config.devices[i];
     match &device.spec {
-        DeviceSpec::Tap(interface) => {
-            let fd = open_tap(interface, patient)?;
+        DeviceSpec::Tap(interface) | DeviceSpec::PlainTap(interface) => {
+            let fd = open_tap(interface, matches!(device.spec, DeviceSpec::Tap(_)), patient)?;
             if let Some(mtu) = mtu {
                 host::set_mtu(interface, mtu)?;
             }
@@ -173,10 +174,10 @@ fn open_device(
 const LET_GO: Duration = Duration::from_secs(1);
 
 /// Opens a TAP device; if `patient`, a moment after another process had it.
-fn open_tap(interface: &str, patient: bool) -> Result<OwnedFd> {
+fn open_tap(interface: &str, offloads: bool, patient: bool) -> Result<OwnedFd> {
     let until = clock::now() + LET_GO;
     loop {
-        match tap::open(interface) {
+        match tap::open(interface, offloads) {
             Err(Error::Busy(_)) if patient && clock::now() < until => std::thread::sleep(LET_GO / 200),
             other => return other,
         }

@@ -42,3 +42,18 @@ fn what_a_component_does_not_have_is_not_broken() {
     assert!(is_possible("ip", Kind::FlipArena));
     assert!(!is_possible("nic:tap0", Kind::FlipArena));
 }
+
+#[test]
+fn payloads_are_hit_with_both_kinds_of_checksums() {
+    let plan = Plan { kinds: vec![Kind::Kill, Kind::FlipPayload], ..plan(1, 1) };
+    let all: Vec<_> = plan.series().map(|s| (s.kind, s.checksums)).collect();
+    let (device, software) = (Checksums::Device, Checksums::Software);
+    assert_eq!(all, [(Kind::Kill, device), (Kind::FlipPayload, device), (Kind::FlipPayload, software)]);
+    let effective =
+        |checksums| Trial { checksums, died: true, ..Trial::new("tcp", Kind::FlipPayload, 1, 16) };
+    let mut trials = vec![effective(device), Trial { kind: Kind::Kill, ..effective(device) }];
+    let lacking = "fewer than 1 effective: tcp flip-payload with software checksums 0 of 0";
+    assert_eq!(plan.lacking(&trials).as_deref(), Some(lacking));
+    trials.push(effective(software));
+    assert_eq!(plan.lacking(&trials), None);
+}

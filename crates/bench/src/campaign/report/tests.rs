@@ -35,3 +35,36 @@ fn deaths_from_outside_are_no_failures() {
     assert_eq!(blames(&trials), None);
     assert!(figures(&trials).iter().all(|f| f.unit != "failures"));
 }
+
+#[test]
+fn flips_of_payloads_are_told_apart_by_who_sums() {
+    let flip = |component, checksums, damaged| Trial {
+        checksums,
+        damaged,
+        ..Trial::new(component, Kind::FlipPayload, 1, 16)
+    };
+    let (device, software) = (Checksums::Device, Checksums::Software);
+    let all = [
+        flip("tcp", device, 0),
+        flip("nic:eft0", device, 3),
+        flip("tcp", software, 1),
+        flip("nic:eft0", software, 0),
+    ];
+    let told = payloads(&all).unwrap();
+    assert!(
+        told.contains("1 of 2 damaged 3 bytes with the device's checksums; 1 of 2 damaged 1 bytes with"),
+        "{told}"
+    );
+    let named: Vec<_> = rows(&all).into_iter().map(|row| format!("{} {}", row[0], row[1])).collect();
+    let own = "flip-payload, own checksums";
+    assert_eq!(
+        named,
+        [
+            "tcp flip-payload".to_string(),
+            format!("tcp {own}"),
+            "nic flip-payload".into(),
+            format!("nic {own}")
+        ]
+    );
+    assert_eq!(payloads(&[Trial::new("tcp", Kind::Kill, 1, 16)]), None);
+}

@@ -1,7 +1,6 @@
 //! Checks a configuration, and fills the store from which servers get it.
 
 use super::{DEVICES_MAX, StackConfig};
-use crate::devices::DeviceSpec;
 use crate::supervisor::kept::{AUTOCONF, IDENTITY};
 use crate::{Error, Result, host, operator};
 use eft_base::{Cidr, PortShare, Protection};
@@ -76,7 +75,7 @@ fn check_other_ends(config: &StackConfig) -> Result<()> {
         return Err(Error::Invalid(format!("--host-address {host} is the stack's own address")));
     }
     // The host address goes to the first TAP device, so it must be in one of that device's networks.
-    let tap = config.devices.iter().find(|d| matches!(d.spec, DeviceSpec::Tap(_)));
+    let tap = config.devices.iter().find(|d| d.spec.tap().is_some());
     let shared = tap.map_or(&[][..], |d| &d.addresses);
     // A device that learns its networks may turn out to be in this one.
     let learns = tap.is_some_and(|d| !d.auto.is_empty());
