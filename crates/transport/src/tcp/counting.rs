@@ -125,7 +125,8 @@ impl Connection<'_> {
             return 0;
         }
         let field = segment.ace();
-        let (all, mss) = (heard.delivered.bytes.max(heard.acked), u64::from(self.block.segment_size()));
+        // What SACK had reported before is acknowledged now, but not delivered again.
+        let (all, mss) = (heard.delivered.bytes, u64::from(self.block.segment_size()));
         let fin = self.block.fin_acknowledged() && self.block.snd_una - heard.acked <= self.block.fin_at;
         let bytes = self.take_byte_counts(segment, all.saturating_sub(fin.into()));
         let bytes = bytes.map(|bytes| u64::from(bytes).div_ceil(mss));

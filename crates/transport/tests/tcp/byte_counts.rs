@@ -166,6 +166,30 @@ fn the_peers_counts_are_known_and_late_ones_taken_back() {
     assert_eq!(known, [[0, 1000, 0], [0, 1500, 500], [0, 2000, 1000]]);
 }
 
+/// Without the option what is delivered counts for the code that grew alone: once, though SACK reports it before it is acknowledged.
+#[test]
+fn what_sack_has_reported_is_not_delivered_again() {
+    let mut s = Script::new(sender(3000));
+    crate::marks::configure(&mut s.world, 1, "accurate");
+    say(&mut s, SYN, 0b111, 0, &[], &[2, 4, 3, 232, 4, 2, 1, 1]);
+    s.ack = s.hear()[0].seq.wrapping_add(1);
+    s.world.run_for(40 * MS);
+    say(&mut s, ACK, NOT_ECT, 0, &[], &NOTHING);
+    s.hear();
+    let from = s.ack;
+    let mut known = Vec::new();
+    let mut ack = |s: &mut Script, acked: u32, options: &[u8]| {
+        s.ack = from.wrapping_add(acked);
+        say(s, ACK, 5, 0, &[], options);
+        known.push(numbers(&mut s.world, 1).delivered_bytes_by_mark);
+    };
+    ack(&mut s, 1000, &[172, 11, 0, 3, 233, 0, 0, 0, 0, 0, 1, 1]);
+    let block = [2000u32, 3000].map(|at| from.wrapping_add(at).to_be_bytes()).concat();
+    ack(&mut s, 1000, &[&[1, 1, 5, 10][..], &block].concat());
+    ack(&mut s, 3000, &[]);
+    assert_eq!(known, [[0, 1000, 0], [0, 2000, 0], [0, 3000, 0]]);
+}
+
 /// Requests that are not acknowledged at once, since answers do that: if these are full, an acknowledgment with the counts goes
 /// before them, as often as in a round trip.
 #[test]
