@@ -64,6 +64,9 @@ impl Connection<'_> {
         let block = &*self.block;
         if !segment.has(TCP_RST) && is_old(block, segment, cx.now) {
             cx.count(Counter::DropPaws);
+            // What its repetition has overtaken is reported as any duplicate, as on Linux.
+            let (start, next) = (block.received_offset(segment.seq), block.rcv_nxt as i64);
+            self.note_duplicate(start, next.min(start + segment.len as i64));
             self.answer_unacceptable(cx, segment);
             return false;
         }

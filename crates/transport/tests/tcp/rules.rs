@@ -171,6 +171,25 @@ fn a_duplicate_is_reported_as_one() {
 }
 
 #[test]
+fn what_paws_drops_after_its_repetition_came_is_reported_as_a_duplicate() {
+    let mut s = Script::new(quiet_plan());
+    s.timestamp = Some(1000);
+    let with_sack = [&timestamps(1000, 0)[..], &[4, 2, 1, 1]].concat();
+    s.handshake(&with_sack);
+    let (base, bytes) = (s.seq, stream_bytes(40_000, 0, 100));
+    s.timestamp = Some(2000);
+    s.say(ACK, &bytes);
+    s.hear();
+    s.timestamp = Some(1500);
+    s.say_at(base, ACK, &bytes);
+    let h = s.hear().pop().unwrap();
+    assert_eq!((s.counter("drop_paws"), h.ack), (1, base.wrapping_add(100)));
+    let sack = find_option(&h.options, 5).expect("a duplicate SACK");
+    assert_eq!(sack[..4], base.to_be_bytes());
+    assert_eq!(sack[4..8], base.wrapping_add(100).to_be_bytes());
+}
+
+#[test]
 fn paws_drops_what_is_old_but_acknowledges() {
     let mut s = Script::new(quiet_plan());
     s.timestamp = Some(1000);
