@@ -6,7 +6,7 @@ use crate::stack::{PLAIN_TAP, TAP};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checksums {
     Device,
-    /// The stack itself: what changes in its memory on the way is found, where it changes after the sum or before it is verified.
+    /// The stack itself: what changes in its memory between a sum and its verification is found.
     Software,
 }
 

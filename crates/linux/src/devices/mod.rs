@@ -22,7 +22,7 @@ pub enum DeviceSpec {
     /// `tap:IF`: a TAP device, which is made if it does not exist.
     Tap(String),
     /// `plain-tap:IF`: the same without offloads. The stack segments, and computes and verifies all checksums, so that bytes which
-    /// change in its memory after they were summed, or before, are found by them.
+    /// change in its memory between a sum and its verification are found.
     PlainTap(String),
     /// `packet:IF`: AF_PACKET on an existing interface.
     Packet(String),
