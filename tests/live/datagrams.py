@@ -98,6 +98,21 @@ while (data := s.recv(65536)) != b"end":
 print(n, flush=True)
 """
 
+# Binds one port again and again, right after it was closed; each time it must be reached on the loopback.
+AGAIN = """
+import socket, sys
+place = (sys.argv[1], int(sys.argv[2]))
+for i in range(int(sys.argv[4])):
+    server = socket.socket(socket.AF_INET6 if ":" in place[0] else socket.AF_INET, socket.SOCK_DGRAM)
+    server.settimeout(5)
+    server.bind((sys.argv[3], place[1]))
+    client = socket.socket(server.family, socket.SOCK_DGRAM)
+    client.sendto(b"%d" % i, place)
+    assert server.recv(100) == b"%d" % i
+    server.close()
+    client.close()
+"""
+
 
 def script(scene, name, text):
     path = scene.dir / f"{name}.py"
@@ -145,6 +160,16 @@ def udp_server_on_both_sides():
             answers(scene, stack, 7301)
         end(server)
         wait_until(lambda: not is_heard(7301), 10, "the port on the loopback to be free")
+
+
+def a_port_is_bound_again_at_once():
+    """A closed socket's shadow is kept by several processes, and those wait for a CPU here."""
+    with Scene("udp-again") as scene:
+        stack = Stack(scene)
+        for _ in range(3):
+            scene.start("python3", "-c", "while True: pass")
+        again = stack.on("python3", script(scene, "again", AGAIN), loopback(), 7309, everywhere(), 300)
+        sh(*again, timeout=60)
 
 
 def udp_server_of_several_processes():
@@ -306,7 +331,7 @@ def traceroute_to_the_neighbour():
 CASES = [
     traceroute_to_the_neighbour, errors_are_queued_for_a_program_that_asks,
     name_server_that_asks_for_the_interfaces, names_of_programs_that_ask_themselves,
-    udp_server_on_both_sides, udp_server_of_several_processes, udp_client_of_both_sides, socat_datagrams_on_both_sides,
+    udp_server_on_both_sides, a_port_is_bound_again_at_once, udp_server_of_several_processes, udp_client_of_both_sides, socat_datagrams_on_both_sides,
     receiving_asks_the_kernel_for_nothing_that_it_was_not_told_of,
 ]
-CASES += map(over_ipv6, (traceroute_to_the_neighbour, errors_are_queued_for_a_program_that_asks))
+CASES += map(over_ipv6, (traceroute_to_the_neighbour, errors_are_queued_for_a_program_that_asks, a_port_is_bound_again_at_once))

@@ -1,6 +1,7 @@
 //! The port of a socket that leaves it to the system: free on the stack, and on the kernel's loopback, where the socket has
 //! shadows. Each of the two chooses among the ports that itself has free.
 
+use crate::loopback::Taken;
 use crate::socket::{Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::{address, loopback, options, second};
@@ -43,7 +44,7 @@ fn free_on_loopback(socket: &Socket) -> Option<u16> {
     // A listener of both versions has two shadows, and at the wildcard the kernel chooses a port that is free for either.
     let bound = match second::belongs_to(socket) {
         true => loopback::bind_to(probe, address::wildcard(true), 0, true),
-        false => loopback::bind(probe, 0, inet6),
+        false => loopback::bind(probe, 0, inet6, Taken::GiveUp),
     };
     let free = bound.ok().and_then(|_| address::of_socket(probe, false));
     sys::close(probe);

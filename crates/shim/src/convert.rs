@@ -7,10 +7,11 @@
 
 use crate::descriptor::{begin, copy_owner, copy_status_flags, entry, numbers_of, replace};
 use crate::domain::domain;
+use crate::loopback::Taken;
 use crate::socket::{Hidden, Socket, bit};
 use crate::sys::{self, Errno, Result};
 use crate::table::{self, Entry};
-use crate::{control, options, owner, pair};
+use crate::{control, loopback, options, owner, pair};
 use core::ffi::c_int;
 use eft_base::{Endpoint, WireAddress};
 use eft_channel::socket::{Opt, flag};
@@ -127,7 +128,7 @@ fn hide_copy(fd: c_int) -> Option<c_int> {
 pub fn to_kernel(fd: c_int, socket: &Socket) -> Result<()> {
     let inet6 = socket.has(bit::INET6);
     // The kernel's own wildcard hears what the second one did.
-    socket.take_loopback(Hidden::Second).into_iter().for_each(crate::loopback::give_up);
+    socket.take_loopback(Hidden::Second).into_iter().for_each(loopback::give_up);
     let kernel = if let Some(hidden) = socket.take_loopback(Hidden::First) {
         table::forget(hidden);
         hidden
@@ -135,7 +136,7 @@ pub fn to_kernel(fd: c_int, socket: &Socket) -> Result<()> {
         let kernel = options::fresh(socket)?;
         options::carry_back(fd, socket, kernel);
         if socket.has(bit::BOUND) {
-            let _ = crate::loopback::bind(kernel, socket.page.local().port, inet6);
+            let _ = loopback::bind(kernel, socket.page.local().port, inet6, Taken::Wait);
         }
         kernel
     };

@@ -4,8 +4,8 @@
 //! port, so that health checks and local tools reach it; a listener of both versions has a second one at ::1. It has a hidden
 //! descriptor number; sockets holds a duplicate, posts
 //! the eft socket's token when something arrives there, and gives the domain's other processes a duplicate when they first
-//! need it. `accept` takes from both, and so does receiving (see `shadow`). If the port is taken there, a socket has no
-//! shadow.
+//! need it. `accept` takes from both, and so does receiving (see `shadow`). If the port is taken there and stays so (see
+//! [`when_left`]), a socket has no shadow.
 //!
 //! A datagram socket that was never bound gets its shadow when it first sends to 127/8. Invariant: a shadow receives only from
 //! the loopback.
@@ -21,31 +21,60 @@ use eft_base::Endpoint;
 use eft_messages::control::{Request, op};
 use libc::{sockaddr, socklen_t};
 
+/// How long a port that is taken on the loopback is waited for, in milliseconds: 1, 2, 4, and so on up to this.
+const LONGEST_PAUSE: u64 = 64;
+
+/// Who waits for a port that is taken on the loopback.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Taken {
+    /// The program named the port.
+    Wait,
+    /// Another port will do.
+    GiveUp,
+}
+
 /// Binds a kernel socket to the loopback: of IPv4 to 127.0.0.1, of IPv6 alone to ::1; of both, a stream to 127.0.0.1 and
 /// datagrams to either address, by the wildcard restricted to the device `lo`, or, where that is impossible, to 127.0.0.1. A
 /// listener at the wildcard would block the port for all other sockets, at every address of the kernel; so it has a
 /// [second](crate::second) one.
-pub fn bind(kernel: c_int, port: u16, inet6: bool) -> Result<c_int> {
+pub fn bind(kernel: c_int, port: u16, inet6: bool, taken: Taken) -> Result<c_int> {
     let (v4, v6) = (IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST));
+    let bind = |address, inet6| match taken {
+        Taken::Wait => when_left(|| bind_to(kernel, address, port, inet6)),
+        Taken::GiveUp => bind_to(kernel, address, port, inet6),
+    };
     if !inet6 {
-        return bind_to(kernel, v4, port, false);
+        return bind(v4, false);
     }
     if sys::v6_only(kernel) {
-        return bind_to(kernel, v6, port, true);
+        return bind(v6, true);
     }
     if sys::get_option_int(kernel, libc::SOL_SOCKET, libc::SO_TYPE) == Ok(libc::SOCK_STREAM) {
-        return bind_to(kernel, v4, port, true);
+        return bind(v4, true);
     }
     let device = |name: &[u8]| sys::set_option(kernel, libc::SOL_SOCKET, libc::SO_BINDTODEVICE, name);
     if device(b"lo\0").is_ok() {
-        let any = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-        if let Ok(done) = bind_to(kernel, any, port, true) {
+        if let Ok(done) = bind(IpAddr::V6(Ipv6Addr::UNSPECIFIED), true) {
             return Ok(done);
         }
         // Only privileged programs may change the binding to a device.
         device(b"\0")?;
     }
-    bind_to(kernel, v4, port, true)
+    bind(v4, true)
+}
+
+/// Binds as soon as the port is free, if that is within some milliseconds: the port of a socket that has just ended is taken
+/// on the loopback until all who keep its shadow for their successors (sockets, the supervisor, the keeper, the custodian)
+/// have let go of it, which the transport does not wait for.
+pub fn when_left(bind: impl Fn() -> Result<c_int>) -> Result<c_int> {
+    let mut pause = 1;
+    loop {
+        match bind() {
+            Err(Errno(libc::EADDRINUSE)) if pause <= LONGEST_PAUSE => drop(sys::poll(-1, 0, Some(pause))),
+            done => return done,
+        }
+        pause *= 2;
+    }
 }
 
 pub fn bind_to(kernel: c_int, address: IpAddr, port: u16, inet6: bool) -> Result<c_int> {
@@ -57,7 +86,8 @@ pub fn bind_to(kernel: c_int, address: IpAddr, port: u16, inet6: bool) -> Result
 /// Binds the kept kernel socket beside its eft socket; gives it up if that fails. A listener's is passed to sockets when it
 /// listens.
 pub fn attach(socket: &Socket, kernel: c_int, port: u16, inet6: bool) {
-    match bind(kernel, port, inet6) {
+    let taken = if socket.has(bit::ANY_PORT) { Taken::GiveUp } else { Taken::Wait };
+    match bind(kernel, port, inet6, taken) {
         Err(_) => give_up(kernel),
         Ok(_) if socket.is_stream() => remember(socket, Hidden::First, kernel),
         Ok(_) => drop(stand_beside(socket, kernel)),
@@ -157,9 +187,9 @@ pub fn move_beside(socket: &Socket, hidden: c_int) {
 /// has and this one is taken there, to any.
 pub fn place(socket: &Socket, kernel: c_int, port: u16) -> Result<()> {
     let inet6 = socket.has(bit::INET6);
-    let placed = match bind(kernel, port, inet6) {
-        Err(_) if socket.has(bit::ANY_PORT) => bind(kernel, 0, inet6),
-        other => other,
+    let placed = match socket.has(bit::ANY_PORT) {
+        true => bind(kernel, port, inet6, Taken::GiveUp).or_else(|_| bind(kernel, 0, inet6, Taken::GiveUp)),
+        false => bind(kernel, port, inet6, Taken::Wait),
     };
     placed.map(drop).map_err(|_| Errno(libc::ENETUNREACH))
 }

@@ -24,7 +24,7 @@ fn make(fd: c_int, socket: &Socket, port: u16) -> Result<()> {
     options::carry_back(fd, socket, kernel);
     let only = sys::set_option(kernel, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, &1i32.to_ne_bytes());
     let at = IpAddr::V6(Ipv6Addr::LOCALHOST);
-    let bound = only.and_then(|()| loopback::bind_to(kernel, at, port, true));
+    let bound = only.and_then(|()| loopback::when_left(|| loopback::bind_to(kernel, at, port, true)));
     let hidden = bound.and_then(|_| sys::move_high(kernel, sys::is_cloexec(fd)));
     let hidden = hidden.inspect_err(|_| sys::close(kernel))?;
     table::set(hidden, Entry::Hidden);

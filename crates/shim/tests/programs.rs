@@ -47,7 +47,7 @@ cases! { on_both;
         error_behind_data_in_a_set;
     urgent: taken left_out waits_for_all alone in_line inherited two messages selected behind in_a_set behind_in_a_set much spliced owned asynchronous;
     waits: rest in_a_set child beside together many cancelled restarted jumps limited ended;
-    shadows: beside together peeked either_first connected_peer loopback_peer waits domain handed six held refused listener_of_both crowded;
+    shadows: beside together peeked either_first connected_peer loopback_peer waits domain handed six held refused listener_of_both crowded left;
     processes: dups forks execs scrubbed spawns closes_all passing taken stdio files handlers threads
         killed by_number standard sandboxed;
 }

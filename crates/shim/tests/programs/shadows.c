@@ -556,6 +556,52 @@ static void crowded(void) {
     }
 }
 
+static int leaving;
+
+static void *let_go(void *unused) {
+    (void)unused;
+    usleep(30000);
+    return (void *)(long)close(leaving);
+}
+
+/* Binds to this port at the wildcard, as soon as it is free there. */
+static int bound_when_free(int type, int port) {
+    union address any = at("::", port);
+    int fd = socket(AF_INET6, type, 0), off = 0;
+    CHECK(setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0);
+    for (int i = 0; bind(fd, (void *)&any, sizeof any.v6) != 0; i++) {
+        CHECK(errno == EADDRINUSE && i < 1000);
+        usleep(10000);
+    }
+    return fd;
+}
+
+/* A port that another socket is about to leave on the loopback: who is bound to it is reached there. */
+static void left(void) {
+    static const int types[2] = {SOCK_DGRAM, SOCK_STREAM};
+    static const char *places[2] = {"127.0.0.1", "::1"};
+    for (int i = 0; i < 4; i++) {
+        int type = types[i / 2], port;
+        pthread_t holder;
+        leaving = bound(type, places[i % 2]);
+        port = port_of(leaving);
+        CHECK(pthread_create(&holder, NULL, let_go, NULL) == 0);
+        int s = bound_when_free(type, port);
+        pthread_join(holder, NULL);
+        if (type == SOCK_STREAM) CHECK(listen(s, 1) == 0);
+        for (int to = 0; to < 2; to++) {
+            if (type == SOCK_STREAM) { visit(s, port, to ? "::1" : "::ffff:127.0.0.1"); continue; }
+            int c = socket(to ? AF_INET6 : AF_INET, SOCK_DGRAM, 0);
+            send_to(c, "here", places[to], port);
+            CHECK(await(s, POLLIN) == POLLIN);
+            char got[8];
+            EQUAL(recv(s, got, sizeof got, MSG_DONTWAIT), 4);
+            close(c);
+        }
+        close(s);
+    }
+}
+
 int main(int argc, char **argv) {
     arguments = argv;
     static const struct test cases[] = {
@@ -563,7 +609,7 @@ int main(int argc, char **argv) {
         {"connected_peer", connected_peer}, {"loopback_peer", loopback_peer}, {"waits", waits},
         {"(heir)", heir}, {"domain", domain}, {"handed", handed}, {"six", six}, {"held", held}, {"refused", refused},
         {"listener_of_both", listener_of_both}, {"(heir_of_both)", heir_of_both},
-        {"crowded", crowded}, {0},
+        {"crowded", crowded}, {"left", left}, {0},
     };
     return run_case(cases, argc, argv);
 }
