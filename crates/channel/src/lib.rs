@@ -1,7 +1,7 @@
 //! Shared memory and atomics, all in one crate.
 //!
 //! Everything two processes share goes through this crate: [`segment::Segment`] (bytes), [`queue`] (fixed 64-byte messages),
-//! [`pool`] (packet buffers), [`notify`] (how a receiver sleeps and how it is woken), [`socket`] (the page and rings that an
+//! [`pool`] (packet buffers), [`journal`] (which of them a dead owner had in use), [`notify`] (how a receiver sleeps and how it is woken), [`socket`] (the page and rings that an
 //! application shares with its transport), [`account`] (where a component's time goes), [`dirty`] (which sockets have changes),
 //! [`token`] (readiness mirrored in a kernel descriptor), [`sleepers`] (threads that sleep on a socket's page) and [`access`] (an observer of what a transport reads and writes in
 //! programs' pages). The request database, which is private to its owner, lives in [`requests`].
@@ -23,6 +23,8 @@ pub mod account;
 pub(crate) mod atomic;
 #[cfg(not(loom))]
 pub mod dirty;
+#[cfg(not(loom))]
+pub mod journal;
 pub mod lookers;
 #[cfg(not(loom))]
 pub mod memory;

@@ -77,6 +77,9 @@ fn default_capacity() -> usize {
     1024
 }
 
+/// The most frames that a NIC may hold.
+pub const NIC_FRAMES_MAX: usize = 4096;
+
 /// Sizes of memory.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -2,9 +2,9 @@
 
 use eft_base::PacketRef;
 use eft_base::{Instant, MacAddress};
-use eft_channel::Memory;
 use eft_channel::notify::{Doorbell, Wake};
 use eft_channel::pool::Pool;
+use eft_channel::{Memory, PoolView};
 use eft_messages::ComponentId;
 use eft_messages::nic::FrameDescriptor;
 
@@ -82,6 +82,11 @@ pub trait Device {
 
     /// Receives a frame into `slot` of `pool` (from its first byte).
     fn receive(&mut self, pool: &Pool, slot: PacketRef) -> Result<ReceivedFrame, DeviceError>;
+
+    /// A predecessor died while it received into `slot` of `pool`: the frame that it got, if the device does not give it again.
+    fn recover(&mut self, _pool: &PoolView, _slot: PacketRef) -> Option<ReceivedFrame> {
+        None
+    }
 
     /// Called at the end of a batch: what was gathered goes out now.
     fn flush(&mut self) {}

@@ -5,7 +5,7 @@
 //! | status page of X | X | its neighbours, cores, programs (tcp's and udp's), `eft stat` | successor goes on with it |
 //! | queue X→Y | X | Y | replaced by a fresh one |
 //! | position of Y in X→Y | Y | X | replaced by a fresh one |
-//! | pool of X | X | [`pools`]' readers | fresh one; the old stays mapped while in use |
+//! | pool of X | X | [`pools`]' readers | fresh one; the old stays mapped while in use, and a nic's successor takes from it what ip lacks |
 //! | arena of tcp, udp, filter, ip (what it handles) | its owner | `eft ss`, `eft pf` | successor opens it |
 //! | arena of a domain | its programs, tcp, udp, sockets | ip, nics | freed with the domain |
 
@@ -14,7 +14,9 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use eft_base::SlotShare;
+use eft_channel::journal;
 use eft_component::Topology;
+use eft_component::topology::NIC_FRAMES_MAX;
 use eft_messages::nic::{FRAME_SLOT_LEN, PACKET_SLOT_LEN};
 use eft_messages::transport::SEND_SLOT_LEN;
 use eft_messages::{ComponentId, Role};
@@ -25,7 +27,22 @@ pub struct PoolPlan {
     pub slot_size: usize,
     pub slots: usize,
     pub readers: Vec<ComponentId>,
+    /// Behind the slots lies what its owner's successor must know of them.
+    pub has_journal: bool,
 }
+
+impl PoolPlan {
+    fn new(slot_size: usize, slots: usize, readers: Vec<ComponentId>) -> PoolPlan {
+        PoolPlan { slot_size, slots, readers, has_journal: false }
+    }
+
+    /// Bytes of its segment.
+    pub fn bytes(&self) -> usize {
+        self.slots * self.slot_size + if self.has_journal { journal::len(self.slots) } else { 0 }
+    }
+}
+
+const _: () = assert!(journal::len(NIC_FRAMES_MAX) < PACKET_SLOT_LEN);
 
 fn nic_peers(nics: usize) -> Vec<ComponentId> {
     (0..nics).map(|n| ComponentId::nic(n as u8)).collect()
@@ -43,20 +60,17 @@ pub fn pools(topology: &Topology, nics: usize, peer: ComponentId) -> Vec<PoolPla
     match peer.role {
         Role::Tcp | Role::Udp => {
             let slots = topology.capacity(peer, ComponentId::IP).map_or(0, headers);
-            vec![PoolPlan { slot_size: SEND_SLOT_LEN, slots, readers: vec![ComponentId::IP] }]
+            vec![PoolPlan::new(SEND_SLOT_LEN, slots, vec![ComponentId::IP])]
         }
         Role::Ip => vec![
-            PoolPlan { slot_size: FRAME_SLOT_LEN, slots: 4096, readers: nic_peers(nics) },
-            PoolPlan {
-                slot_size: PACKET_SLOT_LEN,
-                slots: 256,
-                readers: [transports, nic_peers(nics)].concat(),
-            },
+            PoolPlan::new(FRAME_SLOT_LEN, 4096, nic_peers(nics)),
+            PoolPlan::new(PACKET_SLOT_LEN, 256, [transports, nic_peers(nics)].concat()),
         ],
         Role::Nic => vec![PoolPlan {
             slot_size: PACKET_SLOT_LEN,
             slots: topology.memory.nic_frames,
             readers: [vec![ComponentId::IP], transports].concat(),
+            has_journal: true,
         }],
         Role::Sockets | Role::Filter | Role::Cores => vec![],
     }

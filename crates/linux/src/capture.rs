@@ -6,7 +6,7 @@
 use crate::{Doing, Error, Result, memory};
 use eft_base::{Instant, PacketRef};
 use eft_channel::queue::{Line, Position};
-use eft_channel::{Consumer, Pool, Producer, Segment};
+use eft_channel::{Consumer, Pool, PoolView, Producer, Segment};
 use eft_component::{Device, DeviceError, DeviceInfo, Frame, ReceivedFrame};
 use eft_host::clock;
 use eft_messages::nic::{FRAME_CHECKSUM, FRAME_PAYLOAD_MAX};
@@ -119,6 +119,10 @@ impl<D: Device> Device for Captured<D> {
             });
         }
         Ok(received)
+    }
+
+    fn recover(&mut self, pool: &PoolView, slot: PacketRef) -> Option<ReceivedFrame> {
+        self.device.recover(pool, slot)
     }
 
     fn flush(&mut self) {

@@ -106,7 +106,8 @@ pub enum ToServer {
     Revert(Identity),
     /// The first message. [status page, own eventfd, supervisor's bell, device if any (1 or more), recording if any]
     Identity(Identity),
-    /// One of the server's own pools, in constructor order. [segment]
+    /// One of the server's own pools, in constructor order. [segment; if a predecessor left something in its pool: that one, read-only;
+    /// and if the reader of that lives: the lines and the position of the queue to it, read-only]
     OwnPool {
         id: PoolId,
         slot_size: usize,

@@ -12,7 +12,8 @@ use alloc::vec::Vec;
 use eft_base::PacketRef;
 use eft_channel::Pool;
 use eft_component::ReceivedFrame;
-use headers::{Headers, Kind, read, sums_up, write_length};
+pub(crate) use headers::finish;
+use headers::{Headers, Kind, read, sums_up};
 
 /// Connections whose segments are gathered at a time.
 const OPEN_MAX: usize = 8;
@@ -99,21 +100,37 @@ impl Aggregate {
         true
     }
 
-    /// The frame that it has become.
-    fn close(mut self, pool: &Pool) -> Arrived {
-        if self.frames > 1 {
-            self.arrived.frame.len = (self.headers.len + self.payload) as u32;
-            self.arrived.frame.segment_size = self.size as u16;
-            write_length(pool, self.arrived.slot, &self.headers, self.payload, self.pushed);
-        }
-        self.arrived
+    /// The frame of several that it is so far, but for its headers.
+    fn joined(&self) -> Joined {
+        let mut whole = self.arrived;
+        whole.frame.len = (self.headers.len + self.payload) as u32;
+        whole.frame.segment_size = self.size as u16;
+        Joined { whole, pushed: self.pushed }
     }
+
+    /// The frame that it has become.
+    fn close(self, pool: &Pool) -> Arrived {
+        if self.frames == 1 {
+            return self.arrived;
+        }
+        let Joined { whole, pushed } = self.joined();
+        finish(pool, whole, pushed);
+        whole
+    }
+}
+
+/// Several frames that are one, of which the headers may be those of the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Joined {
+    pub whole: Arrived,
+    /// One of them had PSH.
+    pub pushed: bool,
 }
 
 /// What becomes of a frame.
 pub(crate) enum Fate {
     /// It is part of another one now; its slot is no longer needed.
-    Merged,
+    Merged(Joined),
     /// It waits for what follows it.
     Kept,
     /// It goes to ip behind those that [`Coalescer::next`] gives.
@@ -157,7 +174,7 @@ impl Coalescer {
             if aggregate.is_continued_by(&arrived, &headers)
                 && aggregate.take(pool, &arrived, &headers, &mut self.scratch)
             {
-                return Fate::Merged;
+                return Fate::Merged(aggregate.joined());
             }
             self.close(place);
         } else if self.open.len() == OPEN_MAX {

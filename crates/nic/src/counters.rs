@@ -31,6 +31,8 @@ eft_component::counters! {
     /// Frames of which ip was told again, since it did not give them back for long.
     Repeated => "repeated_requests",
     Redelivered => "redelivered",
+    /// Frames that a predecessor had read and ip had not heard of.
+    Inherited => "inherited",
     LinkChanges => "link_changes",
     Pending => "pending",
     /// Frames that ip has not given back.

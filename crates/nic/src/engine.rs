@@ -4,6 +4,7 @@
 //! descriptor of ip is checked before use.
 
 mod arriving;
+mod inherited;
 
 use crate::coalesce::Coalescer;
 use crate::counters::{COUNTERS, Counter};
@@ -16,6 +17,7 @@ use core::convert::Infallible;
 use core::time::Duration;
 use eft_base::errno::{EINVAL, EMSGSIZE, ENOBUFS};
 use eft_base::{Instant, PacketRef, RequestId};
+use eft_channel::journal::Journal;
 use eft_channel::rounds::Rounds;
 use eft_channel::{Memory, Pool, Seen};
 use eft_component::{Component, Context, Device, DeviceError, DeviceInfo, Frame, Outbox};
@@ -42,7 +44,11 @@ pub struct Nic<D: Device> {
     pub(crate) pool: Pool,
     interface: u8,
     info: DeviceInfo,
+    /// What a successor would find of `received`, and of what is on its way there.
+    journal: Journal,
     received: Received,
+    /// Frames of a predecessor.
+    inherited: u64,
     coalescer: Coalescer,
     /// Descriptors that ip has sent.
     seen: Seen,
@@ -63,7 +69,9 @@ impl<D: Device> Nic<D> {
     pub fn new(mut device: D, pool: Pool, interface: u8) -> Nic<D> {
         let info = device.info();
         Nic {
+            journal: Journal::new(pool.id(), pool.view()),
             received: Received::new(&pool),
+            inherited: 0,
             coalescer: Coalescer::new(),
             seen: Seen::default(),
             device,
@@ -310,7 +318,9 @@ impl<D: Device> Component for Nic<D> {
         match message {
             IpToNic::Send { request, descriptor } => self.receive_send(cx, request, descriptor, out),
             IpToNic::Done { packet } => {
-                if self.pool.free(packet) {
+                if self.pool.owns(packet) {
+                    self.journal.forget(packet.slot);
+                    self.pool.free(packet);
                     self.received.remove(packet.slot);
                 } else {
                     cx.count(Counter::BadDone);
@@ -367,6 +377,8 @@ impl<D: Device> Component for Nic<D> {
         self.info = self.device.info();
         self.link_check_at = cx.now + LINK_CHECK;
         out.push(self.link());
+        self.journal.pass_nothing();
+        cx.add(Counter::Inherited, core::mem::take(&mut self.inherited));
         self.received.renew();
         cx.add(Counter::Redelivered, self.received.len() as u64);
         for (packet, frame) in self.received.iter() {

@@ -1,10 +1,12 @@
 //! The engine with a device made of two queues.
 
+mod inherited;
+
 use crate::coalesce::tests::Sent;
 use crate::{Counter, Nic, ToIp};
 use eft_base::{Instant, MacAddress, PacketRef, PoolId, Random, RequestId};
 use eft_channel::status::Status;
-use eft_channel::{Memory, Pool, PoolView, Segment};
+use eft_channel::{Memory, Pool, PoolView, Segment, journal};
 use eft_component::server::FRAME_COUNTERS;
 use eft_component::{Component, Context, Device, DeviceError, DeviceInfo, Frame, Outbox, ReceivedFrame};
 use eft_messages::ComponentId;
@@ -22,6 +24,14 @@ struct TestDevice {
     refuses_datagrams: bool,
     sent: Vec<Vec<u8>>,
     arriving: VecDeque<Vec<u8>>,
+    /// After so many frames it dies, before it has read another one or after that.
+    dies: Option<(usize, When)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum When {
+    BeforeReading,
+    AfterReading,
 }
 
 impl Device for TestDevice {
@@ -50,11 +60,28 @@ impl Device for TestDevice {
     }
 
     fn receive(&mut self, pool: &Pool, slot: PacketRef) -> Result<ReceivedFrame, DeviceError> {
+        let dies = self.dies.filter(|(frames, _)| *frames == 0).map(|(_, when)| when);
+        assert!(dies != Some(When::BeforeReading), "{DEATH}");
         let bytes = self.arriving.pop_front().ok_or(DeviceError::WouldBlock)?;
         assert!(pool.write(slot, 0, &bytes));
+        if let Some(note) = journal::note(pool.view()) {
+            pool.view().segment.write(note, &(bytes.len() as u32).to_ne_bytes()).unwrap();
+        }
+        assert!(dies.is_none(), "{DEATH}");
+        self.dies = self.dies.map(|(frames, when)| (frames - 1, when));
         Ok(ReceivedFrame { len: bytes.len() as u32, checksum_ok: true, segment_size: 0 })
     }
+
+    fn recover(&mut self, pool: &PoolView, _: PacketRef) -> Option<ReceivedFrame> {
+        let mut note = [0; 4];
+        pool.segment.read(journal::note(pool)?, &mut note).unwrap();
+        let is_read = note != [journal::WIPED; 4];
+        let len = u32::from_ne_bytes(note);
+        is_read.then_some(ReceivedFrame { len, checksum_ok: true, segment_size: 0 })
+    }
 }
+
+const DEATH: &str = "the device's death";
 
 const FRAMES: PoolId = PoolId(1);
 const PAYLOAD: PoolId = PoolId(2);
@@ -71,6 +98,10 @@ struct Bench {
 
 impl Bench {
     fn new(slots: usize) -> Bench {
+        Bench::of(PoolId(9), slots)
+    }
+
+    fn of(id: PoolId, slots: usize) -> Bench {
         let device = TestDevice {
             info: DeviceInfo {
                 mac: MacAddress([2, 0, 0, 0, 0, 1]),
@@ -85,8 +116,9 @@ impl Bench {
             refuses_datagrams: false,
             sent: Vec::new(),
             arriving: VecDeque::new(),
+            dies: None,
         };
-        let pool = Pool::new(PoolId(9), Segment::heap(slots * 2048), 2048);
+        let pool = Pool::new(id, Segment::heap(slots * 2048 + journal::len(slots)), 2048);
         let frames = Pool::new(FRAMES, Segment::heap(64 * FRAME_SLOT_LEN), FRAME_SLOT_LEN);
         let mut memory = Memory::new();
         memory.insert(FRAMES, frames.view().clone());

@@ -17,6 +17,7 @@ use eft_base::{Cidr, DomainId, Instant, PoolId, SocketId};
 use eft_channel::access::AccessObserver;
 use eft_channel::account::Phase;
 use eft_channel::notify::Mode;
+use eft_channel::queue::Inspection;
 use eft_channel::socket::{Arena, Geometry};
 use eft_channel::status::Status;
 use eft_channel::{PoolView, Segment};
@@ -96,6 +97,8 @@ struct MappedPool {
     owner: ComponentId,
     readers: Vec<ComponentId>,
     dropped_at: Option<Instant>,
+    /// Of a dead owner: the queue by which its reader heard of what lies there, if that one lives.
+    queue: Option<Inspection>,
 }
 
 /// The panic message of a server that dies of an input.
@@ -380,17 +383,6 @@ impl Stack {
             self.start(i);
         }
         self.drop_old_pools(now);
-    }
-
-    fn drop_old_pools(&mut self, now: Instant) {
-        let is_old = |p: &MappedPool| p.dropped_at.is_some_and(|at| at <= now);
-        let old: Vec<PoolId> = self.pools.iter().filter(|p| is_old(p)).map(|p| p.id).collect();
-        self.pools.retain(|p| !old.contains(&p.id));
-        for node in self.members.iter_mut().filter_map(|m| m.node.as_mut()) {
-            for id in &old {
-                node.memory().remove(*id);
-            }
-        }
     }
 
     fn neighbours(&self, peer: ComponentId) -> Vec<ComponentId> {

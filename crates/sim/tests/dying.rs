@@ -170,6 +170,27 @@ fn a_stream_survives_the_death_of_each_at_every_access() {
     }
 }
 
+/// The wire is lossless and reorders nothing, so a segment that is missing, or that is there twice, is a NIC's doing.
+#[test]
+fn a_nic_that_dies_loses_no_frame_that_it_had_read() {
+    let (mut deaths, mut inherited) = (0, 0);
+    for seed in 50_000..50_100 {
+        let mut s = Simulation::new(seed, Settings::default());
+        s.serve(0, 200_000, 0);
+        s.faults =
+            Faults { peers: vec![ComponentId::nic(0)], fuse: 0.02, downtime: DOWNTIME, ..Faults::default() };
+        s.stream(0, 200_000, 0);
+        s.run(Duration::from_secs(60), |s| {
+            s.applications.iter().all(|a| a.streams.len() == 1 && a.is_done())
+        });
+        deaths += s.stacks.iter().map(|stack| stack.burnt).sum::<u64>();
+        inherited += s.total(ComponentId::nic(0), "inherited");
+        let holes = s.total(ComponentId::TCP, "out_of_order_segments");
+        assert_eq!(holes, 0, "seed {seed}: {}", s.report("a hole"));
+    }
+    assert!(deaths > 50 && inherited > 10, "{deaths} deaths, {inherited} frames");
+}
+
 #[test]
 fn a_stream_survives_the_death_of_tcp_at_every_access_together_with_another() {
     let others = [ComponentId::IP, ComponentId::FILTER, ComponentId::nic(0)];

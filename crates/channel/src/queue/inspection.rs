@@ -73,6 +73,17 @@ impl Inspection {
         (count..self.lines.len()).map_while(move |ahead| self.written_at(head, ahead).map(Line::message))
     }
 
+    /// The messages that were written last, also those that were taken, in no order. Where the next one goes, the writer may have
+    /// died while it wrote, so what lies there is left out.
+    pub fn last_written(&self) -> impl Iterator<Item = Message> {
+        let (written, capacity) = (self.written(), self.lines.len() as u64);
+        let is_whole = move |i: &usize| {
+            let number = self.number(*i);
+            number > 0 && self.belongs(*i, number) && number.saturating_add(capacity) > written + 1
+        };
+        (0..self.lines.len()).filter(is_whole).map(|i| self.lines[i].message())
+    }
+
     /// How many messages wait. Exact only while neither side is at work.
     pub fn count(&self) -> usize {
         let head = self.consumed.0.load(Ordering::Acquire);

@@ -137,7 +137,7 @@ impl Topology {
             let fits = bytes.is_power_of_two() && (1 << 16..=1 << 26).contains(&bytes);
             require(fits, || TopologyError::RingBytes(name))?;
         }
-        require((32..=4096).contains(&m.nic_frames), || TopologyError::NicFrames)
+        require((32..=super::NIC_FRAMES_MAX).contains(&m.nic_frames), || TopologyError::NicFrames)
     }
 
     fn check_limits(&self) -> Result {

@@ -222,7 +222,11 @@ fn serve(mut setup: Setup) -> eft_linux::Result<Box<dyn Hosted>> {
             let device = LiveDevice::adopt(&device, std::mem::take(&mut setup.device))?;
             let capture = CaptureSlot::default();
             let surroundings = Plain::with_device(&device, capture.clone())?;
-            let nic = eft_nic::Nic::new(Captured::new(device, capture), pool, setup.identity.peer.instance);
+            let instance = setup.identity.peer.instance;
+            let mut nic = eft_nic::Nic::new(Captured::new(device, capture), pool, instance);
+            if let Some(left) = setup.take_left() {
+                nic.inherit(&left.view, left.queue.as_ref());
+            }
             Ok(serve::host(setup, nic, surroundings))
         }
         Role::Cores => {

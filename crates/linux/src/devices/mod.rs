@@ -1,5 +1,6 @@
 //! Network devices, one in each file. The supervisor opens them and keeps the descriptors; a NIC's process drives them.
 
+mod note;
 pub mod packet;
 pub mod pair;
 pub mod ring;
@@ -11,7 +12,7 @@ use crate::error::error;
 use crate::protocol::{DeviceKind, DeviceSetup};
 use crate::{Error, Result};
 use eft_base::PacketRef;
-use eft_channel::Pool;
+use eft_channel::{Pool, PoolView};
 use eft_component::{Device, DeviceError, DeviceInfo, Frame, ReceivedFrame};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::str::FromStr;
@@ -114,6 +115,13 @@ impl Device for LiveDevice {
         match self {
             LiveDevice::Vnet(d) => d.receive(pool, slot),
             LiveDevice::Pair(d) => d.receive(pool, slot),
+        }
+    }
+
+    fn recover(&mut self, pool: &PoolView, slot: PacketRef) -> Option<ReceivedFrame> {
+        match self {
+            LiveDevice::Vnet(d) => d.recover(pool, slot),
+            LiveDevice::Pair(d) => d.recover(pool, slot),
         }
     }
 

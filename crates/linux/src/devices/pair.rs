@@ -4,11 +4,13 @@
 //! into the slot of its line, so a slot is free again once the other side has published that it took the line; no other
 //! bookkeeping is needed. The other side maps the half read-only. Each side has an eventfd that wakes it.
 
+use super::note::{self, Noted, Place};
+use super::virtio::VnetHeader;
 use crate::protocol::DeviceSetup;
 use crate::{Doing, Error, Result, memory, scm};
 use eft_base::PacketRef;
 use eft_channel::queue::{Line, Message, Position};
-use eft_channel::{Consumer, Pool, Producer, Segment};
+use eft_channel::{Consumer, Pool, PoolView, Producer, Segment};
 use eft_component::{Device, DeviceError, DeviceInfo, Frame, ReceivedFrame};
 use eft_messages::nic::{FRAME_CHECKSUM, FRAME_PAYLOAD_MAX};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -209,10 +211,54 @@ impl Device for PairDevice {
     }
 
     fn receive(&mut self, pool: &Pool, slot: PacketRef) -> std::result::Result<ReceivedFrame, DeviceError> {
+        let received = self.take(pool, slot);
+        // Not before it is noted, and not later: a successor gets what is not published again.
+        self.consumer.publish();
+        received
+    }
+
+    fn recover(&mut self, pool: &PoolView, slot: PacketRef) -> Option<ReceivedFrame> {
+        match note::find(pool, slot)? {
+            Noted::Taken(header, len, place) if number(place) < self.consumer.position() => {
+                Some(received(header, len))
+            }
+            _ => None,
+        }
+    }
+
+    fn flush(&mut self) {
+        self.consumer.publish();
+        if std::mem::take(&mut self.unrung) {
+            let _ = rustix::io::write(&self.peer_event, &1u64.to_ne_bytes());
+        }
+    }
+}
+
+/// The place of a line.
+fn place(number: u64) -> Place {
+    [number as u32, (number >> 32) as u32, 0]
+}
+
+fn number([low, high, _]: Place) -> u64 {
+    u64::from(low) | u64::from(high) << 32
+}
+
+/// What the other stack says of a frame, as the header of one.
+fn header(message: &Message) -> VnetHeader {
+    VnetHeader { flags: u8::from(message[2] == 1), gso_size: message[1] as u16, ..VnetHeader::default() }
+}
+
+fn received(header: VnetHeader, len: u32) -> ReceivedFrame {
+    ReceivedFrame { len, checksum_ok: header.flags == 1, segment_size: header.gso_size }
+}
+
+impl PairDevice {
+    fn take(&mut self, pool: &Pool, slot: PacketRef) -> std::result::Result<ReceivedFrame, DeviceError> {
         let Some(message) = self.next_message() else {
             return Err(DeviceError::WouldBlock);
         };
-        let base = slot_offset(self.taken);
+        let nth = self.taken;
+        let base = slot_offset(nth);
         self.taken += 1;
         let len = message[0] as usize;
         let view = pool.view();
@@ -221,14 +267,9 @@ impl Device for PairDevice {
             return Err(DeviceError::Failed(libc::EMSGSIZE));
         }
         self.peer.copy_to(base, &view.segment, to, len).map_err(|_| DeviceError::Failed(libc::EFAULT))?;
-        Ok(ReceivedFrame { len: len as u32, checksum_ok: message[2] == 1, segment_size: message[1] as u16 })
-    }
-
-    fn flush(&mut self) {
-        self.consumer.publish();
-        if std::mem::take(&mut self.unrung) {
-            let _ = rustix::io::write(&self.peer_event, &1u64.to_ne_bytes());
-        }
+        let header = header(&message);
+        note::take(view, header, len as u32, place(nth));
+        Ok(received(header, len as u32))
     }
 }
 

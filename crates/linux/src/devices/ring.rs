@@ -5,6 +5,7 @@
 //! the socket, so what is in it outlives the process: a successor goes on behind the slot that was released last, which its
 //! predecessor numbered.
 
+use super::note::Place;
 use super::virtio::{VNET_HEADER_LEN, VnetHeader};
 use crate::protocol::RingShape;
 use crate::{Doing, Result, memory};
@@ -101,12 +102,13 @@ pub(super) fn set<T>(fd: &OwnedFd, option: i32, value: &T) -> std::io::Result<()
     if done < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// What was in the ring.
+/// What was in the ring. A slot in which there was anything is to be [released](ReceiveRing::release) when that was taken and
+/// noted: if the process dies before, its successor finds it there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
     Nothing,
-    Frame(VnetHeader, u32),
-    /// The frame is the next in the socket's queue. The slot is to be [released](ReceiveRing::release) when it was taken.
+    Frame(VnetHeader, u32, Place),
+    /// The frame is the next in the socket's queue.
     InQueue,
     /// It was cut, or does not fit where it was to go.
     Lost,
@@ -164,9 +166,7 @@ impl ReceiveRing {
         }
         let mut header = Header::new_zeroed();
         self.memory.read(slot, header.as_mut_bytes())?;
-        let taken = self.copy(&header, slot, to, at, room).unwrap_or(Taken::Lost);
-        self.release();
-        Ok(taken)
+        Ok(self.copy(&header, slot, to, at, room).unwrap_or(Taken::Lost))
     }
 
     /// The frame of a slot. What its header says was written by the kernel, or by a predecessor that went mad.
@@ -180,7 +180,7 @@ impl ReceiveRing {
         let mut vnet = VnetHeader::default();
         self.memory.read(slot + mac.checked_sub(VNET_HEADER_LEN)?, vnet.as_mut_bytes()).ok()?;
         self.memory.copy_to(slot + mac, to, at, len as usize).ok()?;
-        Some(Taken::Frame(vnet, len))
+        Some(Taken::Frame(vnet, len, [self.next, header.sec, header.nsec]))
     }
 
     /// Gives the slot that was looked at last to the kernel.
@@ -194,6 +194,11 @@ impl ReceiveRing {
         }
         self.next = (self.next + 1) % self.shape.slots;
         self.number = following(self.number);
+    }
+
+    /// Whether a frame that was taken from this place lies there still.
+    pub fn has(&self, [slot, sec, nsec]: Place) -> bool {
+        slot < self.shape.slots && self.waits(slot) && self.filled(slot) == (sec, nsec)
     }
 
     /// A predecessor that went mad may have damaged what it wrote: where frames wait, but not where the next one should, they are taken

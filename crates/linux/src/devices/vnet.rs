@@ -1,13 +1,14 @@
 //! Devices with virtio-net headers: TAP and AF_PACKET. One system call moves one frame of up to 64 KB; the kernel
 //! segments frames and completes checksums.
 
+use super::note::{self, Noted};
 use super::ring::{ReceiveRing, Taken};
 use super::virtio::{VNET_HEADER_LEN, VnetHeader};
 use crate::Result;
 use crate::protocol::{DeviceKind, DeviceSetup};
 use eft_base::PacketRef;
 use eft_base::wire::{ETHERTYPE_IPV6, EthernetHeader};
-use eft_channel::Pool;
+use eft_channel::{Pool, PoolView};
 use eft_component::{Device, DeviceError, DeviceInfo, Frame, ReceivedFrame};
 use eft_messages::nic::{FRAME_CHECKSUM, FRAME_PAYLOAD_MAX, FrameDescriptor};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -72,8 +73,10 @@ impl VnetDevice {
             .range_mut(offset, slot.len as usize)
             .map_err(|_| DeviceError::Failed(libc::EFAULT))?;
         let mut vnet = VnetHeader::default();
-        let parts = [iovec((&raw mut vnet).cast(), VNET_HEADER_LEN), iovec(memory, slot.len as usize)];
-        // SAFETY: the slot is ours (just allocated), the header is on our stack.
+        let noted = note::header(view);
+        let header = noted.unwrap_or((&raw mut vnet).cast());
+        let parts = [iovec(header, VNET_HEADER_LEN), iovec(memory, slot.len as usize)];
+        // SAFETY: the slot is ours (just allocated), the header is on our stack or in our pool.
         let n = unsafe { libc::readv(self.fd.as_raw_fd(), parts.as_ptr(), 2) };
         if n < 0 {
             return match last_error() {
@@ -81,6 +84,10 @@ impl VnetDevice {
                 DeviceError::Failed(libc::EIO | libc::ENETDOWN) => Err(DeviceError::WouldBlock),
                 e => Err(e),
             };
+        }
+        if let Some(noted) = noted {
+            // SAFETY: so many bytes of our pool.
+            vnet = unsafe { noted.cast::<VnetHeader>().read_unaligned() };
         }
         Ok(received(vnet, (n as usize).saturating_sub(VNET_HEADER_LEN) as u32))
     }
@@ -167,8 +174,15 @@ impl Device for VnetDevice {
         let offset = view.locate(slot).ok_or(DeviceError::Failed(libc::EFAULT))?;
         match ring.take(&view.segment, offset, slot.len) {
             Taken::Nothing => self.look_at_socket(pool, slot),
-            Taken::Frame(vnet, len) => Ok(received(vnet, len)),
-            Taken::Lost => Err(DeviceError::Failed(libc::EMSGSIZE)),
+            Taken::Frame(vnet, len, place) => {
+                note::take(view, vnet, len, place);
+                ring.release();
+                Ok(received(vnet, len))
+            }
+            Taken::Lost => {
+                ring.release();
+                Err(DeviceError::Failed(libc::EMSGSIZE))
+            }
             Taken::InQueue => {
                 // If a predecessor read it and died, nothing is there; then the device says that more waits.
                 let read = self.read(pool, slot);
@@ -178,6 +192,14 @@ impl Device for VnetDevice {
                 }
                 read
             }
+        }
+    }
+
+    fn recover(&mut self, pool: &PoolView, slot: PacketRef) -> Option<ReceivedFrame> {
+        match note::find(pool, slot)? {
+            Noted::Read(vnet, len) => Some(received(vnet, len)),
+            Noted::Taken(_, _, place) if self.ring.as_ref()?.has(place) => None,
+            Noted::Taken(vnet, len, _) => Some(received(vnet, len)),
         }
     }
 }

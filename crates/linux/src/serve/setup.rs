@@ -1,13 +1,15 @@
 //! What a server gets before its engine is made.
 
+use super::queues::inspect_queue;
 use super::tell;
 use crate::protocol::{AHEAD, CONTROL_FD, FromServer, Identity, PACKET_MAX, ToServer};
 use crate::sandbox::{self, Users};
 use crate::{Doing, Error, Result, heap, life, memory, scm, ticks, warm};
 use eft_arena::docket;
 use eft_channel::notify::Doorbell;
+use eft_channel::queue::Inspection;
 use eft_channel::status::Status;
-use eft_channel::{Pool, Segment, Shared};
+use eft_channel::{Pool, PoolView, Segment, Shared};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::ops::Range;
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
@@ -31,9 +33,34 @@ pub struct Setup {
     /// Where it is recorded.
     pub recording: Option<OwnedFd>,
     pub pools: Vec<Pool>,
+    /// What a predecessor left in the last pool that has a journal.
+    left: Option<LeftPool>,
     arena: Option<ArenaMemory>,
     /// An empty arena, for the content of `arena` if that has an older layout.
     spare: Option<ArenaMemory>,
+}
+
+/// A pool of a dead predecessor.
+pub struct LeftPool {
+    pub view: PoolView,
+    /// The queue by which its reader heard of what lies there, if that one lives.
+    pub queue: Option<Inspection>,
+}
+
+impl LeftPool {
+    fn map(slot_size: usize, mut fds: impl Iterator<Item = OwnedFd>) -> Result<Option<LeftPool>> {
+        let Some(segment) = fds.next().map(|fd| memory::map(&fd, false)).transpose()? else {
+            return Ok(None);
+        };
+        let slots = segment.len() / slot_size.max(1);
+        let queue = match (fds.next(), fds.next()) {
+            (Some(lines), Some(position)) => {
+                Some(inspect_queue(&memory::map(&lines, false)?, &memory::map(&position, false)?)?)
+            }
+            _ => None,
+        };
+        Ok(Some(LeftPool { view: PoolView::new(segment, 0, slot_size, slots), queue }))
+    }
 }
 
 /// The memory of an arena, and its file.
@@ -110,7 +137,7 @@ impl Setup {
         let bell = unsafe { bell.shared::<Doorbell>(0) }.map_err(|_| Error::Protocol("bad bell".into()))?;
         let mut device: Vec<OwnedFd> = fds.collect();
         let recording = identity.record.and_then(|_| device.pop());
-        let (mut pools, mut arena, mut spare) = (Vec::new(), None, None);
+        let (mut pools, mut left, mut arena, mut spare) = (Vec::new(), None, None, None);
         loop {
             let (message, fds) = next()?;
             let mut fds = fds.into_iter();
@@ -118,6 +145,7 @@ impl Setup {
                 ToServer::OwnPool { id, slot_size } => {
                     let fd = fds.next().ok_or_else(|| Error::Protocol("a pool without segment".into()))?;
                     pools.push(Pool::new(id, memory::map(&fd, true)?, slot_size));
+                    left = LeftPool::map(slot_size, fds)?.or(left);
                 }
                 ToServer::Arena => {
                     let fd = fds.next().ok_or_else(|| Error::Protocol("an arena without segment".into()))?;
@@ -129,7 +157,19 @@ impl Setup {
                 _ => return Err(Error::Protocol("an unexpected message during set-up".into())),
             }
         }
-        Ok(Some(Setup { identity, control, status, bell, eventfd, device, recording, pools, arena, spare }))
+        Ok(Some(Setup {
+            identity,
+            control,
+            status,
+            bell,
+            eventfd,
+            device,
+            recording,
+            pools,
+            left,
+            arena,
+            spare,
+        }))
     }
 
     /// The next pool, in the order of `control::plan::pools`.
@@ -138,6 +178,10 @@ impl Setup {
             return Err(Error::Protocol("the supervisor gave too few pools".into()));
         }
         Ok(self.pools.remove(0))
+    }
+
+    pub fn take_left(&mut self) -> Option<LeftPool> {
+        self.left.take()
     }
 
     pub fn has_arena(&self) -> bool {

@@ -134,6 +134,8 @@ impl Supervisor {
             // Its successor's messages are counted anew.
             self.heard_of = Heard::default();
         }
+        // Who wrote to it must not believe that its successor knows what it was told.
+        self.queues.retain(|q| q.reader != peer);
         self.forget_server(i);
         self.domain_mapped(peer, None);
         if let Some(words) = self.members[i].stderr.take() {

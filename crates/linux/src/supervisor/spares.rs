@@ -83,7 +83,7 @@ impl Supervisor {
         let pools = plan::pools(&self.config.topology, self.nics(), peer);
         for (nth, pool) in pools.into_iter().enumerate() {
             if *left > 0 && !self.spares.pools.contains_key(&(i, nth)) {
-                let both = self.make_pool(i, pool.slots * pool.slot_size)?;
+                let both = self.make_pool(i, pool.bytes())?;
                 self.spares.pools.insert((i, nth), both);
                 *left -= 1;
             }

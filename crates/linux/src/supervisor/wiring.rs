@@ -235,13 +235,21 @@ impl Supervisor {
     fn give_pools(&mut self, i: usize) -> Result<()> {
         let peer = self.members[i].peer;
         let due = clock::now() + OLD_POOLS;
-        let old: Vec<PoolId> = self.members[i].pools.drain(..).map(|p| p.id).collect();
-        self.old_pools.extend(old.into_iter().map(|id| (due, id)));
+        let old: Vec<OwnedPool> = self.members[i].pools.drain(..).collect();
+        self.old_pools.extend(old.iter().map(|pool| (due, pool.id)));
         let pools = plan::pools(&self.config.topology, self.nics(), peer);
-        for (nth, plan::PoolPlan { slots, slot_size, readers }) in pools.into_iter().enumerate() {
+        for (nth, plan) in pools.into_iter().enumerate() {
             let id = self.pool_id();
-            let segment = self.take_pool(i, nth, slots * slot_size)?;
-            self.tell_index(i, &ToServer::OwnPool { id, slot_size }, &[&segment.own]);
+            let segment = self.take_pool(i, nth, plan.bytes())?;
+            let left = old.get(nth).filter(|_| plan.has_journal).map(|old| self.left_to(peer, old));
+            let fds: Vec<Rc<OwnedFd>> =
+                [segment.own.clone()].into_iter().chain(left.into_iter().flatten()).collect();
+            let plan::PoolPlan { slot_size, readers, .. } = plan;
+            self.tell_index(
+                i,
+                &ToServer::OwnPool { id, slot_size },
+                &fds.iter().map(|fd| &**fd).collect::<Vec<_>>(),
+            );
             for reader in &readers {
                 self.later.push((*reader, ToServer::Pool { id, slot_size }, vec![segment.shown.clone()]));
             }
@@ -250,6 +258,14 @@ impl Supervisor {
         }
         self.keep_pools();
         Ok(())
+    }
+
+    /// What a dead server has left in a pool, and the queue that says of what its reader has heard, if that one lives.
+    fn left_to(&self, writer: ComponentId, old: &OwnedPool) -> Vec<Rc<OwnedFd>> {
+        let mut read =
+            self.queues.iter().filter(|q| q.writer == writer && old.readers.first() == Some(&q.reader));
+        let queue = read.next().map(|q| [q.lines.clone(), q.position.clone()]);
+        [old.segment.shown.clone()].into_iter().chain(queue.into_iter().flatten()).collect()
     }
 
     /// Dead servers' pools, once nobody reads them any more. A successor need not drop them again.

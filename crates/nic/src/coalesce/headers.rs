@@ -2,7 +2,6 @@
 
 use super::Arrived;
 use core::net::IpAddr;
-use eft_base::PacketRef;
 use eft_base::checksum::Checksum;
 use eft_base::wire::{ETHERTYPE_IPV4, ETHERTYPE_IPV6, EthernetHeader, Ipv4Header, Ipv6Header, TcpHeader};
 use eft_base::wire::{IPV4_DONT_FRAGMENT, IPV4_MORE_FRAGMENTS, IPV4_OFFSET_MASK, PROTOCOL_TCP};
@@ -155,26 +154,34 @@ fn address(bytes: &[u8]) -> Option<IpAddr> {
     <[u8; 16]>::try_from(bytes).map(IpAddr::from).or_else(|_| v4()).ok()
 }
 
-/// Makes the headers in `slot` those of a segment with so many bytes of payload. Its TCP checksum stays what it was.
-pub(super) fn write_length(pool: &Pool, slot: PacketRef, headers: &Headers, payload: usize, pushed: bool) {
+/// Makes the headers of a frame those of a segment of its length. Its TCP checksum stays what it was. May be done again, also where it
+/// was not done to the end.
+pub(crate) fn finish(pool: &Pool, whole: Arrived, pushed: bool) {
     let mut bytes = [0; LEN_MAX];
-    let bytes = &mut bytes[..headers.len];
+    let packet = whole.packet();
+    let bytes = &mut bytes[..LEN_MAX.min(packet.len as usize)];
     let view = pool.view();
-    let Some(at) = view.locate(slot).filter(|at| view.segment.read(*at, bytes).is_ok()) else { return };
-    let tcp_at = ETHERNET_LEN + headers.ip_len;
-    let behind_ip = headers.len - tcp_at + payload;
-    if headers.ip_len == IPV4_LEN {
-        if let Ok((ip, _)) = Ipv4Header::mut_from_prefix(&mut bytes[ETHERNET_LEN..]) {
-            ip.total_len = ((IPV4_LEN + behind_ip) as u16).into();
-            ip.checksum = 0.into();
-            ip.checksum = Checksum::new().add_bytes(ip.as_bytes()).finish().into();
-        }
-    } else if let Ok((ip, _)) = Ipv6Header::mut_from_prefix(&mut bytes[ETHERNET_LEN..]) {
-        ip.payload_len = (behind_ip as u16).into();
-    }
-    if let Ok((tcp, _)) = TcpHeader::mut_from_prefix(&mut bytes[tcp_at..]) {
-        tcp.flags |= if pushed { TCP_PSH } else { 0 };
-    }
+    let Some(at) = view.locate(packet).filter(|at| view.segment.read(*at, bytes).is_ok()) else { return };
+    write_length(bytes, packet.len as usize, pushed);
     // The slot is this server's own: what could be read can be written.
     let _ = view.segment.write(at, bytes);
+}
+
+fn write_length(bytes: &mut [u8], len: usize, pushed: bool) -> Option<()> {
+    let (ethernet, rest) = EthernetHeader::mut_from_prefix(bytes).ok()?;
+    let behind_ethernet = len.checked_sub(ETHERNET_LEN)?;
+    let rest = if ethernet.ethertype.get() == ETHERTYPE_IPV4 {
+        let (ip, rest) = Ipv4Header::mut_from_prefix(rest).ok()?;
+        ip.total_len = (behind_ethernet as u16).into();
+        ip.checksum = 0.into();
+        ip.checksum = Checksum::new().add_bytes(ip.as_bytes()).finish().into();
+        rest
+    } else {
+        let (ip, rest) = Ipv6Header::mut_from_prefix(rest).ok()?;
+        ip.payload_len = (behind_ethernet.checked_sub(IPV6_LEN)? as u16).into();
+        rest
+    };
+    let (tcp, _) = TcpHeader::mut_from_prefix(rest).ok()?;
+    tcp.flags |= if pushed { TCP_PSH } else { 0 };
+    Some(())
 }

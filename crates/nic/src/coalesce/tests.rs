@@ -137,7 +137,7 @@ impl Device {
         let fate = self.coalescer.put(&self.pool, arrived);
         self.deliver_closed();
         match fate {
-            Fate::Merged => assert!(self.pool.free(slot)),
+            Fate::Merged(_) => assert!(self.pool.free(slot)),
             Fate::Kept => {}
             Fate::Passes => self.deliver(arrived),
         }

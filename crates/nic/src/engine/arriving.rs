@@ -1,10 +1,11 @@
 //! Frames on their way from the device to ip.
 
 use super::{Nic, RETRY};
-use crate::coalesce::{Arrived, Fate};
+use crate::coalesce::{Arrived, Fate, Joined};
 use crate::counters::Counter;
 use crate::output::ToIp;
 use eft_base::PacketRef;
+use eft_channel::journal::Content;
 use eft_channel::rounds::REPEATED;
 use eft_component::{Context, Device, DeviceError, Outbox, ReceivedFrame};
 use eft_messages::ComponentId;
@@ -14,6 +15,10 @@ impl<D: Device> Nic<D> {
     /// Takes frames from the device while ip's queue has room for messages that may be dropped.
     /// Other frames stay in the device, which is the better place to drop them.
     pub(super) fn take_frames(&mut self, cx: &mut Context, budget: usize, out: &mut Outbox<ToIp>) -> usize {
+        if out.may_drop_in(ComponentId::IP) {
+            // More than half of the queue is free, so nothing of earlier turns waits outside of it.
+            self.journal.pass();
+        }
         let mut done = 0;
         while done < budget && self.take_frame(cx, out) {
             done += 1;
@@ -36,6 +41,7 @@ impl<D: Device> Nic<D> {
             cx.count(Counter::NoSlot);
             return false;
         };
+        self.journal.begin(slot);
         let why = match self.device.receive(&self.pool, slot) {
             Ok(frame) => {
                 self.receive_frame(cx, Arrived { slot, frame }, out);
@@ -43,7 +49,7 @@ impl<D: Device> Nic<D> {
             }
             Err(why) => why,
         };
-        self.pool.free(slot);
+        self.give_up(slot);
         if why != DeviceError::WouldBlock {
             cx.count(Counter::ReceiveErrors);
         }
@@ -53,7 +59,14 @@ impl<D: Device> Nic<D> {
         matches!(why, DeviceError::Failed(_))
     }
 
+    /// A slot holds nothing any more.
+    fn give_up(&mut self, slot: PacketRef) {
+        self.journal.forget(slot.slot);
+        self.pool.free(slot);
+    }
+
     fn receive_frame(&mut self, cx: &mut Context, arrived: Arrived, out: &mut Outbox<ToIp>) {
+        self.journal.put(arrived.slot, content(arrived.frame, None));
         cx.count(Counter::FramesIn);
         cx.add(Counter::BytesIn, arrived.packet().len as u64);
         if arrived.frame.segment_size > 0 {
@@ -65,9 +78,11 @@ impl<D: Device> Nic<D> {
         };
         self.deliver_closed(out);
         match fate {
-            Fate::Merged => {
+            Fate::Merged(Joined { whole, pushed }) => {
                 cx.count(Counter::Coalesced);
-                self.pool.free(arrived.slot);
+                // In this order: a successor may find its bytes twice, which tcp drops, but not nowhere.
+                self.journal.put(whole.slot, content(whole.frame, Some(pushed)));
+                self.give_up(arrived.slot);
             }
             Fate::Kept => {}
             Fate::Passes => self.deliver(arrived, out),
@@ -99,6 +114,11 @@ impl<D: Device> Nic<D> {
             }
         }
     }
+}
+
+pub(super) fn content(frame: ReceivedFrame, joined: Option<bool>) -> Content {
+    let ReceivedFrame { len, checksum_ok, segment_size } = frame;
+    Content { len, checksum_ok, segment_size, joined }
 }
 
 pub(super) fn received(packet: PacketRef, frame: ReceivedFrame) -> ToIp {

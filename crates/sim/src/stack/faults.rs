@@ -3,7 +3,7 @@
 use super::poison::Poison;
 use super::{Burning, MappedPool, OLD_POOLS, Stack};
 use crate::wiring::Numbers;
-use eft_base::{Instant, Random};
+use eft_base::{Instant, PoolId, Random};
 use eft_channel::access::AccessObserver;
 use eft_component::fault::Fault;
 use eft_control::accusation::{Credit, Evidence, Verdict};
@@ -142,9 +142,25 @@ impl Stack {
         self.members[i].credit = Credit::default();
         // Accusations by or against it are dropped.
         self.accusations.retain(|(by, of)| *by != peer && *of != peer);
+        let queue = self.queue(peer, ComponentId::IP).cloned();
         self.numbers.retain(|n| n.writer != peer && n.reader != peer);
-        for pool in self.pools.iter_mut().filter(|p| p.owner == peer) {
-            pool.dropped_at.get_or_insert(now + OLD_POOLS);
+        for pool in self.pools.iter_mut().filter(|p| p.owner == peer && p.dropped_at.is_none()) {
+            pool.dropped_at = Some(now + OLD_POOLS);
+            pool.queue = queue.clone();
+        }
+        if peer == ComponentId::IP {
+            self.pools.iter_mut().for_each(|pool| pool.queue = None);
+        }
+    }
+
+    pub(super) fn drop_old_pools(&mut self, now: Instant) {
+        let is_old = |p: &MappedPool| p.dropped_at.is_some_and(|at| at <= now);
+        let old: Vec<PoolId> = self.pools.iter().filter(|p| is_old(p)).map(|p| p.id).collect();
+        self.pools.retain(|p| !old.contains(&p.id));
+        for node in self.members.iter_mut().filter_map(|m| m.node.as_mut()) {
+            for id in &old {
+                node.memory().remove(*id);
+            }
         }
     }
 }

@@ -55,7 +55,7 @@ impl Stack {
         for p in plan::pools(&self.topology, 1, peer) {
             self.next_pool += 1;
             let id = PoolId(self.next_pool);
-            let pool = Pool::new(id, Segment::heap(p.slots * p.slot_size), p.slot_size);
+            let pool = Pool::new(id, Segment::heap(p.bytes()), p.slot_size);
             let mut view = pool.view().clone();
             let segment = core::mem::replace(&mut view.segment, pool.view().segment.read_only());
             for reader in &p.readers {
@@ -72,6 +72,7 @@ impl Stack {
                 owner: peer,
                 readers: p.readers,
                 dropped_at: None,
+                queue: None,
             });
             own.push(pool);
         }
@@ -130,7 +131,11 @@ impl Stack {
                 self.serve(head, peer, (filter, make), status, seed, kept)
             }
             Role::Nic => {
-                let nic = Nic::new(SimDevice(self.end.clone()), pool(), peer.instance);
+                let mut nic = Nic::new(SimDevice(self.end.clone()), pool(), peer.instance);
+                let left = self.pools.iter().rev().find(|p| p.owner == peer && p.dropped_at.is_some());
+                if let Some(left) = left {
+                    nic.inherit(&left.view, left.queue.as_ref());
+                }
                 Box::new(Server::new(nic, status, seed))
             }
             Role::Cores => unreachable!("no peer of a packet, so not among `Topology::peers`"),

@@ -60,18 +60,16 @@ impl Kernel {
         let taken = match ring.take(&to, 64, 1500) {
             Taken::Nothing => return None,
             Taken::Lost => panic!("a whole frame is lost"),
-            Taken::InQueue => {
-                let i = self.queue.pop_front().expect("it waits in the queue");
-                ring.release();
-                i
-            }
-            Taken::Frame(_, len) => {
+            Taken::InQueue => self.queue.pop_front().expect("it waits in the queue"),
+            Taken::Frame(_, len, place) => {
                 assert_eq!(len, 60);
+                assert!(ring.has(place) && self.ring().has(place), "it is not released");
                 let mut bytes = [0; 4];
                 to.read(64, &mut bytes).unwrap();
                 u32::from_le_bytes(bytes)
             }
         };
+        ring.release();
         Some(taken)
     }
 }
@@ -157,6 +155,7 @@ fn a_frame_that_was_cut_or_lies_nowhere_is_lost_alone() {
         damage(&mut header);
         kernel.memory.write(at, header.as_bytes()).unwrap();
         assert_eq!(ring.take(&Segment::heap(2048), 64, 1500), Taken::Lost);
+        ring.release();
         kernel.deliver(2, true);
         assert_eq!(kernel.take(&mut ring), Some(2));
     }
