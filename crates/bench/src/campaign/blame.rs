@@ -87,6 +87,12 @@ pub fn counted(stack: &str, component: &str, name: &str) -> Result<u64> {
     Ok(all.get(component).and_then(|c| c.get(name)).and_then(Value::as_u64).unwrap_or(0))
 }
 
+/// What all components have counted so far.
+pub fn counted_by_all(stack: &str, name: &str) -> Result<u64> {
+    let all = counters(stack, names)?;
+    Ok(all.values().filter_map(|c| c.get(name)).filter_map(Value::as_u64).sum())
+}
+
 /// The counters of a server that names the inputs that run.
 fn names(peer: ComponentId) -> &'static [&'static str] {
     match peer.role {

@@ -60,6 +60,8 @@ pub struct Trial {
     pub window: Vec<(f64, f64)>,
     /// Of a death that counts as a failure.
     pub blame: Option<Blame>,
+    /// Packets whose checksum was found wrong.
+    pub found_wrong: u64,
     pub outcome: Outcome,
 }
 
@@ -86,6 +88,7 @@ impl Trial {
             answers: (0, 0),
             window: Vec::new(),
             blame: None,
+            found_wrong: 0,
             outcome: Outcome::Transparent,
         }
     }
@@ -103,10 +106,12 @@ impl Trial {
         self.lost.iter().sum()
     }
 
-    /// A fault with a visible effect: a component died, or a message or call was certainly broken.
+    /// A fault with a visible effect: a component died, a message or call was certainly broken, or a packet's checksum was
+    /// found wrong.
     pub fn is_effective(&self) -> bool {
         let certain = self.kind.fault().is_some() || self.kind == Kind::Enomem;
-        self.struck && (self.died || certain || self.outcome != Outcome::Transparent)
+        let seen = self.died || self.found_wrong > 0 || self.outcome != Outcome::Transparent;
+        self.struck && (certain || seen)
     }
 
     /// Its name without that of the device.
@@ -137,7 +142,7 @@ impl Trial {
             "component": self.component, "kind": self.kind.name(),
             "software_checksums": self.checksums == Checksums::Software, "seed": self.seed, "what": self.what,
             "struck": self.struck, "died": self.died, "others_died": self.others_died, "lost": self.lost_parts,
-            "damaged_bytes": self.damaged, "stuck": self.stuck, "replaced_by_hand": self.helped, "hopeless": self.is_hopeless,
+            "damaged_bytes": self.damaged, "checksums_found_wrong": self.found_wrong, "stuck": self.stuck, "replaced_by_hand": self.helped, "hopeless": self.is_hopeless,
             "pause_ms": self.pause, "holes": self.holes, "answers": self.answers.0, "late_answers": self.answers.1,
             "failure": self.blame.map(Blame::to_json), "outcome": self.outcome.name(),
         })

@@ -292,7 +292,7 @@ impl Campaign {
             (self.loads.lost(), self.loads.damaged(), self.loads.answers(Instant::now()).0);
         let mut trial = Trial::new(component, kind, seed, self.loads.established());
         trial.checksums = self.checksums;
-        let holes = self.holes();
+        let (holes, found_wrong) = (self.holes(), self.found_wrong(kind));
         let mut watch = Watch::begin(&self.service.name, component, kind)?;
         let mut begin = self.pulse.now();
         match self.inject(component, kind, seed) {
@@ -341,6 +341,8 @@ impl Campaign {
             .map(|(part, lost)| format!("{lost} of {} ({})", part.name, part.last_ends(*lost)))
             .collect();
         trial.damaged = self.loads.damaged() - damaged;
+        let now = found_wrong.and_then(|then| Some((then, self.found_wrong(kind)?)));
+        trial.found_wrong = now.map_or(0, |(then, now)| now.saturating_sub(then));
         let (all, late) = self.loads.answers(self.pulse.instant(begin));
         trial.answers = (all - answers, late);
         trial.window = self.pulse.window(begin);
@@ -351,6 +353,11 @@ impl Campaign {
     /// Segments that came to tcp out of order so far, if the supervisor says that now.
     fn holes(&self) -> Option<u64> {
         counted(&self.service.name, "tcp", "out_of_order_segments").ok()
+    }
+
+    /// Packets so far whose checksum was found wrong, where payload is hit, if the supervisor says that now.
+    fn found_wrong(&self, kind: Kind) -> Option<u64> {
+        (kind == Kind::FlipPayload).then(|| checksums::found_wrong(&self.service.name).ok()).flatten()
     }
 
     /// Waits until this time of the pulse.

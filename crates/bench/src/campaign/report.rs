@@ -82,7 +82,10 @@ fn payloads(trials: &[Trial]) -> Option<String> {
         let all = || trials.iter().filter(move |t| t.struck && t.hits_payload() && t.checksums == checksums);
         let (flips, hit) = (all().count(), all().filter(|t| t.damaged > 0).count());
         let bytes: u64 = all().map(|t| t.damaged).sum();
-        (flips > 0).then(|| format!("{hit} of {flips} damaged {bytes} bytes {name}"))
+        let found = all().filter(|t| t.found_wrong > 0).count();
+        (flips > 0).then(|| {
+            format!("{hit} of {flips} damaged {bytes} bytes {name}, {found} were found by a checksum")
+        })
     };
     let both = [
         (Checksums::Device, "with the device's checksums"),

@@ -40,8 +40,7 @@ impl Part {
     /// Whether a writable mapping belongs to this part. The supervisor gives segments their names.
     fn holds(self, mapping: &Mapping) -> bool {
         let segment = |kinds: &[&str]| {
-            let name = mapping.name.strip_prefix("/memfd:eft-");
-            name.is_some_and(|name| kinds.iter().any(|kind| name.starts_with(kind)))
+            mapping.segment().is_some_and(|name| kinds.iter().any(|kind| name.starts_with(kind)))
         };
         match self {
             Part::Heap => mapping.name == "[heap]" || mapping.name.is_empty(),
@@ -53,25 +52,36 @@ impl Part {
     }
 }
 
-struct Mapping {
+pub struct Mapping {
     range: Range<u64>,
+    /// Where it begins in its file.
+    offset: u64,
     name: String,
 }
 
-/// One line of /proc/PID/maps: whether it may be written and executed, where it begins in its file, and the mapping.
-fn mapping(line: &str) -> Option<(&str, u64, Mapping)> {
+impl Mapping {
+    /// Its name in the stack.
+    pub fn segment(&self) -> Option<&str> {
+        self.name.strip_prefix("/memfd:eft-")
+    }
+
+    /// The place of an address in its file.
+    pub fn offset_of(&self, at: u64) -> u64 {
+        at - self.range.start + self.offset
+    }
+}
+
+/// A page that a process has touched.
+pub type Page<'a> = (&'a Mapping, u64);
+
+/// One line of /proc/PID/maps: whether it may be written and executed, and the mapping.
+fn mapping(line: &str) -> Option<(&str, Mapping)> {
     let mut fields = line.split_ascii_whitespace();
     let (from, to) = fields.next()?.split_once('-')?;
     let (rights, offset) = (fields.next()?, fields.next()?);
     let name = fields.nth(2).unwrap_or_default().to_string();
     let number = |text| u64::from_str_radix(text, 16).ok();
-    Some((rights, number(offset)?, Mapping { range: number(from)?..number(to)?, name }))
-}
-
-/// Code that a process executes.
-struct Code {
-    offset: u64,
-    mapping: Mapping,
+    Some((rights, Mapping { range: number(from)?..number(to)?, offset: number(offset)?, name }))
 }
 
 /// The memory of a process.
@@ -80,7 +90,8 @@ pub struct Memory {
     pages: File,
     /// Those that may be written.
     mappings: Vec<Mapping>,
-    code: Vec<Code>,
+    /// Those that it executes.
+    code: Vec<Mapping>,
 }
 
 impl Memory {
@@ -95,10 +106,10 @@ impl Memory {
             mappings: Vec::new(),
             code: Vec::new(),
         };
-        for (rights, offset, mapping) in maps.lines().filter_map(mapping) {
+        for (rights, mapping) in maps.lines().filter_map(mapping) {
             match rights.get(..3) {
                 Some("rw-" | "rwx") => memory.mappings.push(mapping),
-                Some("r-x" | "--x") => memory.code.push(Code { offset, mapping }),
+                Some("r-x" | "--x") => memory.code.push(mapping),
                 _ => {}
             }
         }
@@ -107,12 +118,11 @@ impl Memory {
 
     /// An address in code, so that the place can be found again in another process: the file's name and the offset in it.
     pub fn place(&self, at: u64) -> String {
-        let Some(Code { offset, mapping }) = self.code.iter().find(|code| code.mapping.range.contains(&at))
-        else {
+        let Some(code) = self.code.iter().find(|code| code.range.contains(&at)) else {
             return format!("{at:#x}");
         };
-        let file = mapping.name.rsplit('/').next().unwrap_or_default();
-        format!("{file}+{:#x}", at - mapping.range.start + offset)
+        let file = code.name.rsplit('/').next().unwrap_or_default();
+        format!("{file}+{:#x}", code.offset_of(at))
     }
 
     pub fn write(&self, at: u64, bytes: &[u8]) -> Result<()> {
@@ -142,14 +152,18 @@ impl Memory {
 
     /// A random byte of a word that is not zero, in a page that the process has touched.
     pub fn pick(&self, part: Part, random: &mut Random) -> Result<(&str, u64)> {
-        let touched: Vec<(&Mapping, u64)> =
-            self.mappings.iter().filter(|m| part.holds(m)).flat_map(|m| self.touched(m)).collect();
-        if touched.is_empty() {
+        let pages = self.touched_pages(part);
+        if pages.is_empty() {
             return Err(Error::Missing(format!("it has written no {}", part.name())));
         }
+        Ok(self.pick_among(&pages, part, random))
+    }
+
+    /// The same in one of these pages, of which there is one at least.
+    pub fn pick_among<'a>(&self, pages: &[Page<'a>], part: Part, random: &mut Random) -> (&'a str, u64) {
         let mut place = (part.name(), 0);
         for _ in 0..ATTEMPTS {
-            let (mapping, page) = touched[random.below(touched.len() as u64) as usize];
+            let (mapping, page) = pages[random.below(pages.len() as u64) as usize];
             let name = mapping.name.strip_prefix("/memfd:").unwrap_or(part.name());
             place = (name, page + 8 * random.below(PAGE / 8));
             let mut word = [0; 8];
@@ -157,7 +171,17 @@ impl Memory {
                 break;
             }
         }
-        Ok((place.0, place.1 + random.below(8)))
+        (place.0, place.1 + random.below(8))
+    }
+
+    /// The pages of a part that the process has touched.
+    pub fn touched_pages(&self, part: Part) -> Vec<Page<'_>> {
+        self.mappings.iter().filter(|m| part.holds(m)).flat_map(|m| self.touched(m)).collect()
+    }
+
+    /// The mappings of a part.
+    pub fn mappings(&self, part: Part) -> impl Iterator<Item = &Mapping> {
+        self.mappings.iter().filter(move |mapping| part.holds(mapping))
     }
 
     /// The begin of the durable state, if there is one.
@@ -187,7 +211,7 @@ impl Memory {
     }
 
     /// The pages of a mapping that are present in memory.
-    fn touched<'a>(&self, mapping: &'a Mapping) -> impl Iterator<Item = (&'a Mapping, u64)> {
+    fn touched<'a>(&self, mapping: &'a Mapping) -> impl Iterator<Item = Page<'a>> {
         touched(&self.pages, &mapping.range).into_iter().map(move |page| (mapping, page))
     }
 }

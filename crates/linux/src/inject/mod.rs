@@ -7,6 +7,7 @@
 //! Promise: the process is released in any case, even if this one is killed meanwhile.
 
 mod memory;
+mod payload;
 mod stack;
 mod touched;
 mod tracee;
@@ -74,7 +75,11 @@ pub const KINDS: &[(&str, Kind, &str)] = &[
     ("flip-heap", Kind::FlipHeap, "a bit of the heap"),
     ("flip-arena", Kind::FlipArena, "a bit of the durable state"),
     ("flip-channel", Kind::FlipChannel, "a bit of a queue, position or status page that it writes"),
-    ("flip-payload", Kind::FlipPayload, "a bit of a packet pool or of a program's rings that it writes"),
+    (
+        "flip-payload",
+        Kind::FlipPayload,
+        "a bit in each of 256 pages of the packet pools and of the programs' rings that it writes",
+    ),
     ("flip-message", Kind::Message(Fault::FlipMessage), "a bit of a message"),
     ("delay", Kind::Message(Fault::Delay), "a message that comes 50 ms late"),
     ("repeat", Kind::Message(Fault::Repeat), "a message that comes twice"),
@@ -150,8 +155,10 @@ pub fn inject(pid: u32, kind: Kind, random: &mut Random) -> Result<Strike> {
         Kind::FlipHeap => return flip(&process, Part::Heap, random).map(Strike::now),
         Kind::FlipArena => return flip(&process, Part::Arena, random).map(Strike::now),
         Kind::FlipChannel => return flip(&process, Part::Channel, random).map(Strike::now),
-        Kind::FlipPayload => return flip(&process, Part::Payload, random).map(Strike::now),
         Kind::Enomem => return fail_a_send(&process).map(Strike::now),
+        Kind::FlipPayload => {
+            return Err(Error::Invalid("its stack must say where payload lies".into()));
+        }
         Kind::Message(_) => {
             return Err(Error::Invalid("its own loop does that, and not its debugger".into()));
         }

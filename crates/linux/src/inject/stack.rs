@@ -1,6 +1,6 @@
 //! Injects a fault into a component of a stack, whose supervisor is informed.
 
-use super::{KINDS, Kind, Strike};
+use super::{KINDS, Kind, Strike, payload};
 use crate::error::{Result, error};
 use crate::operator;
 use eft_base::Random;
@@ -35,7 +35,13 @@ pub fn in_stack(stack: &str, component: &str, kind: Kind, seed: u64) -> Result<I
     let pid = process(&answer)?;
     let strike = match kind.fault() {
         Some(_) => Strike::now(await_strike(stack, component, before, kind)?),
-        None => super::inject(pid, kind, &mut random).map_err(|e| error!(Refused, "{component}: {e}"))?,
+        None => {
+            let struck = match kind {
+                Kind::FlipPayload => payload::strike(stack, pid, &mut random),
+                _ => super::inject(pid, kind, &mut random),
+            };
+            struck.map_err(|e| error!(Refused, "{component}: {e}"))?
+        }
     };
     Ok(Injected { pid, strike })
 }

@@ -48,13 +48,15 @@ fn flips_of_payloads_are_told_apart_by_who_sums() {
         flip("tcp", device, 0),
         flip("nic:eft0", device, 3),
         flip("tcp", software, 1),
-        flip("nic:eft0", software, 0),
+        Trial { found_wrong: 2, ..flip("nic:eft0", software, 0) },
     ];
     let told = payloads(&all).unwrap();
     assert!(
-        told.contains("1 of 2 damaged 3 bytes with the device's checksums; 1 of 2 damaged 1 bytes with"),
+        told.contains("1 of 2 damaged 3 bytes with the device's checksums, 0 were found by a checksum; 1 of 2 damaged 1 bytes with"),
         "{told}"
     );
+    assert!(told.ends_with("(plain-tap), 1 were found by a checksum"), "{told}");
+    assert!(all[3].is_effective() && !all[0].is_effective());
     let named: Vec<_> = rows(&all).into_iter().map(|row| format!("{} {}", row[0], row[1])).collect();
     let own = "flip-payload, own checksums";
     assert_eq!(
