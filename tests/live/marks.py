@@ -135,7 +135,8 @@ def count_handshakes(scene, stack):
     for hook in "input", "output":
         text += f"chain {hook} {{\ntype filter hook {hook} priority 0;\n"
         for name, mask, bits in HANDSHAKES:
-            text += f"@th,96,16 & {mask:#x} == {bits:#x} counter name {name}\n"
+            # In a router solicitation the same bytes are those of a random MAC address.
+            text += f"meta l4proto tcp @th,96,16 & {mask:#x} == {bits:#x} counter name {name}\n"
         text += "}\n"
     file = scene.dir / "handshakes.nft"
     file.write_text(text + "}\n")
