@@ -108,3 +108,17 @@ fn an_arena_grows_within_reason() {
     assert!(may_grow(1000, 1000) && may_grow(1000, 4000) && may_grow(1000, 10));
     assert!(!may_grow(1000, 4004) && !may_grow(0, 4) && !may_grow(1000, usize::MAX));
 }
+
+#[test]
+fn what_lies_behind_the_slots_of_a_pool_is_taken_for_no_slot() {
+    let t = Topology::parse(include_str!("../../../../topologies/default.toml")).unwrap();
+    for peer in [ComponentId::nic(0), ComponentId::IP, ComponentId::TCP] {
+        for pool in pools(&t, 1, peer) {
+            assert_eq!(pool.bytes() / pool.slot_size, pool.slots, "{peer}");
+            assert_eq!(
+                pool.has_journal,
+                peer.role == Role::Nic && pool.bytes() > pool.slots * pool.slot_size
+            );
+        }
+    }
+}
