@@ -15,7 +15,7 @@ use core::time::Duration;
 
 use eft_base::Instant;
 
-use self::exploring::Exploration;
+use self::exploring::{Exploration, Work};
 use crate::error::SchedulerError;
 use crate::indicators::{self, Kind, Mix};
 use crate::ladder::{Aims, Ladder};
@@ -81,7 +81,11 @@ pub struct Profile {
     /// When to consider a promising change again, if the load lasts.
     patient_until: Option<Instant>,
     moved_samples: usize,
+    /// Since the plan was chosen.
+    work: Work,
     exploration: Option<Exploration>,
+    /// A load of which an exploration found nothing better than what the profiles chose.
+    vindicated: Option<Mix>,
     resting: bool,
     /// The load carries requests: then latency counts.
     requests: bool,
@@ -125,7 +129,9 @@ impl Profile {
             seen: Vec::new(),
             patient_until: None,
             moved_samples: 0,
+            work: Work::default(),
             exploration: None,
+            vindicated: None,
             resting: true,
             requests: false,
             resumed: false,
@@ -181,7 +187,7 @@ impl Profile {
             }
             self.phases.note(time, Role::Computes);
             (self.resting, self.resumed, self.chosen_for) = (true, false, None);
-            self.exploration = None;
+            (self.exploration, self.vindicated) = (None, None);
             self.forget_load();
             self.costs.load_ends(self.last_traffic);
             self.change(self.rest.clone());
@@ -203,6 +209,7 @@ impl Profile {
         if let Some(reason) = self.explore(time, seen) {
             return reason;
         }
+        self.note_work(seen);
         let mix = seen.indicators.mix();
         self.learn_cost(mix);
         match self.chosen_for {
@@ -262,8 +269,8 @@ impl Profile {
     /// The plan was measured for this load for the first time since it was chosen.
     fn measured_first(&mut self, time: Instant, now: Measured) -> Option<String> {
         self.measured = true;
-        if self.is_unlike(&now) {
-            return Some(self.begin_exploring(time, now.mix));
+        if let Some(why) = self.doubt(&now) {
+            return Some(self.begin_exploring(time, now, why));
         }
         let tried = self.tried.take();
         if let Some((_, before)) = &tried {
@@ -371,6 +378,7 @@ impl Profile {
             self.plan = plan;
             self.meter.restart();
             self.costs.forget();
+            self.work.forget();
             self.measured = false;
         }
     }

@@ -194,6 +194,11 @@ impl Adaptive {
         &self.ladder
     }
 
+    /// Whether the present plan is there to be compared with another one.
+    pub fn is_trying(&self) -> bool {
+        matches!(self.mode, Mode::Trying(_) | Mode::Dealing(_))
+    }
+
     pub fn is_settled(&self) -> bool {
         matches!(self.mode, Mode::Settled(_))
     }

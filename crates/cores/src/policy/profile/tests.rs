@@ -1,4 +1,5 @@
 use super::*;
+use crate::estimate::Demand;
 use crate::indicators::Indicators;
 use crate::profile::Outcome;
 use eft_machine::{Machine, Share, Watts};
@@ -65,4 +66,60 @@ fn a_load_that_takes_more_work_than_the_nearest_one_is_explored_until_another_co
     }
     assert!(policy.explore(Instant::ZERO, &sample(0.5)).is_none());
     assert!(policy.explorer().is_none() && policy.chosen_for.is_none());
+}
+
+/// A policy for two components on two CPUs that has chosen the only plan with a profile: `pick`'s of the ladder, with 1000 recorded.
+fn with_one_profile(pick: fn(&Ladder) -> usize) -> Profile {
+    let platform =
+        Platform::new(Machine::of_equals(2), &["tcp".into(), "ip".into()], Some(&[Share(0.5)])).unwrap();
+    let ladder = Ladder::build(&platform, &Aims::default());
+    let plan = ladder.rung(pick(&ladder)).plan.clone();
+    let mut profiles = Profiles::default();
+    let recorded = Outcome { throughput: Throughput(1000.0), plan: plan.clone(), ..Outcome::default() };
+    profiles.record("bulk", Mix::default(), recorded);
+    let mut policy = Profile::new(&platform, &Settings { profiles, ..Settings::default() }).unwrap();
+    (policy.plan, policy.resting) = (plan, false);
+    policy
+}
+
+fn saturated(throughput: f64) -> Measured {
+    Measured { throughput: Throughput(throughput), power: Watts(1.0), busy: 0.9, ..Measured::default() }
+}
+
+#[test]
+fn a_plan_that_carries_more_than_its_record_is_explored_where_its_work_has_room() {
+    let explores = |pick, throughput| {
+        let mut policy = with_one_profile(pick);
+        policy.work.add(Demand::from([("tcp".into(), 0.5), ("ip".into(), 0.4)]));
+        policy.measured_first(Instant::ZERO, saturated(throughput));
+        policy.explorer().is_some()
+    };
+    let (slowest, fastest): (fn(&Ladder) -> usize, fn(&Ladder) -> usize) = (|_| 0, Ladder::top);
+    assert!(explores(slowest, 1300.0), "another machine, and both share a slow CPU");
+    assert!(!explores(slowest, 1100.0), "what is recorded of the other plans holds");
+    assert!(!explores(fastest, 3700.0), "there is nothing better");
+    assert!(explores(fastest, 800.0), "another load");
+}
+
+#[test]
+fn an_exploration_that_finds_nothing_better_goes_back_and_is_not_repeated() {
+    let mut policy = with_one_profile(|_| 0);
+    let chosen = policy.plan.clone();
+    policy.measured_first(Instant::ZERO, saturated(800.0));
+    assert!(policy.explorer().is_some());
+    let other = Ladder::build(&policy.platform, &Aims::default());
+    policy.change(other.rung(other.top()).plan.clone());
+    assert!(policy.fall_back(&saturated(700.0)).is_some());
+    assert!(policy.explorer().is_none() && policy.plan.is_same(&chosen));
+    policy.measured_first(Instant::ZERO, saturated(800.0));
+    assert!(policy.explorer().is_none(), "it was explored");
+}
+
+#[test]
+fn an_exploration_that_finds_as_much_goes_on() {
+    let mut policy = with_one_profile(|_| 0);
+    policy.measured_first(Instant::ZERO, saturated(800.0));
+    assert!(policy.fall_back(&saturated(799.0)).is_none(), "as much");
+    assert!(policy.fall_back(&saturated(100.0)).is_none(), "from there on adaptive judges");
+    assert!(policy.explorer().is_some());
 }
