@@ -2,13 +2,15 @@
 //!
 //! It is `RUN/NAME/control.sock` and has mode 0600. `eft ps`, `stat`, `ss`, `kill`, `pf`, … are its clients.
 
+use crate::error::error;
 use crate::protocol::PACKET_MAX;
-use crate::{Doing, Error, Result, scm};
+use crate::{Doing, Error, Result, memory, scm};
+use eft_channel::socket::{Arena, Geometry};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::{PidfdFlags, pidfd_open};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -136,6 +138,15 @@ pub fn ask_with(name: &str, request: &Value, fds: &[&OwnedFd]) -> Result<(Value,
         Some(e) => Err(Error::Refused(e.to_string())),
         None => Ok((answer, fds)),
     }
+}
+
+/// The arena of a domain, to read only.
+pub fn arena(name: &str, domain: u32) -> Result<Arena> {
+    let (answer, fds) = ask(name, &json!({ "op": "domain", "domain": domain }))?;
+    let of = |key: &str| answer["shape"][key].as_u64().map_or(0, |bytes| bytes as usize);
+    let geometry = Geometry { slots: of("slots"), send_len: of("send_len"), receive_len: of("receive_len") };
+    let arena = fds.first().ok_or_else(|| error!(Protocol, "the stack sent no arena"))?;
+    Arena::new(memory::map(arena, false)?, geometry).map_err(|_| error!(Protocol, "the stack named no shape"))
 }
 
 /// Waits until there is an answer or the connection has ended: as long as it takes, if the supervisor answers others.

@@ -106,6 +106,17 @@ impl Trial {
         self.lost.iter().sum()
     }
 
+    /// The connections that the stack lost. A program that is sent other bytes than were written may end its connection: those are
+    /// counted with the damage.
+    pub fn lost_by_the_stack(&self) -> u64 {
+        if self.ends_by_damage() > 0 { 0 } else { self.lost_total() }
+    }
+
+    /// The connections that ended in a fault that damaged payload.
+    pub fn ends_by_damage(&self) -> u64 {
+        if self.hits_payload() && self.damaged > 0 { self.lost_total() } else { 0 }
+    }
+
     /// A fault with a visible effect: a component died, a message or call was certainly broken, or a packet's checksum was
     /// found wrong.
     pub fn is_effective(&self) -> bool {

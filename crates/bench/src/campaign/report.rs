@@ -92,7 +92,9 @@ fn payloads(trials: &[Trial]) -> Option<String> {
         (Checksums::Software, "with the stack's own (plain-tap)"),
     ];
     let all: Vec<String> = both.into_iter().filter_map(of).collect();
-    (!all.is_empty()).then(|| format!("flips in pools and rings, apart: {}", all.join("; ")))
+    let ends: u64 = trials.iter().map(Trial::ends_by_damage).sum();
+    let ended = if ends > 0 { format!("; {ends} connections ended with such bytes") } else { String::new() };
+    (!all.is_empty()).then(|| format!("flips in pools and rings, apart: {}{ended}", all.join("; ")))
 }
 
 fn rows(trials: &[Trial]) -> Vec<Vec<String>> {
@@ -130,7 +132,7 @@ fn rows(trials: &[Trial]) -> Vec<Vec<String>> {
 /// Percent of the connections that were open at the faults and lived on.
 fn living(trials: &[&Trial], spared: u64) -> Vec<f64> {
     let open: u64 = trials.iter().map(|t| t.established).sum();
-    let lost: u64 = trials.iter().map(|t| t.lost_total().saturating_sub(spared)).sum();
+    let lost: u64 = trials.iter().map(|t| t.lost_by_the_stack().saturating_sub(spared)).sum();
     if open == 0 { Vec::new() } else { vec![100.0 * (1.0 - lost as f64 / open as f64).max(0.0)] }
 }
 

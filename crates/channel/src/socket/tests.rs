@@ -32,6 +32,37 @@ fn rings_wrap() {
     }
 }
 
+#[test]
+fn what_waits_in_rings_is_found_where_it_was_put() {
+    let arena = arena();
+    let page = arena.socket(2).unwrap();
+    assert_eq!(page.waiting().count(), 0);
+    // Both wrap.
+    page.set_send_released(4090);
+    page.write_send(4090, b"to the peer!");
+    page.set_send_end(4102);
+    page.set_receive_taken(8190);
+    page.write_receive(8190, b"from it");
+    page.set_receive_end(8197);
+    let read = |place: core::ops::Range<usize>| {
+        let mut bytes = alloc::vec![0; place.len()];
+        arena.segment().read(place.start, &mut bytes).unwrap();
+        alloc::string::String::from_utf8(bytes).unwrap()
+    };
+    let all: alloc::vec::Vec<_> = page.waiting().map(read).collect();
+    assert_eq!(all, ["to the", " peer!", "fr", "om it"]);
+    // Positions that cannot be lead nowhere else than into the rings.
+    page.set_send_end(u64::MAX);
+    page.set_receive_taken(0);
+    let rings = GEOMETRY.offset_of(2) + SOCKET_HEADER_LEN..GEOMETRY.offset_of(3);
+    for place in page.waiting() {
+        assert!(rings.start <= place.start && place.end <= rings.end, "{place:?}");
+    }
+    page.set_send_released(u64::MAX);
+    page.set_send_end(0);
+    assert!(page.waiting().all(|place| place.start >= rings.start + GEOMETRY.send_len));
+}
+
 /// Adds one to whatever is read, and keeps what is written.
 #[derive(Default)]
 struct Meddler(std::sync::Mutex<alloc::vec::Vec<(usize, alloc::vec::Vec<u8>)>>);

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use eft_base::{Endpoint, Instances};
-use eft_channel::socket::{AcceptRecord, Arena, Geometry};
+use eft_channel::socket::{AcceptRecord, Arena};
 use eft_linux::{memory, operator};
 use eft_messages::Role;
 use eft_transport::{tcp, udp};
@@ -137,21 +137,10 @@ impl Pages<'_> {
             return 0;
         }
         let stack = self.stack;
-        let arena = self.arenas.entry(domain).or_insert_with(|| arena(stack, domain));
+        let arena = self.arenas.entry(domain).or_insert_with(|| operator::arena(stack, domain.into()).ok());
         let page = slot.and_then(|slot| arena.as_ref()?.socket(slot));
         page.map_or(known, |page| known.min(page.receivable() as u64))
     }
-}
-
-fn arena(stack: &str, domain: u16) -> Option<Arena> {
-    let (answer, fds) = operator::ask(stack, &json!({ "op": "domain", "domain": domain })).ok()?;
-    let number = |key: &str| Some(answer["shape"][key].as_u64()? as usize);
-    let geometry = Geometry {
-        slots: number("slots")?,
-        send_len: number("send_len")?,
-        receive_len: number("receive_len")?,
-    };
-    Arena::new(memory::map(fds.first()?, false).ok()?, geometry).ok()
 }
 
 fn tcp_row(r: &tcp::inspect::Row, pages: &mut Pages) -> Value {

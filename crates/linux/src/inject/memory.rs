@@ -10,6 +10,7 @@ use std::os::unix::fs::FileExt;
 
 /// How many places are tried for a word that is not zero before any word will do.
 const ATTEMPTS: usize = 2000;
+const ATTEMPTS_IN_A_PAGE: usize = 64;
 /// Bytes above the end of the stack in which frames lie that will be returned to.
 const STACK_IN_USE: u64 = 2048;
 
@@ -65,6 +66,13 @@ impl Mapping {
         self.name.strip_prefix("/memfd:eft-")
     }
 
+    /// Where a range of its file lies, if all of it is mapped.
+    pub fn addresses_of(&self, range: &Range<usize>) -> Option<Range<u64>> {
+        let at = |place: usize| (place as u64).checked_sub(self.offset)?.checked_add(self.range.start);
+        let addresses = at(range.start)?..at(range.end)?;
+        (addresses.end <= self.range.end).then_some(addresses)
+    }
+
     /// The place of an address in its file.
     pub fn offset_of(&self, at: u64) -> u64 {
         at - self.range.start + self.offset
@@ -75,7 +83,7 @@ impl Mapping {
 pub type Page<'a> = (&'a Mapping, u64);
 
 /// One line of /proc/PID/maps: whether it may be written and executed, and the mapping.
-fn mapping(line: &str) -> Option<(&str, Mapping)> {
+pub fn mapping(line: &str) -> Option<(&str, Mapping)> {
     let mut fields = line.split_ascii_whitespace();
     let (from, to) = fields.next()?.split_once('-')?;
     let (rights, offset) = (fields.next()?, fields.next()?);
@@ -156,22 +164,30 @@ impl Memory {
         if pages.is_empty() {
             return Err(Error::Missing(format!("it has written no {}", part.name())));
         }
-        Ok(self.pick_among(&pages, part, random))
-    }
-
-    /// The same in one of these pages, of which there is one at least.
-    pub fn pick_among<'a>(&self, pages: &[Page<'a>], part: Part, random: &mut Random) -> (&'a str, u64) {
         let mut place = (part.name(), 0);
         for _ in 0..ATTEMPTS {
             let (mapping, page) = pages[random.below(pages.len() as u64) as usize];
             let name = mapping.name.strip_prefix("/memfd:").unwrap_or(part.name());
             place = (name, page + 8 * random.below(PAGE / 8));
-            let mut word = [0; 8];
-            if self.bytes.read_exact_at(&mut word, place.1).is_ok() && word != [0; 8] {
+            if self.is_in_use(place.1) {
                 break;
             }
         }
-        (place.0, place.1 + random.below(8))
+        Ok((place.0, place.1 + random.below(8)))
+    }
+
+    /// A random one of these addresses, if possible in a word that is not zero.
+    pub fn pick_within(&self, addresses: &Range<u64>, random: &mut Random) -> u64 {
+        let any = |random: &mut Random| addresses.start + random.below(addresses.end - addresses.start);
+        let mut tries = (0..ATTEMPTS_IN_A_PAGE).map(|_| any(random));
+        let in_use = tries.find(|at| self.is_in_use(*at));
+        in_use.unwrap_or(addresses.start)
+    }
+
+    /// Whether the word of this byte is not zero.
+    fn is_in_use(&self, at: u64) -> bool {
+        let mut word = [0; 8];
+        self.bytes.read_exact_at(&mut word, at & !7).is_ok() && word != [0; 8]
     }
 
     /// The pages of a part that the process has touched.

@@ -37,6 +37,25 @@ fn deaths_from_outside_are_no_failures() {
 }
 
 #[test]
+fn a_program_that_ends_its_connection_for_damaged_bytes_is_counted_with_them() {
+    let flip = |damaged, kind| Trial {
+        damaged,
+        established: 10,
+        lost: vec![0, 1],
+        ..Trial::new("udp", kind, 1, 16)
+    };
+    let lives = |trial: Trial| {
+        let told = payloads(std::slice::from_ref(&trial))
+            .is_some_and(|t| t.ends_with("; 1 connections ended with such bytes"));
+        (living(&[&trial], 0), told)
+    };
+    assert_eq!(lives(flip(2, Kind::FlipPayload)), (vec![100.0], true));
+    // Nothing was damaged, or what the fault has struck is no payload.
+    assert_eq!(lives(flip(0, Kind::FlipPayload)), (vec![90.0], false));
+    assert_eq!(lives(flip(2, Kind::FlipHeap)), (vec![90.0], false));
+}
+
+#[test]
 fn flips_of_payloads_are_told_apart_by_who_sums() {
     let flip = |component, checksums, damaged| Trial {
         checksums,

@@ -3,6 +3,7 @@
 use super::SocketPage;
 use crate::segment::{Copied, Margins, Segment};
 use crate::socket::SOCKET_HEADER_LEN;
+use core::ops::Range;
 use eft_base::{PacketRef, PoolId, protection};
 
 /// Where bytes of a ring lie in the arena, and how many.
@@ -132,6 +133,18 @@ impl SocketPage {
         let [(a, n), (b, m)] = self.receive_pieces(offset, to.len());
         self.read_bytes(a, &mut to[..n]);
         self.read_bytes(b, &mut to[n..n + m]);
+    }
+
+    /// Where in the arena bytes wait in its rings, by the published positions: what the program has put in and the transport has not
+    /// released, and what the transport has put in and the program has not taken.
+    pub fn waiting(&self) -> impl Iterator<Item = Range<usize>> {
+        let from = self.send_released();
+        let sent = (self.send_end().saturating_sub(from) as usize).min(self.send_len());
+        let send = self.send_pieces(from, sent);
+        let receive = self.receive_pieces(self.receive_taken(), self.receivable());
+        let base = self.base;
+        let all = send.into_iter().chain(receive);
+        all.filter(|(_, len)| *len > 0).map(move |(at, len)| base + at..base + at + len)
     }
 
     /// Application: bytes (or records) ready to be taken, by the published positions. Never more
