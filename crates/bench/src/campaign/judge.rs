@@ -106,15 +106,20 @@ impl Trial {
         self.lost.iter().sum()
     }
 
-    /// The connections that the stack lost. A program that is sent other bytes than were written may end its connection: those are
-    /// counted with the damage.
-    pub fn lost_by_the_stack(&self) -> u64 {
-        if self.ends_by_damage() > 0 { 0 } else { self.lost_total() }
+    /// It damaged payload. A program that is sent other bytes than were written may end its connection, or wait for ever for what a
+    /// damaged length promises: that is counted with the damage, and is not the stack's doing.
+    pub fn damages_payload(&self) -> bool {
+        self.hits_payload() && self.damaged > 0
     }
 
-    /// The connections that ended in a fault that damaged payload.
-    pub fn ends_by_damage(&self) -> u64 {
-        if self.hits_payload() && self.damaged > 0 { self.lost_total() } else { 0 }
+    /// The connections that the stack lost.
+    pub fn lost_by_the_stack(&self) -> u64 {
+        if self.damages_payload() { 0 } else { self.lost_total() }
+    }
+
+    /// Whether the stack went on only after components were replaced by hand.
+    pub fn needed_restart(&self) -> bool {
+        self.helped > 0 && !self.damages_payload()
     }
 
     /// A fault with a visible effect: a component died, a message or call was certainly broken, or a packet's checksum was

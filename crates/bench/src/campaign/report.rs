@@ -92,9 +92,18 @@ fn payloads(trials: &[Trial]) -> Option<String> {
         (Checksums::Software, "with the stack's own (plain-tap)"),
     ];
     let all: Vec<String> = both.into_iter().filter_map(of).collect();
-    let ends: u64 = trials.iter().map(Trial::ends_by_damage).sum();
-    let ended = if ends > 0 { format!("; {ends} connections ended with such bytes") } else { String::new() };
-    (!all.is_empty()).then(|| format!("flips in pools and rings, apart: {}{ended}", all.join("; ")))
+    (!all.is_empty())
+        .then(|| format!("flips in pools and rings, apart: {}{}", all.join("; "), after_damage(trials)))
+}
+
+/// What programs did that got damaged bytes.
+fn after_damage(trials: &[Trial]) -> String {
+    let hit = || trials.iter().filter(|t| t.damages_payload());
+    let (ends, waits) = (hit().map(Trial::lost_total).sum::<u64>(), hit().filter(|t| t.helped > 0).count());
+    if ends == 0 && waits == 0 {
+        return String::new();
+    }
+    format!("; {ends} connections ended with such bytes, and in {waits} faults a program went on waiting")
 }
 
 fn rows(trials: &[Trial]) -> Vec<Vec<String>> {
@@ -195,7 +204,7 @@ fn figures(trials: &[Trial]) -> Vec<Figure> {
     }
     let sum = |f: &dyn Fn(&Trial) -> u64| vec![struck().map(f).sum::<u64>() as f64];
     let mut figures = vec![
-        Figure::new("faults that needed a restart", "faults", sum(&|t| (t.helped > 0) as u64))
+        Figure::new("faults that needed a restart", "faults", sum(&|t| t.needed_restart() as u64))
             .aim(Aim::AtMost(0.0)),
         Figure::new("deaths of other components", "deaths", sum(&|t| t.others_died)).aim(Aim::AtMost(0.0)),
         Figure::new("damaged bytes", "bytes", sum(&|t| if t.hits_payload() { 0 } else { t.damaged }))

@@ -37,22 +37,20 @@ fn deaths_from_outside_are_no_failures() {
 }
 
 #[test]
-fn a_program_that_ends_its_connection_for_damaged_bytes_is_counted_with_them() {
+fn what_programs_do_with_damaged_bytes_is_counted_with_the_damage() {
     let flip = |damaged, kind| Trial {
         damaged,
         established: 10,
+        helped: 1,
         lost: vec![0, 1],
         ..Trial::new("udp", kind, 1, 16)
     };
-    let lives = |trial: Trial| {
-        let told = payloads(std::slice::from_ref(&trial))
-            .is_some_and(|t| t.ends_with("; 1 connections ended with such bytes"));
-        (living(&[&trial], 0), told)
-    };
-    assert_eq!(lives(flip(2, Kind::FlipPayload)), (vec![100.0], true));
+    let judged = |trial: Trial| (living(&[&trial], 0), trial.needed_restart(), after_damage(&[trial]));
+    let told = "; 1 connections ended with such bytes, and in 1 faults a program went on waiting";
+    assert_eq!(judged(flip(2, Kind::FlipPayload)), (vec![100.0], false, told.into()));
     // Nothing was damaged, or what the fault has struck is no payload.
-    assert_eq!(lives(flip(0, Kind::FlipPayload)), (vec![90.0], false));
-    assert_eq!(lives(flip(2, Kind::FlipHeap)), (vec![90.0], false));
+    assert_eq!(judged(flip(0, Kind::FlipPayload)), (vec![90.0], true, String::new()));
+    assert_eq!(judged(flip(2, Kind::FlipHeap)), (vec![90.0], true, String::new()));
 }
 
 #[test]
