@@ -321,12 +321,14 @@ impl Profile {
         let saturated = now.overloaded >= 0.5;
         self.moved_samples = 0;
         let fresh = self.chosen_for.is_none_or(|(mix, ..)| mix.difference(&now.mix) > MIX_MOVED);
+        let fills = saturated && self.chosen_for.is_some_and(|(.., filled)| !filled);
         self.chosen_for = Some((now.mix, now.throughput, saturated));
         self.chosen = time;
-        if fresh {
-            // Not yet under this plan.
+        if fresh || fills {
+            // Not yet under this plan, or not while it was full, which alone shows whether the profiles are right about it.
             self.measured = false;
             self.meter.restart();
+            self.work.forget();
         }
         if self.follows == Follows::Unknown {
             self.follows = self.verdicts.recall(time, &now.mix);

@@ -102,6 +102,22 @@ fn a_plan_that_carries_more_than_its_record_is_explored_where_its_work_has_room(
 }
 
 #[test]
+fn a_load_that_fills_its_plan_later_is_measured_again() {
+    let mut policy = with_one_profile(|_| 0);
+    let calm = Measured { busy: 0.3, ..saturated(300.0) };
+    policy.measured_first(Instant::ZERO, calm);
+    assert!(policy.measured && policy.explorer().is_none());
+    let full = Measured { overloaded: 1.0, ..saturated(700.0) };
+    for again in [false, true] {
+        policy.choose(Instant::ZERO, full, "computes", false);
+        assert_eq!(policy.measured, again, "while it stays full once is enough");
+        policy.measured = true;
+    }
+    policy.measured_first(Instant::ZERO, full);
+    assert!(policy.explorer().is_some(), "the profiles promise more");
+}
+
+#[test]
 fn an_exploration_that_finds_nothing_better_goes_back_and_is_not_repeated() {
     let mut policy = with_one_profile(|_| 0);
     let chosen = policy.plan.clone();
