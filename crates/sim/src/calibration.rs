@@ -6,8 +6,14 @@ use eft_base::random::Random;
 use eft_base::text::complaint;
 use thiserror::Error;
 
+use crate::hardware::Cores;
+use crate::hardware::cores::{Class, Point, SPEEDS, Speeds, Table};
 use crate::hardware::power::Chip;
 use crate::parameter::{BadParameter, Parameter, Tag};
+
+/// Classes of cores and their tables, the largest cores first.
+const CLASSES: [(&str, &str); 3] =
+    [("big", "big_cores"), ("medium", "medium_cores"), ("little", "little_cores")];
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration(BTreeMap<String, BTreeMap<String, Parameter>>);
@@ -24,6 +30,9 @@ pub enum CalibrationError {
     /// The model asks for a parameter, named with its table, that no file gives.
     #[error("the calibration file has no {0}")]
     NoParameter(String),
+    /// Of a table of cores.
+    #[error("[{table}] {why}")]
+    BadCores { table: &'static str, why: &'static str },
     #[error("no program is called '{0}'")]
     NoProgram(String),
 }
@@ -48,6 +57,18 @@ impl Calibration {
 
     pub fn opteron_6168() -> Result<Self, CalibrationError> {
         Self::parse("opteron-6168.toml", include_str!("../calibration/opteron-6168.toml"))
+    }
+
+    /// A desktop with two classes of cores.
+    pub fn core_ultra_245k() -> Result<Self, CalibrationError> {
+        let text = include_str!("../calibration/core-ultra-245k.toml");
+        Ok(Self::e5520()?.replaced_by(&Self::parse("core-ultra-245k.toml", text)?))
+    }
+
+    /// A big.LITTLE of ARM's.
+    pub fn exynos_5422() -> Result<Self, CalibrationError> {
+        let text = include_str!("../calibration/exynos-5422.toml");
+        Ok(Self::e5520()?.replaced_by(&Self::parse("exynos-5422.toml", text)?))
     }
 
     /// Adds every table of another file that this one lacks.
@@ -113,6 +134,42 @@ impl Calibration {
             highest: (of("highest_khz")?, of("highest_mw")?),
             cores: of("cores")?,
         })
+    }
+
+    /// The machine's, by classes if the file has tables of them; else those of [`Self::chip`], which are equal.
+    pub fn cores(&self) -> Result<Cores, CalibrationError> {
+        let has = |class: &&(&str, &str)| self.0.contains_key(class.1);
+        let classes = CLASSES.iter().filter(has).map(|(name, table)| self.class(name, table));
+        match Cores::of(classes.collect::<Result<_, CalibrationError>>()?) {
+            Some(cores) => Ok(cores),
+            None => Ok(Cores::equal(self.chip()?)),
+        }
+    }
+
+    fn class(&self, name: &'static str, table: &'static str) -> Result<Class, CalibrationError> {
+        let of = |name: &str| self.get(table, name);
+        let mut clocks = Table::default();
+        for (number, point) in (1..=SPEEDS).zip(&mut clocks) {
+            let of = |what: &str| of(&format!("{what}_{number}"));
+            *point = Point { khz: of("khz")?, milliwatts: of("mw")? };
+        }
+        let class = Class {
+            name,
+            cores: of("cores")?,
+            speeds: Speeds::Clocks(clocks),
+            per_cycle: of("work_percent")?,
+            static_mw: of("static_mw")?,
+            is_cluster: of("is_cluster")? == 1,
+            capacity: of("capacity").ok(),
+        };
+        let bad = |why| Err(CalibrationError::BadCores { table, why });
+        if clocks[0].khz == 0 || !clocks.is_sorted_by(|slow, fast| slow.khz < fast.khz) {
+            return bad("has clocks that do not rise");
+        }
+        if class.cores == 0 || class.per_cycle == 0 {
+            return bad("has no cores, or cores that do nothing");
+        }
+        Ok(class)
     }
 
     pub fn set(&mut self, table: &str, name: &str, value: u64) {

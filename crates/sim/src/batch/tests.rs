@@ -16,7 +16,7 @@ fn setting(seats: [(usize, usize, Clock); 3]) -> Setting {
 }
 
 fn throttled(duty: u64) -> Clock {
-    Clock { khz: 1_600_000, duty }
+    Clock::throttled(1_600_000, duty)
 }
 
 fn dedicated(tcp: Clock, others: Clock) -> Setting {

@@ -59,3 +59,34 @@ fn the_e5520s_eft_has_the_instructions_that_were_counted() {
         assert_eq!(own.parameter("eft", name).unwrap().tag, Tag::Assumed, "{name}");
     }
 }
+
+#[test]
+fn cores_of_classes_are_checked_and_without_tables_of_them_equal() {
+    let classes = |file: &Calibration| {
+        let cores = file.cores().unwrap();
+        cores.classes().iter().map(|class| (class.name, class.cores)).collect::<Vec<_>>()
+    };
+    assert_eq!(classes(&Calibration::e5520().unwrap()), [("equal", 4)]);
+    assert_eq!(classes(&Calibration::core_ultra_245k().unwrap()), [("big", 6), ("little", 8)]);
+    let arm = Calibration::exynos_5422().unwrap();
+    assert_eq!(classes(&arm), [("big", 4), ("little", 4)]);
+    let broken = |name: &str, value: u64| {
+        let mut broken = arm.clone();
+        broken.set("little_cores", name, value);
+        broken.cores().unwrap_err().to_string()
+    };
+    assert_eq!(broken("khz_3", 400_000), "[little_cores] has clocks that do not rise");
+    assert_eq!(broken("khz_1", 0), "[little_cores] has clocks that do not rise");
+    assert_eq!(broken("work_percent", 0), "[little_cores] has no cores, or cores that do nothing");
+}
+
+#[test]
+fn nothing_of_a_machine_that_was_not_measured_is_called_so() {
+    for (name, text) in [
+        ("core-ultra-245k.toml", include_str!("../../calibration/core-ultra-245k.toml")),
+        ("exynos-5422.toml", include_str!("../../calibration/exynos-5422.toml")),
+    ] {
+        let file = Calibration::parse(name, text).unwrap();
+        assert!(file.parameters().all(|(.., parameter)| parameter.tag != Tag::Measured), "{name}");
+    }
+}

@@ -8,6 +8,9 @@ use std::ops::{Add, AddAssign};
 /// Steps of a duty cycle: each is 12.5% (Intel SDM volume 3, IA32_CLOCK_MODULATION).
 pub const DUTY_STEPS: u64 = 8;
 
+/// What a cycle does on the machine whose costs are counted, in percent.
+pub const REFERENCE: u64 = 100;
+
 /// A cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
@@ -50,11 +53,17 @@ pub struct Clock {
     pub khz: u64,
     /// Steps of [`DUTY_STEPS`] in which the clock runs; at least 1.
     pub duty: u64,
+    /// What a cycle does, in percent of one of the machine whose costs are counted.
+    pub per_cycle: u64,
 }
 
 impl Clock {
     pub fn full(khz: u64) -> Self {
-        Self { khz, duty: DUTY_STEPS }
+        Self::throttled(khz, DUTY_STEPS)
+    }
+
+    pub fn throttled(khz: u64, duty: u64) -> Self {
+        Self { khz, duty, per_cycle: REFERENCE }
     }
 
     /// The clock for `khz` on a core whose frequency is at least `lowest_khz`: below that it is throttled.
@@ -62,7 +71,7 @@ impl Clock {
         if khz >= lowest_khz {
             return Self::full(khz);
         }
-        Self { khz: lowest_khz, duty: (khz * DUTY_STEPS / lowest_khz).max(1) }
+        Self::throttled(lowest_khz, (khz * DUTY_STEPS / lowest_khz).max(1))
     }
 
     /// Cycles in a second, thousands of them.
@@ -70,12 +79,17 @@ impl Clock {
         self.khz * self.duty / DUTY_STEPS
     }
 
+    /// Counted cycles in a millisecond while the clock runs.
+    fn work_khz(self) -> u64 {
+        (self.khz * self.per_cycle / REFERENCE).max(1)
+    }
+
     fn stretched(self, ps: u64) -> u64 {
         (ps * DUTY_STEPS).div_ceil(self.duty)
     }
 
     pub fn compute_ps(self, work: Work) -> u64 {
-        self.stretched(work.cycles * 1_000_000_000 / self.khz)
+        self.stretched(work.cycles * 1_000_000_000 / self.work_khz())
     }
 
     /// Computing and waiting for memory that would take so long at another clock.
@@ -83,7 +97,7 @@ impl Clock {
         let scaled = |ps: u64, there: u64, here: u64| {
             (u128::from(ps) * u128::from(there)).div_ceil(u128::from(here)) as u64
         };
-        let compute = scaled(compute_ps, other.khz * other.duty, self.khz * self.duty);
+        let compute = scaled(compute_ps, other.work_khz() * other.duty, self.work_khz() * self.duty);
         (compute, scaled(stall_ps, other.duty, self.duty))
     }
 

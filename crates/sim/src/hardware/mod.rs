@@ -3,11 +3,13 @@
 //! Nothing here comes from the crates that the simulator judges; every figure comes from a machine's calibration file.
 
 pub mod clock;
+pub mod cores;
 pub mod costs;
 pub mod power;
 pub mod thread;
 
 pub use clock::{Clock, Work};
+pub use cores::Cores;
 pub use costs::Costs;
 pub use thread::{Pipeline, Thread};
 

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use eft_base::random::Random;
+use eft_sim::hardware::Cores;
 use eft_sim::sweep::calibration;
 use eft_sim::timed::check::Load;
 use eft_sim::timed::policies::placement::Placement;
@@ -140,7 +141,7 @@ pub fn run(arguments: &PoliciesArguments) -> Result<()> {
         let outcome = experiment.run(chosen.way())?;
         rows.push(Row { name, is_judged: chosen.is_judged(), outcome });
     }
-    print(&eft_text::columns(&table(&rows)))?;
+    print(&eft_text::columns(&table(&rows, experiment.cores())))?;
     if arguments.why {
         for Row { name, outcome, .. } in &rows {
             outcome.decisions.iter().try_for_each(|line| print(&format!("{name}: {line}\n")))?;
@@ -178,11 +179,12 @@ fn share(rows: &[Row], row: &Row) -> f64 {
     row.outcome.kbps as f64 / rows[0].outcome.kbps.max(1) as f64
 }
 
-fn table(rows: &[Row]) -> Vec<Vec<String>> {
+fn table(rows: &[Row], cores: &Cores) -> Vec<Vec<String>> {
     let head = ["POLICY", "MBIT/S", "OF BEST", "WATTS", "MOVES", "CLOCKS", "AT THE END"];
     let line = |row: &Row| {
         let outcome = &row.outcome;
-        let plan = Placement::of(&outcome.plan).map_or(String::new(), |placement| placement.to_string());
+        let plan =
+            Placement::of(&outcome.plan, cores).map_or(String::new(), |placement| placement.told(cores));
         vec![
             row.name.clone(),
             format!("{:.0}", outcome.kbps as f64 / 1000.0),

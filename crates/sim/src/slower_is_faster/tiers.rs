@@ -38,7 +38,7 @@ pub fn case(calibration: &Calibration, system: &str, seed: u64) -> Result<Case, 
 }
 
 fn setting(khz: u64, [tcp, others]: [u64; 2], placement: Placement) -> Setting {
-    let seat = |core, thread, duty| Seat { core, thread, clock: Clock { khz, duty } };
+    let seat = |core, thread, duty| Seat { core, thread, clock: Clock::throttled(khz, duty) };
     let (front, tcp) = (seat(0, 0, DUTY_STEPS), seat(1, 0, tcp));
     Setting::of(match placement {
         Placement::Cores => [front, tcp, seat(2, 0, others), seat(3, 0, others)],

@@ -12,7 +12,7 @@ fn newtos() -> Profile {
 }
 
 fn dedicated(tcp: u64, others: u64) -> Setting {
-    let seat = |core, duty| Seat { core, thread: 0, clock: Clock { khz: 1_600_000, duty } };
+    let seat = |core, duty| Seat { core, thread: 0, clock: Clock::throttled(1_600_000, duty) };
     Setting::of([seat(0, 8), seat(1, tcp), seat(2, others), seat(3, others)])
 }
 
@@ -42,7 +42,7 @@ fn turns_of_real_servers_cost_what_waits_for_them() {
 }
 
 fn on_one_core(duty: u64) -> Setting {
-    let seat = |core, duty| Seat { core, thread: 0, clock: Clock { khz: 1_600_000, duty } };
+    let seat = |core, duty| Seat { core, thread: 0, clock: Clock::throttled(1_600_000, duty) };
     Setting::of([seat(0, 8), seat(1, duty), seat(1, duty), seat(1, duty)])
 }
 

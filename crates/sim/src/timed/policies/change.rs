@@ -3,15 +3,15 @@
 use eft_cores::plan::{Change, Plan, changes};
 
 use super::meter::Meter;
-use super::placement::{PLACED, duty};
-use crate::hardware::Clock;
+use super::placement::PLACED;
+use crate::hardware::Cores;
 use crate::timed::charge::component;
 use crate::timed::world::{Workload, World};
 
 /// How a machine changes a clock.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Clocks {
-    pub full_khz: u64,
+    pub cores: Cores,
     /// From the order until the clock has changed.
     pub transition_ps: u64,
 }
@@ -31,7 +31,7 @@ impl InForce {
         &mut self,
         world: &mut World<W>,
         meter: &mut Meter,
-        clocks: Clocks,
+        clocks: &Clocks,
         new: &Plan,
     ) {
         let steps = changes(&self.plan, new);
@@ -46,11 +46,12 @@ impl InForce {
         self.plan = new.clone();
     }
 
-    fn step<W: Workload>(&mut self, world: &mut World<W>, clocks: Clocks, step: &Change) {
+    fn step<W: Workload>(&mut self, world: &mut World<W>, clocks: &Clocks, step: &Change) {
         match step {
             Change::Speed { cpu, share } => {
-                let clock = Clock { khz: clocks.full_khz, duty: duty(*share) };
-                world.machine.set_clock(cpu.0 as usize, clock);
+                let core = cpu.0 as usize;
+                let clock = clocks.cores.clock(core, clocks.cores.speed(core, share.0));
+                world.machine.set_clock(core, clock);
                 self.clock_changes += 1;
             }
             Change::Move { component: name, seat } => {

@@ -7,6 +7,7 @@ use crate::batch::calibrated::{Ablation, profile};
 use crate::batch::run::{Outcome, Span, run_for};
 use crate::batch::{Profile, Setting};
 use crate::calibration::{Calibration, CalibrationError};
+use crate::hardware::Cores;
 use crate::timed::check::{Load, as_engines, web_as_engines};
 use crate::timed::web::clients::REQUEST_BYTES;
 use crate::web::Web;
@@ -48,8 +49,8 @@ impl Job {
     }
 
     /// The result of a placement in tier 2, and what a stack's counters say after a second of it.
-    pub fn in_batches(&self, placement: &Placement, full_khz: u64, seed: u64) -> (Outcome, Traffic) {
-        let setting: Setting = placement.setting(full_khz);
+    pub fn in_batches(&self, placement: &Placement, cores: &Cores, seed: u64) -> (Outcome, Traffic) {
+        let setting: Setting = placement.setting(cores);
         let span = if setting.shares_cores() { SPAN_OF_QUANTA } else { SPAN };
         match self {
             Self::Bulk(profile) => {

@@ -1,15 +1,14 @@
 //! Which server is on which core, and how fast the cores are.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use eft_cores::plan::{Plan, Seat as Place};
 use eft_machine::{CpuId, Share};
 
 use crate::batch::servers::Server;
 use crate::batch::{Seat, Setting};
-use crate::hardware::Clock;
-use crate::hardware::clock::DUTY_STEPS;
+use crate::hardware::Cores;
+use crate::hardware::cores::SPEEDS;
 use crate::timed::charge::component;
 
 /// The servers that a plan places, in the order of [`Placement::core_of`].
@@ -20,62 +19,66 @@ pub const PROGRAM: usize = 0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placement {
     pub core_of: [usize; PLACED.len()],
-    /// Of the clock of each server's core, in [`DUTY_STEPS`]; servers of one core have the same.
-    pub duty: [u64; PLACED.len()],
+    /// Of each server's core, in [`SPEEDS`]; servers of one core have the same.
+    pub speed: [u64; PLACED.len()],
 }
 
 impl Placement {
-    pub const ALL_ON_ONE: Self = Self { core_of: [1; PLACED.len()], duty: [DUTY_STEPS; PLACED.len()] };
-    pub const SPREAD: Self = Self { core_of: [1, 2, 3], duty: [DUTY_STEPS; PLACED.len()] };
+    /// On cores of the largest class, as far as there are so many.
+    pub const ALL_ON_ONE: Self = Self { core_of: [1; PLACED.len()], speed: [SPEEDS; PLACED.len()] };
+    pub const SPREAD: Self = Self { core_of: [1, 2, 3], speed: [SPEEDS; PLACED.len()] };
 
-    pub fn plan(&self) -> Plan {
+    pub fn plan(&self, cores: &Cores) -> Plan {
         let mut plan = Plan::default();
-        for ((server, core), duty) in PLACED.into_iter().zip(self.core_of).zip(self.duty) {
+        for ((server, core), speed) in PLACED.into_iter().zip(self.core_of).zip(self.speed) {
             let Some(peer) = component(server) else { continue };
             let cpu = CpuId(core as u32);
             plan.seats.insert(peer.to_string(), Place { cpu, dedicated: false });
-            if duty < DUTY_STEPS {
-                plan.speeds.insert(cpu, Share(duty as f64 / DUTY_STEPS as f64));
+            if speed < SPEEDS {
+                plan.speeds.insert(cpu, Share(cores.share(core, speed)));
             }
         }
         plan
     }
 
     /// Where a plan puts the servers. `None`: it has no place for one of them.
-    pub fn of(plan: &Plan) -> Option<Self> {
+    pub fn of(plan: &Plan, cores: &Cores) -> Option<Self> {
         let mut placement = Self::SPREAD;
         for (i, server) in PLACED.into_iter().enumerate() {
             let seat = plan.seats.get(&component(server)?.to_string())?;
-            placement.core_of[i] = seat.cpu.0 as usize;
-            placement.duty[i] = duty(plan.speed(seat.cpu));
+            let core = seat.cpu.0 as usize;
+            (placement.core_of[i], placement.speed[i]) = (core, cores.speed(core, plan.speed(seat.cpu).0));
         }
         Some(placement)
     }
 
-    pub fn setting(&self, full_khz: u64) -> Setting {
-        let seat = |core, duty| Seat { core, thread: 0, clock: Clock { khz: full_khz, duty } };
-        let [tcp, ip, driver] = [0, 1, 2].map(|i| seat(self.core_of[i], self.duty[i]));
-        Setting::of([seat(PROGRAM, DUTY_STEPS), tcp, ip, driver])
+    pub fn setting(&self, cores: &Cores) -> Setting {
+        let seat = |core, speed| Seat { core, thread: 0, clock: cores.clock(core, speed) };
+        let [tcp, ip, driver] = [0, 1, 2].map(|i| seat(self.core_of[i], self.speed[i]));
+        Setting::of([seat(PROGRAM, SPEEDS), tcp, ip, driver])
     }
-}
 
-/// The steps that are nearest to a share of full speed.
-pub fn duty(share: Share) -> u64 {
-    ((share.0 * DUTY_STEPS as f64).round() as u64).clamp(1, DUTY_STEPS)
-}
-
-impl fmt::Display for Placement {
-    /// `tcp@1*8/8 ip+nic0@2*4/8`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut cores: BTreeMap<usize, (Vec<String>, u64)> = BTreeMap::new();
-        for ((server, core), duty) in PLACED.into_iter().zip(self.core_of).zip(self.duty) {
-            let on = cores.entry(core).or_default();
-            on.0.extend(component(server).map(|peer| peer.to_string()));
-            on.1 = duty;
-        }
-        let of = |(core, (names, duty)): (&usize, &(Vec<String>, u64))| {
-            format!("{}@{core}*{duty}/{DUTY_STEPS}", names.join("+"))
+    /// Whether cores that have one clock together have one speed.
+    pub fn is_possible(&self, cores: &Cores) -> bool {
+        let of = |server: usize| (cores.clocked_with(self.core_of[server]), self.speed[server]);
+        let is_one = |one: usize, other: usize| {
+            let ((together, speed), (_, too)) = (of(one), of(other));
+            speed == too || !together.contains(&self.core_of[other])
         };
-        f.pad(&cores.iter().map(of).collect::<Vec<_>>().join(" "))
+        (0..PLACED.len()).all(|one| (one..PLACED.len()).all(|other| is_one(one, other)))
+    }
+
+    /// `tcp@1*8/8 ip+nic0@2*4/8`, or where there are classes `tcp@big1*8/8`.
+    pub fn told(&self, cores: &Cores) -> String {
+        let mut used: BTreeMap<usize, (Vec<String>, u64)> = BTreeMap::new();
+        for ((server, core), speed) in PLACED.into_iter().zip(self.core_of).zip(self.speed) {
+            let on = used.entry(core).or_default();
+            on.0.extend(component(server).map(|peer| peer.to_string()));
+            on.1 = speed;
+        }
+        let of = |(core, (names, speed)): (&usize, &(Vec<String>, u64))| {
+            format!("{}@{}*{speed}/{SPEEDS}", names.join("+"), cores.name(*core))
+        };
+        used.iter().map(of).collect::<Vec<_>>().join(" ")
     }
 }

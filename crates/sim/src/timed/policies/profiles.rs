@@ -11,34 +11,34 @@ use super::job::Job;
 use super::placement::{PLACED, Placement};
 use super::search::try_all;
 use crate::batch::run::Outcome;
-use crate::hardware::Clock;
-use crate::hardware::power::Chip;
+use crate::hardware::Cores;
 
-fn power_mw(chip: &Chip, placement: &Placement, outcome: &Outcome) -> u64 {
+fn power_mw(cores: &Cores, placement: &Placement, outcome: &Outcome) -> u64 {
     let mut seen = Vec::new();
-    let mut power = chip.static_mw();
+    let mut power = cores.static_mw();
     for (i, server) in PLACED.into_iter().enumerate() {
-        if !seen.contains(&placement.core_of[i]) {
-            seen.push(placement.core_of[i]);
-            let clock = Clock { khz: chip.highest.0, duty: placement.duty[i] };
-            power += chip.core_mw(clock, outcome.busy_ppm[server as usize]);
+        let core = placement.core_of[i];
+        if !seen.contains(&core) {
+            seen.push(core);
+            let clock = cores.clock(core, placement.speed[i]);
+            power += cores.core_mw(core, clock, outcome.busy_ppm[server as usize]);
         }
     }
     power
 }
 
 /// Of each job, by its name.
-pub fn swept(jobs: &[(&str, Job)], chip: &Chip, seed: u64) -> Profiles {
+pub fn swept(jobs: &[(&str, Job)], cores: &Cores, seed: u64) -> Profiles {
     let mut profiles = Profiles::default();
     for (name, job) in jobs {
-        for (placement, outcome, traffic) in try_all(job, chip.highest.0, seed) {
+        for (placement, outcome, traffic) in try_all(job, cores, seed) {
             let mut window = Window::default();
             window.add(&traffic, Duration::from_secs(1));
             let recorded = Recorded {
                 throughput: Throughput(delivered(&traffic)),
-                power: Watts(power_mw(chip, &placement, &outcome) as f64 / 1000.0),
+                power: Watts(power_mw(cores, &placement, &outcome) as f64 / 1000.0),
                 modelled: true,
-                plan: placement.plan(),
+                plan: placement.plan(cores),
                 ..Recorded::default()
             };
             profiles.record(name, window.indicators().mix(), recorded);

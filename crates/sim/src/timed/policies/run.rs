@@ -1,7 +1,6 @@
 //! One run of tier 1 under a policy, or under none.
 
 use std::cmp::Reverse;
-use std::fmt;
 
 use eft_base::random::Random;
 use eft_component::scheduling::PolicyName;
@@ -16,15 +15,14 @@ use eft_machine::CpuId;
 use super::change::{Clocks, InForce};
 use super::job::Job;
 use super::meter::Meter;
-use super::placement::{PLACED, Placement, duty};
+use super::placement::{PLACED, Placement};
 use super::profiles::swept;
 use super::search::in_parallel;
 use super::sensor::Sensor;
 use super::told;
 use crate::batch::Setting;
 use crate::calibration::{Calibration, CalibrationError};
-use crate::hardware::power::Chip;
-use crate::hardware::{Clock, PS_PER_MS, PS_PER_NS};
+use crate::hardware::{Cores, PS_PER_MS, PS_PER_NS};
 use crate::timed::charge::component;
 use crate::timed::check::Load;
 use crate::timed::run::{self as bulk, SLOW_START_PS};
@@ -58,21 +56,9 @@ pub enum Way {
     Random,
 }
 
-impl fmt::Display for Way {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Adaptive => f.pad("adaptive"),
-            Self::Profile => f.pad("profile"),
-            Self::Fixed(placement) => f.pad(&placement.to_string()),
-            Self::Random => f.pad("random"),
-        }
-    }
-}
-
 /// A machine with eft, streams that send as fast as they can, and how long they do.
 pub struct Experiment {
     job: Job,
-    chip: Chip,
     clocks: Clocks,
     /// What the scheduler knows of such loads.
     profiles: Profiles,
@@ -119,18 +105,16 @@ impl Experiment {
             Some(told) => {
                 let job = |(name, load)| Ok((name, Job::new(told, load, segments)?));
                 let jobs = known.map(job).collect::<Result<Vec<(&str, Job)>, CalibrationError>>()?;
-                swept(&jobs, &told.chip()?, seed)
+                swept(&jobs, &told.cores()?, seed)
             }
             None => Profiles::default(),
         };
-        let chip = calibration.chip()?;
         // Not every machine's file says it: the clock changes at once then.
         let transition_ps = calibration.get("machine", "transition_ns").unwrap_or(0) * PS_PER_NS;
         Ok(Self {
             job: Job::new(calibration, load, segments)?,
-            clocks: Clocks { full_khz: chip.highest.0, transition_ps },
+            clocks: Clocks { cores: calibration.cores()?, transition_ps },
             profiles,
-            chip,
             seed,
             settle_ms,
             measured_ms,
@@ -140,7 +124,7 @@ impl Experiment {
     /// The best fixed configurations, the best one first: tier 2 tries all, and those that may be the best by it run for a short
     /// time on tier 1.
     pub fn best(&self, count: usize) -> Result<Vec<Placement>, SchedulerError> {
-        let may_be_best = super::search::may_be_best(&self.job, self.chip.highest.0, self.seed);
+        let may_be_best = super::search::may_be_best(&self.job, self.cores(), self.seed);
         let rate = |placement: &Placement| {
             let outcome = self.run_for(Way::Fixed(*placement), BRIEF_MS)?;
             Ok((outcome.kbps, *placement))
@@ -152,15 +136,20 @@ impl Experiment {
         Ok(rated.into_iter().take(count).map(|(_, placement)| placement).collect())
     }
 
+    pub fn cores(&self) -> &Cores {
+        &self.clocks.cores
+    }
+
     fn scheduler(&self, name: PolicyName) -> Result<Scheduler, SchedulerError> {
         let components: Vec<String> =
             PLACED.into_iter().filter_map(component).map(|c| c.to_string()).collect();
         let settings = Settings {
-            power: told::power(&self.chip, self.seed),
+            power: told::power(self.cores(), self.seed),
             profiles: self.profiles.clone(),
             ..Settings::default()
         };
-        Scheduler::new(name, told::machine(&self.chip), &components, Some(&told::levels()), settings)
+        let duty = told::duty_levels(self.cores());
+        Scheduler::new(name, told::machine(self.cores()), &components, duty.as_deref(), settings)
     }
 
     fn decider(&self, way: Way) -> Result<(Decider, Plan), SchedulerError> {
@@ -172,22 +161,30 @@ impl Experiment {
         match way {
             Way::Adaptive => scheduled(PolicyName::Adaptive),
             Way::Profile => scheduled(PolicyName::Profile),
-            Way::Fixed(placement) => Ok((Decider::Nobody, placement.plan())),
-            Way::Random => Ok((Decider::Random(Random::new(self.seed), 0), Placement::SPREAD.plan())),
+            Way::Fixed(placement) => Ok((Decider::Nobody, placement.plan(self.cores()))),
+            Way::Random => {
+                let random = Decider::Random(Random::new(self.seed), 0);
+                Ok((random, Placement::SPREAD.plan(self.cores())))
+            }
         }
     }
 
+    fn placement(&self, plan: &Plan) -> Placement {
+        Placement::of(plan, self.cores()).unwrap_or(Placement::SPREAD)
+    }
+
     fn setting(&self, plan: &Plan) -> Setting {
-        Placement::of(plan).unwrap_or(Placement::SPREAD).setting(self.clocks.full_khz)
+        self.placement(plan).setting(self.cores())
     }
 
     /// With cores that have no servers yet, at the plan's clocks.
     fn with_cores<'a, W: Workload>(&self, mut world: World<'a, W>, plan: &Plan) -> World<'a, W> {
-        let core = |number: u32| {
-            let duty = duty(plan.speed(CpuId(number)));
-            (number as usize, Clock { khz: self.clocks.full_khz, duty })
+        let cores = self.cores();
+        let core = |number: usize| {
+            let speed = cores.speed(number, plan.speed(CpuId(number as u32)).0);
+            (number, cores.clock(number, speed))
         };
-        world.machine = world.machine.with_cores((1..=self.chip.cores as u32).map(core));
+        world.machine = world.machine.with_cores((1..=cores.count() as usize).map(core));
         world
     }
 
@@ -215,7 +212,7 @@ impl Experiment {
         (settle_ms, measured_ms): (u64, u64),
     ) -> Result<Outcome, SchedulerError> {
         let mut world = self.with_cores(world, &plan);
-        let (mut meter, mut sensor) = (Meter::new(self.chip), Sensor::default());
+        let (mut meter, mut sensor) = (Meter::new(self.cores().clone()), Sensor::default());
         let mut force = InForce { plan, moves: 0, clock_changes: 0 };
         let begins_ps = SLOW_START_PS + settle_ms * PS_PER_MS;
         let ends_ps = begins_ps + measured_ms * PS_PER_MS;
@@ -231,13 +228,13 @@ impl Experiment {
             if next_ps % PERIOD_PS != 0 {
                 continue;
             }
-            let sample = sensor.sample(&mut world, &mut meter, self.chip.cores as usize, &force.plan);
+            let sample = sensor.sample(&mut world, &mut meter, self.cores().count() as usize, &force.plan);
             let plan = match &mut decider {
                 Decider::Scheduler(scheduler, history) => scheduler.decide(&sample, history).plan,
                 Decider::Random(random, count) => self.at_random(random, count, &force.plan),
                 Decider::Nobody => continue,
             };
-            force.change(&mut world, &mut meter, self.clocks, &plan);
+            force.change(&mut world, &mut meter, &self.clocks, &plan);
         }
         meter.count(&world);
         let (bytes, microjoules) = begun.unwrap_or_default();
@@ -257,12 +254,12 @@ impl Experiment {
 
     fn at_random(&self, random: &mut Random, count: &mut u64, plan: &Plan) -> Plan {
         *count += 1;
-        let mut placement = Placement::of(plan).unwrap_or(Placement::SPREAD);
+        let mut placement = self.placement(plan);
         if count.is_multiple_of(RESTS) {
             let server = random.below(PLACED.len() as u64) as usize;
-            placement.core_of[server] = 1 + random.below(self.chip.cores) as usize;
+            placement.core_of[server] = 1 + random.below(self.cores().count()) as usize;
         }
-        placement.plan()
+        placement.plan(self.cores())
     }
 }
 

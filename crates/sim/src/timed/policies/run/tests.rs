@@ -1,5 +1,5 @@
 use super::*;
-use crate::hardware::clock::DUTY_STEPS;
+use crate::hardware::cores::SPEEDS;
 use crate::timed::bulk::Bulk;
 
 fn experiment(settle_ms: u64, measured_ms: u64) -> Experiment {
@@ -8,9 +8,9 @@ fn experiment(settle_ms: u64, measured_ms: u64) -> Experiment {
 }
 
 /// Two servers on one core; at an eighth of the clock they carry less than the wire.
-const TWO_CORES: Placement = Placement { core_of: [1, 1, 2], duty: [DUTY_STEPS; PLACED.len()] };
-const TWO_SLOW_CORES: Placement = Placement { duty: [1; PLACED.len()], ..TWO_CORES };
-const SPREAD_SLOW: Placement = Placement { duty: [1; PLACED.len()], ..Placement::SPREAD };
+const TWO_CORES: Placement = Placement { core_of: [1, 1, 2], speed: [SPEEDS; PLACED.len()] };
+const TWO_SLOW_CORES: Placement = Placement { speed: [1; PLACED.len()], ..TWO_CORES };
+const SPREAD_SLOW: Placement = Placement { speed: [1; PLACED.len()], ..Placement::SPREAD };
 
 /// A world under one placement, which another one replaces in mid-run.
 struct Changing<'a> {
@@ -22,16 +22,17 @@ struct Changing<'a> {
 
 impl<'a> Changing<'a> {
     fn new(experiment: &'a Experiment, placement: Placement) -> Self {
-        let plan = placement.plan();
+        let plan = placement.plan(experiment.cores());
         let Job::Bulk(profile) = &experiment.job else { unreachable!("it is asked for") };
         let world = bulk::world(profile, &experiment.setting(&plan), experiment.seed);
         let world = experiment.with_cores(world, &plan);
         let force = InForce { plan, moves: 0, clock_changes: 0 };
-        Self { experiment, world, meter: Meter::new(experiment.chip), force }
+        Self { experiment, world, meter: Meter::new(experiment.cores().clone()), force }
     }
 
     fn change(&mut self, placement: Placement) {
-        self.force.change(&mut self.world, &mut self.meter, self.experiment.clocks, &placement.plan());
+        let (clocks, plan) = (&self.experiment.clocks, placement.plan(self.experiment.cores()));
+        self.force.change(&mut self.world, &mut self.meter, clocks, &plan);
     }
 
     fn pass(&mut self, ms: u64) {
@@ -87,7 +88,7 @@ fn a_clock_changes_when_the_machine_has_done_it() {
     experiment.clocks.transition_ps = 3 * PS_PER_MS;
     let mut changing = Changing::new(&experiment, Placement::SPREAD);
     changing.pass(20);
-    changing.change(Placement { duty: [2, DUTY_STEPS, 3], ..Placement::SPREAD });
+    changing.change(Placement { speed: [2, SPEEDS, 3], ..Placement::SPREAD });
     assert_eq!(changing.world.machine.now_ps, 23 * PS_PER_MS, "both at the same time");
     assert_eq!(changing.world.machine.clock_of(1).unwrap().duty, 2);
 }
@@ -115,9 +116,9 @@ fn no_byte_is_lost_or_changed_while_servers_move_every_millisecond() {
     for _ in 0..200 {
         changing.pass(1);
         let core_of = [(); 3].map(|()| 1 + random.below(4) as usize);
-        let of_core = [(); 4].map(|()| 1 + random.below(DUTY_STEPS));
-        let duty = core_of.map(|core| of_core[core - 1]);
-        changing.change(Placement { core_of, duty });
+        let of_core = [(); 4].map(|()| 1 + random.below(SPEEDS));
+        let speed = core_of.map(|core| of_core[core - 1]);
+        changing.change(Placement { core_of, speed });
     }
     let (delivered, rest) = (delivered(&changing.world) - before, &changing.world.rest);
     assert!(changing.force.moves > 300, "{}", changing.force.moves);
@@ -141,9 +142,10 @@ fn a_policy_gets_sound_samples_and_two_runs_are_equal() {
 #[test]
 fn power_falls_with_the_clock_and_is_the_chips() {
     let experiment = experiment(50, 100);
-    let of = |duty| experiment.run(Way::Fixed(Placement { duty: [duty; 3], ..Placement::SPREAD })).unwrap();
-    let (slow, fast) = (of(2).milliwatts, of(DUTY_STEPS).milliwatts);
-    let chip = experiment.chip;
+    let of =
+        |speed| experiment.run(Way::Fixed(Placement { speed: [speed; 3], ..Placement::SPREAD })).unwrap();
+    let (slow, fast) = (of(2).milliwatts, of(SPEEDS).milliwatts);
+    let chip = Calibration::e5520().unwrap().chip().unwrap();
     assert!(chip.static_mw() < slow && slow < fast && fast < chip.highest.1, "{slow} {fast}");
 }
 
@@ -156,4 +158,20 @@ fn a_web_server_goes_on_while_its_stack_changes_and_two_runs_are_equal() {
     let one = experiment.run(Way::Adaptive).unwrap();
     assert!(one.moves > 0 && one.kbps * 4 > fixed.kbps, "{one:?} beside {fixed:?}");
     assert_eq!(one, experiment.run(Way::Adaptive).unwrap());
+}
+
+#[test]
+fn a_machine_of_two_classes_runs_and_its_little_cores_carry_less_for_less_power() {
+    let machine = Calibration::exynos_5422().unwrap();
+    let experiment = Experiment::new(&machine, None, 1, (Load::Bulk, false), (50, 150)).unwrap();
+    let on = |core_of| experiment.run(Way::Fixed(Placement { core_of, ..Placement::SPREAD })).unwrap();
+    let (big, little) = (on([1, 2, 3]), on([5, 6, 7]));
+    assert!(little.kbps * 2 < big.kbps, "{little:?} beside {big:?}");
+    assert!(little.milliwatts * 2 < big.milliwatts, "{little:?} beside {big:?}");
+
+    let one = experiment.run(Way::Adaptive).unwrap();
+    assert!(one.kbps > 0 && one.moves > 0, "{one:?}");
+    assert_eq!(one, experiment.run(Way::Adaptive).unwrap());
+    let placement = Placement::of(&one.plan, experiment.cores()).unwrap();
+    assert!(placement.is_possible(experiment.cores()), "{placement:?}");
 }
